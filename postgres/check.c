@@ -264,10 +264,7 @@ static void check_clock(struct idem__pg_check *check)
                       : "; leases and retention follow the server's");
 }
 
-/* ---- Schema and rights ---- */
-
-static const char *const tables[] = {"idem_record", "idem_store",
-                                     "idem_limit_window", "idem_limit_request"};
+/* ---- Schema ---- */
 
 static bool check_schema(struct idem__pg_check *check)
 {
@@ -301,52 +298,6 @@ static bool check_schema(struct idem__pg_check *check)
     return good;
 }
 
-static void check_rights(struct idem__pg_check *check)
-{
-    static const char *const rights[] = {"SELECT", "INSERT", "UPDATE",
-                                         "DELETE"};
-    char missing[480] = ""; /* All that there are. */
-    char sql[256];
-    size_t i;
-    size_t j;
-
-    for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
-        for (j = 0; j < sizeof(rights) / sizeof(rights[0]); j++) {
-            PGresult *result;
-            size_t len = strlen(missing);
-
-            /* The row of the store is changed, and never added or taken out. */
-            if (i == 1 && (j == 1 || j == 3)) {
-                continue;
-            }
-            (void)snprintf(sql, sizeof(sql),
-                           "SELECT has_table_privilege('@.%s', '%s')",
-                           tables[i], rights[j]);
-            result = row(check, "rights", sql);
-            if (result == NULL) {
-                return;
-            }
-            if (!is_yes(result, 0)) {
-                (void)snprintf(missing + len, sizeof(missing) - len,
-                               "%s%s on %s", len > 0 ? ", " : "", rights[j],
-                               tables[i]);
-            }
-            PQclear(result);
-        }
-    }
-    check->code = IDEM_EDENIED;
-    if (missing[0] != '\0') {
-        idem__pg_tell(check, IDEM_GRADE_BAD, "rights",
-                      "docs/postgresql.md has the GRANT.",
-                      "the role \"%.60s\" lacks %s", PQuser(check->conn),
-                      missing);
-    } else {
-        idem__pg_tell(check, IDEM_GRADE_OK, "rights", NULL,
-                      "the role \"%.60s\" may do all that a store needs",
-                      PQuser(check->conn));
-    }
-}
-
 static void check_all(struct idem__pg_check *check)
 {
     check_server(check);
@@ -354,8 +305,7 @@ static void check_all(struct idem__pg_check *check)
     check_disk(check);
     check_replicas(check);
     check_clock(check);
-    if (check_schema(check)) {
-        check_rights(check);
+    if (idem__pg_check_rights(check) && check_schema(check)) {
         idem__pg_check_records(check);
     }
 }

@@ -306,28 +306,113 @@ def a_refusal_in_another_language_is_understood():
             listener.shutdown(socket.SHUT_RDWR)
 
 
+def page_of_docs():
+    with open(os.path.join(postgres.TOP, "docs", "postgresql.md"), encoding="utf-8") as f:
+        return f.read()
+
+
+def as_role(server, role):
+    return Idem(server.url.replace(f"user={postgres.USER}", f'user={role.replace(" ", "%20")}'))
+
+
+def mended(server, check):
+    """Runs the SQL that a check names as the mend of the rights."""
+    grants = re.search(r"; mend: (GRANT .*)\.$", check.stdout.decode(), re.M)
+    assert grants, check
+    server.psql(grants[1])
+
+
 @test
 def the_grants_of_the_page_are_enough():
     """A role with the rights that docs/postgresql.md names works; without one of them it
-    is denied, and the check names it."""
+    is denied. The check names what the role lacks, also USAGE on the schema, without which
+    no table can be named; with the SQL that it prints the role works again."""
     idem, server = here("idem")
-    page = os.path.join(postgres.TOP, "docs", "postgresql.md")
-    with open(page, encoding="utf-8") as f:
-        grants = re.findall(r"^    (GRANT [^;]*;)", f.read(), re.M)
+    grants = re.findall(r"^    (GRANT [^;]*;)", page_of_docs(), re.M)
     server.psql("CREATE ROLE worker LOGIN; " + " ".join(grants))
-    worker = Idem(server.url.replace(f"user={postgres.USER}", "user=worker"))
+    worker = as_role(server, "worker")
     equal(said(worker, "run", "-k", "k", "--", "echo", "hi"), "hi\n")
     equal(said(worker, "purge"), "purged 0 records\n")
-    assert "may do all that a store needs" in worker("store", "check").stdout.decode()
-    server.psql("REVOKE INSERT ON idem.idem_record FROM worker")
-    equal(worker("run", "-k", "l", "--", "true").status, 77)
-    assert "lacks INSERT on idem_record" in worker("store", "check").stdout.decode()
-    equal(idem("run", "-k", "k", "--", "echo", "hi").status, 0)
-    server.psql("REVOKE ALL ON idem.idem_record, idem.idem_limit_window FROM worker")
-    server.psql("REVOKE ALL ON idem.idem_limit_request FROM worker")
-    check = worker("store", "check").stdout.decode()
-    assert "DELETE on idem_limit_request; mend" in check, check
-    assert "cannot be read: PostgreSQL" in check and "\\x0a" not in check, check
+    assert "the role worker may do all that" in worker("store", "check").stdout.decode()
+    every = "SELECT, INSERT, UPDATE, DELETE"
+    for sql, words in (
+        ("INSERT ON idem.idem_record", "INSERT on idem_record"),
+        ("USAGE ON SCHEMA idem", "USAGE on the schema"),
+        ("SELECT ON idem.idem_store", "SELECT on idem_store"),
+        ("UPDATE ON idem.idem_store", "UPDATE on idem_store"),
+        ("DELETE ON idem.idem_limit_request", "DELETE on idem_limit_request"),
+        (
+            "ALL ON idem.idem_record, idem.idem_limit_window",
+            f"{every} on idem_record; {every} on idem_limit_window",
+        ),
+    ):
+        server.psql(f"REVOKE {sql} FROM worker")
+        check = worker("store", "check")
+        lacks = f"bad   rights: the role worker lacks {words}; mend: GRANT "
+        assert lacks in check.stdout.decode(), check
+        assert b"PostgreSQL (" not in check.stdout, check
+        if " ON idem.idem_limit_" not in sql and sql != "UPDATE ON idem.idem_store":
+            equal((sql, worker("run", "-k", "l", "--", "true").status), (sql, 77))
+        mended(server, check)
+        assert b"may do all that" in worker("store", "check").stdout
+    equal(said(worker, "run", "-k", "l", "--", "echo", "ho"), "ho\n")
+
+
+@test
+def a_role_that_may_do_nothing_is_told_what_it_may_not():
+    """A new role, whose name needs quotes: one line has all that it lacks, what was not
+    read is said, and the SQL of the mend gives it what a store needs. A schema without
+    tables, and without some of them, is told likewise."""
+    here("idem")
+    server = servers[0]
+    server.psql('CREATE ROLE "New Role" LOGIN')
+    role = as_role(server, "New Role")
+    check = role("store", "check")
+    text = check.stdout.decode()
+    assert 'the role "New Role" lacks USAGE on the schema; SELECT, INSERT' in text, text
+    assert "skip  records: neither the version" in text and "\\x0a" not in text, text
+    mended(server, check)
+    equal(said(role, "run", "-k", "new", "--", "echo", "hi"), "hi\n")
+    idem, _ = here("parts")
+    server.psql("DROP TABLE parts.idem_limit_request")
+    check = idem("store", "check")
+    lacks = b'schema "parts" lacks tables: idem_limit_request; mend: run what idem store template'
+    assert lacks in check.stdout and b"records can be trusted" in check.stdout, check
+    server.psql("DROP SCHEMA parts CASCADE; CREATE SCHEMA parts")
+    check = idem("store", "check")
+    none = b"idem_store, idem_limit_window, idem_limit_request; mend: idem store create"
+    assert none in check.stdout, check
+    equal(idem("store", "create").status, 0)
+    server.psql("DROP SCHEMA parts CASCADE")
+    check = idem("store", "check")
+    none = b'there is no schema "parts" in this database; mend: idem store create'
+    assert none in check.stdout, check
+
+
+def completion(idem, key):
+    """SQL that ends a new attempt of @key."""
+    token = said(idem, "begin", "-k", key).strip()
+    end = json.loads(said(idem, "complete", "--token", token, "--as-sql"))
+    quoted = ["NULL" if v is None else f"'{v}'" for v in end["values"]]
+    return re.sub(r"\$(\d+)", lambda m: quoted[int(m[1]) - 1], end["text"])
+
+
+@test
+def the_rights_of_a_completion_are_those_of_the_page():
+    """The role of an application that ends an attempt by the statement needs what
+    docs/postgresql.md says, and fails without each of them."""
+    idem, server = here("ended")
+    said_there = "needs `USAGE` on the schema, and `SELECT` and `UPDATE` on `idem_record`"
+    assert said_there in page_of_docs()
+    rights = ("USAGE ON SCHEMA ended", "SELECT ON ended.idem_record", "UPDATE ON ended.idem_record")
+    server.psql("CREATE ROLE payer; " + "; ".join(f"GRANT {right} TO payer" for right in rights))
+    for n, right in enumerate(rights):
+        end = completion(idem, str(n))
+        server.psql(f"REVOKE {right} FROM payer")
+        refused = server.psql_try(f"SET ROLE payer; {end}").stderr
+        assert "permission denied" in refused, (right, refused)
+        server.psql(f"GRANT {right} TO payer")
+        equal(server.psql(f"SET ROLE payer; {end}"), ["1"])
 
 
 @test

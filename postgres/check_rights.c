@@ -1,0 +1,200 @@
+/* Looks at the schema of a store, its tables and the rights of the role, in the catalogs
+ * alone: a role without USAGE on a schema may not even name a table of it. */
+#include "postgres/check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ALL_RIGHTS "SELECT,INSERT,UPDATE,DELETE"
+
+/* The row of idem_store is changed, and never added or taken out. */
+static const struct table {
+    const char *name;
+    const char *rights; /* All that a store needs. */
+} tables[] = {
+    {"idem_record", ALL_RIGHTS},
+    {"idem_store", "SELECT,UPDATE"},
+    {"idem_limit_window", ALL_RIGHTS},
+    {"idem_limit_request", ALL_RIGHTS},
+};
+
+enum {
+    TABLES = sizeof(tables) / sizeof(tables[0]),
+    READ = 2, /* The first of them, by a check. */
+};
+
+/* What there is, and what the role lacks. */
+struct rights {
+    char role[140];    /* As SQL has it: with quotes where it needs them. */
+    char lacks[480];   /* "SELECT, UPDATE on idem_store; ..." */
+    char grants[1400]; /* The SQL that mends it. */
+    char missing[120]; /* Tables that are not there. */
+    bool has_store;    /* idem_store is one that is. */
+    bool unreadable;   /* The version or the records. */
+};
+
+static void add(char *buf, size_t cap, const char *join, const char *format,
+                ...) __attribute__((format(printf, 4, 5)));
+
+/* Adds to the text in @buf, after @join unless it is the first. */
+static void add(char *buf, size_t cap, const char *join, const char *format,
+                ...)
+{
+    size_t len = strlen(buf);
+    va_list args;
+
+    if (len > 0) {
+        (void)snprintf(buf + len, cap - len, "%s", join);
+        len = strlen(buf);
+    }
+    va_start(args, format);
+    (void)vsnprintf(buf + len, cap - len, format, args);
+    va_end(args);
+}
+
+static void add_lack(struct rights *rights, const char *right,
+                     const char *short_object, const char *object)
+{
+    add(rights->lacks, sizeof(rights->lacks), "; ", "%.60s on %s", right,
+        short_object);
+    add(rights->grants, sizeof(rights->grants), "; ", "GRANT %.60s ON %s TO %s",
+        right, object, rights->role);
+}
+
+/* The result of @sql. NULL: it was told why there is none. */
+static PGresult *run(struct idem__pg_check *check, const char *sql)
+{
+    struct idem_error error;
+    PGresult *result =
+        idem__pg_admin_run(check->conn, check->place, sql, &error);
+
+    if (result == NULL) {
+        check->code = error.code;
+        idem__pg_tell(check, IDEM_GRADE_BAD, "rights", NULL, "%s", error.text);
+    }
+    return result;
+}
+
+/* False: it was told why not. */
+static bool look_at_schema(struct idem__pg_check *check, struct rights *rights)
+{
+    const char *schema = check->place->schema;
+    PGresult *result = run(check, "SELECT quote_ident(current_user::text),"
+                                  " has_schema_privilege(n.oid, 'USAGE'::text)"
+                                  " FROM pg_catalog.pg_namespace n"
+                                  " WHERE n.nspname = '@'::name");
+    char object[IDEM__PG_SCHEMA_MAX + 16];
+    bool there;
+
+    if (result == NULL) {
+        return false;
+    }
+    there = PQntuples(result) > 0;
+    if (!there) {
+        check->code = IDEM_ECONFIG;
+        idem__pg_tell(check, IDEM_GRADE_BAD, "schema", "idem store create",
+                      "there is no schema \"%s\" in this database", schema);
+    } else {
+        (void)snprintf(rights->role, sizeof(rights->role), "%.130s",
+                       PQgetvalue(result, 0, 0));
+        if (strcmp(PQgetvalue(result, 0, 1), "t") != 0) {
+            rights->unreadable = true;
+            (void)snprintf(object, sizeof(object), "SCHEMA %s", schema);
+            add_lack(rights, "USAGE", "the schema", object);
+        }
+    }
+    PQclear(result);
+    return there;
+}
+
+/* False: it was told why not. */
+static bool look_at_table(struct idem__pg_check *check, struct rights *rights,
+                          const struct table *table)
+{
+    char object[IDEM__PG_SCHEMA_MAX + 32];
+    char sql[640];
+    PGresult *result;
+
+    (void)
+        snprintf(sql, sizeof(sql),
+                 "SELECT string_agg(w.name, ', '::text ORDER BY w.at),"
+                 " bool_or(w.name = 'SELECT'::text)"
+                 " FROM pg_catalog.pg_class c"
+                 " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+                 " LEFT JOIN unnest('{%s}'::text[]) WITH ORDINALITY w(name, at)"
+                 " ON NOT has_table_privilege(c.oid, w.name)"
+                 " WHERE n.nspname = '@'::name AND c.relname = '%s'::name"
+                 " GROUP BY c.oid",
+                 table->rights, table->name);
+    result = run(check, sql);
+    if (result == NULL) {
+        return false;
+    }
+    if (PQntuples(result) == 0) {
+        add(rights->missing, sizeof(rights->missing), ", ", "%s", table->name);
+        rights->unreadable = rights->unreadable || table - tables < READ;
+    } else if (!PQgetisnull(result, 0, 0)) {
+        (void)snprintf(object, sizeof(object), "%s.%s", check->place->schema,
+                       table->name);
+        add_lack(rights, PQgetvalue(result, 0, 0), table->name, object);
+        rights->unreadable =
+            rights->unreadable || (strcmp(PQgetvalue(result, 0, 1), "t") == 0 &&
+                                   table - tables < READ);
+    }
+    rights->has_store =
+        rights->has_store ||
+        (PQntuples(result) > 0 && strcmp(table->name, "idem_store") == 0);
+    PQclear(result);
+    return true;
+}
+
+static void tell_missing(struct idem__pg_check *check,
+                         const struct rights *rights)
+{
+    check->code = IDEM_ECONFIG;
+    idem__pg_tell(check, IDEM_GRADE_BAD, "schema",
+                  rights->has_store ? "run what idem store template prints."
+                                    : "idem store create",
+                  "schema \"%s\" lacks tables: %s", check->place->schema,
+                  rights->missing);
+}
+
+static void tell_rights(struct idem__pg_check *check, struct rights *rights)
+{
+    check->code = IDEM_EDENIED;
+    if (rights->lacks[0] == '\0') {
+        idem__pg_tell(check, IDEM_GRADE_OK, "rights", NULL,
+                      "the role %s may do all that a store needs",
+                      rights->role);
+        return;
+    }
+    add(rights->grants, sizeof(rights->grants), "", ".");
+    idem__pg_tell(check, IDEM_GRADE_BAD, "rights", rights->grants,
+                  "the role %s lacks %s", rights->role, rights->lacks);
+}
+
+bool idem__pg_check_rights(struct idem__pg_check *check)
+{
+    struct rights rights = {.has_store = false};
+    size_t i;
+
+    if (!look_at_schema(check, &rights)) {
+        return false;
+    }
+    for (i = 0; i < TABLES; i++) {
+        if (!look_at_table(check, &rights, &tables[i])) {
+            return false;
+        }
+    }
+    if (rights.missing[0] != '\0') {
+        tell_missing(check, &rights);
+    }
+    tell_rights(check, &rights);
+    if (rights.unreadable) {
+        idem__pg_tell(check, IDEM_GRADE_SKIP, "records", NULL,
+                      "neither the version of the schema nor the records were "
+                      "looked at");
+    }
+    return !rights.unreadable;
+}
