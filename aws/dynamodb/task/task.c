@@ -17,10 +17,18 @@ static void end(struct idem__task *task)
     task->next = IDEM__TASK_DONE;
 }
 
+/* True for what changes the record of the op, or the count of its request. */
+static bool is_write(enum idem__state state)
+{
+    return state == IDEM__STATE_WRITE || state == IDEM__STATE_SMALL_ADMIT ||
+           state == IDEM__STATE_SMALL_REFUSE ||
+           state == IDEM__STATE_SMALL_BESIDE ||
+           state == IDEM__STATE_LARGE_WRITE;
+}
+
 void idem__task_no_clock(struct idem__task *task)
 {
-    if (task->state == IDEM__STATE_WRITE &&
-        task->request.outcome != IDEM__AWS_NOT_SENT) {
+    if (is_write(task->state) && task->request.outcome != IDEM__AWS_NOT_SENT) {
         task->ambiguous = true; /* Its answer is not looked at. */
     }
     (void)idem__task_fail_with(task, IDEM_EUNAVAILABLE,

@@ -247,6 +247,28 @@ TEST(small, saysWhenItIsNotKnown)
     tear_down();
 }
 
+/* An update whose answer nobody looks at, for the clock is away, may have counted the
+ * request; one that was not sent did not. */
+TEST(small, isNotKnownWithoutAClock)
+{
+    const struct step counted = {"UpdateItem", 200, admitted_7};
+    const struct step not_sent = {"UpdateItem", -1, ""};
+
+    set_up(8, 1);
+    idem__task_start(&task, &op, &now);
+    carry(&counted);
+    idem__task_no_clock(&task);
+    assert_int_equal(task.next, IDEM__TASK_DONE);
+    assert_code(IDEM_EUNKNOWN, op.error.code);
+    idem__task_reset(&task);
+    idem__task_start(&task, &op, &now);
+    carry(&not_sent);
+    idem__task_no_clock(&task);
+    assert_code(IDEM_EUNAVAILABLE, op.error.code);
+    idem__task_reset(&task);
+    tear_down();
+}
+
 /* A refusal with something left is remembered, on condition that nothing changed
  * meanwhile; if it did, it is decided anew. */
 TEST(small, remembersARefusal)
