@@ -218,7 +218,8 @@ void idem__pg_task_give_up(struct idem__pg_task *task)
 void idem__pg_task_no_clock(struct idem__pg_task *task)
 {
     if (task->request.said != IDEM__PG_NOT_APPLIED &&
-        task->state == IDEM__PG_TO_WRITE) {
+        (task->state == IDEM__PG_TO_WRITE ||
+         task->state == IDEM__PG_TO_LIMIT_GO)) {
         task->ambiguous = true; /* Its answer is not looked at. */
     }
     (void)idem__pg_fail_with(task, IDEM_EUNAVAILABLE,

@@ -1,0 +1,108 @@
+/* Tests of postgres/task.c: what is made of the answers to one op, without a server. */
+#include "postgres/task.h"
+
+#include "base/heap.h"
+#include "limit/limit.h"
+#include "sample.h"
+#include "test.h"
+
+#include <libpq-fe.h>
+
+static struct idem__pg_env env;
+static struct idem__pg_task task;
+static struct idem_now now;
+static struct idem_op op;
+
+static int no_random(void *ctx, void *buf, size_t len)
+{
+    (void)ctx;
+    memset(buf, 0, len);
+    return 0;
+}
+
+static void set_up(void)
+{
+    memset(&env, 0, sizeof(env));
+    env.host.random = no_random;
+    env.claims = idem__claims_create();
+    env.scratch = idem__alloc(IDEM_HEAD_MAX);
+    assert_non_null(env.claims);
+    assert_non_null(env.scratch);
+    memset(&task, 0, sizeof(task));
+    idem__pg_task_init(&task, &env);
+    now = sample_now();
+}
+
+static void tear_down(void)
+{
+    idem__pg_task_free(&task);
+    idem__claims_destroy(env.claims);
+    idem__free(env.scratch);
+}
+
+static void expect_asked(enum idem__pg_ask ask)
+{
+    assert_int_equal(task.request.ask, ask);
+    assert_true(task.state != IDEM__PG_TO_PAUSE);
+    assert_true(task.state != IDEM__PG_TO_DONE);
+}
+
+/* The server has done what was asked; @result, if there is one, is its answer. */
+static void answer(const PGresult *result)
+{
+    task.request.said = IDEM__PG_OK;
+    task.request.sent = true;
+    task.request.result = result;
+    idem__pg_task_answered(&task, &now);
+}
+
+/* ---- Limits ---- */
+
+/* An op that has looked at its window, which is not there, and counts. */
+static void begin_to_count(void)
+{
+    PGresult *nothing = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
+    struct idem_limit_request *limit = &op.u.limit.limit;
+
+    memset(&op, 0, sizeof(op));
+    op.verb = IDEM_OP_LIMIT;
+    *limit = (struct idem_limit_request)IDEM_LIMIT_INIT;
+    limit->name = idem_str("uploads");
+    limit->subject = idem_str("u1");
+    limit->request = idem_str("r1");
+    limit->at_ms = now.store_ms;
+    limit->per_ms = IDEM_LIMIT_DAY;
+    limit->max = 8;
+    assert_ok(idem__limit_ids(limit, op.u.limit.window, op.u.limit.request));
+    idem__pg_task_start(&task, &op, &now);
+    expect_asked(IDEM__PG_ASK_LIMIT_LOOK);
+    answer(nothing);
+    expect_asked(IDEM__PG_ASK_LIMIT_COUNT);
+    PQclear(nothing);
+}
+
+/* A count whose answer nobody looks at, for the clock is away, may have been made; one
+ * that the server refused was not, nor is anything by a look. */
+TEST(limit, isNotKnownWithoutAClock)
+{
+    set_up();
+    begin_to_count();
+    task.request.said = IDEM__PG_OK;
+    idem__pg_task_no_clock(&task);
+    assert_int_equal(task.state, IDEM__PG_TO_DONE);
+    assert_code(IDEM_EUNKNOWN, op.error.code);
+    idem__pg_task_reset(&task);
+
+    begin_to_count();
+    task.request.said = IDEM__PG_NOT_APPLIED;
+    idem__pg_task_no_clock(&task);
+    assert_code(IDEM_EUNAVAILABLE, op.error.code);
+    idem__pg_task_reset(&task);
+
+    idem__pg_task_start(&task, &op, &now);
+    task.request.said = IDEM__PG_OK;
+    idem__pg_task_no_clock(&task);
+    assert_code(IDEM_EUNAVAILABLE, op.error.code);
+    idem__pg_task_reset(&task);
+    tear_down();
+}
