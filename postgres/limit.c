@@ -118,6 +118,7 @@ enum idem__pg_where_to idem__pg_limit_go_answered(struct idem__pg_task *task,
 {
     switch (task->request.said) {
     case IDEM__PG_OK:
+        task->tries = 0;
         break;
     case IDEM__PG_UNKNOWN:
         task->ambiguous = true;

@@ -102,6 +102,7 @@ void idem__pg_task_start(struct idem__pg_task *task, struct idem_op *op,
     task->op = op;
     op->changed = false;
     task->tries = 0;
+    task->waits = 0;
     task->rounds = 0;
     task->ambiguous = false;
     task->has_found = false;
@@ -153,14 +154,14 @@ enum idem__pg_where_to idem__pg_fail_with(struct idem__pg_task *task, int code,
 }
 
 static enum idem__pg_where_to pause_before(struct idem__pg_task *task,
+                                           unsigned nth,
                                            enum idem__pg_where_to again)
 {
     const struct idem_host *host = &task->env->host;
     uint64_t random = 0;
 
     (void)host->random(host->ctx, &random, sizeof(random));
-    task->pause_ms =
-        idem__backoff(task->tries, PAUSE_BASE_MS, PAUSE_CAP_MS, random);
+    task->pause_ms = idem__backoff(nth, PAUSE_BASE_MS, PAUSE_CAP_MS, random);
     task->after_pause = again;
     return IDEM__PG_TO_PAUSE;
 }
@@ -177,7 +178,7 @@ enum idem__pg_where_to idem__pg_retry(struct idem__pg_task *task,
     if (request->said == IDEM__PG_NEVER || task->tries >= most) {
         return idem__pg_fail(task, &request->error);
     }
-    return pause_before(task, again);
+    return pause_before(task, task->tries, again);
 }
 
 enum idem__pg_where_to idem__pg_again(struct idem__pg_task *task,
@@ -185,8 +186,7 @@ enum idem__pg_where_to idem__pg_again(struct idem__pg_task *task,
 {
     (void)idem__error(&task->op->error, IDEM_EUNAVAILABLE,
                       "PostgreSQL: another transaction holds the record");
-    task->tries++;
-    return pause_before(task, again);
+    return pause_before(task, ++task->waits, again);
 }
 
 struct idem__pg_request *idem__pg_ask(struct idem__pg_task *task,

@@ -69,7 +69,8 @@ struct idem__pg_task {
     enum idem__pg_where_to state; /* One that asks, or PAUSE, or DONE. */
     enum idem__pg_where_to after_pause;
 
-    unsigned tries;  /* Requests in vain, in a row. */
+    unsigned tries;  /* Requests in vain, since a write was last answered. */
+    unsigned waits;  /* Pauses because another was faster, or has the record. */
     unsigned rounds; /* Decisions. */
     bool ambiguous;  /* A write of ours may have been applied. */
 

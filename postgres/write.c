@@ -130,6 +130,7 @@ enum idem__pg_where_to idem__pg_write_answered(struct idem__pg_task *task,
 {
     switch (task->request.said) {
     case IDEM__PG_OK:
+        task->tries = 0;
         return task->request.applied ? applied(task, now) : refused(task);
     case IDEM__PG_NOT_APPLIED:
         /* A claim that waited for another one's is told of that next time. */

@@ -13,17 +13,24 @@ static struct idem__pg_task task;
 static struct idem_now now;
 static struct idem_op op;
 
-static int no_random(void *ctx, void *buf, size_t len)
+enum {
+    DRAWN = 630 /* The pause, where it may be so long. */
+};
+
+static int draw(void *ctx, void *buf, size_t len)
 {
+    uint64_t random = DRAWN;
+
     (void)ctx;
-    memset(buf, 0, len);
+    assert_int_equal(len, sizeof(random));
+    memcpy(buf, &random, len);
     return 0;
 }
 
 static void set_up(void)
 {
     memset(&env, 0, sizeof(env));
-    env.host.random = no_random;
+    env.host.random = draw;
     env.claims = idem__claims_create();
     env.scratch = idem__alloc(IDEM_HEAD_MAX);
     assert_non_null(env.claims);
@@ -54,6 +61,70 @@ static void answer(const PGresult *result)
     task.request.sent = true;
     task.request.result = result;
     idem__pg_task_answered(&task, &now);
+}
+
+static void refuse(enum idem__pg_said said, bool sent)
+{
+    task.request.said = said;
+    task.request.sent = sent;
+    task.request.error.code = IDEM_EUNAVAILABLE;
+    idem__pg_task_answered(&task, &now);
+}
+
+/* ---- Trying again ---- */
+
+static void begin_to_claim(void)
+{
+    static const struct idem_request request = IDEM_REQUEST_INIT;
+
+    memset(&op, 0, sizeof(op));
+    op.verb = IDEM_OP_BEGIN;
+    op.u.begin = request;
+    op.u.begin.on_expired_lease = IDEM_HOLD;
+    op.has_nonce = true;
+    op.key = idem_str("k");
+    assert_ok(idem_id(op.scope, op.key, op.id));
+    idem__pg_task_start(&task, &op, &now);
+    expect_asked(IDEM__PG_ASK_CLAIM);
+}
+
+/* A claim that is refused, and a look that finds nothing. */
+static void lose_a_round(void)
+{
+    if (task.state == IDEM__PG_TO_PAUSE) {
+        idem__pg_task_resume(&task, &now);
+    }
+    if (task.request.ask == IDEM__PG_ASK_LOOK) {
+        answer(NULL);
+    }
+    expect_asked(IDEM__PG_ASK_CLAIM);
+    answer(NULL);
+}
+
+/* An op that waits for a record longer and longer has not been failed by the server: when
+ * the connection is lost at last, it is tried again as often as at first. */
+TEST(tries, areThoseSinceTheServerAnswered)
+{
+    unsigned n;
+
+    set_up();
+    begin_to_claim();
+    for (n = 0; n < 8; n++) {
+        lose_a_round();
+        assert_true(task.state != IDEM__PG_TO_DONE);
+    }
+    assert_int_equal(task.pause_ms, DRAWN);
+    for (n = 0; n < 3; n++) {
+        idem__pg_task_resume(&task, &now);
+        refuse(IDEM__PG_NOT_APPLIED, /* sent= */ false);
+        assert_int_equal(task.state, IDEM__PG_TO_PAUSE);
+    }
+    idem__pg_task_resume(&task, &now);
+    refuse(IDEM__PG_NOT_APPLIED, /* sent= */ false);
+    assert_int_equal(task.state, IDEM__PG_TO_DONE);
+    assert_code(IDEM_EUNAVAILABLE, op.error.code);
+    idem__pg_task_reset(&task);
+    tear_down();
 }
 
 /* ---- Limits ---- */
