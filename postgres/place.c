@@ -35,6 +35,30 @@ const char *idem__pg_place_get(const struct idem__pg_place *place,
     return NULL;
 }
 
+/* libpq marks a password by "*", and by "D" (of debugging, with a few that are none) the
+ * keys that do instead of one. The names are those that the versions up to 18 have. */
+bool idem__pg_option_is_secret(const char *name, const char *dispchar)
+{
+    static const char *const secrets[] = {"password", "sslpassword",
+                                          "oauth_client_secret",
+                                          "scram_client_key",
+                                          "scram_server_key"};
+    static const char *const shown[] = {"replication", "sslkeylogfile"};
+    size_t i;
+
+    for (i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++) {
+        if (strcmp(name, secrets[i]) == 0) {
+            return true;
+        }
+    }
+    for (i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+        if (strcmp(name, shown[i]) == 0) {
+            return false;
+        }
+    }
+    return strcmp(dispchar, "*") == 0 || strcmp(dispchar, "D") == 0;
+}
+
 int idem__pg_place_set(struct idem__pg_place *place, const char *name,
                        const char *value, struct idem_error *error)
 {
@@ -46,6 +70,7 @@ int idem__pg_place_set(struct idem__pg_place *place, const char *name,
     }
     place->names[i] = copy(name);
     place->values[i] = copy(value);
+    place->secret[i] = idem__pg_option_is_secret(name, "");
     place->len++;
     return place->names[i] == NULL || place->values[i] == NULL
                ? idem__error_plain(error, IDEM_ENOMEM)
@@ -263,6 +288,10 @@ static int take_options(struct idem__pg_place *place,
         if (options->val != NULL) {
             rc = idem__pg_place_set(place, options->keyword, options->val,
                                     error);
+        }
+        if (rc == 0 && options->val != NULL) {
+            place->secret[place->len - 1] =
+                idem__pg_option_is_secret(options->keyword, options->dispchar);
         }
     }
     return rc;

@@ -14,6 +14,7 @@ struct idem__pg_place {
     /* For PQconnectStartParams(): NULL at the end; the place's own memory. */
     char *names[IDEM__PG_OPTIONS_MAX + 1];
     char *values[IDEM__PG_OPTIONS_MAX + 1];
+    bool secret[IDEM__PG_OPTIONS_MAX]; /* The value is shown to nobody. */
     size_t len;
 
     char schema[IDEM__PG_SCHEMA_MAX + 1];
@@ -24,7 +25,7 @@ struct idem__pg_place {
     int64_t connect_ms; /* At most, for a connection to one of its hosts. */
     bool local;         /* Over a Unix socket, or this machine's loopback. */
     char endpoint[256]; /* HOST:PORT/DATABASE, for sentences. */
-    char url[IDEM_STORE_URL_MAX + 1]; /* Without a password. */
+    char url[IDEM_STORE_URL_MAX + 1]; /* Without a secret. */
 };
 
 /* Reads @text into *@ret_place. No sentence of it repeats what may be a password.
@@ -44,6 +45,10 @@ void idem__pg_place_turn(struct idem__pg_place *place);
 const char *idem__pg_place_get(const struct idem__pg_place *place,
                                const char *name);
 
+/* True if the value of option @name is a secret. @dispchar is what libpq says of how the
+ * option is shown, "" where that is not known. */
+bool idem__pg_option_is_secret(const char *name, const char *dispchar);
+
 /* Sets option @name. 0, IDEM_EINVALID or IDEM_ENOMEM. */
 int idem__pg_place_set(struct idem__pg_place *place, const char *name,
                        const char *value, struct idem_error *error);
@@ -61,7 +66,7 @@ int idem__pg_place_secure(struct idem__pg_place *place, const char *sslmode,
 int idem__pg_place_write(struct idem__pg_place *place,
                          struct idem_error *error);
 
-/* Puts stars in the place of each password of @place in @text. */
+/* Puts stars in the place of each secret of @place in @text. */
 void idem__pg_place_hide(const struct idem__pg_place *place, char *text);
 
 #endif

@@ -1,19 +1,16 @@
-/* The URL that leads to a place from anywhere, without its passwords. */
+/* The URL that leads to a place from anywhere, without its secrets. */
 #include "core/error.h"
 #include "postgres/place.h"
 
 #include <stdio.h>
 
-static bool is_secret(const char *name)
-{
-    return strcmp(name, "password") == 0 || strcmp(name, "sslpassword") == 0;
-}
-
 /* Options that say nothing of where a connection leads, or are written elsewhere. */
-static bool is_left_out(const struct idem__pg_place *place, const char *name)
+static bool is_left_out(const struct idem__pg_place *place, size_t i)
 {
+    const char *name = place->names[i];
+
     return strcmp(name, "fallback_application_name") == 0 ||
-           strcmp(name, "dbname") == 0 || is_secret(name) ||
+           strcmp(name, "dbname") == 0 || place->secret[i] ||
            (place->own_ca && strcmp(name, "sslrootcert") == 0);
 }
 
@@ -74,7 +71,7 @@ int idem__pg_place_write(struct idem__pg_place *place, struct idem_error *error)
     add_escaped(place->url, &len, dbname == NULL ? "" : dbname);
     for (i = next_option(place, NULL); i < place->len;
          i = next_option(place, place->names[i])) {
-        if (!is_left_out(place, place->names[i])) {
+        if (!is_left_out(place, i)) {
             add(place->url, &len, join);
             add(place->url, &len, place->names[i]);
             add(place->url, &len, "=");
@@ -115,7 +112,7 @@ void idem__pg_place_hide(const struct idem__pg_place *place, char *text)
         const char *secret = place->values[i];
         char *at;
 
-        while (is_secret(place->names[i]) && secret[0] != '\0' &&
+        while (place->secret[i] && secret[0] != '\0' &&
                (at = strstr(text, secret)) != NULL) {
             /* One that is all stars would be found for ever. */
             memset(at, secret[0] == '*' ? '-' : '*', strlen(secret));

@@ -87,9 +87,9 @@ int idem_kind_find(const char *url, const struct idem_store_kind **ret_kind,
                    const char **ret_place, struct idem_error *ret_error);
 
 /* Copies @url to @buf of @cap bytes, cut to fit and NUL-terminated, with "***" in the
- * place of each password in it: of what precedes an "@", and of "password=" and
- * "sslpassword=". For whatever a person or a log is shown; idem_store_url() has none.
- * Returns @buf. */
+ * place of each secret in it: of the password that precedes an "@", and of the value of
+ * an option whose name has "passw", "passphrase", "secret", "token" or "_key" in it. For
+ * whatever a person or a log is shown; idem_store_url() has none. Returns @buf. */
 char *idem_url_hide(const char *url, char *buf, size_t cap);
 
 #pragma GCC visibility pop

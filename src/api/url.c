@@ -14,20 +14,31 @@ static void add(char *buf, size_t cap, size_t *at, const char *text, size_t len)
     buf[*at] = '\0';
 }
 
-/* The value of a password that begins at @text, or 0. */
-static size_t name_of_password(const char *text)
+/* A name of an option whose value nobody is shown. Kinds of stores have names of their
+ * own, and those of libpq grow with its versions: too many are better than too few. */
+static bool is_secret(const char *name, size_t len)
 {
-    static const char *const names[] = {"password=", "sslpassword="};
-    size_t i;
+    static const char *const words[] = {"passw", "passphrase", "secret",
+                                        "token", "_key"};
+    size_t i = 0;
 
-    for (i = 0; (text[-1] == '?' || text[-1] == '&') &&
-                i < sizeof(names) / sizeof(names[0]);
-         i++) {
-        if (strncmp(text, names[i], strlen(names[i])) == 0) {
-            return strlen(names[i]);
-        }
+    while (i < sizeof(words) / sizeof(words[0]) &&
+           memmem(name, len, words[i], strlen(words[i])) == NULL) {
+        i++;
     }
-    return 0;
+    return i < sizeof(words) / sizeof(words[0]);
+}
+
+/* The length of "NAME=" at @text, after "?" or "&", if the value is a secret; or 0. */
+static size_t name_of_secret(const char *text)
+{
+    size_t len;
+
+    if (text[-1] != '?' && text[-1] != '&') {
+        return 0;
+    }
+    len = strcspn(text, "=&");
+    return text[len] == '=' && is_secret(text, len) ? len + 1 : 0;
 }
 
 /* Where the password before an "@" begins, and in *@ret_len how long it is. A "/" in
@@ -66,7 +77,7 @@ char *idem_url_hide(const char *url, char *buf, size_t cap)
     }
     buf[0] = '\0';
     while (*url != '\0') {
-        size_t name = at == 0 ? 0 : name_of_password(url);
+        size_t name = at == 0 ? 0 : name_of_secret(url);
 
         if (url == password) {
             add(buf, cap, &at, "***", 3);

@@ -4,6 +4,7 @@
 #include "temp.h"
 #include "test.h"
 
+#include <libpq-fe.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -246,6 +247,62 @@ TEST(place, namesItsHosts)
         assert_string_equal(place.endpoint, rows[i].endpoint);
         idem__pg_place_finish(&place);
     }
+}
+
+/* Each option of this libpq that has a secret, and those of the newest one, which says by
+ * its marks what is shown. */
+TEST(place, knowsTheSecretsOfLibpq)
+{
+    static const struct {
+        const char *name;
+        const char *dispchar;
+        bool secret;
+    } rows[] = {
+        {"password", "", true},
+        {"sslpassword", "", true},
+        {"oauth_client_secret", "", true},
+        {"scram_client_key", "", true},
+        {"scram_server_key", "D", true},
+        {"of_version_30", "*", true},
+        {"of_version_31", "D", true},
+        {"replication", "D", false},
+        {"sslkeylogfile", "D", false},
+        {"user", "", false},
+    };
+    PQconninfoOption *options;
+    PQconninfoOption *at;
+    unsigned secrets = 0;
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        if (idem__pg_option_is_secret(rows[i].name, rows[i].dispchar) !=
+            rows[i].secret) {
+            fail_with("%s \"%s\"", rows[i].name, rows[i].dispchar);
+        }
+    }
+    clear_environment();
+    options = PQconndefaults();
+    assert_non_null(options);
+    for (at = options; at->keyword != NULL; at++) {
+        struct idem__pg_place place;
+        char said[] = "said: hunter2";
+        char text[100];
+
+        if (strcmp(at->dispchar, "*") != 0) {
+            continue;
+        }
+        secrets++;
+        (void)snprintf(text, sizeof(text), "//127.0.0.1/db?%s=hunter2",
+                       at->keyword);
+        place = read_place(text);
+        assert_string_equal(idem__pg_place_get(&place, at->keyword), "hunter2");
+        assert_null(strstr(place.url, "hunter2"));
+        idem__pg_place_hide(&place, said);
+        assert_string_equal(said, "said: *******");
+        idem__pg_place_finish(&place);
+    }
+    PQconninfoFree(options);
+    assert_true(secrets >= 2);
 }
 
 /* A server that repeats a password in its message does not get it into ours. */
