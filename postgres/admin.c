@@ -1,9 +1,12 @@
 /* Blocking calls, each bounded in time. */
 #include "postgres/admin.h"
 
+#include "base/host.h"
 #include "core/error.h"
 #include "postgres/error.h"
 
+#include <poll.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -16,21 +19,128 @@ static void be_quiet(void *arg, const PGresult *result)
     (void)result;
 }
 
+bool idem__pg_admin_answers(const PGconn *conn)
+{
+    return PQstatus(conn) == CONNECTION_OK &&
+           PQtransactionStatus(conn) != PQTRANS_ACTIVE;
+}
+
+/* ---- Waiting ---- */
+
+/* Waits until the socket has something for libpq. False: not in @ms. */
+static bool await_socket(PGconn *conn, bool writes, int64_t ms)
+{
+    struct pollfd fd = {
+        .fd = PQsocket(conn),
+        .events = writes ? POLLIN | POLLOUT : POLLIN,
+    };
+    int64_t until_ms = idem__time_add(idem__mono_ms(), ms);
+    int64_t left_ms;
+    int rc;
+
+    do {
+        left_ms = until_ms - idem__mono_ms();
+        rc = left_ms > 0 ? poll(&fd, 1, (int)left_ms) : 0;
+    } while (rc < 0);
+    return rc > 0;
+}
+
+/* Sends what is left of the query, and takes what came. False: the server was silent for
+ * @ms; a large answer may take its time. */
+static bool exchange(PGconn *conn, int64_t ms)
+{
+    int left = PQflush(conn);
+
+    while (left > 0 || (left == 0 && PQisBusy(conn))) {
+        if (!await_socket(conn, left > 0, ms)) {
+            return false;
+        }
+        if (PQconsumeInput(conn) != 1) {
+            return true; /* PQgetResult() has the error. */
+        }
+        left = PQflush(conn);
+    }
+    return true;
+}
+
+/* The last result of what was sent, or the first that is an error. NULL: nothing came for
+ * @ms, and the connection is of no use. */
+static PGresult *await(PGconn *conn, const struct idem__pg_place *place,
+                       int64_t ms, struct idem_error *error)
+{
+    PGresult *last = NULL;
+
+    for (;;) {
+        PGresult *result;
+
+        if (!exchange(conn, ms)) {
+            PQclear(last);
+            (void)idem__error(error, IDEM_EUNAVAILABLE,
+                              "timed out after %lld s waiting for PostgreSQL "
+                              "(%.100s); see whether the server hangs, then "
+                              "run this again",
+                              (long long)ms / 1000, place->endpoint);
+            return NULL;
+        }
+        result = PQgetResult(conn);
+        if (result == NULL) {
+            return last;
+        }
+        if (last != NULL && PQresultStatus(last) == PGRES_FATAL_ERROR) {
+            PQclear(result);
+        } else {
+            PQclear(last);
+            last = result;
+        }
+    }
+}
+
+/* @result if it is a good one; or NULL, with its error. */
+static PGresult *take_good(PGresult *result, const struct idem__pg_place *place,
+                           struct idem_error *error)
+{
+    if (PQresultStatus(result) == PGRES_TUPLES_OK ||
+        PQresultStatus(result) == PGRES_COMMAND_OK) {
+        return result;
+    }
+    (void)idem__pg_error_read(result, place, error);
+    PQclear(result);
+    return NULL;
+}
+
+/* libpq was given a query, or (@sent 0) could not take it. */
+static PGresult *answer(PGconn *conn, const struct idem__pg_place *place,
+                        int sent, int64_t ms, struct idem_error *error)
+{
+    PGresult *result;
+
+    if (sent != 1) {
+        (void)idem__error(error, IDEM_EUNAVAILABLE,
+                          "PostgreSQL (%.100s): the connection was lost",
+                          place->endpoint);
+        return NULL;
+    }
+    result = await(conn, place, ms, error);
+    return result == NULL ? NULL : take_good(result, place, error);
+}
+
+/* ---- Connecting ---- */
+
 int idem__pg_admin_open(const struct idem__pg_place *place, PGconn **ret_conn,
                         struct idem_error *ret_error)
 {
     const char *names[IDEM__PG_OPTIONS_MAX + 2] = {NULL};
     const char *values[IDEM__PG_OPTIONS_MAX + 2] = {NULL};
+    char seconds[24];
     PGconn *conn;
-    size_t i;
 
-    /* The later of two counts. */
-    names[0] = "connect_timeout";
-    values[0] = "10";
-    for (i = 0; i < place->len; i++) {
-        names[i + 1] = place->names[i];
-        values[i + 1] = place->values[i];
-    }
+    memcpy(names, place->names, place->len * sizeof(names[0]));
+    memcpy(values, place->values, place->len * sizeof(values[0]));
+    /* The later of two counts: 0 would be for ever. */
+    names[place->len] = "connect_timeout";
+    values[place->len] = seconds;
+    (void)snprintf(seconds, sizeof(seconds), "%lld",
+                   (long long)place->connect_ms / 1000);
     *ret_conn = NULL;
     conn = PQconnectdbParams(names, values, /* expand_dbname= */ 0);
     if (conn != NULL && PQstatus(conn) != CONNECTION_OK &&
@@ -45,17 +155,26 @@ int idem__pg_admin_open(const struct idem__pg_place *place, PGconn **ret_conn,
         return ret_error->code;
     }
     (void)PQsetNoticeReceiver(conn, be_quiet, NULL);
-    PQclear(PQexec(conn, "SET statement_timeout = '30s'; SET lock_timeout = "
-                         "'10s'"));
+    (void)PQsetnonblocking(conn, 1);
+    PQclear(idem__pg_admin_run(conn, place,
+                               "SET statement_timeout = '30s';"
+                               " SET lock_timeout = '10s'",
+                               IDEM__PG_ANSWER_MS, ret_error));
+    if (!idem__pg_admin_answers(conn)) {
+        PQfinish(conn);
+        return ret_error->code;
+    }
     *ret_conn = conn;
     return 0;
 }
 
+/* ---- Statements ---- */
+
 PGresult *idem__pg_admin_run(PGconn *conn, const struct idem__pg_place *place,
-                             const char *sql, struct idem_error *ret_error)
+                             const char *sql, int64_t ms,
+                             struct idem_error *ret_error)
 {
     char text[TEXT_MAX];
-    PGresult *result;
     size_t len = 0;
 
     for (; *sql != '\0' && len + IDEM__PG_SCHEMA_MAX + 1 < sizeof(text);
@@ -68,12 +187,32 @@ PGresult *idem__pg_admin_run(PGconn *conn, const struct idem__pg_place *place,
         }
     }
     text[len] = '\0';
-    result = PQexec(conn, text);
-    if (PQresultStatus(result) == PGRES_TUPLES_OK ||
-        PQresultStatus(result) == PGRES_COMMAND_OK) {
-        return result;
+    return answer(conn, place, PQsendQuery(conn, text), ms, ret_error);
+}
+
+PGresult *idem__pg_admin_run_params(PGconn *conn,
+                                    const struct idem__pg_place *place,
+                                    enum idem__pg_sql sql,
+                                    struct idem__pg_params *params,
+                                    struct idem_error *ret_error)
+{
+    const char *values[IDEM__PG_PARAMS_MAX];
+    int lengths[IDEM__PG_PARAMS_MAX];
+    int formats[IDEM__PG_PARAMS_MAX];
+    char text[IDEM__PG_SQL_MAX];
+    PGresult *result = NULL;
+
+    idem__pg_sql_text(sql, place->schema, text);
+    if (!idem__pg_params_finish(params, values, lengths, formats)) {
+        (void)idem__error_plain(ret_error, IDEM_ENOMEM);
+    } else {
+        result =
+            answer(conn, place,
+                   PQsendQueryParams(conn, text, (int)params->len,
+                                     params->types, values, lengths, formats,
+                                     /* resultFormat= */ 1),
+                   IDEM__PG_ANSWER_MS, ret_error);
     }
-    (void)idem__pg_error_read(result, place, ret_error);
-    PQclear(result);
-    return NULL;
+    idem__pg_params_reset(params);
+    return result;
 }

@@ -1,18 +1,42 @@
-/* A blocking connection, for those who make or check a store. */
+/* A connection for those who make or check a store. Its calls block, for a time that is
+ * bounded: a server may accept a connection and never answer. */
 #ifndef IDEM_POSTGRES_ADMIN_H
 #define IDEM_POSTGRES_ADMIN_H
 
+#include "postgres/params.h"
 #include "postgres/place.h"
+#include "postgres/sql.h"
 
 #include <libpq-fe.h>
 
-/* 0, or the code of the error. *@ret_conn is NULL then. */
+/* How long a server may be silent. It ends a statement after 30 s, and the wait for a
+ * lock after 10 s. */
+enum {
+    IDEM__PG_ANSWER_MS = 15 * 1000,
+    IDEM__PG_SCAN_MS = 35 * 1000, /* Of what reads a whole table. */
+};
+
+/* Connects, in place->connect_ms for each address of each host. 0, or the code of the
+ * error; *@ret_conn is NULL then. */
 int idem__pg_admin_open(const struct idem__pg_place *place, PGconn **ret_conn,
                         struct idem_error *ret_error);
 
+/* True unless the connection was lost, or an answer did not come in time: no other
+ * statement can be run then. */
+bool idem__pg_admin_answers(const PGconn *conn);
+
 /* Runs @sql, which may be several statements and contain "@" for the schema; the result
- * of the last, as text. NULL: it failed, and *@ret_error says why. */
+ * of the last, as text. NULL: it failed, or nothing came for @ms, and *@ret_error says why:
+ * IDEM_EUNAVAILABLE, where nobody knows whether it was done, or another code. */
 PGresult *idem__pg_admin_run(PGconn *conn, const struct idem__pg_place *place,
-                             const char *sql, struct idem_error *ret_error);
+                             const char *sql, int64_t ms,
+                             struct idem_error *ret_error);
+
+/* Runs @sql with @params, which it empties; the result is binary. NULL as above. */
+PGresult *idem__pg_admin_run_params(PGconn *conn,
+                                    const struct idem__pg_place *place,
+                                    enum idem__pg_sql sql,
+                                    struct idem__pg_params *params,
+                                    struct idem_error *ret_error);
 
 #endif

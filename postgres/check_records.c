@@ -1,7 +1,6 @@
 /* Reads the records of a store, with their bodies, and verifies them. */
 #include "core/error.h"
 #include "postgres/check.h"
-#include "postgres/error.h"
 #include "postgres/params.h"
 #include "postgres/row.h"
 #include "postgres/sql.h"
@@ -25,25 +24,7 @@ struct walk {
     char first[200]; /* The first that is: its fault. */
 };
 
-static PGresult *run(struct idem__pg_check *check, struct walk *walk,
-                     enum idem__pg_sql sql)
-{
-    const char *values[IDEM__PG_PARAMS_MAX];
-    int lengths[IDEM__PG_PARAMS_MAX];
-    int formats[IDEM__PG_PARAMS_MAX];
-    char text[IDEM__PG_SQL_MAX];
-    PGresult *result = NULL;
-
-    idem__pg_sql_text(sql, check->place->schema, text);
-    if (idem__pg_params_finish(&walk->params, values, lengths, formats)) {
-        result = PQexecParams(check->conn, text, (int)walk->params.len,
-                              walk->params.types, values, lengths, formats, 1);
-    }
-    idem__pg_params_reset(&walk->params);
-    return result;
-}
-
-/* Verifies the bodies of @row, which are read for it alone. */
+/* Verifies the bodies of @row, which are read for it alone. 1: they cannot be read. */
 static int check_bodies(struct idem__pg_check *check, struct walk *walk,
                         struct idem__pg_row *row, struct idem_error *error)
 {
@@ -56,7 +37,11 @@ static int check_bodies(struct idem__pg_check *check, struct walk *walk,
     }
     (void)idem__pg_params_bytes(&walk->params,
                                 idem_bytes(row->record.id, IDEM_ID_LEN));
-    result = run(check, walk, IDEM__PG_LOAD);
+    result = idem__pg_admin_run_params(check->conn, check->place, IDEM__PG_LOAD,
+                                       &walk->params, error);
+    if (result == NULL) {
+        return 1;
+    }
     /* One that has changed since is not looked at again. */
     if (idem__pg_bytes(result, 0, 0, &tag) && tag.len == IDEM__PG_TAG_LEN &&
         memcmp(tag.base, row->tag, tag.len) == 0) {
@@ -68,18 +53,22 @@ static int check_bodies(struct idem__pg_check *check, struct walk *walk,
     return rc;
 }
 
-static void check_row(struct idem__pg_check *check, struct walk *walk,
-                      const PGresult *result, int at)
+/* 0, or the code of an error that ends the walk. */
+static int check_row(struct idem__pg_check *check, struct walk *walk,
+                     const PGresult *result, int at, struct idem_error *error)
 {
     struct idem__pg_row row;
-    struct idem_error error;
-    int rc = idem__pg_row_read(result, at, &row, &error);
+    int rc = idem__pg_row_read(result, at, &row, error);
 
-    rc = rc != 0 ? rc : check_bodies(check, walk, &row, &error);
+    rc = rc != 0 ? rc : check_bodies(check, walk, &row, error);
+    if (rc > 0) {
+        return error->code;
+    }
     walk->records++;
     if (rc != 0 && walk->bad++ == 0) {
-        (void)snprintf(walk->first, sizeof(walk->first), "%.199s", error.text);
+        (void)snprintf(walk->first, sizeof(walk->first), "%.199s", error->text);
     }
+    return 0;
 }
 
 /* 1 there are more, 0 that was the last page, or a negative code. */
@@ -87,6 +76,7 @@ static int check_page(struct idem__pg_check *check, struct walk *walk,
                       struct idem_error *error)
 {
     PGresult *result;
+    int rc = 0;
     int row;
     int n;
 
@@ -94,19 +84,18 @@ static int check_page(struct idem__pg_check *check, struct walk *walk,
                                 idem_bytes(walk->id,
                                            walk->has_id ? IDEM_ID_LEN : 0));
     (void)idem__pg_params_number(&walk->params, PAGE);
-    result = run(check, walk, IDEM__PG_LIST_ALL);
-    if (PQresultStatus(result) != PGRES_TUPLES_OK) {
-        (void)idem__pg_error_read(result, check->place, error);
-        PQclear(result);
+    result = idem__pg_admin_run_params(check->conn, check->place,
+                                       IDEM__PG_LIST_ALL, &walk->params, error);
+    if (result == NULL) {
         return error->code;
     }
     n = PQntuples(result);
-    for (row = 0; row < n; row++) {
-        check_row(check, walk, result, row);
+    for (row = 0; rc == 0 && row < n; row++) {
+        rc = check_row(check, walk, result, row, error);
         walk->has_id = idem__pg_row_id(result, row, walk->id) || walk->has_id;
     }
     PQclear(result);
-    return n == PAGE;
+    return rc != 0 ? rc : n == PAGE;
 }
 
 static bool is_stopped(const struct idem__pg_check *check,
@@ -125,7 +114,7 @@ static void check_ids(struct idem__pg_check *check)
     PGresult *result = idem__pg_admin_run(check->conn, check->place,
                                           "SELECT count(*) FROM @.idem_record"
                                           " WHERE octet_length(id) <> 32",
-                                          &error);
+                                          IDEM__PG_SCAN_MS, &error);
 
     if (result == NULL || PQntuples(result) == 0) {
         idem__pg_tell(check, IDEM_GRADE_SKIP, "records", NULL,

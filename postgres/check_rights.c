@@ -66,8 +66,8 @@ static void add_lack(struct rights *rights, const char *right,
 static PGresult *run(struct idem__pg_check *check, const char *sql)
 {
     struct idem_error error;
-    PGresult *result =
-        idem__pg_admin_run(check->conn, check->place, sql, &error);
+    PGresult *result = idem__pg_admin_run(check->conn, check->place, sql,
+                                          IDEM__PG_ANSWER_MS, &error);
 
     if (result == NULL) {
         check->code = error.code;

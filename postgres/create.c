@@ -32,7 +32,8 @@ int idem_postgres_template(const char *place, char *buf, size_t cap,
 static int ask(PGconn *conn, const struct idem__pg_place *place,
                const char *sql, struct idem_error *error)
 {
-    PGresult *result = idem__pg_admin_run(conn, place, sql, error);
+    PGresult *result =
+        idem__pg_admin_run(conn, place, sql, IDEM__PG_ANSWER_MS, error);
     int rc;
 
     if (result == NULL) {
@@ -43,17 +44,45 @@ static int ask(PGconn *conn, const struct idem__pg_place *place,
     return rc;
 }
 
+/* 0, or the code of the error. */
+static int run(PGconn *conn, const struct idem__pg_place *place,
+               const char *sql, struct idem_error *error)
+{
+    PGresult *result =
+        idem__pg_admin_run(conn, place, sql, IDEM__PG_ANSWER_MS, error);
+
+    PQclear(result);
+    return result == NULL ? error->code : 0;
+}
+
+/* A commit without an answer may have been made. */
+static int commit(PGconn *conn, const struct idem__pg_place *place,
+                  struct idem_error *error)
+{
+    struct idem_error why;
+
+    if (run(conn, place, "COMMIT", &why) == 0) {
+        return 0;
+    }
+    return why.code == IDEM_EUNAVAILABLE
+               ? idem__error(error, IDEM_EUNKNOWN,
+                             "%.300s; the tables may have been made", why.text)
+               : idem__error(error, why.code, "%s", why.text);
+}
+
 /* In one transaction, one maker at a time. */
 static int make(PGconn *conn, const struct idem__pg_place *place,
                 bool *ret_created, struct idem_error *error)
 {
     char text[IDEM__PG_SCHEMA_TEXT_MAX];
     const char *from = text;
-    PGresult *result;
     int rc;
 
-    PQclear(PQexec(conn, "BEGIN"));
-    PQclear(PQexec(conn, "SELECT pg_advisory_xact_lock(1768187245::int8)"));
+    rc = run(conn, place,
+             "BEGIN; SELECT pg_advisory_xact_lock(1768187245::int8)", error);
+    if (rc != 0) {
+        return rc;
+    }
     rc = ask(conn, place, "SELECT to_regclass('@.idem_store') IS NOT NULL",
              error);
     if (rc != 0) {
@@ -67,15 +96,10 @@ static int make(PGconn *conn, const struct idem__pg_place *place,
     idem__pg_schema_text(place->schema, text);
     /* Where an administrator has made the schema, we need not be able to. */
     from = rc == 1 ? strchr(text, '\n') + 1 : text;
-    result = idem__pg_admin_run(conn, place, from, error);
-    if (result == NULL) {
-        return error->code;
-    }
-    PQclear(result);
-    result = idem__pg_admin_run(conn, place, "COMMIT", error);
-    *ret_created = result != NULL;
-    PQclear(result);
-    return *ret_created ? 0 : error->code;
+    rc = run(conn, place, from, error);
+    rc = rc != 0 ? rc : commit(conn, place, error);
+    *ret_created = rc == 0;
+    return rc;
 }
 
 int idem_postgres_create(const char *place, bool *ret_created,

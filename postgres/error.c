@@ -166,6 +166,8 @@ static const struct {
     {"file \"", IDEM_ECONFIG, ""},
     /* A value of an option, as in "invalid port number". */
     {"invalid ", IDEM_ECONFIG, "; put it right in the store URL"},
+    {"timeout expired", IDEM_EUNAVAILABLE,
+     "; see whether the server or the network hangs, then run this again"},
 };
 
 static bool has_several_hosts(const struct idem__pg_place *place)

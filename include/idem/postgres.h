@@ -56,7 +56,11 @@ int idem_postgres_open(const char *place,
                        struct idem_error *ret_error);
 
 /* Makes schema and tables, in one transaction. What is there already is left as it is,
- * and *@ret_created (may be NULL) is false then. Blocks.
+ * and *@ret_created (may be NULL) is false then.
+ *
+ * Blocks: for connect_timeout, 5 s unless it is set, for each address of each host; and
+ * for an answer until the server has been silent for 15 s. A commit that is not answered
+ * is IDEM_EUNKNOWN: call it again.
  *
  * IDEM_EINVALID, IDEM_ECONFIG, IDEM_EDENIED, IDEM_EFULL, IDEM_EUNAVAILABLE,
  * IDEM_EUNKNOWN, IDEM_ENOMEM
@@ -77,7 +81,8 @@ int idem_postgres_template(const char *place, char *buf, size_t cap,
 /* Checks the database: that it answers, its version, the schema and the rights in it,
  * what the server does before it says that something is on disk, its replicas, its
  * clock; that records can be trusted. Tells @each of what it finds. @options may be
- * NULL; progress and state are not used. Nothing is changed. Blocks.
+ * NULL; progress and state are not used. Nothing is changed. Blocks as above, and for 35 s
+ * where all rows are counted: what was not looked at then is told as IDEM_GRADE_SKIP.
  *
  * IDEM_EINVALID, IDEM_ENOMEM. All else is a finding.
  */

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 import postgres
 import postgres_line
@@ -301,6 +302,71 @@ def a_host_that_says_nothing_is_passed_by():
             equal((done.status, done.stdout, done.stderr), (0, b"done\n", b""))
     with open("effects-k", encoding="ascii") as f:
         equal(f.read(), "x\n")
+
+
+HANGS = "hangs, then run this again"
+NO_ANSWER = "s waiting for PostgreSQL ("
+SILENT = "timed out after 15 " + NO_ANSWER
+
+
+def without_answer(case):
+    """The output of a command on a server that does not answer what has this text."""
+    text, schema, args = case
+    rule = postgres_line.once("no answer", lambda batch: text in batch.bytes)
+    with postgres_line.before(the_server(), rule) as line:
+        done = Idem(f"{line.url}&schema={schema}")("store", *args)
+        equal((case, line.hits.total()), (case, 1))
+        return (done.stdout + done.stderr).decode()
+
+
+@test
+def a_server_that_falls_silent_holds_up_no_check():
+    """A server that answers nothing from the middle on: store check and store create end
+    in the time that they state, the check with what it had found. A commit that was not
+    answered may have been made."""
+    here("silent")
+    cases = (
+        (b"synchronous_standby_names", "silent", ("check",)),
+        (b"idem_record r WHERE", "silent", ("check",)),
+        (b"COMMIT", "silent_new", ("create",)),
+    )
+    with ThreadPoolExecutor(len(cases)) as pool:
+        replicas, records, commit = pool.map(without_answer, cases)
+    for said, words in (replicas, "bad   replicas: "), (records, "records cannot be read: "):
+        assert words + SILENT in said and HANGS in said, said
+        assert said.startswith("ok    server: ") and said.endswith("rest was not looked at\n"), said
+    assert SILENT in commit and HANGS + "; the tables may have been made" in commit, commit
+    equal(Idem(f"{the_server().url}&schema=silent_new")("store", "create").status, 0)
+
+
+@test
+def a_frozen_server_holds_up_nobody():
+    """A server accepts connections and never answers: store check, store create, doctor,
+    list, export and copy end, though the URL sets connect_timeout=0, and say why. The
+    control: psql with that URL is still waiting then."""
+    the_server()
+    with postgres.server() as server:
+        url = server.url + "&connect_timeout=0"
+        equal(Idem(url)("store", "create").status, 0)
+        server.freeze()
+        plain = (server.program("psql"), url.replace("postgres:", "postgresql:"))
+        with start([*plain, "-Xc", "SELECT 1"]) as waits:
+            try:
+                for args, words in (
+                    (("store", "check"), HANGS),
+                    (("store", "create"), HANGS),
+                    (("doctor",), HANGS),
+                    (("list",), NO_ANSWER),
+                    (("export",), NO_ANSWER),
+                    (("store", "copy", "--from", url, "--to", "sqlite:copy.db"), NO_ANSWER),
+                ):
+                    done = Idem(url)(*args, env={"IDEM_STORE_TIMEOUT": "2s"})
+                    said = (done.stdout + done.stderr).decode()
+                    assert done.status != 0 and words in said, (args, done)
+                equal(waits.poll(), None)
+            finally:
+                waits.kill()
+                server.die()
 
 
 @test
