@@ -145,7 +145,7 @@ static void choose(struct idem__pg_conn *conn)
         request = next;
     }
     conn->waiting_len -= n;
-    conn->counters.requests += n;
+    idem__pg_count(&conn->counters.requests, n);
     conn->by_id_len = n;
     qsort(conn->by_id, n, sizeof(conn->by_id[0]), compare);
 }
@@ -597,7 +597,7 @@ int idem__pg_batch_send(struct idem__pg_conn *conn)
     if (conn->host.clock(conn->host.ctx, &reading) == 0) {
         conn->sent_boot_ms = reading.boot_ms;
     }
-    conn->counters.batches++;
+    idem__pg_count(&conn->counters.batches, 1);
     if (conn->undo) {
         good = run(conn, IDEM__PG_ROLLBACK, NULL) && sync(conn);
     } else {

@@ -226,7 +226,7 @@ static void connect_first(struct idem__pg_conn *conn)
     conn->carried = 0;
     conn->settled = false;
     conn->cancelled = false;
-    conn->counters.connections++;
+    idem__pg_count(&conn->counters.connections, 1);
 }
 
 /* PQconnectPoll() may only be called when there is something for it to do. */

@@ -58,11 +58,17 @@ struct idem__pg_step {
     PGresult *result;
 };
 
+/* Atomic: the leader counts, and any thread may look (idem_postgres_inspect()). */
 struct idem__pg_counters {
     uint64_t connections;
     uint64_t batches;  /* Round trips, once there is a connection. */
     uint64_t requests; /* In them. */
 };
+
+static inline void idem__pg_count(uint64_t *counter, uint64_t n)
+{
+    (void)__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
 
 struct idem__pg_conn {
     struct idem__pg_place *place;

@@ -124,8 +124,10 @@ int idem_postgres_inspect(struct idem_store *base,
     counters = &store->conn.counters;
     ret_info->schema = store->place.schema;
     ret_info->endpoint = store->place.endpoint;
-    ret_info->connections = counters->connections;
-    ret_info->round_trips = counters->batches;
-    ret_info->requests = counters->requests;
+    ret_info->connections =
+        __atomic_load_n(&counters->connections, __ATOMIC_RELAXED);
+    ret_info->round_trips =
+        __atomic_load_n(&counters->batches, __ATOMIC_RELAXED);
+    ret_info->requests = __atomic_load_n(&counters->requests, __ATOMIC_RELAXED);
     return 0;
 }
