@@ -266,12 +266,40 @@ static void check_clock(struct idem__pg_check *check)
 
 /* ---- Schema ---- */
 
+/* A fence is the time in ms, or a little more where another one has that. So a floor that
+ * is far ahead was written by somebody else, or is of a record that was. */
+static void check_floor(struct idem__pg_check *check, const PGresult *result)
+{
+    const char *floor = PQgetvalue(result, 0, 4);
+    char mend[240];
+
+    if (!is_yes(result, 5)) {
+        return;
+    }
+    (void)snprintf(mend, sizeof(mend),
+                   "UPDATE %s.idem_store SET fence_floor = "
+                   "floor(extract(epoch FROM now()) * 1000).",
+                   check->place->schema);
+    idem__pg_tell(
+        check,
+        strtoll(floor, NULL, 10) == INT64_MAX ? IDEM_GRADE_BAD
+                                              : IDEM_GRADE_WARN,
+        "fences", mend,
+        "fence_floor in idem_store, the highest fence that was purged, is "
+        "%.20s, above all that idem gives; %lld would leave none for a new "
+        "attempt",
+        floor, (long long)INT64_MAX);
+}
+
 static bool check_schema(struct idem__pg_check *check)
 {
-    PGresult *result = row(check, "schema",
-                           "SELECT version, least, least <= 1,"
-                           " to_regclass('@.idem_record_due') IS NOT NULL"
-                           " FROM @.idem_store");
+    PGresult *result =
+        row(check, "schema",
+            "SELECT version, least, least <= 1,"
+            " to_regclass('@.idem_record_due') IS NOT NULL, fence_floor,"
+            " fence_floor > floor(extract(epoch FROM clock_timestamp())::float8"
+            " * 1000::float8)::int8 + 366::int8 * 86400000::int8"
+            " FROM @.idem_store");
     bool good;
 
     if (result == NULL) {
@@ -293,6 +321,10 @@ static bool check_schema(struct idem__pg_check *check)
         idem__pg_tell(check, IDEM_GRADE_OK, "schema", NULL,
                       "schema \"%s\" is of version %.20s", check->place->schema,
                       PQgetvalue(result, 0, 0));
+    }
+    if (good) {
+        check->code = IDEM_ECORRUPT;
+        check_floor(check, result);
     }
     PQclear(result);
     return good;

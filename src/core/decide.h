@@ -97,6 +97,9 @@ void idem__refuse_live(struct idem_decision *decision,
                        const struct idem_record *found,
                        const struct idem_now *now, const char *mend);
 
+/* True if decision->next has a fence that no record can have, and is refused for it. */
+bool idem__refuse_fence(struct idem_decision *decision);
+
 /* Refuses: sets code and sentence of @decision. */
 void idem__refuse(struct idem_decision *decision, int code, const char *format,
                   ...) __attribute__((format(printf, 3, 4)));

@@ -64,6 +64,9 @@ static void started(struct idem_decision *decision, int rc)
         idem__refuse(decision, rc, "%s", idem_error_text(rc));
         return;
     }
+    if (idem__refuse_fence(decision)) {
+        return;
+    }
     decision->verdict = IDEM_STARTED;
     decision->takeover = idem__in_doubt(&decision->next) != 0;
 }

@@ -62,6 +62,9 @@ void idem_decide_import(const struct idem_record *found,
     if (found != NULL && decision->next.fence <= found->fence) {
         decision->next.fence = found->fence + 1;
     }
+    if (idem__refuse_fence(decision)) {
+        return;
+    }
     if (found != NULL && !idem_decide_expired(found, now)) {
         keep_doubt(&decision->next, found);
     }

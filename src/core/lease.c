@@ -303,6 +303,21 @@ void idem__refuse(struct idem_decision *decision, int code, const char *format,
     decision->change = IDEM_CHANGE_NONE;
 }
 
+/* Fences are times in ms, so one that high was made by somebody else, and has been in this
+ * store: in the record, or in one that was purged. */
+bool idem__refuse_fence(struct idem_decision *decision)
+{
+    bool bad = decision->next.fence > INT64_MAX;
+
+    if (bad) {
+        idem__refuse(decision, IDEM_ECORRUPT,
+                     "no fence is left for an attempt: the record, or one that "
+                     "was purged, has %lld, and idem gives none so high",
+                     (long long)INT64_MAX);
+    }
+    return bad;
+}
+
 bool idem_decide_expired(const struct idem_record *record,
                          const struct idem_now *now)
 {

@@ -550,6 +550,31 @@ def a_newer_schema_is_left_alone():
 
 
 @test
+def a_floor_above_all_fences_is_named():
+    """fence_floor at the end of its range, by somebody's hand: a claim is refused at once
+    and says which column it is, and the SQL that the check prints mends it. A little lower
+    it is a warning, and a claim starts."""
+    idem, server = here("floor")
+    token = said(idem, "begin", "-k", "open").strip()
+    server.psql(f"UPDATE floor.idem_store SET fence_floor = {2**63 - 2}")
+    said(idem, "run", "-k", "a", "--", "true")
+    assert b"warn  fences: fence_floor" in idem("store", "check").stdout
+    server.psql(f"UPDATE floor.idem_store SET fence_floor = {2**63 - 1}")
+    done = idem("run", "-k", "b", "--", "touch", "ran")
+    equal(done.status, 74)
+    assert b"fence_floor in the table idem_store" in done.stderr, done
+    assert not os.path.exists("ran")
+    equal(json.loads(said(idem, "show", "--json", "a"))["status"], "completed")
+    said(idem, "complete", "--token", token)
+    check = idem("store", "check").stdout.decode()
+    mend = re.search(r"^bad   fences: fence_floor .*; mend: (UPDATE .*)\.$", check, re.M)
+    assert mend, check
+    server.psql(mend[1])
+    equal(said(idem, "run", "-k", "b", "--", "echo", "hi"), "hi\n")
+    assert b"fences" not in idem("store", "check").stdout
+
+
+@test
 def a_schema_without_its_row_is_left_alone():
     """A schema whose idem_store has lost its row, by which each transaction is set up, is
     refused: nothing is answered that may not be on disk. The template mends it."""

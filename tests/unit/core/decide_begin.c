@@ -444,6 +444,40 @@ TEST(fence, growsWithATakeover)
     }
 }
 
+/* Above the highest that a record can have there is none: a claim, a takeover and a new
+ * life are refused, and nothing is written that could not be read. */
+TEST(fence, isRefusedWhereNoneIsLeft)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = sample_begin();
+    struct idem_now now = sample_now();
+    struct idem_decision decision;
+
+    now.fence_floor = INT64_MAX - 1;
+    assert_true(decide(NULL, &op, &now).next.fence == INT64_MAX);
+    now.fence_floor = INT64_MAX;
+    idem_decide_begin(NULL, &op, &now, &decision);
+    assert_code(IDEM_ECORRUPT, decision.code);
+    assert_int_equal(decision.change, IDEM_CHANGE_NONE);
+    assert_non_null(strstr(decision.text, "9223372036854775807, and idem"));
+
+    now.fence_floor = 0;
+    found.on_expired_lease = op.u.begin.on_expired_lease = IDEM_RERUN;
+    sample_lease(&found, 0);
+    found.fence = INT64_MAX - 1;
+    assert_true(decide(&found, &op, &now).next.fence == INT64_MAX);
+    found.fence = INT64_MAX;
+    idem_decide_begin(&found, &op, &now, &decision);
+    assert_code(IDEM_ECORRUPT, decision.code);
+    assert_int_equal(decision.change, IDEM_CHANGE_NONE);
+
+    found = sample_ended(IDEM_STATUS_RELEASED, 0);
+    found.fence = INT64_MAX;
+    idem_decide_begin(&found, &op, &now, &decision);
+    assert_code(IDEM_ECORRUPT, decision.code);
+    assert_int_equal(decision.change, IDEM_CHANGE_NONE);
+}
+
 /* ---- The table of verdicts ---- */
 
 enum clock {
