@@ -73,7 +73,7 @@ static const char *take_port(const char *text, int min, char port[6],
         return min > 0 ? "its port is not one from 1 to 65535"
                        : "its port is not one from 0 to 65535";
     }
-    (void)snprintf(port, 6, "%d", number);
+    (void)snprintf(port, 6, "%hu", (unsigned short)number);
     *ret_rest = text + len;
     return NULL;
 }

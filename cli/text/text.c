@@ -282,12 +282,12 @@ void cli_time_for(bool is_tty, int64_t ms, char buf[48])
 }
 
 /* Two units where the first alone would be too coarse: "3h20m", "12d". */
-static void two_units(int64_t big, const char *big_name, int64_t small,
+static void two_units(int64_t big, const char *big_name, int small,
                       const char *small_name, char buf[32])
 {
     if (big < 10 && small > 0) {
-        (void)snprintf(buf, 32, "%lld%s%lld%s", (long long)big, big_name,
-                       (long long)small, small_name);
+        (void)snprintf(buf, 32, "%lld%s%d%s", (long long)big, big_name, small,
+                       small_name);
     } else {
         (void)snprintf(buf, 32, "%lld%s", (long long)big, big_name);
     }
@@ -308,13 +308,13 @@ void cli_span_text(int64_t ms, char buf[32])
     } else if (s < 120) {
         (void)snprintf(buf, 32, "%llds", (long long)s);
     } else if (s < 3600) {
-        two_units(s / 60, "m", s % 60, "s", buf);
+        two_units(s / 60, "m", (int)(s % 60), "s", buf);
     } else if (days < 2) {
-        two_units(s / 3600, "h", s % 3600 / 60, "m", buf);
+        two_units(s / 3600, "h", (int)(s % 3600 / 60), "m", buf);
     } else if (days < 730) {
-        two_units(days, "d", s % 86400 / 3600, "h", buf);
+        two_units(days, "d", (int)(s % 86400 / 3600), "h", buf);
     } else {
-        two_units(days / 365, "y", days % 365, "d", buf);
+        two_units(days / 365, "y", (int)(days % 365), "d", buf);
     }
 }
 
