@@ -60,6 +60,9 @@ struct pair {
 /* ---- The other session ---- */
 
 static void must(struct pair *pair, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void must(struct pair *pair, const char *format, ...)
 {
     char sql[2000];
     PGresult *result;
