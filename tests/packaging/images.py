@@ -411,7 +411,7 @@ def make_base():
         skip("the roots of images are mounted by root")
     for program in "buildah", "mmdebstrap":
         if shutil.which(program) is None:
-            skip(f"{program} is not installed: tools/deps images")
+            skip(f"{program} is not installed: tools/deps test")
     if run(["buildah", "inspect", "--type", "image", BASE]).status == 0:
         return
     said("mmdebstrap", "--variant=minbase", "--include=ca-certificates", "bookworm", "base.tar")
