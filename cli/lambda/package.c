@@ -37,6 +37,7 @@ struct package {
     size_t libraries_len;
     const char *arch; /* One of cli_arches; NULL: that of the program. */
     bool is_static;   /* The program needs no loader and no library. */
+    bool has_postgres;
     bool failed;
 };
 
@@ -226,9 +227,10 @@ static void add_libraries_of(struct package *p, const char *path)
     }
 }
 
-/* The libraries that are loaded by name, with all that they are linked with. */
-static void add_loaded(struct package *p, const char *const *names,
-                       const char *symbol, const char *install)
+/* The first of the libraries @names that is here and has @symbol, with all that it is
+ * linked with. False: none is. */
+static bool add_if_here(struct package *p, const char *const *names,
+                        const char *symbol)
 {
     void *library = NULL;
     void *function;
@@ -242,14 +244,33 @@ static void add_loaded(struct package *p, const char *const *names,
     }
     function = library == NULL ? NULL : dlsym(library, symbol);
     if (function == NULL || dladdr(function, &info) == 0) {
+        return false;
+    }
+    add_library(p, *names, info.dli_fname);
+    add_libraries_of(p, info.dli_fname);
+    return true;
+}
+
+/* What is loaded by name, and has to be here. */
+static void add_loaded(struct package *p, const char *const *names,
+                       const char *symbol, const char *install)
+{
+    if (!add_if_here(p, names, symbol)) {
         cli_say("%s is not installed and will not be in the package: apt "
                 "install %s",
                 symbol, install);
         p->failed = true;
-        return;
     }
-    add_library(p, *names, info.dli_fname);
-    add_libraries_of(p, info.dli_fname);
+}
+
+/* The store in PostgreSQL is a package of its own, and few functions need it. */
+static void add_postgres(struct package *p)
+{
+    static const char *const library[] = {"libidem-postgres.so.0", NULL};
+    static const char *const scheme[] = {"libidem-postgresql.so.0", NULL};
+
+    p->has_postgres = add_if_here(p, library, "idem_postgres_kind") &&
+                      add_if_here(p, scheme, "idem_postgresql_scheme");
 }
 
 /* ---- The program -------------------------------------------------------- */
@@ -392,6 +413,7 @@ static void fill(struct package *p, const char *program, int files_len,
         add_loaded(p, aws, "idem_dynamodb_kind", "libidem-aws0");
         add_loaded(p, scheme, "idem_dynamodb_scheme", "libidem-aws0");
         add_loaded(p, jq, "jq_init", "libjq1");
+        add_postgres(p);
     }
     for (i = 0; !p->failed && i < files_len; i++) {
         add_handler_file(p, files[i]);
@@ -412,8 +434,12 @@ int cli_lambda_package(const char *output, const char *arch,
     fill(&p, program, files_len, files);
     status = cli_zip_finish(p.zip, p.failed, &len);
     if (status == 0 && !p.failed) {
-        (void)printf("%s: for %s, %zu bytes, %zu libraries\n", output, p.arch,
-                     len, p.libraries_len);
+        (void)printf("%s: for %s, %zu bytes, %zu libraries%s\n", output, p.arch,
+                     len, p.libraries_len,
+                     p.is_static || p.has_postgres
+                         ? ""
+                         : ", and no store in PostgreSQL, which is not "
+                           "installed here: apt install libidem-postgres0");
     }
     for (i = 0; i < p.libraries_len; i++) {
         free(p.libraries[i]);

@@ -158,6 +158,44 @@ def a_package_has_what_it_needs():
     assert b"INTERP" not in dynamic and b"NEEDED" not in dynamic, dynamic
 
 
+SCHEMES = {"libidem-postgres.so.0", "libidem-postgresql.so.0"}
+
+
+def open_postgres(root):
+    """What the package says of a store in PostgreSQL that is nowhere."""
+    loader = [*in_root(root)[:2], "/var/task/lib/ld.so", "--inhibit-cache"]
+    program = ["--library-path", "/var/task/lib", "/var/task/lib/main"]
+    return run([*loader, *program, "list"], {"IDEM_STORE": "postgresql://u@/x?host=/nowhere"})
+
+
+@test
+def a_package_has_the_stores_that_are_installed():
+    """A function whose IDEM_STORE is in PostgreSQL finds libidem-postgres and libpq in its
+    package, where they are installed; where not, the line that names the package says that
+    they are missing, and what to install."""
+    build = os.path.dirname(PROGRAM)
+    if not os.path.exists(f"{build}/libidem-postgres.so.0"):
+        skip("this build has no store in PostgreSQL")
+    with zipfile.ZipFile(function()) as z:
+        names = {os.path.basename(name) for name in z.namelist()}
+    equal((SCHEMES - names, "libpq.so.5" in names), (set(), True))
+    done = open_postgres(unpack("function.zip"))
+    equal(done.status, 69)
+    assert b"cannot connect to PostgreSQL" in done.stderr, done
+
+    os.mkdir("less")
+    for name in "idem", "libidem.so.0", "libidem-aws.so.0", "libidem-dynamodb.so.0":
+        shutil.copy(f"{build}/{name}", "less")
+    done = run(["less/idem", "lambda", "package", OBJECT], {"LD_LIBRARY_PATH": "less"}, timeout=120)
+    equal(done.status, 0)
+    missing = b", and no store in PostgreSQL, which is not installed here: apt install libidem-pos"
+    assert missing in done.stdout, done
+    with zipfile.ZipFile("function.zip") as z:
+        assert not [name for name in z.namelist() if "postgres" in name or "libpq" in name]
+    done = open_postgres(unpack("function.zip", "other"))
+    equal((done.status, b"libidem-postgresql.so.0" in done.stderr), (78, True))
+
+
 @test
 def what_cannot_be_packed():
     """A file that is not there, a directory, one with a name of ours, and a place that cannot be written."""
