@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import postgres
@@ -407,11 +408,26 @@ def no_answer_is_not_taken_for_nothing_done():
 
 # ---- Clocks ----
 
+# A file with another boot id than this machine's, and then what to run.
+OTHER_BOOT = 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"'
+
+
+def elsewhere():
+    """What runs a program as on another machine, which knows nothing of our boot clock."""
+    with open("boot", "w", encoding="ascii") as f:
+        f.write("00000000-1111-4222-8333-444444444444\n")
+    command = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", OTHER_BOOT, "boot")
+    if run([*command, "true"]).status != 0:
+        skip("no namespaces of users here")
+    return command
+
+
 
 @test
 def a_server_s_clock_that_is_set_back_ends_no_lease():
     """The server's clock is set back by an hour while attempts are open: nothing begins
-    beside them, one that is renewed meanwhile goes on, and both end as completed."""
+    beside them, those that are renewed meanwhile go on, one of them beside a waiter on
+    another machine that knows the time of before, and all end as completed."""
     the_server()
     library = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
     if not library:
@@ -432,20 +448,31 @@ def a_server_s_clock_that_is_set_back_ends_no_lease():
             idem = Idem(server.url)
             equal(idem("store", "create").status, 0)
             lease = ("--lease", "4s", "--on-expired-lease", "rerun")
-            token = idem("begin", "-k", "a", *lease).stdout.decode().strip()
+            a, c = (idem("begin", "-k", key, *lease).stdout.decode().strip() for key in "ac")
             text = "echo done; echo x >>effects-b; sleep 5"
-            with idem.start("run", "-k", "b", *lease, "--", "sh", "-c", text) as running:
+            b = idem.start("run", "-k", "b", *lease, "--", "sh", "-c", text)
+            wait = ("run", "-k", "c", *lease, "--wait", "60s", "--wait-then-run")
+            other = [*elsewhere(), PROGRAM, *wait, "--", "touch", "ran"]
+            other = start(other, {"IDEM_STORE": server.url})
+            with b as running, other as waiter:
                 until(lambda: os.path.exists("effects-b"))
+                time.sleep(1)  # It has asked, and knows the time, by then.
                 before = server.psql("SELECT floor(extract(epoch FROM clock_timestamp()))")
                 set_clock("-3600")
                 after = server.psql("SELECT floor(extract(epoch FROM clock_timestamp()))")
                 assert int(before[0]) - int(after[0]) > 3000, (before, after)
                 for key in "a", "b":
                     equal((key, idem("begin", "-k", key, *lease).status), (key, 75))
-                equal(idem("complete", "--token", token).status, 0)
-                out, err = running.communicate(timeout=PATIENCE)
-                equal((running.returncode, out, err), (0, b"done\n", b""))
-            for key in "a", "b":
+                equal(idem("complete", "--token", a).status, 0)
+                for _ in range(9):  # The lease of before, the margin of a taker, and more.
+                    equal(idem("renew", "--token", c).status, 0)
+                    time.sleep(1)
+                equal(idem("complete", "--token", c, "--result", "done\n").status, 0)
+                for process in running, waiter:
+                    out, err = process.communicate(timeout=PATIENCE)
+                    equal((process.returncode, out, err), (0, b"done\n", b""))
+            assert not os.path.exists("ran")
+            for key in "a", "b", "c":
                 record = json.loads(idem("show", "--json", key).stdout)
                 equal((key, record["attempts"], record["status"]), (key, 1, "completed"))
 
