@@ -131,6 +131,7 @@ int idem__pg_admin_open(const struct idem__pg_place *place, PGconn **ret_conn,
 {
     const char *names[IDEM__PG_OPTIONS_MAX + 2] = {NULL};
     const char *values[IDEM__PG_OPTIONS_MAX + 2] = {NULL};
+    locale_t before = idem__pg_place_plain(place);
     char seconds[24];
     PGconn *conn;
 
@@ -149,6 +150,7 @@ int idem__pg_admin_open(const struct idem__pg_place *place, PGconn **ret_conn,
         (void)PQsetErrorVerbosity(conn, PQERRORS_VERBOSE);
         PQreset(conn);
     }
+    (void)uselocale(before);
     if (conn == NULL || PQstatus(conn) != CONNECTION_OK) {
         (void)idem__pg_error_connect(conn, place, ret_error);
         PQfinish(conn);

@@ -266,6 +266,19 @@ static void connect_further(struct idem__pg_conn *conn)
     }
 }
 
+static void make_connection(struct idem__pg_conn *conn)
+{
+    locale_t before = idem__pg_place_plain(conn->place);
+
+    if (conn->state == IDEM__PG_DOWN) {
+        connect_first(conn);
+    }
+    if (conn->state == IDEM__PG_CONNECTING) {
+        connect_further(conn);
+    }
+    (void)uselocale(before);
+}
+
 /* ---- Using it ---- */
 
 /* Takes the results that have come. False: it was lost. */
@@ -434,11 +447,9 @@ void idem__pg_conn_work(struct idem__pg_conn *conn)
     if (conn->useless && conn->done.first == NULL) {
         lose_saying(conn);
     }
-    if (conn->state == IDEM__PG_DOWN && conn->waiting.first != NULL) {
-        connect_first(conn);
-    }
-    if (conn->state == IDEM__PG_CONNECTING) {
-        connect_further(conn);
+    if (conn->state == IDEM__PG_CONNECTING ||
+        (conn->state == IDEM__PG_DOWN && conn->waiting.first != NULL)) {
+        make_connection(conn);
     }
     if (conn->undo || conn->waiting_len >= MANY) {
         idem__pg_conn_push(conn);

@@ -143,7 +143,9 @@ static const char *find_state(const char *text)
     return found;
 }
 
-/* A pooler gives all that it refuses one SQLSTATE, and what libpq finds has none. */
+/* A pooler gives all that it refuses one SQLSTATE, and what libpq finds has none. The words
+ * are English: a pooler knows no other language, and libpq is made to speak it
+ * (idem__pg_place_plain()). */
 static const struct {
     const char *words;
     int code;

@@ -119,7 +119,28 @@ void idem__pg_place_finish(struct idem__pg_place *place)
         idem__free(place->names[i]);
         idem__free(place->values[i]);
     }
+    if (place->plain != (locale_t)0) {
+        freelocale(place->plain);
+    }
     memset(place, 0, sizeof(*place));
+}
+
+/* 0, for which uselocale() changes nothing, if there is no memory. */
+static locale_t make_plain(void)
+{
+    locale_t own = duplocale(uselocale((locale_t)0));
+    locale_t plain =
+        own == (locale_t)0 ? own : newlocale(LC_MESSAGES_MASK, "C", own);
+
+    if (plain == (locale_t)0 && own != (locale_t)0) {
+        freelocale(own);
+    }
+    return plain;
+}
+
+locale_t idem__pg_place_plain(const struct idem__pg_place *place)
+{
+    return uselocale(place->plain);
 }
 
 /* ---- Our own options ---- */
@@ -511,11 +532,14 @@ int idem__pg_place_read(const char *text, struct idem__pg_place *ret_place,
     memset(ret_place, 0, sizeof(*ret_place));
     (void)strcpy(ret_place->schema, "idem");
     ret_place->prepare = true;
+    ret_place->plain = make_plain();
     if (strncmp(text, "//", 2) != 0) {
+        idem__pg_place_finish(ret_place);
         return idem__error(ret_error, IDEM_EINVALID, "store: write " FORM);
     }
     uri = idem__alloc(strlen(text) + 32);
     if (uri == NULL) {
+        idem__pg_place_finish(ret_place);
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     rc = divide(text, uri, ret_place, ret_error);

@@ -4,6 +4,7 @@
 #define IDEM_POSTGRES_PLACE_H
 
 #include <idem.h>
+#include <locale.h>
 
 enum {
     IDEM__PG_OPTIONS_MAX = 80,
@@ -21,6 +22,8 @@ struct idem__pg_place {
     bool prepare;    /* Named statements may be used. */
     bool host_clock; /* The time is that of this machine. */
 
+    locale_t plain; /* That of the process, but for its messages; or 0. */
+
     bool own_ca;        /* sslrootcert is what this system has. */
     int64_t connect_ms; /* At most, for a connection to one of its hosts. */
     bool local;         /* Over a Unix socket, or this machine's loopback. */
@@ -35,6 +38,11 @@ struct idem__pg_place {
 int idem__pg_place_read(const char *text, struct idem__pg_place *ret_place,
                         struct idem_error *ret_error);
 void idem__pg_place_finish(struct idem__pg_place *place);
+
+/* Has libpq write the sentences of a connection in English while this thread makes it,
+ * for error.c goes by their words; the host of the library may have set any locale.
+ * Returns the locale that uselocale() is given after that. */
+locale_t idem__pg_place_plain(const struct idem__pg_place *place);
 
 /* Has the next of several hosts come first. */
 void idem__pg_place_turn(struct idem__pg_place *place);

@@ -11,7 +11,7 @@ import time
 
 import postgres
 from patience import PATIENCE, until
-from tap import SANITIZED, Idem, equal, main, skip, start, test
+from tap import SANITIZED, Idem, equal, main, run, skip, start, test
 
 SECRET = "hunter2"
 servers = []  # The one of this file, once it runs.
@@ -395,6 +395,68 @@ def completion(idem, key):
     end = json.loads(said(idem, "complete", "--token", token, "--as-sql"))
     quoted = ["NULL" if v is None else f"'{v}'" for v in end["values"]]
     return re.sub(r"\$(\d+)", lambda m: quoted[int(m[1]) - 1], end["text"])
+
+
+SSL = "server does not support SSL, but SSL was required"
+GERMAN_SSL = "Server unterstützt kein SSL, aber SSL wurde verlangt"
+
+
+def write_catalogue(folder):
+    """A catalogue of translations for libpq with one sentence, which ended with a line
+    feed before version 16."""
+    domain = re.search(rb"\0(libpq5-\d+)\0", libpq_bytes())
+    if domain is None:
+        skip("this libpq speaks one language")
+    texts = [("", "Content-Type: text/plain; charset=UTF-8\n")]
+    texts += [(SSL, GERMAN_SSL), (SSL + "\n", GERMAN_SSL + "\n")]
+    tables, strings = b"", b""
+    start = 28 + 16 * len(texts)
+    for column in 0, 1:
+        for text in texts:
+            data = text[column].encode()
+            tables += struct.pack("<II", len(data), start + len(strings))
+            strings += data + b"\0"
+    head = struct.pack("<7I", 0x950412DE, 0, len(texts), 28, 28 + 8 * len(texts), 0, 0)
+    os.makedirs(f"{folder}/de/LC_MESSAGES")
+    with open(f"{folder}/de/LC_MESSAGES/{domain[1].decode()}.mo", "wb") as f:
+        f.write(head + tables + strings)
+
+
+def libpq_bytes():
+    linked = run(["ldd", os.environ["IDEM_POSTGRES_LOCALIZED"]], {"LC_ALL": "C"}).stdout.decode()
+    path = re.search(r"libpq\.so\.5 => (\S+)", linked)
+    with open(path[1], "rb") as f:
+        return f.read()
+
+
+def refuse_ssl(listener):
+    while True:
+        try:
+            client, _ = listener.accept()
+        except OSError:
+            return
+        with client:
+            client.recv(8)
+            client.sendall(b"N")
+
+
+@test
+def a_host_in_another_language_changes_no_error():
+    """A program that has set a German locale hears from libpq in German; what idem makes
+    of a refusal, by its words, is the same as ever."""
+    write_catalogue("locales")
+    env = {"LC_ALL": "C.UTF-8", "LANGUAGE": "de", "PGLOCALEDIR": os.path.abspath("locales")}
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=refuse_ssl, args=(listener,), daemon=True).start()
+        place = f"//u@127.0.0.1:{listener.getsockname()[1]}/x?sslmode=require&gssencmode=disable"
+        program = os.environ["IDEM_POSTGRES_LOCALIZED"]
+        done = run([program, f"postgresql:{place}", f"postgres:{place}"], env)
+        listener.shutdown(socket.SHUT_RDWR)
+    control, _, told = done.stdout.decode().strip().rpartition("\n")
+    if SSL in control:
+        skip("this C library has no translations: " + control)
+    assert GERMAN_SSL in control, done
+    assert told.startswith("CONFIG ") and SSL + "; set ssl = on there" in told, done
 
 
 @test
