@@ -1,6 +1,7 @@
 """The Debian packages: each file is in one of them, and they work where nothing else
 of ours is."""
 
+import filecmp
 import fnmatch
 import glob
 import os
@@ -199,6 +200,34 @@ def debs(folder):
     """Return {package: its file}, without debugging symbols."""
     found = {os.path.basename(p).split("_")[0]: p for p in glob.glob(folder + "/*.deb")}
     return {name: path for name, path in found.items() if not name.endswith("-dbgsym")}
+
+
+def built_elsewhere():
+    """Build the packages once more, in a folder whose name is longer, as somebody with
+    another mask, time zone and order of letters; return the folder."""
+    locales, folder = os.path.abspath("locales"), os.path.abspath("elsewhere/in/a/folder")
+    os.mkdir(locales)
+    said("localedef", "-i", "en_US", "-f", "UTF-8", f"{locales}/en_US.UTF-8")
+    env = {"LOCPATH": locales, "LC_ALL": "en_US.UTF-8", "TZ": "Pacific/Kiritimati"}
+    make = ["sh", "-c", 'umask 027; exec "$0" "$1"', os.path.join(TOP, "tools", "package"), folder]
+    done = run(make, env, timeout=1800)
+    equal((done.status, done.stderr), (0, b""))
+    return folder
+
+
+@test
+def they_are_the_same_bytes_each_time():
+    """Packages, source and debugging symbols are the same bytes, wherever and by whomever
+    they are built."""
+    there = {}
+    for folder in built(), built_elsewhere():
+        for pattern in "*.deb", "*.dsc", "*.tar.xz":
+            for path in glob.glob(f"{folder}/{pattern}"):
+                there.setdefault(os.path.basename(path), []).append(path)
+    equal({name: len(paths) for name, paths in there.items() if len(paths) != 2}, {})
+    other = [name for name, paths in there.items() if not filecmp.cmp(*paths, shallow=False)]
+    equal(sorted(other), [])
+    note(f"{len(there)} files")
 
 
 @test
