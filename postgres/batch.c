@@ -42,7 +42,7 @@ static bool run(struct idem__pg_conn *conn, enum idem__pg_sql sql,
     if (!idem__pg_params_finish(&conn->params, values, lengths, formats)) {
         return false;
     }
-    if (conn->prepared) {
+    if (conn->prepared && conn->names[sql][0] != '\0') {
         rc = PQsendQueryPrepared(conn->pg, conn->names[sql], n, values, lengths,
                                  formats, /* resultFormat= */ 1);
     } else {
@@ -61,6 +61,14 @@ static bool sync(struct idem__pg_conn *conn)
     return PQpipelineSync(conn->pg) == 1;
 }
 
+/* Those that a connection runs more than once, if it is ours alone. */
+static bool is_named(enum idem__pg_sql sql)
+{
+    return sql != IDEM__PG_SETTINGS && sql != IDEM__PG_BARRIER &&
+           sql != IDEM__PG_BEGIN && sql != IDEM__PG_SETUP_LOCAL &&
+           sql != IDEM__PG_COMMIT && sql != IDEM__PG_ROLLBACK;
+}
+
 /* Names the statements, in the same flight as the batch that uses them first. */
 static bool prepare_all(struct idem__pg_conn *conn)
 {
@@ -71,6 +79,10 @@ static bool prepare_all(struct idem__pg_conn *conn)
         const Oid *types;
         size_t n = idem__pg_sql_types(sql, &types);
 
+        conn->names[sql][0] = '\0';
+        if (!is_named(sql)) {
+            continue;
+        }
         idem__pg_sql_text(sql, conn->place->schema, text);
         if (idem__pg_sql_name(sql, text, conn->names[sql]) != 0) {
             conn->params.failed = true;
@@ -248,7 +260,7 @@ static void add_row(struct idem__pg_params *params,
     add_body(params, i++, write->set_input, r->input);
 }
 
-/* The same as parameters that are no arrays, without scope and key. */
+/* The same as parameters that are no arrays, without scope, key and input. */
 static void add_one(struct idem__pg_params *params,
                     const struct idem__pg_write *write)
 {
@@ -263,12 +275,13 @@ static void add_one(struct idem__pg_params *params,
                                 idem_bytes(tag_of(write), IDEM__PG_TAG_LEN));
     (void)idem__pg_params_bytes(params, write->head);
     add_one_body(params, write->set_result, r->result.bytes);
-    add_one_body(params, write->set_input, r->input);
 }
 
-static bool is_one(const struct idem__pg_conn *conn)
+/* True for a batch of one claim, update or look over a connection of our own. */
+static bool speaks_for_itself(const struct idem__pg_conn *conn)
 {
-    return conn->sent.first == conn->sent.last;
+    return conn->place->prepare && conn->sent.first == conn->sent.last &&
+           !is_single(conn->sent.first);
 }
 
 static bool has(const struct idem__pg_conn *conn, enum idem__pg_ask ask)
@@ -291,11 +304,16 @@ static bool send_update(struct idem__pg_conn *conn)
 {
     struct idem__pg_params *params = &conn->params;
     const struct idem__pg_request *request = conn->sent.first;
+    const struct idem__pg_write *write = &request->write;
+    bool ends = write->set_result && !write->set_input;
 
-    add_one(params, &request->write);
-    (void)idem__pg_params_number(params, sets_of(&request->write));
+    add_one(params, write);
+    if (!ends) {
+        add_one_body(params, write->set_input, write->record->input);
+        (void)idem__pg_params_number(params, sets_of(write));
+    }
     (void)idem__pg_params_bytes(params, request->found);
-    return run(conn, IDEM__PG_UPDATE_ONE, NULL);
+    return run(conn, ends ? IDEM__PG_END_ONE : IDEM__PG_UPDATE_ONE, NULL);
 }
 
 static bool send_updates(struct idem__pg_conn *conn)
@@ -308,7 +326,7 @@ static bool send_updates(struct idem__pg_conn *conn)
     if (!has(conn, IDEM__PG_ASK_UPDATE)) {
         return true;
     }
-    if (is_one(conn)) {
+    if (speaks_for_itself(conn)) {
         return send_update(conn);
     }
     begin_rows(params);
@@ -361,6 +379,7 @@ static bool send_claim(struct idem__pg_conn *conn)
     const struct idem_record *r = write->record;
 
     add_one(params, write);
+    add_one_body(params, write->set_input, r->input);
     (void)idem__pg_params_bytes(params, r->scope);
     (void)idem__pg_params_bytes(params, r->key);
     (void)idem__pg_params_number(params, above_of(write));
@@ -382,7 +401,7 @@ static bool send_claims(struct idem__pg_conn *conn)
     if (!has(conn, IDEM__PG_ASK_CLAIM)) {
         return true;
     }
-    if (is_one(conn)) {
+    if (speaks_for_itself(conn)) {
         return send_claim(conn);
     }
     begin_rows(params);
@@ -410,6 +429,12 @@ static bool send_looks(struct idem__pg_conn *conn)
 
     if (!has(conn, IDEM__PG_ASK_LOOK)) {
         return true;
+    }
+    if (speaks_for_itself(conn)) {
+        (void)idem__pg_params_bytes(&conn->params,
+                                    idem_bytes(conn->sent.first->id,
+                                               IDEM_ID_LEN));
+        return run(conn, IDEM__PG_LOOK_ONE, NULL);
     }
     ids = idem__pg_params_array(&conn->params, IDEM__PG_BYTEAS);
     for (i = 0; i < conn->by_id_len; i++) {
@@ -555,22 +580,48 @@ static bool is_about_attempts(const struct idem__pg_conn *conn)
     return request != NULL;
 }
 
+/* What a connection that is ours alone is given once, before its first transaction and
+ * in the same flight. */
+static bool send_settings(struct idem__pg_conn *conn)
+{
+    if (conn->has_settings) {
+        return true;
+    }
+    conn->has_settings = true;
+    return run(conn, IDEM__PG_SETTINGS, NULL) && sync(conn);
+}
+
+static bool name_statements(struct idem__pg_conn *conn)
+{
+    return conn->prepared || conn->carried++ < PREPARE_AFTER ||
+           prepare_all(conn);
+}
+
+static bool send_setup(struct idem__pg_conn *conn)
+{
+    if (!conn->place->prepare) {
+        return run(conn, IDEM__PG_BEGIN, NULL) &&
+               run(conn, IDEM__PG_SETUP_LOCAL, NULL);
+    }
+    return send_settings(conn) && name_statements(conn) &&
+           ((conn->settled && speaks_for_itself(conn)) ||
+            run(conn, IDEM__PG_SETUP, NULL));
+}
+
+/* For its replicas, see conn.h. */
+static bool send_barrier(struct idem__pg_conn *conn)
+{
+    return conn->settled || !is_about_attempts(conn) ||
+           run(conn, IDEM__PG_BARRIER, NULL);
+}
+
 static bool send_all(struct idem__pg_conn *conn)
 {
-    bool good = true;
-
-    if (conn->place->prepare && !conn->prepared &&
-        conn->carried++ == PREPARE_AFTER) {
-        good = prepare_all(conn);
-    }
-    return good && run(conn, IDEM__PG_BEGIN, NULL) &&
-           run(conn, is_one(conn) ? IDEM__PG_SETUP_ONE : IDEM__PG_SETUP,
-               NULL) &&
-           (conn->settled || !is_about_attempts(conn) ||
-            run(conn, IDEM__PG_BARRIER, NULL)) &&
-           send_singles(conn) && send_updates(conn) && send_claims(conn) &&
-           send_looks(conn) && send_limits(conn) &&
-           run(conn, IDEM__PG_COMMIT, NULL) && sync(conn);
+    return send_setup(conn) && send_barrier(conn) && send_singles(conn) &&
+           send_updates(conn) && send_claims(conn) && send_looks(conn) &&
+           send_limits(conn) &&
+           (conn->place->prepare || run(conn, IDEM__PG_COMMIT, NULL)) &&
+           sync(conn);
 }
 
 /* Of the last batch, until the next one is sent. */
@@ -612,20 +663,16 @@ int idem__pg_batch_send(struct idem__pg_conn *conn)
 
 /* ---- Results ---- */
 
-/* The time, and the fences that are gone for good. The server has the clock that counts:
- * this machine's wall clock, which may show 1970, is no reason not to believe it. */
-static void learn(struct idem__pg_conn *conn, const PGresult *result)
+/* The server has the clock that counts: this machine's wall clock, which may show 1970,
+ * is no reason not to believe it. */
+static void learn_time(struct idem__pg_conn *conn, const PGresult *result,
+                       int column)
 {
     struct idem_clock_reading reading;
     struct idem__learned_time time = {.sent_boot_ms = conn->sent_boot_ms,
                                       .late_ms = 1};
-    int64_t floor;
 
-    if (idem__pg_number(result, 0, IDEM__PG_SETUP_FLOOR, &floor) &&
-        floor >= 0 && (uint64_t)floor > conn->fence_floor) {
-        conn->fence_floor = (uint64_t)floor;
-    }
-    if (idem__pg_number(result, 0, IDEM__PG_SETUP_MS, &time.told_ms) &&
+    if (idem__pg_time(result, 0, column, &time.told_ms) &&
         conn->host.clock(conn->host.ctx, &reading) == 0) {
         time.got_boot_ms = reading.boot_ms;
         (void)idem__learned_clock_learn(&conn->clock, &time,
@@ -634,28 +681,78 @@ static void learn(struct idem__pg_conn *conn, const PGresult *result)
     conn->answered = true;
 }
 
-static bool is_setup(enum idem__pg_sql sql)
+/* The fences that are gone for good. */
+static void learn_floor(struct idem__pg_conn *conn, const PGresult *result,
+                        int column)
 {
-    return sql == IDEM__PG_SETUP || sql == IDEM__PG_SETUP_ONE;
+    int64_t floor;
+
+    if (idem__pg_number(result, 0, column, &floor) && floor >= 0 &&
+        (uint64_t)floor > conn->fence_floor) {
+        conn->fence_floor = (uint64_t)floor;
+    }
+}
+
+static void learn(struct idem__pg_conn *conn, enum idem__pg_sql sql,
+                  const PGresult *result)
+{
+    switch (sql) {
+    case IDEM__PG_SETUP:
+    case IDEM__PG_SETUP_LOCAL:
+        learn_time(conn, result, IDEM__PG_SETUP_TIME);
+        learn_floor(conn, result, IDEM__PG_SETUP_FLOOR);
+        break;
+    case IDEM__PG_UPDATE_ONE:
+    case IDEM__PG_END_ONE:
+    case IDEM__PG_CLAIM_ONE:
+        learn_time(conn, result, 0);
+        break;
+    case IDEM__PG_LIST_ALL:
+    case IDEM__PG_LIST_STATUS:
+    case IDEM__PG_THERE:
+    case IDEM__PG_THERE_ONE:
+    case IDEM__PG_LOOK:
+    case IDEM__PG_LOOK_ONE:
+        learn_time(conn, result, IDEM__PG_ROW_TIME);
+        learn_floor(conn, result, IDEM__PG_ROW_FLOOR);
+        break;
+    default:
+        break;
+    }
+}
+
+/* The statements that say what forbids to go on. */
+static bool has_checks(enum idem__pg_sql sql)
+{
+    return sql == IDEM__PG_SETUP || sql == IDEM__PG_SETUP_LOCAL ||
+           sql == IDEM__PG_LOOK_ONE;
 }
 
 bool idem__pg_batch_take(struct idem__pg_conn *conn, PGresult *result)
 {
     struct idem__pg_step *step = &conn->steps[conn->step];
     struct idem_error error;
-    bool is_sync = PQresultStatus(result) == PGRES_PIPELINE_SYNC;
+    ExecStatusType status = PQresultStatus(result);
+    bool is_sync = status == PGRES_PIPELINE_SYNC;
 
-    if (is_sync != (step->kind == IDEM__PG_STEP_SYNC) ||
-        (PQresultStatus(result) == PGRES_FATAL_ERROR &&
-         idem__pg_error_read(result, conn->place, &error) ==
-             IDEM__PG_UNKNOWN)) {
+    if (status == PGRES_FATAL_ERROR &&
+        idem__pg_error_read(result, conn->place, &error) == IDEM__PG_UNKNOWN) {
+        return false;
+    }
+    if (step->kind == IDEM__PG_STEP_SYNC && status == PGRES_FATAL_ERROR) {
+        /* The commit was refused. Versions of libpq differ in what they do next: the
+         * connection is closed, and nothing more of it is waited for. */
+        step->result = result;
+        conn->step = conn->steps_len;
+        return true;
+    }
+    if (is_sync != (step->kind == IDEM__PG_STEP_SYNC)) {
         return false;
     }
     step->result = result;
     conn->step++;
-    if (is_setup(step->sql) && step->kind == IDEM__PG_STEP_RUN &&
-        PQresultStatus(result) == PGRES_TUPLES_OK) {
-        learn(conn, result);
+    if (step->kind == IDEM__PG_STEP_RUN && status == PGRES_TUPLES_OK) {
+        learn(conn, step->sql, result);
     }
     return true;
 }
@@ -718,6 +815,12 @@ static void give_rows(struct idem__pg_conn *conn, enum idem__pg_ask ask,
     }
 }
 
+/* The same for a batch of one, whose statement gives a row if it wrote one. */
+static void mark_one(struct idem__pg_conn *conn, const PGresult *result)
+{
+    conn->sent.first->applied = PQntuples(result) > 0;
+}
+
 static void distribute(struct idem__pg_conn *conn)
 {
     size_t i;
@@ -738,18 +841,22 @@ static void distribute(struct idem__pg_conn *conn)
         }
         switch (step->sql) {
         case IDEM__PG_UPDATE:
-        case IDEM__PG_UPDATE_ONE:
             mark_applied(conn, IDEM__PG_ASK_UPDATE, step->result);
             break;
         case IDEM__PG_CLAIM:
-        case IDEM__PG_CLAIM_ONE:
             mark_applied(conn, IDEM__PG_ASK_CLAIM, step->result);
+            break;
+        case IDEM__PG_UPDATE_ONE:
+        case IDEM__PG_END_ONE:
+        case IDEM__PG_CLAIM_ONE:
+            mark_one(conn, step->result);
             break;
         case IDEM__PG_THERE:
         case IDEM__PG_THERE_ONE:
             give_rows(conn, IDEM__PG_ASK_CLAIM, step->result);
             break;
         case IDEM__PG_LOOK:
+        case IDEM__PG_LOOK_ONE:
             give_rows(conn, IDEM__PG_ASK_LOOK, step->result);
             break;
         default:
@@ -762,10 +869,13 @@ static bool is_good(const struct idem__pg_step *step)
 {
     ExecStatusType status = PQresultStatus(step->result);
 
-    if (step->kind != IDEM__PG_STEP_RUN) {
+    if (step->kind == IDEM__PG_STEP_PREPARE) {
         /* A failed preparation fails what uses it, unless a pooler's session has that
          * statement already. */
         return true;
+    }
+    if (step->kind == IDEM__PG_STEP_SYNC) {
+        return status == PGRES_PIPELINE_SYNC;
     }
     if (step->sql == IDEM__PG_COMMIT) {
         return status == PGRES_COMMAND_OK &&
@@ -805,22 +915,32 @@ static const struct idem__pg_step *find_failed(const struct idem__pg_conn *conn)
     return NULL;
 }
 
-/* A newer version of the schema says so by a division by zero, and a schema without a
- * version by a text that is not a number. */
+/* See CHECKS in sql.c. */
 static enum idem__pg_said read_failure(const struct idem__pg_conn *conn,
                                        const struct idem__pg_step *failed,
                                        struct idem_error *error)
 {
     const char *state = PQresultErrorField(failed->result, PG_DIAG_SQLSTATE);
 
-    if (is_setup(failed->sql) && state != NULL && strcmp(state, "22012") == 0) {
+    if (has_checks(failed->sql) && state != NULL &&
+        strcmp(state, "22012") == 0) {
         (void)idem__error(error, IDEM_ECONFIG,
                           "the schema \"%s\" in PostgreSQL (%s) is of a newer "
                           "version of idem",
                           conn->place->schema, conn->place->endpoint);
         return IDEM__PG_NEVER;
     }
-    if (is_setup(failed->sql) && state != NULL && strcmp(state, "22P02") == 0) {
+    if (has_checks(failed->sql) && state != NULL &&
+        strcmp(state, "22003") == 0) {
+        (void)idem__error(error, IDEM_ECONFIG,
+                          "PostgreSQL (%s): the session has lost its settings; "
+                          "a pooler in between needs prepare=no in the store "
+                          "URL",
+                          conn->place->endpoint);
+        return IDEM__PG_NEVER;
+    }
+    if (has_checks(failed->sql) && state != NULL &&
+        strcmp(state, "22P02") == 0) {
         (void)
             idem__error(error, IDEM_ECONFIG,
                         "the table %s.idem_store in PostgreSQL (%s) is empty: "
@@ -845,14 +965,21 @@ static void divide(struct idem__pg_conn *conn)
     }
 }
 
+/* True for what stands before the statements of the requests. */
+static bool is_before(enum idem__pg_sql sql)
+{
+    return sql == IDEM__PG_SETTINGS || sql == IDEM__PG_BEGIN ||
+           sql == IDEM__PG_SETUP || sql == IDEM__PG_SETUP_LOCAL;
+}
+
 static void fail(struct idem__pg_conn *conn, const struct idem__pg_step *failed)
 {
     struct idem_error error;
     enum idem__pg_said said = read_failure(conn, failed, &error);
 
-    conn->undo = true;
-    if (failed->kind == IDEM__PG_STEP_RUN && failed->sql != IDEM__PG_BEGIN &&
-        !is_setup(failed->sql) && conn->sent.first != conn->sent.last) {
+    if (failed->kind != IDEM__PG_STEP_PREPARE &&
+        !(failed->kind == IDEM__PG_STEP_RUN && is_before(failed->sql)) &&
+        conn->sent.first != conn->sent.last) {
         divide(conn);
         return;
     }
@@ -861,19 +988,35 @@ static void fail(struct idem__pg_conn *conn, const struct idem__pg_step *failed)
     }
 }
 
+/* True if the connection is of no use after @failed: it lacks statements or settings, its
+ * ROLLBACK failed, or libpq may be out of step with it. */
+static bool is_last(const struct idem__pg_conn *conn,
+                    const struct idem__pg_step *failed)
+{
+    const char *state = PQresultErrorField(failed->result, PG_DIAG_SQLSTATE);
+
+    return conn->undo || failed->kind != IDEM__PG_STEP_RUN ||
+           failed->sql == IDEM__PG_SETTINGS ||
+           (has_checks(failed->sql) && state != NULL &&
+            strcmp(state, "22003") == 0);
+}
+
 void idem__pg_batch_end(struct idem__pg_conn *conn)
 {
     const struct idem__pg_step *unprepared = find_unprepared(conn);
     const struct idem__pg_step *failed = find_failed(conn);
 
-    conn->useless = unprepared != NULL || (conn->undo && failed != NULL);
+    /* A statement that was not prepared is not there, whatever was the reason. */
+    failed = failed != NULL && unprepared != NULL ? unprepared : failed;
+    conn->useless =
+        unprepared != NULL || (failed != NULL && is_last(conn, failed));
     if (conn->undo) {
         conn->undo = false;
         return;
     }
     if (failed != NULL) {
-        /* A statement that was not prepared is not there, whatever was the reason. */
-        fail(conn, unprepared != NULL ? unprepared : failed);
+        conn->undo = !conn->place->prepare;
+        fail(conn, failed);
         return;
     }
     conn->settled = conn->settled || is_about_attempts(conn);

@@ -224,6 +224,7 @@ static void connect_first(struct idem__pg_conn *conn)
     conn->polling = PGRES_POLLING_WRITING;
     conn->prepared = false;
     conn->carried = 0;
+    conn->has_settings = false;
     conn->settled = false;
     conn->cancelled = false;
     idem__pg_count(&conn->counters.connections, 1);

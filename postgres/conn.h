@@ -1,7 +1,7 @@
 /* One connection to the database, which carries batches of requests, one batch at a
  * time; and the time, as the server's answers tell it.
  *
- *                  a request waits                      BEGIN ... COMMIT, Sync
+ *                  a request waits                      statements, Sync
  *     DOWN -------------------------> CONNECTING -> IDLE ----------> BUSY
  *      ^                                  |          ^                |
  *      |   refused: those that wait are   |          +----------------+
@@ -77,6 +77,7 @@ struct idem__pg_conn {
     enum idem__pg_state state;
     int64_t connect_until_ms;          /* CONNECTING. */
     PostgresPollingStatusType polling; /* CONNECTING: what is waited for. */
+    bool has_settings; /* Or they are sent with what comes first. */
     bool prepared;
     char names[IDEM__PG_SQLS][IDEM__PG_NAME_MAX]; /* Of what is prepared. */
     unsigned carried; /* Batches, over this connection. */

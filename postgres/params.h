@@ -15,6 +15,7 @@ enum {
     IDEM__PG_INT8 = 20,
     IDEM__PG_BYTEAS = 1001,
     IDEM__PG_INT8S = 1016,
+    IDEM__PG_TIMESTAMPTZ = 1184,
 };
 
 /* Zeroed: no memory yet. */

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "core/decide.h"
 #include "core/error.h"
+#include "postgres/params.h"
 
 #include <assert.h>
 #include <string.h>
@@ -25,12 +26,14 @@ enum {
     COLUMNS,
 };
 
+_Static_assert((int)COLUMNS == (int)IDEM__PG_ROW_TIME, "row.h says the same");
+
 bool idem__pg_bytes(const PGresult *result, int row, int column,
                     struct idem_slice *ret_bytes)
 {
     if (row >= PQntuples(result) || column >= PQnfields(result) ||
-        PQftype(result, column) != 17 || PQfformat(result, column) != 1 ||
-        PQgetisnull(result, row, column)) {
+        PQftype(result, column) != IDEM__PG_BYTEA ||
+        PQfformat(result, column) != 1 || PQgetisnull(result, row, column)) {
         *ret_bytes = idem_bytes(NULL, 0);
         return false;
     }
@@ -39,17 +42,36 @@ bool idem__pg_bytes(const PGresult *result, int row, int column,
     return true;
 }
 
-bool idem__pg_number(const PGresult *result, int row, int column,
+static bool read_i64(const PGresult *result, int row, int column, Oid type,
                      int64_t *ret_number)
 {
     if (row >= PQntuples(result) || column >= PQnfields(result) ||
-        PQftype(result, column) != 20 || PQfformat(result, column) != 1 ||
+        PQftype(result, column) != type || PQfformat(result, column) != 1 ||
         PQgetisnull(result, row, column) ||
         PQgetlength(result, row, column) != 8) {
         return false;
     }
     *ret_number = (int64_t)idem__get_u64(
         (const uint8_t *)PQgetvalue(result, row, column));
+    return true;
+}
+
+bool idem__pg_number(const PGresult *result, int row, int column,
+                     int64_t *ret_number)
+{
+    return read_i64(result, row, column, IDEM__PG_INT8, ret_number);
+}
+
+bool idem__pg_time(const PGresult *result, int row, int column, int64_t *ret_ms)
+{
+    const int64_t since_2000 =
+        946684800000; /* Microseconds are sent since then. */
+    int64_t us;
+
+    if (!read_i64(result, row, column, IDEM__PG_TIMESTAMPTZ, &us)) {
+        return false;
+    }
+    *ret_ms = us / 1000 - (us % 1000 < 0) + since_2000;
     return true;
 }
 
@@ -169,7 +191,7 @@ int idem__pg_row_read(const PGresult *result, int row,
     int rc;
 
     memset(ret_row, 0, sizeof(*ret_row));
-    if (PQnfields(result) != COLUMNS ||
+    if (PQnfields(result) < COLUMNS ||
         !idem__pg_row_id(result, row, ret_row->record.id)) {
         return corrupt(ret_error, "it has no identity");
     }

@@ -8,7 +8,13 @@
 #include <libpq-fe.h>
 
 enum {
-    IDEM__PG_TAG_LEN = 16
+    IDEM__PG_TAG_LEN = 16,
+};
+
+/* Columns after those of a row: the time, and in LOOK_ONE what SETUP says. */
+enum {
+    IDEM__PG_ROW_TIME = 11,
+    IDEM__PG_ROW_FLOOR,
 };
 
 struct idem__pg_row {
@@ -26,6 +32,10 @@ bool idem__pg_bytes(const PGresult *result, int row, int column,
                     struct idem_slice *ret_bytes);
 bool idem__pg_number(const PGresult *result, int row, int column,
                      int64_t *ret_number);
+
+/* Likewise a time, in ms since 1970. */
+bool idem__pg_time(const PGresult *result, int row, int column,
+                   int64_t *ret_ms);
 
 /* The id of row @row, in whose first column it is. False: it is none. */
 bool idem__pg_row_id(const PGresult *result, int row,

@@ -43,12 +43,13 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
 #define RESULT AT_MOST(NUMBER(RESULT_INLINE), "r.result")
 #define INPUT AT_MOST(NUMBER(INPUT_INLINE), "r.input")
 
-/* As row.h reads them. */
+/* As row.h reads them. The time is read after the row: a server's clock that is set back
+ * meanwhile ends no lease that was written since. */
 #define HEAD_COLUMNS                                                           \
     "r.id, " SCOPE ", " KEY ", r.status, r.deadline, " TAG ", " HEAD ","       \
     " octet_length(r.result)::int8, octet_length(r.input)::int8,"
-#define ROW HEAD_COLUMNS " NULL::bytea, NULL::bytea"
-#define ROW_WITH_BODIES HEAD_COLUMNS RESULT ", " INPUT
+#define ROW HEAD_COLUMNS " NULL::bytea, NULL::bytea, clock_timestamp()"
+#define ROW_WITH_BODIES HEAD_COLUMNS RESULT ", " INPUT ", clock_timestamp()"
 #define BODIES BODY("r.result") ", " BODY("r.input")
 
 /* As the partial index has it. */
@@ -60,27 +61,48 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
     " $6::int8[], $7::int8[], $8::bytea[], $9::bytea[], $10::bytea[],"         \
     " $11::bytea[]"
 
-/* The time, the fences that are gone, the version of the schema; and what holds for this
- * transaction, whatever the server, the database or the role has as a default: an outcome
- * that was answered is on disk, and nobody waits for long. Without its row the table would
- * give none, and nothing would be set: that is an error, as a version is.
+/* What each transaction stands on, whatever the server, the database or the role has as a
+ * default: an outcome that was answered is on disk, and nobody waits for long. @local is
+ * "true" for this transaction alone, and "false" for the session.
  *
  * A plan is made once for a connection, which may be while the table is empty, and is kept
  * until somebody analyzes the table: it has to be the one for a table that is full. */
-#define SETUP                                                                  \
-    "SELECT floor(extract(epoch FROM clock_timestamp())::float8"               \
-    " * 1000::float8)::int8,"                                                  \
-    " s.fence_floor, s.version, s.least / (s.least <= 1)::int,"                \
-    " (CASE WHEN s.one THEN '1' ELSE 'idem_store is empty' END)::int,"         \
-    " set_config('synchronous_commit',"                                        \
+#define SETTINGS(local)                                                        \
+    "set_config('synchronous_commit',"                                         \
     " CASE current_setting('synchronous_commit') WHEN 'remote_apply'"          \
-    " THEN 'remote_apply' ELSE 'on' END, true),"                               \
-    " set_config('lock_timeout', '250', true),"                                \
-    " set_config('idle_in_transaction_session_timeout', '10000', true),"       \
-    " set_config('plan_cache_mode', 'force_generic_plan', true),"              \
-    " set_config('enable_seqscan', 'off', true),"                              \
-    " set_config('jit', 'off', true)"
-#define SETUP_FROM " FROM (SELECT 1) x LEFT JOIN @.idem_store s ON true"
+    " THEN 'remote_apply' ELSE 'on' END, " local "),"                          \
+    " set_config('lock_timeout', '250', " local "),"                           \
+    " set_config('idle_in_transaction_session_timeout', '10000', " local "),"  \
+    " set_config('plan_cache_mode', 'force_generic_plan', " local "),"         \
+    " set_config('enable_seqscan', 'off', " local "),"                         \
+    " set_config('enable_hashjoin', 'off', " local "),"                        \
+    " set_config('enable_mergejoin', 'off', " local "),"                       \
+    " set_config('jit', 'off', " local ")"
+
+#define SESSION_SETTINGS                                                       \
+    ", set_config('default_transaction_isolation', 'read committed', false),"  \
+    " set_config('idem.settings', '1', false)"
+
+#define IS_DURABLE                                                             \
+    "current_setting('synchronous_commit') IN ('on', 'remote_apply')"
+
+/* The fences that are gone, and errors for what forbids to go on: a newer version of the
+ * schema (a division by zero), no row (not a number), and settings of the session that
+ * somebody has taken back (out of range). */
+#define CHECKS                                                                 \
+    "s.fence_floor, s.least / (s.least <= 1)::int,"                            \
+    " (CASE WHEN s.one THEN '1' ELSE 'idem_store is empty' END)::int,"         \
+    " CASE WHEN " IS_DURABLE                                                   \
+    " AND current_setting('idem.settings', true) = '1'"                        \
+    " THEN 0::int8 ELSE 9223372036854775807 END + 1::int8"
+#define LOCAL_CHECKS                                                           \
+    "s.fence_floor, s.least / (s.least <= 1)::int,"                            \
+    " (CASE WHEN s.one THEN '1' ELSE 'idem_store is empty' END)::int"
+#define STORE_FROM " FROM (SELECT 1) x LEFT JOIN @.idem_store s ON true"
+
+/* The same for a write that comes without SETUP: it finds nothing to write. The look that
+ * follows has CHECKS, and says why. */
+#define GUARD "s.least <= 1 AND " IS_DURABLE
 
 static const struct {
     const char *name;
@@ -88,16 +110,20 @@ static const struct {
     size_t types;
     Oid type[13];
 } statements[IDEM__PG_SQLS] = {
-    /* A statement has to see what was committed before it, and not before the
+    /* Of a connection that is ours alone. A transaction is all that is sent up to a Sync
+     * then; a statement has to see what was committed before it, and not before the
      * transaction: two hosts that claim one key rely on it. */
+    [IDEM__PG_SETTINGS] = {.name = "idem_settings",
+                           .text =
+                               "SELECT " SETTINGS("false") SESSION_SETTINGS},
+    [IDEM__PG_SETUP] = {.name = "idem_setup",
+                        .text = "SELECT clock_timestamp(), " CHECKS STORE_FROM},
+    /* Of one that a pooler gives to others between two transactions. */
     [IDEM__PG_BEGIN] = {.name = "idem_begin",
                         .text = "BEGIN ISOLATION LEVEL READ COMMITTED"},
-    [IDEM__PG_SETUP] =
-        {.name = "idem_setup",
-         .text =
-             SETUP ", set_config('enable_hashjoin', 'off', true),"
-                   " set_config('enable_mergejoin', 'off', true)" SETUP_FROM},
-    [IDEM__PG_SETUP_ONE] = {.name = "idem_setup_one", .text = SETUP SETUP_FROM},
+    [IDEM__PG_SETUP_LOCAL] = {.name = "idem_setup_local",
+                              .text = "SELECT clock_timestamp(), " LOCAL_CHECKS
+                                      ", " SETTINGS("true") STORE_FROM},
     /* A transaction that writes nothing waits for no replica. This one does, and so for
      * all that it can see. It needs no right, takes no lock, and tells nobody but who
      * decodes the log; a server without synchronous replicas writes nothing. */
@@ -172,21 +198,33 @@ static const struct {
           IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
           IDEM__PG_INT8S}},
     /* The same for one row, which is what most batches have: $11 is the head that was
-     * found, $10 says what is written. */
+     * found, $10 says what is written. The row that is held stays where it is; one that
+     * was written meanwhile is not seen there, and its op looks again. */
     [IDEM__PG_UPDATE_ONE] =
         {"idem_update_one",
-         "WITH held AS MATERIALIZED (SELECT r.id FROM @.idem_record r"
-         " WHERE r.id = $1 AND r.head = $11 FOR UPDATE SKIP LOCKED)"
-         " UPDATE @.idem_record r SET nonce = $2, fence = $3, status = $4,"
+         "UPDATE @.idem_record r SET nonce = $2, fence = $3, status = $4,"
          " deadline = $5, tag = $6, head = $7,"
          " result = CASE WHEN $10 & 1::int8 <> 0 THEN $8 ELSE r.result END,"
          " input = CASE WHEN $10 & 2::int8 <> 0 THEN $9 ELSE r.input END"
-         " FROM held h WHERE r.id = h.id AND r.head = $11"
-         " RETURNING r.id, r.tag",
+         " WHERE r.ctid = (SELECT h.ctid FROM @.idem_store s, @.idem_record h"
+         " WHERE h.id = $1 AND h.head = $11 AND " GUARD
+         " FOR UPDATE OF h SKIP LOCKED) RETURNING clock_timestamp()",
          11,
          {IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8,
           IDEM__PG_INT8, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA,
           IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_BYTEA}},
+    /* The same for what most of these are: the result is written, and the input stays. */
+    [IDEM__PG_END_ONE] =
+        {"idem_end_one",
+         "UPDATE @.idem_record r SET nonce = $2, fence = $3, status = $4,"
+         " deadline = $5, tag = $6, head = $7, result = $8"
+         " WHERE r.ctid = (SELECT h.ctid FROM @.idem_store s, @.idem_record h"
+         " WHERE h.id = $1 AND h.head = $9 AND " GUARD
+         " FOR UPDATE OF h SKIP LOCKED) RETURNING clock_timestamp()",
+         9,
+         {IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8,
+          IDEM__PG_INT8, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA,
+          IDEM__PG_BYTEA}},
     /* ON CONFLICT alone would wait for whoever holds the record that is there, say an
      * application's open transaction: what can be seen is not tried. The fence ($12:
      * what to hold against it) is above each that was purged, also by a purge that this
@@ -211,9 +249,9 @@ static const struct {
          "INSERT INTO @.idem_record AS r (id, nonce, fence, status, deadline,"
          " tag, head, result, input, scope, key)"
          " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11"
-         " WHERE NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = $1)"
-         " AND $12 > (SELECT s.fence_floor FROM @.idem_store s WHERE s.one)"
-         " ON CONFLICT (id) DO NOTHING RETURNING r.id, r.tag",
+         " FROM @.idem_store s WHERE $12 > s.fence_floor AND " GUARD
+         " AND NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = $1)"
+         " ON CONFLICT (id) DO NOTHING RETURNING clock_timestamp()",
          12,
          {IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8,
           IDEM__PG_INT8, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA,
@@ -235,6 +273,12 @@ static const struct {
                        " WHERE r.id = ANY($1::bytea[])",
                        1,
                        {IDEM__PG_BYTEAS}},
+    /* One row, of NULLs where there is none, and what SETUP says. */
+    [IDEM__PG_LOOK_ONE] = {"idem_look_one",
+                           "SELECT " ROW_WITH_BODIES ", " CHECKS STORE_FROM
+                           " LEFT JOIN @.idem_record r ON r.id = $1",
+                           1,
+                           {IDEM__PG_BYTEA}},
     [IDEM__PG_LOAD] = {"idem_load",
                        "SELECT r.tag, " BODIES
                        " FROM @.idem_record r WHERE r.id = $1",
@@ -345,7 +389,8 @@ static const char tables[] =
     "INSERT INTO @.idem_store VALUES (true, 1, 1, 0)\n"
     "  ON CONFLICT (one) DO NOTHING;\n";
 
-_Static_assert(IDEM__PG_VERSION == 1, "SETUP and tables[] say the same");
+_Static_assert(IDEM__PG_VERSION == 1,
+               "CHECKS, GUARD and tables[] say the same");
 
 static void expand(const char *text, const char *schema, char *buf, size_t cap)
 {

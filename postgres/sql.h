@@ -1,19 +1,23 @@
 /* The statements, and the tables that they are about.
  *
- *     BEGIN, SETUP         before everything: the time, durability, no long waits
- *     BARRIER              writes something, so that COMMIT waits for replicas
- *     LIST..., DUE         read many
+ *     SETTINGS             once for a connection that is ours alone
+ *     SETUP                the time, the fences that are gone, what forbids to go on
+ *     BARRIER              writes something, so that the commit waits for replicas
+ *     LIST...              read many
  *     PURGE                deletes records
- *     UPDATE               writes over records that are as they were found
+ *     UPDATE, END          write over records that are as they were found
  *     CLAIM, THERE         adds records; and shows those that were there already
  *     LOOK, LOAD           reads records
  *     LIMIT...             counts requests
- *     COMMIT
+ *
+ * A transaction is what is sent up to a Sync, which commits it. Over a connection that a
+ * pooler shares BEGIN and SETUP_LOCAL come first, and COMMIT last.
  *
  * Many ops are one statement: its parameters are arrays; those of one op are not
- * (..._ONE). Locks are taken in the order of the list, and in each statement in the order
- * of the ids; updates and purges never wait for a lock. So no two transactions of ours
- * wait for each other. */
+ * (..._ONE), and a batch of one claim, update or look is without SETUP: it tells the time
+ * itself, and writes nothing where SETUP would fail. Locks are taken in the order of the
+ * list, and in each statement in the order of the ids; updates and purges never wait for a
+ * lock. So no two transactions of ours wait for each other. */
 #ifndef IDEM_POSTGRES_SQL_H
 #define IDEM_POSTGRES_SQL_H
 
@@ -22,9 +26,10 @@
 #include <libpq-fe.h>
 
 enum idem__pg_sql {
-    IDEM__PG_BEGIN,
+    IDEM__PG_SETTINGS,
     IDEM__PG_SETUP,
-    IDEM__PG_SETUP_ONE, /* Of a batch of one request. */
+    IDEM__PG_BEGIN,
+    IDEM__PG_SETUP_LOCAL,
     IDEM__PG_BARRIER,
     IDEM__PG_LIST_ALL,
     IDEM__PG_LIST_STATUS,
@@ -32,11 +37,13 @@ enum idem__pg_sql {
     IDEM__PG_PURGE_LIMITS,
     IDEM__PG_UPDATE,
     IDEM__PG_UPDATE_ONE,
+    IDEM__PG_END_ONE,
     IDEM__PG_CLAIM,
     IDEM__PG_CLAIM_ONE,
     IDEM__PG_THERE,
     IDEM__PG_THERE_ONE,
     IDEM__PG_LOOK,
+    IDEM__PG_LOOK_ONE,
     IDEM__PG_LOAD,
     IDEM__PG_LIMIT_COUNT,
     IDEM__PG_LIMIT_LOOK,
@@ -47,11 +54,8 @@ enum idem__pg_sql {
 
 /* Columns of SETUP. */
 enum {
-    IDEM__PG_SETUP_MS,
+    IDEM__PG_SETUP_TIME,
     IDEM__PG_SETUP_FLOOR,
-    IDEM__PG_SETUP_VERSION,
-    IDEM__PG_SETUP_LEAST,
-    IDEM__PG_SETUP_COLUMNS = IDEM__PG_SETUP_LEAST + 1,
 };
 
 enum {

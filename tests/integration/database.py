@@ -37,7 +37,7 @@ def said(idem, *args, status=0):
 def transactions(server):
     """How many transactions of idem's the server has been sent so far."""
     with open(os.path.join(server.folder, "log"), encoding="utf-8") as log:
-        return len(re.findall(r"BEGIN ISOLATION LEVEL READ COMMITTED$", log.read(), re.M))
+        return postgres.transactions(log.read())
 
 
 def trips(server, idem, *args, status=0):
@@ -602,9 +602,17 @@ def an_owner_ends_its_attempt_itself():
 
 @test
 def a_newer_schema_is_left_alone():
-    """A schema that this program is too old for is refused before anything is written."""
+    """A schema that this program is too old for is refused before anything is written,
+    also by a connection that was open before: the outcome is kept on this host."""
     idem, server = here("newer")
-    server.psql("UPDATE newer.idem_store SET version = 2, least = 2")
+    newer = "UPDATE newer.idem_store SET version = 2, least = 2"
+    with idem.start("run", "-k", "old", "--", "sh", "-c", "touch began; sleep 2") as process:
+        until(lambda: os.path.exists("began"))
+        server.psql(newer)
+        _, err = process.communicate(timeout=PATIENCE)
+        equal((process.returncode, b"newer version" in err), (80, True))
+    equal(server.psql("SELECT status FROM newer.idem_record"), ["1"])
+    server.psql("DELETE FROM newer.idem_record")
     done = idem("run", "-k", "k", "--", "true")
     equal(done.status, 78)
     assert b"newer version" in done.stderr, done
@@ -711,6 +719,6 @@ def a_stranger_s_operators_are_not_called():
 if __name__ == "__main__":
     if postgres.missing() is not None:
         sys.exit(main())
-    with postgres.server(log_statement="all") as started:
+    with postgres.server(**postgres.LOGGED) as started:
         servers.append(started)
         sys.exit(main())

@@ -51,6 +51,11 @@ class Log:
             log.seek(self.at)
             return log.read().count(text)
 
+    def transactions(self):
+        with open(self.path, encoding="utf-8") as log:
+            log.seek(self.at)
+            return postgres.transactions(log.read())
+
     def has(self, pattern):
         with open(self.path, encoding="utf-8") as log:
             log.seek(self.at)
@@ -108,9 +113,8 @@ def lose_a_race(idem, server, schema):
     with uncommitted(server, schema, LOOP + "COMMIT"):
         equal(idem("begin", "-k", "k").status, 75)
     # One round trip, but for those that a slow machine's wait took too long for.
-    trips = log.count("BEGIN ISOLATION LEVEL READ COMMITTED\n")
     # That of the other's own begin, too.
-    equal(trips, 2 + log.count("due to lock timeout"))
+    equal(log.transactions(), 2 + log.count("due to lock timeout"))
     return log
 
 
@@ -204,6 +208,53 @@ def refusals_that_pass_are_tried_again():
     done = idem(*work("never"))
     equal((done.status, b"planted (23514)" in done.stderr), (78, True))
     assert not os.path.exists("effects-never")
+
+
+@test
+def a_commit_that_is_refused_is_tried_again():
+    """What fails only as a transaction is committed, such as a constraint that is checked
+    late: a claim and an end that are refused twice are done then, once. A refusal that
+    stays is told, and nothing begins."""
+    idem, server = here("late")
+    late = PLANT.replace("planted.", "late.")
+    for event, name in ("INSERT", "inserts"), ("UPDATE", "updates"):
+        late = late.replace(
+            f"CREATE TRIGGER {name} BEFORE {event} ON late.idem_record",
+            f"CREATE CONSTRAINT TRIGGER {name} AFTER {event} ON late.idem_record"
+            " DEFERRABLE INITIALLY DEFERRED",
+        )
+    server.psql(late + "INSERT INTO late.state VALUES ('40001')")
+    log = Log(server)
+    once(idem, "k")
+    equal(log.count("ERROR:  planted"), 4)
+    server.psql("UPDATE late.state SET code = '23514'; ALTER SEQUENCE late.inserts RESTART")
+    done = idem(*work("never"))
+    equal((done.status, b"planted (23514)" in done.stderr), (78, True))
+    assert not os.path.exists("effects-never")
+
+
+@test
+def settings_that_are_taken_back_are_noticed():
+    """Something between resets the session before the end of an attempt, and the role's
+    commits wait for no disk: the end is not written there, and is in the journal. The
+    control: without that it is."""
+    the_server().psql(
+        "CREATE ROLE lax LOGIN SUPERUSER; ALTER ROLE lax SET synchronous_commit = off"
+    )
+    idem, server = here("lax", user="lax")
+    for fault, status, shown in ("reset", 80, "in_progress"), (None, 0, "completed"):
+        key = str(fault)
+        rule = postgres_line.once(fault, lambda batch: batch.has("update"))
+        with postgres_line.before(server, rule) as line:
+            through, _ = here("lax", at=line, user="lax")
+            done = through(*work(key))
+            equal((done.status, line.hits.total()), (status, fault is not None))
+            record = json.loads(idem("show", "--json", key).stdout)
+            equal((fault, record["status"]), (fault, shown))
+            said = b"has lost its settings; a pooler in between needs prepare=no"
+            equal((fault, said in done.stderr), (fault, fault is not None))
+            equal(through("reconcile").status, 0)
+        once(idem, key)
 
 
 @test
@@ -372,8 +423,8 @@ def a_frozen_server_holds_up_nobody():
 
 @test
 def a_rollback_without_an_answer_holds_up_nobody():
-    """A claim is refused, and the rollback of its transaction is never answered: it is
-    made over another connection, once."""
+    """With prepare=no: a claim is refused, and the rollback of its transaction is never
+    answered: it is made over another connection, once."""
     server = the_server()
     idem, _ = here("undone")
     server.psql(
@@ -382,7 +433,7 @@ def a_rollback_without_an_answer_holds_up_nobody():
     rule = postgres_line.once("no answer", lambda batch: batch.has("rollback"))
     with postgres_line.before(server, rule) as line:
         idem, _ = here("undone", at=line)
-        once(idem, "k")
+        once(Idem(f"{idem.store}&prepare=no"), "k")
         equal(line.hits.total(), 1)
 
 
@@ -392,7 +443,11 @@ def no_answer_is_not_taken_for_nothing_done():
     it; nothing is run, and the caller is told that the key may be claimed. Without a
     connection nothing was claimed, and that is not said."""
     server = the_server()
-    rule = postgres_line.by_seed(1, rate=1.1, kinds=("cut after",))
+    cut = postgres_line.by_seed(1, rate=1.1, kinds=("cut after",))
+
+    def rule(batch):
+        return cut(batch) if b".idem_record" in batch.bytes else None
+
     with postgres_line.before(server, rule) as line:
         idem, _ = here("mute", at=line)
         done = idem(*work("k"), env={"IDEM_STORE_TIMEOUT": "2s"})
@@ -569,6 +624,6 @@ def a_pooler_s_statements_are_of_one_schema():
 if __name__ == "__main__":
     if postgres.missing() is not None:
         sys.exit(main())
-    with postgres.server(log_statement="all", deadlock_timeout="10ms") as started:
+    with postgres.server(**postgres.LOGGED, deadlock_timeout="10ms") as started:
         servers.append(started)
         sys.exit(main())

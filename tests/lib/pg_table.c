@@ -217,7 +217,7 @@ static int64_t floor_seen(const struct pg_tx *tx)
 /* ---- Results ---- */
 
 enum {
-    ROW_COLUMNS = 11
+    ROW_COLUMNS = IDEM__PG_ROW_TIME + 1
 };
 
 static PGresult *make_result(const Oid *types, int n)
@@ -233,7 +233,9 @@ static PGresult *make_result(const Oid *types, int n)
         columns[i].name = name;
         columns[i].typid = types[i];
         columns[i].format = 1;
-        columns[i].typlen = types[i] == IDEM__PG_INT8 ? 8 : -1;
+        columns[i].typlen =
+            types[i] == IDEM__PG_INT8 || types[i] == IDEM__PG_TIMESTAMPTZ ? 8
+                                                                          : -1;
         columns[i].atttypmod = -1;
     }
     (void)PQsetResultAttrs(result, n, columns);
@@ -292,12 +294,10 @@ static void put_length(PGresult *result, int row, int column,
 
 static PGresult *make_rows(void)
 {
-    static const Oid types[ROW_COLUMNS] = {IDEM__PG_BYTEA, IDEM__PG_BYTEA,
-                                           IDEM__PG_BYTEA, IDEM__PG_INT8,
-                                           IDEM__PG_INT8,  IDEM__PG_BYTEA,
-                                           IDEM__PG_BYTEA, IDEM__PG_INT8,
-                                           IDEM__PG_INT8,  IDEM__PG_BYTEA,
-                                           IDEM__PG_BYTEA};
+    static const Oid types[ROW_COLUMNS] = {
+        IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8,
+        IDEM__PG_INT8,  IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8,
+        IDEM__PG_INT8,  IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_TIMESTAMPTZ};
 
     return make_result(types, ROW_COLUMNS);
 }
@@ -325,6 +325,28 @@ static void add_row(const struct pg_table *table, PGresult *result,
     } else {
         put_null(result, row, i++);
         put_null(result, row, i++);
+    }
+    put_number(result, row, i++,
+               (table->now_ms - INT64_C(946684800000)) * 1000);
+}
+
+/* The answer has the time, as it is now. */
+static void tell(struct pg_tx *tx)
+{
+    assert(tx->told_len < PG_TOLD_MAX);
+    tx->told_ms[tx->told_len++] = tx->table->now_ms;
+}
+
+static void tell_floor(struct pg_tx *tx)
+{
+    tx->fence_floor = tx->table->fence_floor;
+    tx->tells_floor = true;
+}
+
+static void tell_with_rows(struct pg_tx *tx, const PGresult *result)
+{
+    if (PQntuples(result) > 0) {
+        tell(tx);
     }
 }
 
@@ -398,6 +420,7 @@ static void list(struct pg_tx *tx, struct idem__pg_request *request)
         add_row(tx->table, result, rows[i]->id, visible(tx, rows[i]),
                 /* with_bodies= */ false);
     }
+    tell_with_rows(tx, result);
 }
 
 /* False: another purge has raised the floor, and has to end first. */
@@ -556,6 +579,14 @@ static bool is(const struct pg_tx *tx, size_t i, enum idem__pg_ask ask)
     return tx->requests[i]->ask == ask;
 }
 
+/* A write of one row, without SETUP: the row that it gives back has the time. */
+static void tell_if_applied(struct pg_tx *tx)
+{
+    if (!tx->has_setup && tx->requests[0]->applied) {
+        tell(tx);
+    }
+}
+
 static void update(struct pg_tx *tx)
 {
     size_t i;
@@ -565,6 +596,7 @@ static void update(struct pg_tx *tx)
             update_one(tx, tx->requests[i]);
         }
     }
+    tell_if_applied(tx);
 }
 
 /* What the statement sees when it begins. */
@@ -657,6 +689,7 @@ static bool claim(struct pg_tx *tx)
         tx->part = next_claim(tx, tx->part - 1) + 1;
     }
     tx->part = 0;
+    tell_if_applied(tx);
     return true;
 }
 
@@ -682,6 +715,7 @@ static void there(struct pg_tx *tx)
                     /* with_bodies= */ true);
         }
     }
+    tell_with_rows(tx, result);
 }
 
 static void look(struct pg_tx *tx)
@@ -703,6 +737,12 @@ static void look(struct pg_tx *tx)
             add_row(tx->table, result, row->id, visible(tx, row),
                     /* with_bodies= */ true);
         }
+    }
+    if (tx->has_setup) {
+        tell_with_rows(tx, result);
+    } else { /* LOOK_ONE. */
+        tell(tx);
+        tell_floor(tx);
     }
 }
 
@@ -821,7 +861,7 @@ static bool is_of_all(const struct idem__pg_request *request)
 }
 
 void pg_begin(struct pg_tx *tx, struct pg_table *table,
-              struct idem__pg_request **requests, size_t n)
+              struct idem__pg_request **requests, size_t n, bool settled)
 {
     size_t i;
 
@@ -832,8 +872,11 @@ void pg_begin(struct pg_tx *tx, struct pg_table *table,
     tx->requests = requests;
     tx->requests_len = n;
     tx->sql = IDEM__PG_SETUP;
-    tx->now_ms = table->now_ms;
-    tx->fence_floor = table->fence_floor;
+    tx->has_setup = !settled || n != 1 || !is_of_all(requests[0]);
+    if (tx->has_setup) {
+        tell(tx);
+        tell_floor(tx);
+    }
     for (i = 0; i < n; i++) {
         requests[i]->applied = false;
     }

@@ -24,6 +24,7 @@ enum {
     PG_WINDOWS_MAX = 4,
     PG_COUNTED_MAX = 64, /* Requests that a window remembers. */
     PG_STEPS_MAX = 64,
+    PG_TOLD_MAX = 64,
 };
 
 /* Bytes of a column, whose memory is kept for the next. */
@@ -115,8 +116,11 @@ struct pg_tx {
     struct idem__pg_request **requests; /* The caller's. */
     size_t requests_len;
 
-    int64_t now_ms; /* As SETUP says. */
+    /* What the answer tells: times, in their order, and the floor. */
+    int64_t told_ms[PG_TOLD_MAX];
+    size_t told_len;
     int64_t fence_floor;
+    bool tells_floor;
 
     enum idem__pg_sql sql; /* Of the last statement that was begun ... */
     struct idem__pg_request
@@ -124,6 +128,7 @@ struct pg_tx {
     bool over;    /* COMMIT or ROLLBACK was done. */
 
     /* This file's. */
+    bool has_setup;
     size_t at;            /* Which statement comes next, */
     size_t part;          /* and where one that was blocked goes on. */
     int64_t claims_floor; /* CLAIM: what it saw when it began. */
@@ -145,11 +150,12 @@ struct pg_version *pg_table_row(struct pg_table *table,
 /* True if a transaction in flight has written, deleted or locked it. */
 bool pg_table_holds(struct pg_table *table, const uint8_t id[IDEM_ID_LEN]);
 
-/* BEGIN and SETUP of a batch. @requests stay where they are until pg_end(). */
+/* The begin of a batch, with SETUP or without; without it, if its connection is @settled,
+ * for one claim, update or look. @requests stay where they are until pg_end(). */
 void pg_begin(struct pg_tx *tx, struct pg_table *table,
-              struct idem__pg_request **requests, size_t n);
+              struct idem__pg_request **requests, size_t n, bool settled);
 
-/* The next statement. After it tx->sql says which one it was; request->applied of those
+/* The next statement, when table->now_ms is the time. After it tx->sql says which one it was; request->applied of those
  * that it wrote is set, provisionally. */
 enum pg_went pg_step(struct pg_tx *tx);
 

@@ -22,6 +22,7 @@ import ctypes
 import glob
 import os
 import pwd
+import re
 import select
 import shutil
 import signal
@@ -248,6 +249,16 @@ def replica(primary, name="replica", **settings):
             yield started
         finally:
             started.stop(signal.SIGQUIT)
+
+
+def transactions(text):
+    """How many transactions of idem's are in @text, of the log of a server that logs all
+    statements after %v: each has one that is about its tables."""
+    return len(set(re.findall(r" (\d+/\d+) LOG:  execute [^:]*: .*\.idem_", text)))
+
+
+# Settings for it.
+LOGGED = {"log_statement": "all", "log_line_prefix": "%m [%p] %v "}
 
 
 def url_of(*servers):

@@ -49,11 +49,12 @@ class Batch:
         text = {
             "claim": b"idem_record AS r (id",
             "update": b"idem_record r SET nonce",
-            "there": b"WHERE r.tag <> n.tag",
-            "look": b"WHERE r.id = ANY",
             "rollback": b"ROLLBACK",
         }[name]
-        return text in self.bytes or b"\0idem_%s_" % name.encode() in self.bytes
+        names = [b"\0idem_%s_" % name.encode()]
+        if name == "update":
+            names.append(b"\0idem_end_")
+        return any(part in self.bytes for part in (text, *names))
 
     @property
     def writes(self):
@@ -157,6 +158,14 @@ class Connection:
         for at in range(0, len(answer), step):
             self.client.sendall(answer[at : at + step])
             time.sleep(0.002)
+
+    def meet_reset(self, batch):
+        """A pooler gives the session its defaults again."""
+        sql = b"RESET ALL\0"
+        self.server.sendall(b"Q" + struct.pack(">I", 4 + len(sql)) + sql)
+        self.answer()
+        self.server.sendall(batch.bytes)
+        self.client.sendall(self.answer())
 
     def meet_cut_before(self, batch):
         raise Cut

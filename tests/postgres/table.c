@@ -359,6 +359,9 @@ static void add_result(struct idem__buffer *to, const PGresult *result)
             add_number(to, PQftype(result, column));
             add_number(to, PQfformat(result, column));
             add_number(to, PQgetisnull(result, row, column));
+            if (PQftype(result, column) == IDEM__PG_TIMESTAMPTZ) {
+                continue; /* Of the two clocks. */
+            }
             add_slice(to, idem_bytes(PQgetvalue(result, row, column),
                                      (size_t)PQgetlength(result, row, column)));
         }
@@ -473,7 +476,7 @@ static void ask_table(struct pair *pair, struct idem__pg_request **requests,
     const struct pg_failure *failure;
     size_t i;
 
-    pg_begin(tx, &pair->table, requests, n);
+    pg_begin(tx, &pair->table, requests, n, /* settled= */ false);
     failure = run(pair, tx);
     if (failure == NULL) {
         return;
@@ -563,8 +566,8 @@ static void hold(struct pair *pair, struct held *held)
     memset(request, 0, sizeof(*request));
     held->requests[0] = request;
     memcpy(request->id, pair->ids[key], IDEM_ID_LEN);
-    pg_begin(&held->tx, &pair->table, held->requests,
-             held->what != OTHER_LOCKS);
+    pg_begin(&held->tx, &pair->table, held->requests, held->what != OTHER_LOCKS,
+             /* settled= */ false);
     switch (held->what) {
     case OTHER_LOCKS:
         must(pair, "SELECT FROM idem_record WHERE id = '\\x%s' FOR UPDATE", id);

@@ -42,6 +42,7 @@ struct process {
         LINK_BUSY,
     } link_state;
     unsigned link; /* Another number with every connection. */
+    bool settled;  /* A batch about attempts was committed over it. */
     unsigned line_no;
     int64_t sent_boot_ms;
 };
@@ -271,21 +272,25 @@ static void learn(struct world *w, struct process *process,
                   const struct batch *batch)
 {
     const struct idem_host *host = &process->env.host;
+    const struct pg_tx *tx = &batch->tx;
     struct idem__learned_time time = {.sent_boot_ms = process->sent_boot_ms,
-                                      .told_ms = batch->tx.now_ms,
                                       .late_ms = 1};
     struct idem_clock_reading reading;
+    size_t i;
 
     (void)w;
-    if ((uint64_t)batch->tx.fence_floor > process->fence_floor) {
-        process->fence_floor = (uint64_t)batch->tx.fence_floor;
+    if (tx->tells_floor && (uint64_t)tx->fence_floor > process->fence_floor) {
+        process->fence_floor = (uint64_t)tx->fence_floor;
     }
-    if (host->clock(host->ctx, &reading) == 0) {
-        time.got_boot_ms = reading.boot_ms;
-        (void)idem__learned_clock_learn(&process->clock, &time,
-                                        reading.wall_ms);
+    for (i = 0; i < tx->told_len; i++) {
+        if (host->clock(host->ctx, &reading) == 0) {
+            time.got_boot_ms = reading.boot_ms;
+            time.told_ms = tx->told_ms[i];
+            (void)idem__learned_clock_learn(&process->clock, &time,
+                                            reading.wall_ms);
+        }
+        process->answered = true;
     }
-    process->answered = true;
 }
 
 /* ---- Going on with an operation ---- */
@@ -558,6 +563,7 @@ static void connected(struct world *w, struct process *process,
     }
     if (!p->refused) {
         process->link_state = LINK_IDLE;
+        process->settled = false;
         return;
     }
     w->stats->pg[PG_REFUSED]++;
@@ -717,6 +723,16 @@ static bool writes(const struct batch *batch)
     return false;
 }
 
+static bool is_about_attempts(const struct batch *batch)
+{
+    size_t i = 0;
+
+    while (i < batch->len && batch->carried[i].request->shows) {
+        i++;
+    }
+    return i < batch->len;
+}
+
 static void send(struct world *w, struct process *process, struct flight *first)
 {
     struct client *c = first->client;
@@ -737,6 +753,7 @@ static void send(struct world *w, struct process *process, struct flight *first)
     p->due_at = w->now + flight_delay(w, /* late= */ false);
     p->batch = idem__zalloc(sizeof(*p->batch));
     p->batch->steps_max = UINT_MAX;
+    p->batch->settled = process->settled;
     p->batch->carried = idem__alloc(FLIGHTS_MAX * sizeof(*p->batch->carried));
     choose(w, process, p->batch);
     p->ask = writes(p->batch) ? ASK_WRITE : ASK_READ;
@@ -830,6 +847,11 @@ static void answered(struct world *w, struct process *process,
         return;
     }
     process->link_state = LINK_IDLE;
+    process->settled = process->settled ||
+                       (batch->failure == NULL && is_about_attempts(batch));
+    if (batch->failure != NULL && batch->at_commit) {
+        process->link_state = LINK_DOWN; /* Another one is made. */
+    }
     if (batch->failure != NULL && batch->steps > 0 && batch->len > 1) {
         divide(w, process, batch);
         return;

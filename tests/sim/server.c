@@ -79,7 +79,19 @@ bool server_knows(const struct world *w, int64_t ms, int64_t err_ms,
     return *ret_ms >= server_ms(w) && *ret_ms <= server_latest_ms(w);
 }
 
-static bool is_begun(const struct world *w)
+static bool writes(const struct batch *batch)
+{
+    size_t i;
+
+    for (i = 0; i < batch->len; i++) {
+        if (batch->carried[i].judged.saved) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_writing(const struct world *w)
 {
     unsigned i;
 
@@ -87,22 +99,26 @@ static bool is_begun(const struct world *w)
         const struct flight *p = &w->flights[i];
 
         if (p->stage == FLIGHT_SENT && p->carries == CARRIES_BATCH &&
-            p->batch->begun) {
+            writes(p->batch)) {
             return true;
         }
     }
     return false;
 }
 
-/* Not in a transaction, which tells the time when it begins, and reads rows later: a
- * lease that was written between these, by the clock that was set back, would be taken
- * for one that is over. */
+/* Also in a transaction that reads, and may have told the time: each row comes with one of
+ * its own, or a lease that was written since, by the clock that was set back, would be
+ * taken for one that is over.
+ *
+ * Not while a takeover is on its way. Should its connection be lost, the caller reads the
+ * row again, by whose lease it is too early now, and is told that somebody works there:
+ * nothing says that the takeover may be done yet. */
 static void set_back(struct world *w)
 {
     static const int64_t most[] = {3000, 60000, HOUR_MS};
     int64_t ms = most[rng_below(&w->rng, 3)];
 
-    if (w->set_backs == SET_BACKS_MAX || is_begun(w)) {
+    if (w->set_backs == SET_BACKS_MAX || is_writing(w)) {
         return;
     }
     ms = rng_between(&w->rng, 1, ms);
@@ -127,7 +143,7 @@ static void hold_row(struct world *w)
     p->due_at = w->now + flight_delay(w, /* late= */ true);
     p->batch = idem__zalloc(sizeof(*p->batch));
     p->batch->begun = true;
-    pg_begin(&p->batch->tx, &database, NULL, 0);
+    pg_begin(&p->batch->tx, &database, NULL, 0, /* settled= */ false);
     if (pg_lock(&p->batch->tx, key->name->id)) {
         w->stats->pg[PG_HELD]++;
     } else {
@@ -392,10 +408,11 @@ static void serve(struct world *w, struct flight *p)
 {
     struct batch *batch = p->batch;
 
+    database.now_ms = server_ms(w);
     if (!batch->begun) {
         batch->begun = true;
-        database.now_ms = server_ms(w);
-        pg_begin(&batch->tx, &database, batch->requests, batch->len);
+        pg_begin(&batch->tx, &database, batch->requests, batch->len,
+                 batch->settled);
     } else if (is_stopped(batch)) {
         fail(w, p, batch->state);
         return;

@@ -21,6 +21,7 @@ struct batch {
     struct carried *carried;
     size_t len;
     struct idem__pg_request *requests[FLIGHTS_MAX];
+    bool settled; /* It goes over a connection that is. */
     bool begun;
     struct pg_tx tx;
     unsigned steps;     /* Statements that were done. */
