@@ -1,15 +1,14 @@
 /* The connection: made, watched, lost. */
 #include "postgres/conn.h"
 
+#include "base/event.h"
 #include "base/host.h"
 #include "base/list.h"
+#include "base/watch.h"
 #include "core/error.h"
 #include "postgres/error.h"
 
 #include <assert.h>
-#include <poll.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 enum {
@@ -18,21 +17,19 @@ enum {
      * server works meanwhile. Fewer had better wait for company, because the time of a
      * batch is mostly that of its flush and does not depend on them. */
     MANY = 16,
+    FRESH_MS = 100, /* So long after an answer the server is there. */
 };
 
 int idem__pg_conn_init(struct idem__pg_conn *conn, struct idem__pg_place *place,
                        const struct idem_host *host)
 {
-    struct epoll_event event = {.events = EPOLLIN};
-
     conn->place = place;
     conn->host = *host;
     conn->watched = -1;
-    conn->epoll = epoll_create1(EPOLL_CLOEXEC);
-    conn->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    event.data.fd = conn->event;
-    if (conn->epoll < 0 || conn->event < 0 ||
-        epoll_ctl(conn->epoll, EPOLL_CTL_ADD, conn->event, &event) != 0) {
+    conn->watch = idem__watch_open();
+    conn->event = idem__event_open();
+    if (conn->watch < 0 || conn->event < 0 ||
+        idem__watch_add(conn->watch, conn->event, POLLIN) != 0) {
         return IDEM_EUNAVAILABLE;
     }
     return 0;
@@ -41,21 +38,20 @@ int idem__pg_conn_init(struct idem__pg_conn *conn, struct idem__pg_place *place,
 /* ---- Watching its socket ---- */
 
 /* libpq may close a socket and make another one with the same number. */
-static void watch(struct idem__pg_conn *conn, uint32_t events)
+static void watch(struct idem__pg_conn *conn, short events)
 {
     int fd = conn->pg == NULL ? -1 : PQsocket(conn->pg);
-    struct epoll_event event = {.events = events, .data.fd = fd};
 
     if (conn->watched >= 0 && conn->watched != fd) {
-        (void)epoll_ctl(conn->epoll, EPOLL_CTL_DEL, conn->watched, NULL);
+        (void)idem__watch_remove(conn->watch, conn->watched);
         conn->watched = -1;
     }
     if (fd < 0 || (fd == conn->watched && events == conn->watched_for &&
                    conn->state != IDEM__PG_CONNECTING)) {
         return;
     }
-    if (epoll_ctl(conn->epoll, EPOLL_CTL_MOD, fd, &event) != 0) {
-        (void)epoll_ctl(conn->epoll, EPOLL_CTL_ADD, fd, &event);
+    if (idem__watch_change(conn->watch, fd, events) != 0) {
+        (void)idem__watch_add(conn->watch, fd, events);
     }
     conn->watched = fd;
     conn->watched_for = events;
@@ -64,7 +60,7 @@ static void watch(struct idem__pg_conn *conn, uint32_t events)
 static void unwatch(struct idem__pg_conn *conn)
 {
     if (conn->watched >= 0) {
-        (void)epoll_ctl(conn->epoll, EPOLL_CTL_DEL, conn->watched, NULL);
+        (void)idem__watch_remove(conn->watch, conn->watched);
         conn->watched = -1;
     }
 }
@@ -160,8 +156,8 @@ void idem__pg_conn_finish(struct idem__pg_conn *conn)
     if (conn->event >= 0) {
         (void)close(conn->event);
     }
-    if (conn->epoll >= 0) {
-        (void)close(conn->epoll);
+    if (conn->watch >= 0) {
+        (void)close(conn->watch);
     }
     idem__pg_params_free(&conn->params);
 }
@@ -257,13 +253,12 @@ static void connect_further(struct idem__pg_conn *conn)
                 return;
             }
             conn->state = IDEM__PG_IDLE;
-            watch(conn, EPOLLIN);
+            watch(conn, POLLIN);
             return;
         }
     }
     if (conn->state == IDEM__PG_CONNECTING) {
-        watch(conn,
-              conn->polling == PGRES_POLLING_READING ? EPOLLIN : EPOLLOUT);
+        watch(conn, conn->polling == PGRES_POLLING_READING ? POLLIN : POLLOUT);
     }
 }
 
@@ -311,12 +306,26 @@ static bool take_results(struct idem__pg_conn *conn)
     return true;
 }
 
-static void exchange(struct idem__pg_conn *conn)
+/* Sends what is left of a batch. False: the connection was lost. */
+static bool send_on(struct idem__pg_conn *conn)
 {
     int left = PQflush(conn->pg);
 
+    if (left < 0) {
+        lose_saying(conn);
+        return false;
+    }
+    watch(conn, left > 0 ? POLLIN | POLLOUT : POLLIN);
+    return true;
+}
+
+static void exchange(struct idem__pg_conn *conn)
+{
+    if (!send_on(conn)) {
+        return;
+    }
     /* What came before the connection broke is of no use: Sync did not. */
-    if (left < 0 || PQconsumeInput(conn->pg) != 1) {
+    if (PQconsumeInput(conn->pg) != 1) {
         lose_saying(conn);
         return;
     }
@@ -329,9 +338,9 @@ static void exchange(struct idem__pg_conn *conn)
     }
     if (conn->step == conn->steps_len) {
         conn->state = IDEM__PG_IDLE;
+        conn->heard_ms = idem__mono_ms();
         idem__pg_batch_end(conn);
     }
-    watch(conn, left > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
 /* ---- Time ---- */
@@ -395,9 +404,14 @@ int64_t idem__pg_conn_due_ms(const struct idem__pg_conn *conn)
     return due_ms;
 }
 
-/* An idle server may have ended the connection, which is no reason to fail. */
+/* A server may have ended an idle connection, which is no reason to fail. One that has
+ * just answered is not asked, if there is something to send to it. */
 static void look_at_idle(struct idem__pg_conn *conn)
 {
+    if (conn->waiting.first != NULL &&
+        idem__mono_ms() - conn->heard_ms < FRESH_MS) {
+        return;
+    }
     if (PQconsumeInput(conn->pg) != 1 || PQstatus(conn->pg) == CONNECTION_BAD) {
         lose_saying(conn);
     }
@@ -411,7 +425,7 @@ static void begin_batch(struct idem__pg_conn *conn)
     conn->params.failed = false;
     switch (idem__pg_batch_send(conn)) {
     case 0:
-        exchange(conn);
+        (void)send_on(conn); /* Nothing is there to be read yet. */
         return;
     case IDEM_ENOMEM:
         (void)idem__error_plain(&error, IDEM_ENOMEM);
@@ -435,9 +449,10 @@ void idem__pg_conn_push(struct idem__pg_conn *conn)
 
 void idem__pg_conn_work(struct idem__pg_conn *conn)
 {
-    uint64_t wakes;
-
-    (void)!read(conn->event, &wakes, sizeof(wakes));
+    if (!conn->is_quiet) {
+        idem__event_clear(conn->event);
+    }
+    conn->is_quiet = false;
     time_out(conn);
     if (conn->state == IDEM__PG_BUSY) {
         exchange(conn);
@@ -459,20 +474,23 @@ void idem__pg_conn_work(struct idem__pg_conn *conn)
 
 void idem__pg_conn_wait(struct idem__pg_conn *conn, int64_t deadline_ms)
 {
-    struct epoll_event event;
+    struct pollfd ready[2];
     int64_t due_ms = idem__pg_conn_due_ms(conn);
     int64_t left_ms;
+    int n;
 
     due_ms = due_ms < deadline_ms ? due_ms : deadline_ms;
     left_ms = due_ms == 0 ? 0 : due_ms - idem__mono_ms();
     left_ms = left_ms < 0 ? 0 : left_ms;
-    (void)epoll_wait(conn->epoll, &event, 1,
-                     left_ms > LONGEST_MS ? LONGEST_MS : (int)left_ms);
+    n = idem__watch_wait(conn->watch, ready, 2,
+                         left_ms > LONGEST_MS ? LONGEST_MS : (int)left_ms);
+    conn->is_quiet = true;
+    while (n-- > 0) {
+        conn->is_quiet = conn->is_quiet && ready[n].fd != conn->event;
+    }
 }
 
 void idem__pg_conn_wake(struct idem__pg_conn *conn)
 {
-    uint64_t one = 1;
-
-    (void)!write(conn->event, &one, sizeof(one));
+    idem__event_set(conn->event);
 }

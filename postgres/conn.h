@@ -86,10 +86,12 @@ struct idem__pg_conn {
     bool settled;   /* The replicas have what it saw at first. */
     bool cancelled; /* The wait for them was, in this batch. */
 
-    int epoll;
-    int event;   /* Of wake(). */
-    int watched; /* In epoll; -1: none. */
-    uint32_t watched_for;
+    int watch;     /* Of the next two: base/watch.h. */
+    int event;     /* Of wake(). */
+    bool is_quiet; /* The event was not set when it was last waited for. */
+    int watched;   /* Its socket; -1: none. */
+    short watched_for;
+    int64_t heard_ms; /* CLOCK_MONOTONIC, when it last answered a batch. */
 
     struct idem__pg_requests waiting;
     size_t waiting_len;

@@ -215,7 +215,7 @@ static void wake(struct idem__remote *remote)
 
 static int fd(struct idem__remote *remote)
 {
-    return store_of(remote)->conn.epoll;
+    return store_of(remote)->conn.watch;
 }
 
 static int64_t due_ms(struct idem__remote *remote)

@@ -59,7 +59,7 @@ static int set_up(struct idem__pg_store *store, const char *place,
     int rc;
 
     idem__remote_init(&store->remote, &idem__pg_flights);
-    store->conn.epoll = -1;
+    store->conn.watch = -1;
     store->conn.event = -1;
     rc = idem__pg_place_read(place, &store->place, error);
     rc = rc != 0 ? rc : idem_store_init(base, &postgres_ops, options, error);
