@@ -17,8 +17,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "lib")]
 import histories  # noqa: E402
 import tap  # noqa: E402
 
-CHECK, SIM = (Path(arg).resolve() for arg in sys.argv[1:3])
-del sys.argv[1:]
+CHECK, SIM = (Path(arg).resolve() for arg in tap.arguments())
 
 PLANTED = (HERE / "planted.txt").read_text(encoding="utf-8")
 

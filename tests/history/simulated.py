@@ -14,10 +14,10 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "lib")]
 import histories  # noqa: E402
 import tap  # noqa: E402
 
-CHECK, SIM = (Path(arg).resolve() for arg in sys.argv[1:3])
-ARCHIVES = [Path(arg).resolve() for arg in sys.argv[3:] if arg.endswith(".a")]
-COMPILER = sys.argv[3 + len(ARCHIVES) :] or ["cc"]
-del sys.argv[1:]
+ARGUMENTS = tap.arguments()
+CHECK, SIM = (Path(arg).resolve() for arg in ARGUMENTS[:2])
+ARCHIVES = [Path(arg).resolve() for arg in ARGUMENTS[2:] if arg.endswith(".a")]
+COMPILER = ARGUMENTS[2 + len(ARCHIVES) :] or ["cc"]
 
 MODES = ("embedded", "remote")
 WRAPPED = ["-Wl,--wrap=clock_gettime", "-Wl,--wrap=getpid"]

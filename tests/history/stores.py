@@ -23,9 +23,9 @@ import histories  # noqa: E402
 import postgres  # noqa: E402
 import tap  # noqa: E402
 
-CHECK, DRIVE, *ARCHIVES = (Path(arg).resolve() for arg in sys.argv[1:5])
-COMPILER = sys.argv[5:] or ["cc"]
-del sys.argv[1:]
+ARGUMENTS = tap.arguments()
+CHECK, DRIVE, *ARCHIVES = (Path(arg).resolve() for arg in ARGUMENTS[:4])
+COMPILER = ARGUMENTS[4:] or ["cc"]
 
 HISTORIES = 60 if tap.LONG else 6
 CALLS = 200 if tap.LONG else 100  # Of each thread, between which it may sleep.

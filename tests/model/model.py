@@ -19,8 +19,7 @@ sys.path.insert(0, str(TOP / "tests" / "lib"))
 
 import tap  # noqa: E402
 
-COMPILER = sys.argv[1:] or ["cc"]
-del sys.argv[1:]
+COMPILER = tap.arguments() or ["cc"]
 
 MODEL = TOP / "docs/model/idem.pml"
 TEXT = MODEL.read_text(encoding="utf-8")

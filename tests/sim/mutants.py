@@ -36,10 +36,10 @@ import patches  # noqa: E402
 import seeds  # noqa: E402
 import tap  # noqa: E402
 
-SIM = Path(sys.argv[1]).resolve()
-ARCHIVES = [Path(arg).resolve() for arg in sys.argv[2:] if arg.endswith(".a")]
-COMPILER = sys.argv[2 + len(ARCHIVES) :] or ["cc"]
-del sys.argv[1:]
+ARGUMENTS = tap.arguments()
+SIM = Path(ARGUMENTS[0]).resolve()
+ARCHIVES = [Path(arg).resolve() for arg in ARGUMENTS[1:] if arg.endswith(".a")]
+COMPILER = ARGUMENTS[1 + len(ARCHIVES) :] or ["cc"]
 HAS_POSTGRES = any("postgres" in archive.name for archive in ARCHIVES)
 
 SCHEDULES = 100_000

@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
 import tap  # noqa: E402
 
-SIM, MODE = Path(sys.argv[1]).resolve(), sys.argv[2]
-del sys.argv[1:]
+SIM, MODE = tap.arguments()
+SIM = Path(SIM).resolve()
 
 JOBS = min(2, os.cpu_count() or 1)
 USUAL = {"dynamodb": 10**5, "postgres": 10**5}

@@ -16,8 +16,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "lib")]
 import seeds  # noqa: E402
 import tap  # noqa: E402
 
-SIM, ARCHIVE = (Path(arg).resolve() for arg in sys.argv[1:3])
-del sys.argv[1:]
+SIM, ARCHIVE = (Path(arg).resolve() for arg in tap.arguments())
 
 CLASSES = ("uniform", "priority", "swizzle")
 JOBS = min(2, os.cpu_count() or 1)

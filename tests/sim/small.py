@@ -18,8 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
 import tap  # noqa: E402
 
-SIM = Path(sys.argv[1]).resolve()
-del sys.argv[1:]
+SIM = Path(*tap.arguments()).resolve()
 
 JOBS = min(2, os.cpu_count() or 1)
 WORLDS = 20  # Ten scripts, two kinds of store.
