@@ -5,6 +5,8 @@
 #include "aws/client/slot.h"
 #include "aws/client/sockets.h"
 
+#include <pthread.h>
+
 /* Of a request: in which list of its client it is. */
 enum idem__aws_state {
     IDEM__AWS_IDLE = 0, /* The caller's. */
@@ -27,6 +29,13 @@ struct idem__aws_client {
     struct idem__learned_clock clock;
     struct idem__sigv4 signer;
     struct idem__aws_counters counters;
+    /* Copies of the clock and the counters as of the last request that ended: any thread
+     * may look at them, and the others are those of whoever works. */
+    struct {
+        pthread_mutex_t mutex;
+        struct idem__learned_clock clock;
+        struct idem__aws_counters counters;
+    } shown;
 
     struct idem__aws_slot *free_slots;
     size_t slots; /* Created. */

@@ -11,12 +11,21 @@
 #define SKEW_ANSWER_MAX                                                        \
     ((size_t)1024) /* A longer refusal says something else. */
 
+static void show(struct idem__aws_client *client)
+{
+    (void)pthread_mutex_lock(&client->shown.mutex);
+    client->shown.clock = client->clock;
+    client->shown.counters = client->counters;
+    (void)pthread_mutex_unlock(&client->shown.mutex);
+}
+
 static void finish(struct idem__aws_client *client,
                    struct idem__aws_request *request)
 {
     client->counters.requests++;
     client->counters.not_sent += request->outcome == IDEM__AWS_NOT_SENT;
     client->counters.no_answer += request->outcome == IDEM__AWS_NO_ANSWER;
+    show(client);
     request->state = IDEM__AWS_DONE;
     IDEM__LIST_APPEND(&client->done, request);
 }

@@ -110,6 +110,7 @@ int idem__aws_client_open(const struct idem__aws_options *options,
     if (client == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
+    (void)pthread_mutex_init(&client->shown.mutex, NULL);
     client->options = *options;
     idem__host_default(&client->options.host);
     if (client->options.connections_max == 0) {
@@ -157,6 +158,7 @@ void idem__aws_client_close(struct idem__aws_client *client)
     idem__sockets_close(&client->sockets);
     idem__sigv4_finish(&client->signer);
     idem__free(client->ca_file);
+    (void)pthread_mutex_destroy(&client->shown.mutex);
     idem__free(client);
 }
 
@@ -494,10 +496,20 @@ const struct idem__learned_clock *idem__aws_client_clock(
     return &client->clock;
 }
 
-void idem__aws_client_counters(const struct idem__aws_client *client,
+void idem__aws_client_counters(struct idem__aws_client *client,
                                struct idem__aws_counters *ret_counters)
 {
-    *ret_counters = client->counters;
+    (void)pthread_mutex_lock(&client->shown.mutex);
+    *ret_counters = client->shown.counters;
+    (void)pthread_mutex_unlock(&client->shown.mutex);
+}
+
+void idem__aws_client_shown_clock(struct idem__aws_client *client,
+                                  struct idem__learned_clock *ret_clock)
+{
+    (void)pthread_mutex_lock(&client->shown.mutex);
+    *ret_clock = client->shown.clock;
+    (void)pthread_mutex_unlock(&client->shown.mutex);
 }
 
 void idem__aws_request_finish(struct idem__aws_request *request)

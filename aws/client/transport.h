@@ -191,12 +191,13 @@ int64_t idem__aws_due_ms(const struct idem__aws_client *client);
 /* Requests submitted and not reaped. */
 size_t idem__aws_in_flight(const struct idem__aws_client *client);
 
-/* The service's time as learned so far; see base/learned_clock.h. One clock for all
- * endpoints of the client. */
+/* The service's time as learned so far, for whoever works; see base/learned_clock.h. One
+ * clock for all endpoints of the client. */
 const struct idem__learned_clock *idem__aws_client_clock(
     const struct idem__aws_client *client);
 
-/* Counters since the client was opened, for people and tests. */
+/* Counters since the client was opened, for people and tests: up to the last request that
+ * ended. Any thread may ask for them, and for the clock of that moment. */
 struct idem__aws_counters {
     uint64_t requests;    /* Done. */
     uint64_t sends;       /* Copies handed to a connection. */
@@ -206,8 +207,10 @@ struct idem__aws_counters {
     uint64_t no_answer;
 };
 
-void idem__aws_client_counters(const struct idem__aws_client *client,
+void idem__aws_client_counters(struct idem__aws_client *client,
                                struct idem__aws_counters *ret_counters);
+void idem__aws_client_shown_clock(struct idem__aws_client *client,
+                                  struct idem__learned_clock *ret_clock);
 
 /* Frees the answer. The request may be submitted again. */
 void idem__aws_request_finish(struct idem__aws_request *request);

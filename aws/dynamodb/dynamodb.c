@@ -196,6 +196,7 @@ int idem_dynamodb_inspect(struct idem_store *base,
     struct idem__dynamodb_store *store = (struct idem__dynamodb_store *)base;
     const struct idem_host *host = &base->options.host;
     struct idem__aws_counters counters;
+    struct idem__learned_clock clock;
     struct idem_clock_reading reading;
 
     if (base->ops != &dynamodb_ops || ret_info->size != sizeof(*ret_info)) {
@@ -209,16 +210,17 @@ int idem_dynamodb_inspect(struct idem_store *base,
                            "the clock does not answer");
     }
     idem__aws_client_counters(store->client, &counters);
+    idem__aws_client_shown_clock(store->client, &clock);
     ret_info->table = store->place.table.name;
     ret_info->region = store->endpoint.region;
     ret_info->endpoint = store->endpoint.url;
     ret_info->requests = counters.requests;
     ret_info->sends = counters.sends;
     ret_info->connections = counters.connections;
-    ret_info->parts_purged = store->orphans.deleted;
+    ret_info->parts_purged =
+        __atomic_load_n(&store->orphans.deleted, __ATOMIC_RELAXED);
     ret_info->clock_known =
-        idem__learned_clock_now(idem__aws_client_clock(store->client),
-                                reading.boot_ms, &ret_info->clock_ms,
+        idem__learned_clock_now(&clock, reading.boot_ms, &ret_info->clock_ms,
                                 &ret_info->clock_err_ms);
     ret_info->clock_off_ms =
         ret_info->clock_known ? reading.wall_ms - ret_info->clock_ms : 0;

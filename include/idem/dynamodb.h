@@ -86,7 +86,9 @@ struct idem_dynamodb_info {
             0, 0, 0, 0                                                         \
     }
 
-/* IDEM_EINVALID  The store is no DynamoDB store, or the size is not set.
+/* Any thread may call it, whatever others do: it tells of the requests that have ended.
+ *
+ * IDEM_EINVALID  The store is no DynamoDB store, or the size is not set.
  * IDEM_EUNAVAILABLE  The clock does not answer.
  */
 int idem_dynamodb_inspect(struct idem_store *store,

@@ -256,7 +256,7 @@ static void run(struct purge *p)
 {
     struct idem__dynamodb_store *store =
         (struct idem__dynamodb_store *)p->store;
-    uint64_t parts = store->orphans.deleted;
+    uint64_t parts = __atomic_load_n(&store->orphans.deleted, __ATOMIC_RELAXED);
     uint64_t segments = p->options->segments;
 
     if (make_segments(p, segments == 0 ? SEGMENTS : segments) == 0 &&
@@ -266,7 +266,8 @@ static void run(struct purge *p)
                           p->from_ms);
         while (work(p)) {
         }
-        p->told->parts = store->orphans.deleted - parts;
+        p->told->parts =
+            __atomic_load_n(&store->orphans.deleted, __ATOMIC_RELAXED) - parts;
         p->told->done = all_done(p);
     }
 }

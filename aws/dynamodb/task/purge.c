@@ -109,7 +109,8 @@ enum idem__state idem__purge_orphan_answered(struct idem__task *task,
         return idem__task_retry(task, answer, IDEM__STATE_PURGE_ORPHAN);
     }
     if (answer->said == IDEM__SAID_OK && task->env->orphans != NULL) {
-        task->env->orphans->deleted++;
+        (void)__atomic_fetch_add(&task->env->orphans->deleted, 1,
+                                 __ATOMIC_RELAXED);
     }
     task->walk->at++;
     return IDEM__STATE_PURGE_ORPHANS;

@@ -29,7 +29,7 @@ enum idem__task_next {
 /* Parts of bodies that no head names, as purges found them. */
 struct idem__orphans {
     uint64_t found;
-    uint64_t deleted;
+    uint64_t deleted;                /* Atomic: idem_dynamodb_inspect(). */
     char first[IDEM__PART_NAME_MAX]; /* Of those that were found. */
 };
 

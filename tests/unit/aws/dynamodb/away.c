@@ -3,7 +3,9 @@
 #include "store/remote/breaker.h"
 #include "base/host.h"
 #include "test.h"
+#include "threads.h"
 
+#include <idem/dynamodb.h>
 #include <idem/queue.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -526,4 +528,47 @@ TEST(hot, pausedOpsAreBounded)
         assert_true(reap_started(queue));
     }
     close_queue(&late, store, queue);
+}
+
+struct asking {
+    struct idem_store *store;
+    bool done; /* Atomic. */
+};
+
+static void ask_often(void *ctx)
+{
+    struct asking *asking = ctx;
+    struct idem_error error;
+    unsigned i;
+
+    for (i = 0; i < 20; i++) {
+        struct idem_answer *answer = NULL;
+
+        (void)idem_get(asking->store, idem_str(""), idem_str("k"), &answer,
+                       &error);
+        idem_answer_destroy(answer);
+    }
+    __atomic_store_n(&asking->done, true, __ATOMIC_RELEASE);
+}
+
+/* Any thread may look at a store while another one works; tools/sanitize thread sees to
+ * that. What is told never goes back. */
+TEST(inspect, mayBeCalledBesideOperations)
+{
+    struct idem_dynamodb_info info = IDEM_DYNAMODB_INFO_INIT;
+    struct asking asking = {.done = false};
+    struct thread *thread;
+    uint64_t before = 0;
+
+    asking.store = open_at(closed_port(), 200, QUEUE_MAX);
+    thread = thread_start(ask_often, &asking);
+    while (!__atomic_load_n(&asking.done, __ATOMIC_ACQUIRE)) {
+        assert_ok(idem_dynamodb_inspect(asking.store, &info, &why));
+        assert_true(info.requests >= before);
+        before = info.requests;
+    }
+    thread_join(thread);
+    assert_ok(idem_dynamodb_inspect(asking.store, &info, &why));
+    assert_true(info.requests > 0);
+    idem_close(asking.store);
 }
