@@ -55,11 +55,10 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
 /* As the partial index has it. */
 #define IS_INDEXED "(r.status <> 2 OR r.deadline < 9223372036854775807)"
 
-/* A row as parameters: all columns but the first are in the order of the table. */
-#define NEW_ROW                                                                \
-    "unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bytea[], $5::int8[],"   \
-    " $6::int8[], $7::int8[], $8::bytea[], $9::bytea[], $10::bytea[],"         \
-    " $11::bytea[]"
+/* Rows as arrays, one for each column in the order of the table, of which the first has
+ * the ids. To take the elements by their number costs less than to unnest them all: each
+ * unnest() fills a store of its own. */
+#define NEW_ROWS "generate_subscripts($1, 1) i"
 
 /* What each transaction stands on, whatever the server, the database or the role has as a
  * default: an outcome that was answered is on disk, and nobody waits for long. @local is
@@ -180,18 +179,16 @@ static const struct {
      * before it: a damaged record is not written over. */
     [IDEM__PG_UPDATE] =
         {"idem_update",
-         "WITH held AS MATERIALIZED (SELECT n.* FROM @.idem_record r"
-         " JOIN " NEW_ROW ", $12::bytea[], $13::int8[])"
-         " n(id, scope, key, nonce, fence, status, deadline, tag, head, result,"
-         " input, found, sets) ON r.id = n.id AND r.head = n.found"
+         "WITH held AS MATERIALIZED (SELECT r.ctid, i FROM " NEW_ROWS
+         " JOIN @.idem_record r ON r.id = $1[i] AND r.head = $12[i]"
          " ORDER BY r.id FOR UPDATE OF r SKIP LOCKED)"
-         " UPDATE @.idem_record r SET nonce = n.nonce, fence = n.fence,"
-         " status = n.status, deadline = n.deadline, tag = n.tag,"
-         " head = n.head,"
-         " result = CASE WHEN n.sets & 1::int8 <> 0 THEN n.result ELSE r.result END,"
-         " input = CASE WHEN n.sets & 2::int8 <> 0 THEN n.input ELSE r.input END"
-         " FROM held n WHERE r.id = n.id AND r.head = n.found"
-         " RETURNING r.id, r.tag",
+         " UPDATE @.idem_record r SET nonce = $4[h.i], fence = $5[h.i],"
+         " status = $6[h.i], deadline = $7[h.i], tag = $8[h.i], head = $9[h.i],"
+         " result = CASE WHEN $13[h.i] & 1::int8 <> 0 THEN $10[h.i]"
+         " ELSE r.result END,"
+         " input = CASE WHEN $13[h.i] & 2::int8 <> 0 THEN $11[h.i]"
+         " ELSE r.input END"
+         " FROM held h WHERE r.ctid = h.ctid RETURNING r.id, r.tag",
          13,
          {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
           IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_BYTEAS,
@@ -233,13 +230,11 @@ static const struct {
         {"idem_claim",
          "INSERT INTO @.idem_record AS r (id, scope, key, nonce, fence, status,"
          " deadline, tag, head, result, input)"
-         " SELECT n.id, n.scope, n.key, n.nonce, n.fence, n.status, n.deadline,"
-         " n.tag, n.head, n.result, n.input FROM " NEW_ROW ", $12::int8[])"
-         " n(id, scope, key, nonce, fence, status, deadline, tag, head, result,"
-         " input, above)"
-         " WHERE NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = n.id)"
-         " AND n.above > (SELECT s.fence_floor FROM @.idem_store s WHERE s.one)"
-         " ORDER BY n.id ON CONFLICT (id) DO NOTHING RETURNING r.id, r.tag",
+         " SELECT $1[i], $2[i], $3[i], $4[i], $5[i], $6[i], $7[i], $8[i], $9[i],"
+         " $10[i], $11[i] FROM " NEW_ROWS
+         " WHERE NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = $1[i])"
+         " AND $12[i] > (SELECT s.fence_floor FROM @.idem_store s WHERE s.one)"
+         " ORDER BY $1[i] ON CONFLICT (id) DO NOTHING RETURNING r.id, r.tag",
          12,
          {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
           IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_BYTEAS,
@@ -258,9 +253,9 @@ static const struct {
           IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8}},
     /* A statement of its own, so that it sees a winner that CLAIM waited for. */
     [IDEM__PG_THERE] = {"idem_there",
-                        "SELECT " ROW_WITH_BODIES " FROM @.idem_record r"
-                        " JOIN unnest($1::bytea[], $2::bytea[]) n(id, tag)"
-                        " ON r.id = n.id WHERE r.tag <> n.tag",
+                        "SELECT " ROW_WITH_BODIES " FROM " NEW_ROWS
+                        " JOIN @.idem_record r ON r.id = $1[i]"
+                        " WHERE r.tag <> $2[i]",
                         2,
                         {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS}},
     [IDEM__PG_THERE_ONE] = {"idem_there_one",

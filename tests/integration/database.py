@@ -40,6 +40,12 @@ def transactions(server):
         return postgres.transactions(log.read())
 
 
+def timeouts(server):
+    """How often the server has ended a wait for a lock."""
+    with open(os.path.join(server.folder, "log"), encoding="utf-8") as log:
+        return log.read().count("canceling statement due to lock timeout")
+
+
 def trips(server, idem, *args, status=0):
     before = transactions(server)
     equal(idem(*args).status, status)
@@ -129,6 +135,7 @@ def a_held_row_holds_up_nobody_else():
         "SELECT pg_sleep(4); COMMIT"
     )
     command = [server.program("psql"), "-Xq", "-h", server.folder, "-U", postgres.USER]
+    before = timeouts(server)
     with start([*command, "-d", postgres.DATABASE, "-c", hold]) as holder:
         time.sleep(1)
         plain = server.psql_try(
@@ -143,6 +150,7 @@ def a_held_row_holds_up_nobody_else():
         holder.wait()
     equal(idem("reconcile").status, 0)
     assert "lock timeout" in plain.stderr, plain
+    equal(timeouts(server) - before, 1)
     equal(json.loads(said(idem, "show", "--json", "held"))["status"], "completed")
 
 
