@@ -10,7 +10,7 @@ enum {
     ROUNDS_MAX = 4096,
 };
 
-/* Of the numbers of a request, as batch.c sends them. */
+/* Of the numbers of a request, as batch_singles.c sends them. */
 enum {
     ENTRY,
     FOUND_USED,

@@ -267,7 +267,7 @@ static bool read_now(struct world *w, const struct flight *f,
     return true;
 }
 
-/* As learn() of postgres/batch.c. */
+/* As learn() of postgres/batch_results.c. */
 static void learn(struct world *w, struct process *process,
                   const struct batch *batch)
 {

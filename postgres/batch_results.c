@@ -1,0 +1,403 @@
+/* The results of a batch, as the answers of its requests; and what they teach of time and
+ * fences. */
+#include "base/list.h"
+#include "core/error.h"
+#include "postgres/batch.h"
+#include "postgres/error.h"
+
+/* The place in by_id of the first request whose id is not below @id. */
+static size_t find(const struct idem__pg_conn *conn,
+                   const uint8_t id[IDEM_ID_LEN])
+{
+    size_t low = 0;
+    size_t high = conn->by_id_len;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (memcmp(conn->by_id[middle]->id, id, IDEM_ID_LEN) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* The request at place @at, if it is about @id; or NULL. */
+static struct idem__pg_request *with_id(const struct idem__pg_conn *conn,
+                                        size_t at,
+                                        const uint8_t id[IDEM_ID_LEN])
+{
+    return at < conn->by_id_len &&
+                   memcmp(conn->by_id[at]->id, id, IDEM_ID_LEN) == 0
+               ? conn->by_id[at]
+               : NULL;
+}
+
+/* The server has the clock that counts: this machine's wall clock, which may show 1970,
+ * is no reason not to believe it. */
+static void learn_time(struct idem__pg_conn *conn, const PGresult *result,
+                       int column)
+{
+    struct idem_clock_reading reading;
+    struct idem__learned_time time = {.sent_boot_ms = conn->sent_boot_ms,
+                                      .late_ms = 1};
+
+    if (idem__pg_time(result, 0, column, &time.told_ms) &&
+        conn->host.clock(conn->host.ctx, &reading) == 0) {
+        time.got_boot_ms = reading.boot_ms;
+        (void)idem__learned_clock_learn(&conn->clock, &time,
+                                        /* wall_ms= */ time.told_ms);
+    }
+    conn->answered = true;
+}
+
+/* The fences that are gone for good. */
+static void learn_floor(struct idem__pg_conn *conn, const PGresult *result,
+                        int column)
+{
+    int64_t floor;
+
+    if (idem__pg_number(result, 0, column, &floor) && floor >= 0 &&
+        (uint64_t)floor > conn->fence_floor) {
+        conn->fence_floor = (uint64_t)floor;
+    }
+}
+
+static void learn(struct idem__pg_conn *conn, enum idem__pg_sql sql,
+                  const PGresult *result)
+{
+    switch (sql) {
+    case IDEM__PG_SETUP:
+    case IDEM__PG_SETUP_LOCAL:
+        learn_time(conn, result, IDEM__PG_SETUP_TIME);
+        learn_floor(conn, result, IDEM__PG_SETUP_FLOOR);
+        break;
+    case IDEM__PG_UPDATE_ONE:
+    case IDEM__PG_END_ONE:
+    case IDEM__PG_CLAIM_ONE:
+        learn_time(conn, result, 0);
+        break;
+    case IDEM__PG_LIST_ALL:
+    case IDEM__PG_LIST_STATUS:
+    case IDEM__PG_THERE:
+    case IDEM__PG_THERE_ONE:
+    case IDEM__PG_LOOK:
+    case IDEM__PG_LOOK_ONE:
+        learn_time(conn, result, IDEM__PG_ROW_TIME);
+        learn_floor(conn, result, IDEM__PG_ROW_FLOOR);
+        break;
+    default:
+        break;
+    }
+}
+
+/* The statements that say what forbids to go on. */
+static bool has_checks(enum idem__pg_sql sql)
+{
+    return sql == IDEM__PG_SETUP || sql == IDEM__PG_SETUP_LOCAL ||
+           sql == IDEM__PG_LOOK_ONE;
+}
+
+bool idem__pg_batch_take(struct idem__pg_conn *conn, PGresult *result)
+{
+    struct idem__pg_step *step = &conn->steps[conn->step];
+    struct idem_error error;
+    ExecStatusType status = PQresultStatus(result);
+    bool is_sync = status == PGRES_PIPELINE_SYNC;
+
+    if (status == PGRES_FATAL_ERROR &&
+        idem__pg_error_read(result, conn->place, &error) == IDEM__PG_UNKNOWN) {
+        return false;
+    }
+    if (step->kind == IDEM__PG_STEP_SYNC && status == PGRES_FATAL_ERROR) {
+        /* The commit was refused. Versions of libpq differ in what they do next: the
+         * connection is closed, and nothing more of it is waited for. */
+        step->result = result;
+        conn->step = conn->steps_len;
+        return true;
+    }
+    if (is_sync != (step->kind == IDEM__PG_STEP_SYNC)) {
+        return false;
+    }
+    step->result = result;
+    conn->step++;
+    if (step->kind == IDEM__PG_STEP_RUN && status == PGRES_TUPLES_OK) {
+        learn(conn, step->sql, result);
+    }
+    return true;
+}
+
+/* Says for rows of id and tag that their writes were done. */
+static void mark_applied(struct idem__pg_conn *conn, enum idem__pg_ask ask,
+                         const PGresult *result)
+{
+    int row;
+
+    for (row = 0; row < PQntuples(result); row++) {
+        struct idem__pg_request *request;
+        uint8_t id[IDEM_ID_LEN];
+        struct idem_slice tag;
+        size_t at;
+
+        if (!idem__pg_row_id(result, row, id) ||
+            !idem__pg_bytes(result, row, 1, &tag) ||
+            tag.len != IDEM__PG_TAG_LEN) {
+            continue;
+        }
+        for (at = find(conn, id); (request = with_id(conn, at, id)) != NULL;
+             at++) {
+            if (request->ask == ask && memcmp(idem__pg_tag_of(&request->write),
+                                              tag.base, tag.len) == 0) {
+                request->applied = true;
+            }
+        }
+    }
+}
+
+static void give_row(struct idem__pg_request *request, const PGresult *result,
+                     int row)
+{
+    request->row_code =
+        idem__pg_row_read(result, row, &request->row, &request->error);
+    request->row_code = request->row_code == 0 ? 1 : request->row_code;
+}
+
+/* Gives each row to those that asked for its id. */
+static void give_rows(struct idem__pg_conn *conn, enum idem__pg_ask ask,
+                      const PGresult *result)
+{
+    int row;
+
+    for (row = 0; row < PQntuples(result); row++) {
+        struct idem__pg_request *request;
+        uint8_t id[IDEM_ID_LEN];
+        size_t at;
+
+        if (!idem__pg_row_id(result, row, id)) {
+            continue;
+        }
+        for (at = find(conn, id); (request = with_id(conn, at, id)) != NULL;
+             at++) {
+            if (request->ask == ask && !request->applied) {
+                give_row(request, result, row);
+            }
+        }
+    }
+}
+
+/* The same for a batch of one, whose statement gives a row if it wrote one. */
+static void mark_one(struct idem__pg_conn *conn, const PGresult *result)
+{
+    conn->sent.first->applied = PQntuples(result) > 0;
+}
+
+static void distribute(struct idem__pg_conn *conn)
+{
+    size_t i;
+
+    for (i = 0; i < conn->steps_len; i++) {
+        const struct idem__pg_step *step = &conn->steps[i];
+
+        if (step->kind != IDEM__PG_STEP_RUN) {
+            continue;
+        }
+        if (step->request != NULL && step->request->result != NULL) {
+            step->request->after = step->result;
+            continue;
+        }
+        if (step->request != NULL) {
+            step->request->result = step->result;
+            continue;
+        }
+        switch (step->sql) {
+        case IDEM__PG_UPDATE:
+            mark_applied(conn, IDEM__PG_ASK_UPDATE, step->result);
+            break;
+        case IDEM__PG_CLAIM:
+            mark_applied(conn, IDEM__PG_ASK_CLAIM, step->result);
+            break;
+        case IDEM__PG_UPDATE_ONE:
+        case IDEM__PG_END_ONE:
+        case IDEM__PG_CLAIM_ONE:
+            mark_one(conn, step->result);
+            break;
+        case IDEM__PG_THERE:
+        case IDEM__PG_THERE_ONE:
+            give_rows(conn, IDEM__PG_ASK_CLAIM, step->result);
+            break;
+        case IDEM__PG_LOOK:
+        case IDEM__PG_LOOK_ONE:
+            give_rows(conn, IDEM__PG_ASK_LOOK, step->result);
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+static bool is_good(const struct idem__pg_step *step)
+{
+    ExecStatusType status = PQresultStatus(step->result);
+
+    if (step->kind == IDEM__PG_STEP_PREPARE) {
+        /* A failed preparation fails what uses it, unless a pooler's session has that
+         * statement already. */
+        return true;
+    }
+    if (step->kind == IDEM__PG_STEP_SYNC) {
+        return status == PGRES_PIPELINE_SYNC;
+    }
+    if (step->sql == IDEM__PG_COMMIT) {
+        return status == PGRES_COMMAND_OK &&
+               strcmp(PQcmdStatus(step->result), "COMMIT") == 0;
+    }
+    return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+}
+
+/* The preparation that failed, or NULL: those after it were not tried. One that is there
+ * already is a pooler's. */
+static const struct idem__pg_step *find_unprepared(
+    const struct idem__pg_conn *conn)
+{
+    size_t i;
+
+    for (i = 0; i < conn->steps_len; i++) {
+        const struct idem__pg_step *step = &conn->steps[i];
+        const char *state = PQresultErrorField(step->result, PG_DIAG_SQLSTATE);
+
+        if (step->kind == IDEM__PG_STEP_PREPARE && state != NULL) {
+            return strcmp(state, "42P05") == 0 ? NULL : step;
+        }
+    }
+    return NULL;
+}
+
+/* The first statement that failed, or NULL. */
+static const struct idem__pg_step *find_failed(const struct idem__pg_conn *conn)
+{
+    size_t i;
+
+    for (i = 0; i < conn->steps_len; i++) {
+        if (!is_good(&conn->steps[i])) {
+            return &conn->steps[i];
+        }
+    }
+    return NULL;
+}
+
+/* See CHECKS in sql.c. */
+static enum idem__pg_said read_failure(const struct idem__pg_conn *conn,
+                                       const struct idem__pg_step *failed,
+                                       struct idem_error *error)
+{
+    const char *state = PQresultErrorField(failed->result, PG_DIAG_SQLSTATE);
+
+    if (has_checks(failed->sql) && state != NULL &&
+        strcmp(state, "22012") == 0) {
+        (void)idem__error(error, IDEM_ECONFIG,
+                          "the schema \"%s\" in PostgreSQL (%s) is of a newer "
+                          "version of idem",
+                          conn->place->schema, conn->place->endpoint);
+        return IDEM__PG_NEVER;
+    }
+    if (has_checks(failed->sql) && state != NULL &&
+        strcmp(state, "22003") == 0) {
+        (void)idem__error(error, IDEM_ECONFIG,
+                          "PostgreSQL (%s): the session has lost its settings; "
+                          "a pooler in between needs prepare=no in the store "
+                          "URL",
+                          conn->place->endpoint);
+        return IDEM__PG_NEVER;
+    }
+    if (has_checks(failed->sql) && state != NULL &&
+        strcmp(state, "22P02") == 0) {
+        (void)
+            idem__error(error, IDEM_ECONFIG,
+                        "the table %s.idem_store in PostgreSQL (%s) is empty: "
+                        "run what idem store template prints",
+                        conn->place->schema, conn->place->endpoint);
+        return IDEM__PG_NEVER;
+    }
+    return idem__pg_error_read(failed->result, conn->place, error);
+}
+
+/* Has each request of the batch tried again by itself, before those that came later. */
+static void divide(struct idem__pg_conn *conn)
+{
+    while (conn->sent.last != NULL) {
+        struct idem__pg_request *request = conn->sent.last;
+
+        IDEM__LIST_REMOVE(&conn->sent, request);
+        request->state = IDEM__PG_WAITING;
+        request->alone = true;
+        IDEM__LIST_PREPEND(&conn->waiting, request);
+        conn->waiting_len++;
+    }
+}
+
+/* True for what stands before the statements of the requests. */
+static bool is_before(enum idem__pg_sql sql)
+{
+    return sql == IDEM__PG_SETTINGS || sql == IDEM__PG_BEGIN ||
+           sql == IDEM__PG_SETUP || sql == IDEM__PG_SETUP_LOCAL;
+}
+
+static void fail(struct idem__pg_conn *conn, const struct idem__pg_step *failed)
+{
+    struct idem_error error;
+    enum idem__pg_said said = read_failure(conn, failed, &error);
+
+    if (failed->kind != IDEM__PG_STEP_PREPARE &&
+        !(failed->kind == IDEM__PG_STEP_RUN && is_before(failed->sql)) &&
+        conn->sent.first != conn->sent.last) {
+        divide(conn);
+        return;
+    }
+    while (conn->sent.first != NULL) {
+        idem__pg_conn_fail(conn, conn->sent.first, said, &error);
+    }
+}
+
+/* True if the connection is of no use after @failed: it lacks statements or settings, its
+ * ROLLBACK failed, or libpq may be out of step with it. */
+static bool is_last(const struct idem__pg_conn *conn,
+                    const struct idem__pg_step *failed)
+{
+    const char *state = PQresultErrorField(failed->result, PG_DIAG_SQLSTATE);
+
+    return conn->undo || failed->kind != IDEM__PG_STEP_RUN ||
+           failed->sql == IDEM__PG_SETTINGS ||
+           (has_checks(failed->sql) && state != NULL &&
+            strcmp(state, "22003") == 0);
+}
+
+void idem__pg_batch_end(struct idem__pg_conn *conn)
+{
+    const struct idem__pg_step *unprepared = find_unprepared(conn);
+    const struct idem__pg_step *failed = find_failed(conn);
+
+    /* A statement that was not prepared is not there, whatever was the reason. */
+    failed = failed != NULL && unprepared != NULL ? unprepared : failed;
+    conn->useless =
+        unprepared != NULL || (failed != NULL && is_last(conn, failed));
+    if (conn->undo) {
+        conn->undo = false;
+        return;
+    }
+    if (failed != NULL) {
+        conn->undo = !conn->place->prepare;
+        fail(conn, failed);
+        return;
+    }
+    conn->settled = conn->settled || idem__pg_is_about_attempts(conn);
+    distribute(conn);
+    while (conn->sent.first != NULL) {
+        struct idem__pg_request *request = conn->sent.first;
+
+        request->said = IDEM__PG_OK;
+        request->sent = true;
+        idem__pg_conn_done(conn, &conn->sent, request);
+    }
+}
