@@ -419,6 +419,10 @@ static void look(struct world *w, struct flight *f, const struct flight *p)
             if (f->flipped) {
                 violate(w, "I19", "a damaged record is decided on");
             }
+        } else if (p != NULL && f->copy->error.code == IDEM_ECORRUPT) {
+            /* What was read after the last decision allowed none. */
+            f->flipped = f->flipped || p->flipped;
+            f->body_flipped = f->body_flipped || p->body_flipped;
         }
     } else {
         idem__task_no_clock(f->task);

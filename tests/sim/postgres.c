@@ -429,6 +429,10 @@ static void look(struct world *w, struct flight *f, const struct carried *c)
             if (f->flipped) {
                 violate(w, "I19", "a damaged record is decided on");
             }
+        } else if (c != NULL && f->copy->error.code == IDEM_ECORRUPT) {
+            /* What was read after the last decision allowed none. */
+            f->flipped = f->flipped || c->judged.flipped;
+            f->body_flipped = f->body_flipped || c->judged.body_flipped;
         }
     } else {
         idem__pg_task_no_clock(task);
