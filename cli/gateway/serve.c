@@ -20,8 +20,9 @@ struct serve {
     struct gateway_socket *sockets; /* That are handed over. */
     size_t n;
     pid_t pid;
-    sigset_t before;
-    sigset_t signals;
+    sigset_t before;  /* What is blocked when we do not serve. */
+    sigset_t signals; /* Those that are taken. */
+    sigset_t early;   /* What is blocked for nginx until it looks at signals. */
 };
 
 /* In the child: nginx's master, which ends with us, and in a group of its own, so
@@ -49,7 +50,7 @@ static void become(const struct serve *serve, const char *const *argv,
     if (chdir(serve->directory) != 0) {
         return;
     }
-    (void)sigprocmask(SIG_SETMASK, &serve->before, NULL);
+    (void)sigprocmask(SIG_SETMASK, &serve->early, NULL);
     (void)execv(serve->nginx, (char *const *)(uintptr_t)argv);
 }
 
@@ -70,6 +71,10 @@ static int start(struct serve *serve, const char *const *argv)
     return 0;
 }
 
+/* A signal that comes between nginx's start and its first sigsuspend() ends it with an
+ * error, or sets a flag that it does not look at until the next one comes: its master
+ * would stay when we are gone, and keep the port. A signal that is blocked waits for that
+ * call, which lets all come; workers begin with none blocked. */
 static void take_signals(struct serve *serve)
 {
     size_t i;
@@ -80,6 +85,11 @@ static void take_signals(struct serve *serve)
         (void)sigaddset(&serve->signals, taken[i]);
     }
     (void)sigprocmask(SIG_BLOCK, &serve->signals, &serve->before);
+    serve->early = serve->before;
+    for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+        (void)sigaddset(&serve->early, taken[i]);
+    }
+    (void)sigdelset(&serve->early, SIGCHLD);
 }
 
 /* nginx writes its process number when it listens. */
@@ -140,7 +150,7 @@ int gateway_check(const char *nginx, const char *directory)
     int status;
     int how = 0;
 
-    (void)sigprocmask(SIG_BLOCK, NULL, &serve.before);
+    (void)sigprocmask(SIG_BLOCK, NULL, &serve.early);
     status = start(&serve, argv);
     if (status != 0) {
         return status;

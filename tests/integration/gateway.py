@@ -40,6 +40,7 @@ def told(number, frame):
 
 for number in (signal.SIGQUIT, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
     signal.signal(number, told)
+signal.pthread_sigmask(signal.SIG_SETMASK, [])  # As nginx does, once it looks at them.
 if how == "fail":
     sys.exit(3)
 say("start " + " ".join(sys.argv[1:]))
