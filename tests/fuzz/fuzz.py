@@ -7,7 +7,7 @@ Usage: fuzz.py FOLDER                       run every target (TAP)
 
 FOLDER is where the targets are built, and where their inputs grow from run to run
 and findings stay. Each target first runs every input that is kept, then goes on
-for 2 seconds (an hour with IDEM_TEST_LONG=1; IDEM_FUZZ_SECONDS sets either). The
+for a second (an hour with IDEM_TEST_LONG=1; IDEM_FUZZ_SECONDS sets either). The
 short run starts from one seed and ends after 150,000 executions, so that what
 it does changes with the code and not with the day.
 
@@ -45,7 +45,7 @@ import tap  # noqa: E402
 from fuzz_build import must_run  # noqa: E402
 
 FOLDER = Path(sys.argv.pop(1)).absolute() if len(sys.argv) > 1 else None
-SECONDS = int(os.environ.get("IDEM_FUZZ_SECONDS") or (3600 if tap.LONG else 2))
+SECONDS = int(os.environ.get("IDEM_FUZZ_SECONDS") or (3600 if tap.LONG else 1))
 BOUNDS = [f"-max_total_time={SECONDS}"]
 if SECONDS <= 20:
     BOUNDS += ["-seed=1", "-runs=150000"]
@@ -211,7 +211,7 @@ def compile_changed(tree, source, output):
         if not skip and arg not in ("-MD", "-MQ", "-MF"):
             plain.append(arg)
         skip = arg in ("-MQ", "-MF")
-    # A wrapper comes first, if there is one.
+    # A wrapper comes first, if there is one; what was not changed is found after these.
     paths = [f"-I{tree / part}" for part in ("include", "src", "cli", "")]
     at = 1 if plain and not plain[0].startswith("-") else 0
     command = [command[0], *plain[:at], *paths, *plain[at:], "-w"]
@@ -230,11 +230,13 @@ def link_with(target, objects, output):
 def mutate(patch, target, work):
     """Build @target with @patch applied; return the program."""
     tree = work / "tree"
-    for part in ("include", "src", "aws", "cli"):
-        shutil.copytree(TOP / part, tree / part)
+    changed = patches.names(patch)
+    for name in changed:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(TOP / name, tree / name)
     refusal = patches.apply(patch, tree)
     assert refusal is None, "it no longer applies:\n" + refusal
-    names = [name for name in patches.names(patch) if name.endswith(".c")]
+    names = [name for name in changed if name.endswith(".c")]
     assert names, "it changes no source file"
     objects = [work / f"{number}.o" for number in range(len(names))]
     for name, output in zip(names, objects):

@@ -50,13 +50,13 @@ def longest(output):
 
 def patched_object(patch, compiler, where):
     """Compile the one file of src/ or aws/ that @patch changes; return the object."""
-    for part in ("include", "src", "aws"):
-        shutil.copytree(TOP / part, where / part)
+    (source,) = re.findall(r"^\+\+\+ b/((?:src|aws)/\S+\.c)$", patch.read_text(), re.M)
+    (where / source).parent.mkdir(parents=True)
+    shutil.copy(TOP / source, where / source)
     command = ["patch", "-p1", "--batch", "--silent", "-d", where, "-i", patch]
     applied = subprocess.run(command, capture_output=True, text=True)
     assert applied.returncode == 0, "it no longer applies:\n" + applied.stdout
-    (source,) = re.findall(r"^\+\+\+ b/((?:src|aws)/\S+\.c)$", patch.read_text(), re.M)
-    paths = ["-I", where / "include", "-I", where / "src", "-I", where]
+    paths = [f"-I{TOP / part}" for part in ("include", "src", "")]
     flags = "-std=gnu11 -D_GNU_SOURCE -O1 -w -c".split()
     made = where / "mutant.o"
     command = [*compiler, *flags, *paths, where / source, "-o", made]
