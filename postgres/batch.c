@@ -94,8 +94,8 @@ static void choose(struct idem__pg_conn *conn)
 
 /* ---- Sending ---- */
 
-/* What a connection that is ours alone is given once, before its first transaction and
- * in the same flight. */
+/* Makes the settings of a connection that is ours alone: once, before its first
+ * transaction and in the same flight. */
 static bool send_settings(struct idem__pg_conn *conn)
 {
     if (conn->has_settings) {

@@ -24,7 +24,7 @@ enum {
     READ = 2, /* The first of them, by a check. */
 };
 
-/* What there is, and what the role lacks. */
+/* The tables that are missing, and the rights that the role lacks. */
 struct rights {
     char role[140];    /* As SQL has it: with quotes where it needs them. */
     char lacks[480];   /* "SELECT, UPDATE on idem_store; ..." */

@@ -60,7 +60,7 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
  * unnest() fills a store of its own. */
 #define NEW_ROWS "generate_subscripts($1, 1) i"
 
-/* What each transaction stands on, whatever the server, the database or the role has as a
+/* The settings of each transaction, whatever the server, the database or the role has as a
  * default: an outcome that was answered is on disk, and nobody waits for long. @local is
  * "true" for this transaction alone, and "false" for the session.
  *

@@ -30,7 +30,7 @@ struct idem__aws_client {
     struct idem__sigv4 signer;
     struct idem__aws_counters counters;
     /* Copies of the clock and the counters as of the last request that ended: any thread
-     * may look at them, and the others are those of whoever works. */
+     * may look at them, and the thread that works uses the others. */
     struct {
         pthread_mutex_t mutex;
         struct idem__learned_clock clock;

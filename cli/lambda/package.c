@@ -251,7 +251,7 @@ static bool add_if_here(struct package *p, const char *const *names,
     return true;
 }
 
-/* What is loaded by name, and has to be here. */
+/* Likewise; the package fails if none of them is here. */
 static void add_loaded(struct package *p, const char *const *names,
                        const char *symbol, const char *install)
 {
