@@ -22,6 +22,15 @@ def descendants(pid):
     return own + [below for child in own for below in descendants(child)]
 
 
+def status(pid):
+    """What /proc/PID/status has, as {name: value}; nothing, where it has ended."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+            return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+    except OSError:
+        return {}
+
+
 def _states(pid):
     """The letters of the states of its threads; none, where it has ended."""
     with contextlib.suppress(OSError):

@@ -19,6 +19,7 @@ import tempfile
 import threading
 
 from patience import PATIENCE, until
+import procfs
 from procfs import children, descendants
 from tap import LONG, PROGRAM, TOP, equal, kill_session, main, note, run, skip, start, test
 
@@ -274,12 +275,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
 UPSTREAM = ["--upstream", "http://unix:/var/lib/idem/service.sock", "--global-scope"]
 
 
-def status_of(pid):
-    """What /proc/PID/status has, as {name: value}."""
-    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
-        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
-
-
 def writable(pid):
     """The places in that process's root that are mounted to be written, but for devices."""
     found = set()
@@ -345,11 +340,11 @@ def try_gateway(host):
 
 def is_ordinary(gateway):
     """Its processes are an ordinary user's, and can write where they should only."""
-    equal(status_of(gateway.pid)["NSpid"].split()[-1], "1")
-    ours = [gateway.pid, *descendants(gateway.pid)]
+    equal(procfs.status(gateway.pid)["NSpid"].split()[-1], "1")
+    all_of_it = [gateway.pid, *descendants(gateway.pid)]
+    ours = [it for it in map(procfs.status, all_of_it) if it]
     assert len(ours) >= 3, ours  # idem, nginx and its worker, at least.
-    for pid in ours:
-        it = status_of(pid)
+    for it in ours:
         equal((it["Uid"].split(), it["Gid"].split()), ([str(UID)] * 4,) * 2)
         equal((it["CapEff"], it["CapPrm"], it["NoNewPrivs"]), ("0" * 16, "0" * 16, "1"))
     equal(writable(gateway.pid), {"/var/lib/idem", "/var/tmp"})
@@ -359,9 +354,14 @@ def is_ordinary(gateway):
 
 def has_no_zombies(gateway):
     """What others leave, as a probe might, is taken by the first process."""
-    gateway.inside("sh", "-c", "sh -c 'sleep 0.2 & :' & wait")
-    ours = lambda: [status_of(pid)["State"][0] for pid in children(gateway.pid)]
-    until(lambda: "S" in ours() and "Z" not in ours() and len(ours()) <= 2)
+    before = children(gateway.pid)
+
+    def something_is_left():
+        gateway.inside("sh", "-c", "sh -c 'sleep 0.2 & :' & wait")
+        return set(children(gateway.pid)) - set(before)
+
+    until(something_is_left)
+    until(lambda: children(gateway.pid) == before, "a zombie stays")
 
 
 # ---- The images, built ----
