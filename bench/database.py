@@ -18,6 +18,7 @@ from report import number
 REPLAYERS = (1, 8, 32)
 GROWERS = (1, 32)
 WRITERS = 8  # Beside a purge.
+MANY, SMALL = 10_000_000, 64  # Records, and the bytes of a result of theirs.
 KEPT_MS = 10 * 24 * 3600 * 1000  # What these record is not purged.
 
 
@@ -35,10 +36,13 @@ class Database:
 
     def sql(self, *statements):
         psql = peers.find("psql", "/usr/lib/postgresql/*/bin/psql")
-        command = [psql, "-Xqh", self.socket, "-U", "bench", "postgres"]
+        command = [psql, "-XqAth", self.socket, "-U", "bench", "postgres"]
         for statement in statements:
             command += ["-c", statement]
-        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+        done = subprocess.run(
+            command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        return done.stdout
 
     def create(self):
         """The name of a new schema."""
@@ -48,6 +52,10 @@ class Database:
         command = [f"{self.build}/idem", "store", "create"]
         subprocess.run(command, check=True, env=env, stdout=subprocess.DEVNULL)
         return schema
+
+    def size(self, schema):
+        """The bytes of the records, with their indexes."""
+        return int(self.sql(f"SELECT pg_total_relation_size('{schema}.idem_record')"))
 
     def drop(self, schema):
         self.sql(f"DROP SCHEMA {schema} CASCADE")
@@ -139,10 +147,32 @@ class Database:
         self.bench.add("database purge", "store", "beside", result["writer"])
         self.drop(schema)
 
+    def ten_million(self):
+        """Small ones; it takes a while."""
+        number, part = MANY, "database ten million"
+        schema = self.fill(number, "--bytes", SMALL)
+        self.bench.add("database space", "store", number, {"bytes": self.size(schema) / number})
+        cells = [
+            lambda c=c, s=s, n=n: self.new("store", c, s, part, (n, c))
+            for c in GROWERS
+            for n, s in ((0, None), (number, schema))
+        ]
+        self.bench.rounds("ten million in PostgreSQL", cells)
+        self.drop(schema)
+
+        self.bench.fill("postgres", self.socket, number, "--bytes", SMALL)
+        cells = [lambda c=c: self.new("plain", c, "kept", part, (number, c)) for c in GROWERS]
+        self.bench.rounds("ten million by hand", cells)
+        # The first of these empties the table; the ratios are those of the same round.
+        cells = [lambda c=c: self.new("plain", c, None, part, (0, c)) for c in GROWERS]
+        self.bench.rounds("an empty table", cells)
+
     def measure(self, options):
         self.new_operations()
         self.many_records(options.sizes)
         self.bench.rounds("purge in PostgreSQL", [lambda: self.purge(options.purged)])
+        if options.ten_million:
+            self.ten_million()
 
 
 # ---- The table ----
@@ -183,10 +213,11 @@ class Report:
         yield ["callers of one process", *map(str, REPLAYERS)]
         yield from self.operations("database replay", ("store", "plain"), REPLAYERS)
 
-    def growth(self):
-        part = "database growth"
+    def growth(self, part="database growth"):
         cells = {c for p, who, c in self.table.results if (p, who) == (part, "store")}
         sizes = sorted({n for n, _ in cells})
+        if not sizes:
+            return
         yield ["records before", *(number(n) if n else "none" for n in sizes)]
         for callers in GROWERS:
             values = [self.table.median(part, "store", (n, callers), "per_s") for n in sizes]
@@ -195,6 +226,11 @@ class Report:
                 none = (part, who, (0, callers))
                 ratios = [self.table.ratio((part, who, (n, callers)), none) for n in sizes]
                 yield [f"{NAMES[who]}, {callers} callers, / none", *ratios]
+
+    def ten_million(self):
+        yield from self.growth("database ten million")
+        for size in self.table.results.get(("database space", "store", MANY), []):
+            yield ["idem, bytes of a record", "", number(size["bytes"])]
 
     def purge(self):
         part = "database purge"
@@ -215,3 +251,4 @@ class Report:
         yield "Duplicates from PostgreSQL", self.replays()
         yield "A table that grows", self.growth()
         yield "Purge in PostgreSQL", self.purge()
+        yield "Ten million small records", self.ten_million()
