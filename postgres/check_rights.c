@@ -24,12 +24,15 @@ enum {
     READ = 2, /* The first of them, by a check. */
 };
 
-/* The tables that are missing, and the rights that the role lacks. */
+/* The tables that are missing, the rights that the role lacks, and the tables of which
+ * policies hide rows from it. */
 struct rights {
     char role[140];    /* As SQL has it: with quotes where it needs them. */
     char lacks[480];   /* "SELECT, UPDATE on idem_store; ..." */
     char grants[1400]; /* The SQL that mends it. */
     char missing[120]; /* Tables that are not there. */
+    char hidden[120];  /* Tables with row security for this role. */
+    char shows[600];   /* The SQL that mends that. */
     bool has_store;    /* idem_store is one that is. */
     bool unreadable;   /* The version or the records. */
 };
@@ -119,7 +122,8 @@ static bool look_at_table(struct idem__pg_check *check, struct rights *rights,
     (void)
         snprintf(sql, sizeof(sql),
                  "SELECT string_agg(w.name, ', '::text ORDER BY w.at),"
-                 " bool_or(w.name = 'SELECT'::text)"
+                 " bool_or(w.name = 'SELECT'::text),"
+                 " row_security_active(c.oid)"
                  " FROM pg_catalog.pg_class c"
                  " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
                  " LEFT JOIN unnest('{%s}'::text[]) WITH ORDINALITY w(name, at)"
@@ -141,6 +145,12 @@ static bool look_at_table(struct idem__pg_check *check, struct rights *rights,
         rights->unreadable =
             rights->unreadable || (strcmp(PQgetvalue(result, 0, 1), "t") == 0 &&
                                    table - tables < READ);
+    }
+    if (PQntuples(result) > 0 && strcmp(PQgetvalue(result, 0, 2), "t") == 0) {
+        add(rights->hidden, sizeof(rights->hidden), ", ", "%s", table->name);
+        add(rights->shows, sizeof(rights->shows), "; ",
+            "ALTER TABLE %s.%s DISABLE ROW LEVEL SECURITY",
+            check->place->schema, table->name);
     }
     rights->has_store =
         rights->has_store ||
@@ -174,6 +184,17 @@ static void tell_rights(struct idem__pg_check *check, struct rights *rights)
                   "the role %s lacks %s", rights->role, rights->lacks);
 }
 
+/* A policy may hide the record of a key: its duplicates run nothing, for the index has the
+ * key all the same, but they are told that the store does not answer. */
+static void tell_hidden(struct idem__pg_check *check, struct rights *rights)
+{
+    check->code = IDEM_ECONFIG;
+    add(rights->shows, sizeof(rights->shows), "", ".");
+    idem__pg_tell(check, IDEM_GRADE_BAD, "rights", rights->shows,
+                  "row security hides rows from the role %s: %s", rights->role,
+                  rights->hidden);
+}
+
 bool idem__pg_check_rights(struct idem__pg_check *check)
 {
     struct rights rights = {.has_store = false};
@@ -191,6 +212,9 @@ bool idem__pg_check_rights(struct idem__pg_check *check)
         tell_missing(check, &rights);
     }
     tell_rights(check, &rights);
+    if (rights.hidden[0] != '\0') {
+        tell_hidden(check, &rights);
+    }
     if (rights.unreadable) {
         idem__pg_tell(check, IDEM_GRADE_SKIP, "records", NULL,
                       "neither the version of the schema nor the records were "

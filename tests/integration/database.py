@@ -367,6 +367,33 @@ def the_grants_of_the_page_are_enough():
 
 
 @test
+def a_policy_that_hides_a_record_runs_nothing_twice():
+    """Row security hides the record of a key from a role: its command runs nothing, and
+    the check names the table and the SQL that ends that. The control: a role that no
+    policy hides anything from has the outcome."""
+    idem, server = here("idem")
+    grants = re.findall(r"^    (GRANT [^;]*;)", page_of_docs(), re.M)
+    server.psql("CREATE ROLE tenant LOGIN; " + " ".join(grants).replace("worker", "tenant"))
+    tenant = as_role(server, "tenant")
+    equal(said(tenant, "run", "-k", "hidden", "--", "echo", "hi"), "hi\n")
+    server.psql(
+        "ALTER TABLE idem.idem_record ENABLE ROW LEVEL SECURITY; CREATE POLICY own"
+        " ON idem.idem_record TO tenant USING (key <> 'hidden'::bytea) WITH CHECK (true)"
+    )
+    equal(said(tenant, "run", "-k", "seen", "--", "echo", "hi"), "hi\n")
+    again = tenant("run", "-k", "hidden", "--", "touch", "twice")
+    equal((again.status, os.path.exists("twice")), (77, False))
+    equal(said(idem, "run", "-k", "hidden", "--", "echo", "hi"), "hi\n")
+    check = tenant("store", "check").stdout.decode()
+    hides = "bad   rights: row security hides rows from the role tenant: idem_record; mend: "
+    assert hides in check, check
+    server.psql(re.search(r"; mend: (ALTER TABLE .*)\.$", check, re.M)[1])
+    assert b"row security" not in tenant("store", "check").stdout
+    equal(said(tenant, "run", "-k", "hidden", "--", "echo", "hi"), "hi\n")
+    server.psql("DROP POLICY own ON idem.idem_record")
+
+
+@test
 def a_role_that_may_do_nothing_is_told_what_it_may_not():
     """A new role, whose name needs quotes: one line has all that it lacks, what was not
     read is said, and the SQL of the mend gives it what a store needs. A schema without
