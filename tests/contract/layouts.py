@@ -54,9 +54,8 @@ def main():
         print(f"1..0 # SKIP it is much like {LONG_ONLY[layout]}: see --long")
         return
     exceptions = given_up(SECTION.get(layout, layout))
-    done = subprocess.run(
-        [program, f"dynamodb-{layout}"], stdout=subprocess.PIPE, text=True, check=False
-    )
+    command = tap.watched([program, f"dynamodb-{layout}"])
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     results = results_of(done.stdout)
     print(f"1..{len(results) + 1}")
     failures = 0

@@ -24,6 +24,7 @@ import urllib.request
 
 from patience import PATIENCE
 from ports import free_port
+from tap import watched
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SERVERS = os.environ.get("IDEM_TEST_SERVERS", os.path.join(TOP, "build", "servers"))
@@ -172,7 +173,10 @@ def main():
         return 0
     with server(kind) as url:
         env = dict(environment(), IDEM_TEST_DYNAMODB=url)
-        return subprocess.run(program, env=env).returncode
+        # Another one in Python watches what it starts itself.
+        is_python = any(word.endswith(".py") for word in program)
+        command = program if is_python else watched(program)
+        return subprocess.run(command, env=env).returncode
 
 
 if __name__ == "__main__":

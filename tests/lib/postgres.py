@@ -32,6 +32,7 @@ import tempfile
 import time
 
 from patience import PATIENCE, until
+from tap import watched
 
 PR_SET_PDEATHSIG = 1
 DATABASE = "idem"
@@ -274,7 +275,7 @@ def main():
         return 0
     with server() as started:
         env = dict(os.environ, IDEM_TEST_POSTGRES=started.url)
-        return subprocess.run(sys.argv[1:], env=env).returncode
+        return subprocess.run(watched(sys.argv[1:]), env=env).returncode
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import argparse
 import contextlib
 import fnmatch
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -116,6 +117,12 @@ def traced(env=None):
     env = os.environ if env is None else env
     options = env.get("ASAN_OPTIONS", os.environ.get("ASAN_OPTIONS", ""))
     return {**env, "ASAN_OPTIONS": f"{options}:detect_leaks=0"}
+
+
+def watched(program):
+    """The words of @program, a test in C that one in Python starts, after those of
+    IDEM_TEST_WRAPPER: memcheck looks at no child of a process."""
+    return [*shlex.split(os.environ.get("IDEM_TEST_WRAPPER", "")), *program]
 
 
 def start(cmd, env=None, **popen):
