@@ -185,7 +185,7 @@ static void tell_rights(struct idem__pg_check *check, struct rights *rights)
 }
 
 /* A policy may hide the record of a key: its duplicates run nothing, for the index has the
- * key all the same, but they are told that the store does not answer. */
+ * key all the same, but they are denied and not told the outcome. */
 static void tell_hidden(struct idem__pg_check *check, struct rights *rights)
 {
     check->code = IDEM_ECONFIG;
