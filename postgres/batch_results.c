@@ -287,23 +287,38 @@ static const struct idem__pg_step *find_failed(const struct idem__pg_conn *conn)
     return NULL;
 }
 
+static bool failed_by(const struct idem__pg_step *failed, const char *state)
+{
+    const char *found = PQresultErrorField(failed->result, PG_DIAG_SQLSTATE);
+
+    return found != NULL && strcmp(found, state) == 0;
+}
+
+/* True if the fence of a claim is not above those that were purged while it waited: see
+ * IS_ANOTHERS in sql.c. */
+static bool is_overtaken(const struct idem__pg_step *failed)
+{
+    return failed->kind == IDEM__PG_STEP_RUN &&
+           (failed->sql == IDEM__PG_THERE ||
+            failed->sql == IDEM__PG_THERE_ONE) &&
+           failed_by(failed, "22012");
+}
+
 /* See CHECKS in sql.c. */
 static enum idem__pg_said read_failure(const struct idem__pg_conn *conn,
                                        const struct idem__pg_step *failed,
                                        struct idem_error *error)
 {
-    const char *state = PQresultErrorField(failed->result, PG_DIAG_SQLSTATE);
+    bool checks = has_checks(failed->sql);
 
-    if (has_checks(failed->sql) && state != NULL &&
-        strcmp(state, "22012") == 0) {
+    if (checks && failed_by(failed, "22012")) {
         (void)idem__error(error, IDEM_ECONFIG,
                           "the schema \"%s\" in PostgreSQL (%s) is of a newer "
                           "version of idem",
                           conn->place->schema, conn->place->endpoint);
         return IDEM__PG_NEVER;
     }
-    if (has_checks(failed->sql) && state != NULL &&
-        strcmp(state, "22003") == 0) {
+    if (checks && failed_by(failed, "22003")) {
         (void)idem__error(error, IDEM_ECONFIG,
                           "PostgreSQL (%s): the session has lost its settings; "
                           "a pooler in between needs prepare=no in the store "
@@ -311,8 +326,7 @@ static enum idem__pg_said read_failure(const struct idem__pg_conn *conn,
                           conn->place->endpoint);
         return IDEM__PG_NEVER;
     }
-    if (has_checks(failed->sql) && state != NULL &&
-        strcmp(state, "22P02") == 0) {
+    if (checks && failed_by(failed, "22P02")) {
         (void)
             idem__error(error, IDEM_ECONFIG,
                         "the table %s.idem_store in PostgreSQL (%s) is empty: "
@@ -337,6 +351,18 @@ static void divide(struct idem__pg_conn *conn)
     }
 }
 
+/* The requests are answered. */
+static void finish(struct idem__pg_conn *conn)
+{
+    while (conn->sent.first != NULL) {
+        struct idem__pg_request *request = conn->sent.first;
+
+        request->said = IDEM__PG_OK;
+        request->sent = true;
+        idem__pg_conn_done(conn, &conn->sent, request);
+    }
+}
+
 /* True for what stands before the statements of the requests. */
 static bool is_before(enum idem__pg_sql sql)
 {
@@ -355,6 +381,11 @@ static void fail(struct idem__pg_conn *conn, const struct idem__pg_step *failed)
         divide(conn);
         return;
     }
+    if (is_overtaken(failed)) {
+        /* As a claim that was refused, and is shown no row. */
+        finish(conn);
+        return;
+    }
     while (conn->sent.first != NULL) {
         idem__pg_conn_fail(conn, conn->sent.first, said, &error);
     }
@@ -365,12 +396,9 @@ static void fail(struct idem__pg_conn *conn, const struct idem__pg_step *failed)
 static bool is_last(const struct idem__pg_conn *conn,
                     const struct idem__pg_step *failed)
 {
-    const char *state = PQresultErrorField(failed->result, PG_DIAG_SQLSTATE);
-
     return conn->undo || failed->kind != IDEM__PG_STEP_RUN ||
            failed->sql == IDEM__PG_SETTINGS ||
-           (has_checks(failed->sql) && state != NULL &&
-            strcmp(state, "22003") == 0);
+           (has_checks(failed->sql) && failed_by(failed, "22003"));
 }
 
 void idem__pg_batch_end(struct idem__pg_conn *conn)
@@ -393,11 +421,5 @@ void idem__pg_batch_end(struct idem__pg_conn *conn)
     }
     conn->settled = conn->settled || idem__pg_is_about_attempts(conn);
     distribute(conn);
-    while (conn->sent.first != NULL) {
-        struct idem__pg_request *request = conn->sent.first;
-
-        request->said = IDEM__PG_OK;
-        request->sent = true;
-        idem__pg_conn_done(conn, &conn->sent, request);
-    }
+    finish(conn);
 }

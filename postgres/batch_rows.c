@@ -141,12 +141,19 @@ static bool send_updates(struct idem__pg_conn *conn)
     return idem__pg_run(conn, IDEM__PG_UPDATE, NULL);
 }
 
-/* Ids and tags of the claims, for THERE. */
+/* The fence that is compared with those that were purged. */
+static int64_t above_of(const struct idem__pg_write *write)
+{
+    return write->old_fence ? INT64_MAX : (int64_t)write->record->fence;
+}
+
+/* Ids, tags and fences of the claims, for THERE. */
 static void add_claims(struct idem__pg_conn *conn)
 {
     struct idem__pg_params *params = &conn->params;
     size_t ids = idem__pg_params_array(params, IDEM__PG_BYTEAS);
     size_t tags = idem__pg_params_array(params, IDEM__PG_BYTEAS);
+    size_t above = idem__pg_params_array(params, IDEM__PG_INT8S);
     size_t i;
 
     for (i = 0; i < conn->by_id_len; i++) {
@@ -159,14 +166,10 @@ static void add_claims(struct idem__pg_conn *conn)
             idem__pg_params_add_bytes(
                 params, tags,
                 idem_bytes(idem__pg_tag_of(&request->write), IDEM__PG_TAG_LEN));
+            idem__pg_params_add_number(params, above,
+                                       above_of(&request->write));
         }
     }
-}
-
-/* The fence that is compared with those that were purged. */
-static int64_t above_of(const struct idem__pg_write *write)
-{
-    return write->old_fence ? INT64_MAX : (int64_t)write->record->fence;
 }
 
 static bool send_claim(struct idem__pg_conn *conn)
@@ -186,6 +189,7 @@ static bool send_claim(struct idem__pg_conn *conn)
     (void)idem__pg_params_bytes(params, idem_bytes(r->id, IDEM_ID_LEN));
     (void)idem__pg_params_bytes(params, idem_bytes(idem__pg_tag_of(write),
                                                    IDEM__PG_TAG_LEN));
+    (void)idem__pg_params_number(params, above_of(write));
     return idem__pg_run(conn, IDEM__PG_THERE_ONE, NULL);
 }
 

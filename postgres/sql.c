@@ -103,6 +103,15 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
  * follows has CHECKS, and says why. */
 #define GUARD "s.least <= 1 AND " IS_DURABLE
 
+/* Of a row that has the id of a claim. CLAIM has looked at the fences that were purged
+ * when it began: if it waited for another's record, that may have been committed and
+ * purged meanwhile. So the claim's own row is held against them once more, by a statement
+ * that sees what was committed since, and a fence that is not above them fails the
+ * transaction (a division by zero). */
+#define IS_ANOTHERS(tag, above)                                                \
+    "CASE WHEN r.tag <> " tag " THEN true ELSE 1 / (" above                    \
+    " > (SELECT s.fence_floor FROM @.idem_store s WHERE s.one))::int = 0 END"
+
 static const struct {
     const char *name;
     const char *text;
@@ -255,14 +264,14 @@ static const struct {
     [IDEM__PG_THERE] = {"idem_there",
                         "SELECT " ROW_WITH_BODIES " FROM " NEW_ROWS
                         " JOIN @.idem_record r ON r.id = $1[i]"
-                        " WHERE r.tag <> $2[i]",
-                        2,
-                        {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS}},
+                        " WHERE " IS_ANOTHERS("$2[i]", "$3[i]"),
+                        3,
+                        {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_INT8S}},
     [IDEM__PG_THERE_ONE] = {"idem_there_one",
                             "SELECT " ROW_WITH_BODIES " FROM @.idem_record r"
-                            " WHERE r.id = $1 AND r.tag <> $2",
-                            2,
-                            {IDEM__PG_BYTEA, IDEM__PG_BYTEA}},
+                            " WHERE r.id = $1 AND " IS_ANOTHERS("$2", "$3"),
+                            3,
+                            {IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8}},
     [IDEM__PG_LOOK] = {"idem_look",
                        "SELECT " ROW_WITH_BODIES " FROM @.idem_record r"
                        " WHERE r.id = ANY($1::bytea[])",

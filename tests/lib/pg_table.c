@@ -27,6 +27,9 @@ const struct pg_failure pg_failures[] = {
 };
 const size_t pg_failures_len = sizeof(pg_failures) / sizeof(pg_failures[0]);
 
+/* A claim that was refused, and is shown no row. */
+const struct pg_failure pg_overtaken = {"22012", IDEM__PG_OK, 0};
+
 const struct pg_failure *pg_failure(const char *state)
 {
     size_t i = 0;
@@ -494,6 +497,12 @@ static const uint8_t *tag_of(const struct idem__pg_write *write)
            IDEM__PG_TAG_LEN;
 }
 
+/* What is held against the fences that were purged. */
+static int64_t above_of(const struct idem__pg_write *write)
+{
+    return write->old_fence ? INT64_MAX : (int64_t)write->record->fence;
+}
+
 static void write_version(struct pg_version *to,
                           const struct idem__pg_write *write, bool insert)
 {
@@ -622,10 +631,9 @@ static bool claim_one(struct pg_tx *tx, size_t i)
     const struct idem__pg_write *write = &request->write;
     struct pg_row *row = row_of(tx->table, write->record->id);
     struct idem__pg_request *rival = rival_of(tx, request);
-    int64_t above =
-        write->old_fence ? INT64_MAX : (int64_t)write->record->fence;
 
-    if ((tx->seen & UINT64_C(1) << i) != 0 || above <= tx->claims_floor) {
+    if ((tx->seen & UINT64_C(1) << i) != 0 ||
+        above_of(write) <= tx->claims_floor) {
         return true;
     }
     if (rival != NULL) {
@@ -695,7 +703,8 @@ static bool claim(struct pg_tx *tx)
 
 /* ---- Reads ---- */
 
-static void there(struct pg_tx *tx)
+/* False: the fence of a claim is not above those that were purged by now. */
+static bool there(struct pg_tx *tx)
 {
     PGresult *result = keep(tx, IDEM__PG_THERE, NULL, make_rows());
     size_t i;
@@ -708,14 +717,19 @@ static void there(struct pg_tx *tx)
             continue;
         }
         row = row_of(tx->table, write->record->id);
-        if (visible(tx, row)->exists &&
-            memcmp(visible(tx, row)->tag, tag_of(write), IDEM__PG_TAG_LEN) !=
-                0) {
+        if (!visible(tx, row)->exists) {
+            continue;
+        }
+        if (memcmp(visible(tx, row)->tag, tag_of(write), IDEM__PG_TAG_LEN) !=
+            0) {
             add_row(tx->table, result, row->id, visible(tx, row),
                     /* with_bodies= */ true);
+        } else if (above_of(write) <= floor_seen(tx)) {
+            return false;
         }
     }
     tell_with_rows(tx, result);
+    return true;
 }
 
 static void look(struct pg_tx *tx)
@@ -1002,44 +1016,47 @@ enum idem__pg_sql pg_next(const struct pg_tx *tx)
     return find_sql(&ahead, &request);
 }
 
-/* False: it is blocked. */
-static bool run(struct pg_tx *tx)
+static enum pg_went unless_blocked(bool done)
+{
+    return done ? PG_RAN : PG_BLOCKED;
+}
+
+static enum pg_went run(struct pg_tx *tx)
 {
     struct idem__pg_request *request = tx->request;
 
     switch (tx->sql) {
     case IDEM__PG_LOAD:
         load(tx, request);
-        return true;
+        return PG_RAN;
     case IDEM__PG_LIST_ALL:
     case IDEM__PG_LIST_STATUS:
         list(tx, request);
-        return true;
+        return PG_RAN;
     case IDEM__PG_PURGE:
-        return purge(tx, request);
+        return unless_blocked(purge(tx, request));
     case IDEM__PG_PURGE_LIMITS:
         purge_limits(tx, request);
-        return true;
+        return PG_RAN;
     case IDEM__PG_UPDATE:
         update(tx);
-        return true;
+        return PG_RAN;
     case IDEM__PG_CLAIM:
-        return claim(tx);
+        return unless_blocked(claim(tx));
     case IDEM__PG_THERE:
-        there(tx);
-        return true;
+        return there(tx) ? PG_RAN : PG_OVERTAKEN;
     case IDEM__PG_LOOK:
         look(tx);
-        return true;
+        return PG_RAN;
     case IDEM__PG_LIMIT_COUNT:
         if (!limit_count(tx, request)) {
-            return false;
+            return PG_BLOCKED;
         }
         limit_look(tx, request);
-        return true;
+        return PG_RAN;
     default:
         limit_look(tx, request);
-        return true;
+        return PG_RAN;
     }
 }
 
@@ -1080,6 +1097,8 @@ static void let_go(struct pg_tx *tx, bool commit)
 
 enum pg_went pg_step(struct pg_tx *tx)
 {
+    enum pg_went went;
+
     assert(!tx->over);
     find_next(tx);
     tx->sql = find_sql(tx, &tx->request);
@@ -1087,11 +1106,9 @@ enum pg_went pg_step(struct pg_tx *tx)
         let_go(tx, /* commit= */ true);
         return PG_COMMITTED;
     }
-    if (!run(tx)) {
-        return PG_BLOCKED;
-    }
-    tx->at++;
-    return PG_RAN;
+    went = run(tx);
+    tx->at += went == PG_RAN;
+    return went;
 }
 
 void pg_roll_back(struct pg_tx *tx)

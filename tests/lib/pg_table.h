@@ -100,6 +100,7 @@ struct pg_table {
 enum pg_went {
     PG_RAN = 1,   /* A statement. */
     PG_BLOCKED,   /* It waits for a transaction. */
+    PG_OVERTAKEN, /* It fails: see pg_overtaken. */
     PG_COMMITTED, /* The last one. */
 };
 
@@ -187,6 +188,9 @@ struct pg_failure {
 extern const struct pg_failure pg_failures[];
 extern const size_t pg_failures_len;
 const struct pg_failure *pg_failure(const char *state);
+
+/* Fences were purged, up to that of a claim, while it waited for another's record. */
+extern const struct pg_failure pg_overtaken;
 
 /* A copy of what is asked, with memory of its own: free(). */
 struct idem__pg_request *pg_request_copy(

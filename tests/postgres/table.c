@@ -54,7 +54,7 @@ struct pair {
     const struct pg_failure *planted; /* NULL: nothing fails. */
     enum idem__pg_sql planted_in;
     unsigned counts[IDEM__PG_NEVER + 1];
-    unsigned refused, neither, corrupt, rivals, held, divided;
+    unsigned refused, neither, corrupt, rivals, held, divided, overtaken;
 };
 
 /* ---- The other session ---- */
@@ -462,6 +462,9 @@ static const struct pg_failure *run(struct pair *pair, struct pg_tx *tx)
             break;
         case PG_BLOCKED: /* Nobody ends meanwhile. */
             return pg_failure("55P03");
+        case PG_OVERTAKEN:
+            pair->overtaken++;
+            return &pg_overtaken;
         case PG_COMMITTED:
             pg_answer(tx);
             return NULL;
@@ -840,15 +843,16 @@ TEST(table, answersAsAServerDoes)
     }
     print_message("# said: ok %u, not applied %u, unknown %u, never %u; claims "
                   "refused %u, %u of them shown no row; damaged %u; two writes "
-                  "of one row %u; rows held %u; divided %u\n",
+                  "of one row %u; rows held %u; divided %u; overtaken %u\n",
                   pair.counts[IDEM__PG_OK], pair.counts[IDEM__PG_NOT_APPLIED],
                   pair.counts[IDEM__PG_UNKNOWN], pair.counts[IDEM__PG_NEVER],
                   pair.refused, pair.neither, pair.corrupt, pair.rivals,
-                  pair.held, pair.divided);
+                  pair.held, pair.divided, pair.overtaken);
     assert_true(pair.counts[IDEM__PG_NOT_APPLIED] > 0 &&
                 pair.counts[IDEM__PG_UNKNOWN] > 0 &&
                 pair.counts[IDEM__PG_NEVER] > 0);
     assert_true(pair.refused > 0 && pair.neither > 0 && pair.corrupt > 0 &&
-                pair.rivals > 0 && pair.held > 0 && pair.divided > 0);
+                pair.rivals > 0 && pair.held > 0 && pair.divided > 0 &&
+                pair.overtaken > 0);
     finish(&pair);
 }

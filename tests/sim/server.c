@@ -371,14 +371,11 @@ static void end(struct world *w, struct flight *p)
     p->due_at = w->now + flight_delay(w, fault(w, FAULT_DELAYED, 5));
 }
 
-static void fail(struct world *w, struct flight *p, const char *state)
+static void fail(struct world *w, struct flight *p,
+                 const struct pg_failure *failure)
 {
     pg_roll_back(&p->batch->tx);
-    if (state == NULL) {
-        flight_destroy(p); /* The connection is gone. */
-        return;
-    }
-    p->batch->failure = pg_failure(state);
+    p->batch->failure = failure;
     end(w, p);
 }
 
@@ -398,7 +395,7 @@ static void wait(struct world *w, struct flight *p)
     }
     if (w->now - batch->blocked_at >= LOCK_TIMEOUT_MS) {
         w->stats->pg[PG_LOCK_TIMEOUT]++;
-        fail(w, p, "55P03");
+        fail(w, p, pg_failure("55P03"));
         return;
     }
     p->due_at = w->now + rng_between(&w->rng, 1, 60);
@@ -414,7 +411,11 @@ static void serve(struct world *w, struct flight *p)
         pg_begin(&batch->tx, &database, batch->requests, batch->len,
                  batch->settled);
     } else if (is_stopped(batch)) {
-        fail(w, p, batch->state);
+        if (batch->state != NULL) {
+            fail(w, p, pg_failure(batch->state));
+        } else {
+            flight_destroy(p); /* The connection is gone, and rolled back. */
+        }
         return;
     } else {
         switch (pg_step(&batch->tx)) {
@@ -425,6 +426,9 @@ static void serve(struct world *w, struct flight *p)
             break;
         case PG_BLOCKED:
             wait(w, p);
+            return;
+        case PG_OVERTAKEN:
+            fail(w, p, &pg_overtaken);
             return;
         case PG_COMMITTED:
             commit(w, batch);
