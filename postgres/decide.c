@@ -5,6 +5,7 @@
 #include "core/slice.h"
 #include "postgres/task.h"
 #include "store/remote/own.h"
+#include "store/remote/pending.h"
 
 #include <idem/store_parts.h>
 
@@ -149,6 +150,11 @@ enum idem__pg_where_to idem__pg_decide(struct idem__pg_task *task,
     if ((decision->code != 0 || decision->change == IDEM_CHANGE_NONE) &&
         task->remembered) {
         return IDEM__PG_TO_LOOK;
+    }
+    if ((decision->code != 0 || decision->change == IDEM_CHANGE_NONE) &&
+        task->has_found && idem__pending_holds(task->op, task->found.head)) {
+        return idem__pg_again(task, IDEM__PG_TO_LOOK,
+                              "a write was not answered, and may be done yet");
     }
     if (decision->code == IDEM_ECORRUPT && now->fence_floor >= INT64_MAX) {
         return idem__pg_fail_with(

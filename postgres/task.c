@@ -182,10 +182,11 @@ enum idem__pg_where_to idem__pg_retry(struct idem__pg_task *task,
 }
 
 enum idem__pg_where_to idem__pg_again(struct idem__pg_task *task,
-                                      enum idem__pg_where_to again)
+                                      enum idem__pg_where_to again,
+                                      const char *why)
 {
-    (void)idem__error(&task->op->error, IDEM_EUNAVAILABLE,
-                      "PostgreSQL: another transaction holds the record");
+    (void)idem__error(&task->op->error, IDEM_EUNAVAILABLE, "PostgreSQL: %s",
+                      why);
     return pause_before(task, ++task->waits, again);
 }
 

@@ -70,7 +70,7 @@ struct idem__pg_task {
     enum idem__pg_where_to after_pause;
 
     unsigned tries;  /* Requests in vain, since a write was last answered. */
-    unsigned waits;  /* Pauses because another was faster, or has the record. */
+    unsigned waits;  /* Pauses for a reason of idem__pg_again(). */
     unsigned rounds; /* Decisions. */
     bool ambiguous;  /* A write of ours may have been applied. */
 
@@ -121,9 +121,10 @@ enum idem__pg_where_to idem__pg_fail_with(struct idem__pg_task *task, int code,
 enum idem__pg_where_to idem__pg_retry(struct idem__pg_task *task,
                                       enum idem__pg_where_to again);
 
-/* Asks again after a pause, because another was faster. */
+/* Asks again after a pause, because of @why: another was faster, say. */
 enum idem__pg_where_to idem__pg_again(struct idem__pg_task *task,
-                                      enum idem__pg_where_to again);
+                                      enum idem__pg_where_to again,
+                                      const char *why);
 
 /* Makes task->request an empty one. */
 struct idem__pg_request *idem__pg_ask(struct idem__pg_task *task,

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "postgres/task.h"
 #include "store/remote/own.h"
+#include "store/remote/pending.h"
 
 #include <idem/store_parts.h>
 
@@ -121,8 +122,25 @@ static enum idem__pg_where_to refused(struct idem__pg_task *task)
     }
     /* A record that is gone by now, or a fence that is not high enough: what the answer
      * brought with it is known now. */
-    return task->rounds == 1 ? IDEM__PG_TO_LOOK
-                             : idem__pg_again(task, IDEM__PG_TO_LOOK);
+    return task->rounds == 1
+               ? IDEM__PG_TO_LOOK
+               : idem__pg_again(task, IDEM__PG_TO_LOOK,
+                                "another transaction holds the record");
+}
+
+/* It may be applied yet, while we read. If not by then, the write that is decided on what
+ * was read is conditional on that, and whichever comes first refuses the other. */
+static enum idem__pg_where_to not_answered(struct idem__pg_task *task)
+{
+    const struct idem__pg_request *request = &task->request;
+
+    task->ambiguous = true;
+    if (request->ask == IDEM__PG_ASK_UPDATE && !task->extending &&
+        idem__pending_note(task->op, request->found) != 0) {
+        return idem__pg_fail_with(task, IDEM_ENOMEM,
+                                  idem_error_text(IDEM_ENOMEM));
+    }
+    return idem__pg_retry(task, IDEM__PG_TO_LOOK);
 }
 
 enum idem__pg_where_to idem__pg_write_answered(struct idem__pg_task *task,
@@ -136,11 +154,7 @@ enum idem__pg_where_to idem__pg_write_answered(struct idem__pg_task *task,
         /* A claim that waited for another one's is told of that next time. */
         return idem__pg_retry(task, IDEM__PG_TO_WRITE);
     case IDEM__PG_UNKNOWN:
-        /* It may be applied yet, while we read. If not by then, the write that is
-         * decided on what was read is conditional on that, and whichever comes first
-         * refuses the other. */
-        task->ambiguous = true;
-        return idem__pg_retry(task, IDEM__PG_TO_LOOK);
+        return not_answered(task);
     case IDEM__PG_NEVER:
         return idem__pg_fail(task, &task->request.error);
     }

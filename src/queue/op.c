@@ -198,6 +198,8 @@ struct idem_op *idem__op_clone(const struct idem_op *op)
     copy->scope = op->scope;
     copy->key = op->key;
     copy->fence = op->fence;
+    copy->pending = op->pending;
+    memcpy(copy->pending_head, op->pending_head, sizeof(copy->pending_head));
     copy->u = op->u;
     if (op->verb == IDEM_OP_IMPORT &&
         idem__op_import(copy, op->u.import.record) != 0) {

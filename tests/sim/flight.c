@@ -188,6 +188,8 @@ static void transfer(const struct flight *f)
         return;
     }
     to->error = from->error;
+    to->pending = from->pending;
+    memcpy(to->pending_head, from->pending_head, sizeof(to->pending_head));
     to->verdict = from->verdict;
     to->takeover = from->takeover;
     to->lease_left_ms = from->lease_left_ms;

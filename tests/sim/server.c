@@ -79,46 +79,16 @@ bool server_knows(const struct world *w, int64_t ms, int64_t err_ms,
     return *ret_ms >= server_ms(w) && *ret_ms <= server_latest_ms(w);
 }
 
-static bool writes(const struct batch *batch)
-{
-    size_t i;
-
-    for (i = 0; i < batch->len; i++) {
-        if (batch->carried[i].judged.saved) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_writing(const struct world *w)
-{
-    unsigned i;
-
-    for (i = 0; i < w->flights_len; i++) {
-        const struct flight *p = &w->flights[i];
-
-        if (p->stage == FLIGHT_SENT && p->carries == CARRIES_BATCH &&
-            writes(p->batch)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Also in a transaction that reads, and may have told the time: each row comes with one of
  * its own, or a lease that was written since, by the clock that was set back, would be
- * taken for one that is over.
- *
- * Not while a takeover is on its way. Should its connection be lost, the caller reads the
- * row again, by whose lease it is too early now, and is told that somebody works there:
- * nothing says that the takeover may be done yet. */
+ * taken for one that is over. And while a takeover is on its way: should its connection be
+ * lost, its caller reads the row again, by whose lease it is too early now. */
 static void set_back(struct world *w)
 {
     static const int64_t most[] = {3000, 60000, HOUR_MS};
     int64_t ms = most[rng_below(&w->rng, 3)];
 
-    if (w->set_backs == SET_BACKS_MAX || is_writing(w)) {
+    if (w->set_backs == SET_BACKS_MAX) {
         return;
     }
     ms = rng_between(&w->rng, 1, ms);

@@ -3,7 +3,9 @@
 #include "aws/dynamodb/task/commit.h"
 #include "aws/dynamodb/task/task.h"
 #include "core/decide.h"
+#include "core/error.h"
 #include "store/remote/own.h"
+#include "store/remote/pending.h"
 
 #include <idem/store_parts.h>
 
@@ -59,6 +61,19 @@ static bool make_item(struct idem__task *task)
     return fits(task);
 }
 
+/* A write of ours may change yet what was found: looks again, until it has or the time is
+ * up. */
+static enum idem__state look_again(struct idem__task *task)
+{
+    struct idem__answer answer = {.said = IDEM__SAID_NOT_APPLIED, .sent = true};
+
+    task->tries = task->tries_before;
+    (void)idem__error(&answer.error, IDEM_EUNAVAILABLE,
+                      "DynamoDB: a write was not answered, and may be done "
+                      "yet");
+    return idem__task_retry(task, &answer, IDEM__STATE_LOOK);
+}
+
 enum idem__state idem__decide_step(struct idem__task *task,
                                    const struct idem_now *now)
 {
@@ -90,6 +105,10 @@ enum idem__state idem__decide_step(struct idem__task *task,
     if (task->op->commit != NULL && decision->code == 0) {
         idem__commit_decide(task->op, task->has_found ? &task->found : NULL,
                             now, decision);
+    }
+    if ((decision->code != 0 || decision->change == IDEM_CHANGE_NONE) &&
+        task->has_found && idem__pending_holds(task->op, task->found.head)) {
+        return look_again(task);
     }
     if (decision->code != 0) {
         return idem__task_fail_with(task, decision->code, decision->text);

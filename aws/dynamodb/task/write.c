@@ -3,6 +3,7 @@
 #include "core/decide.h"
 #include "core/error.h"
 #include "store/remote/own.h"
+#include "store/remote/pending.h"
 
 #include <idem/store_parts.h>
 #include <stdio.h>
@@ -183,6 +184,21 @@ static enum idem__state caller_write_refused(struct idem__task *task,
                            : idem__task_refuse_caller_write(task);
 }
 
+/* It may be applied yet, while we read. If not by then, the write that is decided on
+ * what was read is conditional on that, and whichever comes first refuses the
+ * other. */
+static enum idem__state not_answered(struct idem__task *task,
+                                     const struct idem__answer *answer)
+{
+    task->ambiguous = true;
+    if (task->has_found && !task->extending &&
+        idem__pending_note(task->op, task->found.head) != 0) {
+        return idem__task_fail_with(task, IDEM_ENOMEM,
+                                    idem_error_text(IDEM_ENOMEM));
+    }
+    return idem__task_retry(task, answer, IDEM__STATE_LOOK);
+}
+
 enum idem__state idem__write_answered(struct idem__task *task,
                                       const struct idem_now *now,
                                       struct idem__answer *answer)
@@ -195,11 +211,7 @@ enum idem__state idem__write_answered(struct idem__task *task,
     case IDEM__SAID_NOT_APPLIED:
         return idem__task_retry(task, answer, IDEM__STATE_WRITE);
     case IDEM__SAID_UNKNOWN:
-        /* It may be applied yet, while we read. If not by then, the write that is
-         * decided on what was read is conditional on that, and whichever comes
-         * first refuses the other. */
-        task->ambiguous = true;
-        return idem__task_retry(task, answer, IDEM__STATE_LOOK);
+        return not_answered(task, answer);
     case IDEM__SAID_NEVER:
         return idem__task_fail(task, &answer->error);
     case IDEM__SAID_CALLER_WRITE:

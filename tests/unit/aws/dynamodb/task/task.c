@@ -717,6 +717,60 @@ TEST(clock, thatIsSlowExtendsAClaimThatWasReadBack)
     }
 }
 
+/* Carries the next request of @op, which has this fate, after the pauses before it. */
+static void carry(enum fate fate)
+{
+    while (wire.task.next == IDEM__TASK_PAUSE) {
+        idem__task_resume(&wire.task, &wire.now);
+    }
+    assert_int_equal(wire.task.next, IDEM__TASK_SEND);
+    wire_carry(&wire.table, &wire.task.request, fate);
+    idem__task_answered(&wire.task, &wire.now);
+}
+
+/* A takeover that was not answered may be done yet, for as long as what it changes is
+ * there. By a clock that was set back the lease of that is not over: nobody is told that
+ * somebody works there, also not who asks once more. Once another has taken over, the
+ * first takeover can no longer be done. */
+TEST(clock, thatIsSetBackSettlesNoTakeover)
+{
+    struct idem_op op = begin_op('a');
+    unsigned i;
+
+    set_up(true);
+    assert_int_equal(begin('z', NULL), IDEM_STARTED);
+    pass(120000);
+    op.asked_boot_ms = wire.now.boot_ms;
+    idem__task_start(&wire.task, &op, &wire.now);
+    carry(FATE_GOOD); /* Refused: z has it. */
+    carry(FATE_LOST);
+    pass(-100000);
+    for (i = 0; i < 3; i++) {
+        carry(FATE_GOOD);
+        assert_int_equal(wire.task.next, IDEM__TASK_PAUSE);
+    }
+    idem__task_give_up(&wire.task);
+    assert_code(IDEM_EUNKNOWN, op.error.code);
+    idem__task_reset(&wire.task);
+
+    memset(&op.error, 0, sizeof(op.error));
+    idem__task_start(&wire.task, &op, &wire.now);
+    carry(FATE_GOOD);
+    assert_int_equal(wire.task.next, IDEM__TASK_PAUSE);
+    idem__task_give_up(&wire.task);
+    assert_code(IDEM_EUNAVAILABLE, op.error.code); /* This copy did nothing. */
+    idem__task_reset(&wire.task);
+
+    pass(100000);
+    assert_int_equal(begin('b', NULL), IDEM_STARTED);
+    memset(&op.error, 0, sizeof(op.error));
+    wire_run(&wire, &op);
+    assert_ok(op.error.code);
+    assert_int_equal(op.verdict, IDEM_BUSY);
+    free_answer(&op);
+    wire_finish(&wire);
+}
+
 /* Where such a claim was read back and cannot be extended, its caller does not have
  * it; its fence is known, so that it can be given back. */
 TEST(clock, thatIsSlowNamesAClaimThatCannotBeExtended)
