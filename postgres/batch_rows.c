@@ -182,7 +182,6 @@ static bool send_claim(struct idem__pg_conn *conn)
     add_one_body(params, write->set_input, r->input);
     (void)idem__pg_params_bytes(params, r->scope);
     (void)idem__pg_params_bytes(params, r->key);
-    (void)idem__pg_params_number(params, above_of(write));
     if (!idem__pg_run(conn, IDEM__PG_CLAIM_ONE, NULL)) {
         return false;
     }

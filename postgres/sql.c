@@ -103,14 +103,15 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
  * follows has CHECKS, and says why. */
 #define GUARD "s.least <= 1 AND " IS_DURABLE
 
-/* Of a row that has the id of a claim. CLAIM has looked at the fences that were purged
- * when it began: if it waited for another's record, that may have been committed and
- * purged meanwhile. So the claim's own row is held against them once more, by a statement
- * that sees what was committed since, and a fence that is not above them fails the
- * transaction (a division by zero). */
+/* Of a row that has the id of a claim. The claim's own row is held against the fences that
+ * were purged, and the schema's version is looked at, once more: CLAIM may have waited for
+ * another's record since it began, which was committed and purged meanwhile. This is a
+ * statement that sees what was committed since. A fence that is not above those that are
+ * gone fails the transaction (a division by zero). */
 #define IS_ANOTHERS(tag, above)                                                \
-    "CASE WHEN r.tag <> " tag " THEN true ELSE 1 / (" above                    \
-    " > (SELECT s.fence_floor FROM @.idem_store s WHERE s.one))::int = 0 END"
+    "CASE WHEN r.tag <> " tag " THEN true ELSE 1 / CASE WHEN"                  \
+    " (SELECT " above " > s.fence_floor AND s.least <= 1 FROM @.idem_store s)" \
+    " THEN 1 ELSE 0 END = 0 END"
 
 static const struct {
     const char *name;
@@ -248,18 +249,19 @@ static const struct {
          {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
           IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_BYTEAS,
           IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_INT8S}},
+    /* The same for one row; THERE holds its fence against those that were purged. */
     [IDEM__PG_CLAIM_ONE] =
         {"idem_claim_one",
          "INSERT INTO @.idem_record AS r (id, nonce, fence, status, deadline,"
          " tag, head, result, input, scope, key)"
-         " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11"
-         " FROM @.idem_store s WHERE $12 > s.fence_floor AND " GUARD
-         " AND NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = $1)"
+         " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 WHERE"
+         " NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = $1)"
+         " AND " IS_DURABLE
          " ON CONFLICT (id) DO NOTHING RETURNING clock_timestamp()",
-         12,
+         11,
          {IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8,
           IDEM__PG_INT8, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA,
-          IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8}},
+          IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA}},
     /* A statement of its own, so that it sees a winner that CLAIM waited for. */
     [IDEM__PG_THERE] = {"idem_there",
                         "SELECT " ROW_WITH_BODIES " FROM " NEW_ROWS

@@ -632,8 +632,9 @@ static bool claim_one(struct pg_tx *tx, size_t i)
     struct pg_row *row = row_of(tx->table, write->record->id);
     struct idem__pg_request *rival = rival_of(tx, request);
 
+    /* CLAIM_ONE leaves that to THERE_ONE. */
     if ((tx->seen & UINT64_C(1) << i) != 0 ||
-        above_of(write) <= tx->claims_floor) {
+        (tx->requests_len > 1 && above_of(write) <= tx->claims_floor)) {
         return true;
     }
     if (rival != NULL) {
