@@ -21,15 +21,16 @@ const uint8_t *idem__pg_tag_of(const struct idem__pg_write *write)
 }
 
 /* True for a batch of one claim, update or look over a connection of our own. */
-bool idem__pg_speaks_for_itself(const struct idem__pg_conn *conn)
+bool idem__pg_speaks_for_itself(const struct idem__pg_batch *batch)
 {
-    return conn->place->prepare && conn->sent.first == conn->sent.last &&
-           !idem__pg_is_single(conn->sent.first);
+    return batch->conn->place->prepare &&
+           batch->sent.first == batch->sent.last &&
+           !idem__pg_is_single(batch->sent.first);
 }
 
-bool idem__pg_is_about_attempts(const struct idem__pg_conn *conn)
+bool idem__pg_is_about_attempts(const struct idem__pg_batch *batch)
 {
-    const struct idem__pg_request *request = conn->sent.first;
+    const struct idem__pg_request *request = batch->sent.first;
 
     while (request != NULL && request->shows) {
         request = request->next;
@@ -61,8 +62,9 @@ static int compare(const void *a, const void *b)
 }
 
 /* Moves those that go together from waiting to sent. */
-static void choose(struct idem__pg_conn *conn)
+static void choose(struct idem__pg_batch *batch)
 {
+    struct idem__pg_conn *conn = batch->conn;
     struct idem__pg_request *request = conn->waiting.first;
     size_t singles = 0;
     size_t bytes = 0;
@@ -79,97 +81,89 @@ static void choose(struct idem__pg_conn *conn)
         }
         IDEM__LIST_REMOVE(&conn->waiting, request);
         request->state = IDEM__PG_SENT;
-        IDEM__LIST_APPEND(&conn->sent, request);
-        conn->by_id[n++] = request;
+        IDEM__LIST_APPEND(&batch->sent, request);
+        batch->by_id[n++] = request;
         if (request->alone) {
             break;
         }
         request = next;
     }
     conn->waiting_len -= n;
+    conn->expected -= n < conn->expected ? n : conn->expected;
     idem__pg_count(&conn->counters.requests, n);
-    conn->by_id_len = n;
-    qsort(conn->by_id, n, sizeof(conn->by_id[0]), compare);
+    batch->by_id_len = n;
+    qsort(batch->by_id, n, sizeof(batch->by_id[0]), compare);
 }
 
 /* ---- Sending ---- */
 
 /* Makes the settings of a connection that is ours alone: once, before its first
  * transaction and in the same flight. */
-static bool send_settings(struct idem__pg_conn *conn)
+static bool send_settings(struct idem__pg_batch *batch)
 {
+    struct idem__pg_conn *conn = batch->conn;
+
     if (conn->has_settings) {
         return true;
     }
     conn->has_settings = true;
-    return idem__pg_run(conn, IDEM__PG_SETTINGS, NULL) && idem__pg_sync(conn);
+    return idem__pg_run(batch, IDEM__PG_SETTINGS, NULL) && idem__pg_sync(batch);
 }
 
-static bool name_statements(struct idem__pg_conn *conn)
+static bool name_statements(struct idem__pg_batch *batch)
 {
+    struct idem__pg_conn *conn = batch->conn;
+
     return conn->prepared || conn->carried++ < PREPARE_AFTER ||
-           idem__pg_prepare(conn);
+           idem__pg_prepare(batch);
 }
 
-static bool send_setup(struct idem__pg_conn *conn)
+static bool send_setup(struct idem__pg_batch *batch)
 {
-    if (!conn->place->prepare) {
-        return idem__pg_run(conn, IDEM__PG_BEGIN, NULL) &&
-               idem__pg_run(conn, IDEM__PG_SETUP_LOCAL, NULL);
+    if (!batch->conn->place->prepare) {
+        return idem__pg_run(batch, IDEM__PG_BEGIN, NULL) &&
+               idem__pg_run(batch, IDEM__PG_SETUP_LOCAL, NULL);
     }
-    return send_settings(conn) && name_statements(conn) &&
-           ((conn->settled && idem__pg_speaks_for_itself(conn)) ||
-            idem__pg_run(conn, IDEM__PG_SETUP, NULL));
+    return send_settings(batch) && name_statements(batch) &&
+           ((batch->conn->settled && idem__pg_speaks_for_itself(batch)) ||
+            idem__pg_run(batch, IDEM__PG_SETUP, NULL));
 }
 
 /* For its replicas, see conn.h. */
-static bool send_barrier(struct idem__pg_conn *conn)
+static bool send_barrier(struct idem__pg_batch *batch)
 {
-    return conn->settled || !idem__pg_is_about_attempts(conn) ||
-           idem__pg_run(conn, IDEM__PG_BARRIER, NULL);
+    return batch->conn->settled || !idem__pg_is_about_attempts(batch) ||
+           idem__pg_run(batch, IDEM__PG_BARRIER, NULL);
 }
 
-static bool send_all(struct idem__pg_conn *conn)
+static bool send_all(struct idem__pg_batch *batch)
 {
-    return send_setup(conn) && send_barrier(conn) &&
-           idem__pg_send_singles(conn) && idem__pg_send_rows(conn) &&
-           idem__pg_send_limits(conn) &&
-           (conn->place->prepare ||
-            idem__pg_run(conn, IDEM__PG_COMMIT, NULL)) &&
-           idem__pg_sync(conn);
-}
-
-/* Of the last batch, until the next one is sent. */
-static void keep_results(struct idem__pg_conn *conn)
-{
-    size_t i;
-
-    idem__pg_batch_clear_kept(conn);
-    for (i = 0; i < conn->steps_len; i++) {
-        conn->kept[i] = conn->steps[i].result;
-    }
-    conn->kept_len = conn->steps_len;
-    conn->steps_len = 0;
-    conn->step = 0;
+    return send_setup(batch) && send_barrier(batch) &&
+           idem__pg_send_singles(batch) && idem__pg_send_rows(batch) &&
+           idem__pg_send_limits(batch) &&
+           (batch->conn->place->prepare ||
+            idem__pg_run(batch, IDEM__PG_COMMIT, NULL)) &&
+           idem__pg_sync(batch);
 }
 
 int idem__pg_batch_send(struct idem__pg_conn *conn)
 {
+    struct idem__pg_batch *batch = idem__pg_batch_at(conn, conn->in_flight++);
     struct idem_clock_reading reading;
     bool good;
 
-    keep_results(conn);
-    conn->by_id_len = 0;
-    if (conn->host.clock(conn->host.ctx, &reading) == 0) {
-        conn->sent_boot_ms = reading.boot_ms;
-    }
+    idem__pg_batch_clear(batch);
+    batch->conn = conn;
+    batch->sent_boot_ms = conn->host.clock(conn->host.ctx, &reading) == 0
+                              ? reading.boot_ms
+                              : -1; /* No time is learned from its answer. */
     idem__pg_count(&conn->counters.batches, 1);
     if (conn->undo) {
-        good =
-            idem__pg_run(conn, IDEM__PG_ROLLBACK, NULL) && idem__pg_sync(conn);
+        good = idem__pg_run(batch, IDEM__PG_ROLLBACK, NULL) &&
+               idem__pg_sync(batch);
     } else {
-        choose(conn);
-        good = send_all(conn);
+        choose(batch);
+        good = send_all(batch);
     }
     if (good) {
         return 0;
@@ -177,24 +171,14 @@ int idem__pg_batch_send(struct idem__pg_conn *conn)
     return conn->params.failed ? IDEM_ENOMEM : IDEM_EUNAVAILABLE;
 }
 
-void idem__pg_batch_clear_kept(struct idem__pg_conn *conn)
+void idem__pg_batch_clear(struct idem__pg_batch *batch)
 {
     size_t i;
 
-    for (i = 0; i < conn->kept_len; i++) {
-        PQclear(conn->kept[i]);
+    for (i = 0; i < batch->steps_len; i++) {
+        PQclear(batch->steps[i].result);
     }
-    conn->kept_len = 0;
-}
-
-void idem__pg_batch_clear(struct idem__pg_conn *conn)
-{
-    size_t i;
-
-    for (i = 0; i < conn->steps_len; i++) {
-        PQclear(conn->steps[i].result);
-    }
-    conn->steps_len = 0;
-    conn->step = 0;
-    idem__pg_params_reset(&conn->params);
+    batch->steps_len = 0;
+    batch->step = 0;
+    batch->by_id_len = 0;
 }

@@ -6,16 +6,16 @@
 #include "postgres/error.h"
 
 /* The place in by_id of the first request whose id is not below @id. */
-static size_t find(const struct idem__pg_conn *conn,
+static size_t find(const struct idem__pg_batch *batch,
                    const uint8_t id[IDEM_ID_LEN])
 {
     size_t low = 0;
-    size_t high = conn->by_id_len;
+    size_t high = batch->by_id_len;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (memcmp(conn->by_id[middle]->id, id, IDEM_ID_LEN) < 0) {
+        if (memcmp(batch->by_id[middle]->id, id, IDEM_ID_LEN) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -25,23 +25,24 @@ static size_t find(const struct idem__pg_conn *conn,
 }
 
 /* The request at place @at, if it is about @id; or NULL. */
-static struct idem__pg_request *with_id(const struct idem__pg_conn *conn,
+static struct idem__pg_request *with_id(const struct idem__pg_batch *batch,
                                         size_t at,
                                         const uint8_t id[IDEM_ID_LEN])
 {
-    return at < conn->by_id_len &&
-                   memcmp(conn->by_id[at]->id, id, IDEM_ID_LEN) == 0
-               ? conn->by_id[at]
+    return at < batch->by_id_len &&
+                   memcmp(batch->by_id[at]->id, id, IDEM_ID_LEN) == 0
+               ? batch->by_id[at]
                : NULL;
 }
 
 /* The server has the clock that counts: this machine's wall clock, which may show 1970,
  * is no reason not to believe it. */
-static void learn_time(struct idem__pg_conn *conn, const PGresult *result,
+static void learn_time(struct idem__pg_batch *batch, const PGresult *result,
                        int column)
 {
+    struct idem__pg_conn *conn = batch->conn;
     struct idem_clock_reading reading;
-    struct idem__learned_time time = {.sent_boot_ms = conn->sent_boot_ms,
+    struct idem__learned_time time = {.sent_boot_ms = batch->sent_boot_ms,
                                       .late_ms = 1};
 
     if (idem__pg_time(result, 0, column, &time.told_ms) &&
@@ -54,30 +55,30 @@ static void learn_time(struct idem__pg_conn *conn, const PGresult *result,
 }
 
 /* The fences that are gone for good. */
-static void learn_floor(struct idem__pg_conn *conn, const PGresult *result,
+static void learn_floor(struct idem__pg_batch *batch, const PGresult *result,
                         int column)
 {
     int64_t floor;
 
     if (idem__pg_number(result, 0, column, &floor) && floor >= 0 &&
-        (uint64_t)floor > conn->fence_floor) {
-        conn->fence_floor = (uint64_t)floor;
+        (uint64_t)floor > batch->conn->fence_floor) {
+        batch->conn->fence_floor = (uint64_t)floor;
     }
 }
 
-static void learn(struct idem__pg_conn *conn, enum idem__pg_sql sql,
+static void learn(struct idem__pg_batch *batch, enum idem__pg_sql sql,
                   const PGresult *result)
 {
     switch (sql) {
     case IDEM__PG_SETUP:
     case IDEM__PG_SETUP_LOCAL:
-        learn_time(conn, result, IDEM__PG_SETUP_TIME);
-        learn_floor(conn, result, IDEM__PG_SETUP_FLOOR);
+        learn_time(batch, result, IDEM__PG_SETUP_TIME);
+        learn_floor(batch, result, IDEM__PG_SETUP_FLOOR);
         break;
     case IDEM__PG_UPDATE_ONE:
     case IDEM__PG_END_ONE:
     case IDEM__PG_CLAIM_ONE:
-        learn_time(conn, result, 0);
+        learn_time(batch, result, 0);
         break;
     case IDEM__PG_LIST_ALL:
     case IDEM__PG_LIST_STATUS:
@@ -85,8 +86,8 @@ static void learn(struct idem__pg_conn *conn, enum idem__pg_sql sql,
     case IDEM__PG_THERE_ONE:
     case IDEM__PG_LOOK:
     case IDEM__PG_LOOK_ONE:
-        learn_time(conn, result, IDEM__PG_ROW_TIME);
-        learn_floor(conn, result, IDEM__PG_ROW_FLOOR);
+        learn_time(batch, result, IDEM__PG_ROW_TIME);
+        learn_floor(batch, result, IDEM__PG_ROW_FLOOR);
         break;
     default:
         break;
@@ -100,37 +101,38 @@ static bool has_checks(enum idem__pg_sql sql)
            sql == IDEM__PG_LOOK_ONE;
 }
 
-bool idem__pg_batch_take(struct idem__pg_conn *conn, PGresult *result)
+bool idem__pg_batch_take(struct idem__pg_batch *batch, PGresult *result)
 {
-    struct idem__pg_step *step = &conn->steps[conn->step];
+    struct idem__pg_step *step = &batch->steps[batch->step];
     struct idem_error error;
     ExecStatusType status = PQresultStatus(result);
     bool is_sync = status == PGRES_PIPELINE_SYNC;
 
     if (status == PGRES_FATAL_ERROR &&
-        idem__pg_error_read(result, conn->place, &error) == IDEM__PG_UNKNOWN) {
+        idem__pg_error_read(result, batch->conn->place, &error) ==
+            IDEM__PG_UNKNOWN) {
         return false;
     }
     if (step->kind == IDEM__PG_STEP_SYNC && status == PGRES_FATAL_ERROR) {
         /* The commit was refused. Versions of libpq differ in what they do next: the
          * connection is closed, and nothing more of it is waited for. */
         step->result = result;
-        conn->step = conn->steps_len;
+        batch->step = batch->steps_len;
         return true;
     }
     if (is_sync != (step->kind == IDEM__PG_STEP_SYNC)) {
         return false;
     }
     step->result = result;
-    conn->step++;
+    batch->step++;
     if (step->kind == IDEM__PG_STEP_RUN && status == PGRES_TUPLES_OK) {
-        learn(conn, step->sql, result);
+        learn(batch, step->sql, result);
     }
     return true;
 }
 
 /* Says for rows of id and tag that their writes were done. */
-static void mark_applied(struct idem__pg_conn *conn, enum idem__pg_ask ask,
+static void mark_applied(struct idem__pg_batch *batch, enum idem__pg_ask ask,
                          const PGresult *result)
 {
     int row;
@@ -146,7 +148,7 @@ static void mark_applied(struct idem__pg_conn *conn, enum idem__pg_ask ask,
             tag.len != IDEM__PG_TAG_LEN) {
             continue;
         }
-        for (at = find(conn, id); (request = with_id(conn, at, id)) != NULL;
+        for (at = find(batch, id); (request = with_id(batch, at, id)) != NULL;
              at++) {
             if (request->ask == ask && memcmp(idem__pg_tag_of(&request->write),
                                               tag.base, tag.len) == 0) {
@@ -165,7 +167,7 @@ static void give_row(struct idem__pg_request *request, const PGresult *result,
 }
 
 /* Gives each row to those that asked for its id. */
-static void give_rows(struct idem__pg_conn *conn, enum idem__pg_ask ask,
+static void give_rows(struct idem__pg_batch *batch, enum idem__pg_ask ask,
                       const PGresult *result)
 {
     int row;
@@ -178,7 +180,7 @@ static void give_rows(struct idem__pg_conn *conn, enum idem__pg_ask ask,
         if (!idem__pg_row_id(result, row, id)) {
             continue;
         }
-        for (at = find(conn, id); (request = with_id(conn, at, id)) != NULL;
+        for (at = find(batch, id); (request = with_id(batch, at, id)) != NULL;
              at++) {
             if (request->ask == ask && !request->applied) {
                 give_row(request, result, row);
@@ -188,17 +190,17 @@ static void give_rows(struct idem__pg_conn *conn, enum idem__pg_ask ask,
 }
 
 /* The same for a batch of one, whose statement gives a row if it wrote one. */
-static void mark_one(struct idem__pg_conn *conn, const PGresult *result)
+static void mark_one(struct idem__pg_batch *batch, const PGresult *result)
 {
-    conn->sent.first->applied = PQntuples(result) > 0;
+    batch->sent.first->applied = PQntuples(result) > 0;
 }
 
-static void distribute(struct idem__pg_conn *conn)
+static void distribute(struct idem__pg_batch *batch)
 {
     size_t i;
 
-    for (i = 0; i < conn->steps_len; i++) {
-        const struct idem__pg_step *step = &conn->steps[i];
+    for (i = 0; i < batch->steps_len; i++) {
+        const struct idem__pg_step *step = &batch->steps[i];
 
         if (step->kind != IDEM__PG_STEP_RUN) {
             continue;
@@ -213,23 +215,23 @@ static void distribute(struct idem__pg_conn *conn)
         }
         switch (step->sql) {
         case IDEM__PG_UPDATE:
-            mark_applied(conn, IDEM__PG_ASK_UPDATE, step->result);
+            mark_applied(batch, IDEM__PG_ASK_UPDATE, step->result);
             break;
         case IDEM__PG_CLAIM:
-            mark_applied(conn, IDEM__PG_ASK_CLAIM, step->result);
+            mark_applied(batch, IDEM__PG_ASK_CLAIM, step->result);
             break;
         case IDEM__PG_UPDATE_ONE:
         case IDEM__PG_END_ONE:
         case IDEM__PG_CLAIM_ONE:
-            mark_one(conn, step->result);
+            mark_one(batch, step->result);
             break;
         case IDEM__PG_THERE:
         case IDEM__PG_THERE_ONE:
-            give_rows(conn, IDEM__PG_ASK_CLAIM, step->result);
+            give_rows(batch, IDEM__PG_ASK_CLAIM, step->result);
             break;
         case IDEM__PG_LOOK:
         case IDEM__PG_LOOK_ONE:
-            give_rows(conn, IDEM__PG_ASK_LOOK, step->result);
+            give_rows(batch, IDEM__PG_ASK_LOOK, step->result);
             break;
         default:
             break;
@@ -259,12 +261,12 @@ static bool is_good(const struct idem__pg_step *step)
 /* The preparation that failed, or NULL: those after it were not tried. One that is there
  * already is a pooler's. */
 static const struct idem__pg_step *find_unprepared(
-    const struct idem__pg_conn *conn)
+    const struct idem__pg_batch *batch)
 {
     size_t i;
 
-    for (i = 0; i < conn->steps_len; i++) {
-        const struct idem__pg_step *step = &conn->steps[i];
+    for (i = 0; i < batch->steps_len; i++) {
+        const struct idem__pg_step *step = &batch->steps[i];
         const char *state = PQresultErrorField(step->result, PG_DIAG_SQLSTATE);
 
         if (step->kind == IDEM__PG_STEP_PREPARE && state != NULL) {
@@ -275,13 +277,14 @@ static const struct idem__pg_step *find_unprepared(
 }
 
 /* The first statement that failed, or NULL. */
-static const struct idem__pg_step *find_failed(const struct idem__pg_conn *conn)
+static const struct idem__pg_step *find_failed(
+    const struct idem__pg_batch *batch)
 {
     size_t i;
 
-    for (i = 0; i < conn->steps_len; i++) {
-        if (!is_good(&conn->steps[i])) {
-            return &conn->steps[i];
+    for (i = 0; i < batch->steps_len; i++) {
+        if (!is_good(&batch->steps[i])) {
+            return &batch->steps[i];
         }
     }
     return NULL;
@@ -305,7 +308,7 @@ static bool is_overtaken(const struct idem__pg_step *failed)
 }
 
 /* See CHECKS in sql.c. */
-static enum idem__pg_said read_failure(const struct idem__pg_conn *conn,
+static enum idem__pg_said read_failure(const struct idem__pg_batch *batch,
                                        const struct idem__pg_step *failed,
                                        struct idem_error *error)
 {
@@ -315,7 +318,8 @@ static enum idem__pg_said read_failure(const struct idem__pg_conn *conn,
         (void)idem__error(error, IDEM_ECONFIG,
                           "the schema \"%s\" in PostgreSQL (%s) is of a newer "
                           "version of idem",
-                          conn->place->schema, conn->place->endpoint);
+                          batch->conn->place->schema,
+                          batch->conn->place->endpoint);
         return IDEM__PG_NEVER;
     }
     if (checks && failed_by(failed, "22003")) {
@@ -323,43 +327,43 @@ static enum idem__pg_said read_failure(const struct idem__pg_conn *conn,
                           "PostgreSQL (%s): the session has lost its settings; "
                           "a pooler in between needs prepare=no in the store "
                           "URL",
-                          conn->place->endpoint);
+                          batch->conn->place->endpoint);
         return IDEM__PG_NEVER;
     }
     if (checks && failed_by(failed, "22P02")) {
-        (void)
-            idem__error(error, IDEM_ECONFIG,
-                        "the table %s.idem_store in PostgreSQL (%s) is empty: "
-                        "run what idem store template prints",
-                        conn->place->schema, conn->place->endpoint);
+        (void)idem__error(
+            error, IDEM_ECONFIG,
+            "the table %s.idem_store in PostgreSQL (%s) is empty: "
+            "run what idem store template prints",
+            batch->conn->place->schema, batch->conn->place->endpoint);
         return IDEM__PG_NEVER;
     }
-    return idem__pg_error_read(failed->result, conn->place, error);
+    return idem__pg_error_read(failed->result, batch->conn->place, error);
 }
 
 /* Has each request of the batch tried again by itself, before those that came later. */
-static void divide(struct idem__pg_conn *conn)
+static void divide(struct idem__pg_batch *batch)
 {
-    while (conn->sent.last != NULL) {
-        struct idem__pg_request *request = conn->sent.last;
+    while (batch->sent.last != NULL) {
+        struct idem__pg_request *request = batch->sent.last;
 
-        IDEM__LIST_REMOVE(&conn->sent, request);
+        IDEM__LIST_REMOVE(&batch->sent, request);
         request->state = IDEM__PG_WAITING;
         request->alone = true;
-        IDEM__LIST_PREPEND(&conn->waiting, request);
-        conn->waiting_len++;
+        IDEM__LIST_PREPEND(&batch->conn->waiting, request);
+        batch->conn->waiting_len++;
     }
 }
 
 /* The requests are answered. */
-static void finish(struct idem__pg_conn *conn)
+static void finish(struct idem__pg_batch *batch)
 {
-    while (conn->sent.first != NULL) {
-        struct idem__pg_request *request = conn->sent.first;
+    while (batch->sent.first != NULL) {
+        struct idem__pg_request *request = batch->sent.first;
 
         request->said = IDEM__PG_OK;
         request->sent = true;
-        idem__pg_conn_done(conn, &conn->sent, request);
+        idem__pg_conn_done(batch->conn, &batch->sent, request);
     }
 }
 
@@ -370,56 +374,58 @@ static bool is_before(enum idem__pg_sql sql)
            sql == IDEM__PG_SETUP || sql == IDEM__PG_SETUP_LOCAL;
 }
 
-static void fail(struct idem__pg_conn *conn, const struct idem__pg_step *failed)
+static void fail(struct idem__pg_batch *batch,
+                 const struct idem__pg_step *failed)
 {
     struct idem_error error;
-    enum idem__pg_said said = read_failure(conn, failed, &error);
+    enum idem__pg_said said = read_failure(batch, failed, &error);
 
     if (failed->kind != IDEM__PG_STEP_PREPARE &&
         !(failed->kind == IDEM__PG_STEP_RUN && is_before(failed->sql)) &&
-        conn->sent.first != conn->sent.last) {
-        divide(conn);
+        batch->sent.first != batch->sent.last) {
+        divide(batch);
         return;
     }
     if (is_overtaken(failed)) {
         /* As a claim that was refused, and is shown no row. */
-        finish(conn);
+        finish(batch);
         return;
     }
-    while (conn->sent.first != NULL) {
-        idem__pg_conn_fail(conn, conn->sent.first, said, &error);
+    while (batch->sent.first != NULL) {
+        idem__pg_conn_fail(batch->conn, batch, batch->sent.first, said, &error);
     }
 }
 
 /* True if the connection is of no use after @failed: it lacks statements or settings, its
  * ROLLBACK failed, or libpq may be out of step with it. */
-static bool is_last(const struct idem__pg_conn *conn,
+static bool is_last(const struct idem__pg_batch *batch,
                     const struct idem__pg_step *failed)
 {
-    return conn->undo || failed->kind != IDEM__PG_STEP_RUN ||
+    return batch->conn->undo || failed->kind != IDEM__PG_STEP_RUN ||
            failed->sql == IDEM__PG_SETTINGS ||
            (has_checks(failed->sql) && failed_by(failed, "22003"));
 }
 
-void idem__pg_batch_end(struct idem__pg_conn *conn)
+void idem__pg_batch_end(struct idem__pg_batch *batch)
 {
-    const struct idem__pg_step *unprepared = find_unprepared(conn);
-    const struct idem__pg_step *failed = find_failed(conn);
+    const struct idem__pg_step *unprepared = find_unprepared(batch);
+    const struct idem__pg_step *failed = find_failed(batch);
 
     /* A statement that was not prepared is not there, whatever was the reason. */
     failed = failed != NULL && unprepared != NULL ? unprepared : failed;
-    conn->useless =
-        unprepared != NULL || (failed != NULL && is_last(conn, failed));
-    if (conn->undo) {
-        conn->undo = false;
+    batch->conn->useless =
+        unprepared != NULL || (failed != NULL && is_last(batch, failed));
+    if (batch->conn->undo) {
+        batch->conn->undo = false;
         return;
     }
     if (failed != NULL) {
-        conn->undo = !conn->place->prepare;
-        fail(conn, failed);
+        batch->conn->undo = !batch->conn->place->prepare;
+        fail(batch, failed);
         return;
     }
-    conn->settled = conn->settled || idem__pg_is_about_attempts(conn);
-    distribute(conn);
-    finish(conn);
+    batch->conn->settled =
+        batch->conn->settled || idem__pg_is_about_attempts(batch);
+    distribute(batch);
+    finish(batch);
 }

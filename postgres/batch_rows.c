@@ -80,9 +80,9 @@ static void add_one(struct idem__pg_params *params,
     add_one_body(params, write->set_result, r->result.bytes);
 }
 
-static bool has(const struct idem__pg_conn *conn, enum idem__pg_ask ask)
+static bool has(const struct idem__pg_batch *batch, enum idem__pg_ask ask)
 {
-    const struct idem__pg_request *request = conn->sent.first;
+    const struct idem__pg_request *request = batch->sent.first;
 
     while (request != NULL && request->ask != ask) {
         request = request->next;
@@ -96,10 +96,10 @@ static int64_t sets_of(const struct idem__pg_write *write)
     return (write->set_result ? 1 : 0) | (write->set_input ? 2 : 0);
 }
 
-static bool send_update(struct idem__pg_conn *conn)
+static bool send_update(struct idem__pg_batch *batch)
 {
-    struct idem__pg_params *params = &conn->params;
-    const struct idem__pg_request *request = conn->sent.first;
+    struct idem__pg_params *params = &batch->conn->params;
+    const struct idem__pg_request *request = batch->sent.first;
     const struct idem__pg_write *write = &request->write;
     bool ends = write->set_result && !write->set_input;
 
@@ -109,28 +109,28 @@ static bool send_update(struct idem__pg_conn *conn)
         (void)idem__pg_params_number(params, sets_of(write));
     }
     (void)idem__pg_params_bytes(params, request->found);
-    return idem__pg_run(conn, ends ? IDEM__PG_END_ONE : IDEM__PG_UPDATE_ONE,
+    return idem__pg_run(batch, ends ? IDEM__PG_END_ONE : IDEM__PG_UPDATE_ONE,
                         NULL);
 }
 
-static bool send_updates(struct idem__pg_conn *conn)
+static bool send_updates(struct idem__pg_batch *batch)
 {
-    struct idem__pg_params *params = &conn->params;
+    struct idem__pg_params *params = &batch->conn->params;
     size_t found;
     size_t sets;
     size_t i;
 
-    if (!has(conn, IDEM__PG_ASK_UPDATE)) {
+    if (!has(batch, IDEM__PG_ASK_UPDATE)) {
         return true;
     }
-    if (idem__pg_speaks_for_itself(conn)) {
-        return send_update(conn);
+    if (idem__pg_speaks_for_itself(batch)) {
+        return send_update(batch);
     }
     begin_rows(params);
     found = idem__pg_params_array(params, IDEM__PG_BYTEAS);
     sets = idem__pg_params_array(params, IDEM__PG_INT8S);
-    for (i = 0; i < conn->by_id_len; i++) {
-        const struct idem__pg_request *request = conn->by_id[i];
+    for (i = 0; i < batch->by_id_len; i++) {
+        const struct idem__pg_request *request = batch->by_id[i];
 
         if (request->ask == IDEM__PG_ASK_UPDATE) {
             add_row(params, &request->write);
@@ -138,7 +138,7 @@ static bool send_updates(struct idem__pg_conn *conn)
             idem__pg_params_add_number(params, sets, sets_of(&request->write));
         }
     }
-    return idem__pg_run(conn, IDEM__PG_UPDATE, NULL);
+    return idem__pg_run(batch, IDEM__PG_UPDATE, NULL);
 }
 
 /* The fence that is compared with those that were purged. */
@@ -148,16 +148,16 @@ static int64_t above_of(const struct idem__pg_write *write)
 }
 
 /* Ids, tags and fences of the claims, for THERE. */
-static void add_claims(struct idem__pg_conn *conn)
+static void add_claims(struct idem__pg_batch *batch)
 {
-    struct idem__pg_params *params = &conn->params;
+    struct idem__pg_params *params = &batch->conn->params;
     size_t ids = idem__pg_params_array(params, IDEM__PG_BYTEAS);
     size_t tags = idem__pg_params_array(params, IDEM__PG_BYTEAS);
     size_t above = idem__pg_params_array(params, IDEM__PG_INT8S);
     size_t i;
 
-    for (i = 0; i < conn->by_id_len; i++) {
-        const struct idem__pg_request *request = conn->by_id[i];
+    for (i = 0; i < batch->by_id_len; i++) {
+        const struct idem__pg_request *request = batch->by_id[i];
 
         if (request->ask == IDEM__PG_ASK_CLAIM) {
             idem__pg_params_add_bytes(params, ids,
@@ -172,42 +172,42 @@ static void add_claims(struct idem__pg_conn *conn)
     }
 }
 
-static bool send_claim(struct idem__pg_conn *conn)
+static bool send_claim(struct idem__pg_batch *batch)
 {
-    struct idem__pg_params *params = &conn->params;
-    const struct idem__pg_write *write = &conn->sent.first->write;
+    struct idem__pg_params *params = &batch->conn->params;
+    const struct idem__pg_write *write = &batch->sent.first->write;
     const struct idem_record *r = write->record;
 
     add_one(params, write);
     add_one_body(params, write->set_input, r->input);
     (void)idem__pg_params_bytes(params, r->scope);
     (void)idem__pg_params_bytes(params, r->key);
-    if (!idem__pg_run(conn, IDEM__PG_CLAIM_ONE, NULL)) {
+    if (!idem__pg_run(batch, IDEM__PG_CLAIM_ONE, NULL)) {
         return false;
     }
     (void)idem__pg_params_bytes(params, idem_bytes(r->id, IDEM_ID_LEN));
     (void)idem__pg_params_bytes(params, idem_bytes(idem__pg_tag_of(write),
                                                    IDEM__PG_TAG_LEN));
     (void)idem__pg_params_number(params, above_of(write));
-    return idem__pg_run(conn, IDEM__PG_THERE_ONE, NULL);
+    return idem__pg_run(batch, IDEM__PG_THERE_ONE, NULL);
 }
 
-static bool send_claims(struct idem__pg_conn *conn)
+static bool send_claims(struct idem__pg_batch *batch)
 {
-    struct idem__pg_params *params = &conn->params;
+    struct idem__pg_params *params = &batch->conn->params;
     size_t above;
     size_t i;
 
-    if (!has(conn, IDEM__PG_ASK_CLAIM)) {
+    if (!has(batch, IDEM__PG_ASK_CLAIM)) {
         return true;
     }
-    if (idem__pg_speaks_for_itself(conn)) {
-        return send_claim(conn);
+    if (idem__pg_speaks_for_itself(batch)) {
+        return send_claim(batch);
     }
     begin_rows(params);
     above = idem__pg_params_array(params, IDEM__PG_INT8S);
-    for (i = 0; i < conn->by_id_len; i++) {
-        const struct idem__pg_request *request = conn->by_id[i];
+    for (i = 0; i < batch->by_id_len; i++) {
+        const struct idem__pg_request *request = batch->by_id[i];
 
         if (request->ask == IDEM__PG_ASK_CLAIM) {
             add_row(params, &request->write);
@@ -215,40 +215,40 @@ static bool send_claims(struct idem__pg_conn *conn)
                                        above_of(&request->write));
         }
     }
-    if (!idem__pg_run(conn, IDEM__PG_CLAIM, NULL)) {
+    if (!idem__pg_run(batch, IDEM__PG_CLAIM, NULL)) {
         return false;
     }
-    add_claims(conn);
-    return idem__pg_run(conn, IDEM__PG_THERE, NULL);
+    add_claims(batch);
+    return idem__pg_run(batch, IDEM__PG_THERE, NULL);
 }
 
-static bool send_looks(struct idem__pg_conn *conn)
+static bool send_looks(struct idem__pg_batch *batch)
 {
     size_t ids;
     size_t i;
 
-    if (!has(conn, IDEM__PG_ASK_LOOK)) {
+    if (!has(batch, IDEM__PG_ASK_LOOK)) {
         return true;
     }
-    if (idem__pg_speaks_for_itself(conn)) {
-        (void)idem__pg_params_bytes(&conn->params,
-                                    idem_bytes(conn->sent.first->id,
+    if (idem__pg_speaks_for_itself(batch)) {
+        (void)idem__pg_params_bytes(&batch->conn->params,
+                                    idem_bytes(batch->sent.first->id,
                                                IDEM_ID_LEN));
-        return idem__pg_run(conn, IDEM__PG_LOOK_ONE, NULL);
+        return idem__pg_run(batch, IDEM__PG_LOOK_ONE, NULL);
     }
-    ids = idem__pg_params_array(&conn->params, IDEM__PG_BYTEAS);
-    for (i = 0; i < conn->by_id_len; i++) {
-        const struct idem__pg_request *request = conn->by_id[i];
+    ids = idem__pg_params_array(&batch->conn->params, IDEM__PG_BYTEAS);
+    for (i = 0; i < batch->by_id_len; i++) {
+        const struct idem__pg_request *request = batch->by_id[i];
 
         if (request->ask == IDEM__PG_ASK_LOOK) {
-            idem__pg_params_add_bytes(&conn->params, ids,
+            idem__pg_params_add_bytes(&batch->conn->params, ids,
                                       idem_bytes(request->id, IDEM_ID_LEN));
         }
     }
-    return idem__pg_run(conn, IDEM__PG_LOOK, NULL);
+    return idem__pg_run(batch, IDEM__PG_LOOK, NULL);
 }
 
-bool idem__pg_send_rows(struct idem__pg_conn *conn)
+bool idem__pg_send_rows(struct idem__pg_batch *batch)
 {
-    return send_updates(conn) && send_claims(conn) && send_looks(conn);
+    return send_updates(batch) && send_claims(batch) && send_looks(batch);
 }

@@ -42,16 +42,16 @@ static void add_count(struct idem__pg_params *params,
     (void)idem__pg_params_number(params, request->numbers[7]);
 }
 
-static bool send_single(struct idem__pg_conn *conn,
+static bool send_single(struct idem__pg_batch *batch,
                         struct idem__pg_request *request)
 {
-    struct idem__pg_params *params = &conn->params;
+    struct idem__pg_params *params = &batch->conn->params;
     struct idem_slice id = idem_bytes(request->id, IDEM_ID_LEN);
 
     switch (request->ask) {
     case IDEM__PG_ASK_LOAD:
         (void)idem__pg_params_bytes(params, id);
-        return idem__pg_run(conn, IDEM__PG_LOAD, request);
+        return idem__pg_run(batch, IDEM__PG_LOAD, request);
     case IDEM__PG_ASK_LIST:
     case IDEM__PG_ASK_LIST_STATUS:
         /* Before every id there is the empty one. */
@@ -59,32 +59,32 @@ static bool send_single(struct idem__pg_conn *conn,
         (void)idem__pg_params_bytes(params, id);
         (void)idem__pg_params_number(params, request->limit);
         if (request->ask == IDEM__PG_ASK_LIST) {
-            return idem__pg_run(conn, IDEM__PG_LIST_ALL, request);
+            return idem__pg_run(batch, IDEM__PG_LIST_ALL, request);
         }
         (void)idem__pg_params_number(params, request->numbers[0]);
         (void)idem__pg_params_number(params, request->numbers[1]);
         (void)idem__pg_params_number(params, request->numbers[2]);
-        return idem__pg_run(conn, IDEM__PG_LIST_STATUS, request);
+        return idem__pg_run(batch, IDEM__PG_LIST_STATUS, request);
     case IDEM__PG_ASK_PURGE:
         add_victims(params, request);
-        return idem__pg_run(conn, IDEM__PG_PURGE, request);
+        return idem__pg_run(batch, IDEM__PG_PURGE, request);
     case IDEM__PG_ASK_PURGE_LIMITS:
         (void)idem__pg_params_number(params, request->numbers[0]);
         (void)idem__pg_params_number(params, request->limit);
-        return idem__pg_run(conn, IDEM__PG_PURGE_LIMITS, request);
+        return idem__pg_run(batch, IDEM__PG_PURGE_LIMITS, request);
     case IDEM__PG_ASK_LIMIT_LOOK:
         (void)idem__pg_params_bytes(params, id);
         (void)idem__pg_params_bytes(params, request->request_id);
-        return idem__pg_run(conn, IDEM__PG_LIMIT_LOOK, request);
+        return idem__pg_run(batch, IDEM__PG_LIMIT_LOOK, request);
     case IDEM__PG_ASK_LIMIT_COUNT:
         (void)idem__pg_params_bytes(params, id);
         add_count(params, request);
-        if (!idem__pg_run(conn, IDEM__PG_LIMIT_COUNT, request)) {
+        if (!idem__pg_run(batch, IDEM__PG_LIMIT_COUNT, request)) {
             return false;
         }
         (void)idem__pg_params_bytes(params, id);
         (void)idem__pg_params_bytes(params, request->request_id);
-        return idem__pg_run(conn, IDEM__PG_LIMIT_LOOK, request);
+        return idem__pg_run(batch, IDEM__PG_LIMIT_LOOK, request);
     case IDEM__PG_ASK_LOOK:
     case IDEM__PG_ASK_CLAIM:
     case IDEM__PG_ASK_UPDATE:
@@ -99,13 +99,13 @@ static bool is_of_limits(const struct idem__pg_request *request)
            request->ask == IDEM__PG_ASK_LIMIT_COUNT;
 }
 
-bool idem__pg_send_singles(struct idem__pg_conn *conn)
+bool idem__pg_send_singles(struct idem__pg_batch *batch)
 {
-    struct idem__pg_request *request = conn->sent.first;
+    struct idem__pg_request *request = batch->sent.first;
 
     for (; request != NULL; request = request->next) {
         if (idem__pg_is_single(request) && !is_of_limits(request) &&
-            !send_single(conn, request)) {
+            !send_single(batch, request)) {
             return false;
         }
     }
@@ -113,13 +113,13 @@ bool idem__pg_send_singles(struct idem__pg_conn *conn)
 }
 
 /* Windows in the order of their ids: see sql.h. */
-bool idem__pg_send_limits(struct idem__pg_conn *conn)
+bool idem__pg_send_limits(struct idem__pg_batch *batch)
 {
     size_t i;
 
-    for (i = 0; i < conn->by_id_len; i++) {
-        if (is_of_limits(conn->by_id[i]) &&
-            !send_single(conn, conn->by_id[i])) {
+    for (i = 0; i < batch->by_id_len; i++) {
+        if (is_of_limits(batch->by_id[i]) &&
+            !send_single(batch, batch->by_id[i])) {
             return false;
         }
     }

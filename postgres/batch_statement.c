@@ -1,10 +1,10 @@
 /* One statement of a batch on its way to the server, by its name or its text. */
 #include "postgres/batch.h"
 
-static struct idem__pg_step *add_step(struct idem__pg_conn *conn, int kind,
+static struct idem__pg_step *add_step(struct idem__pg_batch *batch, int kind,
                                       enum idem__pg_sql sql)
 {
-    struct idem__pg_step *step = &conn->steps[conn->steps_len++];
+    struct idem__pg_step *step = &batch->steps[batch->steps_len++];
 
     memset(step, 0, sizeof(*step));
     step->kind = kind;
@@ -12,37 +12,40 @@ static struct idem__pg_step *add_step(struct idem__pg_conn *conn, int kind,
     return step;
 }
 
-/* Runs @sql with conn->params. */
-bool idem__pg_run(struct idem__pg_conn *conn, enum idem__pg_sql sql,
+/* Runs @sql with batch->conn->params. */
+bool idem__pg_run(struct idem__pg_batch *batch, enum idem__pg_sql sql,
                   struct idem__pg_request *request)
 {
     const char *values[IDEM__PG_PARAMS_MAX];
     int lengths[IDEM__PG_PARAMS_MAX];
     int formats[IDEM__PG_PARAMS_MAX];
-    int n = (int)conn->params.len;
+    int n = (int)batch->conn->params.len;
     char text[IDEM__PG_SQL_MAX];
     int rc;
 
-    if (!idem__pg_params_finish(&conn->params, values, lengths, formats)) {
+    if (!idem__pg_params_finish(&batch->conn->params, values, lengths,
+                                formats)) {
         return false;
     }
-    if (conn->prepared && conn->names[sql][0] != '\0') {
-        rc = PQsendQueryPrepared(conn->pg, conn->names[sql], n, values, lengths,
-                                 formats, /* resultFormat= */ 1);
+    if (batch->conn->prepared && batch->conn->names[sql][0] != '\0') {
+        rc = PQsendQueryPrepared(batch->conn->pg, batch->conn->names[sql], n,
+                                 values, lengths, formats,
+                                 /* resultFormat= */ 1);
     } else {
-        idem__pg_sql_text(sql, conn->place->schema, text);
-        rc = PQsendQueryParams(conn->pg, text, n, conn->params.types, values,
-                               lengths, formats, /* resultFormat= */ 1);
+        idem__pg_sql_text(sql, batch->conn->place->schema, text);
+        rc = PQsendQueryParams(batch->conn->pg, text, n,
+                               batch->conn->params.types, values, lengths,
+                               formats, /* resultFormat= */ 1);
     }
-    add_step(conn, IDEM__PG_STEP_RUN, sql)->request = request;
-    idem__pg_params_reset(&conn->params);
+    add_step(batch, IDEM__PG_STEP_RUN, sql)->request = request;
+    idem__pg_params_reset(&batch->conn->params);
     return rc == 1;
 }
 
-bool idem__pg_sync(struct idem__pg_conn *conn)
+bool idem__pg_sync(struct idem__pg_batch *batch)
 {
-    (void)add_step(conn, IDEM__PG_STEP_SYNC, 0);
-    return PQpipelineSync(conn->pg) == 1;
+    (void)add_step(batch, IDEM__PG_STEP_SYNC, 0);
+    return PQpipelineSync(batch->conn->pg) == 1;
 }
 
 /* Those that a connection runs more than once, if it is ours alone. */
@@ -54,7 +57,7 @@ static bool is_named(enum idem__pg_sql sql)
 }
 
 /* Names the statements, in the same flight as the batch that uses them first. */
-bool idem__pg_prepare(struct idem__pg_conn *conn)
+bool idem__pg_prepare(struct idem__pg_batch *batch)
 {
     int sql;
 
@@ -63,21 +66,21 @@ bool idem__pg_prepare(struct idem__pg_conn *conn)
         const Oid *types;
         size_t n = idem__pg_sql_types(sql, &types);
 
-        conn->names[sql][0] = '\0';
+        batch->conn->names[sql][0] = '\0';
         if (!is_named(sql)) {
             continue;
         }
-        idem__pg_sql_text(sql, conn->place->schema, text);
-        if (idem__pg_sql_name(sql, text, conn->names[sql]) != 0) {
-            conn->params.failed = true;
+        idem__pg_sql_text(sql, batch->conn->place->schema, text);
+        if (idem__pg_sql_name(sql, text, batch->conn->names[sql]) != 0) {
+            batch->conn->params.failed = true;
             return false;
         }
-        if (PQsendPrepare(conn->pg, conn->names[sql], text, (int)n, types) !=
-            1) {
+        if (PQsendPrepare(batch->conn->pg, batch->conn->names[sql], text,
+                          (int)n, types) != 1) {
             return false;
         }
-        (void)add_step(conn, IDEM__PG_STEP_PREPARE, sql);
+        (void)add_step(batch, IDEM__PG_STEP_PREPARE, sql);
     }
-    conn->prepared = true;
-    return idem__pg_sync(conn);
+    batch->conn->prepared = true;
+    return idem__pg_sync(batch);
 }

@@ -78,16 +78,32 @@ void idem__pg_conn_done(struct idem__pg_conn *conn,
 }
 
 void idem__pg_conn_fail(struct idem__pg_conn *conn,
+                        struct idem__pg_batch *batch,
                         struct idem__pg_request *request,
                         enum idem__pg_said said, const struct idem_error *error)
 {
     request->said = said;
     request->error = *error;
-    request->sent = request->state == IDEM__PG_SENT;
-    idem__pg_conn_done(conn,
-                       request->state == IDEM__PG_SENT ? &conn->sent
-                                                       : &conn->waiting,
+    request->sent = batch != NULL;
+    idem__pg_conn_done(conn, batch != NULL ? &batch->sent : &conn->waiting,
                        request);
+}
+
+static void fail_batch(struct idem__pg_batch *batch, enum idem__pg_said said,
+                       const struct idem_error *error)
+{
+    while (batch->sent.first != NULL) {
+        idem__pg_conn_fail(batch->conn, batch, batch->sent.first, said, error);
+    }
+}
+
+static void fail_waiting(struct idem__pg_conn *conn, enum idem__pg_said said,
+                         const struct idem_error *error)
+{
+    while (conn->waiting.first != NULL) {
+        idem__pg_conn_fail(conn, /* batch= */ NULL, conn->waiting.first, said,
+                           error);
+    }
 }
 
 void idem__pg_conn_send(struct idem__pg_conn *conn,
@@ -120,19 +136,25 @@ struct idem__pg_request *idem__pg_conn_reap(struct idem__pg_conn *conn)
 
 /* ---- Losing it ---- */
 
-/* Those of the batch may have been done, or may be done yet. */
+/* Those in flight may have been done, or may be done yet. */
 static void lose(struct idem__pg_conn *conn, const struct idem_error *error)
 {
     unwatch(conn);
-    idem__pg_batch_clear(conn);
+    idem__pg_params_reset(&conn->params);
+    while (conn->in_flight > 0) {
+        struct idem__pg_batch *batch = idem__pg_batch_at(conn, 0);
+
+        conn->first++;
+        conn->in_flight--;
+        idem__pg_batch_clear(batch);
+        fail_batch(batch, IDEM__PG_UNKNOWN, error);
+    }
     PQfinish(conn->pg);
     conn->pg = NULL;
     conn->state = IDEM__PG_DOWN;
     conn->undo = false;
     conn->useless = false;
-    while (conn->sent.first != NULL) {
-        idem__pg_conn_fail(conn, conn->sent.first, IDEM__PG_UNKNOWN, error);
-    }
+    conn->expected = 0;
 }
 
 static void lose_saying(struct idem__pg_conn *conn)
@@ -150,8 +172,11 @@ static void lose_saying(struct idem__pg_conn *conn)
 
 void idem__pg_conn_finish(struct idem__pg_conn *conn)
 {
-    idem__pg_batch_clear(conn);
-    idem__pg_batch_clear_kept(conn);
+    size_t i;
+
+    for (i = 0; i < IDEM__PG_BATCHES; i++) {
+        idem__pg_batch_clear(&conn->batches[i]);
+    }
     PQfinish(conn->pg);
     if (conn->event >= 0) {
         (void)close(conn->event);
@@ -171,7 +196,8 @@ void idem__pg_conn_abort(struct idem__pg_conn *conn,
     if (request->state == IDEM__PG_SENT) {
         lose(conn, &error);
     } else if (request->state == IDEM__PG_WAITING) {
-        idem__pg_conn_fail(conn, request, IDEM__PG_NOT_APPLIED, &error);
+        idem__pg_conn_fail(conn, /* batch= */ NULL, request,
+                           IDEM__PG_NOT_APPLIED, &error);
     }
 }
 
@@ -195,9 +221,7 @@ static void refuse(struct idem__pg_conn *conn)
     enum idem__pg_said said =
         idem__pg_error_connect(conn->pg, conn->place, &error);
 
-    while (conn->waiting.first != NULL) {
-        idem__pg_conn_fail(conn, conn->waiting.first, said, &error);
-    }
+    fail_waiting(conn, said, &error);
     unwatch(conn);
     PQfinish(conn->pg);
     conn->pg = NULL;
@@ -277,19 +301,20 @@ static void make_connection(struct idem__pg_conn *conn)
 
 /* ---- Using it ---- */
 
-/* Takes the results that have come. False: it was lost. */
-static bool take_results(struct idem__pg_conn *conn)
+/* Takes those results of @batch that have come. False: the connection was lost. */
+static bool take_results(struct idem__pg_conn *conn,
+                         struct idem__pg_batch *batch)
 {
     unsigned nothing = 0; /* One NULL follows each result. */
 
-    while (conn->step < conn->steps_len) {
+    while (batch->step < batch->steps_len) {
         PGresult *result;
 
         if (PQisBusy(conn->pg)) {
             return true;
         }
         result = PQgetResult(conn->pg);
-        if (result != NULL && !idem__pg_batch_take(conn, result)) {
+        if (result != NULL && !idem__pg_batch_take(batch, result)) {
             struct idem_error error;
 
             (void)idem__pg_error_read(result, conn->place, &error);
@@ -304,6 +329,34 @@ static bool take_results(struct idem__pg_conn *conn)
         }
     }
     return true;
+}
+
+/* Takes what has come of those in flight, in their order: a warning that is heard before
+ * the end of a batch is about that batch. */
+static void take_batches(struct idem__pg_conn *conn)
+{
+    while (conn->in_flight > 0 && !conn->useless) {
+        struct idem__pg_batch *batch = idem__pg_batch_at(conn, 0);
+
+        if (!take_results(conn, batch)) {
+            return;
+        }
+        if (conn->cancelled) {
+            lose_saying(conn);
+            return;
+        }
+        if (batch->step < batch->steps_len) {
+            return;
+        }
+        conn->first++;
+        conn->in_flight--;
+        conn->heard_ms = idem__mono_ms();
+        conn->expected = conn->waiting_len + batch->by_id_len;
+        idem__pg_batch_end(batch);
+    }
+    if (conn->in_flight == 0) {
+        conn->state = IDEM__PG_IDLE;
+    }
 }
 
 /* Sends what is left of a batch. False: the connection was lost. */
@@ -329,18 +382,7 @@ static void exchange(struct idem__pg_conn *conn)
         lose_saying(conn);
         return;
     }
-    if (!take_results(conn)) {
-        return;
-    }
-    if (conn->cancelled) {
-        lose_saying(conn);
-        return;
-    }
-    if (conn->step == conn->steps_len) {
-        conn->state = IDEM__PG_IDLE;
-        conn->heard_ms = idem__mono_ms();
-        idem__pg_batch_end(conn);
-    }
+    take_batches(conn);
 }
 
 /* ---- Time ---- */
@@ -351,6 +393,7 @@ static void time_out(struct idem__pg_conn *conn)
     struct idem__pg_request *request = conn->waiting.first;
     struct idem_error error;
     bool stuck = false;
+    size_t i;
 
     (void)idem__error(&error, IDEM_EUNAVAILABLE,
                       "PostgreSQL (%s) did not answer in time",
@@ -360,16 +403,20 @@ static void time_out(struct idem__pg_conn *conn)
 
         if (now_ms >= request->deadline_ms) {
             /* A batch without requests is a ROLLBACK, which has no time of its own. */
-            stuck = stuck ||
-                    (conn->state == IDEM__PG_BUSY && conn->sent.first == NULL);
+            stuck = stuck || (conn->in_flight > 0 &&
+                              idem__pg_batch_at(conn, 0)->sent.first == NULL);
             request->timed_out = true;
-            idem__pg_conn_fail(conn, request, IDEM__PG_NOT_APPLIED, &error);
+            idem__pg_conn_fail(conn, /* batch= */ NULL, request,
+                               IDEM__PG_NOT_APPLIED, &error);
         }
         request = next;
     }
-    for (request = conn->sent.first; request != NULL; request = request->next) {
-        request->timed_out = now_ms >= request->deadline_ms;
-        stuck = stuck || request->timed_out;
+    for (i = 0; i < conn->in_flight; i++) {
+        request = idem__pg_batch_at(conn, i)->sent.first;
+        for (; request != NULL; request = request->next) {
+            request->timed_out = now_ms >= request->deadline_ms;
+            stuck = stuck || request->timed_out;
+        }
     }
     stuck = stuck ||
             (conn->state == IDEM__PG_CONNECTING &&
@@ -381,25 +428,34 @@ static void time_out(struct idem__pg_conn *conn)
     }
 }
 
-int64_t idem__pg_conn_due_ms(const struct idem__pg_conn *conn)
+static int64_t earliest(const struct idem__pg_requests *requests)
 {
-    const struct idem__pg_request *request;
+    const struct idem__pg_request *request = requests->first;
     int64_t due_ms = IDEM_NEVER;
+
+    for (; request != NULL; request = request->next) {
+        due_ms = request->deadline_ms < due_ms ? request->deadline_ms : due_ms;
+    }
+    return due_ms;
+}
+
+int64_t idem__pg_conn_due_ms(struct idem__pg_conn *conn)
+{
+    int64_t due_ms = earliest(&conn->waiting);
+    size_t i;
 
     if (conn->done.first != NULL ||
         (conn->waiting.first != NULL &&
          (conn->state == IDEM__PG_IDLE || conn->state == IDEM__PG_DOWN))) {
         return 0;
     }
-    if (conn->state == IDEM__PG_CONNECTING) {
+    if (conn->state == IDEM__PG_CONNECTING && conn->connect_until_ms < due_ms) {
         due_ms = conn->connect_until_ms;
     }
-    for (request = conn->waiting.first; request != NULL;
-         request = request->next) {
-        due_ms = request->deadline_ms < due_ms ? request->deadline_ms : due_ms;
-    }
-    for (request = conn->sent.first; request != NULL; request = request->next) {
-        due_ms = request->deadline_ms < due_ms ? request->deadline_ms : due_ms;
+    for (i = 0; i < conn->in_flight; i++) {
+        int64_t sent_ms = earliest(&idem__pg_batch_at(conn, i)->sent);
+
+        due_ms = sent_ms < due_ms ? sent_ms : due_ms;
     }
     return due_ms;
 }
@@ -429,9 +485,8 @@ static void begin_batch(struct idem__pg_conn *conn)
         return;
     case IDEM_ENOMEM:
         (void)idem__error_plain(&error, IDEM_ENOMEM);
-        while (conn->sent.first != NULL) {
-            idem__pg_conn_fail(conn, conn->sent.first, IDEM__PG_NEVER, &error);
-        }
+        fail_batch(idem__pg_batch_at(conn, conn->in_flight - 1), IDEM__PG_NEVER,
+                   &error);
         break;
     default:
         break;
@@ -439,10 +494,36 @@ static void begin_batch(struct idem__pg_conn *conn)
     lose_saying(conn);
 }
 
+/* True if another batch may be sent after those in flight, which the server begins as
+ * soon as it is done with them: all that it may need is there, and none of them fails
+ * because another one does. */
+static bool may_follow(const struct idem__pg_conn *conn)
+{
+    return conn->state == IDEM__PG_BUSY &&
+           conn->in_flight < IDEM__PG_IN_FLIGHT_MAX && conn->prepared &&
+           conn->settled && !conn->useless;
+}
+
+size_t idem__pg_conn_wanted(const struct idem__pg_conn *conn)
+{
+    if (conn->state != IDEM__PG_BUSY) {
+        return 1;
+    }
+    if (!may_follow(conn)) {
+        return SIZE_MAX;
+    }
+    return conn->waiting_len < conn->expected
+               ? conn->expected - conn->waiting_len
+               : 1;
+}
+
 void idem__pg_conn_push(struct idem__pg_conn *conn)
 {
-    if (conn->state == IDEM__PG_IDLE && !conn->useless &&
-        (conn->waiting.first != NULL || conn->undo)) {
+    bool idle = conn->state == IDEM__PG_IDLE && !conn->useless;
+
+    if ((idle && (conn->waiting.first != NULL || conn->undo)) ||
+        (may_follow(conn) && conn->waiting.first != NULL &&
+         conn->waiting_len >= conn->expected)) {
         begin_batch(conn);
     }
 }
@@ -467,7 +548,7 @@ void idem__pg_conn_work(struct idem__pg_conn *conn)
         (conn->state == IDEM__PG_DOWN && conn->waiting.first != NULL)) {
         make_connection(conn);
     }
-    if (conn->undo || conn->waiting_len >= MANY) {
+    if (conn->undo || (conn->in_flight == 0 && conn->waiting_len >= MANY)) {
         idem__pg_conn_push(conn);
     }
 }

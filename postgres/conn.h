@@ -1,14 +1,22 @@
-/* One connection to the database, which carries batches of requests, one batch at a
- * time; and the time, as the server's answers tell it.
+/* One connection to the database, which carries batches of requests; and the time, as the
+ * server's answers tell it.
  *
  *                  a request waits                      statements, Sync
  *     DOWN -------------------------> CONNECTING -> IDLE ----------> BUSY
  *      ^                                  |          ^                |
  *      |   refused: those that wait are   |          +----------------+
- *      +------- answered NOT_APPLIED -----+          Sync came back   |
+ *      +------- answered NOT_APPLIED -----+       all have come back  |
  *      |                                                              |
  *      +--------------------------------------------------------------+
- *                     lost: those of the batch are answered UNKNOWN
+ *                     lost: those in flight are answered UNKNOWN
+ *
+ * Two batches may be in flight: the server begins the second one as soon as the first is
+ * done, and does not wait for us to take the answers and send the next. Few large batches
+ * cost less than many small ones. So while one is in flight the next goes once nobody
+ * else is expected: those have come that waited when a batch was last answered, and as
+ * many as it answered. If they do not come, it goes when nothing is in flight. And none
+ * follows one whose failure would be its own: statements get their names first, and over
+ * a pooler's connection a failed transaction has to be rolled back.
  *
  * A batch is one transaction. If one of its statements fails, nothing of it was done:
  * each of its requests is tried again alone, so that it fails for itself only.
@@ -43,6 +51,9 @@ struct idem__pg_requests {
 enum {
     IDEM__PG_STEPS_MAX = 96, /* Results of one batch, those of Sync included. */
     IDEM__PG_REQUESTS_MAX = 128, /* In one batch. */
+    IDEM__PG_IN_FLIGHT_MAX = 2,
+    /* No more than one is sent before those are reaped that were just answered. */
+    IDEM__PG_BATCHES = IDEM__PG_IN_FLIGHT_MAX + 1,
 };
 
 /* A result that is to come. */
@@ -70,6 +81,18 @@ static inline void idem__pg_count(uint64_t *counter, uint64_t n)
     (void)__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
+/* The requests of one transaction, and its results. */
+struct idem__pg_batch {
+    struct idem__pg_conn *conn;
+    struct idem__pg_requests sent; /* Not answered yet. */
+    struct idem__pg_request *by_id[IDEM__PG_REQUESTS_MAX]; /* All, sorted. */
+    size_t by_id_len;
+    struct idem__pg_step steps[IDEM__PG_STEPS_MAX];
+    size_t steps_len;
+    size_t step; /* Whose result comes next. */
+    int64_t sent_boot_ms;
+};
+
 struct idem__pg_conn {
     struct idem__pg_place *place;
     struct idem_host host;
@@ -95,21 +118,16 @@ struct idem__pg_conn {
 
     struct idem__pg_requests waiting;
     size_t waiting_len;
-    struct idem__pg_requests sent; /* The batch. */
-    struct idem__pg_request
-        *by_id[IDEM__PG_REQUESTS_MAX]; /* The same, sorted. */
-    size_t by_id_len;
     struct idem__pg_requests done;
 
-    struct idem__pg_params params;
-    struct idem__pg_step steps[IDEM__PG_STEPS_MAX];
-    size_t steps_len;
-    size_t step; /* Whose result comes next. */
-    /* Results of the batch before: its requests are answered, and may not have been
-     * reaped when the next batch is sent. */
-    PGresult *kept[IDEM__PG_STEPS_MAX];
-    size_t kept_len;
-    int64_t sent_boot_ms;
+    /* A ring: those in flight, in the order in which they were sent, from @first on. The
+     * others keep their results until their turn comes again, for their requests may not
+     * have been reaped. */
+    struct idem__pg_batch batches[IDEM__PG_BATCHES];
+    size_t first;
+    size_t in_flight;
+    size_t expected; /* How many wait, once all have come who may. */
+    struct idem__pg_params params; /* Of the statement that is being sent. */
 
     struct idem__learned_clock clock;
     uint64_t fence_floor;
@@ -132,28 +150,37 @@ struct idem__pg_request *idem__pg_conn_reap(struct idem__pg_conn *conn);
 void idem__pg_conn_push(struct idem__pg_conn *conn);
 void idem__pg_conn_wait(struct idem__pg_conn *conn, int64_t deadline_ms);
 void idem__pg_conn_wake(struct idem__pg_conn *conn);
-int64_t idem__pg_conn_due_ms(const struct idem__pg_conn *conn);
+int64_t idem__pg_conn_due_ms(struct idem__pg_conn *conn);
+size_t idem__pg_conn_wanted(const struct idem__pg_conn *conn);
 
 /* ---- batch.c ---- */
 
-/* Sends those that wait, as many as fit, as one batch. IDEM_EUNAVAILABLE: the connection
- * failed. IDEM_ENOMEM: nothing will be done of what was sent, for its end was not. */
+/* Sends those that wait, as many as fit, as one batch, which is in flight from then on.
+ * IDEM_EUNAVAILABLE: the connection failed. IDEM_ENOMEM: nothing will be done of what was
+ * sent, for its end was not. */
 int idem__pg_batch_send(struct idem__pg_conn *conn);
 
 /* Takes one result of the batch. False: it says that the connection is of no use. */
-bool idem__pg_batch_take(struct idem__pg_conn *conn, PGresult *result);
+bool idem__pg_batch_take(struct idem__pg_batch *batch, PGresult *result);
 
 /* All results are there: answers its requests, or has them tried again alone. */
-void idem__pg_batch_end(struct idem__pg_conn *conn);
+void idem__pg_batch_end(struct idem__pg_batch *batch);
 
-/* Frees its results; and those of the batch before. */
-void idem__pg_batch_clear(struct idem__pg_conn *conn);
-void idem__pg_batch_clear_kept(struct idem__pg_conn *conn);
+/* Frees its results. */
+void idem__pg_batch_clear(struct idem__pg_batch *batch);
 
 /* ---- For both ---- */
 
-/* Ends @request with an error. */
+/* The @n-th batch in flight, from 0 on. */
+static inline struct idem__pg_batch *idem__pg_batch_at(
+    struct idem__pg_conn *conn, size_t n)
+{
+    return &conn->batches[(conn->first + n) % IDEM__PG_BATCHES];
+}
+
+/* Ends @request with an error: one of @batch, or, where that is NULL, one that waits. */
 void idem__pg_conn_fail(struct idem__pg_conn *conn,
+                        struct idem__pg_batch *batch,
                         struct idem__pg_request *request,
                         enum idem__pg_said said,
                         const struct idem_error *error);

@@ -198,9 +198,9 @@ static void push(struct idem__remote *remote)
     idem__pg_conn_push(&store_of(remote)->conn);
 }
 
-static bool is_busy(struct idem__remote *remote)
+static size_t wanted(struct idem__remote *remote)
 {
-    return store_of(remote)->conn.state == IDEM__PG_BUSY;
+    return idem__pg_conn_wanted(&store_of(remote)->conn);
 }
 
 static void wait_for_work(struct idem__remote *remote, int64_t deadline_ms)
@@ -231,7 +231,7 @@ static bool reads(const struct idem_op *op)
 const struct idem__remote_ops idem__pg_flights = {
     .service = "PostgreSQL",
     .sending_max =
-        2 * IDEM__PG_REQUESTS_MAX, /* A batch, and the one after it. */
+        3 * IDEM__PG_REQUESTS_MAX, /* Two batches, and the one after them. */
     .create = create,
     .reset = reset,
     .destroy = destroy,
@@ -246,7 +246,7 @@ const struct idem__remote_ops idem__pg_flights = {
     .work = work,
     .reap = reap,
     .push = push,
-    .is_busy = is_busy,
+    .wanted = wanted,
     .wait = wait_for_work,
     .wake = wake,
     .fd = fd,

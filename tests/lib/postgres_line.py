@@ -6,7 +6,8 @@
         line.hits                   # Counter: how often each was met
 
 A batch is all that a client sends up to a Sync, in idem a transaction; it is answered up
-to the server's "ready". One in flight at a time is enough: so does the store.
+to the server's "ready". One goes on at a time: what a client sends meanwhile waits in its
+socket, and is lost with the connection.
 """
 
 import collections

@@ -41,10 +41,13 @@ struct process {
         LINK_IDLE,
         LINK_BUSY,
     } link_state;
-    unsigned link; /* Another number with every connection. */
-    bool settled;  /* A batch about attempts was committed over it. */
+    unsigned link;      /* Another number with every connection. */
+    bool settled;       /* A batch about attempts was committed over it. */
+    unsigned in_flight; /* Batches that are not answered. */
+    unsigned order;     /* Of the last one. */
+    bool broken;        /* What is sent over it is lost, */
+    bool deaf;          /* or what is answered. */
     unsigned line_no;
-    int64_t sent_boot_ms;
 };
 
 static struct process processes[CLIENTS_MAX];
@@ -119,7 +122,6 @@ void postgres_born(struct client *c)
     process->link++;
     process->line_no =
         FLIGHTS_MAX; /* Lower ones are for those to be tried alone. */
-    process->sent_boot_ms = 0;
     process->env.host = c->door.base.options.host;
     process->env.scratch = scratch;
     empty_claims(c->world, &process->env);
@@ -273,7 +275,7 @@ static void learn(struct world *w, struct process *process,
 {
     const struct idem_host *host = &process->env.host;
     const struct pg_tx *tx = &batch->tx;
-    struct idem__learned_time time = {.sent_boot_ms = process->sent_boot_ms,
+    struct idem__learned_time time = {.sent_boot_ms = batch->sent_boot_ms,
                                       .late_ms = 1};
     struct idem_clock_reading reading;
     size_t i;
@@ -567,6 +569,9 @@ static void connected(struct world *w, struct process *process,
     }
     if (!p->refused) {
         process->link_state = LINK_IDLE;
+        process->in_flight = 0;
+        process->broken = false;
+        process->deaf = false;
         process->settled = false;
         return;
     }
@@ -758,12 +763,14 @@ static void send(struct world *w, struct process *process, struct flight *first)
     p->batch = idem__zalloc(sizeof(*p->batch));
     p->batch->steps_max = UINT_MAX;
     p->batch->settled = process->settled;
+    p->batch->host = postgres_host(w, c->no);
+    p->batch->order = ++process->order;
     p->batch->carried = idem__alloc(FLIGHTS_MAX * sizeof(*p->batch->carried));
     choose(w, process, p->batch);
     p->ask = writes(p->batch) ? ASK_WRITE : ASK_READ;
-    if (host->clock(host->ctx, &reading) == 0) {
-        process->sent_boot_ms = reading.boot_ms;
-    }
+    p->batch->sent_boot_ms =
+        host->clock(host->ctx, &reading) == 0 ? reading.boot_ms : -1;
+    process->in_flight++;
     set_fate(w, p, fate);
     w->stats->pg[fate]++;
     note(w, EV_TAKE, c, (int64_t)p->no, (int64_t)fate);
@@ -771,9 +778,15 @@ static void send(struct world *w, struct process *process, struct flight *first)
         (void)message(w, c, process, CARRIES_CUT,
                       w->now + flight_delay(w, fate != PG_CUT_LATE));
     }
-    if (fate == PG_CUT_BEFORE) {
+    if (process->broken || fate == PG_CUT_BEFORE) {
+        process->broken = true;
         flight_destroy(p);
+        return;
     }
+    p->lost = p->lost || process->deaf;
+    process->deaf = p->lost;
+    /* The server may not have seen yet that nobody hears it. */
+    process->broken = p->lost && rng_chance(&w->rng, 500);
 }
 
 static struct flight *asker_of(struct world *w, const struct carried *c,
@@ -836,11 +849,24 @@ static void answer(struct world *w, struct flight *f, const struct carried *c,
     look(w, f, c);
 }
 
+static void answer_all(struct world *w, const struct process *process,
+                       const struct batch *batch)
+{
+    size_t i;
+
+    for (i = 0; i < batch->len; i++) {
+        struct flight *f = asker_of(w, &batch->carried[i], process);
+
+        if (f != NULL) {
+            answer(w, f, &batch->carried[i], batch->failure);
+        }
+    }
+}
+
 static void answered(struct world *w, struct process *process,
                      const struct flight *p)
 {
     const struct batch *batch = p->batch;
-    size_t i;
 
     if (p->link != process->link) {
         return; /* Nobody waits for it any more. */
@@ -850,22 +876,17 @@ static void answered(struct world *w, struct process *process,
         lose(w, process);
         return;
     }
-    process->link_state = LINK_IDLE;
+    process->in_flight--;
+    process->link_state = process->in_flight == 0 ? LINK_IDLE : LINK_BUSY;
     process->settled = process->settled ||
                        (batch->failure == NULL && is_about_attempts(batch));
-    if (batch->failure != NULL && batch->at_commit) {
-        process->link_state = LINK_DOWN; /* Another one is made. */
-    }
     if (batch->failure != NULL && batch->steps > 0 && batch->len > 1) {
         divide(w, process, batch);
-        return;
+    } else {
+        answer_all(w, process, batch);
     }
-    for (i = 0; i < batch->len; i++) {
-        struct flight *f = asker_of(w, &batch->carried[i], process);
-
-        if (f != NULL) {
-            answer(w, f, &batch->carried[i], batch->failure);
-        }
+    if (batch->failure != NULL && batch->at_commit) {
+        lose(w, process); /* Another one is made. */
     }
 }
 
@@ -904,6 +925,13 @@ static void arrive(struct world *w, struct flight *p)
     flight_destroy(p);
 }
 
+/* Another batch may be sent while one is in flight. When it is, is chance here. */
+static bool may_follow(struct world *w, const struct process *process)
+{
+    return process->link_state == LINK_BUSY && process->in_flight == 1 &&
+           process->settled && rng_chance(&w->rng, 300);
+}
+
 /* Does what the connection of @process can do now. */
 static void work(struct world *w, struct process *process)
 {
@@ -914,7 +942,7 @@ static void work(struct world *w, struct process *process)
     }
     if (process->link_state == LINK_DOWN) {
         connect(w, process, first);
-    } else if (process->link_state == LINK_IDLE) {
+    } else if (process->link_state == LINK_IDLE || may_follow(w, process)) {
         send(w, process, first);
     }
 }

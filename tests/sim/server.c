@@ -328,17 +328,61 @@ static void commit(struct world *w, struct batch *batch)
     }
 }
 
+/* ---- Connections ---- */
+
+static bool is_behind(const struct flight *p, const struct flight *first)
+{
+    return p->carries == CARRIES_BATCH && p->stage != FLIGHT_FREE &&
+           p->batch->host == first->batch->host && p->link == first->link &&
+           p->batch->order > first->batch->order;
+}
+
+/* The batch before @p's, over the same connection, that is in @stage; or NULL. */
+static const struct flight *before(struct world *w, const struct flight *p,
+                                   enum stage stage)
+{
+    unsigned i;
+
+    for (i = 0; i < w->flights_len; i++) {
+        const struct flight *q = &w->flights[i];
+
+        if (q->stage == stage && q->carries == CARRIES_BATCH &&
+            is_behind(p, q)) {
+            return q;
+        }
+    }
+    return NULL;
+}
+
+/* The connection is gone, and what was to come over it. */
+static void drop_those_behind(struct world *w, const struct flight *p)
+{
+    unsigned i;
+
+    for (i = 0; i < w->flights_len; i++) {
+        if (is_behind(&w->flights[i], p)) {
+            flight_destroy(&w->flights[i]);
+        }
+    }
+}
+
 /* ---- Transactions ---- */
 
 /* Its answer goes back, if anybody is there to take it. */
 static void end(struct world *w, struct flight *p)
 {
+    const struct flight *earlier;
+
     if (p->lost || p->client == NULL) {
         flight_destroy(p);
         return;
     }
+    earlier = before(w, p, FLIGHT_BACK);
     p->stage = FLIGHT_BACK;
     p->due_at = w->now + flight_delay(w, fault(w, FAULT_DELAYED, 5));
+    if (earlier != NULL && p->due_at <= earlier->due_at) {
+        p->due_at = earlier->due_at + 1;
+    }
 }
 
 static void fail(struct world *w, struct flight *p,
@@ -346,6 +390,9 @@ static void fail(struct world *w, struct flight *p,
 {
     pg_roll_back(&p->batch->tx);
     p->batch->failure = failure;
+    if (failure->said == IDEM__PG_UNKNOWN) {
+        drop_those_behind(w, p);
+    }
     end(w, p);
 }
 
@@ -374,7 +421,12 @@ static void wait(struct world *w, struct flight *p)
 static void serve(struct world *w, struct flight *p)
 {
     struct batch *batch = p->batch;
+    const struct flight *earlier = before(w, p, FLIGHT_SENT);
 
+    if (earlier != NULL) {
+        p->due_at = earlier->due_at + 1;
+        return;
+    }
     database.now_ms = server_ms(w);
     if (!batch->begun) {
         batch->begun = true;
@@ -384,7 +436,8 @@ static void serve(struct world *w, struct flight *p)
         if (batch->state != NULL) {
             fail(w, p, pg_failure(batch->state));
         } else {
-            flight_destroy(p); /* The connection is gone, and rolled back. */
+            drop_those_behind(w, p);
+            flight_destroy(p);
         }
         return;
     } else {

@@ -21,6 +21,9 @@ struct batch {
     struct carried *carried;
     size_t len;
     struct idem__pg_request *requests[FLIGHTS_MAX];
+    unsigned host; /* Of its process: with the flight's link, its connection. */
+    unsigned order; /* In which it was sent over that. */
+    int64_t sent_boot_ms;
     bool settled; /* It goes over a connection that is. */
     bool begun;
     struct pg_tx tx;

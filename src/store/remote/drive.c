@@ -13,6 +13,16 @@
 
 /* ---- The queue ---- */
 
+/* With the mutex held. True if the leader sleeps, and this op is what it waits for. */
+static bool is_called(struct idem__remote *remote)
+{
+    if (remote->leader.asleep && remote->wanted > 1) {
+        remote->wanted--;
+        return false;
+    }
+    return remote->leader.asleep;
+}
+
 int idem__remote_submit(struct idem_store *base, struct idem_op *op)
 {
     struct idem__remote *remote = (struct idem__remote *)base;
@@ -27,7 +37,7 @@ int idem__remote_submit(struct idem_store *base, struct idem_op *op)
     }
     idem_pending_append(&remote->leader.pending, op);
     led = remote->leader.led;
-    asleep = remote->leader.asleep;
+    asleep = is_called(remote);
     (void)pthread_mutex_unlock(&remote->leader.mutex);
     if (!led || asleep) {
         idem__leader_tell(&remote->leader, queue, led);
@@ -93,9 +103,12 @@ int idem__remote_fd(struct idem_store *base)
  * be sent: that spares a busy store a wake-up for each op. */
 static void wait_for_work(struct idem__remote *remote, int64_t deadline_ms)
 {
-    bool busy = remote->ops->is_busy != NULL && remote->ops->is_busy(remote);
+    size_t wanted =
+        remote->ops->wanted == NULL ? 1 : remote->ops->wanted(remote);
+    bool busy = wanted == SIZE_MAX;
     bool again = !busy && idem__run_may_start(remote);
 
+    remote->wanted = wanted;
     remote->leader.asleep = !busy && !again;
     (void)pthread_mutex_unlock(&remote->leader.mutex);
     if (!again) {

@@ -95,9 +95,9 @@ struct idem__remote_ops {
     struct idem__flight *(*reap)(struct idem__remote *remote);
     /* Sends what was handed over since, if it can be. NULL: work() is soon enough. */
     void (*push)(struct idem__remote *remote);
-    /* True: nothing can be sent before an answer comes, so that wait() is not to be ended
-     * for new ops. NULL: never. */
-    bool (*is_busy)(struct idem__remote *remote);
+    /* How many new ops wait() is to be ended for; SIZE_MAX: none, for nothing can be sent
+     * before an answer comes. NULL: always one. */
+    size_t (*wanted)(struct idem__remote *remote);
 
     /* Waits until there is work, wake() was called by any thread, or
      * CLOCK_MONOTONIC has reached @deadline_ms. */
@@ -117,9 +117,10 @@ struct idem__remote {
     const struct idem__remote_ops *ops;
     const char *endpoint; /* For sentences; the store's to keep. */
 
-    struct idem__leader leader;   /* Its mutex is that of the next two. */
+    struct idem__leader leader;   /* Its mutex is that of the next three. */
     struct idem__flight *running; /* Linked both ways. */
     struct idem__tally tally;
+    size_t wanted; /* New ops for which a leader that sleeps is woken. */
 
     size_t sending_len;              /* The leader's: in the store's hands. */
     struct idem__flight_turns turns; /* The leader's: paused, and due. */

@@ -27,7 +27,7 @@ struct service {
     size_t no_time; /* now() fails so many times more. */
     bool silent;    /* It answers nothing. */
     bool blocks;    /* It waits until it is woken, as a real one does. */
-    int busy;       /* It could not send anything more. */
+    size_t wanted;  /* Ops for which it is woken while it waits. */
     int waiting;
     int wakes;
     int fd;
@@ -196,9 +196,10 @@ static void wake(struct idem__remote *remote)
     (void)eventfd_write(service->fd, 1);
 }
 
-static bool is_busy(struct idem__remote *remote)
+static size_t count_wanted(struct idem__remote *remote)
 {
-    return __atomic_load_n(&((struct service *)remote)->busy, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&((struct service *)remote)->wanted,
+                           __ATOMIC_SEQ_CST);
 }
 
 static int fd(struct idem__remote *remote)
@@ -233,7 +234,7 @@ static const struct idem__remote_ops service_ops = {
     .work = work,
     .reap = reap,
     .wait = wait_for_work,
-    .is_busy = is_busy,
+    .wanted = count_wanted,
     .wake = wake,
     .fd = fd,
     .due_ms = due_ms,
@@ -345,37 +346,46 @@ static struct idem_op *submit(struct idem_queue *queue, const char *key)
     return op;
 }
 
-/* The thread that leads sleeps while an answer is to come. It is woken for an op that can
- * be sent, and for none that cannot: that one goes with the answer. */
+/* The thread that leads sleeps while an answer is to come. It is woken once there are as
+ * many ops as are worth it, and for none if nothing can be sent: they go with the
+ * answer. */
 TEST(remote, isWokenForWhatCanBeSent)
 {
-    static const bool busy[] = {false, true};
+    static const size_t wanted[] = {1, 3, SIZE_MAX};
+    enum {
+        MORE = 4
+    };
     size_t i;
 
-    for (i = 0; i < COUNT(busy); i++) {
+    for (i = 0; i < COUNT(wanted); i++) {
         struct service *service = open_service(IDEM_OPEN_THREAD, 60000);
         struct idem_queue *queue;
         int wakes;
-        int n;
+        size_t n;
 
         service->blocks = true;
         service->silent = true;
-        service->busy = busy[i];
+        service->wanted = wanted[i];
         assert_ok(idem_queue_create(&service->remote.base, &queue, &why));
         (void)submit(queue, "1");
         while (!__atomic_load_n(&service->waiting, __ATOMIC_SEQ_CST)) {
             (void)sched_yield();
         }
-        service->silent = false;
         wakes = __atomic_load_n(&service->wakes, __ATOMIC_SEQ_CST);
+        for (n = 1; n < MORE && n < wanted[i]; n++) {
+            (void)submit(queue, "1");
+            assert_int_equal(__atomic_load_n(&service->wakes, __ATOMIC_SEQ_CST),
+                             wakes);
+        }
+        service->silent = false;
         (void)submit(queue, "1");
         assert_int_equal(__atomic_load_n(&service->wakes, __ATOMIC_SEQ_CST),
-                         wakes + !busy[i]);
-        if (busy[i]) {
-            __atomic_store_n(&service->busy, 0, __ATOMIC_SEQ_CST);
+                         wakes + (wanted[i] <= MORE));
+        if (wanted[i] > MORE) {
+            __atomic_store_n(&service->wanted, 1, __ATOMIC_SEQ_CST);
             (void)eventfd_write(service->fd, 1); /* The answer. */
         }
-        for (n = 0; n < 2; n++) {
+        for (n++; n > 0; n--) {
             struct idem_op *op = idem_queue_reap(queue, 10000);
 
             assert_non_null(op);
