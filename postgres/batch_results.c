@@ -36,7 +36,9 @@ static struct idem__pg_request *with_id(const struct idem__pg_batch *batch,
 }
 
 /* The server has the clock that counts: this machine's wall clock, which may show 1970,
- * is no reason not to believe it. */
+ * is no reason not to believe it. Where its time cannot be taken in, because this
+ * machine's clock did not answer, or the machine slept, what was known may be wrong by
+ * now: nothing that this batch answers is decided by it. */
 static void learn_time(struct idem__pg_batch *batch, const PGresult *result,
                        int column)
 {
@@ -45,13 +47,19 @@ static void learn_time(struct idem__pg_batch *batch, const PGresult *result,
     struct idem__learned_time time = {.sent_boot_ms = batch->sent_boot_ms,
                                       .late_ms = 1};
 
-    if (idem__pg_time(result, 0, column, &time.told_ms) &&
-        conn->host.clock(conn->host.ctx, &reading) == 0) {
-        time.got_boot_ms = reading.boot_ms;
-        (void)idem__learned_clock_learn(&conn->clock, &time,
-                                        /* wall_ms= */ time.told_ms);
-    }
     conn->answered = true;
+    if (!idem__pg_time(result, 0, column, &time.told_ms)) {
+        return;
+    }
+    if (batch->sent_boot_ms < 0 ||
+        conn->host.clock(conn->host.ctx, &reading) != 0 ||
+        reading.boot_ms - batch->sent_boot_ms > IDEM__LEARNED_TRIP_MAX_MS) {
+        conn->missed_time = true;
+        return;
+    }
+    time.got_boot_ms = reading.boot_ms;
+    (void)idem__learned_clock_learn(&conn->clock, &time,
+                                    /* wall_ms= */ time.told_ms);
 }
 
 /* The fences that are gone for good. */

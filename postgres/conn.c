@@ -130,6 +130,8 @@ struct idem__pg_request *idem__pg_conn_reap(struct idem__pg_conn *conn)
     if (request != NULL) {
         IDEM__LIST_REMOVE(&conn->done, request);
         request->state = IDEM__PG_NOWHERE;
+    } else {
+        conn->missed_time = false;
     }
     return request;
 }

@@ -132,6 +132,9 @@ struct idem__pg_conn {
     struct idem__learned_clock clock;
     uint64_t fence_floor;
     bool answered; /* At all. */
+    /* The time was told and could not be taken in; until those are reaped that were
+     * answered with it. */
+    bool missed_time;
     struct idem__pg_counters counters;
 };
 

@@ -135,7 +135,8 @@ static int read_now(struct idem__remote *remote, struct idem_now *ret_now)
     struct idem_clock_reading reading;
 
     memset(ret_now, 0, sizeof(*ret_now));
-    if (host->clock(host->ctx, &reading) != 0) {
+    if (host->clock(host->ctx, &reading) != 0 ||
+        (store->conn.missed_time && !store->place.host_clock)) {
         return IDEM_EUNAVAILABLE;
     }
     ret_now->boot_ms = reading.boot_ms;

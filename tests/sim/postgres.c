@@ -32,6 +32,7 @@ struct process {
     struct idem__pg_env env;
     struct idem__learned_clock clock;
     bool answered;
+    bool missed_time;
     uint64_t fence_floor;
     struct spare *spare;
 
@@ -116,6 +117,7 @@ void postgres_born(struct client *c)
     }
     memset(&process->clock, 0, sizeof(process->clock));
     process->answered = false;
+    process->missed_time = false;
     process->fence_floor = 0;
     process->spare = NULL;
     process->link_state = LINK_DOWN;
@@ -244,7 +246,7 @@ static bool read_now(struct world *w, const struct flight *f,
     struct idem_clock_reading reading;
 
     memset(now, 0, sizeof(*now));
-    if (host->clock(host->ctx, &reading) != 0) {
+    if (host->clock(host->ctx, &reading) != 0 || process->missed_time) {
         return false;
     }
     now->boot_ms = reading.boot_ms;
@@ -285,13 +287,16 @@ static void learn(struct world *w, struct process *process,
         process->fence_floor = (uint64_t)tx->fence_floor;
     }
     for (i = 0; i < tx->told_len; i++) {
-        if (host->clock(host->ctx, &reading) == 0) {
-            time.got_boot_ms = reading.boot_ms;
-            time.told_ms = tx->told_ms[i];
-            (void)idem__learned_clock_learn(&process->clock, &time,
-                                            reading.wall_ms);
-        }
         process->answered = true;
+        if (batch->sent_boot_ms < 0 || host->clock(host->ctx, &reading) != 0 ||
+            reading.boot_ms - batch->sent_boot_ms > IDEM__LEARNED_TRIP_MAX_MS) {
+            process->missed_time = true;
+            continue;
+        }
+        time.got_boot_ms = reading.boot_ms;
+        time.told_ms = tx->told_ms[i];
+        (void)idem__learned_clock_learn(&process->clock, &time,
+                                        /* wall_ms= */ time.told_ms);
     }
 }
 
@@ -874,6 +879,7 @@ static void answered(struct world *w, struct process *process,
     learn(w, process, batch);
     if (batch->failure != NULL && batch->failure->said == IDEM__PG_UNKNOWN) {
         lose(w, process);
+        process->missed_time = false;
         return;
     }
     process->in_flight--;
@@ -888,6 +894,7 @@ static void answered(struct world *w, struct process *process,
     if (batch->failure != NULL && batch->at_commit) {
         lose(w, process); /* Another one is made. */
     }
+    process->missed_time = false;
 }
 
 /* ---- Steps ---- */
