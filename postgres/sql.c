@@ -158,6 +158,7 @@ static const struct {
          5,
          {IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8, IDEM__PG_INT8,
           IDEM__PG_INT8}},
+    /* How many went, and the number of this transaction, if it wrote anything. */
     [IDEM__PG_PURGE] =
         {"idem_purge",
          "WITH held AS MATERIALIZED (SELECT r.id FROM @.idem_record r"
@@ -168,7 +169,8 @@ static const struct {
          " RETURNING 1),"
          " floor AS (UPDATE @.idem_store SET fence_floor = $3"
          " WHERE one AND fence_floor < $3)"
-         " SELECT count(*) FROM gone",
+         " SELECT count(*), pg_current_xact_id_if_assigned()::text::int8"
+         " FROM gone",
          3,
          {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_INT8}},
     [IDEM__PG_PURGE_LIMITS] =

@@ -58,6 +58,7 @@ struct idem__pg_env {
     struct idem__claims *claims;
     struct idem_host host; /* random is used, for jitter. */
     uint8_t *scratch;      /* IDEM_HEAD_MAX bytes, for one task at a time. */
+    int64_t *purged_in;    /* The number of the last transaction of a purge. */
 };
 
 struct idem__pg_task {
@@ -90,7 +91,8 @@ struct idem__pg_task {
 
     struct idem__pg_victim *victims; /* IDEM__PG_PAGE; NULL: not needed yet. */
     size_t victims_len;
-    uint64_t fence; /* The highest of theirs. */
+    uint64_t fence;        /* The highest of theirs. */
+    int64_t purge_boot_ms; /* When the page was asked for. */
     bool last_page;
     struct idem_limit_decision limit;
     struct idem_limit_state limit_found;

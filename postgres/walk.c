@@ -25,6 +25,11 @@ enum {
     AT_END = AT_ID + IDEM_ID_LEN / 8,
 };
 
+enum {
+    REST_TIMES = 2,
+    REST_MAX_MS = 400,
+};
+
 static void put_place(uint64_t *cursor, const uint8_t *id, int64_t deadline_ms)
 {
     size_t i;
@@ -221,6 +226,7 @@ enum idem__pg_where_to idem__pg_purge(struct idem__pg_task *task,
     if (cursor[AT_STATUS] >= EXPIRING) {
         return IDEM__PG_TO_PURGE_LIMITS;
     }
+    task->purge_boot_ms = now->boot_ms;
     request = idem__pg_ask(task, IDEM__PG_ASK_LIST_STATUS);
     get_place(cursor, request);
     request->numbers[0] = expiring[cursor[AT_STATUS]];
@@ -291,12 +297,31 @@ enum idem__pg_where_to idem__pg_purge_go(struct idem__pg_task *task,
     return IDEM__PG_TO_PURGE_GO;
 }
 
+/* A slice keeps a processor of the server busy: where another has written since the last
+ * one, the purge rests for twice as long as it has worked. */
+static int64_t rest_after(struct idem__pg_task *task,
+                          const struct idem_now *now)
+{
+    int64_t took_ms = now->boot_ms - task->purge_boot_ms + 1;
+    int64_t before = *task->env->purged_in;
+    int64_t number = 0;
+
+    if (!idem__pg_number(task->request.result, 0, 1, &number)) {
+        return 0; /* It has written nothing. */
+    }
+    *task->env->purged_in = number;
+    if (before == 0 || number - before <= 1) {
+        return 0;
+    }
+    return took_ms > REST_MAX_MS / REST_TIMES ? REST_MAX_MS
+                                              : took_ms * REST_TIMES;
+}
+
 enum idem__pg_where_to idem__pg_purge_go_answered(struct idem__pg_task *task,
                                                   const struct idem_now *now)
 {
     int64_t purged = 0;
 
-    (void)now;
     if (task->request.said != IDEM__PG_OK) {
         return idem__pg_retry(task, IDEM__PG_TO_PURGE_GO);
     }
@@ -304,6 +329,7 @@ enum idem__pg_where_to idem__pg_purge_go_answered(struct idem__pg_task *task,
     task->op->u.purge.purged = purged < 0 || (size_t)purged > task->victims_len
                                    ? task->victims_len
                                    : (uint64_t)purged;
+    task->op->u.purge.rest_ms = rest_after(task, now);
     return leave_page(task);
 }
 

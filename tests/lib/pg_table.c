@@ -429,7 +429,9 @@ static void list(struct pg_tx *tx, struct idem__pg_request *request)
 /* False: another purge has raised the floor, and has to end first. */
 static bool purge(struct pg_tx *tx, struct idem__pg_request *request)
 {
+    static const Oid types[] = {IDEM__PG_INT8, IDEM__PG_INT8};
     struct pg_table *table = tx->table;
+    PGresult *result;
     int64_t gone = 0;
     size_t i;
 
@@ -452,7 +454,9 @@ static bool purge(struct pg_tx *tx, struct idem__pg_request *request)
             gone++;
         }
     }
-    put_count(tx, IDEM__PG_PURGE, request, gone);
+    result = keep(tx, IDEM__PG_PURGE, request, make_result(types, 2));
+    put_number(result, 0, 0, gone);
+    put_number(result, 0, 1, ++table->transactions);
     return true;
 }
 

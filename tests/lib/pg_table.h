@@ -86,6 +86,7 @@ struct pg_table {
     struct pg_window windows[PG_WINDOWS_MAX];
     int64_t fence_floor;
     struct pg_tx *floor_holder; /* Has raised it, and not committed. */
+    int64_t transactions;       /* Those of purges. */
 
     /* The caller's. */
     int64_t now_ms;       /* What the server's clock shows. */

@@ -348,7 +348,17 @@ static void add_slice(struct idem__buffer *to, struct idem_slice slice)
     idem__buffer_add(to, slice.base, slice.len);
 }
 
-static void add_result(struct idem__buffer *to, const PGresult *result)
+/* Times are of two clocks, and numbers of transactions of two servers. */
+static bool differs(const struct idem__pg_request *request,
+                    const PGresult *result, int column)
+{
+    return PQftype(result, column) == IDEM__PG_TIMESTAMPTZ ||
+           (request->ask == IDEM__PG_ASK_PURGE && column == 1);
+}
+
+static void add_result(struct idem__buffer *to,
+                       const struct idem__pg_request *request,
+                       const PGresult *result)
 {
     int row;
     int column;
@@ -358,10 +368,10 @@ static void add_result(struct idem__buffer *to, const PGresult *result)
         for (column = 0; column < PQnfields(result); column++) {
             add_number(to, PQftype(result, column));
             add_number(to, PQfformat(result, column));
-            add_number(to, PQgetisnull(result, row, column));
-            if (PQftype(result, column) == IDEM__PG_TIMESTAMPTZ) {
-                continue; /* Of the two clocks. */
+            if (differs(request, result, column)) {
+                continue;
             }
+            add_number(to, PQgetisnull(result, row, column));
             add_slice(to, idem_bytes(PQgetvalue(result, row, column),
                                      (size_t)PQgetlength(result, row, column)));
         }
@@ -391,8 +401,8 @@ static void note(const struct idem__pg_request *request,
         add_slice(to, row->result);
         add_slice(to, row->input);
     }
-    add_result(to, request->result);
-    add_result(to, request->after);
+    add_result(to, request, request->result);
+    add_result(to, request, request->after);
 }
 
 /* ---- Asking the server ---- */

@@ -30,6 +30,7 @@ struct spare {
 /* What a process of the library's has beside its operations. */
 struct process {
     struct idem__pg_env env;
+    int64_t purged_in;
     struct idem__learned_clock clock;
     bool answered;
     bool missed_time;
@@ -126,6 +127,7 @@ void postgres_born(struct client *c)
         FLIGHTS_MAX; /* Lower ones are for those to be tried alone. */
     process->env.host = c->door.base.options.host;
     process->env.scratch = scratch;
+    process->env.purged_in = &process->purged_in;
     empty_claims(c->world, &process->env);
 }
 

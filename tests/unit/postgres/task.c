@@ -1,14 +1,17 @@
 /* Tests of postgres/task.c: what is made of the answers to one op, without a server. */
 #include "postgres/task.h"
 
+#include "base/bytes.h"
 #include "base/heap.h"
 #include "limit/limit.h"
+#include "postgres/params.h"
 #include "sample.h"
 #include "test.h"
 
 #include <libpq-fe.h>
 
 static struct idem__pg_env env;
+static int64_t purged_in;
 static struct idem__pg_task task;
 static struct idem_now now;
 static struct idem_op op;
@@ -31,6 +34,7 @@ static void set_up(void)
 {
     memset(&env, 0, sizeof(env));
     env.host.random = draw;
+    env.purged_in = &purged_in;
     env.claims = idem__claims_create();
     env.scratch = idem__alloc(IDEM_HEAD_MAX);
     assert_non_null(env.claims);
@@ -175,5 +179,53 @@ TEST(limit, isNotKnownWithoutAClock)
     idem__pg_task_no_clock(&task);
     assert_code(IDEM_EUNAVAILABLE, op.error.code);
     idem__pg_task_reset(&task);
+    tear_down();
+}
+
+/* ---- Purges ---- */
+
+/* A slice that has taken @took_ms, and was done in the transaction @number; 0: it has
+ * written nothing. How long it rests. */
+static int64_t slice(int64_t took_ms, int64_t number)
+{
+    static char name[] = "c";
+    PGresAttDesc columns[2] = {{.name = name, .format = 1, .typlen = 8},
+                               {.name = name, .format = 1, .typlen = 8}};
+    PGresult *result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
+    uint8_t bytes[8];
+
+    columns[0].typid = IDEM__PG_INT8;
+    columns[1].typid = IDEM__PG_INT8;
+    assert_true(PQsetResultAttrs(result, 2, columns));
+    idem__put_u64(bytes, 1);
+    assert_true(PQsetvalue(result, 0, 0, (char *)bytes, 8));
+    idem__put_u64(bytes, (uint64_t)number);
+    assert_true(PQsetvalue(result, 0, 1, (char *)bytes, number == 0 ? -1 : 8));
+    memset(&op, 0, sizeof(op));
+    op.verb = IDEM_OP_PURGE;
+    op.u.purge.max = 100;
+    idem__pg_task_start(&task, &op, &now);
+    expect_asked(IDEM__PG_ASK_LIST_STATUS);
+    now.boot_ms += took_ms;
+    task.victims_len = 1;
+    task.request.said = IDEM__PG_OK;
+    task.request.result = result;
+    (void)idem__pg_purge_go_answered(&task, &now);
+    PQclear(result);
+    idem__pg_task_reset(&task);
+    return op.u.purge.rest_ms;
+}
+
+/* Between slices it rests where others have written meanwhile, and goes on at once where
+ * nobody has. */
+TEST(purge, restsForOthers)
+{
+    set_up();
+    assert_int_equal(slice(2, 1000), 0); /* Nobody knows. */
+    assert_int_equal(slice(2, 1001), 0);
+    assert_int_equal(slice(2, 1003), 6);
+    assert_int_equal(slice(2, 0), 0);
+    assert_int_equal(slice(2, 1004), 0);
+    assert_int_equal(slice(900, 1010), 400);
     tear_down();
 }
