@@ -166,10 +166,6 @@ struct idem_op {
     uint64_t fence; /* end, renew, expire, resolve. A store that fails a begin
                      * with IDEM_EUNKNOWN puts here the fence of the claim that
                      * it may have made (0: none). */
-    /* A store's own, and kept when the op is submitted again: an earlier copy may yet
-     * change the record whose head has this digest. */
-    bool pending;
-    uint8_t pending_head[32];
 
     union {
         struct idem_request begin;
@@ -244,6 +240,11 @@ struct idem_op {
     size_t args_len;
     size_t record_room;         /* After record, in its block. */
     struct idem_commit *commit; /* NULL: the record is all that is written. */
+
+    /* A store's own, and kept when the op is submitted again: an earlier copy may yet
+     * change the record whose head has this digest. */
+    bool pending;
+    uint8_t pending_head[32];
 };
 
 /* Marks a pending @op as running. The store's own lock keeps cancel() away. */

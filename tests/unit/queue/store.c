@@ -39,7 +39,7 @@ static const struct {
     PLACE(idem_store, url, 136),
     PLACE(idem_store, commits, 144),
     SIZE(idem_open_options, 88),
-    SIZE(idem_op, 936),
+    SIZE(idem_op, 976),
     PLACE(idem_op, id, 4),
     PLACE(idem_op, scope, 40),
     PLACE(idem_op, key, 56),
