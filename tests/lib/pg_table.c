@@ -122,6 +122,7 @@ void pg_table_clear(struct pg_table *table)
     }
     table->fence_floor = 0;
     table->floor_holder = NULL;
+    table->transactions = 0;
 }
 
 void pg_table_finish(struct pg_table *table)

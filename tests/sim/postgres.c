@@ -123,6 +123,9 @@ void postgres_born(struct client *c)
     process->spare = NULL;
     process->link_state = LINK_DOWN;
     process->link++;
+    process->in_flight = 0;
+    process->order = 0;
+    process->purged_in = 0;
     process->line_no =
         FLIGHTS_MAX; /* Lower ones are for those to be tried alone. */
     process->env.host = c->door.base.options.host;
