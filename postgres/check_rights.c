@@ -159,6 +159,34 @@ static bool look_at_table(struct idem__pg_check *check, struct rights *rights,
     return true;
 }
 
+/* BARRIER, with which the first batch of a connection waits for replicas, calls a function
+ * that everybody may call unless somebody has taken that back. Its arguments differ from
+ * version to version. False: it was told why not. */
+static bool look_at_function(struct idem__pg_check *check,
+                             struct rights *rights)
+{
+    PGresult *result =
+        run(check, "SELECT p.oid::regprocedure::text FROM pg_catalog.pg_proc p"
+                   " JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace"
+                   " WHERE n.nspname = 'pg_catalog'::name"
+                   " AND p.proname = 'pg_logical_emit_message'::name"
+                   " AND p.proargtypes[2] = 'text'::regtype::oid"
+                   " AND NOT has_function_privilege(p.oid, 'EXECUTE'::text)");
+    char object[160];
+
+    if (result == NULL) {
+        return false;
+    }
+    if (PQntuples(result) > 0) {
+        (void)snprintf(object, sizeof(object), "FUNCTION %.140s",
+                       PQgetvalue(result, 0, 0));
+        add_lack(rights, "EXECUTE", "the function pg_logical_emit_message",
+                 object);
+    }
+    PQclear(result);
+    return true;
+}
+
 static void tell_missing(struct idem__pg_check *check,
                          const struct rights *rights)
 {
@@ -207,6 +235,9 @@ bool idem__pg_check_rights(struct idem__pg_check *check)
         if (!look_at_table(check, &rights, &tables[i])) {
             return false;
         }
+    }
+    if (!look_at_function(check, &rights)) {
+        return false;
     }
     if (rights.missing[0] != '\0') {
         tell_missing(check, &rights);

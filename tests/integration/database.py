@@ -343,7 +343,10 @@ def the_grants_of_the_page_are_enough():
     equal(said(worker, "purge"), "purged 0 records\n")
     assert "the role worker may do all that" in worker("store", "check").stdout.decode()
     every = "SELECT, INSERT, UPDATE, DELETE"
+    emit = "EXECUTE ON FUNCTION pg_logical_emit_message(boolean,text,text)"
+    server.psql(f"REVOKE {emit} FROM public; GRANT {emit} TO worker")
     for sql, words in (
+        (emit, "EXECUTE on the function pg_logical_emit_message"),
         ("INSERT ON idem.idem_record", "INSERT on idem_record"),
         ("USAGE ON SCHEMA idem", "USAGE on the schema"),
         ("SELECT ON idem.idem_store", "SELECT on idem_store"),
@@ -364,6 +367,7 @@ def the_grants_of_the_page_are_enough():
         mended(server, check)
         assert b"may do all that" in worker("store", "check").stdout
     equal(said(worker, "run", "-k", "l", "--", "echo", "ho"), "ho\n")
+    server.psql(f"REVOKE {emit} FROM worker; GRANT {emit} TO public")
 
 
 @test
