@@ -502,7 +502,7 @@ static const uint8_t *tag_of(const struct idem__pg_write *write)
            IDEM__PG_TAG_LEN;
 }
 
-/* What is held against the fences that were purged. */
+/* The fence that is held against those that were purged. */
 static int64_t above_of(const struct idem__pg_write *write)
 {
     return write->old_fence ? INT64_MAX : (int64_t)write->record->fence;

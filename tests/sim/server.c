@@ -330,7 +330,7 @@ static void commit(struct world *w, struct batch *batch)
 
 /* ---- Connections ---- */
 
-static bool is_behind(const struct flight *p, const struct flight *first)
+static bool comes_after(const struct flight *p, const struct flight *first)
 {
     return p->carries == CARRIES_BATCH && p->stage != FLIGHT_FREE &&
            p->batch->host == first->batch->host && p->link == first->link &&
@@ -347,7 +347,7 @@ static const struct flight *before(struct world *w, const struct flight *p,
         const struct flight *q = &w->flights[i];
 
         if (q->stage == stage && q->carries == CARRIES_BATCH &&
-            is_behind(p, q)) {
+            comes_after(p, q)) {
             return q;
         }
     }
@@ -355,12 +355,12 @@ static const struct flight *before(struct world *w, const struct flight *p,
 }
 
 /* The connection is gone, and what was to come over it. */
-static void drop_those_behind(struct world *w, const struct flight *p)
+static void drop_later_ones(struct world *w, const struct flight *p)
 {
     unsigned i;
 
     for (i = 0; i < w->flights_len; i++) {
-        if (is_behind(&w->flights[i], p)) {
+        if (comes_after(&w->flights[i], p)) {
             flight_destroy(&w->flights[i]);
         }
     }
@@ -391,7 +391,7 @@ static void fail(struct world *w, struct flight *p,
     pg_roll_back(&p->batch->tx);
     p->batch->failure = failure;
     if (failure->said == IDEM__PG_UNKNOWN) {
-        drop_those_behind(w, p);
+        drop_later_ones(w, p);
     }
     end(w, p);
 }
@@ -436,7 +436,7 @@ static void serve(struct world *w, struct flight *p)
         if (batch->state != NULL) {
             fail(w, p, pg_failure(batch->state));
         } else {
-            drop_those_behind(w, p);
+            drop_later_ones(w, p);
             flight_destroy(p);
         }
         return;
