@@ -181,4 +181,5 @@ void idem__pg_batch_clear(struct idem__pg_batch *batch)
     batch->steps_len = 0;
     batch->step = 0;
     batch->by_id_len = 0;
+    batch->missed_time = false;
 }

@@ -36,9 +36,9 @@ static struct idem__pg_request *with_id(const struct idem__pg_batch *batch,
 }
 
 /* The server has the clock that counts: this machine's wall clock, which may show 1970,
- * is no reason not to believe it. Where its time cannot be taken in, because this
- * machine's clock did not answer, or the machine slept, what was known may be wrong by
- * now: nothing that this batch answers is decided by it. */
+ * does not refute it. Where its time cannot be taken in, because this machine's clock did
+ * not answer, or the machine slept, what was known may be wrong by now: nothing that this
+ * batch answers is decided by it. */
 static void learn_time(struct idem__pg_batch *batch, const PGresult *result,
                        int column)
 {
@@ -54,7 +54,7 @@ static void learn_time(struct idem__pg_batch *batch, const PGresult *result,
     if (batch->sent_boot_ms < 0 ||
         conn->host.clock(conn->host.ctx, &reading) != 0 ||
         reading.boot_ms - batch->sent_boot_ms > IDEM__LEARNED_TRIP_MAX_MS) {
-        conn->missed_time = true;
+        batch->missed_time = true;
         return;
     }
     time.got_boot_ms = reading.boot_ms;
@@ -421,6 +421,7 @@ void idem__pg_batch_end(struct idem__pg_batch *batch)
 
     /* A statement that was not prepared is not there, whatever was the reason. */
     failed = failed != NULL && unprepared != NULL ? unprepared : failed;
+    batch->conn->missed_time = batch->conn->missed_time || batch->missed_time;
     batch->conn->useless =
         unprepared != NULL || (failed != NULL && is_last(batch, failed));
     if (batch->conn->undo) {

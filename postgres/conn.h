@@ -91,6 +91,7 @@ struct idem__pg_batch {
     size_t steps_len;
     size_t step; /* Whose result comes next. */
     int64_t sent_boot_ms;
+    bool missed_time; /* It was told, and could not be taken in. */
 };
 
 struct idem__pg_conn {
@@ -131,10 +132,8 @@ struct idem__pg_conn {
 
     struct idem__learned_clock clock;
     uint64_t fence_floor;
-    bool answered; /* At all. */
-    /* The time was told and could not be taken in; until those are reaped that were
-     * answered with it. */
-    bool missed_time;
+    bool answered;    /* At all. */
+    bool missed_time; /* By a batch whose requests have not all been reaped. */
     struct idem__pg_counters counters;
 };
 
