@@ -219,6 +219,25 @@ enum idem__state idem__load_step(struct idem__task *task,
 
 /* ---- Writing bodies ---- */
 
+/* Adds to the name of a result's parts what is this op's own. Two of one fence may have
+ * the same bytes: a person resolves a record, another has it run again, and the first
+ * resolves it as before; then the parts of the first resolution are deleted, at any time.
+ * Without random numbers the names are those of the bytes. */
+static void make_own(struct idem__task *task, uint8_t tag[IDEM__TAG_LEN])
+{
+    const struct idem_host *host = &task->env->host;
+    size_t i;
+
+    if (!task->has_turn &&
+        host->random(host->ctx, task->turn, sizeof(task->turn)) != 0) {
+        memset(task->turn, 0, sizeof(task->turn));
+    }
+    task->has_turn = true;
+    for (i = 0; i < sizeof(task->turn); i++) {
+        tag[8 + i] ^= task->turn[i];
+    }
+}
+
 /* Decides where the bytes of a body go. They stay inside the item while that
  * fits in one write unit: a refused write is billed by the size of the item
  * that is in its way, so that each duplicate would pay for a larger one. */
@@ -251,6 +270,9 @@ static void place(struct idem__task *task, struct idem__transfer *t,
     body->parts =
         (uint32_t)((body->stored.len + IDEM__PART_LEN - 1) / IDEM__PART_LEN);
     memcpy(body->tag, tag, IDEM__TAG_LEN);
+    if (t == &task->result) {
+        make_own(task, body->tag);
+    }
     body->ttl_ms = ttl_ms;
 }
 
@@ -288,7 +310,7 @@ enum idem__state idem__put_parts_answered(struct idem__task *task,
 
     (void)now;
     if (answer->said != IDEM__SAID_OK) {
-        /* Parts are named after their content: once more does no harm. */
+        /* The same bytes under the same names: once more does no harm. */
         return idem__task_retry(task, answer, IDEM__STATE_PUT_PARTS);
     }
     unprocessed =
@@ -330,6 +352,13 @@ enum idem__state idem__bodies_put(struct idem__task *task,
     t->then = then;
     task->moving = t;
     return IDEM__STATE_PUT_PARTS;
+}
+
+void idem__bodies_forget(struct idem__task *task)
+{
+    task->result.written = false;
+    task->input.written = false;
+    task->has_turn = false;
 }
 
 /* True if @body's parts have to be written first. */

@@ -101,8 +101,7 @@ static void forget_op(struct idem__task *task)
     task->tries = 0;
     task->rounds = 0;
     task->ambiguous = false;
-    task->result.written = false;
-    task->input.written = false;
+    idem__bodies_forget(task);
     task->has_found = false;
     task->remembered = false;
     task->looked_again = false;

@@ -39,8 +39,8 @@ struct idem__task_env {
     struct idem__claims *claims;
     struct idem__limit_known *limits; /* NULL: no rate limits. */
     struct idem__orphans *orphans;    /* NULL: they are not counted. */
-    struct idem_host host;            /* random is used, for jitter. */
-    uint8_t *scratch; /* IDEM_HEAD_MAX bytes, for one task at a time. */
+    struct idem_host host; /* random is used, for jitter and names. */
+    uint8_t *scratch;      /* IDEM_HEAD_MAX bytes, for one task at a time. */
 };
 
 /* The bytes of one body on their way in or out. */
@@ -120,6 +120,9 @@ struct idem__task {
     struct idem__transfer result;
     struct idem__transfer input;
     struct idem__transfer *moving; /* Of these: GET_PARTS and PUT_PARTS. */
+    bool has_turn;                 /* The next is set: */
+    uint8_t
+        turn[8]; /* what tells the parts of this result from those of others. */
 
     /* How long bodies live: lifetime.c. */
     enum idem__keep keep;
@@ -191,6 +194,10 @@ void idem__bodies_place(struct idem__task *task);
 /* The state that writes the parts beside task->item, and after which comes ACT
  * again; NONE: there are none, or they are there. */
 enum idem__state idem__bodies_store(struct idem__task *task);
+
+/* A head that names the parts that this op wrote may have been written: another may have
+ * replaced it by now, and delete them. They are written once more, under other names. */
+void idem__bodies_forget(struct idem__task *task);
 
 /* Reads, or writes, the parts of @body; @then is what is entered after that.
  * Returns the next state. */

@@ -158,7 +158,10 @@ static enum idem__state applied(struct idem__task *task,
  * why it was refused. */
 static void doubt_copies(struct idem__task *task)
 {
-    task->ambiguous = task->ambiguous || task->request.sends > 1;
+    if (task->request.sends > 1) {
+        task->ambiguous = true;
+        idem__bodies_forget(task);
+    }
 }
 
 static enum idem__state refused(struct idem__task *task, json_object *item)
@@ -191,6 +194,7 @@ static enum idem__state not_answered(struct idem__task *task,
                                      const struct idem__answer *answer)
 {
     task->ambiguous = true;
+    idem__bodies_forget(task);
     if (task->has_found && !task->extending &&
         idem__pending_note(task->op, task->found.head) != 0) {
         return idem__task_fail_with(task, IDEM_ENOMEM,

@@ -341,6 +341,33 @@ TEST(body, ofResolvedFailureGoes)
     wire_finish(&wire);
 }
 
+/* Other numbers each time. */
+static int count_up(void *ctx, void *buf, size_t len)
+{
+    static uint8_t calls;
+
+    (void)ctx;
+    memset(buf, ++calls, len);
+    return 0;
+}
+
+/* A head that was not answered may have been written, and replaced by another's since,
+ * which deletes the parts that it named, at any time. So they are written once more, and
+ * not under the same names. */
+TEST(body, ofAHeadThatWasNotAnsweredIsWrittenOnceMore)
+{
+    uint64_t fence;
+
+    set_up(true);
+    wire.env.host.random = count_up;
+    fence = begin('a', IDEM_RERUN, 0);
+    wire.fates[wire.requests + 1] = FATE_LOST; /* The head. */
+    assert_ok(end('a', fence, IDEM_STATUS_COMPLETED, 5000));
+    assert_int_equal(parts('r'), 2);
+    check_heads();
+    wire_finish(&wire);
+}
+
 /* A takeover keeps the input unless it brings its own. */
 TEST(body, ofATakeoverIsTheNewOne)
 {
