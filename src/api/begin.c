@@ -21,7 +21,8 @@ struct wait {
     struct idem_store *store;
     const struct idem_request *request;
     uint8_t id[IDEM_ID_LEN];
-    uint64_t fence;   /* Of the attempt that it saw first; 0: of none yet. */
+    uint64_t fence; /* Of the attempt that it saw first; 0: of none yet. */
+    bool unsure;    /* A look's claim was not answered, and may be made yet. */
     int64_t until_ms; /* Boot clock, as the next. */
     struct idem__pace pace;
 };
@@ -94,6 +95,17 @@ static bool goes_on(const struct wait *wait, const struct idem_op *op, int rc)
     return op->verdict == IDEM_BUSY && op->lease_left_ms > 0;
 }
 
+/* The record that the look found instead of its claim may be purged before the claim comes
+ * to the store: "nothing was done" is not ours to say, whatever stopped the last look. */
+static int be_unsure(int rc, struct idem_error *error)
+{
+    if (rc != IDEM_EUNAVAILABLE && rc != IDEM_EFULL && rc != IDEM_EDENIED) {
+        return rc;
+    }
+    error->code = IDEM_EUNKNOWN;
+    return IDEM_EUNKNOWN;
+}
+
 static int wait_on(struct wait *wait, struct idem_op **op, int rc,
                    struct idem_error *error)
 {
@@ -112,6 +124,8 @@ static int wait_on(struct wait *wait, struct idem_op **op, int rc,
         if (rc == 0 && wait->fence == 0) {
             wait->fence = (*op)->record->fence;
         }
+        wait->unsure =
+            wait->unsure || (rc == 0 && (*op)->changed && wait->store->remote);
         pause_ms = idem__pace_next(&wait->pace, now_ms, random_of(host, *op));
         pause_for(wait, mark, shorter(left_ms, pause_ms + 1));
         IDEM__CRASH_POINT("api/begin/waited");
@@ -123,7 +137,7 @@ static int wait_on(struct wait *wait, struct idem_op **op, int rc,
             rc = idem__call(wait->store, op, error);
         }
     }
-    return rc;
+    return wait->unsure ? be_unsure(rc, error) : rc;
 }
 
 /* @rc: what became of the first look, whose op is gone if it failed. */

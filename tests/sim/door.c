@@ -132,6 +132,7 @@ void door_open(struct client *client)
     assert(rc == 0);
     client->door.base.margin_ms =
         config->mode == EMBEDDED ? EMBEDDED_STOP_MS : REMOTE_STOP_MS;
+    client->door.base.remote = config->mode != EMBEDDED;
     client->door.client = client;
     if (config->mode == DYNAMODB) {
         dynamodb_born(client);

@@ -192,6 +192,7 @@ static void transfer(const struct flight *f)
     memcpy(to->pending_head, from->pending_head, sizeof(to->pending_head));
     to->verdict = from->verdict;
     to->takeover = from->takeover;
+    to->changed = from->changed;
     to->lease_left_ms = from->lease_left_ms;
     if (from->verb == IDEM_OP_PURGE) {
         to->u.purge = from->u.purge;
@@ -228,6 +229,9 @@ void flight_answer(struct world *w, struct flight *f)
         transfer(f);
         note(w, EV_ANSWER, c, f->op->error.code, (int64_t)f->no);
         call_op_over(w, f->call, f->op->error.code == IDEM_EUNKNOWN);
+        if (f->op->verb == IDEM_OP_PURGE) {
+            f->call->op_ms += f->op->u.purge.rest_ms; /* Before the next. */
+        }
         note_answer(f->call, f->op);
         state_answered(c, f->op);
         idem_op_answer(f->op);
