@@ -10,6 +10,7 @@ enum {
     SINGLES_MAX = 24, /* Of the requests, that are a statement of their own. */
     BYTES_MAX = 4 << 20, /* Of what is written; one record may be more. */
     PREPARE_AFTER = 4,   /* Batches: a program may end after one. */
+    NEW_MANY = 64, /* Claims in a row: the next is likely to be new, too. */
 };
 
 /* ---- Which requests ---- */
@@ -26,6 +27,29 @@ bool idem__pg_speaks_for_itself(const struct idem__pg_batch *batch)
     return batch->conn->place->prepare &&
            batch->sent.first == batch->sent.last &&
            !idem__pg_is_single(batch->sent.first);
+}
+
+bool idem__pg_shows(const struct idem__pg_batch *batch)
+{
+    return batch->conn->new_claims < NEW_MANY;
+}
+
+/* True if its statements tell the time, and say themselves what forbids to go on. */
+static bool needs_no_setup(const struct idem__pg_batch *batch)
+{
+    const struct idem__pg_request *request = batch->sent.first;
+
+    if (!batch->conn->settled) {
+        return false;
+    }
+    if (idem__pg_speaks_for_itself(batch)) {
+        return true;
+    }
+    while (request != NULL && (request->ask == IDEM__PG_ASK_CLAIM ||
+                               request->ask == IDEM__PG_ASK_UPDATE)) {
+        request = request->next;
+    }
+    return request == NULL;
 }
 
 bool idem__pg_is_about_attempts(const struct idem__pg_batch *batch)
@@ -125,8 +149,7 @@ static bool send_setup(struct idem__pg_batch *batch)
                idem__pg_run(batch, IDEM__PG_SETUP_LOCAL, NULL);
     }
     return send_settings(batch) && name_statements(batch) &&
-           ((batch->conn->settled && idem__pg_speaks_for_itself(batch)) ||
-            idem__pg_run(batch, IDEM__PG_SETUP, NULL));
+           (needs_no_setup(batch) || idem__pg_run(batch, IDEM__PG_SETUP, NULL));
 }
 
 /* For its replicas, see conn.h. */

@@ -15,6 +15,9 @@ bool idem__pg_is_single(const struct idem__pg_request *request);
 /* True for a batch of one claim, update or look over a connection of our own. */
 bool idem__pg_speaks_for_itself(const struct idem__pg_batch *batch);
 
+/* True for a batch whose refused claims are shown the record that is there. */
+bool idem__pg_shows(const struct idem__pg_batch *batch);
+
 /* False for a batch that is only to be looked at. */
 bool idem__pg_is_about_attempts(const struct idem__pg_batch *batch);
 

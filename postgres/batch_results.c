@@ -5,6 +5,17 @@
 #include "postgres/batch.h"
 #include "postgres/error.h"
 
+#include <limits.h>
+
+/* Columns of UPDATE and CLAIM. */
+enum {
+    WRITTEN_ID,
+    WRITTEN_TAG,
+    WRITTEN_TIME,
+};
+
+_Static_assert(WRITTEN_ID == 0, "idem__pg_row_id() reads the first");
+
 /* The place in by_id of the first request whose id is not below @id. */
 static size_t find(const struct idem__pg_batch *batch,
                    const uint8_t id[IDEM_ID_LEN])
@@ -88,6 +99,10 @@ static void learn(struct idem__pg_batch *batch, enum idem__pg_sql sql,
     case IDEM__PG_CLAIM_ONE:
         learn_time(batch, result, 0);
         break;
+    case IDEM__PG_UPDATE:
+    case IDEM__PG_CLAIM:
+        learn_time(batch, result, WRITTEN_TIME);
+        break;
     case IDEM__PG_LIST_ALL:
     case IDEM__PG_LIST_STATUS:
     case IDEM__PG_THERE:
@@ -152,7 +167,7 @@ static void mark_applied(struct idem__pg_batch *batch, enum idem__pg_ask ask,
         size_t at;
 
         if (!idem__pg_row_id(result, row, id) ||
-            !idem__pg_bytes(result, row, 1, &tag) ||
+            !idem__pg_bytes(result, row, WRITTEN_TAG, &tag) ||
             tag.len != IDEM__PG_TAG_LEN) {
             continue;
         }
@@ -305,16 +320,6 @@ static bool failed_by(const struct idem__pg_step *failed, const char *state)
     return found != NULL && strcmp(found, state) == 0;
 }
 
-/* True if the fence of a claim is not above those that were purged while it waited: see
- * IS_ANOTHERS in sql.c. */
-static bool is_overtaken(const struct idem__pg_step *failed)
-{
-    return failed->kind == IDEM__PG_STEP_RUN &&
-           (failed->sql == IDEM__PG_THERE ||
-            failed->sql == IDEM__PG_THERE_ONE) &&
-           failed_by(failed, "22012");
-}
-
 /* See CHECKS in sql.c. */
 static enum idem__pg_said read_failure(const struct idem__pg_batch *batch,
                                        const struct idem__pg_step *failed,
@@ -363,6 +368,19 @@ static void divide(struct idem__pg_batch *batch)
     }
 }
 
+/* Claims that are refused come in crowds. */
+static void count_claims(struct idem__pg_batch *batch)
+{
+    unsigned *n = &batch->conn->new_claims;
+    size_t i;
+
+    for (i = 0; i < batch->by_id_len; i++) {
+        if (batch->by_id[i]->ask == IDEM__PG_ASK_CLAIM) {
+            *n = !batch->by_id[i]->applied ? 0 : *n == UINT_MAX ? *n : *n + 1;
+        }
+    }
+}
+
 /* The requests are answered. */
 static void finish(struct idem__pg_batch *batch)
 {
@@ -392,11 +410,6 @@ static void fail(struct idem__pg_batch *batch,
         !(failed->kind == IDEM__PG_STEP_RUN && is_before(failed->sql)) &&
         batch->sent.first != batch->sent.last) {
         divide(batch);
-        return;
-    }
-    if (is_overtaken(failed)) {
-        /* As a claim that was refused, and is shown no row. */
-        finish(batch);
         return;
     }
     while (batch->sent.first != NULL) {
@@ -436,5 +449,6 @@ void idem__pg_batch_end(struct idem__pg_batch *batch)
     batch->conn->settled =
         batch->conn->settled || idem__pg_is_about_attempts(batch);
     distribute(batch);
+    count_claims(batch);
     finish(batch);
 }

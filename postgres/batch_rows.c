@@ -147,13 +147,12 @@ static int64_t above_of(const struct idem__pg_write *write)
     return write->old_fence ? INT64_MAX : (int64_t)write->record->fence;
 }
 
-/* Ids, tags and fences of the claims, for THERE. */
-static void add_claims(struct idem__pg_batch *batch)
+/* Shows the records that were there before the claims of @batch. */
+static bool send_there(struct idem__pg_batch *batch)
 {
     struct idem__pg_params *params = &batch->conn->params;
     size_t ids = idem__pg_params_array(params, IDEM__PG_BYTEAS);
     size_t tags = idem__pg_params_array(params, IDEM__PG_BYTEAS);
-    size_t above = idem__pg_params_array(params, IDEM__PG_INT8S);
     size_t i;
 
     for (i = 0; i < batch->by_id_len; i++) {
@@ -166,10 +165,9 @@ static void add_claims(struct idem__pg_batch *batch)
             idem__pg_params_add_bytes(
                 params, tags,
                 idem_bytes(idem__pg_tag_of(&request->write), IDEM__PG_TAG_LEN));
-            idem__pg_params_add_number(params, above,
-                                       above_of(&request->write));
         }
     }
+    return idem__pg_run(batch, IDEM__PG_THERE, NULL);
 }
 
 static bool send_claim(struct idem__pg_batch *batch)
@@ -182,13 +180,16 @@ static bool send_claim(struct idem__pg_batch *batch)
     add_one_body(params, write->set_input, r->input);
     (void)idem__pg_params_bytes(params, r->scope);
     (void)idem__pg_params_bytes(params, r->key);
+    (void)idem__pg_params_number(params, above_of(write));
     if (!idem__pg_run(batch, IDEM__PG_CLAIM_ONE, NULL)) {
         return false;
+    }
+    if (!idem__pg_shows(batch)) {
+        return true;
     }
     (void)idem__pg_params_bytes(params, idem_bytes(r->id, IDEM_ID_LEN));
     (void)idem__pg_params_bytes(params, idem_bytes(idem__pg_tag_of(write),
                                                    IDEM__PG_TAG_LEN));
-    (void)idem__pg_params_number(params, above_of(write));
     return idem__pg_run(batch, IDEM__PG_THERE_ONE, NULL);
 }
 
@@ -215,11 +216,8 @@ static bool send_claims(struct idem__pg_batch *batch)
                                        above_of(&request->write));
         }
     }
-    if (!idem__pg_run(batch, IDEM__PG_CLAIM, NULL)) {
-        return false;
-    }
-    add_claims(batch);
-    return idem__pg_run(batch, IDEM__PG_THERE, NULL);
+    return idem__pg_run(batch, IDEM__PG_CLAIM, NULL) &&
+           (!idem__pg_shows(batch) || send_there(batch));
 }
 
 static bool send_looks(struct idem__pg_batch *batch)

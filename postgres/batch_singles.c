@@ -65,6 +65,11 @@ static bool send_single(struct idem__pg_batch *batch,
         (void)idem__pg_params_number(params, request->numbers[1]);
         (void)idem__pg_params_number(params, request->numbers[2]);
         return idem__pg_run(batch, IDEM__PG_LIST_STATUS, request);
+    case IDEM__PG_ASK_RAISE:
+        (void)idem__pg_params_number(params, request->numbers[0]);
+        return idem__pg_run(batch, IDEM__PG_RAISE, request);
+    case IDEM__PG_ASK_WAIT:
+        return idem__pg_run(batch, IDEM__PG_WAIT, request);
     case IDEM__PG_ASK_PURGE:
         add_victims(params, request);
         return idem__pg_run(batch, IDEM__PG_PURGE, request);

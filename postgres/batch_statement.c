@@ -48,10 +48,11 @@ bool idem__pg_sync(struct idem__pg_batch *batch)
     return PQpipelineSync(batch->conn->pg) == 1;
 }
 
-/* Those that a connection runs more than once, if it is ours alone. */
+/* Those that a connection runs often, if it is ours alone. */
 static bool is_named(enum idem__pg_sql sql)
 {
-    return sql != IDEM__PG_SETTINGS && sql != IDEM__PG_BARRIER &&
+    return sql != IDEM__PG_RAISE && sql != IDEM__PG_WAIT &&
+           sql != IDEM__PG_SETTINGS && sql != IDEM__PG_BARRIER &&
            sql != IDEM__PG_BEGIN && sql != IDEM__PG_SETUP_LOCAL &&
            sql != IDEM__PG_COMMIT && sql != IDEM__PG_ROLLBACK;
 }

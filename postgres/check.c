@@ -285,7 +285,7 @@ static void check_floor(struct idem__pg_check *check, const PGresult *result)
         strtoll(floor, NULL, 10) == INT64_MAX ? IDEM_GRADE_BAD
                                               : IDEM_GRADE_WARN,
         "fences", mend,
-        "fence_floor in idem_store, the highest fence that was purged, is "
+        "fence_floor in idem_store, up to which fences count as purged, is "
         "%.20s, above all that idem gives; %lld would leave none for a new "
         "attempt",
         floor, (long long)INT64_MAX);

@@ -187,6 +187,26 @@ static bool look_at_function(struct idem__pg_check *check,
     return true;
 }
 
+/* WAIT, before records are deleted, is a block of that language, which every database has
+ * and everybody may use unless somebody has taken that back. False: it was told why not. */
+static bool look_at_language(struct idem__pg_check *check,
+                             struct rights *rights)
+{
+    PGresult *result =
+        run(check, "SELECT coalesce(bool_or(has_language_privilege(l.oid,"
+                   " 'USAGE'::text)), false) FROM pg_catalog.pg_language l"
+                   " WHERE l.lanname = 'plpgsql'::name");
+
+    if (result == NULL) {
+        return false;
+    }
+    if (strcmp(PQgetvalue(result, 0, 0), "t") != 0) {
+        add_lack(rights, "USAGE", "the language plpgsql", "LANGUAGE plpgsql");
+    }
+    PQclear(result);
+    return true;
+}
+
 static void tell_missing(struct idem__pg_check *check,
                          const struct rights *rights)
 {
@@ -236,7 +256,8 @@ bool idem__pg_check_rights(struct idem__pg_check *check)
             return false;
         }
     }
-    if (!look_at_function(check, &rights)) {
+    if (!look_at_function(check, &rights) ||
+        !look_at_language(check, &rights)) {
         return false;
     }
     if (rights.missing[0] != '\0') {

@@ -116,7 +116,7 @@ void idem__pg_conn_send(struct idem__pg_conn *conn,
     request->row_code = 0;
     request->result = NULL;
     request->after = NULL;
-    request->alone = false;
+    request->alone = request->ask == IDEM__PG_ASK_WAIT;
     memset(&request->error, 0, sizeof(request->error));
     request->state = IDEM__PG_WAITING;
     IDEM__LIST_APPEND(&conn->waiting, request);
@@ -249,6 +249,7 @@ static void connect_first(struct idem__pg_conn *conn)
     conn->has_settings = false;
     conn->settled = false;
     conn->cancelled = false;
+    conn->new_claims = 0;
     idem__pg_count(&conn->counters.connections, 1);
 }
 

@@ -106,9 +106,10 @@ struct idem__pg_conn {
     char names[IDEM__PG_SQLS][IDEM__PG_NAME_MAX]; /* Of what is prepared. */
     unsigned carried; /* Batches, over this connection. */
     bool undo;        /* The transaction failed: ROLLBACK comes next. */
-    bool useless;   /* ROLLBACK failed, or a preparation: it is closed next. */
-    bool settled;   /* The replicas have what it saw at first. */
-    bool cancelled; /* The wait for them was, in this batch. */
+    bool useless; /* ROLLBACK failed, or a preparation: it is closed next. */
+    bool settled; /* The replicas have what it saw at first. */
+    unsigned new_claims; /* In a row, without one that was refused. */
+    bool cancelled;      /* The wait for them was, in this batch. */
 
     int watch;     /* Of the next two: base/watch.h. */
     int event;     /* Of wake(). */

@@ -159,8 +159,8 @@ enum idem__pg_where_to idem__pg_decide(struct idem__pg_task *task,
     if (decision->code == IDEM_ECORRUPT && now->fence_floor >= INT64_MAX) {
         return idem__pg_fail_with(
             task, IDEM_ECORRUPT,
-            "nothing can begin: fence_floor in the table idem_store, the "
-            "highest fence that was purged, leaves none above it; idem store "
+            "nothing can begin: fence_floor in the table idem_store, up to "
+            "which fences count as purged, leaves none above it; idem store "
             "check prints the SQL that mends it");
     }
     if (decision->code != 0) {

@@ -74,6 +74,7 @@ static int set_up(struct idem__pg_store *store, const char *place,
     base->lease_min_ms = IDEM_POSTGRES_LEASE_MIN_MS;
     store->env.host = base->options.host;
     store->env.purged_in = &store->purged_in;
+    store->env.known_floor = &store->known_floor;
     store->env.claims = idem__claims_create();
     store->env.scratch = idem__alloc(IDEM_HEAD_MAX);
     if (store->env.claims == NULL || store->env.scratch == NULL) {

@@ -11,6 +11,8 @@ enum idem__pg_ask {
     IDEM__PG_ASK_LOAD,     /* Bodies of id, in result. */
     IDEM__PG_ASK_LIST,     /* Rows after id, in result. */
     IDEM__PG_ASK_LIST_STATUS,
+    IDEM__PG_ASK_RAISE, /* Counts fences up to a number as gone. */
+    IDEM__PG_ASK_WAIT,  /* Until claims have ended that may not know of that. */
     IDEM__PG_ASK_PURGE, /* Deletes victims; result has their number. */
     IDEM__PG_ASK_PURGE_LIMITS,
     IDEM__PG_ASK_LIMIT_LOOK,
@@ -51,7 +53,7 @@ struct idem__pg_request {
     uint8_t id[IDEM_ID_LEN];
     struct idem__pg_write write;
     struct idem_slice found;
-    /* LIST_STATUS: status, from and to which deadline. PURGE: the highest fence.
+    /* LIST_STATUS: status, from and to which deadline. RAISE, PURGE: the highest fence.
      * PURGE_LIMITS: to when. LIMIT_COUNT: see LIMIT_COUNT in sql.c. */
     int64_t numbers[8];
     int64_t limit;   /* Rows. */
@@ -78,7 +80,7 @@ struct idem__pg_request {
     /* The connection's own. */
     struct idem__pg_request *next;
     struct idem__pg_request *prev;
-    bool alone; /* It failed together with others, or they with it. */
+    bool alone; /* In its batch: it failed together with others, say. */
     enum idem__pg_where state;
     void *user;
 };

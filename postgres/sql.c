@@ -52,9 +52,6 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
 #define ROW_WITH_BODIES HEAD_COLUMNS RESULT ", " INPUT ", clock_timestamp()"
 #define BODIES BODY("r.result") ", " BODY("r.input")
 
-/* As the partial index has it. */
-#define IS_INDEXED "(r.status <> 2 OR r.deadline < 9223372036854775807)"
-
 /* Rows as arrays, one for each column in the order of the table, of which the first has
  * the ids. To take the elements by their number costs less than to unnest them all: each
  * unnest() fills a store of its own. */
@@ -101,17 +98,18 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
 
 /* The same for a write that comes without SETUP: it finds nothing to write. The look that
  * follows has CHECKS, and says why. */
-#define GUARD "s.least <= 1 AND " IS_DURABLE
+#define GUARD "s.one AND s.least <= (" IS_DURABLE ")::int"
 
-/* Of a row that has the id of a claim. The claim's own row is held against the fences that
- * were purged, and the schema's version is looked at, once more: CLAIM may have waited for
- * another's record since it began, which was committed and purged meanwhile. This is a
- * statement that sees what was committed since. A fence that is not above those that are
- * gone fails the transaction (a division by zero). */
-#define IS_ANOTHERS(tag, above)                                                \
-    "CASE WHEN r.tag <> " tag " THEN true ELSE 1 / CASE WHEN"                  \
-    " (SELECT " above " > s.fence_floor AND s.least <= 1 FROM @.idem_store s)" \
-    " THEN 1 ELSE 0 END = 0 END"
+/* A claim's fence is above those that are gone. A claim may wait for another's record,
+ * which is committed and purged meanwhile: so it holds a lock on idem_store (ROW SHARE,
+ * by FOR KEY SHARE, of a row that there never is) from before it looks at the fences that
+ * are gone to its commit. A purge raises that number, waits until nobody holds the lock,
+ * and then deletes: WAIT. PostgreSQL takes a statement's locks on tables before the
+ * snapshot that it reads. */
+#define IS_ABOVE_ALL                                                           \
+    "> (SELECT s.fence_floor FROM @.idem_store s WHERE " GUARD ")"             \
+    " OR EXISTS (SELECT FROM @.idem_store l WHERE l.ctid = '(0,0)'::tid"       \
+    " FOR KEY SHARE)"
 
 static const struct {
     const char *name;
@@ -153,24 +151,36 @@ static const struct {
         {"idem_list_status",
          "SELECT " ROW " FROM @.idem_record r"
          " WHERE r.status = $3::int8 AND (r.deadline, r.id) > ($4, $1)"
-         " AND r.deadline <= $5 AND octet_length(r.id) = 32 AND " IS_INDEXED
+         " AND r.deadline <= $5 AND octet_length(r.id) = 32"
          " ORDER BY r.deadline, r.id LIMIT $2",
          5,
          {IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8, IDEM__PG_INT8,
           IDEM__PG_INT8}},
-    /* How many went, and the number of this transaction, if it wrote anything. */
+    /* Gives back the number of this transaction, if it wrote anything. */
+    [IDEM__PG_RAISE] = {"idem_raise",
+                        "UPDATE @.idem_store SET fence_floor = $1"
+                        " WHERE one AND fence_floor < $1"
+                        " RETURNING pg_current_xact_id()::text::int8",
+                        1,
+                        {IDEM__PG_INT8}},
+    /* In a block, because LOCK is refused where no transaction was begun. Readers hold
+     * nothing that is in its way, say pg_dump, and writers of other tables neither. */
+    [IDEM__PG_WAIT] = {.name = "idem_wait",
+                       .text = "DO 'BEGIN LOCK TABLE @.idem_store"
+                               " IN EXCLUSIVE MODE; END'"},
+    /* Nothing goes whose fence the number of those that are gone does not cover. How many
+     * went, the number of this transaction, if it wrote anything, and that number. */
     [IDEM__PG_PURGE] =
         {"idem_purge",
          "WITH held AS MATERIALIZED (SELECT r.id FROM @.idem_record r"
          " JOIN unnest($1::bytea[], $2::bytea[]) o(id, tag)"
          " ON r.id = o.id AND r.tag = o.tag"
+         " WHERE $3 <= (SELECT s.fence_floor FROM @.idem_store s WHERE s.one)"
          " ORDER BY r.id FOR UPDATE OF r SKIP LOCKED),"
          " gone AS (DELETE FROM @.idem_record r USING held h WHERE r.id = h.id"
-         " RETURNING 1),"
-         " floor AS (UPDATE @.idem_store SET fence_floor = $3"
-         " WHERE one AND fence_floor < $3)"
-         " SELECT count(*), pg_current_xact_id_if_assigned()::text::int8"
-         " FROM gone",
+         " RETURNING 1)"
+         " SELECT count(*), pg_current_xact_id_if_assigned()::text::int8,"
+         " (SELECT s.fence_floor FROM @.idem_store s WHERE s.one) FROM gone",
          3,
          {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_INT8}},
     [IDEM__PG_PURGE_LIMITS] =
@@ -193,6 +203,7 @@ static const struct {
         {"idem_update",
          "WITH held AS MATERIALIZED (SELECT r.ctid, i FROM " NEW_ROWS
          " JOIN @.idem_record r ON r.id = $1[i] AND r.head = $12[i]"
+         " WHERE EXISTS (SELECT FROM @.idem_store s WHERE " GUARD ")"
          " ORDER BY r.id FOR UPDATE OF r SKIP LOCKED)"
          " UPDATE @.idem_record r SET nonce = $4[h.i], fence = $5[h.i],"
          " status = $6[h.i], deadline = $7[h.i], tag = $8[h.i], head = $9[h.i],"
@@ -200,7 +211,8 @@ static const struct {
          " ELSE r.result END,"
          " input = CASE WHEN $13[h.i] & 2::int8 <> 0 THEN $11[h.i]"
          " ELSE r.input END"
-         " FROM held h WHERE r.ctid = h.ctid RETURNING r.id, r.tag",
+         " FROM held h WHERE r.ctid = h.ctid"
+         " RETURNING r.id, r.tag, clock_timestamp()",
          13,
          {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
           IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_BYTEAS,
@@ -235,9 +247,8 @@ static const struct {
           IDEM__PG_INT8, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA,
           IDEM__PG_BYTEA}},
     /* ON CONFLICT alone would wait for whoever holds the record that is there, say an
-     * application's open transaction: what can be seen is not tried. The fence ($12:
-     * what to hold against it) is above each that was purged, also by a purge that this
-     * process knows nothing of. */
+     * application's open transaction: what can be seen is not tried. $12 is the fence, or
+     * what is held against those that are gone. */
     [IDEM__PG_CLAIM] =
         {"idem_claim",
          "INSERT INTO @.idem_record AS r (id, scope, key, nonce, fence, status,"
@@ -245,37 +256,38 @@ static const struct {
          " SELECT $1[i], $2[i], $3[i], $4[i], $5[i], $6[i], $7[i], $8[i], $9[i],"
          " $10[i], $11[i] FROM " NEW_ROWS
          " WHERE NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = $1[i])"
-         " AND $12[i] > (SELECT s.fence_floor FROM @.idem_store s WHERE s.one)"
-         " ORDER BY $1[i] ON CONFLICT (id) DO NOTHING RETURNING r.id, r.tag",
+         " AND ($12[i] " IS_ABOVE_ALL ")"
+         " ORDER BY $1[i] ON CONFLICT (id) DO NOTHING"
+         " RETURNING r.id, r.tag, clock_timestamp()",
          12,
          {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
           IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_BYTEAS,
           IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_INT8S}},
-    /* The same for one row; THERE holds its fence against those that were purged. */
+    /* The same for one row. */
     [IDEM__PG_CLAIM_ONE] =
         {"idem_claim_one",
          "INSERT INTO @.idem_record AS r (id, nonce, fence, status, deadline,"
          " tag, head, result, input, scope, key)"
          " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 WHERE"
          " NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = $1)"
-         " AND " IS_DURABLE
+         " AND ($12 " IS_ABOVE_ALL ")"
          " ON CONFLICT (id) DO NOTHING RETURNING clock_timestamp()",
-         11,
+         12,
          {IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8,
           IDEM__PG_INT8, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA,
-          IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA}},
+          IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8}},
     /* A statement of its own, so that it sees a winner that CLAIM waited for. */
     [IDEM__PG_THERE] = {"idem_there",
                         "SELECT " ROW_WITH_BODIES " FROM " NEW_ROWS
                         " JOIN @.idem_record r ON r.id = $1[i]"
-                        " WHERE " IS_ANOTHERS("$2[i]", "$3[i]"),
-                        3,
-                        {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_INT8S}},
+                        " WHERE r.tag <> $2[i]",
+                        2,
+                        {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS}},
     [IDEM__PG_THERE_ONE] = {"idem_there_one",
                             "SELECT " ROW_WITH_BODIES " FROM @.idem_record r"
-                            " WHERE r.id = $1 AND " IS_ANOTHERS("$2", "$3"),
-                            3,
-                            {IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8}},
+                            " WHERE r.id = $1 AND r.tag <> $2",
+                            2,
+                            {IDEM__PG_BYTEA, IDEM__PG_BYTEA}},
     [IDEM__PG_LOOK] = {"idem_look",
                        "SELECT " ROW_WITH_BODIES " FROM @.idem_record r"
                        " WHERE r.id = ANY($1::bytea[])",
@@ -365,10 +377,8 @@ static const char tables[] =
     /* Bodies are random as far as we know, and not to be compressed. */
     "ALTER TABLE @.idem_record ALTER head SET STORAGE EXTERNAL,\n"
     "  ALTER result SET STORAGE EXTERNAL, ALTER input SET STORAGE EXTERNAL;\n"
-    /* Completed for ever: nobody looks for these by their status. */
     "CREATE INDEX IF NOT EXISTS idem_record_due ON @.idem_record\n"
-    "  (status, deadline, id)\n"
-    "  WHERE status <> 2 OR deadline < 9223372036854775807;\n"
+    "  (status, deadline, id);\n"
     "CREATE TABLE IF NOT EXISTS @.idem_limit_window (\n"
     "  id bytea PRIMARY KEY,\n"
     "  expires int8 NOT NULL,\n"

@@ -4,9 +4,11 @@
  *     SETUP                the time, the fences that are gone, what forbids to go on
  *     BARRIER              writes something, so that the commit waits for replicas
  *     LIST...              read many
- *     PURGE                deletes records
+ *     RAISE, WAIT, PURGE   deletes records, when all claims know of it
  *     UPDATE, END          write over records that are as they were found
- *     CLAIM, THERE         adds records; and shows those that were there already
+ *     CLAIM, THERE         adds records; and shows those that were there already. After
+ *                          many new ones in a row THERE is left out: a claim that is
+ *                          refused is looked for then
  *     LOOK, LOAD           reads records
  *     LIMIT...             counts requests
  *
@@ -14,10 +16,11 @@
  * pooler shares BEGIN and SETUP_LOCAL come first, and COMMIT last.
  *
  * Many ops are one statement: its parameters are arrays; those of one op are not
- * (..._ONE), and a batch of one claim, update or look is without SETUP: it tells the time
- * itself, and writes nothing where SETUP would fail. Locks are taken in the order of the
- * list, and in each statement in the order of the ids; updates and purges never wait for a
- * lock. So no two transactions of ours wait for each other. */
+ * (..._ONE). A batch of claims and updates, or of one look, is without SETUP: it tells the
+ * time itself, and writes nothing where SETUP would fail. Locks on rows are taken in the
+ * order of the list, and in each statement in the order of the ids; updates and purges
+ * never wait for one. WAIT is alone in its transaction. So no two transactions of ours wait
+ * for each other. */
 #ifndef IDEM_POSTGRES_SQL_H
 #define IDEM_POSTGRES_SQL_H
 
@@ -33,6 +36,8 @@ enum idem__pg_sql {
     IDEM__PG_BARRIER,
     IDEM__PG_LIST_ALL,
     IDEM__PG_LIST_STATUS,
+    IDEM__PG_RAISE,
+    IDEM__PG_WAIT,
     IDEM__PG_PURGE,
     IDEM__PG_PURGE_LIMITS,
     IDEM__PG_UPDATE,

@@ -11,7 +11,8 @@ struct idem__pg_store {
     struct idem__pg_place place;
     struct idem__pg_conn conn; /* The leader's; but for wake. */
     struct idem__pg_env env;
-    int64_t purged_in;                        /* env's. */
+    int64_t purged_in; /* env's, as the next. */
+    uint64_t known_floor;
     char completion[IDEM__PG_COMPLETION_MAX]; /* Of statements: sql.h. */
 };
 

@@ -20,7 +20,9 @@
  *     write: its caller writes that
  *
  *     LIST           a page of rows
- *     PURGE          a page of rows that are due; PURGE_GO deletes what has expired
+ *     PURGE          a page of rows that are due; PURGE_GO deletes what has expired,
+ *                    once all claims know that such fences are gone: PURGE_RAISE says
+ *                    so, and PURGE_WAIT waits for those that began before
  *     PURGE_LIMITS   windows that are over
  *     LIMIT          a window and the request in it; LIMIT_GO counts
  */
@@ -41,6 +43,8 @@ enum idem__pg_where_to {
     IDEM__PG_TO_WRITE,
     IDEM__PG_TO_LIST,
     IDEM__PG_TO_PURGE,
+    IDEM__PG_TO_PURGE_RAISE,
+    IDEM__PG_TO_PURGE_WAIT,
     IDEM__PG_TO_PURGE_GO,
     IDEM__PG_TO_PURGE_LIMITS,
     IDEM__PG_TO_LIMIT,
@@ -59,6 +63,7 @@ struct idem__pg_env {
     struct idem_host host; /* random is used, for jitter. */
     uint8_t *scratch;      /* IDEM_HEAD_MAX bytes, for one task at a time. */
     int64_t *purged_in;    /* The number of the last transaction of a purge. */
+    uint64_t *known_floor; /* Claims know that fences up to this are gone. */
 };
 
 struct idem__pg_task {
@@ -91,7 +96,8 @@ struct idem__pg_task {
 
     struct idem__pg_victim *victims; /* IDEM__PG_PAGE; NULL: not needed yet. */
     size_t victims_len;
-    uint64_t fence;        /* The highest of theirs. */
+    uint64_t fence;        /* The highest of theirs, */
+    uint64_t floor;        /* and the one up to which all count as gone. */
     int64_t purge_boot_ms; /* When the page was asked for. */
     bool last_page;
     struct idem_limit_decision limit;
@@ -149,6 +155,10 @@ idem__pg_step_fn idem__pg_list;
 idem__pg_step_fn idem__pg_list_answered;
 idem__pg_step_fn idem__pg_purge;
 idem__pg_step_fn idem__pg_purge_answered;
+idem__pg_step_fn idem__pg_purge_raise;
+idem__pg_step_fn idem__pg_purge_raise_answered;
+idem__pg_step_fn idem__pg_purge_wait;
+idem__pg_step_fn idem__pg_purge_wait_answered;
 idem__pg_step_fn idem__pg_purge_go;
 idem__pg_step_fn idem__pg_purge_go_answered;
 idem__pg_step_fn idem__pg_purge_limits;

@@ -28,6 +28,7 @@ enum {
 enum {
     REST_TIMES = 2,
     REST_MAX_MS = 400,
+    LIVELY_MS = 60000, /* So old are the claims that are not on their way. */
 };
 
 static void put_place(uint64_t *cursor, const uint8_t *id, int64_t deadline_ms)
@@ -282,7 +283,68 @@ enum idem__pg_where_to idem__pg_purge_answered(struct idem__pg_task *task,
                                                            : task->fence;
         }
     }
-    return task->victims_len > 0 ? IDEM__PG_TO_PURGE_GO : leave_page(task);
+    if (task->victims_len == 0) {
+        return leave_page(task);
+    }
+    return task->fence <= *task->env->known_floor ? IDEM__PG_TO_PURGE_GO
+                                                  : IDEM__PG_TO_PURGE_RAISE;
+}
+
+/* A claim that began before that, and waits for another's record, would take a fence that
+ * is gone, should the record be purged meanwhile.
+ *
+ * New fences are about as large as the time (decide_begin.c), so that later pages have
+ * larger ones. Those of claims from before the last minute count as gone with the first
+ * page, and it is done once for all of them. */
+enum idem__pg_where_to idem__pg_purge_raise(struct idem__pg_task *task,
+                                            const struct idem_now *now)
+{
+    struct idem__pg_request *request = idem__pg_ask(task, IDEM__PG_ASK_RAISE);
+    int64_t old_ms = sure_ms(now) - LIVELY_MS;
+
+    task->floor = task->fence;
+    if (old_ms > 0 && (uint64_t)old_ms > task->floor) {
+        task->floor = (uint64_t)old_ms;
+    }
+    request->numbers[0] = (int64_t)task->floor;
+    return IDEM__PG_TO_PURGE_RAISE;
+}
+
+enum idem__pg_where_to idem__pg_purge_raise_answered(struct idem__pg_task *task,
+                                                     const struct idem_now *now)
+{
+    int64_t number;
+
+    (void)now;
+    if (task->request.said != IDEM__PG_OK) {
+        return idem__pg_retry(task, IDEM__PG_TO_PURGE_RAISE);
+    }
+    if (idem__pg_number(task->request.result, 0, 0, &number) &&
+        number - *task->env->purged_in <= 1) {
+        *task->env->purged_in = number; /* Nobody has written since. */
+    }
+    return IDEM__PG_TO_PURGE_WAIT;
+}
+
+enum idem__pg_where_to idem__pg_purge_wait(struct idem__pg_task *task,
+                                           const struct idem_now *now)
+{
+    (void)now;
+    (void)idem__pg_ask(task, IDEM__PG_ASK_WAIT);
+    return IDEM__PG_TO_PURGE_WAIT;
+}
+
+enum idem__pg_where_to idem__pg_purge_wait_answered(struct idem__pg_task *task,
+                                                    const struct idem_now *now)
+{
+    (void)now;
+    if (task->request.said != IDEM__PG_OK) {
+        return idem__pg_retry(task, IDEM__PG_TO_PURGE_WAIT);
+    }
+    *task->env->known_floor = task->floor > *task->env->known_floor
+                                  ? task->floor
+                                  : *task->env->known_floor;
+    return IDEM__PG_TO_PURGE_GO;
 }
 
 enum idem__pg_where_to idem__pg_purge_go(struct idem__pg_task *task,
@@ -321,9 +383,18 @@ enum idem__pg_where_to idem__pg_purge_go_answered(struct idem__pg_task *task,
                                                   const struct idem_now *now)
 {
     int64_t purged = 0;
+    int64_t floor = 0;
 
     if (task->request.said != IDEM__PG_OK) {
         return idem__pg_retry(task, IDEM__PG_TO_PURGE_GO);
+    }
+    if (!idem__pg_number(task->request.result, 0, 2, &floor) || floor < 0 ||
+        (uint64_t)floor < task->fence) {
+        /* Another server, that lacks what the last one had committed: nothing went. */
+        *task->env->known_floor = 0;
+        return idem__pg_again(task, IDEM__PG_TO_PURGE_RAISE,
+                              "the fences that are to be purged are not on "
+                              "record");
     }
     (void)idem__pg_number(task->request.result, 0, 0, &purged);
     task->op->u.purge.purged = purged < 0 || (size_t)purged > task->victims_len

@@ -120,8 +120,8 @@ static enum idem__pg_where_to refused(struct idem__pg_task *task)
     if (claimed && task->request.row_code != 0) {
         return idem__pg_found(task) ? IDEM__PG_TO_DECIDE : IDEM__PG_TO_DONE;
     }
-    /* A record that is gone by now, or a fence that is not high enough: what the answer
-     * brought with it is known now. */
+    /* A record that was not shown or is gone by now, or a fence that is not high enough:
+     * a look tells. */
     return task->rounds == 1
                ? IDEM__PG_TO_LOOK
                : idem__pg_again(task, IDEM__PG_TO_LOOK,

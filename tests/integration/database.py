@@ -340,13 +340,17 @@ def the_grants_of_the_page_are_enough():
     server.psql("CREATE ROLE worker LOGIN; " + " ".join(grants))
     worker = as_role(server, "worker")
     equal(said(worker, "run", "-k", "k", "--", "echo", "hi"), "hi\n")
-    equal(said(worker, "purge"), "purged 0 records\n")
+    old = ("--lease", "never", "--retention", "1ms")
+    equal(said(worker, "run", "-k", "old", *old, "--", "echo", "hi"), "hi\n")
     assert "the role worker may do all that" in worker("store", "check").stdout.decode()
     every = "SELECT, INSERT, UPDATE, DELETE"
     emit = "EXECUTE ON FUNCTION pg_logical_emit_message(boolean,text,text)"
+    language = "USAGE ON LANGUAGE plpgsql"
     server.psql(f"REVOKE {emit} FROM public; GRANT {emit} TO worker")
+    server.psql(f"REVOKE {language} FROM public; GRANT {language} TO worker")
     for sql, words in (
         (emit, "EXECUTE on the function pg_logical_emit_message"),
+        (language, "USAGE on the language plpgsql"),
         ("INSERT ON idem.idem_record", "INSERT on idem_record"),
         ("USAGE ON SCHEMA idem", "USAGE on the schema"),
         ("SELECT ON idem.idem_store", "SELECT on idem_store"),
@@ -362,12 +366,15 @@ def the_grants_of_the_page_are_enough():
         lacks = f"bad   rights: the role worker lacks {words}; mend: GRANT "
         assert lacks in check.stdout.decode(), check
         assert b"PostgreSQL (" not in check.stdout, check
-        if " ON idem.idem_limit_" not in sql and sql != "UPDATE ON idem.idem_store":
+        if " ON idem.idem_limit_" not in sql and sql != language:
             equal((sql, worker("run", "-k", "l", "--", "true").status), (sql, 77))
         mended(server, check)
         assert b"may do all that" in worker("store", "check").stdout
     equal(said(worker, "run", "-k", "l", "--", "echo", "ho"), "ho\n")
+    time.sleep(2.5)
+    equal(said(worker, "purge"), "purged 1 record\n")
     server.psql(f"REVOKE {emit} FROM worker; GRANT {emit} TO public")
+    server.psql(f"REVOKE {language} FROM worker; GRANT {language} TO public")
 
 
 @test

@@ -127,26 +127,6 @@ def a_claim_sees_in_one_round_trip_who_won():
 
 
 @test
-def a_purge_while_a_claim_waits_is_not_missed():
-    """A claim waits for an insert that is committed together with its purge: what the
-    claim has looked at when it began is too old, and its fence is above the one that was
-    purged nevertheless. As a statement for one claim, and as one for many."""
-    purge = (
-        "DELETE FROM {0}.idem_record;"
-        " UPDATE {0}.idem_store SET fence_floor = 9000000000000; COMMIT"
-    )
-    for schema, how in ("purged", ""), ("purged_many", "&prepare=no"):
-        _, server = here(schema)
-        idem = Idem(f"{server.url}&schema={schema}{how}")
-        log = Log(server)
-        with uncommitted(server, schema, LOOP + purge.format(schema)):
-            equal(idem("begin", "-k", "k").status, 0)
-        record = json.loads(idem("show", "--json", "k").stdout)
-        equal((schema, record["attempts"], record["fence"]), (schema, 1, 9000000000001))
-        note(f"{schema}: {log.count('division by zero')} overtaken")
-
-
-@test
 def another_isolation_level_is_not_taken_over():
     """A role whose transactions are serializable by default: idem's are READ COMMITTED,
     and no claim is refused with 40001."""

@@ -27,9 +27,6 @@ const struct pg_failure pg_failures[] = {
 };
 const size_t pg_failures_len = sizeof(pg_failures) / sizeof(pg_failures[0]);
 
-/* A claim that was refused, and is shown no row. */
-const struct pg_failure pg_overtaken = {"22012", IDEM__PG_OK, 0};
-
 const struct pg_failure *pg_failure(const char *state)
 {
     size_t i = 0;
@@ -122,6 +119,8 @@ void pg_table_clear(struct pg_table *table)
     }
     table->fence_floor = 0;
     table->floor_holder = NULL;
+    table->sharers = 0;
+    table->waiter = NULL;
     table->transactions = 0;
 }
 
@@ -209,6 +208,19 @@ bool pg_lock(struct pg_tx *tx, const uint8_t id[IDEM_ID_LEN])
         return false;
     }
     hold(tx, row);
+    return true;
+}
+
+/* As claims and RAISE lock idem_store. False: another has it alone. */
+static bool share(struct pg_tx *tx)
+{
+    struct pg_table *table = tx->table;
+
+    if (table->waiter != NULL && table->waiter != tx) {
+        return false;
+    }
+    table->sharers += !tx->shares;
+    tx->shares = true;
     return true;
 }
 
@@ -393,8 +405,7 @@ static bool is_listed(const struct idem__pg_request *request,
     return version->status == request->numbers[0] &&
            (version->deadline > request->numbers[1] ||
             (version->deadline == request->numbers[1] && after)) &&
-           version->deadline <= request->numbers[2] &&
-           (version->status != 2 || version->deadline < INT64_MAX);
+           version->deadline <= request->numbers[2];
 }
 
 static void list(struct pg_tx *tx, struct idem__pg_request *request)
@@ -427,23 +438,53 @@ static void list(struct pg_tx *tx, struct idem__pg_request *request)
     tell_with_rows(tx, result);
 }
 
-/* False: another purge has raised the floor, and has to end first. */
-static bool purge(struct pg_tx *tx, struct idem__pg_request *request)
+/* False: it waits for another that raises it, or has idem_store alone. */
+static bool raise_floor(struct pg_tx *tx, struct idem__pg_request *request)
 {
-    static const Oid types[] = {IDEM__PG_INT8, IDEM__PG_INT8};
+    static const Oid type = IDEM__PG_INT8;
     struct pg_table *table = tx->table;
+    PGresult *result;
+
+    if (!share(tx)) {
+        return false;
+    }
+    if (floor_seen(tx) < request->numbers[0] && table->floor_holder != NULL &&
+        table->floor_holder != tx) {
+        return false;
+    }
+    result = keep(tx, IDEM__PG_RAISE, request, make_result(&type, 1));
+    if (floor_seen(tx) < request->numbers[0]) {
+        table->floor_holder = tx;
+        tx->floor_next = request->numbers[0];
+        put_number(result, 0, 0, ++table->transactions);
+    }
+    return true;
+}
+
+/* False: another shares it, or has it alone. */
+static bool wait_for_claims(struct pg_tx *tx, struct idem__pg_request *request)
+{
+    struct pg_table *table = tx->table;
+
+    if (table->sharers > tx->shares ||
+        (table->waiter != NULL && table->waiter != tx)) {
+        return false;
+    }
+    table->waiter = tx;
+    (void)keep(tx, IDEM__PG_WAIT, request, make_result(NULL, 0));
+    return true;
+}
+
+static void purge(struct pg_tx *tx, struct idem__pg_request *request)
+{
+    static const Oid types[] = {IDEM__PG_INT8, IDEM__PG_INT8, IDEM__PG_INT8};
+    struct pg_table *table = tx->table;
+    bool may = floor_seen(tx) >= request->numbers[0];
     PGresult *result;
     int64_t gone = 0;
     size_t i;
 
-    if (floor_seen(tx) < request->numbers[0]) {
-        if (table->floor_holder != NULL && table->floor_holder != tx) {
-            return false;
-        }
-        table->floor_holder = tx;
-        tx->floor_next = request->numbers[0];
-    }
-    for (i = 0; i < request->victims_len; i++) {
+    for (i = 0; may && i < request->victims_len; i++) {
         struct pg_row *row = row_of(table, request->victims[i].id);
         const struct pg_version *version = visible(tx, row);
 
@@ -455,10 +496,10 @@ static bool purge(struct pg_tx *tx, struct idem__pg_request *request)
             gone++;
         }
     }
-    result = keep(tx, IDEM__PG_PURGE, request, make_result(types, 2));
+    result = keep(tx, IDEM__PG_PURGE, request, make_result(types, 3));
     put_number(result, 0, 0, gone);
     put_number(result, 0, 1, ++table->transactions);
-    return true;
+    put_number(result, 0, 2, floor_seen(tx));
 }
 
 static void purge_limits(struct pg_tx *tx, struct idem__pg_request *request)
@@ -593,10 +634,16 @@ static bool is(const struct pg_tx *tx, size_t i, enum idem__pg_ask ask)
     return tx->requests[i]->ask == ask;
 }
 
-/* A write of one row, without SETUP: the row that it gives back has the time. */
-static void tell_if_applied(struct pg_tx *tx)
+/* The rows that are given back have the time. */
+static void tell_if_applied(struct pg_tx *tx, enum idem__pg_ask ask)
 {
-    if (!tx->has_setup && tx->requests[0]->applied) {
+    size_t i = 0;
+
+    while (i < tx->requests_len &&
+           !(is(tx, i, ask) && tx->requests[i]->applied)) {
+        i++;
+    }
+    if (i < tx->requests_len) {
         tell(tx);
     }
 }
@@ -610,7 +657,7 @@ static void update(struct pg_tx *tx)
             update_one(tx, tx->requests[i]);
         }
     }
-    tell_if_applied(tx);
+    tell_if_applied(tx, IDEM__PG_ASK_UPDATE);
 }
 
 /* What the statement sees when it begins. */
@@ -637,9 +684,8 @@ static bool claim_one(struct pg_tx *tx, size_t i)
     struct pg_row *row = row_of(tx->table, write->record->id);
     struct idem__pg_request *rival = rival_of(tx, request);
 
-    /* CLAIM_ONE leaves that to THERE_ONE. */
     if ((tx->seen & UINT64_C(1) << i) != 0 ||
-        (tx->requests_len > 1 && above_of(write) <= tx->claims_floor)) {
+        above_of(write) <= tx->claims_floor) {
         return true;
     }
     if (rival != NULL) {
@@ -690,11 +736,20 @@ static size_t next_claim(const struct pg_tx *tx, size_t last)
     return best;
 }
 
+static bool begin_claim(struct pg_tx *tx)
+{
+    if (!share(tx)) {
+        return false;
+    }
+    see_claims(tx);
+    tx->part = next_claim(tx, SIZE_MAX) + 1;
+    return true;
+}
+
 static bool claim(struct pg_tx *tx)
 {
-    if (tx->part == 0) {
-        see_claims(tx);
-        tx->part = next_claim(tx, SIZE_MAX) + 1;
+    if (tx->part == 0 && !begin_claim(tx)) {
+        return false;
     }
     while (tx->part - 1 < tx->requests_len) {
         if (!claim_one(tx, tx->part - 1)) {
@@ -703,14 +758,13 @@ static bool claim(struct pg_tx *tx)
         tx->part = next_claim(tx, tx->part - 1) + 1;
     }
     tx->part = 0;
-    tell_if_applied(tx);
+    tell_if_applied(tx, IDEM__PG_ASK_CLAIM);
     return true;
 }
 
 /* ---- Reads ---- */
 
-/* False: the fence of a claim is not above those that were purged by now. */
-static bool there(struct pg_tx *tx)
+static void there(struct pg_tx *tx)
 {
     PGresult *result = keep(tx, IDEM__PG_THERE, NULL, make_rows());
     size_t i;
@@ -723,19 +777,14 @@ static bool there(struct pg_tx *tx)
             continue;
         }
         row = row_of(tx->table, write->record->id);
-        if (!visible(tx, row)->exists) {
-            continue;
-        }
-        if (memcmp(visible(tx, row)->tag, tag_of(write), IDEM__PG_TAG_LEN) !=
-            0) {
+        if (visible(tx, row)->exists &&
+            memcmp(visible(tx, row)->tag, tag_of(write), IDEM__PG_TAG_LEN) !=
+                0) {
             add_row(tx->table, result, row->id, visible(tx, row),
                     /* with_bodies= */ true);
-        } else if (above_of(write) <= floor_seen(tx)) {
-            return false;
         }
     }
     tell_with_rows(tx, result);
-    return true;
 }
 
 static void look(struct pg_tx *tx)
@@ -880,8 +929,24 @@ static bool is_of_all(const struct idem__pg_request *request)
            request->ask == IDEM__PG_ASK_UPDATE;
 }
 
+static bool has_setup(const struct pg_tx *tx, bool settled)
+{
+    size_t i;
+
+    if (!settled || (tx->requests_len == 1 && is_of_all(tx->requests[0]))) {
+        return !settled;
+    }
+    for (i = 0; i < tx->requests_len; i++) {
+        if (!is(tx, i, IDEM__PG_ASK_CLAIM) && !is(tx, i, IDEM__PG_ASK_UPDATE)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void pg_begin(struct pg_tx *tx, struct pg_table *table,
-              struct idem__pg_request **requests, size_t n, bool settled)
+              struct idem__pg_request **requests, size_t n, bool settled,
+              bool shows)
 {
     size_t i;
 
@@ -892,7 +957,8 @@ void pg_begin(struct pg_tx *tx, struct pg_table *table,
     tx->requests = requests;
     tx->requests_len = n;
     tx->sql = IDEM__PG_SETUP;
-    tx->has_setup = !settled || n != 1 || !is_of_all(requests[0]);
+    tx->shows = shows;
+    tx->has_setup = has_setup(tx, settled);
     if (tx->has_setup) {
         tell(tx);
         tell_floor(tx);
@@ -963,7 +1029,8 @@ static void find_next(struct pg_tx *tx)
         }
     }
     for (; tx->at < n + PLACES; tx->at++) {
-        if (has(tx, asks[tx->at - n])) {
+        if (has(tx, asks[tx->at - n]) &&
+            (tx->shows || tx->at - n != PLACE_THERE)) {
             return;
         }
     }
@@ -978,6 +1045,10 @@ static enum idem__pg_sql sql_of(const struct idem__pg_request *request)
         return IDEM__PG_LIST_ALL;
     case IDEM__PG_ASK_LIST_STATUS:
         return IDEM__PG_LIST_STATUS;
+    case IDEM__PG_ASK_RAISE:
+        return IDEM__PG_RAISE;
+    case IDEM__PG_ASK_WAIT:
+        return IDEM__PG_WAIT;
     case IDEM__PG_ASK_PURGE:
         return IDEM__PG_PURGE;
     case IDEM__PG_ASK_PURGE_LIMITS:
@@ -1015,11 +1086,19 @@ enum idem__pg_sql pg_next(const struct pg_tx *tx)
 {
     struct pg_tx ahead = {.requests = tx->requests,
                           .requests_len = tx->requests_len,
+                          .shows = tx->shows,
                           .at = tx->at};
     struct idem__pg_request *request;
 
     find_next(&ahead);
     return find_sql(&ahead, &request);
+}
+
+bool pg_begin_claim(struct pg_tx *tx)
+{
+    assert(pg_next(tx) == IDEM__PG_CLAIM && tx->part == 0);
+    find_next(tx);
+    return begin_claim(tx);
 }
 
 static enum pg_went unless_blocked(bool done)
@@ -1039,8 +1118,13 @@ static enum pg_went run(struct pg_tx *tx)
     case IDEM__PG_LIST_STATUS:
         list(tx, request);
         return PG_RAN;
+    case IDEM__PG_RAISE:
+        return unless_blocked(raise_floor(tx, request));
+    case IDEM__PG_WAIT:
+        return unless_blocked(wait_for_claims(tx, request));
     case IDEM__PG_PURGE:
-        return unless_blocked(purge(tx, request));
+        purge(tx, request);
+        return PG_RAN;
     case IDEM__PG_PURGE_LIMITS:
         purge_limits(tx, request);
         return PG_RAN;
@@ -1050,7 +1134,8 @@ static enum pg_went run(struct pg_tx *tx)
     case IDEM__PG_CLAIM:
         return unless_blocked(claim(tx));
     case IDEM__PG_THERE:
-        return there(tx) ? PG_RAN : PG_OVERTAKEN;
+        there(tx);
+        return PG_RAN;
     case IDEM__PG_LOOK:
         look(tx);
         return PG_RAN;
@@ -1094,6 +1179,11 @@ static void let_go(struct pg_tx *tx, bool commit)
             window->now = commit ? window->next : window->now;
             window->holder = NULL;
         }
+    }
+    table->sharers -= tx->shares;
+    tx->shares = false;
+    if (table->waiter == tx) {
+        table->waiter = NULL;
     }
     if (table->floor_holder == tx) {
         table->fence_floor = commit ? tx->floor_next : table->fence_floor;

@@ -9,8 +9,8 @@
  * The statements are those of postgres/sql.c, and each sees what was committed before it
  * began, and what its own transaction has done. Locks are those of PostgreSQL: a row that
  * a transaction has written, deleted or locked is skipped by updates and purges of
- * others, and a claim waits for another's that is not committed. Nothing passes by
- * itself, neither time nor a lock_timeout: the caller does that.
+ * others, and a claim waits for another's that is not committed. Claims and RAISE share
+ * the lock on idem_store, and WAIT has it alone. Nothing passes by itself, neither time nor a lock_timeout: the caller does that.
  *
  * tests/postgres/table.c plays the same requests against a real server. */
 #ifndef TEST_PG_TABLE_H
@@ -86,6 +86,8 @@ struct pg_table {
     struct pg_window windows[PG_WINDOWS_MAX];
     int64_t fence_floor;
     struct pg_tx *floor_holder; /* Has raised it, and not committed. */
+    unsigned sharers;           /* Of the lock on idem_store ... */
+    struct pg_tx *waiter;       /* ... or who has it alone. */
     int64_t transactions;       /* Those of purges. */
 
     /* The caller's. */
@@ -101,7 +103,6 @@ struct pg_table {
 enum pg_went {
     PG_RAN = 1,   /* A statement. */
     PG_BLOCKED,   /* It waits for a transaction. */
-    PG_OVERTAKEN, /* It fails: see pg_overtaken. */
     PG_COMMITTED, /* The last one. */
 };
 
@@ -130,7 +131,9 @@ struct pg_tx {
     bool over;    /* COMMIT or ROLLBACK was done. */
 
     /* This file's. */
+    bool shows; /* It has THERE. */
     bool has_setup;
+    bool shares;          /* The lock on idem_store. */
     size_t at;            /* Which statement comes next, */
     size_t part;          /* and where one that was blocked goes on. */
     int64_t claims_floor; /* CLAIM: what it saw when it began. */
@@ -153,13 +156,19 @@ struct pg_version *pg_table_row(struct pg_table *table,
 bool pg_table_holds(struct pg_table *table, const uint8_t id[IDEM_ID_LEN]);
 
 /* The begin of a batch, with SETUP or without; without it, if its connection is @settled,
- * for one claim, update or look. @requests stay where they are until pg_end(). */
+ * for claims and updates, or one look. @shows: with THERE. @requests stay where they are
+ * until pg_end(). */
 void pg_begin(struct pg_tx *tx, struct pg_table *table,
-              struct idem__pg_request **requests, size_t n, bool settled);
+              struct idem__pg_request **requests, size_t n, bool settled,
+              bool shows);
 
 /* The next statement, when table->now_ms is the time. After it tx->sql says which one it was; request->applied of those
  * that it wrote is set, provisionally. */
 enum pg_went pg_step(struct pg_tx *tx);
+
+/* Begins the next statement, CLAIM: it sees what is there now, and pg_step() goes on with
+ * it. False: another has idem_store alone. */
+bool pg_begin_claim(struct pg_tx *tx);
 
 /* Which one that will be; LOOK, say, or COMMIT. */
 enum idem__pg_sql pg_next(const struct pg_tx *tx);
@@ -189,9 +198,6 @@ struct pg_failure {
 extern const struct pg_failure pg_failures[];
 extern const size_t pg_failures_len;
 const struct pg_failure *pg_failure(const char *state);
-
-/* Fences were purged, up to that of a claim, while it waited for another's record. */
-extern const struct pg_failure pg_overtaken;
 
 /* A copy of what is asked, with memory of its own: free(). */
 struct idem__pg_request *pg_request_copy(

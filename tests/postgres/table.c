@@ -19,6 +19,7 @@
 enum {
     KEYS = 6,
     REQUESTS_MAX = 6,
+    NEW_MANY = 64, /* As batch.c has it. */
     WINDOWS = 2,
     BODY_MAX = 300 * 1024, /* More than comes with a row. */
 };
@@ -54,7 +55,9 @@ struct pair {
     const struct pg_failure *planted; /* NULL: nothing fails. */
     enum idem__pg_sql planted_in;
     unsigned counts[IDEM__PG_NEVER + 1];
-    unsigned refused, neither, corrupt, rivals, held, divided, overtaken;
+    bool repeats;        /* A claim of this round does so. */
+    unsigned new_claims; /* As its connection counts them. */
+    unsigned refused, neither, corrupt, rivals, held, divided, unshown;
 };
 
 /* ---- The other session ---- */
@@ -290,14 +293,18 @@ static void make_list(struct pair *pair, struct idem__pg_request *request)
     }
 }
 
-static void make(struct pair *pair, struct asked *asked)
+/* @waits: WAIT, which is alone in its batch: whether the next batch is on its way by
+ * then, is a matter of time. */
+static void make(struct pair *pair, struct asked *asked, bool waits)
 {
-    static const unsigned weights[] = {0, 4, 8, 10, 3, 2, 3, 2, 1, 2, 4};
+    static const unsigned weights[] = {0, 4, 8, 10, 3, 2, 3, 2, 0, 2, 1, 2, 4};
     unsigned key = rng_below(&pair->rng, KEYS);
     struct idem__pg_request *request = &asked->request;
 
     memset(request, 0, sizeof(*request));
-    request->ask = (enum idem__pg_ask)rng_weighted(&pair->rng, weights, 11);
+    request->ask =
+        waits ? IDEM__PG_ASK_WAIT
+              : (enum idem__pg_ask)rng_weighted(&pair->rng, weights, 13);
     memcpy(request->id, pair->ids[key], IDEM_ID_LEN);
     switch (request->ask) {
     case IDEM__PG_ASK_UPDATE:
@@ -306,10 +313,15 @@ static void make(struct pair *pair, struct asked *asked)
         break;
     case IDEM__PG_ASK_CLAIM:
         make_record(pair, key, asked);
-        if (row_of(pair, key) != NULL && rng_chance(&pair->rng, 200)) {
+        if (row_of(pair, key) != NULL && !pair->repeats &&
+            rng_chance(&pair->rng, 200)) {
+            pair->repeats = true;         /* By one: tags are different. */
             make_found(pair, key, asked); /* The same claim once more. */
             request->write.head = request->found;
         }
+        break;
+    case IDEM__PG_ASK_RAISE:
+        request->numbers[0] = rng_between(&pair->rng, 0, 20);
         break;
     case IDEM__PG_ASK_PURGE:
         make_victims(pair, asked);
@@ -328,6 +340,7 @@ static void make(struct pair *pair, struct asked *asked)
         break;
     case IDEM__PG_ASK_LOOK:
     case IDEM__PG_ASK_LOAD:
+    case IDEM__PG_ASK_WAIT:
         break;
     }
     request->deadline_ms = idem__mono_ms() + 60000;
@@ -353,7 +366,8 @@ static bool differs(const struct idem__pg_request *request,
                     const PGresult *result, int column)
 {
     return PQftype(result, column) == IDEM__PG_TIMESTAMPTZ ||
-           (request->ask == IDEM__PG_ASK_PURGE && column == 1);
+           (request->ask == IDEM__PG_ASK_PURGE && column == 1) ||
+           request->ask == IDEM__PG_ASK_RAISE;
 }
 
 static void add_result(struct idem__buffer *to,
@@ -472,12 +486,25 @@ static const struct pg_failure *run(struct pair *pair, struct pg_tx *tx)
             break;
         case PG_BLOCKED: /* Nobody ends meanwhile. */
             return pg_failure("55P03");
-        case PG_OVERTAKEN:
-            pair->overtaken++;
-            return &pg_overtaken;
         case PG_COMMITTED:
             pg_answer(tx);
             return NULL;
+        }
+    }
+}
+
+/* As the connection does, which sends no THERE after NEW_MANY of them (batch.c). */
+static void count_claims(struct pair *pair, struct idem__pg_request **requests,
+                         size_t n, bool shows)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        const struct idem__pg_request *request = requests[i];
+
+        if (request->ask == IDEM__PG_ASK_CLAIM) {
+            pair->unshown += !request->applied && !shows;
+            pair->new_claims = request->applied ? pair->new_claims + 1 : 0;
         }
     }
 }
@@ -486,13 +513,18 @@ static void ask_table(struct pair *pair, struct idem__pg_request **requests,
                       size_t n)
 {
     struct pg_tx *tx = &pair->txs[pair->txs_len++];
+    bool shows = pair->new_claims < NEW_MANY;
     const struct pg_failure *failure;
     size_t i;
 
-    pg_begin(tx, &pair->table, requests, n, /* settled= */ false);
+    pg_begin(tx, &pair->table, requests, n, /* settled= */ false, shows);
     failure = run(pair, tx);
     if (failure == NULL) {
+        count_claims(pair, requests, n, shows);
         return;
+    }
+    if (failure->said == IDEM__PG_UNKNOWN) {
+        pair->new_claims = 0; /* Another connection. */
     }
     pg_roll_back(tx);
     if (n == 1 || failure->said == IDEM__PG_UNKNOWN) {
@@ -512,6 +544,8 @@ enum other {
     OTHER_LOCKS,
     OTHER_INSERTS,
     OTHER_DELETES,
+    OTHER_CLAIMS,
+    OTHER_WAITS,
 };
 
 struct held {
@@ -561,15 +595,16 @@ static void insert(struct pair *pair, const struct asked *asked)
 
 static void hold(struct pair *pair, struct held *held)
 {
-    static const unsigned weights[] = {80, 14, 1, 5};
+    static const unsigned weights[] = {80, 14, 1, 5, 2, 1};
     unsigned key = rng_below(&pair->rng, KEYS);
     const struct pg_version *row = row_of(pair, key);
     struct idem__pg_request *request = &held->asked.request;
     char id[65];
 
-    held->what = (enum other)rng_weighted(&pair->rng, weights, 4);
+    held->what = (enum other)rng_weighted(&pair->rng, weights, 6);
     if (held->what == OTHER_NONE || pair->planted != NULL ||
-        (held->what == OTHER_INSERTS) != (row == NULL)) {
+        (held->what < OTHER_CLAIMS &&
+         (held->what == OTHER_INSERTS) != (row == NULL))) {
         held->what = OTHER_NONE;
         return;
     }
@@ -580,7 +615,7 @@ static void hold(struct pair *pair, struct held *held)
     held->requests[0] = request;
     memcpy(request->id, pair->ids[key], IDEM_ID_LEN);
     pg_begin(&held->tx, &pair->table, held->requests, held->what != OTHER_LOCKS,
-             /* settled= */ false);
+             /* settled= */ false, /* shows= */ false);
     switch (held->what) {
     case OTHER_LOCKS:
         must(pair, "SELECT FROM idem_record WHERE id = '\\x%s' FOR UPDATE", id);
@@ -593,6 +628,7 @@ static void hold(struct pair *pair, struct held *held)
         request->write.set_result = false;
         request->write.set_input = false;
         assert_int_equal(pg_step(&held->tx), PG_RAN);
+        must(pair, "SELECT FROM idem_store WHERE NOT one FOR KEY SHARE");
         insert(pair, &held->asked);
         break;
     case OTHER_DELETES:
@@ -603,6 +639,16 @@ static void hold(struct pair *pair, struct held *held)
         request->victims_len = 1;
         assert_int_equal(pg_step(&held->tx), PG_RAN);
         must(pair, "DELETE FROM idem_record WHERE id = '\\x%s'", id);
+        break;
+    case OTHER_CLAIMS:
+        request->ask = IDEM__PG_ASK_RAISE; /* Of nothing, with the same lock. */
+        assert_int_equal(pg_step(&held->tx), PG_RAN);
+        must(pair, "SELECT FROM idem_store WHERE NOT one FOR KEY SHARE");
+        break;
+    case OTHER_WAITS:
+        request->ask = IDEM__PG_ASK_WAIT;
+        assert_int_equal(pg_step(&held->tx), PG_RAN);
+        must(pair, "LOCK TABLE idem_store IN EXCLUSIVE MODE");
         break;
     case OTHER_NONE:
         break;
@@ -798,17 +844,23 @@ static void compare(const struct asked *asked, unsigned round)
 static void play(struct pair *pair, unsigned round)
 {
     struct idem__pg_request *requests[REQUESTS_MAX];
+    bool waits = rng_chance(&pair->rng, 40);
     struct held held;
     size_t i;
 
+    if (rng_chance(&pair->rng, 300)) {
+        pair->conn.new_claims = rng_chance(&pair->rng, 500) ? NEW_MANY : 0;
+    }
+    pair->new_claims = pair->conn.new_claims;
     if (rng_chance(&pair->rng, 20)) {
         damage(pair);
     }
     choose_failure(pair);
-    pair->len = 1 + rng_below(&pair->rng, REQUESTS_MAX);
+    pair->len = waits ? 1 : 1 + rng_below(&pair->rng, REQUESTS_MAX);
     pair->txs_len = 0;
+    pair->repeats = false;
     for (i = 0; i < pair->len; i++) {
-        make(pair, &pair->asked[i]);
+        make(pair, &pair->asked[i], waits);
         requests[i] = pair->asked[i].copy;
     }
     hold(pair, &held);
@@ -853,16 +905,16 @@ TEST(table, answersAsAServerDoes)
     }
     print_message("# said: ok %u, not applied %u, unknown %u, never %u; claims "
                   "refused %u, %u of them shown no row; damaged %u; two writes "
-                  "of one row %u; rows held %u; divided %u; overtaken %u\n",
+                  "of one row %u; rows held %u; divided %u; not shown %u\n",
                   pair.counts[IDEM__PG_OK], pair.counts[IDEM__PG_NOT_APPLIED],
                   pair.counts[IDEM__PG_UNKNOWN], pair.counts[IDEM__PG_NEVER],
                   pair.refused, pair.neither, pair.corrupt, pair.rivals,
-                  pair.held, pair.divided, pair.overtaken);
+                  pair.held, pair.divided, pair.unshown);
     assert_true(pair.counts[IDEM__PG_NOT_APPLIED] > 0 &&
                 pair.counts[IDEM__PG_UNKNOWN] > 0 &&
                 pair.counts[IDEM__PG_NEVER] > 0);
     assert_true(pair.refused > 0 && pair.neither > 0 && pair.corrupt > 0 &&
                 pair.rivals > 0 && pair.held > 0 && pair.divided > 0 &&
-                pair.overtaken > 0);
+                pair.unshown > 0);
     finish(&pair);
 }

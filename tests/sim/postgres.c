@@ -31,6 +31,7 @@ struct spare {
 struct process {
     struct idem__pg_env env;
     int64_t purged_in;
+    uint64_t known_floor;
     struct idem__learned_clock clock;
     bool answered;
     bool missed_time;
@@ -126,11 +127,13 @@ void postgres_born(struct client *c)
     process->in_flight = 0;
     process->order = 0;
     process->purged_in = 0;
+    process->known_floor = 0;
     process->line_no =
         FLIGHTS_MAX; /* Lower ones are for those to be tried alone. */
     process->env.host = c->door.base.options.host;
     process->env.scratch = scratch;
     process->env.purged_in = &process->purged_in;
+    process->env.known_floor = &process->known_floor;
     empty_claims(c->world, &process->env);
 }
 
@@ -316,7 +319,7 @@ static void enlist(struct world *w, struct flight *f)
     f->request = f->no << 8 | (f->tries & 255);
     f->stage = FLIGHT_WAITING;
     f->line_no = ++process_of(f)->line_no;
-    f->alone = false;
+    f->alone = request->ask == IDEM__PG_ASK_WAIT;
     f->due_at = deadline_when(w, f, deadline_of_try(w, f));
     request->said = 0;
     if (f->pg_task->state == IDEM__PG_TO_WRITE) {
@@ -325,14 +328,24 @@ static void enlist(struct world *w, struct flight *f)
     note(w, EV_SEND, f->client, (int64_t)f->no, (int64_t)request->ask);
 }
 
-/* A decision is judged by what was known when it was made. */
+/* A purge decides when it reads a page, and deletes later. */
+static bool is_decided(enum idem__pg_where_to state)
+{
+    return state == IDEM__PG_TO_PURGE_RAISE ||
+           state == IDEM__PG_TO_PURGE_WAIT || state == IDEM__PG_TO_PURGE_GO;
+}
+
+/* A decision is judged by what was known when it was made. @from: the state that the task
+ * has left. */
 static void note_decision(struct world *w, struct flight *f,
+                          enum idem__pg_where_to from,
                           const struct moment *moment)
 {
     const struct idem__pg_task *task = f->pg_task;
     bool decided = task->rounds != f->rounds;
 
-    if (decided || (task->extending && !f->extending) || f->key == NULL) {
+    if (decided || (task->extending && !f->extending) ||
+        (f->key == NULL && !is_decided(from))) {
         f->now = moment->now;
         f->truth_ms = moment->truth_ms;
         f->sure_ms = moment->truth_ms;
@@ -399,7 +412,7 @@ static void start(struct world *w, struct flight *f)
     if (read_now(w, f, &moment)) {
         idem__pg_task_start(f->pg_task, f->copy, &moment.now);
         f->extending = false;
-        note_decision(w, f, &moment);
+        note_decision(w, f, IDEM__PG_TO_NONE, &moment);
     } else {
         idem__pg_task_no_clock(f->pg_task);
     }
@@ -414,7 +427,7 @@ static void resume(struct world *w, struct flight *f)
         idem__pg_task_give_up(f->pg_task);
     } else if (read_now(w, f, &moment)) {
         idem__pg_task_resume(f->pg_task, &moment.now);
-        note_decision(w, f, &moment);
+        note_decision(w, f, f->pg_task->after_pause, &moment);
     } else {
         idem__pg_task_no_clock(f->pg_task);
     }
@@ -425,6 +438,7 @@ static void resume(struct world *w, struct flight *f)
 static void look(struct world *w, struct flight *f, const struct carried *c)
 {
     struct idem__pg_task *task = f->pg_task;
+    enum idem__pg_where_to from = task->state;
     unsigned rounds = task->rounds;
     struct moment moment;
 
@@ -432,7 +446,7 @@ static void look(struct world *w, struct flight *f, const struct carried *c)
     f->asked = f->asked || c != NULL;
     if (read_now(w, f, &moment)) {
         idem__pg_task_answered(task, &moment.now);
-        note_decision(w, f, &moment);
+        note_decision(w, f, from, &moment);
         if (c != NULL && task->rounds != rounds) {
             f->fresh = task->state != IDEM__PG_TO_WRITE;
             f->before = c->judged.before;
@@ -773,6 +787,8 @@ static void send(struct world *w, struct process *process, struct flight *first)
     p->batch = idem__zalloc(sizeof(*p->batch));
     p->batch->steps_max = UINT_MAX;
     p->batch->settled = process->settled;
+    /* After many new ones in a row; when that is, is chance here. */
+    p->batch->shows = rng_chance(&w->rng, 700);
     p->batch->host = postgres_host(w, c->no);
     p->batch->order = ++process->order;
     p->batch->carried = idem__alloc(FLIGHTS_MAX * sizeof(*p->batch->carried));

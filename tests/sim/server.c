@@ -12,6 +12,7 @@
 
 enum {
     LOCK_TIMEOUT_MS = 250, /* As SETUP sets it. */
+    STALL_MAX_MS = 20000,
 };
 
 static struct pg_table database;
@@ -113,7 +114,8 @@ static void hold_row(struct world *w)
     p->due_at = w->now + flight_delay(w, /* late= */ true);
     p->batch = idem__zalloc(sizeof(*p->batch));
     p->batch->begun = true;
-    pg_begin(&p->batch->tx, &database, NULL, 0, /* settled= */ false);
+    pg_begin(&p->batch->tx, &database, NULL, 0, /* settled= */ false,
+             /* shows= */ false);
     if (pg_lock(&p->batch->tx, key->name->id)) {
         w->stats->pg[PG_HELD]++;
     } else {
@@ -418,6 +420,20 @@ static void wait(struct world *w, struct flight *p)
     p->due_at = w->now + rng_between(&w->rng, 1, 60);
 }
 
+/* A process may stand still for long between what it sees and what it does. */
+static bool stalls(struct world *w, struct flight *p)
+{
+    struct pg_tx *tx = &p->batch->tx;
+
+    if (w->quiet || pg_next(tx) != IDEM__PG_CLAIM || tx->part != 0 ||
+        !rng_chance(&w->rng, 20) || !pg_begin_claim(tx)) {
+        return false;
+    }
+    w->stats->pg[PG_STALLED]++;
+    p->due_at = w->now + rng_between(&w->rng, 0, STALL_MAX_MS);
+    return true;
+}
+
 static void serve(struct world *w, struct flight *p)
 {
     struct batch *batch = p->batch;
@@ -431,7 +447,7 @@ static void serve(struct world *w, struct flight *p)
     if (!batch->begun) {
         batch->begun = true;
         pg_begin(&batch->tx, &database, batch->requests, batch->len,
-                 batch->settled);
+                 batch->settled, batch->shows);
     } else if (is_stopped(batch)) {
         if (batch->state != NULL) {
             fail(w, p, pg_failure(batch->state));
@@ -439,6 +455,8 @@ static void serve(struct world *w, struct flight *p)
             drop_later_ones(w, p);
             flight_destroy(p);
         }
+        return;
+    } else if (stalls(w, p)) {
         return;
     } else {
         switch (pg_step(&batch->tx)) {
@@ -449,9 +467,6 @@ static void serve(struct world *w, struct flight *p)
             break;
         case PG_BLOCKED:
             wait(w, p);
-            return;
-        case PG_OVERTAKEN:
-            fail(w, p, &pg_overtaken);
             return;
         case PG_COMMITTED:
             commit(w, batch);

@@ -25,6 +25,7 @@ struct batch {
     unsigned order; /* In which it was sent over that. */
     int64_t sent_boot_ms;
     bool settled; /* It goes over a connection that is. */
+    bool shows;   /* Refused claims are shown the record. */
     bool begun;
     struct pg_tx tx;
     unsigned steps;     /* Statements that were done. */

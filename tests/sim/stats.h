@@ -81,6 +81,7 @@
     X(HELD, "row held by somebody else")                                       \
     X(SKIPPED, "update skipped a held row")                                    \
     X(WAITED, "claim waited for another")                                      \
+    X(STALLED, "claim stood still once it had looked")                         \
     X(LOCK_TIMEOUT, "55P03")                                                   \
     X(NEITHER, "claim not written, and no row shown")                          \
     X(LOADED, "bodies loaded")                                                 \

@@ -12,6 +12,7 @@
 
 static struct idem__pg_env env;
 static int64_t purged_in;
+static uint64_t known_floor;
 static struct idem__pg_task task;
 static struct idem_now now;
 static struct idem_op op;
@@ -35,6 +36,7 @@ static void set_up(void)
     memset(&env, 0, sizeof(env));
     env.host.random = draw;
     env.purged_in = &purged_in;
+    env.known_floor = &known_floor;
     env.claims = idem__claims_create();
     env.scratch = idem__alloc(IDEM_HEAD_MAX);
     assert_non_null(env.claims);
@@ -131,6 +133,58 @@ TEST(tries, areThoseSinceTheServerAnswered)
     tear_down();
 }
 
+/* ---- Writes that are not answered ---- */
+
+/* The server shows @record, which has the head in @head. */
+static void answer_row(const struct idem_record *record, uint8_t *head)
+{
+    struct idem__pg_row *row = &task.request.row;
+    size_t len;
+
+    assert_ok(idem_record_encode(record, head, IDEM_HEAD_MAX, &len));
+    memset(row, 0, sizeof(*row));
+    row->record = *record;
+    row->head = idem_bytes(head, len);
+    task.request.row_code = 1;
+    answer(NULL);
+}
+
+/* A takeover that was not answered may be done yet, for as long as what it changes is
+ * there. By a clock that was set back the lease of that is not over: nobody is told that
+ * somebody works there. */
+TEST(takeover, thatWasNotAnsweredIsNotSettledByAClock)
+{
+    static uint8_t head[IDEM_HEAD_MAX];
+    struct idem_record record = sample_record();
+    unsigned n;
+
+    set_up();
+    record.on_expired_lease = IDEM_RERUN;
+    record.scope = idem_bytes(NULL, 0);
+    record.key = idem_str("k");
+    assert_ok(idem_id(record.scope, record.key, record.id));
+    sample_lease(&record, 60000);
+    now.store_ms += 120000;
+    now.boot_ms += 120000;
+    begin_to_claim();
+    answer_row(&record, head);
+    expect_asked(IDEM__PG_ASK_UPDATE);
+    refuse(IDEM__PG_UNKNOWN, /* sent= */ true);
+    now.store_ms -= 100000;
+    now.boot_ms -= 100000; /* As if the claim were from another boot. */
+    for (n = 0; n < 3; n++) {
+        assert_int_equal(task.state, IDEM__PG_TO_PAUSE);
+        idem__pg_task_resume(&task, &now);
+        expect_asked(IDEM__PG_ASK_LOOK);
+        answer_row(&record, head);
+    }
+    assert_int_equal(task.state, IDEM__PG_TO_PAUSE);
+    idem__pg_task_give_up(&task);
+    assert_code(IDEM_EUNKNOWN, op.error.code);
+    idem__pg_task_reset(&task);
+    tear_down();
+}
+
 /* ---- Limits ---- */
 
 /* An op that has looked at its window, which is not there, and counts. */
@@ -184,28 +238,49 @@ TEST(limit, isNotKnownWithoutAClock)
 
 /* ---- Purges ---- */
 
-/* A slice that has taken @took_ms, and was done in the transaction @number; 0: it has
- * written nothing. How long it rests. */
-static int64_t slice(int64_t took_ms, int64_t number)
+/* What PURGE gives back: one record is gone; in the transaction @number, or in none for 0;
+ * and the number of fences that are. */
+static PGresult *one_purged(int64_t number, int64_t floor)
 {
     static char name[] = "c";
-    PGresAttDesc columns[2] = {{.name = name, .format = 1, .typlen = 8},
-                               {.name = name, .format = 1, .typlen = 8}};
+    const int64_t values[3] = {1, number, floor};
+    PGresAttDesc columns[3];
     PGresult *result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
     uint8_t bytes[8];
+    int i;
 
-    columns[0].typid = IDEM__PG_INT8;
-    columns[1].typid = IDEM__PG_INT8;
-    assert_true(PQsetResultAttrs(result, 2, columns));
-    idem__put_u64(bytes, 1);
-    assert_true(PQsetvalue(result, 0, 0, (char *)bytes, 8));
-    idem__put_u64(bytes, (uint64_t)number);
-    assert_true(PQsetvalue(result, 0, 1, (char *)bytes, number == 0 ? -1 : 8));
+    for (i = 0; i < 3; i++) {
+        columns[i] = (PGresAttDesc){.name = name,
+                                    .format = 1,
+                                    .typlen = 8,
+                                    .typid = IDEM__PG_INT8};
+    }
+    assert_true(PQsetResultAttrs(result, 3, columns));
+    for (i = 0; i < 3; i++) {
+        bool is_null = i == 1 && number == 0;
+
+        idem__put_u64(bytes, (uint64_t)values[i]);
+        assert_true(PQsetvalue(result, 0, i, (char *)bytes, is_null ? -1 : 8));
+    }
+    return result;
+}
+
+static void start_purge(void)
+{
     memset(&op, 0, sizeof(op));
     op.verb = IDEM_OP_PURGE;
     op.u.purge.max = 100;
     idem__pg_task_start(&task, &op, &now);
     expect_asked(IDEM__PG_ASK_LIST_STATUS);
+}
+
+/* A slice that has taken @took_ms, and was done in the transaction @number; 0: it has
+ * written nothing. How long it rests. */
+static int64_t slice(int64_t took_ms, int64_t number)
+{
+    PGresult *result = one_purged(number, 0);
+
+    start_purge();
     now.boot_ms += took_ms;
     task.victims_len = 1;
     task.request.said = IDEM__PG_OK;
@@ -227,5 +302,44 @@ TEST(purge, restsForOthers)
     assert_int_equal(slice(2, 0), 0);
     assert_int_equal(slice(2, 1004), 0);
     assert_int_equal(slice(900, 1010), 400);
+    tear_down();
+}
+
+/* Nothing is deleted before the claims know that its fence is gone: those that began
+ * before that are waited for. Where the server does not know it, another has taken its
+ * place, and it is told once more. */
+TEST(purge, waitsForClaims)
+{
+    PGresult *result = one_purged(1000, 6);
+
+    set_up();
+    start_purge();
+    task.victims_len = 1;
+    task.fence = 7;
+    assert_int_equal(idem__pg_purge_raise(&task, &now),
+                     IDEM__PG_TO_PURGE_RAISE);
+    expect_asked(IDEM__PG_ASK_RAISE);
+    assert_int_equal(task.request.numbers[0], now.store_ms - 60000);
+    task.request.said = IDEM__PG_OK;
+    assert_int_equal(idem__pg_purge_raise_answered(&task, &now),
+                     IDEM__PG_TO_PURGE_WAIT);
+    assert_int_equal(idem__pg_purge_wait(&task, &now), IDEM__PG_TO_PURGE_WAIT);
+    expect_asked(IDEM__PG_ASK_WAIT);
+    task.request.said = IDEM__PG_NOT_APPLIED;
+    assert_int_equal(idem__pg_purge_wait_answered(&task, &now),
+                     IDEM__PG_TO_PAUSE);
+    assert_int_equal(task.after_pause, IDEM__PG_TO_PURGE_WAIT);
+    assert_int_equal(known_floor, 0);
+    task.request.said = IDEM__PG_OK;
+    assert_int_equal(idem__pg_purge_wait_answered(&task, &now),
+                     IDEM__PG_TO_PURGE_GO);
+    assert_int_equal(known_floor, now.store_ms - 60000);
+    task.request.result = result;
+    assert_int_equal(idem__pg_purge_go_answered(&task, &now),
+                     IDEM__PG_TO_PAUSE);
+    assert_int_equal(task.after_pause, IDEM__PG_TO_PURGE_RAISE);
+    assert_int_equal(known_floor, 0);
+    assert_int_equal(op.u.purge.purged, 0);
+    PQclear(result);
     tear_down();
 }
