@@ -344,7 +344,12 @@ def the_grants_of_the_page_are_enough():
     equal(said(worker, "run", "-k", "old", *old, "--", "echo", "hi"), "hi\n")
     assert "the role worker may do all that" in worker("store", "check").stdout.decode()
     every = "SELECT, INSERT, UPDATE, DELETE"
-    emit = "EXECUTE ON FUNCTION pg_logical_emit_message(boolean,text,text)"
+    # It has an argument more since PostgreSQL 17.
+    (function,) = server.psql(
+        "SELECT oid::regprocedure FROM pg_proc WHERE proname = 'pg_logical_emit_message'"
+        " AND proargtypes[2] = 'text'::regtype"
+    )
+    emit = f"EXECUTE ON FUNCTION {function}"
     language = "USAGE ON LANGUAGE plpgsql"
     server.psql(f"REVOKE {emit} FROM public; GRANT {emit} TO worker")
     server.psql(f"REVOKE {language} FROM public; GRANT {language} TO worker")
