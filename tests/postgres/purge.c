@@ -282,7 +282,7 @@ TEST(purge, waitsForClaimsThatBeganBefore)
     finish(&pair);
 }
 
-/* Who only reads, say pg_dump, is not waited for. */
+/* A purge does not wait for readers, say pg_dump. */
 TEST(purge, waitsForNoReader)
 {
     struct pair pair;
