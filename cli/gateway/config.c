@@ -551,10 +551,11 @@ static void print_server(FILE *f, const struct gateway_config *config)
 }
 
 /* A probe is an operation of its own: it is claimed, executed and recorded in the
- * store of the gateway, and ends before the service. Its record is past its
- * retention when the next probe comes, so that one record is written again each
- * time. Two probes at once share an execution, and what a killed gateway left is
- * taken over. Host and port are in the key, because gateways share stores.
+ * store of the gateway, and ends before the service. Its lease is the shortest that
+ * every store takes. Its record is past its retention when the next probe comes, so
+ * that one record is written again each time. Two probes at once share an execution,
+ * and what a killed gateway left is taken over. Host and port are in the key, because
+ * gateways share stores.
  *
  *     GET / at the address for probes -> POST with a key to probe.sock
  *         -> claimed -> /end, which answers 204 -> recorded -> 204
@@ -599,8 +600,8 @@ static void print_health(FILE *f, const struct gateway_config *config)
                   "            idempotency_fingerprint_from off;\n"
                   "            idempotency_outcome 204 complete;\n"
                   "            idempotency_methods POST;\n"
-                  "            idempotency_lease 2s;\n"
-                  "            idempotency_retention 2s;\n"
+                  "            idempotency_lease 4s;\n"
+                  "            idempotency_retention 4s;\n"
                   "            idempotency_on_expired_lease rerun;\n"
                   "            idempotency_wait 5s;\n"
                   "            proxy_pass http://unix:probe.sock:/end;\n"

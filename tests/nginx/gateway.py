@@ -21,6 +21,7 @@ from typing import NamedTuple
 import dynamo
 from patience import PATIENCE, until
 from ports import free_port
+import postgres
 import procfs
 from procfs import descendants
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, note, run, skip, start, test
@@ -404,11 +405,9 @@ def a_probe_is_answered_while_requests_can_be():
         (line,) = Idem()("list").stdout.decode().splitlines()
         key = f"probe-{socket.gethostname().lower()}-{port}"
         assert line.startswith("completed") and line.endswith(key), (line, key)
-        shown = ["show", "--json", "--scope", "idem gateway", key]
-        first = json.loads(Idem()(*shown).stdout)
-        time.sleep(2.1)
-        equal(probe(port), 204)
-        assert json.loads(Idem()(*shown).stdout)["fence"] > first["fence"], first
+        first = fence_of(Idem(), key)
+        assert first > 0
+        until(lambda: probe(port) == 204 and fence_of(Idem(), key) > first)
 
         os.rename("idem.db", "elsewhere")
         equal(until(lambda: probe(port) == 503), True)
@@ -416,6 +415,71 @@ def a_probe_is_answered_while_requests_can_be():
         os.rename("elsewhere", "idem.db")
         equal(until(lambda: probe(port) == 204), True)
     equal(probe(port), None)
+
+
+def fence_of(idem, key, env=None):
+    """That of the record of a probe; 0 once it is past its retention."""
+    got = idem("show", "--json", "--scope", "idem gateway", key, env=env)
+    return json.loads(got.stdout)["fence"] if got.status == 0 else 0
+
+
+@contextlib.contextmanager
+def table():
+    """A store on DynamoDB Local, its environment, and a block in which it does not answer."""
+    if dynamo.missing("local"):
+        skip(dynamo.missing("local"))
+    with dynamo.server("local") as url:
+        place = f"dynamodb://idem?endpoint={url}"
+        yield place, dynamo.environment(), lambda: dynamo.frozen(url)
+
+
+@contextlib.contextmanager
+def database():
+    """The same on PostgreSQL, which is stopped in the block."""
+    if postgres.missing():
+        skip(postgres.missing())
+
+    @contextlib.contextmanager
+    def stopped():
+        server.stop()
+        yield
+        server.start()
+
+    with postgres.server() as server:
+        yield server.url, {}, stopped
+
+
+def probes_are_answered_on(place):
+    """204, recorded in the store and written anew; what the guide names while the store is
+    away; 204 again when it is back."""
+    with place as (url, env, away):
+        idem, port = Idem(url), free_port()
+        equal(idem("store", "create", env=env).status, 0)
+        gateway = Gateway("http://127.0.0.1:9", "--health", str(port), "--store", url)
+        gateway.env.update(env)
+        with gateway:
+            key = f"probe-{socket.gethostname().lower()}-{port}"
+            equal(probe(port), 204)
+            first = fence_of(idem, key, env)
+            assert first > 0
+            until(lambda: probe(port) == 204 and fence_of(idem, key, env) > first)
+            with away():
+                assert probe(port) in (503, 504)
+            equal(until(lambda: probe(port) == 204), True)
+
+
+@test
+def a_probe_is_answered_on_a_table():
+    """--health on DynamoDB Local: a probe is recorded; it is 503, or 504, while the table
+    does not answer, and 204 after that."""
+    probes_are_answered_on(table())
+
+
+@test
+def a_probe_is_answered_on_a_database():
+    """--health on PostgreSQL: a probe is recorded; it is 503, or 504, while the server is
+    stopped, and 204 after that."""
+    probes_are_answered_on(database())
 
 
 @test

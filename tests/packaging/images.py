@@ -7,6 +7,9 @@ images are built from it, from a base that is made of Debian's packages, and sta
 
 import atexit
 import contextlib
+import ctypes
+import fcntl
+import glob
 import http.server
 import json
 import os
@@ -14,11 +17,16 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import socketserver
+import struct
 import tempfile
 import threading
 
+import dynamo
 from patience import PATIENCE, until
+from ports import free_port
+import postgres
 import procfs
 from procfs import children, descendants
 from tap import LONG, PROGRAM, TOP, equal, kill_session, main, note, run, skip, start, test
@@ -98,6 +106,28 @@ def the_recipe_has_what_the_build_needs():
 
 # ---- A container of this machine's files ----
 
+CLONE_NEWNET = 0x40000000
+SIOCSIFFLAGS = 0x8914
+
+
+@contextlib.contextmanager
+def pod():
+    """A network of their own for the containers that are started in the block, and for
+    the servers that they reach: ports are free in it, whatever runs on this machine."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    if libc.unshare(CLONE_NEWNET) != 0:
+        os.close(before)
+        skip("no network can be made here: " + os.strerror(ctypes.get_errno()))
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sh", b"lo", 1))
+        yield
+    finally:
+        libc.setns(before, CLONE_NEWNET)
+        os.close(before)
+
+
 # In namespaces of its own: $1 is the folder of the container, which has the volume in
 # "volume", and in "image" either a whole root or what is laid above this machine's.
 ENTER = r"""
@@ -127,10 +157,6 @@ mount -o bind volume root/var/lib/idem
 [ ! -d root/var/tmp ] || mount -t tmpfs -o mode=1777 tmpfs root/var/tmp
 [ ! -d root/proc ] || mount -t proc proc root/proc
 [ ! -d root/dev ] || mount -o rbind /dev root/dev
-python3 -c '
-import fcntl, socket, struct
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-fcntl.ioctl(s, 0x8914, struct.pack("16sh", b"lo", 1))'
 # What becomes another user has nothing of these capabilities then.
 caps=-all,+setgid,+setuid,+sys_chroot
 exec setpriv --no-new-privs --bounding-set=$caps env -i "$@"
@@ -138,11 +164,12 @@ exec setpriv --no-new-privs --bounding-set=$caps env -i "$@"
 
 
 def install(folder):
-    """Put into @folder what the recipe copies, but for the libraries of AWS."""
+    """Put into @folder what the recipe copies."""
     for source, target in (
         (PROGRAM, "usr/bin"),
         (MODULE, "usr/lib/nginx/modules"),
         (os.path.join(TOP, "packaging/container/probe"), "usr/lib/idem"),
+        *((path, "usr/lib") for path in glob.glob(f"{BUILD}/libidem*.so.0")),
     ):
         os.makedirs(f"{folder}/{target}", exist_ok=True)
         shutil.copy(source, f"{folder}/{target}")
@@ -172,7 +199,7 @@ class Host:
 
     def command(self, *command):
         env = [f"{name}={value}" for name, value in self.image["env"].items()]
-        new = ["unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child"]
+        new = ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child"]
         user = ["chroot", f"--userspec={self.image['user']}", f"--groups={UID}", "root"]
         path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
         return [*new, "sh", "-c", ENTER, "sh", self.path, path, *env, *user, *command]
@@ -217,7 +244,7 @@ class Container:
 
     def inside(self, *command):
         """Run @command in the container, as `docker exec` does."""
-        return run(["nsenter", "-t", str(self.pid), "-m", "-p", "-n", "-r", *command])
+        return run(["nsenter", "-t", str(self.pid), "-m", "-p", "-r", *command])
 
     def is_healthy(self):
         return self.inside(*self.host.image["health"]).status == 0
@@ -225,8 +252,7 @@ class Container:
     def curl(self, key):
         """The result of a request on the port that the image exposes."""
         curl = ["curl", "-si", "-m", str(int(PATIENCE)), "-H", f"Idempotency-Key: {key}"]
-        here = ["nsenter", "-t", str(self.pid), "-n", *curl, "-d", "amount=42"]
-        return run([*here, "http://127.0.0.1:8080/charge"])
+        return run([*curl, "-d", "amount=42", "http://127.0.0.1:8080/charge"])
 
     def request(self, key):
         return self.curl(key).stdout.decode()
@@ -294,21 +320,34 @@ def the_gateway_works_in_a_container():
     write to: without a store it refuses to start; with one, 201 and then the replay, and
     healthy only while it can answer; a request that is in flight when the container is
     told to stop is finished, answered and recorded, and the container ends with 0."""
-    try_gateway(on_this_machine())
+    with pod():
+        try_gateway(on_this_machine())
+
+
+@test
+def the_gateway_works_in_a_container_on_a_table():
+    """With nothing but IDEM_STORE, a region and credentials, the image's own command starts
+    on a table of DynamoDB Local: 201 and then the replay; healthy, unhealthy while the
+    table does not answer, and healthy again."""
+    with pod():
+        try_on_a_table(on_this_machine())
+
+
+@test
+def the_gateway_works_in_a_container_on_a_database():
+    """The same on PostgreSQL, which is stopped and started."""
+    with pod():
+        try_on_a_database(on_this_machine())
 
 
 def try_gateway(host):
     refused = host.run(*host.image["entrypoint"], *UPSTREAM)
     equal((refused.status, refused.stdout), (78, b""))
     assert b"idem store create" in refused.stderr, refused
-    made = host.run("/usr/bin/idem", "store", "create")
-    equal((made.status, made.stderr), (0, b""))
+    make_store(host)
 
     with Service(host) as service, host.gateway(*UPSTREAM) as gateway:
-        first, second = gateway.request("order-42"), gateway.request("order-42")
-        assert first.startswith("HTTP/1.1 201") and "Replayed" not in first, first
-        assert second.startswith("HTTP/1.1 201") and "Idempotent-Replayed: true" in second, second
-        equal((len(service.effects), gateway.is_healthy()), (1, True))
+        answers_a_retry(gateway, service)
         shown = gateway.inside("idem", "--version")
         equal(shown.status, 0)
         is_ordinary(gateway)
@@ -336,6 +375,50 @@ def try_gateway(host):
         equal(len(service.effects), 2)
     listed = host.run("/usr/bin/idem", "list", "--all")
     assert re.search(r"^completed .* order-43$", listed.stdout.decode(), re.M), listed
+
+
+def make_store(host):
+    made = host.run("/usr/bin/idem", "store", "create")
+    equal((made.status, made.stderr), (0, b""))
+
+
+def answers_a_retry(gateway, service):
+    first, second = gateway.request("order-42"), gateway.request("order-42")
+    assert first.startswith("HTTP/1.1 201") and "Replayed" not in first, first
+    assert second.startswith("HTTP/1.1 201") and "Idempotent-Replayed: true" in second, second
+    equal((len(service.effects), gateway.is_healthy()), (1, True))
+
+
+def try_on(host, env, leave, come_back):
+    """The gateway on the store that @env names, which answers nothing after @leave()."""
+    host.image["env"].update(env)
+    make_store(host)
+    with Service(host) as service, host.gateway(*UPSTREAM) as gateway:
+        answers_a_retry(gateway, service)
+        leave()
+        equal(until(lambda: not gateway.is_healthy()), True)
+        come_back()
+        equal(until(gateway.is_healthy), True)
+
+
+def try_on_a_table(host):
+    if dynamo.missing("local"):
+        skip(dynamo.missing("local"))
+    given = dynamo.environment()
+    env = {name: given[name] for name in given if name.startswith("AWS_")}
+    with dynamo.server("local") as url, contextlib.ExitStack() as stack:
+        env["IDEM_STORE"] = f"dynamodb://idem?endpoint={url}"
+        try_on(host, env, lambda: stack.enter_context(dynamo.frozen(url)), stack.close)
+
+
+def try_on_a_database(host):
+    if postgres.missing():
+        skip(postgres.missing())
+    # A container has no path to the server's socket.
+    there = {"listen_addresses": "127.0.0.1", "port": free_port()}
+    with postgres.server(**there) as server:
+        place = f"postgres://{postgres.USER}@127.0.0.1:{server.port}/{postgres.DATABASE}"
+        try_on(host, {"IDEM_STORE": place}, server.stop, server.start)
 
 
 def is_ordinary(gateway):
@@ -423,10 +506,12 @@ def make_base():
 @test
 def the_image_of_the_gateway_works():
     """Built from the recipe, with a root of its own that nothing of this machine is in,
-    the gateway does all that it does above."""
+    the gateway does all that it does above, on each store."""
     make_base()
     settings, root = built("idem-gateway")
-    try_gateway(Host(settings, root))
+    for tried in try_gateway, try_on_a_table, try_on_a_database:
+        with pod():
+            tried(Host({**settings, "env": dict(settings["env"])}, root))
 
 
 @test
