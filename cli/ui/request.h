@@ -20,7 +20,10 @@ struct ui_server {
 struct ui_request {
     struct ui_server *server;
     struct MHD_Connection *connection;
+    /* Of a form, once its head was found to be ours: what reads the body, and what
+     * then answers. */
     struct MHD_PostProcessor *post;
+    enum MHD_Result (*answer)(const struct ui_request *request);
     size_t body_len;
     struct ui_form form;
 };
@@ -30,6 +33,9 @@ struct ui_request {
 /* The value of @name in the request, or NULL. */
 const char *ui_value(const struct ui_request *request, enum MHD_ValueKind kind,
                      const char *name);
+
+/* True of a body that is encoded as forms are by default. */
+bool ui_is_form(const struct ui_request *request);
 
 /* ---- answer.c ---- */
 

@@ -48,45 +48,6 @@ static enum MHD_Result route_get(struct ui_request *request, const char *path)
                   "The address is not one of ours.");
 }
 
-static enum MHD_Result respond(struct ui_request *request, const char *method,
-                               const char *path)
-{
-    bool post = strcmp(method, "POST") == 0;
-
-    if (!ui_came_to_us(request)) {
-        return ui_say(request, MHD_HTTP_FORBIDDEN, "This is not that site",
-                      "Another name than this host's leads here.");
-    }
-    if (post && !ui_came_from_us(request)) {
-        return ui_say(request, MHD_HTTP_FORBIDDEN, "Nothing was done",
-                      "Another site sent this.");
-    }
-    if (post && request->body_len > BODY_MAX) {
-        return ui_say(request, MHD_HTTP_CONTENT_TOO_LARGE, "Nothing was done",
-                      "That is too long.");
-    }
-    if (!post && strcmp(path, "/style.css") == 0) {
-        return ui_style(request);
-    }
-    if (post && strcmp(path, "/login") == 0) {
-        return ui_log_in(request);
-    }
-    if (!ui_has_token(request)) {
-        return ui_ask_who(request, /* wrong= */ false);
-    }
-    if (post && strcmp(path, "/resolve") == 0) {
-        return ui_resolve(request);
-    }
-    if (post && strcmp(path, "/reopen") == 0) {
-        return ui_reopen(request);
-    }
-    if (post || strcmp(method, "GET") != 0) {
-        return ui_say(request, MHD_HTTP_METHOD_NOT_ALLOWED, "Nothing was done",
-                      "That cannot be done here.");
-    }
-    return route_get(request, path);
-}
-
 static enum MHD_Result take_field(void *ctx, enum MHD_ValueKind kind,
                                   const char *name, const char *file,
                                   const char *type, const char *encoding,
@@ -106,20 +67,82 @@ static enum MHD_Result take_field(void *ctx, enum MHD_ValueKind kind,
     return MHD_YES;
 }
 
+/* Lets the body of a form come, which @answer is for. Only the one encoding that our
+ * forms have is given to libmicrohttpd: its reader of multipart bodies names parts
+ * that have no name NULL. */
+static enum MHD_Result await_form(
+    struct ui_request *request,
+    enum MHD_Result (*answer)(const struct ui_request *request))
+{
+    if (!ui_is_form(request)) {
+        return ui_say(request, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                      "Nothing was done",
+                      "A form is sent as "
+                      "application/x-www-form-urlencoded.");
+    }
+    request->answer = answer;
+    request->post =
+        request->server->mhd->create_post_processor(request->connection,
+                                                    POST_MEMORY, take_field,
+                                                    request);
+    return request->post == NULL ? MHD_NO : MHD_YES;
+}
+
+/* Decides by the head alone. What is answered here is answered before a byte of the
+ * body is looked at, and libmicrohttpd closes the connection after it: only a form
+ * that may act here has a body that is worth reading. */
+static enum MHD_Result begin(struct ui_request *request, const char *method,
+                             const char *path)
+{
+    bool post = strcmp(method, "POST") == 0;
+
+    if (!ui_came_to_us(request)) {
+        return ui_say(request, MHD_HTTP_FORBIDDEN, "This is not that site",
+                      "Another name than this host's leads here.");
+    }
+    if (post && !ui_came_from_us(request)) {
+        return ui_say(request, MHD_HTTP_FORBIDDEN, "Nothing was done",
+                      "Another site sent this.");
+    }
+    if (!post && strcmp(path, "/style.css") == 0) {
+        return ui_style(request);
+    }
+    if (post && strcmp(path, "/login") == 0) {
+        return await_form(request, ui_log_in);
+    }
+    if (!ui_has_token(request)) {
+        return ui_ask_who(request, /* wrong= */ false);
+    }
+    if (post && strcmp(path, "/resolve") == 0) {
+        return await_form(request, ui_resolve);
+    }
+    if (post && strcmp(path, "/reopen") == 0) {
+        return await_form(request, ui_reopen);
+    }
+    if (post || strcmp(method, "GET") != 0) {
+        return ui_say(request, MHD_HTTP_METHOD_NOT_ALLOWED, "Nothing was done",
+                      "That cannot be done here.");
+    }
+    return route_get(request, path);
+}
+
+static enum MHD_Result end_form(const struct ui_request *request)
+{
+    if (request->body_len > BODY_MAX) {
+        return ui_say(request, MHD_HTTP_CONTENT_TOO_LARGE, "Nothing was done",
+                      "That is too long.");
+    }
+    return request->answer(request);
+}
+
 static struct ui_request *request_create(struct ui_server *server,
-                                         struct MHD_Connection *connection,
-                                         bool post)
+                                         struct MHD_Connection *connection)
 {
     struct ui_request *request = calloc(1, sizeof(*request));
 
     if (request != NULL) {
         request->server = server;
         request->connection = connection;
-        if (post) {
-            request->post =
-                server->mhd->create_post_processor(connection, POST_MEMORY,
-                                                   take_field, request);
-        }
     }
     return request;
 }
@@ -134,14 +157,15 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *connection,
 
     (void)version;
     if (request == NULL) {
-        *state = request_create(ctx, connection, strcmp(method, "POST") == 0);
-        return *state == NULL ? MHD_NO : MHD_YES;
+        request = request_create(ctx, connection);
+        *state = request;
+        return request == NULL ? MHD_NO : begin(request, method, url);
     }
     if (*data_len == 0) {
-        return respond(request, method, url);
+        return end_form(request);
     }
     request->body_len += *data_len;
-    if (request->post != NULL && request->body_len <= BODY_MAX) {
+    if (request->body_len <= BODY_MAX) {
         (void)request->server->mhd->post_process(request->post, data,
                                                  *data_len);
     }

@@ -433,6 +433,40 @@ def json_texts():
         yield text.encode()
 
 
+def ui():
+    """What a browser sends, a stranger (the first bit is off) and the person who has
+    the token; and a part of a form without a name."""
+    key, form = b"canary-in-the-store".hex(), "application/x-www-form-urlencoded"
+    fields = f"s=&k={key}&fence=1&reason=x&seal=5ea1"
+    part = '--XYZ\r\nContent-Disposition: form-data; filename="t"\r\n\r\nhello\r\n--XYZ--\r\n'
+
+    def request(line, body=None, kind=form, *more):
+        head = [line + " HTTP/1.1", "Host: 127.0.0.1:8400", *more]
+        if body is not None:
+            head += [f"Content-Type: {kind}", f"Content-Length: {len(body)}"]
+        return "\r\n".join([*head, "", body or ""]).encode()
+
+    paths = ("/", "/?show=overdue", "/style.css", "/record?s=&k=" + key, "/search?k=can", "/search?k=escaped:%5Cx41",
+             "/%2e%2e/x")
+    for text in (
+        *(request("GET " + path) for path in paths),
+        request("POST /login", "token=" + "0" * 32),
+        request("POST /login", "token=%30+1&token=2", form + "; charset=utf-8", "Origin: http://127.0.0.1:8400"),
+        request("POST /login", "token=x", form, "Origin: http://evil.example", "Sec-Fetch-Site: cross-site"),
+        request("POST /resolve", fields + "&decision=complete&result=%0Ax"),
+        request("POST /reopen", fields),
+        *(request("POST " + path, part, "multipart/form-data; boundary=XYZ") for path in ("/x", "/login", "/resolve")),
+        request("POST /login", "{}", "application/json"),
+        request("PUT /", "x", form, "Expect: 100-continue"),
+        request("POST /login", None, form, "Content-Type: " + form, "Transfer-Encoding: chunked")
+        + b"6\r\ntoken=\r\n0\r\n\r\n",
+    ):  # fmt: skip
+        yield b"\x00\x00" + text
+        yield b"\x80\x00" + text
+        yield b"\x00\x40" + text
+        yield b"\x80\xa0" + text
+
+
 SEEDS = {
     "aws": aws,
     "base64": base64_texts,
@@ -458,6 +492,7 @@ SEEDS = {
     "text": text,
     "token": token,
     "transfer": transfer,
+    "ui": ui,
     "url": url,
     "values": values,
 }

@@ -4,11 +4,14 @@ can read and use it; what it shows in an outage; and what a wrong token, another
 IDEM_SCREENSHOTS names a directory to keep the pictures in.
 """
 
+import collections
 import contextlib
+import errno
 import http.client
 import http.server
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -21,7 +24,7 @@ import chromium
 import dynamo
 from line import Line
 from patience import PATIENCE, until
-from tap import Idem, add, equal, kill_session, main, note, skip, test
+from tap import LONG, Idem, add, equal, kill_session, main, note, skip, test
 
 EVIL = '<script>document.title="taken";alert(1)</script>'
 EVIL_OWNER = '"><img src=x onerror=alert(1)>'
@@ -609,7 +612,7 @@ def odd_requests_are_refused():
             got, _ = s.request("POST", "/resolve", {**good, **wrong}, Cookie=c)
             equal((wrong, got, record(store, "order-44")["status"]), (wrong, status, "unknown"))
         got, _ = s.request("POST", "/resolve", good, Cookie=c, Content_Type="application/json")
-        equal(got, 403)
+        equal(got, 415)
         for origin in ("null", "http://evil.example", f"https://127.0.0.1:{s.port}", f"http://127.0.0.1:{s.port + 1}"):
             equal((origin, s.request("POST", "/resolve", good, Cookie=c, Origin=origin)[0]), (origin, 403))
         for where in ("cross-site", "same-site", "none"):
@@ -626,6 +629,113 @@ def odd_requests_are_refused():
         for name in ("Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options"):
             assert s.headers[name], name
         assert "script" not in s.headers["Content-Security-Policy"], "no script from anywhere"
+
+
+FORM = "application/x-www-form-urlencoded"
+NAMELESS = b'--XYZ\r\nContent-Disposition: form-data; filename="t"\r\n\r\nhello\r\n--XYZ--\r\n'
+
+
+def answer_to(s, *pieces, more=True):
+    """The bytes of all answers to what is sent by hand, until the server ends the
+    connection. With @more the client would send on."""
+    told = b""
+    with socket.create_connection(("127.0.0.1", s.port), timeout=PATIENCE) as c:
+        try:
+            for piece in pieces:
+                c.sendall(piece)
+            if not more:
+                c.shutdown(socket.SHUT_WR)
+        except OSError as e:  # The server has answered and closed.
+            assert e.errno in (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN), e
+        with contextlib.suppress(ConnectionResetError):
+            while read := c.recv(1 << 16):
+                told += read
+    return told
+
+
+def head(line, *more):
+    return "\r\n".join([line + " HTTP/1.1", *more, "", ""]).encode()
+
+
+@test
+def a_body_is_not_waited_for():
+    """A request that is refused by its head is answered while none of its body was
+    sent, and the connection ends there; a form in another encoding than ours, too."""
+    store = filled()
+    with site(store) as s:
+        us, cookie = f"Host: 127.0.0.1:{s.port}", "Cookie: " + s.cookie()
+        form, long = "Content-Type: " + FORM, "Content-Length: 50000"
+        multipart = "Content-Type: multipart/form-data; boundary=XYZ"
+        evil = "Origin: http://evil.example"
+        for line, status, *more in (
+            ("POST /login", 403, "Host: evil.example", form), ("POST /login", 403, us, form, evil),
+            ("POST /login", 403, us, form, "Sec-Fetch-Site: same-site"), ("POST /login", 415, us, multipart),
+            ("POST /login", 415, us), ("POST /login", 415, us, form + "-not"), ("POST /x", 403, us, multipart),
+            ("POST /resolve", 403, us, form), ("POST /reopen", 403, us, form), ("PUT /", 403, us, form),
+            ("GET /", 403, us, form), ("POST /resolve", 403, us, form, cookie, evil),
+            ("POST /resolve", 415, us, multipart, cookie), ("PUT /resolve", 405, us, form, cookie),
+        ):
+            for body in ((long,), (long, "Expect: 100-continue"), ("Transfer-Encoding: chunked",)):
+                told = answer_to(s, head(line, *more, *body))
+                equal((line, more, body, told.split(b"\r\n")[0][:12]), (line, more, body, f"HTTP/1.1 {status}".encode()))
+        # The control: a form of ours is waited for.
+        told = answer_to(s, head("POST /login", us, form, "Content-Length: 38", "Connection: close"),
+                         b"token=", s.token.encode())
+        assert told.startswith(b"HTTP/1.1 200"), told
+        equal(audit(), [])
+
+
+def noise(dice, s):
+    """The pieces of a request by somebody who has no token."""
+    paths = ("/", "/x", "/login", "/resolve", "/reopen", "/record?s=&k=" + b"order-44".hex(), "/search?k=order", "/%00",
+             "/style.css", "*", "/" + "a" * 9000)
+    kinds = (FORM, FORM + "; charset=utf-8", "multipart/form-data; boundary=XYZ", "multipart/form-data",
+             "multipart/mixed; boundary=XYZ", "text/plain", "application/json")
+    bodies = (NAMELESS, NAMELESS.replace(b"filename", b"name"), b"", b"token=" + b"0" * 32, b"token=%",
+              b"=&&==%00", b"token=" * 2000, dice.randbytes(dice.randrange(300)))
+    body = dice.choice(bodies)
+    us = (f"127.0.0.1:{s.port}",) * 6
+    more = ["Host: " + dice.choice((*us, f"localhost:{s.port}", "evil.example", "")), "Content-Type: " + dice.choice(kinds)]
+    for each, how_often in (
+        ("Origin: http://evil.example", 6), ("Cookie: idem=x; idem_" + "0" * 40, 4),
+        ("Cookie: " + s.cookie("0" * 32), 4), ("Expect: 100-continue", 8), ("Sec-Fetch-Site: cross-site", 8),
+    ):
+        if dice.randrange(how_often) == 0:
+            more.append(each)
+    if dice.randrange(5):
+        more.append(f"Content-Length: {len(body)}")
+    else:
+        more.append("Transfer-Encoding: chunked")
+        body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
+    method = dice.choice(("POST",) * 6 + ("GET", "PUT", "HEAD", "get"))
+    text = bytearray(head(f"{method} {dice.choice(paths)}", *more) + body)
+    for _ in range(dice.choice((0, 0, 0, 1, 3))):
+        text[dice.randrange(len(text))] = dice.randrange(256)
+    cut = dice.randrange(len(text))
+    return bytes(text[:cut]), bytes(text[cut:])
+
+
+@test
+def noise_does_nothing():
+    """After thousands of requests that are wrong in some way, with a part of a form
+    that has no name among them, the page is there, was told nothing and tells
+    nothing."""
+    store = filled()
+    dice = random.Random(7)
+    statuses = collections.Counter()
+    with site(store) as s:
+        nameless = (head("POST /x", f"Host: 127.0.0.1:{s.port}", "Content-Type: multipart/form-data; boundary=XYZ",
+                         f"Content-Length: {len(NAMELESS)}"), NAMELESS)
+        equal(answer_to(s, *nameless)[:12], b"HTTP/1.1 403")
+        for _ in range(100_000 if LONG else 2000):
+            pieces = noise(dice, s)
+            told = answer_to(s, *pieces, more=False)
+            assert b"order-4" not in told and s.token.encode() not in told, (pieces, told)
+            statuses[told.split(b" ")[1] if told else b"none"] += 1
+        equal(s.process.poll(), None)
+        equal(s.request("GET", "/", Cookie=s.cookie())[0], 200)
+        equal((audit(), record(store, "order-44")["status"]), ([], "unknown"))
+    note(", ".join(f"{n} times {status.decode()}" for status, n in sorted(statuses.items())))
 
 
 @test
