@@ -1,10 +1,12 @@
 /* The configuration that nginx is given. */
 #include "gateway/config.h"
 
+#include "process/random.h"
 #include "text/text.h"
 
 #include <ctype.h>
 #include <idem/http.h>
+#include <inttypes.h>
 
 #define HEADER_MAX 64
 #define PROGRAM_MAX 4000 /* nginx reads a word into a buffer of 4096 bytes. */
@@ -550,20 +552,36 @@ static void print_server(FILE *f, const struct gateway_config *config)
     (void)fputs("    }\n", f);
 }
 
+/* A table in the layout of another library has none. */
+static bool has_scopes(const char *store)
+{
+    return strncmp(store, "dynamodb:", 9) != 0 ||
+           strstr(store, "layout=") == NULL;
+}
+
 /* A probe is an operation of its own: it is claimed, executed and recorded in the
  * store of the gateway, and ends before the service. Its lease is the shortest that
  * every store takes. Its record is past its retention when the next probe comes, so
  * that one record is written again each time. Two probes at once share an execution,
  * and what a killed gateway left is taken over. Host and port are in the key, because
- * gateways share stores.
+ * gateways share stores. A client that used this key would make probes fail: it is in
+ * a scope of the gateway's, or where there are no scopes it has a secret at its end.
  *
  *     GET / at the address for probes -> POST with a key to probe.sock
  *         -> claimed -> /end, which answers 204 -> recorded -> 204
  */
 static void print_health(FILE *f, const struct gateway_config *config)
 {
+    bool scoped = has_scopes(config->store);
+    char secret[32] = "";
+    uint64_t random = 0;
+
     if (config->health == NULL) {
         return;
+    }
+    if (!scoped) {
+        (void)cli_random(&random, sizeof(random));
+        (void)snprintf(secret, sizeof(secret), "-%016" PRIx64, random);
     }
     (void)fprintf(f,
                   "    server {\n"
@@ -584,7 +602,7 @@ static void print_health(FILE *f, const struct gateway_config *config)
                   "            proxy_set_header Content-Length \"\";\n"
                   "            proxy_set_header Host probe;\n"
                   "            proxy_set_header Idempotency-Key "
-                  "\"probe-$hostname-$server_port\";\n"
+                  "\"probe-$hostname-$server_port%s\";\n"
                   "            proxy_read_timeout 10s;\n"
                   "        }\n"
                   "    }\n"
@@ -593,7 +611,7 @@ static void print_health(FILE *f, const struct gateway_config *config)
                   "        access_log off;\n"
                   "        location / {\n"
                   "            idempotency required;\n"
-                  "            idempotency_scope \"idem gateway\";\n"
+                  "            idempotency_scope %s;\n"
                   "            idempotency_key Idempotency-Key;\n"
                   "            idempotency_key_from off;\n"
                   "            idempotency_fingerprint method;\n"
@@ -612,7 +630,8 @@ static void print_health(FILE *f, const struct gateway_config *config)
                   "            return 204;\n"
                   "        }\n"
                   "    }\n",
-                  config->health);
+                  config->health, secret,
+                  scoped ? "\"idem gateway\"" : "global");
 }
 
 void gateway_config_print(FILE *f, const struct gateway_config *config)

@@ -476,6 +476,24 @@ def a_probe_is_answered_on_a_table():
 
 
 @test
+def a_probe_is_answered_on_a_table_of_another_library():
+    """--health where a table has no scopes: a probe is 204, also after a client has used
+    the key that it has in other stores."""
+    if dynamo.missing("dynoxide"):
+        skip(dynamo.missing("dynoxide"))
+    with dynamo.server("dynoxide") as url, Service() as service:
+        place = f"dynamodb://idem?layout=powertools-python&endpoint={url}"
+        env, port = dynamo.environment(), free_port()
+        equal(Idem(place)("store", "create", env=env).status, 0)
+        gateway = Gateway(service, "--health", str(port), "--store", place)
+        gateway.env.update(env)
+        with gateway:
+            key = f"probe-{socket.gethostname().lower()}-{port}"
+            equal(gateway(Idempotency_Key=key).status, 201)
+            equal(probe(port), 204)
+
+
+@test
 def a_probe_is_answered_on_a_database():
     """--health on PostgreSQL: a probe is recorded; it is 503, or 504, while the server is
     stopped, and 204 after that."""
