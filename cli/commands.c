@@ -30,7 +30,6 @@ const struct cli_command *const cli_all_commands[] = {
     &cli_renew,
     &cli_show,
     &cli_list,
-    &cli_top,
     &cli_ui,
     &cli_stats,
     &cli_watch,

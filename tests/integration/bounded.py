@@ -6,7 +6,7 @@ import os
 from records import HEADER, NEVER, NOW, line_of
 from tap import LONG, Idem, equal, main, note, skip, test
 
-# More than watch and top name; and so many that to keep them takes 10 MB.
+# More than watch names; and so many that to keep them takes 10 MB.
 FEW = 3300
 MANY = 100000 if LONG else 15000
 MARGIN_KB = 4096  # SQLite's cache of pages fills.
@@ -50,7 +50,7 @@ def memory_does_not_grow_with_the_store():
     few, many = filled("few.db", FEW), filled("many.db", MANY)
     for args in (
         ["stats"], ["stats", "--prometheus"], ["watch", "--once"], ["watch", "--once", "--json"],
-        ["top"], ["doctor"], ["list", "--json"], ["list", "--failed", "--limit", "20"],
+        ["doctor"], ["list", "--json"], ["list", "--failed", "--limit", "20"],
         ["list", "--failed", "--json"], ["list", "--sort", "key", "--limit", "20"],
         ["list", "-s", "none"], ["purge", "--dry-run"], ["export", "-"],
         ["resolve", "--status", "failed", "--release", "--reason", "x"],
@@ -79,16 +79,12 @@ def memory_does_not_grow_with_the_store():
 
 @test
 def what_is_left_out_is_counted():
-    """watch and top name so many, and count the rest."""
+    """watch names so many, and counts the rest."""
     store = filled("store.db", 3300)
     seen = [json.loads(line) for line in store("watch", "--once", "--json").stdout.splitlines()]
     more = {line["kind"]: line["more"] for line in seen if line["event"] == "more"}
     equal(more, {"failed": 100, "unknown": 100, "failed_outcome": 100})
     equal(sum(line["event"] == "failed" for line in seen), 1000)
-    seen = store("top").stdout.decode().splitlines()
-    assert "and 1200 more open; see: idem list --status in_progress,failed,unknown" in seen, seen[-3:]
-    equal(seen[-1], "and 100 more failed outcomes; see: idem list --failed")
-    equal(sum("order-" in line for line in seen), 2000)
 
 
 @test

@@ -26,7 +26,7 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 REGEN = os.environ.get("IDEM_REGEN") == "1"
 COMMANDS = [
     "run", "begin", "complete", "fail", "release", "retry", "unknown", "renew",
-    "show", "list", "resolve", "reopen", "stats", "watch", "doctor", "top", "ui", "reconcile", "store",
+    "show", "list", "resolve", "reopen", "stats", "watch", "doctor", "ui", "reconcile", "store",
     "export", "import", "purge", "limit", "key", "gateway", "lambda",
     "consume", "stepfunctions", "completion",
 ]  # fmt: skip
