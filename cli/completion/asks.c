@@ -5,8 +5,8 @@
 const char *cli_complete_asks(const struct cli_option *option)
 {
     static const char *const rows[][2] = {
-        {"key", "keys"},    {"scope", "scopes"},    {"fields", "fields"},
-        {"sort", "fields"}, {"status", "statuses"}, {NULL, NULL},
+        {"key", "keys"},        {"scope", "scopes"}, {"fields", "fields"},
+        {"status", "statuses"}, {NULL, NULL},
     };
     size_t i;
 

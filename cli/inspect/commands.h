@@ -4,7 +4,7 @@
 
 #include "options/command.h"
 
-extern const struct cli_command cli_show, cli_list, cli_stats,
-    cli_watch, cli_doctor;
+extern const struct cli_command cli_show, cli_list, cli_stats, cli_watch,
+    cli_doctor;
 
 #endif

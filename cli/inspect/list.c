@@ -127,6 +127,32 @@ static int walk(struct idem_store *store, const struct idem_filter *filter,
                : error->code;
 }
 
+/* The rows that were kept. */
+static void print_part(struct listing *listing)
+{
+    listing_begin_output(listing);
+    cli_rows_print(&listing->order.rows, stdout);
+}
+
+/* Walks again for each part of a list that is sorted and shows all. */
+static int walk_parts(struct idem_store *store,
+                      const struct idem_filter *filter, struct listing *listing,
+                      struct idem_page *page, struct idem_error *error)
+{
+    const struct idem_page first = *page;
+
+    while (walk(store, filter, listing, page, error) == 0) {
+        print_part(listing);
+        if (listing->status != 0 || ferror(stdout) ||
+            !cli_list_next_part(&listing->order)) {
+            break;
+        }
+        *page = first;
+        listing->corrupt = 0; /* They are all met again. */
+    }
+    return error->code;
+}
+
 /* The command for the next page: the last line on a terminal, else on standard
  * error, where it is in nobody's way. */
 static void print_next(const struct listing *listing, bool certain,
@@ -143,28 +169,15 @@ static void print_next(const struct listing *listing, bool certain,
     (void)fprintf(f, " --after %s\n", place);
 }
 
-static void print_left_out(const struct listing *listing, uint64_t n)
-{
-    FILE *f = listing->is_tty && !args.json ? stdout : stderr;
-
-    (void)fflush(stdout);
-    (void)fprintf(f, "%s%llu more %s not shown; a higher --limit shows them\n",
-                  f == stderr ? "idem: " : "", (unsigned long long)n,
-                  n == 1 ? "is" : "are");
-}
-
 static void say_more(const struct listing *listing,
                      const struct idem_page *page)
 {
-    const struct cli_rows *rows = &listing->order.rows;
     char place[CLI_LIST_PLACE_MAX];
 
     if (cli_list_next(&listing->order, place)) {
         print_next(listing, /* certain= */ true, place);
     } else if (listing->more || listing->maybe_more) {
         print_next(listing, listing->more, page->place);
-    } else if (rows->limit != 0 && rows->added > rows->limit) {
-        print_left_out(listing, rows->added - rows->limit);
     }
 }
 
@@ -174,9 +187,7 @@ static void say_unordered(const struct listing *listing,
 {
     if (listing->is_tty && !args.json && listing->order.unordered &&
         listing->shown > 1) {
-        (void)printf("%s keeps no order: %s; --sort=-created reads all of it "
-                     "first\n",
-                     idem_store_url(store),
+        (void)printf("%s keeps no order: %s\n", idem_store_url(store),
                      args.limit != 0 ? "the newest of this page are first"
                                      : "the records came as it gave them");
     }
@@ -185,11 +196,6 @@ static void say_unordered(const struct listing *listing,
 static int conclude(struct listing *listing, struct idem_store *store,
                     const struct idem_page *page)
 {
-    int status;
-
-    listing_begin_output(listing);
-    status = cli_rows_print(&listing->order.rows, stdout);
-    listing->status = listing->status != 0 ? listing->status : status;
     say_unordered(listing, store);
     say_more(listing, page);
     cli_journal_note(store);
@@ -211,8 +217,7 @@ static int give_up(const struct cli_command *command, struct listing *listing,
         return cli_list_bad_place(command);
     }
     if (listing->order.rows.added > 0) {
-        listing_begin_output(listing);
-        (void)cli_rows_print(&listing->order.rows, stdout);
+        print_part(listing);
     }
     return cli_fail_with(error);
 }
@@ -250,7 +255,7 @@ static int list(const struct cli_command *command, struct listing *listing,
                             idem_store_is_remote(store), page.place);
     if (status == 0) {
         say_before(listing, filter);
-        error.code = walk(store, filter, listing, &page, &error);
+        error.code = walk_parts(store, filter, listing, &page, &error);
         status = error.code != 0 ? give_up(command, listing, &error)
                                  : conclude(listing, store, &page);
     }
@@ -285,9 +290,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
     order->limit = args.limit;
     order->after = args.after;
     order->reverse = args.reverse;
-    if (status == 0) {
-        status = cli_list_sort(command, order, args.sort);
-    }
     if (status != 0) {
         return status;
     }
@@ -354,12 +356,7 @@ static struct cli_option options[] = {
      .letter = 'r',
      .kind = CLI_FLAG,
      .target = &args.reverse,
-     .help = "the oldest first, or --sort the other way round"},
-    {.name = "sort",
-     .kind = CLI_TEXT,
-     .target = &args.sort,
-     .arg = "FIELD",
-     .help = "in this order; -FIELD: the greatest first"},
+     .help = "the oldest first"},
     {.name = "fields",
      .letter = 'f',
      .kind = CLI_TEXT,
@@ -381,7 +378,7 @@ static const char *const examples[] = {
     "idem list --limit 20              # the newest",
     "idem list --overdue               # what should have ended by now",
     "idem list --failed --since 24h    # what went wrong since yesterday",
-    "idem list --match 'order-*' --sort -started --fields key,status,exit",
+    "idem list --match 'order-*' --fields key,status,exit",
     "idem list --json | jq -r 'select(.attempts > 1) | .key'",
     NULL,
 };

@@ -20,7 +20,6 @@ struct list_args {
     const char *match;
     int64_t since_ms;
     const char *fields;
-    const char *sort;
     bool reverse;
     uint64_t limit;
     const char *after;

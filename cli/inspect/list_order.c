@@ -6,30 +6,11 @@
 
 #include <idem/operator.h>
 #include <inttypes.h>
-#include <stdlib.h>
 
-int cli_list_sort(const struct cli_command *command,
-                  struct cli_list_order *order, const char *sort)
-{
-    struct cli_fields by = {.len = 0};
-    bool down = sort != NULL && sort[0] == '-';
-    int status;
-
-    if (sort == NULL) {
-        return 0;
-    }
-    status = cli_fields_parse(command, "sort", sort + down, &by);
-    if (status == 0 && by.len > 1) {
-        return cli_usage(command, "--sort: sort by one field");
-    }
-    if (status == 0 && order->after != NULL) {
-        return cli_usage(command, "--after goes on in the order of the store, "
-                                  "and --sort has another");
-    }
-    order->field = status == 0 ? by.list[0] : NULL;
-    order->rows.descending = down != order->reverse;
-    return status;
-}
+/* Rows of one part of a list that shows all: some megabytes. */
+enum {
+    PART = 4096
+};
 
 int cli_list_bad_place(const struct cli_command *command)
 {
@@ -65,17 +46,14 @@ int cli_list_order(const struct cli_command *command,
 {
     bool indexed = cli_index_serves(filter);
 
-    if (order->field != NULL) {
-        order->sorts = true;
-        order->rows.limit = (size_t)order->limit;
-        return 0;
-    }
     order->sorts = indexed || (remote && order->limit != 0);
     order->stops = !indexed && order->limit != 0;
     order->pages = indexed;
     order->unordered = !indexed && remote;
     order->rows.descending = !order->reverse;
-    order->rows.limit = indexed ? (size_t)order->limit : 0;
+    if (indexed) {
+        order->rows.limit = order->limit != 0 ? (size_t)order->limit : PART;
+    }
     if (order->after == NULL) {
         return 0;
     }
@@ -83,7 +61,8 @@ int cli_list_order(const struct cli_command *command,
         (void)strcpy(place, order->after);
         return 0;
     }
-    return indexed && read_place(order) ? 0 : cli_list_bad_place(command);
+    order->goes_on = indexed && read_place(order);
+    return order->goes_on ? 0 : cli_list_bad_place(command);
 }
 
 bool cli_list_is_full(const struct cli_list_order *order, uint64_t shown)
@@ -104,63 +83,57 @@ static uint64_t tie_of(const struct idem_record *r)
 }
 
 static bool is_before(const struct cli_list_order *order,
-                      const struct cli_list_value *value)
+                      const struct cli_row *row)
 {
     struct cli_row place = {.number = order->after_created_ms,
                             .tie = order->after_id};
-    struct cli_row row = {.number = value->number, .tie = value->tie};
 
-    return order->pages && order->after != NULL &&
-           cli_row_compare(&row, &place, order->rows.descending) <= 0;
+    return order->goes_on &&
+           cli_row_compare(row, &place, order->rows.descending) <= 0;
 }
 
-static char *text_of(const struct cli_field *field, const struct idem_record *r)
+bool cli_list_wants(struct cli_list_order *order, int code,
+                    const struct idem_record *record, struct cli_row *ret_row)
 {
-    char *text = NULL;
-    size_t len;
-    FILE *f = open_memstream(&text, &len);
-
-    if (f != NULL) {
-        field->print(f, r, /* is_tty= */ false);
-        (void)fclose(f);
-    }
-    return text;
+    ret_row->number = code == 0 ? record->created_ms : 0;
+    ret_row->tie = tie_of(record);
+    return !is_before(order, ret_row) &&
+           cli_rows_wants(&order->rows, ret_row->number, ret_row->tie);
 }
 
-bool cli_list_value(struct cli_list_order *order, int code,
-                    const struct idem_record *record,
-                    struct cli_list_value *ret_value)
+/* The last row, if more came after it than the limit lets through. */
+static const struct cli_row *last_of_more(const struct cli_list_order *order)
 {
-    const struct cli_field *field = order->field;
-    struct cli_list_value value = {.tie = tie_of(record)};
+    const struct cli_rows *rows = &order->rows;
 
-    if (field == NULL) {
-        value.number = code == 0 ? record->created_ms : 0;
-    } else if (field->number == NULL) {
-        value.text = text_of(field, record);
-    } else {
-        value.number = code == 0 ? field->number(record) : 0;
-    }
-    if (is_before(order, &value) ||
-        !cli_rows_wants(&order->rows, value.text, value.number, value.tie)) {
-        free(value.text);
-        return false;
-    }
-    *ret_value = value;
-    return true;
+    return order->pages && rows->added > rows->limit
+               ? &rows->list[rows->len - 1]
+               : NULL;
 }
 
 bool cli_list_next(const struct cli_list_order *order,
                    char place[CLI_LIST_PLACE_MAX])
 {
-    const struct cli_rows *rows = &order->rows;
-    const struct cli_row *last;
+    const struct cli_row *last = last_of_more(order);
 
-    if (!order->pages || rows->limit == 0 || rows->added <= rows->limit) {
+    if (last == NULL) {
         return false;
     }
-    last = &rows->list[rows->len - 1];
     (void)snprintf(place, CLI_LIST_PLACE_MAX, "s%" PRId64 "-%016" PRIx64,
                    last->number, last->tie);
+    return true;
+}
+
+bool cli_list_next_part(struct cli_list_order *order)
+{
+    const struct cli_row *last = last_of_more(order);
+
+    if (last == NULL || order->limit != 0) {
+        return false;
+    }
+    order->goes_on = true;
+    order->after_created_ms = last->number;
+    order->after_id = last->tie;
+    cli_rows_empty(&order->rows);
     return true;
 }

@@ -1,7 +1,6 @@
 /* The columns and rows of idem list. */
 #include "inspect/list.h"
 #include "inspect/list_order.h"
-#include "inspect/rows.h"
 #include "options/command.h"
 #include "record/fields.h"
 #include "record/record.h"
@@ -186,13 +185,13 @@ int listing_print(FILE *f, const struct listing *listing, int code,
 int listing_keep(struct listing *listing, int code, const struct idem_record *r)
 {
     struct cli_list_order *order = &listing->order;
-    struct cli_list_value value;
+    struct cli_row row;
     char *line = NULL;
     size_t len;
     int status;
     FILE *f;
 
-    if (!cli_list_value(order, code, r, &value)) {
+    if (!cli_list_wants(order, code, r, &row)) {
         return 0;
     }
     f = open_memstream(&line, &len);
@@ -203,11 +202,9 @@ int listing_keep(struct listing *listing, int code, const struct idem_record *r)
     }
     if (status != 0) {
         free(line);
-        free(value.text);
         return status;
     }
-    return cli_rows_add(&order->rows, line, value.text, value.number,
-                        value.tie);
+    return cli_rows_add(&order->rows, line, row.number, row.tie);
 }
 
 void listing_begin_output(struct listing *listing)

@@ -1,14 +1,22 @@
-/* Lines that are sorted before they are printed. */
+/* The first lines of a list in its order. */
 #include "inspect/rows.h"
 
 #include "text/error.h"
 #include "text/exit_status.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum {
-    BYTES_MAX = 8 << 20
-};
+int cli_row_compare(const struct cli_row *a, const struct cli_row *b,
+                    bool descending)
+{
+    int order = (a->number > b->number) - (a->number < b->number);
+
+    if (order == 0) {
+        order = (a->tie > b->tie) - (a->tie < b->tie);
+    }
+    return descending ? -order : order;
+}
 
 static int ascending(const void *a, const void *b)
 {
@@ -28,23 +36,9 @@ static void cut(struct cli_rows *rows)
               rows->descending ? descending : ascending);
     }
     while (rows->limit != 0 && rows->len > rows->limit) {
-        cli_row_finish(&rows->list[--rows->len]);
+        free(rows->list[--rows->len].line);
     }
     rows->is_cut = rows->limit != 0 && rows->len == rows->limit;
-}
-
-/* Sorts the rows into the file. */
-static int put_away(struct cli_rows *rows)
-{
-    int status;
-
-    cut(rows);
-    status = cli_runs_add(&rows->runs, rows->list, rows->len);
-    while (rows->len > 0) {
-        cli_row_finish(&rows->list[--rows->len]);
-    }
-    rows->bytes = 0;
-    return status;
 }
 
 static int make_room(struct cli_rows *rows)
@@ -65,70 +59,55 @@ static int make_room(struct cli_rows *rows)
     return 0;
 }
 
-bool cli_rows_wants(struct cli_rows *rows, const char *text, int64_t number,
-                    uint64_t tie)
+bool cli_rows_wants(struct cli_rows *rows, int64_t number, uint64_t tie)
 {
-    struct cli_row row = {.text = (char *)(uintptr_t)text,
-                          .number = number,
-                          .tie = tie};
+    struct cli_row row = {.number = number, .tie = tie};
 
     rows->added++;
     return !rows->is_cut || cli_row_compare(&row, &rows->list[rows->limit - 1],
                                             rows->descending) < 0;
 }
 
-int cli_rows_add(struct cli_rows *rows, char *line, char *text, int64_t number,
+int cli_rows_add(struct cli_rows *rows, char *line, int64_t number,
                  uint64_t tie)
 {
-    struct cli_row row = {.line = line,
-                          .text = text,
-                          .number = number,
-                          .tie = tie};
-    size_t bytes_max = rows->bytes_max == 0 ? BYTES_MAX : rows->bytes_max;
-    int status = 0;
+    int status;
 
     if (rows->limit != 0 && rows->len / 2 >= rows->limit) {
         cut(rows);
     }
-    if (rows->limit == 0 && rows->bytes >= bytes_max) {
-        status = put_away(rows);
-    }
-    if (status == 0) {
-        status = make_room(rows);
-    }
+    status = make_room(rows);
     if (status != 0) {
-        cli_row_finish(&row);
+        free(line);
         return status;
     }
-    rows->bytes += sizeof(row) + strlen(line) +
-                   (text != NULL ? strlen(text) : 0) + 64 /* of malloc's */;
-    rows->list[rows->len++] = row;
+    rows->list[rows->len++] =
+        (struct cli_row){.line = line, .number = number, .tie = tie};
     return 0;
 }
 
-int cli_rows_print(struct cli_rows *rows, FILE *f)
+void cli_rows_print(struct cli_rows *rows, FILE *f)
 {
-    int status = 0;
     size_t i;
 
-    if (rows->runs.len > 0) {
-        status = put_away(rows);
-        return status != 0 ? status
-                           : cli_runs_print(&rows->runs, rows->descending, f);
-    }
     cut(rows);
     for (i = 0; i < rows->len; i++) {
         (void)fputs(rows->list[i].line, f);
     }
-    return status;
+}
+
+void cli_rows_empty(struct cli_rows *rows)
+{
+    while (rows->len > 0) {
+        free(rows->list[--rows->len].line);
+    }
+    rows->is_cut = false;
+    rows->added = 0;
 }
 
 void cli_rows_finish(struct cli_rows *rows)
 {
-    while (rows->len > 0) {
-        cli_row_finish(&rows->list[--rows->len]);
-    }
+    cli_rows_empty(rows);
     free(rows->list);
-    cli_runs_finish(&rows->runs);
     memset(rows, 0, sizeof(*rows));
 }

@@ -173,67 +173,23 @@ static void print_error(FILE *f, const struct idem_record *r, bool is_tty)
     (void)fputs(text.len == 0 ? "-" : "", f);
 }
 
-/* ---- What they are sorted by -------------------------------------------- */
-
-static int64_t number_exit(const struct idem_record *r)
-{
-    int exit_status = cli_outcome_exit(r);
-
-    return exit_status >= 0 ? exit_status : cli_outcome_http(r);
-}
-
-static int64_t number_started(const struct idem_record *r)
-{
-    return r->started_ms;
-}
-
-static int64_t number_created(const struct idem_record *r)
-{
-    return r->created_ms;
-}
-
-static int64_t number_ended(const struct idem_record *r)
-{
-    return r->ended_ms;
-}
-
-static int64_t number_expires(const struct idem_record *r)
-{
-    return r->expires_ms;
-}
-
-static int64_t number_lease(const struct idem_record *r)
-{
-    return r->status == IDEM_STATUS_IN_PROGRESS ? r->lease_end_ms : 0;
-}
-
-static int64_t number_attempts(const struct idem_record *r)
-{
-    return r->attempts;
-}
-
-static int64_t number_fence(const struct idem_record *r)
-{
-    return (int64_t)r->fence;
-}
-
 /* ---- The table ----------------------------------------------------------- */
 
 static const struct cli_field fields[] = {
-    {"status", "STATUS", "status", 11, print_status, NULL},
-    {"exit", "EXIT", "exit_status", -4, print_exit, number_exit},
-    {"started", "STARTED", "started_ms", 24, print_started, number_started},
-    {"age", "AGE", "started_ms", 7, print_age, age_ms},
-    {"lease", "LEASE", "lease_end_ms", 7, print_lease, number_lease},
-    {"attempts", "TRIES", "attempts", -5, print_attempts, number_attempts},
-    {"owner", "OWNER", "owner", 20, print_owner, NULL},
-    {"scope", "SCOPE", "scope", 10, print_scope, NULL},
-    {"key", "KEY", "key", 0, print_key, NULL},
-    {"created", "CREATED", "created_ms", 24, print_created, number_created},
-    {"ended", "ENDED", "ended_ms", 24, print_ended, number_ended},
-    {"expires", "EXPIRES", "expires_ms", 24, print_expires, number_expires},
-    {"fence", "FENCE", "fence", 13, print_fence, number_fence},
-    {"error", "ERROR", "error", 0, print_error, NULL},
+    {"status", "STATUS", "status", 11, print_status},
+    {"exit", "EXIT", "exit_status", -4, print_exit},
+    {"started", "STARTED", "started_ms", 24, print_started},
+    {"age", "AGE", "started_ms", 7, print_age},
+    {"lease", "LEASE", "lease_end_ms", 7, print_lease},
+    {"attempts", "TRIES", "attempts", -5, print_attempts},
+    {"owner", "OWNER", "owner", 20, print_owner},
+    {"scope", "SCOPE", "scope", 10, print_scope},
+    {"key", "KEY", "key", 0, print_key},
+    {"created", "CREATED", "created_ms", 24, print_created},
+    {"ended", "ENDED", "ended_ms", 24, print_ended},
+    {"expires", "EXPIRES", "expires_ms", 24, print_expires},
+    {"fence", "FENCE", "fence", 13, print_fence},
+    {"error", "ERROR", "error", 0, print_error},
 };
 
 #define FIELDS_LEN (sizeof(fields) / sizeof(fields[0]))

@@ -1,4 +1,4 @@
-/* fields.h: what of a record can be shown, sorted by and chosen: --fields. */
+/* fields.h: what of a record can be shown and chosen: --fields. */
 #ifndef IDEM_CLI_RECORD_FIELDS_H
 #define IDEM_CLI_RECORD_FIELDS_H
 
@@ -7,16 +7,12 @@
 #include <json-c/json.h>
 #include <stdio.h>
 
-/* How a field is compared: by a number of the record, or as it is printed. */
-typedef int64_t cli_field_number_fn(const struct idem_record *record);
-
 struct cli_field {
     const char *name;    /* As it is typed: "started". */
     const char *heading; /* "STARTED" */
     const char *member;  /* In JSON: "started_ms". */
     int width;           /* Negative: on the right. */
     void (*print)(FILE *f, const struct idem_record *record, bool is_tty);
-    cli_field_number_fn *number; /* NULL: it is a text. */
 };
 
 /* The field of this name, or NULL. */

@@ -51,7 +51,7 @@ ROWS = [
     ["resolve", "a", "--release", "--reason", "x", "--http-status", "200"],
     ["show", "none"], ["show", "escaped:\\n"], ["list", "foo"],
     ["list", "--status", "bogus"], ["list", "--fields", "bogus"],
-    ["list", "--sort", "key,exit"], ["list", "--color", "maybe"], ["list", "--since", "5"],
+    ["list", "--color", "maybe"], ["list", "--since", "5"],
     ["purge", "a"], ["completion", "tcsh"], ["limit", "-n", "a"],
     # Stores.
     ["list", "--store", "sqlite:none/idem.db"], ["list", "--store", "none.db"],

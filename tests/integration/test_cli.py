@@ -312,8 +312,7 @@ BAD_USAGE = [
     (KEY + ["-\xff"], "unknown option -\\xc3"),
     (KEY + ["--wai"], "--wai may be --wait, --wait-then-run: type more of it"),
     (["list", "--fields", "key,nothing"], '"nothing" is not a field; there are'),
-    (["list", "--sort", "key,exit"], "--sort: sort by one field"),
-    (["list", "--sort", "-"], '"" is not a field; there are status'),
+    (["list", "--fields", "-"], '"-" is not a field; there are status'),
     (["list", "--color", "sometimes"], "one of auto, always, never"),
     (["show", "escaped:a\\n"], "every backslash as"),
     (["show", "escaped:"], "a key of 1 to 255 bytes follows"),
@@ -1066,10 +1065,6 @@ def a_list_is_chosen_and_sorted():
     equal(listed(idem, "--failed", "--reverse"), ["order-0", "order-2", "bad"])
     equal(listed(idem, "--limit", "2"), ["open", "bad"])
     equal(listed(idem, "-r", "--limit", "2"), ["order-0", "order-1"])
-    equal(listed(idem, "--sort", "key", "--reverse", "--limit", "1"), ["order-3"])
-    equal(listed(idem, "--sort", "key", "--limit", "2"), ["bad", "open"])
-    equal(listed(idem, "--sort=-key", "--match", "o*", "--limit", "2"), ["order-3", "order-2"])
-    equal(listed(idem, "--sort", "-exit", "--limit", "1"), ["order-0"])
     equal(len(listed(idem, "--since", "1h")), 6)
     time.sleep(0.05)
     equal(listed(idem, "--since", "1ms"), [])
@@ -1118,8 +1113,6 @@ def a_list_goes_on_page_by_page():
     seen = on_terminal(idem, "list", "-s", "it's 1", "--limit", "2").replace("\r", "")
     last = seen.splitlines()[-1]
     assert last.startswith("there are more; the next: idem list --scope="), seen
-    result = idem("list", "--sort", "key", "--limit", "2", "-s", "it's 0")
-    equal(result.stderr, b"idem: 3 more are not shown; a higher --limit shows them\n")
 
 
 @test
@@ -1140,9 +1133,6 @@ def a_place_belongs_to_its_list():
         result = idem("list", *options)
         equal(result.status, 64)
         assert b"--after: not a place of this list" in result.stderr, result.stderr
-    result = idem("list", "--sort", "key", "--after", place["all"])
-    equal(result.status, 64)
-    assert b"--sort has another" in result.stderr, result.stderr
 
 
 @test
@@ -1316,7 +1306,7 @@ def bash_completes():
         ("idem show $", ["\\$\\(touch\\", "no\\)"]),
         ("idem begin -k order-1", ["order-1"]),
         ("idem list --scope ", ["shop"]),
-        ("idem list --sort st", ["started", "status"]),
+        ("idem list --fields st", ["started", "status"]),
         ("idem list --status un", ["unknown"]),
         ("idem run -k x -- basenam", ["basename"]),
         ("idem complete --res", ["--result"]),
@@ -1347,7 +1337,7 @@ def fish_completes():
         ("idem completion z", ["zsh"]),
         ("idem show or", ["order-1", "order-2"]),
         ("idem list --scope ", ["shop"]),
-        ("idem list --sort st", ["started", "status"]),
+        ("idem list --fields st", ["started", "status"]),
         ("idem run -k x -- basenam", ["basename"]),
     ]:
         program = f"idem completion fish | source; complete -C {shlex.quote(line)}"

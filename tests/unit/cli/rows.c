@@ -1,4 +1,4 @@
-/* Lines that are sorted before they are printed. */
+/* The first lines of a list in its order. */
 #include "inspect/rows.h"
 
 #include "test.h"
@@ -19,14 +19,14 @@ static void check_numbers(struct cli_rows rows, size_t len, const char *want)
         size_t number = i * 7 % len; /* 7 and @len have no common factor. */
 
         (void)snprintf(line, sizeof(line), "%zu ", number);
-        if (cli_rows_wants(&rows, NULL, (int64_t)number, i)) {
-            assert_int_equal(cli_rows_add(&rows, strdup(line), NULL,
-                                          (int64_t)number, i),
+        if (cli_rows_wants(&rows, (int64_t)number, i)) {
+            assert_int_equal(cli_rows_add(&rows, strdup(line), (int64_t)number,
+                                          i),
                              0);
         }
     }
     assert_int_equal(rows.added, len);
-    assert_int_equal(cli_rows_print(&rows, f), 0);
+    cli_rows_print(&rows, f);
     assert_int_equal(fclose(f), 0);
     assert_string_equal(text, want);
     free(text);
@@ -53,8 +53,8 @@ TEST(rows, areFewWithALimit)
     int i;
 
     for (i = 0; i < 10000; i++) {
-        if (cli_rows_wants(&rows, NULL, i, 0)) {
-            assert_int_equal(cli_rows_add(&rows, strdup("x"), NULL, i, 0), 0);
+        if (cli_rows_wants(&rows, i, 0)) {
+            assert_int_equal(cli_rows_add(&rows, strdup("x"), i, 0), 0);
             made++;
         }
         assert_true(rows.len <= 64);
@@ -63,64 +63,17 @@ TEST(rows, areFewWithALimit)
     cli_rows_finish(&rows);
 }
 
-/* Without a limit the file takes what is beyond a bound, and the order is the
- * same: by number or by text, up or down. */
-TEST(rows, areMergedFromAFile)
+/* Emptied, they begin anew. */
+TEST(rows, areEmptied)
 {
-    enum {
-        LEN = 997
-    };
-    int way;
+    struct cli_rows rows = {.limit = 1};
 
-    for (way = 0; way < 4; way++) {
-        struct cli_rows rows = {.bytes_max = 2000, .descending = way & 1};
-        char *text = NULL;
-        size_t text_len;
-        FILE *f = open_memstream(&text, &text_len);
-        char line[32];
-        char *p;
-        size_t i;
-
-        assert_non_null(f);
-        for (i = 0; i < LEN; i++) {
-            size_t number = i * 7 % LEN;
-
-            (void)snprintf(line, sizeof(line), "%05zu\n", number);
-            assert_int_equal(cli_rows_add(&rows, strdup(line),
-                                          way & 2 ? strdup(line) : NULL,
-                                          (int64_t)number, 0),
-                             0);
-            assert_true(rows.len <= 64);
-        }
-        assert_true(rows.runs.len > 10);
-        assert_int_equal(cli_rows_print(&rows, f), 0);
-        assert_int_equal(fclose(f), 0);
-        assert_int_equal(strlen(text), 6 * LEN);
-        for (i = 0, p = text; i < LEN; i++, p += 6) {
-            (void)snprintf(line, sizeof(line), "%05zu\n",
-                           way & 1 ? LEN - 1 - i : i);
-            assert_memory_equal(p, line, 6);
-        }
-        free(text);
-        cli_rows_finish(&rows);
-    }
-}
-
-/* Texts are compared as texts; what is alike stays in its order. */
-TEST(rows, compareTexts)
-{
-    struct cli_rows rows = {0};
-    char *text = NULL;
-    size_t len;
-    FILE *f = open_memstream(&text, &len);
-
-    assert_non_null(f);
-    assert_int_equal(cli_rows_add(&rows, strdup("1"), strdup("b"), 0, 1), 0);
-    assert_int_equal(cli_rows_add(&rows, strdup("2"), strdup("a"), 0, 2), 0);
-    assert_int_equal(cli_rows_add(&rows, strdup("3"), strdup("b"), 0, 3), 0);
-    assert_int_equal(cli_rows_print(&rows, f), 0);
-    assert_int_equal(fclose(f), 0);
-    assert_string_equal(text, "213");
-    free(text);
+    assert_true(cli_rows_wants(&rows, 1, 0));
+    assert_int_equal(cli_rows_add(&rows, strdup("x"), 1, 0), 0);
+    cli_rows_print(&rows, stderr);
+    assert_false(cli_rows_wants(&rows, 2, 0));
+    cli_rows_empty(&rows);
+    assert_int_equal(rows.added, 0);
+    assert_true(cli_rows_wants(&rows, 2, 0));
     cli_rows_finish(&rows);
 }
