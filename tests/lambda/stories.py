@@ -8,7 +8,6 @@ import sys
 
 import dynamo
 import sqs
-from patience import again_if_stalled
 from tap import PROGRAM, SANITIZED, TOP, add, environment, main, note, skip
 
 EXAMPLES = os.path.join(TOP, "examples", "lambda")
@@ -33,7 +32,7 @@ def story(path):
         for why in (dynamo.missing("local"), sqs.missing()):
             if why is not None:
                 skip(why)
-        again_if_stalled(lambda: play(path), note)
+        play(path)
 
     return run
 

@@ -14,7 +14,7 @@ import tempfile
 import termios
 import time
 
-from patience import PATIENCE, again_if_stalled, until
+from patience import PATIENCE, until
 from tap import PROGRAM, Idem, Result, add, kill_session, note, start
 
 class Box:
@@ -174,16 +174,13 @@ def case(function=None, *, rows=(), slow=False):
         with box() as b:
             return f(b)
 
-    def patient(f):
-        return again_if_stalled(lambda: body(f), lambda why: note(f"{why} [{f.__name__}]"))
-
     def register(f):
         def call():
             if not slow:
                 return body(f)
             if not _futures:
                 pool = concurrent.futures.ThreadPoolExecutor(len(_slow))
-                _futures.update((g, pool.submit(patient, g)) for g in _slow)
+                _futures.update((g, pool.submit(body, g)) for g in _slow)
             return _futures[f].result()
 
         call.__name__ = f.__name__

@@ -1,43 +1,69 @@
-"""A failure on a machine that stands still is tried again, and no other."""
+"""A program that failed by being late alone says so, and is judged by its second run."""
 
-import ctypes
+import json
+import os
+import sys
 
-import patience
-from tap import equal, main, test
+import tap
+from patience import LATE_STATUS
+from tap import TOP, equal, main, run, test
+
+SUMMARY = os.path.join(TOP, "tools", "tap-summary")
+HEAD = "import tap\nfrom patience import in_time\n"
+CASE = "@tap.test\ndef case_{n}():\n    '''It is case {n}.'''\n    {body}\n"
+LATE, WRONG, FINE = "in_time(2, 1, 'it')", "tap.equal(1, 2)", "in_time(1, 2)"
 
 
-def outcome(times, stalls):
-    """How a case ends that fails @times times, and what is said of it meanwhile."""
-    calls, said = [], []
-
-    def case():
-        calls.append(0)
-        if stalls:  # It keeps the lock of the interpreter: no thread goes on.
-            ctypes.PyDLL(None).usleep(400_000)
-        assert len(calls) > times, "no"
-        return "held"
-
-    try:
-        end = patience.again_if_stalled(case, said.append)
-    except AssertionError as failure:
-        end = str(failure)
-    return end, len(calls), [line.partition(",")[0] for line in said]
+def program(*bodies):
+    """The result of a program with these cases."""
+    text = HEAD + "".join(CASE.format(n=n, body=body) for n, body in enumerate(bodies))
+    return run([sys.executable, "-c", text + "tap.main()\n"], {"PYTHONPATH": os.path.dirname(tap.__file__)})
 
 
 @test
-def a_failure_is_a_failure():
-    """Where nothing stood still, a case that fails is not tried again."""
-    assert ("no", 1, []) in [outcome(1, stalls=False) for _ in range(5)]
+def late_is_told_from_wrong():
+    """Only where each failure was a late one does the status say so."""
+    equal(program(FINE).status, 0)
+    equal(program(LATE, FINE, LATE).status, LATE_STATUS)
+    equal(program(LATE, WRONG).status, 1)
+    equal(program(WRONG).status, 1)
+    assert b"# late: it took 2.00 s; less than 1 s is wanted" in program(LATE).stdout
+
+
+def logged(path, *runs):
+    with open(path, "w", encoding="utf-8") as log:
+        for name, done in runs:
+            how = "OK" if done.status == 0 else "ERROR"
+            entry = {"name": f"idem:{name} / {name}", "result": how, "duration": 1,
+                     "returncode": done.status, "stdout": done.stdout.decode()}
+            print(json.dumps(entry), file=log)
+
+
+def summed(*options):
+    done = run([SUMMARY, *options, "log"])
+    lines = done.stdout.decode().splitlines()
+    return done.status, lines[-1], [each for each in lines if each.startswith("late once")]
 
 
 @test
-def what_stood_still_is_tried_again():
-    """Where time stood still it is, and the results say so; but not for ever."""
-    again = "tried again"
-    equal(outcome(0, stalls=True), ("held", 1, []))
-    equal(outcome(1, stalls=True), ("held", 2, [again]))
-    equal(outcome(2, stalls=True), ("held", 3, [again, again]))
-    equal(outcome(3, stalls=True), ("no", 3, [again, again]))
+def the_second_run_counts():
+    """A late program passes by its run alone, which the summary names; one that is late
+    again, or wrong then, has failed. A wrong one is not run again."""
+    late, wrong, fine = program(LATE), program(WRONG), program(FINE)
+    logged("log", ("a", late), ("b", wrong), ("c", fine))
+    equal(run([SUMMARY, "--late", "log"]).stdout, b"a\n")
+    equal(summed(), (1, "1 passed, 2 failed, 0 skipped", []))
+    logged("again", ("a", fine))
+    equal(summed("--again", "again"),
+          (1, "2 passed, 1 failed, 0 skipped", ["late once, passed alone: 1 (a)"]))
+    for second in (late, wrong):
+        logged("again", ("a", second))
+        equal(summed("--again", "again"), (1, "1 passed, 2 failed, 0 skipped", []))
+    logged("log", ("a", late), ("c", fine))
+    logged("again", ("a", fine))
+    equal(summed("--again", "again")[:2], (0, "2 passed, 0 failed, 0 skipped"))
+    logged("again", ("c", fine))  # A program that was not late is not replaced.
+    equal(summed("--again", "again")[:2], (1, "1 passed, 1 failed, 0 skipped"))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@
 #include <string.h>
 
 enum {
-    TESTS_MAX = 512
+    TESTS_MAX = 512,
+    LATE_STATUS = 98 /* As in tests/lib/patience.py. */
 };
 
 static struct CMUnitTest tests[TESTS_MAX];
@@ -26,6 +27,7 @@ struct test {
 
 static struct test bodies[TESTS_MAX];
 
+static int lates; /* Cases that failed by being late. */
 static const char *skipped;
 static jmp_buf at_skip;
 
@@ -95,7 +97,10 @@ int main(int argc, char **argv)
     failed = _cmocka_run_group_tests(program_invocation_short_name, tests,
                                      tests_len, NULL, NULL);
     temp_remove();
-    return failed == 0 ? 0 : 1;
+    if (failed == 0) {
+        return 0;
+    }
+    return failed == lates ? LATE_STATUS : 1;
 }
 
 bool test_under(const char *light)
@@ -169,6 +174,16 @@ void test_between(int64_t value, int64_t least, int64_t most, const char *text,
     if (value < least || value > most) {
         test_fail(file, line, "%s is %lld, not %lld to %lld", text,
                   (long long)value, (long long)least, (long long)most);
+    }
+}
+
+void test_in_time(long long took_ms, long long most_ms, const char *file,
+                  int line)
+{
+    if (took_ms >= most_ms) {
+        lates++;
+        test_fail(file, line, "late: it took %lld ms; less than %lld is wanted",
+                  took_ms, most_ms);
     }
 }
 

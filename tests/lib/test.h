@@ -66,6 +66,11 @@ void test_skip(const char *reason) __attribute__((noreturn));
     test_between((int64_t)(value), (int64_t)(least), (int64_t)(most), #value,  \
                  __FILE__, __LINE__)
 
+/* @took_ms < @most_ms. A program whose cases failed by this alone exits with LATE_STATUS,
+ * and tools/test runs it once more, alone: see tests/lib/patience.py. */
+#define assert_in_time(took_ms, most_ms)                                       \
+    test_in_time(took_ms, most_ms, __FILE__, __LINE__)
+
 /* The error that a failed call left behind names what was wrong. */
 #define assert_why(word) test_why(word, __FILE__, __LINE__)
 
@@ -77,6 +82,8 @@ void test_bytes(struct idem_slice got, struct idem_slice want, const char *file,
                 int line);
 void test_between(int64_t value, int64_t least, int64_t most, const char *text,
                   const char *file, int line);
+void test_in_time(long long took_ms, long long most_ms, const char *file,
+                  int line);
 void test_why(const char *word, const char *file, int line);
 void test_fail(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));

@@ -13,7 +13,7 @@ from kept import kept
 from rig import Between, Place, ledger, outcomes
 from procfs import children
 from tap import LONG, equal, kill_session, main, note, skip, test
-from patience import PATIENCE, until
+from patience import PATIENCE, in_time, until
 
 import dynamo
 
@@ -154,9 +154,9 @@ class Storm:
             pass
 
     def run(self, seconds):
-        end = time.monotonic() + seconds
+        began = time.monotonic()
         while self.place.queue.count() != (0, 0) or self.frozen:
-            assert time.monotonic() < end, self.place.queue.count()
+            in_time(time.monotonic() - began, seconds, f"{self.place.queue.count()} messages")
             self.turn()
             time.sleep(self.rng.uniform(0.02, 0.12))
 
