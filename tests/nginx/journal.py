@@ -52,8 +52,8 @@ def a_long_journal_keeps_nobody_waiting():
     with Upstream() as up, Nginx(up, http=RERUN, workers=1) as nginx:
         journal = nginx.home + "/idem.db.journal"
         equal(nginx.post("/pay", "warm", b"x").status, 201)
-        fill(nginx, ENTRIES)
         with turn(journal):
+            fill(nginx, ENTRIES)
             start_anew(nginx)
             equal(nginx.post("/pay", "new", b"x").status, 201)
             equal(len(kept(journal)), ENTRIES)
