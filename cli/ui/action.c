@@ -54,7 +54,6 @@ static enum MHD_Result send_record(const struct ui_request *request,
     const struct ui_form *typed = &request->form;
     struct page_form form = {
         .now_ms = cli_now_ms(),
-        .seal = request->server->options->seal,
         .who = request->server->options->who,
         .said = said,
         .bad = bad,
@@ -262,7 +261,7 @@ static enum MHD_Result refused(const struct ui_request *request,
     if (ui_is_outage(error->code)) {
         cli_hex(scope_of(&wanted->id), scope);
         cli_hex(key_of(&wanted->id), key);
-        (void)snprintf(back, sizeof(back), "/record?s=%s&k=%s", scope, key);
+        (void)snprintf(back, sizeof(back), "record?s=%s&k=%s", scope, key);
         return ui_outage(request, error, /* decided= */ true, back);
     }
     (void)snprintf(said, sizeof(said), "Nothing was decided: %s",
@@ -278,14 +277,6 @@ static bool read_wanted(const struct ui_request *request, bool reopens,
     const struct ui_form *form = &request->form;
     char *end;
 
-    if (!ui_same(form->seal.text, form->seal.len,
-                 request->server->options->seal)) {
-        *ret_result = ui_say(
-            request, MHD_HTTP_FORBIDDEN, "Nothing was decided",
-            "The form is from before idem ui was started again, or is not from "
-            "this page. Look at the record again.");
-        return false;
-    }
     wanted->fence = strtoull(form->fence.text, &end, 10);
     wanted->status = reopens ? IDEM_STATUS_RETRY : status_of(form);
     wanted->force = strcmp(form->force.text, "yes") == 0;

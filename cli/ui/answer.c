@@ -12,6 +12,8 @@ static const char *const headers[][2] = {
      "frame-ancestors 'none'; base-uri 'none'"},
     {"X-Content-Type-Options", "nosniff"},
     {"X-Frame-Options", "DENY"},
+    /* Addresses have the secret of the session. Not to send them at all would make
+     * the Origin of our own forms null. */
     {"Referrer-Policy", "same-origin"},
     {"Cross-Origin-Opener-Policy", "same-origin"},
     {"Cross-Origin-Resource-Policy", "same-origin"},
@@ -52,25 +54,18 @@ bool ui_page_open(struct ui_page *page)
     return page->f != NULL;
 }
 
-enum MHD_Result ui_page_send_with(const struct ui_request *request,
-                                  struct ui_page *page, unsigned status,
-                                  const char *name, const char *value)
+enum MHD_Result ui_page_send(const struct ui_request *request,
+                             struct ui_page *page, unsigned status)
 {
     enum MHD_Result result = MHD_NO;
 
     if (fclose(page->f) == 0) {
         result = ui_answer(request, status, "text/html; charset=utf-8",
-                           idem_bytes(page->text, page->len), name, value);
+                           idem_bytes(page->text, page->len),
+                           /* name= */ NULL, /* value= */ NULL);
     }
     free(page->text);
     return result;
-}
-
-enum MHD_Result ui_page_send(const struct ui_request *request,
-                             struct ui_page *page, unsigned status)
-{
-    return ui_page_send_with(request, page, status, /* name= */ NULL,
-                             /* value= */ NULL);
 }
 
 enum MHD_Result ui_style(const struct ui_request *request)
@@ -127,7 +122,7 @@ enum MHD_Result ui_fail(const struct ui_request *request,
                         const struct idem_error *error)
 {
     if (ui_is_outage(error->code)) {
-        return ui_outage(request, error, /* decided= */ false, "/");
+        return ui_outage(request, error, /* decided= */ false, "./");
     }
     return ui_say(request,
                   error->code == IDEM_ENOTFOUND

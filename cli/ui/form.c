@@ -7,10 +7,13 @@ struct ui_field *ui_form_field(struct ui_form *form, const char *name)
         const char *name;
         struct ui_field *field;
     } fields[] = {
-        {"decision", &form->decision}, {"result", &form->result},
-        {"reason", &form->reason},     {"fence", &form->fence},
-        {"seal", &form->seal},         {"token", &form->token},
-        {"s", &form->scope},           {"k", &form->key},
+        {"decision", &form->decision},
+        {"result", &form->result},
+        {"reason", &form->reason},
+        {"fence", &form->fence},
+        {"token", &form->token},
+        {"s", &form->scope},
+        {"k", &form->key},
         {"force", &form->force},
     };
     size_t i;

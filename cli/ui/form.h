@@ -19,7 +19,6 @@ struct ui_form {
     struct ui_field reason;
     struct ui_field force; /* "yes": although the lease of its owner runs. */
     struct ui_field fence;
-    struct ui_field seal;  /* Proves that the form is one of ours. */
     struct ui_field token; /* Of who logs in. */
     struct ui_field scope; /* In hex, of links; as typed, of a search. */
     struct ui_field key;

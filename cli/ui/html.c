@@ -161,7 +161,7 @@ void html_status(FILE *f, const struct idem_record *record, bool overdue)
 
 void html_record_link(FILE *f, const struct idem_record *record)
 {
-    (void)fputs("<a href=\"/record?s=", f);
+    (void)fputs("<a href=\"record?s=", f);
     html_hex(f, record->scope);
     (void)fputs("&amp;k=", f);
     html_hex(f, record->key);
@@ -187,7 +187,7 @@ static void put_top(FILE *f)
                 "<link rel=\"stylesheet\" href=\"/style.css\">\n"
                 "<link rel=\"icon\" href=\"data:,\">\n</head>\n<body>\n"
                 "<a class=\"skip\" href=\"#main\">Skip to the content</a>\n"
-                "<header><a href=\"/\">idem</a></header>\n"
+                "<header><a href=\"./\">idem</a></header>\n"
                 "<main id=\"main\">\n<h1>",
                 f);
 }

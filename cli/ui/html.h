@@ -31,7 +31,8 @@ void html_utc(int64_t ms, char buf[48]);
 /* The status of @record in words, and in colour, with "overdue" beside it. */
 void html_status(FILE *f, const struct idem_record *record, bool overdue);
 
-/* A link to the page of @record, with its key as the text. */
+/* A link to the page of @record, with its key as the text. All links are relative: a
+ * page does not know the secret that is in its path. */
 void html_record_link(FILE *f, const struct idem_record *record);
 
 /* The head of a page with its title, up to the start of the heading, and its end.

@@ -44,7 +44,6 @@ void page_list(FILE *f, const struct cli_snapshot *snapshot,
 /* The facts that the page of a record needs beside it. */
 struct page_form {
     int64_t now_ms;
-    const char *seal;
     const char *who;      /* The person who decides. */
     const char *said;     /* The result of a decision; NULL: none was made. */
     bool bad;             /* Nothing came of it, and ... */
@@ -72,8 +71,5 @@ void page_outage(FILE *f, const char *reason, bool decided, bool in_doubt,
 
 /* Where the token is asked for. */
 void page_login(FILE *f, bool wrong);
-
-/* After it was given. */
-void page_welcome(FILE *f);
 
 #endif

@@ -25,18 +25,15 @@ static void hidden(FILE *f, const char *name, struct idem_slice s)
     (void)fputs("\">\n", f);
 }
 
-/* Which attempt it is about, and that the form is one of this server's. */
-static void begin_form(FILE *f, const char *action, const struct idem_record *r,
-                       const struct page_form *form)
+/* Which attempt it is about. */
+static void begin_form(FILE *f, const char *action, const struct idem_record *r)
 {
     (void)fprintf(f, "<form action=\"%s\" method=\"post\" class=\"box\">\n",
                   action);
     hidden(f, "s", r->scope);
     hidden(f, "k", r->key);
-    (void)fprintf(f,
-                  "<input type=\"hidden\" name=\"fence\" value=\"%llu\">\n"
-                  "<input type=\"hidden\" name=\"seal\" value=\"%s\">\n",
-                  (unsigned long long)r->fence, form->seal);
+    (void)fprintf(f, "<input type=\"hidden\" name=\"fence\" value=\"%llu\">\n",
+                  (unsigned long long)r->fence);
 }
 
 static void choice(FILE *f, const struct page_form *form, const char *value,
@@ -102,7 +99,7 @@ static void decide_form(FILE *f, const struct idem_record *r,
               "really happened: in the logs of its owner, or where it "
               "had its effect.</p>\n",
         f);
-    begin_form(f, "/resolve", r, form);
+    begin_form(f, "resolve", r);
     (void)fputs("<fieldset><legend>How did it end?</legend>\n", f);
     choice(f, form, "complete", "It was done.");
     choice(f, form, "release", "It did not happen: another may try.");
@@ -135,7 +132,7 @@ static void reopen_form(FILE *f, const struct idem_record *r,
         "have had effects. The result on record is dropped; the audit "
         "log keeps it.</p>\n",
         f);
-    begin_form(f, "/reopen", r, form);
+    begin_form(f, "reopen", r);
     (void)fputs("<input type=\"hidden\" name=\"decision\" value=\"reopen\">\n",
                 f);
     reason_field(f, form, "why-again", "Why is it to be run again?",

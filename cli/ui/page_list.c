@@ -104,7 +104,7 @@ static void cards(FILE *f, const struct cli_snapshot *snapshot,
         uint64_t n = count(snapshot, (enum page_show)show);
 
         (void)fprintf(f,
-                      "<a class=\"card\" href=\"/?show=%s\"%s>"
+                      "<a class=\"card\" href=\"./?show=%s\"%s>"
                       "<b class=\"%s\">%llu</b> %s</a>\n",
                       page_shows[show],
                       (int)here == show ? " aria-current=\"page\"" : "",
@@ -116,7 +116,7 @@ static void cards(FILE *f, const struct cli_snapshot *snapshot,
 
 static void search_form(FILE *f, const struct page_search *search)
 {
-    (void)fputs("<form class=\"search\" role=\"search\" action=\"/search\" "
+    (void)fputs("<form class=\"search\" role=\"search\" action=\"search\" "
                 "method=\"get\">\n<div><label for=\"k\">Key</label>"
                 "<input type=\"text\" id=\"k\" name=\"k\" maxlength=\"1029\" "
                 "autocomplete=\"off\" spellcheck=\"false\" value=\"",
@@ -136,7 +136,7 @@ static void as_of(FILE *f, int64_t now_ms, enum page_show show)
 
     html_utc(now_ms, utc);
     (void)fprintf(f,
-                  "<p class=\"soft\">As of %s. <a href=\"/?show=%s\">Look "
+                  "<p class=\"soft\">As of %s. <a href=\"./?show=%s\">Look "
                   "again</a></p>\n",
                   utc, page_shows[show]);
 }

@@ -14,7 +14,7 @@ void page_text(FILE *f, const char *title, const char *text)
     html_begin(f, title);
     (void)fputs("<p>", f);
     html_text(f, idem_str(text));
-    (void)fputs("</p>\n<p><a href=\"/\">Back to what is open</a></p>\n", f);
+    (void)fputs("</p>\n<p><a href=\"./\">Back to what is open</a></p>\n", f);
     html_end(f);
 }
 
@@ -67,17 +67,4 @@ void page_login(FILE *f, bool wrong)
               "<button>Enter</button></form>\n",
               f);
     html_end(f);
-}
-
-/* A page and not a redirect: a strict cookie is kept back from one that began on
- * another site, as a link in a mail is. */
-void page_welcome(FILE *f)
-{
-    (void)fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
-                "<meta charset=\"utf-8\">\n<title>idem</title>\n"
-                "<meta http-equiv=\"refresh\" content=\"0;url=/\">\n"
-                "<link rel=\"icon\" href=\"data:,\">\n</head>\n<body><main>"
-                "<h1>idem</h1>\n<p><a href=\"/\">Go on</a></p></main></body>\n"
-                "</html>\n",
-                f);
 }

@@ -13,8 +13,7 @@ struct ui_server {
     const struct ui_mhd *mhd;
     const struct ui_options *options;
     struct MHD_Daemon *daemon;
-    char cookie[32];    /* Its name: cookies do not know of ports. */
-    char origin[2][80]; /* "http://127.0.0.1:8080", "http://localhost:8080" */
+    char origin[80]; /* "http://127.0.0.1:8080" */
 };
 
 struct ui_request {
@@ -56,11 +55,6 @@ bool ui_page_open(struct ui_page *page);
 enum MHD_Result ui_page_send(const struct ui_request *request,
                              struct ui_page *page, unsigned status);
 
-/* The same, with one more header. */
-enum MHD_Result ui_page_send_with(const struct ui_request *request,
-                                  struct ui_page *page, unsigned status,
-                                  const char *name, const char *value);
-
 /* The style sheet. */
 enum MHD_Result ui_style(const struct ui_request *request);
 
@@ -83,17 +77,19 @@ enum MHD_Result ui_outage(const struct ui_request *request,
 
 /* ---- who.c ---- */
 
-/* By the name of this host. */
+/* By the address that was printed. */
 bool ui_came_to_us(const struct ui_request *request);
 
 /* From a page of ours, as far as the browser says. */
 bool ui_came_from_us(const struct ui_request *request);
 
-bool ui_has_token(const struct ui_request *request);
+/* The path after the secret of the session, such as "/record"; NULL: @path does not
+ * have it. */
+const char *ui_path_inside(const struct ui_request *request, const char *path);
 enum MHD_Result ui_ask_who(const struct ui_request *request, bool wrong);
 enum MHD_Result ui_log_in(const struct ui_request *request);
 
-/* ---- list.c, action.c: for those who have the token ---- */
+/* ---- list.c, action.c: for the person who is inside ---- */
 
 enum MHD_Result ui_list(const struct ui_request *request);
 

@@ -88,17 +88,26 @@ static enum MHD_Result await_form(
     return request->post == NULL ? MHD_NO : MHD_YES;
 }
 
+static enum MHD_Result refuse_name(const struct ui_request *request)
+{
+    char text[128];
+
+    (void)snprintf(text, sizeof(text), "Its address is %s/ and no other.",
+                   request->server->origin);
+    return ui_say(request, MHD_HTTP_FORBIDDEN, "This is not that site", text);
+}
+
 /* Decides by the head alone. What is answered here is answered before a byte of the
  * body is looked at, and libmicrohttpd closes the connection after it: only a form
  * that may act here has a body that is worth reading. */
 static enum MHD_Result begin(struct ui_request *request, const char *method,
                              const char *path)
 {
+    const char *inside = ui_path_inside(request, path);
     bool post = strcmp(method, "POST") == 0;
 
     if (!ui_came_to_us(request)) {
-        return ui_say(request, MHD_HTTP_FORBIDDEN, "This is not that site",
-                      "Another name than this host's leads here.");
+        return refuse_name(request);
     }
     if (post && !ui_came_from_us(request)) {
         return ui_say(request, MHD_HTTP_FORBIDDEN, "Nothing was done",
@@ -110,20 +119,20 @@ static enum MHD_Result begin(struct ui_request *request, const char *method,
     if (post && strcmp(path, "/login") == 0) {
         return await_form(request, ui_log_in);
     }
-    if (!ui_has_token(request)) {
+    if (inside == NULL) {
         return ui_ask_who(request, /* wrong= */ false);
     }
-    if (post && strcmp(path, "/resolve") == 0) {
+    if (post && strcmp(inside, "/resolve") == 0) {
         return await_form(request, ui_resolve);
     }
-    if (post && strcmp(path, "/reopen") == 0) {
+    if (post && strcmp(inside, "/reopen") == 0) {
         return await_form(request, ui_reopen);
     }
     if (post || strcmp(method, "GET") != 0) {
         return ui_say(request, MHD_HTTP_METHOD_NOT_ALLOWED, "Nothing was done",
                       "That cannot be done here.");
     }
-    return route_get(request, path);
+    return route_get(request, inside);
 }
 
 static enum MHD_Result end_form(const struct ui_request *request)
@@ -222,12 +231,8 @@ static bool start(struct ui_server *server, unsigned *ret_port)
                 strerror(errno));
         return false;
     }
-    (void)snprintf(server->cookie, sizeof(server->cookie), "idem_%u",
-                   *ret_port);
-    (void)snprintf(server->origin[0], sizeof(server->origin[0]), "http://%s:%u",
+    (void)snprintf(server->origin, sizeof(server->origin), "http://%s:%u",
                    options->host, *ret_port);
-    (void)snprintf(server->origin[1], sizeof(server->origin[1]),
-                   "http://localhost:%u", *ret_port);
     return answer_on(server, socket);
 }
 

@@ -6,15 +6,16 @@
 #include <sys/socket.h>
 
 enum {
-    UI_TOKEN_LEN = 32 /* Hex digits of a token that is made here. */
+    UI_SECRET_LEN = 32 /* Hex digits of a secret that is made here. */
 };
 
 struct ui_options {
     const struct sockaddr *address; /* Of this host alone. */
     const char *host;               /* As a browser writes it: "127.0.0.1". */
-    const char *token;              /* A client that has it may do
+    const char *token;              /* A person who has it may do
                                        everything. */
-    const char *seal;               /* In every form of ours. */
+    const char *session;            /* In the path of all that the token
+                                       opens: see who.c. */
     const char *who;                /* The person who decides. */
     struct idem_store *store;
 };

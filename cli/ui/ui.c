@@ -84,9 +84,9 @@ static bool read_address(const char *text, union address *ret_address,
 
 /* ---- The secrets ---- */
 
-static int make_secret(char text[UI_TOKEN_LEN + 1])
+static int make_secret(char text[UI_SECRET_LEN + 1])
 {
-    uint8_t bytes[UI_TOKEN_LEN / 2];
+    uint8_t bytes[UI_SECRET_LEN / 2];
 
     if (cli_random(bytes, sizeof(bytes)) != 0) {
         cli_say("the random source does not answer");
@@ -96,7 +96,7 @@ static int make_secret(char text[UI_TOKEN_LEN + 1])
     return 0;
 }
 
-/* One that a cookie can carry. */
+/* One that is typed, or pasted, as it is. */
 static bool is_token(const char *text)
 {
     const char *p;
@@ -172,14 +172,14 @@ static int serve(struct ui_options *options, bool show_token)
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     char token[TOKEN_MAX + 1];
-    char seal[UI_TOKEN_LEN + 1];
+    char session[UI_SECRET_LEN + 1];
     char who[IDEM_OWNER_MAX + 1];
     char host[64];
     union address address;
     struct ui_options options = {.address = &address.any,
                                  .host = host,
                                  .token = token,
-                                 .seal = seal,
+                                 .session = session,
                                  .who = who};
     int status;
 
@@ -198,7 +198,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         status = read_token(command, token);
     }
     if (status == 0) {
-        status = make_secret(seal);
+        status = make_secret(session);
     }
     if (status == 0) {
         cli_who(args.who, who);

@@ -1,19 +1,30 @@
 /* Finds the user that asks.
  *
  * A request to the port comes from this host, but it may be another user of it, or a
- * page of somebody else in a browser here. So nothing is told without the token,
- * which a cookie of this site only carries; a name in Host that is not ours (as
- * where a name was made to point here) is refused; and nothing is changed but by a
- * form that has our seal and was sent from our own page. */
+ * page of somebody else in a browser here. So nothing is told without a secret; a name
+ * in Host that is not the printed one is refused; and nothing is changed but by a form
+ * that was sent from our own page.
+ *
+ * The secret is a part of the path, and is not a cookie. A browser sends the cookies
+ * of a host to each port of it, SameSite or not, so another user who serves a page at
+ * another port would be handed them, and could set ours. A host name of its own, below
+ * localhost, would keep cookies apart only while it is a secret, is not resolved by
+ * every browser, and leads to one of the addresses that --listen takes. A path goes to
+ * our origin alone, port included; who does not know it can neither read a page nor
+ * send a form, so it also does what a cookie leaves to a second secret in each form.
+ * Against what gives addresses away:
+ *
+ * - It is not the token, which is typed into a form and is in no address. It is made
+ *   anew by each start, so what a history or a bookmark keeps is soon worth nothing,
+ *   and so is a request that a browser repeats to whoever listens here after us.
+ * - Nobody has to start a browser with it: the address that is printed is without it,
+ *   as other users can read the arguments of processes.
+ * - Referrer-Policy keeps it from other origins, and no page of ours links to any.
+ * - "localhost" is refused: it is [::1], too, where another user may listen at the
+ *   same port, and a browser takes both for one origin. */
 #include "ui/form.h"
 #include "ui/page.h"
 #include "ui/request.h"
-
-static bool is_our_origin(const struct ui_server *server, const char *origin)
-{
-    return strcmp(origin, server->origin[0]) == 0 ||
-           strcmp(origin, server->origin[1]) == 0;
-}
 
 bool ui_came_to_us(const struct ui_request *request)
 {
@@ -24,7 +35,7 @@ bool ui_came_to_us(const struct ui_request *request)
         return false;
     }
     (void)snprintf(origin, sizeof(origin), "http://%s", host);
-    return is_our_origin(request->server, origin);
+    return strcmp(origin, request->server->origin) == 0;
 }
 
 bool ui_came_from_us(const struct ui_request *request)
@@ -33,17 +44,18 @@ bool ui_came_from_us(const struct ui_request *request)
         ui_value(request, MHD_HEADER_KIND, MHD_HTTP_HEADER_ORIGIN);
     const char *site = ui_value(request, MHD_HEADER_KIND, "Sec-Fetch-Site");
 
-    return (origin == NULL || is_our_origin(request->server, origin)) &&
+    return (origin == NULL || strcmp(origin, request->server->origin) == 0) &&
            (site == NULL || strcmp(site, "same-origin") == 0);
 }
 
-bool ui_has_token(const struct ui_request *request)
+const char *ui_path_inside(const struct ui_request *request, const char *path)
 {
-    const char *token =
-        ui_value(request, MHD_COOKIE_KIND, request->server->cookie);
+    const char *session = request->server->options->session;
+    const char *end = path[0] == '/' ? strchr(path + 1, '/') : NULL;
 
-    return token != NULL &&
-           ui_same(token, strlen(token), request->server->options->token);
+    return end != NULL && ui_same(path + 1, (size_t)(end - path - 1), session)
+               ? end
+               : NULL;
 }
 
 enum MHD_Result ui_ask_who(const struct ui_request *request, bool wrong)
@@ -59,21 +71,14 @@ enum MHD_Result ui_ask_who(const struct ui_request *request, bool wrong)
 
 enum MHD_Result ui_log_in(const struct ui_request *request)
 {
-    const struct ui_server *server = request->server;
+    const struct ui_options *options = request->server->options;
     const struct ui_field *token = &request->form.token;
-    struct ui_page page;
-    char cookie[512];
+    char inside[UI_SECRET_LEN + 3];
 
-    if (!ui_same(token->text, token->len, server->options->token)) {
+    if (!ui_same(token->text, token->len, options->token)) {
         return ui_ask_who(request, /* wrong= */ true);
     }
-    (void)snprintf(cookie, sizeof(cookie),
-                   "%s=%s; Path=/; HttpOnly; SameSite=Strict", server->cookie,
-                   server->options->token);
-    if (!ui_page_open(&page)) {
-        return MHD_NO;
-    }
-    page_welcome(page.f);
-    return ui_page_send_with(request, &page, MHD_HTTP_OK,
-                             MHD_HTTP_HEADER_SET_COOKIE, cookie);
+    (void)snprintf(inside, sizeof(inside), "/%s/", options->session);
+    return ui_answer(request, MHD_HTTP_SEE_OTHER, "text/plain", idem_str(""),
+                     MHD_HTTP_HEADER_LOCATION, inside);
 }

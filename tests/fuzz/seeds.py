@@ -434,10 +434,10 @@ def json_texts():
 
 
 def ui():
-    """What a browser sends, a stranger (the first bit is off) and the person who has
-    the token; and a part of a form without a name."""
+    """What a browser sends, that of a stranger (the first bit is off) and of the person
+    who is inside; and a part of a form without a name."""
     key, form = b"canary-in-the-store".hex(), "application/x-www-form-urlencoded"
-    fields = f"s=&k={key}&fence=1&reason=x&seal=5ea1"
+    fields = f"s=&k={key}&fence=1&reason=x"
     part = '--XYZ\r\nContent-Disposition: form-data; filename="t"\r\n\r\nhello\r\n--XYZ--\r\n'
 
     def request(line, body=None, kind=form, *more):

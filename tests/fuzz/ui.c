@@ -1,6 +1,6 @@
 /* The page of idem ui, through libmicrohttpd. The rest of the input is sent to it,
- * cut in two where the first bytes say, and a bit of them says whether the sender has
- * the token.
+ * cut in two where the first bytes say, and a bit of them says whether the sender knows
+ * the secret of the session.
  *
  * Without it nothing of the record in the store is told, none of the answers is a
  * success but the style sheet, and a body is taken in only if the head before it is
@@ -22,6 +22,7 @@
 #define PORT 8400
 #define HOST "127.0.0.1:8400"
 #define TOKEN "5ca1ab1e0ddba11c0ffee0ddba11f00d"
+#define SESSION "0ff1ce0ff1ce0ff1ce0ff1ce0ff1ce00"
 #define CANARY "canary-in-the-store"
 
 enum {
@@ -47,13 +48,13 @@ static enum MHD_Result (*add_connection)(struct MHD_Daemon *daemon, int fd,
 
 static struct ui_options options = {.host = "127.0.0.1",
                                     .token = TOKEN,
-                                    .seal = "5ea1",
+                                    .session = SESSION,
                                     .who = "ada"};
 static struct ui_server *server;
 static struct MHD_Daemon *serving;
 static MHD_AccessHandlerCallback handle;
 
-static bool stranger; /* Who sends has no token. */
+static bool stranger; /* The sender knows no secret. */
 static bool at_login; /* The request that was last begun. */
 static bool reads_body;
 
@@ -79,12 +80,11 @@ static struct MHD_PostProcessor *create_post_processor(
     void *ctx)
 {
     must(!stranger || at_login);
-    must(is(connection, "Host", HOST) || is(connection, "Host", "localhost:"));
+    must(is(connection, "Host", HOST));
     must(
         is(connection, "Content-Type", MHD_HTTP_POST_ENCODING_FORM_URLENCODED));
     must(lacks(connection, "Origin") ||
-         is(connection, "Origin", "http://" HOST) ||
-         is(connection, "Origin", "http://localhost:"));
+         is(connection, "Origin", "http://" HOST));
     reads_body = true;
     return real->create_post_processor(connection, size, take, ctx);
 }
@@ -219,6 +219,11 @@ static void send_all(int fd, const char *text, size_t len)
     must(sent == (ssize_t)len || errno == EPIPE);
 }
 
+static bool names(const char *answer, size_t len, const char *what)
+{
+    return memmem(answer, len, what, strlen(what)) != NULL;
+}
+
 /* Lets the server work, and reads its answers. */
 static void step(int fd)
 {
@@ -232,29 +237,27 @@ static void step(int fd)
         if (len == 0) {
             return; /* It was closed. */
         }
-        must(!stranger || len < 0 ||
-             memmem(answer, (size_t)len, CANARY, strlen(CANARY)) == NULL);
+        must(!stranger || len < 0 || !names(answer, (size_t)len, CANARY));
+        must(!stranger || len < 0 || !names(answer, (size_t)len, SESSION));
     }
 }
 
-/* A cookie after the first line of the request. */
-static char *with_token(struct idem_slice text, size_t *ret_len)
+/* The request, with the secret of the session in front of its path. */
+static char *with_session(struct idem_slice text, size_t *ret_len)
 {
-    static const char cookie[] = "Cookie: idem_8400=" TOKEN "\r\n";
-    const char *end = text.len == 0 ? NULL : memchr(text.base, '\n', text.len);
-    size_t line = end == NULL ? 0 : (size_t)(end + 1 - (const char *)text.base);
-    size_t more = stranger ? 0 : sizeof(cookie) - 1;
-    char *all = malloc(text.len + more + 1);
+    const char *all = text.base;
+    const char *path = text.len == 0 ? NULL : memchr(all, ' ', text.len);
+    size_t before = path == NULL ? text.len : (size_t)(path + 1 - all);
+    size_t more = path == NULL || stranger ? 0 : sizeof(SESSION);
+    char *sent = malloc(text.len + more + 1);
 
-    must(all != NULL);
-    if (text.len > 0) {
-        memcpy(all, text.base, line);
-        memcpy(all + line, cookie, more);
-        memcpy(all + line + more, (const char *)text.base + line,
-               text.len - line);
-    }
-    *ret_len = text.len == 0 ? 0 : text.len + more;
-    return all;
+    must(sent != NULL);
+    memcpy(sent, text.len == 0 ? "" : all, before);
+    memcpy(sent + before, "/" SESSION, more);
+    memcpy(sent + before + more, text.len == 0 ? "" : all + before,
+           text.len - before);
+    *ret_len = text.len + more;
+    return sent;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
@@ -268,7 +271,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
     cut |= take_u8(&tape);
     stranger = (cut & 0x8000) == 0;
-    text = with_token(take_rest(&tape), &size);
+    text = with_session(take_rest(&tape), &size);
     cut = cut & CUT_MAX;
     cut = cut > size ? (unsigned)size : cut;
 

@@ -545,8 +545,7 @@ def a_page_is_told_soon_that_the_service_does_not_answer():
         try:
             page = ui.stdout.readline().decode().strip()
             token = ui.stdout.readline().decode().split()[-1]
-            port = page.rstrip("/").rpartition(":")[2]
-            asked = urllib.request.Request(page, headers={"Cookie": f"idem_{port}={token}"})
+            asked = urllib.request.Request(page + "login", data=f"token={token}".encode())
             try:
                 with urllib.request.urlopen(asked, timeout=60) as answer:
                     told = answer.read()

@@ -44,8 +44,10 @@ class Site:
         self.origin = self.url.rstrip("/")
         self.port = urllib.parse.urlsplit(self.url).port
         self.token = None
-        if not options:
+        self.inside = None
+        if "--token-file" not in options:
             self.token = self.process.stdout.readline().decode().partition("token: ")[2].strip()
+            self.log_in()
 
     def request(self, method, path, body=None, **headers):
         """(status, text) of a request that is made by hand."""
@@ -61,8 +63,20 @@ class Site:
         connection.close()
         return answer.status, text
 
-    def cookie(self, token=None):
-        return f"idem_{self.port}={token or self.token}"
+    def log_in(self):
+        status, _ = self.request("POST", "/login", {"token": self.token})
+        equal((status, self.headers["Set-Cookie"]), (303, None))
+        self.inside = self.headers["Location"]
+        assert re.fullmatch(r"/[0-9a-f]{32}/", self.inside) and self.token not in self.inside, self.inside
+
+    @property
+    def home(self):
+        """The address of what the token opens."""
+        return self.origin + self.inside
+
+    def ask(self, method, path, *more, **headers):
+        """request() by the person who is inside."""
+        return self.request(method, self.inside + path.removeprefix("/"), *more, **headers)
 
 
 @contextlib.contextmanager
@@ -130,8 +144,7 @@ def log_in(page, s):
     page.open(s.url)
     page.type("input[name=token]", s.token)
     page.enter()
-    page.await_load()  # It goes on by itself.
-    equal(page.text("h1"), "All that is open")
+    equal((page.text("h1"), page.eval("location.pathname")), ("All that is open", s.inside))
 
 
 def quiet(page, s):
@@ -157,7 +170,7 @@ def a_stuck_operation_is_found_and_put_right(page):
         keep(page, "2-open")
         equal(page.texts(".card b"), ["2", "1", "1", "0", "5", "0"])
 
-        page.click("a[href='/?show=overdue']")
+        page.click("a[href='./?show=overdue']")
         equal(sorted(page.texts("tbody th a")), sorted([EVIL, "order-42"]))
         page.click("a[href*='6f726465722d3432']")  # order-42
         equal(page.text("h1"), "order-42")
@@ -197,7 +210,7 @@ def records_are_searched_and_released(page):
         page.type("input[name=k]", "order-4")
         page.enter()
         equal(sorted(page.texts("tbody th a")), ["order-42", "order-43", "order-44", "order-45"])
-        page.open(s.url)
+        page.open(s.home)
         page.type("input[name=k]", "order-44")
         page.enter()
         equal(page.text("h1"), "order-44")
@@ -215,7 +228,7 @@ def records_are_searched_and_released(page):
         times = page.eval("[...document.querySelectorAll('ol.history time')].map(e => e.dateTime)")
         equal(times, sorted(times))
         keep(page, "7-too-late")
-        page.open(s.url + "record?s=&k=" + b"none".hex())
+        page.open(s.home + "record?s=&k=" + b"none".hex())
         equal(page.text("h1"), "Record not found")
         quiet(page, s)
 
@@ -233,7 +246,7 @@ def many(store):
 
 
 def link(s, key, scope=""):
-    return f"{s.url}record?s={scope.encode().hex()}&k={key.encode().hex()}"
+    return f"{s.home}record?s={scope.encode().hex()}&k={key.encode().hex()}"
 
 
 @in_browser
@@ -249,10 +262,8 @@ def everybody_can_read_and_use_it(page):
         page.open(s.url)
         equal(axe.look(page)[0], [])
         log_in(page, s)
-        status, _ = s.request("POST", "/login", {"token": s.token})
-        equal(status, 200)
-        pages = [s.url, s.url + "?show=unknown", s.url + "?show=outcomes", s.url + "search?k=order&s=",
-                 s.url + "search?k=no-such", s.url + "none", link(s, "live", "eu"), link(s, "order-44"),
+        pages = [s.home, s.home + "?show=unknown", s.home + "?show=outcomes", s.home + "search?k=order&s=",
+                 s.home + "search?k=no-such", s.home + "none", link(s, "live", "eu"), link(s, "order-44"),
                  link(s, "order-43"), link(s, "backup"), link(s, "deploy"), link(s, "done"), link(s, EVIL)]
         for url in pages:
             for scheme, width in (("light", 1100), ("dark", 400)):
@@ -282,7 +293,6 @@ def an_outage_can_be_read(page):
             page.open(s.url)
             page.type("input[name=token]", s.token)
             page.enter()
-            page.await_load()
             equal(page.text("h1"), "The store does not answer")
             assert endpoint in page.text("[role=alert]"), page.text()
             for scheme, width in (("light", 1100), ("dark", 400)):
@@ -335,15 +345,15 @@ def failed_outcomes_are_listed(page):
     equal(store("run", "-k", "late-backup", "--", "sh", "-c", "exit 4").status, 4)
     with site(store) as s:
         log_in(page, s)
-        page.click("a[href='/?show=outcomes']")
+        page.click("a[href='./?show=outcomes']")
         equal(page.text("h1"), "Failed outcomes")
         equal(page.texts("tbody th a"), ["late-backup", "backup"])  # The newest first.
         equal(" ".join(page.texts("tbody td[data-label=Status]")[0].split()), "completed exit 4")
         equal(page.texts("nav [aria-current=page]"), ["2\nfailed outcomes\nin 24 hours"])
         page.click("tbody th a")
         equal(page.eval("[...document.querySelectorAll('ol.history li')].pop().className"), "warn")
-        page.open(s.url)
-        page.click("a[href='/?show=retry']")
+        page.open(s.home)
+        page.click("a[href='./?show=retry']")
         equal((page.texts("tbody th a"), page.texts("tbody td[data-label=Status]")), (["deploy"], ["retry"]))
         page.click("tbody th a")
         told = [each.partition("\n")[0].partition(":")[0] for each in page.texts("ol.history li")]
@@ -364,14 +374,14 @@ def keys_are_shown_as_typed(page):
         equal(sorted(page.texts("tbody th a")), sorted([typed, shown]))
         equal(page.text("td[data-label=Owner]"), "web\u00e9")
         for key, as_shown in ((typed, typed), (odd, shown)):
-            page.open(s.url)
+            page.open(s.home)
             page.type("input[name=k]", as_shown)
             page.enter()
             equal((page.text("h1"), page.eval("document.title")), (as_shown, as_shown + " - idem"))
             equal(page.eval("location.search.startsWith('?k=')"), True)
-        page.open(s.url + "search?s=&k=" + urllib.parse.quote("no\\such \u00fc"))
+        page.open(s.home + "search?s=&k=" + urllib.parse.quote("no\\such \u00fc"))
         equal(page.eval("document.querySelector('#k').value"), "no\\such \u00fc")
-        equal(s.request("GET", "/search?k=escaped:%5Cxzz", Cookie=s.cookie())[0], 400)
+        equal(s.ask("GET", "/search?k=escaped:%5Cxzz")[0], 400)
 
 
 # ---- What a person decides ----
@@ -392,8 +402,8 @@ def a_live_lease_is_overridden_knowingly(page):
         equal(page.eval("document.activeElement.name"), "force")  # The browser asks for it.
         equal(audit(), [])
         fields = {"s": b"eu".hex(), "k": b"live".hex(), "fence": record(store, "live", "eu")["fence"],
-                  "decision": "release", "reason": "the host is gone", "seal": seal_of(s)}
-        status, text = s.request("POST", "/resolve", fields, Cookie=s.cookie())
+                  "decision": "release", "reason": "the host is gone"}
+        status, text = s.ask("POST", "/resolve", fields)
         equal((status, record(store, "live", "eu")["status"]), (409, "in_progress"))
         assert "Nothing was decided: it is at work (renewed" in text and "owner ann@web-1)" in text, text
         assert 'value="the host is gone"' in text, "it is not to be typed again"
@@ -413,7 +423,7 @@ def finished_work_is_reopened(page):
         log_in(page, s)
         page.open(link(s, "backup"))
         fields = {"s": "", "k": b"backup".hex(), "fence": record(store, "backup")["fence"],
-                  "reason": "there is room", "seal": seal_of(s)}
+                  "reason": "there is room"}
         page.type("#why-again", "there is room")
         page.click("button:not(.main)")
         assert page.text(".said").startswith("On record: it may have happened; the next caller runs it again"), page.text()
@@ -425,12 +435,12 @@ def finished_work_is_reopened(page):
               ("reopen", "ada@ops", "there is room", "completed", "retry", "OK"))
         equal(event["record"]["exit_status"], 3)
         equal(store("run", "-k", "backup", "--", "true").status, 0)
-        for wrong, want in (({}, 409), ({"seal": "0" * 32}, 403), ({"reason": " "}, 409), ({"fence": ""}, 400)):
-            equal((wrong, s.request("POST", "/reopen", {**fields, **wrong}, Cookie=s.cookie())[0]), (wrong, want))
-        equal(s.request("POST", "/reopen", fields, Cookie=s.cookie(), Origin="http://evil.example")[0], 403)
-        equal(s.request("POST", "/reopen", fields)[0], 403)
+        for wrong, want in (({}, 409), ({"reason": " "}, 409), ({"fence": ""}, 400)):
+            equal((wrong, s.ask("POST", "/reopen", {**fields, **wrong})[0]), (wrong, want))
+        equal(s.ask("POST", "/reopen", fields, Origin="http://evil.example")[0], 403)
+        equal([s.request("POST", path, fields)[0] for path in ("/reopen", "/" + "0" * 32 + "/reopen")], [403, 403])
         equal(record(store, "backup")["status"], "completed")
-        status, _ = s.request("GET", "/record?s=" + b"eu".hex() + "&k=" + b"live".hex(), Cookie=s.cookie())
+        status, _ = s.ask("GET", "/record?s=" + b"eu".hex() + "&k=" + b"live".hex())
         page.open(link(s, "live", "eu"))
         equal((status, page.texts("#why-again")), (200, []))  # At work: there is nothing to reopen.
 
@@ -451,13 +461,13 @@ def an_outage_is_explained():
             equal(store(*made, env=env).status, 0)
         with site(store, env=env) as s:
             fields = {"s": "", "k": b"order-44".hex(), "fence": 1, "decision": "release", "reason": "x",
-                      "force": "yes", "seal": seal_of(s)}
+                      "force": "yes"}
             line.dead = True
             asked = [("GET", path, None) for path in
                      ("/", "/?show=outcomes", "/search?k=a&s=", "/record?s=&k=61")]
             asked += [("POST", "/resolve", fields), ("POST", "/reopen", fields)]
             for method, path, body in asked:
-                status, text = s.request(method, path, body, Cookie=s.cookie())
+                status, text = s.ask(method, path, body)
                 # After a while most are refused at once.
                 told = re.search(r"(timed out after 3\.\d s waiting for DynamoDB|DynamoDB) \((.*?)/\)", text)
                 equal((path, status, told and told[2]), (path, 503, line.url))
@@ -465,7 +475,7 @@ def an_outage_is_explained():
                     assert each in text, (path, each, text)
                 equal((path, "Nothing was decided" in text), (path, method == "POST"))
             line.dead = False
-            until(lambda: s.request("GET", "/", Cookie=s.cookie())[0] == 200, "the store is asked again")
+            until(lambda: s.ask("GET", "/")[0] == 200, "the store is asked again")
 
 
 # ---- What must do nothing ----
@@ -483,10 +493,10 @@ def a_script_in_a_key_is_text(page):
         assert EVIL_OWNER in page.text()
         equal(page.eval("document.scripts.length + document.images.length"), 0)
         keep(page, "8-script")
-        page.open(s.url + "search?k=" + urllib.parse.quote(EVIL_OWNER + EVIL) + "&s=" + urllib.parse.quote(EVIL))
+        page.open(s.home + "search?k=" + urllib.parse.quote(EVIL_OWNER + EVIL) + "&s=" + urllib.parse.quote(EVIL))
         equal(page.eval("document.scripts.length + document.images.length"), 0)
         equal(page.eval("document.querySelector('input[name=k]').value"), EVIL_OWNER + EVIL)
-        page.open(s.url + "record?s=&k=" + b"order-43".hex())
+        page.open(s.home + "record?s=&k=" + b"order-43".hex())
         assert "<b>refused</b>" in page.text()
         quiet(page, s)
         # The control: the policy would stop a script that had come through.
@@ -497,11 +507,11 @@ def a_script_in_a_key_is_text(page):
 
 
 @contextlib.contextmanager
-def other_site(s, host, fields):
+def other_site(s, host, action, fields):
     """A page of somebody else's that posts a decision as soon as it is seen."""
     inputs = "".join(f'<input name="{n}" value="{v}">' for n, v in fields.items())
     body = (f'<body onload="document.forms[0].submit()"><form method="post" '
-            f'action="{s.origin}/resolve">{inputs}</form>').encode()
+            f'action="{s.origin}{action}">{inputs}</form>').encode()
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def log_message(self, *args):
@@ -528,66 +538,128 @@ def decision(store, key, **more):
     return {"s": "", "k": key.encode().hex(), "fence": fence, "decision": "release", "reason": "evil", **more}
 
 
-def seal_of(s):
-    _, text = s.request("GET", "/record?s=&k=" + b"order-44".hex(), Cookie=s.cookie())
-    return re.search(r'name="seal" value="(\w+)"', text)[1]
-
-
 @in_browser
 def another_site_can_do_nothing(page):
-    """A form of another site, of one that is the same site to a cookie, with and
-    without our seal, and a frame around the page: nothing is decided."""
+    """A form of another site, and of one that is the same site to a cookie, sent to a
+    path that was guessed and to the one that was found out, and a frame around the
+    page: nothing is decided."""
     store = filled()
     with site(store) as s:
         log_in(page, s)
         before = record(store, "order-44")
-        for host, seal in (("localhost", ""), ("127.0.0.1", ""), ("127.0.0.1", seal_of(s)), ("localhost", seal_of(s))):
-            with other_site(s, host, decision(store, "order-44", seal=seal)) as url:
-                page.open(url)
-                if page.eval("location.pathname") != "/resolve":
-                    page.await_load()
-                there = "document.readyState == 'complete' && location.pathname"
-                until(lambda: page.eval(there) == "/resolve", "the form is sent")
-                said = page.text("h1")
-                assert said in ("Nothing was done", "Who are you?"), said
-                equal((host, record(store, "order-44")), (host, before))
+        for host in ("localhost", "127.0.0.1"):
+            for action in ("/resolve", s.inside + "resolve"):
+                with other_site(s, host, action, decision(store, "order-44")) as url:
+                    page.open(url)
+                    if page.eval("location.pathname") != action:
+                        page.await_load()
+                    there = "document.readyState == 'complete' && location.pathname"
+                    until(lambda: page.eval(there) == action, "the form is sent")
+                    equal((host, action, page.text("h1")), (host, action, "Nothing was done"))
+                    equal((host, record(store, "order-44")), (host, before))
         equal(audit(), [])
         page.open("about:blank")
-        page.call("Runtime.evaluate", expression=f"""document.body.innerHTML = '<iframe src="{s.url}"></iframe>'""")
+        page.call("Runtime.evaluate", expression=f"""document.body.innerHTML = '<iframe src="{s.home}"></iframe>'""")
 
         def refused():
             (frame,) = page.call("Page.getFrameTree")["frameTree"].get("childFrames", [{"frame": {}}])
             return frame["frame"] if "unreachableUrl" in frame["frame"] else None
 
         frame = until(refused, "the frame is refused")
-        equal((frame["url"], frame["unreachableUrl"]), ("chrome-error://chromewebdata/", s.url))
+        equal((frame["url"], frame["unreachableUrl"]), ("chrome-error://chromewebdata/", s.home))
 
         # The control: the same fields, sent from our own page, are obeyed.
-        status, _ = s.request("POST", "/resolve", decision(store, "order-44", seal=seal_of(s)),
-                              Cookie=s.cookie(), Origin=s.origin, Sec_Fetch_Site="same-origin")
+        status, _ = s.ask("POST", "/resolve", decision(store, "order-44"), Origin=s.origin, Sec_Fetch_Site="same-origin")
         equal((status, record(store, "order-44")["status"], len(audit())), (200, "released", 1))
+
+
+@contextlib.contextmanager
+def eavesdropper(seen):
+    """The page of another user of this host, at another port: keeps what it is sent, and
+    plants a cookie."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+        def do_GET(self):
+            seen.append((self.path, self.headers))
+            self.send_response(200)
+            self.send_header("Set-Cookie", "planted=1; Path=/")
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<h1>Another</h1><img src='/again'>" if self.path == "/" else b"")
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@in_browser
+def another_port_gets_nothing(page):
+    """Another user of the host, whose page at another port is visited by the person who
+    is logged in, from our page and by its address, is sent nothing that is secret or
+    that opens the page; what it plants there changes nothing."""
+    store = filled()
+    seen = []
+    with site(store) as s, eavesdropper(seen) as port, eavesdropper(seen) as third:
+        def follow(url):
+            """Click on a link to @url in the page that is there."""
+            page.call("Runtime.evaluate", expression=f"""document.body.innerHTML = '<a href="{url}">on</a>'""")
+            page.click("a")
+
+        log_in(page, s)
+        page.open(link(s, "order-44"))
+        names = [f"{host}:{p}" for p in (port, third) for host in ("127.0.0.1", "localhost")]
+        for name in names:
+            follow(f"http://{name}/")
+            equal(page.text("h1"), "Another")
+            page.open(f"http://{name}/")  # Typed, as from a bookmark.
+            page.open(link(s, "order-44"))
+            equal(page.text("h1"), "order-44")
+        equal(sorted({h["Host"] for _, h in seen}), sorted(names))
+        # The control: cookies and referrers do go to the other ports of a host.
+        page.open(f"http://127.0.0.1:{port}/")
+        follow(f"http://127.0.0.1:{third}/last")
+        (last,) = [h for path, h in seen if path == "/last"]
+        equal(("planted=1" in last["Cookie"], last["Referer"]), (True, f"http://127.0.0.1:{port}/"))
+        for path, headers in seen:
+            text = path + str(headers)
+            assert s.token not in text and s.inside.strip("/") not in text, text
+            again = {name.replace("-", "_"): value for name, value in headers.items() if name in ("Cookie", "Referer")}
+            for at in ("/", path, "/record?s=&k=" + b"order-44".hex()):
+                status, told = s.request("GET", at, **again)
+                assert status == 403 and "order-4" not in told, (at, again, told)
+        equal((record(store, "order-44")["status"], audit()), ("unknown", []))
+    note(f"{len(seen)} requests to two other ports")
 
 
 @test
 def a_wrong_token_is_told_nothing():
-    """Without the token, or with a wrong one, no path tells or changes anything."""
+    """Without the secret of a session, or with a wrong one, no path tells or changes
+    anything; the token opens one, which is another after a restart."""
     store = filled()
     with site(store) as s:
-        seal = seal_of(s)
-        for cookie in ("", s.cookie("0" * 32), s.cookie(s.token[:-1]), s.cookie(s.token + "0"),
-                       f"idem={s.token}", f"idem_{s.port}="):
-            for path in ("/", "/?show=open", "/record?s=&k=" + b"order-44".hex(), "/search?k=order-44"):
-                status, text = s.request("GET", path, Cookie=cookie)
-                assert status == 403 and "order-4" not in text and seal not in text, (cookie, path, text)
-            status, text = s.request("POST", "/resolve", decision(store, "order-44", seal=seal), Cookie=cookie)
-            assert status == 403 and record(store, "order-44")["status"] == "unknown"
-        status, text = s.request("POST", "/login", {"token": "wrong"})
-        equal((status, s.headers["Set-Cookie"]), (403, None))
-        status, text = s.request("POST", "/login", {"token": s.token})
-        cookie = s.headers["Set-Cookie"]
-        equal(status, 200)
-        assert "HttpOnly" in cookie and "SameSite=Strict" in cookie, cookie
+        first, secret = s.inside, s.inside.strip("/")
+        for inside in ("", "/", "//", "/" + "0" * 32, "/" + secret[:-1], "/" + secret + "0", "/" + secret[1:], "/" + s.token,
+                       "/x/" + secret, "/" + secret + "%00"):
+            for cookie in ("", f"idem_{s.port}={s.token}", f"idem_{s.port}={secret}"):
+                for path in ("/", "/?show=open", "/record?s=&k=" + b"order-44".hex(), "/search?k=order-44"):
+                    status, text = s.request("GET", inside + path, Cookie=cookie)
+                    assert status == 403 and "order-4" not in text and secret not in text, (inside, path, text)
+                status, text = s.request("POST", inside + "/resolve", decision(store, "order-44"), Cookie=cookie)
+                assert status == 403 and record(store, "order-44")["status"] == "unknown"
+        for token in ("wrong", "", s.token[:-1], s.token + "0", secret):
+            status, text = s.request("POST", "/login", {"token": token})
+            equal((status, s.headers["Location"], secret in text), (403, None, False))
         equal(audit(), [])
+    with site(store) as s:
+        assert s.inside != first
+        equal(s.request("GET", first)[0], 403)
 
 
 @test
@@ -596,35 +668,35 @@ def odd_requests_are_refused():
     and other methods change nothing, and the server goes on."""
     store = filled()
     with site(store) as s:
-        c = s.cookie()
-        for host in ("evil.example", f"evil.example:{s.port}", f"127.0.0.1.evil:{s.port}", "", "127.0.0.1",
+        for host in ("evil.example", f"evil.example:{s.port}", f"127.0.0.1.evil:{s.port}", f"[::1]:{s.port}", "", "127.0.0.1",
                      "x" * 500):
-            status, text = s.request("GET", "/", Cookie=c, Host=host)
+            status, text = s.ask("GET", "/", Host=host)
             assert status in (400, 403) and "order-4" not in text, (host, text)
-        equal(s.request("GET", "/", Cookie=c, Host=f"localhost:{s.port}")[0], 200)
-        good = decision(store, "order-44", seal=seal_of(s))
+        status, text = s.ask("GET", "/", Host=f"localhost:{s.port}")  # Which may be [::1], and somebody else.
+        assert status == 403 and f"Its address is {s.url} and no other." in text, text
+        good = decision(store, "order-44")
         for wrong, status in (
-            ({"seal": "0" * 32}, 403), ({"seal": ""}, 403), ({"fence": ""}, 400), ({"fence": "x"}, 400),
+            ({"fence": ""}, 400), ({"fence": "x"}, 400),
             ({"fence": "1"}, 409), ({"decision": "explode"}, 400), ({"k": "zz"}, 400), ({"k": ""}, 400),
             ({"k": "00" * 300}, 400), ({"s": "0"}, 400), ({"reason": ""}, 409), ({"reason": "x" * 5000}, 400),
             ({"result": "x" * 5000, "decision": "complete"}, 400), ({"reason": "x" * 100_000}, 413),
         ):
-            got, _ = s.request("POST", "/resolve", {**good, **wrong}, Cookie=c)
+            got, _ = s.ask("POST", "/resolve", {**good, **wrong})
             equal((wrong, got, record(store, "order-44")["status"]), (wrong, status, "unknown"))
-        got, _ = s.request("POST", "/resolve", good, Cookie=c, Content_Type="application/json")
+        got, _ = s.ask("POST", "/resolve", good, Content_Type="application/json")
         equal(got, 415)
         for origin in ("null", "http://evil.example", f"https://127.0.0.1:{s.port}", f"http://127.0.0.1:{s.port + 1}"):
-            equal((origin, s.request("POST", "/resolve", good, Cookie=c, Origin=origin)[0]), (origin, 403))
+            equal((origin, s.ask("POST", "/resolve", good, Origin=origin)[0]), (origin, 403))
         for where in ("cross-site", "same-site", "none"):
-            equal(s.request("POST", "/resolve", good, Cookie=c, Sec_Fetch_Site=where)[0], 403)
+            equal(s.ask("POST", "/resolve", good, Sec_Fetch_Site=where)[0], 403)
         for method in ("PUT", "DELETE", "OPTIONS", "PATCH"):
-            equal((method, s.request(method, "/", Cookie=c)[0]), (method, 405))
-        equal(s.request("GET", "/none", Cookie=c)[0], 404)
+            equal((method, s.ask(method, "/")[0]), (method, 405))
+        equal(s.ask("GET", "/none")[0], 404)
         for path in ("/record", "/record?s=&k=0", "/record?k=%00", "/record?s=&k=" + "ff" * 256, "/%2e%2e/x"):
-            assert s.request("GET", path, Cookie=c)[0] in (400, 404), path
+            assert s.ask("GET", path)[0] in (400, 404), path
         refused = [e for e in audit() if e["answer"] == "OK"]
         equal((refused, record(store, "order-44")["status"]), ([], "unknown"))
-        status, _ = s.request("GET", "/", Cookie=c)
+        status, _ = s.ask("GET", "/")
         equal(status, 200)
         for name in ("Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options"):
             assert s.headers[name], name
@@ -663,7 +735,7 @@ def a_body_is_not_waited_for():
     sent, and the connection ends there; a form in another encoding than ours, too."""
     store = filled()
     with site(store) as s:
-        us, cookie = f"Host: 127.0.0.1:{s.port}", "Cookie: " + s.cookie()
+        us, decide = f"Host: 127.0.0.1:{s.port}", f"{s.inside}resolve"
         form, long = "Content-Type: " + FORM, "Content-Length: 50000"
         multipart = "Content-Type: multipart/form-data; boundary=XYZ"
         evil = "Origin: http://evil.example"
@@ -672,8 +744,8 @@ def a_body_is_not_waited_for():
             ("POST /login", 403, us, form, "Sec-Fetch-Site: same-site"), ("POST /login", 415, us, multipart),
             ("POST /login", 415, us), ("POST /login", 415, us, form + "-not"), ("POST /x", 403, us, multipart),
             ("POST /resolve", 403, us, form), ("POST /reopen", 403, us, form), ("PUT /", 403, us, form),
-            ("GET /", 403, us, form), ("POST /resolve", 403, us, form, cookie, evil),
-            ("POST /resolve", 415, us, multipart, cookie), ("PUT /resolve", 405, us, form, cookie),
+            ("GET /", 403, us, form), ("POST " + decide, 403, us, form, evil),
+            ("POST " + decide, 415, us, multipart), ("PUT " + decide, 405, us, form),
         ):
             for body in ((long,), (long, "Expect: 100-continue"), ("Transfer-Encoding: chunked",)):
                 told = answer_to(s, head(line, *more, *body))
@@ -681,14 +753,14 @@ def a_body_is_not_waited_for():
         # The control: a form of ours is waited for.
         told = answer_to(s, head("POST /login", us, form, "Content-Length: 38", "Connection: close"),
                          b"token=", s.token.encode())
-        assert told.startswith(b"HTTP/1.1 200"), told
+        assert told.startswith(b"HTTP/1.1 303"), told
         equal(audit(), [])
 
 
 def noise(dice, s):
     """The pieces of a request by somebody who has no token."""
     paths = ("/", "/x", "/login", "/resolve", "/reopen", "/record?s=&k=" + b"order-44".hex(), "/search?k=order", "/%00",
-             "/style.css", "*", "/" + "a" * 9000)
+             "/style.css", "*", "/" + "a" * 9000, f"/{'0' * 32}/resolve", f"/{'0' * 32}/")
     kinds = (FORM, FORM + "; charset=utf-8", "multipart/form-data; boundary=XYZ", "multipart/form-data",
              "multipart/mixed; boundary=XYZ", "text/plain", "application/json")
     bodies = (NAMELESS, NAMELESS.replace(b"filename", b"name"), b"", b"token=" + b"0" * 32, b"token=%",
@@ -697,8 +769,7 @@ def noise(dice, s):
     us = (f"127.0.0.1:{s.port}",) * 6
     more = ["Host: " + dice.choice((*us, f"localhost:{s.port}", "evil.example", "")), "Content-Type: " + dice.choice(kinds)]
     for each, how_often in (
-        ("Origin: http://evil.example", 6), ("Cookie: idem=x; idem_" + "0" * 40, 4),
-        ("Cookie: " + s.cookie("0" * 32), 4), ("Expect: 100-continue", 8), ("Sec-Fetch-Site: cross-site", 8),
+        ("Origin: http://evil.example", 6), ("Cookie: idem=x; " + "0" * 40, 4), ("Expect: 100-continue", 8), ("Sec-Fetch-Site: cross-site", 8),
     ):
         if dice.randrange(how_often) == 0:
             more.append(each)
@@ -730,10 +801,10 @@ def noise_does_nothing():
         for _ in range(100_000 if LONG else 2000):
             pieces = noise(dice, s)
             told = answer_to(s, *pieces, more=False)
-            assert b"order-4" not in told and s.token.encode() not in told, (pieces, told)
+            assert b"order-4" not in told and s.inside.strip("/").encode() not in told, (pieces, told)
             statuses[told.split(b" ")[1] if told else b"none"] += 1
         equal(s.process.poll(), None)
-        equal(s.request("GET", "/", Cookie=s.cookie())[0], 200)
+        equal(s.ask("GET", "/")[0], 200)
         equal((audit(), record(store, "order-44")["status"]), ([], "unknown"))
     note(", ".join(f"{n} times {status.decode()}" for status, n in sorted(statuses.items())))
 
@@ -758,7 +829,8 @@ def it_is_for_this_host_alone():
         assert b"127.0.0.2" in taken.stderr and b"in use" in taken.stderr, taken
     with site(store, "--token-file", "token") as s:
         s.token = "a-token_of-my-own-42"
-        equal(s.request("GET", "/", Cookie=s.cookie())[0], 200)
+        s.log_in()
+        equal(s.ask("GET", "/")[0], 200)
 
 
 if __name__ == "__main__":
