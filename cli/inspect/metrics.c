@@ -138,18 +138,17 @@ int cli_metrics_write(const struct idem_metrics *metrics, const char *path)
     return 0;
 }
 
-int cli_metrics_emf(const struct idem_metrics *metrics,
-                    const struct idem_metrics *before)
+int cli_metrics_emf(const struct idem_metrics *metrics)
 {
     static char text[IDEM_METRICS_TEXT_MAX];
     struct idem_metrics shown = *metrics;
     size_t len;
 
     /* CloudWatch adds up what it is told: sums since ever are not for it. */
-    shown.has_counters = shown.has_counters && before != NULL;
-    shown.has_calls = shown.has_calls && before != NULL;
-    if (idem_metrics_emf(&shown, before, "idem", text, sizeof(text), &len) !=
-        0) {
+    shown.has_counters = false;
+    shown.has_calls = false;
+    if (idem_metrics_emf(&shown, /* before= */ NULL, "idem", text, sizeof(text),
+                         &len) != 0) {
         cli_say("the metrics do not fit");
         return CLI_INTERNAL;
     }

@@ -16,9 +16,8 @@ int cli_metrics(struct idem_store *store, const struct cli_snapshot *snapshot,
  * stdout. 0 or an exit status, after saying why. */
 int cli_metrics_write(const struct idem_metrics *metrics, const char *path);
 
-/* Writes them to stdout as a line in CloudWatch's embedded metric format, with
- * what was counted since @before; NULL: with nothing that is counted. Likewise. */
-int cli_metrics_emf(const struct idem_metrics *metrics,
-                    const struct idem_metrics *before);
+/* Writes what is on record now to stdout, as a line in CloudWatch's embedded metric
+ * format, and nothing that is counted. Likewise. */
+int cli_metrics_emf(const struct idem_metrics *metrics);
 
 #endif

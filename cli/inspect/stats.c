@@ -158,6 +158,7 @@ static int print_stats(struct idem_store *store,
     return print(&counted, snapshot);
 }
 
+/* @store and @snapshot are NULL where the store is away. */
 static int print_metrics(struct idem_store *store,
                          const struct cli_snapshot *snapshot)
 {
@@ -169,7 +170,7 @@ static int print_metrics(struct idem_store *store,
     if (error.code != 0) {
         return cli_fail_with(&error);
     }
-    return args.emf ? cli_metrics_emf(&metrics, /* before= */ NULL)
+    return args.emf ? cli_metrics_emf(&metrics)
                     : cli_metrics_write(&metrics, to);
 }
 
@@ -197,13 +198,8 @@ static int stats(struct idem_store *store)
 /* A collector of metrics is told that the store is away, too. */
 static int away(int status)
 {
-    struct idem_error error = {0};
-    struct idem_metrics metrics;
-
-    if (args.prometheus && cli_metrics(/* store= */ NULL, /* snapshot= */ NULL,
-                                       &metrics, &error) == 0) {
-        (void)cli_metrics_write(&metrics,
-                                args.output != NULL ? args.output : "-");
+    if (args.prometheus || args.emf) {
+        (void)print_metrics(/* store= */ NULL, /* snapshot= */ NULL);
     }
     return status;
 }

@@ -2,7 +2,6 @@
 #include "inspect/watch.h"
 
 #include "inspect/commands.h"
-#include "inspect/metrics.h"
 #include "options/command.h"
 #include "options/common.h"
 #include "options/usage.h"
@@ -73,31 +72,6 @@ static void print_look_line(struct watcher *watch, enum cli_level level)
     watch->status |= cli_log_end(&line, stdout);
 }
 
-/* The metrics of this look, or that the store is away. */
-static void measure(struct watcher *watch, const struct cli_snapshot *snapshot)
-{
-    struct idem_metrics metrics;
-    struct idem_error error = {0};
-
-    if (args.metrics == NULL && !args.emf) {
-        return;
-    }
-    error.code = cli_metrics(watch->store, snapshot, &metrics, &error);
-    if (error.code != 0) {
-        watch->status |= cli_fail_with(&error);
-    }
-    if (args.metrics != NULL) {
-        watch->status |= cli_metrics_write(&metrics, args.metrics);
-    }
-    if (args.emf) {
-        watch->status |=
-            cli_metrics_emf(&metrics, watch->measured ? &watch->metrics : NULL);
-    }
-    metrics.store = NULL; /* The store's, which may be closed. */
-    watch->metrics = metrics;
-    watch->measured = true;
-}
-
 /* ---- One look ---- */
 
 static enum cli_level cannot_look(struct watcher *watch)
@@ -113,16 +87,14 @@ static enum cli_level cannot_look(struct watcher *watch)
     idem_close(watch->store);
     watch->store = NULL;
     watcher_tell_journal(watch, watcher_journal_level(watch));
-    measure(watch, /* snapshot= */ NULL);
     return CLI_LEVEL_UNKNOWN;
 }
 
-/* Nobody asks for what would be read: neither a limit nor metrics. */
+/* No limit asks for them: they are not read. */
 static bool wants_outcomes(const struct watcher *watch)
 {
     return watch->limits.warn[CLI_ALERT_OUTCOME] != IDEM_NEVER ||
-           watch->limits.critical[CLI_ALERT_OUTCOME] != IDEM_NEVER ||
-           args.metrics != NULL || args.emf;
+           watch->limits.critical[CLI_ALERT_OUTCOME] != IDEM_NEVER;
 }
 
 static int read_records(struct watcher *watch, struct idem_error *error)
@@ -191,7 +163,6 @@ static enum cli_level look(struct watcher *watch)
     watcher_tell_log(watch);
     watcher_tell_journal(watch, room);
     watch->status |= watcher_remember(watch);
-    measure(watch, &watch->snapshot);
     cli_snapshot_finish(&watch->snapshot);
     return level;
 }
@@ -296,15 +267,6 @@ static struct cli_option options[] = {
      .max = 1000000,
      .help = "name at most so many of a kind, and count the rest (1000)"},
     CLI_OPTION_SCOPES(&args.scope),
-    {.name = "metrics",
-     .kind = CLI_TEXT,
-     .target = &args.metrics,
-     .arg = "FILE",
-     .help = "write them for Prometheus at each look"},
-    {.name = "emf",
-     .kind = CLI_FLAG,
-     .target = &args.emf,
-     .help = "print them for CloudWatch at each look"},
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},

@@ -13,7 +13,6 @@
 #include "text/json.h"
 
 #include <idem/journal.h>
-#include <idem/metrics.h>
 #include <idem/sqlite.h>
 
 struct watch_args {
@@ -27,8 +26,6 @@ struct watch_args {
     int64_t since_ms;
     uint64_t alerts;
     const char *scope;
-    const char *metrics;
-    bool emf;
     bool json;
     const char *store;
 };
@@ -48,10 +45,8 @@ struct watcher {
     int64_t jump_ms;
     int64_t doubt_ms;
     struct idem_sqlite_log_info log;
-    int64_t log_pid;             /* The process that held it then; 0: none. */
-    struct idem_metrics metrics; /* Likewise. */
-    bool measured;               /* There are such. */
-    int status;                  /* Of the output. */
+    int64_t log_pid; /* The process that held it then; 0: none. */
+    int status;      /* Of the output. */
 };
 
 /* ---- watch_records.c ---- */

@@ -80,11 +80,11 @@ def work(store):
 def tell_all(store, env, told):
     """Every command that tells somebody else's program something."""
     for args in (
-        ("watch", "--once", "--metrics", "metrics.prom", "--hook", "cat >>hook"),
-        ("watch", "--once", "--json", "--emf"),
+        ("watch", "--once", "--hook", "cat >>hook"),
+        ("watch", "--once", "--json"),
         ("stats",),
         ("stats", "--json"),
-        ("stats", "--prometheus"),
+        ("stats", "--prometheus", "--output", "metrics.prom"),
         ("stats", "--emf"),
         ("list",),
         ("doctor",),
@@ -137,7 +137,7 @@ def hashed_keys_are_not_told():
     told = Artefacts()
     for args in (
         ("watch", "--once", "--json", "--hook", "cat >>hook"),
-        ("watch", "--once", "--metrics", "metrics.prom"),
+        ("stats", "--prometheus", "--output", "metrics.prom"),
         ("resolve", KEY, "-s", SCOPE, "--force", "--release", "--reason", "died"),
     ):
         done = store(*args, env=env)
