@@ -156,7 +156,8 @@ struct idem_open_options {
     size_t size;        /* sizeof, set by IDEM_OPEN_OPTIONS_INIT. */
     unsigned flags;     /* enum idem_open_flag, or-ed. */
     int64_t timeout_ms; /* For each operation on the store; 10,000. */
-    size_t queue_max;   /* Operations queued at most; 4,096. */
+    size_t queue_max;   /* Operations queued at most; 4,096. An end or a renewal
+                           is taken beyond that. */
     size_t result_max;  /* Longer results become tombstones; 16 MiB. */
     struct idem_host host;
     idem_observe_fn *observe; /* NULL: nobody is told. */
@@ -341,7 +342,7 @@ struct idem_attempt {
  * IDEM_EINVALID      A member of @request is missing or out of range (the error
  *                    names it and its range), or the handle crossed a fork().
  * IDEM_EUNAVAILABLE  The store, the clock or the random source did not answer,
- *                    or too many operations are queued. Nothing was started. With
+ *                    or queue_max operations are queued. Nothing was started. With
  *                    wait_ms that is waited for until the wait is over: on this
  *                    host, and once another's attempt was seen, anywhere.
  * IDEM_EUNKNOWN      The claim may have been made. A second idem_begin() is

@@ -41,7 +41,9 @@ int idem_queue_fd(struct idem_queue *queue);
  * again after it came back with an error of kind RETRY: it keeps its nonce, so
  * that its own earlier success is recognised.
  *
- * IDEM_EUNAVAILABLE  The queue is full, or the clock or random source is away.
+ * IDEM_EUNAVAILABLE  queue_max ops are queued: reap some first. Or the clock or the
+ *                    random source is away. An end or a renewal is never refused
+ *                    for want of room.
  * IDEM_EINVALID      The op is in flight, the store of the queue was closed, or the
  *                    handle crossed a fork().
  */

@@ -289,11 +289,13 @@ struct idem_store_ops {
      * ops leave @ops, and *@n says how many are left, in their order. They may
      * have no nonces yet. NULL: this store does no such thing. */
     void (*peek)(struct idem_store *store, struct idem_op **ops, size_t *n);
-    /* Takes @op: 0, or IDEM_EUNAVAILABLE when too much is queued. A store that
-     * needs no driving may run and answer it here. NULL: submit_all is there. */
+    /* Takes @op: 0, or IDEM_EUNAVAILABLE when too much is queued; an end, renew or
+     * expire is always taken. A store that needs no driving may run and answer it
+     * here. NULL: submit_all is there. */
     int (*submit)(struct idem_store *store, struct idem_op *op);
-    /* Takes @ops in one go, or the first of them for which there is room, and
-     * returns how many. NULL: submit() is called for each. */
+    /* Takes @ops in one go, or those before the first for which there is no room
+     * (see submit()), and returns how many. It is called again with what comes after
+     * that one. NULL: submit() is called for each. */
     size_t (*submit_all)(struct idem_store *store, struct idem_op **ops,
                          size_t n);
     /* Takes @op back, or detaches it. */

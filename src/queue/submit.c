@@ -238,16 +238,23 @@ static size_t give_all_nonces(struct idem_queue *queue, struct idem_op **ops,
 static size_t hand_over(struct idem_queue *queue, struct idem_op **ops,
                         size_t n, struct idem_error *error)
 {
-    size_t i = n > 0 ? submit_to_store(queue->store, ops, n) : 0;
     size_t refused = 0;
+    size_t i = 0;
 
-    IDEM__CRASH_POINT("queue/submitted");
-    for (; i < n; i++) {
-        (void)idem_op_fail(ops[i], IDEM_EUNAVAILABLE,
-                           "too many operations are queued");
-        give_back(queue, ops[i], error);
-        refused = refuse(ops, i, refused);
+    while (i < n) {
+        i += submit_to_store(queue->store, ops + i, n - i);
+        if (i < n) { /* What comes after it may be an end. */
+            (void)idem_op_fail(ops[i], IDEM_EUNAVAILABLE,
+                               "too many operations are queued (queue_max is "
+                               "%zu): reap answers before you submit more, or "
+                               "raise queue_max",
+                               queue->store->options.queue_max);
+            give_back(queue, ops[i], error);
+            refused = refuse(ops, i, refused);
+            i++;
+        }
     }
+    IDEM__CRASH_POINT("queue/submitted");
     return refused;
 }
 

@@ -321,6 +321,131 @@ static struct idem_op *begin_op(const struct idem_request *request)
     return op;
 }
 
+/* The ends of an attempt, and 0 for a renewal. */
+static const enum idem_status ends[] = {
+    IDEM_STATUS_COMPLETED, IDEM_STATUS_FAILED,  IDEM_STATUS_RELEASED,
+    IDEM_STATUS_RETRY,     IDEM_STATUS_UNKNOWN, (enum idem_status)0};
+
+static struct idem_op *owner_op(const struct idem_attempt *attempt,
+                                enum idem_status status)
+{
+    struct idem_outcome outcome = {.status = status};
+    struct idem_op *op;
+
+    if (status == (enum idem_status)0) {
+        assert_ok(idem_op_renew(attempt, 120000, &op, &why));
+    } else {
+        assert_ok(idem_op_end(attempt, &outcome, &op, &why));
+    }
+    return op;
+}
+
+/* Fills a queue whose bound is @room: where anything waits in the store, one more claim
+ * is refused. */
+static void fill(struct idem_queue *queue, size_t *key, size_t room)
+{
+    struct idem_request request = claim("refused");
+    struct idem_op *op;
+    size_t i;
+
+    for (i = 0; i < room; i++) {
+        submit_begin(queue, (*key)++);
+    }
+    if (!traits()->at_once) {
+        op = begin_op(&request);
+        assert_code(IDEM_EUNAVAILABLE, idem_queue_submit(queue, op, &why));
+        assert_why("queue_max is 10");
+        assert_why("reap");
+        idem_op_destroy(op);
+    }
+}
+
+static void reap_started(struct idem_queue *queue, size_t want)
+{
+    struct idem_op *op;
+
+    while ((op = idem_queue_reap(queue, -1)) != NULL) {
+        assert_ok(idem_op_code(op));
+        want -= idem_op_verdict(op) == IDEM_STARTED;
+        idem_op_destroy(op);
+    }
+    assert_int_equal(want, 0);
+}
+
+/* A full queue refuses claims, and takes what owners say of their attempts: the work is
+ * done, and its lease runs. */
+TEST(queue, takesEndsWhenItIsFull)
+{
+    enum {
+        ROOM = 10
+    };
+    struct fixture f;
+    struct idem_queue *queue;
+    struct idem_request request;
+    struct idem_attempt *attempts[COUNT(ends) + 2];
+    struct idem_op *ops[3];
+    char name[] = "a";
+    size_t key = 0;
+    size_t i;
+
+    open_real(&f);
+    finish(&f);
+    f.options.queue_max = ROOM;
+    open_again(&f);
+    assert_ok(idem_queue_create(f.store, &queue, &why));
+    for (i = 0; i < COUNT(attempts); i++) {
+        request = claim(name);
+        attempts[i] = begin(f.store, &request, IDEM_STARTED);
+        name[0]++;
+    }
+    fill(queue, &key, ROOM);
+    for (i = 0; i < COUNT(ends); i++) {
+        assert_ok(
+            idem_queue_submit(queue, owner_op(attempts[i], ends[i]), &why));
+    }
+    request = claim("refused");
+    ops[0] = begin_op(&request);
+    request = claim("refused too");
+    ops[1] = begin_op(&request);
+    ops[2] = owner_op(attempts[COUNT(ends) - 1], IDEM_STATUS_COMPLETED);
+    if (traits()->at_once) {
+        assert_int_equal(idem_queue_submit_all(queue, ops, 3, &why), 0);
+        reap_started(queue, ROOM + 2);
+    } else {
+        assert_int_equal(idem_queue_submit_all(queue, ops, 3, &why), 2);
+        idem_op_destroy(ops[0]);
+        idem_op_destroy(ops[1]);
+        reap_started(queue, ROOM);
+    }
+    for (i = 0; i < COUNT(ends); i++) {
+        struct idem_answer *answer;
+
+        name[0] = (char)('a' + i);
+        assert_ok(
+            idem_get(f.store, idem_str(""), idem_str(name), &answer, &why));
+        if (ends[i] == IDEM_STATUS_RETRY) {
+            assert_true(idem_answer_record(answer)->retry);
+        } else {
+            assert_int_equal(idem_answer_record(answer)->status,
+                             i + 1 < COUNT(ends) ? ends[i]
+                                                 : IDEM_STATUS_COMPLETED);
+        }
+        idem_answer_destroy(answer);
+    }
+
+    /* The same of the calls that wait. */
+    fill(queue, &key, ROOM);
+    assert_ok(idem_complete(attempts[COUNT(ends)], NULL, &why));
+    reap_started(queue, ROOM);
+    fill(queue, &key, ROOM);
+    assert_ok(idem_expire(attempts[COUNT(ends) + 1], &why));
+    reap_started(queue, ROOM);
+    for (i = 0; i < COUNT(attempts); i++) {
+        idem_attempt_destroy(attempts[i]);
+    }
+    close_queue(&f, queue);
+}
+
 /* Takes all that is answered at once, or within the time that a flush takes. */
 static void reap_verdicts(struct idem_queue *queue, size_t verdicts[8])
 {

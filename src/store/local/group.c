@@ -20,18 +20,11 @@ enum {
     BATCH_BYTES_MAX = 256 * 1024
 };
 
-/* An owner must not be kept from these: its lease runs meanwhile. */
-static bool is_end(const struct idem_op *op)
-{
-    return op->verb == IDEM_OP_END || op->verb == IDEM_OP_RENEW ||
-           op->verb == IDEM_OP_EXPIRE;
-}
-
 /* Called with the mutex held. */
 static void append(struct idem__group *group, struct idem_op *op)
 {
     idem_pending_append(&group->leader.pending, op);
-    if (is_end(op)) {
+    if (idem__op_is_of_owner(op)) {
         __atomic_store_n(&group->ends, true, __ATOMIC_RELAXED);
     }
 }
@@ -41,10 +34,18 @@ static void look_for_ends(struct idem__group *group)
 {
     const struct idem_op *op = group->leader.pending.first;
 
-    while (op != NULL && !is_end(op)) {
+    while (op != NULL && !idem__op_is_of_owner(op)) {
         op = op->next;
     }
     __atomic_store_n(&group->ends, op != NULL, __ATOMIC_RELAXED);
+}
+
+/* With the mutex held: there is room for @op. Ends and renewals count as queued, so that
+ * claims make way for them. */
+static bool has_room(const struct idem__group *group, const struct idem_op *op)
+{
+    return idem__op_is_of_owner(op) ||
+           group->leader.pending.len < group->store->options.queue_max;
 }
 
 /* The leader hears of them when all are there, so that it takes all. */
@@ -55,8 +56,7 @@ size_t idem__group_submit(struct idem__group *group, struct idem_op **ops,
     size_t taken = 0;
 
     (void)pthread_mutex_lock(&group->leader.mutex);
-    while (taken < n &&
-           group->leader.pending.len < group->store->options.queue_max) {
+    while (taken < n && has_room(group, ops[taken])) {
         append(group, ops[taken++]);
     }
     idem__gather_came(&group->gather, group->leader.pending.len);

@@ -31,7 +31,7 @@ int idem__remote_submit(struct idem_store *base, struct idem_op *op)
     bool asleep;
 
     (void)pthread_mutex_lock(&remote->leader.mutex);
-    if (idem__run_is_full(remote)) {
+    if (!idem__run_has_room(remote, op)) {
         (void)pthread_mutex_unlock(&remote->leader.mutex);
         return IDEM_EUNAVAILABLE;
     }

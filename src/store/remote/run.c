@@ -4,7 +4,9 @@
  * Up to sending_max flights send at once. Free places go alternately to pending ops and
  * to due flights, each in their order: a hot key, whose flights are throttled and pause
  * most of the time, takes no places from other keys, and a stream of new ops does not
- * starve paused flights. These count as queued (idem__run_is_full()). */
+ * starve paused flights. These count as queued (idem__run_has_room()). Ends and renewals
+ * are taken and started whatever is queued or paused: finished work is to be recorded
+ * before its lease ends. */
 #include "store/remote/run.h"
 
 #include "base/host.h"
@@ -211,20 +213,13 @@ static uint64_t draw(const struct idem__remote *remote)
     return random;
 }
 
-/* True for what an owner has to say of its attempt. */
-static bool is_of_owner(const struct idem_op *op)
-{
-    return op->verb == IDEM_OP_END || op->verb == IDEM_OP_RENEW ||
-           op->verb == IDEM_OP_EXPIRE;
-}
-
 /* False: @op was refused, because the service has been away for a while. */
 static bool may_ask(struct idem__remote *remote, struct idem_op *op)
 {
     char span[IDEM__SPAN_MAX];
     struct idem__breaker *breaker = &remote->breaker;
 
-    if (!breaker->open || is_of_owner(op) ||
+    if (!breaker->open || idem__op_is_of_owner(op) ||
         idem__breaker_admits(breaker, idem__mono_ms(), draw(remote))) {
         return true;
     }
@@ -262,15 +257,27 @@ static void tell_breaker(struct idem__remote *remote, bool heard)
     }
 }
 
-/* Starts the op that has been pending longest. False: none can be started. */
+/* With the mutex held: the op that has been pending longest, of those that may be
+ * started; or NULL. Ends and renewals do not wait for the claims that pause. */
+static struct idem_op *next_pending(const struct idem__remote *remote)
+{
+    struct idem_op *op = remote->leader.pending.first;
+
+    while (op != NULL && remote->leader.running_len >= STARTED_MAX &&
+           !idem__op_is_of_owner(op)) {
+        op = op->next;
+    }
+    return op;
+}
+
+/* Starts the next op that is pending. False: none can be started. */
 static bool admit_pending(struct idem__remote *remote)
 {
     struct idem_op *op;
 
     (void)pthread_mutex_lock(&remote->leader.mutex);
     remote->leader.asleep = false;
-    op = remote->leader.running_len < STARTED_MAX ? remote->leader.pending.first
-                                                  : NULL;
+    op = next_pending(remote);
     if (op != NULL) {
         idem_pending_run(&remote->leader.pending, op);
     }
@@ -383,19 +390,19 @@ int64_t idem__run_round(struct idem__remote *remote)
 
 bool idem__run_may_start(const struct idem__remote *remote)
 {
-    return remote->leader.pending.first != NULL &&
-           remote->leader.running_len < STARTED_MAX &&
-           remote->sending_len < remote->ops->sending_max;
+    return remote->sending_len < remote->ops->sending_max &&
+           next_pending(remote) != NULL;
 }
 
-bool idem__run_is_full(const struct idem__remote *remote)
+bool idem__run_has_room(const struct idem__remote *remote,
+                        const struct idem_op *op)
 {
     size_t started = remote->leader.running_len;
     size_t most = remote->ops->sending_max;
     size_t paused = started > most ? started - most : 0;
 
-    return remote->leader.pending.len + paused >=
-           remote->base.options.queue_max;
+    return idem__op_is_of_owner(op) ||
+           remote->leader.pending.len + paused < remote->base.options.queue_max;
 }
 
 /* ---- The end ---- */

@@ -8,9 +8,10 @@
  * more. */
 int64_t idem__run_round(struct idem__remote *remote);
 
-/* With the mutex held: no more ops are taken. Those that are paused count as queued,
- * but for as many as may send at once. */
-bool idem__run_is_full(const struct idem__remote *remote);
+/* With the mutex held: @op can be taken, as an end or a renewal always is. Ops that are
+ * paused count as queued, but for as many as may send at once. */
+bool idem__run_has_room(const struct idem__remote *remote,
+                        const struct idem_op *op);
 
 /* With the mutex held: a round would start an op that is pending. */
 bool idem__run_may_start(const struct idem__remote *remote);

@@ -19,6 +19,16 @@
 #include <idem/store_parts.h>
 #include <pthread.h>
 
+/* True for an end, a renewal or an expiry: its owner must not be kept waiting, because
+ * the lease runs. Such an op is never refused for want of room, and is bounded all the
+ * same: the caller has allocated it, a store only links it into a list, and its attempt
+ * was started by a begin that found room. */
+static inline bool idem__op_is_of_owner(const struct idem_op *op)
+{
+    return op->verb == IDEM_OP_END || op->verb == IDEM_OP_RENEW ||
+           op->verb == IDEM_OP_EXPIRE;
+}
+
 struct idem__leader_ops {
     bool batches; /* False: requests. */
 

@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 enum {
-    PLACES = 64, /* That send at once. */
+    PLACES = 64,    /* That send at once. */
+    STARTED = 4096, /* That may be started, and pause. */
     MANY = 200,
 };
 
@@ -25,9 +26,10 @@ struct service {
     size_t sent_most;
     size_t made;    /* Flights. */
     size_t no_time; /* now() fails so many times more. */
-    bool silent;    /* It answers nothing. */
-    bool blocks;    /* It waits until it is woken, as a real one does. */
-    size_t wanted;  /* Ops for which it is woken while it waits. */
+    int64_t pause_ms;
+    bool silent;   /* It answers nothing. */
+    bool blocks;   /* It waits until it is woken, as a real one does. */
+    size_t wanted; /* Ops for which it is woken while it waits. */
     int waiting;
     int wakes;
     int fd;
@@ -106,7 +108,7 @@ static void answered(struct idem__flight *base, const struct idem_now *at)
         end(base, IDEM_ENOTFOUND, "done");
     } else {
         base->next = IDEM__FLIGHT_PAUSE;
-        base->pause_ms = 2;
+        base->pause_ms = flight->service->pause_ms;
     }
 }
 
@@ -273,6 +275,7 @@ static struct service *open_service(unsigned flags, int64_t timeout_ms)
     options.timeout_ms = timeout_ms;
     idem__remote_init(&service->remote, &service_ops);
     service->remote.endpoint = "service.example";
+    service->pause_ms = 2;
     service->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     assert_true(service->fd >= 0);
     assert_ok(
@@ -395,6 +398,36 @@ TEST(remote, isWokenForWhatCanBeSent)
         idem_queue_destroy(queue);
         idem_close(&service->remote.base);
     }
+}
+
+/* What an owner says of its attempt is asked for beside as many ops as may be started,
+ * all of which pause; and it is taken where no other is. */
+TEST(remote, hearsOwnersBesideAllThatPauses)
+{
+    struct service *service = open_service(0, 600000);
+    struct idem_queue *queue;
+    struct idem_op *op;
+    bool full = false;
+
+    service->pause_ms = 600000;
+    assert_ok(idem_queue_create(&service->remote.base, &queue, &why));
+    while (!full) {
+        assert_ok(idem_op_get(idem_str(""), idem_str("2"), &op, &why));
+        if (idem_queue_submit(queue, op, &why) != 0) {
+            idem_op_destroy(op);
+            assert_null(idem_queue_reap(queue, 0));
+            full = service->remote.leader.running_len == STARTED;
+        }
+    }
+    assert_non_null(service->remote.leader.pending.first);
+    assert_ok(idem_op_get(idem_str(""), idem_str("1"), &op, &why));
+    op->verb = IDEM_OP_END;
+    assert_ok(idem_queue_submit(queue, op, &why));
+    assert_ptr_equal(idem_queue_reap(queue, 10000), op);
+    assert_code(IDEM_ENOTFOUND, idem_op_code(op));
+    idem_op_destroy(op);
+    idem_queue_destroy(queue);
+    idem_close(&service->remote.base);
 }
 
 /* A service that does not answer costs a caller its time, and no more; the sentence
