@@ -308,6 +308,31 @@ static void fail(struct idem__lambda_run *run, int status)
     (void)json_object_put(said);
 }
 
+static bool wrote_nothing(const struct idem__lambda_run *run)
+{
+    size_t i = 0;
+
+    while (i < run->answer.len &&
+           memchr(" \t\r\n", run->answer.base[i], 4) != NULL) {
+        i++;
+    }
+    return i == run->answer.len && !run->no_memory;
+}
+
+/* A file that only defines a function for another runtime ends so too: nothing was
+ * done. A program that did its work and is silent ends no other way, so it is an error
+ * that says nothing of the effect. */
+static void no_response(struct idem__lambda_run *run)
+{
+    idem__lambda_run_error(
+        run, IDEM__LAMBDA_ERROR, idem_str("Idem.NoResponse"),
+        idem_str(
+            "the handler ended with exit status 0 and wrote no response: a "
+            "handler is an executable that reads the event from standard "
+            "input and writes its response to standard output, null if it "
+            "has none; a function that its file defines is not called"));
+}
+
 static void judge(struct idem__lambda_run *run, const struct program *program,
                   int status)
 {
@@ -325,6 +350,8 @@ static void judge(struct idem__lambda_run *run, const struct program *program,
                                idem_str("Idem.Killed"), idem_str(text));
     } else if (WEXITSTATUS(status) != 0) {
         fail(run, WEXITSTATUS(status));
+    } else if (wrote_nothing(run)) {
+        no_response(run);
     } else {
         run->end = IDEM__LAMBDA_DONE;
         skip_noise(run);

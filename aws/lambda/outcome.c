@@ -70,26 +70,23 @@ static void judge_error(const struct idem_lambda *lambda,
     }
 }
 
-/* The work was done, and its response is none. It is not done again; but where
- * somebody waits for a response, a person has to see to it, and it does not pass
- * with the retention. Of a record of a batch nobody reads the response. */
+/* The work was done, and its response cannot be sent. It is not done again. A response
+ * that is not JSON needs a person, and does not pass with the retention. In a batch
+ * nobody reads it; but it may come from a file that does no work, such as one that
+ * prints a line and defines a function. */
 static void judge_useless(const struct idem_lambda *lambda,
-                          enum idem__lambda_shape shape,
                           struct idem__buffer *scratch,
                           struct idem_outcome *out)
 {
     const struct idem__lambda_run *run = &lambda->work;
-    bool is_read = shape == IDEM__LAMBDA_EVENT || shape == IDEM__LAMBDA_HTTP;
 
-    out->status = IDEM_STATUS_COMPLETED;
     if (run->too_long) {
+        out->status = IDEM_STATUS_COMPLETED;
         out->result.not_kept = true;
         return;
     }
+    out->status = IDEM_STATUS_FAILED;
     set_error(run, scratch, out);
-    if (is_read) {
-        out->status = IDEM_STATUS_FAILED;
-    }
 }
 
 /* The outcome of the work that the status of an answer implies, as in front of
@@ -184,7 +181,7 @@ bool idem__lambda_outcome(const struct idem_lambda *lambda,
         judge_error(lambda, scratch, ret_outcome);
         return true;
     case IDEM__LAMBDA_USELESS:
-        judge_useless(lambda, shape, scratch, ret_outcome);
+        judge_useless(lambda, scratch, ret_outcome);
         return true;
     case IDEM__LAMBDA_DONE:
         break;

@@ -371,7 +371,7 @@ def an_error_that_nobody_classified_is_not_nothing():
 @test
 def what_could_not_be_started_did_nothing():
     """A handler that cannot be executed at the moment releases the key."""
-    handler = script(TELL)
+    handler = script(TELL + "echo null\n")
     with Sandbox(handler) as box:
         equal(box.invoke(event("first")).kind, "response")
         os.rename(handler, "elsewhere")
@@ -423,6 +423,43 @@ def a_response_that_cannot_be_sent_was_work_all_the_same():
         equal(box.invoke(event("do-words")).type, "Idem.Failed")
         equal(box.invoke(event("do-nothing")).body, b"null")
         equal(effects(), 3)
+
+
+def by_key(store):
+    listed = store("list", "--json").stdout.decode().splitlines()
+    return {record["key"]: record["status"] for record in map(json.loads, listed)}
+
+
+@test
+def a_file_that_only_defines_a_function_acknowledges_nothing():
+    """A program that ends with 0 and writes nothing has not responded, and one that writes no JSON has not either: neither is done, also in a batch. One that has no response writes null."""
+    function = f"#!{sys.executable}\n{{}}\ndef lambda_handler(event, context):\n    return {{{{}}}}\n"
+    cases = (
+        ("silent", function.format(""), "retry", "Idem.NoResponse"),
+        ("blank", function.format("print()"), "retry", "Idem.NoResponse"),
+        ("prints", function.format("print('cold start')"), "failed", "Idem.BadResponse"),
+        ("null", "#!/bin/sh\necho null\n", "completed", None),
+        ("object", "#!/bin/sh\necho '{}'\n", "completed", None),
+    )
+    for policy in ("rerun", "hold"):
+        for name, text, status, error in cases:
+            with open("wrong-form", "w", encoding="utf-8") as f:
+                f.write(text)
+            os.chmod("wrong-form", 0o755)
+            direct, record = f"{name} {policy}", f"{name} of {policy}"
+            sent = {"Records": [{"eventSource": "aws:sqs", "messageId": record, "body": "x",
+                                 "eventSourceARN": "arn:aws:sqs:eu-west-1:1:q"}]}
+            with Sandbox("wrong-form", {"IDEM_LAMBDA_ON_EXPIRED_LEASE": policy}) as box:
+                answer = box.invoke(event(direct))
+                equal((direct, answer.type), (direct, error))
+                failed = [item["itemIdentifier"] for item in box.invoke(sent).json()["batchItemFailures"]]
+                equal((record, failed), (record, [record] if error else []))
+            if policy == "hold" and status == "retry":
+                status = "unknown"
+            got = by_key(Idem())
+            equal((name, policy, got[direct], got[record]), (name, policy, status, status))
+            if error == "Idem.NoResponse":
+                assert "a handler is an executable" in answer.json()["errorMessage"], answer
 
 
 @test

@@ -286,7 +286,7 @@ def two_records_of_one_key():
 def the_deadline_cuts_a_batch_off():
     """What the time does not suffice for is reported, was not run, and runs when it comes again."""
     with open("slow", "w", encoding="utf-8") as f:
-        f.write("#!/bin/sh\ncat >/dev/null\necho effect >>ledger\nsleep 0.5\n")
+        f.write("#!/bin/sh\ncat >/dev/null\necho effect >>ledger\nsleep 0.5\necho null\n")
     os.chmod("slow", 0o755)
     # What is begun has four times as long as it takes.
     env = {"IDEM_LAMBDA_START_MIN": "2s", "IDEM_LAMBDA_STOP_MARGIN": "1s"}
@@ -331,7 +331,10 @@ def batches_that_make_no_sense():
 def ten_thousand_records():
     """A batch of 10,000 records is one round of claims."""
     keys = [f"m{n}" for n in range(10000)]
-    with Sandbox("/bin/true") as box:
+    with open("quick", "w", encoding="utf-8") as f:
+        f.write("#!/bin/sh\necho null\n")
+    os.chmod("quick", 0o755)
+    with Sandbox("quick") as box:
         event = {"Records": [r for r in batch("sqs", keys[:1])["Records"]] * 10000}
         equal(failures(box.invoke(event, seconds=60)), [])
         outcomes = [line for line in box.lines() if line["message"] == "outcome"]
@@ -755,7 +758,8 @@ def hostile_callers():
 LIMITER = """#!/bin/sh
 cat >event
 "$IDEM_PROGRAM" limit --json -n mails -u u1 -r "$IDEM_KEY" -m 8 -p day $WITHOUT >>decisions || exit 1
-[ ! -e broken ]
+[ ! -e broken ] || exit 1
+echo null
 """
 
 

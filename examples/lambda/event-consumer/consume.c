@@ -14,26 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RECEIPT_MAX 4096 /* Bytes. */
-
-struct receipt {
-    size_t len;
-    char text[RECEIPT_MAX];
-};
-
 int handle(struct idem_lambda_call *call);
 
-/* Keep what the service answers; more than there is room for ends the transfer. */
-static size_t keep(char *data, size_t one, size_t count, void *to)
+/* The status says it all: nobody reads the response to a message. */
+static size_t discard(char *data, size_t one, size_t count, void *to)
 {
-    struct receipt *receipt = to;
-
+    (void)data;
     (void)one; /* Always 1. */
-    if (count > sizeof(receipt->text) - receipt->len) {
-        return 0;
-    }
-    memcpy(receipt->text + receipt->len, data, count);
-    receipt->len += count;
+    (void)to;
     return count;
 }
 
@@ -52,11 +40,9 @@ static const char *body_of(struct json_object *event)
     return json_object_get_string(body);
 }
 
-/* Send @body with @id, which no key can break, and keep the answer. The service books
- * an id once. */
+/* Send @body with @id, which no key can break. The service books an id once. */
 static CURLcode book(CURL *curl, const char *body,
-                     const uint8_t id[IDEM_ID_LEN], struct receipt *receipt,
-                     long *ret_status)
+                     const uint8_t id[IDEM_ID_LEN], long *ret_status)
 {
     char header[32 + 2 * IDEM_ID_LEN] = "Idempotency-Key: ";
     struct curl_slist *headers;
@@ -75,8 +61,7 @@ static CURLcode book(CURL *curl, const char *body,
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, 20L);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, keep);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, receipt);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, discard);
     rc = curl_easy_perform(curl);
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_status);
     curl_slist_free_all(headers);
@@ -85,8 +70,7 @@ static CURLcode book(CURL *curl, const char *body,
 
 /* Only a connection that was never made, or a service that is busy, proves that
  * nothing was booked. */
-static int end(struct idem_lambda_call *call, CURLcode rc, long status,
-               const struct receipt *receipt)
+static int end(struct idem_lambda_call *call, CURLcode rc, long status)
 {
     if (rc == CURLE_COULDNT_CONNECT || rc == CURLE_COULDNT_RESOLVE_HOST ||
         status == 429 || status == 503) {
@@ -100,14 +84,12 @@ static int end(struct idem_lambda_call *call, CURLcode rc, long status,
     if (status >= 400) {
         return idem_lambda_error(call, "Rejected", "HTTP status %ld", status);
     }
-    return idem_lambda_answer(call,
-                              (struct idem_slice){receipt->text, receipt->len});
+    return 0;
 }
 
 int handle(struct idem_lambda_call *call)
 {
     struct json_object *event = json_tokener_parse(call->event.base);
-    struct receipt receipt = {0};
     const char *body = body_of(event);
     long status = 0;
     CURL *curl = NULL;
@@ -118,10 +100,9 @@ int handle(struct idem_lambda_call *call)
     } else if ((curl = curl_easy_init()) == NULL) {
         rc = idem_lambda_error(call, "NotReached", "no memory for a request");
     } else {
-        CURLcode sent =
-            book(curl, body, call->attempt->record->id, &receipt, &status);
+        CURLcode sent = book(curl, body, call->attempt->record->id, &status);
 
-        rc = end(call, sent, status, &receipt);
+        rc = end(call, sent, status);
     }
     curl_easy_cleanup(curl);
     json_object_put(event);

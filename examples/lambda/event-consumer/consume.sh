@@ -52,8 +52,7 @@ case $code in
 esac
 case ${answer##*
 } in
-2??) printf '%s\n' "${answer%
-*}" ;;
+2??) echo null ;; # Done: nobody reads the response to a message.
 429 | 503) fail NotReached "the service is busy: ${answer##*
 }" ;;
 4??) fail Rejected "the service answered ${answer##*

@@ -28,6 +28,8 @@ answer=$(curl --silent --max-time 20 --write-out '\n%{http_code}' \
     --header 'Content-Type: application/json' --data-binary @- "$API_URL") || code=$?
 status=${answer##*
 }
+body=${answer%
+*}
 
 case $code in
 0) ;;
@@ -35,8 +37,7 @@ case $code in
 *) fail Unclear "the API did not answer: curl $code" ;;
 esac
 case $status in
-2??) printf '%s\n' "${answer%
-*}" ;;
+2??) printf '%s\n' "${body:-null}" ;;
 429 | 503) fail NotReached "the API is busy: $status" ;;
 4??) fail Rejected "the API said $status" ;;
 *) fail Unclear "the API said $status" ;;
