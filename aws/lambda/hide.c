@@ -110,6 +110,18 @@ static int read_visibility(struct idem__lambda_hider *h, int64_t deadline_ms,
     return rc;
 }
 
+/* The region is part of the name of the host that is asked. An event source mapping has
+ * queues of the function's region only: an event that names another one is not from
+ * there. */
+static bool is_own_region(const char *region)
+{
+    static const char *const names[] = {"AWS_REGION", "AWS_DEFAULT_REGION",
+                                        NULL};
+    const char *own = idem__aws_env_first(&idem__aws_env_process, names);
+
+    return own != NULL && strcmp(own, region) == 0;
+}
+
 /* The queue of @arn, which stays open: all events of a function are of one queue. */
 static int open_queue(struct idem__lambda_hider *h, struct idem_slice arn,
                       int64_t deadline_ms, struct idem_error *error)
@@ -134,6 +146,10 @@ static int open_queue(struct idem__lambda_hider *h, struct idem_slice arn,
     if (!idem__sqs_read_arn(h->arn, region, account, name)) {
         return idem__error(error, IDEM_EINVALID,
                            "eventSourceARN does not name a queue");
+    }
+    if (!is_own_region(region)) {
+        return idem__error(error, IDEM_EINVALID,
+                           "eventSourceARN names a queue of another region");
     }
     place.account = account;
     rc = idem__sqs_queue_open(&place, deadline_ms, &h->queue, error);

@@ -324,6 +324,29 @@ def a_queue_that_may_not_be_told_is_left_alone():
     equal([line["level"] for line in said], ["WARN"])
 
 
+@test
+def a_queue_of_another_region_is_not_asked():
+    """An event that names a queue outside the function's region sends no request: that is
+    said once. The control: in its own region the queue is asked."""
+    answers = {
+        "GetQueueUrl": (200, {"QueueUrl": "http://127.0.0.1/000000000000/q"}),
+        "GetQueueAttributes": (200, {"Attributes": {"VisibilityTimeout": "2"}}),
+        "ChangeMessageVisibilityBatch": (200, {"Successful": [], "Failed": []}),
+    }
+    for name, region in (("there", "us-gov-west-1"), ("here", sqs.REGION)):
+        with Between(rig.endpoint(), lambda action, _: answers[action]) as between:
+            _, _, _, lines = held_elsewhere(
+                name, "1h", AWS_ENDPOINT_URL_SQS=between.url, AWS_REGION=region
+            )
+            asked = {action for action, _ in between.seen}
+        said = [line for line in lines if "of another region" in line["message"]]
+        if name == "there":
+            equal((asked, [line["level"] for line in said]), (set(), ["WARN"]))
+        else:
+            equal((asked & {"ChangeMessageVisibilityBatch"}, said),
+                  ({"ChangeMessageVisibilityBatch"}, []))
+
+
 # ---- Time-outs ----
 
 STALLING = ["a", "b", "c", "stall", "d", "e"]
