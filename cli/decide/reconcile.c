@@ -25,6 +25,7 @@ static struct {
     const char *directory;
     bool json;
     const char *store;
+    bool named; /* Journals or logs. */
 } args;
 
 /* ---- --list, --output, --drop ------------------------------------------ */
@@ -115,12 +116,19 @@ static int check(const struct cli_command *command, int argc)
 
 static int reconcile(struct idem_journal *journal)
 {
-    const struct cli_reconcile_how how = {
+    struct cli_reconcile_how how = {
         .style = {.json = args.json, .dry_run = args.dry_run},
         .store = args.store,
         .from = args.from,
+        .each_its_own = !args.named && args.store == NULL && args.from == NULL,
     };
 
+    if (how.store == NULL) {
+        how.store = secure_getenv("IDEM_STORE");
+    }
+    if (how.store != NULL && *how.store == '\0') {
+        how.store = NULL;
+    }
     return cli_reconcile_journal(journal, &how);
 }
 
@@ -283,6 +291,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (status != 0) {
         return status;
     }
+    args.named = argc > 0 || args.directory != NULL;
     return argc > 0 ? act_on(argc, argv) : act_here();
 }
 
@@ -320,7 +329,7 @@ static struct cli_option options[] = {
      .kind = CLI_TEXT,
      .target = &args.store,
      .arg = "URL",
-     .help = "only for this store (default: for each its own)"},
+     .help = "only for this store (for a JOURNAL or LOG: $IDEM_STORE)"},
     {.name = NULL},
 };
 
@@ -329,7 +338,7 @@ static const char *const examples[] = {
     "idem reconcile --list             # see what waits, was lost, is damaged",
     "idem reconcile --output ENTRY     # what a lost outcome was",
     "idem reconcile --drop ENTRY       # it was dealt with",
-    "idem reconcile -n lambda.log      # what a log has that the store has not",
+    "idem reconcile -n lambda.log      # what a log has that IDEM_STORE has not",
     NULL,
 };
 

@@ -37,15 +37,20 @@ int cli_waiting_print(const struct cli_waiting_style *style,
 
 /* ---- What waits in a journal is told to its stores ---------------------- */
 
+/* An entry has a checksum, and nobody signs it: the store that it names is opened
+ * only where the journal is the one in which the commands of this user on this host
+ * keep theirs. Of any other, and of a log, only the store that was named is told. */
 struct cli_reconcile_how {
     struct cli_waiting_style style;
-    const char *store; /* Only that one; NULL: for each outcome its own. */
+    bool each_its_own; /* Each outcome goes to the store that it names. */
+    const char *store; /* Else: that was named; NULL: none was. */
     const char *from;  /* The store that the entries were meant for; NULL: for
-                          this one. */
+                          that one. */
 };
 
-/* Tells the stores what waits in @journal and shows what became of each outcome;
- * in a dry run, what would. An exit status: the worst of all. */
+/* Tells stores what waits in @journal and shows what became of each outcome; in a
+ * dry run, what would. What is for other stores is shown too. An exit status: the
+ * worst of all. */
 int cli_reconcile_journal(struct idem_journal *journal,
                           const struct cli_reconcile_how *how);
 

@@ -1,6 +1,7 @@
 /* Tells stores the outcomes that wait in a journal. */
 #include "decide/reconcile.h"
 #include "process/clock.h"
+#include "record/remedy.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
@@ -15,17 +16,64 @@ enum {
     AWAY_MAX = 3
 };
 
+/* URLs of stores, as entries have them. */
+struct urls {
+    char **urls;
+    size_t len;
+    bool failed; /* Out of memory. */
+};
+
 /* One go through the journal. */
 struct round {
     const struct cli_reconcile_how *how;
     struct idem_store *store; /* That is told. */
-    bool all;     /* Of several stores: what is for none comes at the end. */
-    int printed;  /* Exit status of the output. */
-    int status;   /* The states of the entries, the worst so far. */
-    uint64_t len; /* Of those that were shown. */
-    uint64_t waiting; /* How many there are to be told; 0: not counted. */
-    unsigned away;    /* How often in a row the store did not answer. */
+    struct urls wanted;       /* Where each outcome is told to its own store. */
+    struct urls told;         /* Entries for these were told. */
+    int printed;              /* Exit status of the output. */
+    int status;               /* The states of the entries, the worst so far. */
+    uint64_t len;             /* Of those that were shown. */
+    uint64_t waiting;         /* How many there were to be told. */
+    unsigned away;            /* How often in a row the store did not answer. */
 };
+
+static bool has(const struct urls *urls, struct idem_slice url)
+{
+    size_t i;
+
+    for (i = 0; i < urls->len; i++) {
+        if (strlen(urls->urls[i]) == url.len &&
+            memcmp(urls->urls[i], url.base, url.len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_url(struct urls *urls, struct idem_slice url)
+{
+    char **more;
+
+    if (urls->failed || has(urls, url)) {
+        return;
+    }
+    more = realloc(urls->urls, (urls->len + 1) * sizeof(*more));
+    if (more != NULL) {
+        urls->urls = more;
+        more[urls->len] = strndup(url.base, url.len);
+    }
+    urls->failed = more == NULL || more[urls->len] == NULL;
+    urls->len += !urls->failed;
+}
+
+static void free_urls(struct urls *urls)
+{
+    size_t i;
+
+    for (i = 0; i < urls->len; i++) {
+        free(urls->urls[i]);
+    }
+    free(urls->urls);
+}
 
 /* A person must know what was lost; what waits can wait. */
 static int rank(int status)
@@ -86,27 +134,9 @@ static int status_of(const struct idem_journal_info *info,
     return 0;
 }
 
-/* Cannot be told to any store, now or ever, and was not set aside. */
-static bool is_left_over(const struct idem_journal_info *info)
+static bool is_due(const struct idem_journal_info *info)
 {
-    const char *end = strrchr(info->name, '.');
-
-    return info->state == IDEM_JOURNAL_IN_USE ||
-           info->state == IDEM_JOURNAL_NEWER ||
-           (info->state == IDEM_JOURNAL_DAMAGED && end != NULL &&
-            (strcmp(end, ".idj") == 0 || strcmp(end, ".new") == 0));
-}
-
-static int show_left_over(void *ctx, const struct idem_journal_info *info,
-                          const struct idem_error *error)
-{
-    struct round *round = ctx;
-
-    if (!is_left_over(info)) {
-        return 0;
-    }
-    worsen(round, status_of(info, error));
-    return show(round, info, info->state, error);
+    return info->state == IDEM_JOURNAL_WAITING && cli_waiting_known(info);
 }
 
 /* A store that does not answer again and again is not asked for the rest. */
@@ -117,8 +147,9 @@ static int told_one(void *ctx, const struct idem_journal_info *info,
     bool away = info->state == IDEM_JOURNAL_WAITING &&
                 idem_error_kind(error->code) == IDEM_KIND_RETRY;
 
-    if (round->all && is_left_over(info)) {
-        return 0;
+    if (info->state == IDEM_JOURNAL_IN_USE ||
+        info->state == IDEM_JOURNAL_NEWER) {
+        return 0; /* show_rest() has it. */
     }
     worsen(round, status_of(info, error));
     round->away = away ? round->away + 1 : 0;
@@ -159,7 +190,7 @@ static int dry_run_one(void *ctx, const struct idem_journal_info *info,
     struct idem_error why = *error;
     enum idem_journal_state state = info->state;
 
-    if (state != IDEM_JOURNAL_WAITING || !cli_waiting_known(info)) {
+    if (!is_due(info)) {
         return 0; /* Nothing would be told. */
     }
     switch (dry_run_end(round->store, info, &why)) {
@@ -169,136 +200,215 @@ static int dry_run_one(void *ctx, const struct idem_journal_info *info,
     case IDEM_ELOST:
         state = IDEM_JOURNAL_LOST;
         break;
-    default:
+    default: /* It was not foreseen. */
+        worsen(round, cli_exit_of(why.code));
         break;
     }
     return show(round, info, state, &why);
 }
 
-static int go(struct idem_journal *journal, struct round *round)
+/* Tells the open store what was meant for @url. */
+static int tell(struct idem_journal *journal, struct round *round,
+                const char *url)
 {
     struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
     struct idem_error error = {0};
 
-    filter.store_url = round->how->from;
-    if (!round->how->style.dry_run) {
-        error.code = idem_journal_replay(journal, round->store, &filter,
-                                         told_one, round, &error);
-    } else {
-        if (round->how->from == NULL) {
-            filter.store_url = idem_store_url(round->store);
-        }
-        error.code =
-            idem_journal_list(journal, &filter, dry_run_one, round, &error);
-    }
+    filter.store_url = url;
+    error.code =
+        round->how->style.dry_run
+            ? idem_journal_list(journal, &filter, dry_run_one, round, &error)
+            : idem_journal_replay(journal, round->store, &filter, told_one,
+                                  round, &error);
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
-/* In one store; what goes wrong with it does not keep the others waiting. */
-static void reconcile_one(struct idem_journal *journal, const char *url,
-                          struct round *round)
+static int open_store(struct round *round, const char *url)
 {
     unsigned flags = round->how->style.dry_run
                          ? IDEM_OPEN_READONLY
                          : IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON;
-    int status = cli_open_store(url, flags, &round->store);
 
     round->away = 0;
     cli_progress("reconciling", round->len, round->waiting);
-    if (status == 0) {
-        status = go(journal, round);
-        idem_close(round->store);
-        round->store = NULL;
-    }
-    if (status != 0) {
-        worsen(round, status);
-    }
+    return cli_open_store(url, flags, &round->store);
+}
+
+static void close_store(struct round *round)
+{
+    idem_close(round->store);
+    round->store = NULL;
 }
 
 /* ---- Which stores ------------------------------------------------------ */
 
-struct urls {
-    char **urls;
-    size_t len;
-    uint64_t waiting; /* Outcomes for all of them. */
-    bool failed;      /* Out of memory. */
-};
+/* Entries have the URL that their store had when they were written. It may differ
+ * from the one that it has now, as when a directory became a link; then it is
+ * still the same store where a person names it by the old one. */
+static void choose(struct round *round)
+{
+    const char *own = idem_store_url(round->store);
+    const char *named = round->how->store;
 
-static bool has(const struct urls *urls, struct idem_slice url)
+    if (round->how->from != NULL) {
+        own = NULL;
+        named = round->how->from;
+    }
+    if (own != NULL) {
+        add_url(&round->told, idem_str(own));
+    }
+    if (named != NULL) {
+        add_url(&round->told, idem_str(named));
+    }
+}
+
+/* False: it could not be opened. */
+static bool reconcile_named(struct idem_journal *journal, struct round *round)
+{
+    int status = open_store(round, round->how->store);
+    size_t i;
+
+    if (status != 0) {
+        worsen(round, status);
+        return false;
+    }
+    choose(round);
+    for (i = 0; i < round->told.len && round->away < AWAY_MAX; i++) {
+        worsen(round, tell(journal, round, round->told.urls[i]));
+    }
+    close_store(round);
+    return true;
+}
+
+/* What goes wrong with one store does not keep the others waiting. */
+static void reconcile_each(struct idem_journal *journal, struct round *round)
 {
     size_t i;
 
-    for (i = 0; i < urls->len; i++) {
-        if (strlen(urls->urls[i]) == url.len &&
-            memcmp(urls->urls[i], url.base, url.len) == 0) {
-            return true;
+    for (i = 0; i < round->wanted.len; i++) {
+        const char *url = round->wanted.urls[i];
+        int status = open_store(round, url);
+
+        if (status == 0) {
+            add_url(&round->told, idem_str(url));
+            status = tell(journal, round, url);
+            close_store(round);
         }
+        worsen(round, status);
     }
-    return false;
 }
 
-static int add_url(void *ctx, const struct idem_journal_info *info,
-                   const struct idem_error *error)
+static int count_one(void *ctx, const struct idem_journal_info *info,
+                     const struct idem_error *error)
 {
-    struct urls *urls = ctx;
-    char **more;
+    struct round *round = ctx;
 
     (void)error;
-    if (info->state != IDEM_JOURNAL_WAITING || !cli_waiting_known(info)) {
-        return 0;
+    if (is_due(info)) {
+        round->waiting++;
+        if (round->how->each_its_own) {
+            add_url(&round->wanted, info->store_url);
+        }
     }
-    urls->waiting++;
-    if (has(urls, info->store_url)) {
-        return 0;
-    }
-    more = realloc(urls->urls, (urls->len + 1) * sizeof(*more));
-    if (more != NULL) {
-        urls->urls = more;
-        more[urls->len] = strndup(info->store_url.base, info->store_url.len);
-        urls->failed = more[urls->len] == NULL;
-    }
-    urls->failed = urls->failed || more == NULL;
-    urls->len += !urls->failed;
-    return urls->failed;
+    return round->wanted.failed;
 }
 
-static void reconcile_all(struct idem_journal *journal, struct round *round)
+/* ---- What was told to no store ----------------------------------------- */
+
+/* "idem: for URL: name it with --store", as it can be typed. */
+static void say_unnamed(struct idem_slice store_url)
+{
+    char *url = strndup(store_url.base, store_url.len);
+    char *text = NULL;
+    size_t len;
+    FILE *f = url != NULL ? open_memstream(&text, &len) : NULL;
+
+    if (f != NULL) {
+        cli_print_url(f, url);
+        if (fclose(f) == 0) {
+            cli_say("for %s: name it with --store", text);
+        }
+    }
+    free(text);
+    free(url);
+}
+
+static int show_unnamed(struct round *round,
+                        const struct idem_journal_info *info)
+{
+    static const struct idem_error none = {0};
+    static const struct idem_error why = {
+        IDEM_ECONFIG, "its store is another one: name it with --store"};
+    int stop;
+
+    worsen(round, cli_exit_of(why.code));
+    if (round->how->style.json) {
+        return show(round, info, info->state, &why);
+    }
+    stop = show(round, info, info->state, &none);
+    say_unnamed(info->store_url);
+    return stop;
+}
+
+/* Not the entries that were set aside: they were shown before. */
+static int show_rest(void *ctx, const struct idem_journal_info *info,
+                     const struct idem_error *error)
+{
+    struct round *round = ctx;
+    const char *end = strrchr(info->name, '.');
+
+    if (is_due(info)) {
+        if (has(&round->told, info->store_url)) {
+            return 0;
+        }
+        if (!round->how->each_its_own) {
+            return show_unnamed(round, info);
+        }
+        worsen(round, CLI_UNAVAILABLE); /* Its store said why. */
+        return show(round, info, info->state, error);
+    }
+    if (info->state == IDEM_JOURNAL_LOST ||
+        (info->state == IDEM_JOURNAL_DAMAGED && end != NULL &&
+         strcmp(end, ".idj") != 0 && strcmp(end, ".new") != 0)) {
+        return 0;
+    }
+    worsen(round, status_of(info, error));
+    return show(round, info, info->state, error);
+}
+
+/* ---- All of it --------------------------------------------------------- */
+
+static void go(struct idem_journal *journal, struct round *round)
 {
     struct idem_error error = {0};
-    struct urls urls = {.len = 0};
-    size_t i;
+    bool opened = true;
 
-    error.code = idem_journal_list(journal, NULL, add_url, &urls, &error);
-    if (error.code == 0 && urls.failed) {
+    error.code = idem_journal_list(journal, NULL, count_one, round, &error);
+    if (error.code == 0 && round->how->each_its_own) {
+        reconcile_each(journal, round);
+    } else if (error.code == 0 &&
+               (round->how->store != NULL || round->how->from != NULL)) {
+        opened = reconcile_named(journal, round);
+    }
+    if (error.code == 0 && (round->wanted.failed || round->told.failed)) {
         error.code = IDEM_ENOMEM;
+    }
+    if (error.code == 0 && opened && round->printed == 0) {
+        error.code = idem_journal_list(journal, NULL, show_rest, round, &error);
     }
     if (error.code != 0) {
         worsen(round, cli_fail_with(&error));
-    }
-    round->waiting = urls.waiting;
-    for (i = 0; i < urls.len; i++) {
-        reconcile_one(journal, urls.urls[i], round);
-        free(urls.urls[i]);
-    }
-    free(urls.urls);
-    if (error.code == 0) {
-        (void)idem_journal_list(journal, NULL, show_left_over, round, NULL);
     }
 }
 
 int cli_reconcile_journal(struct idem_journal *journal,
                           const struct cli_reconcile_how *how)
 {
-    struct round round = {
-        .how = how,
-        .all = how->store == NULL && how->from == NULL,
-    };
+    struct round round = {.how = how};
 
-    if (round.all) {
-        reconcile_all(journal, &round);
-    } else {
-        reconcile_one(journal, how->store, &round);
-    }
+    go(journal, &round);
+    free_urls(&round.wanted);
+    free_urls(&round.told);
     cli_progress_end();
     if (round.len == 0 && round.status == 0 && cli_stderr_is_tty()) {
         cli_say("nothing waits");
