@@ -47,8 +47,11 @@ struct idem_slice idem__argument_bytes(sqlite3_value *value,
 
 static bool is_text(sqlite3_value *value, const char *text)
 {
+    int len = (int)strlen(text);
+
     return sqlite3_value_type(value) == SQLITE_TEXT &&
-           strcmp((const char *)sqlite3_value_text(value), text) == 0;
+           sqlite3_value_bytes(value) == len &&
+           memcmp(sqlite3_value_text(value), text, (size_t)len) == 0;
 }
 
 static bool read_number(sqlite3_value *value, sqlite3_int64 *ret)

@@ -7,12 +7,17 @@
  * columns: those that stand in the brackets, in their order, and those that WHERE
  * compares with "=". xBestIndex is told of them when the statement is prepared,
  * xFilter of their values when it is run: there the key is claimed.
+ *
+ * xBestIndex does not see a comparison inside an expression, such as +scope = 'a':
+ * SQLite makes it on the row, after the claim. So a statement that uses an argument
+ * without giving it is refused, and the row has the values that were given.
  */
 #include "core/error.h"
 #include "extension/extension.h"
 #include "store/sqlite/filesystem.h"
 
 #include <idem/sqlite.h>
+#include <stdarg.h>
 #include <string.h>
 
 enum column {
@@ -76,7 +81,8 @@ struct table {
 
 struct cursor {
     sqlite3_vtab_cursor base;
-    struct idem_attempt *attempt; /* NULL: after the row. */
+    sqlite3_value *given[COLUMNS]; /* The arguments. NULL: not given. */
+    struct idem_attempt *attempt;  /* NULL: after the row. */
     char token[IDEM_TOKEN_MAX];
 };
 
@@ -99,10 +105,14 @@ static int fail(sqlite3_vtab *table, const struct idem_error *error)
     return idem__argument_result_of(error->code);
 }
 
-static int refuse(sqlite3_vtab *table, const char *format, const char *name)
+static int refuse(sqlite3_vtab *table, const char *format, ...)
 {
+    va_list args;
+
+    va_start(args, format);
     sqlite3_free(table->zErrMsg);
-    table->zErrMsg = sqlite3_mprintf(format, name);
+    table->zErrMsg = sqlite3_vmprintf(format, args);
+    va_end(args);
     return SQLITE_ERROR;
 }
 
@@ -139,6 +149,14 @@ static int disconnect(sqlite3_vtab *base)
     return SQLITE_OK;
 }
 
+static int refuse_use(sqlite3_vtab *table, int column)
+{
+    return refuse(table,
+                  "idem_begin(): %s is an argument: give it in the brackets, "
+                  "or as WHERE %s = VALUE",
+                  names[column], names[column]);
+}
+
 /* The constraints that are arguments, by column. -1: not given. Others stay with
  * SQLite, which compares them with the row. */
 static int find_arguments(sqlite3_vtab *base, const sqlite3_index_info *info,
@@ -156,10 +174,7 @@ static int find_arguments(sqlite3_vtab *base, const sqlite3_index_info *info,
             continue;
         }
         if (info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ) {
-            return refuse(base,
-                          "idem_begin(): %s is an argument: compare it "
-                          "with = alone",
-                          names[column]);
+            return refuse_use(base, column);
         }
         if (!info->aConstraint[i].usable) {
             return SQLITE_CONSTRAINT; /* In another order of the tables. */
@@ -170,11 +185,15 @@ static int find_arguments(sqlite3_vtab *base, const sqlite3_index_info *info,
         }
         found[column] = i;
     }
+    for (column = FIRST_ARGUMENT; column < COLUMNS; column++) {
+        if (found[column] < 0 &&
+            (info->colUsed & (sqlite3_uint64)1 << column) != 0) {
+            return refuse_use(base, column);
+        }
+    }
     if (found[KEY] < 0) {
-        return refuse(base,
-                      "idem_begin(): no key is given: FROM "
-                      "idem_begin(%s)",
-                      "'KEY'");
+        return refuse(base, "idem_begin(): no key is given: FROM "
+                            "idem_begin('KEY')");
     }
     return SQLITE_OK;
 }
@@ -220,6 +239,12 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **ret_cursor)
 
 static void drop_row(struct cursor *cursor)
 {
+    int column;
+
+    for (column = FIRST_ARGUMENT; column < COLUMNS; column++) {
+        sqlite3_value_free(cursor->given[column]);
+        cursor->given[column] = NULL;
+    }
     idem_attempt_destroy(cursor->attempt);
     cursor->attempt = NULL;
 }
@@ -330,29 +355,40 @@ static int check_place(struct table *table, sqlite3_value *network,
     return rc;
 }
 
-static int claim(struct table *table, struct cursor *cursor, int given,
-                 sqlite3_value **argv, struct idem_error *error)
+/* Keeps the values, as @given of best_index() has them, as long as the row. */
+static int take_arguments(struct cursor *cursor, int given,
+                          sqlite3_value **argv, struct idem_error *error)
+{
+    int column;
+
+    for (column = FIRST_ARGUMENT; column < COLUMNS; column++) {
+        if ((given & 1 << (column - FIRST_ARGUMENT)) != 0) {
+            cursor->given[column] = sqlite3_value_dup(*argv++);
+            if (cursor->given[column] == NULL) {
+                return idem__error_plain(error, IDEM_ENOMEM);
+            }
+        }
+    }
+    return 0;
+}
+
+static int claim(struct table *table, struct cursor *cursor,
+                 struct idem_error *error)
 {
     struct idem_request request = IDEM_REQUEST_INIT;
     char digits[COLUMNS][IDEM__DIGITS_MAX];
-    sqlite3_value *network = NULL;
     int column;
     int rc = 0;
 
     request.on_expired_lease = IDEM_HOLD;
     for (column = FIRST_ARGUMENT; rc == 0 && column < COLUMNS; column++) {
-        if ((given & 1 << (column - FIRST_ARGUMENT)) != 0) {
-            sqlite3_value *value = *argv++;
-
-            if (column == NETWORK) {
-                network = value;
-            }
-            rc = set_argument(&request, (enum column)column, value,
-                              digits[column], error);
+        if (cursor->given[column] != NULL) {
+            rc = set_argument(&request, (enum column)column,
+                              cursor->given[column], digits[column], error);
         }
     }
     if (rc == 0) {
-        rc = check_place(table, network, error);
+        rc = check_place(table, cursor->given[NETWORK], error);
     }
     if (rc == 0) {
         rc = idem_sqlite_begin_in(table->db, &request, &cursor->attempt, error);
@@ -369,11 +405,16 @@ static int filter(sqlite3_vtab_cursor *base, int given, const char *unused,
 {
     struct cursor *cursor = cursor_of(base);
     struct idem_error error = {0};
+    int rc;
 
     (void)unused;
     (void)argc;
     drop_row(cursor);
-    if (claim(table_of(base->pVtab), cursor, given, argv, &error) != 0) {
+    rc = take_arguments(cursor, given, argv, &error);
+    if (rc == 0) {
+        rc = claim(table_of(base->pVtab), cursor, &error);
+    }
+    if (rc != 0) {
         drop_row(cursor);
         return fail(base->pVtab, &error);
     }
@@ -481,7 +522,9 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *ctx, int n)
                                       : attempt->lease_left_ms);
         break;
     default:
-        break; /* An argument. */
+        if (cursor->given[n] != NULL) {
+            sqlite3_result_value(ctx, cursor->given[n]);
+        }
     }
     return SQLITE_OK;
 }

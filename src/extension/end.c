@@ -3,6 +3,7 @@
 #include "extension/extension.h"
 
 #include <idem/sqlite.h>
+#include <string.h>
 
 /* The arguments of a call. */
 struct call {
@@ -46,6 +47,10 @@ static int take_attempt(const struct call *call,
         return idem__error(error, IDEM_EINVALID,
                            "the token is NULL: it is given by an idem_begin() "
                            "that answers STARTED");
+    }
+    if (strlen(token) != (size_t)sqlite3_value_bytes(call->argv[0])) {
+        return idem__error(error, IDEM_EINVALID,
+                           "not an idem token: it has a NUL byte");
     }
     return idem_attempt_from_token(/* store= */ NULL, token, ret_attempt,
                                    error);
@@ -171,6 +176,25 @@ enum {
     PARTS_MAX = 127 /* SQLite's own limit of arguments. */
 };
 
+/* Not NULL for NULL: idem_begin() would take that for no fingerprint. */
+static int take_parts(const struct call *call, int n, struct idem_slice *parts,
+                      char (*digits)[IDEM__DIGITS_MAX],
+                      struct idem_error *error)
+{
+    int i;
+
+    for (i = 0; i < n; i++) {
+        if (sqlite3_value_type(call->argv[i]) == SQLITE_NULL) {
+            return idem__error(error, IDEM_EINVALID,
+                               "part %d is NULL: give quote(X), or "
+                               "coalesce(X, '') if '' is the same request",
+                               i + 1);
+        }
+        parts[i] = bytes_of(call, i, digits[i]);
+    }
+    return 0;
+}
+
 /* idem_fingerprint(part, ...): the fingerprint of a request, for idem_begin(). */
 static void fingerprint(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
@@ -180,17 +204,17 @@ static void fingerprint(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     uint8_t print[IDEM_FINGERPRINT_LEN];
     struct idem_error error;
     int n = argc < PARTS_MAX ? argc : PARTS_MAX;
-    int rc;
-    int i;
+    int rc = take_parts(&call, n, parts, digits, &error);
 
-    for (i = 0; i < n; i++) {
-        parts[i] = bytes_of(&call, i, digits[i]);
+    if (rc == 0) {
+        rc = idem_fingerprint(parts, (size_t)n, idem_bytes(NULL, 0), print);
+        if (rc != 0) {
+            (void)idem__error_plain(&error, rc);
+        }
     }
-    rc = idem_fingerprint(parts, (size_t)n, idem_bytes(NULL, 0), print);
     if (rc == 0) {
         sqlite3_result_blob(ctx, print, sizeof(print), SQLITE_TRANSIENT);
     } else {
-        (void)idem__error_plain(&error, rc);
         fail(&call, rc, &error);
     }
 }

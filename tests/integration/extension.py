@@ -188,11 +188,13 @@ REFUSED = [
     ("BEGIN; SELECT * FROM idem_begin('')", "INVALID: key: it must not be empty"),
     ("BEGIN; SELECT * FROM idem_begin('k') WHERE key = 'l'", "key is given twice"),
     ("BEGIN; SELECT * FROM idem_begin('k') WHERE lease_ms > 5",
-     "lease_ms is an argument: compare it with = alone"),
+     "lease_ms is an argument: give it in the brackets, or as WHERE lease_ms = VALUE"),
     ("BEGIN; SELECT * FROM idem_begin('k') WHERE retention_ms = 'soon'",
      "INVALID: retention_ms: give a whole number, or 'never'"),
     ("BEGIN; SELECT * FROM idem_begin('k') WHERE attempts_max = 0.5",
      "INVALID: attempts_max: give a whole number"),
+    ("BEGIN; SELECT * FROM idem_begin('k') WHERE retention_ms = 'never' || char(0)",
+     "INVALID: retention_ms: give a whole number, or 'never'"),
     ("BEGIN; SELECT * FROM idem_begin('k') WHERE on_expired_lease = 'maybe'",
      "INVALID: on_expired_lease: give 'hold' or 'rerun'"),
     ("BEGIN; SELECT * FROM idem_begin('k') WHERE fingerprint = 'mine'",
@@ -203,6 +205,9 @@ REFUSED = [
      "unsafe use of virtual table"),
     ("SELECT idem_complete('idem1.x')", "INVALID: not an idem token"),
     ("SELECT idem_complete(NULL)", "INVALID: the token is NULL"),
+    ("BEGIN; SELECT idem_complete(token || char(0) || 'x') FROM idem_begin('k')",
+     "INVALID: not an idem token: it has a NUL byte"),
+    ("SELECT idem_fingerprint('', NULL)", "INVALID: part 2 is NULL: give quote(X)"),
     ("SELECT idem_complete(token) FROM idem_begin('k')", "no transaction is open"),
     ("BEGIN; CREATE TEMP TABLE t AS SELECT token FROM idem_begin('k'); ROLLBACK; "
      "BEGIN; SELECT idem_complete(token) FROM temp.t", "no such table"),
@@ -216,6 +221,68 @@ def refusals_say_why():
         got = sql("app.db", script + ";", status=1)
         assert sentence in got, f"{script}\n{got}"
     equal(sql("app.db", "SELECT count(*) FROM sqlite_schema;"), "0\n")
+
+
+# Of an argument that is in an expression SQLite tells xBestIndex nothing.
+EXPRESSIONS = [
+    ("scope", "SELECT * FROM idem_begin('k') WHERE +scope = 'a'"),
+    ("key", "SELECT * FROM idem_begin WHERE +key = 'k'"),
+    ("scope", "SELECT * FROM idem_begin('k') WHERE scope = 'a' OR owner = 'b'"),
+    ("network", "SELECT * FROM idem_begin('k') WHERE (network = 'yes') = 1"),
+    ("retention_ms", "SELECT * FROM idem_begin('k') WHERE retention_ms IS 'never'"),
+    ("owner", "SELECT * FROM idem_begin('k', 'a') WHERE scope || owner = 'ab'"),
+    ("scope", "SELECT verdict, scope FROM idem_begin('k')"),
+    ("scope", "SELECT (SELECT x FROM other WHERE x = +scope) FROM idem_begin('k')"),
+    ("scope", "SELECT * FROM other LEFT JOIN idem_begin('k') ON +scope = x"),
+    ("scope", "SELECT * FROM idem_begin('k') LEFT JOIN other ON scope = x"),
+    ("scope", "UPDATE other SET x = verdict FROM idem_begin('k') WHERE +scope = x"),
+    ("scope", "WITH c AS (SELECT verdict, scope AS s FROM idem_begin('k')) "
+     "SELECT * FROM c WHERE +s = 'a'"),
+]  # fmt: skip
+# Each gives one row, and claims in this scope.
+ARGUMENTS = [
+    ("", "SELECT verdict FROM idem_begin('k')"),
+    ("a", "SELECT verdict FROM idem_begin('k') WHERE 'a' = scope"),
+    ("a", "SELECT verdict FROM idem_begin WHERE (key, scope) = ('k', 'a')"),
+    ("a", "SELECT verdict FROM idem_begin('k', 'a') WHERE scope || '' = 'a'"),
+    ("a", "SELECT verdict FROM idem_begin('k') WHERE scope IN (SELECT x FROM other)"),
+    ("a", "SELECT verdict FROM idem_begin('k'), other WHERE scope = x"),
+    ("a", "SELECT verdict FROM other LEFT JOIN idem_begin('k') ON scope = x"),
+    ("a", "SELECT verdict FROM other, idem_begin('k', x)"),
+    ("a", "SELECT verdict FROM (SELECT verdict, scope AS s FROM idem_begin('k')) "
+     "WHERE s = 'a'"),
+    ("", "SELECT max(verdict) FROM idem_begin('k') GROUP BY status"),
+]  # fmt: skip
+
+
+@test
+def an_argument_in_an_expression_is_refused():
+    """A comparison that SQLite would make on the row, after the claim, claims nothing;
+    one of those that it passes on is an argument, however it is written."""
+    other = "BEGIN IMMEDIATE; CREATE TEMP TABLE other AS SELECT 'a' AS x;"
+    for name, statement in EXPRESSIONS:
+        got = sql("app.db", f"{other}{statement}; COMMIT;", status=1)
+        sentence = f"{name} is an argument: give it in the brackets"
+        assert sentence in got, f"{statement}\n{got}"
+    equal(sql("app.db", "SELECT count(*) FROM sqlite_schema;"), "0\n")
+    for scope, statement in ARGUMENTS:
+        got = sql(":memory:", f"{other}{statement}; "
+                  "SELECT CAST(scope AS TEXT), CAST(key AS TEXT) FROM idem_record;")  # fmt: skip
+        equal((statement, got), (statement, f"STARTED\n{scope}|k\n"))
+
+
+@test
+def a_row_has_its_arguments():
+    """What was given can be read from the row; a blob and a number stay what they are."""
+    got = sql("app.db", """
+        BEGIN IMMEDIATE;
+        SELECT key, quote(scope), quote(fingerprint), lease_ms, retention_ms, verdict
+            FROM idem_begin('k', x'00ff', NULL) WHERE lease_ms = 5000.0
+            AND retention_ms = 'never';
+        SELECT key, verdict FROM idem_begin WHERE key IN ('l', 'm');
+        ROLLBACK;
+    """)  # fmt: skip
+    equal(got, "k|X'00FF'|NULL|5000.0|never|STARTED\nl|STARTED\nm|STARTED\n")
 
 
 @test
