@@ -42,6 +42,9 @@ static int read_token(const struct cli_command *command, const char *given,
     memcpy(buf, text, len);
     cut_newline(buf, &len);
     free(text);
+    if (strlen(buf) != len) {
+        return cli_usage(command, "not an idem token: it has a NUL byte");
+    }
     return 0;
 }
 

@@ -150,6 +150,7 @@ def release():
     """What is released may be started again."""
     s = Session("release")
     token = s.start("-k", "order-42")
+    s("release", "--token", "-", input=token.encode() + b"\0")
     s("release", "--token", "-", "--note", "bank closed", input=token.encode() + b"\n")
     s("show", "order-42")
     again = s.start("-k", "order-42")
