@@ -334,10 +334,18 @@ static const struct {
     [IDEM__PG_ROLLBACK] = {.name = "idem_rollback", .text = "ROLLBACK"},
 };
 
+/* The operators are those of these very types: no other user's is a better match. */
+#define IS_EXPIRED                                                             \
+    "$4::int8 <= (extract(epoch FROM clock_timestamp())::float8"               \
+    " * 1000::float8)::int8"
+
 /* The end of an attempt, whatever renewals came since: they change neither nonce nor
  * fence, and the record that is written needs nothing of what they change. Bytes 73 to
  * 80 of the head are the end of the work (AT_ENDED in core/record.c): 0, unless its owner
  * asked for another run. COMPLETED is 2, IN_PROGRESS is 1.
+ *
+ * The retention counts from the making of the statement. Run later, it would leave a
+ * record that counts as absent, and the next caller would make the effect once more.
  *
  * A driver may show nobody how many rows were changed. So it is a query of one row, and
  * fails where no row was changed: the count keeps the planner from doing the cast at
@@ -349,10 +357,12 @@ static const char completion[] =
     " WHERE r.id = $1::bytea AND r.nonce = $2::bytea AND r.fence = $3::int8"
     " AND r.status = 1"
     " AND substr(r.head, 73, 8) = decode('0000000000000000', 'hex')"
-    " RETURNING r.id)"
-    " SELECT CASE count(*) WHEN 1 THEN 1 ELSE ('idem: the attempt is lost,"
-    " or was ended before: roll back. Records ended: ' || count(*)::text)::int"
-    " END"
+    " AND NOT " IS_EXPIRED " RETURNING r.id)"
+    " SELECT CASE WHEN count(*) = 1 THEN 1 ELSE (CASE WHEN " IS_EXPIRED
+    " THEN 'idem: the retention was over before the statement ran: roll back,"
+    " and ask for another'"
+    " ELSE 'idem: the attempt is lost, or was ended before: roll back' END"
+    " || '. Records ended: ' || count(*)::text)::int END"
     " FROM ended";
 
 _Static_assert(sizeof(completion) <=

@@ -93,7 +93,7 @@ size_t idem__pg_sql_types(enum idem__pg_sql sql, const Oid **ret_types);
 /* The text of the statement by which a caller ends its attempt, in @buf. Its values: id,
  * nonce, fence, deadline, tag, head, result. */
 enum {
-    IDEM__PG_COMPLETION_MAX = 768
+    IDEM__PG_COMPLETION_MAX = 1024
 };
 void idem__pg_completion_text(const char *schema,
                               char buf[IDEM__PG_COMPLETION_MAX]);

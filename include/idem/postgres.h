@@ -129,9 +129,11 @@ int idem_postgres_inspect(struct idem_store *store,
  * The statement is good for this attempt alone, whatever renewals come between its making
  * and its running. It gives one row. Where another attempt or a person owns the record by
  * then, or the attempt was ended, it fails (22P02, with a sentence), and the transaction
- * can only be rolled back; so nobody has to look at counts of rows. In a transaction of a
- * stricter isolation than READ COMMITTED a renewal makes it fail with 40001: begin the
- * transaction anew, with the same statement.
+ * can only be rolled back; so nobody has to look at counts of rows. It fails likewise once
+ * the retention is over, which counts from its making: the record would count as absent,
+ * and the next caller would make the effect again. Ask for another statement then. In a
+ * transaction of a stricter isolation than READ COMMITTED a renewal makes it fail with
+ * 40001: begin the transaction anew, with the same statement.
  *
  * Nobody else can take the key over from the moment it has run until the transaction
  * ends. Run it last, then: renewals and other callers of the key wait for it. */

@@ -131,9 +131,11 @@ static struct idem_statement completion(struct idem_attempt *attempt,
     return statement;
 }
 
-/* Runs it as a driver does that knows no types; otherwise as run(). */
-static const char *run_statement(struct bank *bank,
-                                 const struct idem_statement *statement)
+/* Runs it as a driver does that knows no types; otherwise as run(). Where it fails, it
+ * says @sentence. */
+static const char *run_saying(struct bank *bank,
+                              const struct idem_statement *statement,
+                              const char *sentence)
 {
     static char state[8];
     const char *values[IDEM_STATEMENT_VALUES_MAX] = {NULL};
@@ -164,11 +166,16 @@ static const char *run_statement(struct bank *bank,
     if (is == NULL) {
         assert_int_equal(PQntuples(result), statement->rows);
     } else if (strcmp(is, "22P02") == 0) {
-        assert_non_null(
-            strstr(PQresultErrorMessage(result), "idem: the attempt is lost"));
+        assert_non_null(strstr(PQresultErrorMessage(result), sentence));
     }
     PQclear(result);
     return state;
+}
+
+static const char *run_statement(struct bank *bank,
+                                 const struct idem_statement *statement)
+{
+    return run_saying(bank, statement, "idem: the attempt is lost");
 }
 
 /* How many lines the ledger has. */
@@ -410,6 +417,75 @@ TEST(completion, isForOneOfTwoOwners)
     assert_replay(&bank, "second");
     idem_attempt_destroy(taker);
     idem_attempt_destroy(same);
+    idem_attempt_destroy(attempt);
+    finish(&bank);
+}
+
+/* Statements of the application find the server's time to be @days later. */
+static void go_forward(struct bank *bank, int days)
+{
+    char sql[400];
+
+    (void)snprintf(
+        sql, sizeof(sql),
+        "CREATE OR REPLACE FUNCTION %s.clock_timestamp() RETURNS timestamptz"
+        " LANGUAGE sql VOLATILE"
+        " AS 'SELECT pg_catalog.clock_timestamp() + interval ''%d days''';"
+        "SET search_path = %s, pg_catalog",
+        bank->schema, days, bank->schema);
+    must(bank, sql);
+}
+
+/* A statement that comes to run only after the retention, which counts from its making,
+ * would leave a record that has expired, and the next caller would make the effect again:
+ * it fails, and its transaction with it. The attempt goes on. */
+TEST(completion, isRefusedAfterItsRetention)
+{
+    struct idem_statement statement;
+    struct idem_attempt *attempt;
+    struct bank bank;
+
+    set_up(&bank);
+    attempt = begin(bank.store, IDEM_STARTED); /* Kept for a day. */
+    statement = completion(attempt, "late");
+    go_forward(&bank, 2);
+    must(&bank, "BEGIN");
+    must(&bank, "INSERT INTO ledger VALUES ('k')");
+    assert_string_equal(run_saying(&bank, &statement,
+                                   "idem: the retention was over"),
+                        "22P02");
+    must(&bank, "COMMIT"); /* Of a failed transaction: a rollback. */
+    assert_int_equal(effects(&bank), 0);
+    idem_attempt_destroy(begin(bank.other, IDEM_BUSY));
+
+    go_forward(&bank, 0);
+    assert_string_equal(transfer(&bank, &statement), "");
+    must(&bank, "COMMIT");
+    assert_replay(&bank, "late");
+    assert_int_equal(effects(&bank), 1);
+    idem_attempt_destroy(attempt);
+    finish(&bank);
+}
+
+/* What is kept for ever is never late. */
+TEST(completion, isNeverLateWithoutAnEndOfItsRetention)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_statement statement;
+    struct idem_attempt *attempt;
+    struct bank bank;
+
+    set_up(&bank);
+    request.key = idem_str("k");
+    request.on_expired_lease = IDEM_RERUN;
+    request.retention_ms = IDEM_NEVER;
+    assert_ok(idem_begin(bank.store, &request, &attempt, &why));
+    assert_int_equal(attempt->verdict, IDEM_STARTED);
+    statement = completion(attempt, "for ever");
+    go_forward(&bank, 365000);
+    assert_string_equal(transfer(&bank, &statement), "");
+    must(&bank, "COMMIT");
+    assert_replay(&bank, "for ever");
     idem_attempt_destroy(attempt);
     finish(&bank);
 }
