@@ -120,11 +120,13 @@ def every_verb_answers():
 
 @test
 def a_claim_may_be_committed_first():
-    """A claim of one transaction is ended in another, until it was taken over."""
+    """A claim of one transaction is ended in another, until it was taken over. Without
+    rerun it is held: nobody takes it over."""
     token = sql("app.db", """
         BEGIN IMMEDIATE;
         SELECT token FROM idem_begin('k') WHERE on_expired_lease = 'rerun'
             AND lease_ms = 2000 AND keep_input = 'the order' AND owner = 'me';
+        CREATE TEMP TABLE held AS SELECT * FROM idem_begin('held') WHERE lease_ms = 2000;
         COMMIT;
     """).strip()  # fmt: skip
     begin = """
@@ -136,6 +138,8 @@ def a_claim_may_be_committed_first():
     equal(sql("app.db", begin), "BUSY|0|1||1\n")
     time.sleep(2.1)
     equal(sql("app.db", begin), "STARTED|1|2|the order|1\n")
+    held = "BEGIN IMMEDIATE; SELECT verdict, attempts FROM idem_begin('held'); COMMIT;"
+    equal(sql("app.db", held), "UNKNOWN|1\n")
     for verb in "release", "renew":
         late = sql("app.db", f"BEGIN IMMEDIATE; SELECT idem_{verb}('{token}');", status=1)
         assert f"idem_{verb}(): LOST: " in late, late
@@ -143,18 +147,23 @@ def a_claim_may_be_committed_first():
 
 @test
 def numbers_are_the_same_in_every_language():
-    """A number without a fraction is one number, as an integer and as a real."""
+    """A number without a fraction is one number, as an integer and as a real, as far as
+    a real is exact."""
     got = sql("app.db", """
         SELECT idem_fingerprint('a', 30) = idem_fingerprint('a', 30.0),
             idem_fingerprint('a', 30) = idem_fingerprint('a', '30'),
             idem_fingerprint('a', 30.5) = idem_fingerprint('a', 30),
+            idem_fingerprint(9007199254740992.0) = idem_fingerprint(9007199254740992),
+            idem_fingerprint(9007199254740994.0) = idem_fingerprint(9007199254740994),
+            idem_fingerprint(-9007199254740992.0) = idem_fingerprint(-9007199254740992),
+            idem_fingerprint(-9007199254740994.0) = idem_fingerprint(-9007199254740994),
             length(idem_fingerprint());
         BEGIN IMMEDIATE;
         SELECT verdict FROM idem_begin(42);
         SELECT verdict FROM idem_begin(42.0);
         COMMIT;
     """)  # fmt: skip
-    equal(got, "1|1|0|33\nSTARTED\nBUSY\n")
+    equal(got, "1|1|0|1|0|1|0|33\nSTARTED\nBUSY\n")
 
 
 @test
@@ -193,6 +202,10 @@ REFUSED = [
      "INVALID: retention_ms: give a whole number, or 'never'"),
     ("BEGIN; SELECT * FROM idem_begin('k') WHERE attempts_max = 0.5",
      "INVALID: attempts_max: give a whole number"),
+    ("BEGIN; SELECT * FROM idem_begin('k') WHERE attempts_max = 4294967296",
+     "INVALID: attempts_max: too large"),
+    ("BEGIN; SELECT * FROM idem_begin('k') WHERE expect_ms = 9007199254740994.0",
+     "INVALID: expect_ms: give a whole number"),
     ("BEGIN; SELECT * FROM idem_begin('k') WHERE retention_ms = 'never' || char(0)",
      "INVALID: retention_ms: give a whole number, or 'never'"),
     ("BEGIN; SELECT * FROM idem_begin('k') WHERE on_expired_lease = 'maybe'",
@@ -283,6 +296,32 @@ def a_row_has_its_arguments():
         ROLLBACK;
     """)  # fmt: skip
     equal(got, "k|X'00FF'|NULL|5000.0|never|STARTED\nl|STARTED\nm|STARTED\n")
+
+
+VERBS = ["complete", "fail", "release", "retry", "unknown", "renew"]
+
+
+@test
+def a_view_changes_nothing():
+    """No function that changes a record is called by a view that a file brings along,
+    whatever the file has in it; those that only compute are."""
+    sql("app.db", """
+        BEGIN IMMEDIATE;
+        CREATE TABLE claim AS SELECT token FROM idem_begin('k');
+        CREATE VIEW print AS SELECT length(idem_fingerprint('k')) FROM claim;
+        COMMIT;
+    """)  # fmt: skip
+    before = sql("app.db", "SELECT hex(head) FROM idem_record;")
+    for verb in VERBS:
+        got = sql("app.db", f"""
+            BEGIN IMMEDIATE;
+            CREATE VIEW {verb} AS SELECT idem_{verb}(token) FROM claim;
+            SELECT * FROM {verb};
+            COMMIT;
+        """, status=1)  # fmt: skip
+        assert f"unsafe use of idem_{verb}()" in got, got
+    equal(sql("app.db", "SELECT * FROM print;"), "33\n")
+    equal(sql("app.db", "SELECT hex(head) FROM idem_record;"), before)
 
 
 @test

@@ -662,6 +662,40 @@ TEST(completion, isRefusedAfterAnotherEnd)
     }
 }
 
+/* An attempt under hold whose lease was found to be over is unknown from then on, and a
+ * person is told so: no statement ends it, and who reads the record makes none. */
+TEST(completion, isNotMadeOfWhatIsUnknown)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_statement statement;
+    struct idem_attempt *attempt;
+    struct idem_attempt *found;
+    struct idem_attempt *same;
+    struct bank bank;
+
+    set_up(&bank);
+    request.key = idem_str("k");
+    request.on_expired_lease = IDEM_HOLD;
+    assert_ok(idem_begin(bank.store, &request, &attempt, &why));
+    assert_int_equal(attempt->verdict, IDEM_STARTED);
+    statement = completion(attempt, "late");
+    same = in_other(&bank, attempt);
+    assert_ok(idem_expire(same, &why));
+    assert_ok(idem_begin(bank.other, &request, &found, &why));
+    assert_int_equal(found->verdict, IDEM_UNKNOWN);
+
+    assert_string_equal(transfer(&bank, &statement), "22P02");
+    must(&bank, "ROLLBACK");
+    assert_code(IDEM_ELOST,
+                idem_postgres_completion(same, NULL, &statement, &why));
+    assert_why("no longer in progress");
+    assert_ok(idem_complete(same, NULL, &why)); /* Its word still counts. */
+    idem_attempt_destroy(found);
+    idem_attempt_destroy(same);
+    idem_attempt_destroy(attempt);
+    finish(&bank);
+}
+
 /* Another process, which has the token alone, can end the attempt likewise; and after a
  * commit of which it was not told it is refused, so that it does nothing a second time. */
 TEST(completion, isMadeFromAToken)

@@ -51,6 +51,10 @@ TEST(form, isWhatTypeAndMetadataState)
         {FRAMES, "exit 0\n", {"", 0}, IDEM_FORM_NOTHING, 0, 200},
         {FRAMES, "exit 3\n", {OUT, 7}, IDEM_FORM_FAILURE, 3, 200},
         {BYTES, "signal 9\n", {"", 0}, IDEM_FORM_FAILURE, 137, 200},
+        {BYTES, "exit 255\n", {"", 0}, IDEM_FORM_FAILURE, 255, 200},
+        /* No process ends so: somebody else's metadata. */
+        {BYTES, "exit 256\n", {"ab", 2}, IDEM_FORM_BYTES, 0, 200},
+        {BYTES, "signal 128\n", {"ab", 2}, IDEM_FORM_BYTES, 0, 200},
         {"application/json", "exit 1\n", {"{}", 2}, IDEM_FORM_FAILURE, 1, 200},
         {"", "HTTP 201\n", {"", 0}, IDEM_FORM_HTTP, 0, 201},
         {"text/html",
