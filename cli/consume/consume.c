@@ -52,11 +52,6 @@ static struct cli_option option_table[] = {
      .min = 1,
      .max = CONSUME_WORKERS_MAX,
      .help = "messages at work at the same time (1)"},
-    {.name = "lines",
-     .kind = CLI_FLAG,
-     .target = &options.lines,
-     .help = "keep the command running, and give it a line of JSON for each "
-             "message"},
     {.name = "visibility",
      .kind = CLI_DURATION,
      .target = &options.visibility_ms,
@@ -136,7 +131,6 @@ static struct cli_option option_table[] = {
      .target = &options.capture,
      .arg = "WHAT",
      .choices = consume_captures,
-     .given = &options.capture_given,
      .help = "none: leave the output alone; both: record it"},
     {.name = "until-empty",
      .kind = CLI_FLAG,
@@ -164,7 +158,6 @@ static const char *const examples[] = {
     "idem consume --queue orders -w 8 --lease 30s -- ./handle-order",
     "idem consume --queue orders --key-from '[.tenant, .orderId]' -- ./charge",
     "idem consume --queue orders --until-empty --json -- ./import",
-    "idem consume --queue orders --lines -w 4 -- python3 handle.py",
     NULL,
 };
 
@@ -183,13 +176,6 @@ static int check(const struct cli_command *command, int argc)
     if (options.fingerprint_given && options.fingerprint_from != NULL) {
         return cli_usage(command, "give the fingerprint once: --fingerprint or "
                                   "--fingerprint-from");
-    }
-    if (options.lines && (options.on_failure_given || options.capture_given)) {
-        return cli_usage(
-            command,
-            "--%s cannot go with --lines: each answer of the command "
-            "has its outcome and its result",
-            options.on_failure_given ? "on-failure" : "capture");
     }
     if (options.lease_ms > options.retention_ms) {
         cli_duration_text(options.lease_ms, lease);
@@ -266,29 +252,10 @@ static int open_selects(struct consume *consume)
     return status;
 }
 
-/* Before anything is open. */
-static int prepare_lines(struct consume *consume)
-{
-    int status = cli_patience_choose(consume->command, &consume->patience);
-
-    if (status == 0) {
-        status = cli_journal_choose(consume->command, &consume->journal);
-    }
-    if (status == 0 && consume_warm_init(consume) != 0) {
-        cli_say("cannot start the process that starts the workers: %s",
-                strerror(errno));
-        status = CLI_UNAVAILABLE;
-    }
-    return status;
-}
-
 static int act(struct consume *consume)
 {
-    int status = options.lines ? prepare_lines(consume) : 0;
+    int status = open_selects(consume);
 
-    if (status == 0) {
-        status = open_selects(consume);
-    }
     if (status == 0) {
         status = check_store();
     }
@@ -303,7 +270,6 @@ static int act(struct consume *consume)
         consume_summary(consume);
     }
     idem_consumer_close(consume->consumer);
-    consume_warm_finish(consume);
     idem_select_destroy(consume->key);
     idem_select_destroy(consume->fingerprint);
     return status;
@@ -317,7 +283,6 @@ static int consume_main(const struct cli_command *command, int argc,
 
     consume.command = command;
     consume.argv = argv;
-    consume.spawner = -1;
     return status != 0 ? status : act(&consume);
 }
 

@@ -4,7 +4,6 @@
  *     check.c       what is wrong with the queue for this use of it
  *     loop.c        receives, begins, and ends, until it is told to stop
  *     worker.c      one message: an `idem run` of its own
- *     warm.h        --lines: a command that is kept running for many of them
  *     status_report.c       what a worker says of a message
  *     classify.c       what becomes of the message
  *     report.c      lines for people and programs
@@ -17,8 +16,6 @@
 #define IDEM_CLI_CONSUME_CONSUME_H
 
 #include "options/command.h"
-#include "store/journal.h"
-#include "store/patience.h"
 
 #include <idem/consume.h>
 #include <idem/key.h>
@@ -38,7 +35,6 @@ struct consume_options {
     const char *region;
     bool insecure;
     uint64_t workers;
-    bool lines; /* The command is kept running: warm.h. */
     int64_t visibility_ms;
     const char *key_from; /* A jq program; NULL: the id of the message. */
     const char *scope;
@@ -57,7 +53,6 @@ struct consume_options {
     int64_t max_time_ms;
     int64_t kill_after_ms;
     int capture; /* Index into consume_captures. */
-    bool capture_given;
     bool until_empty;
     uint64_t max_messages;
     bool strict;
@@ -138,15 +133,6 @@ struct consume_worker {
     int status_fd;                /* Where the report is told. */
     char key[IDEM_KEY_MAX + 1];
     pid_t pid; /* Of the `idem run` for the message. */
-
-    /* With --lines; see warm.h. */
-    bool is_warm; /* It has a process, which outlives the message. */
-    int channel;
-    int body_fd;
-    bool answered; /* Its command has, since it was started. */
-    bool told_to_end;
-    unsigned failures;   /* So many in a row ended without an answer. */
-    int64_t start_at_ms; /* By cli_mono_ms(): not before. */
 };
 
 struct consume_counts {
@@ -167,11 +153,6 @@ struct consume {
     struct idem_select *fingerprint; /* NULL: as the options say. */
     struct consume_worker workers[CONSUME_WORKERS_MAX];
     size_t running; /* With a message. */
-    size_t warm;    /* With a process that is kept. */
-    int spawner;    /* Of these; -1: it is gone. */
-    pid_t spawner_pid;
-    struct cli_patience patience;
-    struct cli_journal_choice journal;
     int signal_fd;
     sigset_t before;
     unsigned told; /* How often we were told to stop. */
@@ -188,40 +169,6 @@ struct consume {
 int consume_worker_start(struct consume *consume, struct consume_worker *worker,
                          struct idem_message *message,
                          const struct consume_identity *identity);
-
-/* ---- warm.c, warm_spawner.c ---- */
-
-/* Starts the process that starts warm workers, before anything is open that must not
- * be carried across a fork. 0, or -1 with errno. */
-int consume_warm_init(struct consume *consume);
-
-/* Gives @message to @worker, which is free, and starts its process if it has none. 0,
- * or -1 with errno. */
-int consume_warm_give(struct consume *consume, struct consume_worker *worker,
-                      struct idem_message *message,
-                      const struct consume_identity *identity);
-
-/* Whether @worker, which is free, may be given a message now: a command that ended at
- * once is not started again at once. */
-bool consume_warm_is_ready(const struct consume_worker *worker);
-
-enum consume_warm_heard {
-    CONSUME_WARM_NOTHING,
-    CONSUME_WARM_TOLD,      /* The state of its message. */
-    CONSUME_WARM_NOT_BEGUN, /* Nothing: it is to be given to another. */
-    CONSUME_WARM_ENDED,     /* Its process has. */
-};
-
-/* Hears @worker; *@ret_line is what it told, or NULL. */
-enum consume_warm_heard consume_warm_hear(struct consume *consume,
-                                          struct consume_worker *worker,
-                                          struct json_object **ret_line);
-
-/* Waits for the spawner, and with it for the workers: what they took counts as ours. */
-void consume_warm_finish(struct consume *consume);
-
-/* Tells every worker to end, once its message is done or @now. */
-void consume_warm_end(struct consume *consume, bool now);
 
 /* ---- check.c, loop.c ---- */
 

@@ -14,7 +14,6 @@ enum {
     LONGEST_MS = 60000,
     FLUSH_MS = 10000, /* For the last deletions. */
     AGAIN_MS = 1000,
-    NOT_BEGUN_MS = 100,
     TROUBLE_MS = 60000, /* Between two lines about it. */
 };
 
@@ -121,56 +120,18 @@ static void take_ends(struct consume *consume)
     }
 }
 
-/* The command had ended before it read of the message: the next one gets it. */
-static void take_back(struct consume *consume, struct consume_worker *worker)
-{
-    struct idem_message *message = worker->message;
-
-    worker->message = NULL;
-    consume->running--;
-    idem_consumer_keep(consume->consumer, message, NOT_BEGUN_MS);
-}
-
-static void hear(struct consume *consume, struct consume_worker *worker)
-{
-    struct json_object *line = NULL;
-
-    for (;;) {
-        switch (consume_warm_hear(consume, worker, &line)) {
-        case CONSUME_WARM_TOLD:
-            take_end(consume, worker, line);
-            break;
-        case CONSUME_WARM_NOT_BEGUN:
-            take_back(consume, worker);
-            break;
-        case CONSUME_WARM_NOTHING:
-        case CONSUME_WARM_ENDED:
-            return;
-        }
-    }
-}
-
 /* ---- Starts ---- */
 
-/* One whose command runs already, if there is one. */
 static struct consume_worker *free_worker(struct consume *consume)
 {
-    struct consume_worker *found = NULL;
     size_t i;
 
     for (i = 0; i < consume->options->workers; i++) {
-        struct consume_worker *worker = &consume->workers[i];
-
-        if (worker->message != NULL ||
-            (consume->options->lines && !consume_warm_is_ready(worker))) {
-            continue;
+        if (consume->workers[i].message == NULL) {
+            return &consume->workers[i];
         }
-        if (!consume->options->lines || worker->is_warm) {
-            return worker;
-        }
-        found = found == NULL ? worker : found;
     }
-    return found;
+    return NULL;
 }
 
 static void refuse(struct consume *consume, struct idem_message *message,
@@ -185,26 +146,6 @@ static void refuse(struct consume *consume, struct idem_message *message,
     leave(consume, message);
 }
 
-static int start(struct consume *consume, struct consume_worker *worker,
-                 struct idem_message *message,
-                 const struct consume_identity *identity)
-{
-    return consume->options->lines
-               ? consume_warm_give(consume, worker, message, identity)
-               : consume_worker_start(consume, worker, message, identity);
-}
-
-static void stop_without_spawner(struct consume *consume)
-{
-    if (consume->options->lines && consume->spawner < 0) {
-        cli_say(
-            "the process that starts the workers was killed; nothing more is "
-            "received");
-        consume->status = CLI_UNAVAILABLE;
-        stop(consume);
-    }
-}
-
 static void begin(struct consume *consume, struct consume_worker *worker,
                   struct idem_message *message)
 {
@@ -216,10 +157,9 @@ static void begin(struct consume *consume, struct consume_worker *worker,
         idem_consumer_keep(consume->consumer, message, AGAIN_MS);
     } else if (rc != 0) {
         refuse(consume, message, &error);
-    } else if (start(consume, worker, message, &identity) != 0) {
+    } else if (consume_worker_start(consume, worker, message, &identity) != 0) {
         cli_say("cannot start a worker: %s", strerror(errno));
         idem_consumer_keep(consume->consumer, message, AGAIN_MS);
-        stop_without_spawner(consume);
     } else {
         consume->running++;
     }
@@ -262,7 +202,6 @@ static void told_to_stop(struct consume *consume, int signo)
             (void)kill(consume->workers[i].pid, signo);
         }
     }
-    consume_warm_end(consume, /* now= */ true);
 }
 
 static void take_signals(struct consume *consume)
@@ -311,56 +250,23 @@ static void work(struct consume *consume)
     }
 }
 
-/* When a command that ended may be started again, or the queue has something to do. */
-static int64_t due_ms(const struct consume *consume)
-{
-    int64_t ms = idem_consumer_due_ms(consume->consumer);
-    size_t i;
-
-    for (i = 0; consume->options->lines && i < consume->options->workers; i++) {
-        const struct consume_worker *worker = &consume->workers[i];
-
-        if (worker->failures > 0 && !worker->is_warm &&
-            worker->start_at_ms < ms && worker->start_at_ms > cli_mono_ms()) {
-            ms = worker->start_at_ms;
-        }
-    }
-    return ms;
-}
-
 static void wait_for_news(struct consume *consume)
 {
-    struct pollfd news[2 + CONSUME_WORKERS_MAX] = {
+    struct pollfd news[2] = {
         {.fd = consume->signal_fd, .events = POLLIN},
         {.fd = idem_consumer_fd(consume->consumer), .events = POLLIN},
     };
-    int64_t ms = due_ms(consume) - cli_mono_ms();
-    size_t len = 2;
-    size_t i;
+    int64_t ms = idem_consumer_due_ms(consume->consumer) - cli_mono_ms();
 
-    for (i = 0; consume->warm > 0 && i < consume->options->workers; i++) {
-        const struct consume_worker *worker = &consume->workers[i];
-
-        news[len].fd = worker->is_warm ? worker->channel : -1;
-        news[len++].events = POLLIN;
-    }
     if (ms > 0) {
-        (void)poll(news, len, (int)(ms < LONGEST_MS ? ms : LONGEST_MS));
-    }
-    for (i = 2; i < len; i++) {
-        if (news[i].revents != 0) {
-            hear(consume, &consume->workers[i - 2]);
-        }
+        (void)poll(news, 2, (int)(ms < LONGEST_MS ? ms : LONGEST_MS));
     }
 }
 
 /* The rest after a stop: work under way, then the last requests. */
 static bool is_over(struct consume *consume, int64_t *flush_until_ms)
 {
-    if (consume->stopping) {
-        consume_warm_end(consume, /* now= */ false);
-    }
-    if (!consume->stopping || consume->running > 0 || consume->warm > 0) {
+    if (!consume->stopping || consume->running > 0) {
         return false;
     }
     if (*flush_until_ms == 0) {

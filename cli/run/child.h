@@ -57,8 +57,7 @@ struct environment {
 
 /* Our environment with IDEM_KEY and IDEM_SCOPE of @request, IDEM_FENCE,
  * IDEM_ATTEMPTS, IDEM_TAKEOVER and IDEM_TOKEN of @task, and IDEM_STORE where
- * @store_url is not NULL, instead of any that were there. Where @task is NULL there
- * is none of those that are about an attempt. 0, or -1: out of memory. */
+ * @store_url is not NULL, instead of any that were there. 0, or -1: out of memory. */
 int environment_init(struct environment *environment,
                      const struct idem_request *request,
                      const struct child_task *task, const char *store_url);

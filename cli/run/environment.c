@@ -52,7 +52,7 @@ static int set_own(struct environment *e, const struct idem_request *request,
                    const struct child_task *task, const char *store_url)
 {
     if (set_bytes(e, "IDEM_SCOPE", request->scope) != 0 ||
-        (task != NULL && set_task(e, request, task) != 0)) {
+        set_task(e, request, task) != 0) {
         return -1;
     }
     return store_url == NULL ? 0 : set(e, "IDEM_STORE=%s", store_url);

@@ -86,7 +86,7 @@ static void stop_or_let_go(struct lease *lease)
     }
 }
 
-void lease_renew(struct lease *lease)
+static void renew(struct lease *lease)
 {
     int rc = idem_renew(lease->attempt, /* lease_ms= */ 0, &lease->error);
 
@@ -105,14 +105,8 @@ void lease_renew(struct lease *lease)
 void lease_tick(struct lease *lease)
 {
     if (lease_wait_ms(lease) == 0) {
-        lease_renew(lease);
+        renew(lease);
     }
-}
-
-void lease_lift(struct lease *lease)
-{
-    lease_let_go(lease);
-    set_limit(lease, SUPERVISOR_NEVER);
 }
 
 void lease_let_go(struct lease *lease)

@@ -45,13 +45,6 @@ int64_t lease_wait_ms(const struct lease *lease);
 /* Renews if it is time to. */
 void lease_tick(struct lease *lease);
 
-/* Renews now: for work that says itself that it goes on. */
-void lease_renew(struct lease *lease);
-
-/* The work has ended, and only its outcome is to be told: nothing is stopped for the
- * lease any more. */
-void lease_lift(struct lease *lease);
-
 /* The work is told to stop, and does stop: it is not renewed any more. */
 void lease_let_go(struct lease *lease);
 

@@ -30,8 +30,7 @@ struct supervision {
     struct run own;                /* With the claim that was last asked for. */
     const struct run *run;         /* That. */
     struct supervisor_claim claim; /* The bytes that its request points to. */
-    bool asked;    /* The store was asked, and no attempt is known of it. */
-    bool has_task; /* An attempt is known of; start.task. */
+    bool asked; /* The store was asked, and no attempt is known of it. */
     struct supervisor_order start;
     int channel;
     int children; /* Readable when one of them changed. */

@@ -47,17 +47,10 @@
     2000 /* A process that outlives SIGKILL for that long
                                survives. */
 
-/* Down. A command that outlives its attempt is started idle, and goes on like this:
- *
- *     START (idle) --> ASK --> TASK --> IDLE --> ASK ... --> STOP or DONE
- *
- * The supervisor's report if the runner dies is about the claim between ASK and
- * TASK, about the attempt between TASK and IDLE, and else nothing. */
+/* Down: ASK, as often as the store is asked; START; LEASE and STOP; SEEN; DONE. */
 enum supervisor_order_kind {
     SUPERVISOR_ASK,   /* The store is asked for the key from now on; claim. */
     SUPERVISOR_START, /* Start the command. With its descriptors. */
-    SUPERVISOR_TASK, /* It works on another attempt; task, policy, kill_at_ms. */
-    SUPERVISOR_IDLE,  /* It works on none, and no lease ends. */
     SUPERVISOR_LEASE, /* The lease ends at another time now. */
     SUPERVISOR_STOP,  /* Stop everything. */
     SUPERVISOR_SEEN, /* Of SUPERVISOR_ENDED: its process group is not needed. */
@@ -83,12 +76,10 @@ struct supervisor_claim {
 
 struct supervisor_order {
     enum supervisor_order_kind kind;
-    int64_t
-        kill_at_ms; /* START, TASK, LEASE: by io_now_ms(), no work after it. */
-    int64_t grace_ms;              /* START, TASK: from SIGTERM to that. */
-    bool idle;                     /* START: without an attempt. */
+    int64_t kill_at_ms; /* START, LEASE: by io_now_ms(), no work after it. */
+    int64_t grace_ms;   /* START: from SIGTERM to that. */
     struct supervisor_claim claim; /* ASK. */
-    struct child_task task;        /* START, TASK. */
+    struct child_task task;        /* START. */
     bool sets_terminal;    /* START: the runner makes its terminal raw, */
     struct termios before; /* which was set like this. */
     enum idem_on_expired_lease policy;

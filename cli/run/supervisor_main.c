@@ -42,12 +42,11 @@ static enum child_start start_command(struct supervision *sup,
         .terminal = fds->fd[SUPERVISOR_TERMINAL],
         .leads = run->options->pty,
     };
-    const struct child_task *task = sup->has_task ? &sup->start.task : NULL;
     struct environment environment;
     enum child_start how;
     int why;
 
-    if (environment_init(&environment, &run->asked.request, task,
+    if (environment_init(&environment, &run->asked.request, &sup->start.task,
                          run->options->store) != 0) {
         errno = ENOMEM;
         return CHILD_NO_MEANS;
@@ -123,7 +122,7 @@ static enum child_start start(struct supervision *sup,
     CLI_CRASH_POINT("supervisor/start/started");
     if (how != CHILD_STARTED) {
         sup->command = 0;
-    } else if (sup->has_task) {
+    } else {
         limit_time(sup, now_ms);
     }
     return how;
@@ -217,46 +216,12 @@ static void note_claim(struct supervision *sup,
     sup->asked = true;
 }
 
-/* Where everything is told to end already, that stays so. */
-static void begin_task(struct supervision *sup,
-                       const struct supervisor_order *order)
-{
-    sup->start.task = order->task;
-    sup->start.policy = order->policy;
-    sup->start.grace_ms = order->grace_ms;
-    sup->asked = false;
-    sup->has_task = true;
-    if (sup->stopping == SUPERVISOR_WHY_NOT) {
-        sup->kill_at_ms = order->kill_at_ms;
-        limit_time(sup, io_now_ms());
-    }
-}
-
-static void end_task(struct supervision *sup)
-{
-    explicit_bzero(&sup->start.task, sizeof(sup->start.task));
-    sup->asked = false;
-    sup->has_task = false;
-    sup->max_end_ms = SUPERVISOR_NEVER;
-    if (sup->stopping == SUPERVISOR_WHY_NOT) {
-        sup->kill_at_ms = SUPERVISOR_NEVER;
-    }
-}
-
 static void obey(struct supervision *sup, const struct supervisor_order *order)
 {
     switch (order->kind) {
     case SUPERVISOR_ASK:
-        note_claim(sup, order);
-        break;
     case SUPERVISOR_START:
-        break;
-    case SUPERVISOR_TASK:
-        begin_task(sup, order);
-        break;
-    case SUPERVISOR_IDLE:
-        end_task(sup);
-        break;
+        break; /* They come before the command runs; see serve(). */
     case SUPERVISOR_LEASE:
         if (sup->stopping != SUPERVISOR_WHY_LEASE) {
             sup->kill_at_ms = order->kill_at_ms;
@@ -345,11 +310,7 @@ static void say_what_became(const struct supervision *sup)
     }
     CLI_CRASH_POINT("supervisor/alone");
     cli_say("%s", note);
-    if (sup->has_task) {
-        runner_death_of_work(sup->run, &sup->start, end, note);
-    } else if (sup->asked) {
-        runner_death_of_claim(sup->run);
-    }
+    runner_death_of_work(sup->run, &sup->start, end, note);
 }
 
 /* ---- All of it --------------------------------------------------------- */
@@ -360,8 +321,6 @@ static void begin(struct supervision *sup, const struct supervisor_order *order,
     struct supervisor_news news = {.kind = SUPERVISOR_REFUSED};
 
     sup->start = *order;
-    sup->has_task = !order->idle;
-    sup->asked = false;
     sup->kill_at_ms = order->kill_at_ms;
     sup->stop_kill_at_ms = SUPERVISOR_NEVER;
     sup->max_end_ms = SUPERVISOR_NEVER;
@@ -383,9 +342,8 @@ static void await_dismissal(const struct supervision *sup)
 {
     struct supervisor_order order;
 
-    if ((sup->orphaned || channel_receive(sup->channel, &order, sizeof(order),
-                                          /* wait= */ true, NULL) < 0) &&
-        sup->has_task) {
+    if (sup->orphaned || channel_receive(sup->channel, &order, sizeof(order),
+                                         /* wait= */ true, NULL) < 0) {
         runner_death_of_work(sup->run, &sup->start, /* end= */ NULL, NULL);
     }
 }

@@ -116,7 +116,7 @@ void watch_take_news(struct watch *w, const struct supervisor_news *news)
     }
 }
 
-void watch_listen(struct watch *w)
+static void listen_to_supervisor(struct watch *w)
 {
     struct supervisor_news news;
     int heard = 0;
@@ -214,7 +214,7 @@ static void turn(struct watch *w)
         pump_move(&w->err, &ready[3]);
         pty_move(&w->pty, &ready[4], w->group);
         if (!w->alone) {
-            watch_listen(w);
+            listen_to_supervisor(w);
             pass_on_all(w);
         }
     }

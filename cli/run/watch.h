@@ -35,10 +35,6 @@ struct watch {
 /* The supervisor's reports about the command. */
 void watch_take_news(struct watch *watch, const struct supervisor_news *news);
 
-/* The same for all that is there to be heard. Where the supervisor was killed, ends the
- * processes that it left. */
-void watch_listen(struct watch *watch);
-
 /* Carries output, forwards signals and keeps the lease until the command and
  * its descendants have ended, or cannot be ended, and their output is here, or
  * does not come. The terminal is ours again. */

@@ -164,14 +164,6 @@ def url():
     yield from (b"memory:", b"memory:x", b"dynamodb://t", b"", b"sqlite:/tmp/")
 
 
-def warm():
-    for more in b"", b',"result":1.50', b',"result":{"a":[1,"}"]},"error":"no"':
-        yield b'{"id":"m","outcome":"done"' + more + b"}"
-    yield b' { "result" : "\\"\\\\" , "id" : "m" , "outcome" : "working" } '
-    yield b'{"id":"m","outcome":"dnoe"}'
-    yield b"ready"
-
-
 def frames():
     yield b"\x00\x01" + u32(5) + b"hello\x02" + u32(1) + b"!"
     yield b"\x00\x01" + u32(6) + b"hello"
@@ -487,7 +479,6 @@ SEEDS = {
     "record": record,
     "reply": reply,
     "status_report": status_report,
-    "warm": warm,
     "sqs": sqs,
     "text": text,
     "token": token,

@@ -105,13 +105,6 @@ class World:
         until(all_found, "each message is consumed")
         return found
 
-    def lines(self, keys, result):
-        """Have them consumed by a command that stays, with @result."""
-        loop = "while read -r line; do id=${line#*'\"id\":\"'}; id=${id%%'\"'*}; "
-        loop += f"""printf '{{"id":"%s","outcome":"done","result":{result}}}\\n' "$id"; done"""
-        found = self.consume(keys, loop, "--lines")
-        equal([line["outcome"] for line in found.values()], ["done"] * len(keys))
-
     def event(self, key, do):
         return self.box.invoke({"idempotencyKey": key, "do": do})
 
@@ -168,7 +161,6 @@ ROWS = [
         lambda w, k: w.consume([k], "echo receipt 7", "--capture", "both")),
     Row("", "exit status 3 under `--on-failure keep`",
         lambda w, k: w.consume([k], "echo half; exit 3", "--on-failure", "keep")),
-    Row("`idem consume --lines`", "JSON", lambda w, k: w.lines([k], RESPONSE)),
     Row("Lambda, an event", "JSON", lambda w, k: w.event(k, "value")),
     Row("", "an error of `IDEM_LAMBDA_KEEP`", lambda w, k: w.event(k, "Declined")),
     Row("", "an error of `IDEM_LAMBDA_FAIL`", lambda w, k: w.event(k, "Broken")),

@@ -28,23 +28,9 @@ sleep %s
 """
 
 
-# The same for --lines.
-LINES = """#!/usr/bin/env python3
-import json, sys, time
-for line in sys.stdin:
-    m = json.loads(line)
-    poison = "poison" in m["body"]
-    with open("poison" if poison else "ledger", "a") as f:
-        f.write(m["key"] + ("" if poison else f" {m['fence']} {m['takeover']:d}") + "\\n")
-    if not poison:
-        time.sleep(%s)
-    print(json.dumps({"id": m["id"], "outcome": "retry" if poison else "done"}), flush=True)
-"""
-
-
-def write_work(seconds, text=WORK):
+def write_work(seconds):
     with open("work", "w", encoding="ascii") as f:
-        f.write(text % seconds)
+        f.write(WORK % seconds)
     os.chmod("work", 0o755)
 
 
@@ -57,15 +43,6 @@ def bodies(count, poison, rng):
     all_ += rng.sample(all_[poison:], count // 5)
     rng.shuffle(all_)
     return all_
-
-
-def warm(pid):
-    """The workers of a consumer with --lines, their supervisors and commands: all but
-    the process that starts the workers."""
-    below = [p for spawner in children(pid) for p in children(spawner)]
-    for process in below:
-        below += children(process)
-    return below
 
 
 class Checked(Between):
@@ -108,7 +85,6 @@ class Storm:
 
     def __init__(self, place, options, rng, workers, kills, freezes):
         self.place, self.options, self.rng = place, options, rng
-        self.below = warm if "--lines" in options else children
         self.workers = workers
         self.left = {"kill": kills, "freeze": freezes, "consumer": 2}
         self.done = dict.fromkeys(self.left, 0)
@@ -134,7 +110,7 @@ class Storm:
             self.consumers[0].kill()
             self.consumers[0].wait()
             self.consumers = [self.consumers[1], self.begin()]
-        victims = [pid for c in self.consumers for pid in self.below(c.pid)]
+        victims = [pid for c in self.consumers for pid in children(c.pid)]
         if not victims:
             return
         victim = self.rng.choice(victims)
@@ -172,16 +148,16 @@ class Storm:
                 kill_session(consumer)
 
 
-def weather(policy, work, count, poison, kills, freezes, seconds, lines=()):
+def weather(policy, work, count, poison, kills, freezes, seconds):
     rng = random.Random(SEED)
-    write_work(work, LINES if lines else WORK)
+    write_work(work)
     p = Place(visibility=12, receives=3)
     sent = bodies(count, poison, rng)
     with Checked(p, 10 if LONG else 4) as between:
         p.env["AWS_ENDPOINT_URL_SQS"] = between.url
         p.queue.send(sent)
         options = ("--key-from", ".id", "--lease", "2s", "--retry-after", "1s")
-        options += ("--on-expired-lease", policy, "--max-attempts", "0", *lines)
+        options += ("--on-expired-lease", policy, "--max-attempts", "0")
         storm = Storm(p, options, rng, 4, kills, freezes)
         try:
             until(ledger, "work has begun")
@@ -210,19 +186,9 @@ def every_effect_has_one_record():
     on record once, as completed; none is lost; what ran again was told so; nothing
     was deleted before it was on record; only poison is in the dead-letter queue, on
     record as failed."""
-    check_effects((100, 3, 12, 4, 100), (10000, 50, 600, 150, 3000))
-
-
-@test(rows=[64])
-def every_effect_has_one_record_with_a_command_that_stays():
-    """The same with --lines, where workers, their supervisors and their commands are
-    killed and frozen."""
-    check_effects((100, 3, 12, 4, 100), (10000, 50, 600, 150, 3000), lines=["--lines"])
-
-
-def check_effects(short, long, lines=()):
+    short, long = (100, 3, 12, 4, 100), (10000, 50, 600, 150, 3000)
     count, poison, kills, freezes, seconds = sizes(short, long)
-    p, records = weather("rerun", 0.05, count, poison, kills, freezes, seconds, lines)
+    p, records = weather("rerun", 0.05, count, poison, kills, freezes, seconds)
     effects = {}
     for line in ledger():
         key, _, takeover = line.split()
@@ -253,18 +219,9 @@ def done_but_dead(dead, records, freezes):
 def under_hold_no_effect_comes_twice():
     """The same where a person must look: no effect comes twice; what is not on record
     as completed is unknown, and its message was not acknowledged."""
-    check_hold((50, 2, 12, 2, 100), (2000, 20, 150, 40, 1500))
-
-
-@test
-def under_hold_no_effect_comes_twice_with_a_command_that_stays():
-    """The same with --lines."""
-    check_hold((50, 2, 12, 2, 100), (2000, 20, 150, 40, 1500), lines=["--lines"])
-
-
-def check_hold(short, long, lines=()):
+    short, long = (50, 2, 12, 2, 100), (2000, 20, 150, 40, 1500)
     count, poison, kills, freezes, seconds = sizes(short, long)
-    p, records = weather("hold", 0.4, count, poison, kills, freezes, seconds, lines)
+    p, records = weather("hold", 0.4, count, poison, kills, freezes, seconds)
     keys = [line.split()[0] for line in ledger()]
     equal(len(keys), len(set(keys)))
     by_status = {}
