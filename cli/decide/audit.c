@@ -47,13 +47,29 @@ static int open_default(int *ret_fd)
     return status;
 }
 
+/* NULL, or empty: the default one. */
+static const char *named_path(void)
+{
+    return secure_getenv("IDEM_AUDIT_LOG");
+}
+
+static bool is_off(const char *path)
+{
+    return path != NULL && strcmp(path, "off") == 0;
+}
+
+bool cli_audit_keeps_records(void)
+{
+    return !is_off(named_path()) && cli_log_shows_keys();
+}
+
 int cli_audit_open(struct cli_audit *ret_audit)
 {
-    const char *path = secure_getenv("IDEM_AUDIT_LOG");
+    const char *path = named_path();
     int status = cli_log_init();
 
     ret_audit->fd = -1;
-    if (status != 0 || (path != NULL && strcmp(path, "off") == 0)) {
+    if (status != 0 || is_off(path)) {
         return status;
     }
     return path != NULL && *path != '\0' ? open_file(path, &ret_audit->fd)
@@ -116,12 +132,11 @@ static void keep(const struct cli_audit *audit,
     }
 }
 
-/* A record names its key, which IDEM_LOG_KEYS may forbid. */
 static void add_record(struct cli_json *line, const struct idem_record *before)
 {
     struct cli_json record;
 
-    if (cli_log_shows_keys()) {
+    if (cli_audit_keeps_records()) {
         cli_json_init(&record);
         cli_json_record(&record, before, /* with_bytes= */ true);
         cli_json_object(line, "record", &record);

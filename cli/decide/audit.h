@@ -22,6 +22,10 @@ struct cli_audit {
 int cli_audit_open(struct cli_audit *ret_audit);
 void cli_audit_close(struct cli_audit *audit);
 
+/* False: the result of a record that is reopened is kept nowhere. The file is off, or
+ * it is not to have keys, which a record names. */
+bool cli_audit_keeps_records(void);
+
 /* A decision about a record, and how a person came to it. */
 struct cli_decision {
     enum idem_status status;          /* COMPLETED, FAILED or RELEASED. */
@@ -38,7 +42,7 @@ int cli_decide(struct idem_store *store, const struct cli_audit *audit,
                struct idem_error *ret_error);
 
 /* Lets the work of @before be run again, likewise. The line holds the result that
- * is dropped, unless keys are not to be logged either. */
+ * is dropped, if cli_audit_keeps_records(). */
 int cli_reopen_record(struct idem_store *store, const struct cli_audit *audit,
                       const struct idem_record *before, uint64_t fence,
                       const char *who, const char *why,

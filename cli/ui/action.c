@@ -56,6 +56,7 @@ static enum MHD_Result send_record(const struct ui_request *request,
         .now_ms = cli_now_ms(),
         .who = request->server->options->who,
         .said = said,
+        .audited = cli_audit_keeps_records(),
         .bad = bad,
     };
     struct ui_page page;
@@ -300,8 +301,7 @@ static enum MHD_Result decided(const struct ui_request *request,
                    cli_decided_text(wanted->status),
                    cli_decided_next(wanted->status),
                    wanted->status == IDEM_STATUS_RETRY
-                       ? " That caller is told that it takes over. The audit "
-                         "log keeps the old record."
+                       ? " That caller is told that it takes over."
                        : "");
     return show(request, &wanted->id, said, /* bad= */ false);
 }

@@ -46,6 +46,7 @@ struct page_form {
     int64_t now_ms;
     const char *who;      /* The person who decides. */
     const char *said;     /* The result of a decision; NULL: none was made. */
+    bool audited;         /* The result of a record that is reopened is kept. */
     bool bad;             /* Nothing came of it, and ... */
     const char *decision; /* ... this was sent: it is not to be typed again. */
     struct idem_slice result;

@@ -126,12 +126,13 @@ static void reopen_form(FILE *f, const struct idem_record *r,
     static const struct idem_slice nothing;
     bool sent = form->decision != NULL && strcmp(form->decision, "reopen") == 0;
 
-    (void)fputs(
-        "<section class=\"act\"><h2>Run it again</h2>\n<p>Mend the cause first. The next caller "
-        "starts the work, and is told that it takes over: the work may "
-        "have had effects. The result on record is dropped; the audit "
-        "log keeps it.</p>\n",
-        f);
+    (void)fprintf(f,
+                  "<section class=\"act\"><h2>Run it again</h2>\n<p>Mend the "
+                  "cause first. The next caller starts the work, and is told "
+                  "that it takes over: the work may have had effects. The "
+                  "result on record is dropped; %s.</p>\n",
+                  form->audited ? "the audit log keeps it"
+                                : "the audit log does not keep it either");
     begin_form(f, "reopen", r);
     (void)fputs("<input type=\"hidden\" name=\"decision\" value=\"reopen\">\n",
                 f);

@@ -446,6 +446,26 @@ def finished_work_is_reopened(page):
 
 
 @test
+def a_result_that_is_lost_is_said_to_be():
+    """The form that reopens work says where its result is kept: in the audit log, or
+    nowhere, where there is none or where it is not to name keys."""
+    kept, lost = "The result on record is dropped; the audit log keeps it.", "the audit log does not keep it either."
+    said = "On record: it may have happened; the next caller runs it again"
+    for env, keeps in (({}, True), ({"IDEM_AUDIT_LOG": "off"}, False), ({"IDEM_LOG_KEYS": "hashed"}, False)):
+        store = Idem()
+        equal(store("run", "-k", "backup", "--", "sh", "-c", "echo full; exit 3").status, 3)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink("audit.log")
+        with site(store, env=env) as s:
+            _, text = s.ask("GET", "/record?s=&k=" + b"backup".hex())
+            equal((env, kept in text, lost in text), (env, keeps, not keeps))
+            fields = {"s": "", "k": b"backup".hex(), "fence": record(store, "backup")["fence"], "reason": "there is room"}
+            status, text = s.ask("POST", "/reopen", fields)
+            equal((env, status, said in text, "audit log" in text), (env, 200, True, False))
+        equal((env, ["record" in e for e in audit()]), (env, [] if env.get("IDEM_AUDIT_LOG") else [keeps]))
+
+
+@test
 def an_outage_is_explained():
     """Where the store takes requests and answers nothing, each page gives up after three
     seconds, names the endpoint and says what to do; of a decision, whether it is on
