@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,18 +22,13 @@ static bool becomes(int fd, int standard)
 static void become(const struct child_plan *plan, pid_t supervisor)
 {
     CLI_CRASH_POINT("run/child/forked");
-    if (plan->leads) {
-        (void)setsid(); /* Its group is its own by that, too. */
-    } else {
-        (void)setpgid(0, 0);
-    }
+    (void)setpgid(0, 0);
     if (plan->terminal >= 0) {
         (void)tcsetpgrp(plan->terminal, getpid());
     }
     if (!becomes(plan->input, STDIN_FILENO) ||
         !becomes(plan->out, STDOUT_FILENO) ||
-        !becomes(plan->err, STDERR_FILENO) ||
-        (plan->leads && ioctl(STDOUT_FILENO, TIOCSCTTY, 0) != 0)) {
+        !becomes(plan->err, STDERR_FILENO)) {
         return;
     }
 

@@ -20,7 +20,6 @@ struct child_plan {
     int out;   /* Likewise its outputs. */
     int err;
     int terminal; /* Where its group gets the foreground; -1: nowhere. */
-    bool leads;   /* A session, whose terminal @out is. */
 };
 
 enum child_start {

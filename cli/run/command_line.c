@@ -67,10 +67,6 @@ struct cli_option run_option_table[] = {
      .arg = "WHAT",
      .choices = capture_names,
      .help = "both: record the output; none: leave it alone"},
-    {.name = "pty",
-     .kind = CLI_FLAG,
-     .target = &run_options.pty,
-     .help = "give the command a terminal; its output is one stream"},
     {.name = "busy-exit",
      .kind = CLI_COUNT,
      .target = &run_options.busy_exit,
@@ -89,11 +85,6 @@ struct cli_option run_option_table[] = {
      .target = &run_options.status_file,
      .arg = "FILE",
      .help = "say it in FILE, which is replaced"},
-    {.name = "tag",
-     .kind = CLI_TEXT,
-     .target = &run_options.tag,
-     .arg = "TAG",
-     .help = "send idem's own lines to syslog too, as TAG"},
     CLI_OPTION_JOURNAL(&run_options.journal),
     CLI_OPTION_DRY_RUN(&run_options.dry_run, "only say what would happen"),
     CLI_OPTION_VERBOSE(&run_options.verbose),
@@ -137,10 +128,6 @@ int run_check_options(const struct cli_command *command, int argc)
     }
     if (run_options.release_on.has[0]) {
         return cli_usage(command, "--release-on: 0 is success, and is kept");
-    }
-    if (run_options.pty && run_options.capture == RUN_CAPTURE_NONE) {
-        return cli_usage(command, "--pty passes the output through idem: it "
-                                  "cannot go with --capture none");
     }
     return run_options.status_fd_given ? check_status_fd(command) : 0;
 }

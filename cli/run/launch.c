@@ -6,7 +6,6 @@
 #include "run/child.h"
 #include "run/ending.h"
 #include "run/lease.h"
-#include "run/pty.h"
 #include "run/pump.h"
 #include "run/run.h"
 #include "run/status_report.h"
@@ -38,30 +37,6 @@ static int open_capture(struct pump *pump, int *ret_end)
     return 0;
 }
 
-/* Likewise, for a terminal: it is stdin, too, where no input is given. */
-static int open_terminal(struct run *run, struct watch *watch,
-                         struct channel_fds *fds)
-{
-    bool feeds = run->asked.input == NULL;
-    int reader;
-
-    if (pty_open(&watch->pty, feeds) != 0 ||
-        (reader = pty_reader(&watch->pty)) < 0) {
-        return -1;
-    }
-    pump_connect(&watch->out, reader);
-    watch->out.is_terminal = true;
-    if (feeds) {
-        fds->fd[SUPERVISOR_INPUT] = io_copy(watch->pty.slave);
-    }
-    fds->fd[SUPERVISOR_OUT] = io_copy(watch->pty.slave);
-    fds->fd[SUPERVISOR_ERR] = io_copy(watch->pty.slave);
-    return fds->fd[SUPERVISOR_INPUT] < 0 || fds->fd[SUPERVISOR_OUT] < 0 ||
-                   fds->fd[SUPERVISOR_ERR] < 0
-               ? -1
-               : 0;
-}
-
 /* The ends that the command gets. 0, or -1 with errno. */
 static int open_ends(struct run *run, struct watch *watch,
                      struct channel_fds *fds)
@@ -76,9 +51,6 @@ static int open_ends(struct run *run, struct watch *watch,
         if (fds->fd[SUPERVISOR_INPUT] < 0) {
             return -1;
         }
-    }
-    if (run->options->pty) {
-        return open_terminal(run, watch, fds);
     }
     if (captures &&
         (open_capture(&watch->out, &fds->fd[SUPERVISOR_OUT]) != 0 ||
@@ -115,8 +87,6 @@ static int make_order(const struct run *run, const struct watch *watch,
     order->task.fence = attempt->fence;
     order->task.attempts = attempt->attempts;
     order->task.takeover = attempt->takeover;
-    order->sets_terminal = pty_sets_outer(&watch->pty);
-    order->before = watch->pty.before;
     return idem_attempt_token(attempt, order->task.token);
 }
 
@@ -197,7 +167,6 @@ int launch(struct run *run, struct watch *watch)
     how = start(run, watch);
     why = errno;
     if (how == CHILD_STARTED) {
-        pty_begin(&watch->pty);
         return 0;
     }
     terminal_take(watch->terminal);

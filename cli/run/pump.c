@@ -60,8 +60,7 @@ static size_t pull(struct pump *pump, size_t max)
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return 0;
     }
-    /* EIO is how a terminal says that nobody has it open any more. */
-    if (n < 0 && !(pump->is_terminal && errno == EIO)) {
+    if (n < 0) {
         recorder_drop(pump->recorder);
     }
     if (n <= 0) {

@@ -14,10 +14,9 @@
 
 struct pump {
     enum frame_stream stream;
-    int from;         /* The command's end; -1 once it is over. */
-    bool is_terminal; /* That is one. */
-    int to;           /* Our stream; -1 once it cannot be written to. */
-    int sink_error;   /* errno of what happened to it; 0: nothing. */
+    int from;       /* The command's end; -1 once it is over. */
+    int to;         /* Our stream; -1 once it cannot be written to. */
+    int sink_error; /* errno of what happened to it; 0: nothing. */
     char *buf;
     size_t size;
     size_t off; /* Where the held bytes start ... */

@@ -22,9 +22,6 @@ static int read_command_line(struct run *run, const struct cli_command *command,
 {
     int status;
 
-    if (run_options.tag != NULL) {
-        cli_say_to_syslog(run_options.tag);
-    }
     status = run_check_options(command, argc);
     if (status == 0) {
         status = cli_journal_choose(command, &run_options.journal);

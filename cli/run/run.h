@@ -11,7 +11,6 @@
  *       watch.c           the loop: output, signals, the lease, the command's end
  *         pump.c, recorder.c, spool.c    output
  *         signals.c, terminal.c          what people do to it
- *         pty.c                          a terminal of its own
  *         lease.c                        how long it may go on
  *       ending.c          what its end means, and the recording of that
  *       survived.c        or why it is not recorded: some of it may be alive
@@ -64,12 +63,10 @@ struct run_options {
     int64_t kill_after_ms; /* From SIGTERM to SIGKILL. */
     int64_t max_time_ms;   /* 0: no limit. */
     bool allow_background;
-    bool pty;
     uint64_t busy_exit;
     uint64_t status_fd;
     bool status_fd_given;
     const char *status_file;
-    const char *tag; /* For syslog; NULL: nothing goes there. */
     struct cli_journal_choice journal;
     bool dry_run;
     bool verbose;

@@ -40,8 +40,6 @@
 #include "run/descendants.h"
 #include "run/run.h"
 
-#include <termios.h>
-
 #define SUPERVISOR_NEVER INT64_MAX
 #define SUPERVISOR_KILL_MS                                                     \
     2000 /* A process that outlives SIGKILL for that long
@@ -80,8 +78,6 @@ struct supervisor_order {
     int64_t grace_ms;   /* START: from SIGTERM to that. */
     struct supervisor_claim claim; /* ASK. */
     struct child_task task;        /* START. */
-    bool sets_terminal;    /* START: the runner makes its terminal raw, */
-    struct termios before; /* which was set like this. */
     enum idem_on_expired_lease policy;
 };
 

@@ -8,7 +8,6 @@
 #include "run/channel.h"
 #include "run/child.h"
 #include "run/descendants.h"
-#include "run/pty.h"
 #include "run/run.h"
 #include "run/supervision.h"
 #include "run/supervisor.h"
@@ -40,7 +39,6 @@ static enum child_start start_command(struct supervision *sup,
         .out = fds->fd[SUPERVISOR_OUT],
         .err = fds->fd[SUPERVISOR_ERR],
         .terminal = fds->fd[SUPERVISOR_TERMINAL],
-        .leads = run->options->pty,
     };
     struct environment environment;
     enum child_start how;
@@ -192,9 +190,6 @@ static void orphan(struct supervision *sup)
 {
     sup->orphaned = true;
     CLI_CRASH_POINT("supervisor/orphaned");
-    if (sup->start.sets_terminal) {
-        pty_restore(&sup->start.before);
-    }
     if (!supervision_may_be_left(sup)) {
         supervision_stop_within(sup, SUPERVISOR_WHY_ORPHANED,
                                 (int64_t)sup->run->options->kill_after_ms);
@@ -293,7 +288,7 @@ static void say_survived(const struct supervision *sup)
             what);
 }
 
-/* Nobody reads our stderr; but there may be a syslog. */
+/* What systemd or a container keeps of our stderr says it too. */
 static void say_what_became(const struct supervision *sup)
 {
     const struct child_end *end = &sup->end;

@@ -13,7 +13,6 @@
 static void wait_for_last_words(struct watch *w)
 {
     w->over_at_ms = io_now_ms() + LAST_WORDS_MS;
-    pty_end(&w->pty);
     pump_drain(&w->out);
     pump_drain(&w->err);
 }
@@ -76,11 +75,6 @@ static void supervisor_is_gone(struct watch *w)
     supervisor_was_killed(w);
 }
 
-static bool has_pty(const struct watch *w)
-{
-    return w->pty.master >= 0;
-}
-
 void watch_take_news(struct watch *w, const struct supervisor_news *news)
 {
     switch (news->kind) {
@@ -88,9 +82,6 @@ void watch_take_news(struct watch *w, const struct supervisor_news *news)
     case SUPERVISOR_REFUSED:
         break;
     case SUPERVISOR_STOPPED:
-        if (has_pty(w)) {
-            break; /* By pty_stop(), or by somebody who will continue it. */
-        }
         terminal_stopped(w->terminal, w->group, news->number);
         break;
     case SUPERVISOR_STOPPING:
@@ -145,24 +136,10 @@ static void pass_on(struct watch *w, int signo)
     case SIGCHLD: /* The supervisor. Its channel tells more. */
     case SIGTTOU: /* Meant for us, and of no use here. */
         break;
-    case SIGWINCH:
-        if (has_pty(w)) {
-            pty_resize(&w->pty); /* The kernel tells who is in front. */
-        } else {
-            (void)kill(-w->group, signo);
-        }
-        break;
     case SIGTSTP:
-        if (has_pty(w)) {
-            pty_stop(&w->pty, w->group);
-        } else {
-            terminal_stop(w->terminal, w->group);
-        }
+        terminal_stop(w->terminal, w->group);
         break;
     case SIGCONT:
-        if (has_pty(w)) {
-            pty_continued(&w->pty);
-        }
         if (lease_is_over(&w->lease)) {
             break; /* We were asleep, and so may the command be: it must not
                       wake up beside a successor. */
@@ -187,11 +164,6 @@ static int timeout_ms(const struct watch *w)
 {
     int64_t ms =
         w->alone ? w->over_at_ms - io_now_ms() : lease_wait_ms(&w->lease);
-    int end_ms = pty_wait_ms(&w->pty);
-
-    if (end_ms >= 0 && (ms < 0 || end_ms < ms)) {
-        ms = end_ms;
-    }
 
     if (w->alone && ms < 0) {
         return 0;
@@ -206,19 +178,16 @@ static void turn(struct watch *w)
         {.fd = w->alone ? -1 : w->supervisor->channel, .events = POLLIN},
         pump_poll(&w->out),
         pump_poll(&w->err),
-        pty_poll(&w->pty),
     };
 
-    if (poll(ready, 5, timeout_ms(w)) > 0) {
+    if (poll(ready, 4, timeout_ms(w)) > 0) {
         pump_move(&w->out, &ready[2]);
         pump_move(&w->err, &ready[3]);
-        pty_move(&w->pty, &ready[4], w->group);
         if (!w->alone) {
             listen_to_supervisor(w);
             pass_on_all(w);
         }
     }
-    pty_tick(&w->pty);
     if (!w->alone) {
         lease_tick(&w->lease);
     }
@@ -238,7 +207,6 @@ void watch_until_end(struct watch *watch)
     while (!is_over(watch)) {
         turn(watch);
     }
-    pty_give_back(&watch->pty);
     terminal_take(watch->terminal);
     if (watch->end.signal != 0) {
         terminal_mend(watch->terminal);

@@ -5,7 +5,6 @@
 #include "run/child.h"
 #include "run/descendants.h"
 #include "run/lease.h"
-#include "run/pty.h"
 #include "run/pump.h"
 #include "run/signals.h"
 #include "run/supervisor.h"
@@ -20,7 +19,6 @@ struct watch {
     struct lease lease;
     struct pump out;
     struct pump err;
-    struct pty pty;
     bool ended;    /* The command itself; its output may still come. */
     bool alone;    /* And all of its descendants, unless some survived. */
     bool left;     /* Some of which had to be stopped. */

@@ -2,7 +2,6 @@
 #include "run/work.h"
 
 #include "process/crash.h"
-#include "run/pty.h"
 #include "run/pump.h"
 #include "run/signals.h"
 #include "run/status_report.h"
@@ -133,9 +132,6 @@ void work_init(struct work *ret_work, struct run *run)
     work->watch.out.from = -1;
     work->watch.err.from = -1;
     terminal_init(&work->terminal);
-    work->terminal.given = work->terminal.given && !run->options->pty;
-    work->terminal.saved = work->terminal.saved && !run->options->pty;
-    pty_init(&work->watch.pty);
     recorder_init(&work->recorder, (size_t)run->options->max_output);
 }
 
@@ -236,7 +232,6 @@ void work_finish(struct work *work)
 {
     pump_finish(&work->watch.err);
     pump_finish(&work->watch.out);
-    pty_finish(&work->watch.pty);
     recorder_finish(&work->recorder);
     terminal_finish(&work->terminal);
 }

@@ -7,26 +7,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <syslog.h>
-
-static bool to_syslog;
-
-void cli_say_to_syslog(const char *tag)
-{
-    openlog(tag, LOG_PID, LOG_USER);
-    to_syslog = true;
-}
-
-static void log_lines(const char *text)
-{
-    while (*text != '\0') {
-        int len = (int)strcspn(text, "\n");
-
-        syslog(LOG_NOTICE, "%.*s", len, text);
-        text += len;
-        text += *text == '\n';
-    }
-}
 
 /* One write for the whole line, so that lines of several processes that share
  * stderr do not run into each other. */
@@ -40,9 +20,6 @@ void cli_vsay(const char *format, va_list args)
     }
     cli_progress_hide();
     (void)fprintf(stderr, "idem: %s\n", sentence);
-    if (to_syslog) {
-        log_lines(sentence);
-    }
     free(sentence);
 }
 

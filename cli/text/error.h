@@ -5,10 +5,6 @@
 #include <idem.h>
 #include <stdarg.h>
 
-/* Messages go to syslog too from here on, a line at a time, as @tag, which must
- * stay. */
-void cli_say_to_syslog(const char *tag);
-
 /* "idem: " + the sentence + newline on stderr. */
 void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -568,29 +568,6 @@ def outputs_that_take_nothing_lose_nothing(b):
     equal(b.effects(), 4)
 
 
-# ---- syslog ------------------------------------------------------------------
-
-
-@case
-def lines_go_to_syslog_too(b):
-    """--tag sends idem's own lines to syslog, and nothing of the command's."""
-    if os.getuid() != 0 or os.path.lexists("/dev/log"):
-        skip("only root, on a host without syslog, can listen to it")
-    log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    log.bind("/dev/log")
-    try:
-        log.settimeout(PATIENCE)
-        got = b.run("k", "echo out; kill -9 $$", "--tag", "nightly")
-        lines = [log.recv(4096) for _ in range(3)]
-    finally:
-        log.close()
-        os.unlink("/dev/log")
-    equal(got.status, 137)
-    contains(lines[0], b"nightly[", b"the command died of signal 9")
-    contains(lines[1], b"nightly[", b"idem resolve")
-    assert not any(b"out" in line.split() for line in lines)
-
-
 # ---- At a terminal -----------------------------------------------------------
 
 def resize(terminal, rows, columns):
