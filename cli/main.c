@@ -1,7 +1,6 @@
 /* The idem program: finds the command and runs it. */
 #include "commands.h"
 #include "options/command.h"
-#include "options/config.h"
 #include "options/help.h"
 #include "options/parse.h"
 #include "overview.h"
@@ -98,7 +97,6 @@ int main(int argc, char **argv)
     cli_open_std_fds();
     cli_first_process();
     cli_commands = cli_all_commands;
-    cli_config_enable();
     cli_cores_off();
     cli_filesize_no_signal();
     (void)idem_sqlite_disable_memory_count();

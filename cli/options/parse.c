@@ -2,7 +2,6 @@
 #include "options/parse.h"
 
 #include "options/command.h"
-#include "options/config.h"
 #include "options/help.h"
 #include "options/usage.h"
 #include "options/value.h"
@@ -325,5 +324,5 @@ int cli_parse(const struct cli_command *command, int argc, char **argv,
     first = p.next - p.operands;
     memmove(&argv[first], &argv[1], (size_t)p.operands * sizeof(*argv));
     *ret_first = first;
-    return cli_config_apply(command, p.seen);
+    return 0;
 }

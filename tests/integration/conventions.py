@@ -111,7 +111,7 @@ def type_all():
     write_big()
     env = session.environment() | {
         "TERM": "xterm", "LC_ALL": "C.UTF-8", "MANPATH": manual, "MANPAGER": "cat",
-        "IDEM_OWNER": "ann@host", "XDG_CONFIG_HOME": os.path.abspath("config"),
+        "IDEM_OWNER": "ann@host",
         "IDEM_JOURNAL_DIR": os.path.abspath("journal"),
     }  # fmt: skip
     script = "".join(f"{line}\n" for line in hidden_of(page))

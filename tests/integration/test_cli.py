@@ -1206,69 +1206,6 @@ def purge_tells_before_it_deletes():
     equal(idem("purge").stdout, b"purged 2 records\n")
 
 
-# ---- Configuration files -----------------------------------------------------
-
-
-def configure(text, mode=0o600, directory=".config/idem"):
-    os.makedirs(directory, exist_ok=True)
-    path = os.path.join(directory, "idem.conf")
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(text)
-    os.chmod(path, mode)
-    return os.path.abspath(path)
-
-
-@test
-def a_file_has_defaults():
-    """Options of a file hold until the environment or a flag says otherwise."""
-    idem = Idem()
-    configure("[run]\nretention = 30d\non-expired-lease = rerun\n[list]\nlimit = 1\n")
-    idem("run", "-k", "a", "--", "true")
-    idem("run", "-k", "b", "--retention", "1h", "--", "true")
-    equal(record(idem, "a")["retention_ms"], 30 * 86400000)
-    equal(record(idem, "a")["on_expired_lease"], "rerun")
-    equal(record(idem, "b")["retention_ms"], 3600000)
-    equal(len(idem("list").stdout.splitlines()), 1)
-    equal(idem("run", "--help").status, 0)
-
-    here = f"sqlite:{os.path.abspath('other.db')}"
-    configure(f"store = {here}\n", directory="xdg/idem")
-    env = {"XDG_CONFIG_HOME": os.path.abspath("xdg"), "IDEM_STORE": None}
-    equal(idem("begin", "-k", "only-there", env=env).status, 0)
-    equal(idem("show", "only-there").status, 1)
-    equal(idem("show", "only-there", "--store", here).status, 0)
-
-
-@test
-def a_file_that_cannot_be_trusted_is_refused():
-    """78, with the file, the line and what to do; nothing is run."""
-    idem = Idem()
-    for text, mode, wanted in [
-        ("[run]\nkey = x\n", 0o600, ':2: a file may not set what names an operation: "key"'),
-        ("[run]\nleese = 1s\n", 0o600, ':2: unknown option "leese"; see: man idem.conf'),
-        ("[run]\nlease = x\n", 0o600, ':2: the value cannot be used: "x"'),
-        ("quiet = yes\n", 0o620, ": others may write it; chmod go-w "),
-        ("quiet = yes\n", 0o602, ": others may write it; chmod go-w "),
-    ]:
-        path = configure(text, mode)
-        got = idem("run", "-k", "a", "--", "touch", "effect")
-        equal(got.status, 78)
-        assert path + wanted in got.stderr.decode(), got.stderr
-    assert not os.path.exists("effect")
-    equal(idem("run", "--help").status, 0)
-
-
-@test
-def root_reads_only_what_is_roots():
-    """A user's file does not decide for root: sudo keeps the user's home."""
-    if os.geteuid() != 0:
-        skip("not root")
-    idem = Idem()
-    path = configure("[run]\nkey = x\n")
-    os.chown(path, 65534, 65534)
-    equal(idem("run", "-k", "a", "--", "true").status, 0)
-
-
 # ---- Completion ------------------------------------------------------------
 
 
