@@ -124,21 +124,27 @@ static int add(struct importing *i, const struct cli_lines *lines)
 static int would_add(struct importing *i, const struct cli_lines *lines)
 {
     const struct idem_record *record = &i->transfer.record;
-    struct idem_error error = {.code = IDEM_ENOTFOUND};
-    struct idem_answer *answer;
+    struct idem_now now = {.store_ms = cli_now_ms()};
+    struct idem_decision decision = {.change = IDEM_CHANGE_NONE};
+    struct idem_error error = {0};
+    struct idem_answer *answer = NULL;
+    struct idem_op *op = NULL;
 
-    if (i->store != NULL) {
+    error.code = idem_op_import(record, &op, &error);
+    if (error.code == 0 && i->store != NULL) {
         error.code =
             idem_get(i->store, record->scope, record->key, &answer, &error);
     }
-    if (error.code == 0) {
-        idem_answer_destroy(answer);
+    if (error.code == 0 || error.code == IDEM_ENOTFOUND) {
+        idem_decide_import(answer != NULL ? idem_answer_record(answer) : NULL,
+                           op, &now, &decision);
+        error.code = decision.code;
+        (void)snprintf(error.text, sizeof(error.text), "%s", decision.text);
     }
-    if (error.code == IDEM_ENOTFOUND) {
-        count(i, cli_now_ms() < record->expires_ms);
-        return 0;
-    }
-    return conclude(i, lines->number, &error, /* added= */ false);
+    idem_answer_destroy(answer);
+    idem_op_destroy(op);
+    return conclude(i, lines->number, &error,
+                    decision.change != IDEM_CHANGE_NONE);
 }
 
 /* ---- Reading ---- */

@@ -8,7 +8,7 @@ import sqlite3
 import stat
 import time
 
-from records import HEADER, line_of, sample
+from records import HEADER, NOW, line_of, sample
 from patience import PATIENCE
 from tap import PROGRAM, Idem, equal, main, run, skip, test
 
@@ -185,9 +185,47 @@ def what_is_no_export_is_not_read():
     told = idem("import", "no-such-file")
     equal((told.status, told.stdout), (64, b""))
     equal(idem("import", "a", "b").status, 64)
-    # Exports that were put together are one.
+    # Exports that were put together are one. What came before a stop is added.
     both = HEADER.encode() + good + b"\n" + HEADER.encode() + good
     equal(counts(idem("import", "--json", input=both)), (1, 1, 0))
+    newer = HEADER.encode() + good + b'\n{"idem_export":2}\n'
+    equal(counts(shop("c.db")("import", "--json", input=newer), 78), (1, 0, 0))
+
+
+@test
+def a_dry_run_counts_as_the_import_does():
+    """Of a record that is there, of one that succeeds one that was released there, and of
+    one past its retention."""
+    a, b = shop("a.db"), shop("b.db")
+    run_ok(a, "run", "-k", "there", "--", "true")
+    token = run_ok(a, "begin", "-k", "released").decode().strip()
+    run_ok(a, "release", "--token", token)
+    run_ok(b, "import", input=run_ok(a, "export"))
+    run_ok(a, "run", "-k", "released", "--", "true")
+    scope, key, record = sample(random.Random(1), 1)
+    past = line_of(scope, key, {**record, "expires": NOW - 1})
+    lines = run_ok(a, "export") + past.encode()
+    equal(counts(b("import", "--json", "--dry-run", input=lines)), (1, 2, 0))
+    equal(counts(b("import", "--json", input=lines)), (1, 2, 0))
+
+
+@test
+def a_damaged_record_stops_no_import():
+    """A record that cannot be trusted is told by the line that has its key; the other
+    lines are added."""
+    a, b = shop("a.db"), shop("b.db")
+    for key in ("a", "b"):
+        run_ok(a, "run", "-k", key, "--", "true")
+    lines = run_ok(a, "export")
+    run_ok(b, "run", "-k", "a", "--", "true")
+    with sqlite3.connect("b.db") as db:
+        db.execute("UPDATE idem_record SET head = x'00' WHERE key = x'61'")
+    db.close()
+    damaged = [b'"key":"a"' in line for line in lines.splitlines()].index(True) + 1
+    for dry in ("--dry-run",), ():
+        told = b("import", "--json", *dry, input=lines)
+        equal(counts(told, 74), (1, 0, 1))
+        equal(summary(told, 74)["refused_lines"], [damaged])
 
 
 @test
