@@ -142,10 +142,10 @@ def a_primary_that_does_not_answer_is_left():
         replays(idem, "new")
 
 
-def waiting(primary):
-    """The backends whose commits wait for a replica."""
+def waiting(primary, name="idem"):
+    """The backends, of clients of this name, whose commits wait for a replica."""
     waits = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-    return set(primary.psql(waits))
+    return set(primary.psql(f"{waits} AND application_name = '{name}'"))
 
 
 @test
@@ -189,6 +189,32 @@ def what_only_the_primary_has_is_not_acknowledged():
         equal(idem("reconcile").status, 0)
         for key in keys:
             replays(idem, key, outlasting(key))
+
+
+@test
+def a_waiter_that_connects_anew_is_told_what_the_replica_has():
+    """The end of an attempt is committed on the primary alone, which crashes and is back.
+    A process that has waited since before connects anew, reads that end, and is told of
+    it once the replica has it too."""
+    with cluster(synchronous=True) as (idem, primary, replica):
+        owner = started(idem, "k")
+        waiter = ("run", "-v", "--wait", "1h", *outlasting("k")[1:])
+        named = {"PGAPPNAME": "waiter", "IDEM_STORE_TIMEOUT": f"{PATIENCE}s"}
+        with idem.start(*waiter, env=named) as waiter:
+            equal(waiter.stderr.readline(), b"idem: waiting for the attempt in flight\n")
+            primary.await_replica()
+            replica.stop()
+            os.close(os.open("end-k", os.O_CREAT))
+            until(lambda: waiting(primary))
+            primary.die()
+            primary.start()
+            equal(finish(owner, "k"), (80, b"done\n"))
+            equal(record(idem, "k"), ("completed", 1))
+            until(lambda: waiting(primary, "waiter") or waiter.poll() is not None)
+            equal(waiter.poll(), None)
+            replica.start()
+            out, _ = waiter.communicate(timeout=PATIENCE)
+            equal((waiter.returncode, out, effects("k")), (0, b"done\n", 1))
 
 
 def graded(idem, command, about):
