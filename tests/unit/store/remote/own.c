@@ -1,4 +1,4 @@
-/* What an op that stopped is answered, once a write of it may have been applied. */
+/* What an op knows of its own writes. */
 #include "store/remote/own.h"
 
 #include "test.h"
@@ -24,4 +24,33 @@ TEST(own, saysUnknownOnceItMayHaveBeenApplied)
     }
     assert_int_equal(idem__own_code(IDEM_EUNKNOWN, false), IDEM_EUNAVAILABLE);
     assert_int_equal(idem__own_code(IDEM_EUNKNOWN, true), IDEM_EUNKNOWN);
+}
+
+/* A claim that was made has a fence, by which it is given back. One that was completed
+ * with its caller's writes has none, for it never is in progress; nor has another's. */
+TEST(own, notesAClaimThatCanBeGivenBack)
+{
+    static const enum idem_change changes[] = {IDEM_CHANGE_NONE,
+                                               IDEM_CHANGE_INSERT};
+    struct idem_record found = {.fence = 7};
+    struct idem_commit commit = {.writes_len = 1};
+    size_t i;
+
+    for (i = 0; i < COUNT(changes); i++) {
+        struct idem_decision decision = {.verdict = IDEM_STARTED,
+                                         .change = changes[i],
+                                         .next = {.fence = 8}};
+        struct idem_op op = {.verb = IDEM_OP_BEGIN, .fence = 9};
+
+        idem__own_claim_note(&op, &found, &decision);
+        assert_int_equal(op.fence, changes[i] == IDEM_CHANGE_NONE ? 7 : 8);
+        op.commit = &commit;
+        idem__own_claim_note(&op, &found, &decision);
+        assert_int_equal(op.fence, 0);
+        op.commit = NULL;
+        decision.verdict = IDEM_BUSY;
+        op.fence = 9;
+        idem__own_claim_note(&op, &found, &decision);
+        assert_int_equal(op.fence, 0);
+    }
 }
