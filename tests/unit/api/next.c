@@ -6,7 +6,8 @@
 struct plan {
     int end[8]; /* What ends of "a" are answered, in their order; then 0. */
     int begin[8];
-    bool apply; /* What fails is done all the same. */
+    bool apply;     /* What fails is done all the same. */
+    int release[2]; /* What releases of "b" are answered; then 0. */
     bool keeps_end;
     unsigned ends;
     unsigned begins;
@@ -41,6 +42,9 @@ static enum script_does serve(struct script *script, struct idem_op *op)
         pending(script) > plan->together ? pending(script) : plan->together;
     if (is_end && is_about(op, "b")) {
         assert_int_equal(op->u.end.status, IDEM_STATUS_RELEASED);
+        code = plan->releases < COUNT(plan->release)
+                   ? plan->release[plan->releases]
+                   : 0;
         plan->releases++;
     } else if (is_end) {
         code = plan->ends < COUNT(plan->end) ? plan->end[plan->ends] : 0;
@@ -220,6 +224,30 @@ TEST(next, startsNothingWhileTheEndIsUnknown)
         plan.ends = COUNT(plan.end);
         assert_ok(go_on(&f));
         assert_int_equal(f.next->verdict, IDEM_STARTED);
+        finish(&f);
+    }
+}
+
+/* The claim of the next is released until the store has answered that; a store that did
+ * not answer for the end is told once, for the caller has waited for it already. */
+TEST(next, waitsOnceForAStoreThatIsAway)
+{
+    static const int codes[] = {IDEM_EUNAVAILABLE, IDEM_EUNKNOWN,
+                                IDEM_ECORRUPT};
+    size_t i;
+
+    for (i = 0; i < COUNT(codes); i++) {
+        struct plan plan = {.release = {IDEM_EUNKNOWN, IDEM_EUNKNOWN}};
+        struct fixture f;
+        size_t n;
+
+        for (n = 0; n < COUNT(plan.end); n++) {
+            plan.end[n] = codes[i];
+        }
+        start(&f, &plan);
+        assert_code(codes[i], go_on(&f));
+        assert_null(f.next);
+        assert_int_equal(plan.releases, codes[i] == IDEM_ECORRUPT ? 3 : 1);
         finish(&f);
     }
 }
