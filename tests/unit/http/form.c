@@ -70,6 +70,7 @@ TEST(form, isWhatTypeAndMetadataState)
         {ERROR, "HTTP 200\n", {"{}", 2}, IDEM_FORM_HTTP, 0, 200},
         {FRAMES, "exit 0\n", {"ab", 2}, IDEM_FORM_DAMAGED, 0, 200},
         {FRAMES, "", {"{}", 2}, IDEM_FORM_DAMAGED, 0, 200},
+        {FRAMES, "exit 3\n", {OUT, 6}, IDEM_FORM_DAMAGED, 3, 200},
         {"APPLICATION/VND.IDEM.OUTPUT",
          "",
          {"ab", 2},
