@@ -8,7 +8,6 @@
 #include "inspect/commands.h"
 #include "lambda/commands.h"
 #include "run/commands.h"
-#include "stepfunctions/commands.h"
 #include "ui/commands.h"
 #include "upkeep/commands.h"
 #include "verbs/commands.h"
@@ -19,7 +18,6 @@ const struct cli_command *const cli_all_commands[] = {
     &cli_consume,
     &cli_gateway,
     &cli_lambda,
-    &cli_stepfunctions,
     &cli_limit,
     &cli_begin,
     &cli_complete,

@@ -12,7 +12,6 @@
 #include <idem/consume.h>
 #include <idem/dynamodb.h>
 #include <idem/lambda.h>
-#include <idem/stepfunctions.h>
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -136,18 +135,3 @@ FORWARD(const struct idem_lambda_source *, idem_lambda_source_at,
         (size_t index), (index))
 FORWARD(const char *, idem_lambda_strength_name,
         (enum idem_lambda_strength strength), (strength))
-
-/* ---- <idem/stepfunctions.h> -------------------------------------------- */
-
-FORWARD(int, idem_execution_name,
-        (struct idem_slice scope, struct idem_slice key,
-         char ret_name[IDEM_EXECUTION_NAME_MAX + 1]),
-        (scope, key, ret_name))
-FORWARD(int, idem_execution_check,
-        (const struct idem_execution_options *options,
-         struct idem_error *ret_error),
-        (options, ret_error))
-FORWARD(int, idem_execution_start,
-        (const struct idem_execution_options *options,
-         struct idem_execution *ret_execution, struct idem_error *ret_error),
-        (options, ret_execution, ret_error))

@@ -10,8 +10,9 @@ set -u
 
 orders=${1:?usage: start.sh DIRECTORY}
 : "${STATE_MACHINE_ARN:?the ARN of a STANDARD state machine}"
+export STATE_MACHINE_ARN
 
 for order in "$orders"/*.json; do
-    idem stepfunctions start --state-machine "$STATE_MACHINE_ARN" \
-        --key-from '"order-\(.order)"' --input "@$order" || exit
+    idem run --key-from '"order-\(.order)"' --input "@$order" \
+        --on-expired-lease rerun --on-failure retry -- "${0%/*}/execution.sh" || exit
 done

@@ -75,8 +75,6 @@ ROWS = [
     ["gateway", "--upstream", "http://localhost:1/path", "--global-scope"],
     ["gateway", "--upstream", "http://localhost:1", "--global-scope", "--key-from", ".["],
     ["consume", "--queue", "jobs", "--", "true"],
-    ["stepfunctions"], ["stepfunctions", "start", "-k", "a"],
-    ["stepfunctions", "start", "-m", "Orders", "-k", "a"],
     ["run", "-k", "a", "--input", "@none", "--", "true"],
     ["run", "--key-from", ".id", "--", "true"],
     ["run", "--key-from", ".id", "--input", "{}", "--", "true"],
@@ -90,7 +88,6 @@ EU = "region=eu-west-1"
 TABLE = f"dynamodb://idem?{EU}&endpoint=http://localhost"
 ORDERS = f"dynamodb://orders?{EU}&endpoint=http://localhost:{{dynamodb}}"
 METADATA = "AWS_EC2_METADATA_DISABLED= AWS_EC2_METADATA_SERVICE_ENDPOINT=http://localhost"
-MACHINE = "arn:aws:states:eu-west-1:123456789012:stateMachine:Orders"
 GATEWAY = "idem gateway --store sqlite:theirs/idem.db --nginx /bin/true --module plain"
 FULL = "mkdir full; mount -t tmpfs -o size=512k none full; "
 BEGUN = "idem run -k a --store sqlite:full/idem.db -- true; "
@@ -144,8 +141,6 @@ LINES = [
     Line(f"idem list --store '{TABLE}:{{dynamodb}}'"),
     Line(f"idem stats --store '{ORDERS}'; idem stats --json --store '{ORDERS}'; idem stats -p --store '{ORDERS}' | grep -c started",
          f"idem store create --store '{ORDERS}'; "),
-    Line(f"AWS_ENDPOINT_URL_SFN=http://localhost:{{closed}} idem stepfunctions start -m {MACHINE} -k a --lease 2s"),
-    Line(f"AWS_ENDPOINT_URL_SFN=http://localhost:{{502}} idem stepfunctions start -m {MACHINE} -k b --lease 2s"),
     Line("idem gateway --upstream http://localhost:1"),
     Line(f"{GATEWAY} --upstream http://no.such.invalid --global-scope --listen 127.0.0.1:0", as_user=True),
     Line(f"{GATEWAY} --upstream http://localhost:1 --global-scope --listen 80", as_user=True),

@@ -28,7 +28,7 @@ COMMANDS = [
     "run", "begin", "complete", "fail", "release", "retry", "unknown", "renew",
     "show", "list", "resolve", "reopen", "stats", "watch", "doctor", "ui", "reconcile", "store",
     "export", "import", "purge", "limit", "key", "gateway", "lambda",
-    "consume", "stepfunctions", "completion",
+    "consume", "completion",
 ]  # fmt: skip
 
 # What differs from one run to the next, and what is put in its place.
@@ -390,12 +390,6 @@ BAD_USAGE = [
     (["lambda", "invoke", "-", "--time", "0"], "from 1ms to"),
     (["lambda", "invoke", "/no/such"], "No such file"),
     (["lambda", "telex"], "sources"),
-    (["stepfunctions"], "idem stepfunctions start"),
-    (["stepfunctions", "stop"], "idem stepfunctions start"),
-    (["stepfunctions", "start", "a"], "unexpected argument \"a\""),
-    (["stepfunctions", "start", "-k", "a"], "--state-machine ARN"),
-    (["stepfunctions", "start", "-m", "Orders"], "--key KEY"),
-    (["stepfunctions", "start", "-m", "Orders", "-k", "a"], "not the ARN of a state machine"),
     (["completion"], "bash, zsh or fish"),
     (["completion", "tcsh"], "bash, zsh or fish"),
 ] + [

@@ -152,7 +152,6 @@ HEADERS = """#include <idem.h>
 #include <idem/metrics.h>
 #include <idem/postgres.h>
 #include <idem/sqlite.h>
-#include <idem/stepfunctions.h>
 #include <idem/store_parts.h>
 #include <poll.h>
 #include <stdio.h>
