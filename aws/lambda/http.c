@@ -127,16 +127,11 @@ struct idem_slice idem__lambda_method_1(struct json_object *event)
     return idem__lambda_text(event, "httpMethod");
 }
 
-struct idem_slice idem__lambda_path_1(struct json_object *event)
-{
-    return idem__lambda_text(event, "path");
-}
-
 const char *idem__lambda_parts_1(struct json_object *event,
                                  struct idem__lambda_parts *parts)
 {
     idem__lambda_part(parts, idem__lambda_method_1(event));
-    idem__lambda_part(parts, idem__lambda_path_1(event));
+    idem__lambda_part(parts, idem__lambda_text(event, "path"));
     idem__lambda_part_json(parts, event, "queryStringParameters");
     idem__lambda_part_json(parts, event, "multiValueQueryStringParameters");
     return idem__lambda_body_part(event, parts);
@@ -153,16 +148,11 @@ struct idem_slice idem__lambda_method_2(struct json_object *event)
     return idem__lambda_text(http_of(event), "method");
 }
 
-struct idem_slice idem__lambda_path_2(struct json_object *event)
-{
-    return idem__lambda_text(event, "rawPath");
-}
-
 const char *idem__lambda_parts_2(struct json_object *event,
                                  struct idem__lambda_parts *parts)
 {
     idem__lambda_part(parts, idem__lambda_method_2(event));
-    idem__lambda_part(parts, idem__lambda_path_2(event));
+    idem__lambda_part(parts, idem__lambda_text(event, "rawPath"));
     idem__lambda_part(parts, idem__lambda_text(event, "rawQueryString"));
     return idem__lambda_body_part(event, parts);
 }

@@ -20,11 +20,9 @@ const char *idem__lambda_body_part(struct json_object *event,
 
 /* Method, path, query and body of the older form (REST, ALB), and of version 2. */
 struct idem_slice idem__lambda_method_1(struct json_object *event);
-struct idem_slice idem__lambda_path_1(struct json_object *event);
 const char *idem__lambda_parts_1(struct json_object *event,
                                  struct idem__lambda_parts *parts);
 struct idem_slice idem__lambda_method_2(struct json_object *event);
-struct idem_slice idem__lambda_path_2(struct json_object *event);
 const char *idem__lambda_parts_2(struct json_object *event,
                                  struct idem__lambda_parts *parts);
 

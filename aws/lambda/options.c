@@ -121,6 +121,22 @@ static int read_keep_input(struct idem_lambda_options *options,
     return 0;
 }
 
+static int read_required(struct idem_lambda_options *options,
+                         struct idem_error *error)
+{
+    const char *text = getenv("IDEM_LAMBDA_REQUIRED");
+
+    if (text == NULL || text[0] == '\0' || strcmp(text, "yes") == 0) {
+        return 0;
+    }
+    if (strcmp(text, "no") != 0) {
+        return idem__error(error, IDEM_EINVALID,
+                           "IDEM_LAMBDA_REQUIRED is yes or no");
+    }
+    options->keyless = true;
+    return 0;
+}
+
 static int read_metrics(struct idem_lambda_options *options,
                         struct idem_error *error)
 {
@@ -174,8 +190,6 @@ static void read_texts(struct idem_lambda_options *options)
         {"IDEM_LAMBDA_RELEASE", &options->release},
         {"IDEM_LAMBDA_METHODS", &options->methods},
         {"IDEM_LAMBDA_REPLAY_HEADERS", &options->replay_headers},
-        {"IDEM_LAMBDA_REQUIRED", &options->required},
-        {"IDEM_LAMBDA_ROUTES", &options->routes},
     };
     size_t i;
 
@@ -232,6 +246,9 @@ int idem_lambda_options_env(struct idem_lambda_options *options,
     }
     if (rc == 0) {
         rc = read_keep_input(options, ret_error);
+    }
+    if (rc == 0) {
+        rc = read_required(options, ret_error);
     }
     if (rc == 0) {
         rc = read_visibility(options, ret_error);

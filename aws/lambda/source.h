@@ -55,9 +55,8 @@ struct idem__lambda_rule {
     struct idem_slice (*item)(struct json_object *record);
     struct idem_slice (*group)(struct json_object *record);
 
-    /* Of HTTP: method and path. */
+    /* Of HTTP. */
     struct idem_slice (*method)(struct json_object *event);
-    struct idem_slice (*path)(struct json_object *event);
 };
 
 extern const struct idem__lambda_rule idem__lambda_rest, idem__lambda_http,

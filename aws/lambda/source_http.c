@@ -17,7 +17,6 @@
         .key = idem__lambda_header_key,                                        \
         .parts = idem__lambda_parts_##version,                                 \
         .method = idem__lambda_method_##version,                               \
-        .path = idem__lambda_path_##version,                                   \
     }
 
 /* ---- Requests through an Application Load Balancer ---------------------- */

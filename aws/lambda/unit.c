@@ -5,8 +5,8 @@
 #include "aws/lambda/event_time.h"
 #include "aws/lambda/http.h"
 #include "aws/lambda/input.h"
+#include "aws/lambda/list.h"
 #include "aws/lambda/log.h"
-#include "aws/lambda/route.h"
 #include "aws/lambda/select.h"
 #include "base/sha256.h"
 #include "core/error.h"
@@ -16,19 +16,17 @@
 static bool has_no_key(const struct idem_lambda *lambda,
                        const struct idem__lambda_unit *unit)
 {
+    const char *methods = lambda->options->methods;
+
     return unit->rule->shape == IDEM__LAMBDA_HTTP &&
-           !idem__lambda_route_has_key(lambda->options,
-                                       unit->rule->method(unit->json),
-                                       unit->rule->path(unit->json));
+           !idem__lambda_is_in_list(methods == NULL ? "POST,PATCH" : methods,
+                                    unit->rule->method(unit->json));
 }
 
 static bool needs_key(const struct idem_lambda *lambda,
                       const struct idem__lambda_unit *unit)
 {
-    return unit->rule->shape != IDEM__LAMBDA_HTTP ||
-           idem__lambda_route_needs_key(lambda->options,
-                                        unit->rule->method(unit->json),
-                                        unit->rule->path(unit->json));
+    return unit->rule->shape != IDEM__LAMBDA_HTTP || !lambda->options->keyless;
 }
 
 /* ---- The key ----------------------------------------------------------- */

@@ -153,13 +153,8 @@ struct idem_lambda_options {
     bool fail_unrecorded; /* IDEM_LAMBDA_UNRECORDED=fail: a record of a batch
                              whose outcome is in the log alone is an item
                              failure; else ("ack") it is done. */
-    const char *routes;   /* IDEM_LAMBDA_ROUTES: only HTTP requests whose paths
-                             begin with one of these have keys, "/pay,/orders";
-                             NULL: all. */
-    const char *required; /* IDEM_LAMBDA_REQUIRED: which of them are refused
-                             without a key: "yes", all; "no": none, they are
-                             passed on; or methods and routes, "POST
-                             /pay,/orders". NULL: "yes". */
+    bool keyless;         /* IDEM_LAMBDA_REQUIRED=no: an HTTP request without a
+                             key is passed on; else ("yes") it is refused. */
     int64_t
         wait_ms; /* IDEM_LAMBDA_WAIT: how long an event that is one unit waits
                         where another delivery is at work, while there would
@@ -183,7 +178,7 @@ struct idem_lambda_options {
         sizeof(struct idem_lambda_options), NULL, NULL, NULL, NULL, NULL,      \
             NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, IDEM_RERUN, 5,     \
             86400000, 2000, 500, 500, 2000, false, false, NULL, NULL, false,   \
-            NULL, NULL, 0, false, NULL, false                                  \
+            false, 0, false, NULL, false                                       \
     }
 
 /* Sets from the environment what is named above. The texts are the environment's.

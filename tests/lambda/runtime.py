@@ -244,11 +244,11 @@ def what_cannot_be_set_up_is_an_init_error():
         (good, {"IDEM_LAMBDA_METRICS": "yes"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_UNRECORDED": "yes"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_METHODS": "GET,PUT"}, "Idem.Init.INVALID"),
-        (good, {"IDEM_LAMBDA_ROUTES": "pay"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_METHODS": "POST,,PUT"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_WAIT": "long"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_KEEP_INPUT": "body"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_VISIBILITY": "no"}, "Idem.Init.INVALID"),
-        (good, {"IDEM_LAMBDA_REQUIRED": "POST pay"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_REQUIRED": "POST"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_REPLAY_HEADERS": "set-cookie"}, "Idem.Init.INVALID"),
     ]
     if os.geteuid() != 0:
