@@ -126,12 +126,11 @@ static void *fetch(void *ctx)
 
 /* ---- Its beginning and end --------------------------------------------- */
 
-static int start(struct chain *chain, int64_t now_ms, struct idem_error *error)
+static int start(struct chain *chain, struct idem_error *error)
 {
     struct idem__quiet quiet;
     int rc;
 
-    chain->ask->now_ms = now_ms;
     chain->had = chain->current.serial > 0;
     chain->fetch_error.code = 0;
     chain->done = false;
@@ -204,14 +203,14 @@ static int chain_get(struct idem__aws_provider *provider, int64_t now_ms,
                                        (usable ? chain->calm_ms : PAUSE_MS);
     if (usable) {
         if (may_start && now_ms >= chain->renew_ms) {
-            (void)start(chain, now_ms, /* error= */ NULL);
+            (void)start(chain, /* error= */ NULL);
         }
         *ret = &chain->current;
         return 0;
     }
     if (may_start) {
         chain->have = false;
-        rc = start(chain, now_ms, ret_error);
+        rc = start(chain, ret_error);
         return rc == 0 ? 1 : rc;
     }
     if (!chain->running && chain->error.code != 0) {

@@ -54,9 +54,9 @@ static int read_one(const struct idem__aws_env *env, const char *name,
     return idem__aws_copy_value(name, idem_str(value), buf, cap, error);
 }
 
-int idem__aws_keys_of_env(const struct idem__aws_env *env,
-                          struct idem__aws_credentials *ret,
-                          struct idem_error *error)
+static int keys_of_env(const struct idem__aws_env *env,
+                       struct idem__aws_credentials *ret,
+                       struct idem_error *error)
 {
     int rc = read_one(env, "AWS_ACCESS_KEY_ID", /* needed= */ true,
                       ret->access_key, sizeof(ret->access_key), error);
@@ -86,7 +86,7 @@ int idem__aws_provider_env(const struct idem__aws_env *env,
     provider->base.name = "the environment";
     provider->base.get = env_get;
     provider->base.close = env_close;
-    rc = idem__aws_keys_of_env(env, &provider->credentials, ret_error);
+    rc = keys_of_env(env, &provider->credentials, ret_error);
     if (rc != 0) {
         env_destroy(provider);
         return rc;

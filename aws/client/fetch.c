@@ -1,15 +1,13 @@
 /* One request to where credentials come from. */
 #include "aws/client/fetch.h"
 
-#include "aws/client/clock.h"
 #include "aws/client/curl.h"
 #include "base/host.h"
 #include "core/error.h"
 
-#include <strings.h>
 #include <unistd.h>
 
-/* ---- libcurl's callbacks ----------------------------------------------- */
+/* ---- libcurl's callback ------------------------------------------------ */
 
 static size_t on_body(char *bytes, size_t size, size_t n, void *ctx)
 {
@@ -21,26 +19,6 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *ctx)
     }
     memcpy(fetch->answer + fetch->answer_len, bytes, len);
     fetch->answer_len += len;
-    return len;
-}
-
-static size_t on_header(char *line, size_t size, size_t n, void *ctx)
-{
-    struct idem__aws_fetch *fetch = ctx;
-    size_t len = size * n;
-    const char *value = line + 5;
-    const char *end = line + len;
-
-    if (len > 5 && strncasecmp(line, "date:", 5) == 0) {
-        while (value < end && *value == ' ') {
-            value++;
-        }
-        while (end > value && (end[-1] == '\r' || end[-1] == '\n')) {
-            end--;
-        }
-        (void)idem__aws_date_parse(idem_bytes(value, (size_t)(end - value)),
-                                   &fetch->date_ms);
-    }
     return len;
 }
 
@@ -91,8 +69,6 @@ static bool set_up(struct transfer *transfer)
     bad |= set(easy, CURLOPT_URL, fetch->url);
     bad |= set(easy, CURLOPT_HTTPHEADER, transfer->lines);
     bad |= set(easy, CURLOPT_TIMEOUT_MS, (long)fetch->timeout_ms);
-    bad |= set(easy, CURLOPT_HEADERFUNCTION, on_header);
-    bad |= set(easy, CURLOPT_HEADERDATA, fetch);
     bad |= set(easy, CURLOPT_WRITEFUNCTION, on_body);
     bad |= set(easy, CURLOPT_WRITEDATA, fetch);
     if (strcmp(fetch->method, "POST") == 0) {
@@ -170,7 +146,6 @@ int idem__aws_fetch(struct idem__aws_fetch *fetch, struct idem_error *ret_error)
         return rc;
     }
     fetch->status = 0;
-    fetch->date_ms = 0;
     fetch->answer_len = 0;
     transfer.easy = curl_easy_init();
     transfer.multi = curl_multi_init();

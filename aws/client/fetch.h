@@ -20,7 +20,6 @@ struct idem__aws_fetch {
                  -1: none. */
 
     int status;
-    int64_t date_ms; /* Of the Date header; 0: none. */
     size_t answer_len;
     char answer[IDEM__AWS_FETCH_MAX + 1]; /* With a NUL after it. */
 };

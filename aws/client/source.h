@@ -1,7 +1,7 @@
 /* Where credentials come from. Each source is asked on a thread that may wait.
  *
  *     profile     the shared files, and what a profile names there: keys, a
- *                 program, a role
+ *                 program, a role for a web identity
  *     web         a role, for the token that AWS_WEB_IDENTITY_TOKEN_FILE has
  *     container   the endpoint of a container's credentials
  *     instance    the metadata service of an instance, version 2
@@ -19,7 +19,6 @@
 struct idem__aws_ask {
     const struct idem__aws_env *env;
     const char *region; /* For STS where nothing else names one; "": none. */
-    int64_t now_ms;     /* To sign with. */
     int stop;           /* A descriptor: give up when it is readable. */
     struct idem__aws_fetch fetch; /* Room for one request. */
 };
@@ -58,11 +57,6 @@ int idem__aws_instance_region(const struct idem__aws_env *env, char *buf,
 int idem__aws_copy_value(const char *name, struct idem_slice value, char *buf,
                          size_t cap, struct idem_error *error);
 
-/* The keys that the environment has. */
-int idem__aws_keys_of_env(const struct idem__aws_env *env,
-                          struct idem__aws_credentials *ret,
-                          struct idem_error *error);
-
 /* Keys as a JSON object has them: AccessKeyId, SecretAccessKey, a token by the
  * name of @token, perhaps Expiration. @who names the source in errors:
  * IDEM_ECONFIG: it lacks keys, or is not such an object. */
@@ -87,11 +81,9 @@ int idem__aws_read_token(const char *name, const char *path, char *buf,
 /* A role of STS to be taken on. */
 struct idem__aws_role {
     const char *arn;
-    const char *session;     /* "": a name of ours. */
-    const char *external_id; /* "": none. */
-    const char *duration;    /* In seconds; "": an hour. */
-    const char *web_token;   /* NULL: signed with @signer's keys instead. */
-    const struct idem__aws_credentials *signer;
+    const char *session;  /* "": a name of ours. */
+    const char *duration; /* In seconds; "" or NULL: an hour. */
+    const char *token;    /* Of the web identity that asks for it. */
 };
 
 /* Takes it on at the STS of the user's region, or of ask->region. @profiles may be

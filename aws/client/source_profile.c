@@ -103,24 +103,23 @@ static int static_keys(const struct idem__aws_profiles *profiles,
 
 /* ---- Others ------------------------------------------------------------ */
 
-/* Settings that we do not carry out ourselves, and the way to use them all the
- * same. */
+/* Settings that the AWS CLI carries out for us. */
 static int refuse(const char *profile, const char *what,
                   struct idem_error *error)
 {
     return idem__error(error, IDEM_ECONFIG,
-                       "the profile \"%.40s\" uses %s, which idem does not do "
-                       "itself: eval \"$(aws configure export-credentials "
-                       "--profile %.40s --format env)\" sets what it needs",
+                       "the profile \"%.40s\" has %s, which idem does not use: "
+                       "set AWS_PROFILE to a profile with credential_process = "
+                       "aws configure export-credentials --profile %.40s",
                        profile, what, profile);
 }
 
 static int refuse_others(const struct idem__aws_profiles *profiles,
                          const char *profile, struct idem_error *error)
 {
-    static const char *const names[] = {"role_arn",      "sso_session",
-                                        "sso_start_url", "sso_account_id",
-                                        "login_session", NULL};
+    static const char *const names[] = {"sso_session", "sso_start_url",
+                                        "sso_account_id", "login_session",
+                                        NULL};
     struct idem_slice value;
     size_t i;
 
@@ -135,84 +134,13 @@ static int refuse_others(const struct idem__aws_profiles *profiles,
     return 1;
 }
 
-/* ---- Roles ------------------------------------------------------------- */
-
-struct search {
-    struct idem__aws_ask *ask;
-    const struct idem__aws_profiles *profiles;
-    int depth;
-};
-
-static int resolve(struct search *search, const char *profile,
-                   struct idem__aws_credentials *ret, struct idem_error *error);
-
-/* The caller that asks for the role of a profile with credential_source. */
-static int named_source(struct search *search, const char *profile,
-                        const char *name, struct idem__aws_credentials *ret,
-                        struct idem_error *error)
-{
-    int rc;
-
-    if (strcmp(name, "Environment") == 0) {
-        rc = idem__aws_keys_of_env(search->ask->env, ret, error);
-    } else if (strcmp(name, "EcsContainer") == 0) {
-        rc = idem__aws_source_container(search->ask, ret, error);
-    } else if (strcmp(name, "Ec2InstanceMetadata") == 0) {
-        rc = idem__aws_source_instance(search->ask, ret, error);
-    } else {
-        return idem__error(error, IDEM_ECONFIG,
-                           "credential_source of the profile \"%.60s\" is none "
-                           "of Environment, Ec2InstanceMetadata, EcsContainer",
-                           profile);
-    }
-    return rc != 1 ? rc
-                   : idem__error(error, IDEM_ECONFIG,
-                                 "the profile \"%.60s\" wants the credentials "
-                                 "of %.40s, and there are none",
-                                 profile, name);
-}
-
-/* The caller that asks for the role of a profile. */
-static int find_signer(struct search *search, const char *profile,
-                       struct idem__aws_credentials *ret,
-                       struct idem_error *error)
-{
-    char source[VALUE_MAX];
-    int rc = setting(search->profiles, profile, "source_profile", source,
-                     sizeof(source), error);
-
-    if (rc == 1 && strcmp(source, profile) == 0) {
-        rc = static_keys(search->profiles, profile, ret, error);
-    } else if (rc == 1) {
-        rc = resolve(search, source, ret, error);
-    } else if (rc == 0) {
-        rc = setting(search->profiles, profile, "credential_source", source,
-                     sizeof(source), error);
-        return rc == 1  ? named_source(search, profile, source, ret, error)
-               : rc < 0 ? rc
-                        : idem__error(
-                              error, IDEM_ECONFIG,
-                              "the profile \"%.60s\" has a role_arn, and "
-                              "neither source_profile, credential_source nor "
-                              "web_identity_token_file says who asks for it",
-                              profile);
-    }
-    return rc != 1
-               ? rc
-               : idem__error(error, IDEM_ECONFIG,
-                             "the profile \"%.40s\" takes its role with the "
-                             "credentials of the profile \"%.40s\", which "
-                             "has none",
-                             profile, source);
-}
+/* ---- A role for a web identity ----------------------------------------- */
 
 struct role_settings {
     char arn[VALUE_MAX];
     char session[128];
-    char external_id[VALUE_MAX];
     char duration[16];
     char token_path[VALUE_MAX];
-    char mfa[VALUE_MAX];
 };
 
 static int read_settings(const struct idem__aws_profiles *profiles,
@@ -226,11 +154,9 @@ static int read_settings(const struct idem__aws_profiles *profiles,
     } all[] = {
         {"role_arn", settings->arn, sizeof(settings->arn)},
         {"role_session_name", settings->session, sizeof(settings->session)},
-        {"external_id", settings->external_id, sizeof(settings->external_id)},
         {"duration_seconds", settings->duration, sizeof(settings->duration)},
         {"web_identity_token_file", settings->token_path,
          sizeof(settings->token_path)},
-        {"mfa_serial", settings->mfa, sizeof(settings->mfa)},
     };
     size_t i;
 
@@ -245,77 +171,60 @@ static int read_settings(const struct idem__aws_profiles *profiles,
     return settings->arn[0] != '\0' ? 0 : 1;
 }
 
-/* 1: the profile has no role. */
-static int take_role(struct search *search, const char *profile,
+/* 1: the profile has no role. One that another profile's keys, a second factor or
+ * anything else asks for is refused: the profile's own keys are not for its work. */
+static int take_role(struct idem__aws_ask *ask,
+                     const struct idem__aws_profiles *profiles,
                      struct idem__aws_credentials *ret,
                      struct idem_error *error)
 {
     struct role_settings settings;
-    struct idem__aws_credentials signer = {.serial = 0};
     char token[IDEM__AWS_TOKEN_MAX + 1];
     struct idem__aws_role role = {
         .arn = settings.arn,
         .session = settings.session,
-        .external_id = settings.external_id,
         .duration = settings.duration,
-        .signer = &signer,
+        .token = token,
     };
-    int rc = read_settings(search->profiles, profile, &settings, error);
+    int rc = read_settings(profiles, profiles->name, &settings, error);
 
     if (rc != 0) {
         return rc;
     }
-    if (settings.mfa[0] != '\0') {
-        return refuse(profile, "mfa_serial", error);
+    if (settings.token_path[0] == '\0') {
+        return refuse(profiles->name, "role_arn", error);
     }
-    if (settings.token_path[0] != '\0') {
-        role.web_token = token;
-        rc =
-            idem__aws_read_token("web_identity_token_file", settings.token_path,
-                                 token, sizeof(token), error);
-    } else {
-        rc = find_signer(search, profile, &signer, error);
-    }
+    rc = idem__aws_read_token("web_identity_token_file", settings.token_path,
+                              token, sizeof(token), error);
     if (rc == 0) {
-        rc = idem__aws_assume(search->ask, search->profiles, &role, ret, error);
+        rc = idem__aws_assume(ask, profiles, &role, ret, error);
     }
     explicit_bzero(token, sizeof(token));
-    idem__aws_credentials_wipe(&signer);
     return rc;
 }
 
 /* ---- A profile --------------------------------------------------------- */
 
-static int resolve(struct search *search, const char *profile,
+static int resolve(struct idem__aws_ask *ask,
+                   const struct idem__aws_profiles *profiles,
                    struct idem__aws_credentials *ret, struct idem_error *error)
 {
-    enum {
-        DEPTH_MAX = 5
-    };
     char value[VALUE_MAX];
-    int rc;
+    int rc = take_role(ask, profiles, ret, error);
 
-    if (search->depth++ == DEPTH_MAX) {
-        return idem__error(
-            error, IDEM_ECONFIG,
-            "source_profile leads through more than %d profiles, "
-            "or in a circle, at \"%.60s\"",
-            DEPTH_MAX, profile);
-    }
-    rc = take_role(search, profile, ret, error);
     if (rc == 1) {
-        rc = static_keys(search->profiles, profile, ret, error);
+        rc = static_keys(profiles, profiles->name, ret, error);
     }
     if (rc == 1) {
-        rc = refuse_others(search->profiles, profile, error);
+        rc = refuse_others(profiles, profiles->name, error);
     }
     if (rc != 1) {
         return rc;
     }
-    rc = setting(search->profiles, profile, "credential_process", value,
+    rc = setting(profiles, profiles->name, "credential_process", value,
                  sizeof(value), error);
     if (rc == 1) {
-        return idem__aws_source_process(search->ask, value, ret, error);
+        return idem__aws_source_process(ask, value, ret, error);
     }
     return rc < 0 ? rc : 1;
 }
@@ -325,13 +234,12 @@ int idem__aws_source_profile(struct idem__aws_ask *ask,
                              struct idem_error *ret_error)
 {
     struct idem__aws_profiles profiles;
-    struct search search = {.ask = ask, .profiles = &profiles};
     int rc = idem__aws_profiles_load(ask->env, &profiles, ret_error);
 
     if (rc != 0) {
         return rc;
     }
-    rc = resolve(&search, profiles.name, ret, ret_error);
+    rc = resolve(ask, &profiles, ret, ret_error);
     idem__aws_profiles_finish(&profiles);
     return rc;
 }

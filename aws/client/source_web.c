@@ -1,6 +1,5 @@
-/* Roles, which STS lends: for the token of a web identity, or to who signs. */
+/* A role that STS lends for the token of a web identity. */
 #include "aws/client/endpoint.h"
-#include "aws/client/sigv4.h"
 #include "aws/client/source.h"
 #include "base/buffer.h"
 #include "core/error.h"
@@ -10,11 +9,7 @@
 enum {
     CONNECT_MS = 3000,
     TIME_MS = 10000,
-    /* A clock that is further off is why STS refuses. */
-    SKEW_MS = 240000,
 };
-
-#define FORM_TYPE "application/x-www-form-urlencoded; charset=utf-8"
 
 static const char who[] = "STS";
 
@@ -169,71 +164,13 @@ static void add_field(struct idem__buffer *form, const char *name,
 static void make_form(const struct idem__aws_role *role,
                       struct idem__buffer *form)
 {
-    bool web = role->web_token != NULL;
-
-    add_field(form, "Action", web ? "AssumeRoleWithWebIdentity" : "AssumeRole");
+    add_field(form, "Action", "AssumeRoleWithWebIdentity");
     add_field(form, "Version", "2011-06-15");
     add_field(form, "RoleArn", role->arn);
     add_field(form, "RoleSessionName",
               role->session[0] == '\0' ? "idem" : role->session);
-    add_field(form, "ExternalId", role->external_id);
     add_field(form, "DurationSeconds", role->duration);
-    add_field(form, "WebIdentityToken", role->web_token);
-}
-
-/* The lines of a request that is signed. */
-struct lines {
-    char type[sizeof("Content-Type: " FORM_TYPE)];
-    char stamp[40];
-    char token[IDEM__AWS_TOKEN_MAX + 32];
-    char authorization[IDEM__SIGV4_LEN_MAX + 16];
-};
-
-/* Signs the request in @fetch with the time @now_ms. */
-static int sign(struct idem__aws_fetch *fetch,
-                const struct idem__aws_endpoint *endpoint,
-                const struct idem__aws_credentials *signer, int64_t now_ms,
-                struct lines *lines)
-{
-    struct idem__sigv4 sigv4 = {.cached = false};
-    struct idem__sigv4_header headers[] = {
-        {idem_str("content-type"), idem_str(FORM_TYPE)},
-        {idem_str("host"), idem_str(endpoint->host)},
-        {idem_str("x-amz-date"), {NULL, 0}},
-        {idem_str("x-amz-security-token"), idem_str(signer->token)},
-    };
-    struct idem__sigv4_request parts = {
-        .method = idem_str("POST"),
-        .path = idem_str(endpoint->path),
-        .headers = headers,
-        .headers_len = signer->token[0] == '\0' ? 3 : 4,
-        .body = fetch->body,
-    };
-    static const char title[] = "Authorization: ";
-    char stamp[IDEM__AWS_STAMP_LEN + 1];
-    size_t n = 1;
-    size_t len;
-    int rc;
-
-    idem__aws_stamp(now_ms, stamp);
-    headers[2].value = idem_str(stamp);
-    memcpy(lines->authorization, title, sizeof(title));
-    rc = idem__sigv4_sign(&sigv4, signer, endpoint->region, endpoint->service,
-                          stamp, &parts,
-                          lines->authorization + sizeof(title) - 1,
-                          sizeof(lines->authorization) - sizeof(title) + 1,
-                          &len);
-    idem__sigv4_finish(&sigv4);
-    (void)snprintf(lines->stamp, sizeof(lines->stamp), "X-Amz-Date: %s", stamp);
-    fetch->headers[n++] = lines->stamp;
-    if (signer->token[0] != '\0') {
-        (void)snprintf(lines->token, sizeof(lines->token),
-                       "X-Amz-Security-Token: %s", signer->token);
-        fetch->headers[n++] = lines->token;
-    }
-    fetch->headers[n++] = lines->authorization;
-    fetch->headers[n] = NULL;
-    return rc;
+    add_field(form, "WebIdentityToken", role->token);
 }
 
 static int find_endpoint(const struct idem__aws_ask *ask,
@@ -255,39 +192,6 @@ static int find_endpoint(const struct idem__aws_ask *ask,
     return rc;
 }
 
-/* Sends it, a second time with the service's own time if ours is why it was
- * refused: a refusal lends nothing. */
-static int converse(struct idem__aws_ask *ask,
-                    const struct idem__aws_endpoint *endpoint,
-                    const struct idem__aws_role *role, struct lines *lines,
-                    struct idem_error *error)
-{
-    struct idem__aws_fetch *fetch = &ask->fetch;
-    int64_t now_ms = ask->now_ms;
-    int tries;
-
-    for (tries = 0; tries < 2; tries++) {
-        int rc = role->web_token != NULL
-                     ? 0
-                     : sign(fetch, endpoint, role->signer, now_ms, lines);
-
-        if (rc != 0) {
-            return idem__error_plain(error, rc);
-        }
-        rc = idem__aws_try(ask, who, error);
-        if (rc != 0 || fetch->status == 200) {
-            return rc;
-        }
-        if (fetch->date_ms == 0 || role->web_token != NULL ||
-            (fetch->date_ms - now_ms < SKEW_MS &&
-             now_ms - fetch->date_ms < SKEW_MS)) {
-            break;
-        }
-        now_ms = fetch->date_ms;
-    }
-    return say_refusal(fetch, role, error);
-}
-
 int idem__aws_assume(struct idem__aws_ask *ask,
                      const struct idem__aws_profiles *profiles,
                      const struct idem__aws_role *role,
@@ -295,7 +199,8 @@ int idem__aws_assume(struct idem__aws_ask *ask,
                      struct idem_error *error)
 {
     struct idem__aws_fetch *fetch = &ask->fetch;
-    struct lines lines = {.type = "Content-Type: " FORM_TYPE};
+    char type[] =
+        "Content-Type: application/x-www-form-urlencoded; charset=utf-8";
     struct idem__buffer form = {.base = NULL};
     struct idem__aws_endpoint endpoint;
     int rc = find_endpoint(ask, profiles, &endpoint, error);
@@ -310,21 +215,23 @@ int idem__aws_assume(struct idem__aws_ask *ask,
     }
     fetch->method = "POST";
     fetch->url = endpoint.url;
-    fetch->headers[0] = lines.type;
+    fetch->headers[0] = type;
     fetch->headers[1] = NULL;
     fetch->body = idem__buffer_slice(&form);
     fetch->ca_file = idem__aws_env_value(ask->env, "AWS_CA_BUNDLE");
     fetch->local = endpoint.local;
     fetch->connect_ms = CONNECT_MS;
     fetch->timeout_ms = TIME_MS;
-    rc = converse(ask, &endpoint, role, &lines, error);
+    rc = idem__aws_try(ask, who, error);
     if (rc == 0) {
-        rc = idem__aws_read_role(idem_bytes(fetch->answer, fetch->answer_len),
-                                 ret, error);
+        rc = fetch->status == 200
+                 ? idem__aws_read_role(idem_bytes(fetch->answer,
+                                                  fetch->answer_len),
+                                       ret, error)
+                 : say_refusal(fetch, role, error);
     }
     explicit_bzero(form.base, form.len);
     idem__buffer_free(&form);
-    explicit_bzero(&lines, sizeof(lines));
     idem__aws_fetch_wipe(fetch);
     return rc;
 }
@@ -343,7 +250,7 @@ int idem__aws_source_web(struct idem__aws_ask *ask,
     struct idem__aws_role role = {
         .arn = idem__aws_env_value(ask->env, "AWS_ROLE_ARN"),
         .session = session == NULL ? "" : session,
-        .web_token = token,
+        .token = token,
     };
     struct idem__aws_profiles profiles;
     int rc;
