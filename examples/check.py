@@ -1,6 +1,6 @@
 """Run the examples and check what they print.
 
-Usage: check.py ONCE QUEUE MINIMAL EXAMPLE-STORE ITS-LIBRARY
+Usage: check.py ONCE QUEUE MINIMAL
 """
 
 import os
@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "lib"))
 
 import tap  # noqa: E402
 
-ONCE, QUEUE, MINIMAL, STORE, KIND = (str(Path(name).resolve()) for name in sys.argv[1:6])
-del sys.argv[1:6]
+ONCE, QUEUE, MINIMAL = (str(Path(name).resolve()) for name in sys.argv[1:4])
+del sys.argv[1:4]
 
 
 @tap.test
@@ -71,54 +71,6 @@ def once_is_raced():
     assert {code for _, code in said} <= {0, 75}, said
     receipts = {out.split(": ")[1] for out, code in said if code == 0}
     tap.equal(len(receipts), 1)
-
-
-@tap.test
-def a_store_of_others_charges_once():
-    """On the store of examples/store, which has only the public names of the shared
-    library, ten that are started together charge once between them."""
-    racers = [tap.start([STORE, "kv:orders", "order-42"]) for _ in range(10)]
-    said = [(r.communicate()[0].decode(), r.returncode) for r in racers]
-    tap.equal(sum("charging" in out for out, _ in said), 1)
-    assert {out.split()[0] for out, _ in said if out} <= {"charging", "REPLAY"}, said
-    again = tap.run([STORE, "kv:orders", "order-42"])
-    tap.equal((again.status, again.stdout), (0, b"REPLAY receipt 7\n"))
-    absent = tap.run([STORE, "kv:no/such/directory/orders", "order-42"])
-    tap.equal((absent.status, absent.stdout), (1, b""))
-    assert b"lmdb: no/such/directory/orders: " in absent.stderr, absent.stderr
-
-
-@tap.test
-def a_store_of_others_needs_only_public_names():
-    """What examples/store takes from the shared library is in the public headers."""
-    for path in (STORE, KIND):
-        names = tap.run(["nm", "-D", "--undefined-only", path]).stdout.decode().split()
-        taken = [name.split("@")[0] for name in names if name.startswith("idem_")]
-        assert "idem_table_run" in taken, taken
-        tap.equal([name for name in taken if name.startswith("idem__")], [])
-
-
-@tap.test
-def the_program_finds_a_store_of_others():
-    """Given libidem-kv.so.0, the program runs a command once on a store that it knows
-    nothing of, and shows its record."""
-    env = {"LD_LIBRARY_PATH": str(Path(KIND).parent)}
-    work = [tap.PROGRAM, "run", "--store", "kv:orders", "-k", "a", "--", "sh", "-c"]
-    made = tap.run([tap.PROGRAM, "store", "create", "--store", "kv:orders"], env=env)
-    tap.equal(made.status, 0)
-    for _ in range(2):
-        done = tap.run([*work, "echo >>ran; echo receipt"], env=env)
-        tap.equal((done.status, done.stdout), (0, b"receipt\n"))
-    tap.equal(Path("ran").read_text(encoding="utf-8"), "\n")
-    shown = tap.run([tap.PROGRAM, "show", "--store", "kv:orders", "a"], env=env)
-    assert b"completed" in shown.stdout, shown
-    checked = tap.run([tap.PROGRAM, "store", "check", "--store", "kv:orders"], env=env)
-    tap.equal(checked, (0, b"ok    records: 0 of 1 cannot be read\n", b""))
-    checked = tap.run([tap.PROGRAM, "doctor", "--store", "kv:orders"], env=env)
-    assert b"records: 0 of 1 cannot be read" in checked.stdout, checked
-    without = tap.run([*work, "echo >>ran"], env={"LD_LIBRARY_PATH": ""})
-    tap.equal((without.status, without.stdout), (64, b""))
-    assert b'unknown kind of store "kv:orders"' in without.stderr, without.stderr
 
 
 @tap.test

@@ -213,6 +213,21 @@ struct idem_open_options {
 int idem_open(const char *url, const struct idem_open_options *options,
               struct idem_store **ret_store, struct idem_error *ret_error);
 
+struct idem_store_kind;
+
+/* Lets idem_open() find @kind, such as idem_dynamodb_kind of <idem/dynamodb.h>, in a
+ * program that is linked statically. It must stay valid. To register the same kind again
+ * changes nothing. Without this idem_open() looks for the symbol idem_SCHEME_kind in this
+ * program and in what it is linked with, then loads libidem-SCHEME.so.0 from the
+ * system's library path; a set-user-ID or set-group-ID program loads nothing.
+ *
+ * IDEM_EINVALID  Its scheme is not one, or has another kind.
+ * IDEM_ECONFIG   @kind was built for another version of libidem.
+ * IDEM_EFULL     16 kinds are registered.
+ */
+int idem_kind_register(const struct idem_store_kind *kind,
+                       struct idem_error *ret_error);
+
 /* Waits for operations in flight and closes. Destroy the queues of the store before:
  * one that is left keeps its answers, and refuses what is submitted. NULL is
  * allowed. */
@@ -223,6 +238,12 @@ void idem_close(struct idem_store *store);
  * how to use it. idem_open() takes it. Valid until idem_close(). NULL: nobody
  * else can open this store (memory:). */
 const char *idem_store_url(const struct idem_store *store);
+
+/* Copies @url to @buf of @cap bytes, cut to fit and NUL-terminated, with "***" in the
+ * place of each secret in it: of the password that precedes an "@", and of the value of
+ * an option whose name has "passw", "passphrase", "secret", "token" or "_key" in it. For
+ * whatever a person or a log is shown; idem_store_url() has none. Returns @buf. */
+char *idem_url_hide(const char *url, char *buf, size_t cap);
 
 /* True if a network lies between this host and the records. An outcome may then
  * fail to be recorded although all is well here: see <idem/journal.h>. */

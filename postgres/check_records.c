@@ -1,4 +1,5 @@
 /* Reads the records of a store, with their bodies, and verifies them. */
+#include "contract/parts.h"
 #include "core/error.h"
 #include "postgres/check.h"
 #include "postgres/params.h"
@@ -6,7 +7,6 @@
 #include "postgres/sql.h"
 
 #include <idem/postgres.h>
-#include <idem/store_parts.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ static int check_bodies(struct idem__pg_check *check, struct walk *walk,
         memcmp(tag.base, row->tag, tag.len) == 0) {
         (void)idem__pg_bytes(result, 0, 1, &row->record.result.bytes);
         (void)idem__pg_bytes(result, 0, 2, &row->record.input);
-        rc = idem_verb_check_bodies(&row->record, error);
+        rc = idem__verb_check_bodies(&row->record, error);
     }
     PQclear(result);
     return rc;

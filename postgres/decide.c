@@ -1,13 +1,12 @@
 /* LOOK, DECIDE and LOAD: what is there, what is answered, and what is written. The rules
  * are those of all stores (core/decide.h). */
 #include "base/heap.h"
+#include "contract/parts.h"
 #include "core/error.h"
 #include "core/slice.h"
 #include "postgres/task.h"
 #include "store/remote/own.h"
 #include "store/remote/pending.h"
-
-#include <idem/store_parts.h>
 
 enum {
     /* Decisions of one op. Each but the first means that another changed the record
@@ -76,8 +75,8 @@ static bool make_next(struct idem__pg_task *task)
 
     task->next = task->decision.next;
     memcpy(task->next.id, task->op->id, IDEM_ID_LEN);
-    rc = idem_record_encode(&task->next, task->env->scratch, IDEM_HEAD_MAX,
-                            &len);
+    rc = idem__record_encode(&task->next, task->env->scratch, IDEM_HEAD_MAX,
+                             &len);
     if (rc == 0) {
         task->head.len = 0;
         idem__buffer_add(&task->head, task->env->scratch, len);
@@ -126,7 +125,7 @@ static enum idem__pg_where_to answer_for_caller(struct idem__pg_task *task)
         return idem__pg_fail_with(task, IDEM_ENOMEM,
                                   idem_error_text(IDEM_ENOMEM));
     }
-    idem_verb_answer(task->op, &task->decision, &task->given);
+    idem__verb_answer(task->op, &task->decision, &task->given);
     return IDEM__PG_TO_DONE;
 }
 
@@ -144,7 +143,7 @@ enum idem__pg_where_to idem__pg_decide(struct idem__pg_task *task,
             "PostgreSQL: the record changes faster than it can be read");
     }
     task->extending = false;
-    idem_verb_decide(there, task->op, now, decision);
+    idem__verb_decide(there, task->op, now, decision);
     /* What is remembered is good for a write that is conditional on it, and for no
      * answer: it may be long gone. */
     if ((decision->code != 0 || decision->change == IDEM_CHANGE_NONE) &&
@@ -170,7 +169,7 @@ enum idem__pg_where_to idem__pg_decide(struct idem__pg_task *task,
         task->op->u.import.added = true;
     }
     idem__own_claim_note(task->op, there, decision);
-    wants = idem_verb_given(task->op, there, decision, &task->given);
+    wants = idem__verb_given(task->op, there, decision, &task->given);
     if (decision->change != IDEM_CHANGE_NONE && !make_next(task)) {
         return IDEM__PG_TO_DONE;
     }
@@ -190,10 +189,10 @@ static enum idem__pg_where_to take_bodies(struct idem__pg_task *task)
 
     bodies.result.bytes = task->found.result;
     bodies.input = task->found.input;
-    if (idem_verb_check_bodies(&bodies, &error) != 0) {
+    if (idem__verb_check_bodies(&bodies, &error) != 0) {
         return idem__pg_fail(task, &error);
     }
-    idem_verb_take_bodies(&task->decision, &bodies, &task->given);
+    idem__verb_take_bodies(&task->decision, &bodies, &task->given);
     return IDEM__PG_TO_ACT;
 }
 

@@ -1,5 +1,7 @@
 /* The kind of the store under its two names, by which idem_open() finds it. */
-#include <idem/kind.h>
+
+#include "contract/kind.h"
+
 #include <idem/postgres.h>
 
 const struct idem_store_kind idem_postgres_kind = {

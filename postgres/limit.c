@@ -1,9 +1,8 @@
 /* LIMIT and LIMIT_GO: a request is counted on condition that its window is as it was
  * found. Each round but the first is another's success. */
+#include "contract/parts.h"
 #include "core/error.h"
 #include "postgres/task.h"
-
-#include <idem/store_parts.h>
 
 enum {
     REQUEST_LEN = 16, /* Bytes of a request's identity that are stored. */
@@ -75,7 +74,7 @@ static enum idem__pg_where_to settle(struct idem__pg_task *task,
             task, IDEM_EUNAVAILABLE,
             "PostgreSQL: the window changes faster than it can be read");
     }
-    if (!idem_limit_settle(task->op, &task->limit_found, now, &task->limit)) {
+    if (!idem__limit_settle(task->op, &task->limit_found, now, &task->limit)) {
         return IDEM__PG_TO_DONE;
     }
     return task->limit.remember ? IDEM__PG_TO_LIMIT_GO : IDEM__PG_TO_DONE;

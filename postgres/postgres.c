@@ -14,7 +14,7 @@ static void finish(struct idem__pg_store *store)
     idem__claims_destroy(store->env.claims);
     idem__free(store->env.scratch);
     idem__remote_finish(&store->remote);
-    idem_store_finish(&store->remote.base);
+    idem__store_finish(&store->remote.base);
     idem__free(store);
 }
 
@@ -30,8 +30,6 @@ static void postgres_close(struct idem_store *base)
 }
 
 static const struct idem_store_ops postgres_ops = {
-    .abi = IDEM_STORE_ABI,
-    .size = sizeof(struct idem_store_ops),
     .name = "postgres",
     .submit = idem__remote_submit,
     .cancel = idem__remote_cancel,
@@ -62,7 +60,7 @@ static int set_up(struct idem__pg_store *store, const char *place,
     store->conn.watch = -1;
     store->conn.event = -1;
     rc = idem__pg_place_read(place, &store->place, error);
-    rc = rc != 0 ? rc : idem_store_init(base, &postgres_ops, options, error);
+    rc = rc != 0 ? rc : idem__store_init(base, &postgres_ops, options, error);
     if (rc != 0) {
         return rc;
     }

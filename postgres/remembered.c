@@ -44,7 +44,7 @@ bool idem__pg_recall(struct idem__pg_task *task)
     memcpy(&lengths, p, sizeof(lengths));
     p += sizeof(lengths);
     task->found.head = idem_bytes(p, lengths.head);
-    if (idem_record_decode(op->id, task->found.head, record, NULL) != 0 ||
+    if (idem__record_decode(op->id, task->found.head, record, NULL) != 0 ||
         record->fence != op->fence ||
         memcmp(record->nonce, op->nonce, sizeof(op->nonce)) != 0) {
         return false;

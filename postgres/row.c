@@ -143,7 +143,7 @@ static int read_head(const PGresult *result, int row,
         !idem__pg_number(result, row, DEADLINE, &deadline)) {
         return corrupt(error, "a column of it is missing");
     }
-    rc = idem_record_decode(ret_row->record.id, head, &record, error);
+    rc = idem__record_decode(ret_row->record.id, head, &record, error);
     if (rc != 0) {
         return rc;
     }
@@ -224,7 +224,7 @@ int idem__pg_row_keep(struct idem__pg_row *row, struct idem__buffer *memory)
         return IDEM_ENOMEM;
     }
     row->head = copy(row->head, memory);
-    if (idem_record_decode(old->id, row->head, &record, NULL) != 0) {
+    if (idem__record_decode(old->id, row->head, &record, NULL) != 0) {
         return IDEM_ENOMEM; /* It was decoded before. */
     }
     record.scope = copy(old->scope, memory);

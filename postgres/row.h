@@ -3,8 +3,8 @@
 #define IDEM_POSTGRES_ROW_H
 
 #include "base/buffer.h"
+#include "contract/store.h"
 
-#include <idem/store.h>
 #include <libpq-fe.h>
 
 enum {

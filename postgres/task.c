@@ -115,8 +115,8 @@ void idem__pg_task_start(struct idem__pg_task *task, struct idem_op *op,
     if (op->commit != NULL &&
         (op->verb != IDEM_OP_END || op->commit->writes_len > 0)) {
         /* idem_store.commits is not set: no caller gets here. */
-        (void)idem_op_fail(op, IDEM_EINVALID,
-                           "a PostgreSQL store writes nothing for its caller");
+        (void)idem__op_fail(op, IDEM_EINVALID,
+                            "a PostgreSQL store writes nothing for its caller");
         task->state = IDEM__PG_TO_DONE;
         return;
     }

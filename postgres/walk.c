@@ -6,10 +6,10 @@
 
 #include "base/bytes.h"
 #include "base/heap.h"
+#include "contract/parts.h"
 #include "core/error.h"
 
 #include <idem/operator.h>
-#include <idem/store_parts.h>
 
 enum {
     LIST_PAGE = 200,
@@ -158,7 +158,7 @@ static bool show(struct idem__pg_task *task, const struct idem_now *now)
         (void)idem__pg_row_deadline(result, row, &deadline_ms);
         put_place(op->u.list.cursor, id, deadline_ms);
         code = idem__pg_row_read(result, row, &found, NULL);
-        if (!idem_verb_list_row(op, code, &found.record, now)) {
+        if (!idem__verb_list_row(op, code, &found.record, now)) {
             return false;
         }
     }
@@ -273,7 +273,7 @@ enum idem__pg_where_to idem__pg_purge_answered(struct idem__pg_task *task,
         put_place(task->op->u.purge.cursor, id, deadline_ms);
         /* A record that cannot be trusted is left as it is. */
         if (idem__pg_row_read(result, row, &found, NULL) == 0 &&
-            idem_decide_expired(&found.record, now)) {
+            idem__decide_expired(&found.record, now)) {
             struct idem__pg_victim *victim =
                 &task->victims[task->victims_len++];
 

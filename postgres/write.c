@@ -1,11 +1,10 @@
 /* ACT, EXTEND and WRITE: does what was decided. */
+#include "contract/parts.h"
 #include "core/decide.h"
 #include "core/error.h"
 #include "postgres/task.h"
 #include "store/remote/own.h"
 #include "store/remote/pending.h"
-
-#include <idem/store_parts.h>
 
 /* ---- Claims that are too short ---- */
 
@@ -22,8 +21,8 @@ enum idem__pg_where_to idem__pg_extend(struct idem__pg_task *task,
     task->next = task->found.record;
     idem__lease_extend(&task->next, task->next.lease_ms, now);
     idem__lease_extend(&task->given, task->given.lease_ms, now);
-    rc = idem_record_encode(&task->next, task->env->scratch, IDEM_HEAD_MAX,
-                            &len);
+    rc = idem__record_encode(&task->next, task->env->scratch, IDEM_HEAD_MAX,
+                             &len);
     if (rc == 0) {
         task->head.len = 0;
         idem__buffer_add(&task->head, task->env->scratch, len);
@@ -64,7 +63,7 @@ enum idem__pg_where_to idem__pg_act(struct idem__pg_task *task,
                                                     &task->found.record, now)) {
         return IDEM__PG_TO_EXTEND; /* It is ours; its answer was lost. */
     }
-    idem_verb_answer(task->op, decision, &task->given);
+    idem__verb_answer(task->op, decision, &task->given);
     task->op->changed = task->ambiguous;
     return IDEM__PG_TO_DONE;
 }
@@ -104,7 +103,7 @@ static enum idem__pg_where_to applied(struct idem__pg_task *task,
     if (task->op->verb == IDEM_OP_IMPORT) {
         task->op->u.import.added = true;
     }
-    idem_verb_answer(task->op, &task->decision, &task->given);
+    idem__verb_answer(task->op, &task->decision, &task->given);
     task->op->changed = true;
     return IDEM__PG_TO_DONE;
 }

@@ -16,7 +16,7 @@ static void finish(struct idem__dynamodb_store *store)
     idem__limit_known_destroy(store->env.limits);
     idem__free(store->env.scratch);
     idem__remote_finish(&store->remote);
-    idem_store_finish(&store->remote.base);
+    idem__store_finish(&store->remote.base);
     idem__free(store);
 }
 
@@ -32,8 +32,6 @@ static void dynamodb_close(struct idem_store *base)
 }
 
 static const struct idem_store_ops dynamodb_ops = {
-    .abi = IDEM_STORE_ABI,
-    .size = sizeof(struct idem_store_ops),
     .name = "dynamodb",
     .submit = idem__remote_submit,
     .cancel = idem__remote_cancel,
@@ -133,8 +131,8 @@ static int set_up(struct idem__dynamodb_store *store, const char *place,
     store->remote.endpoint = store->endpoint.url;
     rc = idem__place_read(place, &store->place, error);
     if (rc == 0) {
-        rc =
-            idem_store_init(&store->remote.base, &dynamodb_ops, options, error);
+        rc = idem__store_init(&store->remote.base, &dynamodb_ops, options,
+                              error);
     }
     if (rc != 0) {
         return rc;

@@ -1,6 +1,8 @@
 /* The kind of the store, by which idem_open() finds it. */
+
+#include "contract/kind.h"
+
 #include <idem/dynamodb.h>
-#include <idem/kind.h>
 
 const struct idem_store_kind idem_dynamodb_kind = {
     .abi = IDEM_STORE_ABI,

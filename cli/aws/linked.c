@@ -1,7 +1,8 @@
 /* What forward.c would load is inside a static program; its kinds of stores are
  * registered before main(). */
+
+#include <idem.h>
 #include <idem/dynamodb.h>
-#include <idem/kind.h>
 #include <stdlib.h>
 
 __attribute__((constructor)) static void register_kinds(void)

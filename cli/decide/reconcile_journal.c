@@ -1,4 +1,5 @@
 /* Tells stores the outcomes that wait in a journal. */
+#include "contract/store.h"
 #include "decide/reconcile.h"
 #include "process/clock.h"
 #include "record/remedy.h"
@@ -8,7 +9,6 @@
 #include "text/progress.h"
 #include "text/screen.h"
 
-#include <idem/store.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -175,8 +175,8 @@ static int dry_run_end(struct idem_store *store,
     memcpy(op.nonce, info->nonce, sizeof(op.nonce));
     op.fence = info->fence;
     op.u.end = info->outcome;
-    idem_decide_end(answer != NULL ? idem_answer_record(answer) : NULL, &op,
-                    &now, &decision);
+    idem__decide_end(answer != NULL ? idem_answer_record(answer) : NULL, &op,
+                     &now, &decision);
     (void)snprintf(error->text, sizeof(error->text), "%s", decision.text);
     error->code = decision.code;
     idem_answer_destroy(answer);

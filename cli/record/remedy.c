@@ -1,9 +1,9 @@
 /* The commands that mend: what to type when a person must decide. */
 #include "record/remedy.h"
 
+#include "contract/kind.h"
 #include "text/text.h"
 
-#include <idem/kind.h>
 #include <stdlib.h>
 
 /* Characters that no shell looks at twice. */

@@ -1,6 +1,7 @@
 /* idem store check: is the store as it should be? */
 #include "upkeep/check.h"
 
+#include "contract/kind.h"
 #include "dynamodb/table_size.h"
 #include "process/stop.h"
 #include "store/open.h"
@@ -9,7 +10,6 @@
 #include "text/progress.h"
 #include "text/text.h"
 
-#include <idem/kind.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -135,7 +135,7 @@ static int check_store(struct cli_check *check, const char *url,
     options.progress = report;
     options.keep = keep;
     options.ctx = check;
-    error.code = idem_kind_find(url, &kind, &place, &error);
+    error.code = idem__kind_find(url, &kind, &place, &error);
     if (error.code == 0 && kind->check == NULL) {
         return without_check(check, kind);
     }

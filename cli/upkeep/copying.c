@@ -7,6 +7,7 @@
  * again. */
 #include "upkeep/copying.h"
 
+#include "contract/store.h"
 #include "process/clock.h"
 #include "process/random.h"
 #include "record/names.h"
@@ -17,7 +18,6 @@
 
 #include <idem/operator.h>
 #include <idem/queue.h>
-#include <idem/store.h>
 #include <stdlib.h>
 
 enum {
@@ -219,14 +219,14 @@ static bool is_same(const struct idem_record *there,
     static uint8_t heads[2][IDEM_HEAD_MAX];
     size_t lens[2];
 
-    return idem_record_encode(there, heads[0], sizeof(heads[0]), &lens[0]) ==
+    return idem__record_encode(there, heads[0], sizeof(heads[0]), &lens[0]) ==
                0 &&
-           idem_record_encode(ours, heads[1], sizeof(heads[1]), &lens[1]) ==
+           idem__record_encode(ours, heads[1], sizeof(heads[1]), &lens[1]) ==
                0 &&
            lens[0] == lens[1] && memcmp(heads[0], heads[1], lens[0]) == 0;
 }
 
-/* It is in the way of ours; idem_decide_import() says so too. */
+/* It is in the way of ours; idem__decide_import() says so too. */
 static bool counts(const struct idem_record *there,
                    const struct idem_record *ours)
 {
@@ -296,7 +296,7 @@ static int turn_unknown(const struct copying *c,
     (void)snprintf(note, sizeof(note),
                    "it was in progress in %.180s when it was copied from there",
                    idem_store_url(c->from));
-    idem_decide_restored(record, nonce, idem_str(note), &now, ret_decision);
+    idem__decide_restored(record, nonce, idem_str(note), &now, ret_decision);
     if (ret_decision->code != 0) {
         cli_say("%s", ret_decision->text);
         return CLI_INTERNAL;

@@ -1,4 +1,5 @@
 /* idem store create: a table of DynamoDB, tables of PostgreSQL, or a file. */
+#include "contract/kind.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
@@ -6,7 +7,6 @@
 #include "text/text.h"
 #include "upkeep/store.h"
 
-#include <idem/kind.h>
 #include <stdlib.h>
 
 static int print_done(const char *url, bool created, bool json)
@@ -43,7 +43,7 @@ int cli_create(const char *store_url, bool json)
     if (status != 0) {
         return status;
     }
-    error.code = idem_kind_find(url, &kind, &place, &error);
+    error.code = idem__kind_find(url, &kind, &place, &error);
     if (error.code == 0 && kind->create == NULL) {
         cli_say("only sqlite:, dynamodb: and postgres: stores can be made");
         free(url);

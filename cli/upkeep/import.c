@@ -136,8 +136,8 @@ static int would_add(struct importing *i, const struct cli_lines *lines)
             idem_get(i->store, record->scope, record->key, &answer, &error);
     }
     if (error.code == 0 || error.code == IDEM_ENOTFOUND) {
-        idem_decide_import(answer != NULL ? idem_answer_record(answer) : NULL,
-                           op, &now, &decision);
+        idem__decide_import(answer != NULL ? idem_answer_record(answer) : NULL,
+                            op, &now, &decision);
         error.code = decision.code;
         (void)snprintf(error.text, sizeof(error.text), "%s", decision.text);
     }

@@ -1,9 +1,9 @@
 /* idem store template, of a store whose kind says itself what makes it. */
+#include "contract/kind.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "upkeep/store.h"
 
-#include <idem/kind.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ int cli_schema(const char *store_url, char **ret_text)
     *ret_text = NULL;
     /* A table of DynamoDB has templates for several tools: cli/dynamodb. */
     if (url == NULL || strncmp(url, "dynamodb:", strlen("dynamodb:")) == 0 ||
-        idem_kind_find(url, &kind, &place, &error) != 0 ||
+        idem__kind_find(url, &kind, &place, &error) != 0 ||
         kind->size < offsetof(struct idem_store_kind, completion) ||
         kind->schema == NULL) {
         return 0;

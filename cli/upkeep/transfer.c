@@ -2,11 +2,11 @@
 #include "upkeep/transfer.h"
 
 #include "base/base64.h"
+#include "contract/kind.h"
 #include "process/clock.h"
 #include "record/record_json.h"
 #include "text/json.h"
 
-#include <idem/kind.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ static void add_head(struct cli_json *json, const struct idem_record *record)
     uint8_t head[IDEM_HEAD_MAX];
     size_t len;
 
-    if (idem_record_encode(record, head, sizeof(head), &len) != 0) {
+    if (idem__record_encode(record, head, sizeof(head), &len) != 0) {
         json->failed = true;
         return;
     }
@@ -211,7 +211,7 @@ static enum cli_transfer_kind read_head(struct json_object *object,
         idem__base64_read(IDEM__BASE64, text, t->head, &len) != 0) {
         return bad(t, "it has no head in base64");
     }
-    if (idem_record_decode(id, idem_bytes(t->head, len), record, &error) != 0) {
+    if (idem__record_decode(id, idem_bytes(t->head, len), record, &error) != 0) {
         return bad(t, "%s", error.text);
     }
     memcpy(record->id, id, sizeof(id));
@@ -238,7 +238,7 @@ static enum cli_transfer_kind read_body(struct json_object *object,
         return bad(t, "its %s is not in base64", name);
     }
     *ret_bytes = idem_bytes(*to, got);
-    if (idem_record_check_body(*ret_bytes, len, digest) != 0) {
+    if (idem__record_check_body(*ret_bytes, len, digest) != 0) {
         return bad(t, "its %s is not the one that was recorded", name);
     }
     return CLI_TRANSFER_RECORD;

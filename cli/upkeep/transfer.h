@@ -4,7 +4,7 @@
  * Every other line is a record: what `idem show --json` says of it, for people
  * and for filters, and what it really is, all in base64:
  *
- *     head    as it is stored, with its checksum; idem_record_encode()
+ *     head    as it is stored, with its checksum; idem__record_encode()
  *     result  its bytes, if there are any
  *     input   likewise
  *
@@ -13,7 +13,8 @@
 #ifndef IDEM_CLI_UPKEEP_TRANSFER_H
 #define IDEM_CLI_UPKEEP_TRANSFER_H
 
-#include <idem/store.h>
+#include "contract/store.h"
+
 #include <stdio.h>
 
 #define CLI_TRANSFER_VERSION 1

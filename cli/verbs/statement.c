@@ -1,10 +1,10 @@
 /* idem complete --as-sql: the end of an attempt as a statement that its owner runs. */
+#include "contract/kind.h"
 #include "text/error.h"
 #include "text/json.h"
 #include "text/text.h"
 #include "verbs/held.h"
 
-#include <idem/kind.h>
 #include <idem/statement.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static int make(struct cli_held *held, const struct idem_result *result,
 {
     const struct idem_store_kind *kind;
     const char *place;
-    int rc = idem_kind_find(idem_store_url(held->store), &kind, &place, error);
+    int rc = idem__kind_find(idem_store_url(held->store), &kind, &place, error);
 
     if (rc != 0) {
         return rc;

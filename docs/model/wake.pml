@@ -136,7 +136,7 @@ bool asleep[2];
 #define LOCK atomic { !mutex -> mutex = true }
 #define UNLOCK mutex = false
 
-/* idem_queue_sleep(), and the pop() after it. */
+/* idem__queue_sleep(), and the pop() after it. */
 active [2] proctype sleeper()
 {
     byte seen;

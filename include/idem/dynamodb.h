@@ -16,7 +16,7 @@ extern "C" {
 #define IDEM_DYNAMODB_LEASE_MIN_MS 4000
 
 /* The kind of such stores. idem_open() finds it where libidem-aws is linked or installed;
- * a static program gives it to idem_kind_register(); see <idem/kind.h>. */
+ * a static program gives it to idem_kind_register(). */
 struct idem_store_kind;
 extern const struct idem_store_kind idem_dynamodb_kind;
 

@@ -140,7 +140,7 @@ int idem_reopen(struct idem_store *store, struct idem_slice scope,
 
 /* Adds a record from another store (or a copy of this one) as it is: status,
  * owner's nonce, fence, times and all. Every member of @record must be set as
- * idem_get() and idem_record_decode() set it. A record that is already there, and
+ * idem_get() sets it. A record that is already there, and
  * is not past its retention, stays: *@ret_added (may be NULL) is false then. One
  * that was released gives way to one with a higher fence.
  *

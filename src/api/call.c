@@ -51,9 +51,9 @@ static void give_up(struct idem_queue *queue, struct idem__asked *asked,
 
     switch (idem__queue_cancel(queue, mine->op)) {
     case IDEM_CANCEL_TAKEN_BACK:
-        (void)idem_op_fail(mine->op, IDEM_EUNAVAILABLE,
-                           "%s: no answer within %s; nothing was done",
-                           store->ops->name, span);
+        (void)idem__op_fail(mine->op, IDEM_EUNAVAILABLE,
+                            "%s: no answer within %s; nothing was done",
+                            store->ops->name, span);
         idem__queue_observe(store, mine->op);
         note(mine, &mine->op->error);
         return;
@@ -185,8 +185,8 @@ static void say_unknown(struct idem__asked *asked)
     switch (asked->error.code) {
     case IDEM_EUNAVAILABLE:
     case IDEM_EFULL:
-        (void)idem_op_fail(asked->op, IDEM_EUNKNOWN, "%s",
-                           idem_error_text(IDEM_EUNKNOWN));
+        (void)idem__op_fail(asked->op, IDEM_EUNKNOWN, "%s",
+                            idem_error_text(IDEM_EUNKNOWN));
         break;
     case IDEM_ECONFIG:
     case IDEM_EDENIED:

@@ -2,8 +2,9 @@
 #ifndef IDEM_API_CALL_H
 #define IDEM_API_CALL_H
 
+#include "contract/store.h"
+
 #include <idem/queue.h>
-#include <idem/store.h>
 
 /* Submits @op and waits for its answer, asking again (the same nonce) while it
  * is unknown whether it was applied, until the store's timeout is over. On

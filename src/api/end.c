@@ -164,7 +164,7 @@ void idem_attempt_recorded(struct idem_attempt *attempt)
     idem__attempt_set_lease_end(a, 0);
     if (planned != NULL) {
         a->planned = NULL;
-        idem_store_changed(a->store, planned->id);
+        idem__store_changed(a->store, planned->id);
         idem__attempt_update(attempt, planned);
     }
 }

@@ -1,8 +1,8 @@
 /* Kinds of stores: those of libidem, those that were registered, and those that are
  * loaded as libraries. */
-#include <idem/kind.h>
 
 #include "base/loader.h"
+#include "contract/kind.h"
 #include "core/error.h"
 
 #include <idem/memory.h>
@@ -106,9 +106,7 @@ static const struct idem_store_kind *find_registered(const char *scheme)
 static int check_kind(const struct idem_store_kind *kind, const char *what,
                       struct idem_error *error)
 {
-    /* A kind without what was added later is as good as ever. */
-    if (kind->abi != IDEM_STORE_ABI ||
-        kind->size < offsetof(struct idem_store_kind, schema)) {
+    if (kind->abi != IDEM_STORE_ABI || kind->size != sizeof(*kind)) {
         return idem__error(
             error, IDEM_ECONFIG,
             "%s was built for another version of libidem (ABI %u of %u bytes, "
@@ -268,8 +266,8 @@ static int load(const char *scheme, const char *url,
     return 0;
 }
 
-int idem_kind_find(const char *url, const struct idem_store_kind **ret_kind,
-                   const char **ret_place, struct idem_error *ret_error)
+int idem__kind_find(const char *url, const struct idem_store_kind **ret_kind,
+                    const char **ret_place, struct idem_error *ret_error)
 {
     char scheme[IDEM_SCHEME_MAX + 1];
     size_t len;

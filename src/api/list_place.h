@@ -2,8 +2,9 @@
 #ifndef IDEM_API_LIST_PLACE_H
 #define IDEM_API_LIST_PLACE_H
 
+#include "contract/store.h"
+
 #include <idem/operator.h>
-#include <idem/store.h>
 
 /* Writes the cursor of the list @op of @store. */
 void idem__list_place_write(const struct idem_store *store,

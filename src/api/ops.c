@@ -182,10 +182,10 @@ static int check_record(const struct idem_record *record,
     if (memcmp(id, record->id, sizeof(id)) != 0 ||
         record->result.bytes.len != record->result_len ||
         record->input.len != record->input_len ||
-        idem_record_check_body(record->result.bytes, record->result_len,
-                               record->result_digest) != 0 ||
-        idem_record_check_body(record->input, record->input_len,
-                               record->input_digest) != 0) {
+        idem__record_check_body(record->result.bytes, record->result_len,
+                                record->result_digest) != 0 ||
+        idem__record_check_body(record->input, record->input_len,
+                                record->input_digest) != 0) {
         return idem__error(error, IDEM_EINVALID,
                            "record: its parts do not belong together");
     }
@@ -193,9 +193,9 @@ static int check_record(const struct idem_record *record,
     if (head == NULL) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
-    rc = idem_record_encode(record, head, IDEM_HEAD_MAX, &len);
+    rc = idem__record_encode(record, head, IDEM_HEAD_MAX, &len);
     if (rc == 0) {
-        rc = idem_record_decode(id, idem_bytes(head, len), &decoded, NULL);
+        rc = idem__record_decode(id, idem_bytes(head, len), &decoded, NULL);
     }
     idem__free(head);
     return rc == 0 ? 0

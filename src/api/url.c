@@ -1,5 +1,6 @@
 /* URLs of stores as they may be shown. */
-#include <idem/kind.h>
+
+#include "contract/kind.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
-/* Parts that the decisions share. The decisions themselves: <idem/store.h>. */
+/* Parts that the decisions share. The decisions themselves: "contract/store.h". */
 #ifndef IDEM_CORE_DECIDE_H
 #define IDEM_CORE_DECIDE_H
 
-#include <idem/store.h>
+#include "contract/store.h"
 
 /* True if the lease of @record is counted by the boot clock of this host. */
 bool idem__is_counted_here(const struct idem_record *record,
@@ -69,7 +69,7 @@ bool idem__already_said(const struct idem_record *found,
                         const struct idem_outcome *outcome,
                         const uint8_t digest[16]);
 
-/* Reopens; see idem_decide_resolve(). */
+/* Reopens; see idem__decide_resolve(). */
 void idem__decide_reopen(const struct idem_record *found,
                          const struct idem_op *op, const struct idem_now *now,
                          struct idem_decision *decision);

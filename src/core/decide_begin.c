@@ -287,13 +287,13 @@ static bool joined_is_gone(const struct idem_record *found, uint64_t fence)
     return found->history_len < IDEM_HISTORY_MAX;
 }
 
-void idem_decide_begin(const struct idem_record *found,
-                       const struct idem_op *op, const struct idem_now *now,
-                       struct idem_decision *ret_decision)
+void idem__decide_begin(const struct idem_record *found,
+                        const struct idem_op *op, const struct idem_now *now,
+                        struct idem_decision *ret_decision)
 {
     struct idem_decision *decision = ret_decision;
     bool released = found != NULL && found->status == IDEM_STATUS_RELEASED;
-    bool expired = found != NULL && idem_decide_expired(found, now);
+    bool expired = found != NULL && idem__decide_expired(found, now);
 
     memset(decision, 0, sizeof(*decision));
     if (found != NULL && memcmp(found->nonce, op->nonce, 16) == 0) {

@@ -108,9 +108,9 @@ static int64_t ended_at(const struct idem_outcome *outcome,
     return now->store_ms - (now->boot_ms - boot_ms);
 }
 
-void idem_decide_end(const struct idem_record *found, const struct idem_op *op,
-                     const struct idem_now *now,
-                     struct idem_decision *ret_decision)
+void idem__decide_end(const struct idem_record *found, const struct idem_op *op,
+                      const struct idem_now *now,
+                      struct idem_decision *ret_decision)
 {
     const struct idem_outcome *outcome = &op->u.end;
     struct idem_decision *decision = ret_decision;
@@ -161,9 +161,9 @@ static bool is_at_work(const struct idem_record *found,
     return false;
 }
 
-void idem_decide_renew(const struct idem_record *found,
-                       const struct idem_op *op, const struct idem_now *now,
-                       struct idem_decision *ret_decision)
+void idem__decide_renew(const struct idem_record *found,
+                        const struct idem_op *op, const struct idem_now *now,
+                        struct idem_decision *ret_decision)
 {
     struct idem_decision *decision = ret_decision;
 
@@ -179,9 +179,9 @@ void idem_decide_renew(const struct idem_record *found,
     decision->change = IDEM_CHANGE_REPLACE;
 }
 
-void idem_decide_expire(const struct idem_record *found,
-                        const struct idem_op *op, const struct idem_now *now,
-                        struct idem_decision *ret_decision)
+void idem__decide_expire(const struct idem_record *found,
+                         const struct idem_op *op, const struct idem_now *now,
+                         struct idem_decision *ret_decision)
 {
     struct idem_decision *decision = ret_decision;
 

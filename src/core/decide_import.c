@@ -10,7 +10,7 @@ static bool stays(const struct idem_record *found,
     bool is_past =
         found->status == IDEM_STATUS_RELEASED && record->fence > found->fence;
 
-    return !is_past && !idem_decide_expired(found, now);
+    return !is_past && !idem__decide_expired(found, now);
 }
 
 /* True if @record is a later state than the attempt with @fence. */
@@ -46,15 +46,15 @@ static void keep_doubt(struct idem_record *next,
     }
 }
 
-void idem_decide_import(const struct idem_record *found,
-                        const struct idem_op *op, const struct idem_now *now,
-                        struct idem_decision *ret_decision)
+void idem__decide_import(const struct idem_record *found,
+                         const struct idem_op *op, const struct idem_now *now,
+                         struct idem_decision *ret_decision)
 {
     struct idem_decision *decision = ret_decision;
     const struct idem_record *record = op->u.import.record;
 
     memset(decision, 0, sizeof(*decision));
-    if (idem_decide_expired(record, now) ||
+    if (idem__decide_expired(record, now) ||
         (found != NULL && stays(found, record, now))) {
         return;
     }
@@ -65,7 +65,7 @@ void idem_decide_import(const struct idem_record *found,
     if (idem__refuse_fence(decision)) {
         return;
     }
-    if (found != NULL && !idem_decide_expired(found, now)) {
+    if (found != NULL && !idem__decide_expired(found, now)) {
         keep_doubt(&decision->next, found);
     }
     decision->set_result = true;

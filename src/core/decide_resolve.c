@@ -85,9 +85,9 @@ static bool resolved_before(const struct idem_record *found,
            idem__already_said(found, outcome, digest);
 }
 
-void idem_decide_resolve(const struct idem_record *found,
-                         const struct idem_op *op, const struct idem_now *now,
-                         struct idem_decision *ret_decision)
+void idem__decide_resolve(const struct idem_record *found,
+                          const struct idem_op *op, const struct idem_now *now,
+                          struct idem_decision *ret_decision)
 {
     const struct idem_outcome *outcome = &op->u.resolve.outcome;
     struct idem_decision *decision = ret_decision;
@@ -98,7 +98,7 @@ void idem_decide_resolve(const struct idem_record *found,
     if (found != NULL && memcmp(found->nonce, op->nonce, 16) == 0) {
         return; /* A copy of this very request was applied before. */
     }
-    if (found == NULL || idem_decide_expired(found, now)) {
+    if (found == NULL || idem__decide_expired(found, now)) {
         idem__refuse(decision, IDEM_ENOTFOUND, "%s",
                      idem_error_text(IDEM_ENOTFOUND));
         return;

@@ -10,10 +10,10 @@ static bool may_be_ended(const struct idem_record *found)
             found->by_lease);
 }
 
-void idem_decide_restored(const struct idem_record *found,
-                          const uint8_t nonce[16], struct idem_slice note,
-                          const struct idem_now *now,
-                          struct idem_decision *ret_decision)
+void idem__decide_restored(const struct idem_record *found,
+                           const uint8_t nonce[16], struct idem_slice note,
+                           const struct idem_now *now,
+                           struct idem_decision *ret_decision)
 {
     struct idem_decision *decision = ret_decision;
     struct idem_record *next = &decision->next;

@@ -318,16 +318,16 @@ bool idem__refuse_fence(struct idem_decision *decision)
     return bad;
 }
 
-bool idem_decide_expired(const struct idem_record *record,
-                         const struct idem_now *now)
+bool idem__decide_expired(const struct idem_record *record,
+                          const struct idem_now *now)
 {
     return record->expires_ms != IDEM_NEVER &&
            now->store_ms - now->store_err_ms - now->doubt_ms >=
                record->expires_ms;
 }
 
-bool idem_decide_overdue(const struct idem_record *record,
-                         const struct idem_now *now)
+bool idem__decide_overdue(const struct idem_record *record,
+                          const struct idem_now *now)
 {
     if (record->status != IDEM_STATUS_IN_PROGRESS) {
         return false;

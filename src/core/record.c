@@ -1,13 +1,13 @@
-/* The stored form of a record; its layout is drawn in <idem/store.h>. */
+/* The stored form of a record; its layout is drawn in "contract/store.h". */
 #include "core/record.h"
 
 #include "base/bytes.h"
 #include "base/sha256.h"
+#include "contract/store.h"
 #include "core/digest.h"
 #include "core/error.h"
 
 #include <assert.h>
-#include <idem/store.h>
 
 enum {
     AT_VERSION = 4,
@@ -78,8 +78,8 @@ int idem__body_digest(struct idem_slice body, uint8_t ret_digest[16])
     return rc;
 }
 
-int idem_record_check_body(struct idem_slice body, uint64_t len,
-                           const uint8_t digest[16])
+int idem__record_check_body(struct idem_slice body, uint64_t len,
+                            const uint8_t digest[16])
 {
     uint8_t have[16];
     int rc;
@@ -254,8 +254,8 @@ static void write_fixed(uint8_t *p, const struct idem_record *record)
     idem__put_u64(p + AT_INPUT_LEN, record->input_len);
 }
 
-int idem_record_encode(const struct idem_record *record, void *buf, size_t cap,
-                       size_t *ret_len)
+int idem__record_encode(const struct idem_record *record, void *buf, size_t cap,
+                        size_t *ret_len)
 {
     struct writer w = {.base = buf, .cap = cap, .len = AT_FIELDS};
     int rc;
@@ -583,9 +583,9 @@ static int read_fields(const uint8_t *p, size_t len, struct idem_record *record,
     return 0;
 }
 
-int idem_record_decode(const uint8_t id[IDEM_ID_LEN], struct idem_slice head,
-                       struct idem_record *ret_record,
-                       struct idem_error *ret_error)
+int idem__record_decode(const uint8_t id[IDEM_ID_LEN], struct idem_slice head,
+                        struct idem_record *ret_record,
+                        struct idem_error *ret_error)
 {
     struct idem_record record;
     const uint8_t *p = head.base;

@@ -72,13 +72,14 @@ void idem__limit_decide(const struct idem_limit_request *limit,
     decision->expires_ms = idem__limit_expires(limit);
 }
 
-bool idem_limit_settle(struct idem_op *op, const struct idem_limit_state *found,
-                       const struct idem_now *now,
-                       struct idem_limit_decision *ret_decision)
+bool idem__limit_settle(struct idem_op *op,
+                        const struct idem_limit_state *found,
+                        const struct idem_now *now,
+                        struct idem_limit_decision *ret_decision)
 {
     idem__limit_decide(&op->u.limit.limit, found, now, ret_decision);
     if (ret_decision->code != 0) {
-        (void)idem_op_fail(op, ret_decision->code, "%s", ret_decision->text);
+        (void)idem__op_fail(op, ret_decision->code, "%s", ret_decision->text);
         return false;
     }
     op->u.limit.answer = ret_decision->limited;

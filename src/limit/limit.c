@@ -154,7 +154,7 @@ int idem__limit_in_time(const struct idem_limit_request *limit,
     return 0;
 }
 
-bool idem_limit_expired(int64_t expires_ms, const struct idem_now *now)
+bool idem__limit_expired(int64_t expires_ms, const struct idem_now *now)
 {
     return now->store_ms - now->store_err_ms - now->doubt_ms > expires_ms;
 }

@@ -2,7 +2,7 @@
 #ifndef IDEM_LIMIT_LIMIT_H
 #define IDEM_LIMIT_LIMIT_H
 
-#include <idem/store_parts.h>
+#include "contract/parts.h"
 
 /* State outlives the time in which it can be asked for by this much, which is
  * more than any clock of ours can be wrong. */

@@ -2,12 +2,12 @@
 #include "metrics/names.h"
 
 #include "base/heap.h"
+#include "contract/store.h"
 #include "core/error.h"
 #include "store/shared/tally.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <idem/store.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

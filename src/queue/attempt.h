@@ -2,7 +2,7 @@
 #ifndef IDEM_QUEUE_ATTEMPT_H
 #define IDEM_QUEUE_ATTEMPT_H
 
-#include <idem/store.h>
+#include "contract/store.h"
 
 struct idem__attempt {
     struct idem_attempt pub;    /* First: what callers hold points here. */

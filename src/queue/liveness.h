@@ -2,7 +2,7 @@
 #ifndef IDEM_QUEUE_LIVENESS_H
 #define IDEM_QUEUE_LIVENESS_H
 
-#include <idem/store.h>
+#include "contract/store.h"
 
 /* Of an open store; its store holds it. NULL when memory ran out. */
 struct idem_liveness *idem__liveness_create(void);

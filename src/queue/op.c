@@ -258,7 +258,7 @@ static bool make_room(struct idem_op *op, size_t total)
     return true;
 }
 
-int idem_op_set_record(struct idem_op *op, const struct idem_record *record)
+int idem__op_set_record(struct idem_op *op, const struct idem_record *record)
 {
     struct idem_slice *slices[SLICES_MAX];
     struct idem_record copy = *record;
@@ -272,8 +272,8 @@ int idem_op_set_record(struct idem_op *op, const struct idem_record *record)
     }
     if (!make_room(op, total)) {
         op->has_record = false;
-        return idem_op_fail(op, IDEM_ENOMEM, "%s",
-                            idem_error_text(IDEM_ENOMEM));
+        return idem__op_fail(op, IDEM_ENOMEM, "%s",
+                             idem_error_text(IDEM_ENOMEM));
     }
     to = (uint8_t *)(op->record + 1);
     for (i = 0; i < n; i++) {
@@ -292,7 +292,7 @@ int idem_op_set_record(struct idem_op *op, const struct idem_record *record)
     return 0;
 }
 
-int idem_op_fail(struct idem_op *op, int code, const char *format, ...)
+int idem__op_fail(struct idem_op *op, int code, const char *format, ...)
 {
     va_list args;
 
@@ -302,12 +302,12 @@ int idem_op_fail(struct idem_op *op, int code, const char *format, ...)
     return code;
 }
 
-void idem_op_run(struct idem_op *op)
+void idem__op_run(struct idem_op *op)
 {
     __atomic_store_n(&op->state, IDEM_OP_RUNNING, __ATOMIC_RELEASE);
 }
 
-enum idem_cancel idem_op_detach(struct idem_op *op)
+enum idem_cancel idem__op_detach(struct idem_op *op)
 {
     int running = IDEM_OP_RUNNING;
 
@@ -343,7 +343,7 @@ static void push(struct idem_op *first, struct idem_op *last)
     }
 }
 
-void idem_op_answer_all(struct idem_op *ops)
+void idem__op_answer_all(struct idem_op *ops)
 {
     struct idem_op *first = NULL;
     struct idem_op *last = NULL;
@@ -367,10 +367,10 @@ void idem_op_answer_all(struct idem_op *ops)
     push(first, last);
 }
 
-void idem_op_answer(struct idem_op *op)
+void idem__op_answer(struct idem_op *op)
 {
     op->next = NULL;
-    idem_op_answer_all(op);
+    idem__op_answer_all(op);
 }
 
 /* ---- What callers read ---- */

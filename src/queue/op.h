@@ -2,7 +2,7 @@
 #ifndef IDEM_QUEUE_OP_H
 #define IDEM_QUEUE_OP_H
 
-#include <idem/store_parts.h>
+#include "contract/parts.h"
 
 /* A zeroed op of @verb with room for @args_len bytes of arguments, or NULL. */
 struct idem_op *idem__op_create(enum idem_verb verb, size_t args_len);

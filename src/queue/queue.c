@@ -278,7 +278,7 @@ static struct idem_op *pop(struct idem_queue *queue, size_t *ret_submitted)
     return op;
 }
 
-bool idem_queue_ready(struct idem_queue *queue)
+bool idem__queue_ready(struct idem_queue *queue)
 {
     bool ready;
 
@@ -288,7 +288,7 @@ bool idem_queue_ready(struct idem_queue *queue)
     return ready;
 }
 
-bool idem_queue_has_sleeper(struct idem_queue *queue)
+bool idem__queue_has_sleeper(struct idem_queue *queue)
 {
     bool has;
 
@@ -298,7 +298,7 @@ bool idem_queue_has_sleeper(struct idem_queue *queue)
     return has;
 }
 
-void idem_queue_sleep(struct idem_queue *queue, int64_t deadline_ms)
+void idem__queue_sleep(struct idem_queue *queue, int64_t deadline_ms)
 {
     bool late = false;
 
@@ -319,7 +319,7 @@ void idem_queue_sleep(struct idem_queue *queue, int64_t deadline_ms)
     (void)pthread_mutex_unlock(&queue->mutex);
 }
 
-void idem_queue_poke(struct idem_queue *queue)
+void idem__queue_poke(struct idem_queue *queue)
 {
     (void)pthread_mutex_lock(&queue->mutex);
     queue->poked = true;

@@ -2,8 +2,9 @@
 #ifndef IDEM_QUEUE_QUEUE_H
 #define IDEM_QUEUE_QUEUE_H
 
+#include "contract/parts.h"
+
 #include <idem/queue.h>
-#include <idem/store_parts.h>
 #include <pthread.h>
 
 struct idem_queue {

@@ -6,12 +6,11 @@
 #include "queue/queue.h"
 #include "queue/waiters.h"
 
+#include <assert.h>
+
 enum {
     TIMEOUT_MAX_MS = 3600 * 1000,
     QUEUE_MAX = 1 << 20,
-    /* Of the table of functions when IDEM_STORE_ABI was last raised. What came
-     * after is looked at only where size says that it is there. */
-    OPS_SIZE_MIN = offsetof(struct idem_store_ops, fd) + sizeof(int (*)(void)),
 };
 
 static int check_timeout(int64_t timeout_ms, struct idem_error *error)
@@ -51,31 +50,9 @@ static int check_options(const struct idem_open_options *options,
     return 0;
 }
 
-/* The number first: with another one nothing else is where it is looked for. */
-static int check_ops(const struct idem_store_ops *ops, struct idem_error *error)
-{
-    if (ops->abi != IDEM_STORE_ABI) {
-        return idem__error(
-            error, IDEM_ECONFIG,
-            "this store was compiled for version %u of "
-            "<idem/store.h>, and libidem has version %u: compile "
-            "the store with the headers of this libidem",
-            ops->abi, IDEM_STORE_ABI);
-    }
-    if (ops->size < OPS_SIZE_MIN || ops->name == NULL ||
-        (ops->submit == NULL && ops->submit_all == NULL) ||
-        ops->cancel == NULL || ops->drive == NULL || ops->close == NULL) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "the store's struct idem_store_ops is not complete: "
-                           "set size, name, submit (or submit_all), cancel, "
-                           "drive and close");
-    }
-    return 0;
-}
-
-int idem_store_init(struct idem_store *store, const struct idem_store_ops *ops,
-                    const struct idem_open_options *options,
-                    struct idem_error *ret_error)
+int idem__store_init(struct idem_store *store, const struct idem_store_ops *ops,
+                     const struct idem_open_options *options,
+                     struct idem_error *ret_error)
 {
     static const struct idem_open_options standard = IDEM_OPEN_OPTIONS_INIT;
     int rc;
@@ -83,10 +60,10 @@ int idem_store_init(struct idem_store *store, const struct idem_store_ops *ops,
     if (options == NULL) {
         options = &standard;
     }
-    rc = check_ops(ops, ret_error);
-    if (rc == 0) {
-        rc = check_options(options, ret_error);
-    }
+    assert(ops->name != NULL &&
+           (ops->submit != NULL || ops->submit_all != NULL));
+    assert(ops->cancel != NULL && ops->drive != NULL && ops->close != NULL);
+    rc = check_options(options, ret_error);
     if (rc != 0) {
         return rc;
     }
@@ -103,7 +80,7 @@ int idem_store_init(struct idem_store *store, const struct idem_store_ops *ops,
     if (options->host.sleep == NULL) {
         store->waiters = idem__waiters_create();
         if (store->waiters == NULL) {
-            idem_store_finish(store);
+            idem__store_finish(store);
             return idem__error_plain(ret_error, IDEM_ENOMEM);
         }
     }
@@ -111,7 +88,7 @@ int idem_store_init(struct idem_store *store, const struct idem_store_ops *ops,
     return 0;
 }
 
-void idem_store_finish(struct idem_store *store)
+void idem__store_finish(struct idem_store *store)
 {
     idem__waiters_destroy(store->waiters);
     store->waiters = NULL;

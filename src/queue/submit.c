@@ -18,8 +18,8 @@ static int give_nonce(const struct idem_store *store, struct idem_op *op)
 
     if (!op->has_nonce &&
         host->random(host->ctx, op->nonce, sizeof(op->nonce)) != 0) {
-        return idem_op_fail(op, IDEM_EUNAVAILABLE,
-                            "the random source does not answer");
+        return idem__op_fail(op, IDEM_EUNAVAILABLE,
+                             "the random source does not answer");
     }
     op->has_nonce = true;
     return 0;
@@ -75,8 +75,8 @@ static int prepare(struct idem_queue *queue, struct idem_op *op,
     }
     if (op->asked_boot_ms == 0 || op->verb == IDEM_OP_RENEW) {
         if (read_boot_ms(&options->host, moment) != 0) {
-            return idem_op_fail(op, IDEM_EUNAVAILABLE,
-                                "the clock does not answer");
+            return idem__op_fail(op, IDEM_EUNAVAILABLE,
+                                 "the clock does not answer");
         }
         op->asked_boot_ms = moment->boot_ms;
     }
@@ -244,11 +244,11 @@ static size_t hand_over(struct idem_queue *queue, struct idem_op **ops,
     while (i < n) {
         i += submit_to_store(queue->store, ops + i, n - i);
         if (i < n) { /* What comes after it may be an end. */
-            (void)idem_op_fail(ops[i], IDEM_EUNAVAILABLE,
-                               "too many operations are queued (queue_max is "
-                               "%zu): reap answers before you submit more, or "
-                               "raise queue_max",
-                               queue->store->options.queue_max);
+            (void)idem__op_fail(ops[i], IDEM_EUNAVAILABLE,
+                                "too many operations are queued (queue_max is "
+                                "%zu): reap answers before you submit more, or "
+                                "raise queue_max",
+                                queue->store->options.queue_max);
             give_back(queue, ops[i], error);
             refused = refuse(ops, i, refused);
             i++;

@@ -94,7 +94,7 @@ void idem__waiters_sleep(struct idem_waiters *waiters, const uint8_t *id,
     (void)pthread_mutex_unlock(&waiters->mutex);
 }
 
-void idem_store_changed(struct idem_store *store, const uint8_t *id)
+void idem__store_changed(struct idem_store *store, const uint8_t *id)
 {
     struct idem_waiters *waiters = store->waiters;
     struct bucket *bucket;

@@ -2,15 +2,13 @@
 #include "contract.h"
 
 #include "base/bytes.h"
+#include "contract/store.h"
 #include "database.h"
-#include "examples/store/kv.h"
-#include "examples/store/store.h"
 #include "heap.h"
 #include "table.h"
 #include "temp.h"
 
 #include <idem/operator.h>
-#include <idem/store.h>
 #include <sqlite3.h>
 
 static const struct traits all_traits[] = {
@@ -22,12 +20,6 @@ static const struct traits all_traits[] = {
      .durable = true,
      .file = true,
      .keeps_counters = true,
-     .other_boot_ms = 5000},
-    {.name = "kv",
-     .durable = true,
-     .kv = true,
-     .at_once = true,
-     .unordered = true,
      .other_boot_ms = 5000},
     {.name = "dynamodb",
      .durable = true,
@@ -73,7 +65,7 @@ const struct traits *traits(void)
             return &all_traits[i];
         }
     }
-    fail_with("name a store: memory, sqlite, kv, dynamodb, dynamodb-LAYOUT, "
+    fail_with("name a store: memory, sqlite, dynamodb, dynamodb-LAYOUT, "
               "postgres");
     return NULL;
 }
@@ -85,7 +77,7 @@ bool is_durable(void)
 
 static bool is_table(void)
 {
-    return traits()->durable && !traits()->file && !traits()->kv;
+    return traits()->durable && !traits()->file;
 }
 
 const char *new_place(const char *name)
@@ -124,7 +116,6 @@ static struct idem_store *open_at(struct fixture *f,
 
 void open_again(struct fixture *f)
 {
-    assert_ok(idem_kind_register(&idem_kv_kind, &why));
     f->store = open_at(f, &f->options);
 }
 
@@ -397,64 +388,6 @@ static sqlite3_stmt *statement(sqlite3 *db, const char *key, enum part part,
     return stmt;
 }
 
-/* ---- What lies stored: in the store of examples/store ---- */
-
-/* The part of @key's rows, which stays until kv_end(), in @txn. */
-static struct idem_slice kv_part(struct kv *kv, const char *key, enum part part,
-                                 uint8_t name[1 + IDEM_ID_LEN],
-                                 struct kv_txn *txn)
-{
-    static const char kinds[] = {'H', 'r', 'i'};
-    struct idem_slice row;
-    size_t names = 0;
-    int found;
-
-    name[0] = (uint8_t)kinds[part];
-    assert_ok(idem_id(idem_str(""), idem_str(key), name + 1));
-    assert_ok(kv_begin(kv, /* write= */ true, txn, &why));
-    found = kv_get(txn, idem_bytes(name, 1 + IDEM_ID_LEN), &row, &why);
-    assert_true(found >= 0);
-    if (part == HEAD) {
-        assert_int_equal(found, 1);
-        names = 4 + strlen(key);
-    }
-    return idem_bytes((const uint8_t *)row.base + names, row.len - names);
-}
-
-/* Reads them to @buf, or puts the @len bytes of @put in their place. */
-static size_t kv_access(struct fixture *f, const char *key, enum part part,
-                        uint8_t *buf, const uint8_t *put, size_t len)
-{
-    uint8_t name[1 + IDEM_ID_LEN];
-    uint8_t row[IDEM_HEAD_MAX + 4 + IDEM_KEY_MAX];
-    struct idem_slice stored;
-    struct kv_txn txn;
-    struct kv *kv;
-
-    assert_ok(kv_open(f->path, /* create= */ false, &kv, &why));
-    stored = kv_part(kv, key, part, name, &txn);
-    if (put == NULL) {
-        assert_true(stored.len <= len);
-        if (stored.len > 0) {
-            memcpy(buf, stored.base, stored.len);
-        }
-    } else {
-        size_t names = part == HEAD ? 4 + strlen(key) : 0;
-
-        assert_int_equal(stored.len, len);
-        assert_true(names + len <= sizeof(row));
-        memcpy(row, (const uint8_t *)stored.base - names, names);
-        memcpy(row + names, put, len);
-        assert_ok(kv_put(&txn, idem_bytes(name, sizeof(name)),
-                         idem_bytes(row, names + len), &why));
-        assert_ok(kv_commit(&txn, &why));
-    }
-    len = stored.len;
-    kv_end(&txn);
-    kv_close(kv);
-    return len;
-}
-
 size_t stored_read(struct fixture *f, const char *key, enum part part,
                    uint8_t *buf, size_t cap)
 {
@@ -467,9 +400,6 @@ size_t stored_read(struct fixture *f, const char *key, enum part part,
     }
     if (is_table()) {
         return table_part_read(f->path, key, part, buf, cap);
-    }
-    if (traits()->kv) {
-        return kv_access(f, key, part, buf, NULL, cap);
     }
     if (!is_durable()) {
         const uint8_t *bytes = memory_part(key, part, &len);
@@ -505,10 +435,6 @@ void stored_write(struct fixture *f, const char *key, enum part part,
     }
     if (is_table()) {
         table_part_write(f->path, key, part, bytes, len);
-        return;
-    }
-    if (traits()->kv) {
-        (void)kv_access(f, key, part, NULL, bytes, len);
         return;
     }
     if (!is_durable()) {

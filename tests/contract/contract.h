@@ -36,8 +36,6 @@ struct traits {
                              none. */
     bool durable;       /* It outlives its handle, and so can have several. */
     bool file;          /* It is an SQLite file. */
-    bool kv;            /* It is that of examples/store, which idem_open() does
-                            not know. */
     bool postgres;      /* It is a schema of a PostgreSQL server. */
     bool at_once;       /* submit() answers: nothing ever waits in the store. */
     bool unordered;     /* A list does not know which record came last. */

@@ -3,13 +3,13 @@
 #include "contract.h"
 
 #include "base/sha256.h"
+#include "contract/store.h"
 #include "heap.h"
 #include "threads.h"
 
 #include <fcntl.h>
 #include <idem/operator.h>
 #include <idem/queue.h>
-#include <idem/store.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/wait.h>

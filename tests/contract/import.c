@@ -1,10 +1,10 @@
 /* Records from another store. */
 #include "contract.h"
 
+#include "contract/store.h"
 #include "threads.h"
 
 #include <idem/operator.h>
-#include <idem/store.h>
 
 /* Every status comes over whole: what it was asked, what came of it, its history
  * and its fence; whoever asks is answered as before. */

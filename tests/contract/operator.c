@@ -1,9 +1,10 @@
 /* What an operator asks for: lists, decisions, purges. */
 #include "contract.h"
 
+#include "contract/store.h"
+
 #include <idem/operator.h>
 #include <idem/queue.h>
-#include <idem/store.h>
 #include <stdlib.h>
 
 static const int64_t DAY_MS = 86400000;
@@ -830,10 +831,10 @@ static uint64_t raise_fence(struct fixture *f, const char *key)
     uint64_t fence;
 
     assert_ok(idem_id(idem_str(""), idem_str(key), id));
-    assert_ok(idem_record_decode(id, idem_bytes(head, len), &record, &why));
+    assert_ok(idem__record_decode(id, idem_bytes(head, len), &record, &why));
     record.fence += 1000LL * 365 * 86400000;
     fence = record.fence;
-    assert_ok(idem_record_encode(&record, raised, sizeof(raised), &len));
+    assert_ok(idem__record_encode(&record, raised, sizeof(raised), &len));
     stored_write(f, key, HEAD, raised, len);
     return fence;
 }

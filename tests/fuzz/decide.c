@@ -7,13 +7,13 @@
  * - The same request again, on what the first one left, changes nothing more and
  *   is answered as before: the answer may have been lost.
  */
+#include "contract/store.h"
 #include "core/decide.h"
 #include "core/digest.h"
 #include "core/record.h"
 #include "fuzz.h"
 
 #include <idem/operator.h>
-#include <idem/store.h>
 
 struct case_of {
     struct idem_record record;
@@ -139,22 +139,22 @@ static void decide(const struct idem_record *found, const struct case_of *c,
     memset(d, 0x5a, sizeof(*d));
     switch (c->op.verb) {
     case IDEM_OP_BEGIN:
-        idem_decide_begin(found, &c->op, &c->now, d);
+        idem__decide_begin(found, &c->op, &c->now, d);
         break;
     case IDEM_OP_END:
-        idem_decide_end(found, &c->op, &c->now, d);
+        idem__decide_end(found, &c->op, &c->now, d);
         break;
     case IDEM_OP_RENEW:
-        idem_decide_renew(found, &c->op, &c->now, d);
+        idem__decide_renew(found, &c->op, &c->now, d);
         break;
     case IDEM_OP_EXPIRE:
-        idem_decide_expire(found, &c->op, &c->now, d);
+        idem__decide_expire(found, &c->op, &c->now, d);
         break;
     case IDEM_OP_IMPORT:
-        idem_decide_import(found, &c->op, &c->now, d);
+        idem__decide_import(found, &c->op, &c->now, d);
         break;
     default:
-        idem_decide_resolve(found, &c->op, &c->now, d);
+        idem__decide_resolve(found, &c->op, &c->now, d);
         break;
     }
 }
@@ -368,8 +368,8 @@ static void check_next(const struct case_of *c, const struct idem_decision *d,
          next->status == IDEM_STATUS_COMPLETED ||
          next->status == IDEM_STATUS_RELEASED ||
          next->expires_ms == IDEM_NEVER || c->op.verb == IDEM_OP_IMPORT);
-    must(idem_record_encode(next, head, sizeof(head), &len) == 0);
-    must(idem_record_decode(next->id, idem_bytes(head, len), ret_stored,
+    must(idem__record_encode(next, head, sizeof(head), &len) == 0);
+    must(idem__record_decode(next->id, idem_bytes(head, len), ret_stored,
                             NULL) == 0);
     ret_stored->scope = next->scope;
     ret_stored->key = next->key;

@@ -123,7 +123,7 @@ static void make_item(struct tape *tape)
 
     memset(&item, 0, sizeof(item));
     take_record(tape, &item.record);
-    must(idem_record_encode(&item.record, head, sizeof(head), &len) == 0);
+    must(idem__record_encode(&item.record, head, sizeof(head), &len) == 0);
     item.head = idem_bytes(head, len);
     take_body(tape, item.record.result_len, &item.result);
     take_body(tape, item.record.input_len, &item.input);
@@ -153,7 +153,7 @@ static json_object *written(const struct idem__table_conf *table,
     size_t len;
     int rc;
 
-    must(idem_record_encode(&item->record, head, sizeof(head), &len) == 0);
+    must(idem__record_encode(&item->record, head, sizeof(head), &len) == 0);
     idem__buffer_str(&out, "{\"TableName\":\"t\"");
     idem__layout_put(&out, table, item, idem_bytes(head, len), NULL);
     idem__buffer_str(&out, "}");

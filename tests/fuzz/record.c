@@ -10,10 +10,10 @@
  */
 #include "base/bytes.h"
 #include "base/sha256.h"
+#include "contract/store.h"
 #include "core/record.h"
 #include "fuzz.h"
 
-#include <idem/store.h>
 #include <stdlib.h>
 
 enum {
@@ -49,8 +49,8 @@ static void stays(const uint8_t *head, size_t len)
     size_t again_len = 0;
 
     must(again != NULL);
-    must(idem_record_decode(id, idem_bytes(head, len), &r, NULL) == 0);
-    must(idem_record_encode(&r, again, len, &again_len) == 0);
+    must(idem__record_decode(id, idem_bytes(head, len), &r, NULL) == 0);
+    must(idem__record_encode(&r, again, len, &again_len) == 0);
     must(same_bytes(idem_bytes(again, again_len), idem_bytes(head, len)));
     free(again);
 }
@@ -73,7 +73,7 @@ static void write_back(const struct idem_record *r, struct idem_slice head)
     for (i = 0; i < r->history_len; i++) {
         points_into(r->history[i].owner, head);
     }
-    must(idem_record_encode(r, back, head.len, &len) == 0);
+    must(idem__record_encode(r, back, head.len, &len) == 0);
     if (!same_bytes(idem_bytes(back, len), head)) {
         stays(back, len);
     }
@@ -101,7 +101,7 @@ static void read_bytes(struct tape *tape, unsigned how)
         put_sum(head, body.len);
     }
     memset(&r, 0x5a, sizeof(r));
-    rc = idem_record_decode(id, idem_bytes(head, len), &r, &error);
+    rc = idem__record_decode(id, idem_bytes(head, len), &r, &error);
     must(rc == 0 || rc == IDEM_ECORRUPT);
     must(rc == error.code && (rc == 0) == (error.text[0] == '\0'));
     if (rc == 0) {
@@ -122,14 +122,14 @@ static void change(struct tape *tape, const struct idem_record *r,
     uint8_t other[IDEM_ID_LEN];
 
     head[at] ^= bits != 0 ? bits : 1;
-    must(idem_record_decode(r->id, idem_bytes(head, len), &read, NULL) ==
+    must(idem__record_decode(r->id, idem_bytes(head, len), &read, NULL) ==
          IDEM_ECORRUPT);
     head[at] ^= bits != 0 ? bits : 1;
-    must(idem_record_decode(r->id, idem_bytes(head, at), &read, NULL) ==
+    must(idem__record_decode(r->id, idem_bytes(head, at), &read, NULL) ==
          IDEM_ECORRUPT);
     memcpy(other, r->id, sizeof(other));
     other[at % sizeof(other)] ^= bits != 0 ? bits : 1;
-    must(idem_record_decode(other, idem_bytes(head, len), &read, NULL) ==
+    must(idem__record_decode(other, idem_bytes(head, len), &read, NULL) ==
          IDEM_ECORRUPT);
 }
 
@@ -143,25 +143,25 @@ static void make_record(struct tape *tape)
     size_t less;
 
     take_record(tape, &made);
-    must(idem_record_encode(&made, big, sizeof(big), &len) == 0);
+    must(idem__record_encode(&made, big, sizeof(big), &len) == 0);
     head = malloc(len);
     must(head != NULL);
-    must(idem_record_encode(&made, head, len, &less) == 0 && less == len);
+    must(idem__record_encode(&made, head, len, &less) == 0 && less == len);
     must(memcmp(head, big, len) == 0);
-    must(idem_record_encode(&made, big, len - 1, &less) == IDEM_EINVALID);
+    must(idem__record_encode(&made, big, len - 1, &less) == IDEM_EINVALID);
 
-    must(idem_record_decode(made.id, idem_bytes(head, len), &read, NULL) == 0);
+    must(idem__record_decode(made.id, idem_bytes(head, len), &read, NULL) == 0);
     read.scope = made.scope;
     read.key = made.key;
     read.result.bytes = made.result.bytes;
     read.input = made.input;
     must(same_record(&made, &read));
-    must(idem_record_check_body(made.result.bytes, read.result_len,
-                                read.result_digest) == 0);
-    must(idem_record_check_body(made.input, read.input_len,
-                                read.input_digest) == 0);
-    must(idem_record_check_body(made.input, read.input_len + 1,
-                                read.input_digest) == IDEM_ECORRUPT);
+    must(idem__record_check_body(made.result.bytes, read.result_len,
+                                 read.result_digest) == 0);
+    must(idem__record_check_body(made.input, read.input_len,
+                                 read.input_digest) == 0);
+    must(idem__record_check_body(made.input, read.input_len + 1,
+                                 read.input_digest) == IDEM_ECORRUPT);
     change(tape, &made, head, len);
     free(head);
 }

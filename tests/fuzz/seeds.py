@@ -25,7 +25,7 @@ def past(end, fence, owner=b""):
 
 
 def head(status=1, policy=1, flags=0, fence=NOW, attempts=1, **more):
-    """The head of a record without its checksum; <idem/store.h> draws it."""
+    """The head of a record without its checksum; "contract/store.h" draws it."""
     result, request = more.pop("result", b""), more.pop("input", b"")
     history, unknown = more.pop("history", ()), more.pop("unknown", b"")
     fields = b""

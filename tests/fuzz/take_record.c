@@ -1,9 +1,8 @@
 /* Records and moments from an input: all that a store could meet. */
+#include "contract/store.h"
 #include "core/digest.h"
 #include "core/record.h"
 #include "fuzz.h"
-
-#include <idem/store.h>
 
 static void take_array(struct tape *tape, uint8_t *array, size_t len)
 {

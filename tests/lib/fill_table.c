@@ -130,7 +130,7 @@ static void write_item(struct idem__buffer *out, const struct model *model,
     (void)snprintf(key, sizeof(key), "k%017lu", i);
     item.record.key = idem_str(key);
     if (idem_id(item.record.scope, item.record.key, item.record.id) != 0 ||
-        idem_record_encode(&item.record, head, sizeof(head), &len) != 0) {
+        idem__record_encode(&item.record, head, sizeof(head), &len) != 0) {
         errx(1, "the record cannot be written");
     }
     idem__buffer_str(out, "{\"PutRequest\":{\"Item\":");

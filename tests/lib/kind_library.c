@@ -1,6 +1,7 @@
 /* Libraries with a kind of store, good and bad, for tests/unit/api/kind.c: one for each
  * set of definitions in the meson.build there. */
-#include <idem/kind.h>
+
+#include "contract/kind.h"
 
 static int refuse(const char *place, const struct idem_open_options *options,
                   struct idem_store **ret_store, struct idem_error *ret_error)

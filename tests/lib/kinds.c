@@ -1,7 +1,7 @@
 /* Registers the kinds of libidem-aws and libidem-postgres, for programs that have these
  * libraries inside. */
+#include <idem.h>
 #include <idem/dynamodb.h>
-#include <idem/kind.h>
 #include <stdlib.h>
 
 #ifdef WITH_POSTGRES

@@ -2,11 +2,11 @@
 #include "pg_table.h"
 
 #include "base/bytes.h"
+#include "contract/parts.h"
 #include "core/decide.h"
 #include "postgres/params.h"
 
 #include <assert.h>
-#include <idem/store_parts.h>
 #include <stdlib.h>
 #include <string.h>
 

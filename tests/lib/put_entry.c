@@ -4,10 +4,11 @@
  *
  * The attempt is one of STORE, in progress, and was completed; the entry about it names
  * URL, as one that somebody forged does, or one that was written under another name. */
+#include "contract/store.h"
+
 #include <err.h>
 #include <idem.h>
 #include <idem/journal.h>
-#include <idem/store.h>
 
 static void check(int code, const struct idem_error *error)
 {

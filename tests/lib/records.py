@@ -1,4 +1,4 @@
-"""Records made by hand, from the layout in <idem/store.h>, as lines of an export."""
+"""Records made by hand, from the layout in "contract/store.h", as lines of an export."""
 
 import base64
 import hashlib

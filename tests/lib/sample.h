@@ -2,7 +2,7 @@
 #ifndef TEST_SAMPLE_H
 #define TEST_SAMPLE_H
 
-#include <idem/store.h>
+#include "contract/store.h"
 
 /* Store time and boot clock of sample_now(), whose boot id is sixteen 'A'. */
 #define NOW_MS 1700000000000

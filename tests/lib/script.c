@@ -43,7 +43,7 @@ static enum idem_cancel script_cancel(struct idem_store *base,
         *at = op->next;
         return IDEM_CANCEL_TAKEN_BACK;
     }
-    return idem_op_detach(op);
+    return idem__op_detach(op);
 }
 
 static void script_drive(struct idem_store *base, struct idem_queue *queue,
@@ -67,25 +67,23 @@ static void script_drive(struct idem_store *base, struct idem_queue *queue,
         }
         *at = op->next;
         op->next = NULL;
-        idem_op_run(op);
+        idem__op_run(op);
         if (does == SCRIPT_KEEPS) {
             script->kept = op;
         } else {
-            idem_op_answer(op);
+            idem__op_answer(op);
         }
     }
-    idem_queue_sleep(queue, deadline_ms);
+    idem__queue_sleep(queue, deadline_ms);
 }
 
 static void script_close(struct idem_store *base)
 {
     idem_close(script_of(base)->inner);
-    idem_store_finish(base);
+    idem__store_finish(base);
 }
 
 static const struct idem_store_ops script_ops = {
-    .abi = IDEM_STORE_ABI,
-    .size = sizeof(struct idem_store_ops),
     .name = "script",
     .submit = script_submit,
     .cancel = script_cancel,
@@ -100,8 +98,8 @@ struct idem_store *script_open(struct script *script, script_fn *serve,
 
     quick.timeout_ms = 200;
     memset(script, 0, sizeof(*script));
-    assert_ok(idem_store_init(&script->base, &script_ops,
-                              options == NULL ? &quick : options, &why));
+    assert_ok(idem__store_init(&script->base, &script_ops,
+                               options == NULL ? &quick : options, &why));
     script->serve = serve;
     return &script->base;
 }
@@ -111,7 +109,7 @@ void script_release(struct script *script)
     struct idem_op *op = script->kept;
 
     script->kept = NULL;
-    idem_op_answer(op);
+    idem__op_answer(op);
 }
 
 void script_relay(struct script *script, struct idem_op *op)
@@ -141,7 +139,7 @@ void script_relay(struct script *script, struct idem_op *op)
         op->u.import.added = copy->u.import.added;
     }
     if (copy->has_record) {
-        assert_ok(idem_op_set_record(op, copy->record));
+        assert_ok(idem__op_set_record(op, copy->record));
     }
     idem_op_destroy(copy);
     idem_queue_destroy(queue);

@@ -2,7 +2,7 @@
 #ifndef TEST_SCRIPT_H
 #define TEST_SCRIPT_H
 
-#include <idem/store.h>
+#include "contract/store.h"
 
 /* What becomes of an op; asked whenever it is driven. */
 enum script_does {

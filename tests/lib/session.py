@@ -147,12 +147,11 @@ HEADERS = """#include <idem.h>
 #include <idem/http.h>
 #include <idem/journal.h>
 #include <idem/key.h>
-#include <idem/kind.h>
+#include <idem/limit.h>
 #include <idem/memory.h>
 #include <idem/metrics.h>
 #include <idem/postgres.h>
 #include <idem/sqlite.h>
-#include <idem/store_parts.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -86,7 +86,7 @@ static void ask(struct line *line, unsigned i, enum idem__pg_ask what)
     record->scope = idem_str("");
     record->key = idem_str(line->keys[i]);
     assert_ok(idem_id(record->scope, record->key, record->id));
-    assert_ok(idem_record_encode(record, line->heads[i], IDEM_HEAD_MAX, &len));
+    assert_ok(idem__record_encode(record, line->heads[i], IDEM_HEAD_MAX, &len));
     request->ask = what;
     memcpy(request->id, record->id, IDEM_ID_LEN);
     request->write =

@@ -197,7 +197,7 @@ static void make_record(struct pair *pair, unsigned key, struct asked *asked)
         rng_chance(&pair->rng, 300) ? some_bytes(pair) : idem_bytes(NULL, 0);
     record->input_len = record->input.len;
     assert_ok(
-        idem_record_encode(record, asked->head, sizeof(asked->head), &len));
+        idem__record_encode(record, asked->head, sizeof(asked->head), &len));
     asked->request.write = (struct idem__pg_write){
         .record = record,
         .head = idem_bytes(asked->head, len),

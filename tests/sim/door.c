@@ -1,4 +1,4 @@
-/* submit, cancel, drive and close, as <idem/store.h> asks of a store. */
+/* submit, cancel, drive and close, as "contract/store.h" asks of a store. */
 #include "door.h"
 
 #include "client.h"
@@ -80,7 +80,7 @@ static enum idem_cancel door_cancel(struct idem_store *base, struct idem_op *op)
         state_told(client_of(base), IDEM_CANCEL_TAKEN_BACK);
         return IDEM_CANCEL_TAKEN_BACK;
     }
-    how = idem_op_detach(op);
+    how = idem__op_detach(op);
     state_told(client_of(base), how);
     w->stats->faults[FAULT_TIMED_OUT]++;
     return how;
@@ -92,7 +92,7 @@ static void door_drive(struct idem_store *base, struct idem_queue *queue,
     struct client *c = client_of(base);
     int64_t until = INT64_MAX;
 
-    if (idem_queue_ready(queue)) {
+    if (idem__queue_ready(queue)) {
         return;
     }
     if (deadline_ms != IDEM_NEVER) {
@@ -104,12 +104,10 @@ static void door_drive(struct idem_store *base, struct idem_queue *queue,
 
 static void door_close(struct idem_store *base)
 {
-    idem_store_finish(base);
+    idem__store_finish(base);
 }
 
 static const struct idem_store_ops door_ops = {
-    .abi = IDEM_STORE_ABI,
-    .size = sizeof(struct idem_store_ops),
     .name = "simulated",
     .submit = door_submit,
     .cancel = door_cancel,
@@ -127,7 +125,7 @@ void door_open(struct client *client)
     options.result_max = config->result_max;
     options.host = host_hooks(client);
     heap_use(&client->heap); /* What the store keeps goes with its process. */
-    rc = idem_store_init(&client->door.base, &door_ops, &options, NULL);
+    rc = idem__store_init(&client->door.base, &door_ops, &options, NULL);
     heap_use(&client->world->heap);
     assert(rc == 0);
     client->door.base.margin_ms =

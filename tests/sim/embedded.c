@@ -38,7 +38,7 @@ void embedded_open(struct world *w)
 
     truth_look(w);
     host_read(w, &w->hosts[0], &reading);
-    (void)idem_anchor_now(&w->anchor, &reading, w->saved_ms, &now);
+    (void)idem__anchor_now(&w->anchor, &reading, w->saved_ms, &now);
 }
 
 static void read_now(struct world *w, struct flight *f)
@@ -50,7 +50,7 @@ static void read_now(struct world *w, struct flight *f)
     f->sure_ms = truth_sure_ms(w);
     f->true_ms = w->now;
     host_read(w, &w->hosts[0], &reading);
-    (void)idem_anchor_now(&w->anchor, &reading, w->saved_ms, &f->now);
+    (void)idem__anchor_now(&w->anchor, &reading, w->saved_ms, &f->now);
     f->now.fence_floor = w->fence_floor;
     if (f->now.store_ms != f->truth_ms || f->now.store_err_ms != 0) {
         violate(w, "I13", "store time is %lld and was taken for %lld",

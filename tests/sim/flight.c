@@ -135,9 +135,9 @@ void flight_decide(struct world *w, struct flight *f,
     f->before = found->view;
     f->before.exists = found->rev != 0;
     forget_answer(f->copy);
-    if (!peek || !idem_table_peek(&door, f->copy, &f->now)) {
+    if (!peek || !idem__table_peek(&door, f->copy, &f->now)) {
         forget_answer(f->copy);
-        (void)idem_table_run(&door, f->copy, &f->now);
+        (void)idem__table_run(&door, f->copy, &f->now);
     }
     if (f->flipped && f->copy->error.code != IDEM_ECORRUPT) {
         violate(w, "I19", "a damaged record is not answered CORRUPT");
@@ -184,7 +184,7 @@ static void transfer(const struct flight *f)
     struct idem_op *to = f->op;
 
     if (f->told != 0) {
-        (void)idem_op_fail(to, f->told, "simulated");
+        (void)idem__op_fail(to, f->told, "simulated");
         return;
     }
     to->error = from->error;
@@ -197,7 +197,7 @@ static void transfer(const struct flight *f)
     if (from->verb == IDEM_OP_PURGE) {
         to->u.purge = from->u.purge;
     } else if (from->error.code == 0 && from->has_record) {
-        (void)idem_op_set_record(to, from->record);
+        (void)idem__op_set_record(to, from->record);
     }
 }
 
@@ -234,7 +234,7 @@ void flight_answer(struct world *w, struct flight *f)
         }
         note_answer(f->call, f->op);
         state_answered(c, f->op);
-        idem_op_answer(f->op);
+        idem__op_answer(f->op);
         heap_use(&w->heap);
         client_wake(c);
     }
@@ -270,7 +270,7 @@ void flight_orphan(struct world *w, struct client *client, bool crashed)
             continue;
         }
         if (f->op != NULL && !crashed) {
-            idem_op_answer(f->op); /* Detached, so this frees it. */
+            idem__op_answer(f->op); /* Detached, so this frees it. */
         }
         f->op = NULL;
         f->client = NULL;
@@ -302,7 +302,7 @@ void flight_step(struct world *w, struct flight *f)
 {
     heap_use(&w->heap);
     if (f->stage == FLIGHT_QUEUED && f->op != NULL) {
-        idem_op_run(f->op);
+        idem__op_run(f->op);
     }
     if (w->config.mode == EMBEDDED) {
         embedded_step(w, f);

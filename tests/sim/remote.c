@@ -265,7 +265,7 @@ static void mend(struct world *w, struct flight *f)
 static void mended(struct flight *f, bool done)
 {
     if (done) {
-        (void)idem_op_set_record(f->begin, f->copy->record);
+        (void)idem__op_set_record(f->begin, f->copy->record);
     }
     idem_op_destroy(f->copy);
     f->copy = f->begin;

@@ -47,7 +47,7 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
     if (row->rev == 0) {
         return 0;
     }
-    rc = idem_record_decode(id, idem_bytes(row->bytes, row->head_len),
+    rc = idem__record_decode(id, idem_bytes(row->bytes, row->head_len),
                             ret_record, ret_error);
     if (rc != 0) {
         return rc;
@@ -58,7 +58,7 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
         ret_record->result.bytes = idem_bytes(bodies, row->result_len);
         ret_record->input =
             idem_bytes(bodies + row->result_len, row->input_len);
-        rc = idem_verb_check_bodies(ret_record, ret_error);
+        rc = idem__verb_check_bodies(ret_record, ret_error);
     }
     return rc != 0 ? rc : 1;
 }
@@ -159,8 +159,8 @@ static int save(void *ctx, const struct idem_decision *decision,
     if (replace && !decision->set_input) {
         input = body(table->found, /* input= */ true);
     }
-    rc = idem_record_encode(&decision->next, next->bytes, ROW_MAX,
-                            &next->head_len);
+    rc = idem__record_encode(&decision->next, next->bytes, ROW_MAX,
+                             &next->head_len);
     assert(rc == 0 && next->head_len + result.len + input.len <= ROW_MAX);
     next->result_len = result.len;
     next->input_len = input.len;
@@ -241,7 +241,7 @@ void table_purge(struct world *w, struct idem_op *op,
 
         if (op->u.purge.purged < op->u.purge.max &&
             load(&table, key->name->id, false, &record, &op->error) == 1 &&
-            idem_decide_expired(&record, now)) {
+            idem__decide_expired(&record, now)) {
             table_forget(w, key, truth);
             op->u.purge.purged++;
         }

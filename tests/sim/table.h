@@ -2,9 +2,8 @@
 #ifndef SIM_TABLE_H
 #define SIM_TABLE_H
 
+#include "contract/parts.h"
 #include "world.h"
-
-#include <idem/store_parts.h>
 
 /* One look at one key: what is found, and where what is written goes. */
 struct look {

@@ -1,7 +1,8 @@
 /* Hashing and keeping events. */
 #include "trace.h"
 
-#include <idem/store.h>
+#include "contract/store.h"
+
 #include <stdio.h>
 
 void trace_start(struct trace *trace, uint64_t seed, bool live)

@@ -9,7 +9,7 @@
  *     client  --idem_begin()-->  libidem  --submit()-->  flight
  *        ^                          |                      |
  *        |                        drive() yields           v
- *        '------- woken <---- idem_op_answer() <---- store (table.c)
+ *        '------- woken <---- idem__op_answer() <---- store (table.c)
  *
  * Embedded: all clients live on one host and decisions are made where the table
  * is, as in SQLite (embedded.c). Remote: each client has a host of its own,
@@ -29,15 +29,14 @@
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
+#include "../lib/rng.h"
+#include "contract/parts.h"
 #include "coro.h"
 #include "heap.h"
-#include "../lib/rng.h"
 #include "stats.h"
 #include "trace.h"
 
 #include "base/buffer.h"
-
-#include <idem/store_parts.h>
 
 enum {
     KEYS_MAX = 3,

@@ -107,8 +107,8 @@ static int read_own_result(json_object *object,
                                      SIZE_MAX, memory, &bytes) != 0) {
         return 0;
     }
-    if (idem_record_check_body(bytes, record->result_len,
-                               record->result_digest) != 0) {
+    if (idem__record_check_body(bytes, record->result_len,
+                                record->result_digest) != 0) {
         return ours == 1 ? IDEM_ECORRUPT : 0;
     }
     set_body(&item->result, bytes);
@@ -129,7 +129,7 @@ static int read_own(json_object *object, const struct idem__table_conf *table,
         return idem__foreign_corrupt(error, "its head is not binary");
     }
     if (rc == 1) {
-        rc = idem_record_decode(item->record.id, head, &item->record, error);
+        rc = idem__record_decode(item->record.id, head, &item->record, error);
         item->record.scope = scope;
         item->record.key = key;
         rc = rc == 0 ? 1 : rc;
@@ -141,8 +141,8 @@ static int read_own(json_object *object, const struct idem__table_conf *table,
     rc = read_own_result(object, table, item, memory, scratch);
     if (rc == 1 &&
         read_bytes(object, IDEM__FOREIGN_INPUT, memory, &input) >= 0 &&
-        idem_record_check_body(input, item->record.input_len,
-                               item->record.input_digest) == 0) {
+        idem__record_check_body(input, item->record.input_len,
+                                item->record.input_digest) == 0) {
         set_body(&item->input, input);
         return 1;
     }

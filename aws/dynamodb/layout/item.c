@@ -458,7 +458,7 @@ int idem__item_read(json_object *object, const uint8_t *id,
         idem__json_bytes(text, memory, &head) != 0) {
         return corrupt(ret_error, "it has no head");
     }
-    rc = idem_record_decode(record.id, head, &ret_item->record, ret_error);
+    rc = idem__record_decode(record.id, head, &ret_item->record, ret_error);
     ret_item->record.scope = record.scope;
     ret_item->record.key = record.key;
     if (rc != 0) {

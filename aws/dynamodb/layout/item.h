@@ -1,7 +1,7 @@
 /* A record as an item of the table, and back. Pure.
  *
  *     id         S  64 hex digits: the identity; the key of the table
- *     rec        B  the head of the record, as idem_record_encode() writes it
+ *     rec        B  the head of the record, as idem__record_encode() writes it
  *     status     S  the record's, for people and for stream filters
  *     key, scope S  in clear (B where they are no UTF-8); no scope: empty
  *     result     B  its bytes, if they are few; result_z: packed;
@@ -25,8 +25,7 @@
 #define IDEM_AWS_DYNAMODB_LAYOUT_ITEM_H
 
 #include "aws/dynamodb/layout/json.h"
-
-#include <idem/store.h>
+#include "contract/store.h"
 
 enum {
     IDEM__ITEM_ID_LEN = 2 * IDEM_ID_LEN,

@@ -5,7 +5,7 @@
  * attributes, words and units. Beside them the whole record is kept in an
  * attribute that the library does not know and leaves alone:
  *
- *     idem         B  the head of the record, as idem_record_encode() writes it
+ *     idem         B  the head of the record, as idem__record_encode() writes it
  *     idem_result  B  its bytes, where the library's own attribute does not hold
  *     idem_input   B  just these; likewise
  *

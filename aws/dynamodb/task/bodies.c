@@ -61,7 +61,7 @@ static int accept_body(struct idem__transfer *transfer,
         }
         *ret_bytes = idem__buffer_slice(&transfer->bytes);
     }
-    return idem_record_check_body(*ret_bytes, len, digest);
+    return idem__record_check_body(*ret_bytes, len, digest);
 }
 
 const char *idem__get_parts_ask(struct idem__task *task,

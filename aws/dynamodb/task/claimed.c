@@ -48,7 +48,7 @@ bool idem__claimed_get(struct idem__claims *claims, const struct idem_op *op,
     memcpy(&lengths, p, sizeof(lengths));
     p += sizeof(lengths);
     ret_item->head = idem_bytes(p, lengths.head);
-    if (idem_record_decode(op->id, ret_item->head, record, NULL) != 0 ||
+    if (idem__record_decode(op->id, ret_item->head, record, NULL) != 0 ||
         record->fence != op->fence ||
         memcmp(record->nonce, op->nonce, sizeof(op->nonce)) != 0) {
         return false;

@@ -106,7 +106,7 @@ static void complete_claim(const struct idem_op *op, const struct idem_now *now,
     end.verb = IDEM_OP_END;
     end.fence = decision->next.fence;
     end.u.end = op->commit->outcome;
-    idem_decide_end(&decision->next, &end, now, &ended);
+    idem__decide_end(&decision->next, &end, now, &ended);
     ended.verdict = decision->verdict;
     ended.takeover = decision->takeover;
     ended.change = decision->change;

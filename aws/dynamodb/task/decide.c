@@ -2,12 +2,11 @@
  * those of all stores (core/decide.h); here is what a table adds to them. */
 #include "aws/dynamodb/task/commit.h"
 #include "aws/dynamodb/task/task.h"
+#include "contract/parts.h"
 #include "core/decide.h"
 #include "core/error.h"
 #include "store/remote/own.h"
 #include "store/remote/pending.h"
-
-#include <idem/store_parts.h>
 
 enum {
     /* Decisions of one op. Each but the first means that another changed the record
@@ -83,7 +82,7 @@ enum idem__state idem__decide_step(struct idem__task *task,
     bool wants;
 
     if (deleted_before(task)) {
-        idem_verb_answer(task->op, decision, &task->given);
+        idem__verb_answer(task->op, decision, &task->given);
         task->op->changed = true;
         return IDEM__STATE_DONE;
     }
@@ -95,7 +94,7 @@ enum idem__state idem__decide_step(struct idem__task *task,
             "DynamoDB: the record changes faster than it can be read");
     }
     task->extending = false;
-    idem_verb_decide(there, task->op, now, decision);
+    idem__verb_decide(there, task->op, now, decision);
     /* A remembered item is good for a write that is conditional on it, and for
      * no answer: it may be long gone. */
     if ((decision->code != 0 || decision->change == IDEM_CHANGE_NONE) &&
@@ -120,7 +119,7 @@ enum idem__state idem__decide_step(struct idem__task *task,
     }
     own_import(task);
     idem__own_claim_note(task->op, &task->found.record, decision);
-    wants = idem_verb_given(task->op, there, decision, &task->given);
+    wants = idem__verb_given(task->op, there, decision, &task->given);
     /* Bodies that were read belong to what was found before. */
     task->result.loading = false;
     task->input.loading = false;

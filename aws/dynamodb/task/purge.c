@@ -340,7 +340,7 @@ static bool may_go(const struct idem_record *record, const struct idem_now *now)
     struct idem_record later = *record;
 
     later.expires_ms = idem__item_ttl_ms(record);
-    return idem_decide_expired(&later, now);
+    return idem__decide_expired(&later, now);
 }
 
 static void take_victim(struct idem__walk *walk, const struct idem__item *item)

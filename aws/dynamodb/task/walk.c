@@ -10,10 +10,10 @@
 #include "aws/dynamodb/task/walk.h"
 
 #include "base/heap.h"
+#include "contract/parts.h"
 #include "core/error.h"
 
 #include <idem/operator.h>
-#include <idem/store_parts.h>
 
 enum {
     SHARDS = 16,
@@ -161,7 +161,7 @@ static bool show_item(struct idem__task *task, json_object *item,
         (void)idem__task_fail(task, &error);
         return false;
     }
-    return idem_verb_list_row(task->op, rc, &task->found.record, now);
+    return idem__verb_list_row(task->op, rc, &task->found.record, now);
 }
 
 /* Where the list stops within the page, it goes on after that item. */

@@ -1,18 +1,18 @@
 /* ACT, EXTEND and WRITE: does what was decided. */
 #include "aws/dynamodb/task/task.h"
+#include "contract/parts.h"
 #include "core/decide.h"
 #include "core/error.h"
 #include "store/remote/own.h"
 #include "store/remote/pending.h"
 
-#include <idem/store_parts.h>
 #include <stdio.h>
 
 bool idem__task_encode(struct idem__task *task)
 {
     size_t len;
-    int rc = idem_record_encode(&task->item.record, task->env->scratch,
-                                IDEM_HEAD_MAX, &len);
+    int rc = idem__record_encode(&task->item.record, task->env->scratch,
+                                 IDEM_HEAD_MAX, &len);
 
     if (rc == 0) {
         task->head.len = 0;
@@ -34,10 +34,10 @@ enum idem__state idem__task_refuse_caller_write(struct idem__task *task)
     task->op->commit->refused = task->caller_write;
     decision->change = IDEM_CHANGE_NONE;
     decision->verdict = begins ? IDEM_RELEASED : decision->verdict;
-    (void)idem_verb_given(task->op, begins ? NULL : &task->found.record,
-                          decision, &task->given);
+    (void)idem__verb_given(task->op, begins ? NULL : &task->found.record,
+                           decision, &task->given);
     task->given.result.bytes = idem_bytes(NULL, 0);
-    idem_verb_answer(task->op, decision, &task->given);
+    idem__verb_answer(task->op, decision, &task->given);
     return IDEM__STATE_DONE;
 }
 
@@ -107,7 +107,7 @@ enum idem__state idem__act_step(struct idem__task *task,
         return IDEM__STATE_EXTEND; /* It is ours; its answer was lost. */
     }
     if (decision->change == IDEM_CHANGE_NONE) {
-        idem_verb_answer(task->op, decision, &task->given);
+        idem__verb_answer(task->op, decision, &task->given);
         task->op->changed = task->ambiguous;
         return IDEM__STATE_DONE;
     }
@@ -144,7 +144,7 @@ static enum idem__state applied(struct idem__task *task,
     if (task->op->verb == IDEM_OP_IMPORT) {
         task->op->u.import.added = true;
     }
-    idem_verb_answer(task->op, &task->decision, &task->given);
+    idem__verb_answer(task->op, &task->decision, &task->given);
     task->op->changed = true;
     if (task->transacts) {
         task->op->commit->committed = true;

@@ -9,7 +9,7 @@
  * was late is not: records of this boot would seem to be older than they
  * are. */
 
-#include <idem/store_parts.h>
+#include "contract/parts.h"
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -53,9 +53,9 @@ static bool believe(struct idem_anchor *anchor,
     return false;
 }
 
-bool idem_anchor_now(struct idem_anchor *anchor,
-                     const struct idem_clock_reading *reading, int64_t last_ms,
-                     struct idem_now *ret_now)
+bool idem__anchor_now(struct idem_anchor *anchor,
+                      const struct idem_clock_reading *reading, int64_t last_ms,
+                      struct idem_now *ret_now)
 {
     bool other_boot = memcmp(anchor->boot_id, reading->boot_id, 16) != 0 ||
                       anchor->store_ms == 0;

@@ -1,8 +1,7 @@
 /* One op over a table of records. */
 
+#include "contract/parts.h"
 #include "core/slice.h"
-
-#include <idem/store_parts.h>
 
 /* 1 found, 0 none, negative: op->error says why not. The id is that of the names
  * in @op, so to compare the names is enough. */
@@ -17,9 +16,9 @@ static int load(const struct idem_table *table, struct idem_op *op,
     }
     if (!idem__slice_equal(ret_record->scope, op->scope) ||
         !idem__slice_equal(ret_record->key, op->key)) {
-        return idem_op_fail(op, IDEM_ECORRUPT,
-                            "the record cannot be trusted: its scope and key "
-                            "do not match it");
+        return idem__op_fail(op, IDEM_ECORRUPT,
+                             "the record cannot be trusted: its scope and key "
+                             "do not match it");
     }
     ret_record->scope = op->scope;
     ret_record->key = op->key;
@@ -36,7 +35,7 @@ static int prepare(const struct idem_table *table, struct idem_op *op,
     struct idem_record bodies;
     int rc;
 
-    if (!idem_verb_given(op, found, decision, ret_record)) {
+    if (!idem__verb_given(op, found, decision, ret_record)) {
         return 0;
     }
     rc = table->load(table->ctx, op->id, /* with_bodies= */ true, &bodies,
@@ -44,7 +43,7 @@ static int prepare(const struct idem_table *table, struct idem_op *op,
     if (rc < 0) {
         return rc;
     }
-    idem_verb_take_bodies(decision, &bodies, ret_record);
+    idem__verb_take_bodies(decision, &bodies, ret_record);
     return 0;
 }
 
@@ -55,14 +54,14 @@ static bool settle(const struct idem_table *table, struct idem_op *op,
                    struct idem_record *ret_record)
 {
     if (decision->code != 0) {
-        (void)idem_op_fail(op, decision->code, "%s", decision->text);
+        (void)idem__op_fail(op, decision->code, "%s", decision->text);
         return false;
     }
     return prepare(table, op, found, decision, ret_record) == 0;
 }
 
-bool idem_table_run(const struct idem_table *table, struct idem_op *op,
-                    const struct idem_now *now)
+bool idem__table_run(const struct idem_table *table, struct idem_op *op,
+                     const struct idem_now *now)
 {
     struct idem_record record;
     struct idem_record given;
@@ -77,7 +76,7 @@ bool idem_table_run(const struct idem_table *table, struct idem_op *op,
         return false;
     }
     found = rc == 0 ? NULL : &record;
-    idem_verb_decide(found, op, now, &decision);
+    idem__verb_decide(found, op, now, &decision);
     if (!settle(table, op, found, &decision, &given)) {
         return false;
     }
@@ -90,7 +89,7 @@ bool idem_table_run(const struct idem_table *table, struct idem_op *op,
         /* A write that an earlier copy of this op made is its own. */
         op->u.import.added = op->u.import.added || changes;
     }
-    idem_verb_answer(op, &decision, &given);
+    idem__verb_answer(op, &decision, &given);
     return changes;
 }
 
@@ -100,8 +99,8 @@ static bool claims(const struct idem_op *op)
     return op->verb == IDEM_OP_BEGIN && op->u.begin.join_fence == 0;
 }
 
-bool idem_table_peek(const struct idem_table *table, struct idem_op *op,
-                     const struct idem_now *now)
+bool idem__table_peek(const struct idem_table *table, struct idem_op *op,
+                      const struct idem_now *now)
 {
     struct idem_record record;
     struct idem_record given;
@@ -121,13 +120,13 @@ bool idem_table_peek(const struct idem_table *table, struct idem_op *op,
         return false;
     }
     found = rc == 0 ? NULL : &record;
-    idem_verb_decide(found, op, now, &decision);
+    idem__verb_decide(found, op, now, &decision);
     if (decision.change != IDEM_CHANGE_NONE ||
         (op->verb == IDEM_OP_BEGIN && decision.verdict == IDEM_STARTED)) {
         return false;
     }
     if (settle(table, op, found, &decision, &given)) {
-        idem_verb_answer(op, &decision, &given);
+        idem__verb_answer(op, &decision, &given);
     }
     return true;
 }

@@ -9,11 +9,11 @@
 
 #include "base/crash.h"
 #include "base/host.h"
+#include "contract/parts.h"
 #include "queue/op.h"
 #include "queue/queue.h"
 
 #include <idem/queue.h>
-#include <idem/store_parts.h>
 
 enum {
     BATCH_MAX = 512,
@@ -23,7 +23,7 @@ enum {
 /* Called with the mutex held. */
 static void append(struct idem__group *group, struct idem_op *op)
 {
-    idem_pending_append(&group->leader.pending, op);
+    idem__pending_append(&group->leader.pending, op);
     if (idem__op_is_of_owner(op)) {
         __atomic_store_n(&group->ends, true, __ATOMIC_RELAXED);
     }
@@ -87,7 +87,7 @@ static struct idem_op *take_batch(struct idem__group *group)
         if (n > 0 && bytes + weight(op) > BATCH_BYTES_MAX) {
             break;
         }
-        idem_pending_run(&group->leader.pending, op);
+        idem__pending_run(&group->leader.pending, op);
         bytes += weight(op);
         n++;
         *tail = op;
@@ -99,7 +99,7 @@ static struct idem_op *take_batch(struct idem__group *group)
 /* Gives an unwanted claim back. Best effort. */
 static bool give_back(struct idem__group *group, struct idem_op *op)
 {
-    if (!idem_verb_unwanted(op)) {
+    if (!idem__verb_unwanted(op)) {
         return false;
     }
     IDEM__CRASH_POINT("local/group/gives-back");
@@ -125,7 +125,7 @@ static void answer_all(struct idem__group *group, struct idem_op *batch)
             at = &(*at)->next;
         }
     }
-    idem_op_answer_all(batch);
+    idem__op_answer_all(batch);
 }
 
 /* Takes off the queue what is refused: those whose deadline has come if that is
@@ -143,7 +143,7 @@ static struct idem_op *take_refused(struct idem__group *group, bool late_only)
         if (late_only && op->deadline_ms > now_ms) {
             continue;
         }
-        idem_pending_run(&group->leader.pending, op);
+        idem__pending_run(&group->leader.pending, op);
         *tail = op;
         tail = &op->next;
     }
@@ -165,7 +165,7 @@ static void refuse_all(struct idem__group *group, struct idem_op *op,
 static bool has_company(const struct idem_op *op)
 {
     while (op != NULL &&
-           (op->queue == NULL || !idem_queue_has_sleeper(op->queue))) {
+           (op->queue == NULL || !idem__queue_has_sleeper(op->queue))) {
         op = op->next;
     }
     return op != NULL;

@@ -2,11 +2,11 @@
 #ifndef IDEM_STORE_LOCAL_GROUP_H
 #define IDEM_STORE_LOCAL_GROUP_H
 
+#include "contract/parts.h"
 #include "store/local/gather.h"
 #include "store/shared/leader.h"
 
 #include <idem/queue.h>
-#include <idem/store_parts.h>
 
 struct idem__group_ops {
     /* Takes what a batch needs, waiting until CLOCK_MONOTONIC has reached

@@ -135,7 +135,7 @@ static void clean(struct idem__memory_limits *limits,
         struct idem__memory_window *window = limits->windows;
 
         limits->windows = window->after;
-        if (idem_limit_expired(window->expires_ms, now)) {
+        if (idem__limit_expired(window->expires_ms, now)) {
             free_window(limits, window);
         }
     }
@@ -217,11 +217,12 @@ void idem__memory_limit(struct idem__memory_limits *limits, struct idem_op *op,
         found.entry = entry->entry;
     }
     op->changed = false;
-    if (!idem_limit_settle(op, &found, now, &decision) || !decision.remember) {
+    if (!idem__limit_settle(op, &found, now, &decision) || !decision.remember) {
         return;
     }
     if (save(limits, window, op, &decision, now) != 0) {
-        (void)idem_op_fail(op, IDEM_ENOMEM, "%s", idem_error_text(IDEM_ENOMEM));
+        (void)idem__op_fail(op, IDEM_ENOMEM, "%s",
+                            idem_error_text(IDEM_ENOMEM));
         return;
     }
     op->changed = true;

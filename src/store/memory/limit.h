@@ -2,7 +2,7 @@
 #ifndef IDEM_STORE_MEMORY_LIMIT_H
 #define IDEM_STORE_MEMORY_LIMIT_H
 
-#include <idem/store.h>
+#include "contract/store.h"
 
 /* Zeroed: empty. */
 struct idem__memory_limits {

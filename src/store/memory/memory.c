@@ -1,5 +1,6 @@
 /* The store in memory: a hash table under one mutex. */
 #include "base/heap.h"
+#include "contract/parts.h"
 #include "core/error.h"
 #include "queue/queue.h"
 #include "store/memory/limit.h"
@@ -8,7 +9,6 @@
 #include <assert.h>
 #include <idem/memory.h>
 #include <idem/queue.h>
-#include <idem/store_parts.h>
 
 /* A record as it would be stored: encoded, so that this store meets the codec
  * like any other. */
@@ -132,7 +132,7 @@ static int decode(const struct row *row, struct idem_record *record,
                   struct idem_error *error)
 {
     int rc =
-        idem_record_decode(row->id, idem_bytes(head_of(row), row->head_len),
+        idem__record_decode(row->id, idem_bytes(head_of(row), row->head_len),
                            record, error);
 
     if (rc == 0) {
@@ -164,7 +164,7 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
     bodies = head_of(row) + row->head_len;
     ret_record->result.bytes = idem_bytes(bodies, row->result_len);
     ret_record->input = idem_bytes(bodies + row->result_len, row->input_len);
-    rc = idem_verb_check_bodies(ret_record, ret_error);
+    rc = idem__verb_check_bodies(ret_record, ret_error);
     return rc != 0 ? rc : 1;
 }
 
@@ -181,7 +181,7 @@ static int build(struct memory_store *m, const struct row *old,
     size_t i;
     int rc;
 
-    rc = idem_record_encode(next, m->head, sizeof(m->head), &row.head_len);
+    rc = idem__record_encode(next, m->head, sizeof(m->head), &row.head_len);
     if (rc != 0) {
         return rc;
     }
@@ -295,7 +295,7 @@ static const struct row *next_row(const struct memory_store *m,
     uint64_t seq = op->u.list.cursor[0];
     size_t i;
 
-    if (!idem_verb_list_down(op)) {
+    if (!idem__verb_list_down(op)) {
         i = row_after(m, seq);
         return i < m->rows_len ? m->rows[i] : NULL;
     }
@@ -320,7 +320,7 @@ static void list(struct memory_store *m, struct idem_op *op,
             decode_names(row, &record);
         }
         op->u.list.cursor[0] = row->seq;
-        (void)idem_verb_list_row(op, rc, &record, now);
+        (void)idem__verb_list_row(op, rc, &record, now);
         row = next_row(m, op);
     }
     op->u.list.done = row == NULL || op->u.list.stopped;
@@ -338,7 +338,7 @@ static void purge(struct memory_store *m, struct idem_op *op,
 
         if (op->u.purge.purged < op->u.purge.max &&
             decode(row, &record, NULL) == 0 &&
-            idem_decide_expired(&record, now)) {
+            idem__decide_expired(&record, now)) {
             if (record.fence > m->fence_floor) {
                 m->fence_floor = record.fence;
             }
@@ -365,7 +365,7 @@ static int read_now(struct memory_store *m, struct idem_now *ret_now,
         return idem__error(error, IDEM_EUNAVAILABLE,
                            "the clock does not answer");
     }
-    (void)idem_anchor_now(&m->anchor, &reading, m->last_ms, ret_now);
+    (void)idem__anchor_now(&m->anchor, &reading, m->last_ms, ret_now);
     m->last_ms = ret_now->store_ms - ret_now->doubt_ms;
     ret_now->fence_floor = m->fence_floor;
     return 0;
@@ -402,7 +402,7 @@ static bool run(struct memory_store *m, struct idem_op *op)
     case IDEM_OP_RESOLVE:
         break;
     }
-    return idem_table_run(&table, op, &now);
+    return idem__table_run(&table, op, &now);
 }
 
 static int memory_submit(struct idem_store *base, struct idem_op *op)
@@ -411,14 +411,14 @@ static int memory_submit(struct idem_store *base, struct idem_op *op)
     bool changed;
 
     (void)pthread_mutex_lock(&m->mutex);
-    idem_op_run(op);
+    idem__op_run(op);
     changed = run(m, op);
     idem__tally_op(&m->tally, op);
     (void)pthread_mutex_unlock(&m->mutex);
     if (changed) {
-        idem_store_changed(base, op->id);
+        idem__store_changed(base, op->id);
     }
-    idem_op_answer(op);
+    idem__op_answer(op);
     return 0;
 }
 
@@ -426,14 +426,14 @@ static enum idem_cancel memory_cancel(struct idem_store *base,
                                       struct idem_op *op)
 {
     (void)base;
-    return idem_op_detach(op);
+    return idem__op_detach(op);
 }
 
 static void memory_drive(struct idem_store *base, struct idem_queue *queue,
                          int64_t deadline_ms)
 {
     (void)base;
-    idem_queue_sleep(queue, deadline_ms);
+    idem__queue_sleep(queue, deadline_ms);
 }
 
 static void free_store(struct memory_store *m)
@@ -447,7 +447,7 @@ static void free_store(struct memory_store *m)
     idem__free(m->garbage);
     idem__free(m->rows);
     idem__free(m->buckets);
-    idem_store_finish(&m->base);
+    idem__store_finish(&m->base);
     idem__free(m);
 }
 
@@ -460,8 +460,6 @@ static void memory_close(struct idem_store *base)
 }
 
 static const struct idem_store_ops memory_ops = {
-    .abi = IDEM_STORE_ABI,
-    .size = sizeof(struct idem_store_ops),
     .name = "memory",
     .submit = memory_submit,
     .cancel = memory_cancel,
@@ -485,7 +483,7 @@ int idem_memory_open(const struct idem_open_options *options,
     if (m == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
-    rc = idem_store_init(&m->base, &memory_ops, options, ret_error);
+    rc = idem__store_init(&m->base, &memory_ops, options, ret_error);
     if (rc != 0) {
         idem__free(m);
         return rc;

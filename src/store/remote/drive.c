@@ -35,7 +35,7 @@ int idem__remote_submit(struct idem_store *base, struct idem_op *op)
         (void)pthread_mutex_unlock(&remote->leader.mutex);
         return IDEM_EUNAVAILABLE;
     }
-    idem_pending_append(&remote->leader.pending, op);
+    idem__pending_append(&remote->leader.pending, op);
     led = remote->leader.led;
     asleep = is_called(remote);
     (void)pthread_mutex_unlock(&remote->leader.mutex);
@@ -129,7 +129,7 @@ static bool lead(void *ctx, struct idem_queue *queue, int64_t deadline_ms)
     (void)pthread_mutex_unlock(&remote->leader.mutex);
     for (;;) {
         due_ms = idem__run_round(remote);
-        ready = queue != NULL && idem_queue_ready(queue);
+        ready = queue != NULL && idem__queue_ready(queue);
         late = !ready && idem__mono_ms() >= deadline_ms;
         (void)pthread_mutex_lock(&remote->leader.mutex);
         if (ready || late || !idem__leader_has_work(&remote->leader)) {

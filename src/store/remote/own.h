@@ -3,7 +3,7 @@
 #ifndef IDEM_STORE_REMOTE_OWN_H
 #define IDEM_STORE_REMOTE_OWN_H
 
-#include <idem/store.h>
+#include "contract/store.h"
 
 /* True if @record, which @op claimed by @decision, ends sooner in the store's time than
  * its owner counts, because a slow clock made it. It is extended before the owner hears

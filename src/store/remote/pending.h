@@ -7,7 +7,7 @@
 #ifndef IDEM_STORE_REMOTE_PENDING_H
 #define IDEM_STORE_REMOTE_PENDING_H
 
-#include <idem/store.h>
+#include "contract/store.h"
 
 /* The write changes the record that has @head. Two are not noted: one that adds a record,
  * for it changes none that is found instead, and one that extends a claim of @op, which

@@ -13,12 +13,12 @@
 #ifndef IDEM_STORE_REMOTE_REMOTE_H
 #define IDEM_STORE_REMOTE_REMOTE_H
 
+#include "contract/parts.h"
 #include "store/remote/breaker.h"
 #include "store/shared/leader.h"
 #include "store/shared/tally.h"
 
 #include <idem/queue.h>
-#include <idem/store_parts.h>
 
 struct idem__remote;
 

@@ -12,9 +12,8 @@
 #include "base/host.h"
 #include "base/list.h"
 #include "base/span.h"
+#include "contract/parts.h"
 #include "core/error.h"
-
-#include <idem/store_parts.h>
 
 enum {
     STARTED_MAX = 4096, /* Paused ones included; some KB each. */
@@ -61,14 +60,14 @@ static void give_back(struct idem__remote *remote, struct idem_op *op)
     idem__tally_op(&remote->tally, op);
     (void)pthread_mutex_unlock(&remote->leader.mutex);
     if (changed) {
-        idem_store_changed(&remote->base, op->id);
+        idem__store_changed(&remote->base, op->id);
     }
-    if (idem_verb_unwanted(op)) {
+    if (idem__verb_unwanted(op)) {
         (void)pthread_mutex_lock(&remote->leader.mutex);
-        idem_pending_append(&remote->leader.pending, op);
+        idem__pending_append(&remote->leader.pending, op);
         (void)pthread_mutex_unlock(&remote->leader.mutex);
     } else {
-        idem_op_answer(op);
+        idem__op_answer(op);
     }
 }
 
@@ -182,7 +181,8 @@ static void start(struct idem__remote *remote, struct idem_op *op)
     struct idem_now now;
 
     if (flight == NULL) {
-        (void)idem_op_fail(op, IDEM_ENOMEM, "%s", idem_error_text(IDEM_ENOMEM));
+        (void)idem__op_fail(op, IDEM_ENOMEM, "%s",
+                            idem_error_text(IDEM_ENOMEM));
         give_back(remote, op);
         return;
     }
@@ -224,10 +224,10 @@ static bool may_ask(struct idem__remote *remote, struct idem_op *op)
         return true;
     }
     idem__span(idem__mono_ms() - breaker->first_ms, span);
-    (void)idem_op_fail(op, IDEM_EUNAVAILABLE,
-                       "%s (%.100s) has not answered for %s; it is asked "
-                       "again every second or two",
-                       remote->ops->service, remote->endpoint, span);
+    (void)idem__op_fail(op, IDEM_EUNAVAILABLE,
+                        "%s (%.100s) has not answered for %s; it is asked "
+                        "again every second or two",
+                        remote->ops->service, remote->endpoint, span);
     return false;
 }
 
@@ -240,11 +240,11 @@ static bool answer_at_once(struct idem__remote *remote, struct idem_op *op)
         (void)pthread_mutex_unlock(&remote->leader.mutex);
     } else if ((remote->base.options.flags & IDEM_OPEN_READONLY) != 0 &&
                !remote->ops->reads(op)) {
-        (void)idem_op_fail(op, IDEM_EDENIED, "the store was opened read-only");
+        (void)idem__op_fail(op, IDEM_EDENIED, "the store was opened read-only");
     } else if (may_ask(remote, op)) {
         return false;
     }
-    idem_op_answer(op);
+    idem__op_answer(op);
     return true;
 }
 
@@ -279,7 +279,7 @@ static bool admit_pending(struct idem__remote *remote)
     remote->leader.asleep = false;
     op = next_pending(remote);
     if (op != NULL) {
-        idem_pending_run(&remote->leader.pending, op);
+        idem__pending_run(&remote->leader.pending, op);
     }
     (void)pthread_mutex_unlock(&remote->leader.mutex);
     if (op != NULL && !answer_at_once(remote, op)) {
@@ -410,7 +410,7 @@ bool idem__run_has_room(const struct idem__remote *remote,
 void idem__run_drop(struct idem__remote *remote)
 {
     (void)pthread_mutex_lock(&remote->leader.mutex);
-    idem_pending_drop(&remote->leader.pending);
+    idem__pending_drop(&remote->leader.pending);
     (void)pthread_mutex_unlock(&remote->leader.mutex);
     while (remote->running != NULL) {
         struct idem__flight *flight = remote->running;
@@ -420,7 +420,7 @@ void idem__run_drop(struct idem__remote *remote)
         }
         remote->ops->give_up(flight);
         remote->running = flight->link;
-        idem_op_answer(flight->op);
+        idem__op_answer(flight->op);
         while (remote->ops->reap(remote) != NULL) {
         }
         remote->ops->destroy(flight);

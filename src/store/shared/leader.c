@@ -21,7 +21,7 @@ void idem__leader_init(struct idem__leader *leader,
 
 void idem__leader_finish(struct idem__leader *leader)
 {
-    idem_pending_drop(&leader->pending);
+    idem__pending_drop(&leader->pending);
     (void)pthread_cond_destroy(&leader->wake);
     (void)pthread_mutex_destroy(&leader->mutex);
 }
@@ -32,7 +32,7 @@ enum idem_cancel idem__leader_cancel(struct idem__leader *leader,
     enum idem_cancel how;
 
     (void)pthread_mutex_lock(&leader->mutex);
-    how = idem_pending_cancel(&leader->pending, op);
+    how = idem__pending_cancel(&leader->pending, op);
     (void)pthread_mutex_unlock(&leader->mutex);
     return how;
 }
@@ -52,7 +52,7 @@ void idem__leader_tell(struct idem__leader *leader, struct idem_queue *queue,
     } else if (leader->threaded) {
         (void)pthread_cond_signal(&leader->wake);
     } else {
-        idem_queue_poke(queue);
+        idem__queue_poke(queue);
     }
 }
 
@@ -61,10 +61,10 @@ bool idem__leader_call(struct idem_queue *queue, struct idem_queue **first)
     if (*first == NULL) {
         *first = queue;
     }
-    if (!idem_queue_has_sleeper(queue)) {
+    if (!idem__queue_has_sleeper(queue)) {
         return false;
     }
-    idem_queue_poke(queue);
+    idem__queue_poke(queue);
     return true;
 }
 
@@ -89,7 +89,7 @@ void idem__leader_call_next(struct idem__leader *leader)
         }
     }
     if (first != NULL) {
-        idem_queue_poke(first);
+        idem__queue_poke(first);
     }
 }
 
@@ -97,8 +97,8 @@ void idem__leader_call_next(struct idem__leader *leader)
 
 static void wait_for_thread(struct idem_queue *queue, int64_t deadline_ms)
 {
-    while (!idem_queue_ready(queue) && idem__mono_ms() < deadline_ms) {
-        idem_queue_sleep(queue, deadline_ms);
+    while (!idem__queue_ready(queue) && idem__mono_ms() < deadline_ms) {
+        idem__queue_sleep(queue, deadline_ms);
     }
 }
 
@@ -112,13 +112,13 @@ void idem__leader_drive(struct idem__leader *leader, struct idem_queue *queue,
         return;
     }
     (void)pthread_mutex_lock(&leader->mutex);
-    while (!late && !idem_queue_ready(queue)) {
+    while (!late && !idem__queue_ready(queue)) {
         if (!leader->led &&
             (!leader->ops->batches || idem__leader_has_work(leader))) {
             late = leader->ops->lead(leader->ctx, queue, deadline_ms);
         } else if (idem__mono_ms() < deadline_ms) {
             (void)pthread_mutex_unlock(&leader->mutex);
-            idem_queue_sleep(queue, deadline_ms);
+            idem__queue_sleep(queue, deadline_ms);
             (void)pthread_mutex_lock(&leader->mutex);
         } else {
             late = true;

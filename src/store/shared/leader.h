@@ -16,7 +16,8 @@
 #ifndef IDEM_STORE_SHARED_LEADER_H
 #define IDEM_STORE_SHARED_LEADER_H
 
-#include <idem/store_parts.h>
+#include "contract/parts.h"
+
 #include <pthread.h>
 
 /* True for an end, a renewal or an expiry: its owner must not be kept waiting, because

@@ -118,7 +118,8 @@ void idem__tally_answer(const struct idem__tally *tally, struct idem_op *op)
 #undef IDEM__X
 }
 
-void idem_counters_add(struct idem_counters *counters, const struct idem_op *op)
+void idem__counters_add(struct idem_counters *counters,
+                        const struct idem_op *op)
 {
     struct idem__tally tally = {{0}};
 

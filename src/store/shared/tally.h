@@ -2,7 +2,7 @@
 #ifndef IDEM_STORE_SHARED_TALLY_H
 #define IDEM_STORE_SHARED_TALLY_H
 
-#include <idem/store_parts.h>
+#include "contract/parts.h"
 
 /* Every counter, by its name in struct idem_counters. Meters have them in this
  * order: a new one goes to the end. */

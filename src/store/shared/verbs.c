@@ -1,11 +1,11 @@
 /* Verbs: what all stores do around a decision. */
 
+#include "contract/parts.h"
 #include "core/decide.h"
 #include "core/error.h"
 #include "core/slice.h"
 
 #include <idem/operator.h>
-#include <idem/store_parts.h>
 
 /* @record for somebody who looks at it @now. */
 static struct idem_record shown_at(const struct idem_record *record,
@@ -13,33 +13,33 @@ static struct idem_record shown_at(const struct idem_record *record,
 {
     struct idem_record shown = *record;
 
-    shown.overdue = idem_decide_overdue(record, now);
+    shown.overdue = idem__decide_overdue(record, now);
     shown.live = idem__is_live(record, now);
     return shown;
 }
 
-void idem_verb_decide(const struct idem_record *found, const struct idem_op *op,
-                      const struct idem_now *now,
-                      struct idem_decision *decision)
+void idem__verb_decide(const struct idem_record *found,
+                       const struct idem_op *op, const struct idem_now *now,
+                       struct idem_decision *decision)
 {
     switch (op->verb) {
     case IDEM_OP_BEGIN:
-        idem_decide_begin(found, op, now, decision);
+        idem__decide_begin(found, op, now, decision);
         return;
     case IDEM_OP_END:
-        idem_decide_end(found, op, now, decision);
+        idem__decide_end(found, op, now, decision);
         return;
     case IDEM_OP_RENEW:
-        idem_decide_renew(found, op, now, decision);
+        idem__decide_renew(found, op, now, decision);
         return;
     case IDEM_OP_EXPIRE:
-        idem_decide_expire(found, op, now, decision);
+        idem__decide_expire(found, op, now, decision);
         return;
     case IDEM_OP_IMPORT:
-        idem_decide_import(found, op, now, decision);
+        idem__decide_import(found, op, now, decision);
         return;
     case IDEM_OP_RESOLVE:
-        idem_decide_resolve(found, op, now, decision);
+        idem__decide_resolve(found, op, now, decision);
         return;
     case IDEM_OP_GET:
     case IDEM_OP_LIST:
@@ -49,7 +49,7 @@ void idem_verb_decide(const struct idem_record *found, const struct idem_op *op,
         break;
     }
     memset(decision, 0, sizeof(*decision));
-    if (found == NULL || idem_decide_expired(found, now)) {
+    if (found == NULL || idem__decide_expired(found, now)) {
         decision->code = IDEM_ENOTFOUND;
         (void)strcpy(decision->text, idem_error_text(IDEM_ENOTFOUND));
     } else {
@@ -108,9 +108,9 @@ static void absent(const struct idem_op *op, struct idem_record *ret_record)
     ret_record->status = IDEM_STATUS_RELEASED;
 }
 
-bool idem_verb_given(const struct idem_op *op, const struct idem_record *found,
-                     const struct idem_decision *decision,
-                     struct idem_record *ret_record)
+bool idem__verb_given(const struct idem_op *op, const struct idem_record *found,
+                      const struct idem_decision *decision,
+                      struct idem_record *ret_record)
 {
     if (found == NULL && decision->change == IDEM_CHANGE_NONE) {
         absent(op, ret_record);
@@ -130,9 +130,9 @@ bool idem_verb_given(const struct idem_op *op, const struct idem_record *found,
     return needs_bodies(op, ret_record, decision);
 }
 
-void idem_verb_take_bodies(const struct idem_decision *decision,
-                           const struct idem_record *bodies,
-                           struct idem_record *record)
+void idem__verb_take_bodies(const struct idem_decision *decision,
+                            const struct idem_record *bodies,
+                            struct idem_record *record)
 {
     if (!decision->set_result) {
         record->result.bytes = bodies->result.bytes;
@@ -142,26 +142,26 @@ void idem_verb_take_bodies(const struct idem_decision *decision,
     }
 }
 
-void idem_verb_answer(struct idem_op *op, const struct idem_decision *decision,
-                      const struct idem_record *record)
+void idem__verb_answer(struct idem_op *op, const struct idem_decision *decision,
+                       const struct idem_record *record)
 {
     op->verdict = decision->verdict;
     op->takeover = decision->takeover;
     op->lease_left_ms = decision->lease_left_ms;
     if (op->verb != IDEM_OP_IMPORT) {
-        (void)idem_op_set_record(op, record);
+        (void)idem__op_set_record(op, record);
     }
 }
 
-int idem_verb_check_bodies(const struct idem_record *record,
-                           struct idem_error *error)
+int idem__verb_check_bodies(const struct idem_record *record,
+                            struct idem_error *error)
 {
-    int rc = idem_record_check_body(record->result.bytes, record->result_len,
-                                    record->result_digest);
+    int rc = idem__record_check_body(record->result.bytes, record->result_len,
+                                     record->result_digest);
 
     if (rc == 0) {
-        rc = idem_record_check_body(record->input, record->input_len,
-                                    record->input_digest);
+        rc = idem__record_check_body(record->input, record->input_len,
+                                     record->input_digest);
     }
     if (rc == IDEM_ECORRUPT) {
         return idem__error(error, rc,
@@ -193,16 +193,16 @@ static bool passes(const struct idem_filter *filter, int code,
         /* A record that cannot be read is worth a look, and never purged. */
         return !filter->expired;
     }
-    if (idem_decide_expired(record, now) != filter->expired) {
+    if (idem__decide_expired(record, now) != filter->expired) {
         return false;
     }
     if (!has_status(filter, record)) {
         return false;
     }
-    return !filter->overdue || idem_decide_overdue(record, now);
+    return !filter->overdue || idem__decide_overdue(record, now);
 }
 
-bool idem_verb_list_down(const struct idem_op *op)
+bool idem__verb_list_down(const struct idem_op *op)
 {
     const struct idem_filter *filter = &op->u.list.filter;
 
@@ -211,9 +211,9 @@ bool idem_verb_list_down(const struct idem_op *op)
             (filter->statuses == 0 && !filter->failed_outcomes));
 }
 
-bool idem_verb_list_row(struct idem_op *op, int code,
-                        const struct idem_record *record,
-                        const struct idem_now *now)
+bool idem__verb_list_row(struct idem_op *op, int code,
+                         const struct idem_record *record,
+                         const struct idem_now *now)
 {
     struct idem_record shown;
 
@@ -229,7 +229,7 @@ bool idem_verb_list_row(struct idem_op *op, int code,
     return true;
 }
 
-bool idem_verb_unwanted(struct idem_op *op)
+bool idem__verb_unwanted(struct idem_op *op)
 {
     if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) != IDEM_OP_DETACHED ||
         op->verb != IDEM_OP_BEGIN || op->error.code != 0 ||

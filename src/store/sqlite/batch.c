@@ -62,20 +62,21 @@ static void refuse(const struct idem__sqlite_store *store,
                    const struct idem_table *table, struct idem_op *op,
                    const struct idem_now *now)
 {
-    if (idem_table_peek(table, op, now)) {
+    if (idem__table_peek(table, op, now)) {
         return;
     }
     if (store->files.is_linked) {
-        (void)idem_op_fail(op, IDEM_ECONFIG,
-                           "%.120s was given a hard link while it was in use: "
-                           "each name would be a store of its own; nothing was "
-                           "done",
-                           store->path);
+        (void)
+            idem__op_fail(op, IDEM_ECONFIG,
+                          "%.120s was given a hard link while it was in use: "
+                          "each name would be a store of its own; nothing was "
+                          "done",
+                          store->path);
         return;
     }
-    (void)idem_op_fail(op, IDEM_EFULL,
-                       "the disk is full: what is left of it is kept for "
-                       "ending what was begun; nothing was done");
+    (void)idem__op_fail(op, IDEM_EFULL,
+                        "the disk is full: what is left of it is kept for "
+                        "ending what was begun; nothing was done");
 }
 
 /* True if @op wrote something. */
@@ -95,7 +96,7 @@ static bool run_op(struct idem__sqlite_store *store, struct idem_op *op,
         refuse(store, &table, op, now);
         return false;
     }
-    return idem_table_run(&table, op, now);
+    return idem__table_run(&table, op, now);
 }
 
 static void roll_back(struct idem__sqlite_store *store)
@@ -191,11 +192,11 @@ static void fail_write(const struct idem__sqlite_store *store,
                        struct idem_op *op, int sqlite_rc)
 {
     if (store->too_big) {
-        (void)idem_op_fail(op, IDEM_EFULL,
-                           "%.120s: cannot write to the store: a file of it "
-                           "would exceed the limit of file sizes; raise that "
-                           "(ulimit -f)",
-                           store->path);
+        (void)idem__op_fail(op, IDEM_EFULL,
+                            "%.120s: cannot write to the store: a file of it "
+                            "would exceed the limit of file sizes; raise that "
+                            "(ulimit -f)",
+                            store->path);
         return;
     }
     (void)idem__conn_fail(store->table.conn, sqlite_rc, "write to the store",
@@ -481,7 +482,7 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
         note_begin(store, op);
         if (op->error.code == 0 &&
             (op->verb == IDEM_OP_END || op->verb == IDEM_OP_RESOLVE)) {
-            idem_store_changed(base, op->id);
+            idem__store_changed(base, op->id);
         }
     }
 }

@@ -94,7 +94,7 @@ int idem__clock_now(struct idem__sqlite_clock *clock,
                            "the clock does not answer; nothing was done");
     }
     (void)pthread_mutex_lock(&clock->mutex);
-    moved = idem_anchor_now(&clock->anchor, &reading, clock->last_ms, ret_now);
+    moved = idem__anchor_now(&clock->anchor, &reading, clock->last_ms, ret_now);
     (void)pthread_mutex_unlock(&clock->mutex);
     ret_now->fence_floor = clock->fence_floor;
     *ret_save = moved || idem__clock_row_is_due(clock->last_ms, ret_now);
@@ -116,7 +116,7 @@ int idem__clock_peek(struct idem__sqlite_clock *clock,
     anchor = clock->anchor;
     last_ms = clock->last_ms;
     (void)pthread_mutex_unlock(&clock->mutex);
-    *ret_moved = idem_anchor_now(&anchor, &reading, last_ms, ret_now);
+    *ret_moved = idem__anchor_now(&anchor, &reading, last_ms, ret_now);
     return 0;
 }
 

@@ -71,11 +71,11 @@ static int run_op(struct visit *visit, struct idem_op *op)
     }
     op->asked_boot_ms = now.boot_ms;
     if (!op->has_nonce && host.random(host.ctx, op->nonce, 16) != 0) {
-        return idem_op_fail(op, IDEM_EUNAVAILABLE,
-                            "the random source does not answer");
+        return idem__op_fail(op, IDEM_EUNAVAILABLE,
+                             "the random source does not answer");
     }
     op->has_nonce = true;
-    if (idem_table_run(&table, op, &now) && save_clock) {
+    if (idem__table_run(&table, op, &now) && save_clock) {
         rc = idem__clock_save(&visit->clock, &visit->conn, &now);
         if (rc != SQLITE_OK) {
             return idem__conn_fail(&visit->conn, rc, "set the clock",

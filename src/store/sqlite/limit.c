@@ -186,7 +186,7 @@ static int clean(struct idem__conn *conn, const struct idem_now *now,
         }
         rc = SQLITE_OK;
         seq = sqlite3_column_int64(stmt, 0);
-        if (!idem_limit_expired(sqlite3_column_int64(stmt, 1), now)) {
+        if (!idem__limit_expired(sqlite3_column_int64(stmt, 1), now)) {
             idem__conn_reset(conn, IDEM__SQL_LIMIT_OLDEST);
             break;
         }
@@ -232,14 +232,14 @@ bool idem__sqlite_limit(struct idem__sqlite_store *store, struct idem_op *op,
     if (rc != SQLITE_OK) {
         return fail(store, op, rc, "read what was counted");
     }
-    if (!idem_limit_settle(op, &place.state, now, &decision) ||
+    if (!idem__limit_settle(op, &place.state, now, &decision) ||
         !decision.remember) {
         return false;
     }
     if (store->reserve.lacking) {
-        (void)idem_op_fail(op, IDEM_EFULL,
-                           "the disk is full: what is left of it is kept for "
-                           "ending what was begun; nothing was counted");
+        (void)idem__op_fail(op, IDEM_EFULL,
+                            "the disk is full: what is left of it is kept for "
+                            "ending what was begun; nothing was counted");
         return false;
     }
     rc = save(conn, op, &decision, &place);
@@ -268,7 +268,7 @@ bool idem__sqlite_limit_peek(struct idem__conn *conn, struct idem_op *op,
     if (decision.remember) {
         return false;
     }
-    (void)idem_limit_settle(op, &place.state, now, &decision);
+    (void)idem__limit_settle(op, &place.state, now, &decision);
     return true;
 }
 

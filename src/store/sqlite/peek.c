@@ -112,13 +112,13 @@ static bool look(struct view *view, struct idem_op *op)
     }
     conn = view->table.conn;
     if (op->verb == IDEM_OP_COUNT && store->of_application) {
-        (void)idem_op_fail(op, IDEM_ENOTFOUND,
-                           "an application's database keeps no counters");
+        (void)idem__op_fail(op, IDEM_ENOTFOUND,
+                            "an application's database keeps no counters");
     } else if (op->verb == IDEM_OP_COUNT) {
         idem__counters_answer(&store->counters, conn, op);
     } else if (view_clock(view) != 0) {
-        (void)idem_op_fail(op, IDEM_EUNAVAILABLE,
-                           "the clock does not answer; nothing was done");
+        (void)idem__op_fail(op, IDEM_EUNAVAILABLE,
+                            "the clock does not answer; nothing was done");
     } else if (op->verb == IDEM_OP_LIST) {
         idem__sqlite_list(conn, op, &view->now);
         view->has_time = false; /* It may have taken long. */
@@ -126,8 +126,8 @@ static bool look(struct view *view, struct idem_op *op)
         answered =
             !view->moved && idem__sqlite_limit_peek(conn, op, &view->now);
     } else {
-        answered =
-            (must || !view->moved) && idem_table_peek(&records, op, &view->now);
+        answered = (must || !view->moved) &&
+                   idem__table_peek(&records, op, &view->now);
     }
     idem__sqlite_table_reset(&view->table);
     return answered;
@@ -166,7 +166,7 @@ void idem__sqlite_peek(struct idem__sqlite_store *store, struct idem_op **ops,
         }
     }
     view_close(&view);
-    idem_op_answer_all(answered);
+    idem__op_answer_all(answered);
     *n = left;
 }
 

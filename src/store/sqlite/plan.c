@@ -226,7 +226,7 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
     if (!has_record(row)) {
         return 0;
     }
-    rc = idem_record_decode(id, row[HEAD].bytes, ret_record, ret_error);
+    rc = idem__record_decode(id, row[HEAD].bytes, ret_record, ret_error);
     ret_record->scope = row[SCOPE].bytes;
     ret_record->key = row[KEY].bytes;
     if (rc == 0) {
@@ -236,7 +236,7 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
     if (rc == 0 && with_bodies) {
         ret_record->result.bytes = body(&row[RESULT]);
         ret_record->input = body(&row[INPUT]);
-        rc = idem_verb_check_bodies(ret_record, ret_error);
+        rc = idem__verb_check_bodies(ret_record, ret_error);
     }
     return rc == 0 ? 1 : rc;
 }
@@ -347,7 +347,7 @@ static int save_with(struct work *work, const struct idem_decision *decision,
     const struct idem_record *next = &decision->next;
     struct idem_slice head;
     size_t head_len;
-    int rc = idem_record_encode(next, buf, IDEM_HEAD_MAX, &head_len);
+    int rc = idem__record_encode(next, buf, IDEM_HEAD_MAX, &head_len);
 
     if (rc != 0) {
         return rc;
@@ -405,14 +405,15 @@ static int decide(struct work *work, struct idem_op *op,
     if (rc != 0) {
         return rc;
     }
-    moved = idem_anchor_now(&clock.anchor, &moment->clock, clock.last_ms, &now);
+    moved =
+        idem__anchor_now(&clock.anchor, &moment->clock, clock.last_ms, &now);
     now.fence_floor = (uint64_t)clock.fence_floor;
     op->asked_boot_ms = now.boot_ms;
     if (!op->has_nonce) {
         memcpy(op->nonce, moment->nonce, sizeof(op->nonce));
         op->has_nonce = true;
     }
-    if (idem_table_run(&table, op, &now) &&
+    if (idem__table_run(&table, op, &now) &&
         (moved || idem__clock_row_is_due(clock.last_ms, &now))) {
         add_clock(work->writes, &clock, &now);
     }
@@ -425,8 +426,8 @@ static int finish(struct work *work, struct idem_op *op, int rc)
     if (rc == 0 && work->writes == NULL) {
         work->writes = create(0);
         if (work->writes == NULL) {
-            rc = idem_op_fail(op, IDEM_ENOMEM, "%s",
-                              idem_error_text(IDEM_ENOMEM));
+            rc = idem__op_fail(op, IDEM_ENOMEM, "%s",
+                               idem_error_text(IDEM_ENOMEM));
         }
     }
     return rc;

@@ -284,7 +284,7 @@ static int look_at(struct slice *slice, int64_t seq, int64_t *ret_bytes)
         /* A record that cannot be trusted is left as it is. */
         if (sqlite3_column_bytes(stmt, COLUMN_ID) == IDEM_ID_LEN &&
             idem__row_decode(stmt, id, &record, NULL) == 0) {
-            if (!idem_decide_expired(&record, slice->now)) {
+            if (!idem__decide_expired(&record, slice->now)) {
                 note_unheld(slice, stmt, &record);
             } else {
                 if (record.fence > clock->fence_floor) {

@@ -96,8 +96,8 @@ static void newest(int64_t *known_ms, int64_t ms)
 static void decide(const struct restore *r, const struct idem_record *record,
                    const uint8_t nonce[16], struct idem_decision *ret_decision)
 {
-    idem_decide_restored(record, nonce, idem_str(r->note), &r->now,
-                         ret_decision);
+    idem__decide_restored(record, nonce, idem_str(r->note), &r->now,
+                          ret_decision);
 }
 
 static void look_at(struct restore *r, sqlite3_stmt *stmt)

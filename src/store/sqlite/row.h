@@ -2,7 +2,7 @@
 #ifndef IDEM_STORE_SQLITE_ROW_H
 #define IDEM_STORE_SQLITE_ROW_H
 
-#include <idem/store_parts.h>
+#include "contract/parts.h"
 
 /* The row of the clock. */
 struct idem__clock_row {

@@ -43,9 +43,9 @@ static size_t sqlite_submit_all(struct idem_store *base, struct idem_op **ops,
         return idem__group_submit(&store->group, ops, n);
     }
     for (i = 0; i < n; i++) {
-        (void)idem_op_fail(ops[i], IDEM_EDENIED,
-                           "the store was opened read-only");
-        idem_op_answer(ops[i]);
+        (void)idem__op_fail(ops[i], IDEM_EDENIED,
+                            "the store was opened read-only");
+        idem__op_answer(ops[i]);
     }
     return n;
 }
@@ -107,7 +107,7 @@ static void finish(struct idem__sqlite_store *store)
     }
     idem__sqlite_purge_finish(&store->purge);
     idem__clock_finish(&store->clock);
-    idem_store_finish(&store->base);
+    idem__store_finish(&store->base);
     idem__free(store);
 }
 
@@ -126,8 +126,6 @@ static void sqlite_close(struct idem_store *base)
 }
 
 static const struct idem_store_ops sqlite_ops = {
-    .abi = IDEM_STORE_ABI,
-    .size = sizeof(struct idem_store_ops),
     .name = "sqlite",
     .peek = sqlite_peek,
     .submit_all = sqlite_submit_all,
@@ -288,7 +286,7 @@ static int set_up(struct idem__sqlite_store *store,
     store->files.fd = -1;
     idem__clock_init(&store->clock);
     idem__readers_init(&store->readers);
-    rc = idem_store_init(&store->base, &sqlite_ops, options, error);
+    rc = idem__store_init(&store->base, &sqlite_ops, options, error);
     if (rc == 0 && needs_lock(store)) {
         rc = open_lock(store, error);
     }

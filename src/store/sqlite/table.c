@@ -37,7 +37,7 @@ static struct idem_slice blob(sqlite3_stmt *stmt, enum column column)
 static int decode(sqlite3_stmt *stmt, const uint8_t *id,
                   struct idem_record *ret_record, struct idem_error *error)
 {
-    int rc = idem_record_decode(id, blob(stmt, COLUMN_HEAD), ret_record, error);
+    int rc = idem__record_decode(id, blob(stmt, COLUMN_HEAD), ret_record, error);
 
     ret_record->scope = blob(stmt, COLUMN_SCOPE);
     ret_record->key = blob(stmt, COLUMN_KEY);
@@ -71,7 +71,7 @@ int idem__row_bodies(sqlite3_stmt *stmt, struct idem_record *record,
 {
     record->result.bytes = blob(stmt, COLUMN_RESULT);
     record->input = blob(stmt, COLUMN_INPUT);
-    return idem_verb_check_bodies(record, error);
+    return idem__verb_check_bodies(record, error);
 }
 
 /* True if the record of @id was just loaded, and small enough that its bodies
@@ -219,8 +219,8 @@ static int save(void *ctx, const struct idem_decision *decision,
 {
     struct idem__sqlite_table *table = ctx;
     size_t head_len;
-    int rc = idem_record_encode(&decision->next, table->head, IDEM_HEAD_MAX,
-                                &head_len);
+    int rc = idem__record_encode(&decision->next, table->head, IDEM_HEAD_MAX,
+                                 &head_len);
 
     if (rc != 0) {
         return idem__error_plain(ret_error, rc);

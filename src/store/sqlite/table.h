@@ -2,9 +2,8 @@
 #ifndef IDEM_STORE_SQLITE_TABLE_H
 #define IDEM_STORE_SQLITE_TABLE_H
 
+#include "contract/parts.h"
 #include "store/sqlite/conn.h"
-
-#include <idem/store_parts.h>
 
 struct idem__sqlite_table {
     struct idem__conn *conn;

@@ -187,7 +187,7 @@ static bool list_row(void *ctx, int code, const struct idem_record *record,
     struct lister *lister = ctx;
 
     (void)seq;
-    return idem_verb_list_row(lister->op, code, record, lister->now);
+    return idem__verb_list_row(lister->op, code, record, lister->now);
 }
 
 enum {
@@ -285,7 +285,7 @@ void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
     uint64_t *cursor = op->u.list.cursor;
     unsigned statuses = wanted(&op->u.list.filter);
     struct position at = {(int64_t)cursor[1], (int64_t)cursor[2]};
-    bool down = idem_verb_list_down(op);
+    bool down = idem__verb_list_down(op);
     int status = (int)cursor[0];
     bool done = true;
     int rc = SQLITE_OK;

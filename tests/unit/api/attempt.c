@@ -1,10 +1,10 @@
 /* Attempts: their lease as the owner counts it, their tokens, and ops that give
  * an attempt away. */
+#include "contract/store.h"
 #include "host.h"
 #include "test.h"
 
 #include <idem/queue.h>
-#include <idem/store.h>
 
 static struct idem_store *open_on(struct host *host)
 {

@@ -64,7 +64,7 @@ static enum script_does serve(struct script *script, struct idem_op *op)
         if (!is_end && plan->apply) {
             op->fence = op->record->fence;
         }
-        (void)idem_op_fail(op, code, "as planned");
+        (void)idem__op_fail(op, code, "as planned");
     }
     return SCRIPT_ANSWERS;
 }

@@ -235,7 +235,7 @@ static enum script_does lose_answers(struct script *script, struct idem_op *op)
     }
     if (lost) {
         lossy->lose--;
-        (void)idem_op_fail(op, IDEM_EUNKNOWN, "the answer was lost");
+        (void)idem__op_fail(op, IDEM_EUNKNOWN, "the answer was lost");
     }
     return SCRIPT_ANSWERS;
 }

@@ -24,7 +24,7 @@ static enum script_does follow_plan(struct script *script, struct idem_op *op)
         script_relay(script, op);
     }
     if (code != 0) {
-        (void)idem_op_fail(op, code, "as planned");
+        (void)idem__op_fail(op, code, "as planned");
     }
     return SCRIPT_ANSWERS;
 }
@@ -142,8 +142,8 @@ static enum script_does never_know(struct script *script, struct idem_op *op)
 {
     int *code = script->ctx;
 
-    (void)idem_op_fail(op, script->served == 1 ? IDEM_EUNKNOWN : *code,
-                       "as planned");
+    (void)idem__op_fail(op, script->served == 1 ? IDEM_EUNKNOWN : *code,
+                        "as planned");
     return SCRIPT_ANSWERS;
 }
 
@@ -206,7 +206,7 @@ static enum script_does claim_unheard(struct script *script, struct idem_op *op)
     script_relay(script, op);
     if (op->verb == IDEM_OP_BEGIN) {
         op->fence = op->record->fence;
-        (void)idem_op_fail(op, IDEM_EUNKNOWN, "as planned");
+        (void)idem__op_fail(op, IDEM_EUNKNOWN, "as planned");
     } else {
         assert_int_equal(op->verb, IDEM_OP_END);
         assert_int_equal(op->u.end.status, IDEM_STATUS_RELEASED);

@@ -4,9 +4,9 @@
 
 #include "aws/lambda/handler.h"
 #include "base/loader.h"
+#include "contract/kind.h"
 
 #include <idem/dynamodb.h>
-#include <idem/kind.h>
 
 static void expect(int code, const struct idem_error *error, int rc,
                    const char *word)
@@ -30,7 +30,7 @@ TEST(kind, isUnknownWhenNotInside)
 
     assert_false(idem__has_loader());
     expect(IDEM_EINVALID, &error,
-           idem_kind_find("sqlit:x", &kind, &place, &error), "\"sqlit:x\"");
+           idem__kind_find("sqlit:x", &kind, &place, &error), "\"sqlit:x\"");
 }
 
 /* A kind that was registered is found. */
@@ -40,7 +40,7 @@ TEST(kind, isFoundWhenRegistered)
     const char *place;
     struct idem_error error;
 
-    assert_int_equal(idem_kind_find("dynamodb://x", &kind, &place, &error), 0);
+    assert_int_equal(idem__kind_find("dynamodb://x", &kind, &place, &error), 0);
     assert_ptr_equal(kind, &idem_dynamodb_kind);
     assert_string_equal(place, "//x");
 }

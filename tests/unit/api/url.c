@@ -1,7 +1,7 @@
 /* Tests of src/api/url.c: no password is shown. */
+#include "contract/kind.h"
 #include "test.h"
 
-#include <idem/kind.h>
 #include <string.h>
 
 TEST(url, hidesPasswords)

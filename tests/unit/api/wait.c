@@ -1,11 +1,11 @@
 /* Waiting for another's attempt. On a host with a sleep of its own a waiter polls
  * with it, so that what happens meanwhile is the test's to say. */
+#include "contract/store.h"
 #include "host.h"
 #include "script.h"
 #include "test.h"
 
 #include <idem/operator.h>
-#include <idem/store.h>
 
 /* What happens in which sleep of the waiter. */
 struct event {
@@ -233,7 +233,7 @@ static enum script_does serve(struct script *script, struct idem_op *op)
 
     if (outage->is_away) {
         outage->refused++;
-        (void)idem_op_fail(op, IDEM_EUNAVAILABLE, "it is away");
+        (void)idem__op_fail(op, IDEM_EUNAVAILABLE, "it is away");
     } else {
         script_relay(script, op);
     }

@@ -29,7 +29,7 @@ static struct idem_decision decide(const struct idem_record *found,
     static struct idem_decision decision;
 
     memset(&decision, 0x5a, sizeof(decision));
-    idem_decide_begin(found, op, now, &decision);
+    idem__decide_begin(found, op, now, &decision);
     assert_code(IDEM_OK, decision.code);
     return decision;
 }
@@ -456,7 +456,7 @@ TEST(fence, isRefusedWhereNoneIsLeft)
     now.fence_floor = INT64_MAX - 1;
     assert_true(decide(NULL, &op, &now).next.fence == INT64_MAX);
     now.fence_floor = INT64_MAX;
-    idem_decide_begin(NULL, &op, &now, &decision);
+    idem__decide_begin(NULL, &op, &now, &decision);
     assert_code(IDEM_ECORRUPT, decision.code);
     assert_int_equal(decision.change, IDEM_CHANGE_NONE);
     assert_non_null(strstr(decision.text, "9223372036854775807, and idem"));
@@ -467,13 +467,13 @@ TEST(fence, isRefusedWhereNoneIsLeft)
     found.fence = INT64_MAX - 1;
     assert_true(decide(&found, &op, &now).next.fence == INT64_MAX);
     found.fence = INT64_MAX;
-    idem_decide_begin(&found, &op, &now, &decision);
+    idem__decide_begin(&found, &op, &now, &decision);
     assert_code(IDEM_ECORRUPT, decision.code);
     assert_int_equal(decision.change, IDEM_CHANGE_NONE);
 
     found = sample_ended(IDEM_STATUS_RELEASED, 0);
     found.fence = INT64_MAX;
-    idem_decide_begin(&found, &op, &now, &decision);
+    idem__decide_begin(&found, &op, &now, &decision);
     assert_code(IDEM_ECORRUPT, decision.code);
     assert_int_equal(decision.change, IDEM_CHANGE_NONE);
 }

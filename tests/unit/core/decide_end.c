@@ -30,7 +30,7 @@ static struct idem_decision decide_end(const struct idem_record *found,
     struct idem_decision decision;
 
     memset(&decision, 0x5a, sizeof(decision));
-    idem_decide_end(found, op, &now, &decision);
+    idem__decide_end(found, op, &now, &decision);
     return decision;
 }
 
@@ -295,7 +295,7 @@ TEST(end, setsRightWhatTheLeaseSaid)
         sample_lease(&record, 0);
         record.on_expired_lease = begin.u.begin.on_expired_lease = policies[i];
         begin.u.begin.attempts_max = 1;
-        idem_decide_begin(&record, &begin, &now, &decision);
+        idem__decide_begin(&record, &begin, &now, &decision);
         assert_int_equal(decision.next.status, closed[i]);
         assert_true(decision.next.by_lease);
         assert_int_equal(decide_end(&decision.next, &op).change,
@@ -314,7 +314,7 @@ static struct idem_decision decide_renew(const struct idem_record *found,
     struct idem_decision decision;
 
     memset(&decision, 0x5a, sizeof(decision));
-    idem_decide_renew(found, op, &now, &decision);
+    idem__decide_renew(found, op, &now, &decision);
     return decision;
 }
 
@@ -408,13 +408,13 @@ TEST(renew, doesNotGrowByTheMargin)
     now.store_err_ms = 100;
     sample_lease(&record, 2100);
     for (i = 0; i < 10; i++) {
-        idem_decide_renew(&record, &op, &now, &decision);
+        idem__decide_renew(&record, &op, &now, &decision);
         assert_ok(decision.code);
         record = decision.next;
         assert_int_equal(record.lease_end_ms, NOW_MS + 2100);
     }
     now.store_ms += 700;
-    idem_decide_renew(&record, &op, &now, &decision);
+    idem__decide_renew(&record, &op, &now, &decision);
     assert_int_equal(decision.next.lease_end_ms, NOW_MS + 2800);
 }
 
@@ -441,7 +441,7 @@ static struct idem_decision decide_expire(const struct idem_record *found,
     struct idem_decision decision;
 
     memset(&decision, 0x5a, sizeof(decision));
-    idem_decide_expire(found, op, now, &decision);
+    idem__decide_expire(found, op, now, &decision);
     return decision;
 }
 
@@ -501,8 +501,8 @@ TEST(expire, endsTheLeaseEverywhere)
                 assert_false(decision.set_result || decision.set_input);
                 now.boot_id[0] = boot == 0 ? 'A' : 'B';
                 assert_int_equal(idem__lease_left(&decision.next, &now), 0);
-                assert_true(idem_decide_overdue(&decision.next, &now));
-                assert_false(idem_decide_expired(&decision.next, &now));
+                assert_true(idem__decide_overdue(&decision.next, &now));
+                assert_false(idem__decide_expired(&decision.next, &now));
             }
         }
     }

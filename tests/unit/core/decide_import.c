@@ -10,7 +10,7 @@ static struct idem_decision decide(const struct idem_record *found,
     struct idem_decision decision;
 
     memset(&decision, 0x5a, sizeof(decision));
-    idem_decide_import(found, &op, &now, &decision);
+    idem__decide_import(found, &op, &now, &decision);
     assert_code(IDEM_OK, decision.code);
     return decision;
 }

@@ -11,7 +11,7 @@ static struct idem_decision decide(const struct idem_record *found,
     struct idem_decision decision;
 
     memset(&decision, 0x5a, sizeof(decision));
-    idem_decide_resolve(found, op, &now, &decision);
+    idem__decide_resolve(found, op, &now, &decision);
     return decision;
 }
 
@@ -133,11 +133,11 @@ TEST(resolve, takesTheRecordFromItsOwner)
     for (status = IDEM_STATUS_COMPLETED; status <= IDEM_STATUS_RELEASED;
          status++) {
         end.u.end.status = (enum idem_status)status;
-        idem_decide_end(&next, &end, &now, &decision);
+        idem__decide_end(&next, &end, &now, &decision);
         assert_code(IDEM_ELOST, decision.code);
     }
     end.u.renew.lease_ms = 60000;
-    idem_decide_renew(&next, &end, &now, &decision);
+    idem__decide_renew(&next, &end, &now, &decision);
     assert_code(IDEM_ELOST, decision.code);
 }
 

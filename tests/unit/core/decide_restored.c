@@ -11,7 +11,7 @@ static struct idem_decision decide(const struct idem_record *found)
     struct idem_decision decision;
 
     memset(&decision, 0x5a, sizeof(decision));
-    idem_decide_restored(found, fresh, idem_str("put back"), &now, &decision);
+    idem__decide_restored(found, fresh, idem_str("put back"), &now, &decision);
     return decision;
 }
 
@@ -63,14 +63,14 @@ TEST(restored, takesTheRecordFromItsOwner)
     for (status = IDEM_STATUS_COMPLETED; status <= IDEM_STATUS_RELEASED;
          status++) {
         end.u.end.status = (enum idem_status)status;
-        idem_decide_end(&next, &end, &now, &decision);
+        idem__decide_end(&next, &end, &now, &decision);
         assert_code(IDEM_ELOST, decision.code);
     }
-    idem_decide_renew(&next, &end, &now, &decision);
+    idem__decide_renew(&next, &end, &now, &decision);
     assert_code(IDEM_ELOST, decision.code);
-    idem_decide_expire(&next, &end, &now, &decision);
+    idem__decide_expire(&next, &end, &now, &decision);
     assert_code(IDEM_ELOST, decision.code);
-    idem_decide_resolve(&next, &resolve, &now, &decision);
+    idem__decide_resolve(&next, &resolve, &now, &decision);
     assert_code(IDEM_OK, decision.code);
 }
 
@@ -89,13 +89,13 @@ TEST(restored, cutsOffWhoseLeaseRanOut)
         struct idem_record next;
 
         found.by_lease = true;
-        idem_decide_end(&found, &end, &now, &decision);
+        idem__decide_end(&found, &end, &now, &decision);
         assert_code(IDEM_OK, decision.code);
         next = decide(&found).next;
         assert_int_equal(next.status, statuses[i]);
         assert_slice(next.note, found.note);
         assert_slice(next.error, found.error);
-        idem_decide_end(&next, &end, &now, &decision);
+        idem__decide_end(&next, &end, &now, &decision);
         assert_code(IDEM_ELOST, decision.code);
     }
 }

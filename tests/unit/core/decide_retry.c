@@ -32,7 +32,7 @@ static struct idem_decision begin_at(const struct idem_record *found,
     now.store_ms += ms;
     now.boot_ms += ms;
     memset(&decision, 0x5a, sizeof(decision));
-    idem_decide_begin(found, op, &now, &decision);
+    idem__decide_begin(found, op, &now, &decision);
     assert_code(IDEM_OK, decision.code);
     return decision;
 }
@@ -44,7 +44,7 @@ static struct idem_decision end(const struct idem_record *found,
     struct idem_decision decision;
 
     memset(&decision, 0x5a, sizeof(decision));
-    idem_decide_end(found, op, &now, &decision);
+    idem__decide_end(found, op, &now, &decision);
     return decision;
 }
 
@@ -55,7 +55,7 @@ static struct idem_decision resolve(const struct idem_record *found,
     struct idem_decision decision;
 
     memset(&decision, 0x5a, sizeof(decision));
-    idem_decide_resolve(found, op, &now, &decision);
+    idem__decide_resolve(found, op, &now, &decision);
     return decision;
 }
 
@@ -191,9 +191,9 @@ TEST(retry, isTheLastWord)
     struct idem_decision decision;
 
     op.u.renew.lease_ms = 60000;
-    idem_decide_renew(&found, &op, &now, &decision);
+    idem__decide_renew(&found, &op, &now, &decision);
     assert_code(IDEM_ELOST, decision.code);
-    idem_decide_expire(&found, &op, &now, &decision);
+    idem__decide_expire(&found, &op, &now, &decision);
     assert_code(IDEM_ELOST, decision.code);
     assert_non_null(strstr(decision.text, "retry"));
 }
@@ -205,14 +205,14 @@ TEST(retry, isLateWhenItWasExpected)
     struct idem_record found = sample_retry();
     struct idem_now now = sample_now();
 
-    assert_false(idem_decide_overdue(&found, &now));
+    assert_false(idem__decide_overdue(&found, &now));
     found.expected_ms = NOW_MS;
-    assert_false(idem_decide_overdue(&found, &now));
+    assert_false(idem__decide_overdue(&found, &now));
     found.expected_ms = NOW_MS - 1;
-    assert_true(idem_decide_overdue(&found, &now));
+    assert_true(idem__decide_overdue(&found, &now));
     found.retry = false;
     found.expected_ms = 0;
-    assert_true(idem_decide_overdue(&found, &now));
+    assert_true(idem__decide_overdue(&found, &now));
 }
 
 /* After a restore from a copy nobody knows what became of it meanwhile. */
@@ -223,7 +223,7 @@ TEST(retry, isUnknownAfterARestore)
     struct idem_now now = sample_now();
     struct idem_decision decision;
 
-    idem_decide_restored(&found, nonce, idem_str("put back"), &now, &decision);
+    idem__decide_restored(&found, nonce, idem_str("put back"), &now, &decision);
     assert_int_equal(decision.next.status, IDEM_STATUS_UNKNOWN);
     assert_false(decision.next.retry);
 }
@@ -483,14 +483,14 @@ TEST(doubt, outlivesAnImport)
     found.in_doubt = 40;
     found.retention_ms = 9000000;
     record.fence = 43;
-    idem_decide_import(&found, &op, &now, &decision);
+    idem__decide_import(&found, &op, &now, &decision);
     assert_int_equal(decision.next.in_doubt, 40);
     assert_true(decision.next.expires_ms == found.expires_ms);
     assert_int_equal(decision.next.retention_ms, 9000000);
     record.history_len = 1;
     record.history[0].fence = 41;
     record.history[0].end = IDEM_PAST_RESOLVED;
-    idem_decide_import(&found, &op, &now, &decision);
+    idem__decide_import(&found, &op, &now, &decision);
     assert_int_equal(decision.next.in_doubt, 0);
     assert_true(decision.next.expires_ms == record.expires_ms);
 }
@@ -542,13 +542,13 @@ TEST(lease, isMendedByARenewal)
 
     found.lease_end_ms = NOW_MS + 365 * 86400000LL;
     op.u.renew.lease_ms = 60000;
-    idem_decide_renew(&found, &op, &now, &decision);
+    idem__decide_renew(&found, &op, &now, &decision);
     assert_true(decision.next.lease_end_ms == NOW_MS + 1800000 + 60000);
 
     found.lease_ms = 86400000;
     sample_lease(&found, 86400000);
     op.u.renew.lease_ms = 2000;
-    idem_decide_renew(&found, &op, &now, &decision);
+    idem__decide_renew(&found, &op, &now, &decision);
     assert_true(decision.next.lease_end_ms == NOW_MS + 86400000);
     assert_int_equal(decision.next.lease_ms, 86400000);
 }

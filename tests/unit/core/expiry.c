@@ -22,7 +22,7 @@ TEST(expired, isExact)
 
         record.expires_ms = NOW_MS - rows[i].past_ms;
         now.store_err_ms = rows[i].error_ms;
-        assert_int_equal(idem_decide_expired(&record, &now), rows[i].want);
+        assert_int_equal(idem__decide_expired(&record, &now), rows[i].want);
     }
 }
 
@@ -34,9 +34,9 @@ TEST(expired, isNeverWithoutAnEnd)
 
     record.expires_ms = IDEM_NEVER;
     now.store_ms = IDEM_NEVER;
-    assert_false(idem_decide_expired(&record, &now));
+    assert_false(idem__decide_expired(&record, &now));
     record.expires_ms = IDEM_NEVER - 1;
-    assert_true(idem_decide_expired(&record, &now));
+    assert_true(idem__decide_expired(&record, &now));
 }
 
 /* Which end of an attempt gives which end of retention. */
@@ -205,7 +205,7 @@ TEST(overdue, isPastExpectedOrPastLease)
         record.expected_ms =
             rows[i].expected_ms == 1 ? 0 : NOW_MS + rows[i].expected_ms;
         sample_lease(&record, rows[i].left_ms);
-        if (idem_decide_overdue(&record, &now) != rows[i].want) {
+        if (idem__decide_overdue(&record, &now) != rows[i].want) {
             fail_with("row %zu", i);
         }
     }

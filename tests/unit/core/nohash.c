@@ -142,8 +142,8 @@ static int check_body(void)
         record = &sample;
         left = was;
     }
-    return idem_record_check_body(record->result.bytes, record->result_len,
-                                  record->result_digest);
+    return idem__record_check_body(record->result.bytes, record->result_len,
+                                   record->result_digest);
 }
 
 /* A record that was made while hashes could be had. */
@@ -164,7 +164,7 @@ static int encode(void)
     uint8_t head[1024];
     size_t len;
 
-    return idem_record_encode(&record, head, sizeof(head), &len);
+    return idem__record_encode(&record, head, sizeof(head), &len);
 }
 
 static int decode(void)
@@ -175,9 +175,9 @@ static int decode(void)
     int was = left;
 
     left = -1;
-    assert_ok(idem_record_encode(&record, head, sizeof(head), &len));
+    assert_ok(idem__record_encode(&record, head, sizeof(head), &len));
     left = was;
-    return idem_record_decode(record.id, idem_bytes(head, len), &record, &why);
+    return idem__record_decode(record.id, idem_bytes(head, len), &record, &why);
 }
 
 static struct idem__token sample_token(void)
@@ -235,7 +235,7 @@ static int begin(void)
     struct idem_now now = sample_now();
 
     op.u.begin.input = idem_str("input");
-    idem_decide_begin(NULL, &op, &now, &decision);
+    idem__decide_begin(NULL, &op, &now, &decision);
     return decided();
 }
 
@@ -249,7 +249,7 @@ static int take_over(void)
     found.lease_end_ms = found.lease_end_boot_ms = 1;
     found.expires_ms = IDEM_NEVER;
     op.u.begin.input = idem_str("input");
-    idem_decide_begin(&found, &op, &now, &decision);
+    idem__decide_begin(&found, &op, &now, &decision);
     return decided();
 }
 
@@ -259,7 +259,7 @@ static int end(void)
     struct idem_op op = made_op(sample_end);
     struct idem_now now = sample_now();
 
-    idem_decide_end(&found, &op, &now, &decision);
+    idem__decide_end(&found, &op, &now, &decision);
     return decided();
 }
 
@@ -270,7 +270,7 @@ static int resolve(void)
     struct idem_now now = sample_now();
 
     op.u.resolve.outcome.result.bytes = idem_str("by hand");
-    idem_decide_resolve(&found, &op, &now, &decision);
+    idem__decide_resolve(&found, &op, &now, &decision);
     return decided();
 }
 
@@ -330,11 +330,11 @@ TEST(hash, failsWhileADecisionIsCompared)
     struct idem_decision again;
 
     op.u.resolve.outcome.result.bytes = idem_str("by hand");
-    idem_decide_resolve(&found, &op, &now, &decision);
+    idem__decide_resolve(&found, &op, &now, &decision);
     assert_ok(decision.code);
     op.nonce[0] ^= 1;
     left = 0;
-    idem_decide_resolve(&decision.next, &op, &now, &again);
+    idem__decide_resolve(&decision.next, &op, &now, &again);
     left = -1;
     assert_ok(again.code);
     assert_int_equal(again.change, IDEM_CHANGE_REPLACE);

@@ -24,13 +24,14 @@ static struct head encode(const struct idem_record *record)
     struct head head;
 
     memcpy(head.id, record->id, sizeof(head.id));
-    assert_ok(idem_record_encode(record, head.bytes, IDEM_HEAD_MAX, &head.len));
+    assert_ok(
+        idem__record_encode(record, head.bytes, IDEM_HEAD_MAX, &head.len));
     return head;
 }
 
 static int decode(const struct head *head, struct idem_record *ret_record)
 {
-    return idem_record_decode(head->id, idem_bytes(head->bytes, head->len),
+    return idem__record_decode(head->id, idem_bytes(head->bytes, head->len),
                               ret_record, &why);
 }
 
@@ -171,11 +172,11 @@ TEST(record, staysInItsBuffer)
     for (cap = 0; cap < want.len; cap++) {
         memset(head.bytes, '#', want.len + 1);
         assert_code(IDEM_EINVALID,
-                    idem_record_encode(&record, head.bytes, cap, &len));
+                    idem__record_encode(&record, head.bytes, cap, &len));
         assert_int_equal(head.bytes[cap], '#');
         assert_int_equal(len, 77);
     }
-    assert_ok(idem_record_encode(&record, head.bytes, cap, &len));
+    assert_ok(idem__record_encode(&record, head.bytes, cap, &len));
     assert_slice(idem_bytes(head.bytes, len), idem_bytes(want.bytes, want.len));
 }
 
@@ -680,26 +681,26 @@ TEST(body, isChecked)
     char bytes[5] = "done";
     size_t bit;
 
-    assert_ok(idem_record_check_body(idem_bytes(bytes, 4), record.result_len,
-                                     record.result_digest));
+    assert_ok(idem__record_check_body(idem_bytes(bytes, 4), record.result_len,
+                                      record.result_digest));
     for (bit = 0; bit < 32; bit++) {
         bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
         assert_code(IDEM_ECORRUPT,
-                    idem_record_check_body(idem_bytes(bytes, 4), 4,
-                                           record.result_digest));
+                    idem__record_check_body(idem_bytes(bytes, 4), 4,
+                                            record.result_digest));
         bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
     }
     for (bit = 0; bit < 128; bit++) {
         record.result_digest[bit / 8] ^= (uint8_t)(1u << bit % 8);
         assert_code(IDEM_ECORRUPT,
-                    idem_record_check_body(idem_bytes(bytes, 4), 4,
-                                           record.result_digest));
+                    idem__record_check_body(idem_bytes(bytes, 4), 4,
+                                            record.result_digest));
         record.result_digest[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
-    assert_code(IDEM_ECORRUPT, idem_record_check_body(idem_bytes(bytes, 3), 4,
-                                                      record.result_digest));
-    assert_code(IDEM_ECORRUPT, idem_record_check_body(idem_bytes(bytes, 5), 4,
-                                                      record.result_digest));
+    assert_code(IDEM_ECORRUPT, idem__record_check_body(idem_bytes(bytes, 3), 4,
+                                                       record.result_digest));
+    assert_code(IDEM_ECORRUPT, idem__record_check_body(idem_bytes(bytes, 5), 4,
+                                                       record.result_digest));
 }
 
 /* No body has a digest of zeros, and only that. */
@@ -707,8 +708,8 @@ TEST(body, isNoneWithZeros)
 {
     uint8_t digest[16] = {0};
 
-    assert_ok(idem_record_check_body(idem_bytes(NULL, 0), 0, digest));
+    assert_ok(idem__record_check_body(idem_bytes(NULL, 0), 0, digest));
     digest[15] = 1;
     assert_code(IDEM_ECORRUPT,
-                idem_record_check_body(idem_bytes(NULL, 0), 0, digest));
+                idem__record_check_body(idem_bytes(NULL, 0), 0, digest));
 }

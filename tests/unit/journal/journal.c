@@ -263,7 +263,7 @@ static enum script_does refuse(struct script *script, struct idem_op *op)
     if (refusal == 0 || op->verb != IDEM_OP_END) {
         script_relay(script, op);
     } else {
-        (void)idem_op_fail(op, refusal, "refused");
+        (void)idem__op_fail(op, refusal, "refused");
     }
     return SCRIPT_ANSWERS;
 }

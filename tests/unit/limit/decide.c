@@ -156,7 +156,7 @@ TEST(decide, refusesWhatComesTooLate)
     decide();
     assert_int_equal(d.code, 0);
     assert_true(d.limited.admitted);
-    assert_false(idem_limit_expired(d.expires_ms, &now));
+    assert_false(idem__limit_expired(d.expires_ms, &now));
     now.store_ms = last + 1;
     decide();
     assert_int_equal(d.code, IDEM_EINVALID);
@@ -170,9 +170,9 @@ TEST(decide, refusesWhatComesTooLate)
     now.store_ms = last + 900000;
     decide();
     assert_int_equal(d.code, 0);
-    assert_false(idem_limit_expired(d.expires_ms, &now));
+    assert_false(idem__limit_expired(d.expires_ms, &now));
     now.store_ms = d.expires_ms + 900001;
-    assert_true(idem_limit_expired(d.expires_ms, &now));
+    assert_true(idem__limit_expired(d.expires_ms, &now));
     decide();
     assert_int_equal(d.code, IDEM_EINVALID);
 }

@@ -141,7 +141,7 @@ static void answer_row(const struct idem_record *record, uint8_t *head)
     struct idem__pg_row *row = &task.request.row;
     size_t len;
 
-    assert_ok(idem_record_encode(record, head, IDEM_HEAD_MAX, &len));
+    assert_ok(idem__record_encode(record, head, IDEM_HEAD_MAX, &len));
     memset(row, 0, sizeof(*row));
     row->record = *record;
     row->head = idem_bytes(head, len);

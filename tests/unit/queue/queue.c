@@ -227,8 +227,8 @@ TEST(fd, isReadableAfterAPoke)
     struct idem_queue *queue = make_queue(store);
     int fd = idem_queue_fd(queue);
 
-    idem_queue_poke(queue);
-    idem_queue_poke(queue);
+    idem__queue_poke(queue);
+    idem__queue_poke(queue);
     assert_true(readable(fd));
     assert_null(idem_queue_reap(queue, 0));
     assert_false(readable(fd));
@@ -272,7 +272,7 @@ TEST(fd, isAskedOfTheStoreWithoutTheLock)
 static void poke_soon(void *ctx)
 {
     sleep_ms(30);
-    idem_queue_poke(ctx);
+    idem__queue_poke(ctx);
 }
 
 /* A sleep ends at its deadline, at a poke, and does not begin after one. */
@@ -284,21 +284,21 @@ TEST(sleep, endsAtDeadlineOrPoke)
     long long before_ms = now_ms();
     struct thread *thread;
 
-    idem_queue_sleep(queue, before_ms + 40);
+    idem__queue_sleep(queue, before_ms + 40);
     assert_true(now_ms() - before_ms >= 39);
 
     thread = thread_start(poke_soon, queue);
-    idem_queue_sleep(queue, IDEM_NEVER);
+    idem__queue_sleep(queue, IDEM_NEVER);
     thread_join(thread);
 
     before_ms = now_ms();
-    idem_queue_poke(queue);
-    idem_queue_sleep(queue, before_ms + LOST_MS);
+    idem__queue_poke(queue);
+    idem__queue_sleep(queue, before_ms + LOST_MS);
     assert_in_time(now_ms() - before_ms, BOUND_MS);
 
-    idem_queue_sleep(queue, 0);
-    assert_false(idem_queue_ready(queue));
-    assert_false(idem_queue_has_sleeper(queue));
+    idem__queue_sleep(queue, 0);
+    assert_false(idem__queue_ready(queue));
+    assert_false(idem__queue_has_sleeper(queue));
     idem_queue_destroy(queue);
     idem_close(store);
 }
@@ -398,7 +398,7 @@ static enum script_does answer_unknown(struct script *script,
                                        struct idem_op *op)
 {
     (void)script;
-    (void)idem_op_fail(op, IDEM_EUNKNOWN, "no answer");
+    (void)idem__op_fail(op, IDEM_EUNKNOWN, "no answer");
     return SCRIPT_ANSWERS;
 }
 
@@ -450,11 +450,11 @@ TEST(submit, forgetsTheAnswerBefore)
     struct idem_queue *queue = make_queue(store);
     struct idem_op *op = make_op("a");
 
-    assert_ok(idem_op_set_record(op, &record));
+    assert_ok(idem__op_set_record(op, &record));
     op->verdict = IDEM_REPLAY;
     op->takeover = true;
     op->lease_left_ms = 9;
-    (void)idem_op_fail(op, IDEM_EFULL, "full");
+    (void)idem__op_fail(op, IDEM_EFULL, "full");
     submit(queue, op);
     assert_int_equal(op->error.code, 0);
     assert_null(idem_op_record(op));
@@ -639,9 +639,9 @@ static enum idem_cancel cancel_late(struct idem_store *base, struct idem_op *op)
 {
     struct script *script = (struct script *)base;
 
-    (void)idem_op_fail(op, IDEM_EFULL, "no room");
+    (void)idem__op_fail(op, IDEM_EFULL, "no room");
     script_release(script);
-    return idem_op_detach(op);
+    return idem__op_detach(op);
 }
 
 /* One that was answered in the last moment has its answer. */
@@ -774,7 +774,7 @@ TEST(op, keepsLongArgumentsAsTheyAre)
         assert_ok(idem_op_begin(&request, &op, &why));
         record.key = op->key;
         record.input = op->u.begin.input;
-        assert_ok(idem_op_set_record(op, &record));
+        assert_ok(idem__op_set_record(op, &record));
         assert_int_equal(idem_op_record(op)->input.base == record.input.base,
                          len == sizeof(input));
         assert_ok(idem_op_take_attempt(op, &attempt));
@@ -798,7 +798,7 @@ TEST(op, keepsItsRecord)
     record.error = idem_str(text);
     record.history_len = 1;
     record.history[0].owner = idem_str(text);
-    assert_ok(idem_op_set_record(op, &record));
+    assert_ok(idem__op_set_record(op, &record));
     memset(text, 'x', sizeof(text));
     kept = idem_op_record(op);
     assert_true(kept->key.base != op->key.base);
@@ -812,7 +812,7 @@ TEST(op, keepsItsRecord)
     /* A shorter one later uses the same memory. */
     record.error = idem_str("short");
     record.history_len = 0;
-    assert_ok(idem_op_set_record(op, &record));
+    assert_ok(idem__op_set_record(op, &record));
     assert_text(idem_op_record(op)->error, "short");
     idem_op_destroy(op);
 }
@@ -824,7 +824,7 @@ TEST(op, hasAnError)
 
     assert_code(IDEM_OK, idem_op_code(op));
     assert_null(idem_op_record(op));
-    assert_int_equal(idem_op_fail(op, IDEM_EFULL, "%d of %s", 7, "9"),
+    assert_int_equal(idem__op_fail(op, IDEM_EFULL, "%d of %s", 7, "9"),
                      IDEM_EFULL);
     assert_code(IDEM_EFULL, idem_op_code(op));
     assert_string_equal(idem_op_error(op)->text, "7 of 9");
@@ -838,7 +838,7 @@ TEST(op, saysWhenItCannotKeepARecord)
     struct idem_record record = {.error = idem_str("some text")};
 
     heap_fail(0, true);
-    assert_code(IDEM_ENOMEM, idem_op_set_record(op, &record));
+    assert_code(IDEM_ENOMEM, idem__op_set_record(op, &record));
     assert_true(heap_fail_never());
     assert_code(IDEM_ENOMEM, idem_op_code(op));
     assert_null(idem_op_record(op));
@@ -897,7 +897,7 @@ TEST(store, saysWhenItCannotBeSetUp)
     struct idem_store other;
 
     heap_fail(0, true);
-    assert_code(IDEM_ENOMEM, idem_store_init(&other, store->ops, NULL, &why));
+    assert_code(IDEM_ENOMEM, idem__store_init(&other, store->ops, NULL, &why));
     assert_true(heap_fail_never());
     idem_close(store);
 }

@@ -27,7 +27,7 @@ static void change_soon(void *ctx)
     struct change *change = ctx;
 
     sleep_ms(50);
-    idem_store_changed(change->store, change->id);
+    idem__store_changed(change->store, change->id);
 }
 
 /* A change wakes who waits for that record, long before the time is over. */
@@ -56,7 +56,7 @@ TEST(waiters, missNothing)
     long long before_ms = now_ms();
     uint64_t mark = idem__waiters_mark(store->waiters, id);
 
-    idem_store_changed(store, id);
+    idem__store_changed(store, id);
     idem__waiters_sleep(store->waiters, id, mark, LOST_MS);
     assert_in_time(now_ms() - before_ms, BOUND_MS);
     idem_close(store);
@@ -72,7 +72,7 @@ TEST(waiters, sleepTheirTime)
     long long before_ms = now_ms();
     uint64_t mark = idem__waiters_mark(store->waiters, id);
 
-    idem_store_changed(store, other);
+    idem__store_changed(store, other);
     idem__waiters_sleep(store->waiters, id, mark, 40);
     assert_true(now_ms() - before_ms >= 39);
     idem__waiters_sleep(store->waiters, id, mark, 0);

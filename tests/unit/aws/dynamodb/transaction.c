@@ -33,7 +33,7 @@ static enum script_does follow_plan(struct script *script, struct idem_op *op)
         (void)strcpy(commit->text, "said");
     }
     if (plan->code != 0) {
-        (void)idem_op_fail(op, plan->code, "as planned");
+        (void)idem__op_fail(op, plan->code, "as planned");
     } else {
         script_relay(script, op);
     }

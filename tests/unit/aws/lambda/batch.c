@@ -109,7 +109,7 @@ static enum script_does serve(struct script *script, struct idem_op *op)
     if (trouble.apply) {
         script_relay(script, op);
     }
-    (void)idem_op_fail(op, trouble.code, "as planned");
+    (void)idem__op_fail(op, trouble.code, "as planned");
     return SCRIPT_ANSWERS;
 }
 

@@ -31,7 +31,7 @@ static enum script_does refuse_ends(struct script *script, struct idem_op *op)
     struct trouble *trouble = script->ctx;
 
     if (op->verb == IDEM_OP_END && trouble->ends++ < trouble->refusals) {
-        (void)idem_op_fail(op, trouble->code, "as planned");
+        (void)idem__op_fail(op, trouble->code, "as planned");
     } else {
         script_relay(script, op);
     }

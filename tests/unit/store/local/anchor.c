@@ -1,8 +1,7 @@
 /* Store time of a local store: the boot clock since the wall was read once. */
 
+#include "contract/parts.h"
 #include "test.h"
-
-#include <idem/store_parts.h>
 
 static struct idem_clock_reading reading_of(char boot, int64_t boot_ms,
                                             int64_t wall_ms)
@@ -22,7 +21,7 @@ static bool now_at(struct idem_anchor *anchor, char boot, int64_t boot_ms,
     struct idem_clock_reading reading = reading_of(boot, boot_ms, wall_ms);
 
     memset(ret_now, 0x5a, sizeof(*ret_now));
-    return idem_anchor_now(anchor, &reading, last_ms, ret_now);
+    return idem__anchor_now(anchor, &reading, last_ms, ret_now);
 }
 
 /* The first reading of all anchors store time at the wall clock. */
@@ -122,7 +121,7 @@ static bool unsure_at(struct idem_anchor *anchor, char boot, int64_t boot_ms,
     struct idem_clock_reading reading = reading_of(boot, boot_ms, wall_ms);
 
     reading.unsynchronised = true;
-    return idem_anchor_now(anchor, &reading, START_MS, ret_now);
+    return idem__anchor_now(anchor, &reading, START_MS, ret_now);
 }
 
 static struct idem_anchor anchor_of_boot_a(void)
@@ -142,7 +141,7 @@ TEST(doubt, isNoneAtTheFirstUse)
     struct idem_now now;
 
     reading.unsynchronised = true;
-    assert_true(idem_anchor_now(&anchor, &reading, 0, &now));
+    assert_true(idem__anchor_now(&anchor, &reading, 0, &now));
     assert_int_equal(now.store_ms, START_MS);
     assert_int_equal(now.doubt_ms, 0);
     assert_int_equal(anchor.jump_ms, 0);

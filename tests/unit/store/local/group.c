@@ -121,12 +121,10 @@ static void drive(struct idem_store *base, struct idem_queue *queue,
 static void close_store(struct idem_store *base)
 {
     idem__group_finish(&store_of(base)->group);
-    idem_store_finish(base);
+    idem__store_finish(base);
 }
 
 static const struct idem_store_ops store_ops = {
-    .abi = IDEM_STORE_ABI,
-    .size = sizeof(struct idem_store_ops),
     .name = "group",
     .submit_all = submit_all,
     .cancel = cancel,
@@ -143,7 +141,7 @@ static struct idem_queue *open_store(struct store *store, bool threaded,
     memset(store, 0, sizeof(*store));
     options.queue_max = queue_max;
     options.timeout_ms = 200;
-    assert_ok(idem_store_init(&store->base, &store_ops, &options, &why));
+    assert_ok(idem__store_init(&store->base, &store_ops, &options, &why));
     assert_ok(
         idem__group_init(&store->group, &store->base, &group_ops, threaded));
     assert_ok(idem_queue_create(&store->base, &queue, &why));
@@ -721,7 +719,7 @@ TEST(group, runsWhatStrangersQueued)
     submit(queue, 0);
     submit(other, 0);
     reap_all(other, 1);
-    assert_true(idem_queue_ready(queue));
+    assert_true(idem__queue_ready(queue));
     assert_int_equal(store.lens[0], 2);
     reap_all(queue, 1);
     idem_queue_destroy(other);
@@ -738,7 +736,7 @@ TEST(thread, doesTheWork)
     int n = 0;
 
     submit(queue, 0);
-    while (!idem_queue_ready(queue) && n++ < 2000) {
+    while (!idem__queue_ready(queue) && n++ < 2000) {
         sleep_ms(1);
     }
     op = idem_queue_reap(queue, 0);

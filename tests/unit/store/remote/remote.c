@@ -94,7 +94,7 @@ static void ask(struct idem__flight *base, const struct idem_now *at)
 static void end(struct idem__flight *base, int code, const char *text)
 {
     if (base->op->error.code == 0) {
-        (void)idem_op_fail(base->op, code, "%s", text);
+        (void)idem__op_fail(base->op, code, "%s", text);
     }
     base->next = IDEM__FLIGHT_DONE;
 }
@@ -251,13 +251,11 @@ static void close_service(struct idem_store *base)
     idem__remote_finish(&service->remote);
     assert_int_equal(service->made, 0);
     (void)close(service->fd);
-    idem_store_finish(base);
+    idem__store_finish(base);
     idem__free(service);
 }
 
 static const struct idem_store_ops store_ops = {
-    .abi = IDEM_STORE_ABI,
-    .size = sizeof(struct idem_store_ops),
     .name = "service",
     .submit = idem__remote_submit,
     .cancel = idem__remote_cancel,
@@ -279,7 +277,7 @@ static struct service *open_service(unsigned flags, int64_t timeout_ms)
     service->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     assert_true(service->fd >= 0);
     assert_ok(
-        idem_store_init(&service->remote.base, &store_ops, &options, &why));
+        idem__store_init(&service->remote.base, &store_ops, &options, &why));
     if ((flags & IDEM_OPEN_THREAD) != 0) {
         assert_ok(idem__remote_start_thread(&service->remote));
     }

@@ -34,10 +34,10 @@ static bool lead(void *ctx, struct idem_queue *queue, int64_t deadline_ms)
         sleep_ms(1);
         (void)pthread_mutex_lock(&leader->mutex);
     }
-    idem_pending_run(&leader->pending, op);
+    idem__pending_run(&leader->pending, op);
     leader->led = false;
     (void)pthread_mutex_unlock(&leader->mutex);
-    idem_op_answer(op);
+    idem__op_answer(op);
     (void)pthread_mutex_lock(&leader->mutex);
     return !leader->ops->batches && now_ms() >= deadline_ms;
 }
@@ -71,7 +71,7 @@ static int submit(struct idem_store *base, struct idem_op *op)
     struct idem_queue *queue = op->queue;
 
     (void)pthread_mutex_lock(&store->leader.mutex);
-    idem_pending_append(&store->leader.pending, op);
+    idem__pending_append(&store->leader.pending, op);
     (void)pthread_mutex_unlock(&store->leader.mutex);
     idem__leader_tell(&store->leader, queue, /* led= */ false);
     return 0;
@@ -92,12 +92,10 @@ static void close_store(struct idem_store *base)
 {
     idem__leader_stop(&store_of(base)->leader);
     idem__leader_finish(&store_of(base)->leader);
-    idem_store_finish(base);
+    idem__store_finish(base);
 }
 
 static const struct idem_store_ops store_ops = {
-    .abi = IDEM_STORE_ABI,
-    .size = sizeof(struct idem_store_ops),
     .name = "leader",
     .submit = submit,
     .cancel = cancel,
@@ -111,7 +109,7 @@ static void open_store(struct store *store, const struct idem__leader_ops *ops)
 
     memset(store, 0, sizeof(*store));
     idem__leader_init(&store->leader, ops, store);
-    assert_ok(idem_store_init(&store->base, &store_ops, &options, &why));
+    assert_ok(idem__store_init(&store->base, &store_ops, &options, &why));
 }
 
 static struct idem_queue *queue_with_op(struct store *store)

@@ -50,7 +50,7 @@ static void insert(sqlite3_stmt *stmt, int64_t seq)
     record.key = idem_str(key);
     record.expires_ms += seq / 10;
     assert_ok(idem_id(record.scope, record.key, record.id));
-    assert_ok(idem_record_encode(&record, head, sizeof(head), &len));
+    assert_ok(idem__record_encode(&record, head, sizeof(head), &len));
     (void)sqlite3_bind_int64(stmt, 1, seq);
     (void)sqlite3_bind_blob(stmt, 2, record.id, IDEM_ID_LEN, SQLITE_STATIC);
     (void)sqlite3_bind_int(stmt, 3, (int)record.status);

@@ -1,6 +1,7 @@
 /* Purges give space back where retentions are mixed, look once at what is held, and
  * rest beside writers. */
 #include "api/call.h"
+#include "contract/store.h"
 #include "host.h"
 #include "queue/op.h"
 #include "temp.h"
@@ -8,7 +9,6 @@
 
 #include <idem/operator.h>
 #include <idem/queue.h>
-#include <idem/store.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>

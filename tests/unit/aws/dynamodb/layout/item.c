@@ -26,7 +26,7 @@ static json_object *made(const struct idem_record *record,
     if (input != NULL) {
         item.input = *input;
     }
-    assert_ok(idem_record_encode(record, head, sizeof(head), &len));
+    assert_ok(idem__record_encode(record, head, sizeof(head), &len));
     idem__item_write(&out, &item, idem_bytes(head, len), true);
     assert_false(out.failed);
     object = idem__json_parse(idem__buffer_slice(&out), &rc);
@@ -217,7 +217,7 @@ TEST(item, isRefusedWithAnyBitFlipped)
     size_t len;
     size_t bit;
 
-    assert_ok(idem_record_encode(&record, head, sizeof(head), &len));
+    assert_ok(idem__record_encode(&record, head, sizeof(head), &len));
     for (bit = 0; bit < 8 * len; bit++) {
         struct idem__buffer value = {.len = 0};
         struct idem__buffer memory = {.len = 0};
@@ -299,7 +299,7 @@ TEST(item, knowsItsSize)
     size_t len;
 
     item.result = inline_body(record.result.bytes, record.result_len);
-    assert_ok(idem_record_encode(&record, head, sizeof(head), &len));
+    assert_ok(idem__record_encode(&record, head, sizeof(head), &len));
     assert_true(idem__item_size(&item, len) >=
                 2 + 64 + 3 + len + 6 + strlen("completed") + 3 +
                     record.key.len + 5 + record.scope.len + 3 + 6 + 6 +

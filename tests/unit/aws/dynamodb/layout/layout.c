@@ -80,7 +80,7 @@ static json_object *written(enum idem__layout layout,
         to.result.place = IDEM__PLACE_INLINE;
         to.result.stored = record->result.bytes;
     }
-    assert_ok(idem_record_encode(record, head, sizeof(head), &len));
+    assert_ok(idem__record_encode(record, head, sizeof(head), &len));
     idem__buffer_str(&out, "{\"TableName\":\"t\"");
     idem__layout_put(&out, table_of(layout), &to, idem_bytes(head, len), NULL);
     idem__buffer_str(&out, "}");

@@ -1,31 +1,30 @@
-/* idem/store_parts.h: what idem's own stores are made of, for yours.
+/* parts.h: what our stores are made of.
  *
- * <idem/store.h> says what a store must do. Nobody has to use what is here, but
- * each of it has rules that are easy to break. From an op to its answer:
+ * store.h says what a store must do. From an op to its answer:
  *
  *     a store that can read and write under one lock
- *         idem_table_peek()     what reading alone can answer
- *         idem_table_run()      find, decide, write, set the answer
+ *         idem__table_peek()     what reading alone can answer
+ *         idem__table_run()      find, decide, write, set the answer
  *
  *     a store that has to wait for each step
  *         (finds the record)
- *         idem_verb_decide()    what is to be written
- *         idem_verb_given()     what the caller is given, and whether the
+ *         idem__verb_decide()    what is to be written
+ *         idem__verb_given()     what the caller is given, and whether the
  *                               bodies have to be fetched for it
  *         (writes, on condition that what was found is still there)
- *         idem_verb_answer()    sets the answer
+ *         idem__verb_answer()    sets the answer
  *
  *     both
- *         idem_verb_list_row()  the records of a list
- *         idem_limit_settle()   a rate limit
- *         idem_counters_add()   counting
- *         idem_verb_unwanted()  a claim whose caller has gone
- *         idem_op_answer()      gives the op back
+ *         idem__verb_list_row()  the records of a list
+ *         idem__limit_settle()   a rate limit
+ *         idem__counters_add()   counting
+ *         idem__verb_unwanted()  a claim whose caller has gone
+ *         idem__op_answer()      gives the op back
  */
-#ifndef IDEM_STORE_PARTS_H
-#define IDEM_STORE_PARTS_H
+#ifndef IDEM_CONTRACT_PARTS_H
+#define IDEM_CONTRACT_PARTS_H
 
-#include <idem/store.h>
+#include "contract/store.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,7 +34,7 @@ extern "C" {
 
 /* ---- One op over a table of records ------------------------------------ */
 
-/* A table, as idem_table_run() sees it. Its caller holds the lock that makes load
+/* A table, as idem__table_run() sees it. Its caller holds the lock that makes load
  * and save one step. */
 struct idem_table {
     /* Finds the record of @id and verifies all of it but whether @id is that of
@@ -56,68 +55,68 @@ struct idem_table {
  * sets the answer, but does not give it back. True if something was written.
  * Where writing fails op->error says why, and the caller must undo what it
  * wrote. */
-bool idem_table_run(const struct idem_table *table, struct idem_op *op,
-                    const struct idem_now *now);
+bool idem__table_run(const struct idem_table *table, struct idem_op *op,
+                     const struct idem_now *now);
 
 /* Answers @op if reading alone can: a get, or a begin whose verdict changes
  * nothing. False: it has to be run, under the lock. Errors are answers too. */
-bool idem_table_peek(const struct idem_table *table, struct idem_op *op,
-                     const struct idem_now *now);
+bool idem__table_peek(const struct idem_table *table, struct idem_op *op,
+                      const struct idem_now *now);
 
 /* ---- The same in steps ------------------------------------------------- */
 
 /* Decides the op's verb for the record that was found (NULL: none). A get of a
  * record that is not there is refused with IDEM_ENOTFOUND. */
-void idem_verb_decide(const struct idem_record *found, const struct idem_op *op,
-                      const struct idem_now *now,
-                      struct idem_decision *decision);
+void idem__verb_decide(const struct idem_record *found,
+                       const struct idem_op *op, const struct idem_now *now,
+                       struct idem_decision *decision);
 
 /* The record that the caller is given for @decision. True: the bytes of its
  * result and input are wanted, and not in it yet. Fetch and verify them before
  * anything is written: one that cannot be trusted must not cost an attempt. */
-bool idem_verb_given(const struct idem_op *op, const struct idem_record *found,
-                     const struct idem_decision *decision,
-                     struct idem_record *ret_record);
+bool idem__verb_given(const struct idem_op *op, const struct idem_record *found,
+                      const struct idem_decision *decision,
+                      struct idem_record *ret_record);
 
 /* Puts them in, from a record that was loaded with its bodies. */
-void idem_verb_take_bodies(const struct idem_decision *decision,
-                           const struct idem_record *bodies,
-                           struct idem_record *record);
+void idem__verb_take_bodies(const struct idem_decision *decision,
+                            const struct idem_record *bodies,
+                            struct idem_record *record);
 
 /* Verifies the bodies of a record that was loaded with them.
  *
  * IDEM_ECORRUPT, IDEM_ENOMEM
  */
-int idem_verb_check_bodies(const struct idem_record *record,
-                           struct idem_error *error);
+int idem__verb_check_bodies(const struct idem_record *record,
+                            struct idem_error *error);
 
 /* Sets the op's answer, but does not give it back. @record is copied. */
-void idem_verb_answer(struct idem_op *op, const struct idem_decision *decision,
-                      const struct idem_record *record);
+void idem__verb_answer(struct idem_op *op, const struct idem_decision *decision,
+                       const struct idem_record *record);
 
 /* A claim that was made after its caller had stopped waiting would block the key
  * for a lease, and under hold for a person. True: @op was one, and is now the
- * release of it, for the store to run. Asked before idem_op_answer(), of an op
+ * release of it, for the store to run. Asked before idem__op_answer(), of an op
  * that cancel() may have detached. */
-bool idem_verb_unwanted(struct idem_op *op);
+bool idem__verb_unwanted(struct idem_op *op);
 
 /* ---- Lists and counters ------------------------------------------------ */
 
 /* True if the list @op goes down from the newest record, in a store that has an
  * order and no index that serves the list. */
-bool idem_verb_list_down(const struct idem_op *op);
+bool idem__verb_list_down(const struct idem_op *op);
 
 /* Shows one record of a list to its caller if the filter lets it through.
  * @record has no bodies; with @code other than 0 only scope, key and id. False:
  * the list is to stop here. */
-bool idem_verb_list_row(struct idem_op *op, int code,
-                        const struct idem_record *record,
-                        const struct idem_now *now);
+bool idem__verb_list_row(struct idem_op *op, int code,
+                         const struct idem_record *record,
+                         const struct idem_now *now);
 
 /* Adds what the answer of @op comes to. An op that was answered with an error adds
  * an IDEM_ELOST at most. */
-void idem_counters_add(struct idem_counters *counters,
-                       const struct idem_op *op);
+void idem__counters_add(struct idem_counters *counters,
+                        const struct idem_op *op);
 
 /* ---- Rate limits ------------------------------------------------------- */
 
@@ -150,13 +149,14 @@ struct idem_limit_decision {
 
 /* Decides on @op, and sets its answer. The state of window u.limit.window and of
  * request u.limit.request in it is @found. False: op->error says why not. */
-bool idem_limit_settle(struct idem_op *op, const struct idem_limit_state *found,
-                       const struct idem_now *now,
-                       struct idem_limit_decision *ret_decision);
+bool idem__limit_settle(struct idem_op *op,
+                        const struct idem_limit_state *found,
+                        const struct idem_now *now,
+                        struct idem_limit_decision *ret_decision);
 
 /* True if the window whose expires_ms this is may be deleted, with its
  * requests. */
-bool idem_limit_expired(int64_t expires_ms, const struct idem_now *now);
+bool idem__limit_expired(int64_t expires_ms, const struct idem_now *now);
 
 /* ---- The time of a store on one host ----------------------------------- */
 
@@ -186,9 +186,9 @@ struct idem_anchor {
  * - The clock is synchronised by now: what it shows counts, between what was sure
  *   and what was shown.
  * - As much boot time has passed as store time had gone on: that is believed. */
-bool idem_anchor_now(struct idem_anchor *anchor,
-                     const struct idem_clock_reading *reading, int64_t last_ms,
-                     struct idem_now *ret_now);
+bool idem__anchor_now(struct idem_anchor *anchor,
+                      const struct idem_clock_reading *reading, int64_t last_ms,
+                      struct idem_now *ret_now);
 
 /* ---- Ops that the store has not begun ---------------------------------- */
 
@@ -200,27 +200,27 @@ struct idem_pending {
     size_t len;
 };
 
-void idem_pending_append(struct idem_pending *pending, struct idem_op *op);
+void idem__pending_append(struct idem_pending *pending, struct idem_op *op);
 
 /* Takes @op, which is one of them, off: it is run now. */
-void idem_pending_run(struct idem_pending *pending, struct idem_op *op);
+void idem__pending_run(struct idem_pending *pending, struct idem_op *op);
 
 /* cancel of struct idem_store_ops, for an op that may be one of them. */
-enum idem_cancel idem_pending_cancel(struct idem_pending *pending,
-                                     struct idem_op *op);
+enum idem_cancel idem__pending_cancel(struct idem_pending *pending,
+                                      struct idem_op *op);
 
 /* Ends those that are left when a store is closed: it destroys claims that nobody
  * wanted and that were not given back, and answers those of a queue that should have
  * been destroyed before: nothing was done. */
-void idem_pending_drop(struct idem_pending *pending);
+void idem__pending_drop(struct idem_pending *pending);
 
-/* idem_op_answer() for each of @ops, which are linked by next: whoever waits for
+/* idem__op_answer() for each of @ops, which are linked by next: whoever waits for
  * several of them wakes up once. */
-void idem_op_answer_all(struct idem_op *ops);
+void idem__op_answer_all(struct idem_op *ops);
 
-/* True while a thread sleeps in idem_queue_sleep() of @queue: it can be poked to
+/* True while a thread sleeps in idem__queue_sleep() of @queue: it can be poked to
  * drive. */
-bool idem_queue_has_sleeper(struct idem_queue *queue);
+bool idem__queue_has_sleeper(struct idem_queue *queue);
 
 #pragma GCC visibility pop
 

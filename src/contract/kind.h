@@ -1,4 +1,4 @@
-/* idem/kind.h: how idem_open() finds the store of a URL.
+/* kind.h: how idem_open() finds the store of a URL.
  *
  * A URL is "SCHEME:PLACE", and each scheme has a kind of store. "sqlite" and
  * "memory" are in libidem. Any other kind is looked for in this order:
@@ -12,11 +12,12 @@
  * A path in a URL is never loaded, and a set-user-ID or set-group-ID program loads
  * nothing: it registers its kinds, as a static program does.
  */
-#ifndef IDEM_KIND_H
-#define IDEM_KIND_H
+#ifndef IDEM_CONTRACT_KIND_H
+#define IDEM_CONTRACT_KIND_H
+
+#include "contract/store.h"
 
 #include <idem/check.h>
-#include <idem/store.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,9 +34,12 @@ enum {
     IDEM_KINDS_MAX = 16
 };
 
-/* A kind of store. abi and size come first and are compared first: a kind that was
- * compiled for another IDEM_STORE_ABI is refused before anything else of it is read.
- * A new member goes to the end, and the number stays. */
+/* The number of the layout of what libidem shares with libidem-aws and libidem-postgres.
+ * They belong to one build: raise it with any change that those must see together. */
+#define IDEM_STORE_ABI 1
+
+/* A kind of store. abi and size come first and are compared first: a kind of another
+ * build is refused before anything else of it is read. */
 struct idem_store_kind {
     uint32_t abi;        /* IDEM_STORE_ABI */
     uint32_t size;       /* sizeof(struct idem_store_kind) */
@@ -54,27 +58,16 @@ struct idem_store_kind {
                  struct idem_error *ret_error);
     /* Writes what makes an empty store, for a tool of the caller's own, to @buf of
      * @cap bytes: NUL-terminated. IDEM_EINVALID where it does not fit. NULL: there is
-     * no such text. Looked at only where size says that it is there. */
+     * no such text. */
     int (*schema)(const char *place, char *buf, size_t cap,
                   struct idem_error *ret_error);
     /* The statement by which the owner of @attempt completes it itself, as
-     * idem_postgres_completion() of <idem/postgres.h>. NULL: its store takes none.
-     * Looked at only where size says that it is there. */
+     * idem_postgres_completion() of <idem/postgres.h>. NULL: its store takes none. */
     int (*completion)(struct idem_attempt *attempt,
                       const struct idem_result *result,
                       struct idem_statement *ret_statement,
                       struct idem_error *ret_error);
 };
-
-/* Lets idem_open() find @kind, which must stay valid, in this process. To register
- * the same kind again changes nothing.
- *
- * IDEM_EINVALID  The scheme is not one, or has another kind.
- * IDEM_ECONFIG   @kind was built for another version of libidem.
- * IDEM_EFULL     IDEM_KINDS_MAX are registered.
- */
-int idem_kind_register(const struct idem_store_kind *kind,
-                       struct idem_error *ret_error);
 
 /* The kind of the store @url, and in *@ret_place the part of @url after the colon.
  * Loads a library where it has to.
@@ -83,14 +76,8 @@ int idem_kind_register(const struct idem_store_kind *kind,
  * IDEM_ECONFIG   The kind's library or package is missing, cannot be loaded, or is of
  *                another version; the sentence says which, and what to install.
  */
-int idem_kind_find(const char *url, const struct idem_store_kind **ret_kind,
-                   const char **ret_place, struct idem_error *ret_error);
-
-/* Copies @url to @buf of @cap bytes, cut to fit and NUL-terminated, with "***" in the
- * place of each secret in it: of the password that precedes an "@", and of the value of
- * an option whose name has "passw", "passphrase", "secret", "token" or "_key" in it. For
- * whatever a person or a log is shown; idem_store_url() has none. Returns @buf. */
-char *idem_url_hide(const char *url, char *buf, size_t cap);
+int idem__kind_find(const char *url, const struct idem_store_kind **ret_kind,
+                    const char **ret_place, struct idem_error *ret_error);
 
 #pragma GCC visibility pop
 

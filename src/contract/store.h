@@ -1,16 +1,15 @@
-/* idem/store.h: for people who write a store; a contract that is kept by both
- * sides, see IDEM_STORE_ABI.
+/* store.h: what a store is, for those who write one: a contract that both sides keep.
  *
  * A store is a struct idem_store_ops over one struct idem_op. It takes ops with
  * submit(), works on them when a caller drives it, and gives each back with
- * idem_op_answer(), once, from any thread. It decides nothing itself: what a
+ * idem__op_answer(), once, from any thread. It decides nothing itself: what a
  * verb means is in the pure functions idem_decide_*() below, which are given the
  * record that was found and the store's time.
  *
- *     submit(op) --> [pending] --drive()--> [running] --idem_op_answer()--> queue
+ *     submit(op) --> [pending] --drive()--> [running] --idem__op_answer()--> queue
  *                        |                      |
  *                     cancel():              cancel(): detached, freed by
- *                     taken back             idem_op_answer() itself
+ *                     taken back             idem__op_answer() itself
  *
  * These hold for every store:
  *
@@ -19,11 +18,11 @@
  *   condition that what was found is still there.
  * - Durable. What is answered 0 survives the death of the process and, where the
  *   store says that it is durable, of the machine: it is flushed before
- *   idem_op_answer(). A read sees every change that was answered before.
+ *   idem__op_answer(). A read sees every change that was answered before.
  * - True. IDEM_EUNAVAILABLE and IDEM_EFULL say that nothing was done. If it may have
  *   been done the code is IDEM_EUNKNOWN: the caller then submits the same op
  *   again, with the nonce by which the decision recognises its own write.
- * - Whole. A record is kept as idem_record_encode() made it, with scope, key and
+ * - Whole. A record is kept as idem__record_encode() made it, with scope, key and
  *   both bodies, and is verified when it is read. The id is that of scope and key,
  *   and whoever reads by id compares these. A record that fails is answered with
  *   IDEM_ECORRUPT, and never written over.
@@ -34,13 +33,13 @@
  * - Threads. The functions of a store are called from any thread, several at once:
  *   submit and cancel while another thread is inside drive. None is called in the
  *   child of a fork(): a handle works in the process that opened it.
- * - Memory. What an op points to is the op's, and gone with idem_op_answer(). What
- *   is put into its answer is copied by idem_op_set_record().
+ * - Memory. What an op points to is the op's, and gone with idem__op_answer(). What
+ *   is put into its answer is copied by idem__op_set_record().
  *
- * <idem/store_parts.h> has parts that do much of this.
+ * parts.h has parts that do much of this.
  */
-#ifndef IDEM_STORE_H
-#define IDEM_STORE_H
+#ifndef IDEM_CONTRACT_STORE_H
+#define IDEM_CONTRACT_STORE_H
 
 #include <idem.h>
 #include <idem/limit.h>
@@ -75,16 +74,16 @@ struct idem_now {
 /* ---- Ops --------------------------------------------------------------- */
 
 enum idem_verb {
-    /* Claims the key. Atomic: read, idem_decide_begin(), write. A STARTED is
+    /* Claims the key. Atomic: read, idem__decide_begin(), write. A STARTED is
      * durable when it is answered, and so is a record that became unknown or
      * failed on the way. */
     IDEM_OP_BEGIN = 1,
-    /* Ends the attempt (id, nonce, fence) by idem_decide_end(). Atomic and
+    /* Ends the attempt (id, nonce, fence) by idem__decide_end(). Atomic and
      * durable when answered. */
     IDEM_OP_END,
-    /* Extends its lease by idem_decide_renew(). Atomic and durable. */
+    /* Extends its lease by idem__decide_renew(). Atomic and durable. */
     IDEM_OP_RENEW,
-    /* Ends its lease now, by idem_decide_expire(). Atomic and durable. */
+    /* Ends its lease now, by idem__decide_expire(). Atomic and durable. */
     IDEM_OP_EXPIRE,
     /* Reads one record, with result and input, no older than the newest change
      * that was answered anywhere before the op was submitted. */
@@ -93,12 +92,12 @@ enum idem_verb {
      * calls list.each for each of them during drive(), sets list.cursor, or
      * list.done at the end. */
     IDEM_OP_LIST,
-    /* Adds a record from another store, by idem_decide_import(). Atomic and
+    /* Adds a record from another store, by idem__decide_import(). Atomic and
      * durable. */
     IDEM_OP_IMPORT,
-    /* A person's decision, by idem_decide_resolve(). Atomic and durable. */
+    /* A person's decision, by idem__decide_resolve(). Atomic and durable. */
     IDEM_OP_RESOLVE,
-    /* Deletes at most purge.max records that idem_decide_expired(), in one slice
+    /* Deletes at most purge.max records that idem__decide_expired(), in one slice
      * of at most 100 ms; remembers their highest fence. Sets purge.purged,
      * purge.done when no more are to be found, and else purge.rest_ms. */
     IDEM_OP_PURGE,
@@ -248,42 +247,31 @@ struct idem_op {
 };
 
 /* Marks a pending @op as running. The store's own lock keeps cancel() away. */
-void idem_op_run(struct idem_op *op);
+void idem__op_run(struct idem_op *op);
 
 /* The result of cancel() for an op that is no longer pending. */
-enum idem_cancel idem_op_detach(struct idem_op *op);
+enum idem_cancel idem__op_detach(struct idem_op *op);
 
 /* Gives @op back to its queue (or frees it, if it was detached). The store must
  * not touch it afterwards. error, verdict, takeover, lease_left_ms and the
  * record have been set before. */
-void idem_op_answer(struct idem_op *op);
+void idem__op_answer(struct idem_op *op);
 
 /* Copies @record into the op's own memory and makes it the answer's record. A
  * result or input that already lies in long arguments of the op is not copied.
  *
  * IDEM_ENOMEM
  */
-int idem_op_set_record(struct idem_op *op, const struct idem_record *record);
+int idem__op_set_record(struct idem_op *op, const struct idem_record *record);
 
 /* Sets the op's error: @code and one sentence made as printf does. Returns
  * @code. */
-int idem_op_fail(struct idem_op *op, int code, const char *format, ...)
+int idem__op_fail(struct idem_op *op, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* ---- Stores ------------------------------------------------------------ */
 
-/* The number of the layout of what a store and the library share: the structs of
- * this header and of those that it includes, and their enums. It is raised when one
- * of them changes in any way but by a new member at the end of struct
- * idem_store_ops, or a new name for a number that was free. A store that was
- * compiled for another number is refused by idem_store_init(), before anything else
- * of it is looked at. */
-#define IDEM_STORE_ABI 1
-
 struct idem_store_ops {
-    unsigned abi;  /* IDEM_STORE_ABI. */
-    unsigned size; /* sizeof(struct idem_store_ops): members that are not in it
-                      count as NULL. */
     const char *name;
     /* Answers what can be answered at once, without a change to the store: those
      * ops leave @ops, and *@n says how many are left, in their order. They may
@@ -334,31 +322,29 @@ struct idem_store {
 
 /* Sets up the head. @ops is not copied. @options may be NULL.
  *
- * IDEM_ECONFIG   @ops was compiled for another IDEM_STORE_ABI, or lacks a function
- *                that is not optional.
  * IDEM_EINVALID  Options out of range.
  * IDEM_ENOMEM
  */
-int idem_store_init(struct idem_store *store, const struct idem_store_ops *ops,
-                    const struct idem_open_options *options,
-                    struct idem_error *ret_error);
+int idem__store_init(struct idem_store *store, const struct idem_store_ops *ops,
+                     const struct idem_open_options *options,
+                     struct idem_error *ret_error);
 
 /* Frees what the head holds; the store frees itself. */
-void idem_store_finish(struct idem_store *store);
+void idem__store_finish(struct idem_store *store);
 
 /* Says that the record @id reached an end: waiters of this process look again.
  * Called after the change is durable. */
-void idem_store_changed(struct idem_store *store, const uint8_t *id);
+void idem__store_changed(struct idem_store *store, const uint8_t *id);
 
 /* True while @queue holds an answer that was not reaped. */
-bool idem_queue_ready(struct idem_queue *queue);
+bool idem__queue_ready(struct idem_queue *queue);
 
 /* Blocks until @queue is ready, it was poked, or CLOCK_MONOTONIC has reached
  * @deadline_ms. */
-void idem_queue_sleep(struct idem_queue *queue, int64_t deadline_ms);
+void idem__queue_sleep(struct idem_queue *queue, int64_t deadline_ms);
 
-/* Ends an idem_queue_sleep() of @queue early; from any thread. */
-void idem_queue_poke(struct idem_queue *queue);
+/* Ends an idem__queue_sleep() of @queue early; from any thread. */
+void idem__queue_poke(struct idem_queue *queue);
 
 /* ---- Decisions --------------------------------------------------------- */
 
@@ -388,53 +374,53 @@ struct idem_decision {
 /* Decides idem_begin(). @found may be NULL: the record does not exist. It needs
  * no result or input bytes. @op is an IDEM_OP_BEGIN with nonce, or any op with
  * the same members set. */
-void idem_decide_begin(const struct idem_record *found,
-                       const struct idem_op *op, const struct idem_now *now,
-                       struct idem_decision *ret_decision);
-
-/* Decides the ending verbs: complete, fail, release, retry, unknown. */
-void idem_decide_end(const struct idem_record *found, const struct idem_op *op,
-                     const struct idem_now *now,
-                     struct idem_decision *ret_decision);
-
-void idem_decide_renew(const struct idem_record *found,
-                       const struct idem_op *op, const struct idem_now *now,
-                       struct idem_decision *ret_decision);
-
-void idem_decide_expire(const struct idem_record *found,
+void idem__decide_begin(const struct idem_record *found,
                         const struct idem_op *op, const struct idem_now *now,
                         struct idem_decision *ret_decision);
+
+/* Decides the ending verbs: complete, fail, release, retry, unknown. */
+void idem__decide_end(const struct idem_record *found, const struct idem_op *op,
+                      const struct idem_now *now,
+                      struct idem_decision *ret_decision);
+
+void idem__decide_renew(const struct idem_record *found,
+                        const struct idem_op *op, const struct idem_now *now,
+                        struct idem_decision *ret_decision);
+
+void idem__decide_expire(const struct idem_record *found,
+                         const struct idem_op *op, const struct idem_now *now,
+                         struct idem_decision *ret_decision);
 
 /* A record that is there and counts is never written over: one that was released
  * does not count beside one with a higher fence. */
-void idem_decide_import(const struct idem_record *found,
-                        const struct idem_op *op, const struct idem_now *now,
-                        struct idem_decision *ret_decision);
-
-/* Also reopens: an outcome of IDEM_STATUS_RETRY. */
-void idem_decide_resolve(const struct idem_record *found,
+void idem__decide_import(const struct idem_record *found,
                          const struct idem_op *op, const struct idem_now *now,
                          struct idem_decision *ret_decision);
+
+/* Also reopens: an outcome of IDEM_STATUS_RETRY. */
+void idem__decide_resolve(const struct idem_record *found,
+                          const struct idem_op *op, const struct idem_now *now,
+                          struct idem_decision *ret_decision);
 
 /* Decides the new form of a record of a store that was put back from a copy. An
  * attempt in progress is unknown, whatever its policy and lease: in what was
  * lost it may have ended, or have been renewed. A record that an owner could
  * still end gets @nonce, which is fresh, and so another owner. @note says why.
  * No change: the record stays as it is. */
-void idem_decide_restored(const struct idem_record *found,
-                          const uint8_t nonce[16], struct idem_slice note,
-                          const struct idem_now *now,
-                          struct idem_decision *ret_decision);
+void idem__decide_restored(const struct idem_record *found,
+                           const uint8_t nonce[16], struct idem_slice note,
+                           const struct idem_now *now,
+                           struct idem_decision *ret_decision);
 
 /* True if @record may be deleted and counts as absent: its retention is
  * certainly over. */
-bool idem_decide_expired(const struct idem_record *record,
-                         const struct idem_now *now);
+bool idem__decide_expired(const struct idem_record *record,
+                          const struct idem_now *now);
 
 /* True if @record is in progress and late: past expected_ms, or its lease over.
  * One that is to be run again has no lease: it is late past expected_ms. */
-bool idem_decide_overdue(const struct idem_record *record,
-                         const struct idem_now *now);
+bool idem__decide_overdue(const struct idem_record *record,
+                          const struct idem_now *now);
 
 /* ---- The stored form --------------------------------------------------- */
 
@@ -478,8 +464,8 @@ bool idem_decide_overdue(const struct idem_record *record,
  *                more than IDEM_HEAD_MAX).
  * IDEM_ENOMEM    The hash could not be made.
  */
-int idem_record_encode(const struct idem_record *record, void *buf, size_t cap,
-                       size_t *ret_len);
+int idem__record_encode(const struct idem_record *record, void *buf, size_t cap,
+                        size_t *ret_len);
 
 /* Decodes and verifies a head that was stored under @id. The slices of
  * @ret_record point into @head. scope, key, and the bytes of result and input
@@ -489,7 +475,7 @@ int idem_record_encode(const struct idem_record *record, void *buf, size_t cap,
  *                the layout, or is of a newer version (@ret_error says which).
  * IDEM_ENOMEM    The hash could not be made.
  */
-int idem_record_decode(const uint8_t id[IDEM_ID_LEN], struct idem_slice head,
+int idem__record_decode(const uint8_t id[IDEM_ID_LEN], struct idem_slice head,
                        struct idem_record *ret_record,
                        struct idem_error *ret_error);
 
@@ -497,8 +483,8 @@ int idem_record_decode(const uint8_t id[IDEM_ID_LEN], struct idem_slice head,
  *
  * IDEM_ECORRUPT, IDEM_ENOMEM
  */
-int idem_record_check_body(struct idem_slice body, uint64_t len,
-                           const uint8_t digest[16]);
+int idem__record_check_body(struct idem_slice body, uint64_t len,
+                            const uint8_t digest[16]);
 
 #pragma GCC visibility pop
 
