@@ -1,7 +1,6 @@
 /* The table of all commands. */
 #include "commands.h"
 
-#include "completion/commands.h"
 #include "consume/commands.h"
 #include "decide/commands.h"
 #include "gateway/commands.h"

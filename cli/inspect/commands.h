@@ -5,6 +5,6 @@
 #include "options/command.h"
 
 extern const struct cli_command cli_show, cli_list, cli_stats, cli_watch,
-    cli_doctor;
+    cli_doctor, cli_completion;
 
 #endif

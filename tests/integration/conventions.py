@@ -18,7 +18,7 @@ import time
 
 import session
 from records import HEADER, NEVER, line_of
-from tap import TOP, Skip, add, equal, kill_session, main, start
+from tap import PROGRAM, TOP, Skip, add, equal, kill_session, main, start
 
 PAGE = os.path.join(TOP, "docs", "conventions.md")
 CONVENTIONS = 30
@@ -108,6 +108,7 @@ def type_all():
     os.makedirs(manual)
     for section in "157":
         os.symlink(os.path.join(TOP, "man"), os.path.join(manual, "man" + section))
+    os.symlink(os.path.dirname(PROGRAM), "build")
     write_big()
     env = session.environment() | {
         "TERM": "xterm", "LC_ALL": "C.UTF-8", "MANPATH": manual, "MANPAGER": "cat",

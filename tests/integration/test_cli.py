@@ -390,8 +390,8 @@ BAD_USAGE = [
     (["lambda", "invoke", "-", "--time", "0"], "from 1ms to"),
     (["lambda", "invoke", "/no/such"], "No such file"),
     (["lambda", "telex"], "sources"),
-    (["completion"], "bash, zsh or fish"),
-    (["completion", "tcsh"], "bash, zsh or fish"),
+    (["completion"], "keys or scopes"),
+    (["completion", "bash"], "keys or scopes"),
 ] + [
     (KEY + ["--lease", lease], "from 2s to 36525d, or never")
     for lease in [
@@ -777,7 +777,7 @@ def an_answer_that_is_not_written_is_no_success():
     for args in [
         ["show", "a"], ["show", "a", "--json"], ["show", "a", "--output"], ["list"],
         ["list", "--json"], ["begin", "-k", "a"], ["begin", "-k", "a", "--json"],
-        ["purge"], ["key", "-k", "a"], ["completion", "bash"], ["completion", "zsh"],
+        ["purge"], ["key", "-k", "a"], ["completion", "keys"],
         ["help"], ["list", "--help"], ["--version"],
     ]:  # fmt: skip
         with open("/dev/full", "wb") as full:
@@ -1202,6 +1202,8 @@ def purge_tells_before_it_deletes():
 
 # ---- Completion ------------------------------------------------------------
 
+COMPLETIONS = os.path.join(os.path.dirname(PROGRAM), "packaging", "completion")
+
 
 def fill_for_completion(idem):
     """Keys of all kinds; one that a shell would run if it were not quoted."""
@@ -1219,11 +1221,7 @@ def where_idem_is(idem):
 def bash_completes():
     """In bash, commands, options, choices and command lines are completed."""
     idem = Idem()
-    script = idem("completion", "bash")
-    equal((script.status, script.stderr), (0, b""))
     fill_for_completion(idem)
-    with open("idem.bash", "wb") as f:
-        f.write(script.stdout)
     for line, wanted in [
         ("idem ru", ["run"]),
         ("idem re", ["reconcile", "release", "renew", "reopen", "resolve", "retry"]),
@@ -1233,7 +1231,7 @@ def bash_completes():
         ("idem begin --on-expired-lease = r", ["rerun"]),
         ("idem begin -k none", []),
         ("idem begin -k x --js", ["--json"]),
-        ("idem completion z", ["zsh"]),
+        ("idem completion k", ["keys"]),
         ("idem show or", ["order-1", "order-2"]),
         ("idem show $", ["\\$\\(touch\\", "no\\)"]),
         ("idem begin -k order-1", ["order-1"]),
@@ -1245,7 +1243,7 @@ def bash_completes():
     ]:
         words = line.split(" ")
         program = (
-            "set -eu; source ./idem.bash; "
+            f"set -eu; source {COMPLETIONS}/idem; "
             f"COMP_WORDS=({' '.join(map(shlex.quote, words))}); "
             f"COMP_CWORD={len(words) - 1}; "
             'COMPREPLY=(); _idem; printf "%s\\n" ${COMPREPLY[@]+"${COMPREPLY[@]}"}'
@@ -1266,13 +1264,13 @@ def fish_completes():
         ("idem ru", ["run"]),
         ("idem begin --on-e", ["--on-expired-lease"]),
         ("idem begin --on-expired-lease ", ["hold", "rerun"]),
-        ("idem completion z", ["zsh"]),
+        ("idem completion k", ["keys"]),
         ("idem show or", ["order-1", "order-2"]),
         ("idem list --scope ", ["shop"]),
         ("idem list --fields st", ["started", "status"]),
         ("idem run -k x -- basenam", ["basename"]),
     ]:
-        program = f"idem completion fish | source; complete -C {shlex.quote(line)}"
+        program = f"source {COMPLETIONS}/idem.fish; complete -C {shlex.quote(line)}"
         got = run(["fish", "--no-config", "-c", program], env=where_idem_is(idem))
         offered = sorted(row.split("\t")[0] for row in got.stdout.decode().splitlines())
         equal((line, got.stderr, offered), (line, b"", wanted))
@@ -1305,17 +1303,15 @@ def zsh_completes():
     """In zsh, commands, options and choices are completed."""
     if shutil.which("zsh") is None:
         skip("zsh is not here")
-    with open("idem.zsh", "wb") as f:
-        f.write(Idem()("completion", "zsh").stdout)
-    equal(run(["zsh", "-fn", "idem.zsh"]), Result(0, b"", b""))
+    equal(run(["zsh", "-fn", COMPLETIONS + "/_idem"]), Result(0, b"", b""))
     setup = (
-        b"autoload -Uz compinit; compinit -u; source ./idem.zsh; "
-        b"idem() { print GOT $*. }\n"
-    )
+        f"autoload -Uz compinit; compinit -u; source {COMPLETIONS}/_idem; "
+        "idem() { print GOT $*. }\n"
+    ).encode()
     for typed, wanted in [
         (b"idem ru\t\n", b"GOT run."),
         (b"idem begin --on-e\t re\t\n", b"GOT begin --on-expired-lease rerun."),
-        (b"idem completion z\t\n", b"GOT completion zsh."),
+        (b"idem completion k\t\n", b"GOT completion keys."),
         (b"idem run -k x -- basenam\t\n", b"GOT run -k x -- basename."),
         (b"idem help sh\t\n", b"GOT help show."),
     ]:

@@ -1,9 +1,6 @@
-/* idem completion: prints what a shell needs to complete our command lines. */
-#include "completion/completion.h"
-
-#include "completion/commands.h"
+/* idem completion: the words of a store that a shell offers after a Tab. */
+#include "inspect/commands.h"
 #include "options/usage.h"
-#include "record/fields.h"
 #include "record/record.h"
 #include "store/open.h"
 #include "text/error.h"
@@ -12,8 +9,6 @@
 
 #include <idem/operator.h>
 #include <stdlib.h>
-
-/* ---- Words from the store -------------------------------------------------- */
 
 #define NEWEST 200 /* More than anybody reads through. */
 
@@ -110,81 +105,15 @@ static int offer_from_store(bool scopes, const char *begun)
     return error.code == 0 ? CLI_OK : cli_fail_with(&error);
 }
 
-static int offer_keys(const char *begun)
-{
-    return offer_from_store(/* scopes= */ false, begun);
-}
-
-static int offer_scopes(const char *begun)
-{
-    return offer_from_store(/* scopes= */ true, begun);
-}
-
-/* ---- Words that are always the same ---------------------------------------- */
-
-static int offer_fields(const char *begun)
-{
-    (void)begun;
-    cli_fields_print_names(stdout, "\n");
-    (void)putchar('\n');
-    return CLI_OK;
-}
-
-static int offer_statuses(const char *begun)
-{
-    (void)begun;
-    (void)puts("in_progress\ncompleted\nfailed\nunknown\nreleased\nretry");
-    return CLI_OK;
-}
-
-/* ---- The command ----------------------------------------------------------- */
-
-static int bash(const char *begun)
-{
-    (void)begun;
-    cli_complete_bash();
-    return CLI_OK;
-}
-
-static int zsh(const char *begun)
-{
-    (void)begun;
-    cli_complete_zsh();
-    return CLI_OK;
-}
-
-static int fish(const char *begun)
-{
-    (void)begun;
-    cli_complete_fish();
-    return CLI_OK;
-}
-
-static const struct {
-    const char *name;
-    int (*print)(const char *begun);
-    bool asked; /* By a shell, with the start of the word. */
-} rows[] = {
-    {"bash", bash, false},
-    {"zsh", zsh, false},
-    {"fish", fish, false},
-    {"keys", offer_keys, true},
-    {"scopes", offer_scopes, true},
-    {"fields", offer_fields, true},
-    {"statuses", offer_statuses, true},
-};
-
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    size_t i;
+    bool scopes = argc > 0 && strcmp(argv[0], "scopes") == 0;
 
-    for (i = 0; argc > 0 && i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (strcmp(argv[0], rows[i].name) == 0 &&
-            argc <= (rows[i].asked ? 2 : 1)) {
-            return rows[i].print(argc == 2 ? argv[1] : "");
-        }
+    if (argc < 1 || argc > 2 || (!scopes && strcmp(argv[0], "keys") != 0)) {
+        return cli_usage(command, "expected: keys or scopes, and how they "
+                                  "begin");
     }
-    return cli_usage(command, "no shell given: bash, zsh or fish");
+    return offer_from_store(scopes, argc == 2 ? argv[1] : "");
 }
 
 static struct cli_option options[] = {
@@ -192,20 +121,19 @@ static struct cli_option options[] = {
 };
 
 static const char *const examples[] = {
-    "source <(idem completion bash)    # in ~/.bashrc",
-    "source <(idem completion zsh)     # in ~/.zshrc, after compinit",
-    "idem completion fish | source     # in ~/.config/fish/config.fish",
+    "idem completion keys order-    # the newest that begin with order-",
+    "idem completion scopes",
     NULL,
 };
 
-static const char *const shells[] = {"bash", "zsh", "fish", NULL};
+static const char *const words[] = {"keys", "scopes", NULL};
 
 const struct cli_command cli_completion = {
     .name = "completion",
-    .summary = "print the completions for a shell",
-    .usage = "idem completion bash|zsh|fish",
+    .summary = "list keys or scopes, as a shell completes them",
+    .usage = "idem completion keys|scopes [BEGINNING]",
     .examples = examples,
     .options = options,
     .run = run,
-    .operands = shells,
+    .operands = words,
 };
