@@ -138,7 +138,6 @@ typedef struct {
     ngx_array_t               selects;      /* ngx_http_idem_select_t * */
     ngx_uint_t                select_processes;
     ngx_uint_t                select_waiting;
-    ngx_shm_zone_t           *zone;
     ngx_str_t                 owner;
     ngx_uint_t                enabled;      /* in some location */
 } ngx_http_idem_main_conf_t;
@@ -179,7 +178,6 @@ typedef struct {
     ngx_array_t              *limits;       /* ngx_http_idem_limit_t */
     ngx_uint_t                store_error;  /* 1: pass */
     ngx_flag_t                chain;
-    ngx_uint_t                status_any;
 } ngx_http_idem_loc_conf_t;
 
 
@@ -339,56 +337,6 @@ struct ngx_http_idem_flight_s {
     struct idem_journal_entry    *entry;
     size_t                        large_bytes;
 };
-
-
-/* ---- Counters, in shared memory ---- */
-
-#define NGX_HTTP_IDEM_COUNTERS(X)                                             \
-    X(started, "requests that were executed")                                 \
-    X(takeovers, "of these, after an attempt that stopped without a word")    \
-    X(replayed, "requests that were answered from the record")                \
-    X(busy, "requests that were told that another is outstanding")            \
-    X(waited, "requests that waited for another one")                         \
-    X(limited, "requests that a limit refused")                               \
-    X(mismatch, "keys that were used for another request")                    \
-    X(found_unknown, "requests on record as unknown")                         \
-    X(found_failed, "requests on record as failed")                           \
-    X(not_kept, "requests whose recorded response was not kept")              \
-    X(invalid, "keys and requests that were refused")                         \
-    X(unselected, "requests whose key or fingerprint took too long to select") \
-    X(unavailable, "requests that were refused because the store was away")   \
-    X(passed, "requests that were executed although the store was away")      \
-    X(corrupt, "records that could not be trusted")                           \
-    X(completed, "outcomes recorded as completed")                            \
-    X(released, "outcomes recorded as released")                              \
-    X(unknown, "outcomes recorded as unknown")                                \
-    X(failed, "outcomes recorded as failed")                                  \
-    X(retried, "outcomes recorded as to be run again")                        \
-    X(unrecorded, "outcomes that the store did not take")                     \
-    X(journaled, "of these, kept in the journal")                             \
-    X(lost, "outcomes that came too late")                                    \
-    X(renewals, "leases that were renewed")
-
-typedef struct {
-#define X(name, help)  ngx_atomic_t name;
-    NGX_HTTP_IDEM_COUNTERS(X)
-#undef X
-
-
-    /* The current objects, by process: one that is killed takes it with it. */
-    struct {
-        ngx_atomic_t              inflight;
-        ngx_atomic_t              waiting;
-    } now[NGX_MAX_PROCESSES];
-} ngx_http_idem_counters_t;
-
-extern ngx_http_idem_counters_t  *ngx_http_idem_counters;
-
-#define ngx_http_idem_now(name)                                               \
-    ngx_http_idem_counters->now[ngx_process_slot].name
-
-#define ngx_http_idem_count(name)                                             \
-    (void) ngx_atomic_fetch_add(&ngx_http_idem_counters->name, 1)
 
 
 extern ngx_module_t  ngx_http_idempotency_module;
@@ -684,11 +632,8 @@ ngx_int_t ngx_http_idem_add_header(ngx_http_request_t *r, const char *name,
 ngx_int_t ngx_http_idem_add_expires(ngx_http_request_t *r, int64_t expires_ms);
 
 
-/* status.c: counters, the status location, variables. */
-char *ngx_http_idem_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+/* variables.c: for the log. */
 ngx_int_t ngx_http_idem_add_variables(ngx_conf_t *cf);
-ngx_int_t ngx_http_idem_add_zone(ngx_conf_t *cf,
-    ngx_http_idem_main_conf_t *imcf);
 
 
 #endif /* _NGX_HTTP_IDEMPOTENCY_H_INCLUDED_ */

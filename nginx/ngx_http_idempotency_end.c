@@ -254,31 +254,25 @@ ngx_http_idem_end_finish(ngx_http_idem_ctx_t *ctx, int code)
     if (code == 0) {
         switch (outcome->status) {
         case IDEM_STATUS_COMPLETED:
-            ngx_http_idem_count(completed);
             ctx->outcome_name = outcome->result.not_kept ? "not-kept"
                                                          : "completed";
             break;
         case IDEM_STATUS_RELEASED:
-            ngx_http_idem_count(released);
             ctx->outcome_name = "released";
             break;
         case IDEM_STATUS_FAILED:
-            ngx_http_idem_count(failed);
             ctx->outcome_name = "failed";
             break;
         case IDEM_STATUS_RETRY:
-            ngx_http_idem_count(retried);
             ctx->outcome_name = "retry";
             break;
         default:
-            ngx_http_idem_count(unknown);
             ctx->outcome_name = "unknown";
         }
 
         idem_attempt_destroy(attempt);
 
     } else if (code == IDEM_ELOST) {
-        ngx_http_idem_count(lost);
         ctx->outcome_name = "lost";
         ngx_log_error(NGX_LOG_ERR, c->log, 0,
                       "the outcome came too late: its idempotency key belongs "
@@ -346,20 +340,11 @@ ngx_http_idem_detached_done(ngx_http_idem_flight_t *flight)
 
     ngx_memcpy(id, flight->attempt->record->id, IDEM_ID_LEN);
 
-    if (flight->code == IDEM_ELOST) {
-        ngx_http_idem_count(lost);
-
-    } else if (flight->code != 0) {
+    if (flight->code != 0 && flight->code != IDEM_ELOST) {
         ngx_memzero(&outcome, sizeof(outcome));
         outcome.status = flight->status;
         ngx_http_idem_journal_keep(store, flight->attempt, &outcome, NULL);
         flight->attempt = NULL;
-
-    } else if (flight->status == IDEM_STATUS_RELEASED) {
-        ngx_http_idem_count(released);
-
-    } else {
-        ngx_http_idem_count(unknown);
     }
 
     ngx_http_idem_flight_free(flight);

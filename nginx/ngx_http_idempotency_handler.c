@@ -142,8 +142,6 @@ ngx_http_idem_refuse(ngx_http_request_t *r, enum idem_http_problem_kind kind)
 {
     ngx_int_t  rc;
 
-    ngx_http_idem_count(invalid);
-
     /*
      * Nobody is to send a body on our behalf; and what comes from a client that
      * waits to be asked for one may be its next request.
@@ -185,7 +183,6 @@ ngx_http_idem_body_handler(ngx_http_request_t *r)
     }
 
     if (ctx->body_len > (off_t) ctx->conf->max_request) {
-        ngx_http_idem_count(invalid);
         (void) ngx_http_idem_reply_problem(r, IDEM_HTTP_TOO_LARGE, -1);
         return;
     }

@@ -118,28 +118,19 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
     struct idem_error        error;
     ngx_http_idem_flight_t  *flight;
 
-    ngx_http_idem_count(unrecorded);
-
-    if (entry != NULL) {
-        ngx_http_idem_count(journaled);
-
-    } else if (store->journal != NULL) {
-        if (idem_journal_put(store->journal, store->store, attempt, outcome,
-                             &entry, &error)
-            == 0)
-        {
-            ngx_http_idem_count(journaled);
-
-        } else {
-            ngx_log_error(NGX_LOG_CRIT, store->log, 0,
-                          "an outcome is neither in the idempotency store nor "
-                          "in the journal: %s", error.text);
-        }
-
-    } else {
+    if (entry == NULL && store->journal == NULL) {
         ngx_log_error(NGX_LOG_CRIT, store->log, 0,
                       "an outcome is not in the idempotency store, and there "
                       "is not a journal");
+
+    } else if (entry == NULL
+               && idem_journal_put(store->journal, store->store, attempt,
+                                   outcome, &entry, &error)
+                  != 0)
+    {
+        ngx_log_error(NGX_LOG_CRIT, store->log, 0,
+                      "an outcome is neither in the idempotency store nor "
+                      "in the journal: %s", error.text);
     }
 
     for (n = 0, q = ngx_queue_head(&store->unrecorded);

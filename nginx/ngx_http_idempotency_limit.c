@@ -99,12 +99,10 @@ ngx_http_idem_limit_values(ngx_http_idem_ctx_t *ctx)
         }
 
         if (!ngx_http_idem_once(r, conf[i].value)) {
-            ngx_http_idem_count(invalid);
             return ngx_http_idem_reply_problem(r, IDEM_HTTP_SCOPE_AMBIGUOUS, -1);
         }
 
         if (value.len > IDEM_LIMIT_NAME_MAX) {
-            ngx_http_idem_count(invalid);
             return ngx_http_idem_reply_problem(r, IDEM_HTTP_SCOPE_MISSING, -1);
         }
 
@@ -225,7 +223,6 @@ ngx_http_idem_limit_refuse(ngx_http_idem_ctx_t *ctx)
     left = limits[ctx->limit_n - 1].limited.end_ms - ngx_http_idem_limit_now();
     left = ngx_max(left, 1);
 
-    ngx_http_idem_count(limited);
     ctx->verdict_name = "limited";
     return ngx_http_idem_reply_problem(ctx->request, IDEM_HTTP_RATE_LIMITED,
                                        (time_t) ((left + 999) / 1000));

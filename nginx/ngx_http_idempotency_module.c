@@ -198,13 +198,6 @@ static ngx_command_t  ngx_http_idem_commands[] = {
       offsetof(ngx_http_idem_loc_conf_t, chain),
       NULL },
 
-    { ngx_string("idempotency_status"),
-      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1,
-      ngx_http_idem_status,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
-
       ngx_null_command
 };
 
@@ -312,8 +305,7 @@ ngx_http_idem_init_main_conf(ngx_conf_t *cf, void *conf)
                       - imcf->owner.data;
     imcf->owner.len = ngx_min(imcf->owner.len, IDEM_OWNER_MAX);
 
-    return ngx_http_idem_add_zone(cf, imcf) == NGX_OK ? NGX_CONF_OK
-                                                      : NGX_CONF_ERROR;
+    return NGX_CONF_OK;
 }
 
 

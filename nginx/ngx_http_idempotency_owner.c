@@ -83,7 +83,6 @@ ngx_http_idem_disown(ngx_http_idem_ctx_t *ctx)
         ctx->owns = 0;
         ngx_queue_remove(&ctx->owner);
         ngx_http_idem_owners_n--;
-        ngx_http_idem_now(inflight)--;
     }
 
     if (ctx->renew.timer_set) {
@@ -120,12 +119,6 @@ ngx_http_idem_own(ngx_http_idem_ctx_t *ctx)
     ctx->started = ngx_current_msec;
     ctx->lease_end = ctx->asked + conf->lease;
 
-    ngx_http_idem_count(started);
-    if (ctx->takeover) {
-        ngx_http_idem_count(takeovers);
-    }
-
-    ngx_http_idem_now(inflight)++;
     ngx_queue_insert_tail(ngx_http_idem_owner_bucket(ctx->id), &ctx->owner);
     ngx_http_idem_owners_n++;
     ctx->owns = 1;
@@ -301,7 +294,6 @@ ngx_http_idem_renew_done(ngx_http_idem_flight_t *flight)
     ctx->renewal = NULL;
 
     if (code == 0) {
-        ngx_http_idem_count(renewals);
         ctx->lease_end = ctx->asked + ctx->conf->lease;
         ngx_add_timer(&ctx->renew, ctx->conf->lease / 3);
 

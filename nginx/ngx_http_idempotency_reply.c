@@ -50,17 +50,14 @@ ngx_http_idem_reply_verdict(ngx_http_idem_ctx_t *ctx)
         return ngx_http_idem_busy(ctx);
 
     case IDEM_MISMATCH:
-        ngx_http_idem_count(mismatch);
         ctx->verdict_name = "mismatch";
         return ngx_http_idem_reply_problem(r, IDEM_HTTP_MISMATCH, -1);
 
     case IDEM_FAILED:
-        ngx_http_idem_count(found_failed);
         ctx->verdict_name = "failed";
         return ngx_http_idem_reply_problem(r, IDEM_HTTP_FAILED, -1);
 
     case IDEM_UNKNOWN:
-        ngx_http_idem_count(found_unknown);
         ctx->verdict_name = "unknown";
         return ngx_http_idem_reply_problem(r, IDEM_HTTP_OUTCOME_UNKNOWN, -1);
 
@@ -68,7 +65,6 @@ ngx_http_idem_reply_verdict(ngx_http_idem_ctx_t *ctx)
 
         /* A waiter whose attempt was given up may come again at once. */
 
-        ngx_http_idem_count(busy);
         ctx->verdict_name = "released";
         return ngx_http_idem_reply_problem(r, IDEM_HTTP_IN_PROGRESS, 1);
     }
@@ -94,20 +90,17 @@ ngx_http_idem_refused(ngx_http_idem_ctx_t *ctx)
     }
 
     if (ctx->code == IDEM_ECORRUPT) {
-        ngx_http_idem_count(corrupt);
         ctx->verdict_name = "corrupt";
         return ngx_http_idem_reply_problem(r, IDEM_HTTP_CORRUPT, -1);
     }
 
     if (ctx->conf->store_error && !ctx->waits) {
-        ngx_http_idem_count(passed);
         ctx->verdict_name = "passed";
         ctx->unguarded = 1;
         ctx->state = NGX_HTTP_IDEM_OWNER;
         return NGX_DECLINED;
     }
 
-    ngx_http_idem_count(unavailable);
     ctx->verdict_name = "unavailable";
     return ngx_http_idem_reply_problem(r, IDEM_HTTP_UNAVAILABLE, 1);
 }
@@ -124,7 +117,6 @@ ngx_http_idem_busy(ngx_http_idem_ctx_t *ctx)
         return rc;
     }
 
-    ngx_http_idem_count(busy);
     ctx->verdict_name = "busy";
     return ngx_http_idem_reply_problem(ctx->request, IDEM_HTTP_IN_PROGRESS,
                                        idem_http_retry_after(ctx->age));
@@ -182,7 +174,6 @@ ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_http_idem_count(replayed);
     ctx->verdict_name = "replayed";
 
     if (body.len <= NGX_HTTP_IDEM_MEMORY) {
@@ -252,17 +243,14 @@ ngx_http_idem_replay_refuse(ngx_http_idem_ctx_t *ctx, enum idem_way way)
     switch (way) {
 
     case IDEM_WAY_NOT_KEPT:
-        ngx_http_idem_count(not_kept);
         ctx->verdict_name = "not-kept";
         return ngx_http_idem_reply_problem(r, IDEM_HTTP_NOT_KEPT, -1);
 
     case IDEM_WAY_FAILED:
-        ngx_http_idem_count(found_failed);
         ctx->verdict_name = "failed";
         return ngx_http_idem_reply_problem(r, IDEM_HTTP_FAILED, -1);
 
     default: /* IDEM_WAY_CORRUPT */
-        ngx_http_idem_count(corrupt);
         ctx->verdict_name = "corrupt";
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                       "the result of an idempotency key does not keep to the "

@@ -174,7 +174,6 @@ ngx_http_idem_select_start(ngx_http_idem_ctx_t *ctx)
     }
 
     if (rc == IDEM_EINVALID) {
-        ngx_http_idem_count(invalid);
         return ngx_http_idem_reply_problem(r, IDEM_HTTP_TOO_LARGE, -1);
     }
 
@@ -439,8 +438,6 @@ ngx_http_idem_select_failed(ngx_http_idem_ctx_t *ctx, struct idem_error *error,
     ngx_log_error(NGX_LOG_INFO, ctx->request->connection->log, 0,
                   "%s: %s", ctx->select->name, error->text);
 
-    ngx_http_idem_count(invalid);
-
     return ngx_http_idem_reply_problem(ctx->request,
                                        ctx->select->several
                                        ? IDEM_HTTP_FINGERPRINT_UNSELECTED
@@ -454,8 +451,6 @@ ngx_http_idem_select_refuse(ngx_http_idem_ctx_t *ctx, const char *why)
     ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
                   "%s: %s; the request was not executed", ctx->select->name,
                   why);
-
-    ngx_http_idem_count(unselected);
 
     return ngx_http_idem_reply_problem(ctx->request, IDEM_HTTP_UNSELECTED, 1);
 }

@@ -45,8 +45,6 @@ ngx_http_idem_init_process(ngx_cycle_t *cycle)
 
     ngx_http_idem_wait_init();
     ngx_http_idem_select_init(cycle->log);
-    ngx_http_idem_now(inflight) = 0;
-    ngx_http_idem_now(waiting) = 0;
 
     stores = imcf->stores.elts;
 

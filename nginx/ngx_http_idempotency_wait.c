@@ -54,7 +54,6 @@ ngx_http_idem_wait(ngx_http_idem_ctx_t *ctx)
         ctx->wait.handler = ngx_http_idem_wait_handler;
         ctx->wait.log = r->connection->log;
 
-        ngx_http_idem_count(waited);
 
     } else if (ctx->lease_left <= 0) {
 
@@ -81,7 +80,6 @@ ngx_http_idem_wait(ngx_http_idem_ctx_t *ctx)
     ctx->waiting = 1;
     ngx_queue_insert_tail(&ngx_http_idem_waiters, &ctx->waiter);
     ngx_http_idem_waiters_n++;
-    ngx_http_idem_now(waiting)++;
 
     /* Half of it by chance, so that many do not come at once. */
 
@@ -113,7 +111,6 @@ ngx_http_idem_wait_stop(ngx_http_idem_ctx_t *ctx)
         ctx->waiting = 0;
         ngx_queue_remove(&ctx->waiter);
         ngx_http_idem_waiters_n--;
-        ngx_http_idem_now(waiting)--;
     }
 }
 

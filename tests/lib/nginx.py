@@ -17,6 +17,7 @@ import gzip
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -562,19 +563,28 @@ class Nginx:
             thread.join()
         return answers
 
-    def status(self, location="/idem_status"):
-        """Return {counter: number} of an idempotency_status location."""
-        text = self.request(location, method="GET").body.decode()
-        found = {}
-        for line in text.splitlines():
-            if not line.startswith("#"):
-                name, number = line.split()
-                name = name.removeprefix("idem_http_").removesuffix("_total")
-                found[name] = int(number)
-        return found
+    def at_work(self):
+        """How many requests it is at, by its stub_status, but for the one that asks."""
+        text = self.request("/nginx_status", method="GET").body.decode()
+        return int(re.search(r"Writing: (\d+)", text)[1]) - 1
+
+    def begun(self):
+        """How many keys its store, a file, has a record of."""
+        store = f"sqlite:{self.home}/idem.db"
+        done = tap.run([tap.PROGRAM, "list", "--all", "--json", "--store", store])
+        assert done.status == 0, done
+        return len(done.stdout.splitlines())
+
+    def stats(self):
+        """Return {counter: number} of its store, a file, once it has ended."""
+        store = f"sqlite:{self.home}/idem.db"
+        done = tap.run([tap.PROGRAM, "stats", "--prometheus", "--store", store])
+        assert done.status == 0, done
+        found = re.findall(r"^idem_(\w+)_total\S* (\d+)$", done.stdout.decode(), re.M)
+        return {name: int(number) for name, number in found}
 
 
-STATUS = "location /idem_status { idempotency off; idempotency_status; }"
+STATUS = "location /nginx_status { idempotency off; stub_status; }"
 
 
 # ---- The store ----

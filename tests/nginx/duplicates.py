@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import os
+import select
 import threading
 import time
 
@@ -60,14 +61,12 @@ def waiters_get_the_same_answer():
         workers = 2 if store != "memory:" else 1
         http = on(store, "idempotency_wait 60s;")
         with Upstream() as up:
-            with Nginx(up, http=http, server=STATUS, workers=workers) as nginx:
+            with Nginx(up, http=http, workers=workers) as nginx:
                 threading.Timer(0.5, up.let_go, ["h"]).start()
                 answers = nginx.many([("/pay?hold=h", "k", b"x")] * 100)
                 equal(kinds(answers), {"201": 1, "201 again": 99})
                 equal({a.body for a in answers}, {b"order 1 x\n"})
                 equal(up.executions(), 1)
-                status = nginx.status()
-                equal((status["started"], status["waiting"]), (1, 0))
 
 
 @test
@@ -81,12 +80,9 @@ def a_crowd_waits():
             clients = [stack.enter_context(nginx.connect()) for _ in range(crowd)]
             for client in clients:
                 client.sendall(wire)
-            until(lambda: nginx.status()["waiting"] == crowd - 1)
+            until(lambda: nginx.at_work() == crowd)
             up.let_go("h")
-            answers = []
-            for client in clients:
-                with client.makefile("rb") as stream:
-                    answers.append(read_answer(stream))
+            answers = answers_of(clients)
         equal(kinds(answers), {"201": 1, "201 again": crowd - 1})
         equal({a.body for a in answers}, {b"order 1 x\n"})
         equal(up.executions(), 1)
@@ -95,38 +91,47 @@ def a_crowd_waits():
 @test
 def waiters_are_bounded():
     """Above so many waiters the next ones get 409 at once; time ends the others."""
-    http = on(more="idempotency_wait 400ms waiters=5;")
-    with Upstream() as up, Nginx(up, http=http, server=STATUS) as nginx:
-        # Who comes when time has ended the first ones may wait too: try again then.
-        for turn in range(10):
-            if (waited := twenty_wait(up, nginx, f"k{turn}")) == 5:
-                break
-            assert waited > 5, waited
-        else:
-            raise AssertionError(f"{waited} waited")
-        equal(up.executions(), turn + 1)
-    note(f"{turn + 1} turns")
+    http = on(more="idempotency_wait 300s waiters=5;")
+    with Upstream() as up, Nginx(up, http=http) as nginx, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(nginx.connect()) for _ in range(21)]
+        clients[0].sendall(request_bytes("/pay?hold=h", "k", b"x"))
+        up.wait_for(1)
+        for client in clients[1:]:
+            client.sendall(request_bytes("/pay?hold=h", "k", b"x"))
+        refused = until(lambda: len(found := answered(clients)) >= 15 and found)
+        equal(kinds(answers_of(refused)), {"409": 15})
+        waiting = [client for client in clients if client not in refused]
+        equal(answered(waiting), [])
+        up.let_go("h")
+        equal(kinds(answers_of(waiting)), {"201": 1, "201 again": 5})
+        equal(up.executions(), 1)
+    with Upstream() as up, Nginx(up, http=on(more="idempotency_wait 400ms;")) as nginx:
+        with nginx.connect() as s, s.makefile("rb") as stream:
+            s.sendall(request_bytes("/pay?hold=h", "l", b"x"))
+            up.wait_for(1)
+            start = time.monotonic()
+            equal(nginx.post("/pay?hold=h", "l", b"x").status, 409)
+            took = time.monotonic() - start
+            assert took > 0.35, took
+            up.let_go("h")
+            equal(read_answer(stream).status, 201)
 
 
-def twenty_wait(up, nginx, key):
-    """Send 20 requests while one is at work; return how many of them waited."""
-    before = nginx.status()["waited"]
-    with nginx.connect() as s, s.makefile("rb") as stream:
-        s.sendall(request_bytes(f"/pay?hold={key}", key, b"x"))
-        up.wait_for(1, key)
-        start = time.monotonic()
-        answers = nginx.many([(f"/pay?hold={key}", key, b"x")] * 20)
-        took = time.monotonic() - start
-        equal(kinds(answers), {"409": 20})
-        assert took > 0.35, took
-        waited = nginx.status()["waited"] - before
-        up.let_go(key)
-        equal(read_answer(stream).status, 201)
-    return waited
+def answered(clients):
+    """Those of them for whom something has come."""
+    return select.select(clients, [], [], 0)[0]
+
+
+def answers_of(clients):
+    answers = []
+    for client in clients:
+        with client.makefile("rb") as stream:
+            answers.append(read_answer(stream))
+    return answers
 
 
 def let_go_when_they_wait(up, nginx, name, count):
-    until(lambda: nginx.status()["waiting"] == count)
+    until(lambda: nginx.at_work() == count + 1)
     up.let_go(name)
 
 
@@ -157,10 +162,10 @@ def a_waiter_that_leaves_is_forgotten():
             gone = [nginx.connect() for _ in range(10)]
             for c in gone:
                 c.sendall(request_bytes("/pay?hold=h", "k", b"x"))
-            until(lambda: nginx.status()["waiting"] == 10)
+            until(lambda: nginx.at_work() == 11)
             for c in gone:
                 c.close()
-            until(lambda: nginx.status()["waiting"] == 0)
+            until(lambda: nginx.at_work() == 1)
             up.let_go("h")
             equal(read_answer(stream).status, 201)
 
@@ -169,7 +174,7 @@ def a_waiter_that_leaves_is_forgotten():
 def a_thousand_duplicates_cost_the_store_little():
     """1,000 of one key: one execution, and those of one worker ask the store once."""
     n = 1000 if LONG else 300
-    with Upstream() as up, Nginx(up, server=STATUS) as nginx:
+    with Upstream() as up, Nginx(up) as nginx:
         with nginx.connect() as s, s.makefile("rb") as stream:
             s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
             up.wait_for(1)
@@ -181,7 +186,6 @@ def a_thousand_duplicates_cost_the_store_little():
             up.let_go("h")
             equal(read_answer(stream).status, 201)
         equal(up.executions(), 1)
-        equal(nginx.status()["busy"], n)
     note(f"{n} duplicates")
 
 
@@ -196,16 +200,14 @@ def a_flood_of_keys_is_stopped_before_it_claims():
     """limit_req counts before the key is looked at: 429, and no record."""
     zone = "limit_req_zone $http_x_user zone=users:1m rate=1r/m; limit_req_status 429;"
     location = "limit_req zone=users burst=3 nodelay;"
-    with Upstream() as up, Nginx(
-        up, http=ON + zone, location=location, server=STATUS
-    ) as nginx:
+    with Upstream() as up, Nginx(up, http=ON + zone, location=location) as nginx:
         user = [("X-User", "u1")]
         answers = [
             nginx.request("/pay", f"k{i}", b"x", headers=user) for i in range(20)
         ]
         equal(kinds(answers), {"201": 4, "429": 16})
         equal(up.executions(), 4)
-        equal(nginx.status()["started"], 4)
+        equal(nginx.begun(), 4)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ request; or ends it, where that cannot be known."""
 import itertools
 import os
 
-from nginx import ON, STATUS, Nginx, Upstream, read_answer, request_bytes
+from nginx import ON, Nginx, Upstream, read_answer, request_bytes
 from tap import equal, main, note, test
 
 NEXT = request_bytes("/next", None, b"", "GET")
@@ -58,7 +58,7 @@ def a_bad_key_is_refused_and_its_body_read():
     bodies[1] = ([f"Content-Length: {len(bodies[1][1])}"], bodies[1][1])
     bodies[3] = (bodies[3][0], b"5\r\nGET /\r\n0\r\nX: y\r\n\r\n")
     count = 0
-    with Upstream() as up, Nginx(up, server=STATUS) as nginx:
+    with Upstream() as up, Nginx(up) as nginx:
         for (name, lines), (more, body) in itertools.product(bad_heads(), bodies):
             answers = nginx.raw(head(lines, more) + body + NEXT, 2)
             equal((name, answers[0].status), (name, 400))
@@ -67,7 +67,7 @@ def a_bad_key_is_refused_and_its_body_read():
             count += 1
         equal({c.path for c in up.calls}, {"/next"})
         equal(up.executions(), count)
-        equal(nginx.status()["started"], 0)
+        equal(nginx.begun(), 0)
     note(f"{count} requests")
 
 
@@ -140,7 +140,7 @@ def bodies_around_every_edge():
 def a_body_above_the_cap_claims_nothing():
     """413 before anything is claimed, announced or chunked; the rest is read away."""
     http = ON + "idempotency_max_request 10k;"
-    with Upstream() as up, Nginx(up, http=http, server=STATUS) as nginx:
+    with Upstream() as up, Nginx(up, http=http) as nginx:
         equal(nginx.post("/pay", "a", b"x" * 10240).status, 201)
         for size in 10241, 500_000:
             body = b"x" * size
@@ -152,7 +152,7 @@ def a_body_above_the_cap_claims_nothing():
             data = head(lines) + b"%x\r\n%s\r\n0\r\n\r\n" % (size, body) + NEXT
             got = nginx.raw(data, 2)
             equal((got[0].status, got[1].status), (413, 201))
-        equal(nginx.status()["started"], 1)
+        equal(nginx.begun(), 1)
 
 
 @test
@@ -190,9 +190,9 @@ def messages_that_nginx_refuses_claim_nothing():
         with Nginx(up, http="", module=False) as nginx:
             plain = statuses(nginx)
         before = up.executions()
-        with Nginx(up, server=STATUS) as nginx:
+        with Nginx(up) as nginx:
             equal(statuses(nginx), plain)
-            started = nginx.status()["started"]
+            started = nginx.begun()
             done = up.executions() - before
             assert started == done <= 1 + plain.count(201), (started, done, plain)
     note(f"{len(messages)} messages: {plain}")
@@ -221,20 +221,20 @@ def pipelined_requests_keep_their_order():
 @test
 def expect_100_continue_waits_for_the_body():
     """Nothing is claimed before the body is there; one that never comes claims nothing."""
-    with Upstream() as up, Nginx(up, server=STATUS) as nginx:
+    with Upstream() as up, Nginx(up) as nginx:
         more = [("Expect", "100-continue")]
         data = request_bytes("/pay", "k", b"hello", headers=more)
         with nginx.connect() as s, s.makefile("rb") as stream:
             s.sendall(data[:-5])
             equal(stream.readline(), b"HTTP/1.1 100 Continue\r\n")
             stream.readline()
-            equal(nginx.status()["started"], 0)
+            equal(nginx.begun(), 0)
             s.sendall(b"hello")
             equal(read_answer(stream).status, 201)
         with nginx.connect() as s:
             s.sendall(data.replace(b": k\r", b": l\r")[:-5])
             s.recv(100)
-        equal(nginx.status()["started"], 1)
+        equal(nginx.begun(), 1)
         # Whether a body follows a refusal nobody can know: it ends the connection.
         bad = data.replace(b": k\r", b": a,b\r")
         with nginx.connect() as s, s.makefile("rb") as stream:

@@ -131,7 +131,7 @@ def a_waiter_outlasts_an_outage(kind):
             first.sendall(wire)
             up.wait_for(1, "k")
             second.sendall(wire)
-            until(lambda: nginx.status()["waiting"] == 1)
+            until(lambda: nginx.at_work() == 2)
             with dynamo.frozen(url):
                 answered = select.select([second], [], [], 8)[0]
             equal(answered, [])

@@ -8,7 +8,7 @@ import signal
 import socket
 import time
 
-from nginx import ON, STATUS, Nginx, Upstream, record, request_bytes
+from nginx import ON, Nginx, Upstream, record, request_bytes
 from patience import until
 from tap import equal, main, test
 
@@ -107,7 +107,7 @@ def every_part_of_a_request_can_be_the_key():
 def what_lacks_a_key_is_refused():
     """400 with what to mend, and nothing is executed; no byte of the request is in
     the answer, and the log has the program's own words."""
-    with Upstream() as up, Nginx(up, http=ON + KEY + BODY, server=STATUS) as nginx:
+    with Upstream() as up, Nginx(up, http=ON + KEY + BODY) as nginx:
         for body in (b"{}", b'{"order":null}', b"", b"text", b"\xff\xfe", b'{"order":""}',
                      b'{"order":"a","order":"b"}', b'{"order":"a"',
                      b'{"order":"%s"}' % (b"x" * 256)):  # fmt: skip
@@ -118,7 +118,6 @@ def what_lacks_a_key_is_refused():
         equal(len(up.calls), 1)
         assert "idempotency_key_from: the program selects null" in nginx.errors()
         assert "Cannot index" in nginx.errors()
-        equal(nginx.status()["invalid"], 9)
         no_zombies(nginx)
     lacks = ON + "idempotency_key_from .body.order; idempotency_fingerprint_from .body.a;"
     with Upstream() as up, Nginx(up, http=lacks) as nginx:
@@ -194,7 +193,7 @@ def a_slow_program_is_cut_off():
     """At its time, with 503 and Retry-After; the worker serves others meanwhile, the
     process has none of its descriptors, and is gone afterwards."""
     conf = ON + SLOW.format("3s") + "idempotency_select_processes 2;"
-    with Upstream() as up, Nginx(up, http=conf, server=STATUS) as nginx:
+    with Upstream() as up, Nginx(up, http=conf) as nginx:
         with start_slow(nginx) as slow:
             (pid,) = children(nginx)
             with contextlib.suppress(FileNotFoundError):
@@ -207,7 +206,6 @@ def a_slow_program_is_cut_off():
         assert b"selection-unavailable" in text and b"\r\nRetry-After: 1\r\n" in text
         assert "takes longer than 3 s" in nginx.errors()
         equal(len(up.calls), 20)
-        equal(nginx.status()["unselected"], 1)
         until(lambda: pid not in children(nginx))
         no_zombies(nginx)
 

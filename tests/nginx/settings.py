@@ -11,7 +11,6 @@ import time
 from nginx import (
     LOG,
     ON,
-    STATUS,
     STORE,
     Nginx,
     Upstream,
@@ -87,7 +86,6 @@ def refused():
     yield "post_action", on, {"location": "post_action /after;"}
     yield "unknown directive", on + "idempotency_colour red;", {}
     yield "not allowed here", on, {"main": "idempotency on;"}
-    yield "not allowed here", on + "idempotency_status;", {}
 
 
 @test
@@ -119,7 +117,7 @@ def what_cannot_be_safe_does_not_start():
             "idempotency_limit a $arg_a 8r/s; idempotency_limit 'b b' x$arg_b 1r/30m;"
             "idempotency_limit c 1 1000000000000r/366d; idempotency_chain off;"
         )
-        got = nginx.check(http=everything, server=STATUS, location="", main="")
+        got = nginx.check(http=everything, location="", main="")
         equal((got.status, got.stderr.count(b"[emerg]")), (0, 0))
     note(f"{count} configurations")
 
@@ -137,7 +135,7 @@ def each_directive_is_documented():
     directives = re.findall(r'{ ngx_string\("(idempotency\w*)"\),\n', source)
     assert len(directives) > 15, directives
     equal(re.findall(r"^\.It Ic (\w+)", page, re.M), directives)
-    source = read("nginx", "ngx_http_idempotency_status.c")
+    source = read("nginx", "ngx_http_idempotency_variables.c")
     variables = re.findall(r'{ ngx_string\("(idempotency\w*)"\)', source)
     equal(re.findall(r"^\.It Li \$(\w+)", page, re.M), variables)
 
@@ -152,13 +150,13 @@ def who_may_not_ask_learns_nothing():
         word = base64.b64encode(f"{name}:{password}".encode()).decode()
         return [("Authorization", f"Basic {word}")]
 
-    with Upstream() as up, Nginx(up, http=users, location=auth, server=STATUS) as nginx:
+    with Upstream() as up, Nginx(up, http=users, location=auth) as nginx:
         path = nginx.home + "/users"
         with open(path, "w", encoding="ascii") as f:
             f.write("ann:{PLAIN}p\nbob:{PLAIN}p\n")
         for _ in range(2):
             equal(nginx.post("/pay", "k", b"x").status, 401)
-        equal(nginx.status()["started"], 0)
+        equal(nginx.begun(), 0)
         first = nginx.request("/pay", "k", b"x", headers=as_user("ann"))
         equal(first.status, 201)
         assert nginx.request("/pay", "k", b"x", headers=as_user("ann")).replayed
@@ -398,7 +396,7 @@ def failed_work_can_be_run_again():
         "idempotency_outcome 500 502 504 retry; idempotency_outcome 422 fail;"
         "idempotency_lease 10m; proxy_read_timeout 500ms;"
     )
-    with Upstream() as up, Nginx(up, http=http, server=STATUS) as nginx:
+    with Upstream() as up, Nginx(up, http=http) as nginx:
         for turn in range(8):
             got = nginx.post("/pay?status=500", "k", b"x")
             equal((got.status, got.replayed, got.body[:5]), (500, False, b"order"))
@@ -422,8 +420,8 @@ def failed_work_can_be_run_again():
         shown = record(nginx, "f")
         equal((shown["status"], up.executions("f")), ("failed", 1))
         assert "answered 422" in str(shown), shown
-        counted = nginx.status()
-        equal((counted["retried"], counted["failed"]), (16, 1))
+    counted = nginx.stats()
+    equal((counted["retried"], counted["failed"]), (16, 1))
 
 
 @test
@@ -583,51 +581,17 @@ def the_log_tells_the_story():
 
 
 @test
-def the_status_is_for_this_host():
-    """Prometheus text on the loopback; another address gets 403 unless it says any."""
-    server = STATUS + (
-        "set_real_ip_from 127.0.0.1; real_ip_header X-From;"
-        "location /any { idempotency off; idempotency_status any; }"
-    )
-    with Upstream() as up, Nginx(up, server=server) as nginx:
-        nginx.post("/pay", "s3cret-key", b"x")
-        got = nginx.request("/idem_status", method="GET")
-        equal((got.status, got.headers["content-type"]), (200, "text/plain; version=0.0.4"))
-        text = got.body.decode()
-        for line in text.splitlines():
-            assert line.startswith("# ") or len(line.split()) == 2, line
-        assert "idem_http_started_total 1\n" in text and "s3cret" not in text
-        far = [("X-From", "192.0.2.1")]
-        equal(nginx.request("/idem_status", method="GET", headers=far).status, 403)
-        equal(nginx.request("/any", method="GET", headers=far).status, 200)
-        equal(nginx.request("/idem_status", method="POST").status, 405)
-
-
-@test
-def promtool_accepts_the_status():
-    """promtool finds nothing to say of the status, and finds a defect; a counter that
-    has the name of one of the store's has its number, after requests of each kind."""
-    with Upstream() as up, Nginx(up, server=STATUS) as nginx:
+def the_store_counts_what_came_of_requests():
+    """idem stats --prometheus has the numbers, after requests of each kind."""
+    with Upstream() as up, Nginx(up) as nginx:
         for key, path, body in (("a", "/pay", b"x"), ("a", "/pay", b"x"), ("a", "/pay", b"y"),
                                 ("b", "/pay?status=503", b"x"), ("c", "/pay?status=502", b"x"),
                                 ("c", "/pay?status=502", b"x")):
             nginx.post(path, key, body)
-        text = nginx.request("/idem_status", method="GET").body
-        ours = nginx.status()
-    done = run([PROGRAM, "stats", "--prometheus", "--store", f"sqlite:{nginx.home}/idem.db"])
-    equal(done.status, 0)
-    found = dict(re.findall(r"^idem_(\w+)_total\S* (\d+)$", done.stdout.decode(), re.M))
-    same = {name: int(found[name]) for name in found if name in ours}
     wanted = {"started": 3, "takeovers": 0, "completed": 1, "released": 1, "unknown": 1,
               "failed": 0, "retried": 0, "replayed": 1, "busy": 0, "mismatch": 1, "lost": 0}
-    equal((same, {name: ours[name] for name in same}), (wanted, wanted))
-    equal(ours["found_unknown"], 1)
-    note(f"{len(ours)} numbers, {len(same)} as in the store")
-
-    tool = shutil.which("promtool") or skip("promtool (Debian's package prometheus) is not installed")
-    done = run([tool, "check", "metrics"], input=text)
-    equal((done.status, done.stdout, done.stderr), (0, b"", b""))
-    assert run([tool, "check", "metrics"], input=text.replace(b"_total counter", b"_total gauge")).status != 0
+    found = nginx.stats()
+    equal({name: found[name] for name in wanted}, wanted)
 
 
 @test

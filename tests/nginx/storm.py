@@ -15,7 +15,7 @@ import threading
 import time
 
 from nginx import (
-    ON, STATUS, Answer, Nginx, Upstream, need_plain_memory, read_answer, request_bytes,
+    ON, Answer, Nginx, Upstream, need_plain_memory, read_answer, request_bytes,
 )  # fmt: skip
 from patience import PATIENCE, until
 from tap import LONG, equal, main, note, test
@@ -136,7 +136,7 @@ def storm(policy, reloads, kills, module=True):
     http = ON + f"idempotency_lease {lease}s; idempotency_on_expired_lease {policy};"
     with Upstream() as up:
         with Nginx(
-            up, http=http if module else "", workers=2, server=STATUS * module,
+            up, http=http if module else "", workers=2,
             module=module, level="error",
         ) as nginx:
             clients = Storm(nginx, seed)
@@ -155,7 +155,7 @@ def storm(policy, reloads, kills, module=True):
             note(f"{dict(done)}, {len(executed)} keys executed, "
                  f"{len(clients.told)} acknowledged, 0 lost")
             judge(policy, kills, up, found)
-            until(lambda: len(nginx.workers()) <= 2 and nginx.status()["inflight"] == 0)
+            until(lambda: len(nginx.workers()) <= 2)
             return clients, executed, up
 
 
@@ -217,14 +217,14 @@ def memory_stays_flat():
     need_plain_memory()
     rounds = 20 if LONG else 4
     each = 50_000 if LONG else 300
-    with Upstream() as up, Nginx(up, server=STATUS) as nginx:
+    with Upstream() as up, Nginx(up) as nginx:
         worker = nginx.workers()[0]
         sizes = []
         for turn in range(rounds):
             flood(nginx, turn * each, each)
             sizes.append(resident(worker))
             up.calls.clear()
-        equal(nginx.status()["started"], rounds * each)
+    equal(nginx.stats()["started"], rounds * each)
     grown = sizes[-1] - sizes[1 if rounds > 1 else 0]
     assert grown < 2048, sizes
     note(f"{rounds * each} keys; resident after each round: {sizes} KB")
