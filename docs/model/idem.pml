@@ -116,6 +116,7 @@ inline forget()
                               is over: nothing that it says changes anything. */
 #define RETRY_IS_RUN 11    /* The next begin starts then, whatever the policies,
                               and what a person reopened waits for it. */
+#define TOLD_OF_NOTHING 13 /* What is taken back was told to nobody. */
 #define TAKEOVER_IS_TOLD 12 /* Who starts after an attempt of the same life that
                               may have done the work is told so, while no person
                               has decided. */
@@ -130,6 +131,7 @@ bit retried;      /* It is to be run again: it said so, or a person did. */
 bit begun;        /* It may have done the work, and has not taken that back. */
 bit may_be_done;  /* One before it may have: in this life, and no person has
                      decided since. */
+bit told;         /* Its worker was told that it started. */
 bit done;         /* A completion was acknowledged, */
 bit done_content; /* and was this one. */
 
@@ -189,8 +191,30 @@ inline start(nonce_, hold_)
     for_person = hold_;
     decided = 0;
     retried = 0;
+    told = 0;
     answer = STARTED
 }
+
+/* Its lease ended it before its worker was told of it: it goes on. */
+inline take_back(hold_)
+{
+    PROPERTY(TOLD_OF_NOTHING, !told);
+    rec.status = in_progress;
+    rec.hold = hold_;
+    rec.by_lease = 0;
+    for_person = hold_;
+    answer = STARTED
+}
+
+/* Who was not answered knows that it has told nobody. A copy that comes later knows
+ * nothing: what it writes, it writes on condition of what it was decided on. */
+#ifdef OWN_LEASE_TURNS_AWAY
+#define IS_UNTOLD(copy_) false
+#elif defined(COPY_TAKES_BACK)
+#define IS_UNTOLD(copy_) rec.by_lease
+#else
+#define IS_UNTOLD(copy_) (rec.by_lease && !(copy_))
+#endif
 
 /* Its lease is over, and no one may start. */
 inline close(status_, answer_)
@@ -228,8 +252,8 @@ inline lease_is_over(nonce_, hold_, give_up_)
 #define OVER true
 #endif
 
-/* The first row that fits decides. */
-inline do_begin(nonce_, hold_, give_up_)
+/* The first row that fits decides. @copy_: of a request that may be answered. */
+inline do_begin(nonce_, hold_, give_up_, copy_)
 {
     if
 #ifndef OWN_CLAIM_UNKNOWN
@@ -242,8 +266,9 @@ inline do_begin(nonce_, hold_, give_up_)
         :: rec.status == in_progress -> answer = STARTED
 #endif
         :: rec.status == completed -> answer = REPLAY
-        :: rec.status == failed -> answer = FAILED
-        :: rec.status == unknown -> answer = UNKNOWN
+        :: IS_UNTOLD(copy_) -> take_back(hold_)
+        :: rec.status == failed && !IS_UNTOLD(copy_) -> answer = FAILED
+        :: rec.status == unknown && !IS_UNTOLD(copy_) -> answer = UNKNOWN
         :: rec.status == released -> answer = RELEASED
         fi
 #endif
@@ -273,6 +298,8 @@ inline do_begin(nonce_, hold_, give_up_)
         fi
     fi;
     PROPERTY(OWN_WRITE, answer != BUSY || rec.nonce != nonce_ || rec.retry);
+    PROPERTY(OWN_WRITE, (answer != UNKNOWN && answer != FAILED) ||
+             rec.nonce != nonce_ || !rec.by_lease || copy_);
     PROPERTY(RETRY_IS_THE_END, answer != STARTED || !retried);
     PROPERTY(RETRY_IS_RUN, !retried || rec.nonce == nonce_);
     PROPERTY(TAKEOVER_IS_TOLD,
@@ -567,11 +594,11 @@ end:
 
 /* ---- Workers ------------------------------------------------------------ */
 
-inline apply(verb_, nonce_, fence_, content_, hold_)
+inline apply(verb_, nonce_, fence_, content_, hold_, copy_)
 {
     d_step {
         if
-        :: verb_ == begin -> do_begin(nonce_, hold_, false)
+        :: verb_ == begin -> do_begin(nonce_, hold_, false, copy_)
         :: verb_ == renew -> do_renew(nonce_, fence_)
         :: verb_ == expire -> do_expire(nonce_, fence_)
         :: else -> do_end(verb_, nonce_, fence_, content_)
@@ -613,7 +640,8 @@ end:
         late.verb != 0;
         if
         :: late.verb != begin || newest < FENCES ->
-            apply(late.verb, late.nonce, late.fence, late.content, late.hold)
+            apply(late.verb, late.nonce, late.fence, late.content, late.hold,
+                  true)
         :: true /* It is lost for good. */
         fi;
         late.verb = 0;
@@ -628,18 +656,18 @@ end:
 #endif
 
 /* The request comes or does not, and its answer likewise. */
-inline send(verb_, fence_, content_, hold_)
+inline send(verb_, fence_, content_, hold_, copy_)
 {
     if
-    :: apply(verb_, NONCE(me, claim), fence_, content_, hold_)
-    :: apply(verb_, NONCE(me, claim), fence_, content_, hold_);
+    :: apply(verb_, NONCE(me, claim), fence_, content_, hold_, copy_)
+    :: apply(verb_, NONCE(me, claim), fence_, content_, hold_, copy_);
         answer = NO_ANSWER
     :: answer = NO_ANSWER
 #ifdef LATE
     :: leave_behind(verb_, NONCE(me, claim), fence_, content_, hold_);
         answer = NO_ANSWER
     :: leave_behind(verb_, NONCE(me, claim), fence_, content_, hold_);
-        apply(verb_, NONCE(me, claim), fence_, content_, hold_)
+        apply(verb_, NONCE(me, claim), fence_, content_, hold_, copy_)
 #endif
 #ifdef EARLY_ACKNOWLEDGEMENT
     :: verb_ == complete -> answer = OK
@@ -681,13 +709,14 @@ end_ask:
             :: hold = 1
             fi
         fi;
-        send(begin, 0, 0, hold);
+        send(begin, 0, 0, hold, false);
         asked = (answer == NO_ANSWER);
         hold = (asked -> hold : 0);
         if
         :: answer != STARTED -> forget(); goto end_ask
         :: answer == STARTED ->
             fence = told_fence;
+            told = told || rec.fence == fence;
             live[me] = OWNS;
             check();
             forget()
@@ -709,7 +738,7 @@ end_work:
         fi;
         spoken = (word == begin || word == renew -> spoken : 1);
         live[me] = live[me] && !spoken; /* It starts nothing further. */
-        send(word, fence, content, 0);
+        send(word, fence, content, 0, true);
         if
         :: word == renew && answer == OK -> live[me] = !spoken
         :: word == renew && answer == LOST -> live[me] = 0
@@ -741,7 +770,7 @@ end:
     :: d_step {
         rec.status == in_progress && rec.over && !rec.hold && !rec.expired &&
         !rec.retry ->
-            do_begin(NONCE_OF_PROBE, 0, true);
+            do_begin(NONCE_OF_PROBE, 0, true, false);
             check();
             forget()
     }
@@ -805,6 +834,7 @@ active proctype probe()
     bit was_retried;
     bit was_begun;
     bit was_may_be_done;
+    bit was_told;
     bit was_done;
     bit was_done_content;
 
@@ -819,20 +849,21 @@ end:
         was_retried = retried;
         was_begun = begun;
         was_may_be_done = may_be_done;
+        was_told = told;
         was_done = done;
         was_done_content = done_content;
 
         rec.over = (rec.status == in_progress);
-        do_begin(NONCE_OF_PROBE, 0, false);
+        do_begin(NONCE_OF_PROBE, 0, false, false);
         if
         :: answer == UNKNOWN || answer == FAILED ->
             do_resolve(release, rec.fence, 0, false);
             PROPERTY(NO_WEDGE, answer == OK);
-            do_begin(NONCE_OF_PROBE, 0, false)
+            do_begin(NONCE_OF_PROBE, 0, false, false)
         :: answer == REPLAY ->
             do_resolve(reopen, rec.fence, 0, false);
             PROPERTY(NO_WEDGE, answer == OK);
-            do_begin(NONCE_OF_PROBE, 1, false);
+            do_begin(NONCE_OF_PROBE, 1, false, false);
             PROPERTY(NO_WEDGE, answer == STARTED)
         :: else
         fi;
@@ -846,6 +877,7 @@ end:
         retried = was_retried;
         begun = was_begun;
         may_be_done = was_may_be_done;
+        told = was_told;
         done = was_done;
         done_content = was_done_content;
         clear(was);
@@ -856,6 +888,7 @@ end:
         was_retried = 0;
         was_begun = 0;
         was_may_be_done = 0;
+        was_told = 0;
         was_done = 0;
         was_done_content = 0;
         forget()

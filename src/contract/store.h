@@ -162,9 +162,11 @@ struct idem_op {
      * resolve. All zero before: see peek(). */
     uint8_t nonce[16];
     bool has_nonce;
-    uint64_t fence; /* end, renew, expire, resolve. A store that fails a begin
-                     * with IDEM_EUNKNOWN puts here the fence of the claim that
-                     * it may have made (0: none). */
+    uint64_t fence; /* end, renew, expire, resolve. A store that decides a begin
+                     * in several steps, or fails it with IDEM_EUNKNOWN, puts here
+                     * the fence of the claim that it may have made (0: none): by
+                     * it idem__decide_begin() knows a claim that nobody was told
+                     * of. */
 
     union {
         struct idem_request begin;

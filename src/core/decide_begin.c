@@ -253,6 +253,42 @@ static enum idem_verdict own_earlier_claim(const struct idem_record *found)
     return found->retry ? IDEM_BUSY : IDEM_STARTED;
 }
 
+/* True if @op, which has the nonce of @found, has made this claim and is not answered yet, and
+ * another has ended the claim for want of a word from its owner: in between a claim that a
+ * slow clock wrote and the write that mends its lease, say, or while an answer was lost for
+ * longer than the lease. Then nobody works under it, or ever did:
+ *
+ * - Nonce and fence of an attempt are given to nobody but with the answer to its op. Who was
+ *   answered STARTED has taken the attempt, and the op can be submitted no more
+ *   (queue/submit.c): one that asks again came back with an error.
+ * - op->fence is set by an earlier decision of this op to claim the key (store/remote/own.c).
+ *   A copy of a request is none: what it writes it writes only where it finds what that was
+ *   decided on, and taking the claim back changes that.
+ * - One other op has the nonce, that of the supervisor of idem run: after the death of its
+ *   runner, if that has ordered no work. It releases the claim then (run/runner_death.c).
+ * - by_lease: neither its owner nor a person has said how the attempt ended. A person who
+ *   decides gives the record another nonce, and so does a takeover. */
+static bool is_untold(const struct idem_record *found, const struct idem_op *op)
+{
+    return found->by_lease && op->fence != 0;
+}
+
+/* The same attempt, with its fence, under a new lease. Whoever was told UNKNOWN or FAILED
+ * meanwhile finds it in progress. */
+static void take_back(const struct idem_record *found, const struct idem_op *op,
+                      const struct idem_now *now,
+                      struct idem_decision *decision)
+{
+    struct idem_record *next = &decision->next;
+
+    *next = *found;
+    set_attempt(next, op, now);
+    next->attempts = found->attempts;
+    clear_outcome(decision);
+    decision->change = IDEM_CHANGE_REPLACE;
+    decision->verdict = IDEM_STARTED;
+}
+
 static bool fingerprints_differ(const struct idem_record *found,
                                 const struct idem_op *op)
 {
@@ -299,6 +335,9 @@ void idem__decide_begin(const struct idem_record *found,
     if (found != NULL && memcmp(found->nonce, op->nonce, 16) == 0) {
         decision->verdict = own_earlier_claim(found);
         decision->takeover = idem__in_doubt(found) != 0;
+        if (is_untold(found, op)) {
+            take_back(found, op, now, decision);
+        }
         return;
     }
     if (found == NULL || released || expired) {

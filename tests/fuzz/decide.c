@@ -102,6 +102,7 @@ static void take_op(struct tape *tape, struct case_of *c)
     op->fence = c->record.fence + ((flags & 6) == 6 ? 1 : 0);
     switch (op->verb) {
     case IDEM_OP_BEGIN:
+        op->fence = (flags & 8) != 0 ? op->fence : 0;
         take_request(tape, c, &op->u.begin);
         break;
     case IDEM_OP_END:
@@ -237,6 +238,14 @@ static void check_begin(const struct case_of *c, const struct idem_decision *d)
     const struct idem_record *r = c->found;
 
     must(d->code == 0);
+    if (is_own(c) && r->by_lease && c->op.fence != 0) {
+        must(d->verdict == IDEM_STARTED && d->change == IDEM_CHANGE_REPLACE);
+        must(d->next.status == IDEM_STATUS_IN_PROGRESS && !d->next.retry &&
+             !d->next.by_lease && d->next.fence == r->fence);
+        must(d->next.attempts == r->attempts && d->next.retried == r->retried);
+        must(d->next.result_len == 0 && !d->next.result.not_kept);
+        return;
+    }
     if (is_own(c)) {
         must(d->change == IDEM_CHANGE_NONE);
         must(d->verdict ==

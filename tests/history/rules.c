@@ -162,13 +162,28 @@ static void run_again(struct step *step)
     take_over(step);
 }
 
+/* Its lease has ended the attempt before anybody was told of it. */
+static void take_back(struct step *step)
+{
+    struct state *s = &step->s;
+    int64_t fence = s->fence;
+    int32_t attempts = s->attempts;
+
+    new_attempt(step);
+    s->fence = fence;
+    s->attempts = attempts;
+}
+
 static void begin(struct step *step)
 {
     const struct op *op = step->op;
     struct state *s = &step->s;
     bool looks = (step->guess & LOOKS) != 0;
 
-    if (s->status != 0 && s->nonce == op->nonce) {
+    if (s->status != 0 && s->nonce == op->nonce && s->by_lease &&
+        (step->guess & UNTOLD) != 0) {
+        take_back(step);
+    } else if (s->status != 0 && s->nonce == op->nonce) {
         /* What an earlier copy of it did. */
         step->answer = s->status == IDEM_STATUS_RETRY ? IDEM_BUSY : s->status;
         step->busy_for_none = s->status == IDEM_STATUS_RETRY;

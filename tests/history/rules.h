@@ -7,13 +7,14 @@
 
 /* What cannot be told from a history. Each may be true, false or either. */
 enum guess {
-    EXPIRED = 1,   /* The record is past its retention. */
-    OVER = 2,      /* Its lease is over. */
-    LATE = 4,      /* It is past expect. */
-    LOOKS = 8,     /* The begin looks on as a waiter. */
-    GONE = 16,     /* What it waits for was released. */
-    SAME = 32,     /* The fence that is meant is the one on record. */
-    FORGOTTEN = 64 /* The purge came by here. */
+    EXPIRED = 1,    /* The record is past its retention. */
+    OVER = 2,       /* Its lease is over. */
+    LATE = 4,       /* It is past expect. */
+    LOOKS = 8,      /* The begin looks on as a waiter. */
+    GONE = 16,      /* What it waits for was released. */
+    SAME = 32,      /* The fence that is meant is the one on record. */
+    FORGOTTEN = 64, /* The purge came by here. */
+    UNTOLD = 128    /* The begin has made this claim, and is not a copy. */
 };
 
 /* One step as it may have been. */

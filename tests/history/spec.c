@@ -75,7 +75,7 @@ static unsigned may_be_gone(const struct state *s, const struct op *op)
 
 /* What each verb looks at. */
 static const unsigned looked_at[] = {
-    [VERB_BEGIN] = EXPIRED | OVER | LOOKS | GONE,
+    [VERB_BEGIN] = EXPIRED | OVER | LOOKS | GONE | UNTOLD,
     [VERB_END] = 0,
     [VERB_RENEW] = 0,
     [VERB_EXPIRE] = OVER,
@@ -112,6 +112,7 @@ static unsigned possible(const struct step *step)
         may |= LOOKS | may_be_gone(s, op);
     }
     may |= s->fence_known ? SAME << 16 : SAME;
+    may |= s->by_lease && s->nonce == op->nonce ? UNTOLD : 0;
     return may & (looked_at[op->verb] | looked_at[op->verb] << 16);
 }
 

@@ -35,6 +35,15 @@ static struct key *key_of(struct world *w, const struct idem_op *op)
     return &w->keys[i];
 }
 
+/* Of the claim that @op may have made, if it is asked for again. The op itself is not given
+ * it: no claim is given back here that nobody wants. */
+static uint64_t known_fence(const struct call *call, const struct idem_op *op)
+{
+    bool same = memcmp(call->unsure_nonce, op->nonce, sizeof(op->nonce)) == 0;
+
+    return same ? call->unsure_fence : 0;
+}
+
 static int door_submit(struct idem_store *base, struct idem_op *op)
 {
     struct client *c = client_of(base);
@@ -55,7 +64,11 @@ static int door_submit(struct idem_store *base, struct idem_op *op)
     f->due_at = w->now + flight_delay(w, fault(w, FAULT_DELAYED, 10));
     heap_use(&w->heap);
     f->copy = idem__op_clone(op);
+    if (op->verb == IDEM_OP_BEGIN) {
+        f->copy->fence = known_fence(c->call, op);
+    }
     f->copy->asked_boot_ms = op->asked_boot_ms;
+    f->copy->store = op->store;
     heap_use(&c->heap);
     note(w, EV_SUBMIT, c, op->verb, (int64_t)f->no);
     history_submit(c, op);

@@ -201,10 +201,13 @@ static void transfer(const struct flight *f)
     }
 }
 
-static void note_answer(struct call *call, const struct idem_op *op)
+static void note_answer(struct call *call, const struct flight *f)
 {
+    const struct idem_op *op = f->op;
+
     if (op->error.code == IDEM_EUNKNOWN) {
         memcpy(call->unsure_nonce, op->nonce, sizeof(call->unsure_nonce));
+        call->unsure_fence = f->copy->fence;
         return;
     }
     if (op->error.code != 0) {
@@ -232,7 +235,7 @@ void flight_answer(struct world *w, struct flight *f)
         if (f->op->verb == IDEM_OP_PURGE) {
             f->call->op_ms += f->op->u.purge.rest_ms; /* Before the next. */
         }
-        note_answer(f->call, f->op);
+        note_answer(f->call, f);
         state_answered(c, f->op);
         idem__op_answer(f->op);
         heap_use(&w->heap);

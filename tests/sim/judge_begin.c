@@ -280,6 +280,44 @@ static void judge_standing(const struct judged *j)
     }
 }
 
+/* Another has ended this claim, whose owner was not told of it: it is the same attempt
+ * still. */
+static void judge_taken_back(const struct judged *j)
+{
+    const struct view *b = j->before;
+    const struct view *a = j->after;
+    const struct start *start = ledger_start(j->f->key, b->fence);
+    const struct idem_request *asked = &j->op->u.begin;
+    struct idem_result none = {.not_kept = false};
+
+    expect(j, starts(j), "I8",
+           "an owner is turned away by the end of a lease that it never had");
+    if (!starts(j)) {
+        return;
+    }
+    expect(j, start != NULL && !start->told && !start->over, "I1",
+           "a claim is taken back whose owner was told of it");
+    expect(j,
+           a->fence == b->fence && memcmp(a->nonce, b->nonce, 16) == 0 &&
+               a->attempts == b->attempts && a->retried == b->retried &&
+               a->fingerprint == b->fingerprint,
+           "I16", "a claim that is taken back is another attempt");
+    expect(j, !a->by_lease && !a->retry && a->content == content_of(&none),
+           "I15", "a claim that is taken back is over still");
+    expect(j, a->policy == asked->on_expired_lease, "I15",
+           "a claim has another policy than was asked for");
+    expect(j, a->retention_ms == b->retention_ms, "I13",
+           "a claim that is taken back has another retention");
+    expect(j, !a->times_back, "I21", "a time goes behind an earlier one");
+    expect(j, (asked->expect_ms != 0) == (a->expected_ms != 0), "I21",
+           "a claim says wrongly when it is expected to end");
+    expect(j, j->op->takeover == ledger_silent(j->f->key, b->fence), "I16",
+           "an owner is not told what may have happened before");
+    judge_lease(j, asked->lease_ms);
+    judge_open(j);
+    scene(j->w, SCENE_TAKEN_BACK);
+}
+
 /* The record that was found was claimed by this very request. */
 static void judge_own_claim(const struct judged *j)
 {
@@ -291,6 +329,10 @@ static void judge_own_claim(const struct judged *j)
         [IDEM_STATUS_RELEASED] = IDEM_RELEASED,
     };
 
+    if (j->before->by_lease && j->after != NULL) {
+        judge_taken_back(j);
+        return;
+    }
     expect(j,
            answers(j,
                    j->before->retry ? IDEM_BUSY : verdicts[j->before->status]),

@@ -159,6 +159,7 @@ static void mix_call(uint64_t *hash, const struct call *call)
     mix(hash, (uint64_t)call->wrote.lease_end_ms);
     mix(hash, (uint64_t)call->wrote.lease_end_boot_ms);
     mix_bytes(hash, call->unsure_nonce, sizeof(call->unsure_nonce));
+    mix(hash, call->unsure_fence);
 }
 
 static void mix_learned(uint64_t *hash, const struct learned *learned)

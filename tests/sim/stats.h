@@ -93,6 +93,7 @@
     X(GAVE_UP, "gave up after too many attempts")                              \
     X(HELD, "held lease over: unknown")                                        \
     X(OWN_CLAIM, "own earlier claim recognised")                               \
+    X(TAKEN_BACK, "own claim, ended by its lease, taken back")                 \
     X(OWN_END, "own earlier end recognised")                                   \
     X(REUSED, "new life after retention")                                      \
     X(AGAIN, "begun again after release")                                      \

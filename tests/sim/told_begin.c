@@ -3,6 +3,7 @@
 
 #include "history.h"
 #include "ledger.h"
+#include "queue/attempt.h"
 #include "table.h"
 
 static void check_started(struct client *c, const struct idem_request *request,
@@ -23,6 +24,25 @@ static void check_started(struct client *c, const struct idem_request *request,
     if (c->call->busy_fence != 0 &&
         (request->flags & IDEM_WAIT_THEN_RUN) == 0) {
         violate(c->world, "I25", "a waiter starts that did not ask to");
+    }
+}
+
+/* A claim that another ended before its owner was told of it: by the stores of services, who
+ * come to their answers in several steps, it is taken back. */
+static void check_own_claim(struct client *c, const struct idem_attempt *a)
+{
+    const struct idem_record *r = a->record;
+    const struct start *start = ledger_start(c->call->key, a->fence);
+    enum mode mode = c->world->config.mode;
+
+    if (mode != DYNAMODB && mode != POSTGRES) {
+        return;
+    }
+    if (r->by_lease && start != NULL && !start->told &&
+        memcmp(idem__attempt_of((struct idem_attempt *)(uintptr_t)a)->nonce,
+               r->nonce, sizeof(r->nonce)) == 0) {
+        violate(c->world, "I8", "%s by the end of its own lease",
+                idem_verdict_name(a->verdict));
     }
 }
 
@@ -90,5 +110,6 @@ void told_begin(struct client *c, const struct idem_request *request, int rc,
     }
     told_shown(c, attempt->record);
     check_fingerprint(c, request, attempt);
+    check_own_claim(c, attempt);
     check_verdict(c, attempt);
 }

@@ -215,6 +215,7 @@ struct call {
     unsigned flips;
     struct view wrote;        /* The last that was written for it. */
     uint8_t unsure_nonce[16]; /* Of a request that nothing is known of. */
+    uint64_t unsure_fence;    /* Of the claim that it may have made; 0. */
 };
 
 /* An attempt that was STARTED and is still held. */

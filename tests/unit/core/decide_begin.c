@@ -1058,6 +1058,77 @@ TEST(begin, recognisesItself)
     }
 }
 
+/* A claim that another ended by its lease before its op was answered is taken back: the same
+ * attempt, at work under a new lease. One of an op that has made no claim is not, for its
+ * owner may have been told. */
+TEST(begin, takesBackAClaimThatNobodyWasToldOf)
+{
+    static const enum idem_status ended[] = {IDEM_STATUS_UNKNOWN,
+                                             IDEM_STATUS_FAILED};
+    size_t i;
+
+    for (i = 0; i < 8; i++) {
+        struct idem_record found = sample_ended(ended[i % 2], 60000);
+        bool takeover = (i & 2) != 0;
+        bool claimed = (i & 4) != 0;
+        struct idem_now now = sample_now();
+        struct idem_op op = sample_begin();
+        struct idem_decision decision;
+
+        found.by_lease = true;
+        found.in_doubt = takeover ? found.fence - 1 : 0;
+        found.ended_ms = now.store_ms + 300; /* By another's estimate. */
+        memcpy(op.nonce, found.nonce, 16);
+        op.fence = claimed ? found.fence : 0;
+        op.u.begin.on_expired_lease = found.on_expired_lease;
+        decision = decide(&found, &op, &now);
+        assert_int_equal(decision.takeover, takeover);
+        if (!claimed) {
+            assert_int_equal(decision.change, IDEM_CHANGE_NONE);
+            assert_int_equal(decision.verdict,
+                             i % 2 ? IDEM_FAILED : IDEM_UNKNOWN);
+            continue;
+        }
+        assert_int_equal(decision.verdict, IDEM_STARTED);
+        assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
+        assert_int_equal(decision.next.status, IDEM_STATUS_IN_PROGRESS);
+        assert_false(decision.next.by_lease);
+        assert_false(decision.next.retry);
+        assert_int_equal(decision.next.fence, found.fence);
+        assert_memory_equal(decision.next.nonce, found.nonce, 16);
+        assert_int_equal(decision.next.attempts, found.attempts);
+        assert_int_equal(decision.next.history_len, found.history_len);
+        assert_int_equal(decision.next.started_ms, found.ended_ms);
+        assert_int_equal(decision.next.ended_ms, 0);
+        assert_int_equal(decision.next.error.len + decision.next.note.len, 0);
+        assert_int_equal(decision.next.lease_end_ms,
+                         now.store_ms + now.store_err_ms + op.u.begin.lease_ms);
+        assert_true(decision.set_result);
+        assert_false(decision.set_input);
+    }
+}
+
+/* What its owner, or a person, has said is not taken back. */
+TEST(begin, takesBackNothingThatWasSaid)
+{
+    static const enum idem_status ended[] = {IDEM_STATUS_UNKNOWN,
+                                             IDEM_STATUS_FAILED,
+                                             IDEM_STATUS_RELEASED};
+    size_t i;
+
+    for (i = 0; i < COUNT(ended); i++) {
+        struct idem_record found = sample_ended(ended[i], 60000);
+        struct idem_op op = sample_begin();
+        struct idem_decision decision;
+
+        memcpy(op.nonce, found.nonce, 16);
+        op.fence = found.fence;
+        decision = decide_now(&found, &op);
+        assert_int_equal(decision.change, IDEM_CHANGE_NONE);
+        assert_true(decision.verdict != IDEM_STARTED);
+    }
+}
+
 /* A nonce that differs in one bit is a stranger's. */
 TEST(begin, doesNotTakeAStrangerForItself)
 {
