@@ -147,6 +147,19 @@ static int64_t above_of(const struct idem__pg_write *write)
     return write->old_fence ? INT64_MAX : (int64_t)write->record->fence;
 }
 
+/* When a claim is no longer written, by the server's clock. */
+static int64_t until_of(const struct idem__pg_batch *batch,
+                        const struct idem__pg_write *write)
+{
+    const int64_t latest_ms = 253402300799000; /* The year 9999 ends. */
+    int64_t end_ms = write->record->lease_end_ms;
+
+    return batch->conn->place->host_clock || write->old_fence ||
+                   end_ms > latest_ms
+               ? latest_ms
+               : end_ms;
+}
+
 /* Shows the records that were there before the claims of @batch. */
 static bool send_there(struct idem__pg_batch *batch)
 {
@@ -181,6 +194,7 @@ static bool send_claim(struct idem__pg_batch *batch)
     (void)idem__pg_params_bytes(params, r->scope);
     (void)idem__pg_params_bytes(params, r->key);
     (void)idem__pg_params_number(params, above_of(write));
+    (void)idem__pg_params_number(params, until_of(batch, write));
     if (!idem__pg_run(batch, IDEM__PG_CLAIM_ONE, NULL)) {
         return false;
     }
@@ -197,6 +211,7 @@ static bool send_claims(struct idem__pg_batch *batch)
 {
     struct idem__pg_params *params = &batch->conn->params;
     size_t above;
+    size_t until;
     size_t i;
 
     if (!has(batch, IDEM__PG_ASK_CLAIM)) {
@@ -207,6 +222,7 @@ static bool send_claims(struct idem__pg_batch *batch)
     }
     begin_rows(params);
     above = idem__pg_params_array(params, IDEM__PG_INT8S);
+    until = idem__pg_params_array(params, IDEM__PG_INT8S);
     for (i = 0; i < batch->by_id_len; i++) {
         const struct idem__pg_request *request = batch->by_id[i];
 
@@ -214,6 +230,8 @@ static bool send_claims(struct idem__pg_batch *batch)
             add_row(params, &request->write);
             idem__pg_params_add_number(params, above,
                                        above_of(&request->write));
+            idem__pg_params_add_number(params, until,
+                                       until_of(batch, &request->write));
         }
     }
     return idem__pg_run(batch, IDEM__PG_CLAIM, NULL) &&

@@ -248,7 +248,11 @@ static const struct {
           IDEM__PG_BYTEA}},
     /* ON CONFLICT alone would wait for whoever holds the record that is there, say an
      * application's open transaction: what can be seen is not tried. $12 is the fence, or
-     * what is held against those that are gone. */
+     * what is held against those that are gone; $13 the end of the lease.
+     *
+     * The first claim of a process has the time of its own clock. One whose lease would be
+     * over by the server's, which judges it, is not written: another would end it before its
+     * owner has mended it. The answer tells the time, and the next claim is right. */
     [IDEM__PG_CLAIM] =
         {"idem_claim",
          "INSERT INTO @.idem_record AS r (id, scope, key, nonce, fence, status,"
@@ -257,12 +261,14 @@ static const struct {
          " $10[i], $11[i] FROM " NEW_ROWS
          " WHERE NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = $1[i])"
          " AND ($12[i] " IS_ABOVE_ALL ")"
+         " AND clock_timestamp() < to_timestamp(($13[i] / 1000::int8)::float8)"
          " ORDER BY $1[i] ON CONFLICT (id) DO NOTHING"
          " RETURNING r.id, r.tag, clock_timestamp()",
-         12,
+         13,
          {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
           IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_BYTEAS,
-          IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_INT8S}},
+          IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_INT8S,
+          IDEM__PG_INT8S}},
     /* The same for one row. */
     [IDEM__PG_CLAIM_ONE] =
         {"idem_claim_one",
@@ -271,11 +277,13 @@ static const struct {
          " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 WHERE"
          " NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = $1)"
          " AND ($12 " IS_ABOVE_ALL ")"
+         " AND clock_timestamp() < to_timestamp(($13 / 1000::int8)::float8)"
          " ON CONFLICT (id) DO NOTHING RETURNING clock_timestamp()",
-         12,
+         13,
          {IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8,
           IDEM__PG_INT8, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA,
-          IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8}},
+          IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8,
+          IDEM__PG_INT8}},
     /* A statement of its own, so that it sees a winner that CLAIM waited for. */
     [IDEM__PG_THERE] = {"idem_there",
                         "SELECT " ROW_WITH_BODIES " FROM " NEW_ROWS

@@ -108,8 +108,19 @@ static enum idem__pg_where_to applied(struct idem__pg_task *task,
     return IDEM__PG_TO_DONE;
 }
 
+/* True for a claim that came with the time of a slow clock; the answer has told the right
+ * one. */
+static bool came_too_late(const struct idem__pg_task *task,
+                          const struct idem_now *now)
+{
+    return task->request.ask == IDEM__PG_ASK_CLAIM &&
+           !task->request.write.old_fence && task->rounds == 1 &&
+           task->next.lease_end_ms <= now->store_ms;
+}
+
 /* Another was faster, or holds the row in a transaction of its own. */
-static enum idem__pg_where_to refused(struct idem__pg_task *task)
+static enum idem__pg_where_to refused(struct idem__pg_task *task,
+                                      const struct idem_now *now)
 {
     bool claimed = task->request.ask == IDEM__PG_ASK_CLAIM;
 
@@ -118,6 +129,9 @@ static enum idem__pg_where_to refused(struct idem__pg_task *task)
     }
     if (claimed && task->request.row_code != 0) {
         return idem__pg_found(task) ? IDEM__PG_TO_DECIDE : IDEM__PG_TO_DONE;
+    }
+    if (came_too_late(task, now)) {
+        return IDEM__PG_TO_DECIDE;
     }
     /* A record that was not shown or is gone by now, or a fence that is not high enough:
      * a look tells. */
@@ -148,7 +162,7 @@ enum idem__pg_where_to idem__pg_write_answered(struct idem__pg_task *task,
     switch (task->request.said) {
     case IDEM__PG_OK:
         task->tries = 0;
-        return task->request.applied ? applied(task, now) : refused(task);
+        return task->request.applied ? applied(task, now) : refused(task, now);
     case IDEM__PG_NOT_APPLIED:
         /* A claim that waited for another one's is told of that next time. */
         return idem__pg_retry(task, IDEM__PG_TO_WRITE);

@@ -676,6 +676,13 @@ static void see_claims(struct pg_tx *tx)
     }
 }
 
+/* True for a claim whose lease is over by the server's clock; the end is in whole seconds. */
+static bool is_late(const struct pg_tx *tx, const struct idem__pg_write *write)
+{
+    return !write->old_fence &&
+           write->record->lease_end_ms / 1000 * 1000 <= tx->table->now_ms;
+}
+
 /* False: it waits for whoever inserts the row. */
 static bool claim_one(struct pg_tx *tx, size_t i)
 {
@@ -685,7 +692,7 @@ static bool claim_one(struct pg_tx *tx, size_t i)
     struct idem__pg_request *rival = rival_of(tx, request);
 
     if ((tx->seen & UINT64_C(1) << i) != 0 ||
-        above_of(write) <= tx->claims_floor) {
+        above_of(write) <= tx->claims_floor || is_late(tx, write)) {
         return true;
     }
     if (rival != NULL) {

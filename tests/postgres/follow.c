@@ -85,6 +85,7 @@ static void ask(struct line *line, unsigned i, enum idem__pg_ask what)
     *record = sample_record();
     record->scope = idem_str("");
     record->key = idem_str(line->keys[i]);
+    record->lease_end_ms = IDEM_NEVER; /* Or the server adds no claim. */
     assert_ok(idem_id(record->scope, record->key, record->id));
     assert_ok(idem__record_encode(record, line->heads[i], IDEM_HEAD_MAX, &len));
     request->ask = what;

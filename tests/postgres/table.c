@@ -14,6 +14,7 @@
 #include <idem/postgres.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -107,6 +108,7 @@ static void set_up(struct pair *pair, uint64_t seed)
     memset(pair, 0, sizeof(*pair));
     pair->rng.state = seed;
     pg_table_init(&pair->table);
+    pair->table.now_ms = (int64_t)time(NULL) * 1000;
     (void)snprintf(pair->schema, sizeof(pair->schema), "t%ld_%u",
                    (long)getpid(), made++);
     (void)snprintf(place, sizeof(place), "%s&schema=%s", strchr(url, ':') + 1,
@@ -192,6 +194,10 @@ static void make_record(struct pair *pair, unsigned key, struct asked *asked)
     if (status == IDEM_STATUS_COMPLETED || status == IDEM_STATUS_FAILED) {
         record->result.bytes = some_bytes(pair);
         record->result_len = record->result.bytes.len;
+    }
+    /* The lease of most runs for long, and that of the others is over for long. */
+    if (rng_chance(&pair->rng, 850)) {
+        record->lease_end_ms = pair->table.now_ms + IDEM_DURATION_MAX_MS / 2;
     }
     record->input =
         rng_chance(&pair->rng, 300) ? some_bytes(pair) : idem_bytes(NULL, 0);

@@ -434,6 +434,13 @@ static void resume(struct world *w, struct flight *f)
     go_on(w, f);
 }
 
+/* False for a claim that came too late by the server's clock: it is decided on anew, and
+ * not on what is there. */
+static bool was_shown(const struct carried *c)
+{
+    return c->request->ask != IDEM__PG_ASK_CLAIM || c->request->row_code != 0;
+}
+
 /* The task looks at the answer in its request. @c: what the table says; or NULL. */
 static void look(struct world *w, struct flight *f, const struct carried *c)
 {
@@ -450,8 +457,8 @@ static void look(struct world *w, struct flight *f, const struct carried *c)
         if (c != NULL && task->rounds != rounds) {
             f->fresh = task->state != IDEM__PG_TO_WRITE;
             f->before = c->judged.before;
-            f->flipped = c->judged.flipped;
-            f->body_flipped = c->judged.body_flipped;
+            f->flipped = c->judged.flipped && was_shown(c);
+            f->body_flipped = c->judged.body_flipped && was_shown(c);
             if (f->flipped) {
                 violate(w, "I19", "a damaged record is decided on");
             }

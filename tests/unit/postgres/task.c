@@ -185,6 +185,30 @@ TEST(takeover, thatWasNotAnsweredIsNotSettledByAClock)
     tear_down();
 }
 
+/* ---- Clocks ---- */
+
+/* A claim whose lease would be over by the server's clock is not written: the answer tells
+ * the time, and the claim that follows at once is right. */
+TEST(clock, thatIsSlowClaimsAgain)
+{
+    int64_t slow_ms = 3600000;
+
+    set_up();
+    begin_to_claim();
+    now.store_ms += slow_ms;
+    answer(NULL);
+    expect_asked(IDEM__PG_ASK_CLAIM);
+    assert_true(task.next.lease_end_ms >= now.store_ms + task.next.lease_ms);
+    task.request.applied = true;
+    answer(NULL);
+    assert_int_equal(task.state, IDEM__PG_TO_DONE);
+    assert_ok(op.error.code);
+    assert_int_equal(op.verdict, IDEM_STARTED);
+    idem__free(op.record);
+    idem__pg_task_reset(&task);
+    tear_down();
+}
+
 /* ---- Limits ---- */
 
 /* An op that has looked at its window, which is not there, and counts. */
