@@ -81,9 +81,11 @@ static void print_request(const struct idem__aws_request *request)
 /* Returns the fence of the record, if there is one. */
 static uint64_t run(struct idem_op *op)
 {
+    static struct idem_store store = {.options = {.timeout_ms = 10000}};
     struct idem__task *task = &wire.task;
     uint64_t fence;
 
+    op->store = &store;
     op->asked_boot_ms = wire.now.boot_ms;
     idem__task_start(task, op, &wire.now);
     while (task->next != IDEM__TASK_DONE) {

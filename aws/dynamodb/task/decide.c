@@ -12,6 +12,9 @@ enum {
     /* Decisions of one op. Each but the first means that another changed the record
      * between our reading and our write. */
     ROUNDS_MAX = 16,
+    OWNER_MS =
+        200, /* In which a claim is mended: see waits_for_owner(). Less */
+    OWNER_PART = 8, /* where it is more than this part of the op's time. */
 };
 
 /* An import whose answer was lost finds the record that it added. */
@@ -73,6 +76,29 @@ static enum idem__state look_again(struct idem__task *task)
     return idem__task_retry(task, &answer, IDEM__STATE_LOOK);
 }
 
+/* The first claim of a process has the time of its own clock; where that is slow, the
+ * answer tells, and the next request mends the lease. In between the claim looks like one
+ * whose owner died long ago. So the write that would end it waits: made on condition of what
+ * was found, it is refused once the owner has mended that, and nobody is called for
+ * nothing. An owner that is slower still takes its claim back (core/decide_begin.c). */
+static bool waits_for_owner(const struct idem__task *task)
+{
+    const struct idem_decision *decision = &task->decision;
+
+    return task->op->verb == IDEM_OP_BEGIN && !task->waited &&
+           decision->change == IDEM_CHANGE_REPLACE && decision->next.by_lease;
+}
+
+static enum idem__state wait_for_owner(struct idem__task *task)
+{
+    int64_t most_ms = task->op->store->options.timeout_ms / OWNER_PART;
+
+    task->waited = true;
+    task->pause_ms = OWNER_MS < most_ms ? OWNER_MS : most_ms;
+    task->after_pause = IDEM__STATE_DECIDE;
+    return IDEM__STATE_PAUSE;
+}
+
 enum idem__state idem__decide_step(struct idem__task *task,
                                    const struct idem_now *now)
 {
@@ -111,6 +137,9 @@ enum idem__state idem__decide_step(struct idem__task *task,
     }
     if (decision->code != 0) {
         return idem__task_fail_with(task, decision->code, decision->text);
+    }
+    if (waits_for_owner(task)) {
+        return wait_for_owner(task);
     }
     task->transacts = idem__commit_transacts(task->op, decision);
     if (task->caller_write != 0 && task->transacts) {

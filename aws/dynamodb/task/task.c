@@ -105,6 +105,7 @@ static void forget_op(struct idem__task *task)
     task->has_found = false;
     task->remembered = false;
     task->looked_again = false;
+    task->waited = false;
     task->settled = false;
     task->keeping = IDEM__STATE_NONE;
     memset(&task->kept, 0, sizeof(task->kept));

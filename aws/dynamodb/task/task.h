@@ -92,6 +92,7 @@ struct idem__task {
     unsigned tries_before; /* ... before the answer that is being read. */
     unsigned rounds;       /* Decisions. */
     bool looked_again;     /* For parts that were not there. */
+    bool waited;           /* For the owner of a claim whose lease is over. */
 
     /* How much is known of its effect should it fail. Once set for an op, neither is
      * ever unset. */

@@ -847,6 +847,105 @@ TEST(clock, thatIsSlowDoesNotUndoItsClaim)
     wire_finish(&wire);
 }
 
+/* The claim of "a", by a clock that is @slow_ms slow, is on record, and its answer is here; the
+ * op has not looked at it. */
+static void claim_by_slow_clock(struct idem_op *op, int64_t slow_ms)
+{
+    wire.now.store_err_ms = 2000;
+    op->asked_boot_ms = wire.now.boot_ms;
+    idem__task_start(&wire.task, op, &wire.now);
+    wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
+    wire.now.store_ms += slow_ms;
+    wire.now.store_err_ms = 600;
+}
+
+/* Has @other begin "k" by @op, up to the pause before the write that ends what is there. */
+static void come_to_the_end_of(struct idem__task *other, struct idem_op *op)
+{
+    static struct idem_store store = {.options = {.timeout_ms = 10000}};
+
+    op->store = &store;
+    op->u.begin.on_expired_lease = IDEM_HOLD;
+    idem__task_start(other, op, &wire.now);
+    wire_carry(&wire.table, &other->request, FATE_GOOD);
+    idem__task_answered(other, &wire.now);
+    assert_int_equal(other->next, IDEM__TASK_PAUSE);
+    assert_true(other->pause_ms > 0 && other->pause_ms <= 200);
+}
+
+/* Another finds a claim whose lease is over by hours, and waits for a moment before it ends
+ * it. When the owner has mended the claim by then, it is BUSY, and nobody is called. */
+TEST(clock, thatIsSlowIsWaitedFor)
+{
+    struct idem__task other = {.env = NULL};
+    struct idem_op op = begin_op('a');
+    struct idem_op late = begin_op('b');
+
+    set_up(true);
+    idem__task_init(&other, &wire.env);
+    claim_by_slow_clock(&op, 3600000);
+    wire.now.boot_id[0]++; /* The other is on another host. */
+    come_to_the_end_of(&other, &late);
+    wire.now.boot_id[0]--;
+    idem__task_answered(&wire.task, &wire.now);
+    wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
+    idem__task_answered(&wire.task, &wire.now);
+    assert_int_equal(op.verdict, IDEM_STARTED);
+    wire.now.boot_id[0]++;
+    idem__task_resume(&other, &wire.now);
+    wire_carry(&wire.table, &other.request, FATE_GOOD);
+    idem__task_answered(&other, &wire.now);
+    assert_int_equal(other.next, IDEM__TASK_DONE);
+    assert_int_equal(late.verdict, IDEM_BUSY);
+    assert_false(late.changed);
+    free_answer(&op);
+    free_answer(&late);
+    idem__task_free(&other);
+    wire_finish(&wire);
+}
+
+/* An owner that is slower than that finds its claim ended as unknown, and takes it back, in
+ * as many requests as mending it takes when it is refused. */
+TEST(clock, thatIsSlowTakesItsClaimBack)
+{
+    struct idem__task other = {.env = NULL};
+    struct idem_op op = begin_op('a');
+    struct idem_op late = begin_op('b');
+    uint64_t fence;
+
+    set_up(true);
+    idem__task_init(&other, &wire.env);
+    claim_by_slow_clock(&op, 3600000);
+    wire.now.boot_id[0]++;
+    come_to_the_end_of(&other, &late);
+    idem__task_resume(&other, &wire.now);
+    wire_carry(&wire.table, &other.request, FATE_GOOD);
+    idem__task_answered(&other, &wire.now);
+    assert_int_equal(other.next, IDEM__TASK_DONE);
+    assert_int_equal(late.verdict, IDEM_UNKNOWN);
+    fence = late.record->fence;
+    wire.now.boot_id[0]--;
+    idem__task_answered(&wire.task, &wire.now);
+    wire_carry(&wire.table, &wire.task.request, FATE_GOOD); /* Refused. */
+    idem__task_answered(&wire.task, &wire.now);
+    assert_int_equal(wire.task.next, IDEM__TASK_SEND);
+    wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
+    idem__task_answered(&wire.task, &wire.now);
+    assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+    assert_ok(op.error.code);
+    assert_int_equal(op.verdict, IDEM_STARTED);
+    assert_int_equal(op.record->fence, fence);
+    assert_int_equal(op.record->attempts, 1);
+    assert_true(op.record->lease_end_ms >=
+                wire.now.store_ms + op.record->lease_ms);
+    idem__task_reset(&wire.task);
+    assert_ok(complete('a', op.record->fence, idem_str("x")));
+    free_answer(&op);
+    free_answer(&late);
+    idem__task_free(&other);
+    wire_finish(&wire);
+}
+
 /* Nobody looks at the answer of a write, and it may have been applied; a task that
  * is used again knows nothing of it. */
 TEST(clock, thatIsAwayLeavesAWriteUnknown)
