@@ -251,8 +251,7 @@ int idem_sqlite_clock(struct idem_store *store, int64_t *ret_jump_ms,
  *
  * From another language than C these functions cannot be called: its driver hides
  * the sqlite3 *, or has an SQLite of its own. For it the same is there as SQL
- * functions, in the loadable extension mod_idem: idem-sqlite(7); and as statements
- * that the caller runs, in <idem/plan.h>.
+ * functions, in the loadable extension mod_idem: idem-sqlite(7).
  *
  * Nothing deletes these records by itself. Those past their retention:
  *

@@ -18,7 +18,7 @@ enum idem_value_type {
     IDEM_VALUE_BYTES = 3,   /* BLOB, bytea. */
 };
 
-/* A parameter of a statement, or a column of the row that a query gives. */
+/* A parameter of a statement. */
 struct idem_value {
     int type;                /* enum idem_value_type. */
     int64_t integer;         /* INTEGER. */
@@ -32,8 +32,9 @@ struct idem_value {
 struct idem_statement {
     const char *text; /* With a NUL. The n-th of its parameters has the value
                          values[n - 1]. */
-    int64_t rows; /* So many rows it must change, or give where it is a query.
-                         Any other number: roll back, and begin anew. */
+    int64_t
+        rows; /* So many rows it must change. Any other number: roll back, and
+                         begin anew. */
     size_t values_len;
     struct idem_value values[IDEM_STATEMENT_VALUES_MAX];
 };

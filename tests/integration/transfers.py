@@ -85,8 +85,6 @@ def register():
             "and record, or neither, and transfers nothing twice",
             lambda program=program, name=example: kills_double_nothing(program, name),
         )
-        if control is None:
-            continue
         add(
             f"{language}, the control: a table of keys in a commit of its own drifts from "
             "the ledger",

@@ -6,7 +6,6 @@ Those on PostgreSQL are in drivers.py.
 import functools
 import os
 import subprocess
-import sys
 
 from dynamo import SERVERS
 from tap import PROGRAM, SANITIZED, TOP, skip
@@ -79,18 +78,9 @@ def node_program(name, kill_at):
     return [node(), *hooks, os.path.join(EXAMPLES, name)]
 
 
-def plain_python_program(name, kill_at):
-    """Of the Python that runs the tests, whether it loads extensions or not."""
-    del kill_at
-    _unsanitized()
-    return [sys.executable, os.path.join(EXAMPLES, name)]
-
-
-# Of each language: how to run a program, the example, and its control, if it has one
-# of its own.
+# Of each language: how to run a program, the example, and its control.
 LANGUAGES = {
     "C": (c_program, "example-transaction", "example-apart"),
     "Python": (python_program, "transfer.py", "apart.py"),
-    "Python by plans": (plain_python_program, "plan.py", None),
     "Node.js": (node_program, "transfer.js", "apart.js"),
 }

@@ -139,7 +139,6 @@ def compile_complaints(source, flags=()):
 
 HEADERS = """#include <idem.h>
 #include <idem/operator.h>
-#include <idem/plan.h>
 #include <idem/queue.h>
 #include <idem/consume.h>
 #include <idem/dynamodb.h>
