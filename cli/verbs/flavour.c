@@ -14,7 +14,7 @@
 #define EVENT_MAX ((size_t)16 * 1024 * 1024)
 
 const char *const cli_flavours[] = {
-#define IDEM__X(id, word, proved) word,
+#define IDEM__X(id, word) word,
     IDEM_FLAVOUR_MAP(IDEM__X)
 #undef IDEM__X
         NULL,
@@ -26,10 +26,7 @@ static int find_prefix(const struct cli_command *command,
                        enum idem_flavour which, const char **ret_prefix)
 {
     *ret_prefix = flavour->prefix;
-    if (*ret_prefix != NULL || which == IDEM_FLAVOUR_LOCKER) {
-        return 0;
-    }
-    if (which == IDEM_FLAVOUR_TYPESCRIPT) {
+    if (*ret_prefix == NULL && which == IDEM_FLAVOUR_TYPESCRIPT) {
         *ret_prefix = getenv("AWS_LAMBDA_FUNCTION_NAME");
     }
     if (*ret_prefix != NULL) {
@@ -38,9 +35,7 @@ static int find_prefix(const struct cli_command *command,
     return cli_usage(
         command,
         "no prefix given, the part before the # of the key: --prefix %s",
-        which == IDEM_FLAVOUR_PYTHON       ? "FUNCTION.module.qualname"
-        : which == IDEM_FLAVOUR_TYPESCRIPT ? "FUNCTION"
-                                           : "FUNCTION.method");
+        which == IDEM_FLAVOUR_PYTHON ? "FUNCTION.module.qualname" : "FUNCTION");
 }
 
 static int print(const struct cli_flavour *flavour, enum idem_flavour which,
@@ -58,7 +53,6 @@ static int print(const struct cli_flavour *flavour, enum idem_flavour which,
     cli_json_init(&json);
     cli_json_text(&json, "flavour", idem_flavour_name(which));
     cli_json_bytes(&json, "key", text);
-    cli_json_bool(&json, "proved", idem_flavour_proved(which));
     status = cli_json_print(&json);
     cli_json_finish(&json);
     return status;

@@ -143,8 +143,7 @@ static struct cli_option options[] = {
      .given = &args.has_flavour,
      .arg = "NAME",
      .choices = cli_flavours,
-     .help = "the key that another library makes of an event: python, "
-             "typescript; unverified: java, dotnet, locker"},
+     .help = "the key that Powertools makes of an event: python, typescript"},
     {.name = "select",
      .kind = CLI_TEXT,
      .target = &args.flavour.select,

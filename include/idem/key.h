@@ -201,21 +201,16 @@ void idem_selection_destroy(struct idem_selection *selection);
 
 /* ---- Keys of other libraries ------------------------------------------- */
 
-/* Flavour, name, whether its keys were compared with the library's own.
- *
- * python, typescript, java and dotnet are Powertools for AWS Lambda: the MD5 of
- * a canonical text after a prefix. Each has a canonical text of its own, so
- * that no two of them agree on a key. locker takes its token as it is. */
+/* Flavour and name: Powertools for AWS Lambda, the MD5 of a canonical text after a
+ * prefix. Each language has a canonical text of its own, so that the two do not agree
+ * on a key. */
 #define IDEM_FLAVOUR_MAP(IDEM__X)                                              \
-    IDEM__X(PYTHON, "python", true)                                            \
-    IDEM__X(TYPESCRIPT, "typescript", true)                                    \
-    IDEM__X(JAVA, "java", false)                                               \
-    IDEM__X(DOTNET, "dotnet", false)                                           \
-    IDEM__X(LOCKER, "locker", false)
+    IDEM__X(PYTHON, "python")                                                  \
+    IDEM__X(TYPESCRIPT, "typescript")
 
 enum idem_flavour {
     IDEM_FLAVOUR_NONE = 0,
-#define IDEM__X(name, word, proved) IDEM_FLAVOUR_##name,
+#define IDEM__X(name, word) IDEM_FLAVOUR_##name,
     IDEM_FLAVOUR_MAP(IDEM__X)
 #undef IDEM__X
 };
@@ -224,11 +219,8 @@ enum idem_flavour {
 const char *idem_flavour_name(enum idem_flavour flavour);
 enum idem_flavour idem_flavour_find(const char *name);
 
-/* False: its keys were read off its source, and compared with nothing. */
-bool idem_flavour_proved(enum idem_flavour flavour);
-
-/* idem_flavour_key() takes null, and what has nothing but nulls in it, which some
- * of these libraries give one key for all. */
+/* idem_flavour_key() takes null, and what has nothing but nulls in it, for which
+ * these libraries have one key. */
 #define IDEM_FLAVOUR_NULL 1u
 
 struct idem_flavour_text {
@@ -237,13 +229,12 @@ struct idem_flavour_text {
 };
 
 /* The key that the library makes of @json, what its own selector would select.
- * @prefix is the part before the "#": FUNCTION.module.qualname (python),
- * FUNCTION (typescript), FUNCTION.method (java), FUNCTION.Method (dotnet), or
- * the prefix that it was given; locker has none (NULL).
+ * @prefix is the part before the "#": FUNCTION.module.qualname (python), FUNCTION
+ * (typescript), or the prefix that it was given.
  *
  * IDEM_EINVALID  @json is no JSON (see idem_select_run()), or the library has no
- *                key for it, or none that is always the same; there is a prefix
- *                too many or too few; or the key has more than IDEM_KEY_MAX bytes.
+ *                key for it, or none that is always the same; there is no prefix;
+ *                or the key has more than IDEM_KEY_MAX bytes.
  * IDEM_ENOMEM
  */
 int idem_flavour_key(enum idem_flavour flavour, const char *prefix,

@@ -21,9 +21,9 @@ static int write_value(struct writer *w, uint32_t number);
 
 /* ---- Strings ---- */
 
-static void add_unit(struct idem__buffer *out, uint32_t unit, bool upper)
+static void add_unit(struct idem__buffer *out, uint32_t unit)
 {
-    const char *digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
+    static const char digits[] = "0123456789abcdef";
     char text[6] = {'\\', 'u'};
     int i;
 
@@ -52,7 +52,7 @@ static bool is_half(uint32_t c)
     return c >= 0xd800 && c < 0xe000;
 }
 
-/* All three languages have these. */
+/* Both languages have these. */
 static bool add_short(struct idem__buffer *out, uint32_t c)
 {
     static const char chars[] = "\"\\\b\f\n\r\t";
@@ -71,28 +71,22 @@ static bool add_short(struct idem__buffer *out, uint32_t c)
 static void add_ascii(struct idem__buffer *out, uint32_t c)
 {
     if (c >= 0x10000) {
-        add_unit(out, 0xd800 + ((c - 0x10000) >> 10), /* upper= */ false);
+        add_unit(out, 0xd800 + ((c - 0x10000) >> 10));
         c = 0xdc00 + ((c - 0x10000) & 0x3ff);
     }
-    add_unit(out, c, /* upper= */ false);
+    add_unit(out, c);
 }
 
 static void add_char(const struct writer *w, const uint8_t *p, uint32_t c,
                      size_t len)
 {
-    bool java = w->flavour == IDEM_FLAVOUR_JAVA;
-
     if (add_short(w->out, c)) {
         return;
     }
     if (w->flavour == IDEM_FLAVOUR_PYTHON && (c < ' ' || c > '~')) {
         add_ascii(w->out, c);
-    } else if (c < ' ') {
-        add_unit(w->out, c, /* upper= */ java);
-    } else if (is_half(c) && java) {
-        idem__buffer_str(w->out, "?"); /* As getBytes() has it. */
-    } else if (is_half(c)) {
-        add_unit(w->out, c, /* upper= */ false);
+    } else if (c < ' ' || is_half(c)) {
+        add_unit(w->out, c);
     } else {
         idem__buffer_add(w->out, p, len);
     }
@@ -114,28 +108,6 @@ static void write_string(const struct writer *w, struct idem_slice text)
     idem__buffer_str(w->out, "\"");
 }
 
-/* Without quotation marks and escapes. */
-static int write_raw_string(const struct writer *w, struct idem_slice text)
-{
-    const uint8_t *p = text.base;
-    size_t at = 0;
-    size_t len;
-
-    while (at < text.len) {
-        if (!is_half(point_at(p + at, &len))) {
-            idem__buffer_add(w->out, p + at, len);
-        } else if (w->flavour == IDEM_FLAVOUR_JAVA) {
-            idem__buffer_str(w->out, "?");
-        } else {
-            return idem__error(w->error, IDEM_EINVALID,
-                               "%s has no key for half a surrogate pair",
-                               idem_flavour_name(w->flavour));
-        }
-        at += len;
-    }
-    return 0;
-}
-
 /* ---- Numbers ---- */
 
 static void write_integer(const struct writer *w, struct idem_slice number)
@@ -154,21 +126,15 @@ static int write_number(const struct writer *w, struct idem_slice number)
     if (w->flavour == IDEM_FLAVOUR_TYPESCRIPT) {
         idem__number_javascript(w->out, value);
     } else if (idem__number_is_integer(number)) {
-        if (w->flavour == IDEM_FLAVOUR_PYTHON &&
-            number.len - (*(const char *)number.base == '-') >
-                PYTHON_DIGITS_MAX) {
+        if (number.len - (*(const char *)number.base == '-') >
+            PYTHON_DIGITS_MAX) {
             return idem__error(w->error, IDEM_EINVALID,
                                "python reads no integer of more than %d digits",
                                PYTHON_DIGITS_MAX);
         }
         write_integer(w, number);
-    } else if (w->flavour == IDEM_FLAVOUR_PYTHON) {
-        idem__number_python(w->out, value);
-    } else if (value - value != 0) {
-        return idem__error(w->error, IDEM_EINVALID,
-                           "java has no key for a number that is too large");
     } else {
-        idem__number_java(w->out, value);
+        idem__number_python(w->out, value);
     }
     return 0;
 }
@@ -281,71 +247,11 @@ static int write_value(struct writer *w, uint32_t number)
     return write_object(w, number);
 }
 
-/* The text that ToString() makes of a JsonElement: the text as it was
- * received. */
-static int write_dotnet(struct writer *w)
-{
-    const struct idem__tree_node *top = idem__tree_at(w->tree, 0);
-    struct idem_slice raw = idem__tree_raw(w->tree, top);
-
-    switch (top->kind) {
-    case IDEM__TREE_NULL:
-        return 0;
-    case IDEM__TREE_FALSE:
-        idem__buffer_str(w->out, "False");
-        return 0;
-    case IDEM__TREE_TRUE:
-        idem__buffer_str(w->out, "True");
-        return 0;
-    case IDEM__TREE_STRING:
-        return write_raw_string(w, idem__tree_text(w->tree, top));
-    case IDEM__TREE_NUMBER:
-    case IDEM__TREE_ARRAY:
-    case IDEM__TREE_OBJECT:
-        break;
-    }
-    idem__buffer_add(w->out, raw.base, raw.len);
-    return 0;
-}
-
-static int write_token(struct writer *w)
-{
-    const struct idem__tree_node *top = idem__tree_at(w->tree, 0);
-
-    if (top->kind != IDEM__TREE_STRING || top->text_len == 0) {
-        return idem__error(w->error, IDEM_EINVALID,
-                           "the key of locker is a string, and not empty");
-    }
-    return write_raw_string(w, idem__tree_text(w->tree, top));
-}
-
-static int write_top(struct writer *w)
-{
-    const struct idem__tree_node *top = idem__tree_at(w->tree, 0);
-
-    switch (w->flavour) {
-    case IDEM_FLAVOUR_DOTNET:
-        return write_dotnet(w);
-    case IDEM_FLAVOUR_LOCKER:
-        return write_token(w);
-    case IDEM_FLAVOUR_JAVA:
-        if (top->kind == IDEM__TREE_STRING) {
-            return write_raw_string(w, idem__tree_text(w->tree, top));
-        }
-        break;
-    case IDEM_FLAVOUR_PYTHON:
-    case IDEM_FLAVOUR_TYPESCRIPT:
-    case IDEM_FLAVOUR_NONE:
-        break;
-    }
-    return write_value(w, 0);
-}
-
 int idem__canonical(const struct idem__tree *tree, enum idem_flavour flavour,
                     struct idem__buffer *out, struct idem_error *ret_error)
 {
     struct writer w = {tree, flavour, out, ret_error};
-    int rc = write_top(&w);
+    int rc = write_value(&w, 0);
 
     return rc == 0 && out->failed ? idem__error_plain(ret_error, IDEM_ENOMEM)
                                   : rc;

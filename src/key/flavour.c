@@ -8,12 +8,9 @@
 
 #include <stdio.h>
 
-static const struct {
-    const char *name;
-    bool proved;
-} flavours[] = {[IDEM_FLAVOUR_NONE] = {NULL, false},
-#define IDEM__X(id, word, proved) [IDEM_FLAVOUR_##id] = {word, proved},
-                IDEM_FLAVOUR_MAP(IDEM__X)
+static const char *const flavours[] = {
+#define IDEM__X(id, word) [IDEM_FLAVOUR_##id] = word,
+    IDEM_FLAVOUR_MAP(IDEM__X)
 #undef IDEM__X
 };
 
@@ -28,7 +25,7 @@ static bool is_flavour(enum idem_flavour flavour)
 
 const char *idem_flavour_name(enum idem_flavour flavour)
 {
-    return is_flavour(flavour) ? flavours[flavour].name : NULL;
+    return is_flavour(flavour) ? flavours[flavour] : NULL;
 }
 
 enum idem_flavour idem_flavour_find(const char *name)
@@ -36,33 +33,23 @@ enum idem_flavour idem_flavour_find(const char *name)
     int i;
 
     for (i = IDEM_FLAVOUR_NONE + 1; i < FLAVOURS; i++) {
-        if (strcmp(flavours[i].name, name) == 0) {
+        if (strcmp(flavours[i], name) == 0) {
             return (enum idem_flavour)i;
         }
     }
     return IDEM_FLAVOUR_NONE;
 }
 
-bool idem_flavour_proved(enum idem_flavour flavour)
-{
-    return is_flavour(flavour) && flavours[flavour].proved;
-}
-
 static int check_prefix(enum idem_flavour flavour, const char *prefix,
                         struct idem_error *error)
 {
-    bool wanted = flavour != IDEM_FLAVOUR_LOCKER;
-
     if (!is_flavour(flavour)) {
         return idem__error(error, IDEM_EINVALID, "unknown flavour");
     }
-    if (wanted == (prefix != NULL)) {
-        return 0;
-    }
-    return idem__error(error, IDEM_EINVALID,
-                       wanted ? "a key of %s has a prefix before its #"
-                              : "a key of %s has no prefix",
-                       flavours[flavour].name);
+    return prefix != NULL ? 0
+                          : idem__error(error, IDEM_EINVALID,
+                                        "a key of %s has a prefix before its #",
+                                        flavours[flavour]);
 }
 
 /* True: this is what an event comes to that lacks what was selected. */
@@ -97,11 +84,10 @@ static int take_key(const struct idem__buffer *key, enum idem_flavour flavour,
     if (key->failed) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
-    if (key->len > IDEM_KEY_MAX || memchr(key->base, '\0', key->len) != NULL) {
+    if (key->len > IDEM_KEY_MAX) {
         return idem__error(error, IDEM_EINVALID,
-                           "the key of %s has %zu bytes, or a NUL: at most %d "
-                           "are taken",
-                           flavours[flavour].name, key->len, IDEM_KEY_MAX);
+                           "the key of %s has %zu bytes: at most %d are taken",
+                           flavours[flavour], key->len, IDEM_KEY_MAX);
     }
     memcpy(ret_key->text, key->base, key->len);
     ret_key->text[key->len] = '\0';
@@ -109,7 +95,7 @@ static int take_key(const struct idem__buffer *key, enum idem_flavour flavour,
     return 0;
 }
 
-/* "PREFIX#DIGEST" of the canonical text, or that text. */
+/* "PREFIX#DIGEST" of the canonical text. */
 static int make_key(const struct idem__tree *tree, enum idem_flavour flavour,
                     const char *prefix, struct idem__buffer *text,
                     struct idem_flavour_text *ret_key, struct idem_error *error)
@@ -117,7 +103,7 @@ static int make_key(const struct idem__tree *tree, enum idem_flavour flavour,
     uint8_t digest[IDEM__MD5_LEN];
     int rc = idem__canonical(tree, flavour, text, error);
 
-    if (rc == 0 && prefix != NULL) {
+    if (rc == 0) {
         rc = idem__md5(idem__buffer_slice(text), digest);
         text->len = 0;
         idem__buffer_str(text, prefix);

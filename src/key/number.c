@@ -1,6 +1,6 @@
 /* Numbers as the languages of other libraries write them.
  *
- * All of them take the fewest digits that are read back as the same double, and
+ * Both take the fewest digits that are read back as the same double, and
  * of these the nearest to it; they differ in where the exponent begins.
  */
 #include "key/number.h"
@@ -145,9 +145,9 @@ static void add_plain(struct idem__buffer *out, const struct digits *d,
     }
 }
 
-/* "d.ddd" and what @form makes of the exponent. */
+/* "d.ddde+n", the exponent with at least @width digits. */
 static void add_power(struct idem__buffer *out, const struct digits *d,
-                      bool fraction, const char *mark, int width)
+                      int width)
 {
     char text[16];
     int n = d->exponent < 0 ? -d->exponent : d->exponent;
@@ -156,10 +156,9 @@ static void add_power(struct idem__buffer *out, const struct digits *d,
     if (d->len > 1) {
         idem__buffer_str(out, ".");
         idem__buffer_add(out, d->text + 1, (size_t)d->len - 1);
-    } else if (fraction) {
-        idem__buffer_str(out, ".0");
     }
-    (void)snprintf(text, sizeof(text), "%s%0*d", mark, width, n);
+    (void)snprintf(text, sizeof(text), "e%c%0*d", d->exponent < 0 ? '-' : '+',
+                   width, n);
     idem__buffer_str(out, text);
 }
 
@@ -180,8 +179,7 @@ void idem__number_python(struct idem__buffer *out, double value)
     if (d.exponent >= -4 && d.exponent < 16) {
         add_plain(out, &d, /* fraction= */ true);
     } else {
-        add_power(out, &d, /* fraction= */ false, d.exponent < 0 ? "e-" : "e+",
-                  /* width= */ 2);
+        add_power(out, &d, /* width= */ 2);
     }
 }
 
@@ -202,25 +200,6 @@ void idem__number_javascript(struct idem__buffer *out, double value)
     if (d.exponent >= -6 && d.exponent < 21) {
         add_plain(out, &d, /* fraction= */ false);
     } else {
-        add_power(out, &d, /* fraction= */ false, d.exponent < 0 ? "e-" : "e+",
-                  /* width= */ 1);
-    }
-}
-
-void idem__number_java(struct idem__buffer *out, double value)
-{
-    struct digits d = {"0", 1, 0};
-
-    if (signbit(value)) {
-        idem__buffer_str(out, "-");
-    }
-    if (value != 0) {
-        shortest(fabs(value), &d);
-    }
-    if (d.exponent >= -3 && d.exponent < 7) {
-        add_plain(out, &d, /* fraction= */ true);
-    } else {
-        add_power(out, &d, /* fraction= */ true, d.exponent < 0 ? "E-" : "E",
-                  /* width= */ 1);
+        add_power(out, &d, /* width= */ 1);
     }
 }

@@ -17,7 +17,4 @@ void idem__number_python(struct idem__buffer *out, double value);
 /* Appends String() of a number: 1e+21, 1, 0.00001, 0; null where it is none. */
 void idem__number_javascript(struct idem__buffer *out, double value);
 
-/* Appends Double.toString() of JDK 19 and newer: 1.0E21, 1.0, 1.0E-5, -0.0. */
-void idem__number_java(struct idem__buffer *out, double value);
-
 #endif

@@ -202,17 +202,9 @@ int idem__order(const struct idem__tree *tree, enum idem_flavour flavour,
 {
     struct idem__tree copy = *tree;
 
-    switch (flavour) {
-    case IDEM_FLAVOUR_PYTHON:
-        qsort_r(members, len, sizeof(*members), by_code_point, &copy);
-        return 0;
-    case IDEM_FLAVOUR_TYPESCRIPT:
+    if (flavour == IDEM_FLAVOUR_TYPESCRIPT) {
         return sort_lower(tree, members, len, ret_error);
-    case IDEM_FLAVOUR_JAVA:
-    case IDEM_FLAVOUR_DOTNET:
-    case IDEM_FLAVOUR_LOCKER:
-    case IDEM_FLAVOUR_NONE:
-        break;
     }
+    qsort_r(members, len, sizeof(*members), by_code_point, &copy);
     return 0;
 }

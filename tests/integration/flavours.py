@@ -89,11 +89,9 @@ def python_key(event, prefix="pay"):
     return f"{prefix}#{hashlib.md5(text.encode()).hexdigest()}"
 
 
-def our_key(flavour, event, *options, prefix="pay"):
+def our_key(flavour, event, *options):
     done = Idem()(
-        *("key", "--flavour", flavour, *options),
-        *(() if prefix is None else ("--prefix", prefix)),
-        "-",
+        *("key", "--flavour", flavour, *options, "--prefix", "pay", "-"),
         input=event.encode("utf-8", "surrogatepass"),
     )
     equal((done.status, done.stderr), (0, b""))
@@ -176,29 +174,6 @@ def names_are_ordered_alike():
 
 
 @test
-def the_rest_has_the_keys_of_its_source():
-    """Java and .NET have the MD5 of the texts that their source says."""
-
-    def key(text):
-        return "pay#" + hashlib.md5(text.encode()).hexdigest()
-
-    one, other = EVENTS[41:43]
-    equal(our_key("java", one), "pay#a9cf7e95de0fc9029ae71f9eaa19c0a4")
-    equal(our_key("java", other), "pay#a9cb34854fdb79db7e81a46058a17c7d")
-    equal(our_key("dotnet", one), "pay#a9cf7e95de0fc9029ae71f9eaa19c0a4")
-    equal(our_key("java", '"abc"'), "pay#900150983cd24fb0d6963f7d28e17f72")
-    equal(our_key("dotnet", '"abc"'), "pay#900150983cd24fb0d6963f7d28e17f72")
-    equal(our_key("dotnet", '""', "--allow-null"), key(""))
-    equal(our_key("dotnet", ' {"a": [1.0]} '), key('{"a": [1.0]}'))
-    equal(our_key("dotnet", "true"), key("True"))
-    equal(
-        our_key("java", '{"a": [1.0, 1e21, -0, "\\u001f\u00e9\\ud800", 1e-4]}'),
-        key('{"a":[1.0,1.0E21,0,"\\u001F\u00e9?",1.0E-4]}'),
-    )
-    equal(our_key("locker", '"order/create/7"', prefix=None), "order/create/7")
-
-
-@test
 def a_selection_has_its_key():
     """With --select the key is that of the selection, digits and all."""
     event = '{"body":{"id":12345678901234567890,"n":1.0,"t":"x"},"time":7}'
@@ -233,9 +208,7 @@ def what_has_no_key_of_its_own_is_refused():
         ("typescript", "null", "every event that lacks it"),
         ("python", "[null,null]", "every event that lacks it"),
         ("python", "{}", "every event that lacks it"),
-        ("dotnet", '""', "every event that lacks it"),
-        ("java", "[1e400]", "too large"),
-        ("dotnet", '"\\ud800"', "half a surrogate pair"),
+        ("typescript", '""', "every event that lacks it"),
         ("typescript", '{"\u03a3":1,"a":2}', "capital sigma"),
         ("python", "1" * 4301, "4300 digits"),
         ("python", "[1,]", "line 1, column 4"),
