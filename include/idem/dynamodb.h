@@ -29,9 +29,9 @@ extern const struct idem_store_kind idem_dynamodb_kind;
  *                this instance
  *     endpoint   else AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, the
  *                profile's, or the service's own for the region
- *     layout     powertools-python, -typescript, -java, -dotnet, locker, lock-token,
- *                idempotency-store or http-idempotency: the table is one of that
- *                library's, or of that article's; no scopes, results up to 120 KiB
+ *     layout     powertools-python, -typescript, lock-token, idempotency-store or
+ *                http-idempotency: the table is one of that library's, or of that
+ *                article's; no scopes, results up to 120 KiB
  *     key-attr, status-attr, expiry-attr, in-progress-expiry-attr, data-attr,
  *     sort-key-attr, static-pk-value
  *                with a layout: names of its attributes that are not the usual

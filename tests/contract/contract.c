@@ -41,9 +41,6 @@ static const struct traits all_traits[] = {
 #define LAYOUT(word) LAYOUT_AS(word, word)
     LAYOUT("powertools-python"),
     LAYOUT("powertools-typescript"),
-    LAYOUT("powertools-java"),
-    LAYOUT("powertools-dotnet"),
-    LAYOUT("locker"),
     LAYOUT("lock-token"),
     LAYOUT("idempotency-store"),
     LAYOUT("http-idempotency"),

@@ -18,9 +18,6 @@ import tap
 LONG_ONLY = {
     "powertools-python": "named",
     "powertools-typescript": "named",
-    "powertools-java": "named",
-    "powertools-dotnet": "named",
-    "locker": "lock-token",
 }
 # powertools-typescript, with another name for each of its attributes.
 SECTION = {"named": "powertools-typescript"}

@@ -66,8 +66,8 @@ ROWS = [
     ["list", "--store", "dynamodb://idem?region=eu-central-1&foo=1"],
     ["list", "--store", "dynamodb://idem?layout=powertools"],
     ["list", "--store", "dynamodb://idem?key-attr=pk"],
-    ["list", "--store", "dynamodb://idem?layout=locker&key-attr=a%20b"],
-    ["list", "--store", "dynamodb://idem?layout=powertools-java&sort-key-attr=sk"],
+    ["list", "--store", "dynamodb://idem?layout=lock-token&key-attr=a%20b"],
+    ["list", "--store", "dynamodb://idem?layout=powertools-python&sort-key-attr=sk"],
     ["list", "--store", "dynamodb://idem?region=x&endpoint=http://example.com:8000"],
     ["list", "--store", "dynamodb://idem?region=eu-central-1&endpoint=http://localhost:{port}"],
     # Files and services.

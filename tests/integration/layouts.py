@@ -1,5 +1,5 @@
-"""Tables of libraries that are not run here: what their source says that they write is
-read, copied to our own layout, and left alone where it must be.
+"""A table of Powertools for Python, which is not run here: what its source says that it
+writes is read, copied to our own layout, and left alone where it must be.
 """
 
 import contextlib
@@ -8,7 +8,7 @@ import time
 import urllib.error
 
 import dynamo
-from tap import Idem, equal, main, note, skip, test
+from tap import Idem, equal, main, skip, test
 
 NOW = int(time.time())
 
@@ -51,151 +51,8 @@ def refused(url, operation, body):
     return False
 
 
-def iso(seconds):
-    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(seconds))
-
-
-def locker_puts(url, token, locked_by="theirs", **more):
-    """What Locker writes to take a lock. True: it did not get it."""
-    item = {
-        "token": {"S": token},
-        "lockedBy": {"S": locked_by},
-        "created": {"S": iso(NOW)},
-        "expectedCompletion": {"S": iso(NOW + 60)},
-        "status": {"S": "inProgress"},
-        "ttl": {"NULL": True},
-        **more,
-    }
-    return refused(
-        url,
-        "PutItem",
-        {
-            "Item": item,
-            "ConditionExpression": "attribute_not_exists(#token)",
-            "ExpressionAttributeNames": {"#token": "token"},
-        },
-    )
-
-
-def locker_ends(url, token, locked_by="theirs", result="null"):
-    """What Locker writes when its work succeeded. True: it was refused."""
-    return refused(
-        url,
-        "UpdateItem",
-        {
-            "Key": {"token": {"S": token}},
-            "UpdateExpression": "SET #actualCompletion = :actualCompletion, "
-            "#result = :result REMOVE #status",
-            "ConditionExpression": "attribute_exists(#token) AND #lockedBy = :lockedBy",
-            "ExpressionAttributeNames": {
-                f"#{name}": name
-                for name in ("actualCompletion", "result", "status", "lockedBy", "token")
-            },
-            "ExpressionAttributeValues": {
-                ":lockedBy": {"S": locked_by},
-                ":actualCompletion": {"S": iso(NOW + 1)},
-                ":result": {"S": result},
-            },
-        },
-    )
-
-
-def locker_errs(url, token, error):
-    dynamo.call(
-        url,
-        "UpdateItem",
-        {
-            "TableName": "theirs",
-            "Key": {"token": {"S": token}},
-            "UpdateExpression": "SET #a = :a, #e = :e, #s = :s",
-            "ExpressionAttributeNames": {
-                **{"#a": "actualCompletion", "#e": "error", "#s": "status"}
-            },
-            "ExpressionAttributeValues": {
-                **{":a": {"S": iso(NOW + 1)}, ":e": {"S": error}, ":s": {"S": "error"}}
-            },
-        },
-    )
-
-
-@test
-def locker_and_idem_keep_each_other_out():
-    """A lock of either is busy for the other; nobody of Locker's ends one of ours."""
-    with table("locker") as (url, idem):
-        equal(locker_puts(url, "a"), False)
-        status, answer = idem.begin("a")
-        equal((status, answer["verdict"], answer["owner"]), (75, "BUSY", "theirs"))
-        equal(locker_ends(url, "a", result='{"n":1}'), False)
-        status, answer = idem.begin("a")
-        equal((status, answer["result"]), (10, '{"n":1}'))
-
-        _, ours = idem.begin("b")
-        equal(locker_puts(url, "b"), True)
-        equal(locker_ends(url, "b", locked_by=ours["owner"]), True)
-        equal(idem("complete", "--token", ours["token"], "--result", "7").status, 0)
-        equal(locker_puts(url, "b"), True)
-        equal(idem.begin("b")[1]["result"], "7")
-
-
-@test
-def a_release_makes_way_for_locker():
-    """Locker knows what was released as an item that is not there."""
-    with table("locker") as (url, idem):
-        _, ours = idem.begin("a")
-        equal(idem("release", "--token", ours["token"]).status, 0)
-        equal(locker_puts(url, "a"), False)
-        equal(idem.begin("a")[0], 75)
-
-
-@test
-def locks_move_to_our_own_layout():
-    """A table of Locker's is copied: tokens, results, errors, and a ttl in either unit;
-    the copy can be repeated. What is past its ttl stays behind."""
-    with table("locker") as (url, idem):
-        own = On(url, name="own")
-        equal(own("store", "create").status, 0)
-        day = NOW + 86400
-        units = {"ms": day * 1000, "s": day, "past-ms": (NOW - 9) * 1000, "past-s": NOW - 9}
-        for name, ttl in units.items():
-            locker_puts(url, name, ttl={"N": str(ttl)})
-            locker_ends(url, name, result=json.dumps({"unit": name}))
-        locker_puts(url, "for ever")
-        locker_ends(url, "for ever")
-        locker_puts(url, "failed")
-        locker_errs(url, "failed", "oh no")
-        for _ in range(2):
-            done = own("store", "copy", "--from", idem.store, "--to", own.store)
-            equal(done.status, 0)
-        for name in ("ms", "s"):
-            status, answer = own.begin(name)
-            equal((status, answer["result"]), (10, json.dumps({"unit": name})))
-            equal(answer["expires_ms"], day * 1000)
-            equal(answer["created_ms"], NOW * 1000)
-        for name in ("past-ms", "past-s"):
-            equal(own.begin(name)[0], 0)
-        status, answer = own.begin("for ever")
-        equal((status, answer["expires_ms"]), (10, None))
-        status, answer = own.begin("failed")
-        equal((status, answer["error"]), (79, "oh no"))
-        note("6 locks, 4 with a ttl in seconds or milliseconds")
-
-
-@test
-def what_is_in_progress_is_not_moved():
-    """A lock whose work goes on is left out, and said; or becomes unknown on demand."""
-    with table("locker") as (url, idem):
-        own = On(url, name="own")
-        equal(own("store", "create").status, 0)
-        locker_puts(url, "a")
-        copy = ("store", "copy", "--from", idem.store, "--to", own.store)
-        equal(own(*copy).status, 75)
-        equal(own("show", "a").status, 1)
-        own(*copy, "--open", "unknown")
-        equal(own.begin("a")[1]["verdict"], "UNKNOWN")
-
-
 def powertools_completes(url, key, data, expires=NOW + 3600):
-    """What Powertools for Python, Java and .NET write when a function returned."""
+    """What Powertools for Python writes when a function returned."""
     dynamo.call(
         url,
         "UpdateItem",
@@ -248,31 +105,30 @@ def powertools_claims(url, key):
 
 @test
 def texts_of_powertools_are_read_and_moved():
-    """The JSON texts that Python, Java and .NET store are replayed, and copied."""
+    """The JSON texts that Python stores are replayed, and copied."""
     data = json.dumps({"b": [1, 2.5, None], "a": "\u00e9"}, sort_keys=True)
-    for layout in ("powertools-python", "powertools-java", "powertools-dotnet"):
-        with table(layout) as (url, idem):
-            own = On(url, name="own")
-            equal(own("store", "create").status, 0)
-            equal(powertools_claims(url, "f#1"), False)
-            equal(idem.begin("f#1")[0], 75)
-            powertools_completes(url, "f#1", data)
-            status, answer = idem.begin("f#1")
-            equal((status, answer["result"]), (10, data))
-            _, ours = idem.begin("f#2")
-            equal(powertools_claims(url, "f#2"), True)
-            equal(idem("complete", "--token", ours["token"], "--result", "[1]").status, 0)
-            equal(powertools_claims(url, "f#2"), True)
-            _, ours = idem.begin("f#3")
-            equal(idem("release", "--token", ours["token"]).status, 0)
-            equal(powertools_claims(url, "f#3"), False)
-            for _ in range(2):
-                done = own("store", "copy", "--from", idem.store, "--to", own.store)
-                equal(done.status, 75)  # f#3 is in progress.
-            status, answer = own.begin("f#1")
-            equal((status, answer["result"]), (10, data))
-            equal(answer["expires_ms"], (NOW + 3600) * 1000)
-            equal(own.begin("f#2")[1]["result"], "[1]")
+    with table("powertools-python") as (url, idem):
+        own = On(url, name="own")
+        equal(own("store", "create").status, 0)
+        equal(powertools_claims(url, "f#1"), False)
+        equal(idem.begin("f#1")[0], 75)
+        powertools_completes(url, "f#1", data)
+        status, answer = idem.begin("f#1")
+        equal((status, answer["result"]), (10, data))
+        _, ours = idem.begin("f#2")
+        equal(powertools_claims(url, "f#2"), True)
+        equal(idem("complete", "--token", ours["token"], "--result", "[1]").status, 0)
+        equal(powertools_claims(url, "f#2"), True)
+        _, ours = idem.begin("f#3")
+        equal(idem("release", "--token", ours["token"]).status, 0)
+        equal(powertools_claims(url, "f#3"), False)
+        for _ in range(2):
+            done = own("store", "copy", "--from", idem.store, "--to", own.store)
+            equal(done.status, 75)  # f#3 is in progress.
+        status, answer = own.begin("f#1")
+        equal((status, answer["result"]), (10, data))
+        equal(answer["expires_ms"], (NOW + 3600) * 1000)
+        equal(own.begin("f#2")[1]["result"], "[1]")
 
 
 @test

@@ -224,7 +224,7 @@ def a_layout_says_what_it_gives_up():
     """What a layout does not keep is a warning for each; where a release deletes, the
     right to delete is everybody's."""
     denied = {"DeleteItem": refuse("AccessDeniedException")}
-    for layout, status, grade in (("locker", 78, "bad"), ("powertools-java", 0, "warn")):
+    for layout, status, grade in (("lock-token", 78, "bad"), ("powertools-python", 0, "warn")):
         more = f"&layout={layout}&key-attr=id&expiry-attr=ttl"
         healthy = checked({}, more)
         equal((layout, healthy[0], list(grades(healthy[1]))), (layout, 0, ["layout"]))

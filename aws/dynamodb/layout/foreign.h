@@ -46,7 +46,6 @@ extern const struct idem__foreign idem__foreign_powertools;
 extern const struct idem__foreign idem__foreign_powertools_native;
 extern const struct idem__foreign idem__foreign_idempotency_store;
 extern const struct idem__foreign idem__foreign_http_idempotency;
-extern const struct idem__foreign idem__foreign_locker;
 extern const struct idem__foreign idem__foreign_lock_token;
 
 /* Of the table's layout, which is not our own. */

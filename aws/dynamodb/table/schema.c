@@ -17,7 +17,7 @@ static struct idem__schema_index open_index(void)
     };
 }
 
-/* The request that Locker makes for an item in progress, or failed. */
+/* For the table's own users: what is in progress, or failed. */
 static struct idem__schema_index status_index(
     const struct idem__table_conf *table)
 {

@@ -394,7 +394,7 @@ static void check_layout(const struct idem__table_check *check)
     }
 }
 
-/* The index of Locker's tables is for its own users. */
+/* The index of lock tokens is for the table's own users. */
 static void check_status_index(const struct idem__table_check *check,
                                json_object *table)
 {

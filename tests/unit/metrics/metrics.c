@@ -37,7 +37,7 @@ TEST(prometheus, namesStoresBriefly)
     } rows[] = {
         {"sqlite:/var/idem.db?group=ops&network=yes", "sqlite:/var/idem.db"},
         {"dynamodb://idem?region=eu-central-1&endpoint=https%3A%2F%2Fu%3Ap%40h"
-         "&layout=locker",
+         "&layout=lock-token",
          "dynamodb://idem?region=eu-central-1"},
         {"dynamodb://idem?endpoint=http%3A%2F%2Fh&region=x",
          "dynamodb://idem?region=x"},

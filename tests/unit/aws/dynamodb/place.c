@@ -41,12 +41,13 @@ TEST(place, hasALayout)
     struct idem__place_conf conf;
     char url[IDEM_STORE_URL_MAX + 1];
 
-    assert_ok(idem__place_read("//orders?layout=locker&index=on", &conf, &why));
-    assert_int_equal(conf.table.layout, IDEM__LAYOUT_LOCKER);
+    assert_ok(
+        idem__place_read("//orders?layout=lock-token&index=on", &conf, &why));
+    assert_int_equal(conf.table.layout, IDEM__LAYOUT_LOCK_TOKEN);
     assert_true(!conf.table.index && !conf.table.pack);
     assert_ok(idem__place_write(&conf, &endpoint, url, &why));
-    assert_string_equal(url,
-                        "dynamodb://orders?region=&endpoint=&layout=locker");
+    assert_string_equal(
+        url, "dynamodb://orders?region=&endpoint=&layout=lock-token");
 }
 
 /* The names of a layout's attributes are part of where the table is, in whatever
@@ -135,26 +136,26 @@ TEST(place, isRefused)
         {"//orders?layout=powertools", "powertools-python"},
         {"//orders?key-attr=pk", "add layout=NAME"},
         {"//orders?static-pk-value=x", "go together"},
-        {"//orders?layout=locker&in-progress-expiry-attr=x",
+        {"//orders?layout=lock-token&in-progress-expiry-attr=x",
          "has no attribute"},
-        {"//orders?layout=locker&sort-key-attr=sk&static-pk-value=x",
+        {"//orders?layout=lock-token&sort-key-attr=sk&static-pk-value=x",
          "has no attribute"},
-        {"//orders?layout=powertools-java&sort-key-attr=sk", "go together"},
-        {"//orders?layout=powertools-java&static-pk-value=x", "go together"},
-        {"//orders?layout=powertools-java&key-attr=status", "two attributes"},
-        {"//orders?layout=powertools-java&data-attr=x&expiry-attr=x",
+        {"//orders?layout=powertools-python&sort-key-attr=sk", "go together"},
+        {"//orders?layout=powertools-python&static-pk-value=x", "go together"},
+        {"//orders?layout=powertools-python&key-attr=status", "two attributes"},
+        {"//orders?layout=powertools-python&data-attr=x&expiry-attr=x",
          "two attributes"},
         {"//orders?layout=lock-token&data-attr=lockedBy", "two attributes"},
-        {"//orders?layout=locker&status-attr=error", "two attributes"},
+        {"//orders?layout=lock-token&status-attr=created", "two attributes"},
         {"//orders?layout=idempotency-store&data-attr=eventData",
          "two attributes"},
-        {"//orders?layout=locker&key-attr=idem", "of its own"},
-        {"//orders?layout=locker&key-attr=a%20b", "name of an attribute"},
-        {"//orders?layout=locker&key-attr=%22", "name of an attribute"},
-        {"//orders?layout=locker&key-attr=a23456789a123456789b123456789"
+        {"//orders?layout=lock-token&key-attr=idem", "of its own"},
+        {"//orders?layout=lock-token&key-attr=a%20b", "name of an attribute"},
+        {"//orders?layout=lock-token&key-attr=%22", "name of an attribute"},
+        {"//orders?layout=lock-token&key-attr=a23456789a123456789b123456789"
          "c123456789d123456789e123456789f1234567",
          "name of an attribute"},
-        {"//orders?layout=powertools-java&sort-key-attr=s&static-pk-value=%ff",
+        {"//orders?layout=powertools-python&sort-key-attr=s&static-pk-value=%ff",
          "is a text"},
         {"//orders?insecure=1", "insecure"},
         {"//orders?writer="

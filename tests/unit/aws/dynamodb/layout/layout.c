@@ -118,9 +118,6 @@ static void says(json_object *object, const char *name, const char *type,
 
 static const enum idem__layout every_layout[] = {IDEM__LAYOUT_PYTHON,
                                                  IDEM__LAYOUT_TYPESCRIPT,
-                                                 IDEM__LAYOUT_JAVA,
-                                                 IDEM__LAYOUT_DOTNET,
-                                                 IDEM__LAYOUT_LOCKER,
                                                  IDEM__LAYOUT_LOCK_TOKEN,
                                                  IDEM__LAYOUT_IDEMPOTENCY_STORE,
                                                  IDEM__LAYOUT_HTTP_IDEMPOTENCY};
@@ -318,9 +315,13 @@ TEST(layout, refusesWhatItDoesNotKnow)
                               "'expiration':{'N':'-5'}}"},
         {IDEM__LAYOUT_PYTHON, "{'id':{'S':'x'},'status':{'S':'COMPLETED'},"
                               "'expiration':{'N':'1'},'idem':{'B':'AAAA'}}"},
-        {IDEM__LAYOUT_LOCKER, "{'token':{'S':'x'},'status':{'S':'stuck'}}"},
-        {IDEM__LAYOUT_LOCKER, "{'id':{'S':'x'}}"},
-        {IDEM__LAYOUT_LOCKER, "{'token':{'S':'x'},'created':{'S':'now'}}"},
+        {IDEM__LAYOUT_LOCK_TOKEN,
+         "{'lockToken':{'S':'x'},'status':{'S':'stuck'}}"},
+        {IDEM__LAYOUT_LOCK_TOKEN, "{'id':{'S':'x'}}"},
+        {IDEM__LAYOUT_LOCK_TOKEN,
+         "{'lockToken':{'S':'x'},'created':{'S':'now'}}"},
+        {IDEM__LAYOUT_LOCK_TOKEN,
+         "{'lockToken':{'S':'x'},'ttl':{'N':'1714230160123'}}"},
         {IDEM__LAYOUT_LOCK_TOKEN, "{'token':{'S':'x'}}"},
         {IDEM__LAYOUT_LOCK_TOKEN, "{'lockToken':{'N':'7'}}"},
         {IDEM__LAYOUT_LOCK_TOKEN, "{'lockToken':{'S':''}}"},
@@ -643,13 +644,13 @@ TEST(layout, leavesOtherPayloadsAlone)
     let_go();
 }
 
-/* Locker's words: what is held stays, what is unknown is an error. */
-TEST(layout, speaksAsLockerDoes)
+/* The words of lock tokens: what is held stays, what is unknown is an error. */
+TEST(layout, speaksOfLockTokens)
 {
     struct idem_record record = plain(sample_record());
-    json_object *object = written(IDEM__LAYOUT_LOCKER, &record);
+    json_object *object = written(IDEM__LAYOUT_LOCK_TOKEN, &record);
 
-    says(object, "token", "S", "pay#69n0x7BssKr10T2A5J2LkA==");
+    says(object, "lockToken", "S", "pay#69n0x7BssKr10T2A5J2LkA==");
     says(object, "status", "S", "inProgress");
     says(object, "created", "S", "2023-11-14T22:13:10.000Z");
     says(object, "actualCompletion", "S", NULL);
@@ -657,29 +658,29 @@ TEST(layout, speaksAsLockerDoes)
     (void)json_object_put(object);
 
     record = plain(sample_ended(IDEM_STATUS_COMPLETED, 3600000));
-    object = written(IDEM__LAYOUT_LOCKER, &record);
+    object = written(IDEM__LAYOUT_LOCK_TOKEN, &record);
     says(object, "status", "S", NULL);
     says(object, "result", "S", "\"done\"");
     (void)json_object_put(object);
 
     record = plain(sample_ended(IDEM_STATUS_UNKNOWN, 0));
     record.note = idem_str("cut off");
-    object = written(IDEM__LAYOUT_LOCKER, &record);
+    object = written(IDEM__LAYOUT_LOCK_TOKEN, &record);
     says(object, "status", "S", "error");
-    says(object, "error", "S", "outcome unknown: cut off");
+    says(object, "result", "S", "\"outcome unknown: cut off\"");
     (void)json_object_put(object);
 }
 
-/* No two attempts have one lockedBy: Locker ends whatever has its own. */
-TEST(layout, namesEachAttemptToLocker)
+/* No two attempts have one lockedBy: a program may end whatever has its own. */
+TEST(layout, givesEachAttemptItsLockedBy)
 {
     struct idem_record record = plain(sample_record());
-    json_object *first = written(IDEM__LAYOUT_LOCKER, &record);
+    json_object *first = written(IDEM__LAYOUT_LOCK_TOKEN, &record);
     struct idem_slice a, b;
     json_object *second;
 
     record.fence++;
-    second = written(IDEM__LAYOUT_LOCKER, &record);
+    second = written(IDEM__LAYOUT_LOCK_TOKEN, &record);
     assert_int_equal(idem__json_attribute(first, "lockedBy", "S", &a), 1);
     assert_int_equal(idem__json_attribute(second, "lockedBy", "S", &b), 1);
     assert_true(a.len != b.len || memcmp(a.base, b.base, a.len) != 0);
@@ -687,40 +688,40 @@ TEST(layout, namesEachAttemptToLocker)
     (void)json_object_put(second);
 }
 
-/* A ttl of Locker's is in milliseconds, one of the article's in seconds. */
-TEST(layout, readsBothUnitsOfLocker)
+/* A ttl is in seconds, or the null value, or not there. */
+TEST(layout, readsTheTtlOfLockTokens)
 {
-    assert_ok(read_text(
-        IDEM__LAYOUT_LOCKER,
-        "{'token':{'S':'order/7'},'lockedBy':{'S':'host'},"
-        "'created':{'S':'2024-04-27T14:02:40.123Z'},"
-        "'expectedCompletion':{'S':'2024-04-27T14:03:40.123Z'},"
-        "'actualCompletion':{'S':'2024-04-27T14:02:41.000Z'},"
-        "'result':{'S':'{\\'data\\':1}'},'ttl':{'N':'1714230160123'}}"));
+    assert_ok(
+        read_text(IDEM__LAYOUT_LOCK_TOKEN,
+                  "{'lockToken':{'S':'order/7'},'lockedBy':{'S':'host'},"
+                  "'created':{'S':'2024-04-27T14:02:40.123Z'},"
+                  "'expectedCompletion':{'S':'2024-04-27T14:03:40.123Z'},"
+                  "'actualCompletion':{'S':'2024-04-27T14:02:41.000Z'},"
+                  "'result':{'S':'{\\'data\\':1}'},'ttl':{'N':'1714230160'}}"));
     assert_int_equal(item.record.status, IDEM_STATUS_COMPLETED);
-    assert_true(item.record.expires_ms == 1714230160123);
+    assert_true(item.record.expires_ms == 1714230160000);
     assert_true(item.record.created_ms == 1714226560123);
     assert_true(item.record.ended_ms == 1714226561000);
     assert_true(item.record.fence == 1714226560123);
     assert_text(item.result.stored, "{\"data\":1}");
     assert_text(item.record.owner, "host");
 
-    assert_ok(read_text(IDEM__LAYOUT_LOCKER,
-                        "{'token':{'S':'order/7'},'lockedBy':{'S':'host'},"
-                        "'ttl':{'N':'1714230160'}}"));
-    assert_true(item.record.expires_ms == 1714230160000);
-    assert_ok(read_text(IDEM__LAYOUT_LOCKER,
-                        "{'token':{'S':'order/7'},'lockedBy':{'S':'host'},"
+    assert_ok(
+        read_text(IDEM__LAYOUT_LOCK_TOKEN,
+                  "{'lockToken':{'S':'order/7'},'lockedBy':{'S':'host'}}"));
+    assert_true(item.record.expires_ms == IDEM_NEVER);
+    assert_ok(read_text(IDEM__LAYOUT_LOCK_TOKEN,
+                        "{'lockToken':{'S':'order/7'},'lockedBy':{'S':'host'},"
                         "'ttl':{'NULL':true}}"));
     assert_true(item.record.expires_ms == IDEM_NEVER);
     let_go();
 }
 
-/* A lock of Locker's is held until somebody ends it, an error is a failure. */
-TEST(layout, readsTheLocksOfLocker)
+/* A lock is held until somebody ends it, an error is a failure. */
+TEST(layout, readsLocks)
 {
-    assert_ok(read_text(IDEM__LAYOUT_LOCKER,
-                        "{'token':{'S':'order/7'},'lockedBy':{'S':'host'},"
+    assert_ok(read_text(IDEM__LAYOUT_LOCK_TOKEN,
+                        "{'lockToken':{'S':'order/7'},'lockedBy':{'S':'host'},"
                         "'created':{'S':'2024-04-27T14:02:40.123Z'},"
                         "'expectedCompletion':{'S':'2024-04-27T14:03:40.123Z'},"
                         "'status':{'S':'inProgress'},'ttl':{'NULL':true}}"));
@@ -730,9 +731,9 @@ TEST(layout, readsTheLocksOfLocker)
     assert_true(item.record.expected_ms == 1714226620123);
     assert_null(idem__record_fault(&item.record));
 
-    assert_ok(read_text(IDEM__LAYOUT_LOCKER,
-                        "{'token':{'S':'order/7'},'lockedBy':{'S':'host'},"
-                        "'status':{'S':'error'},'error':{'S':'oh no'}}"));
+    assert_ok(read_text(IDEM__LAYOUT_LOCK_TOKEN,
+                        "{'lockToken':{'S':'order/7'},'lockedBy':{'S':'host'},"
+                        "'status':{'S':'error'},'result':{'S':'oh no'}}"));
     assert_int_equal(item.record.status, IDEM_STATUS_FAILED);
     assert_text(item.record.error, "oh no");
     assert_null(idem__record_fault(&item.record));

@@ -55,13 +55,13 @@ TEST(schema, isThatOfTheLayout)
             "'AttributeDefinitions':[{'AttributeName':'pk',"
             "'AttributeType':'S'},{'AttributeName':'sk',"
             "'AttributeType':'S'}]");
-    is_made("//table?layout=locker",
-            ",'KeySchema':[{'AttributeName':'token','KeyType':'HASH'}],"
-            "'AttributeDefinitions':[{'AttributeName':'token',"
+    is_made("//table?layout=lock-token",
+            ",'KeySchema':[{'AttributeName':'lockToken','KeyType':'HASH'}],"
+            "'AttributeDefinitions':[{'AttributeName':'lockToken',"
             "'AttributeType':'S'},{'AttributeName':'status',"
             "'AttributeType':'S'}],"
             "'GlobalSecondaryIndexes':[{'IndexName':'byStatus','KeySchema':["
             "{'AttributeName':'status','KeyType':'HASH'},"
-            "{'AttributeName':'token','KeyType':'RANGE'}],"
+            "{'AttributeName':'lockToken','KeyType':'RANGE'}],"
             "'Projection':{'ProjectionType':'ALL'}}]");
 }

@@ -1,13 +1,11 @@
-/* The items of Locker, and of the table that the article on lock tokens lays out.
+/* The items of the table that the article on lock tokens lays out.
  *
- *     token               S  the key; in the article lockToken
+ *     lockToken           S  the key
  *     status              S  inProgress or error; completed work has none
  *     lockedBy            S  whoever says this may end it
  *     created, expectedCompletion, actualCompletion   S  as Date writes itself
- *     result              S  JSON
- *     error               S  of work that failed; in the article it is in result
- *     ttl                 N  seconds, for DynamoDB to delete by; Locker itself
- *                            writes milliseconds, which DynamoDB never reaches
+ *     result              S  JSON; of work that failed, the error
+ *     ttl                 N  seconds, for DynamoDB to delete by
  *
  * Its users take nothing over, and have no lease: work that died is in progress
  * until a person decides. They know what was released only as an item that is
@@ -25,13 +23,8 @@ enum {
     TEXT_MAX = IDEM_OWNER_MAX + 32,
 };
 
-/* Seconds of the year 5138: a larger ttl is in milliseconds. */
-#define MS_FROM ((int64_t)100000000000)
-
 /* Of the year 9999; a Date has no more digits. */
 #define LAST_MS ((int64_t)253402300799999)
-
-#define ERROR "error"
 
 struct words {
     const char *status; /* NULL: none. */
@@ -54,7 +47,7 @@ static void date(int64_t ms, char to[32])
     (void)snprintf(to, 32, "%s.%03dZ", text, (int)(ms % 1000));
 }
 
-/* Locker ends whatever has its own lockedBy: it must not be another attempt's. */
+/* A program that compares lockedBy must not end another attempt. */
 static void name_owner(const struct idem_record *record, char to[TEXT_MAX])
 {
     (void)snprintf(to, TEXT_MAX, "%.*s%s#%llu", (int)record->owner.len,
@@ -115,11 +108,6 @@ static void words_of(const struct idem_record *record, struct words *ret)
     }
 }
 
-static bool error_is_result(const struct idem__table_conf *table)
-{
-    return idem__foreign_of(table)->tells != NULL;
-}
-
 static void add(struct idem__buffer *out, const char *name, const char *text)
 {
     if (text != NULL && text[0] != '\0') {
@@ -140,9 +128,6 @@ static void write(struct idem__buffer *out,
     add(out, "created", words.created);
     add(out, "expectedCompletion", words.expected);
     add(out, "actualCompletion", words.actual);
-    if (!error_is_result(table)) {
-        add(out, ERROR, words.error);
-    }
     if (words.ttl_s >= 0) {
         idem__foreign_name(out, table->attrs[IDEM__ATTR_EXPIRY]);
         idem__json_n(out, (uint64_t)words.ttl_s);
@@ -214,11 +199,11 @@ static int read_ttl(const struct idem__table_conf *table, json_object *object,
     int rc = idem__foreign_number(object, name, &ttl);
 
     *ret_ms = IDEM_NEVER;
-    if (rc < 0 || (rc == 1 && ttl > LAST_MS)) {
+    if (rc < 0 || (rc == 1 && ttl > LAST_MS / 1000)) {
         return idem__foreign_corrupt(error, "its \"%s\" is not a time", name);
     }
     if (rc == 1) {
-        *ret_ms = ttl < MS_FROM ? ttl * 1000 : ttl;
+        *ret_ms = ttl * 1000;
     }
     return 0;
 }
@@ -248,8 +233,7 @@ static int read_status(const struct idem__table_conf *table,
                        struct idem_error *error)
 {
     const char *status = table->attrs[IDEM__ATTR_STATUS];
-    const char *why =
-        error_is_result(table) ? table->attrs[IDEM__ATTR_DATA] : ERROR;
+    const char *why = table->attrs[IDEM__ATTR_DATA];
 
     if (idem__foreign_is(object, status, NULL)) {
         record->status = IDEM_STATUS_COMPLETED;
@@ -263,7 +247,7 @@ static int read_status(const struct idem__table_conf *table,
         return 0;
     }
     record->status = IDEM_STATUS_FAILED;
-    *ret_result = error_is_result(table);
+    *ret_result = true;
     if (!idem__foreign_is(object, status, "error")) {
         return idem__foreign_corrupt(
             error, "its \"%s\" is not inProgress or error, nor absent", status);
@@ -299,40 +283,18 @@ static int read(const struct idem__table_conf *table, json_object *object,
 /* ---- The layouts ---- */
 
 static const char *const control[] = {"lockedBy", "actualCompletion", NULL};
-static const char *const fixed[] = {"created", "expectedCompletion", ERROR,
-                                    NULL};
+static const char *const fixed[] = {"created", "expectedCompletion", NULL};
 
-#define GIVES_UP                                                               \
-    "it has no scopes and no rate limits, a key is a text, and a result of "   \
-    "more than 120 KiB becomes a tombstone",                                   \
-        "it has no lease: work that died there is in progress until a "        \
-        "person decides, and is never taken over",                             \
-        "what was released is deleted, with its attempts and its doubt",       \
-        "payloads are compared between attempts of idem only"
-
-static const char *const locker_gives_up[] = {GIVES_UP, NULL};
-
-static const char *const token_gives_up[] = {
-    GIVES_UP,
+static const char *const gives_up[] = {
+    "it has no scopes and no rate limits, a key is a text, and a result of more "
+    "than 120 KiB becomes a tombstone",
+    "it has no lease: work that died there is in progress until a person "
+    "decides, and is never taken over",
+    "what was released is deleted, with its attempts and its doubt",
+    "payloads are compared between attempts of idem only",
     "a program that ends a lock without comparing lockedBy writes over what a "
     "person decided",
     NULL,
-};
-
-const struct idem__foreign idem__foreign_locker = {
-    .kind = {.ops = &idem__foreign_ops,
-             .attrs = {[IDEM__ATTR_KEY] = "token",
-                       [IDEM__ATTR_STATUS] = "status",
-                       [IDEM__ATTR_EXPIRY] = "ttl",
-                       [IDEM__ATTR_DATA] = "result"},
-             .status_index = true,
-             .drops = true,
-             .control = control,
-             .fixed = fixed,
-             .gives_up = locker_gives_up},
-    .write = write,
-    .agrees = agrees,
-    .read = read,
 };
 
 const struct idem__foreign idem__foreign_lock_token = {
@@ -345,7 +307,7 @@ const struct idem__foreign idem__foreign_lock_token = {
              .drops = true,
              .control = control,
              .fixed = fixed,
-             .gives_up = token_gives_up},
+             .gives_up = gives_up},
     .write = write,
     .agrees = agrees,
     .read = read,
