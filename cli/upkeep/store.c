@@ -170,61 +170,6 @@ static int info(void)
     return status;
 }
 
-/* ---- upgrade ---- */
-
-static int print_upgrade(unsigned from, unsigned to)
-{
-    struct cli_json json;
-    int status;
-
-    if (!args.json) {
-        if (from == to) {
-            (void)printf("schema %u is the newest; nothing was changed\n", to);
-        } else {
-            (void)printf("schema %u -> %u\n", from, to);
-        }
-        return 0;
-    }
-    cli_json_init(&json);
-    cli_json_count(&json, "from", from);
-    cli_json_count(&json, "to", to);
-    status = cli_json_print(&json);
-    cli_json_finish(&json);
-    return status;
-}
-
-static int upgrade_url(const char *url)
-{
-    const char *scheme = "sqlite:";
-    struct idem_error error = {0};
-    unsigned from;
-    unsigned to;
-
-    if (strncmp(url, scheme, strlen(scheme)) != 0) {
-        cli_say("only the file of an sqlite: store is upgraded; others: idem "
-                "store check");
-        return CLI_USAGE;
-    }
-    error.code = idem_sqlite_upgrade(url + strlen(scheme), &from, &to, &error);
-    if (error.code == IDEM_ENOTFOUND) {
-        cli_say("%s", error.text);
-        return CLI_CONFIG;
-    }
-    return error.code != 0 ? cli_fail_with(&error) : print_upgrade(from, to);
-}
-
-static int upgrade(void)
-{
-    char *url;
-    int status = cli_store_url(args.store, /* make= */ false, &url);
-
-    if (status == 0) {
-        status = upgrade_url(url);
-        free(url);
-    }
-    return status;
-}
-
 /* ---- template ---- */
 
 static enum cli_template_format format_wanted(void)
@@ -374,9 +319,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc == 1 && strcmp(argv[0], "info") == 0) {
         return info();
     }
-    if (argc == 1 && strcmp(argv[0], "upgrade") == 0) {
-        return upgrade();
-    }
     if (argc == 1 && strcmp(argv[0], "create") == 0) {
         return create(command);
     }
@@ -397,8 +339,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
     return cli_usage(
         command,
-        "no action given: create, check, info, copy, template, upgrade, "
-        "mark-restored or set-clock");
+        "no action given: create, check, info, copy, template, mark-restored "
+        "or set-clock");
 }
 
 static struct cli_option options[] = {
@@ -468,22 +410,21 @@ static const char *const examples[] = {
     "idem store check --state here     # the same; after a ^C it goes on there",
     "idem store copy --from sqlite:idem.db --to dynamodb://idem",
     "idem store template >table.yaml   # what CloudFormation makes it with",
-    "idem store upgrade                # after an update of idem that asks for it",
     "idem store mark-restored          # once a copy of the file was put back",
     "idem store set-clock --yes        # once its time ran ahead",
     NULL,
 };
 
 static const char *const what[] = {
-    "create",  "check",         "info",      "copy", "template",
-    "upgrade", "mark-restored", "set-clock", NULL,
+    "create",   "check",         "info",      "copy",
+    "template", "mark-restored", "set-clock", NULL,
 };
 
 const struct cli_command cli_store = {
     .name = "store",
     .summary = "make the store, look at it, and care for it",
     .usage = "idem store [OPTION...] create|check|info|copy|template\n"
-             "       idem store [OPTION...] upgrade|mark-restored|set-clock",
+             "       idem store [OPTION...] mark-restored|set-clock",
     .examples = examples,
     .options = options,
     .run = run,

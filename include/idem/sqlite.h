@@ -56,8 +56,8 @@ struct idem_sqlite_info {
                      marked. False where that cannot be known. */
     uint64_t restores;   /* How often it was marked as restored ... */
     int64_t restored_ms; /* ... and when last; 0: never. */
-    uint8_t id[16]; /* Of the store; random. Zeros: an older library made it,
-                            and this one has not written to it yet. */
+    uint8_t id[16]; /* Of the store; random. Zeros: an application's database,
+                       which has none. */
     bool
         is_other; /* PATH-lock knows another store, or none: nothing can be begun
                       or ended in it. */
@@ -105,17 +105,6 @@ struct idem_sqlite_log_info {
 int idem_sqlite_log(struct idem_store *store,
                     struct idem_sqlite_log_info *ret_log,
                     struct idem_error *ret_error);
-
-/* Brings the file @path to the newest schema that this library knows, and says
- * from which version to which. Nothing else does that: opening a store refuses
- * an older schema as well as a newer one. There is only schema 1 so far.
- *
- * IDEM_ENOTFOUND  The file does not exist.
- * IDEM_ECONFIG    Its schema is of a newer library; it is left as it is.
- * And the other errors of idem_open().
- */
-int idem_sqlite_upgrade(const char *path, unsigned *ret_from, unsigned *ret_to,
-                        struct idem_error *ret_error);
 
 /* ---- A file that was put back from a copy ---- */
 

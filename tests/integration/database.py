@@ -617,7 +617,6 @@ def what_is_not_for_this_store_says_so():
     idem, _ = here("others")
     for args, words in (
         (("info",), b"others: idem store check, idem stats"),
-        (("upgrade",), b"others: idem store check"),
         (("template", "--json"), b"is SQL: leave out --format, --json"),
         (("template", "--limits"), b"is SQL: leave out"),
     ):

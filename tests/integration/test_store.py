@@ -351,10 +351,9 @@ def read(path):
 
 @test
 def the_store_tells_what_it_is():
-    """info says what the file holds; an upgrade has nothing to do yet."""
+    """info says what the file holds."""
     idem = shop("a.db")
     equal(idem("store", "info").status, 78)
-    equal(idem("store", "upgrade").status, 78)
     equal(os.listdir(), [])
     for n in range(3):
         run_ok(idem, "run", "-k", f"k{n}", "--", "true")
@@ -367,14 +366,8 @@ def the_store_tells_what_it_is():
     assert told["pages"] > 3 and told["page_bytes"] == 4096, told
     assert abs(told["store_ms"] - time.time() * 1000) < 60_000, told
     equal(told["records"], dict(in_progress=1, completed=3, failed=0, unknown=0, released=0))
-    before = read("a.db"), read("a.db-wal")
-    equal(run_ok(idem, "store", "upgrade"),
-          b"schema 1 is the newest; nothing was changed\n")  # fmt: skip
-    equal(json.loads(run_ok(idem, "store", "upgrade", "--json")), {"from": 1, "to": 1})
-    equal((read("a.db"), read("a.db-wal")), before)
     equal(idem("store").status, 64)
     equal(idem("store", "shrink").status, 64)
-    equal(idem("store", "upgrade", "--store", "memory:").status, 64)
 
 
 @test
@@ -402,7 +395,6 @@ def another_schema_is_left_alone():
             ["purge"],
             ["export", "-"],
             ["store", "info"],
-            ["store", "upgrade"],
         ]:
             told = idem(*args)
             equal((told.status, told.stdout), (78, b""))

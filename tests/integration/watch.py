@@ -311,22 +311,6 @@ for _kind in ("sqlite", "local"):
 
 
 @test
-def a_file_of_an_older_program_learns():
-    """A file without notes of failures gets them with the first, and purge drops them."""
-    store = Store()
-    equal(store("run", "-k", "old", "--retention", "60s", "--", "false").status, 1)
-    with contextlib.closing(sqlite3.connect("idem.db")) as db:
-        equal(db.execute("SELECT count(*) FROM idem_failed").fetchall(), [(1,)])
-        db.executescript("DROP TRIGGER idem_failed_deleted; DROP TABLE idem_failed;")
-    equal(store("watch", "--once").status, 0)
-    equal(store("run", "-k", "new", "--", "false").status, 1)
-    equal([line["key"] for line in lines(store("watch", "--once").stdout)], ["new"])
-    with contextlib.closing(sqlite3.connect("idem.db")) as db:
-        db.executescript("DELETE FROM idem_record")
-        equal(db.execute("SELECT count(*) FROM idem_failed").fetchall(), [(0,)])
-
-
-@test
 def an_http_status_is_told():
     """An answer with an HTTP status of 500 or above is a failure, and is told as one."""
     store = Store()

@@ -14,8 +14,7 @@ void idem__clock_finish(struct idem__sqlite_clock *clock)
     (void)pthread_mutex_destroy(&clock->mutex);
 }
 
-/* The columns of the row, in the order of the table. One of an older program has
- * no more than the fence floor. */
+/* The columns of the row, in the order of the table. */
 enum {
     BOOT_ID = 2,
     BOOT_MS,
@@ -25,11 +24,6 @@ enum {
     SURE_MS,
     JUMP_MS,
 };
-
-static bool is_old(sqlite3_stmt *stmt)
-{
-    return sqlite3_column_count(stmt) <= SURE_MS;
-}
 
 /* True if it can be used. */
 static bool read_row(sqlite3_stmt *stmt, struct idem__clock_row *ret_row)
@@ -42,8 +36,8 @@ static bool read_row(sqlite3_stmt *stmt, struct idem__clock_row *ret_row)
     memcpy(anchor->boot_id, sqlite3_column_blob(stmt, BOOT_ID), 16);
     anchor->boot_ms = sqlite3_column_int64(stmt, BOOT_MS);
     anchor->store_ms = sqlite3_column_int64(stmt, STORE_MS);
-    anchor->sure_ms = is_old(stmt) ? 0 : sqlite3_column_int64(stmt, SURE_MS);
-    anchor->jump_ms = is_old(stmt) ? 0 : sqlite3_column_int64(stmt, JUMP_MS);
+    anchor->sure_ms = sqlite3_column_int64(stmt, SURE_MS);
+    anchor->jump_ms = sqlite3_column_int64(stmt, JUMP_MS);
     ret_row->last_ms = sqlite3_column_int64(stmt, LAST_MS);
     ret_row->fence_floor = sqlite3_column_int64(stmt, FENCE_FLOOR);
     return idem__clock_row_settle(ret_row);

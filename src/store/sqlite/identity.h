@@ -31,8 +31,7 @@ int idem__identity_write(const struct idem__lock *lock, enum idem__made made,
                          const uint8_t id[IDEM__STORE_ID_LEN],
                          struct idem_error *error);
 
-/* The id that the database has; false in *@ret_has: none, an older program made
- * it. 0 or a code. */
+/* The id that the database has; false in *@ret_has: none. 0 or a code. */
 int idem__identity_load(struct idem__conn *conn, bool *ret_has,
                         uint8_t ret_id[IDEM__STORE_ID_LEN],
                         struct idem_error *error);

@@ -16,41 +16,19 @@ static int read_id(sqlite3_stmt *stmt, bool *ret_has,
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* A file of an older program has no such column: asked for by name it would be
- * an error, like one of the disk. */
-static int has_column(sqlite3 *db, bool *ret_has)
-{
-    sqlite3_stmt *stmt = NULL;
-    int rc = sqlite3_prepare_v2(db,
-                                "SELECT 1 FROM pragma_table_info('idem_clock') "
-                                "WHERE name = 'store_id'",
-                                -1, &stmt, NULL);
-
-    if (rc == SQLITE_OK) {
-        rc = sqlite3_step(stmt);
-        *ret_has = rc == SQLITE_ROW;
-        rc = rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
-    }
-    (void)sqlite3_finalize(stmt);
-    return rc;
-}
-
 int idem__identity_load(struct idem__conn *conn, bool *ret_has,
                         uint8_t ret_id[IDEM__STORE_ID_LEN],
                         struct idem_error *error)
 {
     sqlite3_stmt *stmt = NULL;
-    int rc = has_column(conn->db, ret_has);
-
-    if (rc == SQLITE_OK && *ret_has) {
-        rc = sqlite3_prepare_v2(conn->db,
+    int rc = sqlite3_prepare_v2(conn->db,
                                 "SELECT store_id FROM idem_clock WHERE one = 1",
                                 -1, &stmt, NULL);
-        if (rc == SQLITE_OK) {
-            rc = read_id(stmt, ret_has, ret_id);
-        }
-        (void)sqlite3_finalize(stmt);
+
+    if (rc == SQLITE_OK) {
+        rc = read_id(stmt, ret_has, ret_id);
     }
+    (void)sqlite3_finalize(stmt);
     return rc == SQLITE_OK
                ? 0
                : idem__conn_fail(conn, rc, "read the store's id", error);

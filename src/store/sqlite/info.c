@@ -115,9 +115,7 @@ static int read_identity(const struct idem__sqlite_store *store,
     }
     idem__identity_read(store->lock, &noted);
     rc = idem__identity_load(conn, &has, info->id, error);
-    info->is_other =
-        has ? memcmp(noted.id, info->id, sizeof(info->id)) != 0
-            : noted.made == IDEM__MADE_DONE || noted.made == IDEM__MADE_DAMAGED;
+    info->is_other = !has || memcmp(noted.id, info->id, sizeof(info->id)) != 0;
     return rc;
 }
 
@@ -212,28 +210,5 @@ int idem_sqlite_clock(struct idem_store *store, int64_t *ret_jump_ms,
     }
     rc = read_clock(s, conn, ret_jump_ms, ret_doubt_ms, ret_error);
     idem__readers_give(s, conn);
-    return rc;
-}
-
-/* There is one schema so far, and opening refuses every other. */
-int idem_sqlite_upgrade(const char *path, unsigned *ret_from, unsigned *ret_to,
-                        struct idem_error *ret_error)
-{
-    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
-    struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
-    struct idem_store *store;
-    int rc;
-
-    options.flags = IDEM_OPEN_NO_CREATE;
-    rc = idem_sqlite_open(path, &options, &store, ret_error);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = idem_sqlite_inspect(store, &info, ret_error);
-    idem_close(store);
-    if (rc == 0) {
-        *ret_from = info.schema;
-        *ret_to = info.schema;
-    }
     return rc;
 }

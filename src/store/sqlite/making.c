@@ -127,21 +127,7 @@ int idem__making_begin(struct idem__sqlite_store *store,
         memcpy(store->id, id, sizeof(store->id));
         return 0;
     }
-    if (has || (was_made(&noted) && !store->is_copy)) {
-        return differs(store, &noted, error);
-    }
-    return choose(store, &noted, error); /* An older program made it. */
-}
-
-/* A database of an older program gets the columns, and its id. */
-static int complete(struct idem__sqlite_store *store, struct idem__conn *conn,
-                    struct idem_error *error)
-{
-    uint8_t id[IDEM__STORE_ID_LEN];
-    bool has = false;
-    int rc = idem__identity_load(conn, &has, id, error);
-
-    return rc != 0 || has ? rc : idem__schema_complete(conn, store->id, error);
+    return differs(store, &noted, error);
 }
 
 /* Once in the life of a store, so that its file alone says whose it is: what was
@@ -158,8 +144,7 @@ int idem__making_end(struct idem__sqlite_store *store, struct idem__conn *conn,
                      bool empty, struct idem_error *error)
 {
     struct idem__identity noted;
-    int rc = empty ? idem__schema_create(conn, store->id, error)
-                   : complete(store, conn, error);
+    int rc = empty ? idem__schema_create(conn, store->id, error) : 0;
 
     if (rc != 0 || store->is_copy) {
         return rc;

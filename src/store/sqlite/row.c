@@ -23,10 +23,6 @@ bool idem__clock_row_settle(struct idem__clock_row *row)
         anchor->sure_ms > anchor->store_ms) {
         return false;
     }
-    /* An older program left nothing in doubt. */
-    if (anchor->sure_ms == 0) {
-        anchor->sure_ms = anchor->store_ms;
-    }
     return true;
 }
 

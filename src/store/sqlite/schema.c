@@ -8,16 +8,8 @@
 /* "idem" in the header of the file; file(1) and others look there. */
 #define APPLICATION_TEXT "1768187245"
 enum {
-    APPLICATION = 1768187245,
-    CLOCK_COLUMNS = 10
+    APPLICATION = 1768187245
 };
-
-/* The columns that an older program's clock row lacks, in the order of the
- * table. */
-static const char more_columns[] =
-    "ALTER TABLE main.idem_clock ADD COLUMN sure_ms INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE main.idem_clock ADD COLUMN jump_ms INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE main.idem_clock ADD COLUMN store_id BLOB;";
 
 /* Of a file of ours only: what others keep in theirs is not counted. */
 static const char counters[] = "CREATE TABLE IF NOT EXISTS idem_counter ("
@@ -27,7 +19,7 @@ static const char counters[] = "CREATE TABLE IF NOT EXISTS idem_counter ("
 
 /* Likewise. The rows that were completed with a failure, so that a watcher need
  * not read all that is completed. One may have been reopened since: whoever reads
- * them looks at the record. A file of an older program gets it with its first. */
+ * them looks at the record. */
 static const char failed[] =
     "CREATE TABLE IF NOT EXISTS idem_failed (seq INTEGER PRIMARY KEY) STRICT;"
     "CREATE TRIGGER IF NOT EXISTS idem_failed_deleted"
@@ -141,44 +133,6 @@ int idem__schema_create(struct idem__conn *conn,
     return rc;
 }
 
-/* True if an older program made the clock row. */
-static int is_old(struct idem__conn *conn, bool *ret_old)
-{
-    int columns = 0;
-    int rc = read_number(conn,
-                         "SELECT count(*) FROM pragma_table_info('idem_clock')",
-                         &columns);
-
-    *ret_old = columns < CLOCK_COLUMNS;
-    return rc;
-}
-
-int idem__schema_complete(struct idem__conn *conn,
-                          const uint8_t id[IDEM__STORE_ID_LEN],
-                          struct idem_error *error)
-{
-    bool old = false;
-    int rc = run(conn, "BEGIN IMMEDIATE", SQLITE_OK);
-
-    rc = rc == SQLITE_OK ? is_old(conn, &old) : rc;
-    if (old) {
-        rc = run(conn, more_columns, rc);
-    }
-    rc = rc == SQLITE_OK ? idem__identity_save(conn, id) : rc;
-    rc = run(conn, "COMMIT", rc);
-    if (rc != SQLITE_OK) {
-        rc = idem__conn_fail(conn, rc, "give the store its id", error);
-        (void)run(conn, "ROLLBACK", SQLITE_OK);
-    }
-    return rc;
-}
-
-int idem__schema_add_failed(struct idem__conn *conn)
-{
-    conn->makes_tables = true;
-    return run(conn, failed, SQLITE_OK);
-}
-
 int idem__schema_add_purge(struct idem__conn *conn)
 {
     conn->makes_tables = true;
@@ -191,7 +145,6 @@ int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error)
 {
     int clocks = 0;
     int version = IDEM__TABLES_VERSION;
-    bool old = false;
     int rc = read_number(conn,
                          "SELECT count(*) FROM main.sqlite_schema "
                          "WHERE type = 'table' AND name = 'idem_clock'",
@@ -204,10 +157,6 @@ int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error)
         rc = read_number(conn,
                          "SELECT schema FROM main.idem_clock WHERE one = 1",
                          &version);
-        rc = rc == SQLITE_OK ? is_old(conn, &old) : rc;
-        if (old && version == IDEM__TABLES_VERSION) {
-            rc = run(conn, more_columns, rc);
-        }
     }
     if (rc != SQLITE_OK) {
         return idem__conn_fail(conn, rc, "make the tables of idem", error);

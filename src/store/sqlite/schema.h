@@ -26,11 +26,6 @@ int idem__schema_create(struct idem__conn *conn,
                         const uint8_t id[IDEM__STORE_ID_LEN],
                         struct idem_error *error);
 
-/* Adds what an older program's tables lack; the store is @id from now on. */
-int idem__schema_complete(struct idem__conn *conn,
-                          const uint8_t id[IDEM__STORE_ID_LEN],
-                          struct idem_error *error);
-
 /* Makes the tables in a database of somebody else's, inside the transaction that
  * is open, unless they are there.
  *
@@ -38,11 +33,7 @@ int idem__schema_complete(struct idem__conn *conn,
  */
 int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error);
 
-/* Adds what notes failures to a file that an older program made, within the caller's
- * transaction. SQLITE_OK or a result code. */
-int idem__schema_add_failed(struct idem__conn *conn);
-
-/* Adds what purges keep, likewise. */
+/* Adds what purges keep, within the caller's transaction. SQLITE_OK or a result code. */
 int idem__schema_add_purge(struct idem__conn *conn);
 
 #endif

@@ -164,21 +164,13 @@ static enum idem__sql write_for(const struct idem_decision *decision)
                                 : IDEM__SQL_UPDATE_HEAD;
 }
 
-/* For a watcher; idem_failed is not there in a file of an older program. */
+/* For a watcher. */
 static int note_failed(struct idem__sqlite_table *table, int64_t seq)
 {
     sqlite3_stmt *stmt = idem__conn_stmt(table->conn, IDEM__SQL_NOTE_FAILED);
-    int rc = SQLITE_OK;
 
-    if (stmt == NULL && table->conn->prepare_rc == SQLITE_ERROR) {
-        rc = idem__schema_add_failed(table->conn);
-        stmt = idem__conn_stmt(table->conn, IDEM__SQL_NOTE_FAILED);
-    }
-    if (rc == SQLITE_OK) {
-        (void)sqlite3_bind_int64(stmt, 1, seq);
-        rc = idem__conn_run(table->conn, IDEM__SQL_NOTE_FAILED);
-    }
-    return rc;
+    (void)sqlite3_bind_int64(stmt, 1, seq);
+    return idem__conn_run(table->conn, IDEM__SQL_NOTE_FAILED);
 }
 
 static int write_row(struct idem__sqlite_table *table,

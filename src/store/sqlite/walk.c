@@ -154,7 +154,7 @@ static int walk_scope(struct idem__conn *conn, bool down,
 
 /* Records that were completed with a failure. A note outlives a reopen, after
  * which the record is met under its status and must not be told a second time.
- * A file of an older program has no notes yet. */
+ * An application's database has no notes. */
 static int walk_failed(struct idem__conn *conn, uint64_t limit,
                        struct position *at, row_fn *each, void *ctx, bool *done,
                        bool *stopped)

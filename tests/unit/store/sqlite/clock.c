@@ -243,28 +243,3 @@ TEST(setClock, onlySetsBack)
     expect(&shop, "order", IDEM_REPLAY);
     close_shop(&shop);
 }
-
-/* The clock row of a program that knew no doubt is read, and gets the columns. */
-TEST(open, readsAnOlderClock)
-{
-    struct shop shop;
-    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
-    struct idem_store *store;
-    sqlite3 *db;
-
-    make_shop(&shop);
-    complete(&shop, "order");
-    close_shop(&shop);
-    assert_int_equal(sqlite3_open(shop.path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db,
-                                  "ALTER TABLE idem_clock DROP COLUMN sure_ms;"
-                                  "ALTER TABLE idem_clock DROP COLUMN jump_ms;"
-                                  "ALTER TABLE idem_clock DROP COLUMN store_id",
-                                  NULL, NULL, NULL),
-                     SQLITE_OK);
-    (void)sqlite3_close(db);
-    options = host_options(&shop.host, false);
-    options.flags = IDEM_OPEN_READONLY;
-    assert_ok(idem_sqlite_open(shop.path, &options, &store, &why));
-    idem_close(store);
-}

@@ -97,8 +97,7 @@ static struct idem__identity noted(const char *path)
 enum database {
     MISSING,
     EMPTY,
-    OLD, /* Of a program that knew no ids. */
-    ONE  /* With the id of the first store. */
+    ONE /* With the id of the first store. */
 };
 
 static void put_database(const char *path, enum database what)
@@ -114,12 +113,8 @@ static void put_database(const char *path, enum database what)
         assert_int_equal(chmod(path, 0600), 0);
     } else if (what != MISSING) {
         open_and_close(path);
-        run_sql(path, what == ONE
-                          ? "UPDATE idem_clock SET store_id = "
-                            "CAST('the first store' || char(0) AS BLOB)"
-                          : "ALTER TABLE idem_clock DROP COLUMN store_id;"
-                            "ALTER TABLE idem_clock DROP COLUMN jump_ms;"
-                            "ALTER TABLE idem_clock DROP COLUMN sure_ms");
+        run_sql(path, "UPDATE idem_clock SET store_id = "
+                      "CAST('the first store' || char(0) AS BLOB)");
     }
     name_beside(path, "-lock", name);
     (void)unlink(name);
@@ -148,10 +143,6 @@ static const struct {
     {EMPTY, PENDING(two), 0, two},
     {EMPTY, DONE(two), IDEM_ECONFIG, two},
     {EMPTY, DAMAGED, IDEM_ECONFIG, NULL},
-    {OLD, NONE, 0, NULL},
-    {OLD, PENDING(two), 0, two},
-    {OLD, DONE(two), IDEM_ECONFIG, two},
-    {OLD, DAMAGED, IDEM_ECONFIG, NULL},
     {ONE, NONE, IDEM_ECONFIG, NULL},
     {ONE, PENDING(one), 0, one},
     {ONE, PENDING(two), IDEM_ECONFIG, two},
@@ -160,7 +151,6 @@ static const struct {
     {ONE, DAMAGED, IDEM_ECONFIG, NULL},
     {MISSING, TORN(one), IDEM_ECONFIG, NULL},
     {EMPTY, TORN(one), IDEM_ECONFIG, NULL},
-    {OLD, TORN(one), IDEM_ECONFIG, NULL},
     {ONE, TORN(one), 0, one},
     {ONE, TORN(two), IDEM_ECONFIG, two},
 };
