@@ -1,69 +1,162 @@
-"""Storms over batches with the records in a file of SQLite."""
+"""Storms over batches, with the records in a file of SQLite.
+
+--dynamodb: in a table of DynamoDB.
+"""
 
 import collections
+import contextlib
+import os
 import random
+import signal
 import subprocess
+import threading
 
+import dynamo
+import wiretap
 from batches import (FUNCTION, NODE_PROGRAM, PROGRAM, SEED, again, blow, fifo, is_poison,
-                     kinesis, ledger, messages, sqs)
-from storms import anywhere
-from tap import LONG, main, note, test
+                     kinesis, ledger, messages, sqs, storm)
+from late_writes import end_of, landed_late, process_of
+from patience import until
+from tap import LONG, add, arguments, equal, main, note, skip, test
 
-anywhere(blow)
-
-
-@test
-def a_fifo_queue_and_a_script():
-    """In a FIFO queue a script, too, is not given what follows a failure in its group."""
-    blow(PROGRAM, fifo, count=27)
+ON_TABLE = arguments() == ["--dynamodb"]
+KIND = "local" if LONG else "dynoxide"
 
 
-@test
-def a_stream_and_a_script():
-    """A shard is split for a script, too, until the record that kills is alone."""
-    blow(PROGRAM, kinesis, count=24)
+@contextlib.contextmanager
+def place():
+    """None for a file, or the wire to a server of its own, where there is one."""
+    if not ON_TABLE:
+        yield None
+        return
+    if why := dynamo.missing(KIND):
+        skip(why)
+    with dynamo.server(KIND) as url, wiretap.before(url) as wire:
+        yield wire
 
 
-@test
-def kills_at_any_moment():
-    """What kills the function may hit it anywhere: nothing is lost, and what runs again
-    is told that it takes over."""
-    if LONG:
-        blow(FUNCTION, sqs, count=10_000, kills=300, every=500, compare=10)
-    else:
-        blow(FUNCTION, sqs, count=60, kills=4, every=30)
+def add_storms(name, doc, *storms):
+    """A case of @storms, one after the other: (handler, make, what blow() takes)."""
+
+    def case():
+        for n, (handler, make, more) in enumerate(storms):
+            if n > 0:
+                again()
+            with place() as wire:
+                blow(handler, make, wire, **more)
+
+    add(f"{name}: {doc}", case)
 
 
-@test
-def kills_of_a_program():
-    """So where either the runtime or the program is killed."""
-    if LONG:
-        blow(PROGRAM, sqs, count=3000, kills=300, every=500, compare=10)
-        again()
-        blow(NODE_PROGRAM, sqs, count=1000, kills=100, every=200, compare=10)
-    else:
-        blow(PROGRAM, sqs, count=40, kills=3, every=30)
+def kills(handler, make, *shape, **more):
+    """A storm of @shape: how many messages, kills, and messages to one that is poison."""
+    return handler, make, dict(zip(("count", "kills", "every"), shape), **more)
 
 
-@test
-def kills_in_a_fifo_queue():
-    """So where a group waits for the record that was killed."""
-    if LONG:
-        blow(FUNCTION, fifo, count=3000, groups=20, kills=100, every=300, compare=10)
-    else:
-        blow(FUNCTION, fifo, count=40, kills=2, every=30)
+for row in [
+    ("a_queue_and_a_function", "Records that kill, hang and end a function in the process take "
+     "no attempt of another.", (FUNCTION, sqs, {})),
+    ("a_queue_and_a_script", "So with a script, whose death its runtime survives.",
+     (PROGRAM, sqs, {"count": 27})),
+    ("a_queue_and_a_program_of_node", "So with an executable that Node.js runs.",
+     (NODE_PROGRAM, sqs, {"count": 14, "every": 4})),
+    ("a_fifo_queue", "In a FIFO queue what follows a failure in its group is not claimed.",
+     (FUNCTION, fifo, {})),
+    ("a_stream_that_is_split", "In a shard, which is split until the record that kills is alone.",
+     (FUNCTION, kinesis, {"count": 24})),
+]:  # fmt: skip
+    add_storms(*row)
+
+if not ON_TABLE:
+    add_storms("a_fifo_queue_and_a_script", "In a FIFO queue a script, too, is not given what "
+               "follows a failure in its group.", (PROGRAM, fifo, {"count": 27}))  # fmt: skip
+    add_storms("a_stream_and_a_script", "A shard is split for a script, too, until the record that "
+               "kills is alone.", (PROGRAM, kinesis, {"count": 24}))  # fmt: skip
+
+AT_ANY_MOMENT = ("kills_at_any_moment", "What kills the function may hit it anywhere: nothing "
+                 "is lost, and what runs again is told that it takes over.")  # fmt: skip
+OF_A_PROGRAM = ("kills_of_a_program", "So where either the runtime or the program is killed.")
+IN_ORDER = ("kills_in_order", "So in a FIFO queue, and in a stream.")
+IN_A_FIFO_QUEUE = ("kills_in_a_fifo_queue", "So where a group waits for the record that was killed.")
+IN_A_STREAM = ("kills_in_a_stream", "So where all of a shard waits for it.")
+
+if ON_TABLE and LONG:
+    CASES = [
+        (*AT_ANY_MOMENT, kills(FUNCTION, sqs, 10_000, 300, 500, compare=20)),
+        (*OF_A_PROGRAM, kills(PROGRAM, sqs, 10_000, 300, 500, compare=20),
+         kills(NODE_PROGRAM, sqs, 2000, 200, 200, compare=20)),
+        (*IN_ORDER, kills(FUNCTION, fifo, 2000, 100, 300, compare=4, groups=20),
+         kills(FUNCTION, kinesis, 2000, 100, 300, compare=4)),
+    ]  # fmt: skip
+elif ON_TABLE:
+    CASES = [
+        (*AT_ANY_MOMENT, kills(FUNCTION, sqs, 40, 2, 30)),
+        (*OF_A_PROGRAM, kills(PROGRAM, sqs, 40, 2, 30)),
+        (*IN_ORDER, kills(FUNCTION, fifo, 30, 1, 30)),
+    ]
+elif LONG:
+    CASES = [
+        (*AT_ANY_MOMENT, kills(FUNCTION, sqs, 10_000, 300, 500, compare=10)),
+        (*OF_A_PROGRAM, kills(PROGRAM, sqs, 3000, 300, 500, compare=10),
+         kills(NODE_PROGRAM, sqs, 1000, 100, 200, compare=10)),
+        (*IN_A_FIFO_QUEUE, kills(FUNCTION, fifo, 3000, 100, 300, compare=10, groups=20)),
+        (*IN_A_STREAM, kills(FUNCTION, kinesis, 1000, 50, 300, compare=10)),
+    ]  # fmt: skip
+else:
+    CASES = [
+        (*AT_ANY_MOMENT, kills(FUNCTION, sqs, 60, 4, 30)),
+        (*OF_A_PROGRAM, kills(PROGRAM, sqs, 40, 3, 30)),
+        (*IN_A_FIFO_QUEUE, kills(FUNCTION, fifo, 40, 2, 30)),
+        (*IN_A_STREAM, kills(FUNCTION, kinesis, 24, 2, 30)),
+    ]
+
+for row in CASES:
+    add_storms(*row)
 
 
-@test
-def kills_in_a_stream():
-    """So where all of a shard waits for it."""
-    if LONG:
-        blow(FUNCTION, kinesis, count=1000, kills=50, every=300, compare=10)
-    else:
-        blow(FUNCTION, kinesis, count=24, kills=2, every=30)
+def an_end_that_lands_late():
+    """An end that a killed function had sent reaches the table when the next function has
+    looked, which is right to report the record; the wire tells this from a wrong report."""
+    with place() as wire, storm(FUNCTION, fifo, wire) as (one, sent):
+        batch = [message for message in sent if message.key == "ok-0"][:1]
+        wire.hold('"completed"')
+
+        def kill():
+            wire.wait_held()
+            os.kill(one.box.process.pid, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        equal(one.ask(batch), None)
+        killer.join()
+        told, delivery = one.ask(batch)
+        equal(told, [batch[0].name])
+        one.compare(batch, told, delivery)  # It is at work still.
+        equal(one.landed, 0)
+        wire.release()
+        until(lambda: one.records()["ok-0"]["status"] == "completed")
+        one.compare(batch, told, delivery)
+        equal(one.landed, 1)
+        equal(one.deliver(batch), [])
+
+        calls = [call for call in wire.calls() if process_of(call) in (1, 2)]
+        end = end_of(calls, "ok-0")
+        look = next(call for call in calls if process_of(call) == 2)
+        others = [call for call in calls if call not in (end, look)]
+        before = {"came": look.came - 2, "answered": look.came - 1}
+        for wrong, why in [
+            ([end], "no look"),
+            ([look], "no end"),
+            ([look, end._replace(client=look.client)], "its own end"),
+            ([look, end._replace(**before)], "a stale look"),
+            ([look._replace(**before), end], "a look of an earlier delivery"),
+            ([look._replace(answer='{"Item": {"rec": {"B": "QQ=="}}}'), end],
+             "a look at another record"),
+        ]:
+            equal((why, landed_late(others + wrong, "ok-0", delivery)), (why, False))
+        assert landed_late(others + [look, end], "ok-0", delivery)
 
 
-@test
 def the_control_without_idem_doubles():
     """The same messages by a loop that knows nothing: what it had done before it was
     killed is done again."""
@@ -85,4 +178,5 @@ def the_control_without_idem_doubles():
     assert doubled > 0, runs
 
 
+test(an_end_that_lands_late if ON_TABLE else the_control_without_idem_doubles)
 main()
