@@ -23,6 +23,39 @@ static struct idem_outcome outcome_of(enum idem_status status)
     return outcome;
 }
 
+/* An attempt about "a", and what idem_next() gave for "b". */
+struct pair {
+    struct fixture f;
+    struct idem_request a;
+    struct idem_request b;
+    struct idem_attempt *attempt;
+    struct idem_attempt *next;
+};
+
+static void open_pair(struct pair *p, struct idem_request a)
+{
+    p->a = a;
+    p->b = claim("b");
+    p->next = NULL;
+    open_virtual(&p->f);
+    p->attempt = begin(p->f.store, &p->a, IDEM_STARTED);
+}
+
+static void finish_pair(struct pair *p)
+{
+    idem_attempt_destroy(p->next);
+    idem_attempt_destroy(p->attempt);
+    finish(&p->f);
+}
+
+/* Ends the attempt as @status, which is followed by @b. */
+static int next_of(struct pair *p, enum idem_status status)
+{
+    struct idem_outcome outcome = outcome_of(status);
+
+    return idem_next(p->attempt, &outcome, &p->b, &p->next, &why);
+}
+
 static enum idem_status shown_status(struct idem_store *store, const char *key)
 {
     struct idem_answer *answer = get(store, key);
@@ -84,24 +117,16 @@ TEST(next, endsOneAndStartsAnother)
 /* So is that nothing happened. */
 TEST(next, mayRelease)
 {
-    struct idem_outcome released = outcome_of(IDEM_STATUS_RELEASED);
-    struct idem_request a = claim("a");
-    struct idem_request b = claim("b");
-    struct idem_attempt *attempt;
-    struct idem_attempt *next = NULL;
-    struct fixture f;
+    struct pair p;
 
-    open_virtual(&f);
-    attempt = begin(f.store, &a, IDEM_STARTED);
-    assert_ok(idem_next(attempt, &released, &b, &next, &why));
-    assert_int_equal(next->verdict, IDEM_STARTED);
-    assert_int_equal(attempt->record->status, IDEM_STATUS_RELEASED);
-    idem_attempt_destroy(attempt);
-    attempt = begin(f.store, &a, IDEM_STARTED);
-    assert_false(attempt->takeover);
-    idem_attempt_destroy(attempt);
-    idem_attempt_destroy(next);
-    finish(&f);
+    open_pair(&p, claim("a"));
+    assert_ok(next_of(&p, IDEM_STATUS_RELEASED));
+    assert_int_equal(p.next->verdict, IDEM_STARTED);
+    assert_int_equal(p.attempt->record->status, IDEM_STATUS_RELEASED);
+    idem_attempt_destroy(p.attempt);
+    p.attempt = begin(p.f.store, &p.a, IDEM_STARTED);
+    assert_false(p.attempt->takeover);
+    finish_pair(&p);
 }
 
 /* What stands in the way of the next is told, and the end counts. */
@@ -118,36 +143,29 @@ TEST(next, tellsEveryVerdict)
         {IDEM_STATUS_RETRY, IDEM_STARTED},
         {IDEM_STATUS_RELEASED, IDEM_STARTED},
     };
-    struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
     size_t i;
 
     for (i = 0; i < COUNT(cases); i++) {
-        struct fixture f;
-        struct idem_request a = claim("a");
-        struct idem_request b = claim("b");
-        struct idem_attempt *attempt;
         struct idem_attempt *other;
-        struct idem_attempt *next = NULL;
+        struct pair p;
 
-        open_virtual(&f);
-        other = begin(f.store, &b, IDEM_STARTED);
+        open_pair(&p, claim("a"));
+        other = begin(p.f.store, &p.b, IDEM_STARTED);
         if (cases[i].status != 0) {
             struct idem_outcome outcome = outcome_of(cases[i].status);
 
             assert_ok(idem_end(other, &outcome, &why));
         }
-        attempt = begin(f.store, &a, IDEM_STARTED);
-        assert_ok(idem_next(attempt, &done, &b, &next, &why));
-        assert_int_equal(next->verdict, cases[i].verdict);
-        assert_int_equal(next->takeover, cases[i].status == IDEM_STATUS_RETRY);
-        assert_int_equal(shown_status(f.store, "a"), IDEM_STATUS_COMPLETED);
-        if (next->verdict == IDEM_REPLAY) {
-            assert_text(next->record->result.bytes, "a result");
+        assert_ok(next_of(&p, IDEM_STATUS_COMPLETED));
+        assert_int_equal(p.next->verdict, cases[i].verdict);
+        assert_int_equal(p.next->takeover,
+                         cases[i].status == IDEM_STATUS_RETRY);
+        assert_int_equal(shown_status(p.f.store, "a"), IDEM_STATUS_COMPLETED);
+        if (p.next->verdict == IDEM_REPLAY) {
+            assert_text(p.next->record->result.bytes, "a result");
         }
-        idem_attempt_destroy(next);
         idem_attempt_destroy(other);
-        idem_attempt_destroy(attempt);
-        finish(&f);
+        finish_pair(&p);
     }
 }
 
@@ -167,20 +185,15 @@ TEST(next, mayNameTheSameKey)
     size_t i;
 
     for (i = 0; i < COUNT(cases); i++) {
-        struct fixture f;
-        struct idem_request request = claim("k");
-        struct idem_outcome outcome = outcome_of(cases[i].status);
-        struct idem_attempt *attempt;
-        struct idem_attempt *next = NULL;
+        struct pair p;
 
-        open_virtual(&f);
-        attempt = begin(f.store, &request, IDEM_STARTED);
-        assert_ok(idem_next(attempt, &outcome, &request, &next, &why));
-        assert_int_equal(next->verdict, cases[i].verdict);
-        assert_int_equal(next->takeover, cases[i].status == IDEM_STATUS_RETRY);
-        idem_attempt_destroy(next);
-        idem_attempt_destroy(attempt);
-        finish(&f);
+        open_pair(&p, claim("a"));
+        p.b = p.a;
+        assert_ok(next_of(&p, cases[i].status));
+        assert_int_equal(p.next->verdict, cases[i].verdict);
+        assert_int_equal(p.next->takeover,
+                         cases[i].status == IDEM_STATUS_RETRY);
+        finish_pair(&p);
     }
 }
 
@@ -188,52 +201,37 @@ TEST(next, mayNameTheSameKey)
  * the record of the other owner as it was. */
 TEST(next, isGivenBackWhereTheEndIsLost)
 {
-    struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
-    struct idem_request a = rerun("a");
-    struct idem_request b = claim("b");
-    struct idem_attempt *attempt;
     struct idem_attempt *owner;
-    struct idem_attempt *next = NULL;
-    struct fixture f;
+    struct pair p;
 
-    open_virtual(&f);
-    attempt = begin(f.store, &a, IDEM_STARTED);
-    host_pass(&f.host, 60000);
-    owner = begin(f.store, &a, IDEM_STARTED);
-    assert_code(IDEM_ELOST, idem_next(attempt, &done, &b, &next, &why));
-    assert_null(next);
-    assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
-    assert_int_equal(idem_record_status(attempt->record),
+    open_pair(&p, rerun("a"));
+    host_pass(&p.f.host, 60000);
+    owner = begin(p.f.store, &p.a, IDEM_STARTED);
+    assert_code(IDEM_ELOST, next_of(&p, IDEM_STATUS_COMPLETED));
+    assert_null(p.next);
+    assert_int_equal(idem_attempt_lease_left_ms(p.attempt), 0);
+    assert_int_equal(idem_record_status(p.attempt->record),
                      IDEM_STATUS_IN_PROGRESS);
-    assert_int_equal(shown_status(f.store, "a"), IDEM_STATUS_IN_PROGRESS);
-    next = begin(f.store, &b, IDEM_STARTED);
-    assert_false(next->takeover);
+    assert_int_equal(shown_status(p.f.store, "a"), IDEM_STATUS_IN_PROGRESS);
+    p.next = begin(p.f.store, &p.b, IDEM_STARTED);
+    assert_false(p.next->takeover);
     assert_ok(complete(owner, "the owner's"));
-    idem_attempt_destroy(next);
     idem_attempt_destroy(owner);
-    idem_attempt_destroy(attempt);
-    finish(&f);
+    finish_pair(&p);
 }
 
 /* A key that was completed is not touched when the end before it is lost. */
 TEST(next, leavesWhatItDidNotClaim)
 {
-    struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
-    struct idem_request a = claim("a");
-    struct idem_request b = claim("b");
-    struct idem_attempt *attempt;
-    struct idem_attempt *next = NULL;
-    struct fixture f;
+    struct pair p;
 
-    open_virtual(&f);
-    run(f.store, &b, "b's");
-    attempt = begin(f.store, &a, IDEM_STARTED);
-    assert_ok(complete(attempt, "another result"));
-    assert_code(IDEM_ELOST, idem_next(attempt, &done, &b, &next, &why));
-    assert_null(next);
-    assert_int_equal(shown_status(f.store, "b"), IDEM_STATUS_COMPLETED);
-    idem_attempt_destroy(attempt);
-    finish(&f);
+    open_pair(&p, claim("a"));
+    run(p.f.store, &p.b, "b's");
+    assert_ok(complete(p.attempt, "another result"));
+    assert_code(IDEM_ELOST, next_of(&p, IDEM_STATUS_COMPLETED));
+    assert_null(p.next);
+    assert_int_equal(shown_status(p.f.store, "b"), IDEM_STATUS_COMPLETED);
+    finish_pair(&p);
 }
 
 static void refused(struct fixture *f, struct idem_attempt *attempt,
@@ -285,84 +283,60 @@ TEST(next, doesNothingWhereAnArgumentIsWrong)
  * the attempt says, and nothing was started. */
 TEST(next, saysWhichOfTheTwoFailed)
 {
-    struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
-    struct idem_request a = claim("a");
-    struct idem_request next_request = claim("next");
-    struct idem_attempt *attempt;
-    struct idem_attempt *next = NULL;
-    struct fixture f;
+    struct pair p;
 
-    open_virtual(&f);
-    if (idem_store_lease_min_ms(f.store) <= IDEM_LEASE_MIN_MS) {
-        finish(&f);
-        return; /* Every valid lease is long enough here. */
+    open_pair(&p, claim("a"));
+    p.b.lease_ms = IDEM_LEASE_MIN_MS;
+    /* Else every valid lease is long enough here. */
+    if (idem_store_lease_min_ms(p.f.store) > IDEM_LEASE_MIN_MS) {
+        assert_code(IDEM_EINVALID, next_of(&p, IDEM_STATUS_COMPLETED));
+        assert_non_null(strstr(why.text, "lease"));
+        assert_null(p.next);
+        assert_int_equal(idem_record_status(p.attempt->record),
+                         IDEM_STATUS_COMPLETED);
+        expect_no_record(p.f.store, "b");
     }
-    next_request.lease_ms = IDEM_LEASE_MIN_MS;
-    attempt = begin(f.store, &a, IDEM_STARTED);
-    assert_code(IDEM_EINVALID,
-                idem_next(attempt, &done, &next_request, &next, &why));
-    assert_non_null(strstr(why.text, "lease"));
-    assert_null(next);
-    assert_int_equal(idem_record_status(attempt->record),
-                     IDEM_STATUS_COMPLETED);
-    expect_no_record(f.store, "next");
-    idem_attempt_destroy(attempt);
-    finish(&f);
+    finish_pair(&p);
 }
 
 /* The holder of a token goes on with the next key as the owner would. */
 TEST(next, goesOnByToken)
 {
-    struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
-    struct idem_request a = claim("a");
-    struct idem_request b = claim("b");
-    struct idem_attempt *attempt;
-    struct idem_attempt *holder;
-    struct idem_attempt *next = NULL;
+    struct idem_attempt *owner;
     char token[IDEM_TOKEN_MAX];
-    struct fixture f;
+    struct pair p;
 
-    open_virtual(&f);
-    attempt = begin(f.store, &a, IDEM_STARTED);
-    assert_ok(idem_attempt_token(attempt, token));
-    assert_ok(idem_attempt_from_token(f.store, token, &holder, &why));
-    assert_ok(idem_next(holder, &done, &b, &next, &why));
-    assert_int_equal(next->verdict, IDEM_STARTED);
-    assert_int_equal(holder->record->status, IDEM_STATUS_COMPLETED);
-    assert_ok(idem_attempt_token(next, token));
-    idem_attempt_destroy(holder);
-    assert_ok(idem_attempt_from_token(f.store, token, &holder, &why));
-    assert_ok(complete(holder, "by token"));
-    assert_int_equal(shown_status(f.store, "b"), IDEM_STATUS_COMPLETED);
-    idem_attempt_destroy(holder);
-    idem_attempt_destroy(next);
-    idem_attempt_destroy(attempt);
-    finish(&f);
+    open_pair(&p, claim("a"));
+    owner = p.attempt;
+    assert_ok(idem_attempt_token(owner, token));
+    assert_ok(idem_attempt_from_token(p.f.store, token, &p.attempt, &why));
+    assert_ok(next_of(&p, IDEM_STATUS_COMPLETED));
+    assert_int_equal(p.next->verdict, IDEM_STARTED);
+    assert_int_equal(p.attempt->record->status, IDEM_STATUS_COMPLETED);
+    assert_ok(idem_attempt_token(p.next, token));
+    idem_attempt_destroy(p.attempt);
+    assert_ok(idem_attempt_from_token(p.f.store, token, &p.attempt, &why));
+    assert_ok(complete(p.attempt, "by token"));
+    assert_int_equal(shown_status(p.f.store, "b"), IDEM_STATUS_COMPLETED);
+    idem_attempt_destroy(owner);
+    finish_pair(&p);
 }
 
 /* It waits for another's attempt as a begin does, with its own end on record. */
 TEST(next, waitsAfterTheEnd)
 {
-    struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
-    struct idem_request a = claim("a");
-    struct idem_request b = claim("b");
-    struct idem_attempt *attempt;
     struct idem_attempt *other;
-    struct idem_attempt *next = NULL;
-    struct fixture f;
+    struct pair p;
 
-    open_virtual(&f);
-    attempt = begin(f.store, &a, IDEM_STARTED);
-    other = begin(f.store, &b, IDEM_STARTED);
-    b.wait_ms = 3000;
-    assert_ok(idem_next(attempt, &done, &b, &next, &why));
-    assert_int_equal(next->verdict, IDEM_BUSY);
-    assert_true(f.host.slept_ms >= 3000);
-    assert_int_equal(shown_status(f.store, "a"), IDEM_STATUS_COMPLETED);
-    idem_attempt_destroy(next);
+    open_pair(&p, claim("a"));
+    other = begin(p.f.store, &p.b, IDEM_STARTED);
+    p.b.wait_ms = 3000;
+    assert_ok(next_of(&p, IDEM_STATUS_COMPLETED));
+    assert_int_equal(p.next->verdict, IDEM_BUSY);
+    assert_true(p.f.host.slept_ms >= 3000);
+    assert_int_equal(shown_status(p.f.store, "a"), IDEM_STATUS_COMPLETED);
     idem_attempt_destroy(other);
-    idem_attempt_destroy(attempt);
-    finish(&f);
+    finish_pair(&p);
 }
 
 /* With a thread of the store's own it is the same. */
@@ -398,31 +372,23 @@ TEST(next, isDoneByTheThread)
 /* A handle that crossed a fork() touches nothing. */
 TEST(next, doesNotCrossAFork)
 {
-    struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
-    struct idem_request a = claim("a");
-    struct idem_request b = claim("b");
-    struct idem_attempt *attempt;
-    struct fixture f;
+    struct pair p;
     int status;
     pid_t pid;
 
-    open_virtual(&f);
-    attempt = begin(f.store, &a, IDEM_STARTED);
+    open_pair(&p, claim("a"));
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        struct idem_attempt *next = NULL;
-
-        _exit(idem_next(attempt, &done, &b, &next, NULL) == IDEM_EINVALID &&
-                      next == NULL
+        _exit(next_of(&p, IDEM_STATUS_COMPLETED) == IDEM_EINVALID &&
+                      p.next == NULL
                   ? 0
                   : 1);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    assert_int_equal(shown_status(f.store, "a"), IDEM_STATUS_IN_PROGRESS);
-    expect_no_record(f.store, "b");
-    assert_ok(complete(attempt, "a result"));
-    idem_attempt_destroy(attempt);
-    finish(&f);
+    assert_int_equal(shown_status(p.f.store, "a"), IDEM_STATUS_IN_PROGRESS);
+    expect_no_record(p.f.store, "b");
+    assert_ok(complete(p.attempt, "a result"));
+    finish_pair(&p);
 }

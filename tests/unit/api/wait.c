@@ -11,10 +11,14 @@
 struct event {
     unsigned sleep; /* Its number, from 1; 0: none. */
     void (*happens)(struct event *event, struct host *host);
+    int64_t lease_ms; /* The owner's; 0: as always. */
+    struct host host;
     struct idem_store *store;
+    struct idem_request request;
     struct idem_attempt *owner;
     struct idem_attempt *next; /* Whoever began in between. */
     uint64_t next_fence;
+    struct idem_attempt *waiter;
 };
 
 static void on_sleep(void *ctx, struct host *host)
@@ -26,20 +30,6 @@ static void on_sleep(void *ctx, struct host *host)
     }
 }
 
-static struct idem_store *open_on(struct host *host, struct event *event)
-{
-    struct idem_open_options options;
-    struct idem_store *store;
-
-    host_init(host);
-    host->on_sleep = on_sleep;
-    host->ctx = event;
-    options = host_options(host, true);
-    assert_ok(idem_open("memory:", &options, &store, &why));
-    event->store = store;
-    return store;
-}
-
 static struct idem_request request_for(enum idem_on_expired_lease policy)
 {
     struct idem_request request = IDEM_REQUEST_INIT;
@@ -47,6 +37,37 @@ static struct idem_request request_for(enum idem_on_expired_lease policy)
     request.key = idem_str("k");
     request.on_expired_lease = policy;
     return request;
+}
+
+/* A store with an attempt of the owner's. */
+static void open_event(struct event *event, enum idem_on_expired_lease policy)
+{
+    struct idem_open_options options;
+
+    host_init(&event->host);
+    event->host.on_sleep = on_sleep;
+    event->host.ctx = event;
+    options = host_options(&event->host, true);
+    assert_ok(idem_open("memory:", &options, &event->store, &why));
+    event->request = request_for(policy);
+    if (event->lease_ms != 0) {
+        event->request.lease_ms = event->lease_ms;
+    }
+    assert_ok(idem_begin(event->store, &event->request, &event->owner, &why));
+}
+
+static int wait_for(struct event *event, int64_t wait_ms)
+{
+    event->request.wait_ms = wait_ms;
+    return idem_begin(event->store, &event->request, &event->waiter, &why);
+}
+
+static void close_event(struct event *event)
+{
+    idem_attempt_destroy(event->waiter);
+    idem_attempt_destroy(event->next);
+    idem_attempt_destroy(event->owner);
+    idem_close(event->store);
 }
 
 static void complete(struct event *event, struct host *host)
@@ -168,29 +189,19 @@ TEST(wait, answersWhatHappened)
 
     for (i = 0; i < COUNT(rows); i++) {
         struct event event = {.sleep = 4, .happens = rows[i].happens};
-        struct host host;
-        struct idem_store *store = open_on(&host, &event);
-        struct idem_request request = request_for(rows[i].policy);
-        struct idem_attempt *waiter;
 
-        assert_ok(idem_begin(store, &request, &event.owner, &why));
-        request.wait_ms = 200000000;
-        request.flags = rows[i].flags;
-        /* Nobody comes: it waits its time out. */
-        if (rows[i].want == IDEM_BUSY) {
-            request.wait_ms = 120000;
-        }
-        assert_ok(idem_begin(store, &request, &waiter, &why));
-        if (waiter->verdict != rows[i].want ||
-            waiter->takeover != rows[i].takeover) {
+        open_event(&event, rows[i].policy);
+        event.request.flags = rows[i].flags;
+        /* Where nobody comes it waits its time out. */
+        assert_ok(
+            wait_for(&event, rows[i].want == IDEM_BUSY ? 120000 : 200000000));
+        if (event.waiter->verdict != rows[i].want ||
+            event.waiter->takeover != rows[i].takeover) {
             fail_with("%s (flags %u): %s%s", rows[i].what, rows[i].flags,
-                      idem_verdict_name(waiter->verdict),
-                      waiter->takeover ? ", a takeover" : "");
+                      idem_verdict_name(event.waiter->verdict),
+                      event.waiter->takeover ? ", a takeover" : "");
         }
-        idem_attempt_destroy(waiter);
-        idem_attempt_destroy(event.next);
-        idem_attempt_destroy(event.owner);
-        idem_close(store);
+        close_event(&event);
     }
 }
 
@@ -198,21 +209,13 @@ TEST(wait, answersWhatHappened)
 TEST(wait, bringsTheOutcome)
 {
     struct event event = {.sleep = 2, .happens = take_over};
-    struct host host;
-    struct idem_store *store = open_on(&host, &event);
-    struct idem_request request = request_for(IDEM_RERUN);
-    struct idem_attempt *waiter;
 
-    assert_ok(idem_begin(store, &request, &event.owner, &why));
-    request.wait_ms = 3600000;
-    assert_ok(idem_begin(store, &request, &waiter, &why));
-    assert_int_equal(waiter->verdict, IDEM_REPLAY);
-    assert_text(waiter->record->result.bytes, "by the second");
-    assert_true(waiter->fence == event.next_fence);
-    idem_attempt_destroy(waiter);
-    idem_attempt_destroy(event.next);
-    idem_attempt_destroy(event.owner);
-    idem_close(store);
+    open_event(&event, IDEM_RERUN);
+    assert_ok(wait_for(&event, 3600000));
+    assert_int_equal(event.waiter->verdict, IDEM_REPLAY);
+    assert_text(event.waiter->record->result.bytes, "by the second");
+    assert_true(event.waiter->fence == event.next_fence);
+    close_event(&event);
 }
 
 /* ---- Outages ---- */
@@ -220,6 +223,8 @@ TEST(wait, bringsTheOutcome)
 /* A store that is away from one sleep of the waiter to another; in that its owner
  * ends its attempt. */
 struct outage {
+    struct script script;
+    struct host host;
     struct idem_attempt *owner;
     unsigned from;
     unsigned until;
@@ -255,20 +260,18 @@ static void come_and_go(void *ctx, struct host *host)
     }
 }
 
-static struct idem_store *open_away(struct script *script,
-                                    struct outage *outage, struct host *host,
-                                    bool remote)
+static struct idem_store *open_away(struct outage *outage, bool remote)
 {
     struct idem_open_options options;
     struct idem_store *store;
 
-    host_init(host);
-    host->on_sleep = come_and_go;
-    host->ctx = outage;
-    options = host_options(host, true);
-    store = script_open(script, serve, &options);
+    host_init(&outage->host);
+    outage->host.on_sleep = come_and_go;
+    outage->host.ctx = outage;
+    options = host_options(&outage->host, true);
+    store = script_open(&outage->script, serve, &options);
     store->remote = remote;
-    script->ctx = outage;
+    outage->script.ctx = outage;
     return store;
 }
 
@@ -280,11 +283,8 @@ TEST(wait, outlastsAnOutage)
     for (remote = 0; remote < 2; remote++) {
         struct outage outage = {.from = 3, .until = 9};
         struct idem_request request = request_for(IDEM_HOLD);
+        struct idem_store *store = open_away(&outage, remote == 1);
         struct idem_attempt *waiter;
-        struct script script;
-        struct host host;
-        struct idem_store *store =
-            open_away(&script, &outage, &host, remote == 1);
 
         assert_ok(idem_begin(store, &request, &outage.owner, &why));
         why.code = 0;
@@ -304,16 +304,14 @@ TEST(wait, endsInAnOutage)
 {
     struct outage outage = {.from = 3};
     struct idem_request request = request_for(IDEM_HOLD);
+    struct idem_store *store = open_away(&outage, true);
     struct idem_attempt *waiter;
-    struct script script;
-    struct host host;
-    struct idem_store *store = open_away(&script, &outage, &host, true);
 
     assert_ok(idem_begin(store, &request, &outage.owner, &why));
     request.wait_ms = 5000;
     assert_code(IDEM_EUNAVAILABLE, idem_begin(store, &request, &waiter, &why));
     assert_string_equal(why.text, "it is away");
-    assert_int_equal(host.slept_ms, 5000);
+    assert_int_equal(outage.host.slept_ms, 5000);
     idem_attempt_destroy(outage.owner);
     idem_close(store);
 }
@@ -324,18 +322,16 @@ TEST(wait, beginsInAnOutage)
 {
     struct outage outage = {.until = 4, .is_away = true};
     struct idem_request request = request_for(IDEM_HOLD);
+    struct idem_store *store = open_away(&outage, true);
     struct idem_attempt *attempt;
-    struct script script;
-    struct host host;
-    struct idem_store *store = open_away(&script, &outage, &host, true);
 
     request.wait_ms = 5000;
     assert_code(IDEM_EUNAVAILABLE, idem_begin(store, &request, &attempt, &why));
-    assert_int_equal(host.sleeps, 0);
+    assert_int_equal(outage.host.sleeps, 0);
     store->remote = false;
     assert_ok(idem_begin(store, &request, &attempt, &why));
     assert_int_equal(attempt->verdict, IDEM_STARTED);
-    assert_int_equal(host.sleeps, 4);
+    assert_int_equal(outage.host.sleeps, 4);
     idem_attempt_destroy(attempt);
     idem_close(store);
 }
@@ -343,102 +339,64 @@ TEST(wait, beginsInAnOutage)
 /* After a long wait it looks about once a second. */
 TEST(wait, growsRare)
 {
-    struct event event = {.sleep = 0};
-    struct host host;
-    struct idem_store *store = open_on(&host, &event);
-    struct idem_request request = request_for(IDEM_HOLD);
-    struct idem_attempt *owner;
-    struct idem_attempt *waiter;
+    struct event event = {.lease_ms = IDEM_NEVER};
 
-    request.lease_ms = IDEM_NEVER;
-    assert_ok(idem_begin(store, &request, &owner, &why));
-    request.wait_ms = 1000000;
-    assert_ok(idem_begin(store, &request, &waiter, &why));
-    assert_int_equal(waiter->verdict, IDEM_BUSY);
-    assert_true(host.sleeps >= 1000 && host.sleeps < 2000);
-    idem_attempt_destroy(waiter);
-    idem_attempt_destroy(owner);
-    idem_close(store);
+    open_event(&event, IDEM_HOLD);
+    assert_ok(wait_for(&event, 1000000));
+    assert_int_equal(event.waiter->verdict, IDEM_BUSY);
+    assert_true(event.host.sleeps >= 1000 && event.host.sleeps < 2000);
+    close_event(&event);
 }
 
 /* Bounded by the caller's time, it polls more seldom as it goes on. */
 TEST(wait, endsAtItsTime)
 {
     struct event event = {.sleep = 0};
-    struct host host;
-    struct idem_store *store = open_on(&host, &event);
-    struct idem_request request = request_for(IDEM_HOLD);
-    struct idem_attempt *owner;
-    struct idem_attempt *waiter;
 
-    assert_ok(idem_begin(store, &request, &owner, &why));
-    request.wait_ms = 10000;
-    assert_ok(idem_begin(store, &request, &waiter, &why));
-    assert_int_equal(waiter->verdict, IDEM_BUSY);
-    assert_int_equal(waiter->lease_left_ms, 50000);
-    assert_int_equal(host.slept_ms, 10000);
-    assert_true(host.sleeps >= 40 && host.sleeps < 100);
-    idem_attempt_destroy(waiter);
-    idem_attempt_destroy(owner);
-    idem_close(store);
+    open_event(&event, IDEM_HOLD);
+    assert_ok(wait_for(&event, 10000));
+    assert_int_equal(event.waiter->verdict, IDEM_BUSY);
+    assert_int_equal(event.waiter->lease_left_ms, 50000);
+    assert_int_equal(event.host.slept_ms, 10000);
+    assert_true(event.host.sleeps >= 40 && event.host.sleeps < 100);
+    close_event(&event);
 }
 
 /* Without a time to wait it asks once. */
 TEST(wait, isNotTheDefault)
 {
     struct event event = {.sleep = 0};
-    struct host host;
-    struct idem_store *store = open_on(&host, &event);
-    struct idem_request request = request_for(IDEM_HOLD);
-    struct idem_attempt *owner;
-    struct idem_attempt *second;
 
-    assert_ok(idem_begin(store, &request, &owner, &why));
-    assert_ok(idem_begin(store, &request, &second, &why));
-    assert_int_equal(second->verdict, IDEM_BUSY);
-    assert_int_equal(host.sleeps, 0);
-    idem_attempt_destroy(second);
-    idem_attempt_destroy(owner);
-    idem_close(store);
+    open_event(&event, IDEM_HOLD);
+    assert_ok(idem_begin(event.store, &event.request, &event.waiter, &why));
+    assert_int_equal(event.waiter->verdict, IDEM_BUSY);
+    assert_int_equal(event.host.sleeps, 0);
+    close_event(&event);
 }
 
 /* A waiter that starts counts its lease from when it started. */
 TEST(wait, startsWithAWholeLease)
 {
     struct event event = {.sleep = 8, .happens = release};
-    struct host host;
-    struct idem_store *store = open_on(&host, &event);
-    struct idem_request request = request_for(IDEM_HOLD);
-    struct idem_attempt *waiter;
 
-    assert_ok(idem_begin(store, &request, &event.owner, &why));
-    request.wait_ms = 60000;
-    request.flags = IDEM_WAIT_THEN_RUN;
-    assert_ok(idem_begin(store, &request, &waiter, &why));
-    assert_int_equal(waiter->verdict, IDEM_STARTED);
-    assert_int_equal(idem_attempt_lease_left_ms(waiter),
-                     60000 - store->margin_ms);
-    idem_attempt_destroy(waiter);
-    idem_attempt_destroy(event.owner);
-    idem_close(store);
+    open_event(&event, IDEM_HOLD);
+    event.request.flags = IDEM_WAIT_THEN_RUN;
+    assert_ok(wait_for(&event, 60000));
+    assert_int_equal(event.waiter->verdict, IDEM_STARTED);
+    assert_int_equal(idem_attempt_lease_left_ms(event.waiter),
+                     60000 - event.store->margin_ms);
+    close_event(&event);
 }
 
 /* A clock that stops answering ends the wait, in one way or another. */
 TEST(wait, endsWithTheClock)
 {
     struct event event = {.sleep = 3, .happens = break_clock};
-    struct host host;
-    struct idem_store *store = open_on(&host, &event);
-    struct idem_request request = request_for(IDEM_HOLD);
-    struct idem_attempt *waiter = NULL;
     int rc;
 
-    assert_ok(idem_begin(store, &request, &event.owner, &why));
-    request.wait_ms = 60000;
-    rc = idem_begin(store, &request, &waiter, &why);
+    open_event(&event, IDEM_HOLD);
+    rc = wait_for(&event, 60000);
     assert_true(rc == IDEM_EUNAVAILABLE ||
-                (rc == 0 && waiter->verdict == IDEM_BUSY));
-    idem_attempt_destroy(waiter);
-    idem_attempt_destroy(event.owner);
-    idem_close(store);
+                (rc == 0 && event.waiter->verdict == IDEM_BUSY));
+    close_event(&event);
 }
