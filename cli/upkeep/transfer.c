@@ -211,7 +211,8 @@ static enum cli_transfer_kind read_head(struct json_object *object,
         idem__base64_read(IDEM__BASE64, text, t->head, &len) != 0) {
         return bad(t, "it has no head in base64");
     }
-    if (idem__record_decode(id, idem_bytes(t->head, len), record, &error) != 0) {
+    if (idem__record_decode(id, idem_bytes(t->head, len), record, &error) !=
+        0) {
         return bad(t, "%s", error.text);
     }
     memcpy(record->id, id, sizeof(id));

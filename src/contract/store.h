@@ -478,8 +478,8 @@ int idem__record_encode(const struct idem_record *record, void *buf, size_t cap,
  * IDEM_ENOMEM    The hash could not be made.
  */
 int idem__record_decode(const uint8_t id[IDEM_ID_LEN], struct idem_slice head,
-                       struct idem_record *ret_record,
-                       struct idem_error *ret_error);
+                        struct idem_record *ret_record,
+                        struct idem_error *ret_error);
 
 /* Checks a body against the digest and length from the head.
  *

@@ -379,7 +379,7 @@ static void check_next(const struct case_of *c, const struct idem_decision *d,
          next->expires_ms == IDEM_NEVER || c->op.verb == IDEM_OP_IMPORT);
     must(idem__record_encode(next, head, sizeof(head), &len) == 0);
     must(idem__record_decode(next->id, idem_bytes(head, len), ret_stored,
-                            NULL) == 0);
+                             NULL) == 0);
     ret_stored->scope = next->scope;
     ret_stored->key = next->key;
 }

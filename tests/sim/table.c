@@ -48,7 +48,7 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
         return 0;
     }
     rc = idem__record_decode(id, idem_bytes(row->bytes, row->head_len),
-                            ret_record, ret_error);
+                             ret_record, ret_error);
     if (rc != 0) {
         return rc;
     }

@@ -133,7 +133,7 @@ static int decode(const struct row *row, struct idem_record *record,
 {
     int rc =
         idem__record_decode(row->id, idem_bytes(head_of(row), row->head_len),
-                           record, error);
+                            record, error);
 
     if (rc == 0) {
         decode_names(row, record);

@@ -37,7 +37,8 @@ static struct idem_slice blob(sqlite3_stmt *stmt, enum column column)
 static int decode(sqlite3_stmt *stmt, const uint8_t *id,
                   struct idem_record *ret_record, struct idem_error *error)
 {
-    int rc = idem__record_decode(id, blob(stmt, COLUMN_HEAD), ret_record, error);
+    int rc =
+        idem__record_decode(id, blob(stmt, COLUMN_HEAD), ret_record, error);
 
     ret_record->scope = blob(stmt, COLUMN_SCOPE);
     ret_record->key = blob(stmt, COLUMN_KEY);

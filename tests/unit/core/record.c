@@ -32,7 +32,7 @@ static struct head encode(const struct idem_record *record)
 static int decode(const struct head *head, struct idem_record *ret_record)
 {
     return idem__record_decode(head->id, idem_bytes(head->bytes, head->len),
-                              ret_record, &why);
+                               ret_record, &why);
 }
 
 /* Gives a head that was changed by hand its right checksum. */
