@@ -54,25 +54,6 @@ static int show(void *ctx, const struct idem_dynamodb_purged *purged)
     return 0;
 }
 
-/* On a terminal the bill is told before it is run up. */
-static void say_before(const struct idem_store *store,
-                       const struct cli_purge_options *options)
-{
-    struct idem_dynamodb_extent size;
-    uint64_t units = options->units_per_second;
-
-    if (cli_stderr_is_tty() && !cli_progress_off && table_size(store, &size) &&
-        size.bytes > 0) {
-        cli_say("reading about %llu items, for %llu read units, at no more "
-                "than %llu units a second; a write unit for each KB that is "
-                "deleted",
-                (unsigned long long)size.items,
-                (unsigned long long)(size.bytes / UNIT + 1),
-                (unsigned long long)(units == 0 ? IDEM_DYNAMODB_PURGE_UNITS
-                                                : units));
-    }
-}
-
 static int purge(struct idem_store *store,
                  const struct cli_purge_options *options,
                  struct idem_dynamodb_purged *ret_purged)
@@ -210,9 +191,6 @@ int cli_purge_table(struct idem_store *store,
     int printed = 0;
     int status;
 
-    if (!options->dry_run) {
-        say_before(store, options);
-    }
     status = purge(store, options, &purged);
     if (status != 0 && options->dry_run) {
         return status;

@@ -1,7 +1,6 @@
 /* idem list: the records, one on a line. */
 #include "inspect/list.h"
 
-#include "dynamodb/table_size.h"
 #include "inspect/commands.h"
 #include "inspect/repeat.h"
 #include "inspect/rows.h"
@@ -222,23 +221,6 @@ static int give_up(const struct cli_command *command, struct listing *listing,
     return cli_fail_with(error);
 }
 
-/* In a pipe nobody waits to see it. The URL of an open store says nothing of an index
- * any more. */
-static void say_before(const struct listing *listing,
-                       const struct idem_filter *filter)
-{
-    char *url;
-
-    if (!listing->is_tty ||
-        cli_store_url(args.store, /* make= */ false, &url) != 0) {
-        return;
-    }
-    if (cli_list_reads_all(&listing->order, filter, url)) {
-        cli_table_say_read(url, CLI_TABLE_LIST, CLI_TABLE_UNITS_UNSAID);
-    }
-    free(url);
-}
-
 static int list(const struct cli_command *command, struct listing *listing,
                 const struct idem_filter *filter)
 {
@@ -254,7 +236,6 @@ static int list(const struct cli_command *command, struct listing *listing,
     status = cli_list_order(command, &listing->order, filter,
                             idem_store_is_remote(store), page.place);
     if (status == 0) {
-        say_before(listing, filter);
         error.code = walk_parts(store, filter, listing, &page, &error);
         status = error.code != 0 ? give_up(command, listing, &error)
                                  : conclude(listing, store, &page);

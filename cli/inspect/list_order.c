@@ -33,12 +33,6 @@ static bool read_place(struct cli_list_order *order)
     return strcmp(again, order->after) == 0;
 }
 
-bool cli_list_reads_all(const struct cli_list_order *order,
-                        const struct idem_filter *filter, const char *url)
-{
-    return !order->stops && !cli_filter_has_index(filter, url);
-}
-
 int cli_list_order(const struct cli_command *command,
                    struct cli_list_order *order,
                    const struct idem_filter *filter, bool remote,

@@ -42,11 +42,6 @@ int cli_list_order(const struct cli_command *command,
                    const struct idem_filter *filter, bool remote,
                    char place[IDEM_PLACE_MAX]);
 
-/* True if the list cannot end before all of the store at @url, as it was given,
- * was read. */
-bool cli_list_reads_all(const struct cli_list_order *order,
-                        const struct idem_filter *filter, const char *url);
-
 /* "--after: ...": the place is none of this list. */
 int cli_list_bad_place(const struct cli_command *command);
 

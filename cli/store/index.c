@@ -13,8 +13,3 @@ bool cli_table_has_index(const char *url)
 {
     return strstr(url, "index=off") == NULL && strstr(url, "layout=") == NULL;
 }
-
-bool cli_filter_has_index(const struct idem_filter *filter, const char *url)
-{
-    return cli_index_serves(filter) && cli_table_has_index(url);
-}

@@ -10,7 +10,4 @@ bool cli_index_serves(const struct idem_filter *filter);
 /* False: @url, as it was given, says that its table has no index. */
 bool cli_table_has_index(const char *url);
 
-/* False: @filter makes the store at @url, as it was given, read all of its records. */
-bool cli_filter_has_index(const struct idem_filter *filter, const char *url);
-
 #endif

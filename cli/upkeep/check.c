@@ -2,7 +2,6 @@
 #include "upkeep/check.h"
 
 #include "contract/kind.h"
-#include "dynamodb/table_size.h"
 #include "process/stop.h"
 #include "store/open.h"
 #include "text/error.h"
@@ -233,9 +232,6 @@ int cli_check(const struct cli_check_args *args)
     cli_check_init(&check, args->json);
     check.quick = args->quick;
     check.state = args->state;
-    if (!args->quick) {
-        cli_table_say_read(url, CLI_TABLE_CHECK, /* above= */ 0);
-    }
     status = cli_check_url(&check, url);
     if (status == 0) {
         status = cli_check_finish(&check, url);

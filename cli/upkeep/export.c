@@ -1,11 +1,9 @@
 /* idem export: the records of a store as lines of JSON. */
-#include "dynamodb/table_size.h"
 #include "options/command.h"
 #include "options/common.h"
 #include "options/record_statuses.h"
 #include "options/usage.h"
 #include "record/names.h"
-#include "store/index.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
@@ -29,7 +27,6 @@ static struct {
 
 struct exporting {
     struct idem_store *store;
-    const char *url; /* As it was given. */
     unsigned statuses;
     struct cli_names names;
     FILE *out;
@@ -195,9 +192,6 @@ static int export_all(struct exporting *e)
     filter.statuses = e->statuses;
     filter.any_scope = args.scope == NULL;
     filter.scope = idem_str(args.scope);
-    if (!cli_filter_has_index(&filter, e->url)) {
-        cli_table_say_read(e->url, CLI_TABLE_EXPORT, CLI_TABLE_UNITS_UNSAID);
-    }
     error.code = idem_list(e->store, &filter, note_name, e,
                            /* ret_now_ms= */ NULL, &error);
     return error.code != 0 ? cli_fail_with(&error) : export_named(e);
@@ -263,7 +257,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
     status = cli_open_store(url, IDEM_OPEN_READONLY, &e.store);
     if (status == 0) {
-        e.url = url;
         status = export_to(path, &e, url);
         idem_close(e.store);
     }

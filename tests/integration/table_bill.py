@@ -1,5 +1,5 @@
-"""What reads or writes a whole DynamoDB table says before what that costs, and that is
-what the server counts when it is done.
+"""A dry run on a whole DynamoDB table says what the work costs, and that is what the
+server counts when it is done.
 
 The table has 300 records, and 10,000 in the long form; some are past their retention.
 """
@@ -7,8 +7,6 @@ The table has 300 records, and 10,000 in the long form; some are past their rete
 import contextlib
 import json
 import os
-import pty
-import re
 import subprocess
 import tempfile
 from collections import Counter
@@ -55,22 +53,6 @@ class Box:
         )
         equal((done.returncode, done.stderr if done.returncode != status else b""), (status, b""))
         return done.stdout.decode() if status != 64 else done.stderr.decode()
-
-    def at_terminal(self, *args, out=False):
-        """What it says on a terminal, which is its stderr, and with @out its stdout."""
-        ours, theirs = pty.openpty()
-        process = subprocess.Popen(
-            [PROGRAM, *args], env=self.env, stdin=subprocess.DEVNULL, stderr=theirs,
-            stdout=theirs if out else subprocess.DEVNULL,
-        )
-        os.close(theirs)
-        said = b""
-        with contextlib.suppress(OSError):  # EIO: nobody has it open any more.
-            while part := os.read(ours, 65536):
-                said += part
-        os.close(ours)
-        process.wait()
-        return said.decode()
 
     def copy(self, *args, status=0):
         return json.loads(self("store", "copy", "--json", *args, status=status))
@@ -168,60 +150,6 @@ def a_copy_to_a_table_says_before_what_it_writes():
         # Before anything else it asks whether the table is there; and where the machine
         # stood still, it asks again.
         assert 0 <= read - told["target_read_units"] <= 3, (told, read)
-
-
-SAYS = re.compile(r"idem: reading about (\d+) items, for (\d+) read units\r?\n")
-
-
-@test
-def a_check_says_before_what_it_reads():
-    """On a terminal, unless it is quick or quiet; and the check reads that much."""
-    with box() as b:
-        b.make("orders", RECORDS)
-        check = "store", "check", "--store", b.table("orders")
-        (items, units), = SAYS.findall(b.at_terminal(*check))
-        equal(int(items), RECORDS)
-        scans = [read for what, _write, read in b.counted.take() if what == "Scan"]
-        # Each page is rounded up, and a question about the credentials scans, too.
-        assert sum(scans) - 5 <= 1.25 * int(units) <= 1.25 * sum(scans) + 2, (units, scans)
-        for more in "--quick", "--quiet":
-            equal(SAYS.findall(b.at_terminal(*check, more)), [])
-        done = subprocess.run([PROGRAM, *check], env=b.env, capture_output=True)
-        assert b"reading about" not in done.stdout + done.stderr, done
-
-
-@test
-def a_list_and_an_export_of_a_large_table_say_before_what_they_read():
-    """Where they have to read all of it, for more than a thousand units; not where an
-    index or a limit spares them that, nor in a pipe."""
-    with box() as b:
-        b.make("orders")
-        b.env["IDEM_STORE"] = b.table("orders")
-        b("run", "-k", "small", "--", "true")
-        equal(SAYS.findall(b.at_terminal("list", "--no-pager", out=True)), [])
-        for n in range(11):
-            b("run", "-k", f"order-{n}", "--", "sh", "-c",
-              "head -c 400000 /dev/urandom >&2")
-        b.used()
-        whole = ("list",), ("list", "--status", "failed,completed")
-        for args in whole:
-            (_items, units), = SAYS.findall(b.at_terminal(*args, "--no-pager", out=True))
-            _requests, _write, read = b.used()
-            close(int(units), read)
-            equal(SAYS.findall(b.at_terminal(*args, "--no-pager", "--quiet", out=True)), [])
-            b.used()
-        for args in ("--limit", "3"), ("--status", "failed"), ("--overdue",):
-            equal(SAYS.findall(b.at_terminal("list", *args, "--no-pager", out=True)), [])
-        equal(SAYS.findall(b.at_terminal("list")), [])
-        without = b.table("orders", "&index=off")
-        said = b.at_terminal("list", "--overdue", "--no-pager", "--store", without, out=True)
-        equal(len(SAYS.findall(said)), 1)
-        b.used()
-        (_items, units), = SAYS.findall(b.at_terminal("export", f"{b.folder}/all.jsonl"))
-        _requests, _write, read = b.used()
-        close(int(units), read)
-        equal(SAYS.findall(b.at_terminal("export", "--status", "failed", "-")), [])
-        equal(SAYS.findall(b.at_terminal("export", "--quiet", "-")), [])
 
 
 @test
