@@ -373,11 +373,9 @@ int idem_postgres_check(const char *place,
     };
     int rc;
 
-    if (options != NULL &&
-        (options->size != sizeof(*options) || options->state.len > 0)) {
+    if (options != NULL && options->size != sizeof(*options)) {
         return idem__error(ret_error, IDEM_EINVALID,
-                           "check: the size of the options is not set, or they "
-                           "have a state, which this store keeps none of");
+                           "options: begin with IDEM_CHECK_OPTIONS_INIT");
     }
     rc = idem__pg_place_read(place, &read, &error);
     if (rc == IDEM_EINVALID || rc == IDEM_ENOMEM) {

@@ -30,7 +30,6 @@ extern char **environ;
 static struct {
     bool json;
     bool full;
-    const char *state;
     const char *store;
 } args;
 
@@ -434,8 +433,6 @@ static int check_all(const char *url)
 
     cli_check_init(&check, args.json);
     check.quick = !args.full;
-    check.state = args.state;
-    check.again = "idem doctor --full";
     check.may_lack = true;
     check_version(&check);
     check_clock(&check);
@@ -464,10 +461,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc > 0) {
         return cli_usage(command, "doctor takes no key; see idem show");
     }
-    if (args.state != NULL && !args.full) {
-        return cli_usage(command, "a quick check has nothing to go on with: "
-                                  "add --full to --state FILE");
-    }
     status = cli_store_url(args.store, /* make= */ false, &url);
     if (status == 0) {
         status = check_all(url);
@@ -483,7 +476,6 @@ static struct cli_option options[] = {
      .help = "read all of the store; it may take minutes"},
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_NO_PROGRESS,
-    CLI_OPTION_CHECK_STATE(&args.state, "--full: "),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };

@@ -59,7 +59,6 @@ void cli_check_init(struct cli_check *check, bool json)
 {
     memset(check, 0, sizeof(*check));
     check->json = json;
-    check->again = "idem store check";
     cli_json_init(&check->object);
 }
 
@@ -93,15 +92,6 @@ static int report(void *ctx, uint64_t done, uint64_t all)
     return check->stopped;
 }
 
-static void keep(void *ctx, const void *state, size_t len)
-{
-    struct cli_check *check = ctx;
-
-    if (check->state != NULL && !check->not_kept) {
-        check->not_kept = !cli_check_state_write(check->state, state, len);
-    }
-}
-
 /* 0, or an exit status after saying why. */
 static int without_check(struct cli_check *check,
                          const struct idem_store_kind *kind)
@@ -121,8 +111,7 @@ static int without_check(struct cli_check *check,
 }
 
 /* An exit status, after saying why. */
-static int check_store(struct cli_check *check, const char *url,
-                       struct idem_slice state)
+static int check_store(struct cli_check *check, const char *url)
 {
     struct idem_check_options options = IDEM_CHECK_OPTIONS_INIT;
     const struct idem_store_kind *kind;
@@ -130,9 +119,7 @@ static int check_store(struct cli_check *check, const char *url,
     struct idem_error error = {0};
 
     options.quick = check->quick;
-    options.state = state;
     options.progress = report;
-    options.keep = keep;
     options.ctx = check;
     error.code = idem__kind_find(url, &kind, &place, &error);
     if (error.code == 0 && kind->check == NULL) {
@@ -143,60 +130,23 @@ static int check_store(struct cli_check *check, const char *url,
             kind->check(place, &options, cli_check_take, check, &error);
     }
     cli_progress_end();
-    if (error.code == IDEM_EINVALID && state.len > 0) {
-        cli_say("--state %s: %s, without that file", check->state, error.text);
-        return CLI_USAGE;
-    }
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
-/* A signal stops the check between two slices, so that it can say what it has found,
- * and where the next one goes on. */
-static int check_until_stopped(struct cli_check *check, const char *url,
-                               struct idem_slice state)
+/* A signal stops the check at its next look, so that it can say what it has found. */
+int cli_check_url(struct cli_check *check, const char *url)
 {
     sigset_t mask;
     int status;
 
     (void)pthread_sigmask(SIG_SETMASK, NULL, &mask);
     check->stop = cli_stop_fd();
-    status = check_store(check, url, state);
+    status = check_store(check, url);
     if (check->stop >= 0 && !check->stopped) {
         (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
         (void)close(check->stop);
     }
-    if (status == 0 && check->state != NULL && !check->stopped) {
-        cli_check_state_delete(check->state);
-    }
     return status;
-}
-
-int cli_check_url(struct cli_check *check, const char *url)
-{
-    void *state = NULL;
-    size_t len = 0;
-    int status = 0;
-
-    if (check->state != NULL) {
-        status = cli_check_state_read(check->state, &state, &len);
-    }
-    if (status == 0) {
-        status = check_until_stopped(check, url, idem_bytes(state, len));
-    }
-    free(state);
-    return status;
-}
-
-static void say_stopped(const struct cli_check *check)
-{
-    if (check->state != NULL && !check->not_kept) {
-        cli_say("stopped by a signal at %u %%; to go on there: %s --state %s",
-                check->percent, check->again, check->state);
-    } else {
-        cli_say("stopped by a signal at %u %%; with --state FILE the next one "
-                "would go on there",
-                check->percent);
-    }
 }
 
 int cli_check_finish(struct cli_check *check, const char *url)
@@ -212,7 +162,7 @@ int cli_check_finish(struct cli_check *check, const char *url)
         printed = cli_json_print(&check->object);
     }
     if (check->stopped) {
-        say_stopped(check);
+        cli_say("stopped by a signal at %u %%", check->percent);
     }
     if (check->code != 0) {
         return cli_exit_of(check->code);
@@ -231,7 +181,6 @@ int cli_check(const struct cli_check_args *args)
     }
     cli_check_init(&check, args->json);
     check.quick = args->quick;
-    check.state = args->state;
     status = cli_check_url(&check, url);
     if (status == 0) {
         status = cli_check_finish(&check, url);

@@ -16,13 +16,10 @@ struct cli_check {
     struct cli_json object;
 
     bool quick;
-    const char *state; /* A file to go on from, and to stop with; NULL: none. */
-    const char *again; /* The command that goes on, before its options. */
-    bool may_lack;     /* A kind of store that has no check is skipped. */
-    int stop;          /* A descriptor; see stop.h. */
-    bool stopped;      /* By a signal. */
-    bool not_kept;     /* The file could not be written, which was said. */
-    unsigned percent;  /* Done by then. */
+    bool may_lack;    /* A kind of store that has no check is skipped. */
+    int stop;         /* A descriptor; see stop.h. */
+    bool stopped;     /* By a signal. */
+    unsigned percent; /* Done by then. */
 };
 
 void cli_check_init(struct cli_check *check, bool json);
@@ -39,29 +36,10 @@ int cli_check_finish(struct cli_check *check, const char *url);
 struct cli_check_args {
     bool json;
     bool quick;
-    const char *state; /* NULL: none. */
     const char *store; /* NULL: the default. */
 };
 
 /* idem store check. Returns an exit status: 0 if nothing is bad. */
 int cli_check(const struct cli_check_args *args);
-
-#define CLI_OPTION_CHECK_STATE(TARGET, WITH)                                   \
-    {                                                                          \
-        .name = "state", .kind = CLI_TEXT, .target = (TARGET), .arg = "FILE",  \
-        .help = WITH "keep there where it stops, and go on from there"         \
-    }
-
-/* ---- The file of --state, which says where a check stopped -------------- */
-
-/* Reads the file @path into a block that the caller frees; NULL and 0 bytes where
- * there is none. An exit status, after saying why. */
-int cli_check_state_read(const char *path, void **ret_state, size_t *ret_len);
-
-/* Puts @state in the place of what is there. False, after saying why. */
-bool cli_check_state_write(const char *path, const void *state, size_t len);
-
-/* The check came to its end: there is nothing to go on with. */
-void cli_check_state_delete(const char *path);
 
 #endif

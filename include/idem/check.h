@@ -42,26 +42,15 @@ typedef void idem_finding_fn(void *ctx, const struct idem_finding *finding);
  * Must not call the library. */
 typedef int idem_check_progress_fn(void *ctx, uint64_t done, uint64_t all);
 
-/* The state of a check: @state, of @len bytes, takes the place of the one
- * before. It is told every few seconds, and when the check is stopped. Must not
- * call the library. */
-typedef void idem_check_keep_fn(void *ctx, const void *state, size_t len);
-
-#define IDEM_CHECK_STATE_MAX (2 << 20) /* Bytes. */
-
 struct idem_check_options {
     size_t size; /* sizeof, set by IDEM_CHECK_OPTIONS_INIT. */
-    bool quick; /* Seconds, however large the store is: a part of it is read. */
-    struct idem_slice
-        state; /* Go on where a check of this store stopped that was
-                                not quick: what keep() was given. Empty: begin. */
+    bool quick;  /* Seconds, however large the store is. */
     idem_check_progress_fn *progress; /* May be NULL. */
-    idem_check_keep_fn *keep;         /* May be NULL. */
-    void *ctx;                        /* Of these two. */
+    void *ctx;                        /* Of progress. */
 };
 #define IDEM_CHECK_OPTIONS_INIT                                                \
     {                                                                          \
-        sizeof(struct idem_check_options), false, {NULL, 0}, NULL, NULL, NULL  \
+        sizeof(struct idem_check_options), false, NULL, NULL                   \
     }
 
 /* Checks the store in the file @path (its options may follow it): that it is
@@ -70,19 +59,17 @@ struct idem_check_options {
  * its input; that its indexes hold each record once, and nothing else; that the
  * file is whole. Tells @each of what it finds. @options may be NULL.
  *
- * Nothing is changed. All of the file is read, in slices of a few milliseconds:
- * others write meanwhile, and their log can shrink. The structure of the file's
- * pages, which slices cannot see, is read at last and at once, which keeps the
- * log from shrinking: that is given up when others have written 32 MiB
- * meanwhile, and told as IDEM_GRADE_SKIP.
+ * Nothing is changed. The file is copied in one transaction and judged in the copy, so
+ * that others write meanwhile and their log can shrink once it is copied. The copy is a
+ * temporary file of SQLite's, in SQLITE_TMPDIR, TMPDIR or /var/tmp, as large as the
+ * store: only this user may read it, and it is deleted at the end, however the process
+ * ends. Its size is a finding before it is made. Where it would leave less than 64 MiB
+ * free, nothing is copied, and that is bad (IDEM_EFULL).
  *
- * A quick check reads the newest records and some at random, for three seconds at
- * most, with their entries in the indexes, and tells as IDEM_GRADE_SKIP what it did
- * not look at. A file that is small is read as a whole.
+ * A quick check copies a file of up to 4096 pages; of a larger one it reads what opening
+ * reads, and tells the rest as IDEM_GRADE_SKIP.
  *
- * IDEM_EINVALID  @path is not a place for a store; the size of @options is not set;
- *                their state is damaged, of another store, or @options are quick.
- * IDEM_ENOMEM
+ * IDEM_EINVALID  @path is not a place for a store; the size of @options is not set.
  * All else is a finding.
  */
 int idem_sqlite_check(const char *path,

@@ -81,7 +81,7 @@ int idem_postgres_template(const char *place, char *buf, size_t cap,
 /* Checks the database: that it answers, its version, the schema and the rights in it,
  * what the server does before it says that something is on disk, its replicas, its
  * clock; that records can be trusted. Tells @each of what it finds. @options may be
- * NULL; state and keep are not used. Nothing is changed. Blocks as above, and for 35 s
+ * NULL. Nothing is changed. Blocks as above, and for 35 s
  * where all rows are counted: what was not looked at then is told as IDEM_GRADE_SKIP.
  *
  * IDEM_EINVALID, IDEM_ENOMEM. All else is a finding.

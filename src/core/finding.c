@@ -53,11 +53,6 @@ int idem__check_options(const struct idem_check_options *given,
         return idem__error(error, IDEM_EINVALID,
                            "options: begin with IDEM_CHECK_OPTIONS_INIT");
     }
-    if (given->quick && given->state.len > 0) {
-        return idem__error(error, IDEM_EINVALID,
-                           "a quick check does not go on where another one "
-                           "stopped");
-    }
     *ret_options = *given;
     return 0;
 }

@@ -171,9 +171,9 @@ def a_copy_a_check_and_doctor_show_it():
     shown(store, "store", "check", doing="checking")
     silent(store, "store", "check")
     screen = Screen()
-    equal(screen.run(store, "doctor")[0], 0)
+    equal(screen.run(store, "doctor", "--full")[0], 0)
     assert [line for line in screen.lines() if line["doing"] == "checking"], screen.text
-    equal(run([PROGRAM, "doctor"], {"IDEM_STORE": store.store}).stderr, b"")
+    equal(run([PROGRAM, "doctor", "--full"], {"IDEM_STORE": store.store}).stderr, b"")
 
 
 @test

@@ -467,7 +467,7 @@ def a_copy_that_was_put_back():
 
 
 def a_large_file():
-    """Likewise, with more pages than a quick check reads all of."""
+    """Likewise, with more pages than a quick check reads."""
     path = a_file()
     big = ["run", "-k", "big", "--max-output", "32M", "--", "head", "-c", "20000000", "/dev/zero"]
     equal(Idem("sqlite:" + path)(*big).status, 0)
@@ -479,66 +479,65 @@ def a_quick_check_says_what_it_left_out():
     """--quick says what it did not read, and which command reads it; doctor is quick, and
     with --full it is not. Neither calls a part whole."""
     store = "sqlite:" + a_large_file()
-    quick = {"records": ["skip"], "file": ["skip"]}
     status, findings = check(store, more=["--quick"])
-    equal((status, grades(findings)), (0, quick))
-    assert "index" not in findings, findings
-    for about in quick:
-        line = [mend for grade, _, mend in findings[about] if grade == "skip"]
-        equal(line, [f"idem store check --store '{store}'"])
-    run_line(line[0], None)
+    equal((status, grades(findings), "file" in grades(findings)), (0, {"records": ["skip"]}, False))
+    line = mend_of(findings, "records")
+    equal(line, f"idem store check --store '{store}'")
+    run_line(line, None)
     equal((check(store)[0], grades(check(store)[1])), (0, {}))
     idem = Idem(store)
     for more, whole in (([], False), (["--full"], True)):
         answer = json.loads(idem("doctor", "--json", *more).stdout)
         equal((more, answer["whole"], answer["usable"]), (more, whole, True))
         said = idem("doctor", *more).stdout.decode()
-        equal((more, "skip  records: only " in said, "ok    file: it is whole" in said),
+        equal((more, "skip  records: the records " in said, "ok    file: it is whole" in said),
               (more, not whole, whole))
 
 
 @test
-def a_signal_stops_a_check_that_goes_on_later():
-    """SIGINT ends a check with 75, what was found by then, and a file from which the next
-    one goes on; at its end the file is deleted."""
+def the_copy_takes_room_and_leaves_nothing():
+    """A check says how large its copy is before it makes it; where that cannot be
+    written, it says so and ends with another status than 0. No file is left."""
+    store = "sqlite:" + a_large_file()
+    os.mkdir("copies")
+    where = {"TMPDIR": os.path.abspath("copies")}
+    status, findings = check(store, where)
+    equal((status, grades(findings), os.listdir("copies")), (0, {}, []))
+    (_, text, _), = findings["copy"]
+    assert re.fullmatch(r"reading a copy of (19|2\d) MiB in " + where["TMPDIR"] +
+                        ", deleted at the end", text), text
+
+    limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 100; exec "$@"', "sh"]
+    done = subprocess.run([*limited, PROGRAM, "store", "check", "--json", "--store", store],
+                          capture_output=True, env=environment(where))
+    found = {each["about"]: each for each in json.loads(done.stdout)["findings"]}
+    equal((done.returncode, found["copy"]["grade"], "records" in found), (73, "bad", False))
+    assert "cannot write a copy in " + where["TMPDIR"] in found["copy"]["text"], found
+    equal(os.listdir("copies"), [])
+
+
+@test
+def a_signal_stops_a_check():
+    """SIGINT ends a check with 75, and what was found by then."""
     store = "sqlite:" + a_file()
 
     def interrupted():
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         os.kill(os.getpid(), signal.SIGINT)  # Waits for the check to take it.
 
-    def stopped(*args):
-        return subprocess.run([PROGRAM, *args, "--store", store], capture_output=True,
-                              preexec_fn=interrupted, env=environment({}))
-
     for verb in (["store", "check"], ["doctor", "--full"]):
-        done = stopped(*verb, "--json", "--state", "here")
+        done = subprocess.run([PROGRAM, *verb, "--json", "--store", store], capture_output=True,
+                              preexec_fn=interrupted, env=environment({}))
         equal((verb, done.returncode), (verb, 75))
-        name = " ".join(["idem", *verb])
-        assert f"to go on there: {name} --state here".encode() in done.stderr, done.stderr
+        assert b"stopped by a signal at " in done.stderr, done.stderr
         answer = json.loads(done.stdout)
         equal((answer["whole"], answer["usable"]), (False, True))
-        equal(os.stat("here").st_mode & 0o777, 0o600)
-        on = Idem(store)(*verb, "--json", "--state", "here")
-        equal((on.status, json.loads(on.stdout)["whole"], os.path.exists("here")), (0, True, False))
-    assert b"with --state FILE the next one" in stopped("store", "check").stderr
-    for text in (b"", b"no state at all"):
-        with open("here", "wb") as f:
-            f.write(text)
-        on = Idem(store)("store", "check", "--state", "here")
-        equal((text, on.status), (text, 64 if text else 0))
-        if text:
-            assert b"--state here: the state of the check is damaged" in on.stderr, on.stderr
-    os.mkdir("folder")
-    for state in ("folder", "none/here"):
-        done = stopped("store", "check", "--state", state)
-        assert b"--state " + state.encode() in done.stderr, done.stderr
 
 
 @test
-def a_table_is_read_from_where_a_check_stopped():
-    """A quick check does not read the table; one that a signal stops after a page goes on
-    with the next."""
+def a_check_of_a_table_is_stopped_between_pages():
+    """A quick check does not read the table; one that a signal stops after a page says
+    that it did not read the rest."""
     asked = []
     pid = []
 
@@ -547,23 +546,19 @@ def a_table_is_read_from_where_a_check_stopped():
         answer = {"Items": [], "Count": 0}
         if body["Limit"] > 1:  # Not that of the right to scan.
             asked.append(body.get("ExclusiveStartKey"))
-            if len(asked) == 1:
-                os.kill(pid[0], signal.SIGINT)
-                answer["LastEvaluatedKey"] = {"id": {"S": "ff" * 32}}
+            os.kill(pid[0], signal.SIGINT)
+            answer["LastEvaluatedKey"] = {"id": {"S": "ff" * 32}}
         connection.crc_answer(json.dumps(answer).encode())
 
     with Server({**HEALTHY, "Scan": page}) as server_:
         store = f"dynamodb://{TABLE}?region={REGION}&endpoint={server_.url}"
         status, findings = check(store, ENV, ["--quick"])
         equal((status, grades(findings), asked), (0, {"bodies": ["skip"]}, []))
-        line = [PROGRAM, "store", "check", "--json", "--state", "here", "--store", store]
+        line = [PROGRAM, "store", "check", "--json", "--store", store]
         with subprocess.Popen(line, stdout=subprocess.PIPE, env=environment(ENV)) as first:
             pid.append(first.pid)
             answer = json.loads(first.communicate()[0])
-            equal((first.returncode, answer["whole"], asked), (75, False, [None]))
-        done = run(line, ENV)
-        equal((done.status, json.loads(done.stdout)["whole"]), (0, True))
-        equal((asked[1:], os.path.exists("here")), ([{"id": {"S": "ff" * 32}}], False))
+        equal((first.returncode, answer["whole"], asked), (75, False, [None]))
 
 
 @test

@@ -6,8 +6,7 @@
 #include "aws/dynamodb/store.h"
 
 /* Tells what it finds. It reads the table, unless @options are quick; @items is how
- * many are in it, as the service last counted, or 0. A code where the state of
- * @options is not one of this table. */
+ * many are in it, as the service last counted, or 0. IDEM_ENOMEM. */
 int idem__check_bodies(const struct idem__table_check *table,
                        struct idem__dynamodb_store *store,
                        const struct idem_check_options *options,

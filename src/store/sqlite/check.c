@@ -1,8 +1,8 @@
 /* Is the file as it should be, and where it should be? */
 #include "core/error.h"
 #include "core/finding.h"
+#include "store/sqlite/check_contents.h"
 #include "store/sqlite/filesystem.h"
-#include "store/sqlite/scan.h"
 #include "store/sqlite/store.h"
 
 #include <idem/sqlite.h>
@@ -13,8 +13,7 @@
 #include <unistd.h>
 
 enum {
-    ROOM_LOW = 64 << 20, /* Bytes on the disk. */
-    SMALL_PAGES = 4096,  /* A quick check reads all of such a file. */
+    SMALL_PAGES = 4096, /* A quick check reads all of such a file. */
     MEND_MAX = 2 * IDEM__PATH_MAX + 64,
     NAME_MAX_LEN = IDEM__PATH_MAX + 16,
 };
@@ -242,25 +241,14 @@ static void check_create(struct check *check)
 
 /* ---- Room ---- */
 
-/* The space that this user may still write there. */
-static uint64_t room_of(const char *directory)
-{
-    struct statvfs fs;
-
-    return statvfs(directory, &fs) != 0
-               ? UINT64_MAX
-               : (uint64_t)(geteuid() == 0 ? fs.f_bfree : fs.f_bavail) *
-                     fs.f_frsize;
-}
-
 static void check_room(struct check *check)
 {
-    uint64_t room = room_of(check->directory);
+    uint64_t room = idem__check_room(check->directory);
 
     if (room == UINT64_MAX) {
         return;
     }
-    if (room < ROOM_LOW) {
+    if (room < IDEM__CHECK_ROOM_LOW) {
         idem__found(&check->to, room == 0 ? IDEM_GRADE_BAD : IDEM_GRADE_WARN,
                     "room",
                     "Make room there: du shows what fills it; idem purge frees "
@@ -297,8 +285,9 @@ static void check_reserve(struct check *check)
         uint64_t lacks = wanted - (uint64_t)st.st_blocks * 512;
 
         idem__found(&check->to,
-                    room_of(check->directory) < lacks ? IDEM_GRADE_BAD
-                                                      : IDEM_GRADE_WARN,
+                    idem__check_room(check->directory) < lacks
+                        ? IDEM_GRADE_BAD
+                        : IDEM_GRADE_WARN,
                     "reserve", "Make room on the disk.",
                     "%llu KiB of %llu are in reserve for ending what was "
                     "begun: the next claim fills it up, or is refused",
@@ -327,7 +316,7 @@ static bool open_store(struct check *check)
     }
     if (error.code != 0) {
         idem__found_error(&check->to, "open",
-                          error.code == IDEM_ECORRUPT ? IDEM__SCAN_PUT_BACK
+                          error.code == IDEM_ECORRUPT ? IDEM__CHECK_PUT_BACK
                                                       : NULL,
                           &error);
         return false;
@@ -343,7 +332,7 @@ static bool open_store(struct check *check)
     return true;
 }
 
-static void check_copy(struct check *check)
+static void check_copy(const struct check *check)
 {
     char mend[MEND_MAX];
 
@@ -364,7 +353,7 @@ static void check_copy(struct check *check)
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 
 /* A clock that was ahead when the host booted makes records look old. */
-static void check_clock(struct check *check)
+static void check_clock(const struct check *check)
 {
     struct idem_error error;
     int64_t jump_ms = 0;
@@ -388,7 +377,7 @@ static void check_clock(struct check *check)
 
 /* Every program that reads the file, such as a backup or a shell, can hold its
  * log. */
-static void check_log(struct check *check)
+static void check_log(const struct check *check)
 {
     struct idem_sqlite_log_info log = IDEM_SQLITE_LOG_INFO_INIT;
     char mend[MEND_MAX];
@@ -406,97 +395,25 @@ static void check_log(struct check *check)
                 (long long)log.pid, log.process);
 }
 
-void idem__scan_failed(const struct idem__scan *scan, int sqlite_rc,
-                       const char *doing)
+/* A quick check reads no more of a large file than opening it does. */
+static void check_inside(const struct check *check)
 {
-    struct idem_error error;
-
-    (void)idem__conn_fail(scan->conn, sqlite_rc, doing, &error);
-    idem__found_error(&scan->to, "file",
-                      error.code == IDEM_ECORRUPT ? IDEM__SCAN_PUT_BACK : NULL,
-                      &error);
-}
-
-void idem__scan_tell_index(const struct idem__scan *scan, int index,
-                           uint64_t wrong, int64_t seq, uint64_t disorder)
-{
-    const char *name = scan->indexes.at[index].name;
     char mend[MEND_MAX];
-    struct idem_error error;
-
-    (void)snprintf(mend, sizeof(mend),
-                   "Stop all users, then: sqlite3 '%s' REINDEX",
-                   scan->info->path);
-    if (wrong > 0) {
-        (void)idem__error(&error, IDEM_ECORRUPT,
-                          "the index %s does not fit the records in %llu "
-                          "entr%s, such as that of row %lld",
-                          name, (unsigned long long)wrong,
-                          wrong == 1 ? "y" : "ies", (long long)seq);
-        idem__found_error(&scan->to, "index", mend, &error);
-    }
-    if (disorder > 0) {
-        (void)idem__error(&error, IDEM_ECORRUPT,
-                          "the index %s has %llu entr%s in the wrong order: "
-                          "look-ups miss records",
-                          name, (unsigned long long)disorder,
-                          disorder == 1 ? "y" : "ies");
-        idem__found_error(&scan->to, "index", mend, &error);
-    }
-}
-
-static void identify(struct idem__scan *scan)
-{
-    struct stat st;
-
-    memcpy(scan->file.id, scan->info->id, sizeof(scan->file.id));
-    if (stat(scan->store->path, &st) == 0) {
-        scan->file.device = (uint64_t)st.st_dev;
-        scan->file.inode = (uint64_t)st.st_ino;
-    }
-}
-
-static int scan(struct check *check, struct idem__scan *scan,
-                struct idem_error *ret_error)
-{
-    int sqlite_rc = idem__scan_indexes_read(scan->conn, &scan->indexes);
-    int rc = 0;
-
-    identify(scan);
-    if (sqlite_rc != SQLITE_OK) {
-        idem__scan_failed(scan, sqlite_rc, "read its indexes");
-    } else if (check->options.quick && check->info.pages > SMALL_PAGES) {
-        idem__scan_sample(scan);
-    } else {
-        rc = idem__scan_whole(scan, ret_error);
-    }
-    idem__scan_indexes_finish(&scan->indexes);
-    return rc;
-}
-
-static int check_inside(struct check *check, struct idem_error *ret_error)
-{
-    struct idem__scan inside = {
-        .to = check->to,
-        .options = &check->options,
-        .store = (struct idem__sqlite_store *)check->store,
-        .info = &check->info,
-        .url = check->text,
-    };
-    struct idem_error error;
-    int rc;
 
     check_copy(check);
     check_clock(check);
     check_log(check);
-    inside.conn = idem__readers_take(inside.store, /* wait= */ true, &error);
-    if (inside.conn == NULL) {
-        idem__found_error(&check->to, "file", /* mend= */ NULL, &error);
-        return 0;
+    if (check->options.quick && check->info.pages > SMALL_PAGES) {
+        (void)snprintf(mend, sizeof(mend),
+                       "idem store check --store 'sqlite:%s'", check->text);
+        idem__found(&check->to, IDEM_GRADE_SKIP, "records", mend,
+                    "the records and the %llu pages were not read",
+                    (unsigned long long)check->info.pages);
+        return;
     }
-    rc = scan(check, &inside, ret_error);
-    idem__readers_give(inside.store, inside.conn);
-    return rc;
+    idem__check_contents(&check->to, &check->options,
+                         (struct idem__sqlite_store *)check->store,
+                         &check->info);
 }
 
 int idem_sqlite_check(const char *path,
@@ -539,7 +456,7 @@ int idem_sqlite_check(const char *path,
         check_reserve(&check);
     }
     if (open_store(&check)) {
-        rc = check_inside(&check, ret_error);
+        check_inside(&check);
     }
     idem_close(check.store);
     return rc;
