@@ -7,7 +7,6 @@
 #include "aws/lambda/serve.h"
 #include "base/boot.h"
 #include "base/buffer.h"
-#include "base/heap.h"
 #include "journal/entry.h"
 
 #include <fnmatch.h>
@@ -221,25 +220,17 @@ static void fill_entry(const struct idem_lambda *lambda,
 /* The file of a journal, as base64; failed: it could not be made. */
 static void encode(const struct idem__entry *entry, struct idem__buffer *text)
 {
-    struct idem__entry_file *file = idem__alloc(sizeof(*file));
-    struct idem__buffer bytes = {0};
+    struct idem__buffer file = {0};
 
-    if (file == NULL || idem__entry_encode(entry, file) != 0) {
-        text->failed = true;
-        idem__free(file);
-        return;
-    }
-    idem__buffer_add(&bytes, file->head, file->head_len);
-    idem__buffer_add(&bytes, file->result.base, file->result.len);
-    idem__buffer_add(&bytes, file->tail, sizeof(file->tail));
-    if (bytes.failed) {
-        text->failed = true;
+    if (idem__entry_encode(entry, &file) == 0) {
+        idem__buffer_base64(text, idem__buffer_slice(&file));
     } else {
-        idem__buffer_base64(text, idem__buffer_slice(&bytes));
+        text->failed = true;
     }
-    explicit_bzero(file, sizeof(*file));
-    idem__free(file);
-    idem__buffer_free(&bytes);
+    if (file.len > 0) {
+        explicit_bzero(file.base, file.len);
+    }
+    idem__buffer_free(&file);
 }
 
 void idem__lambda_outcome_log(const struct idem_lambda *lambda,

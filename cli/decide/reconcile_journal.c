@@ -369,7 +369,7 @@ static int show_rest(void *ctx, const struct idem_journal_info *info,
     }
     if (info->state == IDEM_JOURNAL_LOST ||
         (info->state == IDEM_JOURNAL_DAMAGED && end != NULL &&
-         strcmp(end, ".idj") != 0 && strcmp(end, ".new") != 0)) {
+         strcmp(end, ".idj") != 0)) {
         return 0;
     }
     worsen(round, status_of(info, error));

@@ -28,47 +28,35 @@
  * The files
  * ---------
  *
- * Each entry is a file of mode 0600 in a directory of mode 0700: in by-record/XX
- * below it, where XX are the first two digits of ID, named
+ * Each entry is a file of mode 0600 in a directory of mode 0700, named
  *
- *     STORE-ID-STATUS-DIGEST.idj      waits for its replay
- *     STORE-ID-STATUS-DIGEST.N.new    is being written
- *     STORE-ID-STATUS-DIGEST.lost     was refused as LOST; for a person
- *     STORE-ID-STATUS-DIGEST.bad      cannot be trusted; for a person
+ *     STORE-ID-STATUS-N.idj           waits for its replay, or is being written
+ *     STORE-ID-STATUS-N.INODE.lost    was refused as LOST; for a person
+ *     STORE-ID-STATUS-N.INODE.bad     cannot be trusted; for a person
  *
- *     put --> .N.new -- flushed --> .idj -- replayed: on record --> deleted
- *                                    | |--- replayed: LOST -------> .lost
- *                                    | '--- torn or changed ------> .bad
- *                                    '- the store cannot be told: it stays
+ *     put --> .idj -- replayed: on record --> deleted
+ *              | |--- replayed: LOST -------> .lost
+ *              | '--- torn or changed ------> .bad
+ *              '- the store cannot be told: it stays
  *
  * STORE: 8 hex digits of SHA-256 of the store's URL. ID: 16 of the record's id.
- * STATUS: the number of the outcome's status; that of a retry is the one of
- * unknown, as programs that know no retry would not look at the file otherwise.
- * DIGEST: 16 of that of the content. Versions that know no by-record have them
- * in the directory itself; these are replayed too.
- *
- * The file "usage" says how many there are and where a catch-up stopped. It holds
- * nothing that cannot be found out again, and may be deleted.
+ * STATUS: the number of the outcome's status. N: the first number that is free; so
+ * the names that outcomes of a record have are known, and a lookup tries them instead
+ * of reading the directory. INODE: that of the file, which makes the name its own.
  *
  * A process that works on an entry holds a flock() on it. The content, all
  * numbers with the most significant byte first:
  *
- *      0  4  "IDJ1"                     16 16  nonce
- *      4  1  version, 1                 32 32  id
- *      5  1  status                     64  8  bytes of the result
- *      6  1  flags: 1 not kept,         72  4  bytes of fields
- *            2 retry                    76  4  (zero)
- *      7  1  (zero)
- *      8  8  fence
- *     80  .  fields: tag (1), length (4), bytes; tags rise. 1 the store's URL,
- *            2 scope, 3 key, 4 content type, 5 metadata, 6 text. A tag of 128 or
- *            more that the reader does not know makes the entry one of a newer
- *            version; a lower one is skipped.
- *      .  .  the result
+ *      0  4  "IDJ1"                      7  1  (zero)
+ *      4  1  version, 1                  8  8  fence
+ *      5  1  status                     16 16  nonce
+ *      6  1  1: the result is not kept  32 32  id
+ *     64 28  the lengths of the fields, 4 bytes each
+ *     92  .  the fields: the store's URL, scope, key, content type, metadata, text,
+ *            result
  *      .  8  when the work ended (where its owner did not say, when it was
  *            put), by the wall clock of this host, in ms
- *      . 16  first half of SHA-256 over D and the time above; D, the DIGEST of
- *            the name, is SHA-256 over everything before the time
+ *      . 16  first half of SHA-256 over everything before
  */
 #ifndef IDEM_JOURNAL_H
 #define IDEM_JOURNAL_H
@@ -137,10 +125,9 @@ struct idem_journal_usage {
         sizeof(struct idem_journal_usage), 0, 0, 0, 0, false                   \
     }
 
-/* How much is in the journal. The numbers are kept beside the entries, so this
- * takes the same time however many there are. They may be too high by entries
- * whose processes died; where the journal seems to be near its end, and when none
- * are kept yet, the files are counted.
+/* How much is in the journal: the files are counted, 100,000 in about half a second.
+ * @journal remembers that for 1 ms for each 100, so of many entries the numbers may
+ * be a second or two old.
  *
  * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE
  */
@@ -156,12 +143,17 @@ struct idem_journal_entry;
 
 /* Keeps how @attempt, which was STARTED in @store, ended: durable when it answers
  * 0. With any other answer nothing is kept. The same outcome of the same attempt
- * again replaces the entry that is there. Outlives idem_journal_close().
+ * again takes hold of the entry that is there. Outlives idem_journal_close().
+ *
+ * The first put of @journal counts what is there, as idem_journal_read_usage() does,
+ * and then one from time to time, and before one is refused. What others put
+ * meanwhile is not seen: with several processes the bounds may be passed by as much.
  *
  * IDEM_EINVALID      The attempt was not STARTED, the outcome is none that
  *                    idem_end() would take, the store has no URL, or the journal
  *                    crossed a fork().
- * IDEM_EFULL         The disk or the journal is full (the error says which).
+ * IDEM_EFULL         The disk or the journal is full (the error says which), or
+ *                    1,000 other outcomes of this record and status wait.
  * IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
 int idem_journal_put(struct idem_journal *journal,
@@ -172,7 +164,7 @@ int idem_journal_put(struct idem_journal *journal,
                      struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* The path of its file, below the directory of the journal; valid as long as the
+/* The name of its file in the directory of the journal; valid as long as the
  * entry. */
 const char *idem_journal_entry_name(const struct idem_journal_entry *entry);
 
@@ -203,7 +195,7 @@ enum idem_journal_state {
  * state is DAMAGED or NEWER, only name and len are sure; scope and key are what
  * seems to be there, or empty. */
 struct idem_journal_info {
-    const char *name; /* The path of its file, below the directory. */
+    const char *name; /* Of its file. */
     enum idem_journal_state state;
     uint64_t len;       /* Bytes of the file. */
     int64_t written_ms; /* When the work ended, by the clock of that host. */
@@ -222,9 +214,9 @@ typedef int idem_journal_fn(void *ctx, const struct idem_journal_info *info,
                             const struct idem_error *error);
 
 struct idem_journal_filter {
-    size_t size;           /* sizeof, set by IDEM_JOURNAL_FILTER_INIT. */
-    const char *name;      /* Only the entry in this file, with or without the
-                              directories before it; NULL: all. */
+    size_t size;      /* sizeof, set by IDEM_JOURNAL_FILTER_INIT. */
+    const char *name; /* Only the entry in this file; directories before the
+                              name are passed over. NULL: all. */
     const char *store_url; /* Only those for this store; NULL: all, and in a
                               replay those for the store that is told. */
     const uint8_t *id;     /* Only those about this record; NULL: all. */
@@ -235,7 +227,7 @@ struct idem_journal_filter {
     }
 
 /* Tells @store the outcomes that wait for it: of several for one record first
- * what was completed, then failed, unknown, released. @each may be NULL, and
+ * what was completed, then failed, unknown, released, retry. @each may be NULL, and
  * @filter too. With an id in @filter it takes the same time whatever else is
  * there.
  *
@@ -250,10 +242,9 @@ int idem_journal_replay(struct idem_journal *journal, struct idem_store *store,
                         idem_journal_fn *each, void *ctx,
                         struct idem_error *ret_error);
 
-/* Tells @store some of what waits for it: from where the last catch-up stopped, and
- * until @each stops it, which is where the next one goes on, in whatever process.
- * One process does so at a time; for another there is nothing to do. Entries for
- * other stores are passed over, a few thousand in one call at most.
+/* Tells @store some of what waits for it, until @each stops it. It begins anywhere, so
+ * that outcomes that cannot be told hold up no others, however early @each stops.
+ * One process does so at a time; for another there is nothing to do.
  *
  * 0: whatever became of each.
  * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM

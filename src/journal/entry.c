@@ -7,160 +7,52 @@
 #include "core/outcome.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 enum {
     AT_VERSION = 4,
     AT_STATUS = 5,
-    AT_FLAGS = 6,
+    AT_NOT_KEPT = 6,
     AT_ZERO = 7,
     AT_FENCE = 8,
     AT_NONCE = 16,
     AT_ID = 32,
-    AT_RESULT_LEN = 64,
-    AT_FIELDS_LEN = 72,
-    AT_ZERO_TOO = 76,
-    AT_FIELDS = 80,
-};
+    AT_LENS = 64,
+    FIELDS = 7,
+    AT_FIELDS = AT_LENS + 4 * FIELDS,
 
-enum {
     VERSION = 1,
-    FLAG_NOT_KEPT = 1,
-    FLAG_RETRY = 2, /* Of that status, which an older program does not know. By
-                       the flag it takes the entry for a newer one, not for a
-                       damaged one. */
-    FIELD_HEAD_LEN = 5,
     CHECKSUM_LEN = 16,
-};
-
-enum tag {
-    TAG_STORE_URL = 1,
-    TAG_SCOPE,
-    TAG_KEY,
-    TAG_CONTENT_TYPE,
-    TAG_META,
-    TAG_TEXT,
-    TAG_KNOWN_END,
-    TAG_MUST_KNOW = 128,
 };
 
 static const uint8_t magic[4] = {'I', 'D', 'J', '1'};
 
-/* ---- Names ---- */
-
-static void put_hex(char *p, const uint8_t *bytes, size_t len)
+/* The texts of @entry in the order of the layout. */
+static void list_fields(struct idem__entry *entry,
+                        struct idem_slice *ret_fields[FIELDS])
 {
-    static const char digits[] = "0123456789abcdef";
-    size_t i;
-
-    for (i = 0; i < len; i++) {
-        *p++ = digits[bytes[i] >> 4];
-        *p++ = digits[bytes[i] & 15];
-    }
-    *p = '\0';
+    ret_fields[0] = &entry->store_url;
+    ret_fields[1] = &entry->scope;
+    ret_fields[2] = &entry->key;
+    ret_fields[3] = &entry->outcome.result.content_type;
+    ret_fields[4] = &entry->outcome.result.meta;
+    ret_fields[5] = &entry->outcome.text;
+    ret_fields[6] = &entry->outcome.result.bytes;
 }
 
-int idem__entry_store_name(struct idem_slice store_url,
-                           char ret_name[IDEM__ENTRY_STORE_LEN + 1])
+int idem__entry_record_name(struct idem_slice store_url,
+                            const uint8_t id[IDEM_ID_LEN],
+                            char ret_name[IDEM__ENTRY_RECORD_LEN + 1])
 {
     uint8_t digest[IDEM__SHA256_LEN];
     int rc = idem__sha256(&store_url, 1, digest);
 
     if (rc == 0) {
-        put_hex(ret_name, digest, IDEM__ENTRY_STORE_LEN / 2);
+        (void)snprintf(ret_name, IDEM__ENTRY_RECORD_LEN + 1, "%08lx-%016llx-",
+                       (unsigned long)idem__get_u32(digest),
+                       (unsigned long long)idem__get_u64(id));
     }
     return rc;
-}
-
-void idem__entry_id_name(const uint8_t id[IDEM_ID_LEN],
-                         char ret_name[IDEM__ENTRY_ID_LEN + 1])
-{
-    put_hex(ret_name, id, IDEM__ENTRY_ID_LEN / 2);
-}
-
-/* A program that does not know of retries finds files by the statuses that it
- * knows, and then says that this one is newer. */
-static enum idem_status named_status(enum idem_status status)
-{
-    return status == IDEM_STATUS_RETRY ? IDEM_STATUS_UNKNOWN : status;
-}
-
-/* @digest: D of the layout. */
-static int make_name(const struct idem__entry *entry,
-                     const uint8_t digest[IDEM__SHA256_LEN],
-                     char name[IDEM__ENTRY_NAME_LEN + 1])
-{
-    int rc = idem__entry_store_name(entry->store_url, name);
-    char *p = name + IDEM__ENTRY_STORE_LEN;
-
-    if (rc != 0) {
-        return rc;
-    }
-    *p++ = '-';
-    idem__entry_id_name(entry->id, p);
-    p += IDEM__ENTRY_ID_LEN;
-    *p++ = '-';
-    *p++ = (char)('0' + (int)named_status(entry->outcome.status));
-    *p++ = '-';
-    put_hex(p, digest, 8);
-    assert(strlen(name) == IDEM__ENTRY_NAME_LEN);
-    return 0;
-}
-
-/* The tail, but for the time in it. */
-static int checksum(const uint8_t digest[IDEM__SHA256_LEN], const uint8_t *time,
-                    uint8_t ret_sum[CHECKSUM_LEN])
-{
-    struct idem_slice parts[2] = {{digest, IDEM__SHA256_LEN}, {time, 8}};
-    uint8_t sum[IDEM__SHA256_LEN];
-    int rc = idem__sha256(parts, 2, sum);
-
-    if (rc == 0) {
-        memcpy(ret_sum, sum, CHECKSUM_LEN);
-    }
-    return rc;
-}
-
-/* ---- Encoding ---- */
-
-static uint8_t *put_field(uint8_t *p, enum tag tag, struct idem_slice s)
-{
-    if (s.len == 0) {
-        return p;
-    }
-    p[0] = (uint8_t)tag;
-    idem__put_u32(p + 1, (uint32_t)s.len);
-    memcpy(p + FIELD_HEAD_LEN, s.base, s.len);
-    return p + FIELD_HEAD_LEN + s.len;
-}
-
-static uint8_t flags_of(const struct idem_outcome *outcome)
-{
-    return (uint8_t)((outcome->result.not_kept ? FLAG_NOT_KEPT : 0) |
-                     (outcome->status == IDEM_STATUS_RETRY ? FLAG_RETRY : 0));
-}
-
-static size_t put_head(const struct idem__entry *entry, uint8_t *head)
-{
-    const struct idem_result *result = &entry->outcome.result;
-    uint8_t *p = head + AT_FIELDS;
-
-    memset(head, 0, AT_FIELDS);
-    memcpy(head, magic, sizeof(magic));
-    head[AT_VERSION] = VERSION;
-    head[AT_STATUS] = (uint8_t)entry->outcome.status;
-    head[AT_FLAGS] = flags_of(&entry->outcome);
-    idem__put_u64(head + AT_FENCE, entry->fence);
-    memcpy(head + AT_NONCE, entry->nonce, sizeof(entry->nonce));
-    memcpy(head + AT_ID, entry->id, sizeof(entry->id));
-    idem__put_u64(head + AT_RESULT_LEN, result->bytes.len);
-    p = put_field(p, TAG_STORE_URL, entry->store_url);
-    p = put_field(p, TAG_SCOPE, entry->scope);
-    p = put_field(p, TAG_KEY, entry->key);
-    p = put_field(p, TAG_CONTENT_TYPE, result->content_type);
-    p = put_field(p, TAG_META, result->meta);
-    p = put_field(p, TAG_TEXT, entry->outcome.text);
-    idem__put_u32(head + AT_FIELDS_LEN, (uint32_t)(p - head - AT_FIELDS));
-    return (size_t)(p - head);
 }
 
 /* The ranges that the layout and the store rely on. */
@@ -169,10 +61,13 @@ static const char *fault_of(const struct idem__entry *e)
     const struct idem_result *result = &e->outcome.result;
 
     if (!idem__is_end(e->outcome.status)) {
-        return "its status is none that exists";
+        return "its status does not exist";
     }
     if (e->fence == 0 || e->fence > INT64_MAX) {
-        return "it is of no attempt";
+        return "it does not belong to an attempt";
+    }
+    if (e->written_ms < 0) {
+        return "its time is out of range";
     }
     if (e->store_url.len == 0 || e->store_url.len > IDEM_STORE_URL_MAX ||
         e->key.len == 0 || e->key.len > IDEM_KEY_MAX ||
@@ -190,28 +85,53 @@ static const char *fault_of(const struct idem__entry *e)
     return NULL;
 }
 
-int idem__entry_encode(const struct idem__entry *entry,
-                       struct idem__entry_file *ret_file)
+/* Of all that is before it in a file. */
+static int checksum(struct idem_slice before, uint8_t ret_sum[CHECKSUM_LEN])
 {
-    struct idem__entry_file *f = ret_file;
     uint8_t digest[IDEM__SHA256_LEN];
-    struct idem_slice parts[2];
-    int rc;
+    int rc = idem__sha256(&before, 1, digest);
 
-    assert(fault_of(entry) == NULL);
-    f->head_len = put_head(entry, f->head);
-    f->result = entry->outcome.result.bytes;
-    parts[0] = idem_bytes(f->head, f->head_len);
-    parts[1] = f->result;
-    rc = idem__sha256(parts, 2, digest);
     if (rc == 0) {
-        idem__put_u64(f->tail, (uint64_t)entry->written_ms);
-        rc = checksum(digest, f->tail, f->tail + 8);
+        memcpy(ret_sum, digest, CHECKSUM_LEN);
     }
-    return rc == 0 ? make_name(entry, digest, f->name) : rc;
+    return rc;
 }
 
-/* ---- Decoding ---- */
+int idem__entry_encode(const struct idem__entry *entry,
+                       struct idem__buffer *file)
+{
+    struct idem__entry copy = *entry;
+    struct idem_slice *fields[FIELDS];
+    uint8_t head[AT_FIELDS] = {0};
+    uint8_t tail[IDEM__ENTRY_TAIL_LEN];
+    int rc;
+    int i;
+
+    assert(fault_of(entry) == NULL);
+    memcpy(head, magic, sizeof(magic));
+    head[AT_VERSION] = VERSION;
+    head[AT_STATUS] = (uint8_t)entry->outcome.status;
+    head[AT_NOT_KEPT] = entry->outcome.result.not_kept;
+    idem__put_u64(head + AT_FENCE, entry->fence);
+    memcpy(head + AT_NONCE, entry->nonce, sizeof(entry->nonce));
+    memcpy(head + AT_ID, entry->id, sizeof(entry->id));
+    list_fields(&copy, fields);
+    for (i = 0; i < FIELDS; i++) {
+        idem__put_u32(head + AT_LENS + 4 * i, (uint32_t)fields[i]->len);
+    }
+    idem__buffer_add(file, head, sizeof(head));
+    for (i = 0; i < FIELDS; i++) {
+        idem__buffer_add(file, fields[i]->base, fields[i]->len);
+    }
+    idem__put_u64(tail, (uint64_t)entry->written_ms);
+    idem__buffer_add(file, tail, 8);
+    if (file->failed) {
+        return IDEM_ENOMEM;
+    }
+    rc = checksum(idem__buffer_slice(file), tail + 8);
+    idem__buffer_add(file, tail + 8, CHECKSUM_LEN);
+    return rc == 0 && file->failed ? IDEM_ENOMEM : rc;
+}
 
 static int damaged(struct idem_error *error, const char *what)
 {
@@ -219,109 +139,28 @@ static int damaged(struct idem_error *error, const char *what)
                        what);
 }
 
-static int newer(struct idem_error *error)
-{
-    return idem__error(error, IDEM_ECONFIG,
-                       "the entry was written by a newer version of idem: use "
-                       "that version");
-}
-
-static struct idem_slice *place_of(struct idem__entry *entry, unsigned tag)
-{
-    switch (tag) {
-    case TAG_STORE_URL:
-        return &entry->store_url;
-    case TAG_SCOPE:
-        return &entry->scope;
-    case TAG_KEY:
-        return &entry->key;
-    case TAG_CONTENT_TYPE:
-        return &entry->outcome.result.content_type;
-    case TAG_META:
-        return &entry->outcome.result.meta;
-    case TAG_TEXT:
-        return &entry->outcome.text;
-    default:
-        return NULL;
-    }
-}
-
-/* 0, IDEM_ECORRUPT, or IDEM_ECONFIG for a tag that must be known. The part
- * before a fault is in @entry. */
-static int read_fields(const uint8_t *p, size_t len, struct idem__entry *entry)
-{
-    unsigned last = 0;
-
-    while (len > 0) {
-        struct idem_slice *place;
-        size_t n;
-
-        if (len < FIELD_HEAD_LEN ||
-            idem__get_u32(p + 1) > len - FIELD_HEAD_LEN || p[0] <= last) {
-            return IDEM_ECORRUPT;
-        }
-        if (p[0] >= TAG_MUST_KNOW) {
-            return IDEM_ECONFIG;
-        }
-        n = idem__get_u32(p + 1);
-        place = place_of(entry, p[0]);
-        if (place != NULL) {
-            *place = idem_bytes(p + FIELD_HEAD_LEN, n);
-        }
-        last = p[0];
-        p += FIELD_HEAD_LEN + n;
-        len -= FIELD_HEAD_LEN + n;
-    }
-    return 0;
-}
-
-static int read_head(struct idem_slice file, struct idem__entry *entry)
+/* True: the fields fill the file. Those before a fault are in @entry: a torn one
+ * may still say what it was about. */
+static bool read_fields(struct idem_slice file, struct idem__entry *entry)
 {
     const uint8_t *p = file.base;
-    size_t body_len = file.len - IDEM__ENTRY_TAIL_LEN;
-    size_t fields_len = idem__get_u32(p + AT_FIELDS_LEN);
-    uint64_t result_len = idem__get_u64(p + AT_RESULT_LEN);
-    uint64_t written = idem__get_u64(p + body_len);
-    size_t rest;
+    size_t left = file.len - IDEM__ENTRY_TAIL_LEN - AT_FIELDS;
+    const uint8_t *from = p + AT_FIELDS;
+    struct idem_slice *fields[FIELDS];
+    int i;
 
-    entry->outcome.status = (enum idem_status)p[AT_STATUS];
-    entry->outcome.result.not_kept = (p[AT_FLAGS] & FLAG_NOT_KEPT) != 0;
-    entry->fence = idem__get_u64(p + AT_FENCE);
-    memcpy(entry->nonce, p + AT_NONCE, sizeof(entry->nonce));
-    memcpy(entry->id, p + AT_ID, sizeof(entry->id));
-    entry->written_ms = written > INT64_MAX ? 0 : (int64_t)written;
-    if (fields_len > body_len - AT_FIELDS) {
-        /* The rest of a torn one may still say what it was about. */
-        (void)read_fields(p + AT_FIELDS, body_len - AT_FIELDS, entry);
-        return IDEM_ECORRUPT;
-    }
-    rest = body_len - AT_FIELDS - fields_len;
-    entry->outcome.result.bytes = idem_bytes(p + body_len - rest, rest);
-    if (rest != result_len) {
-        (void)read_fields(p + AT_FIELDS, fields_len, entry);
-        return IDEM_ECORRUPT;
-    }
-    return read_fields(p + AT_FIELDS, fields_len, entry);
-}
+    list_fields(entry, fields);
+    for (i = 0; i < FIELDS; i++) {
+        size_t len = idem__get_u32(p + AT_LENS + 4 * i);
 
-/* Everything before the tail under its digest, and that under the tail. 0,
- * IDEM_ECORRUPT or IDEM_ENOMEM. */
-static int check_sum(struct idem_slice file,
-                     uint8_t ret_digest[IDEM__SHA256_LEN])
-{
-    size_t body_len = file.len - IDEM__ENTRY_TAIL_LEN;
-    const uint8_t *tail = (const uint8_t *)file.base + body_len;
-    struct idem_slice body = {file.base, body_len};
-    uint8_t sum[CHECKSUM_LEN];
-    int rc = idem__sha256(&body, 1, ret_digest);
-
-    if (rc == 0) {
-        rc = checksum(ret_digest, tail, sum);
+        if (len > left) {
+            return false;
+        }
+        *fields[i] = idem_bytes(from, len);
+        from += len;
+        left -= len;
     }
-    if (rc == 0 && memcmp(sum, tail + 8, CHECKSUM_LEN) != 0) {
-        rc = IDEM_ECORRUPT;
-    }
-    return rc;
+    return left == 0;
 }
 
 /* A record is found by its id alone: it must be that of scope and key. */
@@ -333,73 +172,64 @@ static bool is_bound(const struct idem__entry *entry)
            memcmp(id, entry->id, sizeof(id)) == 0;
 }
 
-/* The rest of @e when it is not to be trusted. */
-static void only_names(struct idem__entry *e)
-{
-    struct idem_slice scope = e->scope;
-    struct idem_slice key = e->key;
-
-    memset(e, 0, sizeof(*e));
-    if (scope.len <= IDEM_SCOPE_MAX && key.len <= IDEM_KEY_MAX) {
-        e->scope = scope;
-        e->key = key;
-    }
-}
-
 static int decode(struct idem_slice file, struct idem__entry *e,
-                  char name[IDEM__ENTRY_NAME_LEN + 1], struct idem_error *error)
+                  struct idem_error *error)
 {
     const uint8_t *p = file.base;
-    uint8_t digest[IDEM__SHA256_LEN];
-    int fields;
+    uint8_t sum[CHECKSUM_LEN];
+    bool whole;
     int rc;
 
     if (file.len < sizeof(magic) || memcmp(p, magic, sizeof(magic)) != 0) {
-        return damaged(error, "it is none");
+        return damaged(error, "it is not an entry");
     }
     if (file.len > AT_VERSION && p[AT_VERSION] > VERSION) {
-        return newer(error);
+        return idem__error(error, IDEM_ECONFIG,
+                           "the entry was written by a newer version of idem: "
+                           "use that version");
     }
-    if (file.len < IDEM__ENTRY_HEAD_MIN + IDEM__ENTRY_TAIL_LEN) {
+    if (file.len < IDEM__ENTRY_LEN_MIN) {
         return damaged(error, "it is cut short");
     }
-    fields = read_head(file, e);
-    rc = check_sum(file, digest);
-    if (rc == IDEM_ECORRUPT) {
-        return damaged(error, "its checksum does not match");
-    }
+    e->outcome.status = (enum idem_status)p[AT_STATUS];
+    e->outcome.result.not_kept = p[AT_NOT_KEPT] != 0;
+    e->fence = idem__get_u64(p + AT_FENCE);
+    memcpy(e->nonce, p + AT_NONCE, sizeof(e->nonce));
+    memcpy(e->id, p + AT_ID, sizeof(e->id));
+    e->written_ms = (int64_t)idem__get_u64(p + file.len - IDEM__ENTRY_TAIL_LEN);
+    whole = read_fields(file, e);
+    rc = checksum(idem_bytes(p, file.len - CHECKSUM_LEN), sum);
     if (rc != 0) {
         return idem__error_plain(error, rc);
     }
-    if (fields == IDEM_ECONFIG ||
-        (p[AT_FLAGS] & ~(FLAG_NOT_KEPT | FLAG_RETRY)) != 0 || p[AT_ZERO] != 0 ||
-        idem__get_u32(p + AT_ZERO_TOO) != 0) {
-        return newer(error);
+    if (memcmp(sum, p + file.len - CHECKSUM_LEN, CHECKSUM_LEN) != 0) {
+        return damaged(error, "its checksum does not match");
     }
-    if (fields != 0 || p[AT_VERSION] != VERSION ||
-        p[AT_FLAGS] != flags_of(&e->outcome)) {
+    if (!whole || p[AT_VERSION] != VERSION || p[AT_NOT_KEPT] > 1 ||
+        p[AT_ZERO] != 0) {
         return damaged(error, "it breaks a rule of the layout");
     }
     if (fault_of(e) != NULL) {
         return damaged(error, fault_of(e));
     }
-    if (!is_bound(e)) {
-        return damaged(error, "its id is not that of its key");
-    }
-    rc = make_name(e, digest, name);
-    return rc == 0 ? 0 : idem__error_plain(error, rc);
+    return is_bound(e) ? 0 : damaged(error, "its id is not that of its key");
 }
 
 int idem__entry_decode(struct idem_slice file, struct idem__entry *ret_entry,
-                       char ret_name[IDEM__ENTRY_NAME_LEN + 1],
                        struct idem_error *ret_error)
 {
+    struct idem__entry names = {.fence = 0};
     int rc;
 
     memset(ret_entry, 0, sizeof(*ret_entry));
-    rc = decode(file, ret_entry, ret_name, ret_error);
+    rc = decode(file, ret_entry, ret_error);
     if (rc != 0) {
-        only_names(ret_entry);
+        if (ret_entry->scope.len <= IDEM_SCOPE_MAX &&
+            ret_entry->key.len <= IDEM_KEY_MAX) {
+            names.scope = ret_entry->scope;
+            names.key = ret_entry->key;
+        }
+        *ret_entry = names;
     }
     return rc;
 }

@@ -2,20 +2,19 @@
 #ifndef IDEM_JOURNAL_ENTRY_H
 #define IDEM_JOURNAL_ENTRY_H
 
+#include "base/buffer.h"
+
 #include <idem/journal.h>
 
 enum {
-    IDEM__ENTRY_HEAD_MIN = 80,
-    IDEM__ENTRY_TAIL_LEN = 24,
-    IDEM__ENTRY_NAME_LEN = 44, /* Of STORE-ID-STATUS-DIGEST. */
+    IDEM__ENTRY_LEN_MIN = 116,
+    IDEM__ENTRY_TAIL_LEN = 24,   /* The time and the checksum. */
+    IDEM__ENTRY_ID_AT = 9,       /* In STORE-ID-, ... */
+    IDEM__ENTRY_RECORD_LEN = 26, /* ... which is so long. */
 };
 
-/* Heads are shorter; the bytes of the result are not in it. */
-#define IDEM__ENTRY_HEAD_MAX ((size_t)40 << 10)
-
 /* No file of ours is longer. */
-#define IDEM__ENTRY_MAX                                                        \
-    (IDEM__ENTRY_HEAD_MAX + IDEM_RESULT_MAX + IDEM__ENTRY_TAIL_LEN)
+#define IDEM__ENTRY_LEN_MAX (((size_t)40 << 10) + IDEM_RESULT_MAX)
 
 /* The contents of an entry. Slices point to whatever holds the text. */
 struct idem__entry {
@@ -29,21 +28,10 @@ struct idem__entry {
     int64_t written_ms;
 };
 
-/* The three pieces of a file: head, the bytes of the result, tail. */
-struct idem__entry_file {
-    uint8_t head[IDEM__ENTRY_HEAD_MAX];
-    size_t head_len;
-    struct idem_slice result; /* The entry's. */
-    uint8_t tail[IDEM__ENTRY_TAIL_LEN];
-    char name[IDEM__ENTRY_NAME_LEN + 1];
-};
-
-/* Encodes @entry, whose members are in the ranges of idem.h.
- *
- * IDEM_ENOMEM  The hash could not be made.
- */
+/* Appends @entry, whose members are in the ranges of idem.h. The caller frees
+ * @file whatever this answers: 0, or IDEM_ENOMEM. */
 int idem__entry_encode(const struct idem__entry *entry,
-                       struct idem__entry_file *ret_file);
+                       struct idem__buffer *file);
 
 /* Decodes and verifies @file. On failure scope and key are what seems to be
  * there, or empty, and nothing else is set.
@@ -53,18 +41,11 @@ int idem__entry_encode(const struct idem__entry *entry,
  * IDEM_ENOMEM    The hash could not be made.
  */
 int idem__entry_decode(struct idem_slice file, struct idem__entry *ret_entry,
-                       char ret_name[IDEM__ENTRY_NAME_LEN + 1],
                        struct idem_error *ret_error);
 
-/* The beginnings of names: 8 hex digits for a store, 16 for a record. */
-enum {
-    IDEM__ENTRY_STORE_LEN = 8,
-    IDEM__ENTRY_ID_LEN = 16
-};
-
-int idem__entry_store_name(struct idem_slice store_url,
-                           char ret_name[IDEM__ENTRY_STORE_LEN + 1]);
-void idem__entry_id_name(const uint8_t id[IDEM_ID_LEN],
-                         char ret_name[IDEM__ENTRY_ID_LEN + 1]);
+/* How the names of all files for one record of one store begin: STORE-ID-. */
+int idem__entry_record_name(struct idem_slice store_url,
+                            const uint8_t id[IDEM_ID_LEN],
+                            char ret_name[IDEM__ENTRY_RECORD_LEN + 1]);
 
 #endif

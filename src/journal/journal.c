@@ -1,4 +1,4 @@
-/* A journal: opened, closed, and entries put into it. */
+/* A journal: opened, counted, closed, and entries put into it. */
 #include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
@@ -6,23 +6,18 @@
 #include "core/error.h"
 #include "core/outcome.h"
 #include "core/token.h"
-#include "journal/usage.h"
+#include "journal/directory.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 struct idem_journal_entry {
     int directory; /* A descriptor of its own: the journal may be closed. */
     int fd;
-    bool named;    /* By its last name. */
-    bool replaces; /* One that was there, with the same content. */
-    unsigned part;
-    uint64_t len;
     char name[IDEM__JOURNAL_NAME_MAX + 1];
 };
 
@@ -40,23 +35,10 @@ static int check_options(const struct idem_journal_options *options,
     }
     if (options->entries_max < 1 || options->bytes_max < 1) {
         return idem__error(error, IDEM_EINVALID,
-                           "options: a journal without room is none");
+                           "options: entries_max and bytes_max must be at "
+                           "least 1");
     }
     return 0;
-}
-
-static int make(const char *directory, struct idem_error *error)
-{
-    if (mkdir(directory, 0700) == 0 || errno == EEXIST) {
-        return 0;
-    }
-    if (errno == ENOENT) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "cannot make the journal %.120s: make the directory "
-                           "above it first",
-                           directory);
-    }
-    return idem__journal_errno(error, "make", directory);
 }
 
 /* Its entries are believed, and will be told to stores. */
@@ -81,31 +63,25 @@ static int check_owner(int fd, const char *directory, struct idem_error *error)
     return 0;
 }
 
-static int open_directory(const char *directory, unsigned flags, int *ret_fd,
+static int open_directory(const char *directory, bool make, int *ret_fd,
                           struct idem_error *error)
 {
     const int how = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     int fd = open(directory, how);
-    int rc;
 
-    if (fd < 0 && errno == ENOENT && (flags & IDEM_JOURNAL_CREATE) != 0) {
-        rc = make(directory, error);
-        if (rc != 0) {
-            return rc;
+    if (fd < 0 && errno == ENOENT && make) {
+        if (mkdir(directory, 0700) != 0 && errno == ENOENT) {
+            return idem__error(error, IDEM_ECONFIG,
+                               "cannot make the journal %.120s: make the "
+                               "directory above it first",
+                               directory);
         }
         fd = open(directory, how);
     }
-    if (fd < 0 && errno == ENOENT) {
-        return idem__error(error, IDEM_ENOTFOUND, "no journal in %.120s",
-                           directory);
-    }
     if (fd < 0) {
-        return idem__journal_errno(error, "open", directory);
-    }
-    rc = check_owner(fd, directory, error);
-    if (rc != 0) {
-        (void)close(fd);
-        return rc;
+        return errno == ENOENT ? idem__error(error, IDEM_ENOTFOUND,
+                                             "no journal in %.120s", directory)
+                               : idem__journal_errno(error, "open", directory);
     }
     *ret_fd = fd;
     return 0;
@@ -118,26 +94,32 @@ int idem_journal_open(const char *directory,
 {
     static const struct idem_journal_options standard =
         IDEM_JOURNAL_OPTIONS_INIT;
-    struct idem_journal *journal;
+    struct idem_journal *journal = NULL;
     int fd = -1;
     int rc;
 
-    if (options == NULL) {
-        options = &standard;
-    }
+    options = options == NULL ? &standard : options;
     rc = check_options(options, ret_error);
     if (rc == 0) {
-        rc = open_directory(directory, options->flags, &fd, ret_error);
+        rc = open_directory(directory,
+                            (options->flags & IDEM_JOURNAL_CREATE) != 0, &fd,
+                            ret_error);
+    }
+    if (rc == 0) {
+        rc = check_owner(fd, directory, ret_error);
+    }
+    if (rc == 0) {
+        journal = idem__zalloc(sizeof(*journal) + strlen(directory) + 1);
+        rc = journal == NULL ? idem__error_plain(ret_error, IDEM_ENOMEM) : 0;
     }
     if (rc != 0) {
+        if (fd >= 0) {
+            (void)close(fd);
+        }
         return rc;
     }
-    journal = idem__zalloc(sizeof(*journal) + strlen(directory) + 1);
-    if (journal == NULL) {
-        (void)close(fd);
-        return idem__error_plain(ret_error, IDEM_ENOMEM);
-    }
     (void)strcpy(journal->directory, directory);
+    (void)pthread_mutex_init(&journal->mutex, NULL);
     journal->fd = fd;
     journal->pid = idem__process();
     journal->bytes_max = options->bytes_max;
@@ -150,341 +132,347 @@ void idem_journal_close(struct idem_journal *journal)
 {
     if (journal != NULL) {
         (void)close(journal->fd);
+        (void)pthread_mutex_destroy(&journal->mutex);
         idem__free(journal);
     }
 }
 
-/* ---- Putting ---- */
+/* ---- Counting ---- */
 
-/* The credential of @attempt, taken apart. */
-static int read_attempt(const struct idem_attempt *attempt,
-                        struct idem__token *ret_token, struct idem_error *error)
+static int count_one(void *ctx, const char *name)
 {
-    char text[IDEM_TOKEN_MAX];
-    int rc = idem_attempt_token(attempt, text);
+    struct idem_journal *journal = ctx;
+    struct stat st;
 
-    if (rc == IDEM_EINVALID) {
-        return idem__error(error, rc,
-                           "the attempt was not started: it has no outcome");
+    if (fstatat(journal->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        journal->entries++;
+        journal->bytes += (uint64_t)st.st_size;
     }
-    return rc == 0 ? idem__token_read(text, ret_token, error)
-                   : idem__error_plain(error, rc);
+    return 0;
 }
+
+/* Counts, where that was not done within @age_ms. Under the mutex. */
+static int count(struct idem_journal *journal, uint64_t age_ms,
+                 struct idem_error *error)
+{
+    int64_t now_ms = idem__mono_ms();
+    int rc;
+
+    if (journal->counted_ms != 0 &&
+        (uint64_t)(now_ms - journal->counted_ms) < age_ms) {
+        return 0;
+    }
+    journal->entries = 0;
+    journal->bytes = 0;
+    rc = idem__journal_walk(journal, count_one, journal, error);
+    journal->counted_ms = rc == 0 ? now_ms : 0;
+    return rc;
+}
+
+/* Where a decision rests on them the numbers are this fresh: at once for a few
+ * entries, and of many, which take long, not again and again. */
+static uint64_t fresh_ms(const struct idem_journal *journal)
+{
+    return journal->entries / 100;
+}
+
+static bool has_room(const struct idem_journal *journal, uint64_t len)
+{
+    return journal->entries < journal->entries_max &&
+           journal->bytes + len <= journal->bytes_max;
+}
+
+/* Makes room for @len bytes. What others put and removed since the last count is
+ * not known: so it is done again after a while, and before no is said. 100,000
+ * entries take about half a second. */
+static int reserve(struct idem_journal *journal, uint64_t len,
+                   struct idem_error *error)
+{
+    int rc;
+
+    (void)pthread_mutex_lock(&journal->mutex);
+    rc = count(journal, 1000 + journal->entries / 2, error);
+    if (rc == 0 && !has_room(journal, len)) {
+        rc = count(journal, fresh_ms(journal), error);
+    }
+    if (rc == 0 && !has_room(journal, len)) {
+        rc = idem__error(error, IDEM_EFULL,
+                         "the journal is full (idem reconcile makes room): "
+                         "%.120s holds %llu of %llu outcomes, %llu of %llu "
+                         "bytes",
+                         journal->directory,
+                         (unsigned long long)journal->entries,
+                         (unsigned long long)journal->entries_max,
+                         (unsigned long long)journal->bytes,
+                         (unsigned long long)journal->bytes_max);
+    }
+    if (rc == 0) {
+        journal->entries++;
+        journal->bytes += len;
+    }
+    (void)pthread_mutex_unlock(&journal->mutex);
+    return rc;
+}
+
+int idem_journal_read_usage(struct idem_journal *journal,
+                            struct idem_journal_usage *ret_usage,
+                            struct idem_error *ret_error)
+{
+    const double told = IDEM_JOURNAL_TOLD_PERCENT / 100.0;
+    struct idem_journal_usage *u = ret_usage;
+    int rc = idem__journal_check(journal, ret_error);
+
+    if (rc == 0 && u->size != sizeof(*u)) {
+        rc = idem__error(ret_error, IDEM_EINVALID,
+                         "usage: begin with IDEM_JOURNAL_USAGE_INIT");
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    (void)pthread_mutex_lock(&journal->mutex);
+    rc = count(journal, fresh_ms(journal), ret_error);
+    if (rc == 0) {
+        u->entries = journal->entries;
+        u->bytes = journal->bytes;
+        u->entries_max = journal->entries_max;
+        u->bytes_max = journal->bytes_max;
+        u->near = (double)u->entries >= told * (double)u->entries_max ||
+                  (double)u->bytes >= told * (double)u->bytes_max;
+    }
+    (void)pthread_mutex_unlock(&journal->mutex);
+    return rc;
+}
+
+/* ---- Putting ---- */
 
 /* When @outcome was known, by the wall clock. */
 static int64_t known_ms(const struct idem_outcome *outcome)
 {
-    struct idem_clock_reading reading = {0};
+    struct idem_clock_reading now = {0};
     struct idem_host host = {.ctx = NULL};
     int64_t ago_ms;
 
     idem__host_default(&host);
-    if (host.clock(host.ctx, &reading) != 0) {
+    if (host.clock(host.ctx, &now) != 0 || now.wall_ms < 0) {
         return 0;
     }
-    ago_ms = outcome->ended_boot_ms != 0 &&
-                     outcome->ended_boot_ms > -IDEM_DURATION_MAX_MS
-                 ? reading.boot_ms - outcome->ended_boot_ms
-                 : 0;
-    return ago_ms > 0 && ago_ms < reading.wall_ms ? reading.wall_ms - ago_ms
-                                                  : reading.wall_ms;
+    if (outcome->ended_boot_ms == 0 ||
+        outcome->ended_boot_ms <= -IDEM_DURATION_MAX_MS) {
+        return now.wall_ms;
+    }
+    ago_ms = now.boot_ms - outcome->ended_boot_ms;
+    return ago_ms > 0 && ago_ms < now.wall_ms ? now.wall_ms - ago_ms
+                                              : now.wall_ms;
 }
 
-static int encode(const struct idem_store *store,
-                  const struct idem_attempt *attempt,
-                  const struct idem_outcome *outcome,
-                  struct idem__entry_file *ret_file, struct idem_error *error)
+/* @ret_token holds the texts of @ret_entry. */
+static int describe(const struct idem_store *store,
+                    const struct idem_attempt *attempt,
+                    const struct idem_outcome *outcome,
+                    struct idem__token *ret_token,
+                    struct idem__entry *ret_entry, struct idem_error *error)
 {
-    const char *url = idem_store_url(store);
-    struct idem__token token;
-    struct idem__entry entry;
+    struct idem__entry *e = ret_entry;
+    char text[IDEM_TOKEN_MAX];
     int rc = idem__outcome_check(outcome, error);
 
-    if (rc == 0 && url == NULL) {
+    if (rc == 0 && idem_store_url(store) == NULL) {
         rc = idem__error(error, IDEM_EINVALID,
-                         "nobody could ever replay it: the store is gone when "
-                         "it is closed");
-    }
-    if (rc == 0) {
-        rc = read_attempt(attempt, &token, error);
+                         "cannot journal for a memory store: it does not "
+                         "outlive the process");
     }
     if (rc != 0) {
         return rc;
     }
-    memset(&entry, 0, sizeof(entry));
-    entry.store_url = idem_str(url);
-    entry.scope = token.scope;
-    entry.key = token.key;
-    memcpy(entry.nonce, token.nonce, sizeof(entry.nonce));
-    entry.fence = token.fence;
-    entry.outcome = idem__outcome_bounded(outcome, IDEM_RESULT_MAX);
-    entry.written_ms = known_ms(outcome);
-    rc = idem_id(token.scope, token.key, entry.id);
-    if (rc == 0) {
-        rc = idem__entry_encode(&entry, ret_file);
+    rc = idem_attempt_token(attempt, text);
+    if (rc != 0) {
+        return rc == IDEM_EINVALID
+                   ? idem__error(error, rc,
+                                 "the attempt was not started: it has no "
+                                 "outcome")
+                   : idem__error_plain(error, rc);
     }
+    rc = idem__token_read(text, ret_token, error);
+    if (rc != 0) {
+        return rc;
+    }
+    memset(e, 0, sizeof(*e));
+    e->store_url = idem_str(idem_store_url(store));
+    e->scope = ret_token->scope;
+    e->key = ret_token->key;
+    memcpy(e->nonce, ret_token->nonce, sizeof(e->nonce));
+    e->fence = ret_token->fence;
+    e->outcome = idem__outcome_bounded(outcome, IDEM_RESULT_MAX);
+    e->written_ms = known_ms(outcome);
+    rc = idem_id(e->scope, e->key, e->id);
     return rc == 0 ? 0 : idem__error_plain(error, rc);
 }
 
-/* ---- The file of an entry ---- */
-
-/* The directory of @part, and the one above it: durable once the put is, which
- * flushes both. */
-static int make_part(const struct idem_journal *journal, unsigned part,
-                     struct idem_error *error)
+/* Whether the file holds the outcome @bytes, whenever that was put. True: it is
+ * locked, and *@ret_fd is the caller's. */
+static bool is_there(const struct idem_journal *journal, const char *name,
+                     struct idem_slice bytes, int *ret_fd)
 {
-    char path[16];
+    struct idem__journal_file file;
+    uint8_t *there = NULL;
+    bool same;
 
-    idem__journal_part_path(part, path);
-    if ((mkdirat(journal->fd, IDEM__JOURNAL_BY_RECORD, 0700) != 0 &&
-         errno != EEXIST) ||
-        (mkdirat(journal->fd, path, 0700) != 0 && errno != EEXIST)) {
-        return idem__journal_errno(error, "make", path);
+    if (idem__journal_hold(journal, name, /* alone= */ true, &file, NULL) !=
+        IDEM__JOURNAL_HELD) {
+        return false;
     }
-    return 0;
+    same = file.len == bytes.len &&
+           idem__journal_read(&file, &there, NULL) == 0 &&
+           memcmp(there, bytes.base, bytes.len - IDEM__ENTRY_TAIL_LEN) == 0;
+    if (same) {
+        *ret_fd = file.fd;
+    } else {
+        (void)close(file.fd);
+    }
+    idem__free(there);
+    return same;
 }
 
-static int open_new(const struct idem_journal *journal,
-                    const struct idem_journal_entry *entry)
+/* 1: the new file is ours. 0: a process that read it before it was locked took it
+ * for one whose writer died, and has set it aside. Else an error. */
+static int lock_new(const struct idem_journal *journal,
+                    const struct idem_journal_entry *entry,
+                    struct idem_error *error)
 {
-    return openat(journal->fd, entry->name,
-                  O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int rc;
+
+    do {
+        rc = flock(entry->fd, LOCK_EX);
+    } while (rc != 0 && errno == EINTR);
+    rc = rc == 0 ? idem__journal_is_named(journal, entry->fd, entry->name) : -1;
+    return rc < 0 ? idem__journal_errno(error, "lock", entry->name) : rc;
 }
 
-/* A new file, and locked. A process that looks in between may take it for one
- * whose writer died, and set it aside: then the next. */
-static int create_one(const struct idem_journal *journal,
-                      struct idem_journal_entry *entry, bool *ret_ours,
-                      struct idem_error *error)
+/* A new file under the first number that is free, or one that holds the outcome
+ * already; locked. */
+static int take_file(const struct idem_journal *journal, const char *stem,
+                     struct idem_slice bytes, struct idem_journal_entry *entry,
+                     bool *ret_new, struct idem_error *error)
 {
-    int named;
+    int ours = 0;
+    int n;
 
-    entry->fd = open_new(journal, entry);
-    if (entry->fd < 0 && errno == ENOENT) {
-        int rc = make_part(journal, entry->part, error);
-
-        if (rc != 0) {
-            *ret_ours = false;
-            return rc;
+    for (n = 0; n < IDEM__JOURNAL_NUMBERS; n++) {
+        (void)snprintf(entry->name, sizeof(entry->name), "%s-%d.idj", stem, n);
+        entry->fd =
+            openat(journal->fd, entry->name,
+                   O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        *ret_new = entry->fd >= 0;
+        if (*ret_new) {
+            ours = lock_new(journal, entry, error);
+        } else if (errno == EEXIST) {
+            ours = is_there(journal, entry->name, bytes, &entry->fd);
+        } else {
+            ours = idem__journal_errno(error, "make", entry->name);
         }
-        entry->fd = open_new(journal, entry);
-    }
-    if (entry->fd < 0) {
-        *ret_ours = false;
-        return errno == EEXIST
-                   ? 0 /* Of a process that had our number, and died. */
-                   : idem__journal_errno(error, "make", entry->name);
-    }
-    while (flock(entry->fd, LOCK_EX) != 0) {
-        if (errno != EINTR) {
-            return idem__journal_errno(error, "lock", entry->name);
+        if (ours == 1) {
+            return 0;
         }
-    }
-    named = idem__journal_is_named(journal, entry->fd, entry->name);
-    if (named < 0) {
-        return idem__journal_errno(error, "look at", entry->name);
-    }
-    *ret_ours = named == 1;
-    return 0;
-}
-
-static void give_up(const struct idem_journal *journal,
-                    struct idem_journal_entry *entry)
-{
-    if (entry->fd >= 0) {
-        (void)unlinkat(journal->fd, entry->name, 0);
-        (void)close(entry->fd);
-    }
-}
-
-static int create(const struct idem_journal *journal, const char *name,
-                  struct idem_journal_entry *entry, struct idem_error *error)
-{
-    static unsigned counter;
-    bool ours = false;
-    char path[16];
-
-    idem__journal_part_path(entry->part, path);
-    while (!ours) {
-        unsigned n = __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED);
-        int rc;
-
-        (void)snprintf(entry->name, sizeof(entry->name), "%s/%s.%x%04x.new",
-                       path, name, (unsigned)getpid(), n & 0xffff);
-        rc = create_one(journal, entry, &ours, error);
-        if (rc != 0) {
-            give_up(journal, entry);
-            return rc;
-        }
-        if (!ours && entry->fd >= 0) {
+        if (*ret_new) {
+            if (ours < 0) {
+                (void)unlinkat(journal->fd, entry->name, 0);
+            }
             (void)close(entry->fd);
         }
+        if (ours < 0) {
+            return ours;
+        }
     }
-    return 0;
+    return idem__error(error, IDEM_EFULL,
+                       "the journal keeps at most %d outcomes of one record "
+                       "and status (idem reconcile makes room)",
+                       IDEM__JOURNAL_NUMBERS);
 }
 
-static struct iovec piece(const void *base, size_t len)
+static int write_all(int fd, struct idem_slice bytes, const char *name,
+                     struct idem_error *error)
 {
-    return (struct iovec){(void *)(uintptr_t)base, len}; /* Only read. */
-}
+    const char *p = bytes.base;
+    size_t at = 0;
 
-static int write_all(int fd, const struct idem__entry_file *file,
-                     const char *name, struct idem_error *error)
-{
-    struct iovec parts[3] = {
-        piece(file->head, file->head_len),
-        piece(file->result.base, file->result.len),
-        piece(file->tail, sizeof(file->tail)),
-    };
-    struct iovec *part = parts;
-    int left = 3;
-
-    while (left > 0) {
-        ssize_t n = writev(fd, part, left);
+    while (at < bytes.len) {
+        ssize_t n = pwrite(fd, p + at, bytes.len - at, (off_t)at);
 
         if (n < 0 && errno != EINTR) {
             return idem__journal_errno(error, "write", name);
         }
-        while (left > 0 && n >= (ssize_t)part->iov_len) {
-            n -= (ssize_t)part->iov_len;
-            part++;
-            left--;
-        }
-        if (left > 0 && n > 0) {
-            part->iov_base = (char *)part->iov_base + n;
-            part->iov_len -= (size_t)n;
-        }
+        at += n > 0 ? (size_t)n : 0;
     }
     return 0;
 }
 
-static int flush(int fd, const char *name, struct idem_error *error)
-{
-    return fsync(fd) == 0 ? 0 : idem__journal_errno(error, "flush", name);
-}
-
-/* The entries of the directory @path. */
-static int flush_directory(const struct idem_journal *journal, const char *path,
-                           struct idem_error *error)
-{
-    int fd = openat(journal->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc;
-
-    if (fd < 0) {
-        return idem__journal_errno(error, "open", path);
-    }
-    rc = flush(fd, path, error);
-    (void)close(fd);
-    return rc;
-}
-
-/* The directories that lead to the file. @durable: its own directory is there
- * after a power cut already, so only what is in it is flushed. */
-static int flush_path(const struct idem_journal *journal, unsigned part,
-                      bool durable, struct idem_error *error)
-{
-    char path[16];
-    int rc;
-
-    idem__journal_part_path(part, path);
-    rc = flush_directory(journal, path, error);
-    if (rc == 0 && !durable) {
-        rc = flush_directory(journal, IDEM__JOURNAL_BY_RECORD, error);
-    }
-    if (rc == 0 && !durable) {
-        rc = flush(journal->fd, "its directory", error);
-    }
-    if (rc == 0 && !durable) {
-        idem__usage_set_durable(journal->fd, part);
-    }
-    return rc;
-}
-
-/* The name comes before the flush: so one commit of the file system holds both,
- * at two thirds of the price. The rest of it after a power cut fails its
- * checksum; an entry that is there already is not put at risk. */
-static int settle(const struct idem_journal *journal, const char *name,
-                  bool durable, struct idem_journal_entry *entry,
-                  struct idem_error *error)
-{
-    char to[IDEM__JOURNAL_NAME_MAX + 1];
-    char path[16];
-    int rc = 0;
-
-    idem__journal_part_path(entry->part, path);
-    (void)snprintf(to, sizeof(to), "%s/%s.idj", path, name);
-    entry->replaces = faccessat(journal->fd, to, F_OK, 0) == 0;
-    if (entry->replaces) {
-        rc = flush(entry->fd, entry->name, error);
-    }
-    if (rc != 0) {
-        return rc;
-    }
-    if (renameat(journal->fd, entry->name, journal->fd, to) != 0) {
-        return idem__journal_errno(error, "name", to);
-    }
-    (void)strcpy(entry->name, to);
-    entry->named = true;
-    IDEM__CRASH_POINT("journal/put/named");
-    rc = flush(entry->fd, to, error);
-    if (rc == 0) {
-        rc = flush_path(journal, entry->part, durable, error);
-    }
-    IDEM__CRASH_POINT("journal/put/flushed");
-    return rc;
-}
-
-static int store_file(const struct idem_journal *journal,
-                      const struct idem__entry_file *file, bool durable,
-                      struct idem_journal_entry *entry,
+/* The file has its last name before it is flushed, so one commit of the file system
+ * holds both. The rest of it after a power cut fails its checksum. */
+static int store_file(const struct idem_journal *journal, const char *stem,
+                      struct idem_slice bytes, struct idem_journal_entry *entry,
                       struct idem_error *error)
 {
-    int rc = create(journal, file->name, entry, error);
+    bool is_new = false;
+    int rc = take_file(journal, stem, bytes, entry, &is_new, error);
 
     if (rc != 0) {
         return rc;
     }
     IDEM__CRASH_POINT("journal/put/made");
-    rc = write_all(entry->fd, file, entry->name, error);
-    if (rc == 0) {
-        IDEM__CRASH_POINT("journal/put/written");
-        rc = settle(journal, file->name, durable, entry, error);
+    if (is_new) {
+        rc = write_all(entry->fd, bytes, entry->name, error);
     }
+    IDEM__CRASH_POINT("journal/put/written");
+    /* Also one that was there: its writer may have died before. */
+    if (rc == 0 && (fsync(entry->fd) != 0 || fsync(journal->fd) != 0)) {
+        rc = idem__journal_errno(error, "flush", entry->name);
+    }
+    IDEM__CRASH_POINT("journal/put/flushed");
     if (rc != 0) {
-        if (entry->named && entry->replaces) {
-            (void)close(entry->fd);
-        } else {
-            give_up(journal, entry);
+        if (is_new) {
+            (void)unlinkat(journal->fd, entry->name, 0);
         }
+        (void)close(entry->fd);
     }
     return rc;
 }
 
-static int put(const struct idem_journal *journal,
-               const struct idem__entry_file *file,
-               struct idem_journal_entry *entry, struct idem_error *error)
+static int put(struct idem_journal *journal, const struct idem__entry *what,
+               struct idem_slice bytes, struct idem_journal_entry **ret_entry,
+               struct idem_error *error)
 {
-    bool durable;
-    int rc;
+    struct idem_journal_entry *entry = idem__zalloc(sizeof(*entry));
+    char stem[IDEM__ENTRY_RECORD_LEN + 2];
+    int rc = entry == NULL
+                 ? IDEM_ENOMEM
+                 : idem__entry_record_name(what->store_url, what->id, stem);
 
-    entry->part = idem__journal_part_of(file->name);
-    entry->len = file->head_len + file->result.len + sizeof(file->tail);
-    rc = idem__usage_add(journal, entry->part, entry->len, &durable, error);
     if (rc != 0) {
-        return rc;
+        rc = idem__error_plain(error, rc);
+        goto err_after_alloc;
+    }
+    stem[IDEM__ENTRY_RECORD_LEN] = (char)('0' + what->outcome.status);
+    stem[IDEM__ENTRY_RECORD_LEN + 1] = '\0';
+    rc = reserve(journal, bytes.len, error);
+    if (rc != 0) {
+        goto err_after_alloc;
     }
     entry->directory = fcntl(journal->fd, F_DUPFD_CLOEXEC, 3);
     if (entry->directory < 0) {
-        rc = idem__journal_errno(error, "hold", "its directory");
-    } else {
-        rc = store_file(journal, file, durable, entry, error);
-        if (rc != 0) {
-            (void)close(entry->directory);
-        }
+        rc = idem__journal_errno(error, "hold", journal->directory);
+        goto err_after_alloc;
     }
-    if (rc != 0 || entry->replaces) {
-        idem__usage_take_off(journal->fd, entry->part, entry->len);
+    rc = store_file(journal, stem, bytes, entry, error);
+    if (rc != 0) {
+        goto err_after_open;
     }
+    *ret_entry = entry;
+    return 0;
+
+err_after_open:
+    (void)close(entry->directory);
+err_after_alloc:
+    idem__free(entry);
     return rc;
 }
 
@@ -495,73 +483,39 @@ int idem_journal_put(struct idem_journal *journal,
                      struct idem_journal_entry **ret_entry,
                      struct idem_error *ret_error)
 {
-    struct idem_journal_entry *entry;
-    struct idem__entry_file *file;
+    struct idem__buffer file = {0};
+    struct idem__token token;
+    struct idem__entry what;
     int rc = idem__journal_check(journal, ret_error);
 
+    if (rc == 0) {
+        rc = describe(store, attempt, outcome, &token, &what, ret_error);
+    }
     if (rc != 0) {
         return rc;
     }
-    entry = idem__zalloc(sizeof(*entry));
-    file = idem__alloc(sizeof(*file));
-    if (entry == NULL || file == NULL) {
-        rc = idem__error_plain(ret_error, IDEM_ENOMEM);
-    }
-    if (rc == 0) {
-        rc = encode(store, attempt, outcome, file, ret_error);
-    }
-    if (rc == 0) {
-        rc = put(journal, file, entry, ret_error);
-    }
-    idem__free(file);
-    if (rc != 0) {
-        idem__free(entry);
-        return rc;
-    }
-    *ret_entry = entry;
-    return 0;
-}
-
-/* Encodes what was decoded: the file is one of ours, whatever wrote @bytes. */
-static int adopt(const struct idem_journal *journal, struct idem_slice bytes,
-                 struct idem__entry_file *file, struct idem_error *error)
-{
-    struct idem_journal_entry held = {.fd = -1};
-    char name[IDEM__ENTRY_NAME_LEN + 1];
-    struct idem__entry entry;
-    int rc = idem__entry_decode(bytes, &entry, name, error);
-
-    if (rc != 0) {
-        return rc;
-    }
-    rc = idem__entry_encode(&entry, file);
-    if (rc != 0) {
-        return idem__error_plain(error, rc);
-    }
-    rc = put(journal, file, &held, error);
-    if (rc == 0) {
-        (void)close(held.fd);
-        (void)close(held.directory);
-    }
+    rc = idem__entry_encode(&what, &file);
+    rc = rc != 0 ? idem__error_plain(ret_error, rc)
+                 : put(journal, &what, idem__buffer_slice(&file), ret_entry,
+                       ret_error);
+    idem__buffer_free(&file);
     return rc;
 }
 
 int idem_journal_adopt(struct idem_journal *journal, struct idem_slice bytes,
                        struct idem_error *ret_error)
 {
-    struct idem__entry_file *file;
+    struct idem_journal_entry *entry = NULL;
+    struct idem__entry what;
     int rc = idem__journal_check(journal, ret_error);
 
-    if (rc != 0) {
-        return rc;
+    if (rc == 0) {
+        rc = idem__entry_decode(bytes, &what, ret_error);
     }
-    file = idem__alloc(sizeof(*file));
-    if (file == NULL) {
-        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    if (rc == 0) {
+        rc = put(journal, &what, bytes, &entry, ret_error);
     }
-    rc = adopt(journal, bytes, file, ret_error);
-    explicit_bzero(file, sizeof(*file));
-    idem__free(file);
+    idem_journal_leave(entry);
     return rc;
 }
 
@@ -573,10 +527,8 @@ const char *idem_journal_entry_name(const struct idem_journal_entry *entry)
 void idem_journal_remove(struct idem_journal_entry *entry)
 {
     if (entry != NULL) {
-        if (unlinkat(entry->directory, entry->name, 0) == 0) {
-            IDEM__CRASH_POINT("journal/removed");
-            idem__usage_take_off(entry->directory, entry->part, entry->len);
-        }
+        (void)unlinkat(entry->directory, entry->name, 0);
+        IDEM__CRASH_POINT("journal/removed");
         idem_journal_leave(entry);
     }
 }

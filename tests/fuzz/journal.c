@@ -2,11 +2,10 @@
  *
  * - a file that may be an entry. One that is read is within every limit, names
  *   the key that its id is of, and stands for an outcome that is written as an
- *   entry which is read as the same. The lengths in its head and its checksums
+ *   entry which is read as the same. The lengths in its head and its checksum
  *   are put right first where the input asks for it. One that is refused leaves
  *   nothing but names.
- * - an entry. It is read back with all of its members under the name that it was
- *   given, and no byte of it can be changed or cut off without being found out.
+ * - an entry. It is read back with all of its members, and no byte of it can be changed or cut off without being found out.
  */
 #include "base/bytes.h"
 #include "base/sha256.h"
@@ -16,9 +15,9 @@
 #include <stdlib.h>
 
 enum {
-    AT_RESULT_LEN = 64,
-    AT_FIELDS_LEN = 72,
-    AT_FIELDS = 80,
+    AT_LENS = 64,
+    FIELDS = 7,
+    AT_FIELDS = AT_LENS + 4 * FIELDS,
     FILE_MAX = 128 * 1024
 };
 
@@ -37,21 +36,6 @@ static bool same_entry(const struct idem__entry *a, const struct idem__entry *b)
            a->outcome.result.not_kept == b->outcome.result.not_kept;
 }
 
-/* The three pieces as one file, to be freed. */
-static struct idem_slice file_of(const struct idem__entry_file *f)
-{
-    size_t len = f->head_len + f->result.len + sizeof(f->tail);
-    uint8_t *file = malloc(len);
-
-    must(file != NULL);
-    memcpy(file, f->head, f->head_len);
-    if (f->result.len > 0) {
-        memcpy(file + f->head_len, f->result.base, f->result.len);
-    }
-    memcpy(file + f->head_len + f->result.len, f->tail, sizeof(f->tail));
-    return idem_bytes(file, len);
-}
-
 static void within_limits(const struct idem__entry *e)
 {
     uint8_t id[IDEM_ID_LEN];
@@ -61,58 +45,53 @@ static void within_limits(const struct idem__entry *e)
     must(memcmp(id, e->id, sizeof(id)) == 0);
     must(e->fence > 0 && e->fence <= INT64_MAX && e->written_ms >= 0);
     must(e->outcome.status >= IDEM_STATUS_COMPLETED &&
-         e->outcome.status <= IDEM_STATUS_RELEASED);
+         (e->outcome.status <= IDEM_STATUS_RELEASED ||
+          e->outcome.status == IDEM_STATUS_RETRY));
     must(e->outcome.result.content_type.len <= 255);
     must(e->outcome.result.meta.len <= IDEM_META_MAX);
     must(e->outcome.text.len <= IDEM_TEXT_MAX);
 }
 
-static void write_and_read(const struct idem__entry *e)
+/* The file, to be freed. */
+static struct idem__buffer write_and_read(const struct idem__entry *e)
 {
-    static struct idem__entry_file f;
-    char name[IDEM__ENTRY_NAME_LEN + 1];
+    struct idem__buffer file = {0};
     struct idem__entry back;
-    struct idem_slice file;
 
-    must(idem__entry_encode(e, &f) == 0);
-    must(strlen(f.name) == IDEM__ENTRY_NAME_LEN);
-    file = file_of(&f);
-    must(idem__entry_decode(file, &back, name, NULL) == 0);
+    must(idem__entry_encode(e, &file) == 0);
+    must(idem__entry_decode(idem__buffer_slice(&file), &back, NULL) == 0);
     must(same_entry(e, &back) && back.written_ms == e->written_ms);
-    must(strcmp(name, f.name) == 0);
-    free((void *)(uintptr_t)file.base);
+    return file;
 }
 
 /* Puts right what every fuzzer would get wrong. */
 static void put_right(uint8_t *file, size_t len, unsigned how)
 {
-    size_t body_len = len - IDEM__ENTRY_TAIL_LEN;
-    struct idem_slice parts[2] = {{file, body_len}};
-    uint8_t digest[IDEM__SHA256_LEN];
+    size_t left = len - IDEM__ENTRY_TAIL_LEN - AT_FIELDS;
+    struct idem_slice body = {file, len - 16};
     uint8_t sum[IDEM__SHA256_LEN];
+    int i;
 
     if ((how & 2) != 0) {
-        size_t fields_len =
-            idem__get_u32(file + AT_FIELDS_LEN) % (body_len - AT_FIELDS + 1);
-
         memcpy(file, "IDJ1\1", 5);
-        idem__put_u32(file + AT_FIELDS_LEN, (uint32_t)fields_len);
-        idem__put_u64(file + AT_RESULT_LEN, body_len - AT_FIELDS - fields_len);
+        for (i = 0; i < FIELDS; i++) {
+            uint8_t *at = file + AT_LENS + (ptrdiff_t)4 * i;
+            size_t n = i < FIELDS - 1 ? idem__get_u32(at) % (left + 1) : left;
+
+            idem__put_u32(at, (uint32_t)n);
+            left -= n;
+        }
     }
-    must(idem__sha256(parts, 1, digest) == 0);
-    parts[0] = idem_bytes(digest, sizeof(digest));
-    parts[1] = idem_bytes(file + body_len, 8);
-    must(idem__sha256(parts, 2, sum) == 0);
-    memcpy(file + body_len + 8, sum, 16);
+    must(idem__sha256(&body, 1, sum) == 0);
+    memcpy(file + body.len, sum, 16);
 }
 
 /* The id of scope and key that seem to stand there. */
 static void put_id(uint8_t *file, size_t len)
 {
-    char name[IDEM__ENTRY_NAME_LEN + 1];
     struct idem__entry e;
 
-    if (idem__entry_decode(idem_bytes(file, len), &e, name, NULL) != 0) {
+    if (idem__entry_decode(idem_bytes(file, len), &e, NULL) != 0) {
         (void)idem_id(e.scope, e.key, file + 32);
     }
 }
@@ -121,7 +100,6 @@ static void read_file(struct tape *tape, unsigned how)
 {
     struct idem_slice rest = take_rest(tape);
     uint8_t *file = malloc(rest.len + 1);
-    char name[IDEM__ENTRY_NAME_LEN + 1];
     struct idem_error error = {0};
     struct idem__entry e;
     int rc;
@@ -130,18 +108,20 @@ static void read_file(struct tape *tape, unsigned how)
     if (rest.len > 0) {
         memcpy(file, rest.base, rest.len);
     }
-    if ((how & 1) != 0 &&
-        rest.len >= IDEM__ENTRY_HEAD_MIN + IDEM__ENTRY_TAIL_LEN) {
+    if ((how & 1) != 0 && rest.len >= IDEM__ENTRY_LEN_MIN) {
         put_right(file, rest.len, how);
         put_id(file, rest.len);
         put_right(file, rest.len, how);
     }
-    rc = idem__entry_decode(idem_bytes(file, rest.len), &e, name, &error);
+    rc = idem__entry_decode(idem_bytes(file, rest.len), &e, &error);
     must(rc == 0 || rc == IDEM_ECORRUPT || rc == IDEM_ECONFIG);
     must(rc == error.code);
     if (rc == 0) {
         within_limits(&e);
-        write_and_read(&e);
+        struct idem__buffer again = write_and_read(&e);
+
+        must(again.len == rest.len && memcmp(again.base, file, again.len) == 0);
+        idem__buffer_free(&again);
     } else {
         must(e.store_url.len == 0 && e.fence == 0 && e.outcome.text.len == 0);
         must(e.scope.len <= IDEM_SCOPE_MAX && e.key.len <= IDEM_KEY_MAX);
@@ -151,12 +131,9 @@ static void read_file(struct tape *tape, unsigned how)
 
 static void make_entry(struct tape *tape)
 {
-    static struct idem__entry_file f;
     struct idem__entry e = {.store_url = take_bytes(tape, IDEM_STORE_URL_MAX)};
-    char name[IDEM__ENTRY_NAME_LEN + 1];
     struct idem__entry back;
-    struct idem_slice file;
-    uint8_t *bytes;
+    struct idem__buffer file;
     size_t at;
 
     e.scope = take_bytes(tape, IDEM_SCOPE_MAX);
@@ -176,17 +153,13 @@ static void make_entry(struct tape *tape)
     if (e.store_url.len == 0 || idem_id(e.scope, e.key, e.id) != 0) {
         return;
     }
-    write_and_read(&e);
-
-    must(idem__entry_encode(&e, &f) == 0);
-    file = file_of(&f);
-    bytes = (uint8_t *)(uintptr_t)file.base;
+    file = write_and_read(&e);
     at %= file.len;
-    bytes[at] ^= 1;
-    must(idem__entry_decode(file, &back, name, NULL) != 0);
-    bytes[at] ^= 1;
-    must(idem__entry_decode(idem_bytes(bytes, at), &back, name, NULL) != 0);
-    free(bytes);
+    file.base[at] ^= 1;
+    must(idem__entry_decode(idem__buffer_slice(&file), &back, NULL) != 0);
+    file.base[at] ^= 1;
+    must(idem__entry_decode(idem_bytes(file.base, at), &back, NULL) != 0);
+    idem__buffer_free(&file);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

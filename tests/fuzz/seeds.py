@@ -261,12 +261,10 @@ def item():
 def journal():
     url, key = b"dynamodb://t?region=eu-west-1", b"order-42"
     identity = hashlib.sha256(b"idem1" + u64(0) + u64(len(key)) + key).digest()
-    for status, result in (2, b"done"), (3, b""), (4, b""), (5, b""):
-        fields = b""
-        for tag, text in (1, url), (3, key), (4, b"text/plain"), (6, b"why"):
-            fields += bytes([tag]) + u32(len(text)) + text
+    for status, result in (2, b"done"), (3, b""), (4, b""), (5, b""), (8, b""):
+        fields = url, b"", key, b"text/plain", b"", b"why", result
         body = b"IDJ1\1" + bytes([status, 0, 0]) + u64(7) + b"n" * 16 + identity
-        body += u64(len(result)) + u32(len(fields)) + u32(0) + fields + result
+        body += b"".join(u32(len(field)) for field in fields) + b"".join(fields)
         for how in 0, 1, 3:
             yield bytes([how]) + body + u64(NOW) + bytes(16)
     yield b"\4" + b"\x08memory:x\0\x01k" + bytes(40)

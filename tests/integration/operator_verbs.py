@@ -270,7 +270,7 @@ def outcomes_are_read_from_logs_and_journals():
         f.write("nothing of ours\n")
     _, said = reconcile("empty.log")
     assert b"no outcome found in empty.log" in said, said
-    equal(glob.glob(os.environ.get("TMPDIR", "/tmp") + "/idem-??????/by-record"), [])
+    equal(glob.glob(os.environ.get("TMPDIR", "/tmp") + "/idem-??????/*.idj"), [])
     note("6 outcomes in 5 forms, 6 recorded once; 1 cut, refused")
 
 

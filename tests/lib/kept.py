@@ -4,11 +4,6 @@ import os
 
 
 def kept(directory, *endings):
-    """The names of its entries, as idem says them: paths below @directory."""
-    names = []
-    for where, _, files in os.walk(directory):
-        for name in files:
-            path = os.path.relpath(os.path.join(where, name), directory)
-            if path != "usage" and (not endings or name.endswith(endings)):
-                names.append(path)
-    return sorted(names)
+    """The names of its entries."""
+    names = os.listdir(directory) if os.path.isdir(directory) else []
+    return sorted(name for name in names if not endings or name.endswith(endings))

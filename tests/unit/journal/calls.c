@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 static struct {
@@ -23,12 +22,6 @@ static struct {
 static long made;
 static long names;
 static unsigned flushes;
-static unsigned flushes_before_rename;
-
-unsigned calls_flushes_before_rename(void)
-{
-    return flushes_before_rename;
-}
 
 long calls_made(void)
 {
@@ -55,7 +48,6 @@ void calls_fail(enum calls_do what, long n, bool on, int why)
     made = 0;
     names = 0;
     flushes = 0;
-    flushes_before_rename = 0;
 }
 
 bool calls_fail_never(void)
@@ -132,12 +124,12 @@ WRAP(int, open64, -1, (const char *path, int flags, mode_t mode),
 WRAP(int, openat64, -1, (int fd, const char *path, int flags, mode_t mode),
      (fd, path, flags, mode))
 WRAP(int, mkdir, -1, (const char *path, mode_t mode), (path, mode))
-WRAP(int, mkdirat, -1, (int fd, const char *path, mode_t mode),
-     (fd, path, mode))
 WRAP(int, fstat64, -1, (int fd, struct stat64 *st), (fd, st))
 WRAP(int, fstatat64, -1,
      (int fd, const char *path, struct stat64 *st, int flags),
      (fd, path, st, flags))
+WRAP(int, faccessat, -1, (int fd, const char *path, int how, int flags),
+     (fd, path, how, flags))
 WRAP(int, flock, -1, (int fd, int how), (fd, how))
 
 static int note_flush(void)
@@ -146,18 +138,10 @@ static int note_flush(void)
     return 0;
 }
 
-static int note_rename(void)
-{
-    flushes_before_rename = flushes;
-    return 0;
-}
-
 WRAP(int, fsync, -1, (int fd), (fd) + note_flush())
 WRAP(int, renameat, -1, (int a, const char *from, int b, const char *to),
-     (a, from, b, to) + note_rename())
+     (a, from, b, to))
 WRAP(ssize_t, pread64, -1, (int fd, void *buf, size_t len, off64_t at),
-     (fd, buf, len, at))
-WRAP(ssize_t, pwrite64, -1, (int fd, const void *buf, size_t len, off64_t at),
      (fd, buf, len, at))
 WRAP(DIR *, fdopendir, NULL, (int fd), (fd))
 static DIR *note_name(DIR *stream)
@@ -183,22 +167,21 @@ int __wrap_unlinkat(int fd, const char *path, int flags)
     return rc;
 }
 
-ssize_t __real_writev(int fd, const struct iovec *parts, int n);
-ssize_t __wrap_writev(int fd, const struct iovec *parts, int n);
-ssize_t __wrap_writev(int fd, const struct iovec *parts, int n)
+ssize_t __real_pwrite64(int fd, const void *buf, size_t len, off64_t at);
+ssize_t __wrap_pwrite64(int fd, const void *buf, size_t len, off64_t at);
+ssize_t __wrap_pwrite64(int fd, const void *buf, size_t len, off64_t at)
 {
-    struct iovec half = parts[0];
     bool killed;
     ssize_t rc;
 
     if (before(&killed)) {
         return -1;
     }
-    /* Whoever is killed here has written no more than half of it. */
-    half.iov_len = (half.iov_len + 1) / 2;
-    rc = killed || (fault.hit && fault.what == CALLS_SHORT)
-             ? __real_writev(fd, &half, 1)
-             : __real_writev(fd, parts, n);
+    /* One that is killed here has written no more than half of it. */
+    if (killed || (fault.left == 0 && fault.what == CALLS_SHORT)) {
+        len = (len + 1) / 2;
+    }
+    rc = __real_pwrite64(fd, buf, len, at);
     after(killed);
     return rc;
 }

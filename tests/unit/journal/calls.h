@@ -16,10 +16,7 @@ enum calls_do {
  * does every one after it, but that unlinkat() still can. */
 void calls_fail(enum calls_do what, long n, bool on, int why);
 
-/* How many flushes there were between calls_fail() and the first rename. */
-unsigned calls_flushes_before_rename(void);
-
-/* How many there were since calls_fail(). */
+/* How many flushes there were since calls_fail(). */
 unsigned calls_flushes(void);
 
 /* How many calls were made since calls_fail(), and how many of them read a name of

@@ -7,15 +7,15 @@
 #include "test.h"
 
 enum {
-    FIELDS = 80,
-    TAIL = 24
+    FIELDS = 92,
+    TAIL = 24,
+    FILE_MAX = 48 << 10
 };
 
 /* A whole file, and room for more. */
 struct file {
-    uint8_t bytes[IDEM__ENTRY_HEAD_MAX + 8192];
+    uint8_t bytes[FILE_MAX];
     size_t len;
-    char name[IDEM__ENTRY_NAME_LEN + 1];
 };
 
 static char long_text[IDEM_META_MAX];
@@ -73,70 +73,51 @@ static struct idem__entry largest(void)
 
 static struct file encode(const struct idem__entry *entry)
 {
-    static struct idem__entry_file pieces;
+    struct idem__buffer buffer = {0};
     struct file file = {.len = 0};
-    struct idem_slice result;
 
-    assert_ok(idem__entry_encode(entry, &pieces));
-    result = pieces.result;
-    memcpy(file.bytes, pieces.head, pieces.head_len);
-    file.len = pieces.head_len;
-    if (result.len > 0) {
-        memcpy(file.bytes + file.len, result.base, result.len);
-    }
-    file.len += result.len;
-    memcpy(file.bytes + file.len, pieces.tail, sizeof(pieces.tail));
-    file.len += sizeof(pieces.tail);
-    (void)strcpy(file.name, pieces.name);
+    assert_ok(idem__entry_encode(entry, &buffer));
+    assert_true(buffer.len <= sizeof(file.bytes));
+    memcpy(file.bytes, buffer.base, buffer.len);
+    file.len = buffer.len;
+    idem__buffer_free(&buffer);
     return file;
 }
 
 static int decode(const struct file *file, struct idem__entry *ret_entry)
 {
-    char name[IDEM__ENTRY_NAME_LEN + 1];
-
     return idem__entry_decode(idem_bytes(file->bytes, file->len), ret_entry,
-                              name, &why);
+                              &why);
 }
 
 /* Gives a file that was changed by hand its right checksum. */
 static void seal(struct file *file)
 {
-    struct idem_slice body = {file->bytes, file->len - TAIL};
-    uint8_t *tail = file->bytes + file->len - TAIL;
+    struct idem_slice body = {file->bytes, file->len - 16};
     uint8_t digest[IDEM__SHA256_LEN];
-    struct idem_slice parts[2] = {{digest, sizeof(digest)}, {tail, 8}};
-    uint8_t sum[IDEM__SHA256_LEN];
 
     assert_ok(idem__sha256(&body, 1, digest));
-    assert_ok(idem__sha256(parts, 2, sum));
-    memcpy(tail + 8, sum, 16);
+    memcpy(file->bytes + body.len, digest, 16);
 }
 
-/* Puts a field behind the others of an entry without a result, and seals. */
-static void append(struct file *file, uint8_t tag, const char *text)
+/* Makes the text of an entry without a result @len bytes long, and seals. */
+static void set_text(struct file *file, const char *text, uint32_t len)
 {
     uint8_t *p = file->bytes + file->len - TAIL;
-    uint32_t len = (uint32_t)strlen(text);
 
-    memmove(p + 5 + len, p, TAIL);
-    p[0] = tag;
-    idem__put_u32(p + 1, len);
-    memcpy(p + 5, text, len);
-    file->len += 5 + len;
-    idem__put_u32(file->bytes + 72, (uint32_t)(file->len - TAIL - FIELDS));
+    memmove(p + len, p, TAIL);
+    memcpy(p, text, len);
+    file->len += len;
+    idem__put_u32(file->bytes + 84, len);
     seal(file);
 }
 
 static void assert_round_trip(const struct idem__entry *entry)
 {
     struct file file = encode(entry);
-    char name[IDEM__ENTRY_NAME_LEN + 1];
     struct idem__entry back;
 
-    assert_ok(idem__entry_decode(idem_bytes(file.bytes, file.len), &back, name,
-                                 &why));
-    assert_string_equal(name, file.name);
+    assert_ok(decode(&file, &back));
     assert_slice(back.store_url, entry->store_url);
     assert_slice(back.scope, entry->scope);
     assert_slice(back.key, entry->key);
@@ -187,17 +168,18 @@ TEST(entry, hasTheLayoutOfTheHeader)
         "0000000000000001"
         "00000000000000000000000000000000"
         "2ce02128ebf1d5f6b1ae2a4ab1ee2ea47af4b9f0ef5d11f6ee0b2e7bd8f38bd1"
-        "0000000000000000"
-        "0000000c"
+        "00000001"
         "00000000"
-        "01"
         "00000001"
+        "00000000"
+        "00000000"
+        "00000000"
+        "00000000"
         "78"
-        "03"
-        "00000001"
         "6b"
         "0000000000000007";
     struct idem__entry entry = smallest();
+    char name[IDEM__ENTRY_RECORD_LEN + 1];
     struct file file;
     uint8_t bytes[256];
     struct idem_slice want = from_hex(wanted, bytes);
@@ -207,30 +189,9 @@ TEST(entry, hasTheLayoutOfTheHeader)
     file = encode(&entry);
     assert_int_equal(file.len, want.len + 16);
     assert_memory_equal(file.bytes, bytes, want.len);
-    assert_int_equal(strlen(file.name), IDEM__ENTRY_NAME_LEN);
-    assert_memory_equal(file.name, "2d711642-", 9); /* SHA-256 of "x" ... */
-}
-
-/* The name is that of the outcome, whenever it is put. */
-TEST(entry, isNamedForItsContent)
-{
-    struct idem__entry entry = sample_entry();
-    struct file file = encode(&entry);
-    struct file other;
-
-    entry.written_ms++;
-    other = encode(&entry);
-    assert_string_equal(other.name, file.name);
-    assert_memory_not_equal(other.bytes + other.len - 16,
-                            file.bytes + file.len - 16, 16);
-    entry.fence++;
-    other = encode(&entry);
-    assert_string_not_equal(other.name, file.name);
-    assert_memory_equal(other.name, file.name, 28); /* STORE-ID-STATUS- */
-    entry.outcome.status = IDEM_STATUS_UNKNOWN;
-    other = encode(&entry);
-    assert_memory_equal(other.name, file.name, 26);
-    assert_int_equal(other.name[26], '4');
+    assert_ok(idem__entry_record_name(entry.store_url, entry.id, name));
+    /* SHA-256 of "x", and the id. */
+    assert_string_equal(name, "2d711642-06792253e9f093b5-");
 }
 
 /* Any byte changed, and it is no entry; at most it seems to be a newer one. */
@@ -294,35 +255,12 @@ TEST(entry, isRefusedWhenTorn)
 TEST(entry, isNotReadWhereItIsNewer)
 {
     struct idem__entry entry = smallest();
-    const struct file plain = encode(&entry);
+    struct file file = encode(&entry);
     struct idem__entry back;
-    struct file file = plain;
 
     file.bytes[4] = 2;
     assert_code(IDEM_ECONFIG, decode(&file, &back));
     assert_why("newer");
-    file = plain;
-    file.bytes[6] = 4;
-    seal(&file);
-    assert_code(IDEM_ECONFIG, decode(&file, &back));
-    file = plain;
-    file.bytes[7] = 1;
-    seal(&file);
-    assert_code(IDEM_ECONFIG, decode(&file, &back));
-    file = plain;
-    file.bytes[79] = 1;
-    seal(&file);
-    assert_code(IDEM_ECONFIG, decode(&file, &back));
-    file = plain;
-    append(&file, 128, "must be known");
-    assert_code(IDEM_ECONFIG, decode(&file, &back));
-    file = plain;
-    append(&file, 100, "may be skipped");
-    assert_ok(decode(&file, &back));
-    assert_text(back.key, "k");
-    /* So a program that knows the one flag alone takes a retry for newer. */
-    entry.outcome.status = IDEM_STATUS_RETRY;
-    assert_int_equal(encode(&entry).bytes[6], 2);
 }
 
 /* A whole entry that says what cannot be is not believed either. */
@@ -338,25 +276,13 @@ TEST(entry, isRefusedOutOfRange)
         size_t at;
         uint8_t value;
     } changes[] = {
-        {0, 'X'},
-        {4, 0},
-        {5, 0},
-        {5, 1},
-        {5, 6},
-        {5, 8}, /* A retry without its flag, and the flag without a retry. */
-        {6, 2},
-        {15, 0},
-        {8, 0x80},
-        {16 + 16, 0},
-        {71, 1},
-        {64, 1},
-        {75, 11},
-        {75, 13},
-        {72, 1},
-        {FIELDS, 0},
-        {FIELDS, 4},
-        {FIELDS + 4, 2},
-        {FIELDS + 5 + 1, 1},
+        {0, 'X'},     {4, 0},     {5, 0},
+        {5, 1},       {5, 7},     {6, 2},
+        {7, 1},       {15, 0},    {8, 0x80},
+        {16 + 16, 0}, {67, 0}, /* Each length but that of the scope, and a byte too many. */
+        {71, 1},      {75, 0},    {79, 1},
+        {83, 1},      {87, 1},    {91, 1},
+        {64, 1},      {88, 0xff}, {FIELDS + 2, 0x80}, /* The time. */
     };
 
     for (i = 0; i < COUNT(changes); i++) {
@@ -368,14 +294,8 @@ TEST(entry, isRefusedOutOfRange)
         }
     }
     file = plain;
-    append(&file, 2, "out of order");
-    assert_code(IDEM_ECORRUPT, decode(&file, &back));
-    file = plain;
-    append(&file, 3, "twice");
-    assert_code(IDEM_ECORRUPT, decode(&file, &back));
-    file = plain;
     file.bytes[6] = 1; /* A tombstone ... */
-    file.bytes[71] = 1;
+    file.bytes[91] = 1;
     memmove(file.bytes + file.len - TAIL + 1, file.bytes + file.len - TAIL,
             TAIL);
     file.len++; /* ... with a byte. */
@@ -385,11 +305,10 @@ TEST(entry, isRefusedOutOfRange)
 
     memset(text, 't', IDEM_TEXT_MAX + 1);
     file = plain;
-    append(&file, 6, text);
+    set_text(&file, text, IDEM_TEXT_MAX + 1);
     assert_code(IDEM_ECORRUPT, decode(&file, &back));
     assert_why("too long");
-    text[IDEM_TEXT_MAX] = '\0';
     file = plain;
-    append(&file, 6, text);
+    set_text(&file, text, IDEM_TEXT_MAX);
     assert_ok(decode(&file, &back));
 }

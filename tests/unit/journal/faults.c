@@ -113,33 +113,23 @@ TEST(put, doesNotRiskWhatIsThere)
     }
 }
 
-/* What takes the place of another is on the disk before it does: a power cut after
- * the rename finds one of them whole. The first of its name need not be. */
-TEST(put, flushesBeforeItReplaces)
+/* The entry and its name are on the disk, and also one that was there, whose writer
+ * may have died before its flush. */
+TEST(put, flushesEntryAndName)
 {
-    struct idem_journal_entry *entry;
     struct idem_attempt *attempt;
-    struct idem_outcome other;
     struct place p;
+    int i;
 
     place_open(&p);
     attempt = started(&p, "k");
-    calls_fail(CALLS_FAIL, 100000, /* on= */ false, EIO);
-    assert_ok(put_once(&p, attempt));
-    assert_int_equal(calls_flushes_before_rename(), 0);
-    /* The entry, its name, and once the two directories above that. */
-    assert_int_equal(calls_flushes(), 4);
-    calls_fail(CALLS_FAIL, 100000, /* on= */ false, EIO);
-    other = completed("receipt 8");
-    assert_ok(
-        idem_journal_put(p.journal, p.store, attempt, &other, &entry, &why));
-    idem_journal_leave(entry);
-    assert_int_equal(calls_flushes(), 2);
-    assert_int_equal(calls_flushes_before_rename(), 0);
-    calls_fail(CALLS_FAIL, 100000, /* on= */ false, EIO);
-    assert_ok(put_once(&p, attempt));
-    assert_int_equal(calls_flushes_before_rename(), 1);
-    (void)calls_fail_never();
+    for (i = 0; i < 2; i++) {
+        calls_fail(CALLS_FAIL, 100000, /* on= */ false, EIO);
+        assert_ok(put_once(&p, attempt));
+        assert_int_equal(calls_flushes(), 2);
+        (void)calls_fail_never();
+    }
+    assert_int_equal(files(p.directory, ""), 1);
     idem_attempt_destroy(attempt);
     place_close(&p);
 }
@@ -266,15 +256,6 @@ static bool has_said(int from, char what)
     return false;
 }
 
-/* Who died may have been counted in vain, but nothing is there uncounted. */
-static void assert_counted(struct place *p)
-{
-    struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
-
-    assert_ok(idem_journal_read_usage(p->journal, &usage, &why));
-    assert_true(usage.entries >= files(p->directory, ""));
-}
-
 /* A first process is killed at call @n, and one that replays at call @m. */
 static void kill_both(enum calls_do what, long n, long m, bool *ret_killed,
                       bool *ret_killed_too, unsigned *done)
@@ -301,14 +282,12 @@ static void kill_both(enum calls_do what, long n, long m, bool *ret_killed,
     is_put = has_said(said[0], 'P');
     (void)close(said[0]);
 
-    assert_counted(&p);
     life.replays = true;
     life.n = m;
     rc = child_run(live, &life);
     assert_true(rc == 0 || rc == -1);
     *ret_killed_too = rc == -1;
 
-    assert_counted(&p);
     told = replay(&p, NULL);
     assert_int_equal(told.by_state[IDEM_JOURNAL_LOST], 0);
     if (is_put) {
@@ -321,7 +300,6 @@ static void kill_both(enum calls_do what, long n, long m, bool *ret_killed,
     } else {
         /* It was killed before: what it had written is torn, and is there. */
         assert_int_equal(files(p.directory, ".idj"), 0);
-        assert_int_equal(files(p.directory, ".new"), 0);
         done[2]++;
     }
     place_close(&p);

@@ -346,6 +346,77 @@ TEST(put, keepsEachOutcomeOnce)
     place_close(&p);
 }
 
+/* As many as come of one record and status are kept and told, also where a number
+ * between them is free. */
+TEST(put, keepsManyOfOneRecord)
+{
+    enum {
+        OUTCOMES = 20,
+        DROPPED = 9
+    };
+    struct idem_attempt *attempt;
+    struct told told;
+    struct place p;
+    char text[16];
+    char name[80];
+    int i;
+
+    place_open(&p);
+    attempt = started(&p, "k");
+    for (i = 0; i < OUTCOMES; i++) {
+        struct idem_outcome outcome;
+
+        (void)snprintf(text, sizeof(text), "receipt %d", i);
+        outcome = completed(text);
+        if (i == DROPPED) {
+            (void)strcpy(name, put(&p, attempt, &outcome));
+        } else {
+            (void)put(&p, attempt, &outcome);
+        }
+    }
+    assert_int_equal(files(p.directory, ".idj"), OUTCOMES);
+    assert_ok(idem_journal_drop(p.journal, name, &why));
+    told = replay(&p, NULL);
+    assert_int_equal(told.len, OUTCOMES - 1);
+    assert_int_equal(told.by_state[IDEM_JOURNAL_RECORDED], 1);
+    assert_int_equal(told.by_state[IDEM_JOURNAL_LOST], OUTCOMES - 2);
+    assert_int_equal(files(p.directory, ".idj"), 0);
+    idem_attempt_destroy(attempt);
+    place_close(&p);
+}
+
+/* Of several outcomes of a record the one that says most is told first, in whatever
+ * order the directory has them. */
+TEST(replay, tellsFirstWhatSaysMost)
+{
+    enum {
+        RECORDS = 16
+    };
+    struct idem_outcome released = {.status = IDEM_STATUS_RELEASED};
+    struct idem_outcome done = completed("receipt 7");
+    struct told told;
+    struct place p;
+    int i;
+
+    place_open(&p);
+    for (i = 0; i < RECORDS; i++) {
+        char key[2] = {(char)('a' + i), '\0'};
+        struct idem_attempt *attempt = started(&p, key);
+
+        (void)put(&p, attempt, &released);
+        (void)put(&p, attempt, &done);
+        idem_attempt_destroy(attempt);
+    }
+    told = replay(&p, NULL);
+    assert_int_equal(told.len, 2 * RECORDS);
+    for (i = 0; i < RECORDS; i++) {
+        char key[2] = {(char)('a' + i), '\0'};
+
+        assert_int_equal(status_of(&p, key, NULL), IDEM_STATUS_COMPLETED);
+    }
+    place_close(&p);
+}
+
 /* An entry that was kept elsewhere is the one that was put, and is told likewise; a
  * damaged one is not taken; without memory nothing is. */
 TEST(add, takesWhatWasPutElsewhere)
@@ -747,7 +818,7 @@ TEST(damaged, isWhatHasAnotherName)
     (void)snprintf(from, sizeof(from), "%s/%s", p.directory,
                    put(&p, attempt, &outcome));
     (void)strcpy(to, from);
-    to[strlen(to) - 5] = to[strlen(to) - 5] == 'a' ? 'b' : 'a';
+    to[strlen(to) - 9] = to[strlen(to) - 9] == 'a' ? 'b' : 'a'; /* Of ID. */
     assert_int_equal(rename(from, to), 0);
     assert_int_equal(replay(&p, NULL).of[0].state, IDEM_JOURNAL_DAMAGED);
     assert_int_equal(files(p.directory, ".bad"), 1);
@@ -761,15 +832,17 @@ TEST(foreign, isLeftAlone)
 {
     static const char *const names[] = {
         "README",
-        "01234567-0123456789abcdef-2-0123456789abcdef",
-        "01234567-0123456789abcdef-9-0123456789abcdef.idj",
-        "01234567-0123456789ABCDEF-2-0123456789abcdef.idj",
-        "01234567-0123456789abcdef-2-0123456789abcdef.idj~",
+        "01234567-0123456789abcdef-2-0",
+        "01234567-0123456789abcdef-9-0.idj",
+        "01234567-0123456789abcdef-2-1000.idj",
+        "01234567-0123456789abcdef-2-.idj",
+        "01234567-0123456789ABCDEF-2-0.idj",
+        "01234567-0123456789abcdef-2-0.idj~",
+        "0123456-0123456789abcdef-2-0.idj",
         "a-name-that-is-much-longer-than-any-name-of-an-entry-can-ever-be.idj",
         ".hidden",
     };
-    static const char entry[] =
-        "/01234567-0123456789abcdef-2-0123456789abcdef.";
+    static const char entry[] = "/01234567-0123456789abcdef-2-0.";
     char path[900];
     struct place p;
     struct told told;
@@ -782,9 +855,9 @@ TEST(foreign, isLeftAlone)
     }
     (void)snprintf(path, sizeof(path), "%s%sidj", p.directory, entry);
     assert_int_equal(mkdir(path, 0700), 0);
-    (void)snprintf(path, sizeof(path), "%s%slost", p.directory, entry);
+    (void)snprintf(path, sizeof(path), "%s%s1.lost", p.directory, entry);
     assert_int_equal(symlink("/etc/passwd", path), 0);
-    (void)snprintf(path, sizeof(path), "%s%sbad", p.directory, entry);
+    (void)snprintf(path, sizeof(path), "%s%s1.bad", p.directory, entry);
     assert_int_equal(mkfifo(path, 0600), 0);
     told = list(&p, NULL);
     assert_int_equal(told.len, COUNT(names) + 3);

@@ -116,12 +116,10 @@ struct told list(struct place *p, const struct idem_journal_filter *filter)
     return told;
 }
 
-static unsigned count_files(const char *directory, const char *ending,
-                            bool below)
+unsigned files(const char *directory, const char *ending)
 {
     DIR *stream = opendir(directory);
     struct dirent *entry;
-    char path[1024];
     unsigned n = 0;
 
     assert_non_null(stream);
@@ -129,24 +127,11 @@ static unsigned count_files(const char *directory, const char *ending,
         const char *name = entry->d_name;
         size_t len = strlen(name);
 
-        (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
-        if (name[0] == '.' || strcmp(name, "usage") == 0) {
-            continue;
-        }
-        if (entry->d_type == DT_DIR && below) {
-            n += count_files(path, ending, below);
-        } else {
-            n += len >= strlen(ending) &&
-                 strcmp(name + len - strlen(ending), ending) == 0;
-        }
+        n += name[0] != '.' && len >= strlen(ending) &&
+             strcmp(name + len - strlen(ending), ending) == 0;
     }
     (void)closedir(stream);
     return n;
-}
-
-unsigned files(const char *directory, const char *ending)
-{
-    return count_files(directory, ending, /* below= */ true);
 }
 
 void damage(struct place *p, const char *name, long len, long at)

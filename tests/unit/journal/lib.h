@@ -47,8 +47,7 @@ struct told {
 struct told replay(struct place *p, const struct idem_journal_filter *filter);
 struct told list(struct place *p, const struct idem_journal_filter *filter);
 
-/* How many files of entries are in @directory and below whose names end in
- * @ending. */
+/* How many files of @directory have names that end in @ending. */
 unsigned files(const char *directory, const char *ending);
 
 /* Changes the file @name of the journal: cut to @len bytes (negative: not), then
