@@ -1,11 +1,14 @@
 /* A journal that holds much: the CPU of a put, a lookup, a replay and a slice of a
- * catch-up beside @--records other entries, as one JSON object. DIR stays, for more
- * to be tried beside it: idem.db and journal. */
+ * catch-up beside @--records other entries, and the puts in a second of 1 and of 32
+ * threads, each flushed and then removed, as one JSON object. DIR stays, for more to
+ * be tried beside it: idem.db and journal. */
 #include <err.h>
 #include <getopt.h>
 #include <idem.h>
 #include <idem/journal.h>
 #include <idem/sqlite.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +20,9 @@
 
 enum {
     ROUNDS = 64,
-    SLICE = 16
+    SLICE = 16,
+    THREADS = 32,
+    RATE_MS = 5000
 };
 
 /* While the journal is filled its flushes are left out, as in bench-idem. */
@@ -200,6 +205,60 @@ static void measure_slice(const struct bench *b)
     (void)printf(", \"slice\": %u", n);
 }
 
+/* One of the threads, with an attempt of its own. */
+struct putter {
+    const struct bench *bench;
+    struct idem_attempt *attempt;
+    pthread_t thread;
+    unsigned puts;
+};
+
+static double now_ms(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
+}
+
+static void *put_on(void *ctx)
+{
+    struct putter *putter = ctx;
+    double until_ms = now_ms() + RATE_MS;
+
+    while (now_ms() < until_ms) {
+        idem_journal_remove(put(putter->bench, putter->attempt));
+        putter->puts++;
+    }
+    return NULL;
+}
+
+static void measure_rate(const struct bench *b, const char *kind, unsigned len)
+{
+    struct putter putters[THREADS];
+    double began_ms;
+    double puts = 0;
+    unsigned i;
+
+    for (i = 0; i < len; i++) {
+        putters[i] = (struct putter){.bench = b, .attempt = begin(b, kind, i)};
+    }
+    began_ms = now_ms();
+    for (i = 0; i < len; i++) {
+        if (pthread_create(&putters[i].thread, NULL, put_on, &putters[i]) !=
+            0) {
+            errx(1, "a thread");
+        }
+    }
+    for (i = 0; i < len; i++) {
+        (void)pthread_join(putters[i].thread, NULL);
+        puts += putters[i].puts;
+        idem_attempt_destroy(putters[i].attempt);
+    }
+    (void)printf(", \"puts_per_s_%u\": %.0f", len,
+                 puts * 1e3 / (now_ms() - began_ms));
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -225,6 +284,8 @@ int main(int argc, char **argv)
     put_many(&b, "told", ROUNDS);
     measure_record(&b, "replay", "told", 1);
     measure_slice(&b);
+    measure_rate(&b, "one", 1);
+    measure_rate(&b, "many", THREADS);
     idem_journal_close(b.journal);
     idem_close(b.store);
     (void)getrusage(RUSAGE_SELF, &usage);
