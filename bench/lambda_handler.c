@@ -3,9 +3,7 @@
 
 #include <stdio.h>
 
-int handle(struct idem_lambda_call *call);
-
-int handle(struct idem_lambda_call *call)
+static int handle(struct idem_lambda_call *call)
 {
     char json[256];
 
@@ -13,4 +11,9 @@ int handle(struct idem_lambda_call *call)
                    (int)call->attempt->record->key.len,
                    (const char *)call->attempt->record->key.base);
     return idem_lambda_answer(call, idem_str(json));
+}
+
+int main(void)
+{
+    return idem_lambda_main(handle);
 }

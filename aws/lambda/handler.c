@@ -113,47 +113,23 @@ void idem__lambda_run_error(struct idem__lambda_run *run,
 
 /* ---- Finding it -------------------------------------------------------- */
 
-/* "OBJECT.so:FUNCTION"; NULL: it is none. */
-static const char *function_in(const char *handler)
-{
-    const char *colon = strrchr(handler, ':');
-
-    return colon != NULL && colon - handler > 3 &&
-                   strncmp(colon - 3, ".so", 3) == 0
-               ? colon + 1
-               : NULL;
-}
-
-static char *path_of(const struct idem_lambda_options *options, size_t len)
+static char *path_of(const struct idem_lambda_options *options)
 {
     const char *directory = options->directory;
     bool whole = options->handler[0] == '/' || directory == NULL;
     char *path = NULL;
 
-    if (asprintf(&path, "%s%s%.*s", whole ? "" : directory, whole ? "" : "/",
-                 (int)len, options->handler) < 0) {
+    if (asprintf(&path, "%s%s%s", whole ? "" : directory, whole ? "" : "/",
+                 options->handler) < 0) {
         return NULL;
     }
     return path;
-}
-
-static int find_program(struct idem_lambda *lambda, struct idem_error *error)
-{
-    if (access(lambda->program, X_OK) != 0) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "the handler %s cannot be executed: %s",
-                           lambda->program, strerror(errno));
-    }
-    return 0;
 }
 
 int idem__lambda_handler_init(struct idem_lambda *lambda,
                               struct idem_error *ret_error)
 {
     const struct idem_lambda_options *options = lambda->options;
-    const char *function;
-    char *path;
-    int rc;
 
     lambda->run = options->run;
     if (lambda->run != NULL) {
@@ -161,29 +137,23 @@ int idem__lambda_handler_init(struct idem_lambda *lambda,
     }
     if (options->handler == NULL || options->handler[0] == '\0') {
         return idem__error(ret_error, IDEM_EINVALID,
-                           "no handler is named: _HANDLER is PROGRAM or "
-                           "OBJECT.so:FUNCTION");
+                           "no handler is named: _HANDLER is an executable");
     }
-    function = function_in(options->handler);
-    path = path_of(options, function == NULL
-                                ? strlen(options->handler)
-                                : (size_t)(function - 1 - options->handler));
-    if (path == NULL) {
+    lambda->program = path_of(options);
+    if (lambda->program == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
-    if (function == NULL) {
-        lambda->program = path;
-        (void)idem__adopt_orphans();
-        return find_program(lambda, ret_error);
+    (void)idem__adopt_orphans();
+    if (access(lambda->program, X_OK) != 0) {
+        return idem__error(ret_error, IDEM_ECONFIG,
+                           "the handler %s cannot be executed: %s",
+                           lambda->program, strerror(errno));
     }
-    rc = idem__lambda_object_init(lambda, path, function, ret_error);
-    free(path);
-    return rc;
+    return 0;
 }
 
 void idem__lambda_handler_finish(struct idem_lambda *lambda)
 {
-    idem__lambda_object_finish(lambda);
     free(lambda->program);
     lambda->program = NULL;
     idem__buffer_free(&lambda->work.answer);

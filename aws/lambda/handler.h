@@ -20,11 +20,7 @@ void idem__lambda_handler_run(struct idem_lambda *lambda,
                               struct idem_slice event,
                               const struct idem_attempt *attempt);
 
-/* The two kinds that are not in this process from the start. */
-int idem__lambda_object_init(struct idem_lambda *lambda, const char *path,
-                             const char *function,
-                             struct idem_error *ret_error);
-void idem__lambda_object_finish(struct idem_lambda *lambda);
+/* One that is a program. */
 void idem__lambda_program_run(struct idem_lambda *lambda);
 
 /* How the run failed: @type is cut and cleaned to the letters of a class. */

@@ -35,7 +35,6 @@ struct idem__lambda_run {
 
 struct idem__lambda_hider;
 struct idem__lambda_metrics;
-struct idem__lambda_object;
 struct idem__lambda_selects;
 
 /* See ends.h. */
@@ -49,8 +48,7 @@ struct idem__lambda_ends {
 struct idem_lambda {
     const struct idem_lambda_options *options;
     struct idem_store *store;
-    char *program;                      /* NULL: no executable. */
-    struct idem__lambda_object *object; /* NULL: no shared object. */
+    char *program; /* NULL: no executable. */
     idem_lambda_fn *run;
     struct idem__lambda_selects *selects;
     struct idem__lambda_metrics *metrics; /* NULL: nothing is counted. */

@@ -1,9 +1,6 @@
 /* idem lambda: the runtime for AWS Lambda, and what goes with it. */
-#include "lambda/lambda.h"
-
-#include "lambda/elf.h"
-
 #include "lambda/commands.h"
+
 #include "options/command.h"
 #include "options/common.h"
 #include "options/read.h"
@@ -24,11 +21,7 @@ static struct {
     const char *store;
     const char *request_id;
     const char *arn;
-    const char *output;
-    const char *program;
     int64_t time_ms;
-    int arch; /* Of cli_arches, if it was given. */
-    bool arch_given;
     bool json;
 } args = {.time_ms = 30000};
 
@@ -148,29 +141,6 @@ static int invoke_with(const char *store_url, struct idem_slice event)
     return status;
 }
 
-/* A function with a runtime of its own. */
-static int invoke_program(const char *store_url, struct idem_slice json)
-{
-    struct lambda_program program = {
-        .path = args.program,
-        .handler = args.handler,
-        .store = store_url,
-    };
-    struct lambda_event event = {
-        .request_id = args.request_id,
-        .arn = args.arn,
-        .time_ms = args.time_ms,
-        .json = json,
-    };
-    char id[40];
-
-    make_request_id(id);
-    if (event.request_id == NULL) {
-        event.request_id = id;
-    }
-    return lambda_invoke(&program, &event);
-}
-
 static int invoke(const char *file)
 {
     char *store_url;
@@ -200,9 +170,7 @@ static int invoke(const char *file)
         } else {
             event = text;
             event[len] = '\0';
-            status = args.program == NULL
-                         ? invoke_with(store_url, idem_bytes(event, len))
-                         : invoke_program(store_url, idem_bytes(event, len));
+            status = invoke_with(store_url, idem_bytes(event, len));
         }
         free(store_url);
     }
@@ -225,21 +193,13 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc == 2 && strcmp(argv[0], "invoke") == 0) {
         return invoke(argv[1]);
     }
-    if (argc >= 1 && strcmp(argv[0], "package") == 0) {
-        return cli_lambda_package(args.output == NULL ? "function.zip"
-                                                      : args.output,
-                                  args.arch_given ? cli_arches[args.arch]
-                                                  : NULL,
-                                  args.program, argc - 1, argv + 1);
-    }
     if (strcmp(argv[0], "invoke") == 0) {
         return cli_usage(command, "invoke takes one event: idem lambda invoke "
                                   "EVENT.json");
     }
     return cli_usage(command,
-                     "unexpected argument \"%s\"; give sources, invoke "
-                     "EVENT.json or package FILE..., or nothing, to run a "
-                     "function",
+                     "unexpected argument \"%s\"; give sources or invoke "
+                     "EVENT.json, or nothing, to run a function",
                      cli_escape(idem_str(argv[0]), shown, sizeof(shown)));
 }
 
@@ -247,8 +207,8 @@ static struct cli_option options[] = {
     {.name = "handler",
      .kind = CLI_TEXT,
      .target = &args.handler,
-     .arg = "HANDLER",
-     .help = "PROGRAM or OBJECT.so:FUNCTION (default: $_HANDLER)"},
+     .arg = "PROGRAM",
+     .help = "the handler, an executable (default: $_HANDLER)"},
     {.name = "time",
      .kind = CLI_DURATION,
      .target = &args.time_ms,
@@ -267,24 +227,6 @@ static struct cli_option options[] = {
      .target = &args.arn,
      .arg = "ARN",
      .help = "invoke: what the handler is told of itself"},
-    {.name = "output",
-     .letter = 'o',
-     .kind = CLI_TEXT,
-     .target = &args.output,
-     .arg = "ZIP",
-     .help = "package: the file to write (default: function.zip)"},
-    {.name = "arch",
-     .kind = CLI_CHOICE,
-     .target = &args.arch,
-     .arg = "ARCH",
-     .help = "package: x86_64 or arm64 (default: the program's)",
-     .choices = cli_arches,
-     .given = &args.arch_given},
-    {.name = "program",
-     .kind = CLI_TEXT,
-     .target = &args.program,
-     .arg = "PROGRAM",
-     .help = "invoke, package: a function that is linked with libidem"},
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
@@ -292,20 +234,16 @@ static struct cli_option options[] = {
 
 static const char *const examples[] = {
     "idem lambda invoke --handler ./charge event.json   # try it here",
-    "idem lambda invoke --program ./linked event.json   # one with a main()",
-    "idem lambda package -o charge.zip ./charge   # for provided.al2023",
-    "idem lambda package --arch arm64 --program ./idem-arm64 ./charge",
     "idem lambda sources               # where keys come from",
     NULL,
 };
 
-static const char *const what[] = {"invoke", "package", "sources", NULL};
+static const char *const what[] = {"invoke", "sources", NULL};
 
 const struct cli_command cli_lambda = {
     .name = "lambda",
     .summary = "run an AWS Lambda function once for each event",
-    .usage =
-        "idem lambda [OPTION...] [sources|invoke EVENT.json|package FILE...]",
+    .usage = "idem lambda [OPTION...] [sources|invoke EVENT.json]",
     .examples = examples,
     .options = options,
     .run = run,

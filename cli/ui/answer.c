@@ -1,5 +1,5 @@
 /* Answers, all of them with the headers that keep a browser from harm. */
-#include "server/mhd.h"
+#include "ui/mhd.h"
 #include "ui/html.h"
 #include "ui/page.h"
 #include "ui/request.h"

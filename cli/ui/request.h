@@ -2,7 +2,7 @@
 #ifndef IDEM_CLI_UI_REQUEST_H
 #define IDEM_CLI_UI_REQUEST_H
 
-#include "server/mhd.h"
+#include "ui/mhd.h"
 #include "ui/form.h"
 #include "ui/page.h"
 #include "ui/server.h"

@@ -1,7 +1,7 @@
 /* The server: from a connection to a request, and by its path to who answers it. */
 #include "ui/server.h"
 
-#include "server/mhd.h"
+#include "ui/mhd.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "ui/form.h"

@@ -14,12 +14,12 @@ import http.server
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-import zipfile
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -175,35 +175,35 @@ class Place:
         told = self.idem(store, "list", "--json").stdout.splitlines()
         return {record["key"]: record for record in map(json.loads, told)}
 
-    def box(self, files, handler, env, program=None, linked=None):
-        """A function of Lambda, of the package that idem makes of @files, or of the
-        program @linked; its directory may not be written to."""
-        task = self.unpacked(["--program", linked] if linked else files)
+    def box(self, handler, env, program=None):
+        """A function of Lambda: a script, of the package that the first lines of the
+        template make, or a program that is linked with the runtime. Its directory may not
+        be written to."""
+        task = self.packed(handler)
+        name = os.path.basename(handler)
         if program is None:
             program = [os.path.join(task, "bootstrap")]
         else:
-            handler = os.path.join(task, handler)
+            name = os.path.join(task, name)
+            program = ["env", f"PATH={task}:{os.environ['PATH']}", *program]
         # Lambda starts a function in its directory.
         program = ["env", "-C", task, *program]
         settings = {**self.credentials, "LAMBDA_TASK_ROOT": task, **env}
-        box = self.stack.enter_context(Sandbox(handler, settings, program))
+        box = self.stack.enter_context(Sandbox(name, settings, program))
         box.task = task
         return box
 
-    def unpacked(self, files):
+    def packed(self, handler):
         """The directory of a function, as Lambda unpacks the package."""
-        package = "-".join(os.path.basename(name) for name in files) + ".zip"
-        if not os.path.exists(package):
-            made = self.idem("memory:", "lambda", "package", "-o", package, *files)
-            if made.returncode != 0:
-                sys.exit(made.stderr)
         self.tasks += 1
         task = os.path.abspath(f"task{self.tasks}")
-        with zipfile.ZipFile(package) as z:
-            for info in z.infolist():
-                z.extract(info, task)
-                mode = (info.external_attr >> 16) & 0o777
-                os.chmod(os.path.join(task, info.filename), mode)
+        os.mkdir(task)
+        if handler.endswith(".sh"):
+            shutil.copy(handler, task)
+            shutil.copy(os.path.join(HERE, "bootstrap"), task)
+            os.symlink(tap.PROGRAM, os.path.join(task, "idem"))
+        else:
+            shutil.copy(handler, os.path.join(task, "bootstrap"))
         self.contents[task] = sorted(os.listdir(task))
         os.chmod(task, 0o555)
         return task
@@ -217,17 +217,8 @@ class Place:
         check("directories as they were", len(self.contents), self.tasks)
 
 
-def compiled(source, *libraries):
-    """The shared object of an example in C, by the command in its first lines."""
-    made = os.path.abspath(os.path.basename(source)[:-2] + ".so")
-    command = ["cc", "-shared", "-fPIC", "-I", os.path.join(TOP, "include"), "-o", made]
-    command += [source, *(f"-l{name}" for name in libraries)]
-    subprocess.run(command, check=True)
-    return made
-
-
 def linked(source, *libraries):
-    """The program of an example in C that is linked with libidem; likewise."""
+    """The program of an example in C, by the command in its first lines."""
     built = os.path.dirname(tap.PROGRAM)
     made = os.path.abspath(os.path.basename(source)[:-2])
     command = ["cc", "-I", os.path.join(TOP, "include"), "-o", made, source]

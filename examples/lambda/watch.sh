@@ -2,7 +2,7 @@
 # The poller of missing tasks: it looks at a table, and what is overdue, unknown or
 # failed goes to its log, with the metrics missingTasks, unknownRecords and others.
 #
-#     idem lambda package -o watch.zip watch.sh
+#     zip -j watch.zip watch.sh bootstrap "$IDEM"
 #
 # Handler: watch.sh, invoked by a schedule, with
 #
@@ -10,13 +10,8 @@
 #     IDEM_STORE=memory:               that a look comes twice does no harm
 #     IDEM_LAMBDA_CREDENTIALS=pass     it reads the table itself
 #
-# The package has the program idem in it, which is called here by its loader.
+# The package has the program idem in it, which the bootstrap puts in PATH.
 set -eu
-
-idem() {
-    "$LAMBDA_TASK_ROOT/lib/ld.so" --inhibit-cache \
-        --library-path "$LAMBDA_TASK_ROOT/lib" --argv0 idem "$LAMBDA_TASK_ROOT/lib/main" "$@"
-}
 
 # 1 and 2 are a warning and a critical state: it did look.
 status=0

@@ -17,9 +17,9 @@
  *         return idem_lambda_main(handle);
  *     }
  *
- * The same function in a shared object, or any executable that reads an event on
- * stdin and writes its response to stdout, is run by `idem lambda`: idem-lambda(1),
- * which also has the settings, all of them environment variables.
+ * Any executable that reads an event on stdin and writes its response to stdout is
+ * run by `idem lambda`: idem-lambda(1), which also has the settings, all of them
+ * environment variables.
  *
  * The way of an event
  * ------------------------
@@ -100,7 +100,7 @@ struct idem_lambda_options {
     const char *store;   /* IDEM_STORE: URL of the store. */
     idem_lambda_fn *run; /* The handler; NULL: what handler names. */
     void *ctx;
-    const char *handler;   /* _HANDLER: "PROGRAM", or "OBJECT.so:FUNCTION". */
+    const char *handler;   /* _HANDLER: an executable. */
     const char *directory; /* LAMBDA_TASK_ROOT: where handler is; NULL: here. */
     const char *function;  /* IDEM_SCOPE_NAME, else AWS_LAMBDA_FUNCTION_NAME:
                               begins the scope of every key. */

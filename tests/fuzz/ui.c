@@ -8,7 +8,7 @@
  */
 #include "fuzz.h"
 
-#include "server/mhd.h"
+#include "ui/mhd.h"
 #include "store/journal.h"
 #include "ui/server.h"
 

@@ -130,7 +130,6 @@ LINES = [
     Line("idem store check --store sqlite:full/idem.db | grep bad; idem doctor --store sqlite:full/idem.db >/dev/null", FULL + BEGUN + FILL, mounts=True),
     Line("IDEM_METER=none/meter idem run -k meter -- true", warns=True),
     Line("IDEM_JOURNAL=word idem run -k a -- true"),
-    Line("idem lambda package -o charge.zip ./charge.js"),
     # Services.
     Line(f"idem list --store 'dynamodb://idem?{EU}'", keys=False),
     Line(f"AWS_PROFILE=none idem list --store 'dynamodb://idem?{EU}'", keys=False),
@@ -187,9 +186,6 @@ def prepare(idem):
     os.mkdir("read-only", 0o555)
     os.mkdir("theirs")
     os.chmod("theirs", 0o777)
-    with open("charge.js", "w", encoding="ascii") as f:
-        f.write("#!/usr/bin/env node\n")
-    os.chmod("charge.js", 0o755)
     make_application()
 
 

@@ -19,7 +19,7 @@ import threading
 import time
 
 import dynamo
-from lambda_api import Sandbox
+from lambda_api import Function, Sandbox
 from late_writes import Delivery, access_key, end_of, landed_late
 from patience import until
 from procfs import children
@@ -89,7 +89,7 @@ class Handler:
             os.chmod(self.name, 0o755)
 
 
-FUNCTION = Handler(os.environ["IDEM_TEST_LAMBDA_STORM"] + ":handle")
+FUNCTION = Handler(Function(os.environ["IDEM_TEST_LAMBDA_STORM"]))
 PROGRAM = Handler("./handler", SCRIPT, seconds=2 if LONG else 1.5)
 NODE_PROGRAM = Handler("./handler.js", NODE, seconds=3, batch=3)
 

@@ -1,14 +1,33 @@
 """The examples for Lambda, run as they stand."""
 
 import os
+import shutil
 import time
 
 import dynamo
 from lambda_api import Sandbox
-from tap import Idem, equal, main, note, skip, test
+from tap import PROGRAM, TOP, Idem, equal, main, note, skip, test
 
 LIMIT = os.environ["IDEM_TEST_LAMBDA_LIMIT"]
 LIMIT_SUM = os.environ["IDEM_TEST_LAMBDA_LIMIT_SUM"]
+
+
+@test
+def a_package_is_a_bootstrap_and_an_idem():
+    """The two lines of the bootstrap start the idem beside them as the runtime, and the
+    handler beside them finds that idem by its name."""
+    os.mkdir("task")
+    shutil.copy(os.path.join(TOP, "examples", "lambda", "bootstrap"), "task")
+    os.symlink(PROGRAM, "task/idem")
+    with open("task/charge", "w", encoding="ascii") as f:
+        f.write("#!/bin/sh\necho charged >>ledger\necho '\"'$(command -v idem)'\"'\n")
+    os.chmod("task/charge", 0o755)
+    task = os.path.abspath("task")
+    with Sandbox("charge", {"LAMBDA_TASK_ROOT": task}, program=[f"{task}/bootstrap"]) as box:
+        for _ in range(2):
+            equal(box.invoke({"idempotencyKey": "order"}).json(), f"{task}/idem")
+    with open("ledger", encoding="ascii") as f:
+        equal(f.read(), "charged\n")
 
 
 @test

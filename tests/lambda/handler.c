@@ -1,4 +1,5 @@
-/* A handler as a shared object has it, for the tests: it does what its event says. */
+/* A function that is linked with the library, for the tests: it does what its event
+ * says. */
 #include <idem/lambda.h>
 
 #include <fcntl.h>
@@ -6,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-int handle(struct idem_lambda_call *call);
 
 /* One line in the ledger for each time that it ran. */
 static void effect(void)
@@ -25,7 +24,7 @@ static bool says(const struct idem_lambda_call *call, const char *word)
     return strstr(call->event.base, word) != NULL;
 }
 
-int handle(struct idem_lambda_call *call)
+static int handle(struct idem_lambda_call *call)
 {
     char text[320];
     char *big;
@@ -72,4 +71,9 @@ int handle(struct idem_lambda_call *call)
         idem_lambda_remaining_ms(call) > 0, (long long)call->event_ms,
         call->request_id);
     return idem_lambda_answer(call, idem_str(text));
+}
+
+int main(void)
+{
+    return idem_lambda_main(handle);
 }

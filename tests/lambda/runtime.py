@@ -9,12 +9,11 @@ import sys
 import threading
 import time
 
-from lambda_api import Sandbox
+from lambda_api import Function, Sandbox
 from patience import PATIENCE, until
-from tap import LONG, PROGRAM, TOP, Idem, equal, main, note, skip, test
+from tap import LONG, TOP, Idem, equal, main, note, skip, test
 
-OBJECT = os.environ["IDEM_TEST_LAMBDA_OBJECT"] + ":handle"
-LINKED = os.environ["IDEM_TEST_LAMBDA_LINKED"]
+FUNCTION = Function(os.environ["IDEM_TEST_LAMBDA_FUNCTION"])
 
 # Lambda stops a function; ours must not stop itself before that.
 TO_THE_END = {
@@ -48,25 +47,22 @@ EFFECT = "cat >event.json\necho effect >>ledger\n"
 
 
 @test
-def handlers_of_all_three_kinds_run():
-    """A program, a function in a shared object and a linked function get the event and give the response."""
+def handlers_of_both_kinds_run():
+    """A program and a function that is linked with the runtime get the event and give the response."""
     sent = event(text='Grüße, "x"', n=12345678901234567890)
     with Sandbox(script("cat")) as box:
         answer = box.invoke(sent)
         equal((answer.kind, answer.json()), ("response", sent))
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         answer = box.invoke(event("b"))
         equal((answer.kind, answer.json()["left"]), ("response", 1))
-    with Sandbox("unused", program=[LINKED]) as box:
-        answer = box.invoke(event("c"))
-        equal((answer.kind, answer.json()), ("response", event("c")))
 
 
 @test(rows=[62])
 def next_waits_as_long_as_it_takes():
     """No time-out and no second request while the runtime is frozen between two events."""
     rest = 60 if LONG else 3
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         for key in "ab":
             equal(box.invoke(event(key)).kind, "response")
             time.sleep(rest)
@@ -81,7 +77,7 @@ def next_waits_as_long_as_it_takes():
 @test
 def next_is_asked_once():
     """A connection that is cut while next waits is not asked again on another one: the process ends."""
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         equal(box.invoke(event("a")).kind, "response")
         equal(box.invoke(event("b"), headers={"cut": "yes"}).kind, "exit")
         equal((box.asked, effects()), (2, 1))
@@ -91,7 +87,7 @@ def next_is_asked_once():
 @test
 def the_lease_outlives_the_function():
     """The lease ends after the deadline, by the margin, whatever the time of the function."""
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         for key, seconds in (("short", 3), ("long", 900)):
             asked = time.time()
             equal(box.invoke(event(key), seconds=seconds).kind, "response")
@@ -128,7 +124,7 @@ def a_program_is_told_what_it_may_know():
 @test
 def log_lines_are_json_with_the_request():
     """Each line of the log is an object that names the request and the trace."""
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         answer = box.invoke(event("a"))
         equal(box.invoke(event("a", x=1)).type, "Idem.Mismatch")
         lines = box.lines()
@@ -230,8 +226,6 @@ def what_cannot_be_set_up_is_an_init_error():
     cases = [
         ("", {}, "Idem.Init.INVALID"),
         ("nothing", {}, "Idem.Init.CONFIG"),
-        ("no-such.so:handle", {}, "Idem.Init.CONFIG"),
-        (OBJECT.replace(":handle", ":nothing"), {}, "Idem.Init.CONFIG"),
         (good, {"IDEM_STORE": ""}, "Idem.Init.INVALID"),
         (good, {"IDEM_STORE": "floppy:a"}, "Idem.Init.INVALID"),
         (good, {"AWS_LAMBDA_FUNCTION_NAME": ""}, "Idem.Init.INVALID"),
@@ -311,7 +305,7 @@ def a_handler_that_fails_is_an_error():
         ("do-words", "Idem.BadResponse"),
         ("do-big", "Function.ResponseSizeTooLarge"),
     ]:
-        with Sandbox(OBJECT) as box:
+        with Sandbox(FUNCTION) as box:
             answer = box.invoke(event(word))
             equal((word, answer.kind, answer.type), (word, "error", wanted))
 
@@ -354,7 +348,7 @@ def an_error_that_nobody_classified_is_not_nothing():
         script("exit 75", "do")
         equal([box.invoke(event("free")).type for _ in range(2)], ["Exit.75", "Exit.75"])
 
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         for word, wanted in (("do-fail", True), ("do-silent-fail", True), ("do-release", False)):
             equal(box.invoke(event(word + " 1")).kind, "error")
             sent = {"idempotencyKey": word + " 1"}
@@ -416,7 +410,7 @@ def a_program_that_dies_of_a_signal_is_taken_over():
 @test
 def a_response_that_cannot_be_sent_was_work_all_the_same():
     """After a response that is too long, or is no JSON, the handler does not run again."""
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         equal(box.invoke(event("do-big")).type, "Function.ResponseSizeTooLarge")
         equal(box.invoke(event("do-big")).type, "Idem.ResultNotKept")
         equal(box.invoke(event("do-words")).type, "Idem.BadResponse")
@@ -465,7 +459,7 @@ def a_file_that_only_defines_a_function_acknowledges_nothing():
 @test
 def a_handler_that_exits_takes_the_runtime_along():
     """A function that ends the process: the same event is a takeover in the next one."""
-    with Sandbox(OBJECT, TO_THE_END) as box:
+    with Sandbox(FUNCTION, TO_THE_END) as box:
         equal(box.invoke(event("do-exit"), seconds=2).kind, "exit")
         equal(box.invoke(event("do-exit")).type, "Idem.InProgress")
         time.sleep(2.5)
@@ -484,7 +478,7 @@ def deliveries_that_make_no_sense():
         {"Lambda-Runtime-Trace-Id": "a\x01b"},
         {"Lambda-Runtime-Client-Context": "x" * 9000},
     ]
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         for headers in bad:
             answer = box.invoke(event("a"), headers=headers)
             equal((headers, answer.type), (headers, "Idem.BadInvocation"))
@@ -494,9 +488,9 @@ def deliveries_that_make_no_sense():
         equal(box.invoke(event("a"), headers={"chunked": "yes"}).kind, "response")
     for request_id in (None, "../../init/error", "a b", "a" * 200):
         headers = {"Lambda-Runtime-Aws-Request-Id": request_id}
-        with Sandbox(OBJECT) as box:
+        with Sandbox(FUNCTION) as box:
             equal(box.invoke(event("b"), headers=headers).kind, "exit")
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         equal(box.invoke(event("b"), headers={":status": 500}).kind, "exit")
     equal(effects(), 1)
     note(f"{len(bad) + 7} kinds")
@@ -512,7 +506,7 @@ def events_that_make_no_sense():
         *(b"[" * 100000, b'{"a":' * 300 + b"1" + b"}" * 300),
         *(b'{"Records": [{"eventSource": "aws:telex"}]}', b'{"Records": 1}'),
     ]
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         for body in bad:
             answer = box.invoke(body)
             equal((body[:40], answer.type), (body[:40], "Idem.Invalid"))
@@ -529,7 +523,7 @@ def events_that_make_no_sense():
 def a_response_that_is_refused():
     """After a response that was refused or cut off the record stays, and Lambda is told; after a 500 the process ends."""
     statuses = (413, 400, 403, None)
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         for number, status in enumerate(statuses):
             box.answer_with = {"response": [status]}
             key = event(f"k{number}")
@@ -548,7 +542,7 @@ def a_response_that_is_refused():
 @test(rows=[60])
 def killed_between_record_and_response():
     """A runtime that is killed when it sends the response: the next delivery replays."""
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         box.answer_with = {"response": ["kill"]}
         equal(box.invoke(event("a")).kind, "exit")
         answer = box.invoke(event("a"))
@@ -560,7 +554,7 @@ def killed_between_record_and_response():
 def a_timeout_after_the_effect_under_rerun():
     """A function that Lambda kills at its deadline runs again, as a takeover with a higher fence, at most 5 times; then it has failed."""
     # Nothing waits for the end of this lease.
-    with Sandbox(OBJECT, {**TO_THE_END, "IDEM_LAMBDA_LEASE_MARGIN": "30s"}) as box:
+    with Sandbox(FUNCTION, {**TO_THE_END, "IDEM_LAMBDA_LEASE_MARGIN": "30s"}) as box:
         equal(box.invoke(event("do-sleep"), seconds=1).kind, "timeout")
         equal(box.invoke(event("do-sleep")).type, "Idem.InProgress")
         equal((box.kills, effects()), (1, 1))
@@ -587,7 +581,7 @@ def a_timeout_after_the_effect_under_rerun():
 @test(rows=[59])
 def a_killed_function_is_taken_over_after_its_lease():
     """A function that was killed at its deadline is taken over when its lease is over."""
-    with Sandbox(OBJECT, TO_THE_END) as box:
+    with Sandbox(FUNCTION, TO_THE_END) as box:
         started = time.monotonic()
         equal(box.invoke(event("do-exit"), seconds=1).kind, "exit")
         until = time.monotonic() + PATIENCE
@@ -623,7 +617,7 @@ def a_timeout_after_the_effect_under_hold():
 @test
 def the_control_runs_each_time():
     """The control: without a key that stays the same, a second delivery is a second effect."""
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         for _ in range(2):
             equal(box.invoke({"no": "key"}).kind, "response")
         warnings = [line for line in box.lines() if line["level"] == "WARN"]
@@ -674,7 +668,7 @@ def classes_of_errors_have_policies():
 @test
 def too_little_time_starts_nothing():
     """With less time left than a start needs the handler does not run, and no key is taken."""
-    with Sandbox(OBJECT, {"IDEM_LAMBDA_START_MIN": "5s"}) as box:
+    with Sandbox(FUNCTION, {"IDEM_LAMBDA_START_MIN": "5s"}) as box:
         equal(box.invoke(event("a"), seconds=3).type, "Idem.TooLate")
         equal(effects(), 0)
         equal(box.invoke(event("a"), seconds=60).kind, "response")
@@ -683,7 +677,7 @@ def too_little_time_starts_nothing():
 @test
 def without_the_store_nothing_runs():
     """With the store away the event is an error and the handler does not run; with it back it does."""
-    with Sandbox(OBJECT, {"IDEM_LAMBDA_STORE_TIMEOUT": "300ms"}) as box:
+    with Sandbox(FUNCTION, {"IDEM_LAMBDA_STORE_TIMEOUT": "300ms"}) as box:
         equal(box.invoke(event("a")).kind, "response")
         os.rename("idem.db", "away.db")
         with open("idem.db", "wb") as f:
@@ -739,7 +733,7 @@ def the_log_comes_before_the_record():
     if shutil.which("strace") is None:
         skip("strace is not installed")
     traced = ["strace", "-f", "-y", "-s", "400", "-e", "trace=write,pwrite64", "-o", "trace"]
-    with Sandbox(OBJECT, program=[*traced, PROGRAM, "lambda"], freeze=False) as box:
+    with Sandbox(FUNCTION, program=[*traced, FUNCTION], freeze=False) as box:
         equal(box.invoke(event("a")).kind, "response")
     with open("trace", encoding="utf-8", errors="replace") as f:
         lines = f.read().splitlines()
@@ -812,104 +806,6 @@ def an_event_runs_here_too():
     failing = "./" + script("exit 3", "failing")
     failed = idem("lambda", "invoke", "--handler", failing, "-", input=b"{}")
     equal((failed.status, json.loads(failed.stdout)["errorType"]), (1, "Exit.3"))
-
-
-def invoke_linked(sent, *options, program=LINKED, env=None):
-    """What `idem lambda invoke --program` says of a delivery: status, answer, errors."""
-    arguments = ("lambda", "invoke", "--program", program, *options, "-")
-    done = Idem()(*arguments, input=json.dumps(sent).encode(), env=env)
-    return done.status, json.loads(done.stdout or b"null"), done.stderr.decode()
-
-
-@test
-def a_linked_function_is_invoked_here():
-    """idem lambda invoke --program runs a function with a runtime of its own as Lambda does: its response, its error, its death and its time-out; a second delivery is answered from the record, and nothing of it stays."""
-    sent = event("a", text='Grüße, "x"')
-    for _ in range(2):
-        equal(invoke_linked(sent, "--function-arn", "arn:aws:x")[:2], (0, sent))
-    shown = json.loads(Idem()("show", "--json", "-s", "local", "a").stdout)
-    equal((shown["status"], shown["attempts"]), ("completed", 1))
-    for said, options, wanted in (
-        (event("a", other=1), (), "Idem.Mismatch"),
-        (event("b", text="do-fail"), (), "Poison"),
-        (event("c", text="do-exit"), (), "Runtime.ExitError"),
-        (event("d", text="do-sleep"), ("--time", "1500ms"), "Sandbox.Timedout"),
-    ):
-        status, answer, _ = invoke_linked(said, *options)
-        equal((said, status, answer["errorType"]), (said, 1, wanted))
-    assert "1.50 seconds" in answer["errorMessage"], answer
-
-    status, answer, errors = invoke_linked(sent, env={"IDEM_LAMBDA_SOURCE": "telex"})
-    equal((status, answer), (78, None))
-    assert "cannot be set up: IDEM_LAMBDA_SOURCE" in errors, errors
-    status, answer, errors = invoke_linked(sent, program="./nowhere")
-    equal((status, answer, "./nowhere" in errors), (127, None, True))
-    status, answer, _ = invoke_linked(sent, program="/bin/false")
-    equal((status, answer["errorType"]), (1, "Runtime.ExitError"))
-
-
-@test
-def an_invocation_that_is_stopped_leaves_nothing():
-    """idem lambda invoke --program that is told to stop ends the function before it ends."""
-    script("echo $$ >pid\nsleep 600 &\nwait\n", "waits")
-    with open("event.in", "w", encoding="utf-8") as f:
-        f.write("{}")
-    with Idem().start("lambda", "invoke", "--program", "./waits", "event.in") as process:
-        until(lambda: os.path.exists("pid") and os.path.getsize("pid") > 0, "it has started")
-        process.terminate()
-        equal(process.wait(PATIENCE), 130)
-    with open("pid", encoding="utf-8") as f:
-        pid = int(f.read())
-    until(lambda: not os.path.exists(f"/proc/{pid}"), "it has ended")
-
-
-RUNTIME = """#!{python}
-import http.client, os, sys
-api = http.client.HTTPConnection(os.environ["AWS_LAMBDA_RUNTIME_API"])
-PREFIX = "/2018-06-01/runtime/"
-
-
-def ask(method, path, body=None):
-    api.request(method, path if path[0] == "/" else PREFIX + path, body)
-    answer = api.getresponse()
-    return answer, answer.read()
-
-
-said = [ask("POST", "invocation/the-id/response", "early")[0].status]
-first, event = ask("GET", "invocation/next")
-assert first.headers["Lambda-Runtime-Aws-Request-Id"] == "the-id"
-assert first.headers["Lambda-Runtime-Invoked-Function-Arn"] == "arn:aws:x"
-assert 0 < int(first.headers["Lambda-Runtime-Deadline-Ms"])
-for method, path, body in (
-    ("GET", "/", None), ("GET", "invocation/the-id/response", None),
-    ("POST", "invocation/other/response", "1"), ("POST", "invocation/the-id/answer", "1"),
-    ("POST", "invocation/the-id/response", "x" * (6 * 1024 * 1024 + 1)),
-    ("POST", "invocation/the-id/response", event), ("POST", "invocation/the-id/response", "2"),
-    ("POST", "init/error", "3"),
-):
-    said.append(ask(method, path, body)[0].status)
-print(*said)
-print(os.environ["_HANDLER"], os.environ["AWS_LAMBDA_FUNCTION_NAME"], sys.stdin.read() == "")
-with open("after", "w") as f:
-    f.write("its answer")
-ask("GET", "invocation/next")
-"""
-
-
-@test
-def the_local_api_is_lambdas():
-    """The Runtime API of idem lambda invoke hands the event out once, takes one answer to it, and refuses all else; what a function writes is its log, and it may finish what it does before it asks for the next event."""
-    with open("runtime", "w", encoding="utf-8") as f:
-        f.write(RUNTIME.replace("{python}", sys.executable))
-    os.chmod("runtime", 0o755)
-    sent = {"big": "x" * 3000000}
-    more = ("--request-id", "the-id", "--function-arn", "arn:aws:x", "--handler", "h")
-    status, answer, errors = invoke_linked(sent, *more, program="./runtime")
-    equal((status, answer == sent), (0, True))
-    lines = errors.splitlines()
-    equal(lines[0], "400 404 400 400 400 413 202 400 400")
-    equal(lines[1], "h local True")
-    equal(os.path.exists("after"), True)
 
 
 if __name__ == "__main__":

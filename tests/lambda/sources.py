@@ -8,11 +8,11 @@ import subprocess
 import threading
 import time
 
-from lambda_api import Sandbox
+from lambda_api import Function, Sandbox
 from patience import PATIENCE, until
 from tap import PROGRAM, TOP, Idem, add, equal, main, note, test
 
-OBJECT = os.environ["IDEM_TEST_LAMBDA_OBJECT"] + ":handle"
+FUNCTION = Function(os.environ["IDEM_TEST_LAMBDA_FUNCTION"])
 SAMPLES = os.path.join(TOP, "tests", "lambda", "events")
 
 
@@ -80,7 +80,7 @@ def add_row(row):
 
     def twice():
         event = sample(name)
-        with Sandbox(OBJECT, {"IDEM_LAMBDA_SOURCE": name}) as box:
+        with Sandbox(FUNCTION, {"IDEM_LAMBDA_SOURCE": name}) as box:
             first = box.invoke(event)
             again = box.invoke(redelivered(event))
             equal((first.kind, again.kind, effects()), ("response", "response", 1))
@@ -91,13 +91,13 @@ def add_row(row):
                 equal(first.json(), {"batchItemFailures": []})
 
     def found():
-        with Sandbox(OBJECT) as box:
+        with Sandbox(FUNCTION) as box:
             equal(box.invoke(sample(name)).kind, "response")
             equal(box.invoke(sample(name)).kind, "response")
             equal(effects(), 1)
         # All pairs are in tests/unit/lambda/source.c.
         other = "s3" if name != "s3" else "sns"
-        with Sandbox(OBJECT, {"IDEM_LAMBDA_SOURCE": other}) as box:
+        with Sandbox(FUNCTION, {"IDEM_LAMBDA_SOURCE": other}) as box:
             equal(box.invoke(sample(name)).type, "Idem.Invalid")
 
     def control():
@@ -221,7 +221,7 @@ def add_batch(name):
     def case():
         done = ["d1", "d2", "d3"]
         fresh = ["n1", "n2", "n3", "n4", "n5", "n6"]
-        with Sandbox(OBJECT) as box:
+        with Sandbox(FUNCTION) as box:
             equal(failures(box.invoke(batch(name, done))), [])
             equal(effects(), 3)
             keys = ["d1", "n1", "n2", "poison", "d2", "n3", "n4", "d3", "n5", "n6"]
@@ -247,7 +247,7 @@ def a_group_stops_at_its_first_failure():
     """In a FIFO queue all that follows a failure in its group is reported and does not run; other groups go on."""
     group = {0: "x", 1: "x", 2: "x", 3: "y", 4: "x"}.get
     keys = ["a", "poison", "b", "c", "d"]
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         equal(failures(box.invoke(batch("sqs-fifo", keys, group))), ["poison", "b", "d"])
         equal(effects(), 3)
         again = ["b", "d"]
@@ -260,7 +260,7 @@ def a_stream_stays_in_order():
     """In a stream what follows a failure with its partition key does not run, and comes again by itself."""
     group = {0: "x", 1: "x", 2: "x", 3: "y"}.get
     keys = ["a", "poison", "b", "c"]
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         equal(failures(box.invoke(batch("kinesis", keys, group))), ["poison"])
         equal(effects(), 3)
 
@@ -269,7 +269,7 @@ def a_stream_stays_in_order():
 def two_records_of_one_key():
     """The second record of a key in a batch goes by what becomes of the first, and one that differs is a failure."""
     keys = ["a", "a", "b", "poison", "poison"]
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         equal(failures(box.invoke(batch("sqs", keys))), ["poison"])
         equal(effects(), 3)
     mine = {"IDEM_LAMBDA_KEY": ".body[:5]"}
@@ -277,7 +277,7 @@ def two_records_of_one_key():
     bodies = ["order 1", "order 1", "order 2", "do-fail", "do-fail"]
     for record, body in zip(event["Records"], bodies):
         record["body"] = body
-    with Sandbox(OBJECT, mine) as box:
+    with Sandbox(FUNCTION, mine) as box:
         equal(failures(box.invoke(event)), ["m3", "m4", "m5"])
         equal(effects(), 5)
 
@@ -308,7 +308,7 @@ def batches_that_make_no_sense():
     """Records that are missing, of no source, without a name, or too many; an empty batch is fine."""
     nameless = batch("sqs", ["a", "b"])
     del nameless["Records"][1]["messageId"]
-    with Sandbox(OBJECT, {"IDEM_LAMBDA_SOURCE": "sqs"}) as box:
+    with Sandbox(FUNCTION, {"IDEM_LAMBDA_SOURCE": "sqs"}) as box:
         for event in (
             *({}, {"Records": None}, {"Records": {}}, {"Records": [1]}),
             *(nameless, {"Records": [{}]}, {"Records": [None]}),
@@ -322,7 +322,7 @@ def batches_that_make_no_sense():
     for record in poor["Records"]:
         record["body"] = '{"order": "%s"}' % record["messageId"]
     poor["Records"][1]["body"] = "no JSON"
-    with Sandbox(OBJECT, {"IDEM_LAMBDA_KEY": ".body | fromjson | .order"}) as box:
+    with Sandbox(FUNCTION, {"IDEM_LAMBDA_KEY": ".body | fromjson | .order"}) as box:
         equal(failures(box.invoke(poor)), ["b"])
         equal(effects(), 2)
 
@@ -369,7 +369,7 @@ def one_rule_finds_the_header():
         *({"Idempotency-Key": None}, {"Idempotency-Key": 1}),
         *({"Idempotency-Key": "x" * 256}, {"Idempotency-Key": '"a"b"'}),
     ]
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         for headers in same:
             equal((headers, box.invoke(http(headers)).json()["statusCode"]), (headers, 200))
         equal(effects(), 1)
@@ -394,7 +394,7 @@ def one_rule_finds_the_header():
 @test
 def another_request_under_the_key():
     """The same key with another body, path, query or method is 422, in flight and after."""
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         key = {"Idempotency-Key": "k"}
         equal(box.invoke(http(key)).json()["statusCode"], 200)
         for more in (
@@ -411,16 +411,16 @@ def another_request_under_the_key():
 @test
 def methods_that_change_nothing():
     """GET runs each time and needs no key; POST without one is refused; the list can be chosen, but GET has never keys."""
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         for _ in range(2):
             equal(box.invoke(http({}, httpMethod="GET")).json()["fence"], 0)
         equal(effects(), 2)
         equal(box.invoke(http({}, httpMethod="POST")).json()["statusCode"], 400)
-    with Sandbox(OBJECT, {"IDEM_LAMBDA_METHODS": "PUT,DELETE"}) as box:
+    with Sandbox(FUNCTION, {"IDEM_LAMBDA_METHODS": "PUT,DELETE"}) as box:
         equal(box.invoke(http({}, httpMethod="PUT")).json()["statusCode"], 400)
         equal(box.invoke(http({}, httpMethod="POST")).json()["fence"], 0)
     key = {"Idempotency-Key": "k"}
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         for method in ("GET", "HEAD", "OPTIONS"):
             equal(box.invoke(http(key, httpMethod=method)).json()["fence"], 0)
 
@@ -460,7 +460,7 @@ def add_http(name):
             (optional, "POST", '""', 400, 0),
         )
         for setting in (required, optional):
-            with Sandbox(OBJECT, {**settings, **setting}) as box:
+            with Sandbox(FUNCTION, {**settings, **setting}) as box:
                 for _, method, key, status, runs in (c for c in cases if c[0] is setting):
                     before = effects()
                     for _ in range(2):
@@ -470,7 +470,7 @@ def add_http(name):
                     ran = effects() - before
                     equal((setting, method, key, ran), (setting, method, key, runs))
         # A request without a key says nothing that could be another's.
-        with Sandbox(OBJECT, {"IDEM_LAMBDA_REQUIRED": "no", "IDEM_LAMBDA_SCOPE": ""}) as box:
+        with Sandbox(FUNCTION, {"IDEM_LAMBDA_REQUIRED": "no", "IDEM_LAMBDA_SCOPE": ""}) as box:
             equal(box.invoke(moved(name, "POST", "/pay")).json()["fence"], 0)
             equal(box.invoke(moved(name, "POST", "/pay", "k")).json()["statusCode"], 500)
 
@@ -478,7 +478,7 @@ def add_http(name):
         """Neither what two callers say at once, nor a caller with another's words in his
         own, comes to a record of one of them."""
         program = "[.headers.Authorization, .caller] | map(select(.))[]"
-        with Sandbox(OBJECT, {"IDEM_LAMBDA_SCOPE": program}) as box:
+        with Sandbox(FUNCTION, {"IDEM_LAMBDA_SCOPE": program}) as box:
             equal(box.invoke(asks(name, "alice")).json()["statusCode"], 200)
             for other in ("bob", "alice"):
                 refused = box.invoke({**asks(name, "alice"), "caller": other}).json()
@@ -514,11 +514,11 @@ def a_key_that_a_program_does_not_find():
         (program, 400),
         (null, 400),
     ):
-        with Sandbox(OBJECT, env) as box:
+        with Sandbox(FUNCTION, env) as box:
             told = box.invoke(http({})).json()
             equal((env, status_of(told)), (env, status))
     before = effects()
-    with Sandbox(OBJECT, {**program, **optional}) as box:
+    with Sandbox(FUNCTION, {**program, **optional}) as box:
         for _ in range(2):
             equal(box.invoke(http({"order": "7"})).json()["statusCode"], 200)
         equal(effects(), before + 1)
@@ -556,7 +556,7 @@ def retry_after_follows_the_age_of_the_work():
     """A duplicate is told to come back after half of the time that the work has taken so far."""
     equal(Idem()("begin", "-s", "pay", "-k", "slow").status, 0)
     time.sleep(4.2)
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         told = box.invoke(http({"Idempotency-Key": "slow"})).json()
     headers = told.get("headers") or told["multiValueHeaders"]
     equal((told["statusCode"], effects()), (409, 0))
@@ -568,7 +568,7 @@ def two_callers_in_one_request_are_refused():
     """A program that selects every value of a header finds two scopes where two are sent: nothing runs."""
     program = '(.multiValueHeaders.Authorization // ["global"])[]'
     key = {"Idempotency-Key": ["k"]}
-    with Sandbox(OBJECT, {"IDEM_LAMBDA_SCOPE": program}) as box:
+    with Sandbox(FUNCTION, {"IDEM_LAMBDA_SCOPE": program}) as box:
         for callers, status in ((["alice", "bob"], 401), (["bob", "alice"], 401), (["alice"], 200)):
             sent = http({}, headers=None, multiValueHeaders={**key, "Authorization": callers})
             equal((callers, box.invoke(sent).json()["statusCode"]), (callers, status))
@@ -616,7 +616,7 @@ def open_gate_for(box, event, holder):
 @test
 def a_duplicate_waits_for_the_attempt_in_flight():
     """With IDEM_LAMBDA_WAIT a duplicate is answered with the response of the attempt it waited for; after one that was released, or that is to be run again, it runs itself."""
-    with Sandbox(OBJECT, {"IDEM_LAMBDA_WAIT": "10m"}) as box:
+    with Sandbox(FUNCTION, {"IDEM_LAMBDA_WAIT": "10m"}) as box:
         sent = http({"Idempotency-Key": "replayed"})
         holder = at_work(sent, "echo '{\"statusCode\": 202}'\n", box.env)
         told = open_gate_for(box, sent, holder).json()
@@ -645,14 +645,14 @@ def no_wait_outlasts_the_function():
     equal(Idem()("begin", "-s", "pay", "-k", "held", "--lease", "1h").status, 0)
     sent = http({"Idempotency-Key": "held"})
     margins = {"IDEM_LAMBDA_START_MIN": "1s", "IDEM_LAMBDA_STOP_MARGIN": "10s"}
-    with Sandbox(OBJECT, {"IDEM_LAMBDA_WAIT": "10m", **margins}) as box:
+    with Sandbox(FUNCTION, {"IDEM_LAMBDA_WAIT": "10m", **margins}) as box:
         began = time.monotonic()
         told = box.invoke(sent, seconds=14).json()
         equal((told["statusCode"], "Retry-After" in told["headers"]), (409, True))
         assert time.monotonic() - began > 1, "it did not wait"
         equal(failures(box.invoke(batch("sqs", ["held", "b"]), seconds=PATIENCE)), ["held"])
         equal((effects(), box.kills), (1, 0))
-    with Sandbox(OBJECT) as box:
+    with Sandbox(FUNCTION) as box:
         equal(box.invoke(sent).json()["statusCode"], 409)
 
 
@@ -706,7 +706,7 @@ def add_caller(name):
             assert "session" not in json.dumps(got), got
 
     def has_to_say_whose():
-        with Sandbox(OBJECT, {"IDEM_LAMBDA_SCOPE": ""}) as box:
+        with Sandbox(FUNCTION, {"IDEM_LAMBDA_SCOPE": ""}) as box:
             told = box.invoke(asks(name, "alice")).json()
             equal((told["statusCode"], effects()), (500, 0))
             problem = json.loads(told["body"])
@@ -716,7 +716,7 @@ def add_caller(name):
             equal([line["level"] for line in lines], ["WARN", "ERROR"])
             equal("requestId" in lines[0], False)
             equal(box.invoke({"idempotencyKey": "no HTTP"}).kind, "response")
-        with Sandbox(OBJECT, {"IDEM_LAMBDA_SCOPE": "", "IDEM_LAMBDA_SOURCE": "sqs"}) as box:
+        with Sandbox(FUNCTION, {"IDEM_LAMBDA_SCOPE": "", "IDEM_LAMBDA_SOURCE": "sqs"}) as box:
             equal(failures(box.invoke(batch("sqs", ["a"]))), [])
             equal([line["level"] for line in box.lines()], ["INFO"])
 
@@ -735,7 +735,7 @@ for _name in HTTP:
 @test
 def hostile_callers():
     """A caller who is no text, empty, too long, or several at once gets nobody's record."""
-    with Sandbox(OBJECT, {"IDEM_LAMBDA_SCOPE": ".caller"}) as box:
+    with Sandbox(FUNCTION, {"IDEM_LAMBDA_SCOPE": ".caller"}) as box:
         for caller in ("alice", "x" * 200):
             equal(box.invoke({**asks(HTTP[0], None), "caller": caller}).json()["statusCode"], 200)
         for caller in (None, "", [], {}, [None], "x" * 300):
@@ -800,7 +800,7 @@ def a_limit_takes_the_time_of_the_event():
 @test
 def the_time_by_a_program():
     """IDEM_LAMBDA_EVENT_TIME finds the time in the event, as a number or as a text; over HTTP there is none, for a client would choose it."""
-    with Sandbox(OBJECT, {"IDEM_LAMBDA_EVENT_TIME": ".sent"}) as box:
+    with Sandbox(FUNCTION, {"IDEM_LAMBDA_EVENT_TIME": ".sent"}) as box:
         for number, (said, wanted) in enumerate((
             (1510067704370, 1510067704370),
             ("1510067704370", 1510067704370),
@@ -830,7 +830,7 @@ def the_event_is_kept_with_its_record():
     """With IDEM_LAMBDA_KEEP_INPUT=yes a record has its event, of a batch its own record alone, and it can be given to the handler again; without it nothing is kept."""
     event = {"idempotencyKey": "direct", "text": "do-fail", "n": 12345678901234567890}
     messages = batch("sqs", ["m1", "poison"])
-    with Sandbox(OBJECT, {"IDEM_LAMBDA_KEEP_INPUT": "yes"}) as box:
+    with Sandbox(FUNCTION, {"IDEM_LAMBDA_KEEP_INPUT": "yes"}) as box:
         equal(box.invoke(event).kind, "error")
         equal(failures(box.invoke(messages)), ["poison"])
         before = effects()
@@ -839,10 +839,10 @@ def the_event_is_kept_with_its_record():
             equal(kept(key), (0, {"Records": [messages["Records"][number]]}))
     with open("event.json", "wb") as f:
         f.write(Idem()("show", "--input", "-s", "pay", "m1").stdout)
-    env = {**box.env, "IDEM_STORE": "memory:"}
-    again = Idem("memory:")("lambda", "invoke", "--handler", OBJECT, "event.json", env=env)
-    equal((again.status, effects()), (0, before + 1))
-    with Sandbox(OBJECT, {"IDEM_LAMBDA_KEEP_INPUT": "no"}) as box:
+    with open("event.json", "rb") as f, Sandbox(FUNCTION, {"IDEM_STORE": "memory:"}) as box:
+        equal(failures(box.invoke(f.read())), [])
+    equal(effects(), before + 1)
+    with Sandbox(FUNCTION, {"IDEM_LAMBDA_KEEP_INPUT": "no"}) as box:
         box.invoke({"idempotencyKey": "bare"})
         status, found = kept("bare")
         equal((status, found), (1, None))
@@ -861,7 +861,7 @@ def add_input(name):
         event["stageVariables"] = {"db": secrets[2]}
         event["requestContext"]["identity"] = {"apiKey": secrets[2]}
         event["requestContext"]["authorizer"] = {"claims": {"sub": secrets[3]}}
-        with Sandbox(OBJECT, {"IDEM_LAMBDA_KEEP_INPUT": "yes"}) as box:
+        with Sandbox(FUNCTION, {"IDEM_LAMBDA_KEEP_INPUT": "yes"}) as box:
             equal(box.invoke(event).json()["statusCode"], 200)
         status, found = kept("k")
         equal((status, found["body"]), (0, "the order"))
@@ -870,7 +870,7 @@ def add_input(name):
         for member in ("path", "rawPath", "httpMethod", "rawQueryString", "queryStringParameters"):
             equal((member, found.get(member)), (member, event.get(member)))
         # It is still a request of HTTP, with the same fingerprint.
-        with Sandbox(OBJECT) as box:
+        with Sandbox(FUNCTION) as box:
             equal(box.invoke(found).json()["statusCode"], 200)
         equal(effects(), 1)
 
@@ -894,7 +894,7 @@ def keys_and_scopes_by_jq():
         "IDEM_LAMBDA_SCOPE": ".tenant",
         "IDEM_LAMBDA_FINGERPRINT": ".amount, .currency",
     }
-    with Sandbox(OBJECT, env) as box:
+    with Sandbox(FUNCTION, env) as box:
         one = {"order": {"id": 12345678901234567890}, "tenant": "t1", "amount": 1}
         equal(box.invoke(one).kind, "response")
         equal(box.invoke({**one, "sent": "now"}).kind, "response")
@@ -920,7 +920,7 @@ def a_program_that_is_cut_off():
     env = {"IDEM_LAMBDA_KEY": f".body | {endless}"}
     url = {"version": "2.0", "requestContext": {"http": {"method": "POST", "path": "/"}},
            "headers": {"Idempotency-Key": "a"}, "body": "endless"}
-    with Sandbox(OBJECT, env) as box:
+    with Sandbox(FUNCTION, env) as box:
         answer = box.invoke(url).json()
         problem = json.loads(answer["body"])
         equal((answer["statusCode"], problem["type"]),
@@ -940,12 +940,12 @@ def two_functions_share_no_record():
     """The same event in two functions runs in both, unless they are told to share."""
     event = {"idempotencyKey": "a"}
     for name in ("one", "two"):
-        with Sandbox(OBJECT, {"AWS_LAMBDA_FUNCTION_NAME": name}) as box:
+        with Sandbox(FUNCTION, {"AWS_LAMBDA_FUNCTION_NAME": name}) as box:
             equal(box.invoke(event).kind, "response")
     equal(effects(), 2)
     for name in ("three", "four"):
         env = {"AWS_LAMBDA_FUNCTION_NAME": name, "IDEM_LAMBDA_SCOPE_NAME": "shop"}
-        with Sandbox(OBJECT, env) as box:
+        with Sandbox(FUNCTION, env) as box:
             equal(box.invoke(event).kind, "response")
     equal(effects(), 3)
 

@@ -1,4 +1,4 @@
-/* A handler for storms: it writes a line for each run, and the beginning of its key
+/* A function for storms: it writes a line for each run, and the beginning of its key
  * says how it ends. */
 #include <idem/lambda.h>
 
@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-int handle(struct idem_lambda_call *call);
 
 /* "KEY FENCE TAKEOVER", at once and before anything else. */
 static void effect(const struct idem_attempt *attempt)
@@ -34,7 +32,7 @@ static bool is(const struct idem_lambda_call *call, const char *word)
     return key.len > strlen(word) && memcmp(key.base, word, strlen(word)) == 0;
 }
 
-int handle(struct idem_lambda_call *call)
+static int handle(struct idem_lambda_call *call)
 {
     effect(call->attempt);
     (void)usleep(2000); /* So that a kill may come before this is on record. */
@@ -51,4 +49,9 @@ int handle(struct idem_lambda_call *call)
         return idem_lambda_error(call, "Refused", "this one never works");
     }
     return idem_lambda_answer(call, idem_str("1"));
+}
+
+int main(void)
+{
+    return idem_lambda_main(handle);
 }

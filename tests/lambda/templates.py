@@ -198,15 +198,17 @@ def packages_have_their_handlers():
     that it names, with the settings that the handler's own first lines ask for."""
     for folder, template in templates():
         with open(os.path.join(folder, "template.yaml"), encoding="utf-8") as f:
-            head = re.findall(r"^#  *idem lambda package -o (\S+) (.*)$", f.read(), re.M)
-        packed = dict(head)
+            head = f.read()
+        packed = dict(re.findall(r"^#  *zip -\w (\S+) (.*)$", head, re.M))
+        compiled = re.findall(r"^#  *cc -o bootstrap (\S+) .*\n#  *zip -r (\S+) ", head, re.M)
         for name, function in functions(template).items():
             files = packed[function["CodeUri"]].split()
-            if files[0] == "--program":
-                assert os.path.exists(os.path.join(folder, files[1] + ".c")), name
+            if files == ["bootstrap", "lib"]:
+                (source,) = [source for source, made in compiled if made == function["CodeUri"]]
+                assert os.path.exists(os.path.join(folder, source)), name
                 continue
-            handler = function["Handler"].split(":")[0]
-            assert handler in [os.path.basename(file) for file in files], (folder, name)
+            equal((folder, name, files[1:]), (folder, name, ["../bootstrap", '"$IDEM"']))
+            equal((folder, name, function["Handler"]), (folder, name, os.path.basename(files[0])))
             source = os.path.join(folder, files[0])
             check_settings(source, variables(function))
 

@@ -146,11 +146,18 @@ class Server(http.server.ThreadingHTTPServer):
         pass  # The runtime was killed in the middle.
 
 
+class Function(str):
+    """The path of a program that has the runtime in it: it is started itself, as a
+    bootstrap is."""
+
+
 class Sandbox:
-    """One execution environment, which is started by the first delivery."""
+    """One execution environment, which is started by the first delivery. @handler is a
+    program that the runtime of idem starts for each event, or a Function."""
 
     def __init__(self, handler, env=None, program=None, freeze=True):
-        self.command = program or [tap.PROGRAM, "lambda"]
+        function = [handler] if isinstance(handler, Function) else [tap.PROGRAM, "lambda"]
+        self.command = program or function
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.box = self
         self.address = "127.0.0.1:%d" % self.server.server_address[1]

@@ -94,9 +94,8 @@ def the_recipe_has_what_the_build_needs():
         "libsqlite3-dev": "libsqlite3-0",
         "libssl-dev": "libssl3",
         "libzstd-dev": "libzstd1",
-        # idem ui, and packages for Lambda, are not made in front of a service.
+        # idem ui is not in front of a service.
         "libmicrohttpd-dev": None,
-        "zlib1g-dev": None,
         "libc6-dev": None,
     }
     equal({n for n in to_build.split() if n.endswith("-dev")}, set(of))

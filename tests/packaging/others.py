@@ -27,7 +27,7 @@ def version():
 def dependencies():
     """Return {name for pkg-config: the least version, or None} of what is linked."""
     found = {}
-    for file in "meson.build", "cli/server/meson.build", "cli/lambda/meson.build":
+    for file in "meson.build", "cli/ui/meson.build":
         for name, rest in re.findall(r"dependency\('([\w-]+)'(.*)", read(file)):
             least = re.search(r"version: '>=(.*?)'", rest)
             found[name] = least[1] if least else found.get(name)
@@ -160,7 +160,6 @@ OF_ARCH = {
     "libpq": "postgresql-libs",
     "libzstd": "zstd",
     "sqlite3": "sqlite",
-    "zlib": "zlib",
 }
 
 

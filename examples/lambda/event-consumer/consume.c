@@ -1,9 +1,10 @@
-/* The same consumer as consume.sh, as a function in the process of the runtime.
+/* The same consumer as consume.sh, as a function that is linked with the runtime.
  *
- *     cc -shared -fPIC -o consume.so consume.c -lcurl -ljson-c
- *     idem lambda package -o consume.zip consume.so
+ *     cc -o bootstrap consume.c $(pkg-config --cflags --libs idem-aws json-c libcurl)
+ *     zip -r consume.zip bootstrap lib
  *
- * Handler: consume.so:handle, with the settings of consume.sh.
+ * on the function's system, Amazon Linux 2023; lib has the libraries that
+ * `ldd bootstrap` names and the runtime lacks. The settings are those of consume.sh.
  */
 #include <idem/lambda.h>
 
@@ -13,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int handle(struct idem_lambda_call *call);
 
 /* The status says it all: nobody reads the response to a message. */
 static size_t discard(char *data, size_t one, size_t count, void *to)
@@ -87,7 +86,7 @@ static int end(struct idem_lambda_call *call, CURLcode rc, long status)
     return 0;
 }
 
-int handle(struct idem_lambda_call *call)
+static int handle(struct idem_lambda_call *call)
 {
     struct json_object *event = json_tokener_parse(call->event.base);
     const char *body = body_of(event);
@@ -107,4 +106,9 @@ int handle(struct idem_lambda_call *call)
     curl_easy_cleanup(curl);
     json_object_put(event);
     return rc;
+}
+
+int main(void)
+{
+    return idem_lambda_main(handle);
 }

@@ -2,7 +2,7 @@
 # A consumer of a queue of orders: each order is booked once, however often its
 # message comes and whichever message it comes in.
 #
-#     idem lambda package -o consume.zip consume.sh
+#     zip -j consume.zip consume.sh ../bootstrap "$IDEM"
 #
 # Handler: consume.sh, with
 #
@@ -18,11 +18,6 @@
 # It writes no file (a function may write to /tmp alone) and needs curl, which
 # provided.al2023 has; jq it has not.
 set -eu
-
-idem() {
-    "$LAMBDA_TASK_ROOT/lib/ld.so" --inhibit-cache \
-        --library-path "$LAMBDA_TASK_ROOT/lib" --argv0 idem "$LAMBDA_TASK_ROOT/lib/main" "$@"
-}
 
 fail() {
     printf '{"errorType": "%s", "errorMessage": "%s"}\n' "$1" "$2"

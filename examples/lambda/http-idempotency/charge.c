@@ -1,9 +1,10 @@
-/* The same API as charge.sh, as a function in the process of the runtime.
+/* The same API as charge.sh, as a function that is linked with the runtime.
  *
- *     cc -shared -fPIC -o charge.so charge.c -lcurl -ljson-c
- *     idem lambda package -o charge.zip charge.so
+ *     cc -o bootstrap charge.c $(pkg-config --cflags --libs idem-aws json-c libcurl)
+ *     zip -r charge.zip bootstrap lib
  *
- * Handler: charge.so:handle, with the settings of charge.sh.
+ * on the function's system, Amazon Linux 2023; lib has the libraries that
+ * `ldd bootstrap` names and the runtime lacks. The settings are those of charge.sh.
  */
 #include <idem/lambda.h>
 
@@ -20,8 +21,6 @@ struct receipt {
     size_t len;
     char text[RECEIPT_MAX + 1]; /* Ends with a NUL. */
 };
-
-int handle(struct idem_lambda_call *call);
 
 static int respond(struct idem_lambda_call *call, int status, const char *body)
 {
@@ -119,7 +118,7 @@ static int end(struct idem_lambda_call *call, CURLcode rc, long status,
                              curl_easy_strerror(rc), status);
 }
 
-int handle(struct idem_lambda_call *call)
+static int handle(struct idem_lambda_call *call)
 {
     long long amount = read_amount(call);
     struct receipt receipt = {0};
@@ -140,4 +139,9 @@ int handle(struct idem_lambda_call *call)
     sent = charge(curl, amount, call->attempt->record->id, &receipt, &status);
     curl_easy_cleanup(curl);
     return end(call, sent, status, &receipt);
+}
+
+int main(void)
+{
+    return idem_lambda_main(handle);
 }

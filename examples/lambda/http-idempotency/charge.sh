@@ -1,7 +1,7 @@
 #!/bin/sh
 # An API behind API Gateway that charges a card once for each Idempotency-Key.
 #
-#     idem lambda package -o charge.zip charge.sh
+#     zip -j charge.zip charge.sh ../bootstrap "$IDEM"
 #
 # Handler: charge.sh, with
 #
@@ -17,11 +17,6 @@
 # It writes no file (a function may write to /tmp alone). provided.al2023 has curl and
 # base64; jq it has not, so idem, which the package has in it, reads the request.
 set -eu
-
-idem() {
-    "$LAMBDA_TASK_ROOT/lib/ld.so" --inhibit-cache \
-        --library-path "$LAMBDA_TASK_ROOT/lib" --argv0 idem "$LAMBDA_TASK_ROOT/lib/main" "$@"
-}
 
 fail() {
     printf '{"errorType": "%s", "errorMessage": "%s"}\n' "$1" "$2"

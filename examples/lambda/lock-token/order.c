@@ -1,9 +1,10 @@
-/* The same call as order.sh, as a function in the process of the runtime.
+/* The same call as order.sh, as a function that is linked with the runtime.
  *
- *     cc -shared -fPIC -o order.so order.c -lcurl
- *     idem lambda package -o order.zip order.so
+ *     cc -o bootstrap order.c $(pkg-config --cflags --libs idem-aws libcurl)
+ *     zip -r order.zip bootstrap lib
  *
- * Handler: order.so:handle, with the settings of order.sh.
+ * on the function's system, Amazon Linux 2023; lib has the libraries that
+ * `ldd bootstrap` names and the runtime lacks. The settings are those of order.sh.
  */
 #include <idem/lambda.h>
 
@@ -17,8 +18,6 @@ struct receipt {
     size_t len;
     char text[RECEIPT_MAX];
 };
-
-int handle(struct idem_lambda_call *call);
 
 /* Keep what the service answers; more than there is room for ends the transfer. */
 static size_t keep(char *data, size_t one, size_t count, void *to)
@@ -72,7 +71,7 @@ static int end(struct idem_lambda_call *call, CURLcode rc, long status,
                               (struct idem_slice){receipt->text, receipt->len});
 }
 
-int handle(struct idem_lambda_call *call)
+static int handle(struct idem_lambda_call *call)
 {
     struct receipt receipt = {0};
     CURL *curl = curl_easy_init();
@@ -85,4 +84,9 @@ int handle(struct idem_lambda_call *call)
     sent = order(curl, call->event, &receipt, &status);
     curl_easy_cleanup(curl);
     return end(call, sent, status, &receipt);
+}
+
+int main(void)
+{
+    return idem_lambda_main(handle);
 }

@@ -2,7 +2,7 @@
 # A function that calls somebody else's API once for each order, an API that takes no
 # idempotency keys, and what can become of a call that failed.
 #
-#     idem lambda package -o order.zip order.sh
+#     zip -j order.zip order.sh ../bootstrap "$IDEM"
 #
 # Handler: order.sh, with
 #

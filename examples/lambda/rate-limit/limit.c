@@ -5,10 +5,11 @@
  * requests are left. The day is the event's, so that a retry after midnight hears
  * what it heard before.
  *
- *     cc -o limit limit.c $(pkg-config --cflags --libs idem-aws json-c)
- *     idem lambda package -o limit.zip --program limit
+ *     cc -o bootstrap limit.c $(pkg-config --cflags --libs idem-aws json-c)
+ *     zip -r limit.zip bootstrap lib
  *
- * with IDEM_LAMBDA_KEY='[.user, .request]', so that a retry does not even ask the
+ * on the function's system, Amazon Linux 2023; lib has the libraries that
+ * `ldd bootstrap` names and the runtime lacks. It runs with IDEM_LAMBDA_KEY='[.user, .request]', so that a retry does not even ask the
  * limit, and two users may choose the same request id.
  */
 #include <idem/lambda.h>

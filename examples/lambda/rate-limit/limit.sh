@@ -1,7 +1,7 @@
 #!/bin/sh
 # A rate limit that counts a request once, however often it is retried.
 #
-#     idem lambda package -o limit.zip limit.sh
+#     zip -j limit.zip limit.sh ../bootstrap "$IDEM"
 #
 # Handler: limit.sh, with
 #
@@ -14,11 +14,6 @@
 # The event is {"user": "u1", "request": "r1", "timestamp": 1510067704370}. The day is
 # the event's, so that a retry after midnight hears what it heard before.
 set -eu
-
-idem() {
-    "$LAMBDA_TASK_ROOT/lib/ld.so" --inhibit-cache \
-        --library-path "$LAMBDA_TASK_ROOT/lib" --argv0 idem "$LAMBDA_TASK_ROOT/lib/main" "$@"
-}
 
 fail() {
     printf '{"errorType": "%s", "errorMessage": "%s"}\n' "$1" "$2"

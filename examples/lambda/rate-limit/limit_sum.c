@@ -3,10 +3,11 @@
  * Requests are asked with IDEM_LIMIT_APPROXIMATE (idem limit --approximate), each for
  * one write; this function, which the stream invokes, writes down how many there were.
  *
- *     cc -o limit_sum limit_sum.c $(pkg-config --cflags --libs idem-aws)
- *     idem lambda package -o limit_sum.zip --program limit_sum
+ *     cc -o bootstrap limit_sum.c $(pkg-config --cflags --libs idem-aws)
+ *     zip -r sum.zip bootstrap lib
  *
- * with LIMIT_PLACE=//TABLE, IDEM_LAMBDA_SOURCE=direct, IDEM_LAMBDA_KEY='.Records[0].eventID'
+ * on the function's system, Amazon Linux 2023; lib has the libraries that
+ * `ldd bootstrap` names and the runtime lacks. It runs with LIMIT_PLACE=//TABLE, IDEM_LAMBDA_SOURCE=direct, IDEM_LAMBDA_KEY='.Records[0].eventID'
  * (a batch is one operation) and IDEM_STORE=memory: or another table: records that this
  * one kept in the table would come back through its stream. A batch that comes again is
  * counted once; so do not let Lambda bisect batches.

@@ -2,7 +2,6 @@
  * no_loader.c, as a static program does, in the place of loader.c. */
 #include "test.h"
 
-#include "aws/lambda/handler.h"
 #include "base/loader.h"
 #include "contract/kind.h"
 
@@ -43,15 +42,4 @@ TEST(kind, isFoundWhenRegistered)
     assert_int_equal(idem__kind_find("dynamodb://x", &kind, &place, &error), 0);
     assert_ptr_equal(kind, &idem_dynamodb_kind);
     assert_string_equal(place, "//x");
-}
-
-/* A handler in a shared object is refused. */
-TEST(handler, isNoSharedObject)
-{
-    struct idem_lambda lambda = {.object = NULL};
-    struct idem_error error;
-
-    expect(IDEM_ECONFIG, &error,
-           idem__lambda_object_init(&lambda, "./handler.so", "handle", &error),
-           "./handler.so");
 }

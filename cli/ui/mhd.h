@@ -1,6 +1,6 @@
 /* mhd.h: libmicrohttpd, loaded when it is needed. */
-#ifndef IDEM_CLI_SERVER_MHD_H
-#define IDEM_CLI_SERVER_MHD_H
+#ifndef IDEM_CLI_UI_MHD_H
+#define IDEM_CLI_UI_MHD_H
 
 #include <microhttpd.h>
 #include <sys/socket.h>

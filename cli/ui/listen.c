@@ -1,5 +1,5 @@
 /* The socket of the page. */
-#include "server/mhd.h"
+#include "ui/mhd.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 /* Loading libmicrohttpd. */
-#include "server/mhd.h"
+#include "ui/mhd.h"
 
 #include "text/error.h"
 
