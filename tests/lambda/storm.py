@@ -16,7 +16,7 @@ import wiretap
 from batches import (FUNCTION, NODE_PROGRAM, PROGRAM, SEED, again, blow, fifo, is_poison,
                      kinesis, ledger, messages, sqs, storm)
 from late_writes import end_of, landed_late, process_of
-from patience import until
+from patience import in_time, until
 from tap import LONG, add, arguments, equal, main, note, skip, test
 
 ON_TABLE = arguments() == ["--dynamodb"]
@@ -131,6 +131,8 @@ def an_end_that_lands_late():
         killer.join()
         told, delivery = one.ask(batch)
         equal(told, [batch[0].name])
+        # Later than that it would not be compared.
+        in_time(delivery.ended - delivery.began, one.handler.cut_off, "the answer")
         one.compare(batch, told, delivery)  # It is at work still.
         equal(one.landed, 0)
         wire.release()
