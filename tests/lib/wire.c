@@ -169,8 +169,10 @@ static void carry(struct wire *wire)
 
 void wire_run(struct wire *wire, struct idem_op *op)
 {
+    static struct idem_store store = {.options = {.timeout_ms = 10000}};
     struct idem__task *task = &wire->task;
 
+    op->store = &store; /* As idem_queue_submit() sets it. */
     memset(&op->error, 0, sizeof(op->error));
     op->has_record = false;
     op->verdict = (enum idem_verdict)0;
