@@ -147,7 +147,7 @@ static int64_t above_of(const struct idem__pg_write *write)
     return write->old_fence ? INT64_MAX : (int64_t)write->record->fence;
 }
 
-/* When a claim is no longer written, by the server's clock. */
+/* The server's time from which on a claim is not written. */
 static int64_t until_of(const struct idem__pg_batch *batch,
                         const struct idem__pg_write *write)
 {

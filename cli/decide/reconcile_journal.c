@@ -280,7 +280,7 @@ static bool reconcile_named(struct idem_journal *journal, struct round *round)
     return true;
 }
 
-/* What goes wrong with one store does not keep the others waiting. */
+/* A store that fails does not keep the others waiting. */
 static void reconcile_each(struct idem_journal *journal, struct round *round)
 {
     size_t i;

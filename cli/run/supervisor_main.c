@@ -288,7 +288,7 @@ static void say_survived(const struct supervision *sup)
             what);
 }
 
-/* What systemd or a container keeps of our stderr says it too. */
+/* systemd or a container may keep our stderr. */
 static void say_what_became(const struct supervision *sup)
 {
     const struct child_end *end = &sup->end;

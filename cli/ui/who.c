@@ -16,7 +16,7 @@
  *
  * - It is not the token, which is typed into a form and is in no address. It is made
  *   anew by each start, so what a history or a bookmark keeps is soon worth nothing,
- *   and so is a request that a browser repeats to whoever listens here after us.
+ *   and so is a request that a browser repeats to the next listener at this port.
  * - Nobody has to start a browser with it: the address that is printed is without it,
  *   as other users can read the arguments of processes.
  * - Referrer-Policy keeps it from other origins, and no page of ours links to any.

@@ -467,7 +467,7 @@ TEST(completion, isRefusedAfterItsRetention)
     finish(&bank);
 }
 
-/* What is kept for ever is never late. */
+/* A record that is kept for ever is never late. */
 TEST(completion, isNeverLateWithoutAnEndOfItsRetention)
 {
     struct idem_request request = IDEM_REQUEST_INIT;

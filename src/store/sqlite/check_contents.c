@@ -1,4 +1,4 @@
-/* What is in the file: every record, every entry of an index, every page.
+/* The contents of the file: every record, every entry of an index, every page.
  *
  * Whether they fit shows only in one moment of the whole file. To read all of it in
  * one transaction takes seconds, and beside writers the log could not shrink

@@ -1,4 +1,4 @@
-/* What a check finds inside the file. */
+/* check_contents.h: the records, indexes and pages inside a file. */
 #ifndef IDEM_STORE_SQLITE_CHECK_CONTENTS_H
 #define IDEM_STORE_SQLITE_CHECK_CONTENTS_H
 
