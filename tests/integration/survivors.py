@@ -14,7 +14,7 @@ import time
 
 from box import case, children_of, contains, finish, is_gone
 from patience import until
-from procfs import stop
+from procfs import descendants, status, stop
 from tap import PROGRAM, equal, main, skip, start
 from unkillable import OrdinaryUser, frozen_disk
 
@@ -36,6 +36,15 @@ def is_left_to_its_lease(b, got, key, *words):
 # ---- An uninterruptible sleep ------------------------------------------------
 
 PAY = "mkdir disk/effect-$IDEM_FENCE; :"
+
+
+def sleeps(runner):
+    """Wait until a process below @runner sleeps on the frozen disk."""
+
+    def found():
+        return any(status(pid).get("State", "").startswith("D") for pid in descendants(runner.pid))
+
+    until(found, "a process sleeps on the disk")
 
 
 def effects(b):
@@ -67,6 +76,7 @@ def asleep_for_a_moment_is_waited_for(b):
     with frozen_disk(b.file("disk")) as thaw:
         runner = b.start_run("k", f"echo $$ > pid; {PAY}", *RERUN, *HURRY)
         child = b.await_pid()
+        sleeps(runner)
         until(lambda: is_gone(child), "the shell is killed")
         thaw()
         equal(finish(runner).status, 128 + signal.SIGTERM)
@@ -89,6 +99,7 @@ def a_dead_runner_tells_nothing_of_it(b):
         runner = b.start_run("k", f"echo $$ > pid; {PAY}", *RERUN, "--kill-after", "100ms")
         child = b.await_pid()
         supervisor = next(iter(children_of(runner.pid)))
+        sleeps(runner)
         runner.kill()
         until(lambda: is_gone(supervisor) and is_gone(child), "the supervisor has given up")
         record = b.record("k")
