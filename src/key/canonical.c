@@ -1,4 +1,4 @@
-/* The text of a value that a flavour makes its digest of. */
+/* The canonical text of a value: ours, or that of another library. */
 #include "key/canonical.h"
 
 #include "base/heap.h"
@@ -52,7 +52,7 @@ static bool is_half(uint32_t c)
     return c >= 0xd800 && c < 0xe000;
 }
 
-/* Both languages have these. */
+/* All have these. */
 static bool add_short(struct idem__buffer *out, uint32_t c)
 {
     static const char chars[] = "\"\\\b\f\n\r\t";
@@ -92,6 +92,18 @@ static void add_char(const struct writer *w, const uint8_t *p, uint32_t c,
     }
 }
 
+/* ASCII that all write as it is. */
+static size_t plain_len(const uint8_t *p, size_t len)
+{
+    size_t n = 0;
+
+    while (n < len && p[n] >= ' ' && p[n] <= '~' && p[n] != '"' &&
+           p[n] != '\\') {
+        n++;
+    }
+    return n;
+}
+
 static void write_string(const struct writer *w, struct idem_slice text)
 {
     const uint8_t *p = text.base;
@@ -99,9 +111,16 @@ static void write_string(const struct writer *w, struct idem_slice text)
     size_t len;
 
     idem__buffer_str(w->out, "\"");
-    while (at < text.len) {
-        uint32_t c = point_at(p + at, &len);
+    for (;;) {
+        uint32_t c;
 
+        len = plain_len(p + at, text.len - at);
+        idem__buffer_add(w->out, p + at, len);
+        at += len;
+        if (at == text.len) {
+            break;
+        }
+        c = point_at(p + at, &len);
         add_char(w, p + at, c, len);
         at += len;
     }
@@ -121,8 +140,15 @@ static void write_integer(const struct writer *w, struct idem_slice number)
 
 static int write_number(const struct writer *w, struct idem_slice number)
 {
-    double value = idem__number_read(number);
+    double value;
 
+    if (w->flavour == IDEM_FLAVOUR_NONE) {
+        return idem__number_decimal(w->out, number)
+                   ? 0
+                   : idem__error(w->error, IDEM_EINVALID,
+                                 "a number has an exponent of too many digits");
+    }
+    value = idem__number_read(number);
     if (w->flavour == IDEM_FLAVOUR_TYPESCRIPT) {
         idem__number_javascript(w->out, value);
     } else if (idem__number_is_integer(number)) {
@@ -251,8 +277,13 @@ int idem__canonical(const struct idem__tree *tree, enum idem_flavour flavour,
                     struct idem__buffer *out, struct idem_error *ret_error)
 {
     struct writer w = {tree, flavour, out, ret_error};
-    int rc = write_value(&w, 0);
+    int rc;
 
+    if (flavour == IDEM_FLAVOUR_NONE && tree->halves) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "a text has half a surrogate pair");
+    }
+    rc = write_value(&w, 0);
     return rc == 0 && out->failed ? idem__error_plain(ret_error, IDEM_ENOMEM)
                                   : rc;
 }

@@ -1,7 +1,8 @@
-/* Numbers as the languages of other libraries write them.
+/* Numbers in canonical form, ours and those of other libraries.
  *
- * Both take the fewest digits that are read back as the same double, and
- * of these the nearest to it; they differ in where the exponent begins.
+ * Ours is the decimal value, exactly. The other libraries round to a double: both
+ * take the fewest digits that are read back as the same double, and of these the
+ * nearest to it; they differ in where the exponent begins.
  */
 #include "key/number.h"
 
@@ -13,6 +14,7 @@
 enum {
     DIGITS_MAX = 17,
     TEXT_MAX = 512,
+    EXPONENT_DIGITS_MAX = 17, /* With the length of a text it fits int64_t. */
 };
 
 struct digits {
@@ -20,6 +22,86 @@ struct digits {
     int len;
     int exponent; /* Of the first digit. */
 };
+
+/* ---- The decimal value ---- */
+
+/* The digits and the point before any exponent. */
+static struct idem_slice mantissa_of(struct idem_slice number)
+{
+    const char *p = number.base;
+    size_t from = p[0] == '-';
+    size_t to = from;
+
+    while (to < number.len && p[to] != 'e' && p[to] != 'E') {
+        to++;
+    }
+    return idem_bytes(p + from, to - from);
+}
+
+/* @p is after the "e", or at the end. */
+static bool read_exponent(const char *p, const char *end, int64_t *ret_exponent)
+{
+    bool negative = p < end && *p == '-';
+    int64_t value = 0;
+
+    p += p < end && (*p == '-' || *p == '+');
+    while (p < end && *p == '0') {
+        p++;
+    }
+    if (end - p > EXPONENT_DIGITS_MAX) {
+        return false;
+    }
+    for (; p < end; p++) {
+        value = value * 10 + (*p - '0');
+    }
+    *ret_exponent = negative ? -value : value;
+    return true;
+}
+
+static bool is_zero(char c)
+{
+    return c == '0' || c == '.';
+}
+
+bool idem__number_decimal(struct idem__buffer *out, struct idem_slice number)
+{
+    struct idem_slice mantissa = mantissa_of(number);
+    const char *p = mantissa.base;
+    const char *end = p + mantissa.len;
+    const char *text_end = (const char *)number.base + number.len;
+    const char *point = memchr(p, '.', mantissa.len);
+    int64_t exponent = 0;
+    char text[24];
+
+    while (p < end && is_zero(*p)) {
+        p++;
+    }
+    if (p == end) {
+        idem__buffer_str(out, "0");
+        return true;
+    }
+    if (!read_exponent(end + (end < text_end), text_end, &exponent)) {
+        return false;
+    }
+    point = point != NULL ? point : end;
+    while (is_zero(end[-1])) {
+        end--;
+    }
+    /* Of the last digit: one is left of the point where they meet. */
+    exponent += point - end + (point < end);
+
+    idem__buffer_str(out, *(const char *)number.base == '-' ? "-" : "");
+    if (p < point && point < end) {
+        idem__buffer_add(out, p, (size_t)(point - p));
+        p = point + 1;
+    }
+    idem__buffer_add(out, p, (size_t)(end - p));
+    (void)snprintf(text, sizeof(text), "e%lld", (long long)exponent);
+    idem__buffer_str(out, text);
+    return true;
+}
+
+/* ---- Doubles ---- */
 
 static double read_double(const char *text)
 {

@@ -1,5 +1,5 @@
-/* Numbers as the languages of other libraries write them. Independent of the
- * locale. */
+/* Numbers in canonical form, ours and those of other libraries. Independent of
+ * the locale. */
 #ifndef IDEM_KEY_NUMBER_H
 #define IDEM_KEY_NUMBER_H
 
@@ -10,6 +10,13 @@ double idem__number_read(struct idem_slice number);
 
 /* True: it has neither point nor exponent. */
 bool idem__number_is_integer(struct idem_slice number);
+
+/* Appends the decimal value of a number of JSON as digits and an exponent, without
+ * zeros at either end of the digits: 12e2 for 1200, 15e-1 for 1.5, 0 for -0.0. No
+ * digit is lost, and none is added: 1e999999999 is 1e999999999.
+ *
+ * False: its exponent has more than 17 digits, and nothing was appended. */
+bool idem__number_decimal(struct idem__buffer *out, struct idem_slice number);
 
 /* Appends repr() of a float: 1e+21, 1.0, 1e-05, -0.0, inf as Infinity. */
 void idem__number_python(struct idem__buffer *out, double value);
