@@ -2,11 +2,10 @@
 #include "client.h"
 
 #include "door.h"
-#include "dynamodb.h"
 #include "flight.h"
 #include "history.h"
 #include "host.h"
-#include "postgres.h"
+#include "service.h"
 #include "small.h"
 #include "swizzle.h"
 
@@ -34,21 +33,12 @@ void client_start(struct world *w, struct client *client, coro_fn *run)
     note(w, EV_BORN, client, client->rounds, 0);
 }
 
-static void gone(struct world *w, struct client *client)
-{
-    if (w->config.mode == DYNAMODB) {
-        dynamodb_gone(client);
-    } else if (w->config.mode == POSTGRES) {
-        postgres_gone(client);
-    }
-}
-
 /* What a process leaves behind when it ends by itself. */
 static void end(struct world *w, struct client *client)
 {
     client->state = CLIENT_GONE;
     flight_orphan(w, client, /* crashed= */ false);
-    gone(w, client);
+    service_gone(client);
     heap_use(&client->heap);
     client->door.base.ops->close(&client->door.base);
     heap_use(&w->heap);
@@ -65,7 +55,7 @@ void client_crash(struct world *w, struct client *client)
     client->state = CLIENT_GONE;
     client->coro.done = true;
     flight_orphan(w, client, /* crashed= */ true);
-    gone(w, client);
+    service_gone(client);
     memset(client->held, 0, sizeof(client->held));
     heap_reclaim(&client->heap);
 }

@@ -19,8 +19,9 @@ const char cloud_table[] = "table";
 static struct table cloud;
 static char ids[KEYS_MAX][IDEM__ITEM_ID_LEN + 1];
 
-void cloud_open(void)
+void cloud_open(struct world *w)
 {
+    (void)w;
     table_init(&cloud, cloud_table);
 }
 

@@ -10,17 +10,14 @@
 /* Name of the table. */
 extern const char cloud_table[];
 
-void cloud_open(void);
+void cloud_open(struct world *w);
 void cloud_close(void);
 
 /* @p, a request, arrives: its answer is in p->answer and p->status then. */
 void cloud_arrive(struct world *w, struct flight *p);
 
-/* Turns a bit of what is stored under @key, or turns it back: of its head, or of
- * what of its result is stored beside it. */
-void cloud_flip(struct key *key);
-
-/* Sets key->flipped_at and flipped_bits for what is there. False: nothing is. */
+/* As service.h has it: of a head, or of what of its result is stored beside it. */
 bool cloud_choose_flip(struct world *w, struct key *key);
+void cloud_flip(struct key *key);
 
 #endif

@@ -2,12 +2,11 @@
 #include "door.h"
 
 #include "client.h"
-#include "dynamodb.h"
 #include "flight.h"
 #include "history.h"
 #include "host.h"
-#include "postgres.h"
 #include "queue/op.h"
+#include "service.h"
 #include "state.h"
 #include "told.h"
 
@@ -145,9 +144,5 @@ void door_open(struct client *client)
         config->mode == EMBEDDED ? EMBEDDED_STOP_MS : REMOTE_STOP_MS;
     client->door.base.remote = config->mode != EMBEDDED;
     client->door.client = client;
-    if (config->mode == DYNAMODB) {
-        dynamodb_born(client);
-    } else if (config->mode == POSTGRES) {
-        postgres_born(client);
-    }
+    service_born(client);
 }

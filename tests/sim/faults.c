@@ -2,13 +2,12 @@
 #include "faults.h"
 
 #include "client.h"
-#include "cloud.h"
 #include "explore.h"
 #include "flight.h"
 #include "history.h"
 #include "host.h"
 #include "ledger.h"
-#include "postgres.h"
+#include "service.h"
 #include "swizzle.h"
 #include "table.h"
 #include "work.h"
@@ -51,7 +50,7 @@ static void crash(struct world *w, struct client *c)
     for (i = 0; w->config.threads && i < w->config.clients; i++) {
         struct client *other = &w->clients[i];
 
-        if (other->state != CLIENT_GONE && postgres_together(other, c)) {
+        if (other->state != CLIENT_GONE && service_together(other, c)) {
             client_crash(w, other);
         }
     }
@@ -143,8 +142,10 @@ static void strike_reboot(struct world *w)
 
 static void strike_full(struct world *w)
 {
-    if (w->config.mode == POSTGRES) {
-        postgres_strike(w);
+    const struct service *service = service_of(w->config.mode);
+
+    if (service != NULL && service->strike != NULL) {
+        service->strike(w);
     }
     if (w->config.mode != EMBEDDED) {
         return;
@@ -158,10 +159,10 @@ static void strike_full(struct world *w)
 
 static void flip(struct world *w, struct key *key, enum event event)
 {
-    if (w->config.mode == DYNAMODB) {
-        cloud_flip(key);
-    } else if (w->config.mode == POSTGRES) {
-        postgres_flip(key);
+    const struct service *service = service_of(w->config.mode);
+
+    if (service != NULL) {
+        service->flip(key);
     } else {
         key->rows[key->at].bytes[key->flipped_at] ^= key->flipped_bits;
     }
@@ -171,16 +172,14 @@ static void flip(struct world *w, struct key *key, enum event event)
 /* Which byte; false: there is none. */
 static bool choose_flip(struct world *w, struct key *key)
 {
+    const struct service *service = service_of(w->config.mode);
     const struct version *row = stored(key);
 
     if (row->rev == 0) {
         return false;
     }
-    if (w->config.mode == DYNAMODB) {
-        return cloud_choose_flip(w, key);
-    }
-    if (w->config.mode == POSTGRES) {
-        return postgres_choose_flip(w, key);
+    if (service != NULL) {
+        return service->choose_flip(w, key);
     }
     key->flipped_at =
         rng_below(&w->rng, (unsigned)(row->head_len + row->result_len));

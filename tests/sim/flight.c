@@ -2,14 +2,13 @@
 #include "flight.h"
 
 #include "client.h"
-#include "dynamodb.h"
 #include "explore.h"
 #include "history.h"
 #include "judge.h"
 #include "ledger.h"
 #include "order.h"
-#include "postgres.h"
 #include "queue/op.h"
+#include "service.h"
 #include "state.h"
 #include "swizzle.h"
 #include "table.h"
@@ -33,6 +32,7 @@ struct flight *flight_create(struct world *w)
                        offsetof(struct flight, ask));
             f->next.rev = 0;
             f->seen.rev = 0;
+            f->service = service_of(w->config.mode);
             f->no = ++w->flight_no;
             f->priority = order_priority(w);
             w->flights_len = i < w->flights_len ? w->flights_len : i + 1;
@@ -78,8 +78,7 @@ struct flight *flight_double(struct world *w, const struct flight *f)
 
 void flight_destroy(struct flight *f)
 {
-    dynamodb_drop(f);
-    postgres_drop(f);
+    service_drop(f);
     idem_op_destroy(f->copy);
     idem_op_destroy(f->begin);
     f->copy = NULL;
@@ -268,8 +267,7 @@ void flight_orphan(struct world *w, struct client *client, bool crashed)
         if (f->stage == FLIGHT_FREE || f->client != client) {
             continue;
         }
-        if (w->config.mode == POSTGRES && !crashed &&
-            postgres_hand_over(client, f)) {
+        if (!crashed && service_hand_over(client, f)) {
             continue;
         }
         if (f->op != NULL && !crashed) {
@@ -311,9 +309,7 @@ void flight_step(struct world *w, struct flight *f)
         embedded_step(w, f);
     } else if (w->config.mode == REMOTE) {
         remote_step(w, f);
-    } else if (w->config.mode == DYNAMODB) {
-        dynamodb_step(w, f);
     } else {
-        postgres_step(w, f);
+        service_step(w, f);
     }
 }

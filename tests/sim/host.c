@@ -2,7 +2,7 @@
 #include "host.h"
 
 #include "client.h"
-#include "postgres.h"
+#include "service.h"
 #include "state.h"
 
 #include <time.h>
@@ -107,11 +107,10 @@ void truth_look(struct world *w)
 
 int64_t truth_ms(struct world *w)
 {
-    if (w->config.mode == POSTGRES) {
-        return postgres_ms(w);
-    }
+    const struct service *service = service_of(w->config.mode);
+
     if (w->config.mode != EMBEDDED) {
-        return w->now;
+        return service != NULL ? service->ms(w) : w->now;
     }
     if (!truth_is_of_this_boot(w)) {
         boot_truth(w);
@@ -121,10 +120,11 @@ int64_t truth_ms(struct world *w)
 
 int64_t truth_sure_ms(struct world *w)
 {
+    const struct service *service = service_of(w->config.mode);
     int64_t truth = truth_ms(w);
 
-    if (w->config.mode == POSTGRES) {
-        return postgres_latest_ms(w);
+    if (service != NULL) {
+        return service->latest_ms(w);
     }
     return w->config.mode != EMBEDDED
                ? truth

@@ -1,7 +1,7 @@
 /* sim: runs libidem through seeded schedules, or through all that can happen in
  * small worlds, and judges what comes of it. */
-#include "postgres.h"
 #include "run.h"
+#include "service.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -155,7 +155,7 @@ int main(int argc, char **argv)
     if (run.jobs < 1 || run.jobs > JOBS_MAX ||
         run.forced.clients > CLIENTS_MAX ||
         (run.script != NULL && run.forced.mode >= DYNAMODB) ||
-        (run.forced.mode == POSTGRES && !postgres_is_there())) {
+        (run.forced.mode == POSTGRES && service_of(POSTGRES) == NULL)) {
         bad_usage();
     }
     return run.script != NULL ? run_small(&run) : run_seeds(&run);

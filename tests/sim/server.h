@@ -56,7 +56,7 @@ void server_step(struct world *w, struct flight *p);
 /* Sets the clock back, or lets somebody else hold a row. */
 void server_strike(struct world *w);
 
-/* As cloud.h has it. */
+/* As service.h has it. */
 bool server_choose_flip(struct world *w, struct key *key);
 void server_flip(struct key *key);
 

@@ -1,10 +1,9 @@
 /* Clearing and furnishing a world. */
 #include "setup.h"
 
-#include "cloud.h"
 #include "flight.h"
 #include "host.h"
-#include "postgres.h"
+#include "service.h"
 
 void setup_clear(struct world *w, uint64_t seed, struct stats *stats, bool live)
 {
@@ -74,18 +73,12 @@ static void set_up_hosts(struct world *w)
 
 static unsigned host_of(const struct world *w, unsigned client)
 {
-    switch (w->config.mode) {
-    case EMBEDDED:
-        return 0;
-    case POSTGRES:
-        return postgres_host(w, client);
-    default:
-        return client;
-    }
+    return w->config.mode == EMBEDDED ? 0 : service_host(w, client);
 }
 
 void setup_world(struct world *w)
 {
+    const struct service *service = service_of(w->config.mode);
     unsigned i;
 
     w->now = 1700000000000 + rng_between(&w->rng, 0, DAY_MS);
@@ -94,10 +87,8 @@ void setup_world(struct world *w)
     set_up_hosts(w);
     if (w->config.mode == EMBEDDED) {
         embedded_open(w);
-    } else if (w->config.mode == DYNAMODB) {
-        cloud_open();
-    } else if (w->config.mode == POSTGRES) {
-        postgres_open(w);
+    } else if (service != NULL) {
+        service->open(w);
     }
     for (i = 0; i < FLIGHTS_MAX; i++) {
         w->flights[i].stage = FLIGHT_FREE;
@@ -115,15 +106,14 @@ void setup_world(struct world *w)
 
 void setup_undo(struct world *w)
 {
+    const struct service *service = service_of(w->config.mode);
     unsigned i;
 
     for (i = 0; i < CLIENTS_MAX; i++) {
         heap_reclaim(&w->clients[i].heap);
     }
     heap_reclaim(&w->heap);
-    if (w->config.mode == DYNAMODB) {
-        cloud_close();
-    } else if (w->config.mode == POSTGRES) {
-        postgres_close();
+    if (service != NULL) {
+        service->close();
     }
 }

@@ -66,7 +66,6 @@ def objects_are_those_of_libidem():
     if "server.c.o" in ours:
         libraries.append("libidem-postgres")
         helpers.append("pg_table")
-        sources -= {"no_postgres.c"}
     else:
         sources -= {"postgres.c", "server.c"}
     helpers = [f".._lib_{name}.c" for name in helpers]

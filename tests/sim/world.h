@@ -16,8 +16,8 @@
  * decides by what it has read and learned of the store's time, and writes by
  * compare and swap, as with DynamoDB (remote.c).
  *
- * DynamoDB: as remote, and what is done where is the code of that store itself,
- * each of its requests a message of its own (dynamodb.c, cloud.c).
+ * DynamoDB: as remote, and what is done where is the code of that store itself
+ * (service.c), each of its requests a message of its own (dynamodb.c, cloud.c).
  *
  * PostgreSQL: likewise; requests go together as transactions, whose statements those
  * of others come between (postgres.c, server.c).
@@ -236,8 +236,7 @@ enum client_state {
 
 struct client;
 struct batch;
-struct idem__task;
-struct idem__pg_task;
+struct service;
 
 struct door {
     struct idem_store base;
@@ -326,15 +325,18 @@ struct flight {
     int64_t sent_boot_ms;
     int64_t date_ms;
 
+    /* Of a service: an operation, */
+    const struct service *service; /* NULL: there is none. */
+    void *task;
+    unsigned rounds;  /* Of the task, */
+    bool extending;   /* when now was taken. */
+    bool asked;       /* The table answered it. */
+    unsigned request; /* Its latest. */
+
     /* DynamoDB: an operation; */
-    struct idem__task *task;
-    unsigned rounds; /* Of the task, */
-    bool extending;  /* when now was taken. */
-    bool asked;      /* The table answered it. */
-    bool silent;     /* What it waits for was not even sent. */
+    bool silent; /* What it waits for was not even sent. */
     /* a request, or its answer. */
     unsigned answers; /* The operation's no. */
-    unsigned request; /* Of both: the same for all copies. */
     enum net net;
     bool skewed; /* Signed by a clock that the service refuses. */
     unsigned sends;
@@ -344,7 +346,6 @@ struct flight {
     int status;
 
     /* PostgreSQL: an operation, and its place in the line for the connection; */
-    struct idem__pg_task *pg_task;
     unsigned line_no; /* 0: it is in no line. */
     bool alone;       /* It failed together with others. */
     unsigned link;    /* The connection that it was sent over; */
