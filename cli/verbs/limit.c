@@ -24,7 +24,6 @@ static struct {
     const char *per;
     uint64_t cost;
     int64_t late_ms;
-    bool approximate;
     bool json;
     bool quiet;
     const char *store;
@@ -182,7 +181,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
     limit.per_ms = per_ms;
     limit.cost = args.cost;
     limit.late_ms = args.late_ms;
-    limit.flags = args.approximate ? IDEM_LIMIT_APPROXIMATE : 0;
     return ask(&limit);
 }
 
@@ -245,10 +243,6 @@ static struct cli_option options[] = {
      .min = 1,
      .max = IDEM_DURATION_MAX_MS,
      .help = "how long after its window a request may ask (default: 1d)"},
-    {.name = "approximate",
-     .kind = CLI_FLAG,
-     .target = &args.approximate,
-     .help = "in a table: cheaper, and not quite exact (see the manual)"},
     CLI_OPTION_JSON(&args.json),
     {.name = "quiet",
      .letter = 'q',

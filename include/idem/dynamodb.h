@@ -317,19 +317,6 @@ int idem_dynamodb_commit(struct idem_store *store,
                          struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* Adds up approximate limits (IDEM_LIMIT_APPROXIMATE) from the table's stream, whose
- * view must be NEW_IMAGE or have it: @event is an event as Lambda gives it, {"Records":
- * [...]}, or the answer of GetRecords. An event that comes a second time, as it was,
- * counts once. *@ret_requests (may be NULL): the requests of limits that were in it.
- *
- * The errors of idem_dynamodb_open(), and:
- * IDEM_EINVALID      It is not such an event.
- * IDEM_EUNAVAILABLE, IDEM_EUNKNOWN  Give the same event again.
- */
-int idem_dynamodb_limit_sum(const char *place, struct idem_slice event,
-                            uint64_t *ret_requests,
-                            struct idem_error *ret_error);
-
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

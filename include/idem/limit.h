@@ -65,16 +65,8 @@ extern "C" {
  * still refused whenever it asks, but may be told another remaining. */
 #define IDEM_LIMIT_REFUSALS 100
 
-enum idem_limit_flag {
-    /* DynamoDB: for limits so large that some requests more than the limit do not
-     * matter. Near the limit a request that was refused may be admitted when it is
-     * asked about again. Other stores count exactly all the same. */
-    IDEM_LIMIT_APPROXIMATE = 1,
-};
-
 struct idem_limit_request {
-    size_t size; /* sizeof, set by IDEM_LIMIT_INIT. */
-    unsigned flags;
+    size_t size;               /* sizeof, set by IDEM_LIMIT_INIT. */
     struct idem_slice name;    /* Of the limit. */
     struct idem_slice subject; /* The subject that is limited: a user, a
                                   tenant. */
@@ -89,8 +81,8 @@ struct idem_limit_request {
 
 #define IDEM_LIMIT_INIT                                                        \
     {                                                                          \
-        sizeof(struct idem_limit_request), 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, \
-            0, 0, 0, 1, IDEM_LIMIT_DAY                                         \
+        sizeof(struct idem_limit_request), {NULL, 0}, {NULL, 0}, {NULL, 0}, 0, \
+            0, 0, 1, IDEM_LIMIT_DAY                                            \
     }
 
 /* The decision. */

@@ -61,9 +61,6 @@ int idem__limit_check(const struct idem_limit_request *limit,
         return idem__error(error, IDEM_EINVALID,
                            "limit: begin with IDEM_LIMIT_INIT");
     }
-    if ((limit->flags & ~(unsigned)IDEM_LIMIT_APPROXIMATE) != 0) {
-        return idem__error(error, IDEM_EINVALID, "limit: no such flag");
-    }
     rc = check_name("name", limit->name, error);
     if (rc == 0) {
         rc = check_name("subject", limit->subject, error);
@@ -100,7 +97,7 @@ int idem__limit_ids(const struct idem_limit_request *limit,
                     uint8_t ret_window[IDEM_ID_LEN],
                     uint8_t ret_request[IDEM_ID_LEN])
 {
-    uint8_t numbers[4 * 8 + 1];
+    uint8_t numbers[4 * 8];
     struct idem_slice window[] = {
         idem_str("idem-limit1"),
         {numbers, sizeof(numbers)},
@@ -121,7 +118,6 @@ int idem__limit_ids(const struct idem_limit_request *limit,
     idem__put_u64(numbers + 8, limit->subject.len);
     idem__put_u64(numbers + 16, (uint64_t)limit->per_ms);
     idem__put_u64(numbers + 24, (uint64_t)start_ms);
-    numbers[32] = (limit->flags & IDEM_LIMIT_APPROXIMATE) != 0;
     rc = idem__sha256(window, 4, ret_window);
     return rc != 0 ? rc : idem__sha256(request, 3, ret_request);
 }

@@ -9,7 +9,6 @@ from lambda_api import Sandbox
 from tap import PROGRAM, TOP, Idem, equal, main, note, skip, test
 
 LIMIT = os.environ["IDEM_TEST_LAMBDA_LIMIT"]
-LIMIT_SUM = os.environ["IDEM_TEST_LAMBDA_LIMIT_SUM"]
 
 
 @test
@@ -59,44 +58,6 @@ def limit_counts_a_request_once():
         equal(ask(box, "r8"), (False, 0))
         equal(ask(box, "r12"), (True, 0))
     note(f"{asked} requests")
-
-
-@test
-def limit_sum_adds_up_a_stream():
-    """limit_sum.c: what the stream of a table brings, also twice, is taken off a limit once."""
-    if why := dynamo.missing("dynoxide"):
-        skip(why)
-    with dynamo.server("dynoxide") as url:
-        place = f"//great?endpoint={url}&region=eu-west-1&index=off"
-        program = Idem("dynamodb:" + place)
-
-        def idem(*args):
-            return program(*args, env=dynamo.environment())
-
-        def ask(request):
-            return idem("limit", "-qn", "api", "-u", "u1", "-r", request, "-m", "300",
-                        "-p", "day", "--cost", "100", "--approximate").status  # fmt: skip
-
-        equal(idem("store", "create").status, 0)
-        equal([ask(f"r{n}") for n in range(4)], [0] * 4)  # Nothing was added up yet.
-        items = dynamo.call(url, "Scan", {"TableName": "great"})["Items"]
-        records = [
-            {"eventID": f"e{n}", "eventName": "INSERT", "eventSource": "aws:dynamodb",
-             "dynamodb": {"NewImage": item, "SequenceNumber": str(n)}}
-            for n, item in enumerate(items)
-        ]  # fmt: skip
-        env = {**dynamo.environment(), "LIMIT_PLACE": place, "IDEM_STORE": "memory:",
-               "IDEM_LAMBDA_SOURCE": "direct",
-               "IDEM_LAMBDA_KEY": ".Records[0].eventID"}  # fmt: skip
-        with Sandbox("", env, program=[LIMIT_SUM]) as box:
-            equal(box.invoke({"Records": records}).json(), {"requests": 4})
-            equal(box.invoke({"Records": records}).json(), {"requests": 4})
-        with Sandbox("", env, program=[LIMIT_SUM]) as box:
-            equal(box.invoke({"Records": records}).json()["requests"], 4)
-        equal((ask("r0"), ask("r9")), (0, 75))
-        after = dynamo.call(url, "Scan", {"TableName": "great"})["Items"]
-        sums = [item["lim"]["N"] for item in after if item["id"]["S"].endswith("#0")]
-        equal(sums, ["400"])
 
 
 if __name__ == "__main__":

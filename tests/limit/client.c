@@ -111,9 +111,6 @@ static struct idem_op *make_op(const struct run *r, struct ask ask)
     limit.at_ms = r->at_ms;
     limit.per_ms = IDEM_LIMIT_DAY;
     limit.max = r->max;
-    if (strcmp(r->how, "approximate") == 0) {
-        limit.flags = IDEM_LIMIT_APPROXIMATE;
-    }
     if (kept == NULL) {
         die("limit", "no memory");
     }
@@ -248,7 +245,7 @@ int main(int argc, char **argv)
     if (r.log < 0) {
         die("log", "cannot be opened");
     }
-    if (strcmp(r.how, "idem") == 0 || strcmp(r.how, "approximate") == 0) {
+    if (strcmp(r.how, "idem") == 0) {
         ask_with_idem(&r, argv[2]);
     } else {
         ask_control(&r, argv[2], strcmp(r.how, "careless") == 0);

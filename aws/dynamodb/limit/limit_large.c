@@ -15,11 +15,6 @@ enum {
     BOUNDS_MS = 1000 /* How old a count may be that is given as remaining. */
 };
 
-static bool is_approximate(const struct idem__task *task)
-{
-    return (task->op->u.limit.limit.flags & IDEM_LIMIT_APPROXIMATE) != 0;
-}
-
 /* The contents of the item of small limits, with an entry of the request or
  * without. */
 static enum idem__state found_small(struct idem__task *task, json_object *item,
@@ -187,23 +182,11 @@ static enum idem__state transacted(struct idem__task *task,
     return next;
 }
 
-static enum idem__state put(struct idem__task *task, const struct idem_now *now,
-                            const struct idem__answer *answer)
-{
-    if (answer->said == IDEM__SAID_REFUSED) {
-        return answer->item != NULL
-                   ? idem__limiter_found(task, answer->item, now)
-                   : IDEM__STATE_LARGE_ENTRY;
-    }
-    return counted_or_not(task, answer);
-}
-
 enum idem__state idem__large_write_answered(struct idem__task *task,
                                             const struct idem_now *now,
                                             struct idem__answer *answer)
 {
-    return is_approximate(task) ? put(task, now, answer)
-                                : transacted(task, now, answer);
+    return transacted(task, now, answer);
 }
 
 const char *idem__large_write_ask(struct idem__task *task,
@@ -215,11 +198,6 @@ const char *idem__large_write_ask(struct idem__task *task,
     (void)now;
     memcpy(task->limiter->used, idem__limiter_bounds(task)->used,
            sizeof(task->limiter->used));
-    if (is_approximate(task)) {
-        idem__limit_request_put(out, &task->env->table, task->op,
-                                &limiter->decision);
-        return IDEM__TARGET("PutItem");
-    }
     task->limiter->marks = !idem__limiter_bounds(task)->is_marked;
     idem__limit_request_transact(out, &task->env->table, task->op,
                                  &limiter->decision, limiter->shares,
@@ -252,7 +230,7 @@ static enum idem__state not_enough(struct idem__task *task,
     if (!idem__limiter_settle(task, &found, now)) {
         return IDEM__STATE_DONE;
     }
-    if (!task->limiter->decision.remember || is_approximate(task)) {
+    if (!task->limiter->decision.remember) {
         return idem__limiter_answer(task, /* changed= */ false);
     }
     memset(task->limiter->takes, 0, sizeof(task->limiter->takes));
@@ -269,8 +247,7 @@ enum idem__state idem__large_entry_answered(struct idem__task *task,
     if (idem__limiter_item(answer->body) != NULL) {
         return idem__limiter_found(task, idem__limiter_item(answer->body), now);
     }
-    if (!idem__limiter_bounds(task)->was_read && !task->limiter->saw_small &&
-        !is_approximate(task)) {
+    if (!idem__limiter_bounds(task)->was_read && !task->limiter->saw_small) {
         return IDEM__STATE_LARGE_SMALL; /* A window that is over was never
                                            read. */
     }
@@ -347,7 +324,7 @@ const char *idem__large_shards_ask(struct idem__task *task,
     unsigned shards = idem__limit_shards(&task->op->u.limit.limit);
 
     (void)now;
-    if (!idem__limiter_bounds(task)->was_read && !is_approximate(task)) {
+    if (!idem__limiter_bounds(task)->was_read) {
         shards = IDEM__LIMIT_SHARDS_MAX;
     }
     idem__limit_request_shards(idem__task_out(task), &task->env->table,

@@ -14,16 +14,8 @@ enum {
     SHARDS_FEW_TO = 4096,
 };
 
-static bool is_approximate(const struct idem_limit_request *limit)
-{
-    return (limit->flags & IDEM_LIMIT_APPROXIMATE) != 0;
-}
-
 unsigned idem__limit_shards(const struct idem_limit_request *limit)
 {
-    if (is_approximate(limit)) {
-        return 1;
-    }
     if (limit->max <= IDEM__LIMIT_SMALL) {
         return 0;
     }
@@ -193,10 +185,8 @@ void idem__limit_request_shards(struct idem__buffer *out,
                                 const struct idem_op *op, unsigned shards)
 {
     begin_shards(out, table, op, shards);
-    if (!is_approximate(&op->u.limit.limit)) {
-        idem__buffer_str(out, ",");
-        add_key(out, op->u.limit.window, -1);
-    }
+    idem__buffer_str(out, ",");
+    add_key(out, op->u.limit.window, -1);
     idem__buffer_str(out, "]}}}");
 }
 
@@ -285,9 +275,7 @@ static void add_request(struct idem__buffer *out,
                         const struct idem__table_conf *table,
                         const struct idem_op *op, int64_t entry)
 {
-    const struct idem_limit_request *limit = &op->u.limit.limit;
     char text[IDEM__LIMIT_ID_MAX];
-    char window[IDEM__ITEM_ID_LEN + 1];
 
     idem__limit_item_id(op->u.limit.request, -1, text);
     idem__buffer_str(out, "{");
@@ -296,25 +284,10 @@ static void add_request(struct idem__buffer *out,
     idem__json_s(out, text);
     idem__buffer_str(out, ",\"lim\":");
     add_entry(out, entry);
-    if (is_approximate(limit)) {
-        idem__item_id(op->u.limit.window, window);
-        idem__buffer_str(out, ",\"win\":");
-        idem__json_s(out, window);
-        idem__buffer_str(out, ",\"cost\":");
-        idem__json_n(out, limit->cost);
-    }
     add_ttl(out, op, ",\"ttl\":");
     idem__buffer_str(out,
                      "},\"ConditionExpression\":\"attribute_not_exists(id)\","
                      "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}");
-}
-
-void idem__limit_request_put(struct idem__buffer *out,
-                             const struct idem__table_conf *table,
-                             const struct idem_op *op,
-                             const struct idem_limit_decision *decision)
-{
-    add_request(out, table, op, decision->entry);
 }
 
 void idem__limit_request_transact(struct idem__buffer *out,

@@ -31,13 +31,7 @@
  * It reads the shards, takes them off, and writes its requests as items, too; a
  * greater one takes off lim, and looks for requests in that item if any lie there.
  * So a window in which only one of the two counts, which is all but a few, costs no
- * request more.
- *
- * An approximate limit has an item for each request, too, which also names win (the
- * window in hex) and cost, and is written alone. It has one shard, whose count
- * follows by the table's stream; see limit_sum.h. A count that was read of that
- * is an upper bound as well: nothing is refused too early, but more than the
- * limit may be admitted. */
+ * request more. */
 #ifndef IDEM_AWS_DYNAMODB_LIMIT_LIMIT_REQUEST_H
 #define IDEM_AWS_DYNAMODB_LIMIT_LIMIT_REQUEST_H
 
@@ -98,12 +92,6 @@ void idem__limit_request_transact(struct idem__buffer *out,
                                   const uint64_t shares[IDEM__LIMIT_SHARDS_MAX],
                                   const uint64_t takes[IDEM__LIMIT_SHARDS_MAX],
                                   bool marks);
-
-/* Approximate limits: writes the request with its entry. */
-void idem__limit_request_put(struct idem__buffer *out,
-                             const struct idem__table_conf *table,
-                             const struct idem_op *op,
-                             const struct idem_limit_decision *decision);
 
 /* The contents of an item. 0 or IDEM_ECORRUPT. @item NULL: nothing. @ret_big: a
  * greater limit counted in this window. */

@@ -9,7 +9,6 @@
 #     IDEM_LAMBDA_CREDENTIALS=pass  idem limit asks the table itself
 #     LIMIT_STORE=dynamodb://TABLE  where it is counted
 #     LIMIT_MAX=8                   so many requests of a user on a day
-#     LIMIT_OPTIONS=                --approximate: for large limits, see README.md
 #
 # The event is {"user": "u1", "request": "r1", "timestamp": 1510067704370}. The day is
 # the event's, so that a retry after midnight hears what it heard before.
@@ -29,10 +28,8 @@ told=$(idem key --scope - --input - --key-from "$words" 2>/dev/null) ||
 set -- $told
 
 status=0
-# shellcheck disable=SC2086 # Its words.
 decision=$(idem limit --json --store "$LIMIT_STORE" --name requests --subject "$4" \
-    --request "$5" --at "$6" --late 36525d --max "$LIMIT_MAX" --per day \
-    ${LIMIT_OPTIONS:-}) || status=$?
+    --request "$5" --at "$6" --late 36525d --max "$LIMIT_MAX" --per day) || status=$?
 case $status in
 0) printf '{"limited": false, "decision": %s}\n' "$decision" ;;
 75) printf '{"limited": true, "decision": %s}\n' "$decision" ;;

@@ -2,7 +2,6 @@
  * or the lack of one, is taken for. The answers are written down here, as the
  * service gives them. */
 #include "aws/dynamodb/limit/limit_known.h"
-#include "aws/dynamodb/table/limit_sum.h"
 #include "base/heap.h"
 #include "heap.h"
 #include "limit/limit.h"
@@ -712,87 +711,6 @@ TEST(border, largeTakesOffWhatTheSmallCounted)
     expect_answer(first, true, 198, false);
     expect_answer(next, true, 55, true);
     tear_down();
-}
-
-/* ---- Approximate limits ---- */
-
-/* A request is one write; what is left may be less than nothing. */
-TEST(approximate, writesTheRequestAlone)
-{
-    const struct step admits[] = {{"BatchGetItem", 200,
-                                   SHARDS(SHARD("0", "47"))},
-                                  {"PutItem", 200, "{}"},
-                                  {NULL, 0, NULL}};
-    const struct step again[] = {{"PutItem", 400,
-                                  REFUSED("{\"lim\":{\"N\":\"2\"}}")},
-                                 {NULL, 0, NULL}};
-    const struct step over[] = {{"BatchGetItem", 200, SHARDS(SHARD("0", "90"))},
-                                {"GetItem", 200, "{}"},
-                                {NULL, 0, NULL}};
-
-    set_up(50, 1);
-    op.u.limit.limit.flags = IDEM_LIMIT_APPROXIMATE;
-    expect_answer(admits, true, 2, false);
-    expect_answer(again, true, 2, true);
-    now.boot_ms += 1000;
-    expect_answer(over, false, 0, false);
-    tear_down();
-}
-
-#define WINDOW "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define RECORD(name, seq, win, cost)                                           \
-    "{\"eventName\":\"" name "\",\"dynamodb\":{\"SequenceNumber\":\"" seq      \
-    "\",\"NewImage\":{\"win\":{\"S\":\"" WINDOW win                            \
-    "\"},\"cost\":{\"N\":\"" cost "\"},\"ttl\":{\"N\":\"5\"}}}}"
-
-static int read_event(const char *text, struct idem__limit_sums *sums)
-{
-    int rc;
-    json_object *event = idem__json_parse(idem_str(text), &rc);
-
-    assert_non_null(event);
-    memset(sums, 0, sizeof(*sums));
-    rc = idem__limit_sums_read(sums, event);
-    (void)json_object_put(event);
-    return rc;
-}
-
-/* An event is added up by window; another change, and another item, are passed
- * over; the same event has the same identity, and another one another. */
-TEST(sum, addsUpByWindow)
-{
-    struct idem__limit_sums sums;
-    struct idem__limit_sums same;
-
-    assert_ok(read_event(
-        "{\"Records\":[" RECORD("INSERT", "1", "a", "2") "," RECORD(
-            "INSERT", "2", "b",
-            "1") "," RECORD("REMOVE", "3", "a",
-                            "7") ","
-                                 "{\"eventName\":\"INSERT\",\"dynamodb\":{\"SequenceNumber\":\"4\","
-                                 "\"NewImage\":{\"id\":{\"S\":\"x\"}}}}," RECORD(
-                                     "INSERT", "5", "a", "3") "]}",
-        &sums));
-    assert_int_equal(sums.len, 2);
-    assert_int_equal(sums.sums[0].cost, 5);
-    assert_int_equal(sums.sums[0].requests, 2);
-    assert_int_equal(sums.sums[1].cost, 1);
-    assert_int_equal(sums.sums[0].ttl_s, 5);
-    assert_ok(read_event("{\"Records\":[" RECORD("INSERT", "1", "a",
-                                                 "2") "," RECORD("INSERT", "5",
-                                                                 "a", "3") "]}",
-                         &same));
-    assert_memory_equal(sums.sums[0].batch, same.sums[0].batch, IDEM_ID_LEN);
-    idem__limit_sums_finish(&same);
-    assert_ok(read_event("{\"Records\":[" RECORD("INSERT", "1", "a", "2") "]}",
-                         &same));
-    assert_memory_not_equal(sums.sums[0].batch, same.sums[0].batch,
-                            IDEM_ID_LEN);
-    idem__limit_sums_finish(&same);
-    idem__limit_sums_finish(&sums);
-    assert_code(IDEM_EINVALID, read_event("{}", &sums));
-    assert_code(IDEM_EINVALID, read_event("{\"Records\":[{}]}", &sums));
-    idem__limit_sums_finish(&sums);
 }
 
 /* ---- Memory ---- */
