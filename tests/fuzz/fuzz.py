@@ -334,28 +334,27 @@ def each_target_has_a_defect_to_find():
 
 
 def keep(target):
-    """Write the fewest inputs that reach all that was ever reached."""
+    """Write the fewest inputs that reach, after the seeds, all that was ever reached."""
     name = name_of(target)
     with tempfile.TemporaryDirectory(dir=SCRATCH) as work:
-        start = put_into(Path(work) / "start", [*seeds.SEEDS[name](), *kept(name)])
+        start = put_into(Path(work) / "start", kept(name))
         grown = put_into(FOLDER / "inputs" / target, [])
-        merged = put_into(Path(work) / "merged", [])
+        merged = put_into(Path(work) / "merged", seeds.SEEDS[name]())
         length = f"-max_len={INPUT_MAX}"
-        done = run(
-            program_of(target), target, [merged, start, grown], "-merge=1", length
-        )
+        folders = [merged, start, grown]
+        done = run(program_of(target), target, folders, "-set_cover_merge=1", length)
         assert done.status == 0, done.output[-2000:]
         inputs = {path.read_bytes() for path in merged.iterdir()}
-    lines = [
-        f"# Inputs of the fuzz target {name}, in base64: fuzz.py --keep wrote them."
-    ]
-    for data in sorted(inputs, key=lambda data: (len(data), data)):
-        if data:
-            lines.append(base64.b64encode(data).decode())
+        inputs -= set(seeds.SEEDS[name]())
     path = HERE / "corpus" / f"{name}.txt"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("\n".join(lines) + "\n", encoding="ascii")
-    print(f"{name}: {len(lines) - 1} inputs, {path.stat().st_size} bytes")
+    path.unlink(missing_ok=True)
+    inputs.discard(b"")
+    if inputs:
+        shortest_first = sorted(inputs, key=lambda data: (len(data), data))
+        lines = [base64.b64encode(data).decode() for data in shortest_first]
+        title = f"# Inputs of the fuzz target {name}, in base64: fuzz.py --keep wrote them."
+        path.write_text("\n".join([title, *lines]) + "\n", encoding="ascii")
+    print(f"{name}: {len(inputs)} inputs")
 
 
 def main():
