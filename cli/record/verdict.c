@@ -123,6 +123,9 @@ static void print_busy(FILE *f, const struct idem_attempt *attempt)
         (void)fputs(" and is to be run again; try again, or use "
                     "--wait-then-run",
                     f);
+    } else if (attempt->lease_left_ms <= 0) {
+        (void)fputs(" and was interrupted; try again, or use --wait-then-run",
+                    f);
     } else if (attempt->lease_left_ms == IDEM_NEVER) {
         (void)fputs(" and has not ended; its lease never ends", f);
     } else {

@@ -72,12 +72,28 @@ static int write_result(struct run *run, const struct idem_form *form,
     return 0;
 }
 
-/* True if there never was any output to keep, or it became too long for it. */
+/* True if there never was any output to keep. */
 static bool has_no_output(const struct idem_form *form)
 {
-    return form->kind == IDEM_FORM_NOT_KEPT ||
-           (form->kind != IDEM_FORM_HTTP && form->bytes.len == 0 &&
-            form->content_type.len == 0);
+    return form->kind != IDEM_FORM_HTTP && form->bytes.len == 0 &&
+           form->content_type.len == 0;
+}
+
+/* Never a status of success with nothing on stdout where there was something: the next
+ * program would take it for the output. */
+static int say_not_kept(struct run *run)
+{
+    const struct idem_record *record = run->attempt->record;
+    char outcome[64];
+    char ended[48];
+
+    cli_outcome_text(record, outcome);
+    cli_time_for(cli_stderr_is_tty(), record->ended_ms, ended);
+    run_say(
+        run, RUN_ERROR,
+        "%s at %s, and its output was not kept: it was too long, or the store had no room",
+        outcome, ended);
+    return CLI_NOT_KEPT;
 }
 
 static int replay(struct run *run)
@@ -96,6 +112,12 @@ static int replay(struct run *run)
         run->report.exit_status = form.exit_status;
     }
     run->report.not_kept = form.kind == IDEM_FORM_NOT_KEPT;
+    if (run->options->replay == RUN_REPLAY_QUIET) {
+        return recorded;
+    }
+    if (run->report.not_kept) {
+        return say_not_kept(run);
+    }
     if (has_no_output(&form)) {
         cli_outcome_text(record, outcome);
         cli_time_for(cli_stderr_is_tty(), record->ended_ms, ended);

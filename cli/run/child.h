@@ -46,7 +46,7 @@ enum child_start child_start(const struct child_plan *plan, pid_t *ret_pid);
 
 /* ---- What the command is told about its attempt ------------------------- */
 
-#define ENVIRONMENT_OWN_MAX 7
+#define ENVIRONMENT_OWN_MAX 8
 
 struct environment {
     char *own[ENVIRONMENT_OWN_MAX]; /* The variables that we set. */
@@ -55,11 +55,13 @@ struct environment {
 };
 
 /* Our environment with IDEM_KEY and IDEM_SCOPE of @request, IDEM_FENCE,
- * IDEM_ATTEMPTS, IDEM_TAKEOVER and IDEM_TOKEN of @task, and IDEM_STORE where
- * @store_url is not NULL, instead of any that were there. 0, or -1: out of memory. */
+ * IDEM_ATTEMPTS, IDEM_TAKEOVER and IDEM_TOKEN of @task, IDEM_WINDOW where @window is
+ * not empty and IDEM_STORE where @store_url is not NULL, instead of any that were
+ * there. 0, or -1: out of memory. */
 int environment_init(struct environment *environment,
                      const struct idem_request *request,
-                     const struct child_task *task, const char *store_url);
+                     struct idem_slice window, const struct child_task *task,
+                     const char *store_url);
 void environment_finish(struct environment *environment);
 
 #endif

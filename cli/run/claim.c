@@ -94,10 +94,12 @@ static int sleep_for(struct run *run, int64_t ms)
     return 0;
 }
 
-/* A record to be run again has ended: nobody at work will end it. */
+/* An attempt that is to be run again, or whose lease is over, has nobody at work who
+ * will end it. */
 static bool is_at_work(const struct idem_attempt *attempt)
 {
-    return attempt->verdict == IDEM_BUSY && !attempt->record->retry;
+    return attempt->verdict == IDEM_BUSY && !attempt->record->retry &&
+           attempt->lease_left_ms > 0;
 }
 
 /* A wait for another's attempt, or, where others keep the store busy, for our turn. */

@@ -32,12 +32,42 @@ static const char *const capture_names[] = {
     NULL,
 };
 
+static const char *const replay_names[] = {
+    [RUN_REPLAY_PRINT] = "print",
+    [RUN_REPLAY_QUIET] = "quiet",
+    NULL,
+};
+
 struct cli_option run_option_table[] = {
     CLI_CLAIM_OPTIONS(&run_options.claim),
     {.name = "key-from-args",
      .kind = CLI_FLAG,
      .target = &run_options.claim.from_args,
      .help = "make the key from the command line"},
+    {.name = "every",
+     .kind = CLI_TEXT,
+     .target = &run_options.every,
+     .arg = "PERIOD",
+     .help = "once in each: 15m, 6h, hour, day, week, month"},
+    {.name = "zone",
+     .kind = CLI_TEXT,
+     .target = &run_options.zone,
+     .arg = "NAME",
+     .help = "time zone of --every: Europe/Berlin (UTC)"},
+    {.name = "overlap",
+     .kind = CLI_FLAG,
+     .target = &run_options.overlap,
+     .help = "start beside work of the period before"},
+    {.name = "replay",
+     .kind = CLI_CHOICE,
+     .target = &run_options.replay,
+     .arg = "HOW",
+     .choices = replay_names,
+     .help = "print: the output too; quiet: the status alone"},
+    {.name = "drain",
+     .kind = CLI_FLAG,
+     .target = &run_options.drain,
+     .help = "if nothing runs, read standard input to its end"},
     {.name = "on-failure",
      .kind = CLI_CHOICE,
      .target = &run_options.on_failure,
@@ -128,6 +158,11 @@ int run_check_options(const struct cli_command *command, int argc)
     }
     if (run_options.release_on.has[0]) {
         return cli_usage(command, "--release-on: 0 is success, and is kept");
+    }
+    if (run_options.every == NULL &&
+        (run_options.zone != NULL || run_options.overlap)) {
+        return cli_usage(command, "--%s needs --every PERIOD",
+                         run_options.zone != NULL ? "zone" : "overlap");
     }
     return run_options.status_fd_given ? check_status_fd(command) : 0;
 }

@@ -49,10 +49,14 @@ static int set_task(struct environment *e, const struct idem_request *request,
 }
 
 static int set_own(struct environment *e, const struct idem_request *request,
-                   const struct child_task *task, const char *store_url)
+                   struct idem_slice window, const struct child_task *task,
+                   const char *store_url)
 {
     if (set_bytes(e, "IDEM_SCOPE", request->scope) != 0 ||
         set_task(e, request, task) != 0) {
+        return -1;
+    }
+    if (window.len > 0 && set_bytes(e, "IDEM_WINDOW", window) != 0) {
         return -1;
     }
     return store_url == NULL ? 0 : set(e, "IDEM_STORE=%s", store_url);
@@ -76,8 +80,8 @@ static bool is_any_of(const char *const *list, size_t len, const char *entry)
 static bool is_own(const struct environment *e, const char *entry)
 {
     static const char *const about_attempts[] = {
-        "IDEM_KEY=", "IDEM_FENCE=", "IDEM_ATTEMPTS=", "IDEM_TAKEOVER=",
-        "IDEM_TOKEN="};
+        "IDEM_KEY=",      "IDEM_FENCE=", "IDEM_ATTEMPTS=",
+        "IDEM_TAKEOVER=", "IDEM_TOKEN=", "IDEM_WINDOW="};
 
     return is_any_of((const char *const *)e->own, e->own_len, entry) ||
            is_any_of(about_attempts,
@@ -117,10 +121,11 @@ static int make_list(struct environment *e)
 
 int environment_init(struct environment *environment,
                      const struct idem_request *request,
-                     const struct child_task *task, const char *store_url)
+                     struct idem_slice window, const struct child_task *task,
+                     const char *store_url)
 {
     memset(environment, 0, sizeof(*environment));
-    if (set_own(environment, request, task, store_url) != 0 ||
+    if (set_own(environment, request, window, task, store_url) != 0 ||
         make_list(environment) != 0) {
         environment_finish(environment);
         return -1;

@@ -9,12 +9,14 @@
 #include "run/commands.h"
 #include "run/supervisor.h"
 #include "run/watch.h"
+#include "run/window.h"
 #include "run/work.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 /* Which work this is: all that can be known before any store is touched. */
 static int read_command_line(struct run *run, const struct cli_command *command,
@@ -105,65 +107,70 @@ static void finish(struct run *run)
     }
 }
 
-static int run_main(const struct cli_command *command, int argc, char **argv)
+/* Whether a run of the window before lets the current one follow: it is done, or it need
+ * not be waited for. */
+static bool may_follow(const struct run *run, const struct work *work)
 {
-    struct run run = {.options = &run_options,
-                      .argv = argv,
-                      .signals = {.fd = -1}};
+    if (run->report.executed) {
+        return run->report.recorded && work->told == 0;
+    }
+    return run->attempt->verdict == IDEM_REPLAY ||
+           (run->attempt->verdict == IDEM_BUSY && run->options->overlap);
+}
+
+/* One key, from the start of the supervisor to its end. With @windows the key may be
+ * that of the window before; *@ret_again says that the current one is to follow. */
+static int run_key(struct run *run, const struct windows *windows,
+                   bool *ret_again)
+{
     struct supervisor supervisor;
     struct work work;
     int status;
 
-    status = read_command_line(&run, command, argc, argv);
-    if (status != 0) {
-        return status;
-    }
-    status_report_init(&run.report, run.asked.request.scope,
-                       run.asked.request.key);
-
-    if (run_options.dry_run) {
-        status = open_store(&run);
-        if (status == 0) {
-            status = run_dry(&run);
-        }
-        goto done;
-    }
+    *ret_again = false;
 
     /* It is forked before there is anything that must not be carried across. */
-    status = start_supervisor(&run, &supervisor);
+    status = start_supervisor(run, &supervisor);
     if (status != 0) {
         goto done;
     }
-    status = open_store(&run);
+    status = open_store(run);
     if (status != 0) {
         goto done;
     }
-    status = take_signals(&run);
+    status = take_signals(run);
     if (status != 0) {
         goto done;
+    }
+    if (windows != NULL) {
+        status = windows_look_back(windows, run, &run->is_before);
+        if (status != 0) {
+            goto done;
+        }
     }
 
     /* The journal first: who claimed the key over an outcome that is known might do the
      * work again. Then the key, for which we wait where that was asked for. */
-    status = run_settle_journal(&run);
+    status = run_settle_journal(run);
     if (status != 0) {
         goto done;
     }
-    status = run_claim(&run);
+    status = run_claim(run);
     if (status != 0) {
         goto done;
     }
 
     /* Any verdict but STARTED: nothing is run, and no process or file of ours remains
      * while the answer is written to a reader that may be slow. */
-    if (run.attempt->verdict != IDEM_STARTED) {
-        supervisor_dismiss(run.supervisor);
-        signals_give_back(&run.signals);
-        status = run_answer(&run);
+    if (run->attempt->verdict != IDEM_STARTED) {
+        *ret_again = run->is_before && may_follow(run, /* work= */ NULL);
+        supervisor_dismiss(run->supervisor);
+        signals_give_back(&run->signals);
+        status = *ret_again ? 0 : run_answer(run);
         goto done;
     }
 
-    work_init(&work, &run);
+    work_init(&work, run);
     status = work_start(&work);
     if (status == 0) {
         watch_until_end(&work.watch);
@@ -174,27 +181,104 @@ static int run_main(const struct cli_command *command, int argc, char **argv)
         work_pass_output_on(&work);
         CLI_CRASH_POINT("run/finish/flushed");
         status = work_tell(&work); /* That of the command, if all is well. */
+        *ret_again = run->is_before && may_follow(run, &work);
     }
     work_finish(&work);
 
 done:
-    finish(&run);
-    status_report_tell(&run.report, status,
+    finish(run);
+    return status;
+}
+
+/* What happened, for programs. */
+static void report(struct run *run, int status)
+{
+    status_report_tell(&run->report, status,
                        run_options.status_fd_given ? (int)run_options.status_fd
                                                    : -1,
                        run_options.status_file);
-    status_report_finish(&run.report);
+    status_report_finish(&run->report);
+}
+
+/* The window before, if something of it is left, and the current one: the status is that
+ * of the first that did not end well. */
+static int run_windows(struct run *run, const struct windows *windows)
+{
+    const struct run fresh = *run;
+    int status_before;
+    int status;
+    bool again;
+
+    status_before = run_key(run, windows, &again);
+    if (!again) {
+        return status_before;
+    }
+    report(run, status_before);
+    *run = fresh;
+    status = windows_take(windows, run, &windows->current);
+    if (status == 0) {
+        status_report_init(&run->report, run->asked.request.scope,
+                           run->asked.request.key);
+        status = run_key(run, /* windows= */ NULL, &again);
+    }
+    return status_before != 0 ? status_before : status;
+}
+
+/* Whoever writes to our standard input must not be told that nobody reads it. */
+static void drain_input(const struct run *run)
+{
+    char ignored[16384];
+
+    if (run->options->drain && !run->report.executed) {
+        while (read(STDIN_FILENO, ignored, sizeof(ignored)) > 0) {
+        }
+    }
+}
+
+static int run_main(const struct cli_command *command, int argc, char **argv)
+{
+    struct run run = {.options = &run_options,
+                      .argv = argv,
+                      .signals = {.fd = -1}};
+    struct windows windows;
+    int status;
+    bool again;
+
+    status = read_command_line(&run, command, argc, argv);
+    if (status != 0) {
+        return status;
+    }
+    if (run_options.every != NULL) {
+        status = windows_choose(&windows, &run, command);
+        if (status != 0) {
+            cli_request_finish(&run.asked);
+            return status;
+        }
+    }
+    status_report_init(&run.report, run.asked.request.scope,
+                       run.asked.request.key);
+    if (run_options.dry_run) {
+        status = open_store(&run);
+        if (status == 0) {
+            status = run_dry(&run);
+        }
+        finish(&run);
+    } else if (run_options.every != NULL) {
+        status = run_windows(&run, &windows);
+    } else {
+        status = run_key(&run, /* windows= */ NULL, &again);
+    }
+    report(&run, status);
+    drain_input(&run);
     cli_request_finish(&run.asked);
     return status;
 }
 
 static const char *const examples[] = {
-    "idem run -k backup-$(date +%F) -- /usr/local/bin/backup",
+    "idem run -k backup --every day -- /usr/local/bin/backup",
     "idem run -k order-42 --wait 30s -- ./charge 42",
-    "idem run -k import-7 --on-expired-lease rerun -- ./import 7",
     "idem run -k deploy-1.4 --on-failure retry -- ./deploy 1.4",
     "idem run --key-from-args --busy-exit 0 -q -- make nightly",
-    "idem run -k mail-9 --input @mail.json -- ./send",
     "idem run --input @order.json --key-from .id --fingerprint-from .sum -- ./pay",
     NULL,
 };

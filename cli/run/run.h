@@ -3,6 +3,7 @@
  *     run.c             the steps in their order, from the command line to the status
  *     command_line.c    options, and which of them exclude each other
  *     dry_run.c         --dry-run
+ *     window.c          --every: the key of a calendar window, and the window before
  *     nonce.c           by which an attempt is known to be ours
  *     claim.c           the journal, then the key, which is waited for if asked
  *     answer.c          every verdict but STARTED: replays, or says what is wrong
@@ -53,6 +54,12 @@ enum run_capture {
     RUN_CAPTURE_NONE,
 };
 
+/* --replay. */
+enum run_replay {
+    RUN_REPLAY_PRINT,
+    RUN_REPLAY_QUIET, /* Its status, without its output. */
+};
+
 struct run_options {
     struct cli_claim claim;
     const char *store;
@@ -62,6 +69,11 @@ struct run_options {
     uint64_t max_output;
     int64_t kill_after_ms; /* From SIGTERM to SIGKILL. */
     int64_t max_time_ms;   /* 0: no limit. */
+    const char *every;     /* Calendar windows; NULL: one key for ever. */
+    const char *zone;
+    bool overlap;
+    int replay; /* enum run_replay */
+    bool drain;
     bool allow_background;
     uint64_t busy_exit;
     uint64_t status_fd;
@@ -91,7 +103,8 @@ struct run {
     struct idem_attempt *attempt; /* NULL until the store has answered. */
     struct run_nonce nonce;
     struct supervisor *supervisor;
-    bool asks; /* The supervisor knows that the key is asked for. */
+    bool asks;      /* The supervisor knows that the key is asked for. */
+    bool is_before; /* The key is that of the window before the current one. */
     struct signals signals;
     struct status_report report;
 };

@@ -11,6 +11,7 @@
 #include "run/run.h"
 #include "run/supervision.h"
 #include "run/supervisor.h"
+#include "run/window.h"
 #include "text/error.h"
 
 #include <assert.h>
@@ -44,7 +45,8 @@ static enum child_start start_command(struct supervision *sup,
     enum child_start how;
     int why;
 
-    if (environment_init(&environment, &run->asked.request, &sup->start.task,
+    if (environment_init(&environment, &run->asked.request,
+                         windows_name_of(run), &sup->start.task,
                          run->options->store) != 0) {
         errno = ENOMEM;
         return CHILD_NO_MEANS;

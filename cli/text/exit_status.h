@@ -21,6 +21,7 @@ enum cli_exit {
     CLI_FAILED = 79,
     CLI_NOT_RECORDED = 80,
     CLI_OUTPUT_LOST = 81, /* idem run: on record, but not passed on. */
+    CLI_NOT_KEPT = 82,    /* On record, but its output was not kept. */
     CLI_CANNOT_EXECUTE = 126,
     CLI_NOT_FOUND = 127,
 };

@@ -108,8 +108,16 @@ static int answer(struct idem_attempt *attempt)
     } else if (attempt->verdict == IDEM_REPLAY) {
         status = cli_write_result(attempt->record);
     }
-    if (status != 0 || attempt->verdict == IDEM_REPLAY) {
-        return status != 0 ? status : CLI_REPLAY;
+    if (status != 0) {
+        return status;
+    }
+    if (attempt->verdict == IDEM_REPLAY) {
+        if (!attempt->record->result.not_kept) {
+            return CLI_REPLAY;
+        }
+        cli_say(
+            "its result was not kept: it was too long, or the store had no room");
+        return CLI_NOT_KEPT;
     }
     return cli_refuse(attempt, args.store);
 }

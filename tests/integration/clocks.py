@@ -5,46 +5,18 @@ import json
 import os
 import signal
 import sqlite3
-import struct
 import subprocess
 import sys
 import time
 
 from box import case, contains, finish, is_gone
+from moved_clocks import Clocks
 from patience import until
 from procfs import stop
-from tap import SANITIZED, equal, main
+from tap import equal, main
 
-LIBRARY = os.environ["IDEM_CLOCKS"]
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 RERUN = ("--on-expired-lease", "rerun")
-
-
-class Clocks:
-    """The wall, boot and monotonic clocks of what is started with env."""
-
-    def __init__(self, b):
-        self.path = b.file("clocks")
-        self.moved = [0, 0, 0]
-        self.env = {"LD_PRELOAD": LIBRARY, "CLOCKS_PAGE": self.path}
-        if SANITIZED:
-            self.env["ASAN_OPTIONS"] = "verify_asan_link_order=0"
-        with open(self.path, "wb") as f:
-            f.write(bytes(32))
-
-    def move(self, wall=0, boot=0, monotonic=0):
-        """Move them by so many milliseconds, under everybody's eyes."""
-        by = (wall, boot, monotonic)
-        self.moved = [before + more for before, more in zip(self.moved, by)]
-        with open(self.path, "r+b") as f:
-            f.write(struct.pack("<3q", *self.moved))
-
-
-    def keep_right(self, how):
-        """What adjtimex() says of them: "yes", "no", or "denied"."""
-        with open(self.path, "r+b") as f:
-            f.seek(24)
-            f.write(struct.pack("<q", ("yes", "no", "denied").index(how)))
 
 
 def reboot(b):

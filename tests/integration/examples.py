@@ -140,7 +140,7 @@ def cron_says_what_needs_a_person():
     host.work("send-invoices", "kill -9 $$")
     host.run("sh", "-c", cron_command("send-invoices"))
     equal(host.run("sh", "-c", cron_command("send-invoices")).status, 76)
-    assert b"invoices-" in mailed(host), "an interrupted job is told"
+    assert b"invoices@" in mailed(host), "an interrupted job is told"
     equal(mailed(host), b"")
 
 
@@ -160,7 +160,7 @@ def cron_mails_what_failed():
         host.work(job, "exit 3")
         equal(host.run("sh", "-c", cron_command(job)), (3, b"", b""))
     mail = mailed(host)
-    told = sorted(re.sub(r"-20[-\d]+", "", line) for line in mail.decode().splitlines())
+    told = sorted(re.sub(r"@20[-\d]+", "", line) for line in mail.decode().splitlines())
     show = f"see: idem show --store={host.idem.store}"
     equal(told, [f'"invoices" failed and waits for a person; {show} invoices',
                  f'"report" ended with exit status 3; {show} report'])
@@ -201,7 +201,7 @@ def the_block_of_the_readme_mails_what_failed():
         host.work(job, "exit 3")
         equal(host.run("sh", "-c", line), (3, b"", b""))
     mail = host.run("sh", "-c", look).stderr.decode()
-    key = re.search(r"report-[-\d]+", mail)[0]
+    key = re.search(r"report@[-\d]+", mail)[0]
     show = f"idem show --store={host.idem.store} {key}"
     equal(mail, f'"{key}" ended with exit status 3; see: {show}\n')
     shown = host.run("sh", "-c", show, IDEM_STORE="").stdout

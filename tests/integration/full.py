@@ -148,11 +148,11 @@ def what_fits_nowhere_is_recorded_without_its_output(b):
               (True, True, "completed"))
         assert "journal" not in story
         again = b.run("k", LONG, env=env)
-        equal((again.status, again.stdout, b.effects()), (0, b"", 1))
+        equal((again.status, again.stdout, b.effects()), (82, b"", 1))
         contains(again.stderr, b"not kept")
         d.free()
         again = b.run("k", LONG, env=env)
-        equal((again.status, again.stdout, b.effects()), (0, b"", 1))
+        equal((again.status, again.stdout, b.effects()), (82, b"", 1))
 
 
 @case

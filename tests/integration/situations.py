@@ -145,7 +145,7 @@ $ idem run -k news-2 --release-on 7,9 -- echo sent
     ),
     Situation(
         "More output than is kept",
-        "Output beyond `--max-output`, 16 MiB by default, goes to the first caller and is not recorded. The record then says that the work was done and how it ended: it does not run again, and a replay has the exit status but not the output.",
+        "Output beyond `--max-output`, 16 MiB by default, goes to the first caller and is not recorded. The record then says that the work was done and how it ended: it does not run again, and a replay says so and ends with 82.",
         """
 $ idem run -k numbers --max-output 1k -- seq 1000 >numbers
 $ tail -n 1 numbers

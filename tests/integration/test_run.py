@@ -24,6 +24,7 @@ from patience import PATIENCE, in_time
 from procfs import stop
 from tap import PROGRAM, equal, main, skip
 
+RERUN = ("--on-expired-lease", "rerun")
 EFFECT = "echo effect >> ledger"
 
 
@@ -144,21 +145,28 @@ def dry_run_reads_only(b):
     """--dry-run says what would happen, and neither runs nor records anything."""
     equal(b.run("other", "true").status, 0)
 
-    def told(*options):
-        got = b.run("k", EFFECT, "--dry-run", *options)
-        equal((got.status, got.stderr), (0, b""))
-        return got.stdout
+    def told(status, *words, key="k", script=EFFECT, options=()):
+        got = b.run(key, script, "--dry-run", *options)
+        equal((got.status, got.stderr), (status, b""))
+        contains(got.stdout, *words)
 
-    contains(told(), b"would run: the key has no record")
+    told(0, b"would run: the key has no record")
     equal(b.record("k"), None)
     equal(b.run("k", EFFECT, "--release-on", "9").status, 0)
-    contains(told(), b"would replay", b"exit status 0")
-    contains(told("--fingerprint", "else"), b"used for another request")
+    told(10, b"would replay", b"exit status 0")
+    told(65, b"used for another request", options=("--fingerprint", "else"))
     equal(b.effects(), 1)
 
+    died = {"key": "k2", "script": "kill -9 $$"}
     b.run("k2", "kill -9 $$")
-    told_unknown = b.run("k2", "kill -9 $$", "--dry-run").stdout
-    contains(told_unknown, b"would not run: it is unknown")
+    told(76, b"would not run: it is unknown", **died)
+    for key, policy in (("k4", "hold"), ("k5", "rerun")):
+        equal(b("begin", "-k", key, "--on-expired-lease", policy).status, 0)
+        told(75, b"would not run: attempt 1 is in flight", key=key,
+             options=("--on-expired-lease", policy, "--fingerprint", "none"))
+    token = b("begin", "-k", "k6").stdout.decode().strip()
+    equal(b("fail", "--token", token, "--error", "x").status, 0)
+    told(79, b"would not run: it is failed", key="k6", options=("--fingerprint", "none"))
     equal(b("show", "k3").status, b("show", "none").status)
 
 
@@ -231,6 +239,22 @@ def a_signal_ends_the_waiting(b):
         equal(finish(waiter).status, 128 + signo)  # Long before the 100 s are over.
     b.open_gate()
     equal(finish(worker).status, 0)
+    equal(b.effects(), 1)
+
+
+@case
+def a_waiter_does_not_wait_for_the_dead(b):
+    """An owner that was ended under rerun has nobody who will end the attempt: a waiter is
+    told so at once, and the next run takes over."""
+    worker = b.start_run("k", "read x < gate", *RERUN)
+    until(lambda: b.has_status("k", "in_progress"), "the key is claimed")
+    waiter = start_waiter(b, "waiter", EFFECT, *RERUN, "--fingerprint", "none")
+    worker.send_signal(signal.SIGTERM)
+    equal(finish(worker).status, 143)
+    equal(finish(waiter).status, 75)  # Long before the 100 s are over.
+    contains(b.read("waiter"), "was interrupted; try again")
+    equal(b.effects(), 0)
+    equal(b.run("k", EFFECT, *RERUN, "--fingerprint", "none").status, 0)
     equal(b.effects(), 1)
 
 
@@ -563,10 +587,14 @@ def too_much_output_becomes_a_tombstone(b):
     options = ("--max-output", "4k")
     first = b.run("k", script, *options)
     equal((first.status, len(first.stdout), first.stderr), (3, 5000, b""))
-    again = b.run("k", script, *options)
-    equal((again.status, again.stdout), (3, b""))
-    contains(again.stderr, b"not kept")
-    equal(b.run("k", script, "-q"), (3, b"", b""))
+    for more in ((), ("-q",)):
+        again = b.run("k", script, *more)
+        equal((again.status, again.stdout), (82, b""))
+        contains(again.stderr, b"not kept")
+    equal(b.run("k", script, "--replay", "quiet"), (3, b"", b""))
+    got = b("begin", "-k", "k", "--fingerprint", "none")
+    equal((got.status, got.stdout), (82, b""))
+    contains(got.stderr, b"not kept")
     equal(b.effects(), 1)
     equal(len(b.run("l", "head -c 4091 /dev/zero", *options).stdout), 4091)
     equal(len(b.run("l", "head -c 4091 /dev/zero", *options).stdout), 4091)
@@ -799,7 +827,7 @@ def a_story_that_cannot_be_told_changes_nothing(b):
     nowhere = {"TMPDIR": b.file("no/dir")}
     got = b.run("n", script, env=nowhere)
     equal((got.status, len(got.stdout)), (3, 2000000))
-    equal(b.run("n", script)[:2], (3, b""))
+    equal(b.run("n", script)[:2], (82, b""))
     equal(b.effects(), 1)
 
 

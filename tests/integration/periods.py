@@ -1,0 +1,311 @@
+"""Calendar windows: which one a moment is in, and that a job runs once in each."""
+
+import collections
+import contextlib
+import datetime
+import json
+import os
+import signal
+import subprocess
+import zoneinfo
+
+from box import case, contains, finish
+from moved_clocks import Clocks
+from patience import until
+from procfs import children
+from tap import equal, main, test
+
+MINUTE, DAY = 60_000, 86_400_000
+RERUN = ("--on-expired-lease", "rerun")
+DAILY = ("--every", "day", "--fingerprint", "none")
+STEP_S = 900
+PERIODS = ("15m", "hour", "2h", "6h", "day", "week", "month")
+
+
+def local(at_s, zone):
+    """What the clocks of @zone show at @at_s, without the zone, by Python's own rules."""
+    return datetime.datetime.fromtimestamp(at_s, zone).replace(tzinfo=None)
+
+
+def shift(at_s, zone):
+    return datetime.datetime.fromtimestamp(at_s, zone).utcoffset()
+
+
+def floor(period, shown):
+    """The whole month, week, day or part of it at or before what a clock shows."""
+    day = shown.replace(hour=0, minute=0, second=0, microsecond=0)
+    if period == "month":
+        return day.replace(day=1)
+    if period == "week":
+        return day - datetime.timedelta(days=day.weekday())
+    if period == "day":
+        return day
+    minutes = {"15m": 15, "hour": 60, "2h": 120, "6h": 360}[period]
+    part = (shown.hour * 60 + shown.minute) // minutes * minutes
+    return day + datetime.timedelta(minutes=part)
+
+
+def name(period, at_s, zone):
+    shown = datetime.datetime.fromtimestamp(at_s, zone)
+    forms = {"month": "%Y-%m", "week": "%G-W%V", "day": "%Y-%m-%d", "15m": "%Y-%m-%dT%H:%M%z/15m"}
+    hours = "%Y-%m-%dT%H%z" + ("" if period == "hour" else "/" + period)
+    return shown.strftime(forms.get(period, hours))
+
+
+def begins(period, zone, from_s, to_s):
+    """Where windows begin, found by watching the clock."""
+    latest = floor(period, local(from_s, zone))
+    for at_s in range(from_s + STEP_S, to_s, STEP_S):
+        shown = local(at_s, zone)
+        begin = floor(period, shown)
+        part = period not in ("day", "week", "month")
+        if begin > latest or (part and (shown == begin or begin < latest)):
+            yield at_s
+            latest = begin
+
+
+def answers(lines):
+    done = subprocess.run(
+        [os.environ["IDEM_WINDOWS"]],
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        check=True,
+        text=True,
+        env={**os.environ, "TZ": "Asia/Tokyo"},  # That of the host is not looked at.
+    )
+    return done.stdout.splitlines()
+
+
+def a_year_agrees(name_of_zone, year):
+    zone = zoneinfo.ZoneInfo(name_of_zone)
+    from_s = int(datetime.datetime(year - 1, 11, 1, tzinfo=datetime.timezone.utc).timestamp())
+    to_s = int(datetime.datetime(year + 1, 3, 1, tzinfo=datetime.timezone.utc).timestamp())
+    wanted = collections.OrderedDict()
+    for period in PERIODS:
+        found = list(begins(period, zone, from_s, to_s))
+        for start_s, end_s in zip(found, found[1:]):
+            calm = len({local(at, zone) - local(0, utc) for at in ()}) == 0
+            answer = f"{start_s} {end_s} {name(period, start_s, zone)}"
+            for at_s in {start_s, (start_s + end_s) // 2, end_s - 1}:
+                wanted[f"{period} {name_of_zone} {at_s}"] = answer
+    got = answers(wanted)
+    different = [(ask, want, saw) for (ask, want), saw in zip(wanted.items(), got) if want != saw]
+    equal((len(got), different[:5]), (len(wanted), []))
+    for period in PERIODS:
+        names = {answer.split()[2] for ask, answer in wanted.items() if ask.startswith(period)}
+        starts = {answer.split()[0] for ask, answer in wanted.items() if ask.startswith(period)}
+        equal(len(names), len(starts))
+
+
+@test
+def windows_are_those_of_the_zones():
+    """A year of windows beside Python's zones: summer time both ways, half hours, a
+    midnight that comes twice, one that does not come, and a day that does not."""
+    for zone, year in (
+        ("UTC", 2026),
+        ("Europe/Berlin", 2026),
+        ("Asia/Kathmandu", 2026),
+        ("Australia/Lord_Howe", 2026),
+        ("America/Havana", 2026),
+        ("America/Sao_Paulo", 2018),
+        ("Pacific/Apia", 2011),
+    ):
+        a_year_agrees(zone, year)
+
+
+# ---- idem run --every ----------------------------------------------------------
+
+
+class Days:
+    """A store of which the host's clocks are moved from day to day, from noon."""
+
+    def __init__(self, b):
+        self.b = b
+        self.clocks = Clocks(b)
+        now = datetime.datetime.now(datetime.timezone.utc)
+        self.today = now.replace(hour=12, minute=0, second=0, microsecond=0)
+        self._move(int((self.today - now).total_seconds() * 1000))
+
+    def _move(self, ms):
+        self.clocks.move(wall=ms, boot=ms, monotonic=ms)
+
+    def next(self, ms=DAY):
+        self.today += datetime.timedelta(milliseconds=ms)
+        self._move(ms)
+
+    def key(self, days=0):
+        return "j@" + (self.today + datetime.timedelta(days=days)).strftime("%Y-%m-%d")
+
+    def run(self, script, *options):
+        return self.b.run("j", script, *DAILY, *options, env=self.clocks.env)
+
+    def start(self, script, *options):
+        return self.b.start_run("j", script, *DAILY, *options, env=self.clocks.env)
+
+    def record(self, key):
+        shown = self.b("show", "--json", key, env=self.clocks.env)
+        return json.loads(shown.stdout) if shown.status == 0 else None
+
+    def crash(self, *options):
+        """Today's job dies with its host."""
+        process = self.start("echo $$ > pid; exec sleep 1000", *options)
+        self.b.await_pid()
+        for pid in [process.pid, *children(process.pid), self.b.await_pid()]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        finish(process)
+
+
+SAY = "echo $IDEM_WINDOW $IDEM_TAKEOVER"
+
+
+@case
+def once_in_each_window(b):
+    """A day runs once, and is told which it is; the next day runs again. The record stays
+    until the day after is over."""
+    days = Days(b)
+    first = days.run(SAY)
+    window = days.key()[2:]
+    equal(first[:2], (0, f"{window} 0\n".encode()))
+    equal(days.run("echo again")[:2], first[:2])
+    left_ms = days.record(days.key())["expires_ms"] - int(days.today.timestamp() * 1000)
+    assert 36 * 3600_000 - 60_000 < left_ms < 37 * 3600_000, left_ms
+    days.next()
+    equal(days.run(SAY)[:2], (0, f"{days.key()[2:]} 0\n".encode()))
+    assert days.key()[2:] != window
+    equal(b.run("plain", "echo ${IDEM_WINDOW-none}", env={"IDEM_WINDOW": "x"}).stdout, b"none\n")
+
+
+@case
+def what_died_yesterday_runs_first(b):
+    """Under rerun, and then today's; its status is not lost."""
+    days = Days(b)
+    days.crash(*RERUN)
+    days.next()
+    got = days.run(SAY + "; [ $IDEM_TAKEOVER = 0 ] || exit 3", *RERUN)
+    want = f"{days.key(-1)[2:]} 1\n{days.key()[2:]} 0\n".encode()
+    equal(got[:2], (3, want))
+    equal(days.run(SAY, *RERUN)[:2], (0, f"{days.key()[2:]} 0\n".encode()))
+    equal(days.record(days.key(-1))["status"], "completed")
+
+
+@case
+def what_died_yesterday_is_held(b):
+    """Under hold nothing runs until a person has said what came of it."""
+    days = Days(b)
+    days.crash()
+    days.next()
+    for _ in range(2):
+        got = days.run("echo effect >> ledger")
+        equal((got.status, b.effects()), (76, 0))
+        contains(got.stderr, days.key(-1).encode(), b"idem resolve")
+    equal(days.record(days.key()), None)
+    fence = str(days.record(days.key(-1))["fence"])
+    done = b("resolve", days.key(-1), "--complete", "by hand", "--fence", fence, "--reason", "seen", env=days.clocks.env)
+    equal(done.status, 0)
+    equal((days.run("echo effect >> ledger").status, b.effects()), (0, 1))
+
+
+@case
+def what_failed_yesterday_runs_again_first(b):
+    """What is to be run again is, and today's follows whether it then ends well or not."""
+    days = Days(b)
+    again = ("--on-failure", "retry")
+    equal(days.run("exit 5", *again).status, 5)
+    days.next()
+    equal(days.run("echo $IDEM_WINDOW >> seen; exit 6", *again).status, 6)
+    equal(b.read("seen").split(), [days.key(-1)[2:], days.key()[2:]])
+
+
+@case
+def what_still_runs_is_busy(b):
+    """Yesterday's work that goes on is not joined by today's, unless that is asked for."""
+    days = Days(b)
+    long = days.start("read x < gate; echo long", "--lease", "never")
+    until(lambda: (days.record(days.key()) or {}).get("status") == "in_progress", "it runs")
+    days.next()
+    got = days.run("echo effect >> ledger")
+    equal((got.status, b.effects()), (75, 0))
+    contains(got.stderr, days.key(-1).encode())
+    equal(days.run("echo effect >> ledger", "--overlap").status, 0)
+    equal(b.effects(), 1)
+    b.open_gate()
+    equal(finish(long)[:2], (0, b"long\n"))
+
+
+@case
+def two_hosts_run_each_window_once(b):
+    """The same line of a crontab on two hosts, whose clocks are ten minutes behind the
+    store's: each of a hundred windows runs once."""
+    days = Days(b)
+    equal(b.run("ahead", "true", env=days.clocks.env).status, 0)
+    ahead = Clocks(b)
+    line = ("--every", "15m", "--zone", "Asia/Kathmandu", "--replay", "quiet", "--wait", "1m")
+    windows = 100
+    days.next(10 * MINUTE)
+    equal(b.run("ahead", "true", "--fingerprint", "none", env=days.clocks.env).status, 0)
+    days.next(-10 * MINUTE)
+    for _ in range(windows):
+        hosts = [
+            b.start_run("w", "echo effect >> ledger; echo said", *line, env=days.clocks.env)
+            for _ in range(2)
+        ]
+        said = sorted(finish(host) for host in hosts)
+        equal(said, [(0, b"", b""), (0, b"said\n", b"")])
+        days.next(15 * MINUTE)
+    equal(b.effects(), windows)
+    del ahead
+
+
+@case
+def wrong_periods_are_refused(b):
+    """64, and nothing is recorded."""
+    for options, said in (
+        (("--every", "7m"), b"must divide a day"),
+        (("--every", "2d"), b"--every"),
+        (("--every", "fortnight"), b"--every"),
+        (("--every", "day", "--zone", "Mars/Olympus"), b"no such time zone"),
+        (("--every", "day", "--zone", "../etc/passwd"), b"not the name of a time zone"),
+        (("--every", "day", "--zone", "zone.tab"), b"not the name of a time zone"),
+        (("--zone", "UTC"), b"--zone needs --every"),
+        (("--overlap",), b"--overlap needs --every"),
+    ):
+        got = b.run("k", "echo effect >> ledger", *options)
+        equal((options, got.status, b.effects()), (options, 64, 0))
+        contains(got.stderr, said)
+    got = b.run("k" * 250, "echo effect >> ledger", "--every", "day")
+    equal((got.status, b.effects()), (64, 0))
+
+
+# ---- Pipelines and mail ----------------------------------------------------------
+
+
+@case
+def a_quiet_replay_has_its_status_alone(b):
+    """With --replay quiet nothing is printed, and the status is that of the record."""
+    for script, status in (("echo out; echo err >&2", 0), ("echo out; exit 3", 3)):
+        key = f"q{status}"
+        equal(b.run(key, script).status, status)
+        equal(b.run(key, script, "--replay", "quiet"), (status, b"", b""))
+        equal(b.run(key, script).stdout, b"out\n")  # The control.
+
+
+@case
+def a_replay_drains_its_input(b):
+    """Whoever writes into a replay is not ended by a signal for it, where that was asked for."""
+
+    def piped(key, *options):
+        line = (
+            "set -o pipefail; head -c 1000000 /dev/zero | "
+            f"idem run -qk {key} {' '.join(options)} -- wc -c; echo ${{PIPESTATUS[*]}}"
+        )
+        return b.shell(line).stdout.decode().split()
+
+    equal(piped("k"), ["1000000", "0", "0"])
+    equal(piped("k", "--drain"), ["1000000", "0", "0"])
+    equal(piped("k", "--drain", "--fingerprint", "x"), ["0", "65"])
+    equal(piped("k", "--fingerprint", "x"), ["141", "65"])  # The control.
+
+
+if __name__ == "__main__":
+    main()

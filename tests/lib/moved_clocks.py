@@ -1,0 +1,34 @@
+"""Clocks of programs, which a test moves while they run."""
+
+import os
+import struct
+
+from tap import SANITIZED
+
+LIBRARY = os.environ["IDEM_CLOCKS"]
+
+
+class Clocks:
+    """The wall, boot and monotonic clocks of what is started with env."""
+
+    def __init__(self, b):
+        self.path = b.file("clocks")
+        self.moved = [0, 0, 0]
+        self.env = {"LD_PRELOAD": LIBRARY, "CLOCKS_PAGE": self.path}
+        if SANITIZED:
+            self.env["ASAN_OPTIONS"] = "verify_asan_link_order=0"
+        with open(self.path, "wb") as f:
+            f.write(bytes(32))
+
+    def move(self, wall=0, boot=0, monotonic=0):
+        """Move them by so many milliseconds, under everybody's eyes."""
+        by = (wall, boot, monotonic)
+        self.moved = [before + more for before, more in zip(self.moved, by)]
+        with open(self.path, "r+b") as f:
+            f.write(struct.pack("<3q", *self.moved))
+
+    def keep_right(self, how):
+        """What adjtimex() says of them: "yes", "no", or "denied"."""
+        with open(self.path, "r+b") as f:
+            f.seek(24)
+            f.write(struct.pack("<q", ("yes", "no", "denied").index(how)))
