@@ -11,6 +11,7 @@
 #define NGX_HTTP_IDEM_HASH_TURN  (256 * 1024)
 
 
+static struct idem_slice ngx_http_idem_body_type(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_idem_body_whole(ngx_http_idem_ctx_t *ctx,
     struct idem_slice *body);
 static ngx_int_t ngx_http_idem_request_hash_whole(ngx_http_idem_ctx_t *ctx,
@@ -50,6 +51,7 @@ ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx)
         }
 
         rc = idem_http_fingerprint_create(parts.elts, parts.nelts,
+                                          ngx_http_idem_body_type(r),
                                           ctx->body_len,
                                    ngx_http_idem_slice(&conf->fingerprint_secret),
                                           &ctx->print);
@@ -119,7 +121,18 @@ ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* Nearly every body is in memory in one piece, or empty: its bytes. */
+static struct idem_slice
+ngx_http_idem_body_type(ngx_http_request_t *r)
+{
+    if (r->headers_in.content_type == NULL) {
+        return idem_bytes(NULL, 0);
+    }
+
+    return ngx_http_idem_slice(&r->headers_in.content_type->value);
+}
+
+
+/* Nearly every body is in memory in one piece, or empty. */
 
 static ngx_uint_t
 ngx_http_idem_body_whole(ngx_http_idem_ctx_t *ctx, struct idem_slice *body)
@@ -149,20 +162,23 @@ static ngx_int_t
 ngx_http_idem_request_hash_whole(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts,
     struct idem_slice body)
 {
-    struct idem_slice  *last;
+    int                rc;
+    struct idem_slice  secret;
 
-    last = ngx_array_push(parts);
-    if (last == NULL) {
-        return NGX_ERROR;
+    secret = ngx_http_idem_slice(&ctx->conf->fingerprint_secret);
+
+    if (ctx->selected.data != NULL) {
+        rc = idem_http_fingerprint_selected(parts->elts, parts->nelts,
+                                        ngx_http_idem_slice(&ctx->selected),
+                                            secret, ctx->fingerprint);
+
+    } else {
+        rc = idem_http_fingerprint(parts->elts, parts->nelts,
+                                   ngx_http_idem_body_type(ctx->request),
+                                   body, secret, ctx->fingerprint);
     }
 
-    *last = body;
-
-    if (idem_fingerprint(parts->elts, parts->nelts,
-                         ngx_http_idem_slice(&ctx->conf->fingerprint_secret),
-                         ctx->fingerprint)
-        != 0)
-    {
+    if (rc != 0) {
         return NGX_ERROR;
     }
 
@@ -200,6 +216,8 @@ ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts)
     ngx_http_request_t         *r = ctx->request;
     ngx_http_idem_loc_conf_t   *conf = ctx->conf;
     ngx_http_complex_value_t  **values;
+
+    static ngx_str_t  form = ngx_string("multipart/form-data");
 
     ngx_str_null(&value);
     ngx_str_null(&query);
@@ -246,17 +264,19 @@ ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts)
     if (conf->fingerprint & NGX_HTTP_IDEM_FP_CONTENT_TYPE) {
         if (r->headers_in.content_type != NULL) {
             value = r->headers_in.content_type->value;
+
+            /* The boundary is another one in each retry. */
+
+            if (value.len > form.len && value.data[form.len] == ';'
+                && ngx_strncasecmp(value.data, form.data, form.len) == 0)
+            {
+                value = form;
+            }
         }
 
         if (ngx_http_idem_add_part(parts, "content-type", &value) != NGX_OK) {
             return NGX_ERROR;
         }
-    }
-
-    if (ctx->selected.data != NULL
-        && ngx_http_idem_add_part(parts, "selected", &ctx->selected) != NGX_OK)
-    {
-        return NGX_ERROR;
     }
 
     if (conf->fingerprint_values == NULL) {

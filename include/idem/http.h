@@ -7,7 +7,7 @@
  * knows the time, or keeps anything.
  *
  *     idem_http_key()                    the header's value -> a key
- *     idem_http_fingerprint_create()     the request -> its fingerprint
+ *     idem_http_fingerprint()            the request -> its fingerprint
  *     |
  *     |   idem_begin(), and by its verdict:
  *     |
@@ -47,7 +47,38 @@ int idem_http_key(struct idem_slice value, char buf[IDEM_KEY_MAX],
 
 /* ---- The fingerprint --------------------------------------------------- */
 
-/* idem_fingerprint() over @parts and then the body, which comes in pieces. */
+/* What makes two requests one: @parts, compared by their bytes, and the body,
+ * compared by what it means to those who know its Content-Type:
+ *
+ *     application/json, ...+json    a JSON value of at most IDEM_HTTP_JSON_MAX bytes:
+ *                                   its canonical form. The order of members, blanks,
+ *                                   escapes and the spelling of numbers do not
+ *                                   count; 1.0 is 1, and "1" is not.
+ *     multipart/form-data           the parts of the form, each as it was sent: its
+ *                                   header lines and bytes, but not the boundary.
+ *     anything else                 its bytes
+ *
+ * So is a body that is not what its type says: JSON with a name twice in an object,
+ * with half a surrogate pair, or compressed.
+ *
+ * IDEM_EINVALID  As idem_fingerprint().
+ * IDEM_ENOMEM
+ */
+int idem_http_fingerprint(const struct idem_slice *parts, size_t parts_len,
+                          struct idem_slice content_type,
+                          struct idem_slice body, struct idem_slice secret,
+                          uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN]);
+
+#define IDEM_HTTP_JSON_MAX (1L << 20)
+
+/* The same with what was selected in the place of the body: @json, a JSON value
+ * that is compared by its canonical form. */
+int idem_http_fingerprint_selected(
+    const struct idem_slice *parts, size_t parts_len, struct idem_slice json,
+    struct idem_slice secret, uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN]);
+
+/* idem_http_fingerprint() of a body that comes in pieces. Of JSON they are kept
+ * until the end. */
 struct idem_http_fingerprint;
 
 /* @body_len: how many bytes will be added. The caller ends or destroys it.
@@ -56,8 +87,9 @@ struct idem_http_fingerprint;
  * IDEM_ENOMEM
  */
 int idem_http_fingerprint_create(const struct idem_slice *parts,
-                                 size_t parts_len, uint64_t body_len,
-                                 struct idem_slice secret,
+                                 size_t parts_len,
+                                 struct idem_slice content_type,
+                                 uint64_t body_len, struct idem_slice secret,
                                  struct idem_http_fingerprint **ret_print);
 
 void idem_http_fingerprint_add(struct idem_http_fingerprint *print,

@@ -3,8 +3,7 @@
 #include <idem/http.h>
 
 #include "base/utf8.h"
-
-#include <strings.h>
+#include "http/media_type.h"
 
 enum {
     FRAME_HEADER = 5,
@@ -159,38 +158,6 @@ static bool read_head(const struct idem_result *result, struct idem_form *form)
 
 /* ---- Content types ----------------------------------------------------- */
 
-static bool is_type(struct idem_slice type, const char *name)
-{
-    size_t len = strlen(name);
-
-    return type.len == len && strncasecmp(type.base, name, len) == 0;
-}
-
-/* Without its parameters. */
-static struct idem_slice bare(struct idem_slice type)
-{
-    const char *p = type.base;
-    const char *end = type.len == 0 ? NULL : memchr(p, ';', type.len);
-    size_t len = end == NULL ? type.len : (size_t)(end - p);
-
-    while (len > 0 && (p[len - 1] == ' ' || p[len - 1] == '\t')) {
-        len--;
-    }
-    return idem_bytes(p, len);
-}
-
-static bool is_json(struct idem_slice type)
-{
-    static const char suffix[] = "+json";
-    struct idem_slice name = bare(type);
-    size_t len = sizeof(suffix) - 1;
-
-    return is_type(name, "application/json") ||
-           (name.len > len &&
-            strncasecmp((const char *)name.base + name.len - len, suffix,
-                        len) == 0);
-}
-
 bool idem_form_is_plain(const struct idem_form *form)
 {
     if (form->kind == IDEM_FORM_HTTP) {
@@ -198,7 +165,8 @@ bool idem_form_is_plain(const struct idem_form *form)
     }
     return form->framed || form->content_type.len == 0 ||
            (form->has_exit &&
-            is_type(bare(form->content_type), IDEM_FORM_BYTES_TYPE)) ||
+            idem__media_type_is(idem__media_type(form->content_type),
+                                IDEM_FORM_BYTES_TYPE)) ||
            !idem_http_header_valid(idem_str("Content-Type"),
                                    form->content_type);
 }
@@ -241,7 +209,8 @@ static enum idem_form_kind kind_of(const struct idem_result *result,
     }
     if (!http) {
         read_exit(result->meta, form);
-        form->framed = is_type(result->content_type, IDEM_FORM_FRAMES_TYPE);
+        form->framed =
+            idem__media_type_is(result->content_type, IDEM_FORM_FRAMES_TYPE);
     }
     if (result->not_kept) {
         return IDEM_FORM_NOT_KEPT;
@@ -255,7 +224,7 @@ static enum idem_form_kind kind_of(const struct idem_result *result,
     if (form->exit_status != 0) {
         return IDEM_FORM_FAILURE;
     }
-    if (is_type(result->content_type, IDEM_FORM_ERROR_TYPE)) {
+    if (idem__media_type_is(result->content_type, IDEM_FORM_ERROR_TYPE)) {
         form->exit_status = IDEM_FORM_EXIT_ERROR;
         return IDEM_FORM_ERROR;
     }
@@ -265,7 +234,8 @@ static enum idem_form_kind kind_of(const struct idem_result *result,
     if (form->framed) {
         return IDEM_FORM_OUTPUT;
     }
-    return is_json(result->content_type) ? IDEM_FORM_JSON : IDEM_FORM_BYTES;
+    return idem__media_type_is_json(result->content_type) ? IDEM_FORM_JSON
+                                                          : IDEM_FORM_BYTES;
 }
 
 void idem_form_read(const struct idem_result *result,

@@ -14,7 +14,12 @@
 enum {
     DIGITS_MAX = 17,
     TEXT_MAX = 512,
-    EXPONENT_DIGITS_MAX = 17, /* With the length of a text it fits int64_t. */
+};
+
+/* A longer exponent that is read cannot come below it by the digits around it. */
+static const int64_t exponent_max = 99999999999999999;
+enum {
+    EXPONENT_DIGITS_MAX = 18,
 };
 
 struct digits {
@@ -89,6 +94,9 @@ bool idem__number_decimal(struct idem__buffer *out, struct idem_slice number)
     }
     /* Of the last digit: one is left of the point where they meet. */
     exponent += point - end + (point < end);
+    if (exponent > exponent_max || exponent < -exponent_max) {
+        return false;
+    }
 
     idem__buffer_str(out, *(const char *)number.base == '-' ? "-" : "");
     if (p < point && point < end) {

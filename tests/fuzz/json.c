@@ -1,6 +1,6 @@
 /* What is read of the JSON of an event is what json-c reads of it. It lies within
- * the text, no name is there twice, and the canonical text that a flavour has for
- * it is its own canonical text.
+ * the text, no name is there twice, and the canonical text that it has, ours or
+ * of a flavour, is its own canonical text.
  */
 #include "fuzz.h"
 #include "key/canonical.h"
@@ -149,6 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         }
         must(idem__tree_at(&tree, 0)->end == idem__tree_len(&tree));
         read_again(&tree);
+        write_twice(&tree, IDEM_FLAVOUR_NONE);
         for (i = IDEM_FLAVOUR_NONE + 1;
              idem_flavour_name((enum idem_flavour)i) != NULL; i++) {
             write_twice(&tree, (enum idem_flavour)i);

@@ -457,9 +457,24 @@ def ui():
         yield b"\x80\xa0" + text
 
 
+def body():
+    form = b"\x01b\x01c"
+    for rest in (
+        b"--b\r\nA: 1\r\n\r\none\r\n--b\r\n\r\n--b--\r\n",
+        b"--b--",
+        b"--b\r\n\r\r\n--\r\n--b--",
+        b"--b\r\n\r\n--bb\r\n--b--",
+        b"\r\n--b\r\n\r\n--b--",
+        b"--b\r\n\r\n--b--\r\n--b--",
+    ):
+        yield form + rest
+    yield b"\x03b b\x01b--b b\r\n--b\r\n--b b--\r\n"
+
+
 SEEDS = {
     "aws": aws,
     "base64": base64_texts,
+    "body": body,
     "channel": channel,
     "credentials": credentials,
     "decide": decide,

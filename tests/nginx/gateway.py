@@ -283,6 +283,26 @@ def key_and_fingerprint_come_from_the_body():
 
 
 @test
+def a_retry_may_be_spelled_differently():
+    """Another order of members, and an upload with another boundary, are one request."""
+    with open("f.bin", "wb") as f:
+        f.write(bytes(range(256)) * 100)
+    with Service() as service, Gateway(service) as gateway:
+        for body, want in (b'{"a":1,"b":2.0}', None), (b'{"b":2,"a":1}', "true"):
+            got = gateway(body=body, Idempotency_Key="k", Content_Type="application/json")
+            equal((got.status, got.replayed), (201, want))
+        upload = ["curl", "-si", "-H", "Idempotency-Key: upload", "-F", "file=@f.bin"]
+        for replayed in False, True:
+            out = run([*upload, gateway.url + "/charge"]).stdout
+            equal((out[:12], b"\r\nIdempotent-Replayed: true\r\n" in out),
+                  (b"HTTP/1.1 201", replayed))
+        with open("f.bin", "r+b") as f:
+            f.write(b"\1")
+        equal(run([*upload, gateway.url + "/charge"]).stdout[:12], b"HTTP/1.1 422")
+        equal(len(service.effects), 2)
+
+
+@test
 def outcomes_can_be_chosen():
     """--outcome says what a status means for the work: here a 500 is run again, and the
     service is told that it takes over."""

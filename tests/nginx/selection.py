@@ -80,7 +80,7 @@ def the_selected_key_counts():
 
 @test
 def without_a_program_the_body_counts():
-    """As sent, byte for byte; a fingerprint program goes with a header's key, too."""
+    """Of no type: byte for byte; a fingerprint program goes with a header's key, too."""
     with Upstream() as up, Nginx(up, http=ON + KEY) as nginx:
         equal(send(nginx, order="o", sent_at=1).status, 201)
         equal(send(nginx, order="o", sent_at=2).status, 422)
@@ -88,6 +88,7 @@ def without_a_program_the_body_counts():
     with Upstream() as up, Nginx(up, http=ON + BODY) as nginx:
         equal(nginx.post("/pay", "k", b'{"a":1,"sent_at":1}').status, 201)
         assert nginx.post("/pay", "k", b'{ "a":1, "sent_at":2 }').replayed
+        assert nginx.post("/pay", "k", b'{"a":1.0}').replayed
         equal(nginx.post("/pay", "k", b'{"a":2,"sent_at":1}').status, 422)
         equal(nginx.post("/pay", None, b'{"a":2}').replayed, False)
 

@@ -508,6 +508,44 @@ def what_counts_can_be_chosen():
 
 
 @test
+def a_body_counts_by_what_its_type_means():
+    """JSON by its canonical form and a form by its parts, in memory or in a file; where
+    they are not that, and of every other type, by the bytes."""
+    text = "application/json"
+    form = "multipart/form-data; boundary="
+    pad = " " * 100_000  # Goes to a file.
+    part = 'Content-Disposition: form-data; name="f"; filename="a"\r\n\r\n\x00\xff{}'
+    more = "x" * 2_000_000
+
+    def of(boundary, content):
+        return f"--{boundary}\r\n{part.format(content)}\r\n--{boundary}--\r\n"
+
+    rows = [
+        (text, '{"a":1,"b":2}', text, '{ "b": 2.0, "\\u0061": 10e-1 }', 201),
+        (text, '{"a":1,"b":2}', text, '{"b":2,' + pad + '"a":1}', 201),
+        (text, "[1]", text, '["1"]', 422),
+        (text, "9007199254740993", text, "9007199254740992", 422),
+        (text, "1e999999999", text, "10e999999998", 201),
+        (text, '{"a":1,"a":2}', text, '{"a":1, "a":2}', 422),
+        (text, "[1]" + 11 * pad, text, " [1]" + 11 * pad, 422),
+        (text, "[1]", text + "; charset=utf-8", "[1]", 422),
+        ("text/plain", "[1]", "text/plain", "[1 ]", 422),
+        (form + "one", of("one", ""), form + '"two"', of("two", ""), 201),
+        (form + "one", of("one", more), form + "other", of("other", more), 201),
+        (form + "one", of("one", ""), form + "one", of("one", "\xff"), 422),
+        (form + "one", of("one", ""), form + "one", of("two", ""), 422),
+        ("multipart/mixed; boundary=b", of("b", ""), "multipart/mixed; boundary=c", of("c", ""), 422),
+    ]
+    with Upstream() as up, Nginx(up, http=ON) as nginx:
+        for i, (first_type, first, type_, body, status) in enumerate(rows):
+            for content_type, content, want in (first_type, first, 201), (type_, body, status):
+                got = nginx.post("/pay", f"k{i}", content.encode("latin-1"),
+                                 headers=[("Content-Type", content_type)])
+                equal((i, got.status), (i, want))
+            equal((i, got.replayed), (i, status == 201))
+
+
+@test
 def the_key_can_be_another_header():
     """idempotency_key: the name of a header, or a variable."""
     for http, headers in (

@@ -1,4 +1,4 @@
-/* Statuses, problems and fingerprints of the HTTP room. */
+/* Statuses, problems and headers of the HTTP room. */
 #include <idem/http.h>
 
 #include "test.h"
@@ -149,58 +149,6 @@ TEST(http_retry, knowsTheAge)
     busy.lease_left_ms = 1;
     record.lease_end_ms = IDEM_NEVER;
     assert_int_equal(idem_http_attempt_age(&busy), 0);
-}
-
-/* However the body is cut up, it is idem_fingerprint() of the parts and it. */
-TEST(http_fingerprint, isThatOfTheWhole)
-{
-    static const char body[] = "0123456789abcdef0123456789";
-    const size_t body_len = sizeof(body) - 1;
-    struct idem_slice parts[3] = {{"POST", 4},
-                                  {"/pay", 4},
-                                  {body, sizeof(body) - 1}};
-    struct idem_slice secrets[2] = {{NULL, 0}, {"secret", 6}};
-    size_t i;
-    size_t cut;
-
-    for (i = 0; i < 2; i++) {
-        uint8_t want[IDEM_FINGERPRINT_LEN];
-
-        assert_ok(idem_fingerprint(parts, 3, secrets[i], want));
-        for (cut = 0; cut <= body_len; cut++) {
-            struct idem_http_fingerprint *print;
-            uint8_t got[IDEM_FINGERPRINT_LEN];
-
-            assert_ok(idem_http_fingerprint_create(parts, 2, body_len,
-                                                   secrets[i], &print));
-            idem_http_fingerprint_add(print, idem_bytes(body, cut));
-            idem_http_fingerprint_add(print,
-                                      idem_bytes(body + cut, body_len - cut));
-            assert_ok(idem_http_fingerprint_end(print, got));
-            assert_memory_equal(want, got, sizeof(want));
-        }
-    }
-}
-
-/* A body that is longer or shorter than announced has none. */
-TEST(http_fingerprint, wantsWhatWasAnnounced)
-{
-    struct idem_http_fingerprint *print;
-    uint8_t got[IDEM_FINGERPRINT_LEN];
-
-    assert_ok(idem_http_fingerprint_create(NULL, 0, 3, idem_str(""), &print));
-    idem_http_fingerprint_add(print, idem_str("ab"));
-    assert_code(IDEM_EINVALID, idem_http_fingerprint_end(print, got));
-    assert_ok(idem_http_fingerprint_create(NULL, 0, 3, idem_str(""), &print));
-    idem_http_fingerprint_add(print, idem_str("abcd"));
-    assert_code(IDEM_EINVALID, idem_http_fingerprint_end(print, got));
-    assert_code(IDEM_EINVALID,
-                idem_http_fingerprint_create(NULL, 65535, 0, idem_str(""),
-                                             &print));
-    assert_code(IDEM_EINVALID,
-                idem_http_fingerprint_create(NULL, SIZE_MAX, 0, idem_str(""),
-                                             &print));
-    idem_http_fingerprint_destroy(NULL);
 }
 
 /* What is replayed unasked describes the body or says where the thing is; none of

@@ -1,0 +1,58 @@
+/* The parts of a multipart/form-data body, whatever divides them.
+ *
+ * A client that sends a form again divides it by another boundary. What is compared
+ * is each part as it was sent: its header lines (name, file name, content type) and
+ * its bytes.
+ *
+ * Only a body with nothing outside of its parts is taken:
+ *
+ *     --BOUNDARY CRLF part CRLF--BOUNDARY CRLF part CRLF--BOUNDARY-- [CRLF]
+ *
+ * so that no reader finds other parts in it than this one. It comes in pieces and
+ * is never held.
+ */
+#ifndef IDEM_HTTP_MULTIPART_H
+#define IDEM_HTTP_MULTIPART_H
+
+#include "base/sha256.h"
+
+enum {
+    IDEM__BOUNDARY_MAX = 70, /* RFC 2046 section 5.1.1. */
+};
+
+enum idem__multipart_state {
+    IDEM__MULTIPART_START = 0, /* In the first delimiter. */
+    IDEM__MULTIPART_PART,
+    IDEM__MULTIPART_LINE,   /* After a delimiter: its CR or first hyphen. */
+    IDEM__MULTIPART_LF,     /* The LF of that line. */
+    IDEM__MULTIPART_HYPHEN, /* The second hyphen: the last delimiter. */
+    IDEM__MULTIPART_END,    /* Nothing, or ... */
+    IDEM__MULTIPART_END_LF, /* ... a CR, and a LF ... */
+    IDEM__MULTIPART_OVER,   /* ... and nothing. */
+    IDEM__MULTIPART_BAD,
+};
+
+struct idem__multipart {
+    enum idem__multipart_state state;
+    char delimiter[4 + IDEM__BOUNDARY_MAX]; /* CRLF, two hyphens, boundary. */
+    size_t delimiter_len;
+    size_t matched; /* Of the delimiter, at the end of what came. */
+    struct idem__hash parts;
+    struct idem__hash part;
+};
+
+/* False: @content_type is not multipart/form-data with one boundary. */
+bool idem__multipart_init(struct idem__multipart *form,
+                          struct idem_slice content_type);
+
+void idem__multipart_add(struct idem__multipart *form, struct idem_slice piece);
+
+/* The body is whole. 0 with SHA-256 of the SHA-256 of each part.
+ *
+ * IDEM_EINVALID  It is not such a form.
+ * IDEM_ENOMEM
+ */
+int idem__multipart_end(struct idem__multipart *form,
+                        uint8_t ret_digest[IDEM__SHA256_LEN]);
+
+#endif
