@@ -3,7 +3,9 @@ mounted by its file alone is refused, and nothing runs twice."""
 
 import json
 import os
+import shutil
 import subprocess
+import time
 
 from box import case, contains, finish
 from kept import kept
@@ -244,6 +246,44 @@ def a_truncated_lock_file_ends_nobody(b):
     b.open_gate()
     equal(finish(runner), (0, b"done\n", b""))
     equal(b.run("k", "echo again", "--fingerprint", "none")[:2], (0, b"done\n"))
+
+
+def vacuum(path):
+    subprocess.run(["sqlite3", path, "VACUUM"], check=True)
+
+
+@case
+def a_vacuumed_store_is_itself(b):
+    """sqlite3 FILE VACUUM gives back space, and neither what is recorded nor what is
+    open nor what the lock file knows of the store changes."""
+    if not shutil.which("sqlite3"):
+        skip("sqlite3 is not installed")
+    equal(pay(b).status, 0)
+    token = b("begin", "-k", "open").stdout.decode().strip()
+    equal(b.run("failed", "exit 3").status, 3)
+    equal(b.run("large", "head -c 500000 /dev/zero", "--lease", "never", "--retention", "1ms").status, 0)
+    deadline = time.monotonic() + 60
+    while not b("purge").stdout.startswith(b"purged 1 ") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    lay_aside(b)
+    path, other = b.file("idem.db"), b.file("other.db")
+    records = b("export").stdout.splitlines()[1:]
+    before = json.loads(b("store", "info", "--json").stdout)
+
+    vacuum(path)
+    vacuum(other)
+
+    after = json.loads(b("store", "info", "--json").stdout)
+    assert before["file_bytes"] > 500_000 > 200_000 > after["file_bytes"], (before, after)
+    equal(b("export").stdout.splitlines()[1:], records)
+    equal(b("store", "check").status, 0)
+    equal((pay(b).status, b.effects()), (0, 1))
+    equal(b("complete", "--token", token, "--result", "r").status, 0)
+    os.rename(path, b.file("away.db"))
+    os.rename(other, path)
+    refused(b, b"is not the store that was made here", b"idem store mark-restored")
+    os.rename(b.file("away.db"), path)
+    equal((pay(b).status, b.effects()), (0, 1))
 
 
 if __name__ == "__main__":

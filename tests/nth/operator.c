@@ -5,7 +5,6 @@
 #include <idem/operator.h>
 #include <idem/queue.h>
 #include <idem/sqlite.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -216,23 +215,6 @@ static void prepare_gone(const char *path)
     idem_close(store);
     story_shift_ms += 2 * STORY_DAY_MS;
     story_prepare(path);
-}
-
-/* The same, in a region of the table that is due to be packed. */
-static void prepare_sparse(const char *path)
-{
-    sqlite3 *db;
-
-    prepare_gone(path);
-    if (sqlite3_open(path, &db) != SQLITE_OK ||
-        sqlite3_exec(db,
-                     "CREATE TABLE idem_sparse (seq INTEGER PRIMARY KEY, "
-                     "deleted INTEGER NOT NULL, due INTEGER NOT NULL) STRICT;"
-                     "INSERT INTO idem_sparse VALUES (0, 1000000, 1)",
-                     NULL, NULL, NULL) != SQLITE_OK) {
-        abort();
-    }
-    (void)sqlite3_close(db);
 }
 
 static void live_purge(const char *path, struct told *told)
@@ -467,7 +449,6 @@ const struct story stories_operator[] = {
     {"resolve", prepare_unknown, live_resolve, judge_resolve, NULL},
     {"import", story_prepare, live_import, judge_import, NULL},
     {"purge", prepare_gone, live_purge, judge_purge, NULL},
-    {"pack", prepare_sparse, live_purge, judge_purge, NULL},
     {"set the clock", prepare_ahead, live_set_clock, judge_set_clock, NULL},
     {"a queue", story_prepare, live_queue, story_judge_shown, NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -172,10 +172,6 @@ class Storm:
         keys = [f"{name}-{n}" for n in self.chance.sample(range(of), number)]
         self.worker("purge", self.file("purge.db"), length, keys, deaths, disturb)
 
-    def sparse(self, deaths, disturb=None):
-        """So much of one region of the table that it is packed."""
-        self.purge(deaths, disturb, "p-sparse", 100, 14, 700)
-
     def large(self, deaths, disturb=None):
         """More than the log holds before it is carried over."""
         with self.keys.lock:
@@ -506,7 +502,6 @@ SCENES = [
     (r"sqlite/restore/", [S.restored]),
     (r"sqlite/in/|worker/in/", [S.transaction]),
     (r"sqlite/purge/", [S.purge]),
-    (r"sqlite/compact/", [S.sparse]),
     (r"sqlite/checkpoint/", [S.large]),
     (r"sqlite/tidy/carried", [S.middling]),
     (r"sqlite/table/all-set", [S.again]),
@@ -529,7 +524,7 @@ SCENES = [
 ]
 AT_RANDOM = [
     *(S.work, S.renew, S.threads, S.batch, S.chain, S.purge, S.abandon),
-    *(S.transaction, S.sparse),
+    S.transaction,
     *(S.run, S.run, S.run_slow, S.run_slow, S.run_slow, S.run_long, S.replay),
     *(S.kept, S.kept, S.told, S.retried, S.retried),
 ]

@@ -73,38 +73,13 @@ static const char *const texts[IDEM__SQL_COUNT] = {
         "WHERE status = ?1 AND deadline > ?2 AND deadline <= ?3 "
         "ORDER BY deadline, seq LIMIT ?4",
     [IDEM__SQL_PURGE_ROW] =
-        "SELECT " ROW_COLUMNS ", id, coalesce(length(result), 0) + "
-        "coalesce(length(input), 0) FROM idem_record WHERE seq = ?1",
+        "SELECT " ROW_COLUMNS ", id FROM idem_record WHERE seq = ?1",
     [IDEM__SQL_HELD_LOAD] = "SELECT held_ms, looked_ms FROM idem_purge "
                             "WHERE one = 1",
     [IDEM__SQL_HELD_SAVE] =
         "INSERT OR REPLACE INTO idem_purge (one, held_ms, looked_ms) "
         "VALUES (1, ?1, ?2)",
     [IDEM__SQL_HELD_FORGET] = "DELETE FROM idem_purge",
-    [IDEM__SQL_SPARSE_ADD] =
-        "INSERT INTO idem_sparse (seq, deleted, due) VALUES (?1, ?2, ?3) "
-        "ON CONFLICT (seq) DO UPDATE SET deleted = deleted + excluded.deleted",
-    [IDEM__SQL_SPARSE_NEXT] = "SELECT seq, deleted FROM idem_sparse "
-                              "WHERE deleted >= due LIMIT 1",
-    [IDEM__SQL_SPARSE_LATER] = "UPDATE idem_sparse SET due = ?2 WHERE seq = ?1",
-    [IDEM__SQL_SPARSE_DONE] = "DELETE FROM idem_sparse WHERE seq = ?1",
-    /* Of a long row only the seq: its pages are its own. */
-    [IDEM__SQL_COMPACT_ROWS] =
-        "SELECT seq, n, iif(n <= 2000, scope, NULL), iif(n <= 2000, key, NULL), "
-        "iif(n <= 2000, head, NULL), iif(n <= 2000, result, NULL), "
-        "iif(n <= 2000, input, NULL) FROM (SELECT *, length(scope) + "
-        "length(key) + length(head) + coalesce(length(result), 0) + "
-        "coalesce(length(input), 0) AS n FROM idem_record "
-        "WHERE seq BETWEEN ?1 AND ?2) ORDER BY seq",
-    [IDEM__SQL_COMPACT_EMPTY] =
-        "UPDATE idem_record SET scope = x'', key = x'', head = x'', "
-        "result = NULL, input = NULL WHERE seq = ?1",
-    [IDEM__SQL_COMPACT_FILL] =
-        "UPDATE idem_record SET scope = ?2, key = ?3, head = ?4, result = ?5, "
-        "input = ?6 WHERE seq = ?1",
-    [IDEM__SQL_COMPACT_PROBE] =
-        "INSERT OR IGNORE INTO idem_record (seq, id, status, deadline, scope, "
-        "key, head) VALUES (?1, x'', 0, 0, x'', x'', x'')",
     [IDEM__SQL_CLOCK_LOAD] = "SELECT * FROM idem_clock WHERE one = 1",
     [IDEM__SQL_CLOCK_SAVE] =
         "UPDATE idem_clock SET boot_id = ?1, boot_ms = ?2, store_ms = ?3, "

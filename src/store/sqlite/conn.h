@@ -31,18 +31,10 @@ enum idem__sql {
     IDEM__SQL_NOTE_FAILED,    /* seq */
     IDEM__SQL_PURGE_SAME,  /* status, deadline, seq -> seq, deadline after it */
     IDEM__SQL_PURGE_LATER, /* status, deadline, to -> seq, deadline after it */
-    IDEM__SQL_PURGE_ROW,   /* seq -> the row, and how long its bodies are */
+    IDEM__SQL_PURGE_ROW,   /* seq -> the row */
     IDEM__SQL_HELD_LOAD,   /* -> to, looked */
     IDEM__SQL_HELD_SAVE,
     IDEM__SQL_HELD_FORGET,
-    IDEM__SQL_SPARSE_ADD,   /* seq of a region, bytes, due */
-    IDEM__SQL_SPARSE_NEXT,  /* -> seq, bytes */
-    IDEM__SQL_SPARSE_LATER, /* seq, due */
-    IDEM__SQL_SPARSE_DONE,
-    IDEM__SQL_COMPACT_ROWS,  /* first, last seq -> what can be taken out */
-    IDEM__SQL_COMPACT_EMPTY, /* seq */
-    IDEM__SQL_COMPACT_FILL,  /* seq, and what was taken out */
-    IDEM__SQL_COMPACT_PROBE, /* a seq that no row has */
     IDEM__SQL_CLOCK_LOAD,
     IDEM__SQL_CLOCK_SAVE,
     IDEM__SQL_COUNTER_ADD, /* name, value */

@@ -4,8 +4,11 @@
  * Due records are found in the index on status and deadline alone, a window of
  * it at a time, and looked at in the order of the table, so that a slice reads
  * and changes pages that lie together. Each row is judged by what is in it
- * then: a window may be old, and several purges may share one. After each
- * window the regions that have become sparse are packed (compact.c).
+ * then: a window may be old, and several purges may share one.
+ *
+ * SQLite reuses a page that has become empty, and merges one that is more than two
+ * thirds empty with its neighbours: a page between is left as it is. The file is
+ * packed by VACUUM alone.
  *
  * A purge alone takes what time it needs for a hundred rows. Beside writers (others
  * had the lock since its last slice, or were in its batch) a slice deletes for
@@ -23,7 +26,6 @@
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
-#include "store/sqlite/compact.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/store.h"
 
@@ -38,8 +40,7 @@ enum {
     REST_TIMES = 12,
     REST_MAX_MS = 400,
     LOOK_AGAIN_MS = 7 * 24 * 3600 * 1000,
-    COLUMN_ID = 6,
-    COLUMN_BODIES = 7
+    COLUMN_ID = 6
 };
 
 /* The statuses that can expire, in the order of the purge. */
@@ -61,12 +62,6 @@ enum {
     CURSOR_HELD = 4
 };
 
-/* The state between slices. */
-struct idem__purge_room {
-    int64_t seqs[WINDOW_ROWS];
-    struct idem__region region;
-};
-
 /* One slice. */
 struct slice {
     struct idem__sqlite_store *store;
@@ -75,7 +70,6 @@ struct slice {
     const struct idem_now *now;
     int64_t until_ns;
     size_t rows; /* To look at, at most. */
-    struct idem__sparse sparse;
     bool wrote;
 };
 
@@ -181,7 +175,7 @@ static int note_rows(struct slice *slice, sqlite3_stmt *stmt)
     int rc;
 
     while ((rc = idem__conn_step(slice->conn, stmt)) == SQLITE_ROW) {
-        purge->room->seqs[purge->len++] = sqlite3_column_int64(stmt, 0);
+        purge->seqs[purge->len++] = sqlite3_column_int64(stmt, 0);
         purge->to[1] = (uint64_t)sqlite3_column_int64(stmt, 1);
         purge->to[2] = (uint64_t)sqlite3_column_int64(stmt, 0);
     }
@@ -213,7 +207,7 @@ static int note_window(struct slice *slice)
         rc = note_rows(slice, stmt);
     }
     if (purge->len > 1) {
-        qsort(purge->room->seqs, purge->len, sizeof(int64_t), compare);
+        qsort(purge->seqs, purge->len, sizeof(int64_t), compare);
     }
     return rc;
 }
@@ -237,7 +231,6 @@ static int find_rows(struct slice *slice)
     purge->held_ms = INT64_MAX;
     purge->len = 0;
     purge->next = 0;
-    purge->packed = 0;
     memcpy(purge->from, place, sizeof(purge->from));
     memcpy(purge->to, place, sizeof(purge->to));
     return note_window(slice);
@@ -267,8 +260,8 @@ static void note_unheld(struct slice *slice, sqlite3_stmt *stmt,
     }
 }
 
-/* Looks at the row @seq. *@ret_bytes: what it holds if it is to go, else -1. */
-static int look_at(struct slice *slice, int64_t seq, int64_t *ret_bytes)
+/* Looks at the row @seq: is it to go? */
+static int look_at(struct slice *slice, int64_t seq, bool *ret_over)
 {
     struct idem__sqlite_clock *clock = &slice->store->clock;
     sqlite3_stmt *stmt = idem__conn_stmt(slice->conn, IDEM__SQL_PURGE_ROW);
@@ -276,7 +269,7 @@ static int look_at(struct slice *slice, int64_t seq, int64_t *ret_bytes)
     const void *id;
     int rc;
 
-    *ret_bytes = -1;
+    *ret_over = false;
     (void)sqlite3_bind_int64(stmt, 1, seq);
     rc = idem__conn_step(slice->conn, stmt);
     if (rc == SQLITE_ROW) {
@@ -290,10 +283,7 @@ static int look_at(struct slice *slice, int64_t seq, int64_t *ret_bytes)
                 if (record.fence > clock->fence_floor) {
                     clock->fence_floor = record.fence;
                 }
-                *ret_bytes = sqlite3_column_int64(stmt, COLUMN_BODIES) +
-                             sqlite3_column_bytes(stmt, 3) +
-                             sqlite3_column_bytes(stmt, 4) +
-                             sqlite3_column_bytes(stmt, 5);
+                *ret_over = true;
             }
         }
         rc = SQLITE_DONE;
@@ -302,7 +292,7 @@ static int look_at(struct slice *slice, int64_t seq, int64_t *ret_bytes)
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static int delete_row(struct slice *slice, int64_t seq, int64_t bytes)
+static int delete_row(struct slice *slice, int64_t seq)
 {
     sqlite3_stmt *stmt = idem__conn_stmt(slice->conn, IDEM__SQL_DELETE);
     int rc;
@@ -312,7 +302,6 @@ static int delete_row(struct slice *slice, int64_t seq, int64_t bytes)
     if (rc == SQLITE_OK) {
         slice->wrote = true;
         slice->op->u.purge.purged++;
-        rc = idem__compact_note(slice->conn, &slice->sparse, seq, bytes);
     }
     IDEM__CRASH_POINT("sqlite/purge/row-deleted");
     return rc;
@@ -326,20 +315,17 @@ static int delete_rows(struct slice *slice)
 
     while (rc == SQLITE_OK && slice->rows > 0 && purge->next < purge->len &&
            slice->op->u.purge.purged < slice->op->u.purge.max) {
-        int64_t seq = purge->room->seqs[purge->next++];
-        int64_t bytes;
+        int64_t seq = purge->seqs[purge->next++];
+        bool over;
 
-        rc = look_at(slice, seq, &bytes);
-        if (rc == SQLITE_OK && bytes >= 0) {
-            rc = delete_row(slice, seq, bytes);
+        rc = look_at(slice, seq, &over);
+        if (rc == SQLITE_OK && over) {
+            rc = delete_row(slice, seq);
         }
         slice->rows--;
         if (is_time_over(slice)) {
             slice->rows = 0;
         }
-    }
-    if (rc == SQLITE_OK) {
-        rc = idem__compact_save(slice->conn, &slice->sparse);
     }
     IDEM__CRASH_POINT("sqlite/purge/slice-deleted");
     return rc;
@@ -369,33 +355,10 @@ static int leave_window(struct slice *slice)
     return rc;
 }
 
-/* Packs what is sparse, as long as there is time; a window makes no more regions
- * sparse than it has rows. The space that that takes on a full disk is worth
- * more for ends. */
-static int pack(struct slice *slice, bool *ret_packed)
-{
-    struct idem__purge *purge = &slice->store->purge;
-    bool did = true;
-    int rc = SQLITE_OK;
-
-    *ret_packed = true;
-    while (rc == SQLITE_OK && did && !slice->store->reserve.lacking &&
-           purge->packed < WINDOW_ROWS) {
-        if (is_time_over(slice)) {
-            *ret_packed = false;
-            break;
-        }
-        rc = idem__compact_region(slice->conn, &purge->room->region, &did);
-        slice->wrote = slice->wrote || did;
-        purge->packed++;
-    }
-    return rc;
-}
-
 void idem__sqlite_purge_finish(struct idem__purge *purge)
 {
-    idem__free(purge->room);
-    purge->room = NULL;
+    idem__free(purge->seqs);
+    purge->seqs = NULL;
     purge->len = 0;
     purge->next = 0;
 }
@@ -419,16 +382,8 @@ static bool purge_limits(struct slice *slice)
 static int purge_records(struct slice *slice)
 {
     struct idem__purge *purge = &slice->store->purge;
-    bool packed;
-    int rc = SQLITE_OK;
+    int rc = has_window(slice) ? SQLITE_OK : find_rows(slice);
 
-    if (!has_window(slice)) {
-        rc = pack(slice, &packed);
-        if (rc != SQLITE_OK || !packed) {
-            return rc;
-        }
-        rc = find_rows(slice);
-    }
     rc = rc == SQLITE_OK ? delete_rows(slice) : rc;
     return rc == SQLITE_OK && purge->next == purge->len ? leave_window(slice)
                                                         : rc;
@@ -463,10 +418,10 @@ bool idem__sqlite_purge(struct idem__sqlite_store *store, struct idem_op *op,
     if (op->u.purge.cursor[0] == STATUSES) {
         return purge_limits(&slice);
     }
-    if (store->purge.room == NULL) {
-        store->purge.room = idem__alloc(sizeof(*store->purge.room));
+    if (store->purge.seqs == NULL) {
+        store->purge.seqs = idem__alloc(WINDOW_ROWS * sizeof(int64_t));
     }
-    if (store->purge.room == NULL) {
+    if (store->purge.seqs == NULL) {
         (void)idem__error_plain(&op->error, IDEM_ENOMEM);
         return false;
     }

@@ -26,18 +26,9 @@ static const char failed[] =
     "  AFTER DELETE ON idem_record"
     "  BEGIN DELETE FROM idem_failed WHERE seq = OLD.seq; END;";
 
-/* Likewise, made by the first purge. idem_sparse: how many bytes purges have
- * deleted from each region of idem_record since it was packed, and when it is worth
- * it to pack it again. idem_purge: before which deadline all that is open is held
+/* Likewise, made by the first purge: before which deadline all that is open is held
  * and never expires, and when that was found. */
-static const char purge[] = "CREATE TABLE IF NOT EXISTS idem_sparse ("
-                            "  seq INTEGER PRIMARY KEY,"
-                            "  deleted INTEGER NOT NULL,"
-                            "  due INTEGER NOT NULL"
-                            ") STRICT;"
-                            "CREATE INDEX IF NOT EXISTS idem_sparse_due"
-                            "  ON idem_sparse (seq) WHERE deleted >= due;"
-                            "CREATE TABLE IF NOT EXISTS idem_purge ("
+static const char purge[] = "CREATE TABLE IF NOT EXISTS idem_purge ("
                             "  one INTEGER PRIMARY KEY CHECK (one = 1),"
                             "  held_ms INTEGER NOT NULL,"
                             "  looked_ms INTEGER NOT NULL"

@@ -57,13 +57,13 @@ enum idem__copy {
 
 /* The knowledge that the purges of this process share; see purge.c. */
 struct idem__purge {
-    struct idem__purge_room *room; /* While one goes on. */
-    size_t len; /* Rows that are due; in the room, in the order of the table. */
+    int64_t *seqs; /* The rows that are due, in the order of the table; NULL
+                      while none goes on. */
+    size_t len;
     size_t next;      /* The first of them that was not looked at yet. */
     uint64_t from[3]; /* Cursors: where they were found, */
     uint64_t to[3];   /* and where to go on afterwards. */
     int64_t held_ms;  /* Up to it all that is open is held; of these rows. */
-    size_t packed;    /* Regions, since the last window. */
     size_t rows;      /* Of the next slice beside writers. */
     bool beside;      /* Others wrote since the slice before the last. */
 };
