@@ -52,16 +52,19 @@ def name(period, at_s, zone):
     return shown.strftime(forms.get(period, hours))
 
 
-def begins(period, zone, from_s, to_s):
-    """Where windows begin, found by watching the clock."""
-    latest = floor(period, local(from_s, zone))
+def begins(zone, from_s, to_s):
+    """Where windows of each period begin, found by watching the clock."""
+    latest = {period: floor(period, local(from_s, zone)) for period in PERIODS}
+    found = {period: [] for period in PERIODS}
     for at_s in range(from_s + STEP_S, to_s, STEP_S):
         shown = local(at_s, zone)
-        begin = floor(period, shown)
-        part = period not in ("day", "week", "month")
-        if begin > latest or (part and (shown == begin or begin < latest)):
-            yield at_s
-            latest = begin
+        for period in PERIODS[: 7 if shown.minute % 30 == 0 else 1]:
+            begin = floor(period, shown)
+            part = period not in ("day", "week", "month")
+            if begin > latest[period] or (part and (shown == begin or begin < latest[period])):
+                found[period].append(at_s)
+                latest[period] = begin
+    return found
 
 
 def answers(lines):
@@ -81,10 +84,11 @@ def a_year_agrees(name_of_zone, year):
     from_s = int(datetime.datetime(year - 1, 11, 1, tzinfo=datetime.timezone.utc).timestamp())
     to_s = int(datetime.datetime(year + 1, 3, 1, tzinfo=datetime.timezone.utc).timestamp())
     wanted = collections.OrderedDict()
-    for period in PERIODS:
-        found = list(begins(period, zone, from_s, to_s))
-        for start_s, end_s in zip(found, found[1:]):
-            calm = len({local(at, zone) - local(0, utc) for at in ()}) == 0
+    for period, found in begins(zone, from_s, to_s).items():
+        for number, (start_s, end_s) in enumerate(zip(found, found[1:])):
+            calm = shift(start_s - 86400, zone) == shift(end_s + 86400, zone)
+            if calm and number % 20 and period not in ("day", "week", "month"):
+                continue
             answer = f"{start_s} {end_s} {name(period, start_s, zone)}"
             for at_s in {start_s, (start_s + end_s) // 2, end_s - 1}:
                 wanted[f"{period} {name_of_zone} {at_s}"] = answer
