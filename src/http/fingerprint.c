@@ -61,7 +61,7 @@ static int end_with_json(struct idem__hash *hash, struct idem_slice json,
     int rc = idem__tree_read(&tree, json, NULL);
 
     if (rc == 0) {
-        rc = idem__canonical(&tree, IDEM_FLAVOUR_NONE, &text, NULL);
+        rc = idem__canonical(&tree, 0, IDEM_FLAVOUR_NONE, &text, NULL);
     }
     if (rc == 0) {
         rc = end_with(hash, tag, idem__buffer_slice(&text), ret_fingerprint);

@@ -261,7 +261,7 @@ static int write_value(struct writer *w, uint32_t number)
         idem__buffer_str(w->out, "true");
         return 0;
     case IDEM__TREE_NUMBER:
-        return write_number(w, idem__tree_raw(w->tree, node));
+        return write_number(w, idem__tree_text(w->tree, node));
     case IDEM__TREE_STRING:
         write_string(w, idem__tree_text(w->tree, node));
         return 0;
@@ -273,8 +273,16 @@ static int write_value(struct writer *w, uint32_t number)
     return write_object(w, number);
 }
 
-int idem__canonical(const struct idem__tree *tree, enum idem_flavour flavour,
-                    struct idem__buffer *out, struct idem_error *ret_error)
+void idem__canonical_string(struct idem__buffer *out, struct idem_slice text)
+{
+    const struct writer w = {.flavour = IDEM_FLAVOUR_NONE, .out = out};
+
+    write_string(&w, text);
+}
+
+int idem__canonical(const struct idem__tree *tree, uint32_t number,
+                    enum idem_flavour flavour, struct idem__buffer *out,
+                    struct idem_error *ret_error)
 {
     struct writer w = {tree, flavour, out, ret_error};
     int rc;
@@ -283,7 +291,7 @@ int idem__canonical(const struct idem__tree *tree, enum idem_flavour flavour,
         return idem__error(ret_error, IDEM_EINVALID,
                            "a text has half a surrogate pair");
     }
-    rc = write_value(&w, 0);
+    rc = write_value(&w, number);
     return rc == 0 && out->failed ? idem__error_plain(ret_error, IDEM_ENOMEM)
                                   : rc;
 }

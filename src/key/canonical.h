@@ -6,7 +6,7 @@
 
 #include <idem/key.h>
 
-/* Appends the canonical text of the whole @tree: what a flavour makes its digest
+/* Appends the canonical text of the node @number, 0 for the whole @tree: what a flavour makes its digest
  * of, or for IDEM_FLAVOUR_NONE the one text of all that means the same. That has
  * the members of objects in the order of their code points, no blanks, the escapes
  * that JSON needs, and numbers as idem__number_decimal() writes them.
@@ -16,7 +16,11 @@
  *                is too long, for IDEM_FLAVOUR_NONE.
  * IDEM_ENOMEM
  */
-int idem__canonical(const struct idem__tree *tree, enum idem_flavour flavour,
-                    struct idem__buffer *out, struct idem_error *ret_error);
+int idem__canonical(const struct idem__tree *tree, uint32_t number,
+                    enum idem_flavour flavour, struct idem__buffer *out,
+                    struct idem_error *ret_error);
+
+/* Appends @text, which is UTF-8, as ours has a string. */
+void idem__canonical_string(struct idem__buffer *out, struct idem_slice text);
 
 #endif

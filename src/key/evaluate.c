@@ -118,7 +118,8 @@ static int merge(struct idem__evaluation *e, bool has_marks,
     int rc = idem__tree_read(&e->plain, plain, error);
 
     /* Nothing but nulls: what was to be selected is not there. */
-    if (rc == 0 && !e->options->allow_null && idem__tree_is_null(&e->plain)) {
+    if (rc == 0 && !e->options->allow_null &&
+        idem__tree_is_null(&e->plain, 0)) {
         return idem__error(error, IDEM_EINVALID,
                            "the program selects %.*s: what it names is not "
                            "there",

@@ -58,7 +58,7 @@ static bool says_nothing(const struct idem__tree *tree)
     const struct idem__tree_node *top = idem__tree_at(tree, 0);
 
     return top->kind == IDEM__TREE_STRING ? top->text_len == 0
-                                          : idem__tree_is_null(tree);
+                                          : idem__tree_is_null(tree, 0);
 }
 
 static void add_digest(enum idem_flavour flavour,
@@ -101,7 +101,7 @@ static int make_key(const struct idem__tree *tree, enum idem_flavour flavour,
                     struct idem_flavour_text *ret_key, struct idem_error *error)
 {
     uint8_t digest[IDEM__MD5_LEN];
-    int rc = idem__canonical(tree, flavour, text, error);
+    int rc = idem__canonical(tree, 0, flavour, text, error);
 
     if (rc == 0) {
         rc = idem__md5(idem__buffer_slice(text), digest);

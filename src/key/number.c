@@ -14,6 +14,8 @@
 enum {
     DIGITS_MAX = 17,
     TEXT_MAX = 512,
+    ZEROS_AFTER_MAX = 21,
+    ZEROS_BEFORE_MAX = 6,
 };
 
 /* A longer exponent that is read cannot come below it by the digits around it. */
@@ -106,6 +108,52 @@ bool idem__number_decimal(struct idem__buffer *out, struct idem_slice number)
     idem__buffer_add(out, p, (size_t)(end - p));
     (void)snprintf(text, sizeof(text), "e%lld", (long long)exponent);
     idem__buffer_str(out, text);
+    return true;
+}
+
+/* Puts @n zeros, or a point among them, at @at of what was appended. */
+static void put_in(struct idem__buffer *out, size_t at, int64_t n,
+                   const char *before)
+{
+    static const char zeros[] = "000000000000000000000";
+    size_t len = strlen(before) + (size_t)n;
+
+    if (idem__buffer_room(out, len) != NULL) {
+        memmove(out->base + at + len, out->base + at, out->len - at);
+        memcpy(out->base + at, before, strlen(before));
+        memcpy(out->base + at + strlen(before), zeros, (size_t)n);
+        out->len += len;
+    }
+}
+
+bool idem__number_text(struct idem__buffer *out, struct idem_slice number)
+{
+    size_t from = out->len;
+    int64_t exponent, digits;
+    const uint8_t *mark;
+
+    if (!idem__number_decimal(out, number) || out->failed) {
+        return out->failed;
+    }
+    mark = memchr(out->base + from, 'e', out->len - from);
+    if (mark == NULL) {
+        return true; /* 0 */
+    }
+    from += out->base[from] == '-';
+    digits = mark - out->base - (int64_t)from;
+    (void)read_exponent((const char *)mark + 1,
+                        (const char *)out->base + out->len, &exponent);
+    if (exponent < -digits - ZEROS_BEFORE_MAX || exponent > ZEROS_AFTER_MAX) {
+        return true;
+    }
+    out->len = from + (size_t)digits;
+    if (exponent >= 0) {
+        put_in(out, out->len, exponent, "");
+    } else if (exponent <= -digits) {
+        put_in(out, from, -exponent - digits, "0.");
+    } else {
+        put_in(out, out->len - (size_t)-exponent, 0, ".");
+    }
     return true;
 }
 

@@ -18,6 +18,10 @@ bool idem__number_is_integer(struct idem_slice number);
  * False: its exponent has more than 17 digits, and nothing was appended. */
 bool idem__number_decimal(struct idem__buffer *out, struct idem_slice number);
 
+/* Appends the same value as people write it: 1200, 1.5, 0.00012; with an exponent
+ * where more than 21 zeros would be put in, 15e40. False: likewise. */
+bool idem__number_text(struct idem__buffer *out, struct idem_slice number);
+
 /* Appends repr() of a float: 1e+21, 1.0, 1e-05, -0.0, inf as Infinity. */
 void idem__number_python(struct idem__buffer *out, double value);
 

@@ -176,7 +176,7 @@ static int read_string(struct reader *r, uint32_t *ret_at, uint32_t *ret_len)
 
     for (r->at++; rc == 0 && peek(r) != '"';) {
         const uint8_t *p = (const uint8_t *)r->text + r->at;
-        size_t n = 1;
+        size_t n = 0;
 
         if (r->at == r->len) {
             return refuse(r, r->at, "a string has no end");
@@ -189,7 +189,11 @@ static int read_string(struct reader *r, uint32_t *ret_at, uint32_t *ret_len)
             rc = read_escape(r);
             continue;
         }
-        if (*p >= 0x80) {
+        while (n < r->len - r->at && p[n] >= ' ' && p[n] < 0x80 &&
+               p[n] != '"' && p[n] != '\\') {
+            n++;
+        }
+        if (n == 0) {
             n = idem__utf8_len(p, r->len - r->at);
         }
         if (n == 0) {
@@ -218,8 +222,11 @@ static bool skip_digits(struct reader *r)
     return r->at > from;
 }
 
-static int read_number(struct reader *r)
+/* Its digits are kept with the texts: the JSON text may be gone before they are
+ * asked for. */
+static int read_number(struct reader *r, uint32_t number)
 {
+    struct idem__buffer *out = &r->tree->text;
     size_t from = r->at;
     bool good;
 
@@ -239,7 +246,13 @@ static int read_number(struct reader *r)
         r->at += peek(r) == '+' || peek(r) == '-';
         good = skip_digits(r);
     }
-    return good ? 0 : refuse(r, from, "not a JSON number");
+    if (!good) {
+        return refuse(r, from, "not a JSON number");
+    }
+    node_at(r, number)->text = (uint32_t)out->len;
+    node_at(r, number)->text_len = (uint32_t)(r->at - from);
+    idem__buffer_add(out, r->text + from, r->at - from);
+    return out->failed ? no_memory(r) : 0;
 }
 
 static int read_word(struct reader *r, const char *word)
@@ -276,6 +289,7 @@ static int find_twin(struct reader *r, struct name *names, uint32_t len)
     qsort(names, len, sizeof(*names), compare_names);
     for (i = 1; i < len; i++) {
         if (compare_names(&names[i - 1], &names[i]) == 0) {
+            r->tree->twins = true;
             (void)snprintf(what, sizeof(what),
                            "the object has two members with the name "
                            "\"%.*s\"",
@@ -408,7 +422,7 @@ static int read_scalar(struct reader *r, uint32_t number,
         return refuse(r, r->at, "not a JSON value");
     default:
         *ret_kind = IDEM__TREE_NUMBER;
-        return read_number(r);
+        return read_number(r, number);
     }
 }
 
@@ -426,6 +440,10 @@ static int read_value(struct reader *r, const struct idem__tree_node *member)
     if (r->tree->nodes.failed) {
         return no_memory(r);
     }
+    if (r->tree->nodes_max != 0 &&
+        idem__tree_len(r->tree) > r->tree->nodes_max) {
+        return refuse(r, r->at, "too many values");
+    }
     if (peek(r) == '[') {
         rc = read_inside(r, number, ']');
     } else if (peek(r) == '{') {
@@ -439,20 +457,17 @@ static int read_value(struct reader *r, const struct idem__tree_node *member)
     return rc;
 }
 
-int idem__tree_read(struct idem__tree *tree, struct idem_slice json,
-                    struct idem_error *ret_error)
+int idem__tree_add(struct idem__tree *tree, struct idem_slice json,
+                   uint32_t *ret_number, struct idem_error *ret_error)
 {
     struct reader r = {.tree = tree,
                        .text = json.base,
                        .len = json.len,
                        .error = ret_error};
     const struct idem__tree_node top = {0};
+    size_t nodes_len = tree->nodes.len, text_len = tree->text.len;
     int rc;
 
-    tree->json = json;
-    idem__buffer_reset(&tree->nodes, KEEP);
-    idem__buffer_reset(&tree->text, KEEP);
-    tree->halves = false;
     if (json.len > IDEM__TREE_LEN_MAX) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "the JSON text has %zu bytes, and at most %d are "
@@ -462,12 +477,36 @@ int idem__tree_read(struct idem__tree *tree, struct idem_slice json,
     /* An empty text, too, is somewhere. */
     rc = idem__buffer_room(&tree->text, 1) == NULL ? no_memory(&r)
                                                    : read_value(&r, &top);
+    if (rc == 0) {
+        skip_blanks(&r);
+        rc = r.at == r.len ? 0
+                           : refuse(&r, r.at, "there is more after the value");
+    }
     if (rc != 0) {
+        tree->nodes.len = nodes_len;
+        tree->text.len = text_len;
         return rc;
     }
-    skip_blanks(&r);
-    return r.at == r.len ? 0
-                         : refuse(&r, r.at, "there is more after the value");
+    *ret_number = (uint32_t)(nodes_len / sizeof(struct idem__tree_node));
+    return 0;
+}
+
+void idem__tree_reset(struct idem__tree *tree)
+{
+    idem__buffer_reset(&tree->nodes, KEEP);
+    idem__buffer_reset(&tree->text, KEEP);
+    tree->halves = false;
+    tree->twins = false;
+}
+
+int idem__tree_read(struct idem__tree *tree, struct idem_slice json,
+                    struct idem_error *ret_error)
+{
+    uint32_t number;
+
+    idem__tree_reset(tree);
+    tree->json = json;
+    return idem__tree_add(tree, json, &number, ret_error);
 }
 
 void idem__tree_free(struct idem__tree *tree)
@@ -477,11 +516,12 @@ void idem__tree_free(struct idem__tree *tree)
     memset(tree, 0, sizeof(*tree));
 }
 
-bool idem__tree_is_null(const struct idem__tree *tree)
+bool idem__tree_is_null(const struct idem__tree *tree, uint32_t number)
 {
+    uint32_t end = idem__tree_at(tree, number)->end;
     uint32_t i;
 
-    for (i = 0; i < idem__tree_len(tree); i++) {
+    for (i = number; i < end; i++) {
         enum idem__tree_kind kind = idem__tree_at(tree, i)->kind;
 
         if (kind != IDEM__TREE_NULL && kind != IDEM__TREE_ARRAY &&

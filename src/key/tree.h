@@ -33,19 +33,23 @@ struct idem__tree_node {
     uint32_t to;
     uint32_t end;   /* The number of the node after its last one. */
     uint32_t count; /* Of the values right in it. */
-    uint32_t text;  /* A string: where its bytes are, without escapes ... */
+    uint32_t text;  /* A string: where its bytes are, without escapes; a number:
+                     * its digits as they were ... */
     uint32_t text_len;
     uint32_t name; /* A member's name: likewise. */
     uint32_t name_len;
     bool named; /* It is a member. */
+    bool made;  /* An array that no text had: a selector made it. */
 };
 
 struct idem__tree {
     struct idem_slice json;
     struct idem__buffer nodes;
-    struct idem__buffer text; /* Of strings and names. */
+    struct idem__buffer text; /* Of strings, names and numbers. */
+    uint32_t nodes_max;       /* 0: as many as there are. */
     bool halves;              /* A string has half a surrogate pair: as three
                                * bytes, which UTF-8 does not know. */
+    bool twins;               /* An object was refused that has a name twice. */
 };
 
 /* Reads @json into a zeroed @tree, which points into it.
@@ -57,6 +61,15 @@ struct idem__tree {
 int idem__tree_read(struct idem__tree *tree, struct idem_slice json,
                     struct idem_error *ret_error);
 void idem__tree_free(struct idem__tree *tree);
+
+/* Empties a tree that is read or built anew. */
+void idem__tree_reset(struct idem__tree *tree);
+
+/* Adds the nodes of one more text, the first of which is *@ret_number; on failure
+ * none. from and to are places in @json, which is not needed afterwards. The
+ * errors of idem__tree_read(). */
+int idem__tree_add(struct idem__tree *tree, struct idem_slice json,
+                   uint32_t *ret_number, struct idem_error *ret_error);
 
 static inline const struct idem__tree_node *idem__tree_at(
     const struct idem__tree *tree, uint32_t number)
@@ -71,7 +84,7 @@ static inline uint32_t idem__tree_len(const struct idem__tree *tree)
 }
 
 /* True for nulls alone, in arrays and objects or not. */
-bool idem__tree_is_null(const struct idem__tree *tree);
+bool idem__tree_is_null(const struct idem__tree *tree, uint32_t number);
 
 /* The bytes of a value as they are in the text. */
 static inline struct idem_slice idem__tree_raw(

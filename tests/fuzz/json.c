@@ -123,12 +123,12 @@ static void write_twice(const struct idem__tree *tree,
     struct idem__tree again = {0};
     int rc;
 
-    if (idem__canonical(tree, flavour, &once, NULL) == 0) {
+    if (idem__canonical(tree, 0, flavour, &once, NULL) == 0) {
         rc = idem__tree_read(&again, idem__buffer_slice(&once), NULL);
         /* Python's infinity is not JSON. */
         must(rc == 0 || flavour == IDEM_FLAVOUR_PYTHON);
         if (rc == 0) {
-            must(idem__canonical(&again, flavour, &twice, NULL) == 0);
+            must(idem__canonical(&again, 0, flavour, &twice, NULL) == 0);
             must(same_bytes(idem__buffer_slice(&once),
                             idem__buffer_slice(&twice)));
         }

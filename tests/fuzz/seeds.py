@@ -412,6 +412,19 @@ def lambda_events():
     yield b'\x05{"Records": []}'
 
 
+def selectors():
+    text = rb'{"a":[1,{"b":"x"}],"id":1.0,"s":"[2,\"y\"]","d":"aGk=","n":null,"S":"AB"}'
+    for selector in (
+        b".", b".a[1].b", b'."a"[-1]["b"]', b".n // .id, .s", b"[.a[0], (.s | fromjson)[1]]",
+        b'"o/\\(.id)-\\(.S | ascii_downcase)" + .S', b"del(.a[0], .n, .x.y)", b".d | @base64d",
+        b".id | tostring", b"[.a[].b?]", b"# c\n(.a, 1.5, true, [])",
+        b".a | map(.b)", b"(.,.)|(.,.)|(.,.)|[.,.]|[.,.]", b".a[", b".a.b as $x", b"\"a",
+    ):
+        yield selector + b"\0" + text
+    yield b'.\0"=x"'
+    yield b'.body | fromjson | .id\0{"body": "{\\"id\\": 12345678901234567890}"}'
+
+
 def json_texts():
     for text in (
         'null', ' true ', '"a\\u00e9\\ud83d\\ude00\\ud800"', '-0.0', '1e999', '[]', '{}',
@@ -492,6 +505,7 @@ SEEDS = {
     "record": record,
     "reply": reply,
     "status_report": status_report,
+    "selector": selectors,
     "sqs": sqs,
     "text": text,
     "token": token,

@@ -15,7 +15,7 @@ static int canonical(struct idem_slice json, struct idem__buffer *out)
     int rc = idem__tree_read(&tree, json, &why);
 
     if (rc == 0) {
-        rc = idem__canonical(&tree, IDEM_FLAVOUR_NONE, out, &why);
+        rc = idem__canonical(&tree, 0, IDEM_FLAVOUR_NONE, out, &why);
     }
     idem__tree_free(&tree);
     return rc;
