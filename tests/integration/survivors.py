@@ -19,7 +19,9 @@ from tap import PROGRAM, equal, main, skip, start
 from unkillable import OrdinaryUser, frozen_disk
 
 RERUN = ("--on-expired-lease", "rerun")
-HURRY = ("--max-time", "500ms", "--kill-after", "200ms")
+HURRY = ("--kill-after", "200ms")
+# Of which the command needs little to be at work.
+LIMIT = ("--max-time", "3s")
 
 
 def is_left_to_its_lease(b, got, key, *words):
@@ -56,7 +58,8 @@ def asleep_for_good_keeps_the_key(b):
     """A process in an uninterruptible sleep, ended by --max-time under rerun: nobody
     takes over beside it, and the message names it and its lease."""
     with frozen_disk(b.file("disk")) as thaw:
-        got = b.run("k", PAY, *RERUN, *HURRY, "--fingerprint", "none", "--status-file", "s")
+        options = (*RERUN, *HURRY, *LIMIT, "--fingerprint", "none", "--status-file", "s")
+        got = b.run("k", PAY, *options)
         record = is_left_to_its_lease(
             b, got, "k", b"(mkdir)", b"uninterruptible", b"until its lease ends at"
         )
@@ -77,6 +80,7 @@ def asleep_for_a_moment_is_waited_for(b):
         runner = b.start_run("k", f"echo $$ > pid; {PAY}", *RERUN, *HURRY)
         child = b.await_pid()
         sleeps(runner)
+        runner.terminate()
         until(lambda: is_gone(child), "the shell is killed")
         thaw()
         equal(finish(runner).status, 128 + signal.SIGTERM)
@@ -88,7 +92,8 @@ def asleep_for_a_moment_is_waited_for(b):
 def the_command_itself_is_asleep(b):
     """Where the command itself cannot be ended, the run ends all the same."""
     with frozen_disk(b.file("disk")):
-        got = b("run", "-k", "k", *RERUN, *HURRY, "--fingerprint", "none", "--", "mkdir", "disk/x")
+        command = (*RERUN, *HURRY, *LIMIT, "--fingerprint", "none", "--", "mkdir", "disk/x")
+        got = b("run", "-k", "k", *command)
         is_left_to_its_lease(b, got, "k", b"was told to stop, but", b"(mkdir)")
 
 
@@ -144,7 +149,7 @@ def terminated(process):
 
 
 WAYS = {
-    "max-time": (None, "--max-time", "500ms", "--", "sh", "-c", "./likesudo 20; :"),
+    "max-time": (None, *LIMIT, "--", "sh", "-c", "./likesudo 20; :"),
     "SIGTERM": (terminated, "--", "sh", "-c", "./likesudo 20; :"),
     "75": (None, "--", "sh", "-c", "./likesudo 20 & exit 75"),
     "0": (None, "--", "sh", "-c", "./likesudo 20 & exit 0"),
