@@ -46,21 +46,19 @@ TEST(lease, decidesByBothPolicies)
 }
 
 /* A takeover says so, counts up, has a higher fence, and inherits the input. */
-TEST(lease, isTakenOver)
+TEST_VIRTUAL(lease, isTakenOver)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
     struct idem_attempt *first;
     struct idem_attempt *second;
 
-    open_virtual(&f);
     request.owner = idem_str("first");
     request.input = idem_str("what to do");
-    first = begin(f.store, &request, IDEM_STARTED);
-    host_pass(&f.host, 60000);
+    first = begin(f->store, &request, IDEM_STARTED);
+    host_pass(&f->host, 60000);
     request.owner = idem_str("second");
     request.input = idem_str("");
-    second = begin(f.store, &request, IDEM_STARTED);
+    second = begin(f->store, &request, IDEM_STARTED);
     assert_true(second->takeover);
     assert_true(second->fence > first->fence);
     assert_int_equal(second->attempts, 2);
@@ -72,98 +70,85 @@ TEST(lease, isTakenOver)
     idem_attempt_destroy(first);
 
     request.input = idem_str("another way");
-    host_pass(&f.host, 60000);
-    first = begin(f.store, &request, IDEM_STARTED);
+    host_pass(&f->host, 60000);
+    first = begin(f->store, &request, IDEM_STARTED);
     assert_int_equal(first->attempts, 3);
     assert_text(first->record->input, "another way");
     idem_attempt_destroy(first);
     idem_attempt_destroy(second);
-    finish(&f);
 }
 
 /* Work is started as often as the cap says, and given up then; a person may look
  * at what the attempts were. */
-TEST(lease, isTakenOverUpToACap)
+TEST_VIRTUAL(lease, isTakenOverUpToACap)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
     struct idem_attempt *attempt;
     uint32_t i;
 
-    open_virtual(&f);
     request.attempts_max = 3;
     for (i = 1; i <= 3; i++) {
-        attempt = begin(f.store, &request, IDEM_STARTED);
+        attempt = begin(f->store, &request, IDEM_STARTED);
         assert_int_equal(attempt->attempts, i);
         idem_attempt_destroy(attempt);
-        host_pass(&f.host, 60000);
+        host_pass(&f->host, 60000);
     }
-    attempt = begin(f.store, &request, IDEM_FAILED);
+    attempt = begin(f->store, &request, IDEM_FAILED);
     assert_text(attempt->record->error, "gave up after 3 attempts");
     assert_int_equal(attempt->record->history_len, 2);
     idem_attempt_destroy(attempt);
     request.attempts_max = 0;
-    expect(f.store, &request, IDEM_FAILED);
-    assert_int_equal(status_of(f.store, "k"), IDEM_STATUS_FAILED);
-    finish(&f);
+    expect(f->store, &request, IDEM_FAILED);
+    assert_int_equal(status_of(f->store, "k"), IDEM_STATUS_FAILED);
 }
 
 /* An owner that gives its lease up is taken over at once, and its successor is
  * told so, however short the retention. */
-TEST(lease, isTakenOverWhenItWasGivenUp)
+TEST_VIRTUAL(lease, isTakenOverWhenItWasGivenUp)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
     struct idem_attempt *first;
     struct idem_attempt *second;
 
-    open_virtual(&f);
-    request.lease_ms = idem_store_lease_min_ms(f.store);
+    request.lease_ms = idem_store_lease_min_ms(f->store);
     request.retention_ms = request.lease_ms;
-    first = begin(f.store, &request, IDEM_STARTED);
+    first = begin(f->store, &request, IDEM_STARTED);
     assert_ok(idem_expire(first, &why));
-    second = begin(f.store, &request, IDEM_STARTED);
+    second = begin(f->store, &request, IDEM_STARTED);
     assert_true(second->takeover);
     assert_int_equal(second->attempts, 2);
     assert_true(second->fence == first->fence + 1);
     idem_attempt_destroy(second);
     idem_attempt_destroy(first);
-    finish(&f);
 }
 
 /* Without a cap it goes on. */
-TEST(lease, isTakenOverForEverWithoutACap)
+TEST_VIRTUAL(lease, isTakenOverForEverWithoutACap)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
     int i;
 
-    open_virtual(&f);
     request.attempts_max = 0;
     for (i = 0; i < 20; i++) {
-        expect(f.store, &request, IDEM_STARTED);
-        host_pass(&f.host, 60000);
+        expect(f->store, &request, IDEM_STARTED);
+        host_pass(&f->host, 60000);
     }
-    finish(&f);
 }
 
 /* A lease that has no end is never over: not by time, not by a reboot. */
-TEST(lease, mayHaveNoEnd)
+TEST_VIRTUAL(lease, mayHaveNoEnd)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
     struct idem_attempt *busy;
 
-    open_virtual(&f);
     request.lease_ms = IDEM_NEVER;
-    expect(f.store, &request, IDEM_STARTED);
-    host_pass(&f.host, 1000 * DAY_MS);
-    busy = begin(f.store, &request, IDEM_BUSY);
+    expect(f->store, &request, IDEM_STARTED);
+    host_pass(&f->host, 1000 * DAY_MS);
+    busy = begin(f->store, &request, IDEM_BUSY);
     assert_true(busy->lease_left_ms == IDEM_NEVER);
     idem_attempt_destroy(busy);
-    host_reboot(&f.host, 1000 * DAY_MS);
-    expect(f.store, &request, IDEM_BUSY);
-    finish(&f);
+    host_reboot(&f->host, 1000 * DAY_MS);
+    expect(f->store, &request, IDEM_BUSY);
 }
 
 /* ---- Retention ---- */
@@ -204,20 +189,17 @@ TEST(retention, isExact)
 }
 
 /* One without an end does not end. */
-TEST(retention, mayHaveNoEnd)
+TEST_VIRTUAL(retention, mayHaveNoEnd)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
     uint64_t purged;
 
-    open_virtual(&f);
     request.retention_ms = IDEM_NEVER;
-    run(f.store, &request, "x");
-    host_pass(&f.host, 1000LL * 365 * DAY_MS);
-    assert_ok(idem_purge(f.store, 0, &purged, &why));
+    run(f->store, &request, "x");
+    host_pass(&f->host, 1000LL * 365 * DAY_MS);
+    assert_ok(idem_purge(f->store, 0, &purged, &why));
     assert_int_equal(purged, 0);
-    expect(f.store, &request, IDEM_REPLAY);
-    finish(&f);
+    expect(f->store, &request, IDEM_REPLAY);
 }
 
 /* ---- Wall clocks ---- */
@@ -289,9 +271,8 @@ TEST(wall, isReadOnceInABoot)
 }
 
 /* A handle that was opened before anybody wrote goes by it too. */
-TEST(wall, isReadByTheFirstToWrite)
+TEST_VIRTUAL(wall, isReadByTheFirstToWrite)
 {
-    struct fixture f;
     struct host other_host;
     struct idem_open_options options;
     struct idem_store *other;
@@ -301,19 +282,17 @@ TEST(wall, isReadByTheFirstToWrite)
     if (!is_durable()) {
         test_skip("the store in memory has one handle");
     }
-    open_virtual(&f);
     host_init(&other_host);
-    other_host.kept_right = f.host.kept_right;
+    other_host.kept_right = f->host.kept_right;
     options = host_options(&other_host, true);
-    other = handle_open(&f, &options);
-    run(f.store, &request, "x");
+    other = handle_open(f, &options);
+    run(f->store, &request, "x");
     host_set_wall(&other_host, HOST_WALL_MS + 30 * DAY_MS);
     assert_int_equal(store_ms(other), HOST_WALL_MS);
     assert_ok(idem_get(other, idem_str(""), idem_str("k"), &answer, &why));
     idem_answer_destroy(answer);
     expect(other, &request, IDEM_REPLAY);
-    handle_close(&f, other);
-    finish(&f);
+    handle_close(f, other);
 }
 
 /* ---- Suspended hosts ---- */
@@ -357,72 +336,60 @@ TEST(suspend, endsTheLease)
 
 /* After a boot a lease of an earlier one is judged by store time, and counts for
  * some seconds more: the clocks of two boots need not agree. */
-TEST(boot, leavesALeaseSomeSecondsMore)
+TEST_VIRTUAL(boot, leavesALeaseSomeSecondsMore)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
-    struct idem_attempt *attempt;
     int64_t more_ms = traits()->other_boot_ms;
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
-    open_virtual(&f);
-    attempt = begin(f.store, &request, IDEM_STARTED);
-    host_pass(&f.host, 10000);
-    host_reboot(&f.host, 20000);
+    host_pass(&f->host, 10000);
+    host_reboot(&f->host, 20000);
     idem_attempt_destroy(attempt);
-    attempt = begin(f.store, &request, IDEM_BUSY);
+    attempt = begin(f->store, &request, IDEM_BUSY);
     assert_int_equal(attempt->lease_left_ms, 30000 + more_ms);
     idem_attempt_destroy(attempt);
-    host_pass(&f.host, 30000 + more_ms - 1);
-    expect(f.store, &request, IDEM_BUSY);
-    host_pass(&f.host, 1);
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    host_pass(&f->host, 30000 + more_ms - 1);
+    expect(f->store, &request, IDEM_BUSY);
+    host_pass(&f->host, 1);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     assert_true(attempt->takeover);
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* A lease that was long over when the host came up is over at once. */
-TEST(boot, endsWhatWasOver)
+TEST_VIRTUAL(boot, endsWhatWasOver)
 {
-    struct fixture f;
     struct idem_request open = claim("open");
     struct idem_request done = claim("done");
 
-    open_virtual(&f);
-    expect(f.store, &open, IDEM_STARTED);
-    run(f.store, &done, "x");
-    host_reboot(&f.host, 65000);
-    expect(f.store, &open, IDEM_UNKNOWN);
-    expect(f.store, &done, IDEM_REPLAY);
-    host_reboot(&f.host, DAY_MS);
-    expect(f.store, &done, IDEM_STARTED);
-    finish(&f);
+    expect(f->store, &open, IDEM_STARTED);
+    run(f->store, &done, "x");
+    host_reboot(&f->host, 65000);
+    expect(f->store, &open, IDEM_UNKNOWN);
+    expect(f->store, &done, IDEM_REPLAY);
+    host_reboot(&f->host, DAY_MS);
+    expect(f->store, &done, IDEM_STARTED);
 }
 
 /* An owner that renews after a boot has its lease on the new boot's clock. */
-TEST(boot, isRenewedOver)
+TEST_VIRTUAL(boot, isRenewedOver)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
-    struct idem_attempt *attempt;
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
-    open_virtual(&f);
-    attempt = begin(f.store, &request, IDEM_STARTED);
-    host_reboot(&f.host, 30000);
+    host_reboot(&f->host, 30000);
     assert_ok(idem_renew(attempt, 0, &why));
-    host_pass(&f.host, 59999);
-    expect(f.store, &request, IDEM_BUSY);
-    host_pass(&f.host, 1);
-    expect(f.store, &request, IDEM_STARTED);
+    host_pass(&f->host, 59999);
+    expect(f->store, &request, IDEM_BUSY);
+    host_pass(&f->host, 1);
+    expect(f->store, &request, IDEM_STARTED);
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* A wall clock that is behind when the host comes up does not take store time
  * back: nothing is replayed, busy or fenced as if it were earlier. */
-TEST(boot, doesNotGoBack)
+TEST_VIRTUAL(boot, doesNotGoBack)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
     struct idem_request next = claim("next");
     struct idem_attempt *attempt;
@@ -430,23 +397,21 @@ TEST(boot, doesNotGoBack)
     int64_t before_ms;
     int boots;
 
-    open_virtual(&f);
-    host_pass(&f.host, 3 * DAY_MS);
-    run(f.store, &request, "x");
-    host_pass(&f.host, 3 * DAY_MS);
-    run(f.store, &next, "y");
-    before_ms = store_ms(f.store);
-    fence = fence_of(f.store, "next");
+    host_pass(&f->host, 3 * DAY_MS);
+    run(f->store, &request, "x");
+    host_pass(&f->host, 3 * DAY_MS);
+    run(f->store, &next, "y");
+    before_ms = store_ms(f->store);
+    fence = fence_of(f->store, "next");
     for (boots = 0; boots < 3; boots++) {
-        host_reboot(&f.host, -2 * DAY_MS);
+        host_reboot(&f->host, -2 * DAY_MS);
         /* The time is saved each second. */
-        assert_true(store_ms(f.store) >= before_ms - 1000);
-        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_true(store_ms(f->store) >= before_ms - 1000);
+        attempt = begin(f->store, &request, IDEM_STARTED);
         assert_true(attempt->fence > fence - 1000);
         assert_ok(idem_release(attempt, idem_str(""), &why));
         idem_attempt_destroy(attempt);
     }
-    finish(&f);
 }
 
 /* ---- Lateness ---- */
@@ -492,70 +457,64 @@ static void assert_shown(struct idem_store *store, const char *key,
 
 /* What is expected by a time is overdue after it, and what has lost its lease is
  * overdue too; neither hinders its owner. */
-TEST(overdue, isWhatIsLate)
+TEST_VIRTUAL(overdue, isWhatIsLate)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
     struct idem_filter filter = IDEM_FILTER_INIT;
     struct idem_attempt *attempt;
 
-    open_virtual(&f);
     filter.overdue = true;
     request.expect_ms = 5000;
-    attempt = begin(f.store, &request, IDEM_STARTED);
-    host_pass(&f.host, 5000);
-    assert_int_equal(count(f.store, &filter), 0);
-    assert_shown(f.store, "k", /* overdue= */ false, /* live= */ true);
-    host_pass(&f.host, 1);
-    assert_int_equal(count(f.store, &filter), 1);
-    assert_shown(f.store, "k", /* overdue= */ true, /* live= */ true);
-    expect(f.store, &request, IDEM_BUSY);
+    attempt = begin(f->store, &request, IDEM_STARTED);
+    host_pass(&f->host, 5000);
+    assert_int_equal(count(f->store, &filter), 0);
+    assert_shown(f->store, "k", /* overdue= */ false, /* live= */ true);
+    host_pass(&f->host, 1);
+    assert_int_equal(count(f->store, &filter), 1);
+    assert_shown(f->store, "k", /* overdue= */ true, /* live= */ true);
+    expect(f->store, &request, IDEM_BUSY);
     assert_ok(complete(attempt, "late"));
-    assert_int_equal(count(f.store, &filter), 0);
-    assert_shown(f.store, "k", /* overdue= */ false, /* live= */ false);
+    assert_int_equal(count(f->store, &filter), 0);
+    assert_shown(f->store, "k", /* overdue= */ false, /* live= */ false);
     idem_attempt_destroy(attempt);
 
     request = claim("other");
-    attempt = begin(f.store, &request, IDEM_STARTED);
-    host_pass(&f.host, 59999);
-    assert_int_equal(count(f.store, &filter), 0);
-    assert_shown(f.store, "other", /* overdue= */ false, /* live= */ true);
-    host_pass(&f.host, 1);
-    assert_int_equal(count(f.store, &filter), 1);
-    assert_shown(f.store, "other", /* overdue= */ true, /* live= */ false);
+    attempt = begin(f->store, &request, IDEM_STARTED);
+    host_pass(&f->host, 59999);
+    assert_int_equal(count(f->store, &filter), 0);
+    assert_shown(f->store, "other", /* overdue= */ false, /* live= */ true);
+    host_pass(&f->host, 1);
+    assert_int_equal(count(f->store, &filter), 1);
+    assert_shown(f->store, "other", /* overdue= */ true, /* live= */ false);
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* ---- Away ---- */
 
 /* Without a clock or random numbers nothing is started, and nothing is broken. */
-TEST(host, mayBeAway)
+TEST_VIRTUAL(host, mayBeAway)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
     struct idem_attempt *attempt = NULL;
     struct idem_answer *answer = NULL;
 
-    open_virtual(&f);
-    f.host.clock_code = -1;
+    f->host.clock_code = -1;
     assert_code(IDEM_EUNAVAILABLE,
-                idem_begin(f.store, &request, &attempt, &why));
+                idem_begin(f->store, &request, &attempt, &why));
     assert_code(IDEM_EUNAVAILABLE,
-                idem_get(f.store, idem_str(""), idem_str("k"), &answer, &why));
-    f.host.clock_code = 0;
-    f.host.random_code = -1;
+                idem_get(f->store, idem_str(""), idem_str("k"), &answer, &why));
+    f->host.clock_code = 0;
+    f->host.random_code = -1;
     assert_code(IDEM_EUNAVAILABLE,
-                idem_begin(f.store, &request, &attempt, &why));
+                idem_begin(f->store, &request, &attempt, &why));
     assert_null(attempt);
-    f.host.random_code = 0;
-    assert_int_equal(count(f.store, NULL), 0);
-    attempt = begin(f.store, &request, IDEM_STARTED);
-    f.host.clock_code = -1;
+    f->host.random_code = 0;
+    assert_int_equal(count(f->store, NULL), 0);
+    attempt = begin(f->store, &request, IDEM_STARTED);
+    f->host.clock_code = -1;
     assert_code(IDEM_EUNAVAILABLE, idem_renew(attempt, 0, &why));
     assert_int_not_equal(complete(attempt, "x"), 0);
-    f.host.clock_code = 0;
+    f->host.clock_code = 0;
     assert_ok(complete(attempt, "x"));
     idem_attempt_destroy(attempt);
-    finish(&f);
 }

@@ -26,6 +26,12 @@ void open_real(struct fixture *f);
 void open_again(struct fixture *f);
 void finish(struct fixture *f);
 
+/* Tests on a struct fixture *f that is open. */
+#define TEST_VIRTUAL(suite, condition)                                         \
+    TEST_WITH(suite, condition, struct fixture, f, open_virtual, finish)
+#define TEST_REAL(suite, condition)                                            \
+    TEST_WITH(suite, condition, struct fixture, f, open_real, finish)
+
 /* Where it is; valid until the next call. */
 const char *url_of(const struct fixture *f);
 

@@ -213,9 +213,8 @@ TEST(corrupt, bodiesAreNotGiven)
 }
 
 /* A taker does not inherit a damaged input: it is told, and nothing starts. */
-TEST(corrupt, inputIsNotInherited)
+TEST_VIRTUAL(corrupt, inputIsNotInherited)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
     struct idem_attempt *attempt = NULL;
     static uint8_t head[IDEM_HEAD_MAX];
@@ -224,21 +223,18 @@ TEST(corrupt, inputIsNotInherited)
     size_t head_len;
     size_t len;
 
-    open_virtual(&f);
     request.input = idem_str("an input");
-    expect(f.store, &request, IDEM_STARTED);
-    len = stored_read(&f, "k", INPUT, body, sizeof(body));
+    expect(f->store, &request, IDEM_STARTED);
+    len = stored_read(f, "k", INPUT, body, sizeof(body));
     body[0] ^= 1;
-    stored_write(&f, "k", INPUT, body, len);
-    host_pass(&f.host, 60000);
+    stored_write(f, "k", INPUT, body, len);
+    host_pass(&f->host, 60000);
     request.input = idem_str("");
-    head_len = stored_read(&f, "k", HEAD, head, sizeof(head));
-    assert_code(IDEM_ECORRUPT, idem_begin(f.store, &request, &attempt, &why));
+    head_len = stored_read(f, "k", HEAD, head, sizeof(head));
+    assert_code(IDEM_ECORRUPT, idem_begin(f->store, &request, &attempt, &why));
     assert_null(attempt);
-    assert_int_equal(stored_read(&f, "k", HEAD, after, sizeof(after)),
-                     head_len);
+    assert_int_equal(stored_read(f, "k", HEAD, after, sizeof(after)), head_len);
     assert_memory_equal(after, head, head_len);
-    finish(&f);
 }
 
 /* Records that were exchanged, and columns that were edited beside the head, are
@@ -521,9 +517,8 @@ TEST(lock, boundsTheWaitOfAQueue)
 }
 
 /* A lock that is let go in time is only waited for. */
-TEST(lock, isWaitedFor)
+TEST_REAL(lock, isWaitedFor)
 {
-    struct fixture f;
     struct holder holder;
     struct idem_request request = claim("k");
     long long since_ms;
@@ -531,17 +526,15 @@ TEST(lock, isWaitedFor)
     if (!traits()->file) {
         test_skip("only a file has a lock");
     }
-    open_real(&f);
-    run(f.store, &request, "x");
-    holder = start_holder(&f, hold_lock_file);
+    run(f->store, &request, "x");
+    holder = start_holder(f, hold_lock_file);
     since_ms = now_ms();
     /* The holder dies with the lock in its hands. */
     assert_int_equal(kill(holder.pid, SIGKILL), 0);
     request = claim("other");
-    run(f.store, &request, "y");
+    run(f->store, &request, "y");
     assert_bounded(since_ms, 0);
     end_holder(&holder);
-    finish(&f);
 }
 
 /* ---- After a fork ---- */

@@ -164,17 +164,15 @@ TEST(import, replacesWhatWasReleased)
 
 /* What no store could hold is refused: parts that do not belong together, and
  * members out of range. */
-TEST(import, checksTheRecord)
+TEST_VIRTUAL(import, checksTheRecord)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
     struct idem_answer *answer;
     int fault;
 
-    open_virtual(&f);
     request.input = idem_str("input");
-    run(f.store, &request, "result");
-    answer = get(f.store, "k");
+    run(f->store, &request, "result");
+    answer = get(f->store, "k");
     for (fault = 0; fault < 11; fault++) {
         struct idem_record record = *idem_answer_record(answer);
 
@@ -213,53 +211,46 @@ TEST(import, checksTheRecord)
             record.expires_ms = -1;
             break;
         }
-        if (idem_import(f.store, &record, NULL, &why) != IDEM_EINVALID) {
+        if (idem_import(f->store, &record, NULL, &why) != IDEM_EINVALID) {
             fail_with("fault %d was taken", fault);
         }
     }
     idem_answer_destroy(answer);
-    finish(&f);
 }
 
 /* A fence that leaves no room for greater ones would stop its key at the next
  * takeover, and every key of the store once it was purged. */
-TEST(import, refusesAFenceWithoutRoomAbove)
+TEST_VIRTUAL(import, refusesAFenceWithoutRoomAbove)
 {
     const uint64_t most = (uint64_t)1 << 61;
-    struct fixture f;
     struct idem_request request = rerun("k");
-    struct idem_attempt *attempt;
-    struct idem_answer *answer;
-    struct idem_record record;
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
+    struct idem_answer *answer = get(f->store, "k");
+    struct idem_record record = *idem_answer_record(answer);
 
-    open_virtual(&f);
-    attempt = begin(f.store, &request, IDEM_STARTED);
-    answer = get(f.store, "k");
-    record = *idem_answer_record(answer);
     record.key = idem_str("other");
     assert_ok(idem_id(record.scope, record.key, record.id));
     record.fence = most;
-    assert_code(IDEM_EINVALID, idem_import(f.store, &record, NULL, &why));
+    assert_code(IDEM_EINVALID, idem_import(f->store, &record, NULL, &why));
     assert_why("fence");
     record.fence = most - 1;
-    assert_ok(idem_import(f.store, &record, NULL, &why));
+    assert_ok(idem_import(f->store, &record, NULL, &why));
     idem_attempt_destroy(attempt);
     idem_answer_destroy(answer);
 
-    host_pass(&f.host, 60000);
+    host_pass(&f->host, 60000);
     request.key = idem_str("other");
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     assert_true(attempt->fence == most);
     assert_ok(complete(attempt, "done"));
     idem_attempt_destroy(attempt);
-    host_pass(&f.host, request.retention_ms);
-    assert_ok(idem_purge(f.store, 0, NULL, &why));
+    host_pass(&f->host, request.retention_ms);
+    assert_ok(idem_purge(f->store, 0, NULL, &why));
     request.key = idem_str("third");
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     assert_true(traits()->forgets_fences || attempt->fence == most + 1);
     idem_attempt_destroy(attempt);
-    expect(f.store, &request, IDEM_BUSY);
-    finish(&f);
+    expect(f->store, &request, IDEM_BUSY);
 }
 
 static int import_long_history(void *ctx)
@@ -275,18 +266,15 @@ static int import_long_history(void *ctx)
 }
 
 /* Also a history that has no end in the struct; in a process of its own. */
-TEST(import, survivesAHistoryThatIsTooLong)
+TEST_VIRTUAL(import, survivesAHistoryThatIsTooLong)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
     struct idem_answer *answer;
     struct idem_record record;
 
-    open_virtual(&f);
-    run(f.store, &request, "result");
-    answer = get(f.store, "k");
+    run(f->store, &request, "result");
+    answer = get(f->store, "k");
     record = *idem_answer_record(answer);
     assert_int_equal(child_run(import_long_history, &record), 0);
     idem_answer_destroy(answer);
-    finish(&f);
 }

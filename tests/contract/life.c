@@ -14,28 +14,26 @@ static struct idem_slice print_of(char c)
 }
 
 /* Claimed once, a key is busy, and its record says who is at work on what. */
-TEST(begin, claimsAKey)
+TEST_VIRTUAL(begin, claimsAKey)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
     struct idem_attempt *attempt;
     struct idem_attempt *busy;
     const struct idem_record *record;
     struct idem_answer *answer;
 
-    open_virtual(&f);
     request.owner = idem_str("host/1");
     request.input = idem_str("input");
     request.fingerprint = print_of('a');
     request.lease_ms = 30000;
     request.retention_ms = 600000;
     request.expect_ms = 5000;
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     assert_false(attempt->takeover);
     assert_int_equal(attempt->attempts, 1);
     assert_true(attempt->fence > 0);
 
-    answer = get(f.store, "k");
+    answer = get(f->store, "k");
     record = idem_answer_record(answer);
     assert_int_equal(record->status, IDEM_STATUS_IN_PROGRESS);
     assert_int_equal(record->on_expired_lease, IDEM_HOLD);
@@ -58,42 +56,37 @@ TEST(begin, claimsAKey)
     assert_int_equal(record->history_len, 0);
     idem_answer_destroy(answer);
 
-    host_pass(&f.host, 10000);
-    busy = begin(f.store, &request, IDEM_BUSY);
+    host_pass(&f->host, 10000);
+    busy = begin(f->store, &request, IDEM_BUSY);
     assert_int_equal(busy->lease_left_ms, 20000);
     assert_true(busy->fence == attempt->fence);
     assert_text(busy->record->owner, "host/1");
     idem_attempt_destroy(busy);
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* What was completed is replayed, whole, to everybody; a get shows the same. */
-TEST(complete, isReplayed)
+TEST_VIRTUAL(complete, isReplayed)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
     struct idem_result result = {
         .bytes = idem_str("receipt 7"),
         .content_type = idem_str("text/plain"),
         .meta = idem_str("HTTP 201"),
     };
-    struct idem_attempt *attempt;
     struct idem_answer *answer;
-    uint64_t fence;
     int i;
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
+    uint64_t fence = attempt->fence;
 
-    open_virtual(&f);
-    attempt = begin(f.store, &request, IDEM_STARTED);
-    fence = attempt->fence;
-    host_pass(&f.host, 1500);
+    host_pass(&f->host, 1500);
     assert_ok(idem_complete(attempt, &result, &why));
     assert_int_equal(attempt->record->status, IDEM_STATUS_COMPLETED);
     assert_text(attempt->record->result.bytes, "receipt 7");
     idem_attempt_destroy(attempt);
 
     for (i = 0; i < 3; i++) {
-        attempt = begin(f.store, &request, IDEM_REPLAY);
+        attempt = begin(f->store, &request, IDEM_REPLAY);
         assert_true(attempt->fence == fence);
         assert_text(attempt->record->result.bytes, "receipt 7");
         assert_text(attempt->record->result.content_type, "text/plain");
@@ -104,28 +97,25 @@ TEST(complete, isReplayed)
                          HOST_WALL_MS + 1500 + 86400000);
         assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
         idem_attempt_destroy(attempt);
-        host_pass(&f.host, 1000);
+        host_pass(&f->host, 1000);
     }
-    answer = get(f.store, "k");
+    answer = get(f->store, "k");
     assert_text(idem_answer_record(answer)->result.bytes, "receipt 7");
     idem_answer_destroy(answer);
-    finish(&f);
 }
 
 /* An end says when the work ended, however late the store is told. */
-TEST(end, isWhenTheWorkEnded)
+TEST_VIRTUAL(end, isWhenTheWorkEnded)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
     struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};
     struct idem_attempt *attempt;
 
-    open_virtual(&f);
-    host_pass(&f.host, 5000);
-    attempt = begin(f.store, &request, IDEM_STARTED);
-    host_pass(&f.host, 1500);
-    outcome.ended_boot_ms = f.host.boot_ms;
-    host_pass(&f.host, 9000);
+    host_pass(&f->host, 5000);
+    attempt = begin(f->store, &request, IDEM_STARTED);
+    host_pass(&f->host, 1500);
+    outcome.ended_boot_ms = f->host.boot_ms;
+    host_pass(&f->host, 9000);
     assert_ok(idem_end(attempt, &outcome, &why));
     assert_int_equal(attempt->record->ended_ms, HOST_WALL_MS + 6500);
     assert_int_equal(attempt->record->expires_ms,
@@ -133,80 +123,66 @@ TEST(end, isWhenTheWorkEnded)
     idem_attempt_destroy(attempt);
 
     request = claim("before its beginning");
-    attempt = begin(f.store, &request, IDEM_STARTED);
-    outcome.ended_boot_ms = f.host.boot_ms - 1000;
-    host_pass(&f.host, 500);
+    attempt = begin(f->store, &request, IDEM_STARTED);
+    outcome.ended_boot_ms = f->host.boot_ms - 1000;
+    host_pass(&f->host, 500);
     assert_ok(idem_end(attempt, &outcome, &why));
     assert_int_equal(attempt->record->ended_ms, attempt->record->started_ms);
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* An empty result is a result. */
-TEST(complete, mayHaveNoResult)
+TEST_VIRTUAL(complete, mayHaveNoResult)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
-    struct idem_attempt *attempt;
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
-    open_virtual(&f);
-    attempt = begin(f.store, &request, IDEM_STARTED);
     assert_ok(idem_complete(attempt, NULL, &why));
     idem_attempt_destroy(attempt);
-    attempt = begin(f.store, &request, IDEM_REPLAY);
+    attempt = begin(f->store, &request, IDEM_REPLAY);
     assert_int_equal(attempt->record->result.bytes.len, 0);
     assert_int_equal(attempt->record->result_len, 0);
     assert_false(attempt->record->result.not_kept);
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* A failure is on record for good, with what was stored with it. */
-TEST(fail, isOnRecord)
+TEST_VIRTUAL(fail, isOnRecord)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
     struct idem_result result = {.bytes = idem_str("402")};
-    struct idem_attempt *attempt;
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
-    open_virtual(&f);
-    attempt = begin(f.store, &request, IDEM_STARTED);
     assert_ok(idem_fail(attempt, idem_str("card refused"), &result, &why));
     assert_text(attempt->record->error, "card refused");
     idem_attempt_destroy(attempt);
-    host_pass(&f.host, 10LL * 365 * 86400000);
-    attempt = begin(f.store, &request, IDEM_FAILED);
+    host_pass(&f->host, 10LL * 365 * 86400000);
+    attempt = begin(f->store, &request, IDEM_FAILED);
     assert_text(attempt->record->error, "card refused");
     assert_text(attempt->record->result.bytes, "402");
     assert_true(attempt->record->expires_ms == IDEM_NEVER);
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* So is that it is not known what happened, whatever the policy. */
-TEST(unknown, isOnRecord)
+TEST_VIRTUAL(unknown, isOnRecord)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
-    struct idem_attempt *attempt;
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
-    open_virtual(&f);
-    attempt = begin(f.store, &request, IDEM_STARTED);
     assert_ok(idem_unknown(attempt, idem_str("no answer"), &why));
     idem_attempt_destroy(attempt);
-    host_pass(&f.host, 10LL * 365 * 86400000);
-    attempt = begin(f.store, &request, IDEM_UNKNOWN);
+    host_pass(&f->host, 10LL * 365 * 86400000);
+    attempt = begin(f->store, &request, IDEM_UNKNOWN);
     assert_text(attempt->record->note, "no answer");
     assert_int_equal(attempt->record->error.len, 0);
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* What was released may be tried again at once, any number of times; each
  * attempt has a higher fence and is counted, and the last ones are remembered. */
-TEST(release, mayBeTriedAgain)
+TEST_VIRTUAL(release, mayBeTriedAgain)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
     struct idem_attempt *attempt;
     const struct idem_record *record;
@@ -214,22 +190,21 @@ TEST(release, mayBeTriedAgain)
     char owner[16];
     unsigned i;
 
-    open_virtual(&f);
     for (i = 1; i <= 12; i++) {
         (void)snprintf(owner, sizeof(owner), "owner %u", i);
         request.owner = idem_str(owner);
-        attempt = begin(f.store, &request, IDEM_STARTED);
+        attempt = begin(f->store, &request, IDEM_STARTED);
         assert_true(attempt->fence > fence);
         assert_int_equal(attempt->attempts, i);
         assert_false(attempt->takeover);
         fence = attempt->fence;
-        host_pass(&f.host, 7);
+        host_pass(&f->host, 7);
         assert_ok(idem_release(attempt, idem_str("not yet"), &why));
         assert_text(attempt->record->note, "not yet");
         idem_attempt_destroy(attempt);
-        assert_int_equal(status_of(f.store, "k"), IDEM_STATUS_RELEASED);
+        assert_int_equal(status_of(f->store, "k"), IDEM_STATUS_RELEASED);
     }
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     record = attempt->record;
     assert_int_equal(record->created_ms, HOST_WALL_MS);
     assert_int_equal(record->history_len, 8);
@@ -243,54 +218,49 @@ TEST(release, mayBeTriedAgain)
     }
     assert_ok(complete(attempt, "at last"));
     idem_attempt_destroy(attempt);
-    expect(f.store, &request, IDEM_REPLAY);
-    finish(&f);
+    expect(f->store, &request, IDEM_REPLAY);
 }
 
 /* A cap is for work that ended without a word: what was released did nothing, so
  * one attempt that is lost after many releases is taken over. Attempts that are lost
  * count, whatever was released in between, until a person says that they did
  * nothing either. */
-TEST(release, isNotCapped)
+TEST_VIRTUAL(release, isNotCapped)
 {
     struct idem_outcome released = {.status = IDEM_STATUS_RELEASED};
     struct idem_request request = rerun("k");
     struct idem_attempt *attempt;
-    struct fixture f;
     unsigned i;
 
-    open_virtual(&f);
     request.attempts_max = 2;
     for (i = 0; i < 8; i++) {
-        attempt = begin(f.store, &request, IDEM_STARTED);
+        attempt = begin(f->store, &request, IDEM_STARTED);
         if (i != 3 && i != 6) { /* Those are lost. */
             assert_ok(idem_release(attempt, idem_str("not yet"), &why));
         } else {
-            host_pass(&f.host, request.lease_ms + 60000);
+            host_pass(&f->host, request.lease_ms + 60000);
         }
         idem_attempt_destroy(attempt);
         if (i == 6) {
-            attempt = begin(f.store, &request, IDEM_FAILED);
+            attempt = begin(f->store, &request, IDEM_FAILED);
             assert_text(attempt->record->error, "gave up after 2 attempts");
-            assert_ok(idem_resolve(f.store, idem_str(""), idem_str("k"),
+            assert_ok(idem_resolve(f->store, idem_str(""), idem_str("k"),
                                    attempt->fence, idem_str("ann"), &released,
                                    /* flags= */ 0, &why));
             idem_attempt_destroy(attempt);
         }
     }
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     assert_int_equal(attempt->attempts, 9);
     assert_int_equal(attempt->record->retried, 8);
     assert_false(attempt->takeover);
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* The fence of a key grows through its whole life: failure aside, which a person
  * must resolve, it is released, taken over, completed, forgotten and purged. */
-TEST(fence, growsForLife)
+TEST_VIRTUAL(fence, growsForLife)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
     struct idem_attempt *attempt;
     uint64_t fence = 0;
@@ -298,10 +268,9 @@ TEST(fence, growsForLife)
     int round;
     int step;
 
-    open_virtual(&f);
     for (round = 0; round < 3; round++) {
         for (step = 0; step < 4; step++) {
-            attempt = begin(f.store, &request, IDEM_STARTED);
+            attempt = begin(f->store, &request, IDEM_STARTED);
             assert_true(attempt->fence > fence);
             fence = attempt->fence;
             switch (step) {
@@ -309,23 +278,22 @@ TEST(fence, growsForLife)
                 assert_ok(idem_release(attempt, idem_str(""), &why));
                 break;
             case 1:
-                host_pass(&f.host, 60000);
+                host_pass(&f->host, 60000);
                 break;
             case 2:
                 assert_ok(complete(attempt, "x"));
-                host_pass(&f.host, 86400000);
+                host_pass(&f->host, 86400000);
                 break;
             default:
                 assert_ok(complete(attempt, "x"));
-                host_pass(&f.host, 86400000 + traits()->purge_lag_ms);
-                assert_ok(idem_purge(f.store, 0, &purged, &why));
+                host_pass(&f->host, 86400000 + traits()->purge_lag_ms);
+                assert_ok(idem_purge(f->store, 0, &purged, &why));
                 assert_int_equal(purged, 1);
                 break;
             }
             idem_attempt_destroy(attempt);
         }
     }
-    finish(&f);
 }
 
 /* ---- Other requests ---- */
@@ -397,22 +365,19 @@ TEST(mismatch, isFoundInEveryStatus)
 }
 
 /* What was released, or is past its retention, may be claimed for another. */
-TEST(mismatch, isNoneWhereNothingCounts)
+TEST_VIRTUAL(mismatch, isNoneWhereNothingCounts)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
 
-    open_virtual(&f);
-    bring_to(&f, IDEM_STATUS_RELEASED);
+    bring_to(f, IDEM_STATUS_RELEASED);
     request.fingerprint = print_of('b');
-    run(f.store, &request, "b's");
+    run(f->store, &request, "b's");
     request.fingerprint = print_of('a');
-    expect(f.store, &request, IDEM_MISMATCH);
-    host_pass(&f.host, 86400000);
-    run(f.store, &request, "a's");
+    expect(f->store, &request, IDEM_MISMATCH);
+    host_pass(&f->host, 86400000);
+    run(f->store, &request, "a's");
     request.fingerprint = print_of('b');
-    expect(f.store, &request, IDEM_MISMATCH);
-    finish(&f);
+    expect(f->store, &request, IDEM_MISMATCH);
 }
 
 /* ---- Said twice ---- */
@@ -479,70 +444,59 @@ TEST(end, isTheVerbOfItsStatus)
 }
 
 /* A completed record never changes until its retention ends. */
-TEST(end, changesNoCompletedRecord)
+TEST_VIRTUAL(end, changesNoCompletedRecord)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
-    struct idem_attempt *attempt;
     uint8_t before[4096];
     uint8_t after[4096];
     size_t len;
     int verb;
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
-    open_virtual(&f);
-    attempt = begin(f.store, &request, IDEM_STARTED);
     assert_ok(complete(attempt, "first"));
-    len = stored_read(&f, "k", HEAD, before, sizeof(before));
-    host_pass(&f.host, 1000);
+    len = stored_read(f, "k", HEAD, before, sizeof(before));
+    host_pass(&f->host, 1000);
     for (verb = 0; verb < VERBS; verb++) {
         assert_code(IDEM_ELOST, call_verb(verb, attempt));
     }
     assert_ok(complete(attempt, "first"));
-    expect(f.store, &request, IDEM_REPLAY);
-    assert_int_equal(stored_read(&f, "k", HEAD, after, sizeof(after)), len);
+    expect(f->store, &request, IDEM_REPLAY);
+    assert_int_equal(stored_read(f, "k", HEAD, after, sizeof(after)), len);
     assert_memory_equal(after, before, len);
-    assert_int_equal(stored_read(&f, "k", RESULT, after, sizeof(after)), 5);
+    assert_int_equal(stored_read(f, "k", RESULT, after, sizeof(after)), 5);
     assert_memory_equal(after, "first", 5);
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* What an owner has not said, but its lease, it may still set right; only not by
  * saying that nothing happened. */
-TEST(end, setsRightWhatTheLeaseSaid)
+TEST_VIRTUAL(end, setsRightWhatTheLeaseSaid)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
-    struct idem_attempt *attempt;
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
-    open_virtual(&f);
-    attempt = begin(f.store, &request, IDEM_STARTED);
-    host_pass(&f.host, 60000);
-    expect(f.store, &request, IDEM_UNKNOWN);
+    host_pass(&f->host, 60000);
+    expect(f->store, &request, IDEM_UNKNOWN);
     assert_code(IDEM_ELOST, idem_release(attempt, idem_str(""), &why));
     assert_ok(complete(attempt, "it was paid"));
     idem_attempt_destroy(attempt);
-    attempt = begin(f.store, &request, IDEM_REPLAY);
+    attempt = begin(f->store, &request, IDEM_REPLAY);
     assert_text(attempt->record->result.bytes, "it was paid");
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* ---- Gone ---- */
 
 /* What is not there cannot be had, ended or renewed. */
-TEST(get, findsNothingWhereThereIsNothing)
+TEST_VIRTUAL(get, findsNothingWhereThereIsNothing)
 {
-    struct fixture f;
     struct idem_answer *answer = NULL;
 
-    open_virtual(&f);
     assert_code(IDEM_ENOTFOUND,
-                idem_get(f.store, idem_str(""), idem_str("k"), &answer, &why));
+                idem_get(f->store, idem_str(""), idem_str("k"), &answer, &why));
     assert_null(answer);
     idem_answer_destroy(NULL);
-    assert_int_equal(count(f.store, NULL), 0);
-    finish(&f);
+    assert_int_equal(count(f->store, NULL), 0);
 }
 
 /* The URL of a store that others can open is one that opens it. */

@@ -64,87 +64,75 @@ static struct idem_slice numbered(char buf[16], unsigned n)
 
 /* Eight of eight are admitted, each told what is left after it; a ninth is not;
  * and each of them hears the same whenever it asks again. */
-TEST(limit, countsEachRequestOnce)
+TEST_VIRTUAL(limit, countsEachRequestOnce)
 {
-    struct fixture f;
-    struct idem_limit_request limit;
     char name[16];
     unsigned round;
     unsigned n;
+    struct idem_limit_request limit = ask(f, "", 8);
 
-    open_virtual(&f);
-    limit = ask(&f, "", 8);
     for (n = 0; n < 8; n++) {
         limit.request = numbered(name, n);
-        expect_limited(&f, &limit, true, 7 - n, false);
-        expect_limited(&f, &limit, true, 7 - n, true);
+        expect_limited(f, &limit, true, 7 - n, false);
+        expect_limited(f, &limit, true, 7 - n, true);
     }
     for (round = 0; round < 3; round++) {
         limit.request = numbered(name, 8 + round);
-        expect_limited(&f, &limit, false, 0, false);
+        expect_limited(f, &limit, false, 0, false);
         for (n = 0; n < 8; n++) {
             limit.request = numbered(name, n);
-            expect_limited(&f, &limit, true, 7 - n, true);
+            expect_limited(f, &limit, true, 7 - n, true);
         }
     }
-    finish(&f);
 }
 
 /* The window is that of the event: asked again after midnight a request hears what
  * it heard before, and one of the new day begins a new count. */
-TEST(limit, cutsTheWindowFromTheEvent)
+TEST_VIRTUAL(limit, cutsTheWindowFromTheEvent)
 {
-    struct fixture f;
-    struct idem_limit_request limit;
-    struct idem_limited first;
     struct idem_limited again;
     int64_t midnight_ms;
+    struct idem_limit_request limit = ask(f, "r1", 1);
+    struct idem_limited first = answer(f->store, &limit);
 
-    open_virtual(&f);
-    limit = ask(&f, "r1", 1);
-    first = answer(f.store, &limit);
     assert_int_equal(first.end_ms - first.start_ms, DAY_MS);
     assert_int_equal(first.start_ms % DAY_MS, 0);
     assert_true(first.start_ms <= limit.at_ms && limit.at_ms < first.end_ms);
     midnight_ms = first.end_ms;
-    host_pass(&f.host, midnight_ms - limit.at_ms + 1000);
-    again = answer(f.store, &limit);
+    host_pass(&f->host, midnight_ms - limit.at_ms + 1000);
+    again = answer(f->store, &limit);
     assert_true(again.admitted);
     assert_true(again.repeated);
     assert_int_equal(again.remaining, first.remaining);
     assert_int_equal(again.start_ms, first.start_ms);
     limit.request = idem_str("r2");
-    expect_limited(&f, &limit, false, 0, false); /* Of yesterday. */
+    expect_limited(f, &limit, false, 0, false); /* Of yesterday. */
     limit.at_ms = midnight_ms - 1;
-    expect_limited(&f, &limit, false, 0, false);
+    expect_limited(f, &limit, false, 0, false);
     limit.at_ms = midnight_ms;
-    expect_limited(&f, &limit, true, 0, false);
+    expect_limited(f, &limit, true, 0, false);
     limit.request = idem_str("r1");
-    expect_limited(&f, &limit, false, 0, false); /* Another window. */
-    finish(&f);
+    expect_limited(f, &limit, false, 0, false); /* Another window. */
 }
 
 /* Another name, subject, max or length is another limit. */
-TEST(limit, keepsLimitsApart)
+TEST_VIRTUAL(limit, keepsLimitsApart)
 {
-    struct fixture f;
     struct idem_limit_request limits[4];
     size_t i;
     int round;
 
-    open_virtual(&f);
     for (i = 0; i < COUNT(limits); i++) {
-        limits[i] = ask(&f, "r1", 3);
+        limits[i] = ask(f, "r1", 3);
     }
     limits[1].name = idem_str("downloads");
     limits[2].subject = idem_str("u2");
     limits[3].per_ms = 7 * DAY_MS;
     for (round = 0; round < 2; round++) {
         for (i = 0; i < COUNT(limits); i++) {
-            expect_limited(&f, &limits[i], true, limits[i].max - 1, round == 1);
+            expect_limited(f, &limits[i], true, limits[i].max - 1, round == 1);
         }
     }
-    finish(&f);
 }
 
 /* Costs are counted; one that is too great leaves room to smaller ones, and still
@@ -181,107 +169,96 @@ TEST(limit, countsCosts)
 }
 
 /* A window remembers so many refusals of that kind and no more; all are refused. */
-TEST(limit, remembersSoManyRefusals)
+TEST_VIRTUAL(limit, remembersSoManyRefusals)
 {
-    struct fixture f;
-    struct idem_limit_request limit;
     struct idem_limited limited;
     char name[16];
     unsigned n;
+    struct idem_limit_request limit = ask(f, "first", 10);
 
-    open_virtual(&f);
-    limit = ask(&f, "first", 10);
     limit.cost = 9;
-    expect_limited(&f, &limit, true, 1, false);
+    expect_limited(f, &limit, true, 1, false);
     limit.cost = 2;
     for (n = 0; n < IDEM_LIMIT_REFUSALS + 3; n++) {
         limit.request = numbered(name, n);
-        expect_limited(&f, &limit, false, 1, false);
+        expect_limited(f, &limit, false, 1, false);
     }
     limit.request = idem_str("last");
     limit.cost = 1;
-    expect_limited(&f, &limit, true, 0, false);
+    expect_limited(f, &limit, true, 0, false);
     limit.cost = 2;
     for (n = 0; n < IDEM_LIMIT_REFUSALS + 3; n++) {
         limit.request = numbered(name, n);
-        limited = answer(f.store, &limit);
+        limited = answer(f->store, &limit);
         assert_false(limited.admitted);
         assert_int_equal(limited.repeated, n < IDEM_LIMIT_REFUSALS);
         assert_int_equal(limited.remaining, n < IDEM_LIMIT_REFUSALS);
     }
-    finish(&f);
 }
 
 /* What was decided is there while it can be asked for, and gone some time after:
  * by the requests that come later, and by a purge. */
-TEST(limit, forgetsWindowsThatAreOver)
+TEST_VIRTUAL(limit, forgetsWindowsThatAreOver)
 {
-    struct fixture f;
-    struct idem_limit_request limit;
     struct idem_limited limited;
     unsigned round;
+    struct idem_limit_request limit = ask(f, "r1", 2);
 
-    open_virtual(&f);
-    limit = ask(&f, "r1", 2);
     limit.per_ms = IDEM_LIMIT_MINUTE;
     limit.late_ms = IDEM_LIMIT_MINUTE;
-    expect_limited(&f, &limit, true, 1, false);
-    limited = answer(f.store, &limit);
-    host_pass(&f.host, limited.end_ms + limit.late_ms - limit.at_ms);
-    expect_limited(&f, &limit, true, 1, true);
+    expect_limited(f, &limit, true, 1, false);
+    limited = answer(f->store, &limit);
+    host_pass(&f->host, limited.end_ms + limit.late_ms - limit.at_ms);
+    expect_limited(f, &limit, true, 1, true);
     limit.request = idem_str("r2");
-    expect_limited(&f, &limit, true, 0, false);
-    host_pass(&f.host, 20 * IDEM_LIMIT_MINUTE);
+    expect_limited(f, &limit, true, 0, false);
+    host_pass(&f->host, 20 * IDEM_LIMIT_MINUTE);
     limit.request = idem_str("r3");
-    assert_code(IDEM_EINVALID, idem_limit(f.store, &limit, &limited, &why));
+    assert_code(IDEM_EINVALID, idem_limit(f->store, &limit, &limited, &why));
     assert_why("late");
-    host_pass(&f.host, 10 * DAY_MS);
+    host_pass(&f->host, 10 * DAY_MS);
     if (traits()->file) {
         assert_int_equal(
-            stored_number(&f, "SELECT count(*) FROM idem_limit_request"), 2);
+            stored_number(f, "SELECT count(*) FROM idem_limit_request"), 2);
     }
     for (round = 0; round < 2; round++) {
-        struct idem_limit_request later = ask(&f, round == 0 ? "l1" : "l2", 2);
+        struct idem_limit_request later = ask(f, round == 0 ? "l1" : "l2", 2);
 
-        expect_limited(&f, &later, true, 1 - round, false);
+        expect_limited(f, &later, true, 1 - round, false);
     }
     if (traits()->file) {
         assert_int_equal(
-            stored_number(&f, "SELECT count(*) FROM idem_limit_request"), 2);
+            stored_number(f, "SELECT count(*) FROM idem_limit_request"), 2);
         assert_int_equal(
-            stored_number(&f, "SELECT count(*) FROM idem_limit_window"), 1);
+            stored_number(f, "SELECT count(*) FROM idem_limit_window"), 1);
     }
-    host_pass(&f.host, 10 * DAY_MS);
-    assert_ok(idem_purge(f.store, 0, NULL, &why));
+    host_pass(&f->host, 10 * DAY_MS);
+    assert_ok(idem_purge(f->store, 0, NULL, &why));
     if (traits()->file) {
         assert_int_equal(
-            stored_number(&f, "SELECT count(*) FROM idem_limit_window"), 0);
+            stored_number(f, "SELECT count(*) FROM idem_limit_window"), 0);
         assert_int_equal(
-            stored_number(&f, "SELECT count(*) FROM idem_limit_request"), 0);
+            stored_number(f, "SELECT count(*) FROM idem_limit_request"), 0);
     }
     if (traits()->purge_lag_ms == 0) { /* A table's TTL does it there. */
         limit.request = idem_str("r1");
-        assert_code(IDEM_EINVALID, idem_limit(f.store, &limit, &limited, &why));
+        assert_code(IDEM_EINVALID,
+                    idem_limit(f->store, &limit, &limited, &why));
     }
-    finish(&f);
 }
 
 /* A wall clock that jumps changes nothing that was decided. */
-TEST(limit, standsWhenTheClockJumps)
+TEST_VIRTUAL(limit, standsWhenTheClockJumps)
 {
     static const int64_t jumps[] = {-3600000, 3600000, -86400000, 86400000};
-    struct fixture f;
-    struct idem_limit_request limit;
     size_t i;
+    struct idem_limit_request limit = ask(f, "r1", 5);
 
-    open_virtual(&f);
-    limit = ask(&f, "r1", 5);
-    expect_limited(&f, &limit, true, 4, false);
+    expect_limited(f, &limit, true, 4, false);
     for (i = 0; i < COUNT(jumps); i++) {
-        f.host.wall_ms += jumps[i];
-        expect_limited(&f, &limit, true, 4, true);
+        f->host.wall_ms += jumps[i];
+        expect_limited(f, &limit, true, 4, true);
     }
-    finish(&f);
 }
 
 /* A limit whose max is changed in mid-window goes on with what was counted: a
@@ -383,29 +360,25 @@ TEST(limit, isSharedAcrossTheBorder)
 
 /* Records and what limits count do not meet: neither is listed, read or purged as
  * the other. */
-TEST(limit, keepsAwayFromRecords)
+TEST_VIRTUAL(limit, keepsAwayFromRecords)
 {
-    struct fixture f;
     struct idem_request request = claim("r1");
-    struct idem_limit_request limit;
     struct idem_answer *none;
     uint64_t purged;
+    struct idem_limit_request limit = ask(f, "r1", 300);
 
-    open_virtual(&f);
-    limit = ask(&f, "r1", 300);
-    expect_limited(&f, &limit, true, 299, false);
-    limit = ask(&f, "r1", 5);
+    expect_limited(f, &limit, true, 299, false);
+    limit = ask(f, "r1", 5);
     limit.subject = idem_str("u2");
-    expect_limited(&f, &limit, true, 4, false);
-    assert_int_equal(count(f.store, NULL), 0);
+    expect_limited(f, &limit, true, 4, false);
+    assert_int_equal(count(f->store, NULL), 0);
     assert_code(IDEM_ENOTFOUND,
-                idem_get(f.store, idem_str(""), idem_str("r1"), &none, &why));
-    expect(f.store, &request, IDEM_STARTED);
-    assert_int_equal(count(f.store, NULL), 1);
-    assert_ok(idem_purge(f.store, 0, &purged, &why));
+                idem_get(f->store, idem_str(""), idem_str("r1"), &none, &why));
+    expect(f->store, &request, IDEM_STARTED);
+    assert_int_equal(count(f->store, NULL), 1);
+    assert_ok(idem_purge(f->store, 0, &purged, &why));
     assert_int_equal(purged, 0);
-    expect_limited(&f, &limit, true, 4, true);
-    finish(&f);
+    expect_limited(f, &limit, true, 4, true);
 }
 
 /* A handle that only reads counts nothing, and still tells what was decided. */
@@ -441,25 +414,22 @@ TEST(limit, isNotForReaders)
 /* ---- Queues ---- */
 
 /* In a queue many are decided together, and each hears its own. */
-TEST(limit, runsInAQueue)
+TEST_REAL(limit, runsInAQueue)
 {
     enum {
         OPS = 60,
         MAX = 25
     };
-    struct fixture f;
     struct idem_queue *queue;
-    struct idem_limit_request limit;
     bool seen[MAX] = {false};
     unsigned admitted = 0;
     unsigned refused = 0;
     unsigned repeated = 0;
     struct idem_op *op;
     unsigned n;
+    struct idem_limit_request limit = ask(f, "", MAX);
 
-    open_real(&f);
-    limit = ask(&f, "", MAX);
-    assert_ok(idem_queue_create(f.store, &queue, &why));
+    assert_ok(idem_queue_create(f->store, &queue, &why));
     for (n = 0; n < OPS; n++) {
         char name[16];
 
@@ -488,7 +458,6 @@ TEST(limit, runsInAQueue)
     assert_int_equal(repeated, MAX);
     assert_int_equal(refused, OPS - 2 * MAX);
     idem_queue_destroy(queue);
-    finish(&f);
 }
 
 /* ---- Threads ---- */

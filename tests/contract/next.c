@@ -75,15 +75,12 @@ static void expect_no_record(struct idem_store *store, const char *key)
 
 /* A worker that takes one key after the other: each way to end is on record when
  * the next is STARTED, and the attempt shows it. */
-TEST(next, endsOneAndStartsAnother)
+TEST_VIRTUAL(next, endsOneAndStartsAnother)
 {
-    struct fixture f;
     struct idem_request request = claim("k0");
-    struct idem_attempt *attempt;
     size_t i;
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
-    open_virtual(&f);
-    attempt = begin(f.store, &request, IDEM_STARTED);
     for (i = 0; i < COUNT(ends); i++) {
         struct idem_outcome outcome = outcome_of(ends[i]);
         struct idem_attempt *next = NULL;
@@ -100,8 +97,8 @@ TEST(next, endsOneAndStartsAnother)
         assert_true(idem_attempt_lease_left_ms(next) > 0);
         assert_int_equal(idem_record_status(attempt->record), ends[i]);
         assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
-        assert_int_equal(shown_status(f.store, before), ends[i]);
-        assert_int_equal(shown_status(f.store, key), IDEM_STATUS_IN_PROGRESS);
+        assert_int_equal(shown_status(f->store, before), ends[i]);
+        assert_int_equal(shown_status(f->store, key), IDEM_STATUS_IN_PROGRESS);
         if (ends[i] == IDEM_STATUS_COMPLETED) {
             assert_text(attempt->record->result.bytes, "a result");
         }
@@ -111,7 +108,6 @@ TEST(next, endsOneAndStartsAnother)
     }
     assert_ok(complete(attempt, "the last"));
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* So is that nothing happened. */
@@ -249,7 +245,7 @@ static void refused(struct fixture *f, struct idem_attempt *attempt,
 }
 
 /* Where one of the two is not valid, neither is done. */
-TEST(next, doesNothingWhereAnArgumentIsWrong)
+TEST_VIRTUAL(next, doesNothingWhereAnArgumentIsWrong)
 {
     struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
     struct idem_outcome in_progress = outcome_of(IDEM_STATUS_IN_PROGRESS);
@@ -260,23 +256,20 @@ TEST(next, doesNothingWhereAnArgumentIsWrong)
     struct idem_request a = claim("a");
     struct idem_attempt *attempt;
     struct idem_attempt *busy;
-    struct fixture f;
 
     no_policy.on_expired_lease = IDEM_ON_EXPIRED_UNSET;
     no_key.key = idem_str("");
-    open_virtual(&f);
-    attempt = begin(f.store, &a, IDEM_STARTED);
-    busy = begin(f.store, &a, IDEM_BUSY);
-    refused(&f, attempt, &done, &no_policy);
-    refused(&f, attempt, &done, &no_key);
-    refused(&f, attempt, &in_progress, &good);
-    refused(&f, attempt, &none, &good);
-    refused(&f, busy, &done, &good);
-    assert_int_equal(shown_status(f.store, "a"), IDEM_STATUS_IN_PROGRESS);
+    attempt = begin(f->store, &a, IDEM_STARTED);
+    busy = begin(f->store, &a, IDEM_BUSY);
+    refused(f, attempt, &done, &no_policy);
+    refused(f, attempt, &done, &no_key);
+    refused(f, attempt, &in_progress, &good);
+    refused(f, attempt, &none, &good);
+    refused(f, busy, &done, &good);
+    assert_int_equal(shown_status(f->store, "a"), IDEM_STATUS_IN_PROGRESS);
     assert_ok(complete(attempt, "a result"));
     idem_attempt_destroy(busy);
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* A lease that carries no work is known only by the store: the end is on record, as

@@ -81,7 +81,7 @@ static void fill(struct fixture *f)
 }
 
 /* Each filter lets through what it says, alone and with others. */
-TEST(list, filters)
+TEST_VIRTUAL(list, filters)
 {
     static const struct {
         unsigned statuses;
@@ -115,12 +115,10 @@ TEST(list, filters)
         {1u << IDEM_STATUS_IN_PROGRESS, false, NULL, 3, 3},
         {0, false, "tenant", 2, 2},
     };
-    struct fixture f;
     struct seen seen;
     size_t i;
 
-    open_virtual(&f);
-    fill(&f);
+    fill(f);
     for (i = 0; i < COUNT(rows); i++) {
         struct idem_filter filter = IDEM_FILTER_INIT;
 
@@ -129,13 +127,12 @@ TEST(list, filters)
         filter.any_scope = rows[i].scope == NULL;
         filter.scope = idem_str(rows[i].scope);
         filter.max = rows[i].max;
-        list(&f, &filter, 0, &seen);
+        list(f, &filter, 0, &seen);
         if (seen.len != rows[i].want) {
             fail_with("row %zu: %zu records, not %zu", i, seen.len,
                       rows[i].want);
         }
     }
-    finish(&f);
 }
 
 static void end_with(struct fixture *f, const char *key, const char *meta)
@@ -165,7 +162,7 @@ static size_t failed_outcomes(struct fixture *f, struct seen *seen)
 
 /* What was completed with a failure is found, however many there are of it and of
  * what went well, until it is run again or purged. */
-TEST(list, findsOutcomesThatFailed)
+TEST_VIRTUAL(list, findsOutcomesThatFailed)
 {
     enum {
         GOOD = 30,
@@ -173,73 +170,67 @@ TEST(list, findsOutcomesThatFailed)
     };
     static const char *const metas[] = {"exit 3\n", "signal 9\n", "HTTP 502\n"};
     struct idem_filter filter = IDEM_FILTER_INIT;
-    struct fixture f;
     struct seen seen;
     size_t in_progress;
     uint64_t fence;
     size_t i;
 
-    open_virtual(&f);
-    fill(&f);
-    assert_int_equal(failed_outcomes(&f, &seen), 0);
+    fill(f);
+    assert_int_equal(failed_outcomes(f, &seen), 0);
     for (i = 0; i < GOOD + BAD; i++) {
         char key[16];
 
         (void)snprintf(key, sizeof(key), "%s%zu", i < GOOD ? "good" : "bad", i);
-        end_with(&f, key, i < GOOD ? "exit 0\n" : metas[i % COUNT(metas)]);
+        end_with(f, key, i < GOOD ? "exit 0\n" : metas[i % COUNT(metas)]);
     }
-    assert_int_equal(failed_outcomes(&f, &seen), BAD);
+    assert_int_equal(failed_outcomes(f, &seen), BAD);
 
     /* Beside what has a status, and once where it has that status itself. */
     filter.failed_outcomes = true;
     filter.statuses = 1u << IDEM_STATUS_FAILED;
-    list(&f, &filter, 0, &seen);
+    list(f, &filter, 0, &seen);
     assert_int_equal(seen.len, BAD + 2);
     filter.statuses |= 1u << IDEM_STATUS_COMPLETED;
-    list(&f, &filter, 0, &seen);
+    list(f, &filter, 0, &seen);
     assert_int_equal(seen.len, GOOD + BAD + 2 + 2);
 
-    fence = fence_of(f.store, "bad40");
-    assert_ok(idem_reopen(f.store, idem_str(""), idem_str("bad40"), fence,
+    fence = fence_of(f->store, "bad40");
+    assert_ok(idem_reopen(f->store, idem_str(""), idem_str("bad40"), fence,
                           idem_str("ada"), idem_str("mended"), &why));
-    assert_int_equal(failed_outcomes(&f, &seen), BAD - 1);
+    assert_int_equal(failed_outcomes(f, &seen), BAD - 1);
     filter.statuses = 1u << IDEM_STATUS_IN_PROGRESS;
-    list(&f, &filter, 0, &seen);
+    list(f, &filter, 0, &seen);
     in_progress = seen.len;
     filter.failed_outcomes = false;
-    list(&f, &filter, 0, &seen);
+    list(f, &filter, 0, &seen);
     assert_int_equal(in_progress, BAD - 1 + seen.len);
 
-    host_pass(&f.host, 2 * DAY_MS + traits()->purge_lag_ms);
-    assert_ok(idem_purge(f.store, 0, NULL, &why));
-    assert_int_equal(failed_outcomes(&f, &seen), 0);
-    end_with(&f, "bad", "exit 1\n");
-    assert_int_equal(failed_outcomes(&f, &seen), 1);
-    finish(&f);
+    host_pass(&f->host, 2 * DAY_MS + traits()->purge_lag_ms);
+    assert_ok(idem_purge(f->store, 0, NULL, &why));
+    assert_int_equal(failed_outcomes(f, &seen), 0);
+    end_with(f, "bad", "exit 1\n");
+    assert_int_equal(failed_outcomes(f, &seen), 1);
 }
 
 /* A list says how long results and inputs are, and does not bring them. */
-TEST(list, leavesBodiesOut)
+TEST_VIRTUAL(list, leavesBodiesOut)
 {
-    struct fixture f;
     struct idem_filter filter = IDEM_FILTER_INIT;
     struct idem_request request = claim("k");
     struct seen seen;
 
-    open_virtual(&f);
     request.input = idem_str("an input");
-    run(f.store, &request, "a result");
-    list(&f, &filter, 0, &seen);
+    run(f->store, &request, "a result");
+    list(f, &filter, 0, &seen);
     assert_int_equal(seen.len, 1);
     assert_false(seen.bodies);
     assert_int_equal(seen.result_len, 8);
     assert_int_equal(seen.input_len, 8);
-    finish(&f);
 }
 
 /* A thousand records come in pages, each of them once, for every filter that
  * walks another way; stopped anywhere it stops there. */
-TEST(list, pages)
+TEST_VIRTUAL(list, pages)
 {
     static const unsigned statuses[] = {0, 1u << IDEM_STATUS_IN_PROGRESS,
                                         1u << IDEM_STATUS_COMPLETED |
@@ -247,7 +238,6 @@ TEST(list, pages)
     enum {
         RECORDS = 1000
     };
-    struct fixture f;
     struct idem_queue *queue;
     static struct seen seen;
     static bool there[RECORDS];
@@ -255,8 +245,7 @@ TEST(list, pages)
     size_t i;
     size_t n;
 
-    open_virtual(&f);
-    assert_ok(idem_queue_create(f.store, &queue, &why));
+    assert_ok(idem_queue_create(f->store, &queue, &why));
     for (n = 0; n < RECORDS; n++) {
         char key[16];
         struct idem_request request;
@@ -280,7 +269,7 @@ TEST(list, pages)
 
         filter.statuses = statuses[i];
         for (s = 0; s < COUNT(stops); s++) {
-            list(&f, &filter, stops[s], &seen);
+            list(f, &filter, stops[s], &seen);
             assert_int_equal(seen.len, stops[s] == 0 ? RECORDS : stops[s]);
             memset(there, 0, sizeof(there));
             for (n = 0; n < seen.len; n++) {
@@ -291,10 +280,9 @@ TEST(list, pages)
             }
         }
         filter.max = 500;
-        list(&f, &filter, 0, &seen);
+        list(f, &filter, 0, &seen);
         assert_int_equal(seen.len, 500);
     }
-    finish(&f);
 }
 
 /* Which records, by the first bytes of their ids, in the order of the list. */
@@ -341,7 +329,7 @@ static void in_pages(struct fixture *f, struct idem_filter filter, uint64_t max,
 
 /* Pages of any length show what the list shows, each record once and in the same
  * order; with newest_first backwards where the store has an order. */
-TEST(list, goesOnAtItsPlace)
+TEST_VIRTUAL(list, goesOnAtItsPlace)
 {
     static const struct {
         unsigned statuses;
@@ -362,11 +350,9 @@ TEST(list, goesOnAtItsPlace)
         {0, true, false, NULL, 2, false},
         {0, false, false, "none", 0, false},
     };
-    struct fixture f;
     size_t row;
 
-    open_virtual(&f);
-    fill(&f);
+    fill(f);
     for (row = 0; row < COUNT(rows); row++) {
         struct idem_filter filter = IDEM_FILTER_INIT;
         static struct shown up;
@@ -379,9 +365,9 @@ TEST(list, goesOnAtItsPlace)
         filter.failed_outcomes = rows[row].failed_outcomes;
         filter.any_scope = rows[row].scope == NULL;
         filter.scope = idem_str(rows[row].scope);
-        in_pages(&f, filter, 100, &up);
+        in_pages(f, filter, 100, &up);
         filter.newest_first = true;
-        in_pages(&f, filter, 100, &whole);
+        in_pages(f, filter, 100, &whole);
         assert_int_equal(whole.len, rows[row].want);
         assert_true(whole.looked >= whole.len);
         for (i = 0; i < whole.len && rows[row].ordered && !traits()->unordered;
@@ -389,21 +375,19 @@ TEST(list, goesOnAtItsPlace)
             assert_int_equal(whole.ids[i], up.ids[up.len - 1 - i]);
         }
         for (i = 1; i < 6; i += 2) {
-            in_pages(&f, filter, i, &paged);
+            in_pages(f, filter, i, &paged);
             assert_int_equal(paged.len, whole.len);
             assert_memory_equal(paged.ids, whole.ids, sizeof(whole.ids));
         }
     }
-    finish(&f);
 }
 
 /* While records come, and that at the place is purged, what stays is shown once. */
-TEST(list, keepsItsPlace)
+TEST_VIRTUAL(list, keepsItsPlace)
 {
     enum {
         RECORDS = 9
     };
-    struct fixture f;
     struct idem_filter filter = IDEM_FILTER_INIT;
     struct idem_page page = IDEM_PAGE_INIT;
     struct shown shown = {.len = 0};
@@ -412,7 +396,6 @@ TEST(list, keepsItsPlace)
     size_t i;
     size_t n;
 
-    open_virtual(&f);
     for (i = 0; i < RECORDS; i++) {
         char key[16];
         struct idem_request request;
@@ -421,7 +404,7 @@ TEST(list, keepsItsPlace)
         (void)snprintf(key, sizeof(key), "k%zu", i);
         request = claim(key);
         request.retention_ms = i % 3 == 0 ? DAY_MS : 90 * DAY_MS;
-        run(f.store, &request, "done");
+        run(f->store, &request, "done");
         if (i % 3 != 0) {
             assert_ok(idem_id(request.scope, request.key, id));
             memcpy(&kept[kept_len++], id, sizeof(uint64_t));
@@ -435,13 +418,13 @@ TEST(list, keepsItsPlace)
 
         assert_true(n < 20);
         assert_ok(
-            idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
+            idem_list_page(f->store, &filter, note_id, &shown, &page, &why));
         (void)snprintf(key, sizeof(key), "new%zu", n);
         request = claim(key);
-        expect(f.store, &request, IDEM_STARTED);
+        expect(f->store, &request, IDEM_STARTED);
         if (n == 0) {
-            host_pass(&f.host, 2 * DAY_MS + traits()->purge_lag_ms);
-            assert_ok(idem_purge(f.store, 0, NULL, &why));
+            host_pass(&f->host, 2 * DAY_MS + traits()->purge_lag_ms);
+            assert_ok(idem_purge(f->store, 0, NULL, &why));
         }
     }
     for (i = 0; i < kept_len; i++) {
@@ -452,22 +435,19 @@ TEST(list, keepsItsPlace)
         }
         assert_int_equal(times, 1);
     }
-    finish(&f);
 }
 
 /* A list shows the records that a purge would delete, in pages too, and no others. */
-TEST(list, tellsWhatAPurgeWouldDelete)
+TEST_VIRTUAL(list, tellsWhatAPurgeWouldDelete)
 {
     enum {
         RECORDS = 12
     };
-    struct fixture f;
     struct idem_filter filter = IDEM_FILTER_INIT;
     static struct shown shown;
     uint64_t purged = 0;
     size_t i;
 
-    open_virtual(&f);
     for (i = 0; i < RECORDS; i++) {
         char key[16];
         struct idem_request request;
@@ -477,7 +457,7 @@ TEST(list, tellsWhatAPurgeWouldDelete)
         request = claim(key);
         request.on_expired_lease = IDEM_RERUN;
         request.retention_ms = i % 2 == 0 ? DAY_MS : 90 * DAY_MS;
-        attempt = begin(f.store, &request, IDEM_STARTED);
+        attempt = begin(f->store, &request, IDEM_STARTED);
         if (i % 3 == 0) {
             assert_ok(idem_complete(attempt, NULL, &why));
         } else if (i % 3 == 1) {
@@ -486,25 +466,23 @@ TEST(list, tellsWhatAPurgeWouldDelete)
         idem_attempt_destroy(attempt);
     }
     filter.expired = true;
-    in_pages(&f, filter, 100, &shown);
+    in_pages(f, filter, 100, &shown);
     assert_int_equal(shown.len, 0);
-    host_pass(&f.host, 3 * DAY_MS + traits()->purge_lag_ms);
-    in_pages(&f, filter, 100, &shown);
+    host_pass(&f->host, 3 * DAY_MS + traits()->purge_lag_ms);
+    in_pages(f, filter, 100, &shown);
     i = shown.len;
     assert_true(i >= 2 && i < RECORDS);
-    in_pages(&f, filter, 1, &shown);
+    in_pages(f, filter, 1, &shown);
     assert_int_equal(shown.len, i);
-    assert_ok(idem_purge(f.store, 0, &purged, &why));
+    assert_ok(idem_purge(f->store, 0, &purged, &why));
     assert_int_equal(purged, i);
-    in_pages(&f, filter, 100, &shown);
+    in_pages(f, filter, 100, &shown);
     assert_int_equal(shown.len, 0);
-    finish(&f);
 }
 
 /* A page ends after what it may look at, though it has shown nothing. */
-TEST(list, looksAtNoMoreThanItMay)
+TEST_VIRTUAL(list, looksAtNoMoreThanItMay)
 {
-    struct fixture f;
     struct idem_filter filter = IDEM_FILTER_INIT;
     struct idem_page page = IDEM_PAGE_INIT;
     struct shown shown = {.len = 0};
@@ -513,8 +491,7 @@ TEST(list, looksAtNoMoreThanItMay)
     size_t pages = 0;
     size_t n;
 
-    open_virtual(&f);
-    assert_ok(idem_queue_create(f.store, &queue, &why));
+    assert_ok(idem_queue_create(f->store, &queue, &why));
     for (n = 0; n < 600; n++) {
         char key[16];
         struct idem_request request;
@@ -535,77 +512,70 @@ TEST(list, looksAtNoMoreThanItMay)
     for (; !page.done; pages++) {
         assert_true(pages < 20);
         assert_ok(
-            idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
+            idem_list_page(f->store, &filter, note_id, &shown, &page, &why));
     }
     assert_int_equal(shown.len, 0);
     assert_true(pages >= 2);
     assert_true(page.looked >= 600);
-    finish(&f);
 }
 
 /* A place is for a list of its own store and filter. */
-TEST(list, refusesTheWrongPlace)
+TEST_VIRTUAL(list, refusesTheWrongPlace)
 {
     static const char *const wrong[] = {"p",  "x",         "pAAAA",
                                         "p!", "pAAAAAAAB", "order-42"};
-    struct fixture f;
     struct idem_filter filter = IDEM_FILTER_INIT;
     struct idem_page page = IDEM_PAGE_INIT;
     struct shown shown = {.len = 0};
     size_t i;
 
-    open_virtual(&f);
     for (i = 0; i < 7; i++) {
         char key[16];
         struct idem_request request;
 
         (void)snprintf(key, sizeof(key), "k%zu", i);
         request = claim(key);
-        expect(f.store, &request, IDEM_STARTED);
+        expect(f->store, &request, IDEM_STARTED);
     }
     filter.max = 3;
-    assert_ok(idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
+    assert_ok(idem_list_page(f->store, &filter, note_id, &shown, &page, &why));
     assert_false(page.done);
     filter.newest_first = true;
-    assert_code(IDEM_EINVALID,
-                idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
+    assert_code(IDEM_EINVALID, idem_list_page(f->store, &filter, note_id,
+                                              &shown, &page, &why));
     filter.newest_first = false;
     filter.any_scope = false;
-    assert_code(IDEM_EINVALID,
-                idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
+    assert_code(IDEM_EINVALID, idem_list_page(f->store, &filter, note_id,
+                                              &shown, &page, &why));
     filter.any_scope = true;
-    assert_ok(idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
+    assert_ok(idem_list_page(f->store, &filter, note_id, &shown, &page, &why));
     for (i = 0; i < COUNT(wrong); i++) {
         (void)strcpy(page.place, wrong[i]);
-        assert_code(IDEM_EINVALID, idem_list_page(f.store, &filter, note_id,
+        assert_code(IDEM_EINVALID, idem_list_page(f->store, &filter, note_id,
                                                   &shown, &page, &why));
     }
     memset(page.place, 'p', sizeof(page.place));
-    assert_code(IDEM_EINVALID,
-                idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
+    assert_code(IDEM_EINVALID, idem_list_page(f->store, &filter, note_id,
+                                              &shown, &page, &why));
     page = (struct idem_page){.size = 1};
-    assert_code(IDEM_EINVALID,
-                idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
+    assert_code(IDEM_EINVALID, idem_list_page(f->store, &filter, note_id,
+                                              &shown, &page, &why));
     assert_int_equal(shown.len, 6);
-    finish(&f);
 }
 
 /* A list is told the store's time. */
-TEST(list, tellsTheTime)
+TEST_VIRTUAL(list, tellsTheTime)
 {
-    struct fixture f;
     struct idem_filter filter = IDEM_FILTER_INIT;
     struct idem_request request = claim("k");
     struct seen seen = {.len = 0};
     int64_t ms = 0;
 
-    open_virtual(&f);
-    expect(f.store, &request, IDEM_STARTED);
-    host_pass(&f.host, 1234);
-    assert_ok(idem_list(f.store, &filter, note, &seen, &ms, &why));
+    expect(f->store, &request, IDEM_STARTED);
+    host_pass(&f->host, 1234);
+    assert_ok(idem_list(f->store, &filter, note, &seen, &ms, &why));
     assert_int_equal(ms, HOST_WALL_MS + 1234);
     assert_int_equal(seen.len, 1);
-    finish(&f);
 }
 
 /* ---- Decisions ---- */
@@ -677,25 +647,23 @@ TEST(resolve, decides)
 }
 
 /* The record shows who decided and why; the key goes on under a higher fence. */
-TEST(resolve, isOnRecord)
+TEST_VIRTUAL(resolve, isOnRecord)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
     struct idem_attempt *attempt;
     struct idem_answer *answer;
     const struct idem_record *record;
     uint64_t fence;
 
-    open_virtual(&f);
     request.owner = idem_str("host/1");
     request.input = idem_str("input");
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     fence = attempt->fence;
     assert_ok(idem_unknown(attempt, idem_str("?"), &why));
     idem_attempt_destroy(attempt);
-    host_pass(&f.host, 5000);
-    assert_ok(resolve(&f, fence, IDEM_STATUS_COMPLETED));
-    answer = get(f.store, "k");
+    host_pass(&f->host, 5000);
+    assert_ok(resolve(f, fence, IDEM_STATUS_COMPLETED));
+    answer = get(f->store, "k");
     record = idem_answer_record(answer);
     assert_int_equal(record->status, IDEM_STATUS_COMPLETED);
     assert_text(record->result.bytes, "by hand");
@@ -708,95 +676,86 @@ TEST(resolve, isOnRecord)
     assert_text(record->history[0].owner, "ann");
     assert_int_equal(record->history[0].end, IDEM_PAST_RESOLVED);
     idem_answer_destroy(answer);
-    finish(&f);
 }
 
 /* It is about the fence that was seen, and of a record that is there. */
-TEST(resolve, isAboutWhatWasSeen)
+TEST_VIRTUAL(resolve, isAboutWhatWasSeen)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
     struct idem_attempt *attempt;
     uint64_t fence;
 
-    open_virtual(&f);
-    assert_code(IDEM_ENOTFOUND, resolve(&f, 1, IDEM_STATUS_FAILED));
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_code(IDEM_ENOTFOUND, resolve(f, 1, IDEM_STATUS_FAILED));
+    attempt = begin(f->store, &request, IDEM_STARTED);
     fence = attempt->fence;
     idem_attempt_destroy(attempt);
-    host_pass(&f.host, 60000);
-    assert_code(IDEM_ELOST, resolve(&f, fence + 1, IDEM_STATUS_FAILED));
-    assert_code(IDEM_ELOST, resolve(&f, fence - 1, IDEM_STATUS_FAILED));
+    host_pass(&f->host, 60000);
+    assert_code(IDEM_ELOST, resolve(f, fence + 1, IDEM_STATUS_FAILED));
+    assert_code(IDEM_ELOST, resolve(f, fence - 1, IDEM_STATUS_FAILED));
 
     /* Somebody takes over while the person thinks. */
-    attempt = begin(f.store, &request, IDEM_STARTED);
-    host_pass(&f.host, 60000);
-    assert_code(IDEM_ELOST, resolve(&f, fence, IDEM_STATUS_RELEASED));
+    attempt = begin(f->store, &request, IDEM_STARTED);
+    host_pass(&f->host, 60000);
+    assert_code(IDEM_ELOST, resolve(f, fence, IDEM_STATUS_RELEASED));
     assert_why("look again");
-    assert_ok(resolve(&f, fence + 1, IDEM_STATUS_RELEASED));
+    assert_ok(resolve(f, fence + 1, IDEM_STATUS_RELEASED));
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* ---- Purges ---- */
 
 /* Only what is past its retention goes: not a live lease, not a result that is
  * still kept, not what is failed or unknown, however old. */
-TEST(purge, takesOnlyWhatIsOver)
+TEST_VIRTUAL(purge, takesOnlyWhatIsOver)
 {
-    struct fixture f;
     struct idem_request request;
     uint64_t purged;
 
-    open_virtual(&f);
-    fill(&f);
+    fill(f);
     request = claim("short");
-    request.lease_ms = idem_store_lease_min_ms(f.store);
+    request.lease_ms = idem_store_lease_min_ms(f->store);
     request.retention_ms = request.lease_ms;
-    run(f.store, &request, "x");
+    run(f->store, &request, "x");
     request = rerun("rerun");
-    expect(f.store, &request, IDEM_STARTED);
-    assert_int_equal(count(f.store, NULL), 14);
+    expect(f->store, &request, IDEM_STARTED);
+    assert_int_equal(count(f->store, NULL), 14);
 
-    assert_ok(idem_purge(f.store, 0, &purged, &why));
+    assert_ok(idem_purge(f->store, 0, &purged, &why));
     assert_int_equal(purged, 0);
-    host_pass(&f.host,
-              idem_store_lease_min_ms(f.store) + traits()->purge_lag_ms);
-    assert_ok(idem_purge(f.store, 0, &purged, &why));
+    host_pass(&f->host,
+              idem_store_lease_min_ms(f->store) + traits()->purge_lag_ms);
+    assert_ok(idem_purge(f->store, 0, &purged, &why));
     assert_int_equal(purged, 1);
-    host_pass(&f.host, DAY_MS);
-    assert_ok(idem_purge(f.store, 0, &purged, &why));
+    host_pass(&f->host, DAY_MS);
+    assert_ok(idem_purge(f->store, 0, &purged, &why));
     assert_int_equal(purged, 4); /* Completed and released, in two scopes. */
-    host_pass(&f.host, 3650 * DAY_MS);
-    assert_ok(idem_purge(f.store, 0, &purged, &why));
+    host_pass(&f->host, 3650 * DAY_MS);
+    assert_ok(idem_purge(f->store, 0, &purged, &why));
     assert_int_equal(purged, 1); /* In progress under rerun. */
-    assert_int_equal(count(f.store, NULL), 8);
-    expect(f.store, &request, IDEM_STARTED);
-    finish(&f);
+    assert_int_equal(count(f->store, NULL), 8);
+    expect(f->store, &request, IDEM_STARTED);
 }
 
 /* It takes as many as it was told. */
-TEST(purge, isBounded)
+TEST_VIRTUAL(purge, isBounded)
 {
     static const uint64_t steps[] = {1, 7, 100, 150, 0};
     enum {
         RECORDS = 420
     };
-    struct fixture f;
     struct idem_queue *queue;
     struct idem_op *op;
     size_t left = RECORDS;
     size_t i;
 
-    open_virtual(&f);
-    assert_ok(idem_queue_create(f.store, &queue, &why));
+    assert_ok(idem_queue_create(f->store, &queue, &why));
     for (i = 0; i < RECORDS; i++) {
         char key[16];
         struct idem_request request;
 
         (void)snprintf(key, sizeof(key), "k%zu", i);
         request = rerun(key);
-        request.lease_ms = idem_store_lease_min_ms(f.store);
+        request.lease_ms = idem_store_lease_min_ms(f->store);
         request.retention_ms = request.lease_ms;
         assert_ok(idem_op_begin(&request, &op, &why));
         assert_ok(idem_queue_submit(queue, op, &why));
@@ -805,19 +764,18 @@ TEST(purge, isBounded)
         idem_op_destroy(op);
     }
     idem_queue_destroy(queue);
-    host_pass(&f.host,
-              2 * idem_store_lease_min_ms(f.store) + traits()->purge_lag_ms);
+    host_pass(&f->host,
+              2 * idem_store_lease_min_ms(f->store) + traits()->purge_lag_ms);
     for (i = 0; i < COUNT(steps); i++) {
         uint64_t want = steps[i] == 0 ? left : steps[i];
         uint64_t purged = 0;
 
-        assert_ok(idem_purge(f.store, steps[i], &purged, &why));
+        assert_ok(idem_purge(f->store, steps[i], &purged, &why));
         assert_int_equal(purged, want);
         left -= want;
     }
     assert_int_equal(left, 0);
-    assert_ok(idem_purge(f.store, 0, NULL, &why));
-    finish(&f);
+    assert_ok(idem_purge(f->store, 0, NULL, &why));
 }
 
 /* Gives the stored record of @key a fence that is far ahead of its time. */
@@ -876,34 +834,29 @@ TEST(purge, remembersFences)
 }
 
 /* A record that is found past its retention, and not purged, counts too. */
-TEST(fence, growsOverWhatIsForgotten)
+TEST_VIRTUAL(fence, growsOverWhatIsForgotten)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
     struct idem_attempt *attempt;
     uint64_t fence;
 
-    open_virtual(&f);
-    run(f.store, &request, "x");
-    fence = raise_fence(&f, "k");
-    host_pass(&f.host, DAY_MS);
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    run(f->store, &request, "x");
+    fence = raise_fence(f, "k");
+    host_pass(&f->host, DAY_MS);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     assert_true(attempt->fence > fence);
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* Space is used again: a store that forgets does not grow. */
-TEST(purge, makesRoom)
+TEST_VIRTUAL(purge, makesRoom)
 {
-    struct fixture f;
     char *blob = calloc(1, 100000);
     struct idem_result result = {.bytes = {blob, 100000}};
     int64_t pages = 0;
     int round;
     int i;
 
-    open_virtual(&f);
     assert_non_null(blob);
     for (round = 0; round < 6; round++) {
         uint64_t purged;
@@ -915,22 +868,21 @@ TEST(purge, makesRoom)
 
             (void)snprintf(key, sizeof(key), "k%d-%d", round, i);
             request = claim(key);
-            attempt = begin(f.store, &request, IDEM_STARTED);
+            attempt = begin(f->store, &request, IDEM_STARTED);
             assert_ok(idem_complete(attempt, &result, &why));
             idem_attempt_destroy(attempt);
         }
-        host_pass(&f.host, DAY_MS + traits()->purge_lag_ms);
-        assert_ok(idem_purge(f.store, 0, &purged, &why));
+        host_pass(&f->host, DAY_MS + traits()->purge_lag_ms);
+        assert_ok(idem_purge(f->store, 0, &purged, &why));
         assert_int_equal(purged, 10);
         if (traits()->file && round == 2) {
-            pages = stored_number(&f, "PRAGMA page_count");
+            pages = stored_number(f, "PRAGMA page_count");
         }
     }
     if (traits()->file) {
-        assert_int_equal(stored_number(&f, "PRAGMA page_count"), pages);
+        assert_int_equal(stored_number(f, "PRAGMA page_count"), pages);
     }
     free(blob);
-    finish(&f);
 }
 
 /* ---- Counters ---- */
@@ -944,7 +896,7 @@ static struct idem_counters counters_of(struct fixture *f)
 }
 
 /* Each answer counts once, an answer that is given again not at all. */
-TEST(count, isOfAnswers)
+TEST_VIRTUAL(count, isOfAnswers)
 {
     struct idem_request request = claim("a");
     struct idem_request other = claim("a");
@@ -952,22 +904,20 @@ TEST(count, isOfAnswers)
     uint8_t two[IDEM_FINGERPRINT_LEN] = {1, 2};
     struct idem_attempt *attempt;
     struct idem_counters c;
-    struct fixture f;
 
-    open_virtual(&f);
     request.fingerprint = idem_bytes(one, sizeof(one));
     other.fingerprint = idem_bytes(two, sizeof(two));
-    attempt = begin(f.store, &request, IDEM_STARTED);
-    expect(f.store, &request, IDEM_BUSY);
-    expect(f.store, &other, IDEM_MISMATCH);
+    attempt = begin(f->store, &request, IDEM_STARTED);
+    expect(f->store, &request, IDEM_BUSY);
+    expect(f->store, &other, IDEM_MISMATCH);
     assert_ok(complete(attempt, "done"));
     assert_ok(complete(attempt, "done"));
     assert_int_equal(complete(attempt, "other"), IDEM_ELOST);
-    expect(f.store, &request, IDEM_REPLAY);
-    expect(f.store, &request, IDEM_REPLAY);
+    expect(f->store, &request, IDEM_REPLAY);
+    expect(f->store, &request, IDEM_REPLAY);
     idem_attempt_destroy(attempt);
 
-    c = counters_of(&f);
+    c = counters_of(f);
     assert_int_equal(c.started, 1);
     assert_int_equal(c.busy, 1);
     assert_int_equal(c.mismatch, 1);
@@ -977,40 +927,33 @@ TEST(count, isOfAnswers)
     assert_int_equal(c.failed + c.unknown + c.released + c.takeovers +
                          c.resolved + c.purged,
                      0);
-    finish(&f);
 }
 
 /* What was counted outlives the handle that counted it. */
-TEST(count, outlivesItsHandle)
+TEST_VIRTUAL(count, outlivesItsHandle)
 {
     struct idem_request request = claim("a");
     struct idem_counters c;
-    struct fixture f;
 
     if (!traits()->keeps_counters) {
         test_skip("this store's counters go with its handle");
     }
-    open_virtual(&f);
-    run(f.store, &request, "done");
-    expect(f.store, &request, IDEM_REPLAY);
-    idem_close(f.store);
-    open_again(&f);
-    expect(f.store, &request, IDEM_REPLAY);
+    run(f->store, &request, "done");
+    expect(f->store, &request, IDEM_REPLAY);
+    idem_close(f->store);
+    open_again(f);
+    expect(f->store, &request, IDEM_REPLAY);
 
-    c = counters_of(&f);
+    c = counters_of(f);
     assert_int_equal(c.started, 1);
     assert_int_equal(c.completed, 1);
     assert_int_equal(c.replayed, 2);
-    finish(&f);
 }
 
 /* The struct says its own size. */
-TEST(count, wantsItsSize)
+TEST_VIRTUAL(count, wantsItsSize)
 {
     struct idem_counters counters = {0};
-    struct fixture f;
 
-    open_virtual(&f);
-    assert_int_equal(idem_count(f.store, &counters, &why), IDEM_EINVALID);
-    finish(&f);
+    assert_int_equal(idem_count(f->store, &counters, &why), IDEM_EINVALID);
 }

@@ -133,65 +133,54 @@ TEST(owner, mayBeLateWhenNobodyFollowed)
 }
 
 /* An attempt that renews in time is never followed. */
-TEST(owner, keepsWhatItRenews)
+TEST_VIRTUAL(owner, keepsWhatItRenews)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
     struct idem_attempt *attempt;
     int i;
 
-    open_virtual(&f);
     request.lease_ms = 5000;
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     for (i = 0; i < 50; i++) {
-        host_pass(&f.host, 4999);
-        expect(f.store, &request, IDEM_BUSY);
+        host_pass(&f->host, 4999);
+        expect(f->store, &request, IDEM_BUSY);
         assert_ok(idem_renew(attempt, 0, &why));
     }
-    host_pass(&f.host, 5000);
-    expect(f.store, &request, IDEM_STARTED);
+    host_pass(&f->host, 5000);
+    expect(f->store, &request, IDEM_STARTED);
     assert_code(IDEM_ELOST, idem_renew(attempt, 0, &why));
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* A renewal never brings the end of the lease nearer. */
-TEST(owner, renewsOnlyForward)
+TEST_VIRTUAL(owner, renewsOnlyForward)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
-    struct idem_attempt *attempt;
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
-    open_virtual(&f);
-    attempt = begin(f.store, &request, IDEM_STARTED);
     assert_ok(idem_renew(attempt, 2000, &why));
-    host_pass(&f.host, 59999);
-    expect(f.store, &request, IDEM_BUSY);
-    host_pass(&f.host, 1);
+    host_pass(&f->host, 59999);
+    expect(f->store, &request, IDEM_BUSY);
+    host_pass(&f->host, 1);
     idem_attempt_destroy(attempt);
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     assert_true(attempt->takeover);
     assert_ok(idem_renew(attempt, IDEM_NEVER, &why));
-    host_pass(&f.host, 100LL * 365 * 86400000);
-    expect(f.store, &request, IDEM_BUSY);
+    host_pass(&f->host, 100LL * 365 * 86400000);
+    expect(f->store, &request, IDEM_BUSY);
     assert_ok(complete(attempt, "after a hundred years"));
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* A token is as good as the attempt, through any handle of the store. */
-TEST(owner, maySpeakByToken)
+TEST_VIRTUAL(owner, maySpeakByToken)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
-    struct idem_attempt *attempt;
     struct idem_attempt *other;
-    struct idem_store *handle;
     char token[IDEM_TOKEN_MAX];
+    struct idem_store *handle = handle_open(f, &f->options);
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
-    open_virtual(&f);
-    handle = handle_open(&f, &f.options);
-    attempt = begin(f.store, &request, IDEM_STARTED);
     assert_ok(idem_attempt_token(attempt, token));
     assert_ok(idem_attempt_from_token(handle, token, &other, &why));
     assert_ok(idem_renew(other, 0, &why));
@@ -200,6 +189,5 @@ TEST(owner, maySpeakByToken)
     assert_code(IDEM_ELOST, complete(attempt, "by hand"));
     idem_attempt_destroy(other);
     idem_attempt_destroy(attempt);
-    handle_close(&f, handle);
-    finish(&f);
+    handle_close(f, handle);
 }

@@ -85,68 +85,59 @@ static void claim_and_work(void *ctx, size_t i)
 
 /* 64 threads claim one key at the same moment, through several handles: one of
  * them is started, and the others are told so. */
-TEST(race, startsOneOfManyThreads)
+TEST_REAL(race, startsOneOfManyThreads)
 {
-    struct fixture f;
     struct race race;
     int round;
 
-    open_real(&f);
     for (round = 0; round < 5; round++) {
         char key[16];
 
         (void)snprintf(key, sizeof(key), "k%d", round);
-        open_handles(&f, &race);
+        open_handles(f, &race);
         race.request = claim(key);
         threads_run(CALLERS, claim_and_work, &race);
-        close_handles(&f, &race);
+        close_handles(f, &race);
         assert_int_equal(race.errors, 0);
         assert_int_equal(race.wrong, 0);
         assert_int_equal(race.effects, 1);
         assert_int_equal(race.verdicts[IDEM_STARTED], 1);
         assert_int_equal(race.verdicts[IDEM_BUSY] + race.verdicts[IDEM_REPLAY],
                          CALLERS - 1);
-        assert_int_equal(status_of(f.store, key), IDEM_STATUS_COMPLETED);
+        assert_int_equal(status_of(f->store, key), IDEM_STATUS_COMPLETED);
     }
-    finish(&f);
 }
 
 /* The same where all of them wait: every one has the result of the first. */
-TEST(race, givesEveryWaiterTheResult)
+TEST_REAL(race, givesEveryWaiterTheResult)
 {
-    struct fixture f;
     struct race race;
 
-    open_real(&f);
-    open_handles(&f, &race);
+    open_handles(f, &race);
     race.request = claim("k");
     race.request.wait_ms = PATIENCE_MS;
     threads_run(CALLERS, claim_and_work, &race);
-    close_handles(&f, &race);
+    close_handles(f, &race);
     assert_int_equal(race.errors, 0);
     assert_int_equal(race.wrong, 0);
     assert_int_equal(race.effects, 1);
     assert_int_equal(race.verdicts[IDEM_REPLAY], CALLERS - 1);
-    finish(&f);
 }
 
 /* And where the store works on a thread of its own. */
-TEST(race, startsOneWithAThreadOfTheStore)
+TEST_REAL(race, startsOneWithAThreadOfTheStore)
 {
-    struct fixture f;
     struct race race;
 
-    open_real(&f);
-    f.options.flags = IDEM_OPEN_THREAD;
-    open_handles(&f, &race);
+    f->options.flags = IDEM_OPEN_THREAD;
+    open_handles(f, &race);
     race.request = claim("k");
     threads_run(CALLERS, claim_and_work, &race);
-    close_handles(&f, &race);
+    close_handles(f, &race);
     assert_int_equal(race.errors, 0);
     assert_int_equal(race.wrong, 0);
     assert_int_equal(race.effects, 1);
     assert_int_equal(race.verdicts[IDEM_STARTED], 1);
-    finish(&f);
 }
 
 /* Look first, then act: what a program does that has no idem. */
@@ -192,23 +183,20 @@ static void take_over(void *ctx, size_t i)
 }
 
 /* Of many that find a lease over, one takes over. */
-TEST(race, lets64TakeOverOnce)
+TEST_VIRTUAL(race, lets64TakeOverOnce)
 {
-    struct fixture f;
     struct race race;
 
-    open_virtual(&f);
-    open_handles(&f, &race);
+    open_handles(f, &race);
     race.request = rerun("k");
-    expect(f.store, &race.request, IDEM_STARTED);
-    host_pass(&f.host, 60000);
+    expect(f->store, &race.request, IDEM_STARTED);
+    host_pass(&f->host, 60000);
     threads_run(CALLERS, take_over, &race);
     assert_int_equal(race.errors, 0);
     assert_int_equal(race.wrong, 0);
     assert_int_equal(race.verdicts[IDEM_STARTED], 1);
     assert_int_equal(race.verdicts[IDEM_BUSY], CALLERS - 1);
-    close_handles(&f, &race);
-    finish(&f);
+    close_handles(f, &race);
 }
 
 /* The first owner completes, late, while the next one takes over. */
@@ -236,26 +224,24 @@ static void fight(void *ctx, size_t i)
 
 /* Either the completion comes first and is replayed, or the takeover does and
  * the completion is lost: never both, never neither. */
-TEST(race, decidesBetweenCompletionAndTakeover)
+TEST_VIRTUAL(race, decidesBetweenCompletionAndTakeover)
 {
-    struct fixture f;
     unsigned taken = 0;
     int round;
 
-    open_virtual(&f);
     for (round = 0; round < 150; round++) {
-        struct duel duel = {.store = f.store, .completer = round % 2};
+        struct duel duel = {.store = f->store, .completer = round % 2};
         char key[16];
 
         (void)snprintf(key, sizeof(key), "k%d", round);
         duel.request = rerun(key);
-        duel.first = begin(f.store, &duel.request, IDEM_STARTED);
-        host_pass(&f.host, 60000);
+        duel.first = begin(f->store, &duel.request, IDEM_STARTED);
+        host_pass(&f->host, 60000);
         threads_run(2, fight, &duel);
         assert_ok(duel.begun);
         if (duel.second->verdict == IDEM_STARTED) {
             assert_code(IDEM_ELOST, duel.completed);
-            assert_int_equal(status_of(f.store, key), IDEM_STATUS_IN_PROGRESS);
+            assert_int_equal(status_of(f->store, key), IDEM_STATUS_IN_PROGRESS);
             taken++;
         } else {
             assert_ok(duel.completed);
@@ -266,7 +252,6 @@ TEST(race, decidesBetweenCompletionAndTakeover)
         idem_attempt_destroy(duel.second);
     }
     print_message("# %u of 150 were taken over\n", taken);
-    finish(&f);
 }
 
 /* ---- One at a time ---- */
@@ -305,25 +290,22 @@ static void work_in_turns(void *ctx, size_t i)
 
 /* Claimed and released by many threads in turn, a key has one owner at a time,
  * and each a higher fence than the one before. */
-TEST(race, hasOneOwnerAtATime)
+TEST_REAL(race, hasOneOwnerAtATime)
 {
-    struct fixture f;
     struct race race;
     struct idem_attempt *attempt;
 
-    open_real(&f);
-    open_handles(&f, &race);
+    open_handles(f, &race);
     race.request = claim("k");
     threads_run(8, work_in_turns, &race);
-    close_handles(&f, &race);
+    close_handles(f, &race);
     assert_int_equal(race.errors, 0);
     assert_int_equal(race.wrong, 0);
     assert_true(race.effects >= 1);
     race.request = claim("k");
-    attempt = begin(f.store, &race.request, IDEM_STARTED);
+    attempt = begin(f->store, &race.request, IDEM_STARTED);
     assert_int_equal(attempt->attempts, race.effects + 1);
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* ---- Renewals from another thread ---- */
@@ -347,16 +329,14 @@ static void renew_often(void *ctx)
 }
 
 /* A second thread may renew while the owner looks at its attempt. */
-TEST(race, letsAnotherThreadRenew)
+TEST_REAL(race, letsAnotherThreadRenew)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
     struct watch watch = {.renewals = 0};
     struct thread *thread;
 
-    open_real(&f);
     request.owner = idem_str("owner");
-    watch.attempt = begin(f.store, &request, IDEM_STARTED);
+    watch.attempt = begin(f->store, &request, IDEM_STARTED);
     thread = thread_start(renew_often, &watch);
     while (__atomic_load_n(&watch.renewals, __ATOMIC_ACQUIRE) < 50) {
         assert_true(idem_attempt_lease_left_ms(watch.attempt) > 30000);
@@ -367,7 +347,6 @@ TEST(race, letsAnotherThreadRenew)
     assert_int_equal(watch.failures, 0);
     assert_ok(complete(watch.attempt, "x"));
     idem_attempt_destroy(watch.attempt);
-    finish(&f);
 }
 
 /* ---- Waiting ---- */

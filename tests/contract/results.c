@@ -23,15 +23,13 @@ static uint8_t *random_bytes(size_t len)
 }
 
 /* Random bytes of many lengths, NULs and all, come back as they were. */
-TEST(result, isReplayedByteForByte)
+TEST_VIRTUAL(result, isReplayedByteForByte)
 {
     static const size_t lens[] = {0,     1,      2,      15,     16,     255,
                                   256,   1000,   4095,   4096,   4097,   65535,
                                   65536, 100000, 262144, 262145, 1 << 20};
-    struct fixture f;
     size_t i;
 
-    open_virtual(&f);
     for (i = 0; i < COUNT(lens); i++) {
         char key[16];
         uint8_t *bytes = random_bytes(lens[i]);
@@ -49,12 +47,12 @@ TEST(result, isReplayedByteForByte)
         (void)snprintf(key, sizeof(key), "k%zu", i);
         request = claim(key);
         request.input = result.bytes;
-        attempt = begin(f.store, &request, IDEM_STARTED);
+        attempt = begin(f->store, &request, IDEM_STARTED);
         assert_ok(idem_complete(attempt, &result, &why));
         assert_slice(attempt->record->result.bytes, result.bytes);
         idem_attempt_destroy(attempt);
 
-        attempt = begin(f.store, &request, IDEM_REPLAY);
+        attempt = begin(f->store, &request, IDEM_REPLAY);
         assert_slice(attempt->record->result.bytes, result.bytes);
         assert_slice(attempt->record->result.content_type, result.content_type);
         assert_slice(attempt->record->result.meta, result.meta);
@@ -62,22 +60,19 @@ TEST(result, isReplayedByteForByte)
         assert_int_equal(attempt->record->result_len, lens[i]);
         idem_attempt_destroy(attempt);
 
-        answer = get(f.store, key);
+        answer = get(f->store, key);
         assert_slice(idem_answer_record(answer)->result.bytes, result.bytes);
         assert_slice(idem_answer_record(answer)->input, request.input);
         idem_answer_destroy(answer);
     }
-    finish(&f);
 }
 
 /* A caller with little memory is told of long bodies, and fetches them later. */
-TEST(result, isLeftOutAboveTheCallersLimit)
+TEST_VIRTUAL(result, isLeftOutAboveTheCallersLimit)
 {
     static const size_t lens[] = {1, 600, 1000, 1001, 5000, 300000};
-    struct fixture f;
     size_t i;
 
-    open_virtual(&f);
     for (i = 0; i < 2 * COUNT(lens); i++) {
         size_t len = lens[i / 2];
         size_t given = len <= 1000 ? len : 0;
@@ -93,23 +88,22 @@ TEST(result, isLeftOutAboveTheCallersLimit)
         request = claim(key);
         request.input = idem_str("asked");
         request.bodies_max = 1005;
-        attempt = begin(f.store, &request, IDEM_STARTED);
+        attempt = begin(f->store, &request, IDEM_STARTED);
         assert_ok(failed ? idem_fail(attempt, idem_str("why"), &result, &why)
                          : idem_complete(attempt, &result, &why));
         idem_attempt_destroy(attempt);
 
-        attempt = begin(f.store, &request, failed ? IDEM_FAILED : IDEM_REPLAY);
+        attempt = begin(f->store, &request, failed ? IDEM_FAILED : IDEM_REPLAY);
         assert_int_equal(attempt->record->result_len, len);
         assert_int_equal(attempt->record->result.bytes.len, given);
         assert_int_equal(attempt->record->input_len, 5);
         assert_int_equal(attempt->record->input.len, given > 0 ? 5 : 0);
         idem_attempt_destroy(attempt);
 
-        answer = get(f.store, key);
+        answer = get(f->store, key);
         assert_slice(idem_answer_record(answer)->result.bytes, result.bytes);
         idem_answer_destroy(answer);
     }
-    finish(&f);
 }
 
 /* A result as long as the store keeps is kept; one byte more, and it is known
@@ -164,48 +158,41 @@ TEST(result, becomesATombstoneAboveTheCap)
 }
 
 /* The caller may give a tombstone itself. */
-TEST(result, mayBeATombstone)
+TEST_VIRTUAL(result, mayBeATombstone)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
     struct idem_result result = {.bytes = idem_str("not this"),
                                  .not_kept = true};
-    struct idem_attempt *attempt;
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
-    open_virtual(&f);
-    attempt = begin(f.store, &request, IDEM_STARTED);
     assert_ok(idem_complete(attempt, &result, &why));
     idem_attempt_destroy(attempt);
-    attempt = begin(f.store, &request, IDEM_REPLAY);
+    attempt = begin(f->store, &request, IDEM_REPLAY);
     assert_true(attempt->record->result.not_kept);
     assert_int_equal(attempt->record->result.bytes.len, 0);
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* Texts of full length are kept whole. */
-TEST(texts, areKeptWhole)
+TEST_VIRTUAL(texts, areKeptWhole)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
     uint8_t *bytes = random_bytes(IDEM_TEXT_MAX);
     struct idem_slice text = {bytes, IDEM_TEXT_MAX};
     struct idem_attempt *attempt;
 
-    open_virtual(&f);
     request.owner = idem_bytes(bytes, IDEM_OWNER_MAX);
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     assert_ok(idem_release(attempt, text, &why));
     idem_attempt_destroy(attempt);
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     assert_slice(attempt->record->history[0].owner, request.owner);
     assert_ok(idem_unknown(attempt, text, &why));
     idem_attempt_destroy(attempt);
-    attempt = begin(f.store, &request, IDEM_UNKNOWN);
+    attempt = begin(f->store, &request, IDEM_UNKNOWN);
     assert_slice(attempt->record->note, text);
     assert_slice(attempt->record->owner, request.owner);
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* Longer ones are cut, for the outcome matters more than what is said of it. */
@@ -248,47 +235,44 @@ static void assert_input(struct fixture *f, const char *want)
 
 /* Each life of a key has its own input; a taker keeps the one it found unless it
  * brings another; no result outlives the attempt that a new one follows. */
-TEST(input, isOfItsAttempt)
+TEST_VIRTUAL(input, isOfItsAttempt)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
     struct idem_result result = {.bytes = idem_str("a result")};
     struct idem_attempt *attempt;
 
-    open_virtual(&f);
     request.input = idem_str("first");
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     assert_ok(idem_release(attempt, idem_str(""), &why));
     idem_attempt_destroy(attempt);
-    assert_input(&f, "first");
+    assert_input(f, "first");
 
     request.input = idem_str("second, after a release");
-    expect(f.store, &request, IDEM_STARTED);
-    assert_input(&f, "second, after a release");
-    host_pass(&f.host, 60000);
+    expect(f->store, &request, IDEM_STARTED);
+    assert_input(f, "second, after a release");
+    host_pass(&f->host, 60000);
     request.input = idem_str("");
-    expect(f.store, &request, IDEM_STARTED);
-    assert_input(&f, "second, after a release");
-    host_pass(&f.host, 60000);
+    expect(f->store, &request, IDEM_STARTED);
+    assert_input(f, "second, after a release");
+    host_pass(&f->host, 60000);
     request.input = idem_str("third, by a taker");
-    attempt = begin(f.store, &request, IDEM_STARTED);
-    assert_input(&f, "third, by a taker");
+    attempt = begin(f->store, &request, IDEM_STARTED);
+    assert_input(f, "third, by a taker");
     assert_ok(idem_complete(attempt, &result, &why));
     idem_attempt_destroy(attempt);
-    assert_input(&f, "third, by a taker");
+    assert_input(f, "third, by a taker");
 
-    host_pass(&f.host, 86400000);
+    host_pass(&f->host, 86400000);
     request.input = idem_str("");
-    expect(f.store, &request, IDEM_STARTED);
-    assert_input(&f, "");
-    assert_int_equal(stored_read(&f, "k", RESULT, NULL, 0), 0);
-    finish(&f);
+    expect(f->store, &request, IDEM_STARTED);
+    assert_input(f, "");
+    assert_int_equal(stored_read(f, "k", RESULT, NULL, 0), 0);
 }
 
 /* ---- Keys and scopes ---- */
 
 /* A key is any bytes, a scope too; what looks alike is not the same. */
-TEST(key, isAnyBytes)
+TEST_VIRTUAL(key, isAnyBytes)
 {
     static const struct idem_slice keys[] = {
         {"k", 1},         {"k\0", 2},       {"\0k", 2},     {"\0", 1},
@@ -297,51 +281,45 @@ TEST(key, isAnyBytes)
         {"\"", 1},        {"%s%n", 4},      {";--", 3},     {"\xc3\xbc", 2},
         {"u\xcc\x88", 3}, {"\xcc\x88u", 3}, {"../../x", 7}, {"k/", 2},
     };
-    struct fixture f;
     struct idem_answer *answer;
     size_t i;
     size_t j;
 
-    open_virtual(&f);
     for (i = 0; i < COUNT(keys); i++) {
         struct idem_request request = claim("");
 
         request.key = keys[i];
         for (j = 0; j < 2; j++) {
             request.scope = j == 0 ? idem_str("") : keys[i];
-            run(f.store, &request, "x");
+            run(f->store, &request, "x");
             assert_ok(
-                idem_get(f.store, request.scope, request.key, &answer, &why));
+                idem_get(f->store, request.scope, request.key, &answer, &why));
             assert_slice(idem_answer_record(answer)->key, request.key);
             assert_slice(idem_answer_record(answer)->scope, request.scope);
             idem_answer_destroy(answer);
         }
     }
-    assert_int_equal(count(f.store, NULL), 2 * COUNT(keys));
-    finish(&f);
+    assert_int_equal(count(f->store, NULL), 2 * COUNT(keys));
 }
 
 /* The longest names work, and differ in their last byte. */
-TEST(key, mayBeOfFullLength)
+TEST_VIRTUAL(key, mayBeOfFullLength)
 {
-    struct fixture f;
     struct idem_request request = claim("");
     char name[IDEM_KEY_MAX];
 
-    open_virtual(&f);
     memset(name, 'x', sizeof(name));
     request.key = idem_bytes(name, sizeof(name));
     request.scope = request.key;
-    run(f.store, &request, "x");
-    expect(f.store, &request, IDEM_REPLAY);
+    run(f->store, &request, "x");
+    expect(f->store, &request, IDEM_REPLAY);
     name[sizeof(name) - 1] = 'y';
-    run(f.store, &request, "y");
-    finish(&f);
+    run(f->store, &request, "y");
 }
 
 /* A result of one scope is never that of another: neither under the same key,
  * nor where scope and key make the same text. */
-TEST(scope, keepsResultsApart)
+TEST_VIRTUAL(scope, keepsResultsApart)
 {
     static const struct {
         const char *scope;
@@ -350,17 +328,15 @@ TEST(scope, keepsResultsApart)
         {"", "abc"}, {"a", "bc"},  {"ab", "c"}, {"abc", "abc"},
         {"bc", "a"}, {"a", "abc"}, {"A", "bc"},
     };
-    struct fixture f;
     size_t i;
 
-    open_virtual(&f);
     for (i = 0; i < COUNT(names); i++) {
         struct idem_request request = claim(names[i].key);
         char text[16];
 
         (void)snprintf(text, sizeof(text), "result %zu", i);
         request.scope = idem_str(names[i].scope);
-        run(f.store, &request, text);
+        run(f->store, &request, text);
     }
     for (i = 0; i < COUNT(names); i++) {
         struct idem_request request = claim(names[i].key);
@@ -369,11 +345,10 @@ TEST(scope, keepsResultsApart)
 
         (void)snprintf(text, sizeof(text), "result %zu", i);
         request.scope = idem_str(names[i].scope);
-        attempt = begin(f.store, &request, IDEM_REPLAY);
+        attempt = begin(f->store, &request, IDEM_REPLAY);
         assert_text(attempt->record->result.bytes, text);
         assert_text(attempt->record->scope, names[i].scope);
         assert_text(attempt->record->key, names[i].key);
         idem_attempt_destroy(attempt);
     }
-    finish(&f);
 }

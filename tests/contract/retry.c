@@ -107,16 +107,14 @@ TEST(retry, isOnRecord)
 }
 
 /* However often: only attempts that end without a word are given up. */
-TEST(retry, isNeverGivenUp)
+TEST_VIRTUAL(retry, isNeverGivenUp)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
     int i;
 
     request.attempts_max = 2;
-    open_virtual(&f);
     for (i = 1; i <= 12; i++) {
-        struct idem_attempt *attempt = begin(f.store, &request, IDEM_STARTED);
+        struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
         assert_int_equal(attempt->attempts, i);
         assert_int_equal(attempt->takeover, i > 1);
@@ -124,11 +122,10 @@ TEST(retry, isNeverGivenUp)
         idem_attempt_destroy(attempt);
     }
     for (i = 0; i < 2; i++) {
-        expect(f.store, &request, IDEM_STARTED);
-        host_pass(&f.host, 60000);
+        expect(f->store, &request, IDEM_STARTED);
+        host_pass(&f->host, 60000);
     }
-    expect(f.store, &request, IDEM_FAILED);
-    finish(&f);
+    expect(f->store, &request, IDEM_FAILED);
 }
 
 /* A waiter is told to begin again, or, where it said so, runs the work itself. */
@@ -167,31 +164,28 @@ TEST(retry, isToldToWaiters)
 
 /* It is listed as retry and as in progress, and it is overdue only past the time
  * when it was expected. */
-TEST(retry, isListed)
+TEST_VIRTUAL(retry, isListed)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
     struct idem_request other = rerun("other");
     struct idem_filter filter = IDEM_FILTER_INIT;
     struct idem_attempt *attempt;
 
     request.expect_ms = 90000;
-    open_virtual(&f);
-    expect(f.store, &other, IDEM_STARTED);
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    expect(f->store, &other, IDEM_STARTED);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     assert_ok(retry(attempt));
     idem_attempt_destroy(attempt);
     filter.statuses = 1u << IDEM_STATUS_RETRY;
-    assert_int_equal(count(f.store, &filter), 1);
+    assert_int_equal(count(f->store, &filter), 1);
     filter.statuses = 1u << IDEM_STATUS_IN_PROGRESS;
-    assert_int_equal(count(f.store, &filter), 2);
+    assert_int_equal(count(f->store, &filter), 2);
     filter.statuses = 0;
     filter.overdue = true;
-    host_pass(&f.host, 1000);
-    assert_int_equal(count(f.store, &filter), 0);
-    host_pass(&f.host, 90000 + traits()->other_boot_ms);
-    assert_int_equal(count(f.store, &filter), 2);
-    finish(&f);
+    host_pass(&f->host, 1000);
+    assert_int_equal(count(f->store, &filter), 0);
+    host_pass(&f->host, 90000 + traits()->other_boot_ms);
+    assert_int_equal(count(f->store, &filter), 2);
 }
 
 /* Under rerun it expires a retention after its end, under hold it does not. */
@@ -275,157 +269,137 @@ TEST(reopen, letsItRunAgain)
 
 /* What its attempt left to be run again is for the same request, until a person
  * reopens it; that one is told that the work may have been done. */
-TEST(reopen, letsAnotherRequestFollowARetry)
+TEST_VIRTUAL(reopen, letsAnotherRequestFollowARetry)
 {
     static const uint8_t prints[2][IDEM_FINGERPRINT_LEN] = {{1, 'a'}, {1, 'b'}};
     struct idem_request request = claim("k");
     struct idem_attempt *attempt;
-    struct fixture f;
     uint64_t fence;
 
-    open_virtual(&f);
     request.fingerprint = idem_bytes(prints[0], IDEM_FINGERPRINT_LEN);
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     fence = attempt->fence;
     assert_ok(retry(attempt));
     request.fingerprint = idem_bytes(prints[1], IDEM_FINGERPRINT_LEN);
-    expect(f.store, &request, IDEM_MISMATCH);
-    assert_ok(reopen(&f, fence, "ann"));
-    assert_ok(reopen(&f, fence, "ann"));
+    expect(f->store, &request, IDEM_MISMATCH);
+    assert_ok(reopen(f, fence, "ann"));
+    assert_ok(reopen(f, fence, "ann"));
     assert_code(IDEM_ELOST, retry(attempt));
     idem_attempt_destroy(attempt);
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     assert_true(attempt->takeover);
     assert_int_equal(attempt->fence, fence + 1);
     assert_ok(complete(attempt, "mended"));
     idem_attempt_destroy(attempt);
-    expect(f.store, &request, IDEM_REPLAY);
-    finish(&f);
+    expect(f->store, &request, IDEM_REPLAY);
 }
 
 /* Neither what nobody needs to reopen, nor what an owner is at work on, nor what is
  * not there. */
-TEST(reopen, isRefused)
+TEST_VIRTUAL(reopen, isRefused)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
     struct idem_attempt *attempt;
     uint64_t fence;
 
-    open_virtual(&f);
-    assert_code(IDEM_ENOTFOUND, reopen(&f, 1, "ann"));
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_code(IDEM_ENOTFOUND, reopen(f, 1, "ann"));
+    attempt = begin(f->store, &request, IDEM_STARTED);
     fence = attempt->fence;
-    assert_code(IDEM_EINVALID, reopen(&f, fence, "ann"));
+    assert_code(IDEM_EINVALID, reopen(f, fence, "ann"));
     assert_why("s more");
-    host_pass(&f.host, 60000);
-    assert_ok(reopen(&f, fence, "ann"));
-    assert_code(IDEM_EINVALID, reopen(&f, fence, "bob"));
+    host_pass(&f->host, 60000);
+    assert_ok(reopen(f, fence, "ann"));
+    assert_code(IDEM_EINVALID, reopen(f, fence, "bob"));
     assert_why("already");
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* Both are counted: attempts as retried, persons as resolved. */
-TEST(retry, isCounted)
+TEST_VIRTUAL(retry, isCounted)
 {
     struct idem_counters n = IDEM_COUNTERS_INIT;
     struct idem_request request = claim("k");
-    struct idem_attempt *attempt;
-    struct fixture f;
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
-    open_virtual(&f);
-    attempt = begin(f.store, &request, IDEM_STARTED);
     assert_ok(retry(attempt));
     assert_ok(retry(attempt)); /* A copy. */
     idem_attempt_destroy(attempt);
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     assert_ok(complete(attempt, "x"));
-    assert_ok(reopen(&f, attempt->fence, "ann"));
+    assert_ok(reopen(f, attempt->fence, "ann"));
     idem_attempt_destroy(attempt);
-    assert_ok(idem_count(f.store, &n, &why));
+    assert_ok(idem_count(f->store, &n, &why));
     assert_int_equal(n.retried, 1);
     assert_int_equal(n.takeovers, 1);
     assert_int_equal(n.resolved, 1);
-    finish(&f);
 }
 
 /* ---- A lease that runs ---- */
 
 /* Being late is no proof of being dead: only force ends the attempt of an owner
  * whose lease runs. */
-TEST(resolve, takesForceWhileTheLeaseRuns)
+TEST_VIRTUAL(resolve, takesForceWhileTheLeaseRuns)
 {
     struct idem_outcome released = {.status = IDEM_STATUS_RELEASED};
     struct idem_request request = claim("k");
     struct idem_attempt *attempt;
     struct idem_slice none = idem_str("");
-    struct fixture f;
 
     request.expect_ms = 1;
     request.owner = idem_str("ann@host");
-    open_virtual(&f);
-    attempt = begin(f.store, &request, IDEM_STARTED);
-    host_pass(&f.host, 3000);
+    attempt = begin(f->store, &request, IDEM_STARTED);
+    host_pass(&f->host, 3000);
     assert_code(IDEM_EINVALID,
-                idem_resolve(f.store, none, request.key, attempt->fence,
+                idem_resolve(f->store, none, request.key, attempt->fence,
                              idem_str("bob"), &released, /* flags= */ 0, &why));
     assert_why("the lease of ann@host runs");
     assert_ok(idem_renew(attempt, 0, &why));
-    assert_ok(idem_resolve(f.store, none, request.key, attempt->fence,
+    assert_ok(idem_resolve(f->store, none, request.key, attempt->fence,
                            idem_str("bob"), &released, IDEM_RESOLVE_FORCE,
                            &why));
     assert_code(IDEM_ELOST, idem_renew(attempt, 0, &why));
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* ---- What may have happened ---- */
 
 /* An attempt that died may have done the work. That is remembered for as long as it
  * asked for, although the one that took over did nothing and gave the key back. */
-TEST(doubt, outlivesARelease)
+TEST_VIRTUAL(doubt, outlivesARelease)
 {
-    struct fixture f;
     struct idem_request request = rerun("k");
     struct idem_attempt *attempt;
 
     request.retention_ms = 30 * DAY_MS;
-    open_virtual(&f);
-    expect(f.store, &request, IDEM_STARTED);
-    host_pass(&f.host, 60000 + traits()->other_boot_ms);
+    expect(f->store, &request, IDEM_STARTED);
+    host_pass(&f->host, 60000 + traits()->other_boot_ms);
     request.retention_ms = DAY_MS;
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    attempt = begin(f->store, &request, IDEM_STARTED);
     assert_true(attempt->takeover);
     assert_ok(idem_release(attempt, idem_str("no connection"), &why));
     idem_attempt_destroy(attempt);
 
-    host_pass(&f.host, 29 * DAY_MS);
-    assert_ok(idem_purge(f.store, 0, NULL, &why));
-    attempt = begin(f.store, &request, IDEM_STARTED);
+    host_pass(&f->host, 29 * DAY_MS);
+    assert_ok(idem_purge(f->store, 0, NULL, &why));
+    attempt = begin(f->store, &request, IDEM_STARTED);
     assert_true(attempt->takeover);
     assert_int_equal(attempt->attempts, 3);
     assert_true(attempt->record->retention_ms == 30 * DAY_MS);
     idem_attempt_destroy(attempt);
-    finish(&f);
 }
 
 /* ---- Clocks ---- */
 
 /* A lease that a clock wrote which was a year ahead keeps others away for half an
  * hour and its length at most; its owner is not touched, and nobody starts. */
-TEST(lease, ofAFastClockIsBounded)
+TEST_VIRTUAL(lease, ofAFastClockIsBounded)
 {
-    struct fixture f;
     struct idem_request request = claim("k");
-    struct idem_attempt *attempt;
     struct idem_answer *answer;
-    struct idem_record copy;
     const struct idem_record *record;
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
+    struct idem_record copy = *attempt->record;
 
-    open_virtual(&f);
-    attempt = begin(f.store, &request, IDEM_STARTED);
-    copy = *attempt->record;
     copy.fence++;
     copy.lease_end_ms += 365 * DAY_MS;
     memset(copy.boot_id, 'X', sizeof(copy.boot_id));
@@ -433,11 +407,11 @@ TEST(lease, ofAFastClockIsBounded)
     copy.scope = idem_str("");
     copy.key = idem_str("k");
     copy.owner = idem_str("ahead");
-    assert_ok(idem_import(f.store, &copy, NULL, &why));
+    assert_ok(idem_import(f->store, &copy, NULL, &why));
     idem_attempt_destroy(attempt);
 
-    expect(f.store, &request, IDEM_BUSY);
-    answer = get(f.store, "k");
+    expect(f->store, &request, IDEM_BUSY);
+    answer = get(f->store, "k");
     record = idem_answer_record(answer);
     assert_true(record->lease_end_ms <= HOST_WALL_MS + 32 * 60000);
     assert_true(record->lease_end_ms >= HOST_WALL_MS + 60000);
@@ -445,7 +419,6 @@ TEST(lease, ofAFastClockIsBounded)
     assert_int_equal(record->fence, copy.fence);
     assert_int_equal(record->attempts, 1);
     idem_answer_destroy(answer);
-    host_pass(&f.host, 33 * 60000);
-    expect(f.store, &request, IDEM_UNKNOWN);
-    finish(&f);
+    host_pass(&f->host, 33 * 60000);
+    expect(f->store, &request, IDEM_UNKNOWN);
 }

@@ -32,6 +32,31 @@
     }                                                                          \
     static void suite##_##condition(void)
 
+/* A TEST that is given a @type as @name, a pointer: set up before it, torn down after
+ * it. Files define their own in terms of this. */
+#define TEST_WITH(suite, condition, type, name, set_up, tear_down)             \
+    static void suite##_##condition##_with(type *name);                        \
+    TEST(suite, condition)                                                     \
+    {                                                                          \
+        type name;                                                             \
+                                                                               \
+        set_up(&name);                                                         \
+        suite##_##condition##_with(&name);                                     \
+        tear_down(&name);                                                      \
+    }                                                                          \
+    static void suite##_##condition##_with(type *name)
+
+/* A TEST between two statements. */
+#define TEST_BETWEEN(suite, condition, set_up, tear_down)                      \
+    static void suite##_##condition##_between(void);                           \
+    TEST(suite, condition)                                                     \
+    {                                                                          \
+        set_up;                                                                \
+        suite##_##condition##_between();                                       \
+        tear_down;                                                             \
+    }                                                                          \
+    static void suite##_##condition##_between(void)
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 void test_add(const char *name, void (*run)(void));

@@ -81,6 +81,9 @@ static void finish(struct bank *bank)
     idem_close(bank->store);
 }
 
+#define TEST_BANK(suite, condition)                                            \
+    TEST_WITH(suite, condition, struct bank, bank, set_up, finish)
+
 /* Claims @key in @store, and meets @verdict. */
 static struct idem_attempt *begin_key(struct idem_store *store, const char *key,
                                       enum idem_verdict verdict)
@@ -211,75 +214,67 @@ static void assert_replay(struct bank *bank, const char *text)
 
 /* One commit makes effect and record durable, by a role with two rights; the attempt
  * knows its end then, and to say it again is answered 0. */
-TEST(completion, isOneCommitWithTheEffect)
+TEST_BANK(completion, isOneCommitWithTheEffect)
 {
     struct idem_result result = receipt("transfer 1");
     struct idem_result another = receipt("transfer 2");
     struct idem_postgres_info info = IDEM_POSTGRES_INFO_INIT;
     struct idem_statement statement;
     struct idem_attempt *attempt;
-    struct bank bank;
     uint64_t trips;
     char sql[300];
 
-    set_up(&bank);
     (void)snprintf(sql, sizeof(sql),
                    "CREATE ROLE bank; GRANT USAGE ON SCHEMA %s TO bank;"
                    "GRANT SELECT, UPDATE ON idem_record TO bank;"
                    "GRANT SELECT, INSERT ON ledger TO bank; SET ROLE bank",
-                   bank.schema);
-    must(&bank, sql);
-    attempt = begin(bank.store, IDEM_STARTED);
-    assert_ok(idem_postgres_inspect(bank.store, &info, &why));
+                   bank->schema);
+    must(bank, sql);
+    attempt = begin(bank->store, IDEM_STARTED);
+    assert_ok(idem_postgres_inspect(bank->store, &info, &why));
     trips = info.round_trips;
     statement = completion(attempt, "transfer 1");
-    assert_ok(idem_postgres_inspect(bank.store, &info, &why));
+    assert_ok(idem_postgres_inspect(bank->store, &info, &why));
     assert_int_equal(info.round_trips, trips);
 
-    assert_string_equal(transfer(&bank, &statement), "");
+    assert_string_equal(transfer(bank, &statement), "");
     assert_true(idem_attempt_lease_left_ms(attempt) > 0);
-    must(&bank, "COMMIT");
+    must(bank, "COMMIT");
     idem_attempt_recorded(attempt);
     assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
     assert_int_equal(attempt->record->status, IDEM_STATUS_COMPLETED);
     assert_text(attempt->record->result.bytes, "transfer 1");
-    assert_replay(&bank, "transfer 1");
-    assert_int_equal(effects(&bank), 1);
+    assert_replay(bank, "transfer 1");
+    assert_int_equal(effects(bank), 1);
 
     assert_code(IDEM_ELOST, idem_renew(attempt, 0, &why));
     assert_code(IDEM_ELOST, idem_complete(attempt, &another, &why));
     assert_ok(idem_complete(attempt, &result, &why));
     idem_attempt_destroy(attempt);
-    assert_replay(&bank, "transfer 1");
-    must(&bank, "RESET ROLE");
-    finish(&bank);
+    assert_replay(bank, "transfer 1");
+    must(bank, "RESET ROLE");
 }
 
 /* What is rolled back leaves neither, and the attempt goes on: it can be ended by another
  * statement, also with an empty result, or as any other. */
-TEST(completion, leavesNeitherWhenItIsRolledBack)
+TEST_BANK(completion, leavesNeitherWhenItIsRolledBack)
 {
-    struct idem_statement statement;
-    struct idem_attempt *attempt;
-    struct bank bank;
+    struct idem_attempt *attempt = begin(bank->store, IDEM_STARTED);
+    struct idem_statement statement = completion(attempt, "never");
 
-    set_up(&bank);
-    attempt = begin(bank.store, IDEM_STARTED);
-    statement = completion(attempt, "never");
-    assert_string_equal(transfer(&bank, &statement), "");
-    must(&bank, "ROLLBACK");
-    assert_int_equal(effects(&bank), 0);
-    idem_attempt_destroy(begin(bank.other, IDEM_BUSY));
+    assert_string_equal(transfer(bank, &statement), "");
+    must(bank, "ROLLBACK");
+    assert_int_equal(effects(bank), 0);
+    idem_attempt_destroy(begin(bank->other, IDEM_BUSY));
     assert_ok(idem_renew(attempt, 0, &why));
     assert_ok(idem_postgres_completion(attempt, NULL, &statement, &why));
-    assert_string_equal(transfer(&bank, &statement), "");
-    must(&bank, "COMMIT");
+    assert_string_equal(transfer(bank, &statement), "");
+    must(bank, "COMMIT");
     idem_attempt_destroy(attempt); /* Never told: nothing is lost by that. */
-    attempt = begin(bank.store, IDEM_REPLAY);
+    attempt = begin(bank->store, IDEM_REPLAY);
     assert_int_equal(attempt->record->result.bytes.len, 0);
     idem_attempt_destroy(attempt);
-    assert_int_equal(effects(&bank), 1);
-    finish(&bank);
+    assert_int_equal(effects(bank), 1);
 }
 
 static void expect_good(void *ctx, const struct idem_finding *finding)
@@ -322,103 +317,87 @@ static void bind_to_tag(struct idem_statement *statement, const char *tag,
 /* A renewal between the making and the running of the statement, by whoever has the
  * token, changes nothing: it ends the attempt, and the record can be trusted. The control:
  * bound to the tag of the record it would end nothing. */
-TEST(completion, holdsWhateverRenewalCameBetween)
+TEST_BANK(completion, holdsWhateverRenewalCameBetween)
 {
-    struct idem_statement statement;
-    struct idem_attempt *attempt;
     struct idem_attempt *same;
-    struct bank bank;
     char bound[BOUND_MAX];
     char tag[TAG_MAX];
     char place[400];
+    struct idem_attempt *attempt = begin(bank->store, IDEM_STARTED);
+    struct idem_statement statement = completion(attempt, "renewed");
 
-    set_up(&bank);
-    attempt = begin(bank.store, IDEM_STARTED);
-    statement = completion(attempt, "renewed");
-    read_tag(&bank, tag);
-    same = in_other(&bank, attempt);
+    read_tag(bank, tag);
+    same = in_other(bank, attempt);
     assert_ok(idem_renew(same, (int64_t)3600 * 1000, &why));
     assert_ok(idem_renew(attempt, (int64_t)7200 * 1000, &why));
 
     bind_to_tag(&statement, tag, bound);
-    assert_string_equal(transfer(&bank, &statement), "22P02");
-    must(&bank, "ROLLBACK");
+    assert_string_equal(transfer(bank, &statement), "22P02");
+    must(bank, "ROLLBACK");
 
     statement = completion(attempt, "renewed");
     assert_ok(idem_renew(same, (int64_t)9000 * 1000, &why));
-    assert_string_equal(transfer(&bank, &statement), "");
-    must(&bank, "COMMIT");
+    assert_string_equal(transfer(bank, &statement), "");
+    must(bank, "COMMIT");
     idem_attempt_recorded(attempt);
-    assert_replay(&bank, "renewed");
+    assert_replay(bank, "renewed");
     (void)snprintf(place, sizeof(place), "%s&schema=%s",
-                   strchr(getenv("IDEM_TEST_POSTGRES"), ':') + 1, bank.schema);
+                   strchr(getenv("IDEM_TEST_POSTGRES"), ':') + 1, bank->schema);
     assert_ok(idem_postgres_check(place, NULL, expect_good, NULL, &why));
     idem_attempt_destroy(same);
     idem_attempt_destroy(attempt);
-    finish(&bank);
 }
 
 /* In a stricter isolation a renewal that was committed meanwhile is 40001: the same
  * statement, in a new transaction, ends the attempt. */
-TEST(completion, isRunAgainInAStricterTransaction)
+TEST_BANK(completion, isRunAgainInAStricterTransaction)
 {
-    struct idem_statement statement;
-    struct idem_attempt *attempt;
-    struct bank bank;
+    struct idem_attempt *attempt = begin(bank->store, IDEM_STARTED);
+    struct idem_statement statement = completion(attempt, "strict");
 
-    set_up(&bank);
-    attempt = begin(bank.store, IDEM_STARTED);
-    statement = completion(attempt, "strict");
-    must(&bank, "BEGIN ISOLATION LEVEL SERIALIZABLE");
-    must(&bank, "INSERT INTO ledger VALUES ('k')");
+    must(bank, "BEGIN ISOLATION LEVEL SERIALIZABLE");
+    must(bank, "INSERT INTO ledger VALUES ('k')");
     assert_ok(idem_renew(attempt, (int64_t)3600 * 1000, &why));
-    assert_string_equal(run_statement(&bank, &statement), "40001");
-    must(&bank, "ROLLBACK");
-    assert_string_equal(transfer(&bank, &statement), "");
-    must(&bank, "COMMIT");
-    assert_replay(&bank, "strict");
-    assert_int_equal(effects(&bank), 1);
+    assert_string_equal(run_statement(bank, &statement), "40001");
+    must(bank, "ROLLBACK");
+    assert_string_equal(transfer(bank, &statement), "");
+    must(bank, "COMMIT");
+    assert_replay(bank, "strict");
+    assert_int_equal(effects(bank), 1);
     idem_attempt_destroy(attempt);
-    finish(&bank);
 }
 
 /* Of two owners after a takeover one commits: the statement of the first fails, and its
  * transaction with it, whether anybody looks or not. */
-TEST(completion, isForOneOfTwoOwners)
+TEST_BANK(completion, isForOneOfTwoOwners)
 {
-    struct idem_statement first;
     struct idem_statement second;
-    struct idem_attempt *attempt;
-    struct idem_attempt *same;
     struct idem_attempt *taker;
-    struct bank bank;
+    struct idem_attempt *attempt = begin(bank->store, IDEM_STARTED);
+    struct idem_statement first = completion(attempt, "first");
+    struct idem_attempt *same = in_other(bank, attempt);
 
-    set_up(&bank);
-    attempt = begin(bank.store, IDEM_STARTED);
-    first = completion(attempt, "first");
-    same = in_other(&bank, attempt);
     assert_ok(idem_expire(same, &why));
-    taker = begin(bank.other, IDEM_STARTED);
+    taker = begin(bank->other, IDEM_STARTED);
     assert_true(taker->takeover);
     second = completion(taker, "second");
 
-    assert_string_equal(transfer(&bank, &first), "22P02");
-    assert_string_equal(run(&bank, "INSERT INTO ledger VALUES ('k')"), "25P02");
-    must(&bank, "COMMIT"); /* Of a failed transaction: a rollback. */
-    assert_int_equal(effects(&bank), 0);
-    assert_string_equal(transfer(&bank, &second), "");
-    must(&bank, "COMMIT");
-    assert_string_equal(transfer(&bank, &first), "22P02");
-    must(&bank, "ROLLBACK");
-    assert_string_equal(transfer(&bank, &second), "22P02");
-    must(&bank, "ROLLBACK");
-    assert_int_equal(effects(&bank), 1);
+    assert_string_equal(transfer(bank, &first), "22P02");
+    assert_string_equal(run(bank, "INSERT INTO ledger VALUES ('k')"), "25P02");
+    must(bank, "COMMIT"); /* Of a failed transaction: a rollback. */
+    assert_int_equal(effects(bank), 0);
+    assert_string_equal(transfer(bank, &second), "");
+    must(bank, "COMMIT");
+    assert_string_equal(transfer(bank, &first), "22P02");
+    must(bank, "ROLLBACK");
+    assert_string_equal(transfer(bank, &second), "22P02");
+    must(bank, "ROLLBACK");
+    assert_int_equal(effects(bank), 1);
     idem_attempt_recorded(taker);
-    assert_replay(&bank, "second");
+    assert_replay(bank, "second");
     idem_attempt_destroy(taker);
     idem_attempt_destroy(same);
     idem_attempt_destroy(attempt);
-    finish(&bank);
 }
 
 /* Statements of the application find the server's time to be @days later. */
@@ -439,84 +418,72 @@ static void go_forward(struct bank *bank, int days)
 /* A statement that comes to run only after the retention, which counts from its making,
  * would leave a record that has expired, and the next caller would make the effect again:
  * it fails, and its transaction with it. The attempt goes on. */
-TEST(completion, isRefusedAfterItsRetention)
+TEST_BANK(completion, isRefusedAfterItsRetention)
 {
     struct idem_statement statement;
     struct idem_attempt *attempt;
-    struct bank bank;
 
-    set_up(&bank);
-    attempt = begin(bank.store, IDEM_STARTED); /* Kept for a day. */
+    attempt = begin(bank->store, IDEM_STARTED); /* Kept for a day. */
     statement = completion(attempt, "late");
-    go_forward(&bank, 2);
-    must(&bank, "BEGIN");
-    must(&bank, "INSERT INTO ledger VALUES ('k')");
-    assert_string_equal(run_saying(&bank, &statement,
+    go_forward(bank, 2);
+    must(bank, "BEGIN");
+    must(bank, "INSERT INTO ledger VALUES ('k')");
+    assert_string_equal(run_saying(bank, &statement,
                                    "idem: the retention was over"),
                         "22P02");
-    must(&bank, "COMMIT"); /* Of a failed transaction: a rollback. */
-    assert_int_equal(effects(&bank), 0);
-    idem_attempt_destroy(begin(bank.other, IDEM_BUSY));
+    must(bank, "COMMIT"); /* Of a failed transaction: a rollback. */
+    assert_int_equal(effects(bank), 0);
+    idem_attempt_destroy(begin(bank->other, IDEM_BUSY));
 
-    go_forward(&bank, 0);
-    assert_string_equal(transfer(&bank, &statement), "");
-    must(&bank, "COMMIT");
-    assert_replay(&bank, "late");
-    assert_int_equal(effects(&bank), 1);
+    go_forward(bank, 0);
+    assert_string_equal(transfer(bank, &statement), "");
+    must(bank, "COMMIT");
+    assert_replay(bank, "late");
+    assert_int_equal(effects(bank), 1);
     idem_attempt_destroy(attempt);
-    finish(&bank);
 }
 
 /* A record that is kept for ever is never late. */
-TEST(completion, isNeverLateWithoutAnEndOfItsRetention)
+TEST_BANK(completion, isNeverLateWithoutAnEndOfItsRetention)
 {
     struct idem_request request = IDEM_REQUEST_INIT;
     struct idem_statement statement;
     struct idem_attempt *attempt;
-    struct bank bank;
 
-    set_up(&bank);
     request.key = idem_str("k");
     request.on_expired_lease = IDEM_RERUN;
     request.retention_ms = IDEM_NEVER;
-    assert_ok(idem_begin(bank.store, &request, &attempt, &why));
+    assert_ok(idem_begin(bank->store, &request, &attempt, &why));
     assert_int_equal(attempt->verdict, IDEM_STARTED);
     statement = completion(attempt, "for ever");
-    go_forward(&bank, 365000);
-    assert_string_equal(transfer(&bank, &statement), "");
-    must(&bank, "COMMIT");
-    assert_replay(&bank, "for ever");
+    go_forward(bank, 365000);
+    assert_string_equal(transfer(bank, &statement), "");
+    must(bank, "COMMIT");
+    assert_replay(bank, "for ever");
     idem_attempt_destroy(attempt);
-    finish(&bank);
 }
 
 /* From the statement until the end of its transaction nobody takes over, though the lease
  * is over; the next caller is given the outcome. */
-TEST(completion, keepsTakersOutUntilItsTransactionEnds)
+TEST_BANK(completion, keepsTakersOutUntilItsTransactionEnds)
 {
     struct idem_request request = IDEM_REQUEST_INIT;
-    struct idem_statement statement;
-    struct idem_attempt *attempt;
     struct idem_attempt *taker;
-    struct idem_attempt *same;
-    struct bank bank;
+    struct idem_attempt *attempt = begin(bank->store, IDEM_STARTED);
+    struct idem_statement statement = completion(attempt, "slow");
+    struct idem_attempt *same = in_other(bank, attempt);
 
-    set_up(&bank);
-    attempt = begin(bank.store, IDEM_STARTED);
-    statement = completion(attempt, "slow");
-    same = in_other(&bank, attempt);
     assert_ok(idem_expire(same, &why));
-    assert_string_equal(transfer(&bank, &statement), "");
+    assert_string_equal(transfer(bank, &statement), "");
     request.key = idem_str("k");
     request.on_expired_lease = IDEM_RERUN;
-    assert_int_not_equal(idem_begin(bank.other, &request, &taker, &why), 0);
-    must(&bank, "COMMIT");
+    assert_int_not_equal(idem_begin(bank->other, &request, &taker, &why), 0);
+    must(bank, "COMMIT");
     idem_attempt_recorded(attempt);
-    assert_replay(&bank, "slow");
-    assert_int_equal(effects(&bank), 1);
+    assert_replay(bank, "slow");
+    assert_int_equal(effects(bank), 1);
     idem_attempt_destroy(same);
     idem_attempt_destroy(attempt);
-    finish(&bank);
 }
 
 /* Hands over renewals of @n attempts, together. */
@@ -577,7 +544,7 @@ static uint64_t round_trips(struct idem_store *store)
  * of other attempts of the same handle, in one batch with one of this row, are answered at
  * once; that one is when the transaction is over. The control: an UPDATE of all these rows
  * waits for it. */
-TEST(completion, holdsUpNoRenewalOfOthers)
+TEST_BANK(completion, holdsUpNoRenewalOfOthers)
 {
     static const char *const keys[] = {"a", "k", "z"};
     enum {
@@ -587,36 +554,33 @@ TEST(completion, holdsUpNoRenewalOfOthers)
     struct idem_attempt *attempts[N];
     struct idem_statement statement;
     struct idem_queue *queue;
-    struct bank bank;
     uint64_t trips;
     size_t i;
 
-    set_up(&bank);
-    assert_ok(idem_store_set_timeout(bank.store, 10000, &why));
+    assert_ok(idem_store_set_timeout(bank->store, 10000, &why));
     for (i = 0; i < N; i++) {
-        attempts[i] = begin_key(bank.store, keys[i], IDEM_STARTED);
+        attempts[i] = begin_key(bank->store, keys[i], IDEM_STARTED);
     }
     statement = completion(attempts[HELD], "slow");
-    assert_string_equal(transfer(&bank, &statement), "");
+    assert_string_equal(transfer(bank, &statement), "");
 
-    trips = round_trips(bank.store);
-    queue = renew_all(bank.store, N, attempts);
+    trips = round_trips(bank->store);
+    queue = renew_all(bank->store, N, attempts);
     for (i = 0; i < N - 1; i++) {
         assert_ptr_not_equal(reap_renewal(queue, 0), attempts[HELD]);
     }
     /* That of the batch; the held row may have been looked at since. A batch that waits
      * is given up after a while, and its ops are tried one by one: six. */
-    assert_true(round_trips(bank.store) - trips <= 3);
-    assert_update_waits(&bank);
-    must(&bank, "COMMIT");
+    assert_true(round_trips(bank->store) - trips <= 3);
+    assert_update_waits(bank);
+    must(bank, "COMMIT");
     assert_ptr_equal(reap_renewal(queue, IDEM_ELOST), attempts[HELD]);
 
     idem_queue_destroy(queue);
     for (i = 0; i < N; i++) {
         idem_attempt_destroy(attempts[i]);
     }
-    assert_replay(&bank, "slow");
-    finish(&bank);
+    assert_replay(bank, "slow");
 }
 
 /* An attempt that was given back for another run, released, or decided about by a person
@@ -664,28 +628,26 @@ TEST(completion, isRefusedAfterAnotherEnd)
 
 /* An attempt under hold whose lease was found to be over is unknown from then on, and a
  * person is told so: no statement ends it, and who reads the record makes none. */
-TEST(completion, isNotMadeOfWhatIsUnknown)
+TEST_BANK(completion, isNotMadeOfWhatIsUnknown)
 {
     struct idem_request request = IDEM_REQUEST_INIT;
     struct idem_statement statement;
     struct idem_attempt *attempt;
     struct idem_attempt *found;
     struct idem_attempt *same;
-    struct bank bank;
 
-    set_up(&bank);
     request.key = idem_str("k");
     request.on_expired_lease = IDEM_HOLD;
-    assert_ok(idem_begin(bank.store, &request, &attempt, &why));
+    assert_ok(idem_begin(bank->store, &request, &attempt, &why));
     assert_int_equal(attempt->verdict, IDEM_STARTED);
     statement = completion(attempt, "late");
-    same = in_other(&bank, attempt);
+    same = in_other(bank, attempt);
     assert_ok(idem_expire(same, &why));
-    assert_ok(idem_begin(bank.other, &request, &found, &why));
+    assert_ok(idem_begin(bank->other, &request, &found, &why));
     assert_int_equal(found->verdict, IDEM_UNKNOWN);
 
-    assert_string_equal(transfer(&bank, &statement), "22P02");
-    must(&bank, "ROLLBACK");
+    assert_string_equal(transfer(bank, &statement), "22P02");
+    must(bank, "ROLLBACK");
     assert_code(IDEM_ELOST,
                 idem_postgres_completion(same, NULL, &statement, &why));
     assert_why("no longer in progress");
@@ -693,37 +655,30 @@ TEST(completion, isNotMadeOfWhatIsUnknown)
     idem_attempt_destroy(found);
     idem_attempt_destroy(same);
     idem_attempt_destroy(attempt);
-    finish(&bank);
 }
 
 /* Another process, which has the token alone, can end the attempt likewise; and after a
  * commit of which it was not told it is refused, so that it does nothing a second time. */
-TEST(completion, isMadeFromAToken)
+TEST_BANK(completion, isMadeFromAToken)
 {
-    struct idem_statement statement;
-    struct idem_attempt *attempt;
-    struct idem_attempt *same;
     struct idem_result result = receipt("token");
-    struct bank bank;
+    struct idem_attempt *attempt = begin(bank->store, IDEM_STARTED);
+    struct idem_attempt *same = in_other(bank, attempt);
+    struct idem_statement statement = completion(same, "token");
 
-    set_up(&bank);
-    attempt = begin(bank.store, IDEM_STARTED);
-    same = in_other(&bank, attempt);
-    statement = completion(same, "token");
-    assert_string_equal(transfer(&bank, &statement), "");
-    must(&bank, "COMMIT");
+    assert_string_equal(transfer(bank, &statement), "");
+    must(bank, "COMMIT");
     assert_code(IDEM_ELOST,
                 idem_postgres_completion(same, &result, &statement, &why));
     assert_why("on record");
     statement = completion(attempt, "token"); /* By what this handle knows. */
-    assert_string_equal(transfer(&bank, &statement), "22P02");
-    must(&bank, "ROLLBACK");
+    assert_string_equal(transfer(bank, &statement), "22P02");
+    must(bank, "ROLLBACK");
     idem_attempt_recorded(attempt);
     assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
-    assert_replay(&bank, "token");
+    assert_replay(bank, "token");
     idem_attempt_destroy(same);
     idem_attempt_destroy(attempt);
-    finish(&bank);
 }
 
 /* The effect is in PostgreSQL, so the store must be. */

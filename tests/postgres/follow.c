@@ -73,6 +73,9 @@ static void finish(struct line *line)
     idem__pg_place_finish(&line->place);
 }
 
+#define TEST_LINE(suite, condition)                                            \
+    TEST_WITH(suite, condition, struct line, line, set_up, finish)
+
 /* Hands over a look at the key @i, or a claim of it. */
 static void ask(struct line *line, unsigned i, enum idem__pg_ask what)
 {
@@ -155,91 +158,75 @@ static void ask_both(struct line *line)
 
 /* Not before statements have names: those of a batch that fails are not there for the
  * next. */
-TEST(follow, waitsForNames)
+TEST_LINE(follow, waitsForNames)
 {
-    struct line line;
-
-    set_up(&line);
-    hold(&line);
-    ask(&line, 0, IDEM__PG_ASK_LOOK);
-    reap(&line, 1);
-    ask_both(&line);
-    assert_int_equal(line.conn.in_flight, 1);
-    must(&line, "ROLLBACK");
-    reap(&line, 2);
-    finish(&line);
+    hold(line);
+    ask(line, 0, IDEM__PG_ASK_LOOK);
+    reap(line, 1);
+    ask_both(line);
+    assert_int_equal(line->conn.in_flight, 1);
+    must(line, "ROLLBACK");
+    reap(line, 2);
 }
 
 /* The second batch is on its way while the first one waits, which fails: the second is
  * done nevertheless, and after it. The claim can be made then. */
-TEST(follow, isDoneWhereTheFirstFails)
+TEST_LINE(follow, isDoneWhereTheFirstFails)
 {
-    struct line line;
-
-    set_up(&line);
-    warm_up(&line);
-    hold(&line);
-    ask_both(&line);
-    assert_int_equal(line.conn.in_flight, 2);
-    reap(&line, 1);
-    assert_int_equal(line.requests[1].said, IDEM__PG_NOT_APPLIED);
-    reap(&line, 1);
-    assert_int_equal(line.requests[2].said, IDEM__PG_OK);
-    assert_int_equal(line.conn.in_flight, 0);
-    must(&line, "ROLLBACK");
-    ask(&line, 1, IDEM__PG_ASK_CLAIM);
-    reap(&line, 1);
-    assert_int_equal(line.requests[1].said, IDEM__PG_OK);
-    assert_true(line.requests[1].applied);
-    finish(&line);
+    warm_up(line);
+    hold(line);
+    ask_both(line);
+    assert_int_equal(line->conn.in_flight, 2);
+    reap(line, 1);
+    assert_int_equal(line->requests[1].said, IDEM__PG_NOT_APPLIED);
+    reap(line, 1);
+    assert_int_equal(line->requests[2].said, IDEM__PG_OK);
+    assert_int_equal(line->conn.in_flight, 0);
+    must(line, "ROLLBACK");
+    ask(line, 1, IDEM__PG_ASK_CLAIM);
+    reap(line, 1);
+    assert_int_equal(line->requests[1].said, IDEM__PG_OK);
+    assert_true(line->requests[1].applied);
 }
 
 /* No more than two; others wait, and go as one batch when the first is answered and those
  * are back whom it answered. */
-TEST(follow, isWaitedForByTheRest)
+TEST_LINE(follow, isWaitedForByTheRest)
 {
-    struct line line;
-
-    set_up(&line);
-    warm_up(&line);
-    hold(&line);
-    ask_both(&line);
-    ask(&line, 3, IDEM__PG_ASK_LOOK);
-    idem__pg_conn_push(&line.conn);
-    assert_int_equal(line.conn.in_flight, 2);
-    assert_int_equal(line.conn.waiting_len, 1);
-    assert_true(idem__pg_conn_wanted(&line.conn) == SIZE_MAX);
-    must(&line, "COMMIT");
-    while (line.conn.in_flight == 2) {
-        idem__pg_conn_wait(&line.conn, idem__mono_ms() + 1000);
-        idem__pg_conn_work(&line.conn);
+    warm_up(line);
+    hold(line);
+    ask_both(line);
+    ask(line, 3, IDEM__PG_ASK_LOOK);
+    idem__pg_conn_push(&line->conn);
+    assert_int_equal(line->conn.in_flight, 2);
+    assert_int_equal(line->conn.waiting_len, 1);
+    assert_true(idem__pg_conn_wanted(&line->conn) == SIZE_MAX);
+    must(line, "COMMIT");
+    while (line->conn.in_flight == 2) {
+        idem__pg_conn_wait(&line->conn, idem__mono_ms() + 1000);
+        idem__pg_conn_work(&line->conn);
     }
-    reap(&line, 3);
-    assert_int_equal(line.requests[1].said, IDEM__PG_OK);
-    assert_false(line.requests[1].applied);
-    assert_int_equal(line.requests[2].said, IDEM__PG_OK);
-    assert_int_equal(line.requests[3].said, IDEM__PG_OK);
-    finish(&line);
+    reap(line, 3);
+    assert_int_equal(line->requests[1].said, IDEM__PG_OK);
+    assert_false(line->requests[1].applied);
+    assert_int_equal(line->requests[2].said, IDEM__PG_OK);
+    assert_int_equal(line->requests[3].said, IDEM__PG_OK);
 }
 
 /* Of neither it is known whether it was done, if the connection ends. */
-TEST(follow, isNotKnownWithoutTheConnection)
+TEST_LINE(follow, isNotKnownWithoutTheConnection)
 {
-    struct line line;
-
-    set_up(&line);
-    warm_up(&line);
-    hold(&line);
-    ask_both(&line);
-    must(&line, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE pid <> pg_backend_pid() AND backend_type ="
-                " 'client backend'");
-    reap(&line, 2);
-    assert_int_equal(line.requests[1].said, IDEM__PG_UNKNOWN);
-    assert_int_equal(line.requests[2].said, IDEM__PG_UNKNOWN);
-    must(&line, "ROLLBACK");
-    ask(&line, 1, IDEM__PG_ASK_CLAIM);
-    reap(&line, 1);
-    assert_true(line.requests[1].applied);
-    finish(&line);
+    warm_up(line);
+    hold(line);
+    ask_both(line);
+    must(line, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+               " WHERE pid <> pg_backend_pid() AND backend_type ="
+               " 'client backend'");
+    reap(line, 2);
+    assert_int_equal(line->requests[1].said, IDEM__PG_UNKNOWN);
+    assert_int_equal(line->requests[2].said, IDEM__PG_UNKNOWN);
+    must(line, "ROLLBACK");
+    ask(line, 1, IDEM__PG_ASK_CLAIM);
+    reap(line, 1);
+    assert_true(line->requests[1].applied);
 }

@@ -115,40 +115,32 @@ TEST(put, doesNotRiskWhatIsThere)
 
 /* The entry and its name are on the disk, and also one that was there, whose writer
  * may have died before its flush. */
-TEST(put, flushesEntryAndName)
+TEST_PLACE(put, flushesEntryAndName)
 {
-    struct idem_attempt *attempt;
-    struct place p;
     int i;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
     for (i = 0; i < 2; i++) {
         calls_fail(CALLS_FAIL, 100000, /* on= */ false, EIO);
-        assert_ok(put_once(&p, attempt));
+        assert_ok(put_once(p, attempt));
         assert_int_equal(calls_flushes(), 2);
         (void)calls_fail_never();
     }
-    assert_int_equal(files(p.directory, ""), 1);
+    assert_int_equal(files(p->directory, ""), 1);
     idem_attempt_destroy(attempt);
-    place_close(&p);
 }
 
 /* A write that takes less than it was given goes on where it stopped. */
-TEST(put, writesAllOfIt)
+TEST_PLACE(put, writesAllOfIt)
 {
-    struct idem_attempt *attempt;
-    struct place p;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
     calls_fail(CALLS_SHORT, 0, /* on= */ true, 0);
-    assert_ok(put_once(&p, attempt));
+    assert_ok(put_once(p, attempt));
     assert_true(calls_fail_never());
-    assert_int_equal(replay(&p, NULL).by_state[IDEM_JOURNAL_RECORDED], 1);
-    assert_recorded(&p);
+    assert_int_equal(replay(p, NULL).by_state[IDEM_JOURNAL_RECORDED], 1);
+    assert_recorded(p);
     idem_attempt_destroy(attempt);
-    place_close(&p);
 }
 
 /* What cannot be read now is not called damaged: it is told later. */

@@ -83,23 +83,20 @@ static size_t read_file(const char *directory, const char *name, char *buf,
 
 /* The content of an entry is taken up by another journal, as often as it comes,
  * and told from there; what was changed in it, anywhere, or cut, is not. */
-TEST(adopt, takesWhatCanBeTrusted)
+TEST_PLACE(adopt, takesWhatCanBeTrusted)
 {
     struct idem_outcome outcome = completed("receipt 7");
     struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
     struct idem_journal *other;
-    struct idem_attempt *attempt;
     char bytes[2048];
     char name[80];
-    struct place p;
     size_t len;
     size_t i;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
-    (void)snprintf(name, sizeof(name), "%s", put(&p, attempt, &outcome));
+    (void)snprintf(name, sizeof(name), "%s", put(p, attempt, &outcome));
     idem_attempt_destroy(attempt);
-    len = read_file(p.directory, name, bytes, sizeof(bytes));
+    len = read_file(p->directory, name, bytes, sizeof(bytes));
     options.flags = IDEM_JOURNAL_CREATE;
     assert_ok(idem_journal_open(temp_path("other"), &options, &other, &why));
     for (i = 0; i < len; i++) {
@@ -113,12 +110,11 @@ TEST(adopt, takesWhatCanBeTrusted)
     for (i = 0; i < 3; i++) {
         assert_ok(idem_journal_adopt(other, idem_bytes(bytes, len), &why));
     }
-    assert_ok(idem_journal_replay(other, p.store, NULL, NULL, NULL, &why));
-    assert_int_equal(status_of(&p, "k", name), IDEM_STATUS_COMPLETED);
+    assert_ok(idem_journal_replay(other, p->store, NULL, NULL, NULL, &why));
+    assert_int_equal(status_of(p, "k", name), IDEM_STATUS_COMPLETED);
     assert_string_equal(name, "receipt 7");
     idem_journal_close(other);
-    assert_int_equal(replay(&p, NULL).len, 1);
-    place_close(&p);
+    assert_int_equal(replay(p, NULL).len, 1);
 }
 
 /* What is replayed ended when the work did, as its owner said, and else when it was
@@ -163,61 +159,53 @@ TEST(replay, knowsWhenTheWorkEnded)
 }
 
 /* What the store knows already is recognised, and nothing is changed. */
-TEST(replay, recognisesWhatIsRecorded)
+TEST_PLACE(replay, recognisesWhatIsRecorded)
 {
     struct idem_outcome outcome = completed("receipt 7");
-    struct idem_attempt *attempt;
-    struct place p;
     int64_t ended_ms;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
-    (void)put(&p, attempt, &outcome);
+    (void)put(p, attempt, &outcome);
     assert_ok(idem_end(attempt, &outcome, &why));
     ended_ms = attempt->record->ended_ms;
     sleep_ms(2);
-    assert_int_equal(replay(&p, NULL).by_state[IDEM_JOURNAL_RECORDED], 1);
+    assert_int_equal(replay(p, NULL).by_state[IDEM_JOURNAL_RECORDED], 1);
     assert_ok(idem_end(attempt, &outcome, &why));
     assert_true(attempt->record->ended_ms == ended_ms);
-    assert_int_equal(files(p.directory, ""), 0);
+    assert_int_equal(files(p->directory, ""), 0);
     idem_attempt_destroy(attempt);
-    place_close(&p);
 }
 
 /* What became of the attempt since is never written over: the outcome is set
  * aside, where a person finds it whole. */
-TEST(replay, setsAsideWhatIsLost)
+TEST_PLACE(replay, setsAsideWhatIsLost)
 {
     struct idem_outcome outcome = completed("receipt 7");
-    struct idem_attempt *attempt;
     char result[64];
-    struct place p;
     struct told told;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
-    (void)put(&p, attempt, &outcome);
+    (void)put(p, attempt, &outcome);
     assert_ok(idem_fail(attempt, idem_str("no"), NULL, &why));
     idem_attempt_destroy(attempt);
 
-    told = replay(&p, NULL);
+    told = replay(p, NULL);
     assert_int_equal(told.len, 1);
     assert_int_equal(told.of[0].state, IDEM_JOURNAL_LOST);
     assert_int_equal(told.of[0].code, IDEM_ELOST);
-    assert_int_equal(status_of(&p, "k", result), IDEM_STATUS_FAILED);
-    assert_int_equal(files(p.directory, ".lost"), 1);
-    assert_int_equal(files(p.directory, ""), 1);
-    assert_int_equal(replay(&p, NULL).len, 0); /* Said once. */
+    assert_int_equal(status_of(p, "k", result), IDEM_STATUS_FAILED);
+    assert_int_equal(files(p->directory, ".lost"), 1);
+    assert_int_equal(files(p->directory, ""), 1);
+    assert_int_equal(replay(p, NULL).len, 0); /* Said once. */
 
-    told = list(&p, NULL);
+    told = list(p, NULL);
     assert_int_equal(told.len, 1);
     assert_int_equal(told.of[0].state, IDEM_JOURNAL_LOST);
     assert_string_equal(told.of[0].result, "receipt 7");
-    assert_ok(idem_journal_drop(p.journal, told.of[0].name, &why));
-    assert_int_equal(files(p.directory, ""), 0);
+    assert_ok(idem_journal_drop(p->journal, told.of[0].name, &why));
+    assert_int_equal(files(p->directory, ""), 0);
     assert_code(IDEM_ENOTFOUND,
-                idem_journal_drop(p.journal, told.of[0].name, &why));
-    place_close(&p);
+                idem_journal_drop(p->journal, told.of[0].name, &why));
 }
 
 /* A lease that ended does not keep the truth from being told; but "nothing
@@ -269,7 +257,7 @@ static enum script_does refuse(struct script *script, struct idem_op *op)
 }
 
 /* Whatever a store answers but LOST, the outcome waits until it is recorded. */
-TEST(replay, leavesWhatCannotBeTold)
+TEST_PLACE(replay, leavesWhatCannotBeTold)
 {
     static const int codes[] = {
         IDEM_EUNAVAILABLE, IDEM_EUNKNOWN, IDEM_EFULL,  IDEM_ECORRUPT,
@@ -277,117 +265,105 @@ TEST(replay, leavesWhatCannotBeTold)
     };
     struct idem_outcome outcome = completed("receipt 7");
     struct idem_attempt *attempt;
-    struct idem_store *real;
     struct script script;
     struct told told;
-    struct place p;
     size_t i;
+    struct idem_store *real = p->store;
 
-    place_open(&p);
-    real = p.store;
-    p.store = script_open(&script, refuse, NULL);
-    p.store->url = "far://away";
-    p.store->remote = true;
-    assert_true(idem_store_is_remote(p.store));
+    p->store = script_open(&script, refuse, NULL);
+    p->store->url = "far://away";
+    p->store->remote = true;
+    assert_true(idem_store_is_remote(p->store));
     refusal = 0;
-    attempt = started(&p, "k");
-    (void)put(&p, attempt, &outcome);
+    attempt = started(p, "k");
+    (void)put(p, attempt, &outcome);
     idem_attempt_destroy(attempt);
     for (i = 0; i < COUNT(codes); i++) {
         refusal = codes[i];
-        told = replay(&p, NULL);
+        told = replay(p, NULL);
         assert_int_equal(told.len, 1);
         assert_int_equal(told.of[0].state, IDEM_JOURNAL_WAITING);
         assert_code(codes[i], told.of[0].code);
-        assert_int_equal(files(p.directory, ".idj"), 1);
-        assert_int_equal(files(p.directory, ""), 1);
+        assert_int_equal(files(p->directory, ".idj"), 1);
+        assert_int_equal(files(p->directory, ""), 1);
     }
     refusal = 0;
-    assert_int_equal(replay(&p, NULL).by_state[IDEM_JOURNAL_RECORDED], 1);
-    assert_int_equal(files(p.directory, ""), 0);
-    idem_close(p.store);
-    p.store = real;
-    place_close(&p);
+    assert_int_equal(replay(p, NULL).by_state[IDEM_JOURNAL_RECORDED], 1);
+    assert_int_equal(files(p->directory, ""), 0);
+    idem_close(p->store);
+    p->store = real;
 }
 
 /* The same outcome again is one entry; another one of the same attempt is
  * another, and of several the one that says most is told first. */
-TEST(put, keepsEachOutcomeOnce)
+TEST_PLACE(put, keepsEachOutcomeOnce)
 {
     struct idem_outcome outcome = completed("receipt 7");
     struct idem_outcome other = completed("receipt 8");
-    struct idem_attempt *attempt;
     char result[64];
     struct told told;
-    struct place p;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
-    (void)put(&p, attempt, &outcome);
-    (void)put(&p, attempt, &outcome);
-    assert_int_equal(files(p.directory, ""), 1);
-    assert_int_equal(replay(&p, NULL).len, 1);
+    (void)put(p, attempt, &outcome);
+    (void)put(p, attempt, &outcome);
+    assert_int_equal(files(p->directory, ""), 1);
+    assert_int_equal(replay(p, NULL).len, 1);
     idem_attempt_destroy(attempt);
 
-    attempt = started(&p, "l");
+    attempt = started(p, "l");
     outcome.status = IDEM_STATUS_RELEASED;
     outcome.result = (struct idem_result){.not_kept = false};
-    (void)put(&p, attempt, &outcome);
-    (void)put(&p, attempt, &other);
+    (void)put(p, attempt, &outcome);
+    (void)put(p, attempt, &other);
     idem_attempt_destroy(attempt);
-    assert_int_equal(files(p.directory, ""), 2);
-    told = replay(&p, NULL);
+    assert_int_equal(files(p->directory, ""), 2);
+    told = replay(p, NULL);
     assert_int_equal(told.len, 2);
     assert_int_equal(told.of[0].status, IDEM_STATUS_COMPLETED);
     assert_int_equal(told.of[0].state, IDEM_JOURNAL_RECORDED);
     assert_int_equal(told.of[1].state, IDEM_JOURNAL_LOST);
-    assert_int_equal(status_of(&p, "l", result), IDEM_STATUS_COMPLETED);
+    assert_int_equal(status_of(p, "l", result), IDEM_STATUS_COMPLETED);
     assert_string_equal(result, "receipt 8");
-    place_close(&p);
 }
 
 /* As many as come of one record and status are kept and told, also where a number
  * between them is free. */
-TEST(put, keepsManyOfOneRecord)
+TEST_PLACE(put, keepsManyOfOneRecord)
 {
     enum {
         OUTCOMES = 20,
         DROPPED = 9
     };
-    struct idem_attempt *attempt;
     struct told told;
-    struct place p;
     char text[16];
     char name[80];
     int i;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
     for (i = 0; i < OUTCOMES; i++) {
         struct idem_outcome outcome;
 
         (void)snprintf(text, sizeof(text), "receipt %d", i);
         outcome = completed(text);
         if (i == DROPPED) {
-            (void)strcpy(name, put(&p, attempt, &outcome));
+            (void)strcpy(name, put(p, attempt, &outcome));
         } else {
-            (void)put(&p, attempt, &outcome);
+            (void)put(p, attempt, &outcome);
         }
     }
-    assert_int_equal(files(p.directory, ".idj"), OUTCOMES);
-    assert_ok(idem_journal_drop(p.journal, name, &why));
-    told = replay(&p, NULL);
+    assert_int_equal(files(p->directory, ".idj"), OUTCOMES);
+    assert_ok(idem_journal_drop(p->journal, name, &why));
+    told = replay(p, NULL);
     assert_int_equal(told.len, OUTCOMES - 1);
     assert_int_equal(told.by_state[IDEM_JOURNAL_RECORDED], 1);
     assert_int_equal(told.by_state[IDEM_JOURNAL_LOST], OUTCOMES - 2);
-    assert_int_equal(files(p.directory, ".idj"), 0);
+    assert_int_equal(files(p->directory, ".idj"), 0);
     idem_attempt_destroy(attempt);
-    place_close(&p);
 }
 
 /* Of several outcomes of a record the one that says most is told first, in whatever
  * order the directory has them. */
-TEST(replay, tellsFirstWhatSaysMost)
+TEST_PLACE(replay, tellsFirstWhatSaysMost)
 {
     enum {
         RECORDS = 16
@@ -395,75 +371,68 @@ TEST(replay, tellsFirstWhatSaysMost)
     struct idem_outcome released = {.status = IDEM_STATUS_RELEASED};
     struct idem_outcome done = completed("receipt 7");
     struct told told;
-    struct place p;
     int i;
 
-    place_open(&p);
     for (i = 0; i < RECORDS; i++) {
         char key[2] = {(char)('a' + i), '\0'};
-        struct idem_attempt *attempt = started(&p, key);
+        struct idem_attempt *attempt = started(p, key);
 
-        (void)put(&p, attempt, &released);
-        (void)put(&p, attempt, &done);
+        (void)put(p, attempt, &released);
+        (void)put(p, attempt, &done);
         idem_attempt_destroy(attempt);
     }
-    told = replay(&p, NULL);
+    told = replay(p, NULL);
     assert_int_equal(told.len, 2 * RECORDS);
     for (i = 0; i < RECORDS; i++) {
         char key[2] = {(char)('a' + i), '\0'};
 
-        assert_int_equal(status_of(&p, key, NULL), IDEM_STATUS_COMPLETED);
+        assert_int_equal(status_of(p, key, NULL), IDEM_STATUS_COMPLETED);
     }
-    place_close(&p);
 }
 
 /* An entry that was kept elsewhere is the one that was put, and is told likewise; a
  * damaged one is not taken; without memory nothing is. */
-TEST(add, takesWhatWasPutElsewhere)
+TEST_PLACE(add, takesWhatWasPutElsewhere)
 {
     struct idem_outcome outcome = completed("receipt 7");
-    struct idem_attempt *attempt;
     uint8_t bytes[1024];
     char path[800];
     char name[80];
-    struct place p;
     ssize_t len;
     bool hit = true;
     long n;
     int fd;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
-    (void)snprintf(name, sizeof(name), "%s", put(&p, attempt, &outcome));
+    (void)snprintf(name, sizeof(name), "%s", put(p, attempt, &outcome));
     idem_attempt_destroy(attempt);
-    (void)snprintf(path, sizeof(path), "%s/%s", p.directory, name);
+    (void)snprintf(path, sizeof(path), "%s/%s", p->directory, name);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     len = read(fd, bytes, sizeof(bytes));
     assert_true(len > 0 && close(fd) == 0);
-    assert_ok(idem_journal_drop(p.journal, name, &why));
+    assert_ok(idem_journal_drop(p->journal, name, &why));
 
     bytes[len / 2] ^= 1;
     assert_code(IDEM_ECORRUPT,
-                idem_journal_adopt(p.journal, idem_bytes(bytes, (size_t)len),
+                idem_journal_adopt(p->journal, idem_bytes(bytes, (size_t)len),
                                    &why));
     bytes[len / 2] ^= 1;
-    assert_int_equal(files(p.directory, ""), 0);
+    assert_int_equal(files(p->directory, ""), 0);
     for (n = 0; hit; n++) {
         int rc;
 
         heap_fail(n, /* on= */ false);
-        rc =
-            idem_journal_adopt(p.journal, idem_bytes(bytes, (size_t)len), &why);
+        rc = idem_journal_adopt(p->journal, idem_bytes(bytes, (size_t)len),
+                                &why);
         hit = heap_fail_never();
         assert_int_equal(rc, hit ? IDEM_ENOMEM : IDEM_OK);
-        assert_int_equal(files(p.directory, ""), hit ? 0 : 1);
+        assert_int_equal(files(p->directory, ""), hit ? 0 : 1);
     }
     assert_true(n > 1);
-    assert_string_equal(list(&p, NULL).of[0].name, name);
-    assert_int_equal(replay(&p, NULL).of[0].state, IDEM_JOURNAL_RECORDED);
-    assert_int_equal(status_of(&p, "k", name), IDEM_STATUS_COMPLETED);
+    assert_string_equal(list(p, NULL).of[0].name, name);
+    assert_int_equal(replay(p, NULL).of[0].state, IDEM_JOURNAL_RECORDED);
+    assert_int_equal(status_of(p, "k", name), IDEM_STATUS_COMPLETED);
     assert_string_equal(name, "receipt 7");
-    place_close(&p);
 }
 
 /* What would not fit into the store does not stop an outcome from being kept. */
@@ -504,126 +473,114 @@ TEST(put, cutsWhereAStoreCuts)
 }
 
 /* Only what was started has an outcome, and only some things are one. */
-TEST(put, wantsAnOutcome)
+TEST_PLACE(put, wantsAnOutcome)
 {
     struct idem_outcome outcome = completed("x");
     struct idem_journal_entry *entry = NULL;
-    struct idem_attempt *attempt;
     struct idem_attempt *busy;
     struct idem_store *memory;
     struct idem_request request = IDEM_REQUEST_INIT;
     char long_text[IDEM_META_MAX + 1] = "";
-    struct place p;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
     request.key = idem_str("k");
     request.on_expired_lease = IDEM_HOLD;
-    assert_ok(idem_begin(p.store, &request, &busy, &why));
-    assert_code(IDEM_EINVALID, idem_journal_put(p.journal, p.store, busy,
+    assert_ok(idem_begin(p->store, &request, &busy, &why));
+    assert_code(IDEM_EINVALID, idem_journal_put(p->journal, p->store, busy,
                                                 &outcome, &entry, &why));
     outcome.status = IDEM_STATUS_IN_PROGRESS;
-    assert_code(IDEM_EINVALID, idem_journal_put(p.journal, p.store, attempt,
+    assert_code(IDEM_EINVALID, idem_journal_put(p->journal, p->store, attempt,
                                                 &outcome, &entry, &why));
     outcome = completed("x");
     outcome.result.content_type = idem_bytes(long_text, 256);
-    assert_code(IDEM_EINVALID, idem_journal_put(p.journal, p.store, attempt,
+    assert_code(IDEM_EINVALID, idem_journal_put(p->journal, p->store, attempt,
                                                 &outcome, &entry, &why));
     outcome = completed("x");
     outcome.result.meta = idem_bytes(long_text, sizeof(long_text));
-    assert_code(IDEM_EINVALID, idem_journal_put(p.journal, p.store, attempt,
+    assert_code(IDEM_EINVALID, idem_journal_put(p->journal, p->store, attempt,
                                                 &outcome, &entry, &why));
     outcome = completed("x");
     assert_ok(idem_open("memory:", NULL, &memory, &why));
-    assert_code(IDEM_EINVALID, idem_journal_put(p.journal, memory, attempt,
+    assert_code(IDEM_EINVALID, idem_journal_put(p->journal, memory, attempt,
                                                 &outcome, &entry, &why));
-    assert_ok(idem_journal_replay(p.journal, memory, NULL, NULL, NULL, &why));
+    assert_ok(idem_journal_replay(p->journal, memory, NULL, NULL, NULL, &why));
     idem_close(memory);
     assert_null(entry);
-    assert_int_equal(files(p.directory, ""), 0);
+    assert_int_equal(files(p->directory, ""), 0);
     idem_attempt_destroy(busy);
     idem_attempt_destroy(attempt);
-    place_close(&p);
 }
 
 /* A full journal says so, and that it is not the disk. */
-TEST(put, isBounded)
+TEST_PLACE(put, isBounded)
 {
     struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
     struct idem_outcome outcome = completed("x");
     struct idem_journal_entry *entry = NULL;
-    struct idem_attempt *attempt;
     struct idem_journal *small;
-    struct place p;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
-    (void)put(&p, attempt, &outcome);
+    (void)put(p, attempt, &outcome);
     outcome = completed("y");
     options.entries_max = 1;
-    assert_ok(idem_journal_open(p.directory, &options, &small, &why));
-    assert_code(IDEM_EFULL, idem_journal_put(small, p.store, attempt, &outcome,
+    assert_ok(idem_journal_open(p->directory, &options, &small, &why));
+    assert_code(IDEM_EFULL, idem_journal_put(small, p->store, attempt, &outcome,
                                              &entry, &why));
     assert_why("journal is full");
     idem_journal_close(small);
     options.entries_max = 2;
     options.bytes_max = 300;
-    assert_ok(idem_journal_open(p.directory, &options, &small, &why));
-    assert_code(IDEM_EFULL, idem_journal_put(small, p.store, attempt, &outcome,
+    assert_ok(idem_journal_open(p->directory, &options, &small, &why));
+    assert_code(IDEM_EFULL, idem_journal_put(small, p->store, attempt, &outcome,
                                              &entry, &why));
     idem_journal_close(small);
-    assert_int_equal(files(p.directory, ""), 1);
+    assert_int_equal(files(p->directory, ""), 1);
     options.bytes_max = 1000;
-    assert_ok(idem_journal_open(p.directory, &options, &small, &why));
+    assert_ok(idem_journal_open(p->directory, &options, &small, &why));
     assert_ok(
-        idem_journal_put(small, p.store, attempt, &outcome, &entry, &why));
+        idem_journal_put(small, p->store, attempt, &outcome, &entry, &why));
     idem_journal_close(small); /* The entry outlives it. */
-    assert_int_equal(files(p.directory, ""), 2);
+    assert_int_equal(files(p->directory, ""), 2);
     idem_journal_remove(entry);
-    assert_int_equal(files(p.directory, ""), 1);
+    assert_int_equal(files(p->directory, ""), 1);
     idem_journal_remove(NULL);
     idem_journal_leave(NULL);
     idem_journal_close(NULL);
     idem_attempt_destroy(attempt);
-    place_close(&p);
 }
 
 /* ---- Which entries ---- */
 
 /* An outcome is told to the store that it was meant for, and to another only
  * where somebody says that it has moved. */
-TEST(replay, asksTheRightStore)
+TEST_PLACE(replay, asksTheRightStore)
 {
     struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
     struct idem_outcome outcome = completed("receipt 7");
-    struct idem_attempt *attempt;
     struct idem_store *first;
     char url[700];
     struct told told;
-    struct place p;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
-    (void)put(&p, attempt, &outcome);
+    (void)put(p, attempt, &outcome);
     idem_attempt_destroy(attempt);
-    first = p.store;
+    first = p->store;
     (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("other.db"));
-    assert_ok(idem_open(url, NULL, &p.store, &why));
-    assert_int_equal(replay(&p, NULL).len, 0);
-    assert_int_equal(files(p.directory, ".idj"), 1);
-    assert_int_equal(list(&p, NULL).len, 1);
-    filter.store_url = idem_store_url(p.store);
-    assert_int_equal(list(&p, &filter).len, 0);
+    assert_ok(idem_open(url, NULL, &p->store, &why));
+    assert_int_equal(replay(p, NULL).len, 0);
+    assert_int_equal(files(p->directory, ".idj"), 1);
+    assert_int_equal(list(p, NULL).len, 1);
+    filter.store_url = idem_store_url(p->store);
+    assert_int_equal(list(p, &filter).len, 0);
     filter.store_url = idem_store_url(first);
-    assert_int_equal(list(&p, &filter).len, 1);
+    assert_int_equal(list(p, &filter).len, 1);
 
     /* The wrong store refuses it; it is not gone for that. */
-    told = replay(&p, &filter);
+    told = replay(p, &filter);
     assert_int_equal(told.by_state[IDEM_JOURNAL_LOST], 1);
-    assert_int_equal(files(p.directory, ".lost"), 1);
-    idem_close(p.store);
-    p.store = first;
-    place_close(&p);
+    assert_int_equal(files(p->directory, ".lost"), 1);
+    idem_close(p->store);
+    p->store = first;
 }
 
 static void move_store(const char *from, const char *to)
@@ -642,35 +599,31 @@ static void move_store(const char *from, const char *to)
 }
 
 /* Where a store has moved to, what waits for it follows. */
-TEST(replay, followsAStoreThatMoved)
+TEST_PLACE(replay, followsAStoreThatMoved)
 {
     struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
     struct idem_outcome outcome = completed("receipt 7");
-    struct idem_attempt *attempt;
     char before[700];
     char result[64];
     const char *to = temp_path("moved.db");
-    struct place p;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
-    (void)put(&p, attempt, &outcome);
+    (void)put(p, attempt, &outcome);
     idem_attempt_destroy(attempt);
-    (void)strcpy(before, idem_store_url(p.store));
-    idem_close(p.store);
-    move_store(p.url + strlen("sqlite:"), to);
-    (void)snprintf(p.url, sizeof(p.url), "sqlite:%s", to);
-    assert_ok(idem_open(p.url, NULL, &p.store, &why));
-    assert_int_equal(replay(&p, NULL).len, 0);
+    (void)strcpy(before, idem_store_url(p->store));
+    idem_close(p->store);
+    move_store(p->url + strlen("sqlite:"), to);
+    (void)snprintf(p->url, sizeof(p->url), "sqlite:%s", to);
+    assert_ok(idem_open(p->url, NULL, &p->store, &why));
+    assert_int_equal(replay(p, NULL).len, 0);
     filter.store_url = before;
-    assert_int_equal(replay(&p, &filter).by_state[IDEM_JOURNAL_RECORDED], 1);
-    assert_int_equal(status_of(&p, "k", result), IDEM_STATUS_COMPLETED);
+    assert_int_equal(replay(p, &filter).by_state[IDEM_JOURNAL_RECORDED], 1);
+    assert_int_equal(status_of(p, "k", result), IDEM_STATUS_COMPLETED);
     assert_string_equal(result, "receipt 7");
-    place_close(&p);
 }
 
 /* One record's outcomes, or one file, can be chosen. */
-TEST(replay, choosesOne)
+TEST_PLACE(replay, choosesOne)
 {
     struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
     struct idem_outcome outcome = completed("x");
@@ -678,37 +631,35 @@ TEST(replay, choosesOne)
     uint8_t id[IDEM_ID_LEN];
     char name[80] = "";
     struct told told;
-    struct place p;
     size_t i;
 
-    place_open(&p);
     for (i = 0; i < COUNT(keys); i++) {
-        struct idem_attempt *attempt = started(&p, keys[i]);
+        struct idem_attempt *attempt = started(p, keys[i]);
 
-        (void)strcpy(name, put(&p, attempt, &outcome));
+        (void)strcpy(name, put(p, attempt, &outcome));
         idem_attempt_destroy(attempt);
     }
-    assert_int_equal(list(&p, NULL).len, 3);
+    assert_int_equal(list(p, NULL).len, 3);
     assert_ok(idem_id(idem_str(""), idem_str("b"), id));
     filter.id = id;
-    assert_int_equal(list(&p, &filter).len, 1);
-    told = replay(&p, &filter);
+    assert_int_equal(list(p, &filter).len, 1);
+    told = replay(p, &filter);
     assert_int_equal(told.len, 1);
     assert_string_equal(told.of[0].key, "b");
     filter.id = NULL;
     filter.name = name;
-    told = replay(&p, &filter);
+    told = replay(p, &filter);
     assert_int_equal(told.len, 1);
     assert_string_equal(told.of[0].key, "c");
-    assert_int_equal(status_of(&p, "a", NULL), IDEM_STATUS_IN_PROGRESS);
+    assert_int_equal(status_of(p, "a", NULL), IDEM_STATUS_IN_PROGRESS);
     filter.size = 0;
-    assert_code(IDEM_EINVALID, idem_journal_replay(p.journal, p.store, &filter,
-                                                   NULL, NULL, &why));
+    assert_code(IDEM_EINVALID, idem_journal_replay(p->journal, p->store,
+                                                   &filter, NULL, NULL, &why));
     assert_code(IDEM_EINVALID,
-                idem_journal_list(p.journal, &filter, NULL, NULL, &why));
-    assert_ok(idem_journal_replay(p.journal, p.store, NULL, NULL, NULL, &why));
-    assert_int_equal(status_of(&p, "a", NULL), IDEM_STATUS_COMPLETED);
-    place_close(&p);
+                idem_journal_list(p->journal, &filter, NULL, NULL, &why));
+    assert_ok(
+        idem_journal_replay(p->journal, p->store, NULL, NULL, NULL, &why));
+    assert_int_equal(status_of(p, "a", NULL), IDEM_STATUS_COMPLETED);
 }
 
 static int stop_at_first(void *ctx, const struct idem_journal_info *info,
@@ -721,28 +672,25 @@ static int stop_at_first(void *ctx, const struct idem_journal_info *info,
 }
 
 /* Who is told may stop it. */
-TEST(replay, stopsWhenTold)
+TEST_PLACE(replay, stopsWhenTold)
 {
     struct idem_outcome outcome = completed("x");
     unsigned seen = 0;
-    struct place p;
     int i;
 
-    place_open(&p);
     for (i = 0; i < 3; i++) {
         char key[2] = {(char)('a' + i), '\0'};
-        struct idem_attempt *attempt = started(&p, key);
+        struct idem_attempt *attempt = started(p, key);
 
-        (void)put(&p, attempt, &outcome);
+        (void)put(p, attempt, &outcome);
         idem_attempt_destroy(attempt);
     }
-    assert_ok(idem_journal_list(p.journal, NULL, stop_at_first, &seen, &why));
+    assert_ok(idem_journal_list(p->journal, NULL, stop_at_first, &seen, &why));
     assert_int_equal(seen, 1);
-    assert_ok(idem_journal_replay(p.journal, p.store, NULL, stop_at_first,
+    assert_ok(idem_journal_replay(p->journal, p->store, NULL, stop_at_first,
                                   &seen, &why));
     assert_int_equal(seen, 2);
-    assert_int_equal(files(p.directory, ""), 2);
-    place_close(&p);
+    assert_int_equal(files(p->directory, ""), 2);
 }
 
 /* ---- What cannot be trusted ---- */
@@ -786,49 +734,41 @@ TEST(damaged, isSetAside)
 }
 
 /* What a newer version wrote waits for that version. */
-TEST(damaged, isNotWhatIsNewer)
+TEST_PLACE(damaged, isNotWhatIsNewer)
 {
     struct idem_outcome outcome = completed("receipt 7");
-    struct idem_attempt *attempt;
-    struct place p;
     struct told told;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
-    damage(&p, put(&p, attempt, &outcome), -1, 4);
+    damage(p, put(p, attempt, &outcome), -1, 4);
     idem_attempt_destroy(attempt);
-    told = replay(&p, NULL);
+    told = replay(p, NULL);
     assert_int_equal(told.of[0].state, IDEM_JOURNAL_NEWER);
-    assert_int_equal(files(p.directory, ".idj"), 1);
-    assert_int_equal(list(&p, NULL).of[0].state, IDEM_JOURNAL_NEWER);
-    place_close(&p);
+    assert_int_equal(files(p->directory, ".idj"), 1);
+    assert_int_equal(list(p, NULL).of[0].state, IDEM_JOURNAL_NEWER);
 }
 
 /* An entry under the name of another is not believed. */
-TEST(damaged, isWhatHasAnotherName)
+TEST_PLACE(damaged, isWhatHasAnotherName)
 {
     struct idem_outcome outcome = completed("receipt 7");
-    struct idem_attempt *attempt;
     char from[700];
     char to[700];
-    struct place p;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
-    (void)snprintf(from, sizeof(from), "%s/%s", p.directory,
-                   put(&p, attempt, &outcome));
+    (void)snprintf(from, sizeof(from), "%s/%s", p->directory,
+                   put(p, attempt, &outcome));
     (void)strcpy(to, from);
     to[strlen(to) - 9] = to[strlen(to) - 9] == 'a' ? 'b' : 'a'; /* Of ID. */
     assert_int_equal(rename(from, to), 0);
-    assert_int_equal(replay(&p, NULL).of[0].state, IDEM_JOURNAL_DAMAGED);
-    assert_int_equal(files(p.directory, ".bad"), 1);
-    assert_int_equal(status_of(&p, "k", NULL), IDEM_STATUS_IN_PROGRESS);
+    assert_int_equal(replay(p, NULL).of[0].state, IDEM_JOURNAL_DAMAGED);
+    assert_int_equal(files(p->directory, ".bad"), 1);
+    assert_int_equal(status_of(p, "k", NULL), IDEM_STATUS_IN_PROGRESS);
     idem_attempt_destroy(attempt);
-    place_close(&p);
 }
 
 /* What others leave in the directory is left alone, and shown. */
-TEST(foreign, isLeftAlone)
+TEST_PLACE(foreign, isLeftAlone)
 {
     static const char *const names[] = {
         "README",
@@ -844,31 +784,28 @@ TEST(foreign, isLeftAlone)
     };
     static const char entry[] = "/01234567-0123456789abcdef-2-0.";
     char path[900];
-    struct place p;
     struct told told;
     size_t i;
 
-    place_open(&p);
     for (i = 0; i < COUNT(names); i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s", p.directory, names[i]);
+        (void)snprintf(path, sizeof(path), "%s/%s", p->directory, names[i]);
         assert_int_equal(close(open(path, O_CREAT | O_WRONLY, 0600)), 0);
     }
-    (void)snprintf(path, sizeof(path), "%s%sidj", p.directory, entry);
+    (void)snprintf(path, sizeof(path), "%s%sidj", p->directory, entry);
     assert_int_equal(mkdir(path, 0700), 0);
-    (void)snprintf(path, sizeof(path), "%s%s1.lost", p.directory, entry);
+    (void)snprintf(path, sizeof(path), "%s%s1.lost", p->directory, entry);
     assert_int_equal(symlink("/etc/passwd", path), 0);
-    (void)snprintf(path, sizeof(path), "%s%s1.bad", p.directory, entry);
+    (void)snprintf(path, sizeof(path), "%s%s1.bad", p->directory, entry);
     assert_int_equal(mkfifo(path, 0600), 0);
-    told = list(&p, NULL);
+    told = list(p, NULL);
     assert_int_equal(told.len, COUNT(names) + 3);
     assert_int_equal(told.by_state[IDEM_JOURNAL_DAMAGED], told.len);
-    assert_int_equal(replay(&p, NULL).len, 0);
-    assert_int_equal(list(&p, NULL).len, COUNT(names) + 3);
-    assert_code(IDEM_ENOTFOUND, idem_journal_drop(p.journal, "README", &why));
+    assert_int_equal(replay(p, NULL).len, 0);
+    assert_int_equal(list(p, NULL).len, COUNT(names) + 3);
+    assert_code(IDEM_ENOTFOUND, idem_journal_drop(p->journal, "README", &why));
     assert_code(IDEM_ENOTFOUND,
-                idem_journal_drop(p.journal, "../idem.db", &why));
-    assert_code(IDEM_ENOTFOUND, idem_journal_drop(p.journal, entry + 1, &why));
-    place_close(&p);
+                idem_journal_drop(p->journal, "../idem.db", &why));
+    assert_code(IDEM_ENOTFOUND, idem_journal_drop(p->journal, entry + 1, &why));
 }
 
 /* ---- The directory ---- */
@@ -937,24 +874,20 @@ TEST(open, wantsADirectoryOfItsOwn)
 }
 
 /* Files are for the user alone, whatever the umask. */
-TEST(put, makesPrivateFiles)
+TEST_PLACE(put, makesPrivateFiles)
 {
     struct idem_outcome outcome = completed("x");
-    struct idem_attempt *attempt;
     char path[700];
     struct stat st;
-    struct place p;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
     (void)umask(0);
-    (void)snprintf(path, sizeof(path), "%s/%s", p.directory,
-                   put(&p, attempt, &outcome));
+    (void)snprintf(path, sizeof(path), "%s/%s", p->directory,
+                   put(p, attempt, &outcome));
     (void)umask(022);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
     idem_attempt_destroy(attempt);
-    place_close(&p);
 }
 
 static int use_after_fork(void *ctx)
@@ -974,42 +907,34 @@ static int use_after_fork(void *ctx)
 }
 
 /* A journal that was carried across a fork is not used. */
-TEST(fork, isRefused)
+TEST_PLACE(fork, isRefused)
 {
-    struct place p;
-
-    place_open(&p);
-    assert_int_equal(child_run(use_after_fork, &p), 1);
-    place_close(&p);
+    assert_int_equal(child_run(use_after_fork, p), 1);
 }
 
 /* ---- Several at once ---- */
 
 /* Whoever put an entry has it, until it is removed or left. */
-TEST(held, isNobodyElses)
+TEST_PLACE(held, isNobodyElses)
 {
     struct idem_outcome outcome = completed("x");
     struct idem_journal_entry *entry;
-    struct idem_attempt *attempt;
     struct told told;
-    struct place p;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
-    assert_ok(
-        idem_journal_put(p.journal, p.store, attempt, &outcome, &entry, &why));
-    told = replay(&p, NULL);
+    assert_ok(idem_journal_put(p->journal, p->store, attempt, &outcome, &entry,
+                               &why));
+    told = replay(p, NULL);
     assert_int_equal(told.len, 1);
     assert_int_equal(told.of[0].state, IDEM_JOURNAL_IN_USE);
-    assert_int_equal(list(&p, NULL).of[0].state, IDEM_JOURNAL_IN_USE);
+    assert_int_equal(list(p, NULL).of[0].state, IDEM_JOURNAL_IN_USE);
     assert_code(IDEM_EUNAVAILABLE,
-                idem_journal_drop(p.journal, idem_journal_entry_name(entry),
+                idem_journal_drop(p->journal, idem_journal_entry_name(entry),
                                   &why));
-    assert_int_equal(status_of(&p, "k", NULL), IDEM_STATUS_IN_PROGRESS);
+    assert_int_equal(status_of(p, "k", NULL), IDEM_STATUS_IN_PROGRESS);
     idem_journal_leave(entry);
-    assert_int_equal(replay(&p, NULL).by_state[IDEM_JOURNAL_RECORDED], 1);
+    assert_int_equal(replay(p, NULL).by_state[IDEM_JOURNAL_RECORDED], 1);
     idem_attempt_destroy(attempt);
-    place_close(&p);
 }
 
 enum {
@@ -1029,24 +954,22 @@ static int replay_all(void *ctx, const struct idem_journal_info *info,
 }
 
 /* Of many who replay at once each entry is told by one of them. */
-TEST(held, isToldByOne)
+TEST_PLACE(held, isToldByOne)
 {
     struct idem_outcome outcome = completed("x");
     unsigned recorded = 0;
     pid_t pids[REPLAYERS];
     int results[2];
-    struct place p;
     unsigned n;
     int i;
 
-    place_open(&p);
     for (i = 0; i < MANY; i++) {
         struct idem_attempt *attempt;
         char key[8];
 
         (void)snprintf(key, sizeof(key), "k%d", i);
-        attempt = started(&p, key);
-        (void)put(&p, attempt, &outcome);
+        attempt = started(p, key);
+        (void)put(p, attempt, &outcome);
         idem_attempt_destroy(attempt);
     }
     assert_int_equal(pipe(results), 0);
@@ -1059,8 +982,8 @@ TEST(held, isToldByOne)
             struct idem_store *store;
 
             options.timeout_ms = PATIENCE_MS;
-            if (idem_open(p.url, &options, &store, NULL) != 0 ||
-                idem_journal_open(p.directory, NULL, &journal, NULL) != 0 ||
+            if (idem_open(p->url, &options, &store, NULL) != 0 ||
+                idem_journal_open(p->directory, NULL, &journal, NULL) != 0 ||
                 idem_journal_replay(journal, store, NULL, replay_all, by_state,
                                     NULL) != 0) {
                 _exit(1);
@@ -1081,10 +1004,9 @@ TEST(held, isToldByOne)
         recorded += n;
     }
     assert_int_equal(recorded, MANY);
-    assert_int_equal(files(p.directory, ""), 0);
+    assert_int_equal(files(p->directory, ""), 0);
     (void)close(results[0]);
     (void)close(results[1]);
-    place_close(&p);
 }
 
 /* ---- Memory ---- */

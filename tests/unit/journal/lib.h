@@ -17,6 +17,10 @@ struct place {
 void place_open(struct place *p);
 void place_close(struct place *p);
 
+/* A test on a struct place *p that is open. */
+#define TEST_PLACE(suite, condition)                                           \
+    TEST_WITH(suite, condition, struct place, p, place_open, place_close)
+
 /* A claim of @key in the empty scope, which is STARTED. */
 struct idem_attempt *started(struct place *p, const char *key);
 

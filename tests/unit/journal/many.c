@@ -52,97 +52,86 @@ static long cost_of_lookup(struct place *p)
 }
 
 /* Neither a lookup nor, once the journal is counted, a put reads what is there. */
-TEST(cost, doesNotGrow)
+TEST_PLACE(cost, doesNotGrow)
 {
     struct idem_outcome outcome = completed("receipt 7");
-    struct idem_attempt *attempt;
-    struct place p;
     long lookup;
     int i;
+    struct idem_attempt *attempt = started(p, "k");
 
-    place_open(&p);
-    attempt = started(&p, "k");
-    fill(&p, 0, FEW);
-    lookup = cost_of_lookup(&p);
-    fill(&p, FEW, MANY);
-    assert_int_equal(cost_of_lookup(&p), lookup);
+    fill(p, 0, FEW);
+    lookup = cost_of_lookup(p);
+    fill(p, FEW, MANY);
+    assert_int_equal(cost_of_lookup(p), lookup);
     for (i = 0; i < 2; i++) {
         struct idem_journal_entry *entry;
 
         calls_fail(CALLS_FAIL, NEVER, /* on= */ false, EIO);
-        assert_ok(idem_journal_put(p.journal, p.store, attempt, &outcome,
+        assert_ok(idem_journal_put(p->journal, p->store, attempt, &outcome,
                                    &entry, &why));
         (void)calls_fail_never();
         assert_true(i == 0 || calls_names() == 0);
         idem_journal_remove(entry);
     }
-    assert_true(entries(&p) >= MANY && entries(&p) <= MANY + 2);
+    assert_true(entries(p) >= MANY && entries(p) <= MANY + 2);
     idem_attempt_destroy(attempt);
-    place_close(&p);
 }
 
 /* ---- How much there is ---- */
 
 /* What others put and removed is counted too, at once where there is little, and before
  * a put is refused. */
-TEST(usage, isCounted)
+TEST_PLACE(usage, isCounted)
 {
     struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
     struct idem_outcome outcome = completed("receipt 7");
     struct idem_attempt *attempt;
-    struct place other;
-    struct place p;
     char name[80];
+    struct place other = *p;
 
-    place_open(&p);
-    other = p;
-    assert_ok(idem_journal_open(p.directory, NULL, &other.journal, &why));
-    attempt = started(&p, "k");
-    assert_int_equal(entries(&p), 0);
+    assert_ok(idem_journal_open(p->directory, NULL, &other.journal, &why));
+    attempt = started(p, "k");
+    assert_int_equal(entries(p), 0);
     (void)snprintf(name, sizeof(name), "%s", put(&other, attempt, &outcome));
-    assert_int_equal(entries(&p), 1);
-    (void)put(&p, attempt, &outcome); /* The same. */
-    assert_int_equal(entries(&p), 1);
+    assert_int_equal(entries(p), 1);
+    (void)put(p, attempt, &outcome); /* The same. */
+    assert_int_equal(entries(p), 1);
     assert_ok(idem_journal_drop(other.journal, name, &why));
-    assert_int_equal(entries(&p), 0);
+    assert_int_equal(entries(p), 0);
     idem_journal_close(other.journal);
 
     options.entries_max = 1;
-    assert_ok(idem_journal_open(p.directory, &options, &other.journal, &why));
+    assert_ok(idem_journal_open(p->directory, &options, &other.journal, &why));
     (void)put(&other, attempt, &outcome);
-    assert_int_equal(replay(&p, NULL).by_state[IDEM_JOURNAL_RECORDED], 1);
+    assert_int_equal(replay(p, NULL).by_state[IDEM_JOURNAL_RECORDED], 1);
     (void)put(&other, attempt, &outcome);
     idem_journal_close(other.journal);
     idem_attempt_destroy(attempt);
-    place_close(&p);
 }
 
 /* A journal that is nearly full says so while it still keeps outcomes. */
-TEST(usage, isNearBeforeItIsFull)
+TEST_PLACE(usage, isNearBeforeItIsFull)
 {
     struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
     struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
     struct idem_outcome outcome = completed("receipt 7");
     struct idem_journal_entry *entry;
     struct idem_attempt *attempt;
-    struct idem_journal *whole;
-    struct place p;
     char key[16];
     int rc = 0;
     int i;
+    struct idem_journal *whole = p->journal;
 
-    place_open(&p);
-    whole = p.journal;
     options.entries_max = 10;
-    assert_ok(idem_journal_open(p.directory, &options, &p.journal, &why));
+    assert_ok(idem_journal_open(p->directory, &options, &p->journal, &why));
     for (i = 0; rc == 0; i++) {
-        assert_ok(idem_journal_read_usage(p.journal, &usage, &why));
+        assert_ok(idem_journal_read_usage(p->journal, &usage, &why));
         assert_int_equal(usage.entries, i);
         assert_int_equal(usage.entries_max, 10);
         assert_true(usage.near == (i >= 8));
         (void)snprintf(key, sizeof(key), "k%d", i);
-        attempt = started(&p, key);
-        rc = idem_journal_put(p.journal, p.store, attempt, &outcome, &entry,
+        attempt = started(p, key);
+        rc = idem_journal_put(p->journal, p->store, attempt, &outcome, &entry,
                               &why);
         if (rc == 0) {
             idem_journal_leave(entry);
@@ -152,17 +141,16 @@ TEST(usage, isNearBeforeItIsFull)
     assert_code(IDEM_EFULL, rc);
     assert_int_equal(i, 11);
     assert_why("holds 10 of 10 outcomes");
-    assert_why(p.directory);
+    assert_why(p->directory);
     assert_why("idem reconcile");
     usage.size = 0;
     assert_code(IDEM_EINVALID,
-                idem_journal_read_usage(p.journal, &usage, &why));
+                idem_journal_read_usage(p->journal, &usage, &why));
     /* What is recorded makes room. */
-    assert_int_equal(replay(&p, NULL).by_state[IDEM_JOURNAL_RECORDED], 10);
-    assert_int_equal(entries(&p), 0);
-    idem_journal_close(p.journal);
-    p.journal = whole;
-    place_close(&p);
+    assert_int_equal(replay(p, NULL).by_state[IDEM_JOURNAL_RECORDED], 10);
+    assert_int_equal(entries(p), 0);
+    idem_journal_close(p->journal);
+    p->journal = whole;
 }
 
 /* ---- Catching up ---- */
@@ -227,7 +215,7 @@ static void put_keys(struct place *p, int from, int to)
 
 /* Entries that cannot be told now do not stand in the way of the rest, however short
  * the slices, and come again. */
-TEST(catchUp, isNotHeldUp)
+TEST_PLACE(catchUp, isNotHeldUp)
 {
     enum {
         HELD = 10,
@@ -238,53 +226,48 @@ TEST(catchUp, isNotHeldUp)
     struct idem_journal_entry *held[HELD];
     unsigned recorded = 0;
     unsigned slices = 0;
-    struct place p;
     char key[16];
     int i;
 
-    place_open(&p);
-    assert_int_equal(slice(&p, 1).recorded, 0);
-    put_keys(&p, 0, TOLD);
+    assert_int_equal(slice(p, 1).recorded, 0);
+    put_keys(p, 0, TOLD);
     for (i = 0; i < HELD; i++) {
         struct idem_attempt *attempt;
 
         (void)snprintf(key, sizeof(key), "held%d", i);
-        attempt = started(&p, key);
-        assert_ok(idem_journal_put(p.journal, p.store, attempt, &outcome,
+        attempt = started(p, key);
+        assert_ok(idem_journal_put(p->journal, p->store, attempt, &outcome,
                                    &held[i], &why));
         idem_attempt_destroy(attempt);
     }
     while (recorded < TOLD) {
-        struct seen seen = slice(&p, 1);
+        struct seen seen = slice(p, 1);
 
         assert_int_equal(seen.recorded + seen.in_use, 1);
         recorded += seen.recorded;
         assert_true(++slices < SLICES);
     }
-    assert_int_equal(slice(&p, 1).in_use, 1);
+    assert_int_equal(slice(p, 1).in_use, 1);
     for (i = 0; i < HELD; i++) {
         idem_journal_leave(held[i]);
     }
-    assert_int_equal(slice(&p, HELD).recorded, HELD);
-    assert_int_equal(files(p.directory, ""), 0);
+    assert_int_equal(slice(p, HELD).recorded, HELD);
+    assert_int_equal(files(p->directory, ""), 0);
     print_message("# %d told beside %d that are held, in %u slices of one\n",
                   TOLD, HELD, slices);
-    place_close(&p);
 }
 
 /* Many who come at once do not all read what is there. */
-TEST(catchUp, isDoneByOne)
+TEST_PLACE(catchUp, isDoneByOne)
 {
     struct seen seen = {.max = 100};
-    struct place p;
 
-    place_open(&p);
-    put_keys(&p, 0, 5);
-    seen.within = &p;
-    assert_ok(idem_journal_catch_up(p.journal, p.store, note_one, &seen, &why));
+    put_keys(p, 0, 5);
+    seen.within = p;
+    assert_ok(
+        idem_journal_catch_up(p->journal, p->store, note_one, &seen, &why));
     assert_int_equal(seen.recorded, 5);
     assert_int_equal(seen.told_within, 0);
-    place_close(&p);
 }
 
 /* Others' entries are passed over. */

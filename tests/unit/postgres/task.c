@@ -53,6 +53,9 @@ static void tear_down(void)
     idem__free(env.scratch);
 }
 
+#define TEST_TASK(suite, condition)                                            \
+    TEST_BETWEEN(suite, condition, set_up(), tear_down())
+
 static void expect_asked(enum idem__pg_ask ask)
 {
     assert_int_equal(task.request.ask, ask);
@@ -109,11 +112,10 @@ static void lose_a_round(void)
 
 /* An op that waits for a record longer and longer has not been failed by the server: when
  * the connection is lost at last, it is tried again as often as at first. */
-TEST(tries, areThoseSinceTheServerAnswered)
+TEST_TASK(tries, areThoseSinceTheServerAnswered)
 {
     unsigned n;
 
-    set_up();
     begin_to_claim();
     for (n = 0; n < 8; n++) {
         lose_a_round();
@@ -130,7 +132,6 @@ TEST(tries, areThoseSinceTheServerAnswered)
     assert_int_equal(task.state, IDEM__PG_TO_DONE);
     assert_code(IDEM_EUNAVAILABLE, op.error.code);
     idem__pg_task_reset(&task);
-    tear_down();
 }
 
 /* ---- Writes that are not answered ---- */
@@ -152,13 +153,12 @@ static void answer_row(const struct idem_record *record, uint8_t *head)
 /* A takeover that was not answered may be done yet, for as long as what it changes is
  * there. By a clock that was set back the lease of that is not over: nobody is told that
  * somebody works there. */
-TEST(takeover, thatWasNotAnsweredIsNotSettledByAClock)
+TEST_TASK(takeover, thatWasNotAnsweredIsNotSettledByAClock)
 {
     static uint8_t head[IDEM_HEAD_MAX];
     struct idem_record record = sample_record();
     unsigned n;
 
-    set_up();
     record.on_expired_lease = IDEM_RERUN;
     record.scope = idem_bytes(NULL, 0);
     record.key = idem_str("k");
@@ -182,18 +182,16 @@ TEST(takeover, thatWasNotAnsweredIsNotSettledByAClock)
     idem__pg_task_give_up(&task);
     assert_code(IDEM_EUNKNOWN, op.error.code);
     idem__pg_task_reset(&task);
-    tear_down();
 }
 
 /* ---- Clocks ---- */
 
 /* A claim whose lease would be over by the server's clock is not written: the answer tells
  * the time, and the claim that follows at once is right. */
-TEST(clock, thatIsSlowClaimsAgain)
+TEST_TASK(clock, thatIsSlowClaimsAgain)
 {
     int64_t slow_ms = 3600000;
 
-    set_up();
     begin_to_claim();
     now.store_ms += slow_ms;
     answer(NULL);
@@ -206,7 +204,6 @@ TEST(clock, thatIsSlowClaimsAgain)
     assert_int_equal(op.verdict, IDEM_STARTED);
     idem__free(op.record);
     idem__pg_task_reset(&task);
-    tear_down();
 }
 
 /* ---- Limits ---- */
@@ -236,9 +233,8 @@ static void begin_to_count(void)
 
 /* A count whose answer nobody looks at, for the clock is away, may have been made; one
  * that the server refused was not, nor is anything by a look. */
-TEST(limit, isNotKnownWithoutAClock)
+TEST_TASK(limit, isNotKnownWithoutAClock)
 {
-    set_up();
     begin_to_count();
     task.request.said = IDEM__PG_OK;
     idem__pg_task_no_clock(&task);
@@ -257,7 +253,6 @@ TEST(limit, isNotKnownWithoutAClock)
     idem__pg_task_no_clock(&task);
     assert_code(IDEM_EUNAVAILABLE, op.error.code);
     idem__pg_task_reset(&task);
-    tear_down();
 }
 
 /* ---- Purges ---- */
@@ -317,26 +312,23 @@ static int64_t slice(int64_t took_ms, int64_t number)
 
 /* Between slices it rests where others have written meanwhile, and goes on at once where
  * nobody has. */
-TEST(purge, restsForOthers)
+TEST_TASK(purge, restsForOthers)
 {
-    set_up();
     assert_int_equal(slice(2, 1000), 0); /* Nobody knows. */
     assert_int_equal(slice(2, 1001), 0);
     assert_int_equal(slice(2, 1003), 6);
     assert_int_equal(slice(2, 0), 0);
     assert_int_equal(slice(2, 1004), 0);
     assert_int_equal(slice(900, 1010), 400);
-    tear_down();
 }
 
 /* Nothing is deleted before the claims know that its fence is gone: those that began
  * before that are waited for. Where the server does not know it, another has taken its
  * place, and it is told once more. */
-TEST(purge, waitsForClaims)
+TEST_TASK(purge, waitsForClaims)
 {
     PGresult *result = one_purged(1000, 6);
 
-    set_up();
     start_purge();
     task.victims_len = 1;
     task.fence = 7;
@@ -365,5 +357,4 @@ TEST(purge, waitsForClaims)
     assert_int_equal(known_floor, 0);
     assert_int_equal(op.u.purge.purged, 0);
     PQclear(result);
-    tear_down();
 }

@@ -49,6 +49,25 @@ static struct idem_queue *make_queue(struct idem_store *store)
     return queue;
 }
 
+/* A test on a @store whose @script serves ops by @serves, and on a @queue of it. */
+#define TEST_ON(suite, condition, serves)                                      \
+    static void suite##_##condition##_on(struct script *, struct idem_store *, \
+                                         struct idem_queue *);                 \
+    TEST(suite, condition)                                                     \
+    {                                                                          \
+        struct script script;                                                  \
+        struct idem_store *store = script_open(&script, serves, NULL);         \
+        struct idem_queue *queue = make_queue(store);                          \
+                                                                               \
+        suite##_##condition##_on(&script, store, queue);                       \
+        idem_queue_destroy(queue);                                             \
+        idem_close(store);                                                     \
+    }                                                                          \
+    static void suite##_##condition##_on(                                      \
+        __attribute__((unused)) struct script *script,                         \
+        __attribute__((unused)) struct idem_store *store,                      \
+        __attribute__((unused)) struct idem_queue *queue)
+
 static struct idem_op *make_op(const char *key)
 {
     struct idem_op *op;
@@ -72,11 +91,8 @@ static bool readable(int fd)
 /* ---- Reaping ---- */
 
 /* The answer that was given first is reaped first. */
-TEST(reap, givesTheOldestAnswer)
+TEST_ON(reap, givesTheOldestAnswer, answer)
 {
-    struct script script;
-    struct idem_store *store = script_open(&script, answer, NULL);
-    struct idem_queue *queue = make_queue(store);
     static const char *const keys[] = {"a", "b", "c", "d"};
     size_t i;
 
@@ -93,32 +109,22 @@ TEST(reap, givesTheOldestAnswer)
         idem_op_destroy(op);
     }
     assert_null(idem_queue_reap(queue, 0));
-    idem_queue_destroy(queue);
-    idem_close(store);
 }
 
 /* Where nothing is under way there is nothing to wait for. */
-TEST(reap, doesNotWaitForNothing)
+TEST_ON(reap, doesNotWaitForNothing, answer)
 {
-    struct script script;
-    struct idem_store *store = script_open(&script, answer, NULL);
-    struct idem_queue *queue = make_queue(store);
     long long before_ms = now_ms();
 
     assert_null(idem_queue_reap(queue, -1));
     assert_null(idem_queue_reap(queue, LOST_MS));
     assert_in_time(now_ms() - before_ms, BOUND_MS);
-    idem_queue_destroy(queue);
-    idem_close(store);
 }
 
 /* It waits as long as it was told, and not at all if told so. A busy machine is
  * asked again. */
-TEST(reap, endsAtItsTimeout)
+TEST_ON(reap, endsAtItsTimeout, leave_waiting)
 {
-    struct script script;
-    struct idem_store *store = script_open(&script, leave_waiting, NULL);
-    struct idem_queue *queue = make_queue(store);
     long long took_ms = AT_ONCE_MS;
     long long before_ms;
     int i;
@@ -135,8 +141,6 @@ TEST(reap, endsAtItsTimeout)
     assert_null(idem_queue_reap(queue, 60));
     assert_true(now_ms() - before_ms >= 60);
     assert_int_equal(idem_queue_len(queue), 1);
-    idem_queue_destroy(queue);
-    idem_close(store);
 }
 
 static void release_soon(void *ctx)
@@ -146,33 +150,25 @@ static void release_soon(void *ctx)
 }
 
 /* An answer that another thread gives ends the wait. */
-TEST(reap, isWokenByAnAnswer)
+TEST_ON(reap, isWokenByAnAnswer, keep)
 {
-    struct script script;
-    struct idem_store *store = script_open(&script, keep, NULL);
-    struct idem_queue *queue = make_queue(store);
     struct thread *thread;
     struct idem_op *op;
 
     submit(queue, make_op("a"));
     assert_null(idem_queue_reap(queue, 0));
-    thread = thread_start(release_soon, &script);
+    thread = thread_start(release_soon, script);
     op = idem_queue_reap(queue, -1);
     thread_join(thread);
     assert_non_null(op);
     idem_op_destroy(op);
-    idem_queue_destroy(queue);
-    idem_close(store);
 }
 
 /* ---- The descriptor ---- */
 
 /* Readable while there is an answer to reap, and not otherwise. */
-TEST(fd, isReadableWhileThereIsSomethingToReap)
+TEST_ON(fd, isReadableWhileThereIsSomethingToReap, keep)
 {
-    struct script script;
-    struct idem_store *store = script_open(&script, keep, NULL);
-    struct idem_queue *queue = make_queue(store);
     int fd = idem_queue_fd(queue);
     struct idem_op *op;
     int i;
@@ -184,7 +180,7 @@ TEST(fd, isReadableWhileThereIsSomethingToReap)
         submit(queue, make_op("a"));
         assert_null(idem_queue_reap(queue, 0));
         assert_false(readable(fd));
-        script_release(&script);
+        script_release(script);
         assert_true(readable(fd));
         assert_true(readable(fd));
         op = idem_queue_reap(queue, 0);
@@ -192,17 +188,12 @@ TEST(fd, isReadableWhileThereIsSomethingToReap)
         idem_op_destroy(op);
     }
     assert_false(readable(fd));
-    idem_queue_destroy(queue);
-    idem_close(store);
 }
 
 /* Asked for when answers are there already, it is readable at once; it stays so
  * until the last of them is reaped. */
-TEST(fd, mayBeAskedForLate)
+TEST_ON(fd, mayBeAskedForLate, answer)
 {
-    struct script script;
-    struct idem_store *store = script_open(&script, answer, NULL);
-    struct idem_queue *queue = make_queue(store);
     int fd;
 
     submit(queue, make_op("a"));
@@ -215,16 +206,11 @@ TEST(fd, mayBeAskedForLate)
     assert_true(readable(fd));
     idem_op_destroy(idem_queue_reap(queue, 0));
     assert_false(readable(fd));
-    idem_queue_destroy(queue);
-    idem_close(store);
 }
 
 /* A poke makes it readable until somebody reaps. */
-TEST(fd, isReadableAfterAPoke)
+TEST_ON(fd, isReadableAfterAPoke, answer)
 {
-    struct script script;
-    struct idem_store *store = script_open(&script, answer, NULL);
-    struct idem_queue *queue = make_queue(store);
     int fd = idem_queue_fd(queue);
 
     idem__queue_poke(queue);
@@ -232,8 +218,6 @@ TEST(fd, isReadableAfterAPoke)
     assert_true(readable(fd));
     assert_null(idem_queue_reap(queue, 0));
     assert_false(readable(fd));
-    idem_queue_destroy(queue);
-    idem_close(store);
 }
 
 static struct idem_queue *asked;
@@ -276,11 +260,8 @@ static void poke_soon(void *ctx)
 }
 
 /* A sleep ends at its deadline, at a poke, and does not begin after one. */
-TEST(sleep, endsAtDeadlineOrPoke)
+TEST_ON(sleep, endsAtDeadlineOrPoke, answer)
 {
-    struct script script;
-    struct idem_store *store = script_open(&script, answer, NULL);
-    struct idem_queue *queue = make_queue(store);
     long long before_ms = now_ms();
     struct thread *thread;
 
@@ -299,22 +280,17 @@ TEST(sleep, endsAtDeadlineOrPoke)
     idem__queue_sleep(queue, 0);
     assert_false(idem__queue_ready(queue));
     assert_false(idem__queue_has_sleeper(queue));
-    idem_queue_destroy(queue);
-    idem_close(store);
 }
 
 /* ---- Submitting ---- */
 
 /* What the store does not take stays the caller's, and may be submitted later. */
-TEST(submit, leavesARefusedOpToItsCaller)
+TEST_ON(submit, leavesARefusedOpToItsCaller, answer)
 {
-    struct script script;
-    struct idem_store *store = script_open(&script, answer, NULL);
-    struct idem_queue *queue = make_queue(store);
     struct idem_op *op = make_op("a");
     uint8_t nonce[16];
 
-    script.refuse = IDEM_EUNAVAILABLE;
+    script->refuse = IDEM_EUNAVAILABLE;
     assert_code(IDEM_EUNAVAILABLE, idem_queue_submit(queue, op, &why));
     assert_why("too many");
     assert_int_equal(why.code, IDEM_EUNAVAILABLE);
@@ -323,22 +299,17 @@ TEST(submit, leavesARefusedOpToItsCaller)
     assert_null(idem_queue_reap(queue, -1));
     memcpy(nonce, op->nonce, 16);
 
-    script.refuse = 0;
+    script->refuse = 0;
     submit(queue, op);
     assert_ptr_equal(idem_queue_reap(queue, 0), op);
     assert_code(IDEM_OK, idem_op_code(op));
     assert_memory_equal(op->nonce, nonce, 16);
     idem_op_destroy(op);
-    idem_queue_destroy(queue);
-    idem_close(store);
 }
 
 /* An op that is under way cannot be submitted, to this queue or another. */
-TEST(submit, refusesWhatIsUnderWay)
+TEST_ON(submit, refusesWhatIsUnderWay, keep)
 {
-    struct script script;
-    struct idem_store *store = script_open(&script, keep, NULL);
-    struct idem_queue *queue = make_queue(store);
     struct idem_queue *other = make_queue(store);
     struct idem_op *op = make_op("a");
 
@@ -350,17 +321,15 @@ TEST(submit, refusesWhatIsUnderWay)
     assert_int_equal(idem_queue_len(queue), 1);
     assert_int_equal(idem_queue_len(other), 0);
 
-    script_release(&script);
+    script_release(script);
     assert_code(IDEM_EINVALID, idem_queue_submit(queue, op, &why));
     assert_ptr_equal(idem_queue_reap(queue, 0), op);
     submit(other, op);
     assert_null(idem_queue_reap(other, 0));
-    script_release(&script);
+    script_release(script);
     assert_ptr_equal(idem_queue_reap(other, 0), op);
     idem_op_destroy(op);
     idem_queue_destroy(other);
-    idem_queue_destroy(queue);
-    idem_close(store);
 }
 
 /* Without a clock or random numbers nothing is asked of the store. */
@@ -442,12 +411,9 @@ TEST(submit, keepsTheNonceWhenItIsDoneAgain)
 }
 
 /* An old answer does not show through a new one. */
-TEST(submit, forgetsTheAnswerBefore)
+TEST_ON(submit, forgetsTheAnswerBefore, keep)
 {
     struct idem_record record = {.key = idem_str("k")};
-    struct script script;
-    struct idem_store *store = script_open(&script, keep, NULL);
-    struct idem_queue *queue = make_queue(store);
     struct idem_op *op = make_op("a");
 
     assert_ok(idem__op_set_record(op, &record));
@@ -462,29 +428,22 @@ TEST(submit, forgetsTheAnswerBefore)
     assert_false(op->takeover);
     assert_int_equal(op->lease_left_ms, 0);
     assert_null(idem_queue_reap(queue, 0));
-    script_release(&script);
+    script_release(script);
     assert_ptr_equal(idem_queue_reap(queue, 0), op);
     idem_op_destroy(op);
-    idem_queue_destroy(queue);
-    idem_close(store);
 }
 
 /* The caller's pointer comes back with the op. */
-TEST(submit, carriesTheUsersPointer)
+TEST_ON(submit, carriesTheUsersPointer, answer)
 {
-    struct script script;
-    struct idem_store *store = script_open(&script, answer, NULL);
-    struct idem_queue *queue = make_queue(store);
     struct idem_op *op = make_op("a");
 
     assert_null(idem_op_user(op));
-    idem_op_set_user(op, &script);
+    idem_op_set_user(op, script);
     submit(queue, op);
     op = idem_queue_reap(queue, 0);
-    assert_ptr_equal(idem_op_user(op), &script);
+    assert_ptr_equal(idem_op_user(op), script);
     idem_op_destroy(op);
-    idem_queue_destroy(queue);
-    idem_close(store);
 }
 
 /* ---- Many threads, one queue ---- */

@@ -37,6 +37,9 @@ static void make_shop(struct shop *shop)
     open_shop(shop);
 }
 
+#define TEST_SHOP(suite, condition)                                            \
+    TEST_WITH(suite, condition, struct shop, shop, make_shop, close_shop)
+
 /* Boots with a clock that is @off_ms off, and opens the store. */
 static void boot(struct shop *shop, int64_t off_ms, bool unsynchronised)
 {
@@ -87,40 +90,33 @@ static uint64_t purge(struct shop *shop)
 
 /* Three days ahead at a boot, and nothing says that it is right: two days of
  * retention are not over. Nor are they when it is right again. */
-TEST(ahead, expiresNothing)
+TEST_SHOP(ahead, expiresNothing)
 {
-    struct shop shop;
     int64_t jump_ms = 0;
     int64_t doubt_ms = 0;
 
-    make_shop(&shop);
-    complete(&shop, "order");
-    boot(&shop, 3 * DAY_MS, true);
-    expect(&shop, "order", IDEM_REPLAY);
-    complete(&shop, "of this boot");
-    assert_int_equal(purge(&shop), 0);
-    assert_ok(idem_sqlite_clock(shop.store, &jump_ms, &doubt_ms, &why));
+    complete(shop, "order");
+    boot(shop, 3 * DAY_MS, true);
+    expect(shop, "order", IDEM_REPLAY);
+    complete(shop, "of this boot");
+    assert_int_equal(purge(shop), 0);
+    assert_ok(idem_sqlite_clock(shop->store, &jump_ms, &doubt_ms, &why));
     assert_true(jump_ms > 3 * DAY_MS && doubt_ms == jump_ms);
-    boot(&shop, 0, false);
-    expect(&shop, "order", IDEM_REPLAY);
-    expect(&shop, "of this boot", IDEM_REPLAY);
-    assert_ok(idem_sqlite_clock(shop.store, &jump_ms, &doubt_ms, &why));
+    boot(shop, 0, false);
+    expect(shop, "order", IDEM_REPLAY);
+    expect(shop, "of this boot", IDEM_REPLAY);
+    assert_ok(idem_sqlite_clock(shop->store, &jump_ms, &doubt_ms, &why));
     assert_true(jump_ms < HOUR_MS && doubt_ms == 0);
-    host_pass(&shop.host, 2 * DAY_MS);
-    expect(&shop, "order", IDEM_STARTED);
-    close_shop(&shop);
+    host_pass(&shop->host, 2 * DAY_MS);
+    expect(shop, "order", IDEM_STARTED);
 }
 
 /* The control: the same of a clock that is said to be right. */
-TEST(ahead, isBelievedWhereItIsSynchronised)
+TEST_SHOP(ahead, isBelievedWhereItIsSynchronised)
 {
-    struct shop shop;
-
-    make_shop(&shop);
-    complete(&shop, "order");
-    boot(&shop, 3 * DAY_MS, false);
-    expect(&shop, "order", IDEM_STARTED);
-    close_shop(&shop);
+    complete(shop, "order");
+    boot(shop, 3 * DAY_MS, false);
+    expect(shop, "order", IDEM_STARTED);
 }
 
 /* In the same boot: once the clock is synchronised, and right. */
@@ -150,18 +146,14 @@ TEST(ahead, isPutRightWithinTheBoot)
 
 /* Nothing ever keeps this clock right: after as much boot time as it went on, it is
  * believed. */
-TEST(ahead, isBelievedInTheEnd)
+TEST_SHOP(ahead, isBelievedInTheEnd)
 {
-    struct shop shop;
-
-    make_shop(&shop);
-    complete(&shop, "order");
-    boot(&shop, DAY_MS, true);
-    host_pass(&shop.host, DAY_MS);
-    expect(&shop, "order", IDEM_REPLAY);
-    host_pass(&shop.host, 60000);
-    expect(&shop, "order", IDEM_STARTED);
-    close_shop(&shop);
+    complete(shop, "order");
+    boot(shop, DAY_MS, true);
+    host_pass(&shop->host, DAY_MS);
+    expect(shop, "order", IDEM_REPLAY);
+    host_pass(&shop->host, 60000);
+    expect(shop, "order", IDEM_STARTED);
 }
 
 static int64_t far_ahead(struct shop *shop)
@@ -182,64 +174,57 @@ static void set_clock(struct shop *shop, int64_t *ret_from, int64_t *ret_to)
 
 /* Store time ran ahead for good; set back, it is right, fences go on, a lease is a
  * lease from now, and what is done stays done for its retention. */
-TEST(setClock, leadsBack)
+TEST_SHOP(setClock, leadsBack)
 {
-    struct shop shop;
     struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
     struct idem_attempt *open;
     struct idem_attempt *other;
-    int64_t ahead_ms;
     uint64_t fence;
     int64_t from;
     int64_t to;
+    int64_t ahead_ms = far_ahead(shop);
 
-    make_shop(&shop);
-    ahead_ms = far_ahead(&shop);
-    complete(&shop, "done");
-    open = begin(&shop, "left", IDEM_STARTED);
+    complete(shop, "done");
+    open = begin(shop, "left", IDEM_STARTED);
     fence = open->fence;
     assert_true(fence >= (uint64_t)ahead_ms);
-    boot(&shop, 0, false); /* For good: it does not come back by itself. */
-    assert_ok(idem_sqlite_inspect(shop.store, &info, &why));
+    boot(shop, 0, false); /* For good: it does not come back by itself. */
+    assert_ok(idem_sqlite_inspect(shop->store, &info, &why));
     assert_true(info.known_ms >= ahead_ms);
 
-    set_clock(&shop, &from, &to);
+    set_clock(shop, &from, &to);
     assert_true(from >= ahead_ms);
-    assert_int_equal(to, shop.host.wall_ms);
-    assert_ok(idem_sqlite_inspect(shop.store, &info, &why));
+    assert_int_equal(to, shop->host.wall_ms);
+    assert_ok(idem_sqlite_inspect(shop->store, &info, &why));
     assert_int_equal(info.known_ms, to);
     assert_false(info.is_copy);
 
-    expect(&shop, "done", IDEM_REPLAY);
-    expect(&shop, "left", IDEM_BUSY);
-    host_pass(&shop.host, 66000);
-    other = begin(&shop, "left", IDEM_STARTED);
+    expect(shop, "done", IDEM_REPLAY);
+    expect(shop, "left", IDEM_BUSY);
+    host_pass(&shop->host, 66000);
+    other = begin(shop, "left", IDEM_STARTED);
     assert_true(other->takeover && other->fence > fence);
     idem_attempt_destroy(other);
-    other = begin(&shop, "new", IDEM_STARTED);
+    other = begin(shop, "new", IDEM_STARTED);
     assert_true(other->fence > fence);
     idem_attempt_destroy(other);
-    host_pass(&shop.host, DAY_MS);
-    expect(&shop, "done", IDEM_REPLAY);
-    host_pass(&shop.host, DAY_MS);
-    expect(&shop, "done", IDEM_STARTED);
+    host_pass(&shop->host, DAY_MS);
+    expect(shop, "done", IDEM_REPLAY);
+    host_pass(&shop->host, DAY_MS);
+    expect(shop, "done", IDEM_STARTED);
     idem_attempt_destroy(open);
-    close_shop(&shop);
 }
 
 /* It only sets back, and again changes nothing. */
-TEST(setClock, onlySetsBack)
+TEST_SHOP(setClock, onlySetsBack)
 {
-    struct shop shop;
     int64_t from;
     int64_t to;
 
-    make_shop(&shop);
-    complete(&shop, "order");
-    host_pass(&shop.host, HOUR_MS);
-    host_set_wall(&shop.host, shop.host.true_ms + 9 * DAY_MS);
-    set_clock(&shop, &from, &to);
+    complete(shop, "order");
+    host_pass(&shop->host, HOUR_MS);
+    host_set_wall(&shop->host, shop->host.true_ms + 9 * DAY_MS);
+    set_clock(shop, &from, &to);
     assert_int_equal(from, to);
-    expect(&shop, "order", IDEM_REPLAY);
-    close_shop(&shop);
+    expect(shop, "order", IDEM_REPLAY);
 }

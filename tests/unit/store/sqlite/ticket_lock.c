@@ -65,6 +65,9 @@ static void tear_down(void)
     (void)munmap(shared, sizeof(*shared));
 }
 
+#define TEST_LINE(suite, condition)                                            \
+    TEST_BETWEEN(suite, condition, set_up(), tear_down())
+
 static void pause_us(long us)
 {
     struct timespec ts = {0, us * 1000};
@@ -287,24 +290,20 @@ static unsigned share_of_slowest(void (*work)(unsigned i), long ms)
 }
 
 /* Of four processes that want the lock all the time each has its share. */
-TEST(turns, areFair)
+TEST_LINE(turns, areFair)
 {
-    set_up();
     assert_true(share_of_slowest(take_turns, 1000) >= 15);
-    tear_down();
 }
 
 /* The control: whoever lets go and takes again before the others look has the
  * lock nearly always. Not on every machine at every moment. */
-TEST(turns, wouldNotBeFairWithoutALine)
+TEST_LINE(turns, wouldNotBeFairWithoutALine)
 {
     unsigned rounds = 20;
 
-    set_up();
     while (share_of_slowest(snatch, 1000) >= 15) {
         assert_true(--rounds > 0);
     }
-    tear_down();
 }
 
 /* ---- Deaths ---- */
@@ -381,13 +380,12 @@ static void assert_at_once(unsigned i, long long since_ms)
 
 /* The holder is killed: who stands next has the lock at once, and all that
  * stand behind. */
-TEST(death, ofTheHolder)
+TEST_LINE(death, ofTheHolder)
 {
     long long since_ms;
     pid_t pids[5];
     unsigned i;
 
-    set_up();
     form_line(pids);
     since_ms = now_ms();
     end(pids[0], SIGKILL);
@@ -395,7 +393,6 @@ TEST(death, ofTheHolder)
         end(pids[i], 0);
         assert_at_once(i, since_ms);
     }
-    tear_down();
 }
 
 /* Those who are killed in line, first, in the middle, or all but the last, hold
@@ -431,14 +428,13 @@ TEST(death, ofThoseInLine)
 }
 
 /* One that is stopped when its turn comes is passed over, and has it later. */
-TEST(death, isNotTheSameAsAStop)
+TEST_LINE(death, isNotTheSameAsAStop)
 {
     siginfo_t stopped;
     long long since_ms;
     pid_t pids[5];
     unsigned i;
 
-    set_up();
     form_line(pids);
     assert_int_equal(kill(pids[1], SIGSTOP), 0);
     assert_int_equal(waitid(P_PID, (id_t)pids[1], &stopped,
@@ -457,17 +453,15 @@ TEST(death, isNotTheSameAsAStop)
     assert_int_equal(kill(pids[1], SIGCONT), 0);
     end(pids[1], 0);
     assert_at_once(1, since_ms);
-    tear_down();
 }
 
 /* The lock goes with its holder, not with a child that the holder left behind. */
-TEST(death, doesNotLeaveTheLockToAChild)
+TEST_LINE(death, doesNotLeaveTheLockToAChild)
 {
     long long since_ms;
     pid_t pid;
     pid_t waiter;
 
-    set_up();
     pid = start(hold_with_sleeper, 0);
     wait_until_held(0);
     waiter = start(take_once, 1);
@@ -480,7 +474,6 @@ TEST(death, doesNotLeaveTheLockToAChild)
         sleep_ms(1);
     }
     assert_int_equal(kill((pid_t)shared->turns[0], SIGKILL), 0);
-    tear_down();
 }
 
 /* ---- Crowds ---- */
@@ -570,12 +563,11 @@ static void wait_until_at_head(void)
 /* The end of an owner does not stand behind a crowd: it came last, and few have
  * the lock before it. (One that looks in the very moment in which the holder lets go
  * may have it first.) Nobody is left out for that. */
-TEST(crowd, doesNotDelayAnEnd)
+TEST_LINE(crowd, doesNotDelayAnEnd)
 {
     pid_t pids[LONG + 2];
     unsigned i;
 
-    set_up();
     form_crowd(pids, LONG);
     pids[LONG + 1] = start(take_to_end, LONG + 1);
     wait_until_at_head();
@@ -587,16 +579,14 @@ TEST(crowd, doesNotDelayAnEnd)
         assert_true(shared->order[i] != 0);
     }
     assert_int_equal(at_head(), 0);
-    tear_down();
 }
 
 /* So does one that has to end something only once it stands in line. */
-TEST(crowd, letsAnEndThroughThatComesLater)
+TEST_LINE(crowd, letsAnEndThroughThatComesLater)
 {
     pid_t pids[LONG + 2];
     uint32_t before;
 
-    set_up();
     form_crowd(pids, LONG);
     before = tickets();
     pids[LONG + 1] = start(take_and_then_end, LONG + 1);
@@ -606,16 +596,14 @@ TEST(crowd, letsAnEndThroughThatComesLater)
     end_crowd(pids, LONG + 1);
     assert_between(shared->order[LONG + 1], 1, LONG * 3 / 4);
     assert_int_equal(at_head(), 0);
-    tear_down();
 }
 
 /* The control: in a short line an end waits for its turn. */
-TEST(crowd, isNotPassedWhereItIsSmall)
+TEST_LINE(crowd, isNotPassedWhereItIsSmall)
 {
     pid_t pids[8];
     uint32_t before;
 
-    set_up();
     form_crowd(pids, 6);
     before = tickets();
     pids[7] = start(take_to_end, 7);
@@ -624,17 +612,15 @@ TEST(crowd, isNotPassedWhereItIsSmall)
     }
     assert_int_equal(at_head(), 0);
     end_crowd(pids, 7);
-    tear_down();
 }
 
 /* One that is killed at the head of the line is counted there no longer once others
  * have had their turn. */
-TEST(crowd, forgetsTheDeadAtItsHead)
+TEST_LINE(crowd, forgetsTheDeadAtItsHead)
 {
     pid_t pids[LONG + 2];
     pid_t ender;
 
-    set_up();
     form_crowd(pids, LONG);
     ender = start(take_to_end, LONG + 1);
     wait_until_at_head();
@@ -642,7 +628,6 @@ TEST(crowd, forgetsTheDeadAtItsHead)
     assert_int_equal(at_head(), 1);
     end_crowd(pids, LONG);
     assert_int_equal(at_head(), 0);
-    tear_down();
 }
 
 static void count_looks(unsigned i)
@@ -664,12 +649,11 @@ static void count_looks(unsigned i)
 
 /* Those far back look seldom: a thousand that looked every few
  * milliseconds would take the processors from the holder. */
-TEST(crowd, sleeps)
+TEST_LINE(crowd, sleeps)
 {
     pid_t pids[LONG + 2];
     uint32_t before;
 
-    set_up();
     form_crowd(pids, LONG);
     before = tickets();
     pids[LONG + 1] = start(count_looks, LONG + 1);
@@ -679,7 +663,6 @@ TEST(crowd, sleeps)
     print_message("# the last in line woke %ld times in %lld ms\n",
                   shared->looks, shared->looked_ms);
     assert_true(shared->looks < LONG + 10 + shared->looked_ms / 20);
-    tear_down();
 }
 
 /* ---- Storms ---- */
@@ -709,7 +692,7 @@ static unsigned kills(void)
 
 /* Killed at any moment, and started again: never two holders, and no end to the
  * turns. */
-TEST(storm, ofKills)
+TEST_LINE(storm, ofKills)
 {
     unsigned before[6];
     pid_t pids[COUNT(before)];
@@ -717,7 +700,6 @@ TEST(storm, ofKills)
     unsigned n;
     unsigned i;
 
-    set_up();
     srand(1);
     for (i = 0; i < COUNT(pids); i++) {
         pids[i] = start(take_often, i);
@@ -739,7 +721,6 @@ TEST(storm, ofKills)
         assert_true(shared->turns[i] > 0);
     }
     print_message("# %u kills, then %u turns\n", n, all);
-    tear_down();
 }
 
 static void set_words(uint32_t next, uint32_t served)
@@ -752,14 +733,13 @@ static void set_words(uint32_t next, uint32_t served)
 }
 
 /* Somebody's ticket is of another line, far behind the one that moves. */
-TEST(storm, leavesNobodyInAnotherLine)
+TEST_LINE(storm, leavesNobodyInAnotherLine)
 {
     pid_t pids[PROCESSES];
     uint32_t ticket;
     unsigned n;
     unsigned i;
 
-    set_up();
     pids[0] = start(hold, 0);
     wait_until_held(0);
     ticket = tickets();
@@ -781,12 +761,11 @@ TEST(storm, leavesNobodyInAnotherLine)
     for (i = 1; i < PROCESSES; i++) {
         end(pids[i], 0);
     }
-    tear_down();
 }
 
 /* The words in the file are advice: with anything in them there is one holder at
  * a time, and everybody has a turn. */
-TEST(storm, ofNonsense)
+TEST_LINE(storm, ofNonsense)
 {
     unsigned char nonsense[WORDS_LEN];
     unsigned before[PROCESSES];
@@ -795,7 +774,6 @@ TEST(storm, ofNonsense)
     unsigned i;
     int fd;
 
-    set_up();
     srand(2);
     fd = open(path, O_RDWR | O_CREAT, 0600);
     assert_true(fd >= 0);
@@ -824,20 +802,18 @@ TEST(storm, ofNonsense)
         assert_true(shared->turns[i] > 20);
     }
     (void)close(fd);
-    tear_down();
 }
 
 /* ---- Deadlines ---- */
 
 /* Who waits in vain is told so at its deadline, and is in nobody's way. */
-TEST(deadline, isKept)
+TEST_LINE(deadline, isKept)
 {
     struct idem__lock *lock;
     long long since_ms;
     pid_t holder;
     pid_t waiter;
 
-    set_up();
     holder = start(hold, 0);
     wait_until_held(0);
     assert_ok(idem__lock_open(path, &plain, &lock, &why));
@@ -854,18 +830,16 @@ TEST(deadline, isKept)
     end(waiter, 0);
     assert_at_once(1, since_ms);
     idem__lock_close(lock);
-    tear_down();
 }
 
 /* With a deadline that is over the lock is had if it is free, and no place is
  * taken in line. */
-TEST(deadline, mayBeOver)
+TEST_LINE(deadline, mayBeOver)
 {
     struct idem__lock *lock;
     pid_t holder;
     int i;
 
-    set_up();
     assert_ok(idem__lock_open(path, &plain, &lock, &why));
     for (i = 0; i < 3; i++) {
         assert_ok(idem__lock_acquire(lock, now_ms(), &why));
@@ -884,7 +858,6 @@ TEST(deadline, mayBeOver)
     assert_int_equal(tickets(), 4);
     shared->stop = 1;
     end(holder, 0);
-    tear_down();
 }
 
 /* ---- Containers ---- */
@@ -924,12 +897,10 @@ static bool can_unshare(void)
 
 /* ROW(44) Containers share a file and know nothing of each other's processes,
  * which all have the same number: one holder at a time, and everybody in turn. */
-TEST(containers, takeTurns)
+TEST_LINE(containers, takeTurns)
 {
     if (!can_unshare()) {
         test_skip("no namespace may be made here");
     }
-    set_up();
     assert_true(share_of_slowest(take_turns_inside, 500) >= 15);
-    tear_down();
 }

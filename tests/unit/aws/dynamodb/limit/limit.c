@@ -79,6 +79,10 @@ static void tear_down(void)
     idem__limit_known_destroy(env.limits);
 }
 
+/* A limit of @max, of which a request takes @cost. */
+#define TEST_LIMIT(suite, condition, max, cost)                                \
+    TEST_BETWEEN(suite, condition, set_up(max, cost), tear_down())
+
 /* The name behind "#r": in the request. */
 static void note_entry(void)
 {
@@ -178,7 +182,7 @@ static const char admitted_7[] =
     "\"ttl\":{\"N\":\"1\"}}}";
 
 /* One request admits; one says again what was decided, or that nothing is left. */
-TEST(small, needsOneRequest)
+TEST_LIMIT(small, needsOneRequest, 8, 1)
 {
     const struct step admits[] = {{"UpdateItem", 200, admitted_7},
                                   {NULL, 0, NULL}};
@@ -191,16 +195,14 @@ TEST(small, needsOneRequest)
          REFUSED("{\"rother\":{\"N\":\"0\"},\"lim\":{\"N\":\"8\"}}")},
         {NULL, 0, NULL}};
 
-    set_up(8, 1);
     expect_answer(admits, true, 7, false);
     expect_answer(again, true, 7, true);
     expect_answer(full, false, 0, false);
-    tear_down();
 }
 
 /* An update that was not answered is made again, and shows whether the first one
  * was applied: the same with a 500, a cut answer, and one that was not sent. */
-TEST(small, readsBackWhatWasNotAnswered)
+TEST_LIMIT(small, readsBackWhatWasNotAnswered, 8, 1)
 {
     static const struct step losses[] = {
         {"UpdateItem", 0, ""},
@@ -211,7 +213,6 @@ TEST(small, readsBackWhatWasNotAnswered)
     };
     size_t i;
 
-    set_up(8, 1);
     for (i = 0; i < COUNT(losses); i++) {
         const struct step applied[] = {
             losses[i],
@@ -226,16 +227,14 @@ TEST(small, readsBackWhatWasNotAnswered)
         assert_int_equal(pauses, 1);
         expect_answer(not_applied, true, 7, false);
     }
-    tear_down();
 }
 
 /* Once it may have been applied, nobody says that nothing was counted. */
-TEST(small, saysWhenItIsNotKnown)
+TEST_LIMIT(small, saysWhenItIsNotKnown, 8, 1)
 {
     struct step lost[16];
     size_t i;
 
-    set_up(8, 1);
     for (i = 0; i < 15; i++) {
         lost[i] = (struct step){"UpdateItem", 400, THROTTLED};
     }
@@ -243,17 +242,15 @@ TEST(small, saysWhenItIsNotKnown)
     assert_code(IDEM_EUNAVAILABLE, run(lost));
     lost[0] = (struct step){"UpdateItem", 0, ""};
     assert_code(IDEM_EUNKNOWN, run(lost));
-    tear_down();
 }
 
 /* An update whose answer nobody looks at, for the clock is away, may have counted the
  * request; one that was not sent did not. */
-TEST(small, isNotKnownWithoutAClock)
+TEST_LIMIT(small, isNotKnownWithoutAClock, 8, 1)
 {
     const struct step counted = {"UpdateItem", 200, admitted_7};
     const struct step not_sent = {"UpdateItem", -1, ""};
 
-    set_up(8, 1);
     idem__task_start(&task, &op, &now);
     carry(&counted);
     idem__task_no_clock(&task);
@@ -265,12 +262,11 @@ TEST(small, isNotKnownWithoutAClock)
     idem__task_no_clock(&task);
     assert_code(IDEM_EUNAVAILABLE, op.error.code);
     idem__task_reset(&task);
-    tear_down();
 }
 
 /* A refusal with something left is remembered, on condition that nothing changed
  * meanwhile; if it did, it is decided anew. */
-TEST(small, remembersARefusal)
+TEST_LIMIT(small, remembersARefusal, 8, 5)
 {
     const struct step steps[] = {
         {"UpdateItem", 400, REFUSED("{\"lim\":{\"N\":\"5\"}}")},
@@ -283,14 +279,12 @@ TEST(small, remembersARefusal)
                  "\"refs\":{\"N\":\"1\"}}")},
         {NULL, 0, NULL}};
 
-    set_up(8, 5);
     expect_answer(steps, false, 2, false);
     expect_answer(again, false, 2, true);
-    tear_down();
 }
 
 /* A window that is over is looked at and not begun. */
-TEST(small, looksWhenItIsLate)
+TEST_LIMIT(small, looksWhenItIsLate, 8, 1)
 {
     const struct step nothing[] = {{"GetItem", 200, "{}"}, {NULL, 0, NULL}};
     const struct step there[] = {
@@ -298,17 +292,15 @@ TEST(small, looksWhenItIsLate)
          "{\"Item\":{\"$\":{\"N\":\"4\"},\"lim\":{\"N\":\"7\"}}}"},
         {NULL, 0, NULL}};
 
-    set_up(8, 1);
     (void)run(
         (const struct step[]){{"UpdateItem", 200, admitted_7}}); /* Its name. */
     now.store_ms = AT + 3 * IDEM_LIMIT_DAY;
     assert_code(IDEM_EINVALID, run(nothing));
     expect_answer(there, true, 4, true);
-    tear_down();
 }
 
 /* What is not understood is neither an absence nor a decision. */
-TEST(small, believesNothingStrange)
+TEST_LIMIT(small, believesNothingStrange, 8, 1)
 {
     static const char *const items[] = {
         REFUSED("{}"),
@@ -330,7 +322,6 @@ TEST(small, believesNothingStrange)
     };
     size_t i;
 
-    set_up(8, 1);
     for (i = 0; i < COUNT(items); i++) {
         const struct step steps[] = {{"UpdateItem", 400, items[i]},
                                      {NULL, 0, NULL}};
@@ -343,7 +334,6 @@ TEST(small, believesNothingStrange)
 
         assert_code(IDEM_EUNKNOWN, run(steps));
     }
-    tear_down();
 }
 
 /* ---- Large limits ---- */
@@ -353,7 +343,7 @@ static const struct step read_full[] = {
 };
 
 /* The shards are read once a second; then one transaction admits. */
-TEST(large, needsOneTransaction)
+TEST_LIMIT(large, needsOneTransaction, 400, 1)
 {
     const struct step first[] = {read_full[0],
                                  {"TransactWriteItems", 200, "{}"},
@@ -369,13 +359,11 @@ TEST(large, needsOneTransaction)
                                       "{\"lim\":{\"N\":\"399\"}}") "," NONE)},
                                  {NULL, 0, NULL}};
 
-    set_up(400, 1);
     expect_answer(first, true, 399, false);
     expect_answer(next, true, 398, false);
     now.boot_ms += 1000;
     expect_answer(later, true, 100 + 10 + 100 - 1, false);
     expect_answer(again, true, 399, true);
-    tear_down();
 }
 
 static uint64_t left_of(const struct idem__limit_bounds *bounds)
@@ -388,13 +376,12 @@ static uint64_t left_of(const struct idem__limit_bounds *bounds)
 
 /* A read that overlaps a transaction of the same handle may see its effect already:
  * what was taken is not taken off once more. */
-TEST(large, takesOffOnceWhatIsAlsoRead)
+TEST_LIMIT(large, takesOffOnceWhatIsAlsoRead, 400, 1)
 {
     const struct step transact = {"TransactWriteItems", 200, "{}"};
     struct idem__limit_bounds *bounds;
     unsigned i;
 
-    set_up(400, 1);
     idem__task_start(&task, &op, &now);
     carry(&read_full[0]);
     idem__task_answered(&task, &now);
@@ -409,7 +396,6 @@ TEST(large, takesOffOnceWhatIsAlsoRead)
     assert_true(op.u.limit.answer.admitted);
     assert_int_equal(left_of(bounds), 4 * 99);
     idem__task_reset(&task);
-    tear_down();
 }
 
 /* The number after the first @name in the request. */
@@ -455,7 +441,7 @@ TEST(ttl, isInSecondsAndSoonAfterTheWindow)
 
 /* Shards that are empty are learnt of, and passed over; when all are, the request is
  * looked for, and refused. Nothing more is asked of a window that is full. */
-TEST(large, endsWithTheLastShard)
+TEST_LIMIT(large, endsWithTheLastShard, 400, 1)
 {
     const struct step steps[] = {
         read_full[0],
@@ -475,16 +461,14 @@ TEST(large, endsWithTheLastShard)
                                   "{\"Item\":{\"lim\":{\"N\":\"17\"}}}"},
                                  {NULL, 0, NULL}};
 
-    set_up(400, 1);
     expect_answer(steps, false, 0, false);
     expect_answer(full, false, 0, false);
     expect_answer(there, true, 17, true);
-    tear_down();
 }
 
 /* What no shard has alone is taken from several; what all of them have not is
  * refused, and that is remembered. */
-TEST(large, takesFromSeveral)
+TEST_LIMIT(large, takesFromSeveral, 400, 20)
 {
     const struct step admits[] = {
         {"BatchGetItem", 200,
@@ -501,12 +485,10 @@ TEST(large, takesFromSeveral)
                                     {"GetItem", 200, "{}"},
                                     {NULL, 0, NULL}};
 
-    set_up(400, 20);
     expect_answer(admits, true, 6, false);
     begin(400, 7);
     expect_answer(refuses, false, 6, false);
     expect_answer(too_many, false, 6, false);
-    tear_down();
 }
 
 /* A transaction that met another, was not answered, or was answered by a 500 is made
@@ -546,12 +528,11 @@ TEST(large, readsBackWhatWasNotAnswered)
 
 /* Whatever the bounds are, a plan takes just the cost, and from no shard more than
  * it has. */
-TEST(known, plansWhatIsThere)
+TEST_LIMIT(known, plansWhatIsThere, 100000, 1)
 {
     uint64_t seed = 88172645463325252ULL;
     size_t round;
 
-    set_up(100000, 1);
     for (round = 0; round < 2000; round++) {
         struct idem__limit_bounds *bounds =
             idem__limit_known_of(env.limits, &op);
@@ -582,12 +563,11 @@ TEST(known, plansWhatIsThere)
         }
         assert_int_equal(sum, cost);
     }
-    tear_down();
 }
 
 /* The shares of a limit are all of it, less what a larger one has taken beyond
  * them; and what is taken within them changes none. */
-TEST(known, sharesAllOfIt)
+TEST_LIMIT(known, sharesAllOfIt, 257, 1)
 {
     static const uint64_t limits[] = {257,  1000,  4096,          4097,
                                       5000, 50000, IDEM_LIMIT_MAX};
@@ -595,7 +575,6 @@ TEST(known, sharesAllOfIt)
     size_t i;
     size_t round;
 
-    set_up(257, 1);
     for (i = 0; i < COUNT(limits); i++) {
         begin(limits[i], 1);
         assert_int_equal(left_of(idem__limit_known_of(env.limits, &op)),
@@ -631,7 +610,6 @@ TEST(known, sharesAllOfIt)
         idem__limit_bounds_shares(&bounds, &op.u.limit.limit, after);
         assert_memory_equal(shares, after, sizeof(shares));
     }
-    tear_down();
 }
 
 /* ---- Small and large limits of one window ---- */
@@ -641,7 +619,7 @@ static const char both_shards[] = SHARDS(SHARD("0", "90") "," SHARD("9", "5"));
 /* A small limit is refused by the mark of a larger one, takes off what that counted,
  * and writes its request where that one looks; from then on without the first try.
  * What was left out of a reading, or changed meanwhile, is read again. */
-TEST(border, smallTakesOffTheShards)
+TEST_LIMIT(border, smallTakesOffTheShards, 100, 1)
 {
     static const struct step marked = {
         "UpdateItem", 400,
@@ -667,12 +645,10 @@ TEST(border, smallTakesOffTheShards)
                                  SHARDS(SHARD("0", "90") "," SHARD("9", "10"))},
                                 {NULL, 0, NULL}};
 
-    set_up(100, 1);
     expect_answer(first, true, 4, false);
     assert_int_equal(pauses, 1);
     expect_answer(next, true, 4, true);
     expect_answer(full, false, 0, false);
-    tear_down();
 }
 
 /* What a small limit counted is taken off a larger one, and each request is looked

@@ -25,6 +25,9 @@ static void set_up(bool claims)
     wire.now.margin_ms = 2000;
 }
 
+#define TEST_WIRE(suite, condition)                                            \
+    TEST_BETWEEN(suite, condition, set_up(true), wire_finish(&wire))
+
 /* An op of @verb on "k", by the claimant @who, with the writes @text. */
 static struct idem_op *make(enum idem_verb verb, char who, const char *text,
                             size_t writes_len)
@@ -107,7 +110,7 @@ static enum idem_verdict asks(char who)
 
 /* A write of the caller's that is refused leaves the attempt to its owner, who may
  * complete it with others. */
-TEST(commit, isAllOrNothing)
+TEST_WIRE(commit, isAllOrNothing)
 {
     char refused[256];
     char fresh[256];
@@ -116,7 +119,6 @@ TEST(commit, isAllOrNothing)
 
     (void)snprintf(refused, sizeof(refused), ROW_PUT "," NEW_ROW_PUT, "b", "a");
     (void)snprintf(fresh, sizeof(fresh), ROW_PUT, "b");
-    set_up(true);
     (void)json_object_object_add(wire.table.items, "row-a",
                                  json_object_new_object());
     fence = begin('a');
@@ -136,12 +138,11 @@ TEST(commit, isAllOrNothing)
     idem_op_destroy(op);
     assert_true(has_row("b"));
     assert_int_equal(asks('b'), IDEM_REPLAY);
-    wire_finish(&wire);
 }
 
 /* The same call again finds what it did; other writes were not made; and whoever
  * lost the key writes nothing. */
-TEST(commit, isDoneOnce)
+TEST_WIRE(commit, isDoneOnce)
 {
     char first[256];
     char other[256];
@@ -151,7 +152,6 @@ TEST(commit, isDoneOnce)
 
     (void)snprintf(first, sizeof(first), NEW_ROW_PUT, "a");
     (void)snprintf(other, sizeof(other), NEW_ROW_PUT, "other");
-    set_up(true);
     late = begin('a');
     wire.now.store_ms += 70000;
     wire.now.boot_ms += 70000;
@@ -171,18 +171,16 @@ TEST(commit, isDoneOnce)
     idem_op_destroy(op);
     assert_true(has_row("a"));
     assert_false(has_row("other"));
-    wire_finish(&wire);
 }
 
 /* Completed without writes, it was not completed with them. */
-TEST(commit, isNotAPlainCompletion)
+TEST_WIRE(commit, isNotAPlainCompletion)
 {
     char text[256];
     struct idem_op *op;
     uint64_t fence;
 
     (void)snprintf(text, sizeof(text), ROW_PUT, "a");
-    set_up(true);
     fence = begin('a');
     op = complete('a', fence, NULL, 0);
     assert_ok(op->error.code);
@@ -191,7 +189,6 @@ TEST(commit, isNotAPlainCompletion)
     assert_code(IDEM_EINVALID, op->error.code);
     idem_op_destroy(op);
     assert_false(has_row("a"));
-    wire_finish(&wire);
 }
 
 /* Claim, writes and outcome in one request; a duplicate gets the result, and a
@@ -360,13 +357,12 @@ TEST(commit, endsWithoutAService)
 
 /* A caller's condition is believed only when the record was looked at, if an
  * earlier copy may have been applied: it may be that copy that stands in the way. */
-TEST(commit, looksBeforeItBelievesARefusal)
+TEST_WIRE(commit, looksBeforeItBelievesARefusal)
 {
     char text[256];
     struct idem_op *op;
 
     (void)snprintf(text, sizeof(text), NEW_ROW_PUT, "a");
-    set_up(true);
     (void)json_object_object_add(wire.table.items, "row-a",
                                  json_object_new_object());
     wire.fates[0] = FATE_LOST;
@@ -376,7 +372,6 @@ TEST(commit, looksBeforeItBelievesARefusal)
     assert_string_equal(wire.log, "TransactWriteItems GetItem "
                                   "TransactWriteItems GetItem ");
     idem_op_destroy(op);
-    wire_finish(&wire);
 }
 
 /* What is no list of entries is refused before anything is sent. */

@@ -25,6 +25,9 @@ static void set_up(bool claims)
     random_fill(&seed, bytes, sizeof(bytes));
 }
 
+#define TEST_WIRE(suite, condition)                                            \
+    TEST_BETWEEN(suite, condition, set_up(true), wire_finish(&wire))
+
 static void pass(int64_t ms)
 {
     wire.now.store_ms += ms;
@@ -221,12 +224,10 @@ TEST(input, goesWithItsHead)
 
 /* Under hold a record never goes while it is open, so its input has no ttl until
  * the record is completed. */
-TEST(input, ofAHeldRecordIsGivenAnEndWithIt)
+TEST_WIRE(input, ofAHeldRecordIsGivenAnEndWithIt)
 {
-    uint64_t fence;
+    uint64_t fence = begin('a', IDEM_HOLD, 5000);
 
-    set_up(true);
-    fence = begin('a', IDEM_HOLD, 5000);
     pass(1000 * DAY_MS);
     act_out_ttl();
     check_heads();
@@ -237,18 +238,15 @@ TEST(input, ofAHeldRecordIsGivenAnEndWithIt)
     pass(5 * DAY_MS);
     act_out_ttl();
     assert_int_equal(table_len(&wire.table), 0);
-    wire_finish(&wire);
 }
 
 /* What failed never expires; its input had a ttl, and must lose it before the head
  * says so. */
-TEST(input, livesAsLongAsAFailure)
+TEST_WIRE(input, livesAsLongAsAFailure)
 {
     struct idem_op op = make(IDEM_OP_GET, "k", 'b');
-    uint64_t fence;
+    uint64_t fence = begin('a', IDEM_RERUN, 2 * IDEM__PART_LEN);
 
-    set_up(true);
-    fence = begin('a', IDEM_RERUN, 2 * IDEM__PART_LEN);
     assert_ok(end('a', fence, IDEM_STATUS_FAILED, 10));
     check_heads();
     pass(1000 * DAY_MS);
@@ -257,17 +255,15 @@ TEST(input, livesAsLongAsAFailure)
     assert_ok(op.error.code);
     assert_slice(op.record->input, idem_bytes(bytes, 2 * IDEM__PART_LEN));
     free_answer(&op);
-    wire_finish(&wire);
 }
 
 /* Work that is renewed for days keeps its input, which is written again once a day
  * and not with each renewal. */
-TEST(input, outlivesRenewals)
+TEST_WIRE(input, outlivesRenewals)
 {
     struct idem_op op = make(IDEM_OP_RENEW, "k", 'a');
     int hour;
 
-    set_up(true);
     op.fence = begin('a', IDEM_RERUN, 5000);
     wire.requests = 0;
     wire.log[0] = '\0';
@@ -278,16 +274,13 @@ TEST(input, outlivesRenewals)
         check_heads();
     }
     assert_true(wire.requests <= 96 + 4 * 2);
-    wire_finish(&wire);
 }
 
 /* An input that is lost does not keep its owner from ending the attempt. */
-TEST(input, thatIsLostCostsNobodyHisOutcome)
+TEST_WIRE(input, thatIsLostCostsNobodyHisOutcome)
 {
-    uint64_t fence;
+    uint64_t fence = begin('a', IDEM_RERUN, 5000);
 
-    set_up(true);
-    fence = begin('a', IDEM_RERUN, 5000);
     json_object_object_foreach(wire.table.items, id, item)
     {
         (void)item;
@@ -297,7 +290,6 @@ TEST(input, thatIsLostCostsNobodyHisOutcome)
         }
     }
     assert_ok(end('a', fence, IDEM_STATUS_FAILED, 10));
-    wire_finish(&wire);
 }
 
 /* ---- Bodies that are replaced ---- */
@@ -327,18 +319,15 @@ TEST(body, ofAFormerLifeGoes)
 }
 
 /* The large result of failed work goes once a person has let it run again. */
-TEST(body, ofResolvedFailureGoes)
+TEST_WIRE(body, ofResolvedFailureGoes)
 {
-    uint64_t fence;
+    uint64_t fence = begin('a', IDEM_RERUN, 0);
 
-    set_up(true);
-    fence = begin('a', IDEM_RERUN, 0);
     assert_ok(end('a', fence, IDEM_STATUS_FAILED, 5000));
     assert_int_equal(parts('r'), 1);
     resolve_released(fence);
     (void)begin('b', IDEM_RERUN, 0);
     assert_int_equal(parts('r'), 0);
-    wire_finish(&wire);
 }
 
 /* Other numbers each time. */
@@ -354,24 +343,21 @@ static int count_up(void *ctx, void *buf, size_t len)
 /* A head that was not answered may have been written, and replaced by another's since,
  * which deletes the parts that it named, at any time. So they are written once more, and
  * not under the same names. */
-TEST(body, ofAHeadThatWasNotAnsweredIsWrittenOnceMore)
+TEST_WIRE(body, ofAHeadThatWasNotAnsweredIsWrittenOnceMore)
 {
     uint64_t fence;
 
-    set_up(true);
     wire.env.host.random = count_up;
     fence = begin('a', IDEM_RERUN, 0);
     wire.fates[wire.requests + 1] = FATE_LOST; /* The head. */
     assert_ok(end('a', fence, IDEM_STATUS_COMPLETED, 5000));
     assert_int_equal(parts('r'), 2);
     check_heads();
-    wire_finish(&wire);
 }
 
 /* A takeover keeps the input unless it brings its own. */
-TEST(body, ofATakeoverIsTheNewOne)
+TEST_WIRE(body, ofATakeoverIsTheNewOne)
 {
-    set_up(true);
     (void)begin('a', IDEM_RERUN, 5000);
     pass(2 * HOUR_MS);
     (void)begin('b', IDEM_RERUN, 0);
@@ -380,7 +366,6 @@ TEST(body, ofATakeoverIsTheNewOne)
     (void)begin('c', IDEM_RERUN, 6000);
     assert_int_equal(parts('i'), 1);
     check_heads();
-    wire_finish(&wire);
 }
 
 /* Tidying is no part of the op: it is answered alike if that fails. */
@@ -405,15 +390,13 @@ TEST(body, thatCannotBeDeletedCostsNobodyHisClaim)
 
 /* A reader that comes between a head and its parts, which another has just
  * replaced, is told of the new head. */
-TEST(body, thatIsReplacedWhileItIsReadIsNotDamage)
+TEST_WIRE(body, thatIsReplacedWhileItIsReadIsNotDamage)
 {
     struct idem_op op = begin_op('r', IDEM_RERUN, 0);
     struct idem__claims *none = NULL;
     struct wire other;
-    uint64_t fence;
+    uint64_t fence = begin('a', IDEM_RERUN, 0);
 
-    set_up(true);
-    fence = begin('a', IDEM_RERUN, 0);
     assert_ok(end('a', fence, IDEM_STATUS_FAILED, 5000));
     memset(&op.error, 0, sizeof(op.error));
     op.asked_boot_ms = wire.now.boot_ms;
@@ -441,7 +424,6 @@ TEST(body, thatIsReplacedWhileItIsReadIsNotDamage)
     assert_int_equal(op.verdict, IDEM_BUSY);
     idem__task_reset(&wire.task);
     free_answer(&op);
-    wire_finish(&wire);
 }
 
 /* ---- Orphans ---- */
@@ -465,13 +447,12 @@ static void add_orphan(int64_t made_ms)
 
 /* A purge deletes parts that no head names, a day after they were written, and no
  * part that one names; a look counts them only. */
-TEST(orphan, isPurgedAfterADay)
+TEST_WIRE(orphan, isPurgedAfterADay)
 {
     struct idem__orphans orphans = {0};
     struct idem_op op = make(IDEM_OP_PURGE, "none", 'p');
     uint64_t fence;
 
-    set_up(true);
     wire.env.orphans = &orphans;
     fence = begin('a', IDEM_HOLD, 5000);
     assert_ok(end('a', fence, IDEM_STATUS_FAILED, 6000));
@@ -490,16 +471,14 @@ TEST(orphan, isPurgedAfterADay)
     assert_int_equal(orphans.deleted, 1);
     assert_int_equal(table_len(&wire.table), 3);
     check_heads();
-    wire_finish(&wire);
 }
 
 /* An outcome from a journal writes its parts again, days later: a purge that has
  * seen the old ones leaves them alone. */
-TEST(orphan, thatIsWrittenAgainIsLeftAlone)
+TEST_WIRE(orphan, thatIsWrittenAgainIsLeftAlone)
 {
     struct idem_op op = make(IDEM_OP_PURGE, "none", 'p');
 
-    set_up(true);
     add_orphan(wire.now.store_ms);
     pass(2 * DAY_MS);
     op.u.purge.max = 100;
@@ -514,7 +493,6 @@ TEST(orphan, thatIsWrittenAgainIsLeftAlone)
     assert_ok(op.error.code);
     assert_non_null(table_item(&wire.table, orphan_name));
     idem__task_reset(&wire.task);
-    wire_finish(&wire);
 }
 
 /* ---- Anything ---- */

@@ -17,6 +17,9 @@ static void set_up(bool claims)
     wire.now.margin_ms = 2000;
 }
 
+#define TEST_WIRE(suite, condition)                                            \
+    TEST_BETWEEN(suite, condition, set_up(true), wire_finish(&wire))
+
 /* An op of @verb on "k", by the claimant @who. */
 static struct idem_op make(enum idem_verb verb, char who)
 {
@@ -88,11 +91,10 @@ static void expect_requests(const char *log)
 
 /* A new operation is two requests, a duplicate one; a takeover and a reuse are
  * two for the claim. */
-TEST(task, needsFewRequests)
+TEST_WIRE(task, needsFewRequests)
 {
     uint64_t fence;
 
-    set_up(true);
     assert_int_equal(begin('a', &fence), IDEM_STARTED);
     assert_ok(complete('a', fence, idem_str("done")));
     expect_requests("PutItem PutItem ");
@@ -109,7 +111,6 @@ TEST(task, needsFewRequests)
     assert_int_equal(begin('e', NULL), IDEM_BUSY);
     expect_requests("PutItem ");
     assert_code(IDEM_ELOST, complete('c', fence, idem_str("late")));
-    wire_finish(&wire);
 }
 
 /* An owner whose claim is not remembered reads it first; and so does one whose
@@ -414,11 +415,10 @@ TEST(task, takesNothingStrangeForAnAbsence)
 
 /* Of two copies of one write the second is refused because the first was applied;
  * whoever gives up then cannot say that nothing was done. */
-TEST(task, knowsThatACopyMayHaveBeenApplied)
+TEST_WIRE(task, knowsThatACopyMayHaveBeenApplied)
 {
     struct idem_op op = make(IDEM_OP_RENEW, 'a');
 
-    set_up(true);
     assert_int_equal(begin('a', &op.fence), IDEM_STARTED);
     op.u.renew.lease_ms = 90000;
     wire.now.store_ms += 1000;
@@ -435,18 +435,16 @@ TEST(task, knowsThatACopyMayHaveBeenApplied)
     assert_code(IDEM_EUNKNOWN, op.error.code);
     idem__task_reset(&wire.task);
     free_answer(&op);
-    wire_finish(&wire);
 }
 
 /* A renewal that changes nothing asks all the same whether the attempt still
  * stands. */
-TEST(task, answersNothingFromMemory)
+TEST_WIRE(task, answersNothingFromMemory)
 {
     struct idem_op op = make(IDEM_OP_RENEW, 'a');
     struct idem__claims *claims;
     uint64_t fence;
 
-    set_up(true);
     assert_int_equal(begin('a', &op.fence), IDEM_STARTED);
     claims = wire.env.claims;
     wire.env.claims = NULL; /* Another process. */
@@ -460,7 +458,6 @@ TEST(task, answersNothingFromMemory)
     wire_run(&wire, &op);
     assert_code(IDEM_ELOST, op.error.code);
     free_answer(&op);
-    wire_finish(&wire);
 }
 
 /* Once a copy of a write may have been applied, no refusal of a later request says
@@ -492,7 +489,7 @@ TEST(task, deniesNothingThatMayHaveBeenDone)
 
 /* An import that finds another record of the key past its retention gets a fence
  * above that one's. Its result is named after its fence, and so is written again. */
-TEST(task, writesABodyAgainUnderAnotherName)
+TEST_WIRE(task, writesABodyAgainUnderAnotherName)
 {
     struct idem_op op = make(IDEM_OP_IMPORT, 'i');
     struct idem_op get = make(IDEM_OP_GET, 'b');
@@ -504,7 +501,6 @@ TEST(task, writesABodyAgainUnderAnotherName)
 
     random_fill(&seed, bytes, sizeof(bytes));
     result.base = bytes;
-    set_up(true);
     assert_int_equal(begin('a', &fence), IDEM_STARTED);
     assert_ok(complete('a', fence, result));
     wire_run(&wire, &get);
@@ -525,7 +521,6 @@ TEST(task, writesABodyAgainUnderAnotherName)
     assert_true(get.record->fence == fence + 1);
     assert_slice(get.record->result.bytes, result);
     free_answer(&get);
-    wire_finish(&wire);
 }
 
 /* ---- Lists ---- */
@@ -587,11 +582,10 @@ TEST(list, leavesNothingOutThatWasNotRead)
 /* ---- Clocks ---- */
 
 /* What the clock may be off counts: a claim is extended if it may be too short. */
-TEST(clock, thatMayBeSlowExtendsItsClaim)
+TEST_WIRE(clock, thatMayBeSlowExtendsItsClaim)
 {
     struct idem_op op = begin_op('a');
 
-    set_up(true);
     wire.now.store_err_ms = 2000;
     op.asked_boot_ms = wire.now.boot_ms;
     idem__task_start(&wire.task, &op, &wire.now);
@@ -607,7 +601,6 @@ TEST(clock, thatMayBeSlowExtendsItsClaim)
                 wire.now.store_ms + wire.now.store_err_ms - 1000);
     idem__task_reset(&wire.task);
     free_answer(&op);
-    wire_finish(&wire);
 }
 
 /* A claim of a slow clock is extended before its owner hears of it; one of a clock
@@ -732,12 +725,11 @@ static void carry(enum fate fate)
  * there. By a clock that was set back the lease of that is not over: nobody is told that
  * somebody works there, also not who asks once more. Once another has taken over, the
  * first takeover can no longer be done. */
-TEST(clock, thatIsSetBackSettlesNoTakeover)
+TEST_WIRE(clock, thatIsSetBackSettlesNoTakeover)
 {
     struct idem_op op = begin_op('a');
     unsigned i;
 
-    set_up(true);
     assert_int_equal(begin('z', NULL), IDEM_STARTED);
     pass(120000);
     op.asked_boot_ms = wire.now.boot_ms;
@@ -768,31 +760,27 @@ TEST(clock, thatIsSetBackSettlesNoTakeover)
     assert_ok(op.error.code);
     assert_int_equal(op.verdict, IDEM_BUSY);
     free_answer(&op);
-    wire_finish(&wire);
 }
 
 /* Where such a claim was read back and cannot be extended, its caller does not have
  * it; its fence is known, so that it can be given back. */
-TEST(clock, thatIsSlowNamesAClaimThatCannotBeExtended)
+TEST_WIRE(clock, thatIsSlowNamesAClaimThatCannotBeExtended)
 {
     static const enum fate fates[] = {FATE_ANSWER_LOST, FATE_GOOD};
     struct idem_op op = begin_op('a');
 
-    set_up(true);
     claim_slowly(&op, fates, FATE_LOST);
     assert_code(IDEM_EUNKNOWN, op.error.code);
     assert_true(op.fence != 0);
     free_answer(&op);
-    wire_finish(&wire);
 }
 
 /* Also one whose answer was lost: it is found, and is as short. If the extension is
  * lost, too, it is made again. */
-TEST(clock, thatIsSlowExtendsAClaimThatWasFound)
+TEST_WIRE(clock, thatIsSlowExtendsAClaimThatWasFound)
 {
     struct idem_op op = begin_op('a');
 
-    set_up(true);
     op.asked_boot_ms = wire.now.boot_ms;
     idem__task_start(&wire.task, &op, &wire.now);
     wire_carry(&wire.table, &wire.task.request, FATE_ANSWER_LOST);
@@ -823,16 +811,14 @@ TEST(clock, thatIsSlowExtendsAClaimThatWasFound)
     assert_true(op.record->lease_end_ms - op.record->lease_ms >=
                 wire.now.store_ms);
     free_answer(&op);
-    wire_finish(&wire);
 }
 
 /* The claim stands, whether it could be extended or not: never "nothing was
  * done". */
-TEST(clock, thatIsSlowDoesNotUndoItsClaim)
+TEST_WIRE(clock, thatIsSlowDoesNotUndoItsClaim)
 {
     struct idem_op op = begin_op('a');
 
-    set_up(true);
     op.asked_boot_ms = wire.now.boot_ms;
     idem__task_start(&wire.task, &op, &wire.now);
     wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
@@ -844,7 +830,6 @@ TEST(clock, thatIsSlowDoesNotUndoItsClaim)
     idem__task_give_up(&wire.task);
     assert_code(IDEM_EUNKNOWN, op.error.code);
     idem__task_reset(&wire.task);
-    wire_finish(&wire);
 }
 
 /* The claim of "a", by a clock that is @slow_ms slow, is on record, and its answer is here; the
@@ -875,13 +860,12 @@ static void come_to_the_end_of(struct idem__task *other, struct idem_op *op)
 
 /* Another finds a claim whose lease is over by hours, and waits for a moment before it ends
  * it. When the owner has mended the claim by then, it is BUSY, and nobody is called. */
-TEST(clock, thatIsSlowIsWaitedFor)
+TEST_WIRE(clock, thatIsSlowIsWaitedFor)
 {
     struct idem__task other = {.env = NULL};
     struct idem_op op = begin_op('a');
     struct idem_op late = begin_op('b');
 
-    set_up(true);
     idem__task_init(&other, &wire.env);
     claim_by_slow_clock(&op, 3600000);
     wire.now.boot_id[0]++; /* The other is on another host. */
@@ -901,19 +885,17 @@ TEST(clock, thatIsSlowIsWaitedFor)
     free_answer(&op);
     free_answer(&late);
     idem__task_free(&other);
-    wire_finish(&wire);
 }
 
 /* An owner that is slower than that finds its claim ended as unknown, and takes it back, in
  * as many requests as mending it takes when it is refused. */
-TEST(clock, thatIsSlowTakesItsClaimBack)
+TEST_WIRE(clock, thatIsSlowTakesItsClaimBack)
 {
     struct idem__task other = {.env = NULL};
     struct idem_op op = begin_op('a');
     struct idem_op late = begin_op('b');
     uint64_t fence;
 
-    set_up(true);
     idem__task_init(&other, &wire.env);
     claim_by_slow_clock(&op, 3600000);
     wire.now.boot_id[0]++;
@@ -943,16 +925,14 @@ TEST(clock, thatIsSlowTakesItsClaimBack)
     free_answer(&op);
     free_answer(&late);
     idem__task_free(&other);
-    wire_finish(&wire);
 }
 
 /* Nobody looks at the answer of a write, and it may have been applied; a task that
  * is used again knows nothing of it. */
-TEST(clock, thatIsAwayLeavesAWriteUnknown)
+TEST_WIRE(clock, thatIsAwayLeavesAWriteUnknown)
 {
     struct idem_op op = begin_op('a');
 
-    set_up(true);
     idem__task_start(&wire.task, &op, &wire.now);
     wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
     idem__task_no_clock(&wire.task);
@@ -970,18 +950,16 @@ TEST(clock, thatIsAwayLeavesAWriteUnknown)
     idem__task_no_clock(&wire.task);
     assert_code(IDEM_EUNAVAILABLE, op.error.code);
     idem__task_reset(&wire.task);
-    wire_finish(&wire);
 }
 
 /* ROW(30) A record that its ttl has not deleted yet is past its retention all the
  * same, and its fence is not undercut; ROW(29) one that was deleted between two
  * looks is new. */
-TEST(ttl, mayBeLateOrSoon)
+TEST_WIRE(ttl, mayBeLateOrSoon)
 {
     uint64_t fence;
     uint64_t again;
 
-    set_up(true);
     assert_int_equal(begin('a', &fence), IDEM_STARTED);
     assert_ok(complete('a', fence, idem_str("x")));
     wire.now.store_ms += 86400000 + 172800000;
@@ -997,5 +975,4 @@ TEST(ttl, mayBeLateOrSoon)
     wire.now.store_ms += 1;
     assert_int_equal(begin('c', &fence), IDEM_STARTED);
     assert_true(fence > again);
-    wire_finish(&wire);
 }
