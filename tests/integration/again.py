@@ -7,7 +7,7 @@ import time
 
 from box import Box, case, children_of, contains, finish, is_gone
 from patience import until
-from procfs import stop
+from procfs import stop, until_it_waits
 from tap import equal, main
 
 TOLD = "echo takeover $IDEM_TAKEOVER; echo effect >> ledger; test -e fixed"
@@ -85,7 +85,7 @@ def a_waiter_is_not_held(b):
     until(lambda: b.record("k"), "it is claimed")
     waiting = b.start_run("k", "echo ran", "--wait", "10m", "--fingerprint", "none")
     running = ("--wait", "60s", "--wait-then-run", "--fingerprint", "none")
-    time.sleep(0.2)
+    until_it_waits(waiting.pid, "idem.db")
     b.open_gate()
     equal(finish(first).status, 1)
     got = finish(waiting)

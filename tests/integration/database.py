@@ -1,10 +1,12 @@
 """The PostgreSQL store from the command line: all that changes is IDEM_STORE."""
 
+import contextlib
 import json
 import os
 import re
 import socket
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -44,6 +46,19 @@ def timeouts(server):
     """How often the server has ended a wait for a lock."""
     with open(os.path.join(server.folder, "log"), encoding="utf-8") as log:
         return log.read().count("canceling statement due to lock timeout")
+
+
+@contextlib.contextmanager
+def transaction(server, sql):
+    """Somebody else's, which has done @sql and is committed at the end."""
+    command = [server.program("psql"), "-Xq", "-h", server.folder, "-U", postgres.USER]
+    is_open = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+    with start([*command, "-d", postgres.DATABASE], stdin=subprocess.PIPE) as session:
+        session.stdin.write(f"BEGIN; {sql};\n".encode())
+        session.stdin.flush()
+        until(lambda: server.psql(is_open) == ["1"], "it is open")
+        yield
+        session.communicate(b"COMMIT;\n")
 
 
 def trips(server, idem, *args, status=0):
@@ -130,24 +145,18 @@ def a_held_row_holds_up_nobody_else():
     wait, too."""
     idem, server = here("held")
     token = said(idem, "begin", "-k", "held").strip()
-    hold = (
-        "BEGIN; UPDATE held.idem_record SET status = status WHERE key = 'held';"
-        "SELECT pg_sleep(4); COMMIT"
-    )
-    command = [server.program("psql"), "-Xq", "-h", server.folder, "-U", postgres.USER]
     before = timeouts(server)
-    with start([*command, "-d", postgres.DATABASE, "-c", hold]) as holder:
-        time.sleep(1)
+    with transaction(server, "UPDATE held.idem_record SET status = status WHERE key = 'held'"):
         plain = server.psql_try(
             "SET lock_timeout = '100ms'; INSERT INTO held.idem_record SELECT * FROM"
             " held.idem_record WHERE key = 'held' ON CONFLICT (id) DO NOTHING"
         )
         equal(idem("run", "-k", "other", "--", "true").status, 0)
         equal(idem("begin", "-k", "held").status, 75)
-        assert holder.poll() is None, "the row was let go before this was looked at"
         # It waits as long as an end is told, and is kept here after that.
-        assert idem("complete", "--token", token).status in (0, 80)
-        holder.wait()
+        ended = idem.start("complete", "--token", token)
+        time.sleep(1)
+    assert ended.wait(PATIENCE) in (0, 80)
     equal(idem("reconcile").status, 0)
     assert "lock timeout" in plain.stderr, plain
     equal(timeouts(server) - before, 1)
@@ -179,15 +188,11 @@ def a_claim_sees_the_winner_it_waited_for():
     idem, server = here("race")
     other, _ = here("race_from")
     said(other, "begin", "-k", "k")
-    insert = (
-        "BEGIN; INSERT INTO race.idem_record SELECT * FROM race_from.idem_record;"
-        "SELECT pg_sleep(2); COMMIT"
-    )
-    command = [server.program("psql"), "-Xq", "-h", server.folder, "-U", postgres.USER]
-    with start([*command, "-d", postgres.DATABASE, "-c", insert]) as winner:
-        time.sleep(0.7)
-        equal(idem("begin", "-k", "k").status, 75)
-        winner.wait()
+    insert = "INSERT INTO race.idem_record SELECT * FROM race_from.idem_record"
+    with transaction(server, insert):
+        claim = idem.start("begin", "-k", "k")
+        time.sleep(1)  # Most likely it waits by then.
+    equal(claim.wait(PATIENCE), 75)
 
 
 @test
@@ -195,9 +200,11 @@ def what_a_server_does_not_hear_is_kept():
     """The server ends while the work goes on: the outcome is in the journal, and is on
     record once the server is back. Nothing begins meanwhile."""
     idem, server = here("away")
-    with idem.start("run", "-k", "k", "--", "sh", "-c", "echo done; sleep 3") as process:
-        time.sleep(1.5)
+    work = "echo done; touch begun; until test -e go; do sleep 0.05; done"
+    with idem.start("run", "-k", "k", "--", "sh", "-c", work) as process:
+        until(lambda: os.path.exists("begun"), "it is at work")
         server.stop()
+        open("go", "w", encoding="ascii").close()
         try:
             out, _ = process.communicate()
             equal((process.returncode, out), (80, b"done\n"))
@@ -206,7 +213,7 @@ def what_a_server_does_not_hear_is_kept():
         finally:
             server.start()
     equal(idem("reconcile").status, 0)
-    equal(said(idem, "run", "-k", "k", "--", "sh", "-c", "echo done; sleep 3"), "done\n")
+    equal(said(idem, "run", "-k", "k", "--", "sh", "-c", work), "done\n")
 
 
 @test

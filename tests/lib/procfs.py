@@ -31,6 +31,24 @@ def status(pid):
         return {}
 
 
+def until_it_waits(pid, file):
+    """Until @pid, which has to open @file, has slept five times since: who waits looks
+    again and again, and has looked then."""
+    name = "voluntary_ctxt_switches"
+
+    def opened():
+        with contextlib.suppress(OSError):
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    if os.readlink(f"/proc/{pid}/fd/{fd}").endswith(file):
+                        return True
+        return False
+
+    until(opened, f"{pid} opens {file}")
+    since = int(status(pid).get(name, 0))
+    until(lambda: int(status(pid).get(name, since + 5)) >= since + 5, f"{pid} waits")
+
+
 def _states(pid):
     """The letters of the states of its threads; none, where it has ended."""
     with contextlib.suppress(OSError):
