@@ -36,6 +36,7 @@
 #include <idem/http.h>
 #include <idem/journal.h>
 #include <idem/key.h>
+#include <idem/outcome.h>
 #include <idem/queue.h>
 
 
@@ -169,8 +170,7 @@ typedef struct {
     ngx_uint_t                fingerprint;
     ngx_array_t              *fingerprint_values;
     ngx_str_t                 fingerprint_secret;
-    ngx_array_t              *outcome_words;
-    struct idem_http_outcomes outcomes;
+    struct idem_outcome_table *outcomes;
     ngx_array_t              *replay_headers;
     size_t                    max_request;
     size_t                    max_response;
@@ -589,7 +589,10 @@ ngx_uint_t ngx_http_idem_thread_wanted(ngx_http_idem_thread_t *thread);
 /* filter.c */
 void ngx_http_idem_filter_init(void);
 
-/* An outcome for work that was begun, and a problem in place of its answer. */
+/* The outcome of work that was begun, and gave no whole answer. */
+enum idem_status ngx_http_idem_no_answer(const ngx_http_idem_loc_conf_t *conf);
+
+/* That outcome, and a problem in place of the answer. */
 void ngx_http_idem_may_have_happened(ngx_http_idem_ctx_t *ctx,
     const char *text);
 

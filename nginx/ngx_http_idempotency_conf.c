@@ -34,7 +34,7 @@ ngx_http_idem_create_loc_conf(ngx_conf_t *cf)
     conf->waiters = NGX_CONF_UNSET_UINT;
     conf->fingerprint = NGX_CONF_UNSET_UINT;
     conf->fingerprint_values = NGX_CONF_UNSET_PTR;
-    conf->outcome_words = NGX_CONF_UNSET_PTR;
+    conf->outcomes = NGX_CONF_UNSET_PTR;
     conf->replay_headers = NGX_CONF_UNSET_PTR;
     conf->max_request = NGX_CONF_UNSET_SIZE;
     conf->max_response = NGX_CONF_UNSET_SIZE;
@@ -50,8 +50,6 @@ ngx_http_idem_create_loc_conf(ngx_conf_t *cf)
 char *
 ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 {
-    ngx_str_t                  *words;
-    ngx_uint_t                  i;
     ngx_http_idem_loc_conf_t   *prev = parent;
     ngx_http_idem_loc_conf_t   *conf = child;
     ngx_http_idem_main_conf_t  *imcf;
@@ -87,7 +85,7 @@ ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                               NGX_HTTP_IDEM_FP_DEFAULT);
     ngx_conf_merge_ptr_value(conf->fingerprint_values,
                              prev->fingerprint_values, NULL);
-    ngx_conf_merge_ptr_value(conf->outcome_words, prev->outcome_words, NULL);
+    ngx_conf_merge_ptr_value(conf->outcomes, prev->outcomes, NULL);
     ngx_conf_merge_ptr_value(conf->replay_headers, prev->replay_headers, NULL);
     ngx_conf_merge_size_value(conf->max_request, prev->max_request,
                               16 * 1024 * 1024);
@@ -102,16 +100,15 @@ ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         ngx_str_set(&conf->key_name, "idempotency-key");
     }
 
-    idem_http_outcomes_init(&conf->outcomes);
-
-    if (conf->outcome_words != NULL) {
-        words = conf->outcome_words->elts;
-
-        for (i = 0; i < conf->outcome_words->nelts; i++) {
-            (void) idem_http_outcomes_set(&conf->outcomes,
-                      ngx_http_idem_slice(&words[2 * i]),
-                      idem_http_outcome_of(ngx_http_idem_slice(&words[2 * i + 1])));
+    if (conf->outcomes == NULL) {
+        conf->outcomes = ngx_palloc(cf->pool,
+                                    sizeof(struct idem_outcome_table));
+        if (conf->outcomes == NULL) {
+            return NGX_CONF_ERROR;
         }
+
+        (void) idem_outcome_table_read(conf->outcomes, IDEM_ENDINGS_HTTP,
+                                       NULL, NULL);
     }
 
     if (conf->enable == NGX_HTTP_IDEM_OFF) {

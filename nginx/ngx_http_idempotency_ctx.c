@@ -99,7 +99,7 @@ ngx_http_idem_cleanup(void *data)
     if (ctx->attempt != NULL) {
         if (ngx_http_idem_sent(ctx->request)) {
             ngx_http_idem_end_detached(ctx->store, ctx->attempt,
-                                       IDEM_STATUS_UNKNOWN,
+                                       ngx_http_idem_no_answer(ctx->conf),
                                        "the request ended without an answer");
 
         } else {

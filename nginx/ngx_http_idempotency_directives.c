@@ -474,40 +474,42 @@ ngx_http_idem_conf_fingerprint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *
 ngx_http_idem_conf_outcome(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_str_t                  *value = cf->args->elts, *word;
-    ngx_uint_t                  i, n = cf->args->nelts;
-    enum idem_http_outcome      outcome;
-    struct idem_http_outcomes   scratch;
+    u_char                     *p, *text;
+    size_t                      len = 1;
+    ngx_str_t                  *value = cf->args->elts;
+    ngx_uint_t                  i;
+    struct idem_error           error;
     ngx_http_idem_loc_conf_t   *ilcf = conf;
 
-    outcome = idem_http_outcome_of(ngx_http_idem_slice(&value[n - 1]));
-    if (outcome == 0) {
-        return ngx_http_idem_invalid(cf, &value[n - 1]);
+    if (ilcf->outcomes != NGX_CONF_UNSET_PTR) {
+        return "is duplicate";
     }
 
-    if (ilcf->outcome_words == NGX_CONF_UNSET_PTR) {
-        ilcf->outcome_words = ngx_array_create(cf->pool, 8,
-                                               2 * sizeof(ngx_str_t));
-        if (ilcf->outcome_words == NULL) {
-            return NGX_CONF_ERROR;
-        }
+    for (i = 1; i < cf->args->nelts; i++) {
+        len += value[i].len + 1;
     }
 
-    for (i = 1; i < n - 1; i++) {
-        if (idem_http_outcomes_set(&scratch, ngx_http_idem_slice(&value[i]),
-                                   outcome)
-            != 0)
-        {
-            return ngx_http_idem_invalid(cf, &value[i]);
-        }
+    text = ngx_pnalloc(cf->pool, len);
+    ilcf->outcomes = ngx_palloc(cf->pool, sizeof(struct idem_outcome_table));
 
-        word = ngx_array_push(ilcf->outcome_words);
-        if (word == NULL) {
-            return NGX_CONF_ERROR;
-        }
+    if (text == NULL || ilcf->outcomes == NULL) {
+        return NGX_CONF_ERROR;
+    }
 
-        word[0] = value[i];
-        word[1] = value[n - 1];
+    for (i = 1, p = text; i < cf->args->nelts; i++) {
+        p = ngx_sprintf(p, "%V ", &value[i]);
+    }
+
+    *p = '\0';
+    error.code = 0;
+
+    if (idem_outcome_table_read(ilcf->outcomes, IDEM_ENDINGS_HTTP,
+                                (char *) text, &error)
+        != 0)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\": %s", &cmd->name,
+                           error.text);
+        return NGX_CONF_ERROR;
     }
 
     return NGX_CONF_OK;

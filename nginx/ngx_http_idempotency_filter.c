@@ -86,10 +86,10 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
         /* From here on it is no HTTP, and nobody knows what becomes of it. */
 
         ctx->state = NGX_HTTP_IDEM_REPLY;
-        ctx->outcome_name = "unknown";
+        ctx->outcome_name = idem_status_name(ngx_http_idem_no_answer(ctx->conf));
         ngx_http_idem_disown(ctx);
         ngx_http_idem_end_detached(ctx->store, ctx->attempt,
-                                   IDEM_STATUS_UNKNOWN,
+                                   ngx_http_idem_no_answer(ctx->conf),
                                    "the upstream changed the protocol");
         ctx->attempt = NULL;
         return ngx_http_idem_next_header_filter(r);
@@ -150,12 +150,16 @@ ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
     ngx_uint_t              status;
     ngx_http_request_t     *r = ctx->request;
     ngx_http_upstream_t    *u = r->upstream;
-    enum idem_http_outcome  outcome;
+    enum idem_status        outcome;
 
     ngx_memzero(&ctx->outcome, sizeof(ctx->outcome));
 
     status = r->headers_out.status;
-    outcome = idem_http_outcome(&ctx->conf->outcomes, status);
+    outcome = idem_outcome_of_status(ctx->conf->outcomes, (int) status, NULL);
+
+    if (outcome == 0) {
+        outcome = ngx_http_idem_no_answer(ctx->conf);
+    }
 
     if (u != NULL
         && (u->headers_in.status_n == 0
@@ -168,22 +172,20 @@ ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
          */
 
         if (!ngx_http_idem_sent(r)) {
-            outcome = IDEM_HTTP_RELEASE;
+            outcome = IDEM_STATUS_RELEASED;
             ctx->outcome.text = idem_str("the upstream was not reached");
 
         } else {
-            if (outcome != IDEM_HTTP_RETRY) {
-                outcome = IDEM_HTTP_UNKNOWN;
-            }
-
+            outcome = ngx_http_idem_no_answer(ctx->conf);
             ctx->outcome.text = idem_str("the upstream did not answer");
         }
     }
 
+    ctx->outcome.status = outcome;
+
     switch (outcome) {
 
-    case IDEM_HTTP_STORE:
-        ctx->outcome.status = IDEM_STATUS_COMPLETED;
+    case IDEM_STATUS_COMPLETED:
 
         /* A part, or a comparison with what one client has, is not a result. */
 
@@ -191,22 +193,13 @@ ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
                                         || status == NGX_HTTP_NOT_MODIFIED);
         break;
 
-    case IDEM_HTTP_RELEASE:
-        ctx->outcome.status = IDEM_STATUS_RELEASED;
-        break;
-
-    case IDEM_HTTP_FAIL:
-        ctx->outcome.status = IDEM_STATUS_FAILED;
-        ngx_http_idem_decide_text(ctx, status);
-        break;
-
-    case IDEM_HTTP_RETRY:
-        ctx->outcome.status = IDEM_STATUS_RETRY;
+    case IDEM_STATUS_FAILED:
+    case IDEM_STATUS_RETRY:
         ngx_http_idem_decide_text(ctx, status);
         break;
 
     default:
-        ctx->outcome.status = IDEM_STATUS_UNKNOWN;
+        break;
     }
 }
 
@@ -437,21 +430,21 @@ ngx_http_idem_overflow(ngx_http_idem_ctx_t *ctx, ngx_chain_t *rest)
 }
 
 
-/*
- * A part of an answer says that the work was begun, and no more: what the
- * configuration has for the 502 that the client gets, if that says no more either.
- */
+enum idem_status
+ngx_http_idem_no_answer(const ngx_http_idem_loc_conf_t *conf)
+{
+    return idem_outcome_of_none(conf->outcomes,
+                            (enum idem_on_expired_lease) conf->on_expired);
+}
+
+
+/* A part of an answer says that the work was begun, and no more. */
 
 void
 ngx_http_idem_may_have_happened(ngx_http_idem_ctx_t *ctx, const char *text)
 {
-    enum idem_http_outcome  outcome;
-
-    outcome = idem_http_outcome(&ctx->conf->outcomes, NGX_HTTP_BAD_GATEWAY);
-
     ngx_memzero(&ctx->outcome, sizeof(ctx->outcome));
-    ctx->outcome.status = outcome == IDEM_HTTP_RETRY ? IDEM_STATUS_RETRY
-                                                     : IDEM_STATUS_UNKNOWN;
+    ctx->outcome.status = ngx_http_idem_no_answer(ctx->conf);
     ctx->outcome.text = idem_str(text);
     ctx->problem = IDEM_HTTP_UPSTREAM;
 }

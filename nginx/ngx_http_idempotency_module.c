@@ -143,7 +143,7 @@ static ngx_command_t  ngx_http_idem_commands[] = {
       NULL },
 
     { ngx_string("idempotency_outcome"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_2MORE,
+      NGX_HTTP_IDEM_ANY|NGX_CONF_1MORE,
       ngx_http_idem_conf_outcome,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,

@@ -320,12 +320,12 @@ static bool wrote_nothing(const struct idem__lambda_run *run)
 }
 
 /* A file that only defines a function for another runtime ends so too: nothing was
- * done. A program that did its work and is silent ends no other way, so it is an error
- * that says nothing of the effect. */
+ * done. A program that did its work and is silent ends no other way, so this says
+ * nothing of the effect. */
 static void no_response(struct idem__lambda_run *run)
 {
     idem__lambda_run_error(
-        run, IDEM__LAMBDA_ERROR, idem_str("Idem.NoResponse"),
+        run, IDEM__LAMBDA_SILENT, idem_str("Idem.NoResponse"),
         idem_str(
             "the handler ended with exit status 0 and wrote no response: a "
             "handler is an executable that reads the event from standard "
@@ -365,10 +365,9 @@ void idem__lambda_program_run(struct idem_lambda *lambda)
     int status;
 
     if (start(lambda, &program) != 0) {
-        idem__lambda_run_error(run, IDEM__LAMBDA_ERROR,
+        idem__lambda_run_error(run, IDEM__LAMBDA_NOT_RUN,
                                idem_str("Idem.CannotExecute"),
                                idem_str(strerror(errno)));
-        run->nothing = true;
         return;
     }
     while (step(lambda, &program)) {

@@ -94,6 +94,17 @@ static int check(const struct idem_lambda_options *o, struct idem_error *error)
     return check_methods(o->methods, error);
 }
 
+static int read_outcomes(struct idem_lambda *lambda, struct idem_error *error)
+{
+    struct idem_error why = {0};
+    int rc = idem_outcome_table_read(&lambda->outcomes, IDEM_ENDINGS_LAMBDA,
+                                     lambda->options->outcome, &why);
+
+    return rc == 0
+               ? 0
+               : idem__error(error, rc, "IDEM_LAMBDA_OUTCOME: %s", why.text);
+}
+
 static int open_store(struct idem_lambda *lambda, struct idem_error *error)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
@@ -119,7 +130,10 @@ int idem_lambda_open(const struct idem_lambda_options *options,
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     lambda->options = options;
-    rc = idem__lambda_handler_init(lambda, ret_error);
+    rc = read_outcomes(lambda, ret_error);
+    if (rc == 0) {
+        rc = idem__lambda_handler_init(lambda, ret_error);
+    }
     if (rc == 0) {
         rc = idem__lambda_selects_init(lambda, ret_error);
     }

@@ -4,6 +4,7 @@
 #define IDEM_AWS_LAMBDA_LAMBDA_H
 
 #include <idem/lambda.h>
+#include <idem/outcome.h>
 #include <idem/queue.h>
 
 #include "key/tree.h"
@@ -16,7 +17,9 @@ enum idem__lambda_end {
     IDEM__LAMBDA_DONE = 1,
     IDEM__LAMBDA_ERROR,   /* It said so: type and text. */
     IDEM__LAMBDA_STOPPED, /* It was stopped, or died, midway; likewise. */
+    IDEM__LAMBDA_SILENT,  /* It ended well, without a response; likewise. */
     IDEM__LAMBDA_USELESS, /* Done, but its response cannot be sent; likewise. */
+    IDEM__LAMBDA_NOT_RUN, /* It could not be started; likewise. */
 };
 
 /* One run of a handler. call is the first member: the public functions find the
@@ -30,7 +33,7 @@ struct idem__lambda_run {
     bool no_memory;
     bool too_long;    /* The answer: it was not kept. */
     size_t noise_len; /* Bytes that a program wrote before its answer. */
-    bool nothing;     /* ERROR: it is certain that nothing happened. */
+    bool nothing;     /* ERROR: the handler says that nothing happened. */
 };
 
 struct idem__lambda_hider;
@@ -47,6 +50,7 @@ struct idem__lambda_ends {
 
 struct idem_lambda {
     const struct idem_lambda_options *options;
+    struct idem_outcome_table outcomes;
     struct idem_store *store;
     char *program; /* NULL: no executable. */
     idem_lambda_fn *run;

@@ -185,9 +185,7 @@ static void read_texts(struct idem_lambda_options *options)
         {"IDEM_LAMBDA_SCOPE", &options->scope},
         {"IDEM_LAMBDA_FINGERPRINT", &options->fingerprint},
         {"IDEM_LAMBDA_EVENT_TIME", &options->event_time},
-        {"IDEM_LAMBDA_KEEP", &options->keep},
-        {"IDEM_LAMBDA_FAIL", &options->fail},
-        {"IDEM_LAMBDA_RELEASE", &options->release},
+        {"IDEM_LAMBDA_OUTCOME", &options->outcome},
         {"IDEM_LAMBDA_METHODS", &options->methods},
         {"IDEM_LAMBDA_REPLAY_HEADERS", &options->replay_headers},
     };

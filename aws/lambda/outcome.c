@@ -9,7 +9,6 @@
 #include "base/buffer.h"
 #include "journal/entry.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -17,24 +16,6 @@
 #define LOGGED_MAX ((size_t)160 << 10)
 
 /* ---- The outcome ------------------------------------------------------- */
-
-/* True if @type is one of the classes in @list, "Declined,Bad*". */
-static bool is_class(const char *list, const char *type)
-{
-    char pattern[IDEM__LAMBDA_TYPE_MAX];
-
-    while (list != NULL && *list != '\0') {
-        size_t len = strcspn(list, ",");
-
-        (void)snprintf(pattern, sizeof(pattern), "%.*s", (int)len, list);
-        if (len < sizeof(pattern) && fnmatch(pattern, type, 0) == 0) {
-            return true;
-        }
-        list += len;
-        list += *list == ',' ? 1 : 0;
-    }
-    return false;
-}
 
 static void set_error(const struct idem__lambda_run *run,
                       struct idem__buffer *scratch, struct idem_outcome *out)
@@ -45,28 +26,46 @@ static void set_error(const struct idem__lambda_run *run,
     out->text = idem_str(run->text);
 }
 
+/* An error is on record where it is the last word. */
+static void judge_status(const struct idem_lambda *lambda,
+                         enum idem_status status, struct idem__buffer *scratch,
+                         struct idem_outcome *out)
+{
+    const struct idem__lambda_run *run = &lambda->work;
+
+    out->status = status;
+    if (status == IDEM_STATUS_COMPLETED || status == IDEM_STATUS_FAILED) {
+        set_error(run, scratch, out);
+    }
+    out->text = idem_str(run->text);
+}
+
+/* An ending without a status may come after the effect, and so may an error: only who
+ * knows better may say that nothing happened. */
+static void judge_none(const struct idem_lambda *lambda,
+                       struct idem__buffer *scratch, struct idem_outcome *out)
+{
+    judge_status(lambda,
+                 idem_outcome_of_none(&lambda->outcomes,
+                                      lambda->options->on_expired_lease),
+                 scratch, out);
+}
+
 static void judge_error(const struct idem_lambda *lambda,
                         struct idem__buffer *scratch, struct idem_outcome *out)
 {
     const struct idem__lambda_run *run = &lambda->work;
+    enum idem_status status =
+        idem_outcome_of_error(&lambda->outcomes, run->type);
 
-    if (is_class(lambda->options->fail, run->type)) {
-        out->status = IDEM_STATUS_FAILED;
-        set_error(run, scratch, out);
-    } else if (is_class(lambda->options->keep, run->type)) {
-        out->status = IDEM_STATUS_COMPLETED;
-        set_error(run, scratch, out);
-    } else if (run->nothing || is_class(lambda->options->release, run->type)) {
-        out->status = IDEM_STATUS_RELEASED;
-        out->text = idem_str(run->text);
-    } else {
-        /* An error may come after the effect: only who knows better may say that
-         * nothing happened. */
-        out->status = lambda->options->on_expired_lease == IDEM_HOLD
-                          ? IDEM_STATUS_UNKNOWN
-                          : IDEM_STATUS_RETRY;
-        out->text = idem_str(run->text);
+    if (status == 0 && run->nothing) {
+        status = IDEM_STATUS_RELEASED;
+    } else if (status == 0) {
+        status = lambda->options->on_expired_lease == IDEM_HOLD
+                     ? IDEM_STATUS_UNKNOWN
+                     : IDEM_STATUS_RETRY;
     }
+    judge_status(lambda, status, scratch, out);
 }
 
 /* The work was done, and its response cannot be sent. It is not done again. A response
@@ -86,16 +85,6 @@ static void judge_useless(const struct idem_lambda *lambda,
     }
     out->status = IDEM_STATUS_FAILED;
     set_error(run, scratch, out);
-}
-
-/* The outcome of the work that the status of an answer implies, as in front of
- * any server. */
-static enum idem_http_outcome said_by(struct idem_slice answer)
-{
-    struct idem_http_outcomes outcomes;
-
-    idem_http_outcomes_init(&outcomes);
-    return idem_http_outcome(&outcomes, idem__lambda_status_of(answer));
 }
 
 /* Such a table is another library's too, which replays the JSON that it finds. */
@@ -129,29 +118,42 @@ static void keep_answer(const struct idem_lambda *lambda,
     result->content_type = idem_str("application/json");
 }
 
+/* As in front of any server. A response to an event has no status: it is the result. */
 static void judge_answer(const struct idem_lambda *lambda,
                          enum idem__lambda_shape shape,
                          struct idem__buffer *scratch, struct idem_outcome *out)
 {
     struct idem_slice answer = idem__buffer_slice(&lambda->work.answer);
-    enum idem_http_outcome said =
-        shape == IDEM__LAMBDA_HTTP ? said_by(answer) : IDEM_HTTP_STORE;
 
-    switch (said) {
-    case IDEM_HTTP_RELEASE:
-        out->status = IDEM_STATUS_RELEASED;
+    out->status = IDEM_STATUS_COMPLETED;
+    if (shape == IDEM__LAMBDA_HTTP) {
+        out->status =
+            idem_outcome_of_status(&lambda->outcomes,
+                                   idem__lambda_status_of(answer), NULL);
+    }
+    if (out->status == 0) {
+        out->status = idem_outcome_of_none(&lambda->outcomes,
+                                           lambda->options->on_expired_lease);
+    }
+    switch (out->status) {
+    case IDEM_STATUS_COMPLETED:
+        keep_answer(lambda, shape, scratch, answer, &out->result);
+        break;
+    case IDEM_STATUS_RELEASED:
         out->text = idem_str("the response asks for another try");
-        return;
-    case IDEM_HTTP_UNKNOWN:
-        out->status = IDEM_STATUS_UNKNOWN;
+        break;
+    case IDEM_STATUS_FAILED:
+        out->text = idem_str("the status of the response is one of failure");
+        break;
+    case IDEM_STATUS_RETRY:
+        out->text =
+            idem_str("the response has a status after which the work is "
+                     "run again");
+        break;
+    default:
         out->text = idem_str("the response does not say whether it happened");
-        return;
-    case IDEM_HTTP_STORE:
-    default: /* The rest has to be asked for, which nobody can here. */
         break;
     }
-    out->status = IDEM_STATUS_COMPLETED;
-    keep_answer(lambda, shape, scratch, answer, &out->result);
 }
 
 /* However late the store hears of it. 0, where there is no such clock: the moment at
@@ -175,7 +177,18 @@ bool idem__lambda_outcome(const struct idem_lambda *lambda,
     ret_outcome->ended_boot_ms = boot_ms();
     switch (run->end) {
     case IDEM__LAMBDA_STOPPED:
-        return false;
+        if (lambda->outcomes.none == 0) {
+            return false;
+        }
+        judge_none(lambda, scratch, ret_outcome);
+        return true;
+    case IDEM__LAMBDA_SILENT:
+        judge_none(lambda, scratch, ret_outcome);
+        return true;
+    case IDEM__LAMBDA_NOT_RUN:
+        ret_outcome->status = IDEM_STATUS_RELEASED;
+        ret_outcome->text = idem_str(lambda->work.text);
+        return true;
     case IDEM__LAMBDA_ERROR:
         judge_error(lambda, scratch, ret_outcome);
         return true;

@@ -2,6 +2,4 @@
 #include "consume/consume.h"
 
 const char *const consume_policies[] = {"rerun", "hold", NULL};
-const char *const consume_rules[] = {"retry",   "keep",    "fail",
-                                     "unknown", "release", NULL};
 const char *const consume_captures[] = {"none", "both", NULL};

@@ -108,14 +108,10 @@ static struct cli_option option_table[] = {
      .kind = CLI_FLAG,
      .target = &options.keep_input,
      .help = "keep the body with the record, for people"},
-    {.name = "on-failure",
-     .kind = CLI_CHOICE,
-     .target = &options.on_failure,
-     .arg = "RULE",
-     .choices = consume_rules,
-     .given = &options.on_failure_given,
-     .help = "what a status other than 0 is: retry (hold: unknown; at the last "
-             "receive: fail), keep, fail, unknown, release"},
+    CLI_OPTION_OUTCOME(
+        &options.outcome,
+        "the meaning of exit statuses (jobs; hold: *=unknown; at "
+        "the last receive: *=fail)"),
     {.name = "retry-after",
      .kind = CLI_DURATION,
      .target = &options.retry_after_ms,
@@ -163,6 +159,7 @@ static const char *const examples[] = {
 
 static int check(const struct cli_command *command, int argc)
 {
+    struct idem_error error = {0};
     char lease[32];
 
     if (argc < 1) {
@@ -172,6 +169,10 @@ static int check(const struct cli_command *command, int argc)
     }
     if (options.queue == NULL) {
         return cli_usage(command, "no queue given: --queue URL");
+    }
+    if (idem_outcome_table_read(&options.outcomes, IDEM_ENDINGS_EXIT,
+                                options.outcome, &error) != 0) {
+        return cli_usage(command, "--outcome: %s", error.text);
     }
     if (options.fingerprint_given && options.fingerprint_from != NULL) {
         return cli_usage(command, "give the fingerprint once: --fingerprint or "

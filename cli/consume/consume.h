@@ -19,6 +19,7 @@
 
 #include <idem/consume.h>
 #include <idem/key.h>
+#include <idem/outcome.h>
 #include <json-c/json.h>
 #include <signal.h>
 #include <sys/types.h>
@@ -46,8 +47,8 @@ struct consume_options {
     bool fingerprint_given;
     const char *fingerprint_from; /* A jq program; NULL: as fingerprint says. */
     bool keep_input;
-    int on_failure; /* Index into consume_rules. */
-    bool on_failure_given;
+    const char *outcome; /* The table, as text; NULL: the defaults. */
+    struct idem_outcome_table outcomes;
     int64_t retry_after_ms;
     bool retry_after_given;
     int64_t max_time_ms;
@@ -65,7 +66,6 @@ struct consume_options {
 /* ---- choices.c ---- */
 
 extern const char *const consume_policies[]; /* "rerun", "hold", NULL. */
-extern const char *const consume_rules[];    /* "retry" ..., NULL. */
 extern const char *const consume_captures[]; /* "none", "both", NULL. */
 
 /* ---- status_report.c, classify.c ---- */

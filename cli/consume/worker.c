@@ -53,15 +53,12 @@ static void add_count(struct args *args, const char *option, uint64_t count)
 /* A status other than 0 says nothing of the effect: the next receive takes over, or a
  * person looks. A message that the queue gives up after this receive is to be
  * found as failed, and not as one that may be tried again. */
-static const char *failure_rule(const struct consume *consume,
-                                const struct idem_message *message)
+static const char *failure(const struct consume *consume,
+                           const struct idem_message *message)
 {
     const struct consume_options *o = consume->options;
     uint64_t max = idem_consumer_info(consume->consumer)->max_receives;
 
-    if (o->on_failure_given) {
-        return consume_rules[o->on_failure];
-    }
     if (max != 0 && message->receives >= max) {
         return "fail";
     }
@@ -70,9 +67,51 @@ static const char *failure_rule(const struct consume *consume,
                : "retry";
 }
 
+/* True for a status of which `idem run` would say that the message was done. */
+static bool is_open(const struct consume_options *o, int status)
+{
+    bool named;
+
+    return idem_outcome_of_status(&o->outcomes, status, &named) ==
+               IDEM_STATUS_COMPLETED &&
+           !named && status != 0;
+}
+
+/* The table for a worker: what the user said, and the rest of the failures. @ret_text
+ * is to be freed. 0 or -1. */
+static int make_outcome(const struct consume *consume,
+                        const struct idem_message *message, char **ret_text)
+{
+    const struct consume_options *o = consume->options;
+    const char *before = o->outcome != NULL ? " " : "";
+    size_t len;
+    FILE *f = open_memstream(ret_text, &len);
+    int from;
+    int to;
+
+    if (f == NULL) {
+        return -1;
+    }
+    (void)fputs(o->outcome != NULL ? o->outcome : "", f);
+    for (from = 0; from <= UINT8_MAX; from = to + 1) {
+        to = from;
+        if (!is_open(o, from)) {
+            continue;
+        }
+        while (to < UINT8_MAX && is_open(o, to + 1)) {
+            to++;
+        }
+        (void)fprintf(f, "%s%d-%d", before, from, to);
+        before = ",";
+    }
+    if (*before == ',') {
+        (void)fprintf(f, "=%s", failure(consume, message));
+    }
+    return fclose(f) == 0 ? 0 : -1;
+}
+
 static void fill(struct args *args, const struct consume *consume,
-                 const struct idem_message *message,
-                 const struct consume_identity *identity)
+                 const struct consume_identity *identity, const char *outcome)
 {
     const struct consume_options *o = consume->options;
 
@@ -88,7 +127,7 @@ static void fill(struct args *args, const struct consume *consume,
     add_ms(args, "--retention", o->retention_ms);
     add(args, "--on-expired-lease", consume_policies[o->on_expired_lease]);
     add_count(args, "--max-attempts", o->attempts_max);
-    add(args, "--on-failure", failure_rule(consume, message));
+    add(args, "--outcome", outcome);
     add(args, "--capture", consume_captures[o->capture]);
     add_ms(args, "--kill-after", o->kill_after_ms);
     if (o->max_time_ms != 0) {
@@ -259,14 +298,19 @@ int consume_worker_start(struct consume *consume, struct consume_worker *worker,
                          const struct consume_identity *identity)
 {
     struct args args;
+    char *outcome = NULL;
     int rc;
 
-    fill(&args, consume, message, identity);
     worker->status_fd = open_status();
     if (worker->status_fd < 0) {
         return -1;
     }
-    rc = start(consume, &args, message, worker->status_fd, &worker->pid);
+    rc = ENOMEM;
+    if (make_outcome(consume, message, &outcome) == 0) {
+        fill(&args, consume, identity, outcome);
+        rc = start(consume, &args, message, worker->status_fd, &worker->pid);
+    }
+    free(outcome);
     if (rc != 0) {
         (void)close(worker->status_fd);
         worker->pid = 0;

@@ -3,12 +3,14 @@
 #include "gateway/config.h"
 #include "gateway/gateway.h"
 #include "options/command.h"
+#include "options/common.h"
 #include "options/usage.h"
 #include "request/extract.h"
 #include "store/open.h"
 #include "text/text.h"
 
 #include <idem/key.h>
+#include <idem/outcome.h>
 
 #define TIMEOUT_MS 60000
 
@@ -53,6 +55,17 @@ static const char *check_methods(const char *text)
     }
 }
 
+static int check_outcome(const struct cli_command *command)
+{
+    struct idem_outcome_table table;
+    struct idem_error error = {0};
+
+    return idem_outcome_table_read(&table, IDEM_ENDINGS_HTTP,
+                                   gateway_args.config.outcome, &error) == 0
+               ? 0
+               : cli_usage(command, "--outcome: %s", error.text);
+}
+
 /* Options with one word only, each checked by itself. */
 static int check_words(const struct cli_command *command)
 {
@@ -64,7 +77,6 @@ static int check_words(const struct cli_command *command)
         {"scope-header", gateway_args.config.scope_header,
          gateway_header_check},
         {"methods", gateway_args.config.methods, check_methods},
-        {"outcome", gateway_args.config.outcomes, gateway_outcomes_check},
         {"key-from", gateway_args.config.key_from, gateway_program_check},
         {"fingerprint-from", gateway_args.config.fingerprint_from,
          gateway_program_check},
@@ -158,6 +170,9 @@ int gateway_check_args(const struct cli_command *command, int argc, char **argv,
         }
     }
     status = check_words(command);
+    if (status == 0) {
+        status = check_outcome(command);
+    }
     return status != 0 ? status : check_programs();
 }
 
@@ -210,11 +225,8 @@ struct cli_option gateway_option_table[] = {
      .target = &gateway_args.config.fingerprint_from,
      .arg = "JQ",
      .help = "compare what this selects, and not the body"},
-    {.name = "outcome",
-     .kind = CLI_TEXT,
-     .target = &gateway_args.config.outcomes,
-     .arg = "LIST",
-     .help = "what a status says of the work, as in 500=retry,502-504=unknown"},
+    CLI_OPTION_OUTCOME(&gateway_args.config.outcome,
+                       "the meaning of statuses, as in \"500=retry 5xx=fail\""),
     {.name = "routes",
      .kind = CLI_TEXT,
      .target = &gateway_args.config.routes,

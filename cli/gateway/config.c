@@ -173,49 +173,6 @@ const char *gateway_routes_check(const char *routes)
     return NULL;
 }
 
-/* Takes "CODES=WORD" off *@text, up to a comma or the end; false at the end. */
-static bool next_outcome(const char **text, struct idem_slice *ret_codes,
-                         struct idem_slice *ret_word)
-{
-    struct idem_slice word;
-    const char *equals;
-
-    if (!next_word(text, &word)) {
-        return false;
-    }
-    equals = memchr(word.base, '=', word.len);
-    if (equals == NULL) {
-        *ret_codes = word;
-        *ret_word = idem_bytes(NULL, 0);
-        return true;
-    }
-    *ret_codes =
-        idem_bytes(word.base, (size_t)(equals - (const char *)word.base));
-    *ret_word = idem_bytes(equals + 1, word.len - ret_codes->len - 1);
-    return true;
-}
-
-const char *gateway_outcomes_check(const char *outcomes)
-{
-    struct idem_http_outcomes scratch;
-    struct idem_slice codes;
-    struct idem_slice word;
-
-    while (next_outcome(&outcomes, &codes, &word)) {
-        enum idem_http_outcome outcome = idem_http_outcome_of(word);
-
-        if (outcome == 0) {
-            return "an outcome is complete, release, retry, fail or unknown, as "
-                   "in 500=retry";
-        }
-        if (idem_http_outcomes_set(&scratch, codes, outcome) != 0) {
-            return "a status is from 200 to 599, as in 500=retry, "
-                   "502-504=unknown or 5xx=fail";
-        }
-    }
-    return NULL;
-}
-
 /* @before and @text as one word of nginx. */
 static void print_quoted_as(FILE *f, const char *before, const char *text)
 {
@@ -322,20 +279,6 @@ static void print_header_variable(FILE *f, const char *name)
     }
 }
 
-static void print_outcomes(FILE *f, const char *outcomes)
-{
-    struct idem_slice codes;
-    struct idem_slice word;
-
-    while (outcomes != NULL && next_outcome(&outcomes, &codes, &word)) {
-        (void)fputs("    idempotency_outcome ", f);
-        (void)fwrite(codes.base, 1, codes.len, f);
-        (void)fputc(' ', f);
-        (void)fwrite(word.base, 1, word.len, f);
-        (void)fputs(";\n", f);
-    }
-}
-
 static void print_idempotency(FILE *f, const struct gateway_config *config)
 {
     (void)fputs("    idempotency_store ", f);
@@ -374,7 +317,9 @@ static void print_idempotency(FILE *f, const struct gateway_config *config)
         print_word(f, "    idempotency_fingerprint_from",
                    config->fingerprint_from);
     }
-    print_outcomes(f, config->outcomes);
+    if (config->outcome != NULL) {
+        print_word(f, "    idempotency_outcome", config->outcome);
+    }
     print_time(f, "    idempotency_lease", config->lease_ms);
     print_time(f, "    idempotency_retention", config->retention_ms);
     if (config->on_expired_lease != NULL) {
@@ -616,7 +561,7 @@ static void print_health(FILE *f, const struct gateway_config *config)
                   "            idempotency_key_from off;\n"
                   "            idempotency_fingerprint method;\n"
                   "            idempotency_fingerprint_from off;\n"
-                  "            idempotency_outcome 204 complete;\n"
+                  "            idempotency_outcome 204=complete;\n"
                   "            idempotency_methods POST;\n"
                   "            idempotency_lease 4s;\n"
                   "            idempotency_retention 4s;\n"

@@ -23,7 +23,7 @@ struct gateway_config {
     const char *methods;      /* "POST,PATCH" */
     const char *key_from;     /* Programs of jq, checked. */
     const char *fingerprint_from;
-    const char *outcomes; /* "500=retry,5xx=unknown" */
+    const char *outcome;  /* "500=retry 5xx=unknown" */
     const char *user;     /* The user that the workers run as; of root only. */
     const char *tls_cert; /* Both files, or neither. */
     const char *tls_key;
@@ -45,9 +45,6 @@ void gateway_config_print(FILE *f, const struct gateway_config *config);
 
 /* NULL, or why @name cannot be the header that names the scope. */
 const char *gateway_header_check(const char *name);
-
-/* NULL, or why @outcomes are not CODES=WORD with commas between them. */
-const char *gateway_outcomes_check(const char *outcomes);
 
 /* NULL, or why @origins are not "*" or origins such as https://shop.example. */
 const char *gateway_origins_check(const char *origins);

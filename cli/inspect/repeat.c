@@ -48,7 +48,6 @@ static void print_one(FILE *f, const struct cli_option *option)
         }
         break;
     case CLI_CHOICE:
-    case CLI_CODES:
         break;
     }
 }

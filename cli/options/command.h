@@ -19,11 +19,6 @@ enum cli_kind {
     CLI_COUNT,    /* uint64_t, decimal */
     CLI_SIZE,     /* uint64_t, bytes: 512, 64k, 8M, 1G (powers of 1024) */
     CLI_CHOICE,   /* int: index into @choices */
-    CLI_CODES,    /* struct cli_codes: exit statuses "75,111-113" */
-};
-
-struct cli_codes {
-    bool has[256];
 };
 
 /* One option of a command. Giving it twice, an empty or bad value, or one out

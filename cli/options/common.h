@@ -48,6 +48,12 @@
         .help = "stop the command after this long"                             \
     }
 
+#define CLI_OPTION_OUTCOME(to, text)                                           \
+    {                                                                          \
+        .name = "outcome", .kind = CLI_TEXT, .target = (to), .arg = "TABLE",   \
+        .help = (text)                                                         \
+    }
+
 #define CLI_OPTION_KILL_AFTER(to)                                              \
     {                                                                          \
         .name = "kill-after", .kind = CLI_DURATION, .target = (to),            \

@@ -162,50 +162,6 @@ static int set_choice(const struct cli_command *command,
     return refuse(command, option, text, wanted);
 }
 
-/* One "75" or "111-113" of a list. Moves *@text past it. */
-static bool take_codes(const char **text, struct cli_codes *codes)
-{
-    uint64_t from;
-    uint64_t to;
-
-    if (!take_digits(text, &from)) {
-        return false;
-    }
-    to = from;
-    if (**text == '-') {
-        ++*text;
-        if (!take_digits(text, &to)) {
-            return false;
-        }
-    }
-    if (from > to || to > 255) {
-        return false;
-    }
-    for (; from <= to; from++) {
-        codes->has[from] = true;
-    }
-    return true;
-}
-
-static int set_codes(const struct cli_command *command,
-                     const struct cli_option *option, const char *text)
-{
-    struct cli_codes codes = {{false}};
-    const char *p = text;
-    bool good = take_codes(&p, &codes);
-
-    while (good && *p == ',') {
-        p++;
-        good = take_codes(&p, &codes);
-    }
-    if (!good || *p != '\0') {
-        return refuse(command, option, text,
-                      "a list of exit statuses from 0 to 255 (75,111-113)");
-    }
-    *(struct cli_codes *)option->target = codes;
-    return 0;
-}
-
 int cli_set_value(const struct cli_command *command,
                   const struct cli_option *option, const char *text)
 {
@@ -222,8 +178,6 @@ int cli_set_value(const struct cli_command *command,
         return set_number(command, option, text);
     case CLI_CHOICE:
         return set_choice(command, option, text);
-    case CLI_CODES:
-        return set_codes(command, option, text);
     }
     return CLI_INTERNAL;
 }

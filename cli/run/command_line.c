@@ -15,15 +15,9 @@
 
 struct run_options run_options = {
     .claim = CLI_CLAIM_INIT,
-    .release_on = {.has = {[CLI_BUSY] = true}},
     .max_output = 16 * MEBIBYTE,
     .busy_exit = CLI_BUSY,
     .kill_after_ms = 5000,
-};
-
-static const char *const on_failure_names[] = {
-    [RUN_KEEP] = "keep",       [RUN_FAIL] = "fail",   [RUN_UNKNOWN] = "unknown",
-    [RUN_RELEASE] = "release", [RUN_RETRY] = "retry", NULL,
 };
 
 static const char *const capture_names[] = {
@@ -68,17 +62,8 @@ struct cli_option run_option_table[] = {
      .kind = CLI_FLAG,
      .target = &run_options.drain,
      .help = "if nothing runs, read standard input to its end"},
-    {.name = "on-failure",
-     .kind = CLI_CHOICE,
-     .target = &run_options.on_failure,
-     .arg = "RULE",
-     .choices = on_failure_names,
-     .help = "a failure: keep (default), retry, fail, unknown, release"},
-    {.name = "release-on",
-     .kind = CLI_CODES,
-     .target = &run_options.release_on,
-     .arg = "CODES",
-     .help = "statuses of: nothing happened, try again (75)"},
+    CLI_OPTION_OUTCOME(&run_options.outcome,
+                       "the meaning of exit statuses (75=release *=complete)"),
     CLI_OPTION_KILL_AFTER(&run_options.kill_after_ms),
     CLI_OPTION_MAX_TIME(&run_options.max_time_ms),
     {.name = "allow-background",
@@ -142,6 +127,7 @@ static int check_status_fd(const struct cli_command *command)
 int run_check_options(const struct cli_command *command, int argc)
 {
     const struct cli_claim *claim = &run_options.claim;
+    struct idem_error error = {0};
 
     if (argc < 1) {
         return cli_usage(
@@ -156,8 +142,9 @@ int run_check_options(const struct cli_command *command, int argc)
                          "with --input @FILE --key-from JQ, or let "
                          "--key-from-args make a key of the command line");
     }
-    if (run_options.release_on.has[0]) {
-        return cli_usage(command, "--release-on: 0 is success, and is kept");
+    if (idem_outcome_table_read(&run_options.outcomes, IDEM_ENDINGS_EXIT,
+                                run_options.outcome, &error) != 0) {
+        return cli_usage(command, "--outcome: %s", error.text);
     }
     if (run_options.every == NULL &&
         (run_options.zone != NULL || run_options.overlap)) {

@@ -14,46 +14,32 @@
 
 #define AGAIN_MS 100 /* Between two attempts to record. */
 
-static enum idem_status status_of_failure(enum run_on_failure rule)
+/* A command that dies of a signal did not choose where, and neither did one that
+ * fails because we told it to stop: that is an ending without a status. Where the table
+ * does not name it and the policy lets it run again, the lease ends now and the
+ * record stays in progress, as after any crash: so it counts as an attempt, and a command
+ * that always crashes comes to its end. */
+static enum idem_status status_of_none(const struct run_options *options,
+                                       enum idem_on_expired_lease policy)
 {
-    switch (rule) {
-    case RUN_KEEP:
-        break;
-    case RUN_FAIL:
-        return IDEM_STATUS_FAILED;
-    case RUN_UNKNOWN:
-        return IDEM_STATUS_UNKNOWN;
-    case RUN_RELEASE:
-        return IDEM_STATUS_RELEASED;
-    case RUN_RETRY:
-        return IDEM_STATUS_RETRY;
+    if (options->outcomes.none == 0 && policy == IDEM_RERUN) {
+        return IDEM_STATUS_IN_PROGRESS;
     }
-    return IDEM_STATUS_COMPLETED;
+    return idem_outcome_of_none(&options->outcomes, policy);
 }
 
-/* A command that dies of a signal did not choose where, and neither did one
- * that fails because we told it to stop: only the policy of the record says
- * whether it may run again. Where it may, the lease ends now, and the record
- * stays in progress: a release would say that nothing happened, and the next
- * owner would not be told that it takes over. */
-static enum idem_status status_of(const struct run_options *options,
-                                  enum idem_on_expired_lease policy,
-                                  const struct child_end *end)
+enum idem_status ending_status(const struct run_options *options,
+                               enum idem_on_expired_lease policy,
+                               const struct child_end *end)
 {
-    bool failed =
-        end->exit_status != 0 && !options->release_on.has[end->exit_status];
+    enum idem_status status =
+        idem_outcome_of_status(&options->outcomes, end->exit_status, NULL);
+    bool failed = end->exit_status != 0 && status != IDEM_STATUS_RELEASED;
 
     if (end->signal != 0 || (end->cut_short && failed)) {
-        return policy == IDEM_RERUN ? IDEM_STATUS_IN_PROGRESS
-                                    : IDEM_STATUS_UNKNOWN;
+        return status_of_none(options, policy);
     }
-    if (end->exit_status == 0) {
-        return IDEM_STATUS_COMPLETED;
-    }
-    if (options->release_on.has[end->exit_status]) {
-        return IDEM_STATUS_RELEASED;
-    }
-    return status_of_failure((enum run_on_failure)options->on_failure);
+    return status;
 }
 
 void ending_decide(const struct run_options *options,
@@ -65,7 +51,7 @@ void ending_decide(const struct run_options *options,
     int number = died ? end->signal : end->exit_status;
 
     memset(e, 0, sizeof(*e));
-    e->status = status_of(options, policy, end);
+    e->status = ending_status(options, policy, end);
     e->exit_status = died ? 128 + number : number;
     e->ended_ms = end->at_ms;
     (void)snprintf(e->meta, sizeof(e->meta), "%s %d\n",

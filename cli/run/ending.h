@@ -5,6 +5,12 @@
 #include "run/child.h"
 #include "run/run.h"
 
+/* What @end is to the record, whose policy is @policy; IN_PROGRESS: its lease is to
+ * end now. */
+enum idem_status ending_status(const struct run_options *options,
+                               enum idem_on_expired_lease policy,
+                               const struct child_end *end);
+
 struct ending {
     enum idem_status status; /* To be recorded. */
     int exit_status;         /* Of the command, as a shell gives it. */

@@ -277,7 +277,7 @@ static int run_main(const struct cli_command *command, int argc, char **argv)
 static const char *const examples[] = {
     "idem run -k backup --every day -- /usr/local/bin/backup",
     "idem run -k order-42 --wait 30s -- ./charge 42",
-    "idem run -k deploy-1.4 --on-failure retry -- ./deploy 1.4",
+    "idem run -k deploy-1.4 --outcome jobs -- ./deploy 1.4",
     "idem run --key-from-args --busy-exit 0 -q -- make nightly",
     "idem run --input @order.json --key-from .id --fingerprint-from .sum -- ./pay",
     NULL,

@@ -38,16 +38,8 @@
 #include "store/patience.h"
 
 #include <idem.h>
+#include <idem/outcome.h>
 #include <stdio.h>
-
-/* --on-failure: the meaning of a status other than 0 of the command. */
-enum run_on_failure {
-    RUN_KEEP,    /* It is the outcome, and is replayed. */
-    RUN_FAIL,    /* A person must look. */
-    RUN_UNKNOWN, /* It may have happened. */
-    RUN_RELEASE, /* Nothing happened. */
-    RUN_RETRY,   /* It may have happened, and the next run does it again. */
-};
 
 enum run_capture {
     RUN_CAPTURE_BOTH,
@@ -63,9 +55,9 @@ enum run_replay {
 struct run_options {
     struct cli_claim claim;
     const char *store;
-    int on_failure; /* enum run_on_failure */
-    int capture;    /* enum run_capture */
-    struct cli_codes release_on;
+    const char *outcome; /* The table, as text; NULL: the defaults. */
+    struct idem_outcome_table outcomes;
+    int capture; /* enum run_capture */
     uint64_t max_output;
     int64_t kill_after_ms; /* From SIGTERM to SIGKILL. */
     int64_t max_time_ms;   /* 0: no limit. */

@@ -3,6 +3,7 @@
 #include "process/crash.h"
 #include "process/io.h"
 #include "run/child.h"
+#include "run/ending.h"
 #include "run/run.h"
 #include "run/supervisor.h"
 #include "store/journal.h"
@@ -57,12 +58,11 @@ static void say_patiently(struct idem_attempt *attempt, enum end end,
 }
 
 /* The outcome is lost with the runner; that it is to be run again is not. */
-static bool is_retry(const struct run_options *options,
+static bool is_retry(const struct run *run,
+                     const struct supervisor_order *start,
                      const struct child_end *end)
 {
-    return options->on_failure == RUN_RETRY && end->signal == 0 &&
-           !end->cut_short && end->exit_status != 0 &&
-           !options->release_on.has[end->exit_status];
+    return ending_status(run->options, start->policy, end) == IDEM_STATUS_RETRY;
 }
 
 static enum end end_of_work(const struct run *run,
@@ -72,7 +72,7 @@ static enum end end_of_work(const struct run *run,
     if (end == NULL) {
         return end_of_claim(start->task.takeover);
     }
-    if (is_retry(run->options, end)) {
+    if (is_retry(run, start, end)) {
         return END_RETRY;
     }
     return start->policy == IDEM_RERUN ? END_EXPIRED : END_UNKNOWN;

@@ -23,7 +23,7 @@ directory=${2:?usage: migrate.sh DATABASE DIRECTORY}
 # not be run again. fail: one that failed is not forgotten after a day.
 for file in "$directory"/*.sql; do
     idem run --quiet --scope "migrate $db" --key "$(basename "$file" .sql)" \
-        --on-expired-lease hold --on-failure fail --retention never \
+        --on-expired-lease hold --outcome '0=complete 75=release *=fail' --retention never \
         --lease "${MIGRATE_LEASE:-60s}" --wait 10m --input "@$file" \
         -- sqlite3 -batch -bail "$db"
 done

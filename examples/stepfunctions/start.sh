@@ -14,5 +14,5 @@ export STATE_MACHINE_ARN
 
 for order in "$orders"/*.json; do
     idem run --key-from '"order-\(.order)"' --input "@$order" \
-        --on-expired-lease rerun --on-failure retry -- "${0%/*}/execution.sh" || exit
+        --on-expired-lease rerun --outcome jobs -- "${0%/*}/execution.sh" || exit
 done

@@ -2,8 +2,8 @@
  *
  * The parts that a server in front of any HTTP service needs besides a store:
  * what a key looks like, which requests are the same, how an answer becomes a
- * result and a result an answer again, what its status says about the work, and
- * the answers that are the server's own. Nothing here reads or writes a socket,
+ * result and a result an answer again, and the answers that are the server's own;
+ * <idem/outcome.h> has what a status says about the work. Nothing here reads or writes a socket,
  * knows the time, or keeps anything.
  *
  *     idem_http_key()                    the header's value -> a key
@@ -12,7 +12,7 @@
  *     |   idem_begin(), and by its verdict:
  *     |
  *     +-- IDEM_STARTED   the work is done; its answer:
- *     |     idem_http_outcome()          its status -> complete, release, ...
+ *     |     idem_outcome_of_status()     its status -> completed, released, ...
  *     |     idem_http_head_open(), _add()    status and headers -> result.meta
  *     +-- IDEM_REPLAY    idem_http_head_read(), _next()    and back
  *     +-- anything else  idem_http_problem_of(), _problem_body()
@@ -105,39 +105,6 @@ int idem_http_fingerprint_end(struct idem_http_fingerprint *print,
 
 /* NULL is allowed. */
 void idem_http_fingerprint_destroy(struct idem_http_fingerprint *print);
-
-/* ---- What a status says about the work --------------------------------- */
-
-enum idem_http_outcome {
-    IDEM_HTTP_STORE = 1, /* It is done; this answer is its result. */
-    IDEM_HTTP_RELEASE,   /* Nothing happened; a retry may run. */
-    IDEM_HTTP_UNKNOWN,   /* It may have happened; a person must look. */
-    IDEM_HTTP_FAIL,      /* It failed for good; a person must look. */
-    IDEM_HTTP_RETRY, /* It may have happened; the next request runs it again,
-                            as a takeover. */
-};
-
-struct idem_http_outcomes {
-    uint8_t of[500]; /* For the statuses 100 to 599. */
-};
-
-/* 408, 425, 429 and 503 release; 502 and 504 are unknown; all else is stored. */
-void idem_http_outcomes_init(struct idem_http_outcomes *outcomes);
-
-/* @codes is a status as in 409, a range as in 500-504, or a class as in 5xx.
- *
- * IDEM_EINVALID  It is none of them, or reaches out of 200 to 599.
- */
-int idem_http_outcomes_set(struct idem_http_outcomes *outcomes,
-                           struct idem_slice codes,
-                           enum idem_http_outcome outcome);
-
-/* A status that is none counts as unknown. */
-enum idem_http_outcome idem_http_outcome(
-    const struct idem_http_outcomes *outcomes, int status);
-
-/* "complete", "release", "unknown", "fail", "retry"; 0 for any other word. */
-enum idem_http_outcome idem_http_outcome_of(struct idem_slice word);
 
 /* ---- An answer as a result --------------------------------------------- */
 

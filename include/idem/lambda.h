@@ -115,12 +115,12 @@ struct idem_lambda_options {
                            to say one of the two. */
     const char *fingerprint; /* IDEM_LAMBDA_FINGERPRINT: likewise; "none": not
                                 checked; NULL: the source's rule. */
-    const char *keep;        /* IDEM_LAMBDA_KEEP: classes of errors that are the
-                                outcome and are replayed, "Declined,Bad*". */
-    const char *fail;    /* IDEM_LAMBDA_FAIL: ... that a person must look at.
-                                After all others the work is run again, as a
-                                takeover (rerun), or is unknown (hold). */
-    const char *methods; /* IDEM_LAMBDA_METHODS: HTTP methods whose requests
+    const char *outcome;     /* IDEM_LAMBDA_OUTCOME: a table of <idem/outcome.h>
+                            about the statuses of HTTP responses and the names
+                            of errors, "Declined=complete 5xx=retry". After
+                            other errors the work is run again, as a takeover
+                            (rerun), or is unknown (hold). */
+    const char *methods;     /* IDEM_LAMBDA_METHODS: HTTP methods whose requests
                                 have keys, some of "POST,PATCH,PUT,DELETE";
                                 "POST,PATCH". Others are passed on. */
     enum idem_on_expired_lease
@@ -146,10 +146,6 @@ struct idem_lambda_options {
     const char *replay_headers; /* IDEM_LAMBDA_REPLAY_HEADERS: what a replay has
                                    of a response's headers besides those of
                                    idem_http_header_kept(), "X-Order,Link". */
-    const char
-        *release; /* IDEM_LAMBDA_RELEASE: classes of errors after which it
-                            is certain that nothing happened: the key is
-                            released. */
     bool fail_unrecorded; /* IDEM_LAMBDA_UNRECORDED=fail: a record of a batch
                              whose outcome is in the log alone is an item
                              failure; else ("ack") it is done. */
@@ -176,9 +172,9 @@ struct idem_lambda_options {
 #define IDEM_LAMBDA_OPTIONS_INIT                                               \
     {                                                                          \
         sizeof(struct idem_lambda_options), NULL, NULL, NULL, NULL, NULL,      \
-            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, IDEM_RERUN, 5,     \
-            86400000, 2000, 500, 500, 2000, false, false, NULL, NULL, false,   \
-            false, 0, false, NULL, false                                       \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, IDEM_RERUN, 5, 86400000, \
+            2000, 500, 500, 2000, false, false, NULL, false, false, 0, false,  \
+            NULL, false                                                        \
     }
 
 /* Sets from the environment what is named above. The texts are the environment's.

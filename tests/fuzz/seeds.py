@@ -361,10 +361,17 @@ def http():
         yield b"\x00" + key
     for text in b"Location: /a\n", b"set-cookie: s\nETag: e\n", b"A: \r\n", b": b\n":
         yield b"\x01HTTP 201\n" + text
-    for codes in b"5xx", b"500-504", b"409", b"101":
-        yield b"\x02\x01" + codes
     for accept in b"gzip, br;q=0.5", b"*;q=0,x-gzip", b"identity;q=0.000, *":
-        yield b"\x03\x04gzip\x02br" + accept
+        yield b"\x02\x04gzip\x02br" + accept
+
+
+def outcome():
+    exits = b"0,1=complete 42=fail 75=release *=retry", b"jobs none=fail", b"1-9=fail 3=retry"
+    https = b"401,408,429,503=release 5xx=retry", b"422=fail webhook none=retry"
+    errors = b"Declined=complete Exit.4*=fail 200-599,*=release", b"Exit*=fail Exit.4*=retry"
+    for of, tables in enumerate((exits, https, errors)):
+        for table in tables:
+            yield bytes([of, 0]) + table
 
 
 def reply():
@@ -502,6 +509,7 @@ SEEDS = {
     "life": life,
     "runner_death": runner_death,
     "options": options,
+    "outcome": outcome,
     "record": record,
     "reply": reply,
     "status_report": status_report,

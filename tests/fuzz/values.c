@@ -85,48 +85,6 @@ static void numbers(const struct cli_command *command,
     }
 }
 
-/* Marks the statuses of @text; false where it is no list of them. */
-static bool codes_of(const char *text, bool has[256])
-{
-    memset(has, 0, 256 * sizeof(has[0]));
-    for (;;) {
-        wide from = number_of(&text);
-        wide to = from;
-
-        if (from >= 0 && *text == '-') {
-            text++;
-            to = number_of(&text);
-        }
-        if (from < 0 || to < from || to > 255) {
-            return false;
-        }
-        for (; from <= to; from++) {
-            has[from] = true;
-        }
-        if (*text == '\0') {
-            return true;
-        }
-        if (*text++ != ',') {
-            return false;
-        }
-    }
-}
-
-static void codes(const struct cli_command *command, struct cli_option *option,
-                  const char *text)
-{
-    struct cli_codes target = {.has = {[7] = true}};
-    struct cli_codes before = target;
-    bool has[256];
-    bool good = codes_of(text, has);
-    int rc;
-
-    option->target = &target;
-    rc = cli_set_value(command, option, text);
-    must(rc == (good ? 0 : CLI_USAGE));
-    must(memcmp(target.has, good ? has : before.has, sizeof(has)) == 0);
-}
-
 static void choice(const struct cli_command *command, struct cli_option *option,
                    const char *text)
 {
@@ -174,8 +132,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct cli_option option = {.name = "option", .arg = "ARG"};
     char *text;
 
-    option.kind = (enum cli_kind)(CLI_TEXT +
-                                  (int)take_up_to(&tape, CLI_CODES - CLI_TEXT));
+    option.kind = (enum cli_kind)(
+        CLI_TEXT + (int)take_up_to(&tape, CLI_CHOICE - CLI_TEXT));
     option.min = take_limit(&tape);
     option.max = take_limit(&tape);
     if (take_bool(&tape)) {
@@ -196,9 +154,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         break;
     case CLI_CHOICE:
         choice(&command, &option, text);
-        break;
-    case CLI_CODES:
-        codes(&command, &option, text);
         break;
     }
     free(text);

@@ -22,17 +22,17 @@ def audit(b):
 
 @case
 def a_failure_is_run_again(b):
-    """--on-failure retry: the next run starts at once, under hold too, and is told that
+    """--outcome jobs: the next run starts at once, under hold too, and is told that
     it takes over; what succeeds is replayed."""
     for n in range(7):  # More than --max-attempts: they do not count towards it.
-        got = b.run("k", TOLD, "--on-failure", "retry", "--status-file", "s")
+        got = b.run("k", TOLD, "--outcome", "jobs", "--status-file", "s")
         equal(got, (1, f"takeover {min(n, 1)}\n".encode(), b""))
         story = json.loads(b.read("s"))
         equal((story["status"], story["recorded"]), ("retry", True))
     equal(b.record("k")["status"], "retry")
     b.write("fixed", "")
     for _ in range(2):
-        equal(b.run("k", TOLD, "--on-failure", "retry"), (0, b"takeover 1\n", b""))
+        equal(b.run("k", TOLD, "--outcome", "jobs"), (0, b"takeover 1\n", b""))
     equal(b.effects(), 8)
 
 
@@ -46,11 +46,11 @@ def without_it_a_failure_is_replayed(b):
 
 
 @case
-def release_on_comes_first(b):
-    """A status of --release-on stays one, and a death by a signal follows the policy."""
-    equal(b.run("a", "exit 75", "--on-failure", "retry").status, 75)
+def a_release_stays_one(b):
+    """75 is a release there too, and a death by a signal follows the policy."""
+    equal(b.run("a", "exit 75", "--outcome", "jobs").status, 75)
     equal(b.record("a")["status"], "released")
-    equal(b.run("b", "kill -9 $$", "--on-failure", "retry").status, 137)
+    equal(b.run("b", "kill -9 $$", "--outcome", "jobs").status, 137)
     equal(b.record("b")["status"], "unknown")
 
 
@@ -81,7 +81,7 @@ def a_token_says_so(b):
 @case
 def a_waiter_is_not_held(b):
     """Who waits for an attempt that ends so starts nothing, unless asked to."""
-    first = b.start_run("k", "read x < gate; exit 1", "--on-failure", "retry")
+    first = b.start_run("k", "read x < gate; exit 1", "--outcome", "jobs")
     until(lambda: b.record("k"), "it is claimed")
     waiting = b.start_run("k", "echo ran", "--wait", "10m", "--fingerprint", "none")
     running = ("--wait", "60s", "--wait-then-run", "--fingerprint", "none")
@@ -97,10 +97,10 @@ def a_waiter_is_not_held(b):
 @case
 def its_runner_dies_after_it(b):
     """The runner is killed when its command had failed: the supervisor says that it is
-    to be run again, and under --on-failure keep that nobody knows."""
-    for rule, status in (("retry", "retry"), ("keep", "unknown")):
+    to be run again, and where a failure is the outcome that nobody knows."""
+    for rule, status in (("0=complete *=retry", "retry"), ("0=complete", "unknown")):
         script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit 3"
-        runner = b.start_run(rule, script, "--on-failure", rule)
+        runner = b.start_run(rule, script, "--outcome", rule)
         child = b.await_pid()
         stop(runner.pid)
         b.write("go", "")
@@ -157,9 +157,9 @@ def reopen_answers_programs(b):
 
 @case
 def a_retry_is_reopened(b):
-    """What failed with --on-failure retry waits for the same command; another one is
+    """What failed with --outcome jobs waits for the same command; another one is
     refused with the command that lets it run, and told then that it takes over."""
-    equal(b.run("k", "exit 3", "--on-failure", "retry").status, 3)
+    equal(b.run("k", "exit 3", "--outcome", "jobs").status, 3)
     mended = "echo mended $IDEM_TAKEOVER"
     got = b.run("k", mended)
     equal((got.status, got.stdout), (65, b""))

@@ -40,7 +40,8 @@ ROWS = [
     ["run", "--retention", "1y", *CHARGE[1:]], ["run", "--lease", "1s", *CHARGE[1:]],
     ["run", "--lease", "2d", *CHARGE[1:]], ["run", "--wait", "-5s", *CHARGE[1:]],
     ["run", "--on-expired-lease", "again", *CHARGE[1:]],
-    ["run", "--max-output", "100M", *CHARGE[1:]], ["run", "--release-on", "x", *CHARGE[1:]],
+    ["run", "--max-output", "100M", *CHARGE[1:]], ["run", "--outcome", "x", *CHARGE[1:]], ["run", "--outcome", "0=complete *=retry 75=release", *CHARGE[1:]],
+    ["run", "--outcome", "*=retry", *CHARGE[1:]], ["run", "--outcome", "none=complete", *CHARGE[1:]],
     ["run", "--busy-exit", "300", *CHARGE[1:]], ["run", "--status-fd", "99", *CHARGE[1:]],
     ["run", "--ma", "1", *CHARGE[1:]], ["run", "--scope", "y" * 300, *CHARGE[1:]],
     ["begin", "KEY"], ["release", "KEY"], ["complete", "-k", "KEY"], ["renew", "KEY"],
@@ -114,7 +115,7 @@ LINES = [
     Line("idem run -k deploy -- true"),
     Line("idem complete --token @token --as-sql", "idem begin -k sql >token; "),
     Line("idem resolve live --release --reason x", "idem begin -k live --lease 10h; "),
-    Line("idem resolve released --release --reason x", "idem run -k released --release-on 75 -- sh -c 'exit 75'; "),
+    Line("idem resolve released --release --reason x", "idem run -k released -- sh -c 'exit 75'; "),
     # Files and directories.
     Line("IDEM_STORE=sqlite:none.db idem list"),
     Line("idem list", "unset HOME IDEM_STORE; ", as_user=True),

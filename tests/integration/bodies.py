@@ -129,7 +129,7 @@ def a_resolved_failure_leaves_nothing():
     """The large result of failed work goes when a person lets it run again."""
 
     def one(idem, found, _body):
-        idem("run", "-k", "a", "--on-failure", "fail", "--", "sh", "-c", f"{LARGE}; exit 3",
+        idem("run", "-k", "a", "--outcome", "3=fail", "--", "sh", "-c", f"{LARGE}; exit 3",
              status=3)
         equal(len(found.parts("r")), 1)
         idem("resolve", "a", "--release", "--reason", "mended")

@@ -214,7 +214,7 @@ def what_died_yesterday_is_held(b):
 def what_failed_yesterday_runs_again_first(b):
     """What is to be run again is, and today's follows whether it then ends well or not."""
     days = Days(b)
-    again = ("--on-failure", "retry")
+    again = ("--outcome", "jobs")
     equal(days.run("exit 5", *again).status, 5)
     days.next()
     equal(days.run("echo $IDEM_WINDOW >> seen; exit 6", *again).status, 6)

@@ -123,24 +123,24 @@ $ once ./backup
     ),
     Situation(
         "A failure",
-        "A failure is an outcome like any other: it is recorded and replayed, and the command does not run again under that key. Another try is another operation, with another key. `--on-failure` chooses otherwise: with `fail`, the failure is replayed until a person resolves it; with `release`, the next run tries again.",
+        "A failure is an outcome like any other: it is recorded and replayed, and the command does not run again under that key. Another try is another operation, with another key. `--outcome` chooses otherwise, by status: what is `fail` is replayed until a person resolves it, after `release` the next run tries again, after `retry` it does so and is told that the work may have been done.",
         """
 $ idem run -k mail-7 -- ./mail nobody
 $ idem run -k mail-7 -- ./mail nobody
-$ idem run -k mail-8 --on-failure fail -- ./mail nobody
+$ idem run -k mail-8 --outcome '0=complete *=fail' -- ./mail nobody
 $ idem list --status failed
 $ idem resolve mail-8 --release --reason "the user is there now"
 """,
     ),
     Situation(
         "Nothing happened, try again",
-        "A command that knows that nothing happened exits with 75, or with a status that `--release-on` names. The key is released, and the next run runs the command.",
+        "A command that knows that nothing happened exits with 75, or with a status that `--outcome` calls a release. The key is released, and the next run runs the command.",
         """
 $ idem run -k news-1 -- ./send
 $ touch network
 $ idem run -k news-1 -- ./send
-$ idem run -k news-2 --release-on 7,9 -- sh -c 'exit 7'
-$ idem run -k news-2 --release-on 7,9 -- echo sent
+$ idem run -k news-2 --outcome 7,9=release -- sh -c 'exit 7'
+$ idem run -k news-2 --outcome 7,9=release -- echo sent
 """,
     ),
     Situation(
@@ -215,7 +215,7 @@ $ cat ledger
     ),
     Situation(
         "A deployment that failed and is mended",
-        "A failure is replayed, also after its cause is mended. A person lets the work run again with `idem reopen`, says why, and the next run is told that it takes over. Where no person should be needed, run it with `--on-failure retry` from the beginning. That waits for the same command line; where the command line was the mistake, `idem reopen` lets the mended one run.",
+        "A failure is replayed, also after its cause is mended. A person lets the work run again with `idem reopen`, says why, and the next run is told that it takes over. Where no person should be needed, run it with `--outcome jobs` from the beginning (0 completes, 75 releases, all else is tried again). That waits for the same command line; where the command line was the mistake, `idem reopen` lets the mended one run.",
         """
 $ idem run -k deploy-1.4 -- ./deploy 1.4
 $ touch room
@@ -223,15 +223,15 @@ $ idem run -k deploy-1.4 -- ./deploy 1.4
 $ idem reopen deploy-1.4 --reason "the disk has room again"
 $ idem run -k deploy-1.4 -- ./deploy 1.4
 + rm room
-$ idem run -k deploy-1.5 --on-failure retry -- ./deploy 1.5
+$ idem run -k deploy-1.5 --outcome jobs -- ./deploy 1.5
 $ touch room
-$ idem run -k deploy-1.5 --on-failure retry -- ./deploy 1.5
+$ idem run -k deploy-1.5 --outcome jobs -- ./deploy 1.5
 $ rm room
-$ idem run -k deploy-1.6 --on-failure retry -- ./deploy 1.5
+$ idem run -k deploy-1.6 --outcome jobs -- ./deploy 1.5
 $ touch room
-$ idem run -k deploy-1.6 --on-failure retry -- ./deploy 1.6
+$ idem run -k deploy-1.6 --outcome jobs -- ./deploy 1.6
 $ idem reopen deploy-1.6 --reason "the command line was wrong"
-$ idem run -k deploy-1.6 --on-failure retry -- ./deploy 1.6
+$ idem run -k deploy-1.6 --outcome jobs -- ./deploy 1.6
 """,
     ),
     Situation(

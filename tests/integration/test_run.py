@@ -123,10 +123,12 @@ def bad_usage_is_64_and_touches_nothing(b):
         ["-k", "k", "--lease", "99999999999999999999s", *true],
         ["-k", "k", "--lease", "2h", "--retention", "1h", *true],
         ["-k", "k", "--retention", "0s", *true],
-        ["-k", "k", "--on-failure", "explode", *true],
+        ["-k", "k", "--outcome", "42=explode", *true],
         ["-k", "k", "--on-expired-lease", "maybe", *true],
-        ["-k", "k", "--release-on", "256", *true],
-        ["-k", "k", "--release-on", "0", *true],
+        ["-k", "k", "--outcome", "256=release", *true],
+        ["-k", "k", "--outcome", "0=release", *true],
+        ["-k", "k", "--outcome", "*=retry", *true],
+        ["-k", "k", "--outcome", "0=complete *=retry 75=release", *true],
         ["-k", "k", "--max-output", "1T", *true],
         ["-k", "k", "--busy-exit", "256", *true],
         ["-k", "k", "--status-fd", "99", *true],
@@ -152,7 +154,7 @@ def dry_run_reads_only(b):
 
     told(0, b"would run: the key has no record")
     equal(b.record("k"), None)
-    equal(b.run("k", EFFECT, "--release-on", "9").status, 0)
+    equal(b.run("k", EFFECT, "--outcome", "9=release").status, 0)
     told(10, b"would replay", b"exit status 0")
     told(65, b"used for another request", options=("--fingerprint", "else"))
     equal(b.effects(), 1)
@@ -484,35 +486,77 @@ def the_mending_command_mends(b):
 
 @case
 def chosen_statuses_release(b):
-    """75 means: nothing happened, try again; --release-on chooses others."""
+    """75 means: nothing happened, try again; a table chooses others, or says that 75 does not."""
     for _ in range(2):
         equal(b.run("a", f"{EFFECT}; exit 75").status, 75)
-        equal(b.run("b", f"{EFFECT}; exit 9", "--release-on", "8-10").status, 9)
-        equal(b.run("c", f"{EFFECT}; exit 75", "--release-on", "9").status, 75)
+        equal(b.run("b", f"{EFFECT}; exit 9", "--outcome", "8-10=release").status, 9)
+        equal(b.run("c", f"{EFFECT}; exit 75", "--outcome", "9=release 75=complete").status, 75)
     equal(b.effects(), 2 + 2 + 1)
 
 
 @case
-def failure_is_what_was_chosen(b):
-    """--on-failure decides what another status is: keep, fail, unknown, release."""
+def an_ending_is_what_the_table_says(b):
+    """--outcome says what an exit status is to the record: complete, fail, release, retry, unknown."""
     script = f"{EFFECT}; echo out; echo err >&2; exit 3"
     outcome = (3, b"out\n", b"err\n")
     recorded = {
-        "keep": ("completed", outcome),
-        "fail": ("failed", outcome),
-        "release": ("released", outcome),
+        "complete": "completed",
+        "fail": "failed",
+        "release": "released",
+        "retry": "retry",
     }
-    for rule, (status, second) in recorded.items():
-        equal(b.run(rule, script, "--on-failure", rule), outcome)
-        equal(b.record(rule)["status"], status)
-        equal(b.run(rule, script, "--on-failure", rule), second)
-    equal(b.effects(), 1 + 1 + 2)
+    for word, status in recorded.items():
+        table = f"0=complete 3={word} *=unknown"
+        equal(b.run(word, script, "--outcome", table), outcome)
+        equal(b.record(word)["status"], status)
+        equal(b.run(word, script, "--outcome", table), outcome)
+    equal(b.effects(), 1 + 1 + 2 + 2)
 
-    got = b.run("unknown", script, "--on-failure", "unknown")
+    got = b.run("unknown", script, "--outcome", "3=unknown")
     equal((got.status, got.stdout), (3, b"out\n"))
     contains(got.stderr, b"err\n", b"ended with status 3", b"idem resolve")
     equal(b.run("unknown", script).status, 76)
-    equal(b.effects(), 5)
+    equal(b.effects(), 7)
+
+
+@case
+def a_warning_is_not_never(b):
+    """A backup program ends with 1 for a warning, another with 42 for: never. One table has both."""
+    table = ("--outcome", "0,1=complete 42=fail 75=release *=retry")
+    for status, recorded in ((1, "completed"), (42, "failed"), (2, "retry"), (75, "released")):
+        equal(b.run(f"k{status}", f"exit {status}", *table).status, status)
+        equal(b.record(f"k{status}")["status"], recorded)
+
+
+@case
+def an_ending_without_a_status_is_none(b):
+    """A signal and a time limit leave no status: "*" does not name them, "none" does, under either policy."""
+    late = ("--max-time", "200ms", "--kill-after", "5s")
+    forever = "trap 'exit 3' TERM; while :; do sleep 0.05; done"
+    rerun = ("--on-expired-lease", "rerun")
+    for name, script, options in (("signal", "kill -9 $$", ()), ("limit", forever, late)):
+        for policy, by_policy in (((), "unknown"), (rerun, "in_progress")):
+            for table, recorded in (
+                ("jobs", by_policy),
+                ("0=complete *,none=retry", "retry"),
+                ("jobs none=fail", "failed"),
+                ("none=unknown", "unknown"),
+            ):
+                key = f"{name} {table} {policy}"
+                b.run(key, script, "--outcome", table, *options, *policy)
+                equal((key, b.record(key)["status"]), (key, recorded))
+
+
+@case
+def a_time_limit_that_is_a_retry_waits_for_nobody(b):
+    """With none=retry the next run starts at once, under hold too, and is told that it takes over."""
+    script = "echo takeover ${IDEM_TAKEOVER:-0}; [ -e fixed ] || sleep 60"
+    options = ("--max-time", "200ms", "--outcome", "0=complete *,none=retry")
+    equal(b.run("k", script, *options).stdout, b"takeover 0\n")
+    equal(b.record("k")["status"], "retry")
+    b.write("fixed", "")
+    equal(b.run("k", script, *options)[:2], (0, b"takeover 1\n"))
+    equal(b.record("k")["status"], "completed")
 
 
 @case(rows=[7])

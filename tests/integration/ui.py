@@ -239,7 +239,7 @@ def records_are_searched_and_released(page):
 def many(store):
     """One record of each kind, besides filled()."""
     equal(store("run", "-k", "backup", "--", "sh", "-c", "echo full; exit 3").status, 3)
-    equal(store("run", "-k", "deploy", "--on-failure", "retry", "--", "sh", "-c", "exit 1").status, 1)
+    equal(store("run", "-k", "deploy", "--outcome", "jobs", "--", "sh", "-c", "exit 1").status, 1)
     equal(store("run", "-k", "done", "--", "true").status, 0)
     equal(store("begin", "-k", "live", "--lease", "1h", "--owner", "ann@web-1", "-s", "eu").status, 0)
     return store

@@ -462,7 +462,7 @@ def again():
 def storm(handler, make, wire=None, count=36, groups=4, kills=0, every=9, compare=1):
     """A storm of @count messages on SQLite, or on the table behind @wire, and they."""
     rng = random.Random(SEED)
-    env = {"IDEM_LAMBDA_FAIL": "Never", "IDEM_LAMBDA_LEASE_MARGIN": "100ms",
+    env = {"IDEM_LAMBDA_OUTCOME": "Never=fail", "IDEM_LAMBDA_LEASE_MARGIN": "100ms",
            "IDEM_LAMBDA_STOP_MARGIN": f"{STOP_MARGIN * 1000:.0f}ms",
            "IDEM_LAMBDA_VISIBILITY": "keep",  # There is no queue that could be asked.
            "IDEM_LAMBDA_START_MIN": f"{handler.start_min * 1000:.0f}ms",

@@ -239,6 +239,9 @@ def what_cannot_be_set_up_is_an_init_error():
         (good, {"IDEM_LAMBDA_UNRECORDED": "yes"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_METHODS": "GET,PUT"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_METHODS": "POST,,PUT"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_OUTCOME": "Declined=keep"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_OUTCOME": "5xx=retry 503=release"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_OUTCOME": "none=complete"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_WAIT": "long"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_KEEP_INPUT": "body"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_VISIBILITY": "no"}, "Idem.Init.INVALID"),
@@ -324,9 +327,9 @@ TELL = 'cat >event.json\necho "$IDEM_ATTEMPTS $IDEM_TAKEOVER" >>ledger\n'
 
 @test
 def an_error_that_nobody_classified_is_not_nothing():
-    """After an error the work may have been done: the next delivery is a takeover, or a person looks. Only who knows that nothing happened releases: exit 75, a class in IDEM_LAMBDA_RELEASE, idem_lambda_release()."""
+    """After an error the work may have been done: the next delivery is a takeover, or a person looks. Only who knows that nothing happened releases: exit 75, an error that IDEM_LAMBDA_OUTCOME calls a release, idem_lambda_release()."""
     handler = script(TELL + ". ./do\n")
-    with Sandbox(handler, {"IDEM_LAMBDA_ATTEMPTS": "2", "IDEM_LAMBDA_RELEASE": "Exit.4,Busy*"}) as box:
+    with Sandbox(handler, {"IDEM_LAMBDA_ATTEMPTS": "2", "IDEM_LAMBDA_OUTCOME": "Exit.4,Busy*=release"}) as box:
         for line, wanted in (
             ("exit 1", [(1, 0), (2, 1), (3, 1), (4, 1)]),
             ("exit 4", [(1, 0), (2, 0)]),
@@ -357,7 +360,7 @@ def an_error_that_nobody_classified_is_not_nothing():
             equal(box.invoke(sent).kind, "error")
 
     # The control: one who calls every error "nothing happened" is never told.
-    with Sandbox(handler, {"IDEM_LAMBDA_RELEASE": "*"}) as box:
+    with Sandbox(handler, {"IDEM_LAMBDA_OUTCOME": "*=release"}) as box:
         script("exit 1", "do")
         equal({takeover for _, takeover in told_of(box, event("control"), 3)}, {0})
 
@@ -405,6 +408,24 @@ def a_program_that_dies_of_a_signal_is_taken_over():
         equal(f.read().splitlines(), ["1 0", "2 1", "3 1"])
     with Sandbox(handler, {"IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold"}) as box:
         equal([box.invoke(event("b")).type for _ in range(2)], ["Idem.Killed", "Idem.Unknown"])
+
+
+@test
+def a_function_that_died_has_no_status():
+    """A handler that died is none: no "*" names it; IDEM_LAMBDA_OUTCOME may make it a retry, unknown or a failure."""
+    dead = script(TELL + "kill -9 $$\n")
+    for table, kinds in (
+        ("*=complete", ["Idem.Killed", "Idem.Unknown"]),
+        ("*=complete none=retry", ["Idem.Killed", "Idem.Killed"]),
+        ("none=fail", ["Idem.Killed", "Idem.Failed"]),
+        ("none=unknown", ["Idem.Killed", "Idem.Unknown"]),
+    ):
+        with Sandbox(dead, {"IDEM_LAMBDA_OUTCOME": table, "IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold"}) as box:
+            equal((table, [box.invoke(event(table)).type for _ in range(2)]), (table, kinds))
+    silent = script(TELL)
+    for table, kinds in (("*=complete", "Idem.Unknown"), ("*,none=fail", "Idem.Failed")):
+        with Sandbox(silent, {"IDEM_LAMBDA_OUTCOME": table, "IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold"}) as box:
+            equal([box.invoke(event("silent" + table)).type for _ in range(2)], ["Idem.NoResponse", kinds])
 
 
 @test
@@ -647,9 +668,9 @@ def two_sandboxes_at_once():
 
 
 @test
-def classes_of_errors_have_policies():
-    """After an error the event runs again; one of a class to keep is replayed; one of a class to fail waits for a person."""
-    env = {"IDEM_LAMBDA_KEEP": "Declined,Exit.4*", "IDEM_LAMBDA_FAIL": "Broken"}
+def errors_have_outcomes():
+    """After an error the event runs again; one that completes is replayed; one that fails waits for a person."""
+    env = {"IDEM_LAMBDA_OUTCOME": "Declined,Exit.4*=complete Broken=fail"}
     handler = script("cat >event.json\necho effect >>ledger\n. ./do\n")
     with Sandbox(handler, env) as box:
         for line, wanted, second, runs in [

@@ -527,12 +527,12 @@ def a_key_that_a_program_does_not_find():
 
 @test
 def a_response_that_asks_for_another_try():
-    """A response 429 or 503 releases the key; 500 and 402 are outcomes; after a 504 a person looks."""
+    """A response 401, 407, 429 or 503 releases the key; 500, 402 and 403 are outcomes; after a 504 a person looks."""
     with open("say", "w", encoding="utf-8") as f:
         f.write('#!/bin/sh\necho effect >>ledger\ncat status\n')
     os.chmod("say", 0o755)
     with Sandbox("say") as box:
-        for status, runs in ((429, 2), (503, 2), (500, 1), (402, 1)):
+        for status, runs in ((401, 2), (407, 2), (429, 2), (503, 2), (500, 1), (402, 1), (403, 1)):
             with open("status", "w", encoding="utf-8") as f:
                 json.dump({"statusCode": status, "body": ""}, f)
             before = effects()
@@ -549,6 +549,47 @@ def a_response_that_asks_for_another_try():
         equal(json.loads(told["body"])["type"], "urn:idem:problem:outcome-unknown")
     listed = Idem()("list", "--status", "unknown").stdout.decode()
     assert "gone" in listed, listed
+
+
+@test
+def a_receiver_of_webhooks_runs_again_after_a_failure():
+    """IDEM_LAMBDA_OUTCOME=webhook: a 500, an error and a 302 are run again, as takeovers; a 404 is an outcome; a 401 releases."""
+    with open("say", "w", encoding="utf-8") as f:
+        f.write('#!/bin/sh\necho effect >>ledger\necho $IDEM_TAKEOVER >>told\n. ./status\n')
+    os.chmod("say", 0o755)
+    endings = [(f'echo \'{{"statusCode": {status}}}\'', again, takes_over) for status, again, takes_over in (
+        (500, True, "1"), (503, True, "0"), (302, True, "1"), (401, True, "0"), (404, False, None), (204, False, None))]
+    endings.append(("exit 3", True, "1"))
+    with Sandbox("say", {"IDEM_LAMBDA_OUTCOME": "webhook", "IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold"}) as box:
+        for n, (line, again, takes_over) in enumerate(endings):
+            with open("status", "w", encoding="utf-8") as f:
+                f.write(line)
+            before = effects()
+            for _ in range(2):
+                box.invoke(http({"Idempotency-Key": f"hook{n}"}))
+            equal((line, effects() - before), (line, 2 if again else 1))
+            if again:
+                with open("told", encoding="utf-8") as f:
+                    equal((line, f.read().split()[-1]), (line, takes_over))
+
+
+@test
+def a_table_says_what_a_status_is():
+    """IDEM_LAMBDA_OUTCOME says what a status of a response is: fail (a person looks), retry, unknown, complete."""
+    with open("say", "w", encoding="utf-8") as f:
+        f.write('#!/bin/sh\ncat status\n')
+    os.chmod("say", 0o755)
+    table = "422=fail 503=complete 5xx=retry 409=unknown 700=fail"
+    with Sandbox("say", {"IDEM_LAMBDA_OUTCOME": table}) as box:
+        box.start()
+        equal(box.wait_exit(), 1)
+    with Sandbox("say", {"IDEM_LAMBDA_OUTCOME": table.rsplit(" ", 1)[0]}) as box:
+        for status, recorded in ((422, "failed"), (503, "completed"), (500, "retry"), (409, "unknown"), (404, "completed")):
+            with open("status", "w", encoding="utf-8") as f:
+                json.dump({"statusCode": status}, f)
+            box.invoke(http({"Idempotency-Key": f"s{status}"}))
+            shown = Idem()("show", "--json", "-s", "pay", f"s{status}").stdout.decode()
+            equal((status, json.loads(shown)["status"]), (status, recorded))
 
 
 @test

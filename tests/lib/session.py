@@ -139,6 +139,7 @@ def compile_complaints(source, flags=()):
 
 HEADERS = """#include <idem.h>
 #include <idem/operator.h>
+#include <idem/outcome.h>
 #include <idem/queue.h>
 #include <idem/consume.h>
 #include <idem/dynamodb.h>

@@ -71,7 +71,7 @@ def an_answer_that_cannot_be_whole_is_unknown():
     place of an answer is not the word of the upstream, whatever its status releases."""
     modes = ["twolengths", "threelengths", "badlength", "early", "early&then=close", "switch"]
     modes += ["garbage", "drop"]
-    http = ON + "idempotency_outcome 502 504 release;"
+    http = ON + "idempotency_outcome 502,504=release;"
     with Upstream() as up:
         for more in "", "proxy_buffering off;":
             with Nginx(up, http=http + more) as nginx:
@@ -100,10 +100,10 @@ def without_buffering_it_is_the_same():
 
 @test(rows=[52, 53])
 def the_status_says_what_became_of_the_work():
-    """408, 425, 429, 503 release; 502, 504 are unknown; all else is stored."""
-    stored = [200, 201, 202, 204, 301, 400, 401, 403, 404, 409, 410, 422, 500, 501, 505]
+    """401, 407, 408, 425, 429, 503 release; 502, 504 are unknown; all else is stored."""
+    stored = [200, 201, 202, 204, 301, 400, 403, 404, 409, 410, 422, 500, 501, 505]
     with Upstream() as up, Nginx(up) as nginx:
-        for status in [*stored, 408, 425, 429, 503, 502, 504]:
+        for status in [*stored, 401, 407, 408, 425, 429, 503, 502, 504]:
             key = f"s{status}"
             first = nginx.post(f"/pay?status={status}", key)
             equal(first.status, status)
@@ -117,7 +117,7 @@ def the_status_says_what_became_of_the_work():
             else:
                 equal((status, again.status, again.replayed), (status, status, False))
                 equal(up.executions(key), 2)
-    note(f"{len(stored) + 6} statuses")
+    note(f"{len(stored) + 8} statuses")
 
 
 @test(rows=[56])

@@ -53,13 +53,12 @@ RESPONSE = '{"statusCode":201,"headers":{"Location":"/receipts/7"},"body":"recei
 FRAMES = b"\1\0\0\0\x0areceipt 7\n"
 LAMBDA = {
     "IDEM_LAMBDA_FINGERPRINT": "none",
-    "IDEM_LAMBDA_KEEP": "Declined",
-    "IDEM_LAMBDA_FAIL": "Broken",
+    "IDEM_LAMBDA_OUTCOME": "Declined=complete Broken=fail",
     "IDEM_LAMBDA_ON_EXPIRED_LEASE": "rerun",
 }
 HTTP = "idempotency_store sqlite:idem.db; idempotency on; idempotency_scope pay;"
-HTTP += " idempotency_fingerprint off; idempotency_outcome 418 retry;"
-FAILS = "location /fails { idempotency_outcome 422 fail; proxy_pass http://app; }"
+HTTP += " idempotency_fingerprint off; idempotency_outcome 418=retry;"
+FAILS = "location /fails { idempotency_outcome 422=fail; proxy_pass http://app; }"
 
 
 class World:
@@ -153,24 +152,24 @@ ROWS = [
     Row("", "too much (`--max-output 4`)",
         lambda w, k: w.run(k, "echo receipt 7", "--max-output", "4")),
     Row("", "text, and exit status 3", lambda w, k: w.run(k, "echo half; exit 3")),
-    Row("", "the same under `--on-failure fail`",
-        lambda w, k: w.run(k, "echo half; exit 3", "--on-failure", "fail")),
+    Row("", "the same under `--outcome 3=fail`",
+        lambda w, k: w.run(k, "echo half; exit 3", "--outcome", "3=fail")),
     Row("`idem consume`", "text, which it records under `--capture both` alone",
         lambda w, k: w.consume([k], "echo receipt 7")),
     Row("", "text under `--capture both`",
         lambda w, k: w.consume([k], "echo receipt 7", "--capture", "both")),
-    Row("", "exit status 3 under `--on-failure keep`",
-        lambda w, k: w.consume([k], "echo half; exit 3", "--on-failure", "keep")),
+    Row("", "exit status 3 under `--outcome 3=complete`",
+        lambda w, k: w.consume([k], "echo half; exit 3", "--outcome", "3=complete")),
     Row("Lambda, an event", "JSON", lambda w, k: w.event(k, "value")),
-    Row("", "an error of `IDEM_LAMBDA_KEEP`", lambda w, k: w.event(k, "Declined")),
-    Row("", "an error of `IDEM_LAMBDA_FAIL`", lambda w, k: w.event(k, "Broken")),
+    Row("", "an error under `Declined=complete`", lambda w, k: w.event(k, "Declined")),
+    Row("", "an error under `Broken=fail`", lambda w, k: w.event(k, "Broken")),
     Row("Lambda, HTTP", "201 and text", lambda w, k: w.http(k, "answer")),
     Row("", "422 and JSON", lambda w, k: w.http(k, "refusal")),
     Row("", "200 and bytes", lambda w, k: w.http(k, "bytes")),
-    Row("", "an error of `IDEM_LAMBDA_KEEP`", lambda w, k: w.http(k, "Declined")),
+    Row("", "an error under `Declined=complete`", lambda w, k: w.http(k, "Declined")),
     Row("gateway", "201 and text", lambda w, k: w.gateway(k)),
     Row("", "422 and text", lambda w, k: w.gateway(k, "/pay?status=422")),
-    Row("", "the same under `idempotency_outcome 422 fail`",
+    Row("", "the same under `idempotency_outcome 422=fail`",
         lambda w, k: w.gateway(k, "/fails?status=422")),
     Row("", "an answer that calls itself `application/vnd.idem.output`",
         lambda w, k: w.gateway(k, "/pay?mode=grpc&type=application/vnd.idem.output")),
@@ -322,7 +321,7 @@ def each_front_end_replays_what_each_has_recorded():
 
 # Each leaves work that is to be run again.
 OPEN = [
-    ("run that failed", lambda w, k: w.run(k, "exit 3", "--on-failure", "retry")),
+    ("run that failed", lambda w, k: w.run(k, "exit 3", "--outcome", "jobs")),
     ("run that released", lambda w, k: w.run(k, "exit 75")),
     ("event that failed", lambda w, k: w.event(k, "Again")),
     ("HTTP on Lambda that released", lambda w, k: w.http(k, "later")),

@@ -8,6 +8,7 @@ import json
 import os
 import pwd
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -306,7 +307,7 @@ def a_retry_may_be_spelled_differently():
 def outcomes_can_be_chosen():
     """--outcome says what a status means for the work: here a 500 is run again, and the
     service is told that it takes over."""
-    with Service() as service, Gateway(service, "--outcome", "500=retry,4xx=fail") as gateway:
+    with Service() as service, Gateway(service, "--outcome", "500=retry 4xx=fail") as gateway:
         service.status = 500
         for _ in range(2):
             equal(gateway(Idempotency_Key="k").status, 500)
@@ -315,6 +316,59 @@ def outcomes_can_be_chosen():
         equal(json.loads(gateway(Idempotency_Key="f").body)["type"], "urn:idem:problem:failed")
         told = [head.get("Idempotency-Takeover") for head in service.heads]
         equal(told, [None, "true", None])
+
+
+def documented(page, title):
+    """The options of the gateway in the first shell block below @title of a page."""
+    with open(os.path.join(TOP, "docs", page), encoding="utf-8") as f:
+        text = f.read().split(f"\n## {title}\n")[1]
+    command = shlex.split(re.search(r"```sh\n(.*?)```", text, re.DOTALL)[1].replace("\\\n", " "))
+    equal(command[:3], ["idem", "gateway", "--upstream"])
+    command.remove("--global-scope")
+    return command[4:]
+
+
+@test
+def a_receiver_of_webhooks_gets_an_event_again_until_it_took_it():
+    """The command of docs/http.md: after a 500 a redelivery, whose count has changed, is executed as a takeover; what was taken is replayed; a forged event does not block the true one."""
+
+    def deliver(event, **more):
+        return gateway(body=json.dumps({"id": event, **more}).encode(), Content_Type="application/json")
+
+    options = documented("http.md", "Receivers of webhooks")
+    with Service() as service, Gateway(service, *options) as gateway:
+        for count, (status, replayed) in enumerate(((500, None), (302, None), (200, None), (200, "true"))):
+            service.status = status
+            got = deliver("evt_1", attempt=count)
+            equal((got.status, got.replayed), (status, replayed))
+        told = [head.get("Idempotency-Takeover") for head in service.heads]
+        equal(told, [None, "true", "true"])
+
+        service.status = 401
+        equal(deliver("evt_2", forged=True).status, 401)
+        service.status = 200
+        equal([deliver("evt_2", attempt=n).replayed for n in range(2)], [None, "true"])
+
+        service.status = 422
+        equal([deliver("evt_3", attempt=n).replayed for n in range(2)], [None, "true"])
+        equal(len(service.effects), 3 + 2 + 1)
+        equal(gateway(body=b"{}", Content_Type="application/json").status, 400)
+
+
+@test
+def by_default_an_answer_is_the_answer():
+    """The control: without the table a 500 is replayed, and another body is a mismatch."""
+
+    def deliver(attempt):
+        body = json.dumps({"id": "evt_1", "attempt": attempt}).encode()
+        return gateway(body=body, Content_Type="application/json").status
+
+    with Service() as service, Gateway(service, "--key-from", ".body.id") as gateway:
+        service.status = 500
+        equal(deliver(1), 500)
+        service.status = 200
+        equal([deliver(1), deliver(2)], [500, 422])
+        equal(len(service.effects), 1)
 
 
 @test

@@ -38,10 +38,14 @@ def refused():
     yield "idempotency_retention", on + "idempotency_retention 30s;", {}
     yield "invalid value", on + "idempotency_retention soon;", {}
     yield "64m or less", on + "idempotency_max_response 65m;", {}
-    yield "invalid parameter", on + "idempotency_outcome 700 complete;", {}
-    yield "invalid parameter", on + "idempotency_outcome 100 complete;", {}
-    yield "invalid parameter", on + "idempotency_outcome 500 keep;", {}
-    yield "invalid number of arg", on + "idempotency_outcome complete;", {}
+    yield "HTTP statuses from 200 to 599", on + "idempotency_outcome 700=complete;", {}
+    yield "HTTP statuses from 200 to 599", on + "idempotency_outcome 100=complete;", {}
+    yield "an outcome is", on + "idempotency_outcome 500=keep;", {}
+    yield "expected STATUS=OUTCOME", on + "idempotency_outcome 500 complete;", {}
+    yield "invalid number of arg", on + "idempotency_outcome;", {}
+    yield "can never match", on + "idempotency_outcome 5xx=retry 503=release;", {}
+    yield "without a status", on + "idempotency_outcome none=release;", {}
+    yield "duplicate", on + "idempotency_outcome 500=retry; idempotency_outcome 501=retry;", {}
     yield "never replayed", on + "idempotency_replay_headers Set-Cookie;", {}
     yield "never replayed", on + "idempotency_replay_headers X-A Authorization;", {}
     yield "invalid parameter", on + "idempotency_replay_headers 'a b';", {}
@@ -110,8 +114,8 @@ def what_cannot_be_safe_does_not_start():
             "idempotency_retention forever; idempotency_on_expired_lease rerun;"
             "idempotency_wait 5s waiters=7; idempotency_key $arg_key;"
             "idempotency_fingerprint method path $http_x_version body;"
-            "idempotency_outcome 5xx 409 500-502 unknown;"
-            "idempotency_outcome 503 release; idempotency_replay_headers X-A X-B;"
+            "idempotency_outcome 409,500-502=unknown '503=release none=retry' 5xx=fail;"
+            "idempotency_replay_headers X-A X-B;"
             "idempotency_max_request 1m; idempotency_max_response 64m;"
             "idempotency_keep_request on; idempotency_on_store_error pass;"
             "idempotency_limit a $arg_a 8r/s; idempotency_limit 'b b' x$arg_b 1r/30m;"
@@ -372,12 +376,15 @@ def internal_redirects_are_one_request():
 
 @test
 def outcomes_can_be_chosen():
-    """idempotency_outcome: by status, range and class, the last one counts."""
-    http = ON + (
-        "idempotency_outcome 5xx unknown; idempotency_outcome 503 complete;"
-        "idempotency_outcome 400-403 409 release;"
-    )
-    with Upstream() as up, Nginx(up, http=http) as nginx:
+    """idempotency_outcome: by status, range and class, the first one counts; a location has its own."""
+    http = ON + "idempotency_outcome 503=complete 5xx=unknown 400-403,409=release;"
+    own = "location /own { idempotency_outcome 404=release; proxy_pass http://app; }"
+    with Upstream() as up, Nginx(up, http=http, server=own) as nginx:
+        for status, runs in (404, 2), (400, 1), (503, 2):
+            key = f"o{status}"
+            for _ in range(2):
+                nginx.post(f"/own?status={status}", key, b"x")
+            equal((status, up.executions(key)), (status, runs))
         for status, runs in (500, 1), (503, 1), (400, 2), (403, 2), (404, 1), (409, 2):
             key = f"s{status}"
             nginx.post(f"/pay?status={status}", key, b"x")
@@ -393,7 +400,7 @@ def failed_work_can_be_run_again():
     that the upstream is told of, also under hold, however often; fail: 409 failed. What
     nginx says of an upstream that did not answer may be run again too."""
     http = ON + (
-        "idempotency_outcome 500 502 504 retry; idempotency_outcome 422 fail;"
+        "idempotency_outcome 500,none=retry 422=fail;"
         "idempotency_lease 10m; proxy_read_timeout 500ms;"
     )
     with Upstream() as up, Nginx(up, http=http) as nginx:
@@ -425,9 +432,40 @@ def failed_work_can_be_run_again():
 
 
 @test
+def no_answer_follows_the_policy():
+    """An upstream that gave no whole answer leaves no status: unknown under hold, a retry under rerun, what none= says in either; "*" is not about it."""
+    paths = "/pay?mode=drop", "/pay?mode=cut", "/pay?mode=twolengths", "/pay?delay=900"
+    for more, wanted in (
+        ("", "unknown"),
+        ("idempotency_outcome *=complete;", "unknown"),
+        ("idempotency_outcome none=fail;", "failed"),
+        ("idempotency_on_expired_lease rerun;", "retry"),
+        ("idempotency_on_expired_lease rerun; idempotency_outcome none=unknown;", "unknown"),
+    ):
+        http = ON + "proxy_read_timeout 500ms;" + more
+        with Upstream() as up, Nginx(up, http=http) as nginx:
+            for n, path in enumerate(paths):
+                key = f"{wanted}{len(more)}{n}"
+                nginx.post(path, key, b"x")
+                equal((more, path, record(nginx, key)["status"]), (more, path, wanted))
+
+
+@test
+def credentials_are_not_an_outcome():
+    """A 401 or 407 releases: the caller whose token ran out is executed with a fresh one, and who guessed the id of a true event is not in its way."""
+    with Upstream() as up, Nginx(up) as nginx:
+        for status in 401, 407:
+            key = f"k{status}"
+            equal(nginx.post(f"/pay?status={status}", key, b"x").status, status)
+            equal(record(nginx, key)["status"], "released")
+            got = nginx.post("/pay?status=201", key, b"x")
+            equal((got.status, got.replayed, up.executions(key)), (201, False, 2))
+
+
+@test
 def a_waiter_is_not_kept_from_a_retry():
     """Who waits for an attempt that is to be run again is told to come at once."""
-    http = ON + "idempotency_outcome 500 retry; idempotency_wait 30s;"
+    http = ON + "idempotency_outcome 500=retry; idempotency_wait 30s;"
     with Upstream() as up, Nginx(up, http=http) as nginx:
         with nginx.connect() as s, s.makefile("rb") as stream:
             with nginx.connect() as t, t.makefile("rb") as other:

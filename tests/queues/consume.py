@@ -123,12 +123,12 @@ def poison_ends_in_the_dead_letter_queue_with_its_failure_on_record():
 
 @test
 def after_a_failure_the_next_run_takes_over():
-    """A command that failed may have done its work: the next receive runs it as a takeover, under hold a person looks. Exit 75 says that nothing happened; and the control, --on-failure release, says it of every failure."""
+    """A command that failed may have done its work: the next receive runs it as a takeover, under hold a person looks. Exit 75 says that nothing happened; and the control, a table with *=release, says it of every failure."""
     tell = 'cat >/dev/null; echo "$IDEM_ATTEMPTS $IDEM_TAKEOVER" >>%s; exit %d'
     for name, status, options, wanted in (
         ("retry", 1, ("--max-attempts", "2"), ["1 0", "2 1", "3 1"]),
         ("tempfail", 75, (), ["0", "0", "0"]),
-        ("control", 1, ("--on-failure", "release"), ["0", "0", "0"]),
+        ("control", 1, ("--outcome", "0=complete *=release"), ["0", "0", "0"]),
         ("hold", 1, ("--on-expired-lease", "hold"), ["1 0"]),
     ):
         p = Place(receives=3)
@@ -153,15 +153,15 @@ def one_that_fails_once_is_done_the_next_time():
 
 @test
 def a_failure_that_is_the_outcome_is_deleted():
-    """With --on-failure keep a failure is the recorded outcome, and ends the message;
-    with unknown a person must look, and it is not acknowledged."""
+    """Where a status completes it is the recorded outcome, and ends the message; where
+    it is unknown a person must look, and it is not acknowledged."""
     p = Place()
     p.queue.send(["a"])
-    status, lines, _ = p.consume("--on-failure", "keep", work="exit 7")
+    status, lines, _ = p.consume("--outcome", "7=complete", work="exit 7")
     equal((status, outcomes(lines)), (0, ["done"]))
     equal(p.records()[0]["status"], "completed")
     p.queue.send(["b"])
-    status, lines, _ = p.consume("--on-failure", "unknown", *QUICK, work="exit 7")
+    status, lines, _ = p.consume("--outcome", "7=unknown", *QUICK, work="exit 7")
     equal((status, outcomes(lines)), (76, ["unknown"] * 3))
     equal(p.queue.dead(), ["b"])
 

@@ -73,7 +73,7 @@ class Function(contextlib.ExitStack):
         environment = {
             "IDEM_STORE": store,
             "IDEM_LAMBDA_KEY": ".body | fromjson | .order",
-            "IDEM_LAMBDA_FAIL": "Refused",
+            "IDEM_LAMBDA_OUTCOME": "Refused=fail",
             "LEDGER": os.path.abspath(name),
             **(env or {}),
         }

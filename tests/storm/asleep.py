@@ -68,7 +68,7 @@ def run(key, chance, statuses):
     sleeps, or is struck."""
     env = environment({"IDEM_STORE": f"sqlite:{os.path.abspath('idem.db')}"})
     command = [PROGRAM, "run", "-k", key, "--on-expired-lease", "rerun", "--lease", LEASE]
-    command += ["--max-attempts", "0", "--kill-after", "100ms", "--on-failure", "retry"]
+    command += ["--max-attempts", "0", "--kill-after", "100ms", "--outcome", "jobs"]
     limit = ["--max-time", "400ms"]
     whom = chance.choice(("nobody", "nobody", "runner", "supervisor"))
     while True:

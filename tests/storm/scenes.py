@@ -303,7 +303,7 @@ class Storm:
         """The command fails after its effect, and is to be run again."""
         key = self.keys.pick("r-run-failing")[0]
         style = self.chance.choice(("failing", "failing", "short"))
-        self.run(deaths, disturb, style, ("--on-failure", "retry"), key=key)
+        self.run(deaths, disturb, style, ("--outcome", "jobs"), key=key)
 
     def kept(self, deaths, disturb=None):
         """The outcome is put into the journal before the store is told."""

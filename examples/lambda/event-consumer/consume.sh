@@ -7,9 +7,11 @@
 # Handler: consume.sh, with
 #
 #     IDEM_LAMBDA_KEY='.body | fromjson | .orderId'
-#     IDEM_LAMBDA_FAIL=Rejected       the order is wrong: it ends in the dead-letter queue
-#     IDEM_LAMBDA_RELEASE=NotReached  nothing happened: the next delivery starts anew
+#     IDEM_LAMBDA_OUTCOME='Rejected=fail NotReached=release'
 #     ORDERS_URL=...                  the service that books
+#
+# Rejected: the order is wrong, and ends in the dead-letter queue. NotReached: nothing
+# happened, and the next delivery starts anew.
 #
 # The event has one message in it; idem claims, records and reports the messages of a
 # batch one by one. After any other error, or a crash, the next delivery runs as a

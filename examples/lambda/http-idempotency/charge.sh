@@ -6,8 +6,8 @@
 # Handler: charge.sh, with
 #
 #     IDEM_LAMBDA_SCOPE=.requestContext.authorizer.jwt.claims.sub
-#     IDEM_LAMBDA_RELEASE=NotReached  nothing happened: a retry starts anew
-#     PAYMENT_URL=...                 the service that charges
+#     IDEM_LAMBDA_OUTCOME=NotReached=release    nothing happened: a retry starts anew
+#     PAYMENT_URL=...                           the service that charges
 #
 # The scope is the caller, as API Gateway has authenticated him: another caller with
 # the same key never gets his response. A request without a key is answered 400, one

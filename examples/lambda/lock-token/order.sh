@@ -7,12 +7,14 @@
 # Handler: order.sh, with
 #
 #     IDEM_LAMBDA_KEY='"order/create/" + .orderId'
-#     IDEM_LAMBDA_KEEP=Rejected       the API said no: the outcome, nobody needs to look
-#     IDEM_LAMBDA_FAIL=Unclear       it may have happened: a person must look
-#     IDEM_LAMBDA_RELEASE=NotReached  nothing happened: the next delivery tries again
+#     IDEM_LAMBDA_OUTCOME='Rejected=complete Unclear=fail NotReached=release'
 #     IDEM_LAMBDA_ON_EXPIRED_LEASE=hold
 #     IDEM_LAMBDA_RETENTION=30d
 #     API_URL=...                     the API
+#
+# Rejected: the API said no, which is the outcome, and nobody needs to look. Unclear: it
+# may have happened, and a person must look. NotReached: nothing happened, and the next
+# delivery tries again.
 #
 # After any other error, such as one of this script, and after a crash, nobody knows: a
 # person must look. It writes no file, and needs curl, which provided.al2023 has.

@@ -16,7 +16,6 @@ static struct {
     uint64_t count;
     uint64_t size;
     int choice;
-    struct cli_codes codes;
     bool count_given;
 } got;
 
@@ -60,7 +59,6 @@ static struct cli_option options[] = {
      .target = &got.choice,
      .arg = "RULE",
      .choices = choices},
-    {.name = "codes", .kind = CLI_CODES, .target = &got.codes, .arg = "CODES"},
     {.name = NULL},
 };
 
@@ -193,8 +191,8 @@ TEST(parse, takesUniqueBeginnings)
     assert_true(got.flag);
     assert_int_equal(got.size, 4096);
 
-    assert_int_equal(parse("test --co 5"), CLI_USAGE); /* count, codes */
-    assert_int_equal(parse("test --t 5"), CLI_USAGE);  /* text, time */
+    assert_int_equal(parse("test --c 5"), CLI_USAGE); /* choice, count */
+    assert_int_equal(parse("test --t 5"), CLI_USAGE); /* text, time */
     assert_int_equal(parse("test --te a --text b"), CLI_USAGE);
     assert_int_equal(parse("test --f=1"), CLI_USAGE);
     assert_int_equal(parse("test --hel=1"), CLI_USAGE);
@@ -365,20 +363,4 @@ TEST(choice, isOneOfItsWords)
     check_refused(bad);
     assert_int_equal(parse("test --choice rerun"), 0);
     assert_int_equal(got.choice, 1);
-}
-
-TEST(codes, areAListOfRanges)
-{
-    static const char *const bad[] = {
-        "test --codes=",      "test --codes 256", "test --codes 5-3",
-        "test --codes 1,",    "test --codes ,1",  "test --codes 1-",
-        "test --codes 1-2-3", "test --codes -1",  NULL};
-    int i;
-
-    check_refused(bad);
-    assert_int_equal(parse("test --codes 75,111-113,255"), 0);
-    for (i = 0; i < 256; i++) {
-        assert_int_equal(got.codes.has[i],
-                         i == 75 || (i >= 111 && i <= 113) || i == 255);
-    }
 }
