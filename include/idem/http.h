@@ -56,6 +56,7 @@ int idem_http_key(struct idem_slice value, char buf[IDEM_KEY_MAX],
  *                                   count; 1.0 is 1, and "1" is not.
  *     multipart/form-data           the parts of the form, each as it was sent: its
  *                                   header lines and bytes, but not the boundary.
+ *     none                          JSON that is an array or object likewise
  *     anything else                 its bytes
  *
  * So is a body that is not what its type says: JSON with a name twice in an object,

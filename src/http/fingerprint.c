@@ -28,6 +28,7 @@ struct idem_http_fingerprint {
     struct idem__hash hash; /* Of the parts; then of the body's bytes, too. */
     uint64_t left;          /* Bytes of the body that are to come. */
     bool too_many;
+    bool untyped;             /* JSON, if it looks like that. */
     struct idem__hash head;   /* FORM: of the parts alone. */
     struct idem__buffer json; /* JSON: the body. */
     struct idem__multipart form;
@@ -49,6 +50,20 @@ static int end_with(struct idem__hash *hash, const char *tag,
     add_last(hash, tag, last.len);
     idem__hash_add(hash, last);
     return idem__fingerprint_end(hash, ret_fingerprint);
+}
+
+/* Without a content type the data is examined (RFC 9110 section 8.3): text may
+ * begin like any other JSON value. */
+static bool looks_like_json(struct idem_slice body)
+{
+    const char *p = body.base;
+    size_t i = 0;
+
+    while (i < body.len &&
+           (p[i] == ' ' || p[i] == '\t' || p[i] == '\n' || p[i] == '\r')) {
+        i++;
+    }
+    return i < body.len && (p[i] == '{' || p[i] == '[');
 }
 
 /* With @tag where @json has a canonical text, else with @otherwise and its bytes. */
@@ -87,8 +102,9 @@ static int start(struct idem_http_fingerprint *print,
         return rc;
     }
     print->left = body_len;
+    print->untyped = content_type.len == 0;
     if (body_len <= IDEM_HTTP_JSON_MAX &&
-        idem__media_type_is_json(content_type)) {
+        (print->untyped || idem__media_type_is_json(content_type))) {
         print->kind = JSON;
         return 0;
     }
@@ -139,6 +155,16 @@ void idem_http_fingerprint_add(struct idem_http_fingerprint *print,
     }
 }
 
+static int end_json(struct idem_http_fingerprint *print, struct idem_slice body,
+                    uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
+{
+    if (print->untyped && !looks_like_json(body)) {
+        return end_with(&print->hash, as_bytes, body, ret_fingerprint);
+    }
+    return end_with_json(&print->hash, body, as_json, as_bytes,
+                         ret_fingerprint);
+}
+
 static int end_form(struct idem_http_fingerprint *print,
                     uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
 {
@@ -164,9 +190,8 @@ static int end(struct idem_http_fingerprint *print,
     case JSON:
         return print->json.failed
                    ? IDEM_ENOMEM
-                   : end_with_json(&print->hash,
-                                   idem__buffer_slice(&print->json), as_json,
-                                   as_bytes, ret_fingerprint);
+                   : end_json(print, idem__buffer_slice(&print->json),
+                              ret_fingerprint);
     case FORM:
         return end_form(print, ret_fingerprint);
     case BYTES:
@@ -207,8 +232,7 @@ int idem_http_fingerprint(const struct idem_slice *parts, size_t parts_len,
         return rc;
     }
     if (print.kind == JSON) {
-        return end_with_json(&print.hash, body, as_json, as_bytes,
-                             ret_fingerprint);
+        return end_json(&print, body, ret_fingerprint);
     }
     idem_http_fingerprint_add(&print, body);
     return end(&print, ret_fingerprint);

@@ -80,11 +80,11 @@ def the_selected_key_counts():
 
 @test
 def without_a_program_the_body_counts():
-    """Of no type: byte for byte; a fingerprint program goes with a header's key, too."""
+    """As JSON; a fingerprint program goes with a header's key, too."""
     with Upstream() as up, Nginx(up, http=ON + KEY) as nginx:
         equal(send(nginx, order="o", sent_at=1).status, 201)
         equal(send(nginx, order="o", sent_at=2).status, 422)
-        assert send(nginx, order="o", sent_at=1).replayed
+        assert send(nginx, sent_at=1, order="o").replayed
     with Upstream() as up, Nginx(up, http=ON + BODY) as nginx:
         equal(nginx.post("/pay", "k", b'{"a":1,"sent_at":1}').status, 201)
         assert nginx.post("/pay", "k", b'{ "a":1, "sent_at":2 }').replayed

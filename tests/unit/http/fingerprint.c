@@ -89,8 +89,11 @@ TEST(http_fingerprint, isOfWhatABodyMeans)
         {"application/json", "\"\\ud800\"", "\"\\uD800\"", false},
         {"application/jsonp", "[1]", "[1 ]", false},
         {"text/plain", "[1]", "[1 ]", false},
-        {"", "[1]", "[1 ]", false},
-        {NULL, "[1]", "[1 ]", false},
+        {"", "{\"a\":1,\"b\":2}", "{\"b\":2,\"a\":1}", true},
+        {NULL, "\t\n\r [1]", "[1.0 ]", true},
+        {NULL, "1", "1.0", false},
+        {NULL, "[1", "[1 ", false},
+        {NULL, "", " ", false},
     };
     size_t i;
 
@@ -291,6 +294,7 @@ static const struct {
     {"text/plain", "0123456789abcdef0123456789"},
     {"application/json", "{\"b\":[1,2],\"a\":\"\\u0041\"}"},
     {"application/json", "{\"b\":[1,2],\"a\":\"\\u0041\""},
+    {"", " [1.0]"},
     {FORM "--x", "----x\r\n\r\n--\r\n--x\r\r\n----x\r\nb\r\n----x--\r\n"},
     {FORM "--x", "----x\r\n\r\n--\r\n--x\r\r\n----x\r\nb\r\n----x--\r"},
 };
