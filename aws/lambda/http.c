@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <strings.h>
 
-#define HEADER "idempotency-key"
-
 const char idem__lambda_no_header[] = "the header Idempotency-Key is missing";
 
 /* ---- The key ----------------------------------------------------------- */
@@ -26,12 +24,13 @@ static const char *add_key(struct idem__buffer *key, struct idem_slice value)
     return NULL;
 }
 
-/* The part of the header that was found so far: one value, as often as it is
- * there. */
+/* What was found of a header so far: one value, as often as it is there. */
 struct search {
+    const char *name;
     struct idem_slice value;
     size_t found;
-    const char *why;
+    bool is_odd; /* It is not a text. */
+    bool is_two;
 };
 
 static void look_at(struct search *search, struct json_object *value)
@@ -39,14 +38,14 @@ static void look_at(struct search *search, struct json_object *value)
     struct idem_slice s;
 
     if (!json_object_is_type(value, json_type_string)) {
-        search->why = "the Idempotency-Key is not a text";
+        search->is_odd = true;
         return;
     }
     s = idem_bytes(json_object_get_string(value),
                    (size_t)json_object_get_string_len(value));
     if (search->found > 0 && (s.len != search->value.len ||
                               memcmp(s.base, search->value.base, s.len) != 0)) {
-        search->why = "there is more than one Idempotency-Key";
+        search->is_two = true;
     }
     search->value = s;
     search->found++;
@@ -66,7 +65,7 @@ static void search_map(struct search *search, struct json_object *map)
     for (; !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
         struct json_object *value = json_object_iter_peek_value(&at);
 
-        if (strcasecmp(json_object_iter_peek_name(&at), HEADER) != 0) {
+        if (strcasecmp(json_object_iter_peek_name(&at), search->name) != 0) {
             continue;
         }
         if (!json_object_is_type(value, json_type_array)) {
@@ -80,17 +79,27 @@ static void search_map(struct search *search, struct json_object *map)
 }
 
 /* Of values that are sent twice "headers" has only the last one. */
+static struct search search_header(struct json_object *event, const char *name)
+{
+    struct search search = {.name = name};
+
+    search_map(&search, idem__lambda_object(event, "headers"));
+    search_map(&search, idem__lambda_object(event, "multiValueHeaders"));
+    return search;
+}
+
 const char *idem__lambda_header_key(struct json_object *event,
                                     const struct idem_lambda_invocation *now,
                                     struct idem__buffer *key)
 {
-    struct search search = {.found = 0};
+    struct search search = search_header(event, "idempotency-key");
 
     (void)now;
-    search_map(&search, idem__lambda_object(event, "headers"));
-    search_map(&search, idem__lambda_object(event, "multiValueHeaders"));
-    if (search.why != NULL) {
-        return search.why;
+    if (search.is_odd) {
+        return "the Idempotency-Key is not a text";
+    }
+    if (search.is_two) {
+        return "there is more than one Idempotency-Key";
     }
     return search.found == 0 ? idem__lambda_no_header
                              : add_key(key, search.value);
@@ -98,27 +107,24 @@ const char *idem__lambda_header_key(struct json_object *event,
 
 /* ---- The fingerprint --------------------------------------------------- */
 
-const char *idem__lambda_body_part(struct json_object *event,
-                                   struct idem__lambda_parts *parts)
+/* NULL, or why not. Two content types say as little of the body as none. */
+static const char *add_body(struct json_object *event,
+                            struct idem__lambda_parts *parts)
 {
     struct idem_slice body = idem__lambda_text(event, "body");
+    struct search type = search_header(event, "content-type");
     struct json_object *encoded;
-    uint8_t *room;
-    size_t len;
 
     if (!json_object_object_get_ex(event, "isBase64Encoded", &encoded) ||
         !json_object_get_boolean(encoded)) {
-        idem__lambda_part(parts, body);
-        return NULL;
+        idem__lambda_message(parts, body);
+    } else if (!idem__lambda_message_base64(parts, body)) {
+        return parts->decoded.failed ? "memory ran out"
+                                     : "the body is not base64";
     }
-    room = idem__buffer_room(&parts->decoded, idem__base64_max(body.len) + 1);
-    if (room == NULL) {
-        return "memory ran out";
+    if (!type.is_odd && !type.is_two) {
+        parts->type = type.value;
     }
-    if (idem__base64_read(IDEM__BASE64, body, room, &len) != 0) {
-        return "the body is not base64";
-    }
-    idem__lambda_part(parts, idem_bytes(room, len));
     return NULL;
 }
 
@@ -130,11 +136,14 @@ struct idem_slice idem__lambda_method_1(struct json_object *event)
 const char *idem__lambda_parts_1(struct json_object *event,
                                  struct idem__lambda_parts *parts)
 {
+    static const char *const query[] = {"queryStringParameters",
+                                        "multiValueQueryStringParameters",
+                                        NULL};
+
     idem__lambda_part(parts, idem__lambda_method_1(event));
     idem__lambda_part(parts, idem__lambda_text(event, "path"));
-    idem__lambda_part_json(parts, event, "queryStringParameters");
-    idem__lambda_part_json(parts, event, "multiValueQueryStringParameters");
-    return idem__lambda_body_part(event, parts);
+    idem__lambda_part_json(parts, query);
+    return add_body(event, parts);
 }
 
 static struct json_object *http_of(struct json_object *event)
@@ -154,7 +163,7 @@ const char *idem__lambda_parts_2(struct json_object *event,
     idem__lambda_part(parts, idem__lambda_method_2(event));
     idem__lambda_part(parts, idem__lambda_text(event, "rawPath"));
     idem__lambda_part(parts, idem__lambda_text(event, "rawQueryString"));
-    return idem__lambda_body_part(event, parts);
+    return add_body(event, parts);
 }
 
 /* ---- Answers ----------------------------------------------------------- */

@@ -14,10 +14,6 @@ const char *idem__lambda_header_key(struct json_object *event,
                                     struct idem__buffer *key);
 extern const char idem__lambda_no_header[];
 
-/* The body as it was sent, as a part. NULL, or why not. */
-const char *idem__lambda_body_part(struct json_object *event,
-                                   struct idem__lambda_parts *parts);
-
 /* Method, path, query and body of the older form (REST, ALB), and of version 2. */
 struct idem_slice idem__lambda_method_1(struct json_object *event);
 const char *idem__lambda_parts_1(struct json_object *event,

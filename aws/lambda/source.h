@@ -19,14 +19,19 @@ enum idem__lambda_shape {
                                follows the first that is named. */
 };
 
-#define IDEM__LAMBDA_PARTS_MAX 8
+#define IDEM__LAMBDA_PARTS_MAX 3
 
-/* The parts of a unit that make its fingerprint; slices into its JSON and into
- * decoded. */
+/* What makes the fingerprint of a unit: parts that are compared by their bytes, then
+ * a body by what it means, see idem_http_fingerprint(). Slices into its JSON and into
+ * the buffers. */
 struct idem__lambda_parts {
+    struct idem_slice text; /* Of the unit. */
     struct idem_slice part[IDEM__LAMBDA_PARTS_MAX];
     size_t len;
-    struct idem__buffer decoded;
+    struct idem_slice type; /* The content type of the body; may be empty. */
+    struct idem_slice body;
+    struct idem__buffer json;    /* A part, if it had to be made. */
+    struct idem__buffer decoded; /* The body, if it had to be made. */
 };
 
 struct idem__lambda_rule {
@@ -41,8 +46,8 @@ struct idem__lambda_rule {
                        const struct idem_lambda_invocation *now,
                        struct idem__buffer *key);
 
-    /* The part that must be the same in every delivery of @unit. NULL, or why
-     * not. */
+    /* What must be the same in every delivery of @unit; of HTTP the parts are method,
+     * path and query. NULL, or why not. */
     const char *(*parts)(struct json_object *unit,
                          struct idem__lambda_parts *parts);
 
@@ -93,8 +98,21 @@ const char *idem__lambda_key_text(struct idem__buffer *key,
 void idem__lambda_part(struct idem__lambda_parts *parts,
                        struct idem_slice part);
 
-/* The text of member @name of @object as JSON, as a part. */
+/* The body is a message without a content type. */
+void idem__lambda_message(struct idem__lambda_parts *parts,
+                          struct idem_slice message);
+/* Likewise, in base64. What is not base64 is taken as it is, and false. */
+bool idem__lambda_message_base64(struct idem__lambda_parts *parts,
+                                 struct idem_slice message);
+
+/* A part is the canonical form of what the unit has at each of these places; once for
+ * a unit. */
 void idem__lambda_part_json(struct idem__lambda_parts *parts,
-                            struct json_object *object, const char *name);
+                            const char *const *places);
+
+/* The body is JSON: what the unit has at each of these places, "s3.object.size",
+ * with its own digits. The list ends with NULL. */
+void idem__lambda_body_json(struct idem__lambda_parts *parts,
+                            const char *const *places);
 
 #endif

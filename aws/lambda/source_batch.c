@@ -21,7 +21,7 @@ static const char *message_key(struct json_object *record,
 static const char *message_parts(struct json_object *record,
                                  struct idem__lambda_parts *parts)
 {
-    idem__lambda_part(parts, idem__lambda_text(record, "body"));
+    idem__lambda_message(parts, idem__lambda_text(record, "body"));
     return NULL;
 }
 
@@ -124,7 +124,7 @@ static const char *kinesis_parts(struct json_object *record,
     struct json_object *kinesis = idem__lambda_object(record, "kinesis");
 
     idem__lambda_part(to, idem__lambda_text(kinesis, "partitionKey"));
-    idem__lambda_part(to, idem__lambda_text(kinesis, "data"));
+    (void)idem__lambda_message_base64(to, idem__lambda_text(kinesis, "data"));
     return NULL;
 }
 
@@ -181,12 +181,11 @@ static const char *dynamodb_key(struct json_object *record,
 static const char *dynamodb_parts(struct json_object *record,
                                   struct idem__lambda_parts *to)
 {
-    struct json_object *change = idem__lambda_object(record, "dynamodb");
+    static const char *const places[] = {"dynamodb.Keys", "dynamodb.OldImage",
+                                         "dynamodb.NewImage", NULL};
 
     idem__lambda_part(to, idem__lambda_text(record, "eventName"));
-    idem__lambda_part_json(to, change, "Keys");
-    idem__lambda_part_json(to, change, "OldImage");
-    idem__lambda_part_json(to, change, "NewImage");
+    idem__lambda_body_json(to, places);
     return NULL;
 }
 
@@ -199,11 +198,16 @@ static struct idem_slice dynamodb_item(struct json_object *record)
 /* Changes of one item stay in order. */
 static struct idem_slice dynamodb_group(struct json_object *record)
 {
-    struct idem__lambda_parts keys = {.len = 0};
+    struct json_object *keys =
+        idem__lambda_object(idem__lambda_object(record, "dynamodb"), "Keys");
+    size_t len = 0;
+    const char *text =
+        keys == NULL
+            ? NULL
+            : json_object_to_json_string_length(keys, JSON_C_TO_STRING_PLAIN,
+                                                &len);
 
-    idem__lambda_part_json(&keys, idem__lambda_object(record, "dynamodb"),
-                           "Keys");
-    return keys.part[0];
+    return idem_bytes(text, text == NULL ? 0 : len);
 }
 
 static int64_t dynamodb_time_ms(struct json_object *unit)

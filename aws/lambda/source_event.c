@@ -28,7 +28,7 @@ static const char *sns_parts(struct json_object *record,
 
     idem__lambda_part(to, idem__lambda_text(sns, "TopicArn"));
     idem__lambda_part(to, idem__lambda_text(sns, "Subject"));
-    idem__lambda_part(to, idem__lambda_text(sns, "Message"));
+    idem__lambda_message(to, idem__lambda_text(sns, "Message"));
     return NULL;
 }
 
@@ -96,11 +96,11 @@ static const char *s3_key(struct json_object *record,
 static const char *s3_parts(struct json_object *record,
                             struct idem__lambda_parts *to)
 {
-    struct json_object *s3 = idem__lambda_object(record, "s3");
-    struct json_object *object = idem__lambda_object(s3, "object");
+    static const char *const places[] = {"s3.object.eTag", "s3.object.size",
+                                         NULL};
 
-    idem__lambda_part(to, idem__lambda_text(object, "eTag"));
-    idem__lambda_part_json(to, object, "size");
+    (void)record;
+    idem__lambda_body_json(to, places);
     return NULL;
 }
 
@@ -172,7 +172,10 @@ static const char *schedule_key(struct json_object *event,
 static const char *schedule_parts(struct json_object *event,
                                   struct idem__lambda_parts *to)
 {
-    idem__lambda_part_json(to, event, "detail");
+    static const char *const places[] = {"detail", NULL};
+
+    (void)event;
+    idem__lambda_body_json(to, places);
     return NULL;
 }
 
@@ -215,9 +218,11 @@ static const char *eventbridge_key(struct json_object *event,
 static const char *eventbridge_parts(struct json_object *event,
                                      struct idem__lambda_parts *to)
 {
-    idem__lambda_part(to, idem__lambda_text(event, "source"));
-    idem__lambda_part(to, idem__lambda_text(event, "detail-type"));
-    idem__lambda_part_json(to, event, "detail");
+    static const char *const places[] = {"source", "detail-type", "detail",
+                                         NULL};
+
+    (void)event;
+    idem__lambda_body_json(to, places);
     return NULL;
 }
 
@@ -273,7 +278,10 @@ static const char *stepfunctions_key(struct json_object *event,
 static const char *stepfunctions_parts(struct json_object *event,
                                        struct idem__lambda_parts *to)
 {
-    idem__lambda_part_json(to, event, "Input");
+    static const char *const places[] = {"Input", NULL};
+
+    (void)event;
+    idem__lambda_body_json(to, places);
     return NULL;
 }
 
@@ -319,11 +327,9 @@ static const char *direct_key(struct json_object *event,
 static const char *direct_parts(struct json_object *event,
                                 struct idem__lambda_parts *to)
 {
-    size_t len;
-    const char *text = json_object_to_json_string_length(
-        event, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
-
-    idem__lambda_part(to, idem_bytes(text, text == NULL ? 0 : len));
+    (void)event;
+    to->type = idem_str("application/json");
+    to->body = to->text;
     return NULL;
 }
 

@@ -161,15 +161,30 @@ static int find_scope(struct idem_lambda *lambda,
 
 /* ---- The fingerprint --------------------------------------------------- */
 
-static int make_fingerprint(struct idem__lambda_unit *unit,
-                            const struct idem__lambda_parts *parts,
-                            struct idem_error *error)
+/* What is selected takes the place of the body; of HTTP method, path and query go on
+ * to count, so that no path is answered with the response of another one. */
+static int add_selected(struct idem_lambda *lambda,
+                        struct idem__lambda_unit *unit,
+                        const struct idem__lambda_parts *parts,
+                        struct idem_error *error)
 {
-    int rc = idem_fingerprint(parts->part, parts->len, idem_bytes(NULL, 0),
-                              unit->fingerprint);
+    bool is_http = unit->rule->shape == IDEM__LAMBDA_HTTP;
+    struct idem__buffer selected = {.len = 0};
+    int rc = idem__lambda_select(lambda, IDEM__LAMBDA_FINGERPRINT, unit->text,
+                                 &selected, error);
 
-    unit->has_fingerprint = rc == 0;
-    return rc == 0 ? 0 : idem__error_plain(error, rc);
+    if (rc == 0) {
+        rc = selected.failed
+                 ? IDEM_ENOMEM
+                 : idem_http_fingerprint_selected(parts->part,
+                                                  is_http ? parts->len : 0,
+                                                  idem__buffer_slice(&selected),
+                                                  idem_bytes(NULL, 0),
+                                                  unit->fingerprint);
+        rc = rc == 0 ? 0 : idem__error_plain(error, rc);
+    }
+    idem__buffer_free(&selected);
+    return rc;
 }
 
 static int find_fingerprint(struct idem_lambda *lambda,
@@ -177,26 +192,27 @@ static int find_fingerprint(struct idem_lambda *lambda,
                             struct idem_error *error)
 {
     const char *option = lambda->options->fingerprint;
-    struct idem__lambda_parts parts = {.len = 0};
-    const char *why = NULL;
+    struct idem__lambda_parts parts = {.text = unit->text};
+    const char *why;
     int rc = 0;
 
     if (option != NULL && strcmp(option, "none") == 0) {
         return 0;
     }
-    if (idem__lambda_selects_has(lambda, IDEM__LAMBDA_FINGERPRINT)) {
-        rc = idem__lambda_select(lambda, IDEM__LAMBDA_FINGERPRINT, unit->text,
-                                 &parts.decoded, error);
-        idem__lambda_part(&parts, idem__buffer_slice(&parts.decoded));
-    } else {
-        why = unit->rule->parts(unit->json, &parts);
-    }
-    if (rc == 0 && why != NULL) {
+    why = unit->rule->parts(unit->json, &parts);
+    if (why != NULL) {
         rc = idem__error(error, IDEM_EINVALID, "%s", why);
+    } else if (parts.json.failed || parts.decoded.failed) {
+        rc = idem__error_plain(error, IDEM_ENOMEM);
+    } else if (idem__lambda_selects_has(lambda, IDEM__LAMBDA_FINGERPRINT)) {
+        rc = add_selected(lambda, unit, &parts, error);
+    } else if (idem_http_fingerprint(parts.part, parts.len, parts.type,
+                                     parts.body, idem_bytes(NULL, 0),
+                                     unit->fingerprint) != 0) {
+        rc = idem__error_plain(error, IDEM_ENOMEM);
     }
-    if (rc == 0) {
-        rc = make_fingerprint(unit, &parts, error);
-    }
+    unit->has_fingerprint = rc == 0;
+    idem__buffer_free(&parts.json);
     idem__buffer_free(&parts.decoded);
     return rc;
 }

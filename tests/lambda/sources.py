@@ -924,6 +924,114 @@ for _name in HTTP:
     add_input(_name)
 
 
+# ---- What is compared ----
+
+# One value, spelled in two ways, and one that neither a double nor 64 bits tell from it.
+SPELLINGS = (
+    '{"a": 36893488147419103233, "b": [1.0, "\\u0041"]}',
+    '{"b":[10e-1,"A"],"a":36893488147419103233}',
+    '{"a": 36893488147419103232, "b": [1.0, "A"]}',
+)
+
+
+def put(name, event, text):
+    """The sample event of a source with the JSON @text as what it brings; as bytes."""
+    record = event.get("Records", [{}])[0]
+    if name in HTTP:
+        event.update(body=text, isBase64Encoded=False)
+    elif name in ("sqs", "sqs-fifo"):
+        record["body"] = text
+    elif name == "sns":
+        record["Sns"]["Message"] = text
+    elif name == "kinesis":
+        record["kinesis"]["data"] = base64.b64encode(text.encode()).decode()
+    else:
+        place = {"dynamodb": record.get("dynamodb"), "s3": record.get("s3", {}).get("object")}
+        member = {"dynamodb": "NewImage", "s3": "size", "stepfunctions": "Input", "direct": "x"}
+        place.get(name, event)[member.get(name, "detail")] = "TEXT"
+        return json.dumps(event).replace('"TEXT"', text).encode()
+    return json.dumps(event).encode()
+
+
+def add_spelling(name):
+    def case():
+        with Sandbox(FUNCTION, {"IDEM_LAMBDA_SOURCE": name}) as box:
+            for text, same in zip(SPELLINGS, (True, True, False)):
+                answer = box.invoke(put(name, sample(name), text))
+                if name in HTTP:
+                    equal(answer.json()["statusCode"], 200 if same else 422)
+                elif name in BATCHES:
+                    equal(len(failures(answer)), 0 if same else 1)
+                else:
+                    equal(answer.type, None if same else "Idem.Mismatch")
+                equal(effects(), 1)
+
+    case.__name__ = f"{name}_has_one_meaning_in_any_spelling"
+    add(f"{case.__name__}: JSON in another order is the same delivery, another number is not", case)
+
+
+for _row in TABLE:
+    add_spelling(_row["name"])
+
+
+def add_upload(name):
+    def case():
+        def upload(boundary, content):
+            event = sample(name)
+            body = b"--%s\r\nContent-Disposition: form-data; name=f\r\n\r\n%s\r\n--%s--\r\n"
+            body %= boundary, content, boundary
+            headers = {"Idempotency-Key": "u",
+                       "content-type": f"multipart/form-data; boundary={boundary.decode()}"}
+            event.pop("multiValueHeaders", None)
+            event.update(headers=headers, isBase64Encoded=True, body=base64.b64encode(body).decode())
+            return box.invoke(event).json()["statusCode"]
+
+        with Sandbox(FUNCTION, {"IDEM_LAMBDA_SOURCE": name}) as box:
+            equal(upload(b"one", b"\x00\xff"), 200)
+            equal(upload(b"two", b"\x00\xff"), 200)
+            equal(upload(b"one", b"\x00\xfe"), 422)
+        equal(effects(), 1)
+
+    case.__name__ = f"{name}_upload_has_any_boundary"
+    add(f"{case.__name__}: a form is its parts, byte for byte", case)
+
+
+for _name in HTTP:
+    add_upload(_name)
+
+
+def add_path(name):
+    def case():
+        env = {"IDEM_LAMBDA_SOURCE": name, "IDEM_LAMBDA_FINGERPRINT": ".body | fromjson | .amount"}
+        with Sandbox(FUNCTION, env) as box:
+
+            def asked(body, **changed):
+                event = {**sample(name), "body": body, "isBase64Encoded": False}
+                context = event["requestContext"]
+                event.update({k: v for k, v in changed.items() if k in event})
+                if "method" in changed and "http" in context:
+                    context["http"]["method"] = changed["method"]
+                return box.invoke(event).json()["statusCode"]
+
+            equal(asked('{"amount":1,"sent":1}'), 200)
+            equal(asked('{"sent":2,"amount":1.0}'), 200)
+            equal(effects(), 1)
+            equal(asked('{"amount":2}'), 422)
+            equal(asked('{"amount":1}', path="/refund", rawPath="/refund"), 422)
+            query = {"a": "1"}
+            equal(asked('{"amount":1}', queryStringParameters=query, rawQueryString="a=1",
+                        multiValueQueryStringParameters={"a": ["1"]}), 422)
+            equal(asked('{"amount":1}', httpMethod="PATCH", method="PATCH"), 422)
+        equal(effects(), 1)
+
+    case.__name__ = f"{name}_path_counts_beside_what_is_selected"
+    add(f"{case.__name__}: method, path and query, whatever the program selects of the body", case)
+
+
+for _name in HTTP:
+    add_path(_name)
+
+
 # ---- Keys ----
 
 
