@@ -10,7 +10,7 @@
 
 /* One command runs in a process, and each has some of these as its options. */
 static struct {
-    const char *token;
+    struct cli_token_choice attempt;
     const char *text; /* The note or the error. */
     const char *result;
     struct cli_result_spec spec;
@@ -32,7 +32,7 @@ static int end_with(const struct cli_command *command, enum idem_status how,
     struct cli_held held;
     int status;
 
-    status = cli_hold(command, args.token, args.store, args.json, &held);
+    status = cli_hold(command, &args.attempt, args.store, args.json, &held);
     return status != 0 ? status : cli_held_end(&held, &outcome, &args.journal);
 }
 
@@ -42,7 +42,7 @@ static int print_statement(const struct cli_command *command,
 {
     struct cli_held held;
     int status =
-        cli_hold(command, args.token, args.store, /* json= */ false, &held);
+        cli_hold(command, &args.attempt, args.store, /* json= */ false, &held);
 
     return status != 0 ? status : cli_held_print_statement(&held, result);
 }
@@ -84,7 +84,7 @@ static int renew(const struct cli_command *command, int argc, char **argv)
     if (argc > 0) {
         return cli_unexpected(command, argv[0]);
     }
-    status = cli_hold(command, args.token, args.store, args.json, &held);
+    status = cli_hold(command, &args.attempt, args.store, args.json, &held);
     if (status != 0) {
         return status;
     }
@@ -112,7 +112,7 @@ static int renew(const struct cli_command *command, int argc, char **argv)
     }
 
 static struct cli_option complete_options[] = {
-    CLI_OPTION_TOKEN(&args.token),
+    CLI_TOKEN_OPTIONS(&args.attempt),
     OPTION_RESULT("TEXT, @FILE or - for stdin (default: empty)"),
     CLI_RESULT_OPTIONS(&args.spec),
     {.name = "as-sql",
@@ -123,7 +123,7 @@ static struct cli_option complete_options[] = {
 };
 
 static struct cli_option fail_options[] = {
-    CLI_OPTION_TOKEN(&args.token),
+    CLI_TOKEN_OPTIONS(&args.attempt),
     OPTION_TEXT("error", "what went wrong, for the person who looks"),
     OPTION_RESULT("what is replayed: TEXT, @FILE or - for stdin"),
     CLI_RESULT_OPTIONS(&args.spec),
@@ -131,25 +131,25 @@ static struct cli_option fail_options[] = {
 };
 
 static struct cli_option release_options[] = {
-    CLI_OPTION_TOKEN(&args.token),
+    CLI_TOKEN_OPTIONS(&args.attempt),
     OPTION_TEXT("note", "why, for people"),
     OPTIONS_OF_ENDS,
 };
 
 static struct cli_option retry_options[] = {
-    CLI_OPTION_TOKEN(&args.token),
+    CLI_TOKEN_OPTIONS(&args.attempt),
     OPTION_TEXT("note", "why, for the person who looks"),
     OPTIONS_OF_ENDS,
 };
 
 static struct cli_option unknown_options[] = {
-    CLI_OPTION_TOKEN(&args.token),
+    CLI_TOKEN_OPTIONS(&args.attempt),
     OPTION_TEXT("note", "what is known, for the person who looks"),
     OPTIONS_OF_ENDS,
 };
 
 static struct cli_option renew_options[] = {
-    CLI_OPTION_TOKEN(&args.token),
+    CLI_TOKEN_OPTIONS(&args.attempt),
     {.name = "lease",
      .kind = CLI_DURATION,
      .target = &args.lease_ms,
@@ -164,9 +164,9 @@ static struct cli_option renew_options[] = {
 
 static const char *const complete_examples[] = {
     "idem complete --token \"$token\" --result paid",
-    "IDEM_TOKEN=$token idem complete --result @receipt.json \\",
+    "printf %s \"$token\" | idem complete --token - --result @receipt.json \\",
     "    --content-type application/json",
-    "make_report | idem complete --result -    # inside idem run",
+    "make_report | idem complete --self --result -    # inside idem run",
     "idem complete --token \"$token\" --result paid --as-sql   # to run yourself",
     NULL,
 };
@@ -180,7 +180,7 @@ static const char *const fail_examples[] = {
 
 static const char *const release_examples[] = {
     "idem release --token \"$token\" --note \"the bank was closed\"",
-    "idem release                       # inside idem run: try again later",
+    "idem release --self                # inside idem run: try again later",
     NULL,
 };
 
@@ -215,7 +215,7 @@ static const char *const renew_examples[] = {
     const struct cli_command cli_##verb = {                                    \
         .name = #verb,                                                         \
         .summary = (words),                                                    \
-        .usage = "idem " #verb " [OPTION...] --token TOKEN",                   \
+        .usage = "idem " #verb " [OPTION...] --token TOKEN|--self",            \
         .examples = verb##_examples,                                           \
         .options = verb##_options,                                             \
         .run = (run_it),                                                       \

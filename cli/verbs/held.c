@@ -22,17 +22,29 @@ static void cut_newline(char *text, size_t *len)
     text[*len] = '\0';
 }
 
-static int read_token(const struct cli_command *command, const char *given,
+/* The token of the environment is taken only where that was said: a script that has just
+ * begun an attempt of its own, and forgot to name it, must not end the one around it. */
+static int read_token(const struct cli_command *command,
+                      const struct cli_token_choice *choice,
                       char buf[IDEM_TOKEN_MAX + 1])
 {
-    const char *spec = given != NULL ? given : secure_getenv("IDEM_TOKEN");
+    const char *spec =
+        choice->self ? secure_getenv("IDEM_TOKEN") : choice->token;
     char *text;
     size_t len;
     int status;
 
-    if (spec == NULL || *spec == '\0') {
-        return cli_usage(command, "no token given: --token TOKEN, or "
-                                  "IDEM_TOKEN in the environment");
+    if (choice->self && choice->token != NULL) {
+        return cli_usage(command, "give the attempt once: --token or --self");
+    }
+    if (choice->self && (spec == NULL || *spec == '\0')) {
+        return cli_usage(command, "--self: IDEM_TOKEN is not set; this is not "
+                                  "part of an attempt");
+    }
+    if (spec == NULL) {
+        return cli_usage(
+            command,
+            "no attempt given: --token TOKEN, or --self inside idem run");
     }
     status = cli_read_arg("token", spec, /* text_ok= */ true,
                           IDEM_TOKEN_MAX - 1, &text, &len);
@@ -48,15 +60,16 @@ static int read_token(const struct cli_command *command, const char *given,
     return 0;
 }
 
-int cli_hold(const struct cli_command *command, const char *token,
-             const char *store_url, bool json, struct cli_held *ret_held)
+int cli_hold(const struct cli_command *command,
+             const struct cli_token_choice *choice, const char *store_url,
+             bool json, struct cli_held *ret_held)
 {
     struct cli_held held = {.store_url = store_url, .json = json};
     struct idem_error error = {0};
     char text[IDEM_TOKEN_MAX + 1];
     int status;
 
-    status = read_token(command, token, text);
+    status = read_token(command, choice, text);
     if (status == 0) {
         status = cli_patience_choose(command, &held.patience);
     }

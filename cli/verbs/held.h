@@ -6,16 +6,27 @@
 #include "store/journal.h"
 #include "store/patience.h"
 
-#define CLI_OPTION_TOKEN(to)                                                   \
+/* How the attempt is named. */
+struct cli_token_choice {
+    const char *token;
+    bool self;
+};
+
+#define CLI_TOKEN_OPTIONS(c)                                                   \
+    {.name = "token",                                                          \
+     .kind = CLI_TEXT,                                                         \
+     .target = &(c)->token,                                                    \
+     .arg = "TOKEN",                                                           \
+     .help = "the attempt: the token of idem begin; -: from stdin"},           \
     {                                                                          \
-        .name = "token", .kind = CLI_TEXT, .target = (to), .arg = "TOKEN",     \
-        .help = "the attempt; -: from stdin (default: $IDEM_TOKEN)"            \
+        .name = "self", .kind = CLI_FLAG, .target = &(c)->self,                \
+        .help = "the attempt that this is part of ($IDEM_TOKEN)"               \
     }
 
 /* For commands whose attempt is named by its token. */
-#define CLI_HELD_HINT                                                            \
-    "an attempt is named by the token that idem begin printed, or $IDEM_TOKEN: " \
-    "--token TOKEN; a person decides about a key with: idem resolve KEY"
+#define CLI_HELD_HINT                                                           \
+    "an attempt is named by the token that idem begin printed: --token TOKEN; " \
+    "inside idem run: --self; a person decides about a key with: idem resolve KEY"
 
 /* An attempt that another process began. */
 struct cli_held {
@@ -26,10 +37,10 @@ struct cli_held {
     struct cli_patience patience;
 };
 
-/* Opens the store and the attempt of --token, else of $IDEM_TOKEN. 0 or an exit
- * status, after saying why. */
-int cli_hold(const struct cli_command *command, const char *token,
-             const char *store_url, bool json, struct cli_held *ret_held);
+/* Opens the store and the attempt. 0 or an exit status, after saying why. */
+int cli_hold(const struct cli_command *command,
+             const struct cli_token_choice *choice, const char *store_url,
+             bool json, struct cli_held *ret_held);
 
 /* Ends the attempt, and closes. The exit status, after saying what is wrong. */
 int cli_held_end(struct cli_held *held, const struct idem_outcome *outcome,

@@ -57,13 +57,24 @@ def a_release_stays_one(b):
 @case
 def the_command_says_so_itself(b):
     """idem retry from inside an attempt stands, and is in idem list."""
-    script = "./idem retry --note 'no room'; exit 3"
+    script = "./idem retry --self --note 'no room'; exit 3"
     got = b.run("k", script)
     equal((got.status, got.stderr), (3, b""))
     record = b.record("k")
     equal((record["status"], record["note"]), ("retry", "no room"))
     contains(b("list", "--status", "retry").stdout, b"k")
     equal(b.run("k", "echo $IDEM_TAKEOVER", "--fingerprint", "none").stdout, b"1\n")
+
+
+@case
+def an_end_names_its_attempt(b):
+    """A script under idem run that has begun an attempt of its own, and forgot to name it,
+    does not end the one around it."""
+    script = "./idem begin -k inner >inner; ./idem complete; echo $? >status; exit 3"
+    equal(b.run("outer", script).status, 3)
+    equal(b.read("status"), "64\n")
+    equal([b.record(key)["status"] for key in ("outer", "inner")], ["completed", "in_progress"])
+    equal(b.record("outer")["exit_status"], 3)
 
 
 @case

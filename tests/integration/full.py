@@ -89,7 +89,7 @@ def what_was_begun_is_ended(b):
         verbs = ("complete", "fail", "release", "unknown")
         for n, token in enumerate(tokens):
             d.fill()
-            got = b(verbs[n % 4], env={"IDEM_TOKEN": token})
+            got = b(verbs[n % 4], "--self", env={"IDEM_TOKEN": token})
             equal((n, got), (n, (0, b"", b"")))
         got = b.run("new", EFFECT)
         equal((got.status, got.stdout, b.effects()), (73, b"", 0))
@@ -163,7 +163,7 @@ def a_file_system_without_room_for_a_reserve(b):
         equal(os.stat(os.path.join(d.path, "idem.db-reserve")).st_blocks * 512, 32768)
         d.fill()
         begin_until_full(b)
-        equal(b("complete", env={"IDEM_TOKEN": token}).status, 0)
+        equal(b("complete", "--self", env={"IDEM_TOKEN": token}).status, 0)
 
 
 # ---- A limit on the size of files --------------------------------------------

@@ -114,7 +114,7 @@ def without_a_place_for_it_the_commands_are_said(b):
     contains(got.stderr, b"nor could it be kept in the journal", b"idem resolve")
     token = b("begin", "-k", "l").stdout.decode().strip()
     with locked(b):
-        got = b("complete", env={**nowhere, "IDEM_TOKEN": token})
+        got = b("complete", "--self", env={**nowhere, "IDEM_TOKEN": token})
     equal(got.status, 69)
     contains(got.stderr, b"nor could it be kept in the journal")
 
@@ -126,7 +126,7 @@ def told(b, worker, verb, token):
     for _ in range(9):
         if got.status != 69:
             break
-        got = b(verb, env=own(b, IDEM_TOKEN=token))
+        got = b(verb, "--self", env=own(b, IDEM_TOKEN=token))
     return got
 
 
@@ -138,7 +138,7 @@ def each_end_waits(b):
         tokens[verb] = b("begin", "-k", verb).stdout.decode().strip()
     with locked(b):
         workers = {
-            verb: b.start(verb, env=own(b, IDEM_TOKEN=token))
+            verb: b.start(verb, "--self", env=own(b, IDEM_TOKEN=token))
             for verb, token in tokens.items()
         }
         for verb, worker in workers.items():
@@ -159,7 +159,7 @@ def each_end_waits(b):
            "unknown": "unknown"})
     equal((journal(b), reconcile(b)), ([], ([], b"")))
     for verb, token in tokens.items():
-        equal(b(verb, env=own(b, IDEM_TOKEN=token)).status, 0)
+        equal(b(verb, "--self", env=own(b, IDEM_TOKEN=token)).status, 0)
 
 
 @case(slow=True)
@@ -288,8 +288,8 @@ def nothing_is_left_behind(b):
         assert has_journal(b)
         equal(journal(b), [])
     token = b("begin", "-k", "d").stdout.decode().strip()
-    equal(b("complete", env=own(b, IDEM_TOKEN=token, IDEM_JOURNAL="always")).status, 0)
-    equal(b("complete", "--result", "x", "--journal", "always",
+    equal(b("complete", "--self", env=own(b, IDEM_TOKEN=token, IDEM_JOURNAL="always")).status, 0)
+    equal(b("complete", "--self", "--result", "x", "--journal", "always",
             env=own(b, IDEM_TOKEN=token)).status, 80)
     equal(journal(b), [])
 
@@ -469,7 +469,7 @@ def many_may_reconcile_at_once(b):
     keys = [f"k{n}" for n in range(3)]  # Each waits 2 s for the lock, of 10.
     tokens = [b("begin", "-k", key).stdout.decode().strip() for key in keys]
     with locked(b):
-        workers = [b.start("complete", env=own(b, IDEM_TOKEN=token)) for token in tokens]
+        workers = [b.start("complete", "--self", env=own(b, IDEM_TOKEN=token)) for token in tokens]
         pairs = zip(workers, tokens)
         equal({told(b, w, "complete", token).status for w, token in pairs}, {80})
     workers = [b.start("reconcile", "--json", env=own(b)) for _ in range(4)]

@@ -135,7 +135,7 @@ def attempts_in_progress_are_left_out():
             token = a("begin", "-k", "open", "--on-expired-lease", "hold").stdout.decode().strip()
             equal(copy(a, b, status=75), {"copied": 20, "in_progress": 1})
             equal(show(b, "open"), 1)
-            done = a("complete", "--result", "-", input=b"42", env={"IDEM_TOKEN": token})
+            done = a("complete", "--self", "--result", "-", input=b"42", env={"IDEM_TOKEN": token})
             equal(done.status, 0)
             equal(copy(a, b), {"copied": 1, "same": 20})
             equal(lines_of(b), lines_of(a))
@@ -159,12 +159,12 @@ def attempts_in_progress_can_be_unknown():
             time.sleep(4.2)
             equal(b(*begin).status, 76)
             owner = {"IDEM_TOKEN": token}
-            equal(b("complete", "--result", "-", input=b"42", env=owner).status, 80)
+            equal(b("complete", "--self", "--result", "-", input=b"42", env=owner).status, 80)
             equal(copy(a, b, "--open", "unknown"), {"newer": 1})
             equal(copy(a, b), {"newer": 1})
             equal(show(b, "open"), there)
             # The target says less than the source by now: a person must look.
-            equal(a("complete", "--result", "-", input=b"42", env=owner).status, 0)
+            equal(a("complete", "--self", "--result", "-", input=b"42", env=owner).status, 0)
             equal(copy(a, b, status=76), {"differ": 1})
             equal(show(b, "open"), there)
 

@@ -156,7 +156,7 @@ def release():
     s("show", "order-42")
     again = s.start("-k", "order-42")
     s("release", "--token", token)
-    s("release", env={"IDEM_TOKEN": again})
+    s("release", "--self", env={"IDEM_TOKEN": again})
     s.check()
 
 
@@ -337,20 +337,22 @@ BAD_USAGE = [
     (KEY + ["--store", "{}/idem.db"], "sqlite:{}/idem.db"),
     (KEY + ["--store", "mysql:x"], "mysql"),
     (KEY + ["--store", ""], "must not be empty"),
-    (["complete"], "IDEM_TOKEN"),
+    (["complete"], "no attempt given"),
+    (["complete", "--self"], "IDEM_TOKEN is not set"),
+    (["complete", "--self"] + TOKEN, "--token or --self"),
     (["complete", "--token", ""], "must not be empty"),
     (["complete", "operand"] + TOKEN, "--token TOKEN"),
     (["complete", "--exit", "256"] + TOKEN, "from 0 to 255"),
     (["complete", "--content-type", LONG] + TOKEN, "at most 255 bytes"),
     (["complete", "--result", "@/no/such"] + TOKEN, "No such file"),
     (["complete", "--result", "-", "--token", "-"], "standard input"),
-    (["fail"], "IDEM_TOKEN"),
+    (["fail"], "no attempt given"),
     (["fail", "--error", "x" * 4097] + TOKEN, "at most 4096 bytes"),
-    (["release"], "IDEM_TOKEN"),
+    (["release"], "no attempt given"),
     (["release", "--note", "x" * 4097] + TOKEN, "at most 4096 bytes"),
-    (["unknown"], "IDEM_TOKEN"),
+    (["unknown"], "no attempt given"),
     (["unknown", "operand"] + TOKEN, "--token TOKEN"),
-    (["renew"], "IDEM_TOKEN"),
+    (["renew"], "no attempt given"),
     (["renew", "--lease", "1s"] + TOKEN, "from 2s"),
     (["show"], "no key given"),
     (["show", ""], "1 to 255 bytes"),

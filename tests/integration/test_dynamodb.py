@@ -147,10 +147,10 @@ def steps_by_hand_behave_alike():
         token = token.decode().strip()
         with_token = dict(env, IDEM_TOKEN=token)
         equal(program("begin", "-k", "a", "--on-expired-lease", "rerun", env=env)[0], 75)
-        equal(program("renew", "--lease", "2m", env=with_token)[0], 0)
-        equal(program("complete", "--result", "-", env=with_token, input=b"42")[0], 0)
-        equal(program("complete", "--result", "-", env=with_token, input=b"42")[0], 0)
-        equal(program("complete", "--result", "-", env=with_token, input=b"43")[0], 80)
+        equal(program("renew", "--self", "--lease", "2m", env=with_token)[0], 0)
+        equal(program("complete", "--self", "--result", "-", env=with_token, input=b"42")[0], 0)
+        equal(program("complete", "--self", "--result", "-", env=with_token, input=b"42")[0], 0)
+        equal(program("complete", "--self", "--result", "-", env=with_token, input=b"43")[0], 80)
         equal(program("begin", "-k", "a", "--on-expired-lease", "rerun", env=env)[0], 10)
 
 
@@ -249,7 +249,7 @@ def each_step_needs_what_the_page_says():
 
                 def by_token(mark, end=end):
                     began, token = requests_of(counted, env, *begin, f"{end}{mark}")
-                    ended, _ = requests_of(counted, dict(env, IDEM_TOKEN=token), end)
+                    ended, _ = requests_of(counted, dict(env, IDEM_TOKEN=token), end, "--self")
                     return began, ended
 
                 any_of_three(by_token, (["PutItem"], ["GetItem", "PutItem"]))
@@ -489,7 +489,8 @@ VERBS = {
     "reopen a --reason x": 69, "reconcile": 69, "import empty.json": 69, "import -n empty.json": 69,
     "store copy --from sqlite:here.db --to {store}": 69,
     "store copy --from {store} --to sqlite:here.db": 69,
-    "complete": 80, "fail": 80, "release": 80, "retry": 80, "unknown": 80, "renew": 69,
+    "complete --self": 80, "fail --self": 80, "release --self": 80, "retry --self": 80,
+    "unknown --self": 80, "renew --self": 69,
 }
 TIMED_OUT = rb"timed out after (\d+)\.\d s waiting for DynamoDB \((.*)/\)"
 
@@ -528,7 +529,7 @@ def operators_are_told_soon_that_the_service_does_not_answer():
             token = program("begin", "-k", "t", "--on-expired-lease", "hold", env=begun)[1]
         env["IDEM_TOKEN"] = token.decode().strip()
         env["IDEM_STORE_TIMEOUT"] = "2s"
-        for verb in ("complete", *(v for v in VERBS if v != "complete")):
+        for verb in ("complete --self", *(v for v in VERBS if v != "complete --self")):
             args = [a.format(store=env["IDEM_STORE"]) for a in verb.split()]
             done = subprocess.run([PROGRAM, *args], env=env, cwd=here, capture_output=True,
                                   stdin=subprocess.DEVNULL, timeout=60)

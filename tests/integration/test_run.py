@@ -321,7 +321,7 @@ def the_command_may_say_how_it_ended(b):
 @case(slow=True)
 def a_command_that_said_how_it_ended_may_go_on(b):
     """Once a command has recorded its outcome no lease binds it any more."""
-    script = "idem complete --result 'by itself'; sleep 6; echo late; exit 3"
+    script = "idem complete --self --result 'by itself'; sleep 6; echo late; exit 3"
     path = {"PATH": b.path + ":" + os.environ["PATH"]}
     got = b.run("k", script, "--lease", "4s", env=path)
     equal((got.status, got.stdout, got.stderr), (3, b"late\n", b""))
