@@ -2,19 +2,16 @@
 lost answers: examples/order.c."""
 
 import collections
-import concurrent.futures
 import contextlib
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
-import threading
-import time
 import urllib.error
 
 import dynamo
+from kill_storm import Storm
 from tap import LONG, PROGRAM, TOP, Result, equal, main, skip, test
 
 sys.path.insert(0, os.path.join(TOP, "tests", "chaos"))
@@ -162,64 +159,9 @@ def dynoxide_serves():
 # ---- A storm of kills and lost answers ----
 
 
-class Storm:
-    """Clients that order under kill -9 and retry until they have a receipt. Each key
-    comes from two clients at once, as after a redelivery."""
-
-    def __init__(self, command, kills, may_stop=lambda: False):
-        self.command = command
-        self.wanted = kills
-        self.may_stop = may_stop
-        self.kills = 0
-        self.tries = 0
-        self.keys = []
-        self.receipts = collections.defaultdict(set)
-        self.lock = threading.Lock()
-
-    def next_key(self):
-        with self.lock:
-            if self.kills >= self.wanted or self.may_stop():
-                return None
-            self.keys.append(f"k{len(self.keys) // 2}")
-            return self.keys[-1]
-
-    def order(self, key, rng):
-        while True:
-            self.tries += 1
-            with subprocess.Popen(
-                self.command(key),
-                env=dynamo.environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            ) as process:
-                try:
-                    # Mostly in the time that an undisturbed order takes.
-                    process.wait(rng.uniform(0.005, 0.15) if rng.random() < 0.5 else 20)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                receipt, complaint = process.communicate()
-            if process.returncode == -signal.SIGKILL:
-                with self.lock:
-                    self.kills += 1
-            elif process.returncode == 0:
-                with self.lock:
-                    self.receipts[key].add(receipt)
-                return
-            else:
-                equal((process.returncode, complaint[:6]), (75, b"order:"))
-                time.sleep(0.1)
-
-    def client(self, seed):
-        rng = random.Random(seed)
-        while key := self.next_key():
-            self.order(key, rng)
-
-    def blow(self):
-        with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
-            for done in [pool.submit(self.client, seed) for seed in range(CLIENTS)]:
-                done.result()
-        return self
+def impatient(rng):
+    """Mostly the time that an undisturbed order takes."""
+    return rng.uniform(0.005, 0.15) if rng.random() < 0.5 else 20
 
 
 # Those that lose, double or delay a write, and that refuse it for a while.
@@ -234,12 +176,13 @@ def storm_of(*options):
     with shop("dynoxide") as place:
         with proxy.chaos(place.server, 7, RATE, CLASSES) as between:
             place.url = between.url
-            storm = Storm(lambda key: place.command(key, *options), KILLS).blow()
+            storm = Storm(
+                lambda key: place.command(key, *options), KILLS, impatient, CLIENTS,
+                env=dynamo.environment(), refusal=b"order:",
+            ).blow()
             hits = between.hits
         # What was still under way when the last client went has come by now.
-        mixed = {k: r for k, r in storm.receipts.items() if len(r) != 1}
-        equal(mixed, {})
-        place.assert_once(storm.receipts)
+        place.assert_once(storm.answered())
         # Each receipt names an order that is there.
         ids = {next(iter(r)).split(b":")[0].decode() for r in storm.receipts.values()}
         equal(ids, set(place.items()) - {"stock-lamp"})

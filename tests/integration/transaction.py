@@ -1,18 +1,14 @@
 """Effect and record in one transaction, under kill -9: examples/transaction.c."""
 
-import collections
-import concurrent.futures
 import ctypes
 import os
-import random
 import shutil
 import signal
 import statistics
-import subprocess
-import threading
 import time
 
 from accounts import Accounts
+from kill_storm import Storm
 from tap import LONG, PROGRAM, equal, main, run, skip, test, traced
 
 TRANSACTION = os.path.join(os.path.dirname(PROGRAM), "examples/example-transaction")
@@ -85,93 +81,28 @@ def a_refusal_leaves_nothing():
 # ---- A storm of kills --------------------------------------------------------
 
 
-class Storm:
-    """Clients that transfer under kill -9 and retry until they have a receipt.
+def storm(command, kills, **more):
+    """A storm in which a run has up to twice the time that it takes alone: the others
+    want the same lock."""
+    calm = Storm(command, 0, None, 0)
 
-    Each key comes from two clients at once, as after a redelivery.
-    """
-
-    def __init__(self, command, kills, may_stop=lambda: False):
-        self.command = command
-        self.wanted = kills
-        self.may_stop = may_stop
-        self.kills = 0
-        self.keys = []
-        self.receipts = {}
-        self.lock = threading.Lock()
-        self.typical = statistics.median(self._timed(f"warm{i}") for i in range(9))
-
-    def _timed(self, key):
+    def timed(key):
         before = time.monotonic()
-        self._transfer(key, lambda: None)
+        calm.run(key, lambda: None)
         return time.monotonic() - before
 
-    def _new_key(self):
-        """The next key for a client: each comes twice. None: the storm is over."""
-        with self.lock:
-            if self.kills >= self.wanted or self.may_stop():
-                return None
-            self.keys.append(f"k{len(self.keys) // 2}")
-            return self.keys[-1]
-
-    def _start(self, key):
-        return subprocess.Popen(
-            self.command(key),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-    def _transfer(self, key, patience):
-        """Retry until there is a receipt; @patience: seconds until the kill."""
-        while True:
-            with self._start(key) as process:
-                try:
-                    process.wait(patience())
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                receipt, complaint = process.communicate()
-            if process.returncode == -signal.SIGKILL:
-                with self.lock:
-                    self.kills += 1
-            elif process.returncode == 0:
-                return self._note(key, receipt)
-            else:
-                equal((key, process.returncode, complaint), (key, 0, b""))
-
-    def _note(self, key, receipt):
-        with self.lock:
-            self.receipts.setdefault(key, set()).add(receipt)
-
-    def _client(self, seed):
-        rng = random.Random(seed)
-
-        def patience():
-            # Twice as slow as alone: the others want the same lock.
-            return rng.uniform(0, 2 * self.typical)
-
-        while key := self._new_key():
-            self._transfer(key, patience)
-
-    def blow(self):
-        with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
-            for done in [pool.submit(self._client, seed) for seed in range(CLIENTS)]:
-                done.result()
-        return self
-
-    def answered(self):
-        """The keys whose clients have a receipt, which is the same for each."""
-        mixed = {k: r for k, r in self.receipts.items() if len(r) != 1}
-        equal(mixed, {})
-        return list(self.receipts)
+    typical = statistics.median(timed(f"warm{i}") for i in range(9))
+    made = Storm(command, kills, lambda rng: rng.uniform(0, 2 * typical), CLIENTS, **more)
+    made.receipts.update(calm.receipts)
+    return made.blow()
 
 
 def storm_of(journal):
     bank = Bank(journal)
-    storm = Storm(bank.with_idem, KILLS // 2).blow()
-    assert storm.kills >= KILLS // 2, storm.kills
-    bank.assert_once(storm.answered())
-    print(f"{journal}: {storm.kills} kills, {len(storm.receipts)} keys")
+    over = storm(bank.with_idem, KILLS // 2)
+    assert over.kills >= KILLS // 2, over.kills
+    bank.assert_once(over.answered())
+    print(f"{journal}: {over.kills} kills, {len(over.receipts)} keys")
 
 
 @test
@@ -198,10 +129,10 @@ def the_control_doubles():
         # what counts is more than that.
         return [key for key, n in bank.effects().items() if n > 2]
 
-    storm = Storm(bank.without_idem, 20 * KILLS, may_stop=doubled).blow()
+    over = storm(bank.without_idem, 20 * KILLS, may_stop=doubled)
     bank.assert_whole()
-    assert doubled(), f"none in {storm.kills} kills"
-    print(f"without idem: {storm.kills} kills, {len(doubled())} keys thrice")
+    assert doubled(), f"none in {over.kills} kills"
+    print(f"without idem: {over.kills} kills, {len(doubled())} keys thrice")
 
 
 # ---- Killed at every system call ---------------------------------------------
