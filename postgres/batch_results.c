@@ -85,6 +85,20 @@ static void learn_floor(struct idem__pg_batch *batch, const PGresult *result,
     }
 }
 
+/* Whether the store was moved. */
+static void learn_mark(struct idem__pg_batch *batch, const PGresult *result,
+                       int column)
+{
+    struct idem_slice mark;
+
+    if (idem__pg_bytes(result, 0, column, &mark) && mark.len < IDEM_MARK_MAX) {
+        if (mark.len > 0) {
+            memcpy(batch->conn->mark, mark.base, mark.len);
+        }
+        batch->conn->mark[mark.len] = '\0';
+    }
+}
+
 static void learn(struct idem__pg_batch *batch, enum idem__pg_sql sql,
                   const PGresult *result)
 {
@@ -93,6 +107,7 @@ static void learn(struct idem__pg_batch *batch, enum idem__pg_sql sql,
     case IDEM__PG_SETUP_LOCAL:
         learn_time(batch, result, IDEM__PG_SETUP_TIME);
         learn_floor(batch, result, IDEM__PG_SETUP_FLOOR);
+        learn_mark(batch, result, IDEM__PG_SETUP_MARK);
         break;
     case IDEM__PG_UPDATE_ONE:
     case IDEM__PG_END_ONE:
@@ -111,6 +126,7 @@ static void learn(struct idem__pg_batch *batch, enum idem__pg_sql sql,
     case IDEM__PG_LOOK_ONE:
         learn_time(batch, result, IDEM__PG_ROW_TIME);
         learn_floor(batch, result, IDEM__PG_ROW_FLOOR);
+        learn_mark(batch, result, IDEM__PG_ROW_MARK);
         break;
     default:
         break;

@@ -90,10 +90,12 @@ static bool has(const struct idem__pg_batch *batch, enum idem__pg_ask ask)
     return request != NULL;
 }
 
-/* Says by 1 that the result is written, too, and by 2 the input. */
+/* Says by 1 that the result is written, too, by 2 the input, and by 4 that something
+ * begins. */
 static int64_t sets_of(const struct idem__pg_write *write)
 {
-    return (write->set_result ? 1 : 0) | (write->set_input ? 2 : 0);
+    return (write->set_result ? 1 : 0) | (write->set_input ? 2 : 0) |
+           (write->begins ? 4 : 0);
 }
 
 static bool send_update(struct idem__pg_batch *batch)
@@ -101,7 +103,7 @@ static bool send_update(struct idem__pg_batch *batch)
     struct idem__pg_params *params = &batch->conn->params;
     const struct idem__pg_request *request = batch->sent.first;
     const struct idem__pg_write *write = &request->write;
-    bool ends = write->set_result && !write->set_input;
+    bool ends = write->set_result && !write->set_input && !write->begins;
 
     add_one(params, write);
     if (!ends) {

@@ -90,6 +90,16 @@ static bool send_single(struct idem__pg_batch *batch,
         (void)idem__pg_params_bytes(params, id);
         (void)idem__pg_params_bytes(params, request->request_id);
         return idem__pg_run(batch, IDEM__PG_LIMIT_LOOK, request);
+    case IDEM__PG_ASK_MARK:
+        (void)idem__pg_params_bytes(params, request->name);
+        (void)idem__pg_params_bytes(params, request->subject);
+        (void)idem__pg_params_number(params, request->numbers[0]);
+        (void)idem__pg_params_number(params, request->numbers[1]);
+        return idem__pg_run(batch, IDEM__PG_MARK, request);
+    case IDEM__PG_ASK_MARK_WAIT:
+        return idem__pg_run(batch, IDEM__PG_MARK_WAIT, request);
+    case IDEM__PG_ASK_MARK_READ:
+        return idem__pg_run(batch, IDEM__PG_MARK_READ, request);
     case IDEM__PG_ASK_LOOK:
     case IDEM__PG_ASK_CLAIM:
     case IDEM__PG_ASK_UPDATE:

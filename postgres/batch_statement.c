@@ -52,9 +52,11 @@ bool idem__pg_sync(struct idem__pg_batch *batch)
 static bool is_named(enum idem__pg_sql sql)
 {
     return sql != IDEM__PG_RAISE && sql != IDEM__PG_WAIT &&
-           sql != IDEM__PG_SETTINGS && sql != IDEM__PG_BARRIER &&
-           sql != IDEM__PG_BEGIN && sql != IDEM__PG_SETUP_LOCAL &&
-           sql != IDEM__PG_COMMIT && sql != IDEM__PG_ROLLBACK;
+           sql != IDEM__PG_MARK && sql != IDEM__PG_MARK_WAIT &&
+           sql != IDEM__PG_MARK_READ && sql != IDEM__PG_SETTINGS &&
+           sql != IDEM__PG_BARRIER && sql != IDEM__PG_BEGIN &&
+           sql != IDEM__PG_SETUP_LOCAL && sql != IDEM__PG_COMMIT &&
+           sql != IDEM__PG_ROLLBACK;
 }
 
 /* Names the statements, in the same flight as the batch that uses them first. */

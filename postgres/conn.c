@@ -116,7 +116,8 @@ void idem__pg_conn_send(struct idem__pg_conn *conn,
     request->row_code = 0;
     request->result = NULL;
     request->after = NULL;
-    request->alone = request->ask == IDEM__PG_ASK_WAIT;
+    request->alone = request->ask == IDEM__PG_ASK_WAIT ||
+                     request->ask == IDEM__PG_ASK_MARK_WAIT;
     memset(&request->error, 0, sizeof(request->error));
     request->state = IDEM__PG_WAITING;
     IDEM__LIST_APPEND(&conn->waiting, request);

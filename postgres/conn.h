@@ -133,7 +133,8 @@ struct idem__pg_conn {
 
     struct idem__learned_clock clock;
     uint64_t fence_floor;
-    bool answered;    /* At all. */
+    char mark[IDEM_MARK_MAX]; /* The store's, as it was last read. */
+    bool answered;            /* At all. */
     bool missed_time; /* By a batch whose requests have not all been reaped. */
     struct idem__pg_counters counters;
 };

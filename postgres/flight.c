@@ -144,6 +144,7 @@ static int read_now(struct idem__remote *remote, struct idem_now *ret_now)
     ret_now->margin_ms = MARGIN_MS;
     ret_now->store_ms = reading.wall_ms;
     ret_now->fence_floor = store->conn.fence_floor;
+    ret_now->mark = store->conn.mark;
     if (!store->place.host_clock &&
         !idem__learned_clock_now(&store->conn.clock, reading.boot_ms,
                                  &ret_now->store_ms, &ret_now->store_err_ms)) {

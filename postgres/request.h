@@ -17,6 +17,9 @@ enum idem__pg_ask {
     IDEM__PG_ASK_PURGE_LIMITS,
     IDEM__PG_ASK_LIMIT_LOOK,
     IDEM__PG_ASK_LIMIT_COUNT,
+    IDEM__PG_ASK_MARK,      /* Replaces the mark: name by subject. */
+    IDEM__PG_ASK_MARK_WAIT, /* Until claims have ended that may not know it. */
+    IDEM__PG_ASK_MARK_READ,
 };
 
 /* Which of the connection's lists a request is in. */
@@ -41,6 +44,7 @@ struct idem__pg_write {
     bool set_result;
     bool set_input;
     bool old_fence; /* It may be below those that were purged. */
+    bool begins;    /* Not where the store was moved. */
 };
 
 struct idem__pg_victim {
@@ -54,7 +58,8 @@ struct idem__pg_request {
     struct idem__pg_write write;
     struct idem_slice found;
     /* LIST_STATUS: status, from and to which deadline. RAISE, PURGE: the highest fence.
-     * PURGE_LIMITS: to when. LIMIT_COUNT: see LIMIT_COUNT in sql.c. */
+     * PURGE_LIMITS: to when. LIMIT_COUNT: see LIMIT_COUNT in sql.c. MARK: whether it
+     * closes the store, and a floor of fences. */
     int64_t numbers[8];
     int64_t limit;   /* Rows. */
     bool from_start; /* LIST: there is no id to go on from. */

@@ -15,6 +15,7 @@ enum {
 enum {
     IDEM__PG_ROW_TIME = 11,
     IDEM__PG_ROW_FLOOR,
+    IDEM__PG_ROW_MARK,
 };
 
 struct idem__pg_row {

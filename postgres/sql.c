@@ -82,17 +82,22 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
 #define IS_DURABLE                                                             \
     "current_setting('synchronous_commit') IN ('on', 'remote_apply')"
 
-/* The fences that are gone, and errors for what forbids to go on: a newer version of the
+/* The mark of a store that is moved, which is ASCII; NULL where it cannot be one. */
+#define MARK                                                                   \
+    "CASE WHEN octet_length(s.mark) < 240"                                     \
+    " THEN convert_to(s.mark, 'UTF8'::name) END"
+
+/* The fences that are gone, the mark, and errors for what forbids to go on: a newer version of the
  * schema (a division by zero), no row (not a number), and settings of the session that
  * somebody has taken back (out of range). */
 #define CHECKS                                                                 \
-    "s.fence_floor, s.least / (s.least <= 1)::int,"                            \
+    "s.fence_floor, " MARK ", s.least / (s.least <= 1)::int,"                  \
     " (CASE WHEN s.one THEN '1' ELSE 'idem_store is empty' END)::int,"         \
     " CASE WHEN " IS_DURABLE                                                   \
     " AND current_setting('idem.settings', true) = '1'"                        \
     " THEN 0::int8 ELSE 9223372036854775807 END + 1::int8"
 #define LOCAL_CHECKS                                                           \
-    "s.fence_floor, s.least / (s.least <= 1)::int,"                            \
+    "s.fence_floor, " MARK ", s.least / (s.least <= 1)::int,"                  \
     " (CASE WHEN s.one THEN '1' ELSE 'idem_store is empty' END)::int"
 #define STORE_FROM " FROM (SELECT 1) x LEFT JOIN @.idem_store s ON true"
 
@@ -105,11 +110,17 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
  * by FOR KEY SHARE, of a row that there never is) from before it looks at the fences that
  * are gone to its commit. A purge raises that number, waits until nobody holds the lock,
  * and then deletes: WAIT. PostgreSQL takes a statement's locks on tables before the
- * snapshot that it reads. */
-#define IS_ABOVE_ALL                                                           \
-    "> (SELECT s.fence_floor FROM @.idem_store s WHERE " GUARD ")"             \
-    " OR EXISTS (SELECT FROM @.idem_store l WHERE l.ctid = '(0,0)'::tid"       \
-    " FOR KEY SHARE)"
+ * snapshot that it reads.
+ *
+ * The fence of a record that is imported is not compared: it comes as the greatest
+ * number, which a store takes that is closed to what begins. */
+#define ABOVE_ALL(fence)                                                       \
+    fence " > (SELECT s.fence_floor FROM @.idem_store s WHERE " GUARD          \
+          " AND (NOT s.closed OR " fence " = 9223372036854775807))"            \
+          " OR EXISTS (SELECT FROM @.idem_store l WHERE l.ctid = '(0,0)'::tid" \
+          " FOR KEY SHARE)"
+#define IS_ABOVE_ALL ABOVE_ALL("$12")
+#define ARE_ABOVE_ALL ABOVE_ALL("$12[i]")
 
 static const struct {
     const char *name;
@@ -197,13 +208,14 @@ static const struct {
          {IDEM__PG_INT8, IDEM__PG_INT8}},
     /* A row that somebody holds is skipped: its op looks again, and the others do not
      * wait. $1 is the id, $12 the head that was found; $13 says by 1 that the result
-     * is written, too, and by 2 the input. The tag would do, if nobody damaged what is
+     * is written, too, by 2 the input, and by 4 that something begins. The tag would do, if nobody damaged what is
      * before it: a damaged record is not written over. */
     [IDEM__PG_UPDATE] =
         {"idem_update",
          "WITH held AS MATERIALIZED (SELECT r.ctid, i FROM " NEW_ROWS
          " JOIN @.idem_record r ON r.id = $1[i] AND r.head = $12[i]"
-         " WHERE EXISTS (SELECT FROM @.idem_store s WHERE " GUARD ")"
+         " WHERE EXISTS (SELECT FROM @.idem_store s WHERE " GUARD
+         " AND (NOT s.closed OR $13[i] & 4::int8 = 0::int8))"
          " ORDER BY r.id FOR UPDATE OF r SKIP LOCKED)"
          " UPDATE @.idem_record r SET nonce = $4[h.i], fence = $5[h.i],"
          " status = $6[h.i], deadline = $7[h.i], tag = $8[h.i], head = $9[h.i],"
@@ -229,6 +241,7 @@ static const struct {
          " input = CASE WHEN $10 & 2::int8 <> 0 THEN $9 ELSE r.input END"
          " WHERE r.ctid = (SELECT h.ctid FROM @.idem_store s, @.idem_record h"
          " WHERE h.id = $1 AND h.head = $11 AND " GUARD
+         " AND (NOT s.closed OR $10 & 4::int8 = 0::int8)"
          " FOR UPDATE OF h SKIP LOCKED) RETURNING clock_timestamp()",
          11,
          {IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8,
@@ -260,7 +273,7 @@ static const struct {
          " SELECT $1[i], $2[i], $3[i], $4[i], $5[i], $6[i], $7[i], $8[i], $9[i],"
          " $10[i], $11[i] FROM " NEW_ROWS
          " WHERE NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = $1[i])"
-         " AND ($12[i] " IS_ABOVE_ALL ")"
+         " AND (" ARE_ABOVE_ALL ")"
          " AND clock_timestamp() < to_timestamp(($13[i] / 1000::int8)::float8)"
          " ORDER BY $1[i] ON CONFLICT (id) DO NOTHING"
          " RETURNING r.id, r.tag, clock_timestamp()",
@@ -276,7 +289,7 @@ static const struct {
          " tag, head, result, input, scope, key)"
          " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 WHERE"
          " NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = $1)"
-         " AND ($12 " IS_ABOVE_ALL ")"
+         " AND (" IS_ABOVE_ALL ")"
          " AND clock_timestamp() < to_timestamp(($13 / 1000::int8)::float8)"
          " ON CONFLICT (id) DO NOTHING RETURNING clock_timestamp()",
          13,
@@ -319,8 +332,9 @@ static const struct {
          " (id, expires, used, refusals, name, subject, at, max)"
          " SELECT $1::bytea, $6::int8, $7::int8, $8::int8, $9::bytea,"
          " $10::bytea, $11::int8, $12::int8"
-         " WHERE $4::int8 < 0 OR EXISTS (SELECT FROM @.idem_limit_window o"
-         " WHERE o.id = $1)"
+         " WHERE ($4::int8 < 0 OR EXISTS (SELECT FROM @.idem_limit_window o"
+         " WHERE o.id = $1))"
+         " AND EXISTS (SELECT FROM @.idem_store s WHERE s.one AND NOT s.closed)"
          " ON CONFLICT (id) DO UPDATE SET used = $7, refusals = $8,"
          " expires = greatest(w.expires, $6), max = $12"
          " WHERE w.used = $4 AND w.refusals = $5 RETURNING w.id)"
@@ -338,6 +352,22 @@ static const struct {
          " ON q.window_id = w.id AND q.request = $2 WHERE w.id = $1",
          2,
          {IDEM__PG_BYTEA, IDEM__PG_BYTEA}},
+    /* $1 was the mark, $2 is to be. */
+    [IDEM__PG_MARK] =
+        {"idem_mark",
+         "UPDATE @.idem_store SET mark = convert_from($2, 'UTF8'::name),"
+         " closed = $3 <> 0::int8, fence_floor = greatest(fence_floor, $4)"
+         " WHERE one AND mark = convert_from($1, 'UTF8'::name)",
+         4,
+         {IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8}},
+    /* All that writes records, or counts, holds a lock on their table from before its
+     * snapshot on. */
+    [IDEM__PG_MARK_WAIT] = {.name = "idem_mark_wait",
+                            .text = "DO 'BEGIN LOCK TABLE @.idem_record,"
+                                    " @.idem_limit_window IN SHARE MODE; END'"},
+    [IDEM__PG_MARK_READ] = {.name = "idem_mark_read",
+                            .text = "SELECT " MARK
+                                    " FROM @.idem_store s WHERE s.one"},
     [IDEM__PG_COMMIT] = {.name = "idem_commit", .text = "COMMIT"},
     [IDEM__PG_ROLLBACK] = {.name = "idem_rollback", .text = "ROLLBACK"},
 };
@@ -420,7 +450,9 @@ static const char tables[] =
     "  one bool PRIMARY KEY CHECK (one),\n"
     "  version int8 NOT NULL,\n"
     "  least int8 NOT NULL,\n"
-    "  fence_floor int8 NOT NULL\n"
+    "  fence_floor int8 NOT NULL,\n"
+    "  mark text NOT NULL DEFAULT '',\n"
+    "  closed bool NOT NULL DEFAULT false\n"
     ");\n"
     "INSERT INTO @.idem_store VALUES (true, 1, 1, 0)\n"
     "  ON CONFLICT (one) DO NOTHING;\n";

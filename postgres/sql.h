@@ -11,6 +11,8 @@
  *                          refused is looked for then
  *     LOOK, LOAD           reads records
  *     LIMIT...             counts requests
+ *     MARK, ..._WAIT       marks the store as moved, and waits for the claims that may
+ *                          not know of it
  *
  * A transaction is what is sent up to a Sync, which commits it. Over a connection that a
  * pooler shares BEGIN and SETUP_LOCAL come first, and COMMIT last.
@@ -52,6 +54,9 @@ enum idem__pg_sql {
     IDEM__PG_LOAD,
     IDEM__PG_LIMIT_COUNT,
     IDEM__PG_LIMIT_LOOK,
+    IDEM__PG_MARK,
+    IDEM__PG_MARK_WAIT,
+    IDEM__PG_MARK_READ,
     IDEM__PG_COMMIT,
     IDEM__PG_ROLLBACK,
     IDEM__PG_SQLS
@@ -61,6 +66,7 @@ enum idem__pg_sql {
 enum {
     IDEM__PG_SETUP_TIME,
     IDEM__PG_SETUP_FLOOR,
+    IDEM__PG_SETUP_MARK,
 };
 
 enum {

@@ -5,6 +5,7 @@
 #include "base/backoff.h"
 #include "base/heap.h"
 #include "core/error.h"
+#include "core/move.h"
 #include "store/remote/own.h"
 
 #include <assert.h>
@@ -38,6 +39,9 @@ static const struct {
                                   idem__pg_purge_limits_answered},
     [IDEM__PG_TO_LIMIT] = {idem__pg_limit, idem__pg_limit_answered},
     [IDEM__PG_TO_LIMIT_GO] = {idem__pg_limit_go, idem__pg_limit_go_answered},
+    [IDEM__PG_TO_MARK] = {idem__pg_mark, idem__pg_mark_answered},
+    [IDEM__PG_TO_MARK_WAIT] = {idem__pg_mark_wait, idem__pg_mark_wait_answered},
+    [IDEM__PG_TO_MARK_READ] = {idem__pg_mark_read, idem__pg_mark_read_answered},
 };
 
 /* Enters @state, and those that follow, up to one that asks, a pause or the end. */
@@ -59,14 +63,17 @@ static void enter(struct idem__pg_task *task, enum idem__pg_where_to state,
     }
 }
 
-static enum idem__pg_where_to first_state(struct idem__pg_task *task)
+static enum idem__pg_where_to first_state(struct idem__pg_task *task,
+                                          const struct idem_now *now)
 {
     struct idem_op *op = task->op;
 
     switch (op->verb) {
     case IDEM_OP_BEGIN:
-        /* A waiter, and a claim that is probably refused. */
+        /* A waiter, and a claim that is probably refused. That the store is closed
+         * may be long over. */
         return op->u.begin.join_fence != 0 ||
+                       idem__move_closes(idem_str(now->mark)) ||
                        (op->u.begin.flags & IDEM_LIKELY_REPLAY) != 0
                    ? IDEM__PG_TO_LOOK
                    : IDEM__PG_TO_DECIDE;
@@ -87,6 +94,8 @@ static enum idem__pg_where_to first_state(struct idem__pg_task *task)
         return IDEM__PG_TO_PURGE;
     case IDEM_OP_LIMIT:
         return IDEM__PG_TO_LIMIT;
+    case IDEM_OP_MOVE:
+        return IDEM__PG_TO_MARK;
     case IDEM_OP_COUNT:
         break;
     }
@@ -120,7 +129,7 @@ void idem__pg_task_start(struct idem__pg_task *task, struct idem_op *op,
         task->state = IDEM__PG_TO_DONE;
         return;
     }
-    enter(task, first_state(task), now);
+    enter(task, first_state(task, now), now);
 }
 
 void idem__pg_task_answered(struct idem__pg_task *task,

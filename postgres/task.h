@@ -25,6 +25,7 @@
  *                    so, and PURGE_WAIT waits for those that began before
  *     PURGE_LIMITS   windows that are over
  *     LIMIT          a window and the request in it; LIMIT_GO counts
+ *     MARK           the mark of a store that is moved: move.c
  */
 #ifndef IDEM_POSTGRES_TASK_H
 #define IDEM_POSTGRES_TASK_H
@@ -49,6 +50,9 @@ enum idem__pg_where_to {
     IDEM__PG_TO_PURGE_LIMITS,
     IDEM__PG_TO_LIMIT,
     IDEM__PG_TO_LIMIT_GO,
+    IDEM__PG_TO_MARK,
+    IDEM__PG_TO_MARK_WAIT,
+    IDEM__PG_TO_MARK_READ,
     IDEM__PG_TO_PAUSE,
     IDEM__PG_TO_DONE,
 };
@@ -167,6 +171,12 @@ idem__pg_step_fn idem__pg_limit;
 idem__pg_step_fn idem__pg_limit_answered;
 idem__pg_step_fn idem__pg_limit_go;
 idem__pg_step_fn idem__pg_limit_go_answered;
+idem__pg_step_fn idem__pg_mark;
+idem__pg_step_fn idem__pg_mark_answered;
+idem__pg_step_fn idem__pg_mark_wait;
+idem__pg_step_fn idem__pg_mark_wait_answered;
+idem__pg_step_fn idem__pg_mark_read;
+idem__pg_step_fn idem__pg_mark_read_answered;
 
 /* Takes the row of a LOOK or a refused CLAIM as what is there. False: the op failed. */
 bool idem__pg_found(struct idem__pg_task *task);

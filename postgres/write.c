@@ -85,6 +85,8 @@ enum idem__pg_where_to idem__pg_write(struct idem__pg_task *task,
         .set_result = !task->extending && task->decision.set_result,
         .set_input = !task->extending && task->decision.set_input,
         .old_fence = task->op->verb == IDEM_OP_IMPORT,
+        .begins = (task->op->verb == IDEM_OP_BEGIN && !task->extending) ||
+                  (task->op->verb == IDEM_OP_RESOLVE && task->next.retry),
     };
     if (!claims) {
         request->found = task->found.head;

@@ -100,6 +100,7 @@ static int prepare_tasks(struct idem__dynamodb_store *store,
     store->env.table = store->place.table;
     store->env.host = store->remote.base.options.host;
     store->env.orphans = &store->orphans;
+    store->env.gate = &store->gate;
     store->env.limits = idem__limit_known_create();
     store->env.scratch = idem__alloc(IDEM_HEAD_MAX);
     if (store->env.limits == NULL || store->env.scratch == NULL) {

@@ -16,6 +16,7 @@ struct idem__dynamodb_store {
     struct idem__aws_client *client; /* The leader's; but for wake. */
     struct idem__task_env env;
     struct idem__orphans orphans; /* The leader's. */
+    struct idem__gate gate;       /* Likewise. */
     bool answered;                /* By the service, at all. */
 };
 

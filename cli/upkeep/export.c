@@ -1,20 +1,18 @@
 /* idem export: the records of a store as lines of JSON. */
+#include "contract/kind.h"
 #include "options/command.h"
 #include "options/common.h"
 #include "options/record_statuses.h"
 #include "options/usage.h"
-#include "record/names.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/progress.h"
-#include "text/text.h"
 #include "upkeep/commands.h"
-#include "upkeep/transfer.h"
+#include "upkeep/exporting.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <idem/operator.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,17 +20,12 @@
 static struct {
     const char *scope;
     const char *statuses;
+    bool open;
+    const char *to;
+    int64_t wait_ms;
+    bool has_wait;
     const char *store;
-} args;
-
-struct exporting {
-    struct idem_store *store;
-    unsigned statuses;
-    struct cli_names names;
-    FILE *out;
-    uint64_t exported;
-    uint64_t corrupt;
-};
+} args = {.wait_ms = 60 * 1000};
 
 /* ---- Where it goes ---- */
 
@@ -118,97 +111,9 @@ static int target_close(struct target *target, int status)
     return status;
 }
 
-/* ---- What goes there ---- */
+/* ---- The command ---- */
 
-static void say_corrupt(struct exporting *e, struct idem_slice key)
-{
-    char shown[128];
-
-    e->corrupt++;
-    cli_say("the record of \"%s\" cannot be trusted; it is left out",
-            cli_escape(key, shown, sizeof(shown)));
-}
-
-static int note_name(void *ctx, int code, const struct idem_record *r)
-{
-    struct exporting *e = ctx;
-
-    if (code != 0) {
-        say_corrupt(e, r->key);
-        return 0;
-    }
-    cli_progress("looking through the store", e->names.len, /* all= */ 0);
-    return !cli_names_add(&e->names, r);
-}
-
-/* Gone, or of another status than was asked for: it has changed meanwhile. */
-static int export_one(struct exporting *e, struct idem_slice scope,
-                      struct idem_slice key)
-{
-    const struct idem_record *record;
-    struct idem_error error = {0};
-    struct idem_answer *answer;
-    int status = 0;
-
-    error.code = idem_get(e->store, scope, key, &answer, &error);
-    if (error.code == IDEM_ENOTFOUND) {
-        return 0;
-    }
-    if (error.code == IDEM_ECORRUPT) {
-        say_corrupt(e, key);
-        return 0;
-    }
-    if (error.code != 0) {
-        return cli_fail_with(&error);
-    }
-    record = idem_answer_record(answer);
-    if (e->statuses == 0 || (e->statuses & 1u << record->status) != 0) {
-        status = cli_transfer_write(e->out, record);
-        e->exported++;
-    }
-    idem_answer_destroy(answer);
-    return status;
-}
-
-static int export_named(struct exporting *e)
-{
-    struct cli_name name;
-    uint64_t done = 0;
-    int status = cli_names_rewind(&e->names);
-
-    while (status == 0 && !ferror(e->out) && cli_names_next(&e->names, &name)) {
-        status = export_one(e, name.scope, name.key);
-        cli_progress("exporting", ++done, e->names.len);
-    }
-    cli_progress_end();
-    return status;
-}
-
-static int export_all(struct exporting *e)
-{
-    struct idem_filter filter = IDEM_FILTER_INIT;
-    struct idem_error error = {0};
-
-    filter.statuses = e->statuses;
-    filter.any_scope = args.scope == NULL;
-    filter.scope = idem_str(args.scope);
-    error.code = idem_list(e->store, &filter, note_name, e,
-                           /* ret_now_ms= */ NULL, &error);
-    return error.code != 0 ? cli_fail_with(&error) : export_named(e);
-}
-
-static int export_store(struct exporting *e)
-{
-    int status = cli_names_open(&e->names);
-
-    if (status == 0) {
-        status = export_all(e);
-    }
-    cli_names_close(&e->names);
-    return status == 0 && e->corrupt > 0 ? CLI_CORRUPT : status;
-}
-
-static int export_to(const char *path, struct exporting *e, const char *url)
+static int export_to(const char *path, struct cli_exporting *e)
 {
     struct target target;
     int status = target_open(&target, path);
@@ -217,26 +122,40 @@ static int export_to(const char *path, struct exporting *e, const char *url)
         return status;
     }
     e->out = target.f;
-    status = cli_transfer_header(e->out, url);
-    if (status == 0) {
-        status = export_store(e);
-    }
-    status = target_close(&target, status);
+    status = target_close(&target, cli_exporting(e));
     if (path != NULL && (status == 0 || status == CLI_CORRUPT)) {
         (void)printf("exported %llu record%s\n",
                      (unsigned long long)e->exported,
                      e->exported == 1 ? "" : "s");
     }
+    if (status == 0 && e->unknown > 0) {
+        cli_say(
+            "%llu were still in progress, and are unknown in the new store: "
+            "idem list --status unknown",
+            (unsigned long long)e->unknown);
+    }
     return status;
 }
 
-static int run(const struct cli_command *command, int argc, char **argv)
+/* Messages show it: it has to be a URL, without a password. */
+static int check_place(const struct cli_command *command, const char *to,
+                       char *buf, size_t cap, const char **ret_place)
 {
-    struct exporting e = {0};
-    const char *path = argc == 1 && strcmp(argv[0], "-") != 0 ? argv[0] : NULL;
-    char *url;
-    int status;
+    const char *shown = to == NULL ? NULL : idem_url_hide(to, buf, cap);
+    size_t i;
 
+    for (i = 0; shown != NULL && shown[i] != '\0'; i++) {
+        if (shown[i] <= ' ' || shown[i] > '~' || i == IDEM_MOVE_PLACE_MAX) {
+            return cli_usage(command, "--to: a URL of at most 100 characters, "
+                                      "without spaces");
+        }
+    }
+    *ret_place = shown;
+    return 0;
+}
+
+static int check_args(const struct cli_command *command, int argc)
+{
     if (argc > 1) {
         return cli_usage(command, "one file, or - for standard output");
     }
@@ -245,7 +164,52 @@ static int run(const struct cli_command *command, int argc, char **argv)
                          "the records hold results and credentials; name a "
                          "file, or - to see them here");
     }
-    status = cli_statuses(command, args.statuses, &e.statuses);
+    if (args.open && (args.scope != NULL || args.statuses != NULL)) {
+        return cli_usage(command, "--open moves all of the store: leave out "
+                                  "--scope and --status");
+    }
+    if (!args.open && (args.to != NULL || args.has_wait)) {
+        return cli_usage(command, "--to and --wait belong to --open");
+    }
+    return 0;
+}
+
+static int export_store(const char *url, const char *path,
+                        struct cli_exporting *e)
+{
+    unsigned flags = e->moves ? CLI_OPEN_FOR_PERSON : IDEM_OPEN_READONLY;
+    int status;
+
+    cli_no_create = cli_no_create || e->moves;
+    status = cli_open_store(url, flags, &e->store);
+    if (status == 0 && e->moves && idem_store_url(e->store) == NULL) {
+        cli_say("a store in memory cannot be moved");
+        status = CLI_USAGE;
+    }
+    if (status == 0) {
+        e->url = url;
+        status = export_to(path, e);
+    }
+    idem_close(e->store);
+    return status;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct cli_exporting e = {.moves = args.open,
+                              .scope = args.scope,
+                              .wait_ms = args.wait_ms};
+    const char *path = argc == 1 && strcmp(argv[0], "-") != 0 ? argv[0] : NULL;
+    char place[IDEM_STORE_URL_MAX + 1];
+    char *url;
+    int status = check_args(command, argc);
+
+    if (status == 0) {
+        status = check_place(command, args.to, place, sizeof(place), &e.place);
+    }
+    if (status == 0) {
+        status = cli_statuses(command, args.statuses, &e.statuses);
+    }
     if (status == 0) {
         status = cli_store_url(args.store, /* make= */ false, &url);
     }
@@ -255,11 +219,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (path == NULL && isatty(STDOUT_FILENO)) {
         cli_progress_off = true; /* The records themselves come by. */
     }
-    status = cli_open_store(url, IDEM_OPEN_READONLY, &e.store);
-    if (status == 0) {
-        status = export_to(path, &e, url);
-        idem_close(e.store);
-    }
+    status = export_store(url, path, &e);
     free(url);
     return status;
 }
@@ -271,6 +231,22 @@ static struct cli_option options[] = {
      .target = &args.statuses,
      .arg = "STATUS",
      .help = "only these: failed,unknown"},
+    {.name = "open",
+     .kind = CLI_FLAG,
+     .target = &args.open,
+     .help = "move the store: nothing begins in it from now on"},
+    {.name = "to",
+     .kind = CLI_TEXT,
+     .target = &args.to,
+     .arg = "URL",
+     .help = "with --open: where to, named to those refused"},
+    {.name = "wait",
+     .kind = CLI_DURATION,
+     .target = &args.wait_ms,
+     .arg = "TIME",
+     .max = IDEM_DURATION_MAX_MS,
+     .given = &args.has_wait,
+     .help = "with --open: how long to wait for open work (1m)"},
     CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
@@ -280,6 +256,7 @@ static const char *const examples[] = {
     "idem export records.jsonl         # as secret as the store itself",
     "idem export - | ssh new-host idem import",
     "idem export --status completed - | jq -r .key",
+    "idem export --open - | idem import --store dynamodb://idem   # moves it",
     NULL,
 };
 

@@ -1,4 +1,5 @@
 /* idem import: adds the records of an export that are not there. */
+#include "contract/store.h"
 #include "options/command.h"
 #include "options/common.h"
 #include "options/usage.h"
@@ -9,6 +10,7 @@
 #include "text/json.h"
 #include "text/lines.h"
 #include "text/progress.h"
+#include "upkeep/arrive.h"
 #include "upkeep/commands.h"
 #include "upkeep/transfer.h"
 
@@ -28,6 +30,7 @@ enum {
 static struct {
     bool dry_run;
     bool json;
+    const char *to_scope;
     const char *store;
 } args;
 
@@ -42,6 +45,8 @@ struct importing {
     uint64_t refused;
     uint64_t refused_lines[NUMBERED_MAX];
     struct cli_transfer transfer;
+    bool moves; /* It is a whole store, that is moved here. */
+    struct cli_arrival arrival;
 };
 
 /* ---- Counting ---- */
@@ -63,11 +68,21 @@ static void count(struct importing *i, bool added)
     i->kept += added ? 0 : 1;
 }
 
+static int keep(struct importing *i, const struct idem_record *record)
+{
+    count(i, /* added= */ false);
+    return i->moves && !args.dry_run ? cli_arrive_kept(&i->arrival, record) : 0;
+}
+
 /* The store's answer to one line. A record that it cannot take is that line's
  * affair; a store that is away is everybody's. */
 static int conclude(struct importing *i, uint64_t line,
-                    const struct idem_error *error, bool added)
+                    const struct idem_error *error, bool added,
+                    const struct idem_record *record)
 {
+    if (error->code == 0 && !added) {
+        return keep(i, record);
+    }
     if (error->code == 0) {
         count(i, added);
         return 0;
@@ -91,7 +106,8 @@ static int settle(struct importing *i)
         uint64_t line = (uint64_t)(uintptr_t)idem_op_user(op);
 
         if (status == 0) {
-            status = conclude(i, line, idem_op_error(op), idem_op_added(op));
+            status = conclude(i, line, idem_op_error(op), idem_op_added(op),
+                              op->u.import.record);
         }
         idem_op_destroy(op);
     }
@@ -106,7 +122,8 @@ static int add(struct importing *i, const struct cli_lines *lines)
 
     error.code = idem_op_import(&i->transfer.record, &op, &error);
     if (error.code != 0) {
-        return conclude(i, lines->number, &error, /* added= */ false);
+        return conclude(i, lines->number, &error, /* added= */ false,
+                        &i->transfer.record);
     }
     idem_op_set_user(op, (void *)(uintptr_t)lines->number);
     error.code = idem_queue_submit(i->queue, op, &error);
@@ -129,6 +146,7 @@ static int would_add(struct importing *i, const struct cli_lines *lines)
     struct idem_error error = {0};
     struct idem_answer *answer = NULL;
     struct idem_op *op = NULL;
+    int status;
 
     error.code = idem_op_import(record, &op, &error);
     if (error.code == 0 && i->store != NULL) {
@@ -141,18 +159,76 @@ static int would_add(struct importing *i, const struct cli_lines *lines)
         error.code = decision.code;
         (void)snprintf(error.text, sizeof(error.text), "%s", decision.text);
     }
+    status = conclude(i, lines->number, &error,
+                      decision.change != IDEM_CHANGE_NONE, record);
     idem_answer_destroy(answer);
     idem_op_destroy(op);
-    return conclude(i, lines->number, &error,
-                    decision.change != IDEM_CHANGE_NONE);
+    return status;
 }
 
 /* ---- Reading ---- */
 
+/* A record without a scope gets the one that was asked for. */
+static int place(struct idem_record *record)
+{
+    struct idem_error error = {0};
+
+    if (args.to_scope == NULL || record->scope.len > 0) {
+        return 0;
+    }
+    record->scope = idem_str(args.to_scope);
+    error.code = idem_id(record->scope, record->key, record->id);
+    return error.code == 0 ? 0 : cli_fail_with(&error);
+}
+
+static int import_record(struct importing *i, const struct cli_lines *lines)
+{
+    struct idem_record *record = &i->transfer.record;
+    int status = place(record);
+
+    i->arrival.records++;
+    if (i->arrival.fence_floor < record->fence) {
+        i->arrival.fence_floor = record->fence;
+    }
+    if (status != 0 || i->arrival.is_here) {
+        count(i, /* added= */ false);
+        return status;
+    }
+    return args.dry_run ? would_add(i, lines) : add(i, lines);
+}
+
+static int import_end(struct importing *i, const struct cli_lines *lines)
+{
+    const struct cli_transfer *t = &i->transfer;
+
+    if (!i->moves || i->arrival.has_end) {
+        refuse(i, lines->number, "no such line belongs here");
+        return 0;
+    }
+    i->arrival.has_end = true;
+    i->arrival.count = t->count;
+    i->arrival.store_ms = t->move.store_ms;
+    if (i->arrival.fence_floor < t->move.fence_floor) {
+        i->arrival.fence_floor = t->move.fence_floor;
+    }
+    return 0;
+}
+
 static int import_header(struct importing *i, const struct cli_lines *lines)
 {
-    if (i->transfer.version == CLI_TRANSFER_VERSION) {
+    if (i->transfer.version == CLI_TRANSFER_VERSION && !i->transfer.moves) {
         return 0;
+    }
+    if (i->transfer.version == CLI_TRANSFER_VERSION && lines->number > 1) {
+        cli_say("line %llu: a store that is moved comes alone",
+                (unsigned long long)lines->number);
+        return CLI_CORRUPT;
+    }
+    if (i->transfer.version == CLI_TRANSFER_VERSION) {
+        i->moves = true;
+        return args.dry_run
+                   ? 0
+                   : cli_arrive(&i->arrival, i->store, i->transfer.move.id);
     }
     cli_say("line %llu: the export has version %lld and this program knows %d: "
             "use a newer idem",
@@ -179,7 +255,10 @@ static int import_line(struct importing *i, const struct cli_lines *lines)
     }
     switch (kind) {
     case CLI_TRANSFER_RECORD:
-        status = args.dry_run ? would_add(i, lines) : add(i, lines);
+        status = import_record(i, lines);
+        break;
+    case CLI_TRANSFER_END:
+        status = import_end(i, lines);
         break;
     case CLI_TRANSFER_HEADER:
         status = import_header(i, lines);
@@ -228,12 +307,15 @@ static int import_lines(struct importing *i, struct cli_lines *lines)
         status = CLI_CORRUPT;
     }
     settled = settle(i);
-    return status != 0 ? status : settled;
+    status = status != 0 ? status : settled;
+    return status == 0 && i->moves && !args.dry_run
+               ? cli_arrive_end(&i->arrival, i->refused)
+               : status;
 }
 
 /* ---- Telling ---- */
 
-static int print_json(const struct importing *i)
+static int print_json(const struct importing *i, int done)
 {
     uint64_t n = i->refused < NUMBERED_MAX ? i->refused : NUMBERED_MAX;
     struct cli_json json;
@@ -250,6 +332,9 @@ static int print_json(const struct importing *i)
     if (args.dry_run) {
         cli_json_bool(&json, "dry_run", true);
     }
+    if (i->moves) {
+        cli_json_bool(&json, "moved", done == 0 && !args.dry_run);
+    }
     status = cli_json_print(&json);
     cli_json_finish(&json);
     return status;
@@ -265,13 +350,15 @@ static int tell(const struct importing *i, int status)
                 (unsigned long long)(i->refused - SAID_MAX));
     }
     if (args.json) {
-        printed = print_json(i);
+        printed = print_json(i, status);
     } else {
         (void)printf("%sadded %llu, kept %llu, refused %llu%s\n",
                      args.dry_run ? "would have " : "",
                      (unsigned long long)i->added, (unsigned long long)i->kept,
                      (unsigned long long)i->refused,
-                     args.dry_run ? "; nothing was changed" : "");
+                     args.dry_run              ? "; nothing was changed"
+                     : i->moves && status == 0 ? "; the move is complete"
+                                               : "");
     }
     if (status == 0 && i->refused > 0) {
         status = CLI_CORRUPT;
@@ -383,6 +470,12 @@ static int run(const struct cli_command *command, int argc, char **argv)
 static struct cli_option options[] = {
     CLI_OPTION_DRY_RUN(&args.dry_run, "verify every line, and change nothing"),
     CLI_OPTION_JSON(&args.json),
+    {.name = "to-scope",
+     .kind = CLI_TEXT,
+     .target = &args.to_scope,
+     .arg = "SCOPE",
+     .max = IDEM_SCOPE_MAX,
+     .help = "the scope of records that have none"},
     CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
@@ -391,6 +484,7 @@ static struct cli_option options[] = {
 static const char *const examples[] = {
     "idem import records.jsonl         # keeps what is there; repeat it freely",
     "idem import --dry-run records.jsonl",
+    "ssh old-host idem export --open - | idem import",
     NULL,
 };
 

@@ -70,7 +70,22 @@ int cli_transfer_write(FILE *f, const struct idem_record *record)
     return status;
 }
 
-int cli_transfer_header(FILE *f, const char *store_url)
+int cli_transfer_end(FILE *f, uint64_t count, const struct idem_move *move)
+{
+    struct cli_json json;
+    int status;
+
+    cli_json_init(&json);
+    cli_json_count(&json, "idem_export_end", count);
+    cli_json_count(&json, "fence_floor", move->fence_floor);
+    cli_json_ms(&json, "store_ms", move->store_ms);
+    status = cli_json_write(&json, f);
+    cli_json_finish(&json);
+    return status;
+}
+
+int cli_transfer_header(FILE *f, const char *store_url,
+                        const struct idem_move *move)
 {
     struct cli_json json;
     char shown[IDEM_STORE_URL_MAX + 1];
@@ -81,6 +96,9 @@ int cli_transfer_header(FILE *f, const char *store_url)
     cli_json_ms(&json, "exported_ms", cli_now_ms());
     cli_json_bytes(&json, "store",
                    idem_str(idem_url_hide(store_url, shown, sizeof(shown))));
+    if (move != NULL) {
+        cli_json_hex(&json, "move", idem_bytes(move->id, sizeof(move->id)));
+    }
     status = cli_json_write(&json, f);
     cli_json_finish(&json);
     return status;
@@ -158,26 +176,12 @@ static int digit_of(char c)
     return at == NULL ? -1 : (int)(at - digits);
 }
 
-/* The bytes of NAME, or of NAME_hex where they are not valid text. */
-static bool read_name(struct json_object *object, const char *name, char *buf,
-                      size_t max, struct idem_slice *ret_bytes)
+/* The bytes of @text, an even number of hex digits, to @buf. */
+static bool read_hex(struct idem_slice text, char *buf)
 {
-    struct idem_slice text = text_of(object, name);
-    char name_hex[16];
-    const char *hex;
+    const char *hex = text.base;
     size_t i;
 
-    if (text.base != NULL && text.len <= max) {
-        memcpy(buf, text.base, text.len);
-        *ret_bytes = idem_bytes(buf, text.len);
-        return true;
-    }
-    (void)snprintf(name_hex, sizeof(name_hex), "%s_hex", name);
-    text = text_of(object, name_hex);
-    hex = text.base;
-    if (hex == NULL || text.len % 2 != 0 || text.len / 2 > max) {
-        return false;
-    }
     for (i = 0; i < text.len / 2; i++) {
         int high = digit_of(hex[2 * i]);
         int low = digit_of(hex[2 * i + 1]);
@@ -186,6 +190,29 @@ static bool read_name(struct json_object *object, const char *name, char *buf,
             return false;
         }
         buf[i] = (char)(high << 4 | low);
+    }
+    return true;
+}
+
+/* The bytes of NAME, or of NAME_hex where they are not valid text. */
+static bool read_name(struct json_object *object, const char *name, char *buf,
+                      size_t max, struct idem_slice *ret_bytes)
+{
+    struct idem_slice text = text_of(object, name);
+    char name_hex[16];
+
+    if (text.base != NULL && text.len <= max) {
+        memcpy(buf, text.base, text.len);
+        *ret_bytes = idem_bytes(buf, text.len);
+        return true;
+    }
+    (void)snprintf(name_hex, sizeof(name_hex), "%s_hex", name);
+    text = text_of(object, name_hex);
+    if (text.base == NULL || text.len % 2 != 0 || text.len / 2 > max) {
+        return false;
+    }
+    if (!read_hex(text, buf)) {
+        return false;
     }
     *ret_bytes = idem_bytes(buf, text.len / 2);
     return true;
@@ -296,11 +323,55 @@ static enum cli_transfer_kind read_record(struct json_object *object,
     return kind == CLI_TRANSFER_RECORD ? compare(object, t) : kind;
 }
 
+static enum cli_transfer_kind read_header(struct json_object *object,
+                                          struct cli_transfer *t)
+{
+    struct json_object *version;
+    struct idem_slice id = text_of(object, "move");
+
+    (void)json_object_object_get_ex(object, "idem_export", &version);
+    t->version = json_object_get_int64(version);
+    t->move = (struct idem_move){0};
+    t->moves = json_object_object_get_ex(object, "move", NULL);
+    if (t->moves && (id.len != 2 * sizeof(t->move.id) ||
+                     !read_hex(id, (char *)t->move.id))) {
+        return bad(t, "its \"move\" is not the id of one");
+    }
+    return CLI_TRANSFER_HEADER;
+}
+
+static bool read_count(struct json_object *object, const char *name,
+                       uint64_t *ret_count)
+{
+    struct json_object *member;
+
+    if (!json_object_object_get_ex(object, name, &member) ||
+        !json_object_is_type(member, json_type_int) ||
+        json_object_get_int64(member) < 0) {
+        return false;
+    }
+    *ret_count = json_object_get_uint64(member);
+    return true;
+}
+
+static enum cli_transfer_kind read_end(struct json_object *object,
+                                       struct cli_transfer *t)
+{
+    uint64_t store_ms;
+
+    if (!read_count(object, "idem_export_end", &t->count) ||
+        !read_count(object, "fence_floor", &t->move.fence_floor) ||
+        !read_count(object, "store_ms", &store_ms) || store_ms > INT64_MAX) {
+        return bad(t, "it is not the last line of an export");
+    }
+    t->move.store_ms = (int64_t)store_ms;
+    return CLI_TRANSFER_END;
+}
+
 enum cli_transfer_kind cli_transfer_read(struct idem_slice line,
                                          struct cli_transfer *transfer)
 {
     struct json_object *object = parse(line, transfer);
-    struct json_object *version;
     enum cli_transfer_kind kind;
 
     transfer->result = NULL;
@@ -308,9 +379,10 @@ enum cli_transfer_kind cli_transfer_read(struct idem_slice line,
     if (object == NULL) {
         return CLI_TRANSFER_BAD;
     }
-    if (json_object_object_get_ex(object, "idem_export", &version)) {
-        transfer->version = json_object_get_int64(version);
-        kind = CLI_TRANSFER_HEADER;
+    if (json_object_object_get_ex(object, "idem_export", NULL)) {
+        kind = read_header(object, transfer);
+    } else if (json_object_object_get_ex(object, "idem_export_end", NULL)) {
+        kind = read_end(object, transfer);
     } else {
         kind = read_record(object, transfer);
     }

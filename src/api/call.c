@@ -35,7 +35,8 @@ static void note_reaped(struct idem__asked *asked, size_t n,
 static bool only_reads(const struct idem_op *op)
 {
     return op->verb == IDEM_OP_GET || op->verb == IDEM_OP_LIST ||
-           op->verb == IDEM_OP_COUNT;
+           op->verb == IDEM_OP_COUNT ||
+           (op->verb == IDEM_OP_MOVE && !op->u.move.set);
 }
 
 /* Takes the op of @mine, one of @asked, back: it was not answered in time. */

@@ -65,6 +65,7 @@ struct idem_now {
     int64_t margin_ms;
     uint64_t fence_floor; /* Every new fence is above it: the highest that was
                              ever purged, or may have been lost. */
+    const char *mark;     /* The store's, or NULL; see IDEM_OP_MOVE. */
     int64_t
         doubt_ms; /* So much less may have passed since the records were made:
                          nothing has expired that would not have by then. 0
@@ -106,6 +107,11 @@ enum idem_verb {
     /* Counts a request against a limit, once; see <idem/limit.h>. Atomic, and
      * durable when it is answered. */
     IDEM_OP_LIMIT,
+    /* Reads the store's mark (struct idem_move) and, with move.set, replaces it by
+     * move.mark where it is move.was. Atomic and durable. Each claim that was
+     * decided without it and is answered STARTED is seen by every list that begins
+     * move.settles_ms after the answer. */
+    IDEM_OP_MOVE,
 };
 
 /* An op on its way:
@@ -148,12 +154,16 @@ struct idem_commit {
 
 #define IDEM_CURSOR_LEN 40
 
+/* Bytes of a store's mark, with a NUL: text, "" for none. */
+#define IDEM_MARK_MAX 240
+
 /* One request to a store and its answer. Made by the idem_op_*() functions; all
  * slices of the arguments point into memory that the op owns. */
 struct idem_op {
     enum idem_verb verb;
 
-    /* The record that is meant (all verbs but list, purge, count and limit). */
+    /* The record that is meant (all verbs but list, purge, count, limit and
+     * move). */
     uint8_t id[IDEM_ID_LEN];
     struct idem_slice scope;
     struct idem_slice key;
@@ -212,6 +222,17 @@ struct idem_op {
             uint8_t request[IDEM_ID_LEN]; /* ... and of the request in it. */
             struct idem_limited answer;
         } limit;
+        struct {
+            bool set;
+            struct idem_slice was;
+            struct idem_slice mark;
+            uint64_t fence_floor; /* The store's are raised to these. */
+            int64_t store_ms;
+            char found[IDEM_MARK_MAX]; /* The answer: how it is now. */
+            uint64_t found_floor;
+            int64_t found_ms;
+            int64_t settles_ms;
+        } move;
     } u;
 
     /* The answer. */

@@ -2,6 +2,7 @@
 #include "limit/limit.h"
 
 #include "core/error.h"
+#include "core/move.h"
 
 #include <stdio.h>
 
@@ -78,6 +79,10 @@ bool idem__limit_settle(struct idem_op *op,
                         struct idem_limit_decision *ret_decision)
 {
     idem__limit_decide(&op->u.limit.limit, found, now, ret_decision);
+    if (idem__move_refuses(now->mark, op, ret_decision->text,
+                           sizeof(ret_decision->text))) {
+        ret_decision->code = IDEM_ECONFIG;
+    }
     if (ret_decision->code != 0) {
         (void)idem__op_fail(op, ret_decision->code, "%s", ret_decision->text);
         return false;

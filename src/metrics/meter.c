@@ -196,6 +196,7 @@ static enum idem_call call_of(enum idem_verb verb)
     case IDEM_OP_PURGE:
     case IDEM_OP_COUNT:
     case IDEM_OP_LIMIT:
+    case IDEM_OP_MOVE:
         break;
     }
     return IDEM_CALL_OTHER;

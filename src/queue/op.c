@@ -111,6 +111,10 @@ static size_t arg_slices(struct idem_op *op, struct idem_slice **ret)
         ret[n++] = &op->u.limit.limit.subject;
         ret[n++] = &op->u.limit.limit.request;
         break;
+    case IDEM_OP_MOVE:
+        ret[n++] = &op->u.move.was;
+        ret[n++] = &op->u.move.mark;
+        break;
     case IDEM_OP_IMPORT:
         return n + record_slices(op->record, ret + n);
     case IDEM_OP_EXPIRE:

@@ -113,7 +113,7 @@ static int check_op(const struct idem_store *store, const struct idem_op *op,
     }
     if (op->key.len == 0 && op->verb != IDEM_OP_LIST &&
         op->verb != IDEM_OP_PURGE && op->verb != IDEM_OP_COUNT &&
-        op->verb != IDEM_OP_LIMIT) {
+        op->verb != IDEM_OP_LIMIT && op->verb != IDEM_OP_MOVE) {
         return idem__error(error, IDEM_EINVALID,
                            "the op gave its attempt away: make a new one");
     }

@@ -92,6 +92,18 @@ def a_rolled_back_transfer_leaves_nothing():
     assert shown.status == 0 and b"order-42" in shown.stdout, shown
 
 
+@test
+def an_applications_database_is_not_moved():
+    """Its records are the application's: idem export --open changes nothing, and says so."""
+    bank = Accounts()
+    sql(bank.path, TRANSFER + "COMMIT;")
+    left = Idem(f"sqlite:{bank.path}")("export", "--open", "-")
+    equal((left.status, left.stdout), (78, b""))
+    assert b"is an application's database" in left.stderr, left
+    begun = "BEGIN IMMEDIATE; SELECT verdict FROM idem_begin('order-43'); ROLLBACK;"
+    equal(sql(bank.path, begun), "STARTED\n")
+
+
 ENDS = [
     ("idem_complete(token)", "completed", "REPLAY|||"),
     ("idem_complete(token, x'00ff', 'a/b', 'm')", "completed", "REPLAY|00FF|a/b|"),

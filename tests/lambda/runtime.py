@@ -201,6 +201,22 @@ def what_was_counted_is_in_the_log():
 
 
 @test
+def nothing_runs_once_the_store_was_moved():
+    """An event fails, new or known, and the log says where the store went."""
+    with Sandbox(script(EFFECT + "echo 1\n")) as box:
+        equal(box.invoke(event("a")).kind, "response")
+        moved = Idem(box.env["IDEM_STORE"])(
+            "export", "--open", "--to", "sqlite:new.db", "moved.jsonl"
+        )
+        equal(moved.status, 0)
+        for key in "ab":
+            answer = box.invoke(event(key))
+            equal((answer.kind, answer.type), ("error", "Idem.StoreUnavailable"))
+        equal(effects(), 1)
+        equal(box.said().count(b"the store was moved to sqlite:new.db"), 2)
+
+
+@test
 def nothing_is_left_running_into_a_freeze():
     """What a program started and left behind is gone when the runtime is frozen."""
     handler = script(

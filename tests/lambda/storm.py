@@ -143,7 +143,8 @@ def an_end_that_lands_late():
 
         calls = [call for call in wire.calls() if process_of(call) in (1, 2)]
         end = end_of(calls, "ok-0")
-        look = next(call for call in calls if process_of(call) == 2)
+        looks = [call for call in calls if call.operation == "PutItem"]
+        look = next(call for call in looks if process_of(call) == 2)
         others = [call for call in calls if call not in (end, look)]
         before = {"came": look.came - 2, "answered": look.came - 1}
         for wrong, why in [

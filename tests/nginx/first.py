@@ -1,7 +1,7 @@
 """One execution and its replays: the promise, and its control without the module."""
 
 from nginx import ON, Nginx, Upstream
-from tap import equal, main, note, test
+from tap import PROGRAM, equal, main, note, run, test
 
 
 def same(first, again):
@@ -96,6 +96,21 @@ def answers_of_every_shape_are_replayed():
                     assert again.body == first.body, path
         equal(up.executions(), 2 * len(paths))
     note(f"{2 * len(paths)} shapes")
+
+
+@test
+def nothing_is_executed_once_the_store_was_moved():
+    """503 for a new key and for a known one; the error log says where the store went."""
+    with Upstream() as up, Nginx(up) as nginx:
+        equal(nginx.post("/pay", "a").status, 201)
+        leave = [PROGRAM, "export", "--open", "--to", "sqlite:new.db", "--store"]
+        equal(run([*leave, f"sqlite:{nginx.home}/idem.db", "moved.jsonl"]).status, 0)
+        for key in "ab":
+            got = nginx.post("/pay", key)
+            equal((got.status, got.problem), (503, "store-unavailable"))
+            assert b"new.db" not in got.body, got
+        equal(up.executions(), 1)
+        equal(nginx.errors().count("the store was moved to sqlite:new.db"), 2)
 
 
 if __name__ == "__main__":

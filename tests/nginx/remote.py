@@ -6,6 +6,7 @@ import json
 import os
 import select
 import signal
+import subprocess
 import sys
 import threading
 
@@ -14,7 +15,7 @@ from kept import kept
 from nginx import STATUS, Nginx, Upstream, read_answer, request_bytes
 from patience import until
 from procfs import stop
-from tap import LONG, PROGRAM, TOP, add, equal, main, note, run, skip
+from tap import LONG, PROGRAM, TOP, add, equal, main, note, run, skip, start
 
 sys.path.append(os.path.join(TOP, "tests", "chaos"))
 import proxy  # noqa: E402
@@ -62,6 +63,38 @@ def the_same_answers(kind):
             equal(sorted(a.status for a in answers), [201] + [409] * 49)
             equal(up.executions("k"), 1)
     note(f"{kind}: {up.executions()} executions")
+
+
+def a_table_that_moves(kind):
+    """A worker trusts for half a minute that the table was not moved. What it executes in
+    that time is in the export, which lists the table only after it."""
+    with dynamo.server(kind) as url, Upstream() as up:
+        create(url)
+        with gateway(up, url) as (nginx, place, env):
+            equal(nginx.post("/pay", "first", b"x").status, 201)
+            leave = [PROGRAM, "export", "--open", "--to", "sqlite:new.db", "--store", place, "-"]
+            left = start(leave, env, stdout=subprocess.PIPE)
+            header = json.loads(left.stdout.readline())
+            assert "move" in header, header
+            lines, executed, refused = [], ["first"], 0
+            reader = threading.Thread(target=lambda: lines.extend(left.stdout))
+            reader.start()
+            while reader.is_alive():
+                key = f"k{len(executed) + refused}"
+                answer = nginx.post("/pay", key, b"x")
+                if answer.status == 201:
+                    executed.append(key)
+                else:
+                    equal(answer.problem, "store-unavailable")
+                    refused += 1
+                reader.join(0.2)
+            equal(left.wait(), 0)
+            equal(nginx.post("/pay", "last", b"x").problem, "store-unavailable")
+            records = [json.loads(line) for line in lines]
+            equal(records[-1]["idem_export_end"], len(records) - 1)
+            equal(sorted(r["key"] for r in records[:-1]), sorted(executed))
+            equal(up.executions(), len(executed))
+            note(f"{len(executed)} executed, {refused} refused before the end of the export")
 
 
 def limits_on_a_table(kind):
@@ -244,6 +277,7 @@ def on(kind, check, what):
 
 for each in dynamo.KINDS:
     on(each, the_same_answers, "Replay, mismatch, unknown, 50 duplicates at once.")
+on("dynoxide", a_table_that_moves, "The export has all that was executed; then nothing is.")
 on("dynoxide", limits_on_a_table, "Two of twenty new keys, and their replays.")
 on("dynoxide", a_worker_that_dies_while_it_tells,
    "It told the journal first: the next worker tells the table.")  # fmt: skip

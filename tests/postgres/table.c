@@ -347,6 +347,9 @@ static void make(struct pair *pair, struct asked *asked, bool waits)
     case IDEM__PG_ASK_LOOK:
     case IDEM__PG_ASK_LOAD:
     case IDEM__PG_ASK_WAIT:
+    case IDEM__PG_ASK_MARK: /* The model's stores are never moved. */
+    case IDEM__PG_ASK_MARK_WAIT:
+    case IDEM__PG_ASK_MARK_READ:
         break;
     }
     request->deadline_ms = idem__mono_ms() + 60000;

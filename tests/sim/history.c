@@ -262,6 +262,7 @@ static void ask(struct line *line, const struct idem_op *op)
     case IDEM_OP_LIST:
     case IDEM_OP_COUNT:
     case IDEM_OP_LIMIT:
+    case IDEM_OP_MOVE:
         break;
     }
     add(line, "get");

@@ -2,6 +2,7 @@
 #include "aws/dynamodb/layout/foreign.h"
 
 #include "core/error.h"
+#include "core/slice.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -111,6 +112,12 @@ static int check(const struct idem__table_conf *table, const struct idem_op *op,
         return idem__error(ret_error, IDEM_EINVALID,
                            "layout %s has keys of text only: this one is no "
                            "UTF-8",
+                           idem__layout_name(layout));
+    }
+    if (idem__slice_equal(op->key, idem_str(IDEM__MOVE_NAME))) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "layout %s has the mark of a move in the item "
+                           "\"" IDEM__MOVE_NAME "\": that is not a key",
                            idem__layout_name(layout));
     }
     return 0;

@@ -134,6 +134,9 @@ int idem__layout_settle(struct idem__table_conf *table,
 /* The usual name of @attr in @layout; NULL: it has none. */
 const char *idem__layout_usual(enum idem__layout layout, enum idem__attr attr);
 
+/* The key of the item that has the mark of a move; no record's. */
+#define IDEM__MOVE_NAME "idem#move"
+
 /* Attributes: the one that has a record's key, and that which DynamoDB deletes by. */
 const char *idem__layout_key(const struct idem__table_conf *table);
 const char *idem__layout_ttl(const struct idem__table_conf *table);

@@ -104,6 +104,7 @@ enum idem__state idem__decide_step(struct idem__task *task,
 {
     const struct idem_record *there =
         task->has_found ? &task->found.record : NULL;
+    const struct idem_now at = idem__gate_now(task, now);
     struct idem_decision *decision = &task->decision;
     bool wants;
 
@@ -120,7 +121,7 @@ enum idem__state idem__decide_step(struct idem__task *task,
             "DynamoDB: the record changes faster than it can be read");
     }
     task->extending = false;
-    idem__verb_decide(there, task->op, now, decision);
+    idem__verb_decide(there, task->op, &at, decision);
     /* A remembered item is good for a write that is conditional on it, and for
      * no answer: it may be long gone. */
     if ((decision->code != 0 || decision->change == IDEM_CHANGE_NONE) &&
@@ -129,7 +130,7 @@ enum idem__state idem__decide_step(struct idem__task *task,
     }
     if (task->op->commit != NULL && decision->code == 0) {
         idem__commit_decide(task->op, task->has_found ? &task->found : NULL,
-                            now, decision);
+                            &at, decision);
     }
     if ((decision->code != 0 || decision->change == IDEM_CHANGE_NONE) &&
         task->has_found && idem__pending_holds(task->op, task->found.head)) {

@@ -34,9 +34,7 @@ enum idem__state idem__task_found(struct idem__task *task, json_object *object)
     return IDEM__STATE_DECIDE;
 }
 
-/* GetItem's answer for an item that does not exist: {} (NULL), and what it
- * cost. */
-static bool says_nothing(json_object *body)
+bool idem__look_found_nothing(json_object *body)
 {
     int known = json_object_object_get_ex(body, "ConsumedCapacity", NULL);
 
@@ -56,7 +54,7 @@ enum idem__state idem__look_answered(struct idem__task *task,
     }
     there = json_object_object_get_ex(answer->body, "Item", &item);
     /* An answer that is not understood does not prove absence. */
-    if (there ? item == NULL : !says_nothing(answer->body)) {
+    if (there ? item == NULL : !idem__look_found_nothing(answer->body)) {
         return idem__task_fail_with(
             task, IDEM_ECORRUPT,
             "DynamoDB: the answer has a form that is not its own");

@@ -22,6 +22,11 @@ static const struct row {
                            .answered = idem__write_answered},
     [IDEM__STATE_SETTLE] = {.step = idem__settle_step},
 
+    [IDEM__STATE_GATE] = {.ask = idem__gate_ask,
+                          .answered = idem__gate_answered},
+    [IDEM__STATE_MARK] = {.ask = idem__mark_ask,
+                          .answered = idem__mark_answered},
+
     [IDEM__STATE_GET_PARTS] = {.ask = idem__get_parts_ask,
                                .answered = idem__get_parts_answered},
     [IDEM__STATE_PUT_PARTS] = {.ask = idem__put_parts_ask,

@@ -50,6 +50,9 @@
  * to itself. Each may fail, the time may be up, or the clock not answer: DONE, with an
  * error that says whether a write may have been applied (task->ambiguous).
  *
+ * Once in half a minute a claim goes through GATE, before its first state, or after
+ * WRITE: gate.h.
+ *
  * Lists, purges and rate limits have ways of their own, drawn where they are: walk.c,
  * purge.c, limit_small.c and limit_large.c.
  */
@@ -74,6 +77,10 @@ enum idem__state {
     IDEM__STATE_EXTEND, /* Makes a claim last as long as its owner counts. */
     IDEM__STATE_WRITE,  /* Writes its item, if it is as it was found. */
     IDEM__STATE_SETTLE, /* The op is answered: deletes what is not needed. */
+
+    /* A table that is moved: gate.c. */
+    IDEM__STATE_GATE, /* Reads its mark. */
+    IDEM__STATE_MARK, /* Sets it. */
 
     /* Bodies: bodies.c and lifetime.c. The state that enters one of the first three
      * names the one after it. */
@@ -146,6 +153,11 @@ idem__step_fn idem__extend_step;
 idem__ask_fn idem__write_ask;
 idem__answered_fn idem__write_answered;
 idem__step_fn idem__settle_step;
+
+idem__ask_fn idem__gate_ask;
+idem__answered_fn idem__gate_answered;
+idem__ask_fn idem__mark_ask;
+idem__answered_fn idem__mark_answered;
 
 idem__ask_fn idem__get_parts_ask;
 idem__answered_fn idem__get_parts_answered;

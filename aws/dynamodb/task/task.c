@@ -22,7 +22,7 @@ static bool is_write(enum idem__state state)
 {
     return state == IDEM__STATE_WRITE || state == IDEM__STATE_SMALL_ADMIT ||
            state == IDEM__STATE_SMALL_REFUSE ||
-           state == IDEM__STATE_SMALL_BESIDE ||
+           state == IDEM__STATE_SMALL_BESIDE || state == IDEM__STATE_MARK ||
            state == IDEM__STATE_LARGE_WRITE;
 }
 
@@ -61,8 +61,7 @@ static bool looks_first(const struct idem_op *op)
            op->u.begin.input.len > IDEM__UNIT;
 }
 
-/* Where the op begins. */
-static enum idem__state first_state(struct idem__task *task)
+enum idem__state idem__task_first(struct idem__task *task)
 {
     struct idem_op *op = task->op;
 
@@ -88,6 +87,8 @@ static enum idem__state first_state(struct idem__task *task)
         return IDEM__STATE_PURGE;
     case IDEM_OP_LIMIT:
         return IDEM__STATE_LIMIT;
+    case IDEM_OP_MOVE:
+        return IDEM__STATE_GATE;
     case IDEM_OP_COUNT:
         break;
     }
@@ -106,6 +107,7 @@ static void forget_op(struct idem__task *task)
     task->remembered = false;
     task->looked_again = false;
     task->waited = false;
+    task->claimed = false;
     task->settled = false;
     task->keeping = IDEM__STATE_NONE;
     memset(&task->kept, 0, sizeof(task->kept));
@@ -125,13 +127,15 @@ void idem__task_start(struct idem__task *task, struct idem_op *op,
     task->op = op;
     op->changed = false;
     forget_op(task);
-    if (idem__layout_check(&task->env->table, op, &error) != 0) {
+    if (op->verb != IDEM_OP_MOVE &&
+        idem__layout_check(&task->env->table, op, &error) != 0) {
         first = idem__task_fail(task, &error);
     } else if (op->commit != NULL &&
                idem__commit_check(op->commit, &op->error) != 0) {
         first = IDEM__STATE_DONE;
     } else {
-        first = first_state(task);
+        first = idem__gate_is_due(task, now) ? IDEM__STATE_GATE
+                                             : idem__task_first(task);
     }
     idem__state_enter(task, first, now);
 }

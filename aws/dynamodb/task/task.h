@@ -16,6 +16,7 @@
 
 #include "aws/dynamodb/task/answer.h"
 #include "aws/dynamodb/task/claimed.h"
+#include "aws/dynamodb/task/gate.h"
 #include "aws/dynamodb/layout/layout.h"
 #include "aws/dynamodb/layout/request.h"
 #include "aws/dynamodb/task/state.h"
@@ -39,6 +40,7 @@ struct idem__task_env {
     struct idem__claims *claims;
     struct idem__limit_known *limits; /* NULL: no rate limits. */
     struct idem__orphans *orphans;    /* NULL: they are not counted. */
+    struct idem__gate *gate;          /* NULL: the table is never moved. */
     struct idem_host host; /* random is used, for jitter and names. */
     uint8_t *scratch;      /* IDEM_HEAD_MAX bytes, for one task at a time. */
 };
@@ -93,6 +95,8 @@ struct idem__task {
     unsigned rounds;       /* Decisions. */
     bool looked_again;     /* For parts that were not there. */
     bool waited;           /* For the owner of a claim whose lease is over. */
+    int64_t gate_asked_ms; /* GATE: when, by the boot clock ... */
+    bool claimed;          /* ... and after the claim was written. */
 
     /* How much is known of its effect should it fail. Once set for an op, neither is
      * ever unset. */
@@ -234,6 +238,13 @@ enum idem__state idem__bodies_remove(struct idem__task *task, const uint8_t *id,
                                      enum idem__state then);
 
 /* ---- For all of these ---- */
+
+/* Where the op begins, once the gate is known to be open: task.c. */
+enum idem__state idem__task_first(struct idem__task *task);
+
+/* True if @body is GetItem's answer for an item that does not exist, {} (NULL) and what
+ * it cost: look.c. */
+bool idem__look_found_nothing(json_object *body);
 
 /* The value under @member for this table, or NULL: look.c. */
 json_object *idem__task_under_table(const struct idem__task *task,

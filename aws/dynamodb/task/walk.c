@@ -154,9 +154,16 @@ enum idem__state idem__walk_page(struct idem__task *task,
 static bool show_item(struct idem__task *task, json_object *item,
                       const struct idem_now *now)
 {
+    const char *key = idem__layout_key(&task->env->table);
     struct idem_error error;
-    int rc = idem__task_read(task, item, NULL, &error);
+    struct idem_slice name;
+    int rc;
 
+    if (idem__json_attribute(item, key, "S", &name) == 1 &&
+        idem__gate_is(name)) {
+        return true;
+    }
+    rc = idem__task_read(task, item, NULL, &error);
     if (rc == IDEM_ENOMEM) {
         (void)idem__task_fail(task, &error);
         return false;

@@ -92,6 +92,20 @@ static enum idem__state extend_written(struct idem__task *task)
     return find_written(task) ? IDEM__STATE_EXTEND : IDEM__STATE_DONE;
 }
 
+/* @next, which settles what was answered, or the gate before it. */
+static enum idem__state gate_or(struct idem__task *task,
+                                const struct idem_now *now,
+                                enum idem__state next)
+{
+    if (idem__gate_doubts(task, now)) {
+        task->claimed = true;
+        task->ambiguous = true;
+        return IDEM__STATE_GATE;
+    }
+    task->settled = true;
+    return next;
+}
+
 /* ---- Acting ---- */
 
 /* Bodies are written before the head says that they are there: a reader that finds
@@ -109,7 +123,7 @@ enum idem__state idem__act_step(struct idem__task *task,
     if (decision->change == IDEM_CHANGE_NONE) {
         idem__verb_answer(task->op, decision, &task->given);
         task->op->changed = task->ambiguous;
-        return IDEM__STATE_DONE;
+        return gate_or(task, now, IDEM__STATE_DONE);
     }
     first = idem__bodies_store(task);
     return first != IDEM__STATE_NONE ? first : IDEM__STATE_WRITE;
@@ -149,8 +163,7 @@ static enum idem__state applied(struct idem__task *task,
     if (task->transacts) {
         task->op->commit->committed = true;
     }
-    task->settled = true;
-    return IDEM__STATE_SETTLE;
+    return gate_or(task, now, IDEM__STATE_SETTLE);
 }
 
 /* The transport may have sent the request a second time over another connection, and

@@ -2,6 +2,7 @@
 #include "base/heap.h"
 #include "contract/parts.h"
 #include "core/error.h"
+#include "core/move.h"
 #include "queue/queue.h"
 #include "store/memory/limit.h"
 #include "store/shared/tally.h"
@@ -30,6 +31,7 @@ struct memory_store {
     struct idem_anchor anchor;
     int64_t last_ms;
     uint64_t fence_floor;
+    char mark[IDEM_MARK_MAX];
     uint64_t last_seq;
     struct row **buckets;
     size_t buckets_len; /* A power of two. */
@@ -368,7 +370,17 @@ static int read_now(struct memory_store *m, struct idem_now *ret_now,
     (void)idem__anchor_now(&m->anchor, &reading, m->last_ms, ret_now);
     m->last_ms = ret_now->store_ms - ret_now->doubt_ms;
     ret_now->fence_floor = m->fence_floor;
+    ret_now->mark = m->mark;
     return 0;
+}
+
+static void move(struct memory_store *m, struct idem_op *op,
+                 const struct idem_now *now)
+{
+    if (idem__move_run(op, m->mark, now) &&
+        m->fence_floor < op->u.move.fence_floor) {
+        m->fence_floor = op->u.move.fence_floor;
+    }
 }
 
 static bool run(struct memory_store *m, struct idem_op *op)
@@ -392,6 +404,9 @@ static bool run(struct memory_store *m, struct idem_op *op)
         return false;
     case IDEM_OP_LIMIT:
         idem__memory_limit(&m->limits, op, &now);
+        return false;
+    case IDEM_OP_MOVE:
+        move(m, op, &now);
         return false;
     case IDEM_OP_BEGIN:
     case IDEM_OP_END:

@@ -104,6 +104,7 @@ void idem__tally_op(struct idem__tally *tally, const struct idem_op *op)
     case IDEM_OP_IMPORT:
     case IDEM_OP_COUNT:
     case IDEM_OP_LIMIT:
+    case IDEM_OP_MOVE:
         break;
     }
 }

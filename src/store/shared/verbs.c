@@ -3,6 +3,7 @@
 #include "contract/parts.h"
 #include "core/decide.h"
 #include "core/error.h"
+#include "core/move.h"
 #include "core/slice.h"
 
 #include <idem/operator.h>
@@ -22,6 +23,12 @@ void idem__verb_decide(const struct idem_record *found,
                        const struct idem_op *op, const struct idem_now *now,
                        struct idem_decision *decision)
 {
+    memset(decision, 0, sizeof(*decision));
+    if (idem__move_refuses(now->mark, op, decision->text,
+                           sizeof(decision->text))) {
+        decision->code = IDEM_ECONFIG;
+        return;
+    }
     switch (op->verb) {
     case IDEM_OP_BEGIN:
         idem__decide_begin(found, op, now, decision);
@@ -46,9 +53,9 @@ void idem__verb_decide(const struct idem_record *found,
     case IDEM_OP_PURGE:
     case IDEM_OP_COUNT:
     case IDEM_OP_LIMIT:
+    case IDEM_OP_MOVE:
         break;
     }
-    memset(decision, 0, sizeof(*decision));
     if (found == NULL || idem__decide_expired(found, now)) {
         decision->code = IDEM_ENOTFOUND;
         (void)strcpy(decision->text, idem_error_text(IDEM_ENOTFOUND));

@@ -92,6 +92,9 @@ static bool run_op(struct idem__sqlite_store *store, struct idem_op *op,
     if (op->verb == IDEM_OP_LIMIT) {
         return idem__sqlite_limit(store, op, now);
     }
+    if (op->verb == IDEM_OP_MOVE) {
+        return idem__sqlite_move(store, op, now);
+    }
     if ((store->reserve.lacking || store->files.is_linked) && is_new(op)) {
         refuse(store, &table, op, now);
         return false;

@@ -4,6 +4,8 @@
 #include "base/crash.h"
 #include "core/error.h"
 
+#include <stdio.h>
+
 void idem__clock_init(struct idem__sqlite_clock *clock)
 {
     *clock = (struct idem__sqlite_clock){.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -23,6 +25,7 @@ enum {
     FENCE_FLOOR,
     SURE_MS,
     JUMP_MS,
+    MARK = JUMP_MS + 2,
 };
 
 /* True if it can be used. */
@@ -41,6 +44,14 @@ static bool read_row(sqlite3_stmt *stmt, struct idem__clock_row *ret_row)
     ret_row->last_ms = sqlite3_column_int64(stmt, LAST_MS);
     ret_row->fence_floor = sqlite3_column_int64(stmt, FENCE_FLOOR);
     return idem__clock_row_settle(ret_row);
+}
+
+/* One that is too long is none that we wrote: what is left of it is not, either. */
+static void copy_mark(sqlite3_stmt *stmt, int column, char mark[IDEM_MARK_MAX])
+{
+    const char *text = (const char *)sqlite3_column_text(stmt, column);
+
+    (void)snprintf(mark, IDEM_MARK_MAX, "%s", text == NULL ? "" : text);
 }
 
 /* A reader may have an older snapshot than this process has seen. */
@@ -67,6 +78,7 @@ int idem__clock_load(struct idem__sqlite_clock *clock, struct idem__conn *conn,
         install(clock, &row.anchor, row.last_ms, writer);
         if (writer) {
             clock->fence_floor = (uint64_t)row.fence_floor;
+            copy_mark(stmt, MARK, clock->mark);
         }
         rc = SQLITE_OK;
     } else if (rc == SQLITE_ROW || rc == SQLITE_DONE) {
@@ -74,6 +86,19 @@ int idem__clock_load(struct idem__sqlite_clock *clock, struct idem__conn *conn,
     }
     idem__conn_reset(conn, IDEM__SQL_CLOCK_LOAD);
     return rc;
+}
+
+int idem__clock_mark(struct idem__conn *conn, char ret_mark[IDEM_MARK_MAX])
+{
+    sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_MARK_LOAD);
+    int rc = idem__conn_step(conn, stmt);
+
+    ret_mark[0] = '\0';
+    if (rc == SQLITE_ROW) {
+        copy_mark(stmt, 0, ret_mark);
+    }
+    idem__conn_reset(conn, IDEM__SQL_MARK_LOAD);
+    return rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
 int idem__clock_now(struct idem__sqlite_clock *clock,
@@ -91,6 +116,7 @@ int idem__clock_now(struct idem__sqlite_clock *clock,
     moved = idem__anchor_now(&clock->anchor, &reading, clock->last_ms, ret_now);
     (void)pthread_mutex_unlock(&clock->mutex);
     ret_now->fence_floor = clock->fence_floor;
+    ret_now->mark = clock->mark;
     *ret_save = moved || idem__clock_row_is_due(clock->last_ms, ret_now);
     return 0;
 }

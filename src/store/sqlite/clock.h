@@ -12,8 +12,9 @@
 struct idem__sqlite_clock {
     pthread_mutex_t mutex; /* Over the next two, which readers need. */
     struct idem_anchor anchor;
-    int64_t last_ms;      /* The newest time in the file that is sure. */
-    uint64_t fence_floor; /* For writers. */
+    int64_t last_ms;          /* The newest time in the file that is sure. */
+    uint64_t fence_floor;     /* For writers ... */
+    char mark[IDEM_MARK_MAX]; /* ... likewise; see idem__clock_mark(). */
 };
 
 void idem__clock_init(struct idem__sqlite_clock *clock);
@@ -39,6 +40,9 @@ int idem__clock_peek(struct idem__sqlite_clock *clock,
 void idem__clock_set(struct idem__sqlite_clock *clock,
                      const struct idem_clock_reading *reading,
                      int64_t store_ms);
+
+/* The store's mark (core/move.h) as @conn sees it. An SQLite result. */
+int idem__clock_mark(struct idem__conn *conn, char ret_mark[IDEM_MARK_MAX]);
 
 /* Writes the row. An SQLite result. */
 int idem__clock_save(struct idem__sqlite_clock *clock, struct idem__conn *conn,

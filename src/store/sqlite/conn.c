@@ -85,6 +85,8 @@ static const char *const texts[IDEM__SQL_COUNT] = {
         "UPDATE idem_clock SET boot_id = ?1, boot_ms = ?2, store_ms = ?3, "
         "last_ms = ?4, fence_floor = ?5, sure_ms = ?6, jump_ms = ?7 "
         "WHERE one = 1",
+    [IDEM__SQL_MARK_LOAD] = "SELECT mark FROM idem_clock WHERE one = 1",
+    [IDEM__SQL_MARK_SAVE] = "UPDATE idem_clock SET mark = ?1 WHERE one = 1",
     [IDEM__SQL_COUNTER_ADD] =
         "INSERT INTO idem_counter (name, value) VALUES (?1, ?2) "
         "ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",

@@ -37,6 +37,8 @@ enum idem__sql {
     IDEM__SQL_HELD_FORGET,
     IDEM__SQL_CLOCK_LOAD,
     IDEM__SQL_CLOCK_SAVE,
+    IDEM__SQL_MARK_LOAD,   /* -> mark */
+    IDEM__SQL_MARK_SAVE,   /* mark */
     IDEM__SQL_COUNTER_ADD, /* name, value */
     IDEM__SQL_COUNTERS_LOAD,
     IDEM__SQL_LIMIT_WINDOW, /* id -> seq, expires, used, refusals */

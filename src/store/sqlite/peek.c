@@ -34,6 +34,8 @@ struct view {
     bool has_time; /* Of the moment: */
     struct idem_now now;
     bool moved;
+    bool has_mark; /* Of the moment, too. */
+    char mark[IDEM_MARK_MAX];
 };
 
 /* With @wait a connection is waited for, and opened; with @is_waiter one that
@@ -82,6 +84,18 @@ static int view_clock(struct view *view)
     return rc;
 }
 
+/* A replay tells of what came later elsewhere as little as a claim would: neither is
+ * for a store that was moved. False: it cannot be read. */
+static bool view_mark(struct view *view)
+{
+    if (!view->has_mark || !view->begun) {
+        view->has_mark =
+            idem__clock_mark(view->table.conn, view->mark) == SQLITE_OK;
+    }
+    view->now.mark = view->mark;
+    return view->has_mark;
+}
+
 /* True if @op is the look of a waiter: nearly always it changes nothing, and a
  * thousand of them must not take turns with those who write. */
 static bool is_waiter(const struct idem_op *op)
@@ -122,6 +136,11 @@ static bool look(struct view *view, struct idem_op *op)
     } else if (op->verb == IDEM_OP_LIST) {
         idem__sqlite_list(conn, op, &view->now);
         view->has_time = false; /* It may have taken long. */
+    } else if (op->verb != IDEM_OP_GET && !view_mark(view)) {
+        answered = must; /* Else the writer says what is wrong. */
+        (void)
+            idem__op_fail(op, IDEM_EUNAVAILABLE,
+                          "the store's mark cannot be read; nothing was done");
     } else if (op->verb == IDEM_OP_LIMIT) {
         answered =
             !view->moved && idem__sqlite_limit_peek(conn, op, &view->now);

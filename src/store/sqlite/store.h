@@ -226,6 +226,12 @@ bool idem__sqlite_limit_purge(struct idem__sqlite_store *store,
                               struct idem_op *op, const struct idem_now *now,
                               int64_t until_ms, bool *ret_done);
 
+/* ---- move.c ---- */
+
+/* Reads or sets the store's mark, inside a write transaction. True if it wrote. */
+bool idem__sqlite_move(struct idem__sqlite_store *store, struct idem_op *op,
+                       const struct idem_now *now);
+
 /* ---- batch.c ---- */
 
 /* The group's run(): the lock is held, and released before it returns. */

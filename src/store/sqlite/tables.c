@@ -33,7 +33,8 @@ const char *const idem__tables[] = {
     "  fence_floor INTEGER NOT NULL,"
     "  sure_ms INTEGER NOT NULL DEFAULT 0,"
     "  jump_ms INTEGER NOT NULL DEFAULT 0,"
-    "  store_id BLOB"
+    "  store_id BLOB,"
+    "  mark TEXT NOT NULL DEFAULT ''"
     ") STRICT",
     "INSERT OR IGNORE INTO idem_clock"
     "  (one, schema, boot_id, boot_ms, store_ms, last_ms, fence_floor)"

@@ -76,7 +76,7 @@ TEST(transfer, beginsWithAHeader)
     FILE *f = open_memstream(&line, &len);
 
     assert_non_null(f);
-    assert_int_equal(cli_transfer_header(f, "sqlite:a"), 0);
+    assert_int_equal(cli_transfer_header(f, "sqlite:a", NULL), 0);
     assert_int_equal(fclose(f), 0);
     assert_int_equal(cli_transfer_read(idem_bytes(line, len - 1), &transfer),
                      CLI_TRANSFER_HEADER);

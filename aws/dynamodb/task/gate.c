@@ -1,0 +1,237 @@
+/* GATE and MARK: reads the mark of a table that is moved, and sets it. */
+#include "aws/dynamodb/task/gate.h"
+
+#include "aws/dynamodb/layout/layout.h"
+#include "aws/dynamodb/task/task.h"
+#include "core/error.h"
+#include "core/move.h"
+#include "core/slice.h"
+
+#include <stdlib.h>
+
+enum {
+    /* The service accepts no signature that is older: a mark of that age was written by
+     * then, whenever its request was made. */
+    SIGNED_MS = 20 * 60 * 1000,
+    /* Clocks of two hosts do not run alike. */
+    MARGIN_MS = 1000,
+    ROUNDS_MAX = 4,
+};
+
+bool idem__gate_is(struct idem_slice name)
+{
+    return idem__slice_equal(name, idem_str(IDEM__MOVE_NAME));
+}
+
+static bool is_open(const struct idem__gate *gate)
+{
+    return !idem__move_closes(idem_str(gate->mark));
+}
+
+static bool is_old(const struct idem__gate *gate, const struct idem_now *now)
+{
+    return now->boot_ms >= gate->until_boot_ms;
+}
+
+bool idem__gate_is_due(const struct idem__task *task,
+                       const struct idem_now *now)
+{
+    const struct idem_op *op = task->op;
+    bool starts = op->verb == IDEM_OP_BEGIN || op->verb == IDEM_OP_LIMIT ||
+                  (op->verb == IDEM_OP_RESOLVE &&
+                   op->u.resolve.outcome.status == IDEM_STATUS_RETRY);
+
+    /* That it is closed may be over by now. */
+    return op->verb == IDEM_OP_MOVE ||
+           (task->env->gate != NULL && starts &&
+            (is_old(task->env->gate, now) || !is_open(task->env->gate)));
+}
+
+bool idem__gate_doubts(const struct idem__task *task,
+                       const struct idem_now *now)
+{
+    return task->env->gate != NULL && task->op->verb == IDEM_OP_BEGIN &&
+           task->decision.verdict == IDEM_STARTED &&
+           is_old(task->env->gate, now);
+}
+
+struct idem_now idem__gate_now(const struct idem__task *task,
+                               const struct idem_now *now)
+{
+    struct idem_now at = *now;
+
+    if (task->env->gate != NULL) {
+        at.mark = task->env->gate->mark;
+        at.fence_floor = task->env->gate->floor;
+    }
+    return at;
+}
+
+/* ---- Reading ---- */
+
+static void put_table(struct idem__buffer *out, const struct idem__task *task)
+{
+    idem__buffer_str(out, "{\"TableName\":");
+    idem__json_string(out, idem_str(task->env->table.name));
+}
+
+const char *idem__gate_ask(struct idem__task *task, const struct idem_now *now)
+{
+    struct idem__buffer *out = idem__task_out(task);
+
+    task->gate_asked_ms = now->boot_ms;
+    put_table(out, task);
+    idem__buffer_str(out, ",\"Key\":");
+    idem__layout_put_key(out, &task->env->table, idem_str(IDEM__MOVE_NAME));
+    idem__buffer_str(out, "},\"ConsistentRead\":true}");
+    return IDEM__TARGET("GetItem");
+}
+
+/* False: the answer is none that this table gives. */
+static bool read_item(struct idem__gate *gate, json_object *body)
+{
+    struct idem_move move = {0};
+    struct idem_slice mark = {NULL, 0};
+    struct idem_slice floor;
+    json_object *item = NULL;
+
+    /* Without the attribute it is a record of another library. */
+    if (json_object_object_get_ex(body, "Item", &item)
+            ? idem__json_attribute(item, "idem_mark", "S", &mark) < 0
+            : !idem__look_found_nothing(body)) {
+        return false;
+    }
+    if (idem__slice_equal(mark, idem_str("open"))) {
+        mark.len = 0;
+    }
+    if (idem__move_read(mark, &move) != 0) {
+        return false;
+    }
+    (void)idem__move_write(&move, gate->mark);
+    gate->floor = 0;
+    if (idem__json_attribute(item, "idem_floor", "N", &floor) == 1) {
+        gate->floor = strtoull(floor.base, NULL, 10);
+    }
+    return true;
+}
+
+static int64_t settles_ms(const struct idem__task *task,
+                          const struct idem_now *now)
+{
+    struct idem_move move = {0};
+
+    (void)idem__move_read(idem_str(task->env->gate->mark), &move);
+    return !task->ambiguous && now->store_ms - move.marked_ms > SIGNED_MS
+               ? 0
+               : IDEM__GATE_MS + MARGIN_MS;
+}
+
+/* The op IDEM_OP_MOVE: the mark is as it was to be, or may be set. */
+static enum idem__state move_step(struct idem__task *task,
+                                  const struct idem_now *now)
+{
+    const struct idem__gate *gate = task->env->gate;
+    struct idem_op *op = task->op;
+    struct idem_now at = idem__gate_now(task, now);
+
+    if (op->u.move.set &&
+        idem__slice_equal(idem_str(gate->mark), op->u.move.was) &&
+        !idem__slice_equal(op->u.move.was, op->u.move.mark) &&
+        task->rounds++ < ROUNDS_MAX) {
+        return IDEM__STATE_MARK;
+    }
+    idem__move_answer(op, gate->mark, &at);
+    op->changed = task->ambiguous && op->error.code == 0;
+    op->u.move.settles_ms = settles_ms(task, now);
+    return IDEM__STATE_DONE;
+}
+
+enum idem__state idem__gate_answered(struct idem__task *task,
+                                     const struct idem_now *now,
+                                     struct idem__answer *answer)
+{
+    struct idem__gate *gate = task->env->gate;
+    char text[160];
+
+    if (answer->said != IDEM__SAID_OK) {
+        return idem__task_retry(task, answer, IDEM__STATE_GATE);
+    }
+    if (!read_item(gate, answer->body)) {
+        return idem__task_fail_with(task, IDEM_ECORRUPT,
+                                    "DynamoDB: the item \"" IDEM__MOVE_NAME
+                                    "\" has a form that is not ours");
+    }
+    gate->until_boot_ms = task->gate_asked_ms + IDEM__GATE_MS;
+    if (task->op->verb == IDEM_OP_MOVE) {
+        return move_step(task, now);
+    }
+    if (idem__move_refuses(gate->mark, task->op, text, sizeof(text))) {
+        /* A claim that was written is one that nobody was told of. */
+        return idem__task_fail_with(task, IDEM_ECONFIG, text);
+    }
+    if (!task->claimed) {
+        return idem__task_first(task);
+    }
+    task->settled = true;
+    return IDEM__STATE_SETTLE;
+}
+
+/* ---- Writing ---- */
+
+static void put_mark(struct idem__buffer *out, struct idem_slice mark)
+{
+    idem__buffer_str(out, "{\"S\":");
+    idem__json_string(out, mark.len == 0 ? idem_str("open") : mark);
+    idem__buffer_str(out, "}");
+}
+
+const char *idem__mark_ask(struct idem__task *task, const struct idem_now *now)
+{
+    const struct idem_op *op = task->op;
+    const struct idem__gate *gate = task->env->gate;
+    struct idem__buffer *out = idem__task_out(task);
+
+    (void)now;
+    put_table(out, task);
+    idem__buffer_str(out, ",\"Item\":");
+    idem__layout_put_key(out, &task->env->table, idem_str(IDEM__MOVE_NAME));
+    idem__buffer_str(out, ",\"lim\":{\"N\":\"0\"},\"idem_floor\":");
+    idem__json_n(out, op->u.move.fence_floor > gate->floor
+                          ? op->u.move.fence_floor
+                          : gate->floor);
+    idem__buffer_str(out, ",\"idem_mark\":");
+    put_mark(out, op->u.move.mark);
+    idem__buffer_str(out, "},\"ConditionExpression\":\"");
+    idem__buffer_str(out, op->u.move.was.len == 0
+                              ? "attribute_not_exists(idem_mark) OR "
+                                "idem_mark = :w"
+                              : "idem_mark = :w");
+    idem__buffer_str(out, "\",\"ExpressionAttributeValues\":{\":w\":");
+    put_mark(out, op->u.move.was);
+    idem__buffer_str(out, "}}");
+    return IDEM__TARGET("PutItem");
+}
+
+/* Whether it was done, also where the answer was lost, is found by reading. */
+enum idem__state idem__mark_answered(struct idem__task *task,
+                                     const struct idem_now *now,
+                                     struct idem__answer *answer)
+{
+    (void)now;
+    switch (answer->said) {
+    case IDEM__SAID_OK:
+        task->ambiguous = true;
+        return IDEM__STATE_GATE;
+    case IDEM__SAID_REFUSED:
+        return IDEM__STATE_GATE;
+    case IDEM__SAID_UNKNOWN:
+        task->ambiguous = true;
+        return idem__task_retry(task, answer, IDEM__STATE_GATE);
+    case IDEM__SAID_NOT_APPLIED:
+        return idem__task_retry(task, answer, IDEM__STATE_MARK);
+    case IDEM__SAID_NEVER:
+    case IDEM__SAID_CALLER_WRITE:
+        break;
+    }
+    return idem__task_fail(task, &answer->error);
+}

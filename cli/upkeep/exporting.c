@@ -1,0 +1,195 @@
+/* The records of a store, as lines to a file. */
+#include "upkeep/exporting.h"
+
+#include "process/clock.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/progress.h"
+#include "text/text.h"
+#include "upkeep/leave.h"
+#include "upkeep/reading.h"
+#include "upkeep/transfer.h"
+
+/* ---- One record ---- */
+
+static void say_corrupt(struct cli_exporting *e, struct idem_slice key)
+{
+    char shown[128];
+
+    e->corrupt++;
+    cli_say("the record of \"%s\" cannot be trusted; it is left out",
+            cli_escape(key, shown, sizeof(shown)));
+}
+
+static int write_record(struct cli_exporting *e,
+                        const struct idem_record *record)
+{
+    int status = cli_transfer_write(e->out, record);
+
+    e->exported++;
+    return status == 0 && ferror(e->out) ? CLI_OUTPUT_FAILED : status;
+}
+
+/* Gone, or of another status than was asked for: it has changed meanwhile. */
+static int export_one(void *ctx, int code, const struct idem_record *record)
+{
+    struct cli_exporting *e = ctx;
+
+    if (code != 0) {
+        say_corrupt(e, record->key);
+        return 0;
+    }
+    return e->statuses == 0 || (e->statuses & 1u << record->status) != 0
+               ? write_record(e, record)
+               : 0;
+}
+
+static int note_name(void *ctx, int code, const struct idem_record *r)
+{
+    struct cli_exporting *e = ctx;
+
+    if (code != 0) {
+        say_corrupt(e, r->key);
+        return 0;
+    }
+    cli_progress("looking through the store", e->open.len, /* all= */ 0);
+    return !cli_names_add(&e->open, r);
+}
+
+/* ---- A move ---- */
+
+static bool is_open(const struct idem_record *record)
+{
+    return record->status == IDEM_STATUS_IN_PROGRESS && !record->retry;
+}
+
+/* Without its owner, who knows of no other store. */
+static int export_cut(struct cli_exporting *e, const struct idem_record *found)
+{
+    struct idem_record record;
+    int status = cli_leave_cut(e->store, found, &record);
+
+    return status != 0 ? status : write_record(e, &record);
+}
+
+/* Work in progress is noted for another look. */
+static int move_ended(void *ctx, int code, const struct idem_record *record)
+{
+    struct cli_exporting *e = ctx;
+
+    if (code == 0 && is_open(record)) {
+        return cli_names_add(&e->open, record) ? 0 : CLI_OUTPUT_FAILED;
+    }
+    return code == 0 && record->by_lease ? export_cut(e, record)
+                                         : export_one(e, code, record);
+}
+
+static int move_last(void *ctx, int code, const struct idem_record *record)
+{
+    struct cli_exporting *e = ctx;
+
+    if (code != 0 || !is_open(record)) {
+        return move_ended(e, code, record);
+    }
+    e->unknown++;
+    return export_cut(e, record);
+}
+
+/* Reads @e's open names, of which those stay that are in progress yet. */
+static int pass(struct cli_exporting *e, const char *doing, cli_read_fn *each)
+{
+    struct cli_names names = e->open;
+    int status = cli_names_open(&e->open);
+
+    if (status == 0) {
+        status = cli_read_named(e->store, &names, doing, each, e);
+    }
+    cli_names_close(&names);
+    return status;
+}
+
+/* The store, but for what is in progress; then that, as it ends, or unknown. */
+static int move_all(struct cli_exporting *e)
+{
+    int64_t until_ms = cli_mono_ms() + e->wait_ms;
+    int status = pass(e, "exporting", move_ended);
+    unsigned nth = 0;
+
+    while (status == 0 && e->open.len > 0 &&
+           cli_leave_wait(until_ms, nth++, e->open.len)) {
+        status = pass(e, "waiting for what is in progress", move_ended);
+    }
+    if (status == 0 && e->open.len > 0) {
+        status = pass(e, "exporting", move_last);
+    }
+    if (status == 0 && e->corrupt > 0) {
+        cli_say("the move is not complete: work whose record is left out would "
+                "run again; resolve it, and repeat the move");
+        return CLI_CORRUPT;
+    }
+    /* A purge may have raised the fences meanwhile. */
+    status = status != 0 ? status : cli_leave_read(e->store, &e->move);
+    return status != 0 ? status
+                       : cli_transfer_end(e->out, e->exported, &e->move);
+}
+
+/* ---- All of it ---- */
+
+static int list_names(struct cli_exporting *e)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_error error = {0};
+
+    filter.statuses = e->statuses;
+    filter.any_scope = e->scope == NULL;
+    filter.scope = idem_str(e->scope);
+    error.code = idem_list(e->store, &filter, note_name, e,
+                           /* ret_now_ms= */ NULL, &error);
+    cli_progress_end();
+    return error.code == 0 ? 0 : cli_fail_with(&error);
+}
+
+/* Of a move it is sent at once: the other store is closed by it, to which callers may
+ * turn from now on. */
+static int export_header(struct cli_exporting *e)
+{
+    int status =
+        cli_transfer_header(e->out, e->url, e->moves ? &e->move : NULL);
+
+    if (status == 0 && e->moves) {
+        (void)fflush(e->out); /* An error stays, and is found by the caller. */
+        cli_leave_settle(&e->move);
+    }
+    return status;
+}
+
+static int export_all(struct cli_exporting *e)
+{
+    int status = export_header(e);
+
+    if (status == 0) {
+        status = list_names(e);
+    }
+    if (status == 0) {
+        status = e->moves ? move_all(e) : pass(e, "exporting", export_one);
+    }
+    return status == 0 && e->corrupt > 0 ? CLI_CORRUPT : status;
+}
+
+int cli_exporting(struct cli_exporting *e)
+{
+    int status = 0;
+
+    e->move = (struct idem_move){0};
+    if (e->moves) {
+        status = cli_leave(e->store, e->place, &e->move);
+    }
+    if (status == 0) {
+        status = cli_names_open(&e->open);
+    }
+    if (status == 0) {
+        status = export_all(e);
+        cli_names_close(&e->open);
+    }
+    return status;
+}
