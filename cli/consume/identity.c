@@ -2,6 +2,7 @@
 #include "consume/consume.h"
 #include "text/text.h"
 
+#include <idem/http.h>
 #include <idem/key.h>
 
 static int make_key(const struct consume *consume,
@@ -39,18 +40,25 @@ static int make_fingerprint(const struct consume *consume,
                             struct idem_error *error)
 {
     uint8_t digest[IDEM_FINGERPRINT_LEN];
-    struct idem_slice part = message->body;
+    const struct idem_slice secret = idem_str(NULL);
+    struct idem_slice values;
     int rc = 0;
 
     if (consume->options->fingerprint == CONSUME_NO_FINGERPRINT) {
         (void)strcpy(fingerprint, "none");
         return 0;
     }
-    if (consume->fingerprint != NULL) {
-        rc = idem_select_run(consume->fingerprint, message->body, &part, error);
-    }
-    if (rc == 0) {
-        rc = idem_fingerprint(&part, 1, /* secret= */ idem_str(NULL), digest);
+    if (consume->fingerprint == NULL) {
+        rc = idem_http_fingerprint(/* parts= */ NULL, 0,
+                                   /* content_type= */ idem_str(NULL),
+                                   message->body, secret, digest);
+    } else {
+        rc = idem_select_run(consume->fingerprint, message->body, &values,
+                             error);
+        if (rc == 0) {
+            rc = idem_http_fingerprint_selected(/* parts= */ NULL, 0, values,
+                                                secret, digest);
+        }
     }
     if (rc == 0) {
         cli_hex(idem_bytes(digest, sizeof(digest)), fingerprint);

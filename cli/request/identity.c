@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <idem/http.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -183,29 +184,33 @@ static int join_args(int argc, char **argv, char **ret_bytes, size_t *ret_len)
     return 0;
 }
 
+/* 0, or the exit status for @code, after saying so. */
+static int check_fingerprint(int code)
+{
+    if (code == 0) {
+        return 0;
+    }
+    cli_say("cannot make a fingerprint: %s", idem_error_text(code));
+    return cli_exit_of(code);
+}
+
 static int make_fingerprint(const struct idem_slice *parts, size_t parts_len,
                             uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
 {
-    struct idem_error error = {0};
-
-    error.code =
-        idem_fingerprint(parts, parts_len, /* secret= */ idem_str(NULL),
-                         ret_fingerprint);
-    if (error.code == 0) {
-        return 0;
-    }
-    cli_say("cannot make a fingerprint: %s", idem_error_text(error.code));
-    return cli_exit_of(error.code);
+    return check_fingerprint(idem_fingerprint(parts, parts_len,
+                                              /* secret= */ idem_str(NULL),
+                                              ret_fingerprint));
 }
 
 /* The parts of a fingerprint. The first one says what the others are, so that
  * two requests of different kinds never have the same list of parts:
  *
- *     "text"        the text, or the bytes of the file
- *     "argv"        the arguments, each with a NUL after it
- *     "argv+input"  the arguments likewise; the bytes of the input
- *     "selected"    what a jq program selects of the input, as a JSON array
- */
+ *     "text"      the text, or the bytes of the file
+ *     "argv"      the arguments, each with a NUL after it
+ *     "argv+dir"  the arguments likewise; the working directory
+ *
+ * An input follows as a body of HTTP does, see idem_http_fingerprint(); what a jq
+ * program selects of it stands alone. */
 static int fingerprint_text(const char *spec,
                             uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
 {
@@ -226,47 +231,69 @@ static int fingerprint_text(const char *spec,
     return status;
 }
 
-static int fingerprint_args(int argc, char **argv, struct idem_slice input,
+static int fingerprint_args(const struct idem_slice *parts, size_t parts_len,
+                            const struct cli_input *input,
                             uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
 {
-    bool has_input = input.base != NULL;
+    const char *type =
+        input->is_json ? "application/json" : "application/octet-stream";
+
+    if (input->bytes.base == NULL) {
+        return make_fingerprint(parts, parts_len, ret_fingerprint);
+    }
+    return check_fingerprint(
+        idem_http_fingerprint(parts, parts_len, idem_str(type), input->bytes,
+                              /* secret= */ idem_str(NULL), ret_fingerprint));
+}
+
+static int fingerprint_command(int argc, char **argv, bool in_directory,
+                               const struct cli_input *input,
+                               uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
+{
+    char *directory = in_directory ? getcwd(NULL, 0) : NULL;
     struct idem_slice parts[3];
-    char *args;
+    char *args = NULL;
     size_t len;
     int status;
 
-    status = join_args(argc, argv, &args, &len);
-    if (status != 0) {
-        return status;
+    if (in_directory && directory == NULL) {
+        cli_say("--key-from-args: cannot find the working directory: %s",
+                strerror(errno));
+        return CLI_USAGE;
     }
-    parts[0] = idem_str(has_input ? "argv+input" : "argv");
-    parts[1] = idem_bytes(args, len);
-    parts[2] = input;
-    status = make_fingerprint(parts, has_input ? 3 : 2, ret_fingerprint);
+    status = join_args(argc, argv, &args, &len);
+    if (status == 0) {
+        parts[0] = idem_str(in_directory ? "argv+dir" : "argv");
+        parts[1] = idem_bytes(args, len);
+        parts[2] = idem_str(directory);
+        status = fingerprint_args(parts, in_directory ? 3 : 2, input,
+                                  ret_fingerprint);
+    }
     free(args);
+    free(directory);
     return status;
 }
 
-int cli_fingerprint(const char *spec, int argc, char **argv,
-                    struct idem_slice input,
+int cli_fingerprint(const char *spec, int argc, char **argv, bool in_directory,
+                    const struct cli_input *input,
                     uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN],
                     bool *ret_has)
 {
     bool automatic = spec == NULL || strcmp(spec, "auto") == 0;
 
-    *ret_has =
-        automatic ? argc > 0 || input.base != NULL : strcmp(spec, "none") != 0;
+    *ret_has = automatic ? argc > 0 || input->bytes.base != NULL
+                         : strcmp(spec, "none") != 0;
     if (!*ret_has) {
         return 0;
     }
-    return automatic ? fingerprint_args(argc, argv, input, ret_fingerprint)
+    return automatic ? fingerprint_command(argc, argv, in_directory, input,
+                                           ret_fingerprint)
                      : fingerprint_text(spec, ret_fingerprint);
 }
 
 int cli_fingerprint_from(const char *program, struct idem_slice input,
                          uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
 {
-    struct idem_slice parts[2];
     char *bytes;
     size_t len;
     int status = cli_extract_parts(program, input, &bytes, &len);
@@ -274,19 +301,21 @@ int cli_fingerprint_from(const char *program, struct idem_slice input,
     if (status != 0) {
         return status;
     }
-    parts[0] = idem_str("selected");
-    parts[1] = idem_bytes(bytes, len);
-    status = make_fingerprint(parts, 2, ret_fingerprint);
+    status = check_fingerprint(idem_http_fingerprint_selected(
+        /* parts= */ NULL, 0, idem_bytes(bytes, len),
+        /* secret= */ idem_str(NULL), ret_fingerprint));
     free(bytes);
     return status;
 }
 
 int cli_key_from_args(int argc, char **argv, struct cli_key_text *ret_key)
 {
+    static const struct cli_input none = {.is_json = false};
     uint8_t digest[IDEM_FINGERPRINT_LEN];
     int status;
 
-    status = fingerprint_args(argc, argv, /* input= */ idem_str(NULL), digest);
+    status = fingerprint_command(argc, argv, /* in_directory= */ false, &none,
+                                 digest);
     if (status != 0) {
         return status;
     }

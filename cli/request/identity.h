@@ -32,12 +32,18 @@ int cli_key_from_args(int argc, char **argv, struct cli_key_text *ret_key);
  * the process. 0 or an exit status, after saying why. */
 int cli_scope(const char *given, struct idem_slice *ret_scope);
 
-/* --fingerprint: "auto" (or NULL) means the command line, with @input if there
- * is one (its base is not NULL); "none" for no fingerprint; "@FILE" for the
+/* --input; bytes.base is NULL where there is none. */
+struct cli_input {
+    struct idem_slice bytes;
+    bool is_json; /* Something is selected from it: it is compared as JSON. */
+};
+
+/* --fingerprint: "auto" (or NULL) means the command line, with the working directory
+ * if that counts, and with @input if there is one; "none" for no fingerprint; "@FILE" for the
  * bytes of a file; anything else for itself. *@ret_has is false where there is
  * nothing to make one from. 0 or an exit status, after saying why. */
-int cli_fingerprint(const char *spec, int argc, char **argv,
-                    struct idem_slice input,
+int cli_fingerprint(const char *spec, int argc, char **argv, bool in_directory,
+                    const struct cli_input *input,
                     uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN],
                     bool *ret_has);
 

@@ -143,6 +143,8 @@ static int fill_fingerprint(struct cli_request *r,
                             const struct cli_claim *claim, int argc,
                             char **argv)
 {
+    const struct cli_input input = {.bytes = r->request.input,
+                                    .is_json = claim->key_from != NULL};
     bool has = true;
     int status;
 
@@ -150,8 +152,9 @@ static int fill_fingerprint(struct cli_request *r,
         status = cli_fingerprint_from(claim->fingerprint_from, r->request.input,
                                       r->fingerprint);
     } else {
-        status = cli_fingerprint(claim->fingerprint, argc, argv,
-                                 r->request.input, r->fingerprint, &has);
+        status =
+            cli_fingerprint(claim->fingerprint, argc, argv, claim->from_args,
+                            &input, r->fingerprint, &has);
     }
     if (status == 0 && has) {
         r->request.fingerprint =

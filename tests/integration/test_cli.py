@@ -249,8 +249,8 @@ def key():
     s("key", "-k", "order-42", "--", "charge", "42")
     s("key", "-k", "order-42", "--fingerprint", "none", "--", "charge", "42")
     s("key", "-k", "order-42", "--fingerprint", "charge 42")
-    s("key", "--key-from-args", "--", "charge", "42")
-    s("key", "--key-from-args", "--", "charge 42")
+    s("key", "--key-from-args", "--fingerprint", "none", "--", "charge", "42")
+    s("key", "--key-from-args", "--fingerprint", "none", "--", "charge 42")
     equal(os.listdir(), [])
     s.check()
 

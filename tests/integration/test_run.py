@@ -99,6 +99,16 @@ def the_key_can_come_from_elsewhere(b):
 
 
 @case
+def a_key_from_the_arguments_belongs_to_a_directory(b):
+    """The same command line in another directory is refused, and in its own replayed."""
+    work = ["--key-from-args", "--", "sh", "-c", "echo effect >>../ledger"]
+    for name, status in ("p1", 0), ("p1", 0), ("p2", 65):
+        os.makedirs(b.file(name), exist_ok=True)
+        equal((name, b("run", *work, cwd=b.file(name)).status), (name, status))
+    equal(b.effects(), 1)
+
+
+@case
 def bad_usage_is_64_and_touches_nothing(b):
     """A command line that makes no sense runs nothing and creates no store."""
     true = ["--", "sh", "-c", EFFECT]

@@ -44,14 +44,14 @@ class Box:
         """How many times work had its effect."""
         return self.read("ledger").count("effect")
 
-    def start(self, *args, env=None, **popen):
+    def start(self, *args, env=None, cwd=None, **popen):
         ours = {
             "HOME": self.path,
             "IDEM_AUDIT_LOG": self.file("audit.log"),
             "IDEM_JOURNAL_DIR": self.file("journal"),
         }
         env = {**ours, **(env or {})}
-        process = self.idem.start(*args, env=env, cwd=self.path, **popen)
+        process = self.idem.start(*args, env=env, cwd=cwd or self.path, **popen)
         self.processes.append(process)
         return process
 

@@ -38,6 +38,18 @@ def messages_of_one_key_that_differ_are_not_duplicates():
 
 
 @test
+def messages_may_be_spelled_differently():
+    """JSON in another order is a duplicate of the same message, also where members are
+    selected for the fingerprint; text is compared by its bytes."""
+    p = Place()
+    for order, options in (3, ()), (4, ("--fingerprint-from", ".sent")):
+        p.queue.send([f'{{"order":{order},"sent":[1,{{"a":1,"b":2}}]}}',
+                      f'{{"sent":[1.0,{{"b":2,"a":1}}],"order":{order}}}'])
+        status, lines, _ = p.consume("--key-from", ".order", *options, *QUICK, work=BODY)
+        equal((status, outcomes(lines)), (0, ["done", "replayed"]))
+
+
+@test
 def selected_members_are_what_messages_of_one_key_must_agree_in():
     """With --fingerprint-from other members may differ; what it cannot select is left
     to the queue."""
