@@ -207,7 +207,7 @@ bool idem__lambda_outcome(const struct idem_lambda *lambda,
 static void fill_entry(const struct idem_lambda *lambda,
                        const struct idem_attempt *attempt,
                        const struct idem_outcome *outcome,
-                       struct idem__entry *entry)
+                       struct idem_journal_info *entry)
 {
     const struct idem_record *record = attempt->record;
     const char *url = idem_store_url(lambda->store);
@@ -231,7 +231,8 @@ static void fill_entry(const struct idem_lambda *lambda,
 }
 
 /* The file of a journal, as base64; failed: it could not be made. */
-static void encode(const struct idem__entry *entry, struct idem__buffer *text)
+static void encode(const struct idem_journal_info *entry,
+                   struct idem__buffer *text)
 {
     struct idem__buffer file = {0};
 
@@ -250,7 +251,7 @@ void idem__lambda_outcome_log(const struct idem_lambda *lambda,
                               const struct idem_attempt *attempt,
                               const struct idem_outcome *outcome)
 {
-    struct idem__entry entry;
+    struct idem_journal_info entry;
     struct idem__buffer text = {0};
     const char *status =
         outcome == NULL ? "stopped" : idem_status_name(outcome->status);

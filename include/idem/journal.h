@@ -216,10 +216,11 @@ typedef int idem_journal_fn(void *ctx, const struct idem_journal_info *info,
 struct idem_journal_filter {
     size_t size;      /* sizeof, set by IDEM_JOURNAL_FILTER_INIT. */
     const char *name; /* Only the entry in this file; directories before the
-                              name are passed over. NULL: all. */
+                         name are passed over. NULL: all. */
     const char *store_url; /* Only those for this store; NULL: all, and in a
                               replay those for the store that is told. */
-    const uint8_t *id;     /* Only those about this record; NULL: all. */
+    const uint8_t *id;     /* Only those that wait for this record of the store;
+                          NULL: all. */
 };
 #define IDEM_JOURNAL_FILTER_INIT                                               \
     {                                                                          \
@@ -229,7 +230,7 @@ struct idem_journal_filter {
 /* Tells @store the outcomes that wait for it: of several for one record first
  * what was completed, then failed, unknown, released, retry. @each may be NULL, and
  * @filter too. With an id in @filter it takes the same time whatever else is
- * there.
+ * there; so does a list.
  *
  * With a store_url in @filter outcomes for that store are told to @store instead:
  * it has moved.
@@ -257,7 +258,8 @@ int idem_journal_catch_up(struct idem_journal *journal,
  * are not entries at all are shown as DAMAGED; a filter for a store or a record
  * leaves them out.
  *
- * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
+ * IDEM_EINVALID      Also an id without a store_url.
+ * IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
 int idem_journal_list(struct idem_journal *journal,
                       const struct idem_journal_filter *filter,

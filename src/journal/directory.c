@@ -34,8 +34,6 @@ static int code_of(int why)
         return IDEM_EFULL;
     case ENOMEM:
         return IDEM_ENOMEM;
-    case ENOENT:
-        return IDEM_ENOTFOUND;
     case EACCES:
     case EPERM:
     case EROFS:
@@ -56,26 +54,20 @@ int idem__journal_errno(struct idem_error *error, const char *doing,
                        doing, name, strerror(why));
 }
 
+/* By its length and ending alone: an entry says in its content what it is called. */
 enum idem__journal_kind idem__journal_kind_of(const char *name)
 {
-    const char *end = name + strcspn(name, ".");
-    const char *last;
-    int len = 0;
+    const char *end = strrchr(name, '.');
+    size_t len = strlen(name);
 
-    (void)sscanf(name, "%*8[0-9a-f]-%*16[0-9a-f]-%*1[23458]-%*3[0-9]%n", &len);
-    if (len <= IDEM__ENTRY_RECORD_LEN + 2 || name + len != end ||
-        *end == '\0') {
+    if (end == NULL || end - name <= IDEM__ENTRY_RECORD_LEN ||
+        len > IDEM__JOURNAL_NAME_MAX) {
         return IDEM__JOURNAL_FOREIGN;
     }
-    if (strcmp(end, ".idj") == 0) {
-        return IDEM__JOURNAL_PENDING;
-    }
-    last = strrchr(end + 1, '.');
-    if (last != NULL && strcmp(last, ".lost") == 0) {
-        return IDEM__JOURNAL_LOST;
-    }
-    return last != NULL && strcmp(last, ".bad") == 0 ? IDEM__JOURNAL_BAD
-                                                     : IDEM__JOURNAL_FOREIGN;
+    return strcmp(end, ".idj") == 0    ? IDEM__JOURNAL_PENDING
+           : strcmp(end, ".lost") == 0 ? IDEM__JOURNAL_LOST
+           : strcmp(end, ".bad") == 0  ? IDEM__JOURNAL_BAD
+                                       : IDEM__JOURNAL_FOREIGN;
 }
 
 int idem__journal_walk(const struct idem_journal *journal,
@@ -110,78 +102,88 @@ int idem__journal_walk(const struct idem_journal *journal,
     return rc;
 }
 
-int idem__journal_is_named(const struct idem_journal *journal, int fd,
-                           const char *name)
+static int odd(struct idem_error *error)
+{
+    return idem__error(error, IDEM_ECORRUPT, "not an entry of a journal");
+}
+
+/* Locks the file, which is open, and looks at it afterwards: its holder before may have
+ * been done with it, or have set it aside. */
+static int lock(const struct idem_journal *journal, const char *name,
+                int operation, struct idem__journal_file *file,
+                struct idem_error *error)
 {
     struct stat there;
     struct stat ours;
 
-    if (fstatat(journal->fd, name, &there, AT_SYMLINK_NOFOLLOW) != 0) {
-        return errno == ENOENT ? 0 : -1;
+    if (fstat(file->fd, &ours) != 0) {
+        return idem__journal_errno(error, "look at", name);
     }
-    if (fstat(fd, &ours) != 0) {
-        return -1;
+    if (!S_ISREG(ours.st_mode) || ours.st_uid != geteuid()) {
+        return odd(error);
     }
-    return there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
-}
-
-/* Locks the file, which is open; once it has the lock, the file may be gone: its
- * holder before may have been done with it. */
-static enum idem__journal_hold lock(const struct idem_journal *journal,
-                                    const char *name, bool alone,
-                                    struct idem__journal_file *file)
-{
-    struct stat st;
-    int named;
-
-    if (fstat(file->fd, &st) != 0) {
-        return IDEM__JOURNAL_ERROR;
-    }
-    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid()) {
-        return IDEM__JOURNAL_ODD;
-    }
-    while (flock(file->fd, (alone ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
+    while (flock(file->fd, operation) != 0) {
         if (errno != EINTR) {
-            return errno == EWOULDBLOCK ? IDEM__JOURNAL_BUSY
-                                        : IDEM__JOURNAL_ERROR;
+            return errno == EWOULDBLOCK
+                       ? IDEM__JOURNAL_BUSY
+                       : idem__journal_errno(error, "lock", name);
         }
     }
-    named = fstat(file->fd, &st) != 0
-                ? -1
-                : idem__journal_is_named(journal, file->fd, name);
-    file->len = (uint64_t)st.st_size;
-    file->inode = (uint64_t)st.st_ino;
-    return named < 0    ? IDEM__JOURNAL_ERROR
-           : named == 0 ? IDEM__JOURNAL_GONE
-                        : IDEM__JOURNAL_HELD;
+    if (fstat(file->fd, &ours) != 0 ||
+        fstatat(journal->fd, name, &there, AT_SYMLINK_NOFOLLOW) != 0) {
+        return errno == ENOENT ? IDEM_ENOTFOUND
+                               : idem__journal_errno(error, "look at", name);
+    }
+    file->len = (uint64_t)ours.st_size;
+    file->inode = (uint64_t)ours.st_ino;
+    return there.st_ino == ours.st_ino && there.st_dev == ours.st_dev
+               ? 0
+               : IDEM_ENOTFOUND;
 }
 
-enum idem__journal_hold idem__journal_hold(const struct idem_journal *journal,
-                                           const char *name, bool alone,
-                                           struct idem__journal_file *ret_file,
-                                           struct idem_error *error)
+int idem__journal_hold(const struct idem_journal *journal, const char *name,
+                       enum idem__journal_how how,
+                       struct idem__journal_file *ret_file,
+                       struct idem_error *error)
 {
-    enum idem__journal_hold hold = IDEM__JOURNAL_ERROR;
-
     /* A file that is not regular must not keep us waiting. Some file systems
      * want to write where they lock. */
-    ret_file->fd =
-        openat(journal->fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (ret_file->fd >= 0) {
-        hold = lock(journal, name, alone, ret_file);
-    } else if (errno == ENOENT) {
-        hold = IDEM__JOURNAL_GONE;
-    } else if (errno == ELOOP || errno == EACCES || errno == EISDIR ||
-               errno == ENXIO) {
-        hold = IDEM__JOURNAL_ODD;
+    const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int operation = how == IDEM__JOURNAL_READ ? LOCK_SH : LOCK_EX;
+    int fd;
+    int rc;
+
+    if (idem__journal_kind_of(name) == IDEM__JOURNAL_FOREIGN) {
+        return odd(error);
     }
-    if (hold == IDEM__JOURNAL_ERROR) {
-        (void)idem__journal_errno(error, "open and lock", name);
+    fd = how == IDEM__JOURNAL_MAKE
+             ? openat(journal->fd, name, flags | O_CREAT | O_EXCL, 0600)
+             : -1;
+    ret_file->made = fd >= 0;
+    if (how == IDEM__JOURNAL_MAKE && fd < 0 && errno != EEXIST) {
+        return idem__journal_errno(error, "make", name);
     }
-    if (hold != IDEM__JOURNAL_HELD && ret_file->fd >= 0) {
-        (void)close(ret_file->fd);
+    fd = fd >= 0 ? fd : openat(journal->fd, name, flags);
+    if (fd < 0 && errno == ENOENT) {
+        return IDEM_ENOTFOUND;
     }
-    return hold;
+    if (fd < 0) {
+        return errno == ELOOP || errno == EACCES || errno == EISDIR ||
+                       errno == ENXIO
+                   ? odd(error)
+                   : idem__journal_errno(error, "open", name);
+    }
+    /* A new one is waited for: whoever opened it before is done at once. */
+    ret_file->fd = fd;
+    rc = lock(journal, name, operation | (ret_file->made ? 0 : LOCK_NB),
+              ret_file, error);
+    if (rc < 0 && rc != IDEM_ENOTFOUND && ret_file->made) {
+        (void)unlinkat(journal->fd, name, 0);
+    }
+    if (rc != 0) {
+        (void)close(fd);
+    }
+    return rc;
 }
 
 int idem__journal_read(const struct idem__journal_file *file,
@@ -189,7 +191,7 @@ int idem__journal_read(const struct idem__journal_file *file,
 {
     size_t len = (size_t)file->len;
     uint8_t *bytes;
-    size_t at = 0;
+    ssize_t n;
 
     if (len > IDEM__ENTRY_LEN_MAX) {
         return idem__error(error, IDEM_ECORRUPT,
@@ -199,17 +201,12 @@ int idem__journal_read(const struct idem__journal_file *file,
     if (bytes == NULL) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
-    while (at < len) {
-        ssize_t n = pread(file->fd, bytes + at, len - at, (off_t)at);
-
-        if (n > 0) {
-            at += (size_t)n;
-        } else if (n == 0 || errno != EINTR) {
-            idem__free(bytes);
-            return idem__error(error, IDEM_EUNAVAILABLE,
-                               "journal: an entry cannot be read: %s",
-                               n == 0 ? "it became shorter" : strerror(errno));
-        }
+    n = pread(file->fd, bytes, len, 0);
+    if (n != (ssize_t)len) {
+        idem__free(bytes);
+        return idem__error(error, IDEM_EUNAVAILABLE,
+                           "journal: an entry cannot be read: %s",
+                           n < 0 ? strerror(errno) : "it became shorter");
     }
     *ret_bytes = bytes;
     return 0;

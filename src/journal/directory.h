@@ -54,32 +54,36 @@ int idem__journal_walk(const struct idem_journal *journal,
                        idem__journal_name_fn *each, void *ctx,
                        struct idem_error *error);
 
-/* The result of locking a file. */
-enum idem__journal_hold {
-    IDEM__JOURNAL_HELD,
-    IDEM__JOURNAL_BUSY,  /* Somebody else holds it. */
-    IDEM__JOURNAL_GONE,  /* It is not there any more, or is another one now. */
-    IDEM__JOURNAL_ODD,   /* Not a regular file, or another user's. */
-    IDEM__JOURNAL_ERROR, /* @error says why. */
-};
-
 /* A file that is open and locked; the caller closes @fd, which unlocks it. */
 struct idem__journal_file {
     int fd;
+    bool made; /* It was not there; it is empty. */
     uint64_t len;
     uint64_t inode;
 };
 
-/* Opens the file @name and locks it, for itself alone if @alone. */
-enum idem__journal_hold idem__journal_hold(const struct idem_journal *journal,
-                                           const char *name, bool alone,
-                                           struct idem__journal_file *ret_file,
-                                           struct idem_error *error);
+enum idem__journal_how {
+    IDEM__JOURNAL_READ, /* Others may read it too. */
+    IDEM__JOURNAL_ALONE,
+    IDEM__JOURNAL_MAKE, /* Alone; where it is not there it is made, and empty. */
+};
 
-/* 1 if the file that is open as @fd is still the one called @name, 0 if it is
- * not, -1 with errno if that cannot be said. */
-int idem__journal_is_named(const struct idem_journal *journal, int fd,
-                           const char *name);
+/* Opens the file @name and locks it. Of what this has made nothing is left where it
+ * answers a code.
+ *
+ * IDEM__JOURNAL_BUSY  Another process is at it; @error is not set.
+ * IDEM_ENOTFOUND      It is not there any more, or is another one now.
+ * IDEM_ECORRUPT       It has not the name of an entry, is not a regular file, or is
+ *                     another user's.
+ * IDEM_EDENIED, IDEM_EFULL, IDEM_EUNAVAILABLE, IDEM_ENOMEM
+ */
+enum {
+    IDEM__JOURNAL_BUSY = 1
+};
+int idem__journal_hold(const struct idem_journal *journal, const char *name,
+                       enum idem__journal_how how,
+                       struct idem__journal_file *ret_file,
+                       struct idem_error *error);
 
 /* Reads all of @file; the caller frees the bytes. IDEM_ECORRUPT: it is longer than
  * any entry. IDEM_EUNAVAILABLE, IDEM_ENOMEM. */

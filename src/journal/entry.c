@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/sha256.h"
+#include "core/digest.h"
 #include "core/error.h"
 #include "core/outcome.h"
 
@@ -27,39 +28,50 @@ enum {
 
 static const uint8_t magic[4] = {'I', 'D', 'J', '1'};
 
-/* The texts of @entry in the order of the layout. */
-static void list_fields(struct idem__entry *entry,
-                        struct idem_slice *ret_fields[FIELDS])
+struct field {
+    struct idem_slice *text;
+    size_t min;
+    size_t max;
+};
+
+/* The texts of @entry in the order of the layout, with the lengths that a store
+ * relies on. */
+static void list_fields(struct idem_journal_info *entry,
+                        struct field ret_fields[FIELDS])
 {
-    ret_fields[0] = &entry->store_url;
-    ret_fields[1] = &entry->scope;
-    ret_fields[2] = &entry->key;
-    ret_fields[3] = &entry->outcome.result.content_type;
-    ret_fields[4] = &entry->outcome.result.meta;
-    ret_fields[5] = &entry->outcome.text;
-    ret_fields[6] = &entry->outcome.result.bytes;
+    struct idem_result *result = &entry->outcome.result;
+    const struct field fields[FIELDS] = {
+        {&entry->store_url, 1, IDEM_STORE_URL_MAX},
+        {&entry->scope, 0, IDEM_SCOPE_MAX},
+        {&entry->key, 1, IDEM_KEY_MAX},
+        {&result->content_type, 0, 255},
+        {&result->meta, 0, IDEM_META_MAX},
+        {&entry->outcome.text, 0, IDEM_TEXT_MAX},
+        {&result->bytes, 0, IDEM_RESULT_MAX},
+    };
+
+    memcpy(ret_fields, fields, sizeof(fields));
 }
 
 int idem__entry_record_name(struct idem_slice store_url,
                             const uint8_t id[IDEM_ID_LEN],
-                            char ret_name[IDEM__ENTRY_RECORD_LEN + 1])
+                            char ret_name[IDEM__ENTRY_RECORD_LEN + 1],
+                            struct idem_error *error)
 {
     uint8_t digest[IDEM__SHA256_LEN];
-    int rc = idem__sha256(&store_url, 1, digest);
 
-    if (rc == 0) {
-        (void)snprintf(ret_name, IDEM__ENTRY_RECORD_LEN + 1, "%08lx-%016llx-",
-                       (unsigned long)idem__get_u32(digest),
-                       (unsigned long long)idem__get_u64(id));
+    if (idem__sha256(&store_url, 1, digest) != 0) {
+        return idem__error_plain(error, IDEM_ENOMEM);
     }
-    return rc;
+    (void)snprintf(ret_name, IDEM__ENTRY_RECORD_LEN + 1, "%08lx-%016llx-",
+                   (unsigned long)idem__get_u32(digest),
+                   (unsigned long long)idem__get_u64(id));
+    return 0;
 }
 
-/* The ranges that the layout and the store rely on. */
-static const char *fault_of(const struct idem__entry *e)
+/* The other ranges that the layout and the store rely on. */
+static const char *fault_of(const struct idem_journal_info *e)
 {
-    const struct idem_result *result = &e->outcome.result;
-
     if (!idem__is_end(e->outcome.status)) {
         return "its status does not exist";
     }
@@ -69,39 +81,16 @@ static const char *fault_of(const struct idem__entry *e)
     if (e->written_ms < 0) {
         return "its time is out of range";
     }
-    if (e->store_url.len == 0 || e->store_url.len > IDEM_STORE_URL_MAX ||
-        e->key.len == 0 || e->key.len > IDEM_KEY_MAX ||
-        e->scope.len > IDEM_SCOPE_MAX) {
-        return "its store or key is missing or too long";
-    }
-    if (result->content_type.len > 255 || result->meta.len > IDEM_META_MAX ||
-        e->outcome.text.len > IDEM_TEXT_MAX ||
-        result->bytes.len > IDEM_RESULT_MAX) {
-        return "a field is too long";
-    }
-    if (result->not_kept && result->bytes.len > 0) {
-        return "it is a tombstone with a result";
-    }
-    return NULL;
+    return e->outcome.result.not_kept && e->outcome.result.bytes.len > 0
+               ? "it is a tombstone with a result"
+               : NULL;
 }
 
-/* Of all that is before it in a file. */
-static int checksum(struct idem_slice before, uint8_t ret_sum[CHECKSUM_LEN])
-{
-    uint8_t digest[IDEM__SHA256_LEN];
-    int rc = idem__sha256(&before, 1, digest);
-
-    if (rc == 0) {
-        memcpy(ret_sum, digest, CHECKSUM_LEN);
-    }
-    return rc;
-}
-
-int idem__entry_encode(const struct idem__entry *entry,
+int idem__entry_encode(const struct idem_journal_info *entry,
                        struct idem__buffer *file)
 {
-    struct idem__entry copy = *entry;
-    struct idem_slice *fields[FIELDS];
+    struct idem_journal_info copy = *entry;
+    struct field fields[FIELDS];
     uint8_t head[AT_FIELDS] = {0};
     uint8_t tail[IDEM__ENTRY_TAIL_LEN];
     int rc;
@@ -117,18 +106,18 @@ int idem__entry_encode(const struct idem__entry *entry,
     memcpy(head + AT_ID, entry->id, sizeof(entry->id));
     list_fields(&copy, fields);
     for (i = 0; i < FIELDS; i++) {
-        idem__put_u32(head + AT_LENS + 4 * i, (uint32_t)fields[i]->len);
+        idem__put_u32(head + AT_LENS + 4 * i, (uint32_t)fields[i].text->len);
     }
     idem__buffer_add(file, head, sizeof(head));
     for (i = 0; i < FIELDS; i++) {
-        idem__buffer_add(file, fields[i]->base, fields[i]->len);
+        idem__buffer_add(file, fields[i].text->base, fields[i].text->len);
     }
     idem__put_u64(tail, (uint64_t)entry->written_ms);
     idem__buffer_add(file, tail, 8);
     if (file->failed) {
         return IDEM_ENOMEM;
     }
-    rc = checksum(idem__buffer_slice(file), tail + 8);
+    rc = idem__body_digest(idem__buffer_slice(file), tail + 8);
     idem__buffer_add(file, tail + 8, CHECKSUM_LEN);
     return rc == 0 && file->failed ? IDEM_ENOMEM : rc;
 }
@@ -139,32 +128,36 @@ static int damaged(struct idem_error *error, const char *what)
                        what);
 }
 
-/* True: the fields fill the file. Those before a fault are in @entry: a torn one
- * may still say what it was about. */
-static bool read_fields(struct idem_slice file, struct idem__entry *entry)
+/* What is wrong with the fields, which must fill the file, or NULL. Those before a
+ * fault are in @entry: a torn one may still say what it was about. */
+static const char *read_fields(struct idem_slice file,
+                               struct idem_journal_info *entry)
 {
-    const uint8_t *p = file.base;
+    const uint8_t *lens = (const uint8_t *)file.base + AT_LENS;
+    const uint8_t *from = lens + 4 * FIELDS;
     size_t left = file.len - IDEM__ENTRY_TAIL_LEN - AT_FIELDS;
-    const uint8_t *from = p + AT_FIELDS;
-    struct idem_slice *fields[FIELDS];
+    struct field fields[FIELDS];
     int i;
 
     list_fields(entry, fields);
     for (i = 0; i < FIELDS; i++) {
-        size_t len = idem__get_u32(p + AT_LENS + 4 * i);
+        size_t len = idem__get_u32(lens + 4 * i);
 
         if (len > left) {
-            return false;
+            return "it breaks a rule of the layout";
         }
-        *fields[i] = idem_bytes(from, len);
+        if (len < fields[i].min || len > fields[i].max) {
+            return "a field is missing or too long";
+        }
+        *fields[i].text = idem_bytes(from, len);
         from += len;
         left -= len;
     }
-    return left == 0;
+    return left == 0 ? NULL : "it breaks a rule of the layout";
 }
 
 /* A record is found by its id alone: it must be that of scope and key. */
-static bool is_bound(const struct idem__entry *entry)
+static bool is_bound(const struct idem_journal_info *entry)
 {
     uint8_t id[IDEM_ID_LEN];
 
@@ -172,12 +165,12 @@ static bool is_bound(const struct idem__entry *entry)
            memcmp(id, entry->id, sizeof(id)) == 0;
 }
 
-static int decode(struct idem_slice file, struct idem__entry *e,
+static int decode(struct idem_slice file, struct idem_journal_info *e,
                   struct idem_error *error)
 {
     const uint8_t *p = file.base;
     uint8_t sum[CHECKSUM_LEN];
-    bool whole;
+    const char *fault;
     int rc;
 
     if (file.len < sizeof(magic) || memcmp(p, magic, sizeof(magic)) != 0) {
@@ -197,39 +190,41 @@ static int decode(struct idem_slice file, struct idem__entry *e,
     memcpy(e->nonce, p + AT_NONCE, sizeof(e->nonce));
     memcpy(e->id, p + AT_ID, sizeof(e->id));
     e->written_ms = (int64_t)idem__get_u64(p + file.len - IDEM__ENTRY_TAIL_LEN);
-    whole = read_fields(file, e);
-    rc = checksum(idem_bytes(p, file.len - CHECKSUM_LEN), sum);
+    fault = read_fields(file, e);
+    rc = idem__body_digest(idem_bytes(p, file.len - CHECKSUM_LEN), sum);
     if (rc != 0) {
         return idem__error_plain(error, rc);
     }
     if (memcmp(sum, p + file.len - CHECKSUM_LEN, CHECKSUM_LEN) != 0) {
-        return damaged(error, "its checksum does not match");
+        fault = "its checksum does not match";
+    } else if (p[AT_VERSION] != VERSION || p[AT_NOT_KEPT] > 1 ||
+               p[AT_ZERO] != 0) {
+        fault = "it breaks a rule of the layout";
+    } else if (fault == NULL) {
+        fault = fault_of(e);
     }
-    if (!whole || p[AT_VERSION] != VERSION || p[AT_NOT_KEPT] > 1 ||
-        p[AT_ZERO] != 0) {
-        return damaged(error, "it breaks a rule of the layout");
+    if (fault == NULL && !is_bound(e)) {
+        fault = "its id is not that of its key";
     }
-    if (fault_of(e) != NULL) {
-        return damaged(error, fault_of(e));
-    }
-    return is_bound(e) ? 0 : damaged(error, "its id is not that of its key");
+    return fault == NULL ? 0 : damaged(error, fault);
 }
 
-int idem__entry_decode(struct idem_slice file, struct idem__entry *ret_entry,
+int idem__entry_decode(struct idem_slice file,
+                       struct idem_journal_info *ret_entry,
                        struct idem_error *ret_error)
 {
-    struct idem__entry names = {.fence = 0};
+    struct idem_journal_info read = {.name = ret_entry->name,
+                                     .state = ret_entry->state,
+                                     .len = file.len};
     int rc;
 
-    memset(ret_entry, 0, sizeof(*ret_entry));
-    rc = decode(file, ret_entry, ret_error);
-    if (rc != 0) {
-        if (ret_entry->scope.len <= IDEM_SCOPE_MAX &&
-            ret_entry->key.len <= IDEM_KEY_MAX) {
-            names.scope = ret_entry->scope;
-            names.key = ret_entry->key;
-        }
-        *ret_entry = names;
+    *ret_entry = read;
+    rc = decode(file, &read, ret_error);
+    if (rc == 0) {
+        *ret_entry = read;
+    } else {
+        ret_entry->scope = read.scope;
+        ret_entry->key = read.key;
     }
     return rc;
 }

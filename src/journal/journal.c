@@ -5,13 +5,11 @@
 #include "base/process.h"
 #include "core/error.h"
 #include "core/outcome.h"
-#include "core/token.h"
 #include "journal/directory.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +18,13 @@ struct idem_journal_entry {
     int fd;
     char name[IDEM__JOURNAL_NAME_MAX + 1];
 };
+
+static void close_if_open(int fd)
+{
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+}
 
 /* ---- Opening ---- */
 
@@ -30,23 +35,40 @@ static int check_options(const struct idem_journal_options *options,
         return idem__error(error, IDEM_EINVALID,
                            "options: begin with IDEM_JOURNAL_OPTIONS_INIT");
     }
-    if ((options->flags & ~(unsigned)IDEM_JOURNAL_CREATE) != 0) {
-        return idem__error(error, IDEM_EINVALID, "options: no such flag");
-    }
-    if (options->entries_max < 1 || options->bytes_max < 1) {
+    if ((options->flags & ~(unsigned)IDEM_JOURNAL_CREATE) != 0 ||
+        options->entries_max < 1 || options->bytes_max < 1) {
         return idem__error(error, IDEM_EINVALID,
-                           "options: entries_max and bytes_max must be at "
-                           "least 1");
+                           "options: no flag but IDEM_JOURNAL_CREATE, and "
+                           "entries_max and bytes_max at least 1");
     }
     return 0;
 }
 
-/* Its entries are believed, and will be told to stores. */
-static int check_owner(int fd, const char *directory, struct idem_error *error)
+/* Opens the directory. Its entries are believed, and will be told to stores: so it is
+ * this user's alone. */
+static int open_directory(struct idem_journal *journal, bool make,
+                          struct idem_error *error)
 {
+    const int how = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    const char *directory = journal->directory;
     struct stat st;
 
-    if (fstat(fd, &st) != 0) {
+    journal->fd = open(directory, how);
+    if (journal->fd < 0 && errno == ENOENT && make) {
+        if (mkdir(directory, 0700) != 0 && errno == ENOENT) {
+            return idem__error(error, IDEM_ECONFIG,
+                               "cannot make the journal %.120s: make the "
+                               "directory above it first",
+                               directory);
+        }
+        journal->fd = open(directory, how);
+    }
+    if (journal->fd < 0) {
+        return errno == ENOENT ? idem__error(error, IDEM_ENOTFOUND,
+                                             "no journal in %.120s", directory)
+                               : idem__journal_errno(error, "open", directory);
+    }
+    if (fstat(journal->fd, &st) != 0) {
         return idem__journal_errno(error, "look at", directory);
     }
     if (st.st_uid != geteuid()) {
@@ -63,30 +85,6 @@ static int check_owner(int fd, const char *directory, struct idem_error *error)
     return 0;
 }
 
-static int open_directory(const char *directory, bool make, int *ret_fd,
-                          struct idem_error *error)
-{
-    const int how = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    int fd = open(directory, how);
-
-    if (fd < 0 && errno == ENOENT && make) {
-        if (mkdir(directory, 0700) != 0 && errno == ENOENT) {
-            return idem__error(error, IDEM_ECONFIG,
-                               "cannot make the journal %.120s: make the "
-                               "directory above it first",
-                               directory);
-        }
-        fd = open(directory, how);
-    }
-    if (fd < 0) {
-        return errno == ENOENT ? idem__error(error, IDEM_ENOTFOUND,
-                                             "no journal in %.120s", directory)
-                               : idem__journal_errno(error, "open", directory);
-    }
-    *ret_fd = fd;
-    return 0;
-}
-
 int idem_journal_open(const char *directory,
                       const struct idem_journal_options *options,
                       struct idem_journal **ret_journal,
@@ -94,36 +92,29 @@ int idem_journal_open(const char *directory,
 {
     static const struct idem_journal_options standard =
         IDEM_JOURNAL_OPTIONS_INIT;
-    struct idem_journal *journal = NULL;
-    int fd = -1;
+    struct idem_journal *journal;
     int rc;
 
     options = options == NULL ? &standard : options;
     rc = check_options(options, ret_error);
-    if (rc == 0) {
-        rc = open_directory(directory,
-                            (options->flags & IDEM_JOURNAL_CREATE) != 0, &fd,
-                            ret_error);
-    }
-    if (rc == 0) {
-        rc = check_owner(fd, directory, ret_error);
-    }
-    if (rc == 0) {
-        journal = idem__zalloc(sizeof(*journal) + strlen(directory) + 1);
-        rc = journal == NULL ? idem__error_plain(ret_error, IDEM_ENOMEM) : 0;
-    }
     if (rc != 0) {
-        if (fd >= 0) {
-            (void)close(fd);
-        }
         return rc;
+    }
+    journal = idem__zalloc(sizeof(*journal) + strlen(directory) + 1);
+    if (journal == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     (void)strcpy(journal->directory, directory);
     (void)pthread_mutex_init(&journal->mutex, NULL);
-    journal->fd = fd;
     journal->pid = idem__process();
     journal->bytes_max = options->bytes_max;
     journal->entries_max = options->entries_max;
+    rc = open_directory(journal, (options->flags & IDEM_JOURNAL_CREATE) != 0,
+                        ret_error);
+    if (rc != 0) {
+        idem_journal_close(journal);
+        return rc;
+    }
     *ret_journal = journal;
     return 0;
 }
@@ -131,7 +122,7 @@ int idem_journal_open(const char *directory,
 void idem_journal_close(struct idem_journal *journal)
 {
     if (journal != NULL) {
-        (void)close(journal->fd);
+        close_if_open(journal->fd);
         (void)pthread_mutex_destroy(&journal->mutex);
         idem__free(journal);
     }
@@ -248,32 +239,28 @@ int idem_journal_read_usage(struct idem_journal *journal,
 /* When @outcome was known, by the wall clock. */
 static int64_t known_ms(const struct idem_outcome *outcome)
 {
+    int64_t ended_ms = outcome->ended_boot_ms;
     struct idem_clock_reading now = {0};
     struct idem_host host = {.ctx = NULL};
-    int64_t ago_ms;
 
     idem__host_default(&host);
     if (host.clock(host.ctx, &now) != 0 || now.wall_ms < 0) {
         return 0;
     }
-    if (outcome->ended_boot_ms == 0 ||
-        outcome->ended_boot_ms <= -IDEM_DURATION_MAX_MS) {
-        return now.wall_ms;
-    }
-    ago_ms = now.boot_ms - outcome->ended_boot_ms;
-    return ago_ms > 0 && ago_ms < now.wall_ms ? now.wall_ms - ago_ms
-                                              : now.wall_ms;
+    return ended_ms == 0 || ended_ms <= -IDEM_DURATION_MAX_MS ||
+                   ended_ms >= now.boot_ms ||
+                   now.boot_ms - ended_ms >= now.wall_ms
+               ? now.wall_ms
+               : now.wall_ms - (now.boot_ms - ended_ms);
 }
 
-/* @ret_token holds the texts of @ret_entry. */
 static int describe(const struct idem_store *store,
                     const struct idem_attempt *attempt,
                     const struct idem_outcome *outcome,
-                    struct idem__token *ret_token,
-                    struct idem__entry *ret_entry, struct idem_error *error)
+                    struct idem_journal_info *ret_entry,
+                    struct idem_error *error)
 {
-    struct idem__entry *e = ret_entry;
-    char text[IDEM_TOKEN_MAX];
+    const struct idem_record *record = attempt->record;
     int rc = idem__outcome_check(outcome, error);
 
     if (rc == 0 && idem_store_url(store) == NULL) {
@@ -281,106 +268,68 @@ static int describe(const struct idem_store *store,
                          "cannot journal for a memory store: it does not "
                          "outlive the process");
     }
+    if (rc == 0 && attempt->verdict != IDEM_STARTED) {
+        rc = idem__error(error, IDEM_EINVALID,
+                         "the attempt was not started: it has no outcome");
+    }
     if (rc != 0) {
         return rc;
     }
-    rc = idem_attempt_token(attempt, text);
-    if (rc != 0) {
-        return rc == IDEM_EINVALID
-                   ? idem__error(error, rc,
-                                 "the attempt was not started: it has no "
-                                 "outcome")
-                   : idem__error_plain(error, rc);
-    }
-    rc = idem__token_read(text, ret_token, error);
-    if (rc != 0) {
-        return rc;
-    }
-    memset(e, 0, sizeof(*e));
-    e->store_url = idem_str(idem_store_url(store));
-    e->scope = ret_token->scope;
-    e->key = ret_token->key;
-    memcpy(e->nonce, ret_token->nonce, sizeof(e->nonce));
-    e->fence = ret_token->fence;
-    e->outcome = idem__outcome_bounded(outcome, IDEM_RESULT_MAX);
-    e->written_ms = known_ms(outcome);
-    rc = idem_id(e->scope, e->key, e->id);
-    return rc == 0 ? 0 : idem__error_plain(error, rc);
+    *ret_entry = (struct idem_journal_info){
+        .store_url = idem_str(idem_store_url(store)),
+        .scope = record->scope,
+        .key = record->key,
+        .fence = attempt->fence,
+        .outcome = idem__outcome_bounded(outcome, IDEM_RESULT_MAX),
+        .written_ms = known_ms(outcome),
+    };
+    memcpy(ret_entry->id, record->id, sizeof(ret_entry->id));
+    memcpy(ret_entry->nonce, record->nonce, sizeof(ret_entry->nonce));
+    return 0;
 }
 
-/* Whether the file holds the outcome @bytes, whenever that was put. True: it is
- * locked, and *@ret_fd is the caller's. */
-static bool is_there(const struct idem_journal *journal, const char *name,
-                     struct idem_slice bytes, int *ret_fd)
+/* Whether the file holds the outcome @bytes, whenever that was put. */
+static bool holds(const struct idem__journal_file *file,
+                  struct idem_slice bytes)
 {
-    struct idem__journal_file file;
     uint8_t *there = NULL;
     bool same;
 
-    if (idem__journal_hold(journal, name, /* alone= */ true, &file, NULL) !=
-        IDEM__JOURNAL_HELD) {
-        return false;
-    }
-    same = file.len == bytes.len &&
-           idem__journal_read(&file, &there, NULL) == 0 &&
+    same = file->len == bytes.len &&
+           idem__journal_read(file, &there, NULL) == 0 &&
            memcmp(there, bytes.base, bytes.len - IDEM__ENTRY_TAIL_LEN) == 0;
-    if (same) {
-        *ret_fd = file.fd;
-    } else {
-        (void)close(file.fd);
-    }
     idem__free(there);
     return same;
 }
 
-/* 1: the new file is ours. 0: a process that read it before it was locked took it
- * for one whose writer died, and has set it aside. Else an error. */
-static int lock_new(const struct idem_journal *journal,
-                    const struct idem_journal_entry *entry,
-                    struct idem_error *error)
-{
-    int rc;
-
-    do {
-        rc = flock(entry->fd, LOCK_EX);
-    } while (rc != 0 && errno == EINTR);
-    rc = rc == 0 ? idem__journal_is_named(journal, entry->fd, entry->name) : -1;
-    return rc < 0 ? idem__journal_errno(error, "lock", entry->name) : rc;
-}
-
-/* A new file under the first number that is free, or one that holds the outcome
- * already; locked. */
-static int take_file(const struct idem_journal *journal, const char *stem,
+/* Takes an empty file under the first number that is free, or one that holds the
+ * outcome already; locked. One that cannot be locked is passed over: another process is at it, or it is gone, or a process
+ * that read it before it was locked has set it aside. */
+static int take_file(const struct idem_journal *journal,
+                     const struct idem_journal_info *what,
                      struct idem_slice bytes, struct idem_journal_entry *entry,
                      bool *ret_new, struct idem_error *error)
 {
-    int ours = 0;
+    struct idem__journal_file file;
     int n;
 
     for (n = 0; n < IDEM__JOURNAL_NUMBERS; n++) {
-        (void)snprintf(entry->name, sizeof(entry->name), "%s-%d.idj", stem, n);
-        entry->fd =
-            openat(journal->fd, entry->name,
-                   O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        *ret_new = entry->fd >= 0;
-        if (*ret_new) {
-            ours = lock_new(journal, entry, error);
-        } else if (errno == EEXIST) {
-            ours = is_there(journal, entry->name, bytes, &entry->fd);
-        } else {
-            ours = idem__journal_errno(error, "make", entry->name);
-        }
-        if (ours == 1) {
+        int rc;
+
+        (void)snprintf(entry->name + IDEM__ENTRY_RECORD_LEN, 16, "%d-%d.idj",
+                       (int)what->outcome.status, n);
+        rc = idem__journal_hold(journal, entry->name, IDEM__JOURNAL_MAKE, &file,
+                                error);
+        *ret_new = rc == 0 && file.made;
+        if (rc == 0 && (*ret_new || holds(&file, bytes))) {
+            entry->fd = file.fd;
             return 0;
         }
-        if (*ret_new) {
-            if (ours < 0) {
-                (void)unlinkat(journal->fd, entry->name, 0);
-            }
-            (void)close(entry->fd);
-        }
-        if (ours < 0) {
-            return ours;
+        if (rc == 0) {
+            (void)close(file.fd);
+        } else if (rc != IDEM__JOURNAL_BUSY && rc != IDEM_ECORRUPT &&
+                   rc != IDEM_ENOTFOUND) {
+            return rc;
         }
     }
     return idem__error(error, IDEM_EFULL,
@@ -389,8 +338,7 @@ static int take_file(const struct idem_journal *journal, const char *stem,
                        IDEM__JOURNAL_NUMBERS);
 }
 
-static int write_all(int fd, struct idem_slice bytes, const char *name,
-                     struct idem_error *error)
+static int write_all(int fd, struct idem_slice bytes)
 {
     const char *p = bytes.base;
     size_t at = 0;
@@ -399,7 +347,7 @@ static int write_all(int fd, struct idem_slice bytes, const char *name,
         ssize_t n = pwrite(fd, p + at, bytes.len - at, (off_t)at);
 
         if (n < 0 && errno != EINTR) {
-            return idem__journal_errno(error, "write", name);
+            return -1;
         }
         at += n > 0 ? (size_t)n : 0;
     }
@@ -408,19 +356,20 @@ static int write_all(int fd, struct idem_slice bytes, const char *name,
 
 /* The file has its last name before it is flushed, so one commit of the file system
  * holds both. The rest of it after a power cut fails its checksum. */
-static int store_file(const struct idem_journal *journal, const char *stem,
+static int store_file(const struct idem_journal *journal,
+                      const struct idem_journal_info *what,
                       struct idem_slice bytes, struct idem_journal_entry *entry,
                       struct idem_error *error)
 {
-    bool is_new = false;
-    int rc = take_file(journal, stem, bytes, entry, &is_new, error);
+    bool is_new;
+    int rc = take_file(journal, what, bytes, entry, &is_new, error);
 
     if (rc != 0) {
         return rc;
     }
     IDEM__CRASH_POINT("journal/put/made");
-    if (is_new) {
-        rc = write_all(entry->fd, bytes, entry->name, error);
+    if (is_new && write_all(entry->fd, bytes) != 0) {
+        rc = idem__journal_errno(error, "write", entry->name);
     }
     IDEM__CRASH_POINT("journal/put/written");
     /* Also one that was there: its writer may have died before. */
@@ -428,52 +377,36 @@ static int store_file(const struct idem_journal *journal, const char *stem,
         rc = idem__journal_errno(error, "flush", entry->name);
     }
     IDEM__CRASH_POINT("journal/put/flushed");
-    if (rc != 0) {
-        if (is_new) {
-            (void)unlinkat(journal->fd, entry->name, 0);
-        }
-        (void)close(entry->fd);
+    if (rc != 0 && is_new) {
+        (void)unlinkat(journal->fd, entry->name, 0);
     }
     return rc;
 }
 
-static int put(struct idem_journal *journal, const struct idem__entry *what,
-               struct idem_slice bytes, struct idem_journal_entry **ret_entry,
-               struct idem_error *error)
+static int put(struct idem_journal *journal,
+               const struct idem_journal_info *what, struct idem_slice bytes,
+               struct idem_journal_entry **ret_entry, struct idem_error *error)
 {
     struct idem_journal_entry *entry = idem__zalloc(sizeof(*entry));
-    char stem[IDEM__ENTRY_RECORD_LEN + 2];
-    int rc = entry == NULL
-                 ? IDEM_ENOMEM
-                 : idem__entry_record_name(what->store_url, what->id, stem);
+    int rc;
 
-    if (rc != 0) {
-        rc = idem__error_plain(error, rc);
-        goto err_after_alloc;
+    if (entry == NULL) {
+        return idem__error_plain(error, IDEM_ENOMEM);
     }
-    stem[IDEM__ENTRY_RECORD_LEN] = (char)('0' + what->outcome.status);
-    stem[IDEM__ENTRY_RECORD_LEN + 1] = '\0';
-    rc = reserve(journal, bytes.len, error);
-    if (rc != 0) {
-        goto err_after_alloc;
-    }
+    entry->fd = -1;
     entry->directory = fcntl(journal->fd, F_DUPFD_CLOEXEC, 3);
-    if (entry->directory < 0) {
-        rc = idem__journal_errno(error, "hold", journal->directory);
-        goto err_after_alloc;
-    }
-    rc = store_file(journal, stem, bytes, entry, error);
+    rc = entry->directory < 0
+             ? idem__journal_errno(error, "hold", journal->directory)
+             : idem__entry_record_name(what->store_url, what->id, entry->name,
+                                       error);
+    rc = rc == 0 ? reserve(journal, bytes.len, error) : rc;
+    rc = rc == 0 ? store_file(journal, what, bytes, entry, error) : rc;
     if (rc != 0) {
-        goto err_after_open;
+        idem_journal_leave(entry);
+        return rc;
     }
     *ret_entry = entry;
     return 0;
-
-err_after_open:
-    (void)close(entry->directory);
-err_after_alloc:
-    idem__free(entry);
-    return rc;
 }
 
 int idem_journal_put(struct idem_journal *journal,
@@ -484,12 +417,11 @@ int idem_journal_put(struct idem_journal *journal,
                      struct idem_error *ret_error)
 {
     struct idem__buffer file = {0};
-    struct idem__token token;
-    struct idem__entry what;
+    struct idem_journal_info what;
     int rc = idem__journal_check(journal, ret_error);
 
     if (rc == 0) {
-        rc = describe(store, attempt, outcome, &token, &what, ret_error);
+        rc = describe(store, attempt, outcome, &what, ret_error);
     }
     if (rc != 0) {
         return rc;
@@ -506,7 +438,7 @@ int idem_journal_adopt(struct idem_journal *journal, struct idem_slice bytes,
                        struct idem_error *ret_error)
 {
     struct idem_journal_entry *entry = NULL;
-    struct idem__entry what;
+    struct idem_journal_info what = {.name = NULL};
     int rc = idem__journal_check(journal, ret_error);
 
     if (rc == 0) {
@@ -536,8 +468,8 @@ void idem_journal_remove(struct idem_journal_entry *entry)
 void idem_journal_leave(struct idem_journal_entry *entry)
 {
     if (entry != NULL) {
-        (void)close(entry->fd);
-        (void)close(entry->directory);
+        close_if_open(entry->fd);
+        close_if_open(entry->directory);
         idem__free(entry);
     }
 }

@@ -24,19 +24,21 @@ struct round {
 
     const char *name; /* Only the file that is called so; NULL: all. */
     char record[IDEM__ENTRY_RECORD_LEN + 1]; /* Names begin with it. */
-    uint64_t seen;                           /* Files of entries that wait. */
-    uint64_t from; /* Of these a replay looks at the ones from here ... */
-    uint64_t to;   /* ... to before here. */
-    bool stopped;  /* By @each. */
-    const char *at_hand;
-    char first[IDEM__JOURNAL_NAME_MAX + 1]; /* Of the record at hand. */
+    uint64_t
+        from; /* Of the files that are due a walk looks at those from here ... */
+    uint64_t to; /* ... to before here. */
+    uint64_t seen;
+    bool stopped; /* By @each. */
+    const char
+        *at_hand; /* A file of the record at hand; before it lie so many. */
+    unsigned before;
 };
 
 /* ---- One entry ---- */
 
 /* When the work ended, as struct idem_outcome has it; 0: the wall clock was set
  * since, and nobody knows. The store lets no end be before its beginning. */
-static int64_t ended_boot_ms(const struct idem__entry *entry)
+static int64_t ended_boot_ms(const struct idem_journal_info *entry)
 {
     struct idem_clock_reading reading = {0};
     struct idem_host host = {.ctx = NULL};
@@ -50,7 +52,7 @@ static int64_t ended_boot_ms(const struct idem__entry *entry)
 }
 
 /* Ends the attempt that the entry is about. */
-static int tell(struct idem_store *store, const struct idem__entry *entry,
+static int tell(struct idem_store *store, const struct idem_journal_info *entry,
                 struct idem_error *error)
 {
     struct idem_outcome outcome = entry->outcome;
@@ -88,20 +90,19 @@ static void set_aside(const struct round *round, const char *name,
 }
 
 static enum idem_journal_state replay(const struct round *round,
-                                      const char *name,
                                       const struct idem__journal_file *file,
-                                      const struct idem__entry *entry,
+                                      const struct idem_journal_info *entry,
                                       struct idem_error *error)
 {
     IDEM__CRASH_POINT("journal/replay/held");
     switch (tell(round->store, entry, error)) {
     case IDEM_OK:
         IDEM__CRASH_POINT("journal/replay/told");
-        (void)unlinkat(round->journal->fd, name, 0);
+        (void)unlinkat(round->journal->fd, entry->name, 0);
         IDEM__CRASH_POINT("journal/replay/removed");
         return IDEM_JOURNAL_RECORDED;
     case IDEM_ELOST:
-        set_aside(round, name, file, "lost");
+        set_aside(round, entry->name, file, "lost");
         return IDEM_JOURNAL_LOST;
     default:
         return IDEM_JOURNAL_WAITING;
@@ -109,18 +110,19 @@ static enum idem_journal_state replay(const struct round *round,
 }
 
 /* A file says what its name says, or it is not believed. */
-static int decode(const char *name, struct idem_slice bytes,
-                  struct idem__entry *entry, struct idem_error *error)
+static int decode(struct idem_slice bytes, struct idem_journal_info *entry,
+                  struct idem_error *error)
 {
     char record[IDEM__ENTRY_RECORD_LEN + 1];
     int rc = idem__entry_decode(bytes, entry, error);
 
     if (rc == 0) {
-        rc = idem__entry_record_name(entry->store_url, entry->id, record);
+        rc =
+            idem__entry_record_name(entry->store_url, entry->id, record, error);
     }
-    if (rc == 0 &&
-        (memcmp(record, name, IDEM__ENTRY_RECORD_LEN) != 0 ||
-         name[IDEM__ENTRY_RECORD_LEN] != '0' + (char)entry->outcome.status)) {
+    if (rc == 0 && (memcmp(record, entry->name, IDEM__ENTRY_RECORD_LEN) != 0 ||
+                    entry->name[IDEM__ENTRY_RECORD_LEN] !=
+                        '0' + (char)entry->outcome.status)) {
         rc =
             idem__error(error, IDEM_ECORRUPT,
                         "the entry cannot be trusted: its name is not its own");
@@ -130,7 +132,7 @@ static int decode(const char *name, struct idem_slice bytes,
 
 /* The hex digits of the name say so too, but they are only some. */
 static bool is_wanted(const struct round *round,
-                      const struct idem__entry *entry)
+                      const struct idem_journal_info *entry)
 {
     const struct idem_slice *url = &round->store_url;
 
@@ -141,22 +143,11 @@ static bool is_wanted(const struct round *round,
             memcmp(round->id, entry->id, IDEM_ID_LEN) == 0);
 }
 
-static int report(const struct round *round, struct idem_journal_info *info,
-                  const struct idem__entry *entry,
+static int report(const struct round *round,
+                  const struct idem_journal_info *info,
                   const struct idem_error *error)
 {
-    if (round->each == NULL) {
-        return 0;
-    }
-    info->store_url = entry->store_url;
-    info->scope = entry->scope;
-    info->key = entry->key;
-    memcpy(info->id, entry->id, sizeof(info->id));
-    memcpy(info->nonce, entry->nonce, sizeof(info->nonce));
-    info->fence = entry->fence;
-    info->outcome = entry->outcome;
-    info->written_ms = entry->written_ms;
-    return round->each(round->ctx, info, error);
+    return round->each == NULL ? 0 : round->each(round->ctx, info, error);
 }
 
 /* @file is held, and closed here. */
@@ -165,17 +156,15 @@ static int look_into(const struct round *round,
                      struct idem_journal_info *info)
 {
     enum idem__journal_kind kind = idem__journal_kind_of(info->name);
-    struct idem__entry entry = {.fence = 0};
     struct idem_error error = {0};
     uint8_t *bytes = NULL;
     int rc = idem__journal_read(file, &bytes, &error);
 
     info->len = file->len;
     if (rc == 0) {
-        rc = decode(info->name, idem_bytes(bytes, (size_t)file->len), &entry,
-                    &error);
+        rc = decode(idem_bytes(bytes, (size_t)file->len), info, &error);
     }
-    if (rc == 0 && !is_wanted(round, &entry)) {
+    if (rc == 0 && !is_wanted(round, info)) {
         goto done;
     }
     if (rc == IDEM_ECONFIG) {
@@ -191,9 +180,9 @@ static int look_into(const struct round *round,
         set_aside(round, info->name, file, "bad");
     }
     if (round->store != NULL && rc == 0) {
-        info->state = replay(round, info->name, file, &entry, &error);
+        info->state = replay(round, file, info, &error);
     }
-    rc = report(round, info, &entry, &error);
+    rc = report(round, info, &error);
 
 done:
     idem__free(bytes);
@@ -205,33 +194,23 @@ done:
 static int look_at(struct round *round, const char *name)
 {
     struct idem_journal_info info = {.name = name};
-    struct idem__entry none = {.fence = 0};
     struct idem__journal_file file;
     struct idem_error error = {0};
-    enum idem__journal_hold hold = IDEM__JOURNAL_ODD;
+    int rc = idem__journal_hold(round->journal, name,
+                                round->store != NULL ? IDEM__JOURNAL_ALONE
+                                                     : IDEM__JOURNAL_READ,
+                                &file, &error);
 
-    if (idem__journal_kind_of(name) != IDEM__JOURNAL_FOREIGN) {
-        hold = idem__journal_hold(round->journal, name,
-                                  /* alone= */ round->store != NULL, &file,
-                                  &error);
-    }
-    switch (hold) {
-    case IDEM__JOURNAL_HELD:
+    if (rc == 0) {
         return look_into(round, &file, &info);
-    case IDEM__JOURNAL_GONE:
-        return 0;
-    case IDEM__JOURNAL_BUSY:
-        info.state = IDEM_JOURNAL_IN_USE;
-        break;
-    case IDEM__JOURNAL_ERROR:
-        info.state = IDEM_JOURNAL_WAITING;
-        break;
-    case IDEM__JOURNAL_ODD:
-        info.state = IDEM_JOURNAL_DAMAGED;
-        (void)idem__error(&error, IDEM_ECORRUPT, "not an entry of a journal");
-        break;
     }
-    return report(round, &info, &none, &error);
+    if (rc == IDEM_ENOTFOUND) {
+        return 0;
+    }
+    info.state = rc == IDEM__JOURNAL_BUSY ? IDEM_JOURNAL_IN_USE
+                 : rc == IDEM_ECORRUPT    ? IDEM_JOURNAL_DAMAGED
+                                          : IDEM_JOURNAL_WAITING;
+    return report(round, &info, &error);
 }
 
 /* ---- All of them ---- */
@@ -272,29 +251,29 @@ static int each_of_record(struct round *round, const char *record,
 }
 
 /* Not 0: it is the file at hand. */
-static int note_first(struct round *round, const char *name)
+static int count_before(struct round *round, const char *name)
 {
-    if (round->first[0] == '\0') {
-        (void)strcpy(round->first, name);
-    }
-    return strcmp(name, round->at_hand) == 0;
+    bool reached = strcmp(name, round->at_hand) == 0;
+
+    round->before += !reached;
+    return reached;
 }
 
-/* All about a record are told together, with the first that is met. One that has so
- * high a number that it is not found among them is told after them. */
+/* All about a record are told together, with the first of them. One that has so high a
+ * number that it is not found among them is told after them. */
 static int tell_record(struct round *round, const char *name)
 {
+    bool found;
     int rc;
 
     round->at_hand = name;
-    round->first[0] = '\0';
-    if (each_of_record(round, name, note_first) != 0) {
-        return strcmp(round->first, name) == 0
-                   ? each_of_record(round, name, look_at)
-                   : 0;
+    round->before = 0;
+    found = each_of_record(round, name, count_before) != 0;
+    if (found && round->before > 0) {
+        return 0;
     }
     rc = each_of_record(round, name, look_at);
-    return rc != 0 ? rc : look_at(round, name);
+    return rc == 0 && !found ? look_at(round, name) : rc;
 }
 
 /* Whether the name says that the file may be of interest. */
@@ -302,43 +281,45 @@ static bool is_due(const struct round *round, const char *name)
 {
     enum idem__journal_kind kind = idem__journal_kind_of(name);
 
-    if (round->name != NULL && strcmp(round->name, name) != 0) {
-        return false;
+    if (round->store == NULL && round->record[0] == '\0') {
+        return true;
     }
-    if (kind == IDEM__JOURNAL_FOREIGN) {
-        return round->store == NULL && round->id == NULL &&
-               round->record[0] == '\0';
-    }
-    return (round->store == NULL || kind == IDEM__JOURNAL_PENDING) &&
-           strncmp(name, round->record, strlen(round->record)) == 0 &&
-           (round->id == NULL || strtoull(name + IDEM__ENTRY_ID_AT, NULL, 16) ==
-                                     idem__get_u64(round->id));
+    return (kind == IDEM__JOURNAL_PENDING ||
+            (round->store == NULL && kind != IDEM__JOURNAL_FOREIGN)) &&
+           strncmp(name, round->record, strlen(round->record)) == 0;
 }
 
 static int visit(void *ctx, const char *name)
 {
     struct round *round = ctx;
-    uint64_t at;
 
-    if (!is_due(round, name)) {
-        return 0;
+    if (is_due(round, name) && round->seen++ >= round->from &&
+        round->seen <= round->to) {
+        round->stopped = (round->store != NULL ? tell_record(round, name)
+                                               : look_at(round, name)) != 0;
     }
-    at = round->seen++;
-    if (at < round->from || at >= round->to) {
-        return 0;
-    }
-    round->stopped = round->store != NULL && round->name == NULL
-                         ? tell_record(round, name) != 0
-                         : look_at(round, name) != 0;
     return round->stopped;
 }
 
 /* A walk ends with an error, or because @each stopped it, which is none. */
-static int walk(struct round *round, struct idem_error *error)
+static int walk(struct round *round, uint64_t from, uint64_t to,
+                struct idem_error *error)
 {
-    int rc = idem__journal_walk(round->journal, visit, round, error);
+    int rc;
 
+    round->from = from;
+    round->to = to;
+    round->seen = 0;
+    rc = idem__journal_walk(round->journal, visit, round, error);
     return round->stopped ? 0 : rc;
+}
+
+/* A name without the directories before it. */
+static const char *base_of(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+
+    return slash != NULL ? slash + 1 : name;
 }
 
 /* The choice of @filter, which may be NULL; @store_url where it names no store. */
@@ -348,31 +329,45 @@ static int choose(struct round *round, const struct idem_journal_filter *filter,
     static const struct idem_journal_filter all = IDEM_JOURNAL_FILTER_INIT;
     static const uint8_t any[IDEM_ID_LEN];
     int rc = idem__journal_check(round->journal, error);
-    const char *slash;
 
     filter = filter == NULL ? &all : filter;
-    if (rc == 0 && filter->size != sizeof(*filter)) {
-        rc = idem__error(error, IDEM_EINVALID,
-                         "filter: begin with IDEM_JOURNAL_FILTER_INIT");
-    }
     if (rc != 0) {
         return rc;
     }
-    round->id = filter->id;
-    round->store_url =
-        idem_str(filter->store_url != NULL ? filter->store_url : store_url);
-    round->name = filter->name;
-    slash = round->name != NULL ? strrchr(round->name, '/') : NULL;
-    round->name = slash != NULL ? slash + 1 : round->name;
-    round->to = UINT64_MAX;
-    if (round->store_url.len > 0) {
-        rc = idem__entry_record_name(round->store_url,
-                                     round->id != NULL ? round->id : any,
-                                     round->record);
-        round->record[round->id != NULL ? IDEM__ENTRY_RECORD_LEN
-                                        : IDEM__ENTRY_ID_AT] = '\0';
+    if (filter->size != sizeof(*filter) ||
+        (filter->id != NULL && filter->store_url == NULL &&
+         round->store == NULL)) {
+        return idem__error(error, IDEM_EINVALID,
+                           "filter: begin with IDEM_JOURNAL_FILTER_INIT, and "
+                           "name the store_url of an id");
     }
-    return rc == 0 ? 0 : idem__error_plain(error, rc);
+    round->id = filter->id;
+    round->name = filter->name != NULL ? base_of(filter->name) : NULL;
+    store_url = filter->store_url != NULL ? filter->store_url : store_url;
+    if (store_url == NULL) {
+        return 0;
+    }
+    round->store_url = idem_str(store_url);
+    rc = idem__entry_record_name(round->store_url,
+                                 round->id != NULL ? round->id : any,
+                                 round->record, error);
+    round->record[round->id != NULL ? IDEM__ENTRY_RECORD_LEN
+                                    : IDEM__ENTRY_ID_AT] = '\0';
+    return rc;
+}
+
+/* Looks at what was chosen. */
+static int look(struct round *round, struct idem_error *error)
+{
+    if (round->name == NULL && round->id == NULL) {
+        return walk(round, 0, UINT64_MAX, error);
+    }
+    if (round->name == NULL) {
+        (void)each_of_record(round, round->record, look_at);
+    } else if (is_due(round, round->name)) {
+        (void)look_at(round, round->name);
+    }
+    return 0;
 }
 
 int idem_journal_replay(struct idem_journal *journal, struct idem_store *store,
@@ -380,20 +375,11 @@ int idem_journal_replay(struct idem_journal *journal, struct idem_store *store,
                         idem_journal_fn *each, void *ctx,
                         struct idem_error *ret_error)
 {
-    struct round round = {.journal = journal,
-                          .store = store,
-                          .each = each,
-                          .ctx = ctx};
+    struct round round = {journal, store, .each = each, .ctx = ctx};
     int rc = choose(&round, filter, idem_store_url(store), ret_error);
 
-    if (rc != 0 || round.store_url.len == 0) {
-        return rc; /* Nothing can be meant for a store without a URL. */
-    }
-    if (round.id != NULL && round.name == NULL) {
-        (void)each_of_record(&round, round.record, look_at);
-        return 0;
-    }
-    return walk(&round, ret_error);
+    /* Nothing can be meant for a store without a URL. */
+    return rc == 0 && round.store_url.len > 0 ? look(&round, ret_error) : rc;
 }
 
 int idem_journal_list(struct idem_journal *journal,
@@ -401,24 +387,16 @@ int idem_journal_list(struct idem_journal *journal,
                       idem_journal_fn *each, void *ctx,
                       struct idem_error *ret_error)
 {
-    struct round round = {.journal = journal, .each = each, .ctx = ctx};
+    struct round round = {journal, .each = each, .ctx = ctx};
     int rc = choose(&round, filter, NULL, ret_error);
 
-    return rc == 0 ? walk(&round, ret_error) : rc;
+    return rc == 0 ? look(&round, ret_error) : rc;
 }
 
-static int walk_between(struct round *round, uint64_t from, uint64_t to,
-                        struct idem_error *error)
-{
-    round->seen = 0;
-    round->from = from;
-    round->to = to;
-    return walk(round, error);
-}
-
-/* One slice in 8 begins at a place by chance, and goes round to it: entries that
- * cannot be told do not hold up those that can, however short the slices. The others
- * begin with what is met first, for a place is found by reading all the names. */
+/* A slice begins at a place by chance, and goes round to it: entries that cannot be
+ * told do not hold up those that can, however short the slices. Each order of magnitude
+ * is as likely as any other, for a place is found by reading the names before it; where
+ * there are not so many, the slice begins with the first. */
 static int catch_up(struct round *round, struct idem_error *error)
 {
     struct idem_host host = {.ctx = NULL};
@@ -429,29 +407,16 @@ static int catch_up(struct round *round, struct idem_error *error)
     if (host.random(host.ctx, &place, sizeof(place)) != 0) {
         return idem__error_plain(error, IDEM_EUNAVAILABLE);
     }
-    if (place % 8 != 0) {
-        return walk_between(round, 0, UINT64_MAX, error);
-    }
-    rc = walk_between(round, 0, 0, error);
-    if (rc != 0 || round->seen == 0) {
-        return rc;
-    }
-    place = place / 8 % round->seen;
-    rc = walk_between(round, place, UINT64_MAX, error);
-    if (rc == 0 && !round->stopped) {
-        rc = walk_between(round, 0, place, error);
-    }
-    return rc;
+    place >>= 46 + place % 18;
+    rc = walk(round, place, UINT64_MAX, error);
+    return rc == 0 && !round->stopped ? walk(round, 0, place, error) : rc;
 }
 
 int idem_journal_catch_up(struct idem_journal *journal,
                           struct idem_store *store, idem_journal_fn *each,
                           void *ctx, struct idem_error *ret_error)
 {
-    struct round round = {.journal = journal,
-                          .store = store,
-                          .each = each,
-                          .ctx = ctx};
+    struct round round = {journal, store, .each = each, .ctx = ctx};
     int rc = choose(&round, NULL, idem_store_url(store), ret_error);
     int turn;
 
@@ -473,35 +438,28 @@ int idem_journal_catch_up(struct idem_journal *journal,
 int idem_journal_drop(struct idem_journal *journal, const char *name,
                       struct idem_error *ret_error)
 {
-    const char *slash = strrchr(name, '/');
-    const char *base = slash != NULL ? slash + 1 : name;
-    enum idem__journal_hold hold = IDEM__JOURNAL_GONE;
+    const char *base = base_of(name);
     struct idem__journal_file file;
     int rc = idem__journal_check(journal, ret_error);
 
     if (rc != 0) {
         return rc;
     }
-    if (idem__journal_kind_of(base) != IDEM__JOURNAL_FOREIGN) {
-        hold = idem__journal_hold(journal, base, /* alone= */ true, &file,
-                                  ret_error);
+    rc = idem__journal_hold(journal, base, IDEM__JOURNAL_ALONE, &file,
+                            ret_error);
+    if (rc == 0) {
+        rc = unlinkat(journal->fd, base, 0) == 0
+                 ? 0
+                 : idem__journal_errno(ret_error, "delete", base);
+        (void)close(file.fd);
+        return rc;
     }
-    switch (hold) {
-    case IDEM__JOURNAL_HELD:
-        break;
-    case IDEM__JOURNAL_BUSY:
+    if (rc == IDEM__JOURNAL_BUSY) {
         return idem__error(ret_error, IDEM_EUNAVAILABLE,
                            "another process is at the entry %.80s", base);
-    case IDEM__JOURNAL_ERROR:
-        return IDEM_EUNAVAILABLE;
-    case IDEM__JOURNAL_GONE:
-    case IDEM__JOURNAL_ODD:
-        return idem__error(ret_error, IDEM_ENOTFOUND,
-                           "the journal has no entry %.80s", name);
     }
-    rc = unlinkat(journal->fd, base, 0) == 0
-             ? 0
-             : idem__journal_errno(ret_error, "delete", base);
-    (void)close(file.fd);
-    return rc;
+    return rc == IDEM_ENOTFOUND || rc == IDEM_ECORRUPT
+               ? idem__error(ret_error, IDEM_ENOTFOUND,
+                             "the journal has no entry %.80s", name)
+               : rc;
 }

@@ -174,6 +174,7 @@ int idem_attempt_from_token(struct idem_store *store, const char *token,
     a->pub.fence = read.fence;
     a->record->scope = a->scope;
     a->record->key = a->key;
+    memcpy(a->record->nonce, read.nonce, sizeof(a->record->nonce));
     a->record->fence = read.fence;
     a->pub.record = a->record;
     *ret_attempt = &a->pub;

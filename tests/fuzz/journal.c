@@ -21,7 +21,8 @@ enum {
     FILE_MAX = 128 * 1024
 };
 
-static bool same_entry(const struct idem__entry *a, const struct idem__entry *b)
+static bool same_entry(const struct idem_journal_info *a,
+                       const struct idem_journal_info *b)
 {
     return same_bytes(a->store_url, b->store_url) &&
            same_bytes(a->scope, b->scope) && same_bytes(a->key, b->key) &&
@@ -36,7 +37,7 @@ static bool same_entry(const struct idem__entry *a, const struct idem__entry *b)
            a->outcome.result.not_kept == b->outcome.result.not_kept;
 }
 
-static void within_limits(const struct idem__entry *e)
+static void within_limits(const struct idem_journal_info *e)
 {
     uint8_t id[IDEM_ID_LEN];
 
@@ -53,10 +54,10 @@ static void within_limits(const struct idem__entry *e)
 }
 
 /* The file, to be freed. */
-static struct idem__buffer write_and_read(const struct idem__entry *e)
+static struct idem__buffer write_and_read(const struct idem_journal_info *e)
 {
     struct idem__buffer file = {0};
-    struct idem__entry back;
+    struct idem_journal_info back;
 
     must(idem__entry_encode(e, &file) == 0);
     must(idem__entry_decode(idem__buffer_slice(&file), &back, NULL) == 0);
@@ -89,7 +90,7 @@ static void put_right(uint8_t *file, size_t len, unsigned how)
 /* The id of scope and key that seem to stand there. */
 static void put_id(uint8_t *file, size_t len)
 {
-    struct idem__entry e;
+    struct idem_journal_info e;
 
     if (idem__entry_decode(idem_bytes(file, len), &e, NULL) != 0) {
         (void)idem_id(e.scope, e.key, file + 32);
@@ -101,7 +102,7 @@ static void read_file(struct tape *tape, unsigned how)
     struct idem_slice rest = take_rest(tape);
     uint8_t *file = malloc(rest.len + 1);
     struct idem_error error = {0};
-    struct idem__entry e;
+    struct idem_journal_info e;
     int rc;
 
     must(file != NULL);
@@ -131,8 +132,9 @@ static void read_file(struct tape *tape, unsigned how)
 
 static void make_entry(struct tape *tape)
 {
-    struct idem__entry e = {.store_url = take_bytes(tape, IDEM_STORE_URL_MAX)};
-    struct idem__entry back;
+    struct idem_journal_info e = {.store_url =
+                                      take_bytes(tape, IDEM_STORE_URL_MAX)};
+    struct idem_journal_info back;
     struct idem__buffer file;
     size_t at;
 

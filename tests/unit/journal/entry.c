@@ -20,9 +20,9 @@ struct file {
 
 static char long_text[IDEM_META_MAX];
 
-static struct idem__entry sample_entry(void)
+static struct idem_journal_info sample_entry(void)
 {
-    struct idem__entry entry = {
+    struct idem_journal_info entry = {
         .store_url = idem_str("sqlite:/var/lib/pay/idem.db"),
         .scope = idem_str("shop-7"),
         .key = idem_str("order-42"),
@@ -41,9 +41,9 @@ static struct idem__entry sample_entry(void)
     return entry;
 }
 
-static struct idem__entry smallest(void)
+static struct idem_journal_info smallest(void)
 {
-    struct idem__entry entry = {
+    struct idem_journal_info entry = {
         .store_url = idem_str("x"),
         .key = idem_str("k"),
         .fence = 1,
@@ -54,9 +54,9 @@ static struct idem__entry smallest(void)
     return entry;
 }
 
-static struct idem__entry largest(void)
+static struct idem_journal_info largest(void)
 {
-    struct idem__entry entry = sample_entry();
+    struct idem_journal_info entry = sample_entry();
 
     memset(long_text, 'x', sizeof(long_text));
     entry.store_url = idem_bytes(long_text, IDEM_STORE_URL_MAX);
@@ -71,7 +71,7 @@ static struct idem__entry largest(void)
     return entry;
 }
 
-static struct file encode(const struct idem__entry *entry)
+static struct file encode(const struct idem_journal_info *entry)
 {
     struct idem__buffer buffer = {0};
     struct file file = {.len = 0};
@@ -84,7 +84,7 @@ static struct file encode(const struct idem__entry *entry)
     return file;
 }
 
-static int decode(const struct file *file, struct idem__entry *ret_entry)
+static int decode(const struct file *file, struct idem_journal_info *ret_entry)
 {
     return idem__entry_decode(idem_bytes(file->bytes, file->len), ret_entry,
                               &why);
@@ -112,10 +112,10 @@ static void set_text(struct file *file, const char *text, uint32_t len)
     seal(file);
 }
 
-static void assert_round_trip(const struct idem__entry *entry)
+static void assert_round_trip(const struct idem_journal_info *entry)
 {
     struct file file = encode(entry);
-    struct idem__entry back;
+    struct idem_journal_info back;
 
     assert_ok(decode(&file, &back));
     assert_slice(back.store_url, entry->store_url);
@@ -138,7 +138,7 @@ static void assert_round_trip(const struct idem__entry *entry)
 /* Entries of every status, the smallest and the largest, come back whole. */
 TEST(entry, roundTrips)
 {
-    struct idem__entry entry = sample_entry();
+    struct idem_journal_info entry = sample_entry();
     size_t i;
 
     for (i = 0; i < SAMPLE_ENDS; i++) {
@@ -178,7 +178,7 @@ TEST(entry, hasTheLayoutOfTheHeader)
         "78"
         "6b"
         "0000000000000007";
-    struct idem__entry entry = smallest();
+    struct idem_journal_info entry = smallest();
     char name[IDEM__ENTRY_RECORD_LEN + 1];
     struct file file;
     uint8_t bytes[256];
@@ -189,7 +189,7 @@ TEST(entry, hasTheLayoutOfTheHeader)
     file = encode(&entry);
     assert_int_equal(file.len, want.len + 16);
     assert_memory_equal(file.bytes, bytes, want.len);
-    assert_ok(idem__entry_record_name(entry.store_url, entry.id, name));
+    assert_ok(idem__entry_record_name(entry.store_url, entry.id, name, &why));
     /* SHA-256 of "x", and the id. */
     assert_string_equal(name, "2d711642-06792253e9f093b5-");
 }
@@ -197,9 +197,9 @@ TEST(entry, hasTheLayoutOfTheHeader)
 /* Any byte changed, and it is no entry; at most it seems to be a newer one. */
 TEST(entry, isRefusedWithAByteChanged)
 {
-    struct idem__entry entry = sample_entry();
+    struct idem_journal_info entry = sample_entry();
     struct file file = encode(&entry);
-    struct idem__entry back;
+    struct idem_journal_info back;
     unsigned newer = 0;
     size_t i;
     int bit;
@@ -228,10 +228,10 @@ TEST(entry, isRefusedWithAByteChanged)
  * still tell a person what it was about. */
 TEST(entry, isRefusedWhenTorn)
 {
-    struct idem__entry entry = sample_entry();
+    struct idem_journal_info entry = sample_entry();
     struct file file = encode(&entry);
     size_t len = file.len;
-    struct idem__entry back;
+    struct idem_journal_info back;
     unsigned named = 0;
 
     for (file.len = 0; file.len < len; file.len++) {
@@ -254,9 +254,9 @@ TEST(entry, isRefusedWhenTorn)
 /* What a later version may write is left to it, and not called damaged. */
 TEST(entry, isNotReadWhereItIsNewer)
 {
-    struct idem__entry entry = smallest();
+    struct idem_journal_info entry = smallest();
     struct file file = encode(&entry);
-    struct idem__entry back;
+    struct idem_journal_info back;
 
     file.bytes[4] = 2;
     assert_code(IDEM_ECONFIG, decode(&file, &back));
@@ -266,10 +266,10 @@ TEST(entry, isNotReadWhereItIsNewer)
 /* A whole entry that says what cannot be is not believed either. */
 TEST(entry, isRefusedOutOfRange)
 {
-    struct idem__entry entry = smallest();
+    struct idem_journal_info entry = smallest();
     const struct file plain = encode(&entry);
     static char text[IDEM_TEXT_MAX + 2];
-    struct idem__entry back;
+    struct idem_journal_info back;
     struct file file;
     size_t i;
     static const struct {

@@ -642,6 +642,9 @@ TEST_PLACE(replay, choosesOne)
     assert_int_equal(list(p, NULL).len, 3);
     assert_ok(idem_id(idem_str(""), idem_str("b"), id));
     filter.id = id;
+    assert_code(IDEM_EINVALID,
+                idem_journal_list(p->journal, &filter, NULL, NULL, &why));
+    filter.store_url = idem_store_url(p->store);
     assert_int_equal(list(p, &filter).len, 1);
     told = replay(p, &filter);
     assert_int_equal(told.len, 1);
