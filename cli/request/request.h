@@ -22,6 +22,7 @@ struct cli_claim {
     int64_t retention_ms;
     int64_t expect_ms;
     int on_expired_lease; /* Index into cli_on_expired_lease. */
+    bool policy_given;
     uint64_t attempts_max;
     int64_t wait_ms;
     bool wait_then_run;
@@ -33,6 +34,7 @@ struct cli_claim {
     }
 
 extern const char *const cli_on_expired_lease[]; /* "hold", "rerun", NULL. */
+#define CLI_RERUN 1
 
 /* The rows of these options, for the middle of a table. */
 #define CLI_CLAIM_OPTIONS(c)                                                   \
@@ -76,6 +78,7 @@ extern const char *const cli_on_expired_lease[]; /* "hold", "rerun", NULL. */
          .target = &(c)->on_expired_lease,                                     \
          .arg = "POLICY",                                                      \
          .choices = cli_on_expired_lease,                                      \
+         .given = &(c)->policy_given,                                          \
          .help = "hold (the default: a person must look), rerun"},             \
         {.name = "max-attempts",                                               \
          .kind = CLI_COUNT,                                                    \

@@ -38,6 +38,10 @@ struct cli_option run_option_table[] = {
      .kind = CLI_FLAG,
      .target = &run_options.claim.from_args,
      .help = "make the key from the command line"},
+    {.name = "lock",
+     .kind = CLI_FLAG,
+     .target = &run_options.lock,
+     .help = "only keep others away meanwhile; record nothing"},
     {.name = "every",
      .kind = CLI_TEXT,
      .target = &run_options.every,
@@ -124,6 +128,49 @@ static int check_status_fd(const struct cli_command *command)
     return 0;
 }
 
+/* A lock has no memory: what it guarded is neither compared nor replayed, and every
+ * ending gives it up. */
+static int choose_lock(const struct cli_command *command)
+{
+    struct cli_claim *claim = &run_options.claim;
+    const char *refused = NULL;
+
+    if (run_options.outcome != NULL) {
+        refused = "outcome";
+    } else if (run_options.every != NULL) {
+        refused = "every";
+    } else if (claim->policy_given && claim->on_expired_lease != CLI_RERUN) {
+        refused = "on-expired-lease hold";
+    }
+    if (refused != NULL) {
+        return cli_usage(command, "--lock keeps no outcome: leave out --%s",
+                         refused);
+    }
+    claim->on_expired_lease = CLI_RERUN;
+    claim->fingerprint = "none";
+    claim->attempts_max = 0;
+    claim->wait_then_run = claim->wait_ms > 0;
+    run_options.capture = RUN_CAPTURE_NONE;
+    return 0;
+}
+
+int run_lock_key(const struct cli_command *command, struct cli_request *asked)
+{
+    static const char prefix[] = "=lock:";
+    struct cli_key_text *key = &asked->key;
+
+    if (key->len + strlen(prefix) > IDEM_KEY_MAX) {
+        return cli_usage(command,
+                         "--lock: the name of a lock has at most %zu bytes",
+                         IDEM_KEY_MAX - strlen(prefix));
+    }
+    memmove(key->bytes + strlen(prefix), key->bytes, key->len + 1);
+    memcpy(key->bytes, prefix, strlen(prefix));
+    key->len += strlen(prefix);
+    asked->request.key = idem_bytes(key->bytes, key->len);
+    return 0;
+}
+
 int run_check_options(const struct cli_command *command, int argc)
 {
     const struct cli_claim *claim = &run_options.claim;
@@ -150,6 +197,9 @@ int run_check_options(const struct cli_command *command, int argc)
         (run_options.zone != NULL || run_options.overlap)) {
         return cli_usage(command, "--%s needs --every PERIOD",
                          run_options.zone != NULL ? "zone" : "overlap");
+    }
+    if (run_options.lock && choose_lock(command) != 0) {
+        return CLI_USAGE;
     }
     return run_options.status_fd_given ? check_status_fd(command) : 0;
 }

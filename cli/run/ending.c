@@ -36,6 +36,9 @@ enum idem_status ending_status(const struct run_options *options,
         idem_outcome_of_status(&options->outcomes, end->exit_status, NULL);
     bool failed = end->exit_status != 0 && status != IDEM_STATUS_RELEASED;
 
+    if (options->lock) {
+        return IDEM_STATUS_RELEASED;
+    }
     if (end->signal != 0 || (end->cut_short && failed)) {
         return status_of_none(options, policy);
     }

@@ -38,6 +38,9 @@ static int read_command_line(struct run *run, const struct cli_command *command,
     if (status == 0) {
         status = run_check_key(command, &run->asked.request);
     }
+    if (status == 0 && run_options.lock) {
+        status = run_lock_key(command, &run->asked);
+    }
     if (status != 0) {
         cli_request_finish(&run->asked);
     }
@@ -276,9 +279,9 @@ static int run_main(const struct cli_command *command, int argc, char **argv)
 
 static const char *const examples[] = {
     "idem run -k backup --every day -- /usr/local/bin/backup",
-    "idem run -k order-42 --wait 30s -- ./charge 42",
+    "idem run -k order-42 -- ./charge 42",
+    "idem run --lock -k repo --wait 10m -- git gc",
     "idem run -k deploy-1.4 --outcome jobs -- ./deploy 1.4",
-    "idem run --key-from-args --busy-exit 0 -q -- make nightly",
     "idem run --input @order.json --key-from .id --fingerprint-from .sum -- ./pay",
     NULL,
 };

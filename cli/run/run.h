@@ -61,7 +61,9 @@ struct run_options {
     uint64_t max_output;
     int64_t kill_after_ms; /* From SIGTERM to SIGKILL. */
     int64_t max_time_ms;   /* 0: no limit. */
-    const char *every;     /* Calendar windows; NULL: one key for ever. */
+    bool
+        lock; /* The key is held while the command runs, and nothing is kept. */
+    const char *every; /* Calendar windows; NULL: one key for ever. */
     const char *zone;
     bool overlap;
     int replay; /* enum run_replay */
@@ -115,6 +117,10 @@ int run_check_options(const struct cli_command *command, int argc);
 /* The key is passed on in the environment, where no NUL can be. 0, or a usage error. */
 int run_check_key(const struct cli_command *command,
                   const struct idem_request *request);
+
+/* --lock: the key of a lock is that of no operation: no selector makes one that begins
+ * so. 0, or a usage error: too long. */
+int run_lock_key(const struct cli_command *command, struct cli_request *asked);
 
 /* ---- claim.c: 0, or an exit status ------------------------------------- */
 

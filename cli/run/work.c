@@ -16,7 +16,7 @@
 static void say_recorded(const struct run *run, const struct ending *ending)
 {
     if (ending->status == IDEM_STATUS_UNKNOWN) {
-        run_say_resolve(run, RUN_NOTICE,
+        run_say_resolve(run, RUN_ERROR,
                         "%s; nobody knows what it had done by then; find out, "
                         "then say how it ended:",
                         ending->text);

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import zoneinfo
 
-from box import case, contains, finish
+from box import case, contains, finish, is_gone
 from moved_clocks import Clocks
 from patience import until
 from procfs import children
@@ -279,6 +279,60 @@ def wrong_periods_are_refused(b):
         contains(got.stderr, said)
     got = b.run("k" * 250, "echo effect >> ledger", "--every", "day")
     equal((got.status, b.effects()), (64, 0))
+
+
+# ---- Locks -----------------------------------------------------------------------
+
+
+@case
+def a_lock_keeps_others_away_and_remembers_nothing(b):
+    """One at a time, each with its own status and output, also after a death; an operation
+    of the same key is another thing. The control: without it both are there at once."""
+    lock = ("--lock", "--wait", "100s")
+    alone = "mkdir here && sleep 0.05 && rmdir here"
+    said = [b.start_run("repo", alone, *lock) for _ in range(6)]
+    equal({finish(one)[:2] for one in said}, {(0, b"")})
+    for _ in range(7):  # More often than an operation may be started.
+        equal(b.run("repo", "echo out; exit 3", *lock), (3, b"out\n", b""))
+    equal(b.run("repo", "kill -9 $$", *lock).status, 137)
+    equal(b.run("repo", "true", *lock).status, 0)
+    holder = b.start_run("repo", "read x < gate", *lock)
+    until(lambda: b.has_status("=lock:repo", "in_progress"), "it is held")
+    got = b.run("repo", "echo effect >> ledger", "--lock")
+    equal((got.status, b.effects()), (75, 0))
+    equal(b.run("repo", "echo an operation").stdout, b"an operation\n")
+    b.open_gate()
+    equal(finish(holder).status, 0)
+    equal(b.record("=lock:repo")["status"], "released")
+
+    control = [b.start_run(f"other{n}", alone) for n in range(6)]
+    assert any(finish(one).status != 0 for one in control)
+
+
+@case
+def a_lock_that_is_lost_ends_its_command(b):
+    """Its lease is taken by another: the command is ended, and that is said."""
+    options = ("--lock", "--lease", "2s", "--kill-after", "0s")
+    holder = b.start_run("l", "echo $$ > pid; exec sleep 1000", *options)
+    child = b.await_pid()
+    fence = str(b.record("=lock:l")["fence"])
+    done = b("resolve", "=lock:l", "--release", "--force", "--fence", fence, "--reason", "stuck")
+    equal(done.status, 0)
+    equal(finish(holder).status, 80)
+    until(lambda: is_gone(child), "the command is ended")
+    equal(b.run("l", "echo next", "--lock").stdout, b"next\n")
+
+
+@case
+def what_a_lock_does_not_keep_is_refused(b):
+    """64: outcomes, periods and hold have no meaning without memory."""
+    for options in (
+        ("--outcome", "0=complete *=retry"), ("--every", "day"), ("--on-expired-lease", "hold"),
+    ):
+        got = b.run("k", "echo effect >> ledger", "--lock", *options)
+        equal((options, got.status, b.effects()), (options, 64, 0))
+        contains(got.stderr, b"--lock keeps no outcome", options[0].encode())
+    equal(b.run("k" * 250, "true", "--lock").status, 64)
 
 
 # ---- Pipelines and mail ----------------------------------------------------------

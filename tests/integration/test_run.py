@@ -320,7 +320,7 @@ def the_command_finds_its_store(b):
 @case
 def the_command_may_say_how_it_ended(b):
     """A command that used its token is believed, whatever its status is."""
-    script = f"{EFFECT}; {shlex.quote(PROGRAM)} release; exit 0"
+    script = f"{EFFECT}; {shlex.quote(PROGRAM)} release --self; exit 0"
     got = b.run("k", script)
     equal((got.status, got.stderr), (0, b""))
     equal(b.record("k")["status"], "released")
@@ -555,6 +555,15 @@ def an_ending_without_a_status_is_none(b):
                 key = f"{name} {table} {policy}"
                 b.run(key, script, "--outcome", table, *options, *policy)
                 equal((key, b.record(key)["status"]), (key, recorded))
+
+
+@case
+def quiet_hides_no_ending_that_needs_a_person(b):
+    """-q silences chatter, and not that nobody knows what was done."""
+    got = b.run("k", "kill -9 $$", "-q")
+    equal(got.status, 137)
+    contains(got.stderr, b"nobody knows what it had done", b"idem resolve")
+    equal(b.run("l", "exit 3", "-q"), (3, b"", b""))  # The control.
 
 
 @case
