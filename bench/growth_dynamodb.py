@@ -27,7 +27,7 @@ GONE = "linear in the table, and in what goes: 100 of 1,000"
 # How much more a record may take at the largest size than at the smallest, and how
 # many units more all of it: pages end where they end.
 MOST, MORE = 1.25, 20
-FOUND, BUSY = (0, 1, 2), 75
+FOUND = (0, 1, 2)
 
 
 @dataclass
@@ -46,8 +46,6 @@ ROWS = [
     Row("idem list, all", ("list", "--all"), TABLE),
     Row("idem store check --quick", ("store", "check", "--quick"), CONSTANT, FOUND),
     Row("idem store check", ("store", "check"), TABLE, FOUND),
-    Row("idem store copy --dry-run, to a file", ("store", "copy", "-n", "--from", "{table}", "--to", "{file}")),
-    Row("idem store copy, to a file", ("store", "copy", "--from", "{table}", "--to", "{file}"), TABLE, (0, BUSY)),
     Row("idem purge --dry-run", ("purge", "--dry-run")),
     Row("idem purge", ("purge", "--units-per-second", "100000"), GONE),
 ]
@@ -124,7 +122,6 @@ class Cells:
                     raise RuntimeError("the server did not take all records")
 
     def idem(self, place, table, words, ok):
-        words = [w.format(table=table, file=f"sqlite:{place.path('copy.db')}") for w in words]
         env = dict(dynamo.environment(), XDG_STATE_HOME=place.folder, NO_COLOR="1", IDEM_STORE=table)
         return self.bench.command(words, ok, env)
 

@@ -132,12 +132,6 @@ def imported(bench, place, _n):
     return bench.idem(place, ("import", "--store", url, place.path("out.jsonl")), (0,), 1)
 
 
-def copied(bench, place, _n):
-    bench.remove(place.path("copy.db"))
-    words = ("store", "copy", "--from", f"sqlite:{place.db}", "--to", f"sqlite:{place.path('copy.db')}")
-    return bench.idem(place, words, (0, BUSY), 1)  # One is in progress.
-
-
 def told(name):
     """What the program that made the place has told of it."""
 
@@ -207,7 +201,6 @@ TABLES = [
             Row("idem store check, whole", command("store", "check", ok=FOUND, times=1), LINEAR, per_record=True, once=True),
             Row("idem export", exported, LINEAR, per_record=True, once=True),
             Row("idem import", imported, LINEAR, per_record=True, once=True),
-            Row("idem store copy", copied, LINEAR, most=3, per_record=True, once=True),
             Row("purge of 10 %, for a record", purge, PAGES, most=5, fresh=True, once=True),
             Row("purge of 10 % beside 8 writers", beside(purge), PAGES, most=3, fresh=True, once=True),
         ],

@@ -16,9 +16,4 @@ const char *cli_table_place(const char *url);
 int cli_table_size(const char *place, struct idem_dynamodb_extent *ret_size,
                    struct idem_error *ret_error);
 
-/* Read units of all items of a table of @size, read strongly ... */
-uint64_t cli_table_list_units(const struct idem_dynamodb_extent *size);
-/* ... and each of them once more, by its key. */
-uint64_t cli_table_get_units(const struct idem_dynamodb_extent *size);
-
 #endif

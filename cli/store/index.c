@@ -8,8 +8,3 @@ bool cli_index_serves(const struct idem_filter *filter)
            (filter->statuses != 0 &&
             (filter->statuses & 1u << IDEM_STATUS_COMPLETED) == 0);
 }
-
-bool cli_table_has_index(const char *url)
-{
-    return strstr(url, "index=off") == NULL && strstr(url, "layout=") == NULL;
-}

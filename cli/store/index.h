@@ -7,7 +7,4 @@
 /* An index finds the records of @filter, in an order of its own, where a store has one. */
 bool cli_index_serves(const struct idem_filter *filter);
 
-/* False: @url, as it was given, says that its table has no index. */
-bool cli_table_has_index(const char *url);
-
 #endif

@@ -24,12 +24,7 @@ static struct {
     bool limits;
     bool accept_loss;
     bool quick;
-    bool dry_run;
     int format;
-    int open;
-    const char *from;
-    const char *to;
-    const char *to_scope;
     const char *store;
 } args;
 
@@ -200,24 +195,6 @@ static int template(const struct cli_command *command)
     return status;
 }
 
-/* ---- copy ---- */
-
-static int copy(const struct cli_command *command)
-{
-    struct cli_copy_options options = {
-        .open = (enum cli_copy_open)args.open,
-        .scope = args.to_scope == NULL ? idem_bytes(NULL, 0)
-                                       : idem_str(args.to_scope),
-    };
-
-    if (args.store != NULL) {
-        return cli_usage(command,
-                         "copy takes --from URL and --to URL, not --store");
-    }
-    return (args.dry_run ? cli_copy_dry : cli_copy)(command, args.from, args.to,
-                                                    &options, args.json);
-}
-
 /* ---- check ---- */
 
 static int check(const struct cli_command *command)
@@ -308,9 +285,6 @@ static int set_clock(const struct cli_command *command)
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    if (args.dry_run && (argc != 1 || strcmp(argv[0], "copy") != 0)) {
-        return cli_usage(command, "only copy takes --dry-run");
-    }
     if (argc == 1 && strcmp(argv[0], "info") == 0) {
         return info();
     }
@@ -323,9 +297,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc == 1 && strcmp(argv[0], "template") == 0) {
         return template(command);
     }
-    if (argc == 1 && strcmp(argv[0], "copy") == 0) {
-        return copy(command);
-    }
     if (argc == 1 && strcmp(argv[0], "mark-restored") == 0) {
         return cli_mark_restored(command, args.store, args.yes, args.json);
     }
@@ -334,8 +305,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
     return cli_usage(
         command,
-        "no action given: create, check, info, copy, template, mark-restored "
-        "or set-clock");
+        "no action given: create, check, info, template, mark-restored or "
+        "set-clock");
 }
 
 static struct cli_option options[] = {
@@ -350,30 +321,6 @@ static struct cli_option options[] = {
      .help = "template: for which tool",
      .choices = cli_template_formats},
     CLI_OPTION_JSON(&args.json),
-    {.name = "from",
-     .kind = CLI_TEXT,
-     .target = &args.from,
-     .arg = "URL",
-     .help = "copy: the source; it is only read"},
-    {.name = "to",
-     .kind = CLI_TEXT,
-     .target = &args.to,
-     .arg = "URL",
-     .help = "copy: the target; nothing in it is written over"},
-    {.name = "to-scope",
-     .kind = CLI_TEXT,
-     .target = &args.to_scope,
-     .arg = "SCOPE",
-     .help = "copy: the scope at the target of records that have none"},
-    {.name = "open",
-     .kind = CLI_CHOICE,
-     .target = &args.open,
-     .arg = "WHAT",
-     .help = "copy: what becomes of attempts in progress",
-     .choices = cli_copy_opens},
-    CLI_OPTION_DRY_RUN(
-        &args.dry_run,
-        "copy: only say how many records, and what units they cost"),
     {.name = "limits",
      .kind = CLI_FLAG,
      .target = &args.limits,
@@ -401,7 +348,6 @@ static const char *const examples[] = {
     "idem store create --store dynamodb://idem   # a table for many machines",
     "idem store create --store postgres://db.example.com/idem",
     "idem store check                  # what is wrong with it, and how to mend it",
-    "idem store copy --from sqlite:idem.db --to dynamodb://idem",
     "idem store template >table.yaml   # what CloudFormation makes it with",
     "idem store mark-restored          # once a copy of the file was put back",
     "idem store set-clock --yes        # once its time ran ahead",
@@ -409,14 +355,13 @@ static const char *const examples[] = {
 };
 
 static const char *const what[] = {
-    "create",   "check",         "info",      "copy",
-    "template", "mark-restored", "set-clock", NULL,
+    "create", "check", "info", "template", "mark-restored", "set-clock", NULL,
 };
 
 const struct cli_command cli_store = {
     .name = "store",
     .summary = "make the store, look at it, and care for it",
-    .usage = "idem store [OPTION...] create|check|info|copy|template\n"
+    .usage = "idem store [OPTION...] create|check|info|template\n"
              "       idem store [OPTION...] mark-restored|set-clock",
     .examples = examples,
     .options = options,

@@ -2,8 +2,6 @@
 #ifndef IDEM_CLI_UPKEEP_STORE_H
 #define IDEM_CLI_UPKEEP_STORE_H
 
-#include "upkeep/copying.h"
-
 #include <stdbool.h>
 
 /* Idem store create: making what a store needs before it can be used. */
@@ -27,22 +25,5 @@ int cli_mark_restored(const struct cli_command *command, const char *store_url,
 /* The same for a new store in the place of one that is lost. */
 int cli_accept_loss(const struct cli_command *command, const char *store_url,
                     bool yes, bool json);
-
-/* ---- Idem store copy: the records of one store into another ------------- */
-
-/* The names of enum cli_copy_open, in their order; ends with NULL. */
-extern const char *const cli_copy_opens[];
-
-struct cli_command;
-
-/* Copies what is in one store and not in the other. Returns an exit status. */
-int cli_copy(const struct cli_command *command, const char *from_url,
-             const char *to_url, const struct cli_copy_options *options,
-             bool json);
-
-/* Says what that would be, and what it would cost. Changes nothing. */
-int cli_copy_dry(const struct cli_command *command, const char *from_url,
-                 const char *to_url, const struct cli_copy_options *options,
-                 bool json);
 
 #endif

@@ -83,7 +83,7 @@ def round_trips_are_few():
 
 @test
 def operators_verbs_work():
-    """Run and replay, list, purge, a limit, and a copy of the store in SQLite."""
+    """Run and replay, list, purge, a limit, and a move of the store to SQLite."""
     idem, _ = here("verbs")
     for _ in range(2):
         equal(said(idem, "run", "-k", "k", "--", "sh", "-c", "echo hi; echo x >>effects"), "hi\n")
@@ -96,10 +96,11 @@ def operators_verbs_work():
     assert refused not in (0, 78), refused
     equal(idem(*limit, "-r", "1").status, 0)
     equal(said(idem, "purge"), "purged 0 records\n")
-    copy = Idem("sqlite:" + os.path.abspath("copy.db"))
-    said(idem, "store", "copy", "--from", idem.store, "--to", copy.store)
+    new = Idem("sqlite:" + os.path.abspath("new.db"))
+    said(idem, "export", "--open", "moved.jsonl")
+    said(new, "import", "moved.jsonl")
     again = ("run", "-k", "k", "--", "sh", "-c", "echo hi; echo x >>effects")
-    equal(said(copy, *again), "hi\n")
+    equal(said(new, *again), "hi\n")
     with open("effects", encoding="utf-8") as f:
         equal(f.read(), "x\n")
 
@@ -129,7 +130,8 @@ def plans_are_those_of_a_full_table():
     for n in range(3):
         for store in (idem, local, idem):
             equal(store("run", "-qk", f"{store.store[0]}{n}", "--", "true").status, 0)
-    said(idem, "store", "copy", "--from", local.store, "--to", idem.store)
+    said(local, "export", "plans.jsonl")
+    said(idem, "import", "plans.jsonl")
     equal(idem("limit", "-n", "up", "-u", "u", "--max", "9", "--per", "1h", "-r", "1").status, 0)
     said(idem, "list", "--all")
     said(idem, "list", "--status", "failed")

@@ -105,7 +105,7 @@ def powertools_claims(url, key):
 
 @test
 def texts_of_powertools_are_read_and_moved():
-    """The JSON texts that Python stores are replayed, and copied."""
+    """The JSON texts that Python stores are replayed, and moved."""
     data = json.dumps({"b": [1, 2.5, None], "a": "\u00e9"}, sort_keys=True)
     with table("powertools-python") as (url, idem):
         own = On(url, name="own")
@@ -122,13 +122,15 @@ def texts_of_powertools_are_read_and_moved():
         _, ours = idem.begin("f#3")
         equal(idem("release", "--token", ours["token"]).status, 0)
         equal(powertools_claims(url, "f#3"), False)
+        done = idem("export", "--open", "--wait", "0s", "moved.jsonl", timeout=170)
+        equal(done.status, 0)
         for _ in range(2):
-            done = own("store", "copy", "--from", idem.store, "--to", own.store)
-            equal(done.status, 75)  # f#3 is in progress.
+            equal(own("import", "moved.jsonl").status, 0)
         status, answer = own.begin("f#1")
         equal((status, answer["result"]), (10, data))
         equal(answer["expires_ms"], (NOW + 3600) * 1000)
         equal(own.begin("f#2")[1]["result"], "[1]")
+        equal(own.begin("f#3")[0], 76)
 
 
 @test

@@ -163,11 +163,9 @@ def an_export_shows_its_records():
 
 
 @test
-def a_copy_a_check_and_doctor_show_it():
-    """store copy counts records; store check and doctor count pages."""
+def a_check_and_doctor_show_it():
+    """They count pages."""
     store = filled(8000)
-    shown(store, "store", "copy", "--from", store.store, "--to", "sqlite:copy.db", doing="copying")
-    silent(store, "store", "copy", "--from", store.store, "--to", "sqlite:copy.db")
     shown(store, "store", "check", doing="checking")
     silent(store, "store", "check")
     screen = Screen()

@@ -490,8 +490,7 @@ VERBS = {
     "store check": 69, "doctor": 69, "watch --once": 3, "watch --once --hook cat": 3,
     "resolve a --release --reason x": 69, "resolve --overdue --release --reason x --yes": 69,
     "reopen a --reason x": 69, "reconcile": 69, "import empty.json": 69, "import -n empty.json": 69,
-    "store copy --from sqlite:here.db --to {store}": 69,
-    "store copy --from {store} --to sqlite:here.db": 69,
+    "export --open": 69,
     "complete --self": 80, "fail --self": 80, "release --self": 80, "retry --self": 80,
     "unknown --self": 80, "renew --self": 69,
 }
@@ -533,7 +532,7 @@ def operators_are_told_soon_that_the_service_does_not_answer():
         env["IDEM_TOKEN"] = token.decode().strip()
         env["IDEM_STORE_TIMEOUT"] = "2s"
         for verb in ("complete --self", *(v for v in VERBS if v != "complete --self")):
-            args = [a.format(store=env["IDEM_STORE"]) for a in verb.split()]
+            args = verb.split()
             done = subprocess.run([PROGRAM, *args], env=env, cwd=here, capture_output=True,
                                   stdin=subprocess.DEVNULL, timeout=60)
             equal((verb, done.returncode), (verb, VERBS[verb]))

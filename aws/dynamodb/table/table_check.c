@@ -388,8 +388,8 @@ static void check_layout(const struct idem__table_check *check)
 
     for (; *each != NULL; each++) {
         idem__found(&check->to, IDEM_GRADE_WARN, "layout",
-                    "See docs/layouts.md; idem store copy moves the records to "
-                    "a table of idem's own.",
+                    "See docs/layouts.md; idem export --open | idem import "
+                    "moves the records to a table of idem's own.",
                     "%s: %s", idem__layout_name(conf->layout), *each);
     }
 }
