@@ -210,12 +210,12 @@ def work_in_progress_is_waited_for():
             mover.start()
             try:
                 until(lambda: not begins(a, "probe"), "the mark of the move")
-                equal(a("renew", env=owners[0]).status, 0)
-                equal(a("complete", "--result", "-", input=b"42", env=owners[0]).status, 0)
-                equal(a("retry", env=owners[1]).status, 0)
+                equal(a("renew", "--self", env=owners[0]).status, 0)
+                equal(a("complete", "--self", "--result", "-", input=b"42", env=owners[0]).status, 0)
+                equal(a("retry", "--self", env=owners[1]).status, 0)
             finally:
                 for owner in owners:
-                    a("release", env=owner)
+                    a("release", "--self", env=owner)
                 mover.join()
             probes = len([line for line in lines_of(b) if b'"probe"' in line])
             equal(result, [((0, 0), {"added": 22 + probes, "moved": True}, b"")])
@@ -240,9 +240,9 @@ def what_remains_is_unknown():
             equal((there["status"], there["fence"]), ("unknown", here["fence"]))
             assert "in progress in sqlite:" in there["note"], there
             equal(b(*begin).status, 76)
-            equal(b("complete", "--result", "-", input=b"42", env=owner).status, 80)
-            equal(b("unknown", env=owner).status, 80)
-            equal(a("complete", "--result", "-", input=b"42", env=owner).status, 0)
+            equal(b("complete", "--self", "--result", "-", input=b"42", env=owner).status, 80)
+            equal(b("unknown", "--self", env=owner).status, 80)
+            equal(a("complete", "--self", "--result", "-", input=b"42", env=owner).status, 0)
             equal(show(b, "open"), there)
 
 
@@ -255,8 +255,8 @@ def an_end_by_the_lease_stays_so():
     until(lambda: a("begin", "-k", "open").status == 76, "the end of the lease")
     equal(move(a, b), ((0, 0), {"added": 1, "moved": True}, b""))
     there = show(b, "open")
-    equal(b("complete", "--result", "-", input=b"42", env=owner).status, 80)
-    equal(a("complete", "--result", "-", input=b"42", env=owner).status, 0)
+    equal(b("complete", "--self", "--result", "-", input=b"42", env=owner).status, 80)
+    equal(a("complete", "--self", "--result", "-", input=b"42", env=owner).status, 0)
     equal((there["status"], show(b, "open")), ("unknown", there))
 
 
@@ -272,7 +272,7 @@ def an_attempt_that_ended_between_two_tries_is_told_of():
     lines = export.stdout.splitlines(keepends=True)
     equal(len(lines), 4)
     equal(b("import", "-", input=b"".join(lines[:3])).status, 75)
-    equal(a("complete", "--result", "-", input=b"42", env=owner).status, 0)
+    equal(a("complete", "--self", "--result", "-", input=b"42", env=owner).status, 0)
     statuses, told, said = move(a, b)
     equal((statuses, told), ((0, 0), {"kept": 2, "moved": True}))
     equal(said.count(b"see both: idem show"), 1)
