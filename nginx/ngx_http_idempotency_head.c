@@ -64,6 +64,7 @@ ngx_int_t
 ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
 {
     int                   rc;
+    bool                  named;
     size_t                size;
     u_char               *p;
     ngx_uint_t            i, pass;
@@ -72,7 +73,9 @@ ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
     ngx_http_request_t   *r = ctx->request;
     struct idem_result   *result = &ctx->outcome.result;
 
-    size = sizeof("HTTP 200\n");
+    (void) idem_outcome_of_status(ctx->conf->outcomes,
+                                  (int) r->headers_out.status, &named);
+    size = sizeof("HTTP 200\n" IDEM_META_COMPLETE);
     rc = 0;
 
     for (pass = 0; pass < 2; pass++) {
@@ -85,6 +88,10 @@ ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
 
             rc = idem_http_head_open(&ctx->head, (char *) p, size,
                                      r->headers_out.status);
+
+            if (rc == 0 && named) {
+                rc = idem_http_head_complete(&ctx->head);
+            }
         }
 
         for (part = &r->headers_out.headers.part;

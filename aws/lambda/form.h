@@ -19,10 +19,10 @@ void idem__lambda_form_answer(struct idem__buffer *to,
 
 /* Takes @response, a handler's for HTTP, apart into an answer of HTTP, which any front
  * end can replay: of its headers what idem_http_header_kept() and @replay_headers
- * name, and never a cookie. @ret_result points into @to, which is emptied first. False:
+ * name, and never a cookie. @named: the table names its status complete. @ret_result points into @to, which is emptied first. False:
  * it is not a response, or is one that no head of HTTP can hold. */
 bool idem__lambda_form_record(struct idem__buffer *to,
-                              struct idem_slice response,
+                              struct idem_slice response, bool named,
                               const char *replay_headers,
                               struct idem_result *ret_result);
 

@@ -9,6 +9,7 @@
 struct record {
     struct idem_http_head head;
     struct idem_slice type; /* Its content type; of the value that is read. */
+    bool named;             /* Its status is named complete. */
     const char *replay_headers;
 };
 
@@ -168,6 +169,7 @@ static bool take_apart(struct idem__buffer *to, struct json_object *response,
         !json_object_object_get_ex(response, "statusCode", &status) ||
         idem_http_head_open(&record->head, (char *)room, IDEM_META_MAX,
                             json_object_get_int(status)) != 0 ||
+        (record->named && idem_http_head_complete(&record->head) != 0) ||
         !add_map(record, many, NULL) ||
         !add_map(record, idem__lambda_object(response, "headers"), many)) {
         return false;
@@ -186,12 +188,12 @@ static bool take_apart(struct idem__buffer *to, struct json_object *response,
 }
 
 bool idem__lambda_form_record(struct idem__buffer *to,
-                              struct idem_slice response,
+                              struct idem_slice response, bool named,
                               const char *replay_headers,
                               struct idem_result *ret_result)
 {
     struct json_object *value = idem__lambda_parse(response);
-    struct record record = {.replay_headers = replay_headers};
+    struct record record = {.named = named, .replay_headers = replay_headers};
     bool done;
 
     idem__buffer_reset(to, to->cap);

@@ -101,13 +101,14 @@ static bool has_layout(const struct idem_lambda *lambda)
 static void keep_answer(const struct idem_lambda *lambda,
                         enum idem__lambda_shape shape,
                         struct idem__buffer *scratch, struct idem_slice answer,
-                        struct idem_result *result)
+                        bool named, struct idem_result *result)
 {
     const char *replay_headers = lambda->options->replay_headers;
     bool http = shape == IDEM__LAMBDA_HTTP;
 
     if (http && !has_layout(lambda) &&
-        idem__lambda_form_record(scratch, answer, replay_headers, result)) {
+        idem__lambda_form_record(scratch, answer, named, replay_headers,
+                                 result)) {
         return;
     }
     result->bytes = answer;
@@ -124,12 +125,13 @@ static void judge_answer(const struct idem_lambda *lambda,
                          struct idem__buffer *scratch, struct idem_outcome *out)
 {
     struct idem_slice answer = idem__buffer_slice(&lambda->work.answer);
+    bool named = false;
 
     out->status = IDEM_STATUS_COMPLETED;
     if (shape == IDEM__LAMBDA_HTTP) {
         out->status =
             idem_outcome_of_status(&lambda->outcomes,
-                                   idem__lambda_status_of(answer), NULL);
+                                   idem__lambda_status_of(answer), &named);
     }
     if (out->status == 0) {
         out->status = idem_outcome_of_none(&lambda->outcomes,
@@ -137,7 +139,7 @@ static void judge_answer(const struct idem_lambda *lambda,
     }
     switch (out->status) {
     case IDEM_STATUS_COMPLETED:
-        keep_answer(lambda, shape, scratch, answer, &out->result);
+        keep_answer(lambda, shape, scratch, answer, named, &out->result);
         break;
     case IDEM_STATUS_RELEASED:
         out->text = idem_str("the response asks for another try");

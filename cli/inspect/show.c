@@ -18,6 +18,7 @@
 #include "text/text.h"
 
 #include <idem/http.h>
+#include <idem/operator.h>
 
 static struct {
     const char *key_file;
@@ -138,16 +139,18 @@ static void print_headers(struct idem_slice head)
 /* How the work ended, by the metadata that idem's own front ends write. */
 static void print_meta(const struct idem_record *r)
 {
+    const char *named = idem_outcome_succeeded(r) ? " (complete)" : "";
     struct idem_slice head;
     int status;
 
     if (cli_outcome_exit(r) >= 0) {
         label("exit status");
-        (void)printf("%d\n", cli_outcome_exit(r));
+        (void)printf("%d%s\n", cli_outcome_exit(r),
+                     cli_outcome_exit(r) > 0 ? named : "");
     } else if (r->result.meta.len > 0 &&
                idem_http_head_read(r->result.meta, &status, &head) == 0) {
         label("HTTP status");
-        (void)printf("%d\n", status);
+        (void)printf("%d%s\n", status, status >= 300 ? named : "");
         print_headers(head);
     } else {
         line_bytes("meta", r->result.meta);

@@ -151,7 +151,8 @@ void cli_outcome_text(const struct idem_record *record, char buf[64])
 
     idem_form_read(&record->result, &form);
     if (form.has_exit && form.exit_status > 0) {
-        (void)snprintf(buf, 64, "it failed with status %d", form.exit_status);
+        (void)snprintf(buf, 64, "it %s with status %d",
+                       form.named ? "was done" : "failed", form.exit_status);
     } else if (form.http_status >= 400) {
         (void)snprintf(buf, 64, "it was answered with HTTP status %d",
                        form.http_status);

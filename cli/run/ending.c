@@ -52,13 +52,17 @@ void ending_decide(const struct run_options *options,
     struct ending *e = ret_ending;
     bool died = end->signal != 0;
     int number = died ? end->signal : end->exit_status;
+    bool named;
 
     memset(e, 0, sizeof(*e));
+    (void)idem_outcome_of_status(&options->outcomes, number, &named);
     e->status = ending_status(options, policy, end);
     e->exit_status = died ? 128 + number : number;
     e->ended_ms = end->at_ms;
-    (void)snprintf(e->meta, sizeof(e->meta), "%s %d\n",
-                   died ? "signal" : "exit", number);
+    named = named && e->status == IDEM_STATUS_COMPLETED && number != 0;
+    (void)snprintf(e->meta, sizeof(e->meta), "%s %d%s\n",
+                   died ? "signal" : "exit", number,
+                   named ? IDEM_META_COMPLETE : "");
     (void)snprintf(e->text, sizeof(e->text),
                    died ? "the command died of signal %d"
                         : "the command ended with status %d",

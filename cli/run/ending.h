@@ -16,7 +16,7 @@ struct ending {
     int exit_status;         /* Of the command, as a shell gives it. */
     int64_t ended_ms; /* By the clock of io_now_ms(); 0: nothing was run. */
     struct idem_result result; /* Where the status keeps one. */
-    char meta[16];             /* "exit 3\n" */
+    char meta[32];             /* "exit 3\n", "exit 3 complete\n" */
     char text[192];            /* "the command ended with status 3" */
 };
 

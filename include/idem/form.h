@@ -20,6 +20,8 @@
  *
  *     metadata "HTTP 201\n..."     status and headers; the bytes are the body
  *     metadata "exit 3\n"          the command ended so ("signal 9\n": died of it)
+ *     ... "exit 3 complete\n"      ... and a table of <idem/outcome.h> names that
+ *                                  complete: it is no failure; so "HTTP 404 complete"
  *     application/vnd.idem.output  frames: what a command wrote to both streams
  *     application/vnd.idem.lambda-error+json   what a Lambda function failed with
  *     any other content type, or none          the bytes are what they are
@@ -67,11 +69,12 @@ enum idem_form_kind {
     IDEM_FORM_BYTES,       /* Text, or any other bytes. */
     IDEM_FORM_JSON,        /* Bytes whose content type is one of JSON. */
     IDEM_FORM_OUTPUT,      /* Frames of a command that ended with status 0. */
-    IDEM_FORM_FAILURE,     /* Bytes or frames of a command that did not. */
-    IDEM_FORM_HTTP,        /* An answer of HTTP. */
-    IDEM_FORM_ERROR,       /* An error of a Lambda function. */
-    IDEM_FORM_NOT_KEPT,    /* It was done; the result is not on record. */
-    IDEM_FORM_DAMAGED,     /* It does not keep to the form that it states. */
+    IDEM_FORM_FAILURE,  /* Bytes or frames of a command that did not, and whose
+                              status is not named complete. */
+    IDEM_FORM_HTTP,     /* An answer of HTTP. */
+    IDEM_FORM_ERROR,    /* An error of a Lambda function. */
+    IDEM_FORM_NOT_KEPT, /* It was done; the result is not on record. */
+    IDEM_FORM_DAMAGED,  /* It does not keep to the form that it states. */
 };
 
 /* A front end that replays. A consumer of a queue replays as the command does that it runs; that
@@ -110,6 +113,7 @@ struct idem_form {
     enum idem_form_kind kind;
     bool framed;     /* The bytes are frames. */
     bool has_exit;   /* The metadata says how a command ended. */
+    bool named;      /* ... and that a table names that complete. */
     int exit_status; /* As a shell gives it; else 0, or as defined above. */
     int http_status; /* Of an answer of HTTP; else 200. */
     struct idem_slice headers;      /* For idem_http_head_next(); valid. */

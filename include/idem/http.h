@@ -145,6 +145,12 @@ struct idem_http_head {
 int idem_http_head_open(struct idem_http_head *head, char *base, size_t cap,
                         int status);
 
+/* For an answer that a table names complete (<idem/outcome.h>), before any header: its
+ * first line says that it is a success, unless its status does.
+ *
+ * IDEM_EFULL     It does not fit. */
+int idem_http_head_complete(struct idem_http_head *head);
+
 /* Adds a header, or nothing if it is one of those that never are.
  *
  * IDEM_EINVALID  It is not valid. Nothing was added.

@@ -42,8 +42,13 @@ struct idem_filter {
 
 /* True if @record is completed, and its result tells of a failure: an exit status
  * other than 0 or a signal, as `idem run` records them, or an HTTP status of 500 or
- * above. Such an outcome is replayed like any other, and waits for nobody. */
+ * above, and the table of its front end did not name that complete. Such an outcome is replayed like any other, and waits for nobody. */
 bool idem_outcome_failed(const struct idem_record *record);
+
+/* True if @record is completed, and a success: with exit status 0, an HTTP status of 2xx
+ * or no status at all, or as an ending that the table of its front end names complete
+ * (<idem/outcome.h>). An answer of HTTP 404 is neither that nor a failure. */
+bool idem_outcome_succeeded(const struct idem_record *record);
 
 /* Called for each record, which is valid during the call only. Answer 0 to go
  * on, anything else to stop. With @code other than 0 the record could not be

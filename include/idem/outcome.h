@@ -27,6 +27,10 @@
  * a table may make it unknown, retry or fail, for only the work itself can say that it
  * was done, or that nothing happened.
  *
+ * An ending that an entry, and not the default, calls complete is a success, whatever its
+ * status: the metadata of the result says so ("exit 1 complete", "HTTP 404 complete"),
+ * and idem_outcome_succeeded() and idem_outcome_failed() go by it.
+ *
  * A table of a name stands for its entries:
  *
  *     jobs       0=complete 75=release *=retry
@@ -42,6 +46,9 @@ extern "C" {
 #endif
 
 #pragma GCC visibility push(default)
+
+/* At the end of the first line of the metadata: the ending was named complete. */
+#define IDEM_META_COMPLETE " complete"
 
 /* What a table is about. */
 enum idem_endings {

@@ -5,10 +5,22 @@
 
 #include <idem/http.h>
 #include <idem/operator.h>
+#include <idem/outcome.h>
 
 enum {
     CONTENT_TYPE_MAX = 255
 };
+
+/* True if the table of the front end named this ending "complete": the first line of
+ * the metadata ends so, as in "exit 1 complete". */
+static bool is_named(struct idem_slice meta)
+{
+    size_t len = sizeof(IDEM_META_COMPLETE) - 1;
+    const char *end = meta.len > 0 ? memchr(meta.base, '\n', meta.len) : NULL;
+
+    return end != NULL && (size_t)(end - (const char *)meta.base) > len &&
+           memcmp(end - len, IDEM_META_COMPLETE, len) == 0;
+}
 
 /* The first line of what `idem run` records beside the output. */
 static bool is_line(struct idem_slice meta, const char *word)
@@ -24,7 +36,8 @@ bool idem_outcome_failed(const struct idem_record *record)
     struct idem_slice rest;
     int http;
 
-    if (record->status != IDEM_STATUS_COMPLETED || meta.len == 0) {
+    if (record->status != IDEM_STATUS_COMPLETED || meta.len == 0 ||
+        is_named(meta)) {
         return false;
     }
     if (is_line(meta, "exit ")) {
@@ -32,6 +45,20 @@ bool idem_outcome_failed(const struct idem_record *record)
     }
     return is_line(meta, "signal ") ||
            (idem_http_head_read(meta, &http, &rest) == 0 && http >= 500);
+}
+
+bool idem_outcome_succeeded(const struct idem_record *record)
+{
+    struct idem_slice meta = record->result.meta;
+    struct idem_slice rest;
+    int http;
+
+    if (record->status != IDEM_STATUS_COMPLETED ||
+        idem_outcome_failed(record)) {
+        return false;
+    }
+    return meta.len == 0 || is_named(meta) ||
+           idem_http_head_read(meta, &http, &rest) != 0 || http < 300;
 }
 
 bool idem__is_end(enum idem_status status)

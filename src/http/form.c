@@ -1,13 +1,14 @@
 /* Forms of results, and how each front end replays each of them. */
 #include <idem/form.h>
 #include <idem/http.h>
+#include <idem/outcome.h>
 
 #include "base/utf8.h"
 #include "http/media_type.h"
 
 enum {
     FRAME_HEADER = 5,
-    META_LINE_MAX = 15, /* More than any line that says how a command ended. */
+    META_LINE_MAX = 24, /* More than any line that says how a command ended. */
 };
 
 /* ---- The table --------------------------------------------------------- */
@@ -97,10 +98,12 @@ bool idem_form_next(const struct idem_form *form, struct idem_slice *rest,
 
 /* ---- Metadata ---------------------------------------------------------- */
 
-/* The number after @word in the first line of @meta; -1 if that is not all that it
- * has, or the number is above @max. */
-static int number_after(struct idem_slice meta, const char *word, int max)
+/* The number after @word in the first line of @meta, which may say after it that this
+ * was named complete; -1 if that is not all that it has, or the number is above @max. */
+static int number_after(struct idem_slice meta, const char *word, int max,
+                        bool *ret_named)
 {
+    size_t mark = sizeof(IDEM_META_COMPLETE) - 1;
     size_t len = meta.len < META_LINE_MAX ? meta.len : META_LINE_MAX;
     const char *p = meta.base;
     size_t at = strlen(word);
@@ -113,17 +116,25 @@ static int number_after(struct idem_slice meta, const char *word, int max)
     for (; at < len && p[at] >= '0' && p[at] <= '9' && n <= max; at++) {
         n = n * 10 + (p[at] - '0');
     }
-    return at > first && at < len && p[at] == '\n' && n <= max ? n : -1;
+    if (at == first || n > max) {
+        return -1;
+    }
+    *ret_named =
+        len - at > mark && memcmp(p + at, IDEM_META_COMPLETE, mark) == 0;
+    at += *ret_named ? mark : 0;
+    return at < len && p[at] == '\n' ? n : -1;
 }
 
 static void read_exit(struct idem_slice meta, struct idem_form *form)
 {
-    int n = number_after(meta, "exit ", 255);
+    bool named = false;
+    int n = number_after(meta, "exit ", 255, &named);
 
     if (n < 0) {
-        n = number_after(meta, "signal ", 127);
+        n = number_after(meta, "signal ", 127, &named);
         n = n < 0 ? -1 : 128 + n;
     }
+    form->named = n >= 0 && named;
     form->has_exit = n >= 0;
     form->exit_status = n < 0 ? 0 : n;
 }
@@ -221,7 +232,7 @@ static enum idem_form_kind kind_of(const struct idem_result *result,
     if (form->framed && !are_frames(result->bytes)) {
         return IDEM_FORM_DAMAGED;
     }
-    if (form->exit_status != 0) {
+    if (form->exit_status != 0 && !form->named) {
         return IDEM_FORM_FAILURE;
     }
     if (idem__media_type_is(result->content_type, IDEM_FORM_ERROR_TYPE)) {

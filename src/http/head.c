@@ -1,5 +1,6 @@
 /* Status and headers of an answer as the metadata of a result, and back. */
 #include <idem/http.h>
+#include <idem/outcome.h>
 
 #include <stdio.h>
 
@@ -24,6 +25,22 @@ int idem_http_head_open(struct idem_http_head *head, char *base, size_t cap,
     head->base = base;
     head->cap = cap < IDEM_META_MAX ? cap : IDEM_META_MAX;
     head->len = (size_t)snprintf(base, cap, OPENING "%d\n", status);
+    return 0;
+}
+
+int idem_http_head_complete(struct idem_http_head *head)
+{
+    size_t len = sizeof(IDEM_META_COMPLETE) - 1;
+
+    if (head->base[OPENING_LEN] == '2') {
+        return 0;
+    }
+    if (head->cap - head->len <= len) {
+        return IDEM_EFULL;
+    }
+    head->len += (size_t)snprintf(head->base + head->len - 1, len + 2, "%s\n",
+                                  IDEM_META_COMPLETE) -
+                 1;
     return 0;
 }
 
@@ -57,7 +74,9 @@ int idem_http_head_add(struct idem_http_head *head, struct idem_slice name,
 int idem_http_head_read(struct idem_slice meta, int *ret_status,
                         struct idem_slice *ret_rest)
 {
+    size_t mark = sizeof(IDEM_META_COMPLETE) - 1;
     const char *p = meta.base;
+    size_t len = STATUS_LINE_LEN;
     int status = 0;
     int i;
 
@@ -66,8 +85,12 @@ int idem_http_head_read(struct idem_slice meta, int *ret_status,
         *ret_rest = meta;
         return 0;
     }
-    if (meta.len < STATUS_LINE_LEN || memcmp(p, OPENING, OPENING_LEN) != 0 ||
-        p[STATUS_LINE_LEN - 1] != '\n') {
+    if (meta.len >= STATUS_LINE_LEN + mark &&
+        memcmp(p + STATUS_LINE_LEN - 1, IDEM_META_COMPLETE, mark) == 0) {
+        len += mark;
+    }
+    if (meta.len < len || memcmp(p, OPENING, OPENING_LEN) != 0 ||
+        p[len - 1] != '\n') {
         return IDEM_ECORRUPT;
     }
     for (i = 0; i < 3; i++) {
@@ -82,7 +105,7 @@ int idem_http_head_read(struct idem_slice meta, int *ret_status,
         return IDEM_ECORRUPT;
     }
     *ret_status = status;
-    *ret_rest = idem_bytes(p + STATUS_LINE_LEN, meta.len - STATUS_LINE_LEN);
+    *ret_rest = idem_bytes(p + len, meta.len - len);
     return 0;
 }
 

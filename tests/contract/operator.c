@@ -161,7 +161,7 @@ static size_t failed_outcomes(struct fixture *f, struct seen *seen)
 }
 
 /* What was completed with a failure is found, however many there are of it and of
- * what went well, until it is run again or purged. */
+ * what went well or was named complete, until it is run again or purged. */
 TEST_VIRTUAL(list, findsOutcomesThatFailed)
 {
     enum {
@@ -169,6 +169,8 @@ TEST_VIRTUAL(list, findsOutcomesThatFailed)
         BAD = 130
     };
     static const char *const metas[] = {"exit 3\n", "signal 9\n", "HTTP 502\n"};
+    static const char *const good[] = {"exit 0\n", "exit 3 complete\n",
+                                       "HTTP 502 complete\n"};
     struct idem_filter filter = IDEM_FILTER_INIT;
     struct seen seen;
     size_t in_progress;
@@ -181,7 +183,8 @@ TEST_VIRTUAL(list, findsOutcomesThatFailed)
         char key[16];
 
         (void)snprintf(key, sizeof(key), "%s%zu", i < GOOD ? "good" : "bad", i);
-        end_with(f, key, i < GOOD ? "exit 0\n" : metas[i % COUNT(metas)]);
+        end_with(f, key,
+                 i < GOOD ? good[i % COUNT(good)] : metas[i % COUNT(metas)]);
     }
     assert_int_equal(failed_outcomes(f, &seen), BAD);
 

@@ -536,6 +536,14 @@ def a_warning_is_not_never(b):
     for status, recorded in ((1, "completed"), (42, "failed"), (2, "retry"), (75, "released")):
         equal(b.run(f"k{status}", f"exit {status}", *table).status, status)
         equal(b.record(f"k{status}")["status"], recorded)
+    # A warning is a success, and is replayed as the 1 that it was; without the table it failed.
+    equal(b.run("k1", "exit 1", *table).status, 1)
+    equal(b.run("plain", "exit 1").status, 1)
+    failed = b("list", "--failed").stdout
+    contains(failed, b"plain", b"k42")
+    assert b"k1\n" not in failed, failed
+    contains(b("show", "k1").stdout, b"exit status       1 (complete)\n")
+    equal((b.record("k1")["meta"], b.record("plain")["meta"]), ("exit 1 complete\n", "exit 1\n"))
 
 
 @case

@@ -271,6 +271,7 @@ def a_failed_job_is_told(kind):
         equal(store("run", "-k", "backup-22", "--", "true").status, 0)
         equal(store("run", "-k", "backup-23", "--", "sh", "-c", "exit 3").status, 3)
         equal(store("run", "-k", "again", "--outcome", "jobs", "--", "false").status, 1)
+        equal(store("run", "-k", "warned", "--outcome", "1=complete", "--", "false").status, 1)
         for _ in range(2):
             done = watch(store, "--hook", HOOK)
             equal(done.status, 1)

@@ -590,6 +590,11 @@ def a_table_says_what_a_status_is():
             box.invoke(http({"Idempotency-Key": f"s{status}"}))
             shown = Idem()("show", "--json", "-s", "pay", f"s{status}").stdout.decode()
             equal((status, json.loads(shown)["status"]), (status, recorded))
+            if recorded == "completed":
+                meta = "HTTP 503 complete\n" if status == 503 else f"HTTP {status}\n"
+                equal(json.loads(shown)["meta"], meta)
+    listed = Idem()("list", "--failed").stdout.decode()
+    equal(("s422" in listed, "s503" in listed), (True, False))
 
 
 @test

@@ -4,27 +4,38 @@
 
 #include <idem/operator.h>
 
-/* By the exit status of a command, by its signal, by the status of HTTP. */
+/* By the exit status of a command, by its signal, by the status of HTTP, unless it is
+ * named complete. */
 TEST(outcome, failsByItsResult)
 {
     static const struct {
         const char *meta;
-        bool want;
+        bool failed;
+        bool succeeded;
     } rows[] = {
-        {"", false},
-        {"exit 0\n", false},
-        {"exit 1\n", true},
-        {"exit 255\n", true},
-        {"exit ", false}, /* Cut off: nothing is told. */
-        {"signal 9\n", true},
-        {"HTTP 200\n", false},
-        {"HTTP 404\nlocation: /\n", false},
-        {"HTTP 499\n", false},
-        {"HTTP 500\n", true},
-        {"HTTP 599\nretry-after: 7\n", true},
-        {"HTTP 700\n", false},
-        {"exited 1\n", false},
-        {"a program's own words", false},
+        {"", false, true},
+        {"exit 0\n", false, true},
+        {"exit 1\n", true, false},
+        {"exit 255\n", true, false},
+        {"exit 1 complete\n", false, true},
+        {"exit 1 complete", true, false}, /* Cut off: it is not named. */
+        {"exit 1\ncomplete\n", true, false},
+        {"exit 1 incomplete\n", true, false},
+        {"exit ", false, true}, /* Cut off: nothing is told. */
+        {"signal 9\n", true, false},
+        {"HTTP 200\n", false, true},
+        {"HTTP 299\netag: 1\n", false, true},
+        {"HTTP 303\n", false, false},
+        {"HTTP 404\nlocation: /\n", false, false},
+        {"HTTP 404 complete\nlocation: /\n", false, true},
+        {"HTTP 499\n", false, false},
+        {"HTTP 500\n", true, false},
+        {"HTTP 500 complete\n", false, true},
+        {"HTTP 500\nx: it is complete\n", true, false},
+        {"HTTP 599\nretry-after: 7\n", true, false},
+        {"HTTP 700\n", false, true},
+        {"exited 1\n", false, true},
+        {"a program's own words", false, true},
     };
     size_t i;
 
@@ -32,7 +43,8 @@ TEST(outcome, failsByItsResult)
         struct idem_record record = sample_ended(IDEM_STATUS_COMPLETED, 0);
 
         record.result.meta = idem_str(rows[i].meta);
-        assert_int_equal(idem_outcome_failed(&record), rows[i].want);
+        assert_int_equal(idem_outcome_failed(&record), rows[i].failed);
+        assert_int_equal(idem_outcome_succeeded(&record), rows[i].succeeded);
     }
 }
 
@@ -53,5 +65,7 @@ TEST(outcome, isOfWhatIsCompleted)
         record.status = others[i];
         record.result.meta = idem_str("exit 1\n");
         assert_false(idem_outcome_failed(&record));
+        record.result.meta = idem_str("exit 1 complete\n");
+        assert_false(idem_outcome_succeeded(&record));
     }
 }

@@ -143,6 +143,31 @@ TEST(http_head, saysThatItIsFull)
                 idem_http_head_open(&head, buf, sizeof(buf), 600));
 }
 
+/* A status that is named complete is marked in the first line, if it needs to be. */
+TEST(http_head, saysThatItIsNamed)
+{
+    char buf[40];
+    struct idem_http_head head;
+    struct idem_slice rest;
+    int status;
+
+    assert_ok(idem_http_head_open(&head, buf, sizeof(buf), 404));
+    assert_ok(idem_http_head_complete(&head));
+    assert_ok(add(&head, "N", "v"));
+    assert_text(idem_bytes(buf, head.len), "HTTP 404 complete\nN: v\n");
+    assert_ok(idem_http_head_read(idem_bytes(buf, head.len), &status, &rest));
+    assert_int_equal(status, 404);
+    assert_text(rest, "N: v\n");
+    assert_ok(idem_http_head_open(&head, buf, sizeof(buf), 204));
+    assert_ok(idem_http_head_complete(&head));
+    assert_text(idem_bytes(buf, head.len), "HTTP 204\n");
+    assert_ok(idem_http_head_open(&head, buf, 18, 404));
+    assert_code(IDEM_EFULL, idem_http_head_complete(&head));
+    assert_ok(idem_http_head_open(&head, buf, 19, 404));
+    assert_ok(idem_http_head_complete(&head));
+    assert_int_equal(head.len, 18);
+}
+
 /* A record that a person completed has no head: it is a 200. */
 TEST(http_head, takesNoneFor200)
 {
@@ -162,8 +187,17 @@ TEST(http_head, takesNoneFor200)
 TEST(http_head, refusesStrangers)
 {
     static const char *const heads[] = {
-        "exit 0\n",   "HTTP 20\n",  "HTTP 2000\n", "http 200\n",
-        "HTTP 199\n", "HTTP 600\n", "HTTP 200",    "HTTP 2x0\n",
+        "exit 0\n",
+        "HTTP 20\n",
+        "HTTP 2000\n",
+        "http 200\n",
+        "HTTP 199\n",
+        "HTTP 600\n",
+        "HTTP 200",
+        "HTTP 2x0\n",
+        "HTTP 404 complete",
+        "HTTP 404 complet\n",
+        "HTTP 404  complete\n",
     };
     static const char *const lines[] = {
         "a: b", "a:b\n", "a\n",       ": b\n",   "a b: c\n",

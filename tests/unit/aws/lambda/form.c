@@ -59,7 +59,8 @@ TEST(form, takesAResponseApart)
     for (i = 0; i < COUNT(rows); i++) {
         struct idem_result result = {.not_kept = false};
         bool done = idem__lambda_form_record(&to, idem_str(rows[i].response),
-                                             "Link,X-Order", &result);
+                                             /* named= */ false, "Link,X-Order",
+                                             &result);
 
         if (done != (rows[i].meta != NULL)) {
             fail_with("row %zu: %d", i, done);
@@ -70,6 +71,19 @@ TEST(form, takesAResponseApart)
             assert_text(result.bytes, rows[i].body);
         }
     }
+    idem__buffer_free(&to);
+}
+
+/* A status that the table names complete is marked as that. */
+TEST(record, isNamedComplete)
+{
+    struct idem__buffer to = {0};
+    struct idem_result result = {.not_kept = false};
+
+    assert_true(idem__lambda_form_record(
+        &to, idem_str("{\"statusCode\":404,\"headers\":{\"Link\":\"x\"}}"),
+        /* named= */ true, "Link", &result));
+    assert_text(result.meta, "HTTP 404 complete\nLink: x\n");
     idem__buffer_free(&to);
 }
 
