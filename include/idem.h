@@ -142,6 +142,9 @@ enum idem_open_flag {
     IDEM_OPEN_READONLY = 2,  /* Fail where the store does not exist; allow only
                                 idem_get() and idem_list(). */
     IDEM_OPEN_NO_CREATE = 4, /* Fail where the store does not exist. */
+    IDEM_OPEN_BUDGETS =
+        8, /* Ends will have failures_max or retry_after_ms: fail
+                                where records have no room for them. */
 };
 
 struct idem_op;
@@ -387,12 +390,18 @@ int idem_begin(struct idem_store *store, const struct idem_request *request,
 struct idem_outcome {
     enum idem_status status;   /* COMPLETED, FAILED, RELEASED, RETRY or
                                   UNKNOWN. */
-    struct idem_result result; /* COMPLETED and FAILED. */
+    struct idem_result result; /* COMPLETED and FAILED; RETRY: for people. */
     struct idem_slice text;    /* For people. */
     int64_t ended_boot_ms;     /* When the work ended, by boot_ms of the host's
                                   clock (below 0: before this boot); 0: when
                                   the store is told. On record it is never
                                   before the attempt began. */
+    uint32_t failures_max;     /* RETRY: the attempt that makes the record's
+                                  failures this many ends as FAILED, for a
+                                  person; 0: none does. */
+    int64_t retry_after_ms;    /* RETRY: the next attempt starts no earlier than
+                                  this after the end of the work. Until then
+                                  idem_begin() answers IDEM_BUSY. */
 };
 
 /* The verbs that end an attempt. Each is conditional on the attempt's nonce and
@@ -437,7 +446,8 @@ int idem_release(struct idem_attempt *attempt, struct idem_slice text,
     __attribute__((warn_unused_result));
 
 /* It may have happened, and is to be run again: the next caller starts at once,
- * whatever the policies, and is told that it is a takeover. The attempt does not
+ * whatever the policies, and is told that it is a takeover. (idem_end() takes a
+ * result, a budget of failures and a pause with it.) The attempt does not
  * count towards attempts_max. Under IDEM_RERUN the record expires after its
  * retention like one whose lease ended; under IDEM_HOLD it does not. */
 int idem_retry(struct idem_attempt *attempt, struct idem_slice text,

@@ -135,6 +135,10 @@ static int set_up(struct idem__dynamodb_store *store, const char *place,
         rc = idem__store_init(&store->remote.base, &dynamodb_ops, options,
                               error);
     }
+    if (rc == 0 &&
+        (store->remote.base.options.flags & IDEM_OPEN_BUDGETS) != 0) {
+        rc = idem__layout_check_budgets(&store->place.table, error);
+    }
     if (rc != 0) {
         return rc;
     }

@@ -33,10 +33,12 @@
 #ifndef FENCES
 #define FENCES 4 /* No more attempts than these are made of the key. */
 #endif
+#define BUDGET 2 /* Failures that a retry allows which has a budget. */
 
 mtype:status = {none, in_progress, completed, failed, unknown, released};
+/* say_last: a retry with a budget; say_later: one with a pause. */
 mtype:verb = {say_nothing, begin, complete, fail, release, say_unknown, say_retry,
-              renew, expire, reopen};
+              say_last, say_later, renew, expire, reopen};
 mtype:answer = {STARTED, REPLAY, FAILED, UNKNOWN, RELEASED, BUSY, /* begin */
                 OK, LOST, NOTFOUND, INVALID,                      /* others */
                 NO_ANSWER};
@@ -49,11 +51,12 @@ typedef Record {
     byte nonce;
     bit content;  /* Of what is completed. */
     bit hold;     /* on_expired_lease */
-    bit over;     /* Its lease is. */
+    bit over;     /* Its lease is, or its pause. */
     bit expired;  /* It is past its retention. */
     bit by_lease; /* Unknown or failed, and its owner has not spoken. */
     bit retry;    /* In progress, but to be run again. */
     bit in_doubt; /* An attempt of this life may have done the work. */
+    byte failures; /* Retries of this life, since a person has decided. */
 };
 
 inline clear(record_)
@@ -67,7 +70,8 @@ inline clear(record_)
     record_.expired = 0;
     record_.by_lease = 0;
     record_.retry = 0;
-    record_.in_doubt = 0
+    record_.in_doubt = 0;
+    record_.failures = 0
 }
 
 Record rec;
@@ -117,6 +121,10 @@ inline forget()
 #define RETRY_IS_RUN 11    /* The next begin starts then, whatever the policies,
                               and what a person reopened waits for it. */
 #define TOLD_OF_NOTHING 13 /* What is taken back was told to nobody. */
+#define BUDGET_IS_EXACT 14 /* The last failure that a budget allows is for a person,
+                              and none before it. */
+#define PAUSE_IS_KEPT 15 /* Nobody starts in a pause, but where a person has
+                            decided. */
 #define TAKEOVER_IS_TOLD 12 /* Who starts after an attempt of the same life that
                               may have done the work is told so, while no person
                               has decided. */
@@ -128,6 +136,9 @@ bit for_person;   /* The newest attempt must not be followed by another before
                      its owner completed or released it, or a person looked. */
 bit decided;      /* A person decided about it. */
 bit retried;      /* It is to be run again: it said so, or a person did. */
+bit pausing;      /* ... but not yet. */
+byte failed_truly; /* Attempts that ended so, in this life, since a person has
+                     decided. */
 bit begun;        /* It may have done the work, and has not taken that back. */
 bit may_be_done;  /* One before it may have: in this life, and no person has
                      decided since. */
@@ -150,6 +161,20 @@ inline start(nonce_, hold_)
 {
     PROPERTY(COMPLETED_STAYS, MAY_CHANGE);
     PROPERTY(MAYBE_IS_NOT_NO, !for_person);
+    PROPERTY(PAUSE_IS_KEPT, !pausing);
+    if
+    :: rec.status == none || rec.expired ->
+        rec.failures = 0;
+        failed_truly = 0
+#ifdef DEATH_FORGETS_FAILURES
+    :: rec.status == in_progress && !rec.expired && !rec.retry ->
+        rec.failures = 0
+#endif
+#ifdef RELEASE_FORGETS_FAILURES
+    :: rec.status == released && !rec.expired -> rec.failures = 0
+#endif
+    :: else
+    fi;
     if
     :: rec.status == none || rec.expired -> rec.in_doubt = 0
 #ifndef RETRY_IS_NO_TAKEOVER
@@ -252,6 +277,12 @@ inline lease_is_over(nonce_, hold_, give_up_)
 #define OVER true
 #endif
 
+#ifndef PAUSE_IGNORED
+#define PAUSE_OVER rec.over
+#else
+#define PAUSE_OVER true
+#endif
+
 /* The first row that fits decides. @copy_: of a request that may be answered. */
 inline do_begin(nonce_, hold_, give_up_, copy_)
 {
@@ -285,7 +316,10 @@ inline do_begin(nonce_, hold_, give_up_, copy_)
 #else
             start(nonce_, hold_)
 #endif
-        :: rec.status == in_progress && !rec.expired && rec.retry ->
+        :: rec.status == in_progress && !rec.expired && rec.retry &&
+           !(PAUSE_OVER) -> answer = BUSY
+        :: rec.status == in_progress && !rec.expired && rec.retry &&
+           (PAUSE_OVER) ->
 #ifndef RETRY_OBEYS_HOLD
             start(nonce_, hold_)
 #else
@@ -301,7 +335,7 @@ inline do_begin(nonce_, hold_, give_up_, copy_)
     PROPERTY(OWN_WRITE, (answer != UNKNOWN && answer != FAILED) ||
              rec.nonce != nonce_ || !rec.by_lease || copy_);
     PROPERTY(RETRY_IS_THE_END, answer != STARTED || !retried);
-    PROPERTY(RETRY_IS_RUN, !retried || rec.nonce == nonce_);
+    PROPERTY(RETRY_IS_RUN, !retried || pausing || rec.nonce == nonce_);
     PROPERTY(TAKEOVER_IS_TOLD,
              answer != STARTED || rec.in_doubt || !may_be_done);
     told_fence = rec.fence
@@ -309,12 +343,21 @@ inline do_begin(nonce_, hold_, give_up_, copy_)
 
 /* ---- 3. End, renew, expire ---------------------------------------------- */
 
+#define RETRIES(verb_)                                                         \
+    (verb_ == say_retry || verb_ == say_last || verb_ == say_later)
+
+#ifndef BUDGET_IGNORED
+#define USES_UP(verb_) (verb_ == say_last && rec.failures >= BUDGET)
+#else
+#define USES_UP(verb_) false
+#endif
+
 #define STATUS_OF(verb_)                                                       \
     (verb_ == complete -> completed                                            \
-                       : (verb_ == fail -> failed                              \
+                       : (verb_ == fail || USES_UP(verb_) -> failed            \
                                         : (verb_ == release -> released        \
-                                        : (verb_ == say_retry -> RETRIED       \
-                                                            : unknown))))
+                                        : (RETRIES(verb_) -> RETRIED           \
+                                                          : unknown))))
 
 #ifndef RETRY_IS_RELEASE
 #define RETRIED in_progress
@@ -328,11 +371,15 @@ inline do_begin(nonce_, hold_, give_up_, copy_)
 #define IS_OWN (rec.status != none && rec.nonce == nonce_ && rec.fence == fence_)
 #endif
 
+#define SAID_RETRY                                                             \
+    (rec.retry || (rec.status == failed && USES_UP(verb_)) ||                  \
+     (rec.status == released && RETRIED == released))
+
 #define SAID_BEFORE                                                            \
-    (rec.status == STATUS_OF(verb_) && !rec.by_lease &&                        \
-     (verb_ == say_retry || !rec.retry) &&                                     \
-     (verb_ != say_retry || rec.retry || RETRIED == released) &&               \
-     (verb_ != complete || rec.content == content_))
+    (!rec.by_lease &&                                                          \
+     (RETRIES(verb_) -> SAID_RETRY                                             \
+                     : rec.status == STATUS_OF(verb_) && !rec.retry &&         \
+                           (verb_ != complete || rec.content == content_)))
 
 #ifndef RETRY_IS_NOT_THE_END
 #define AT_WORK (rec.status == in_progress && !rec.retry)
@@ -351,7 +398,7 @@ inline do_begin(nonce_, hold_, give_up_, copy_)
 #elif defined(OWNER_REOPENS)
 #define MAY_FOLLOW                                                             \
     (AT_WORK || (rec.by_lease && verb_ != release) ||                          \
-     (rec.status == completed && verb_ == say_retry))
+     (rec.status == completed && RETRIES(verb_)))
 #else
 #define MAY_FOLLOW (AT_WORK || (rec.by_lease && verb_ != release))
 #endif
@@ -360,16 +407,29 @@ inline record(verb_, content_)
 {
     PROPERTY(COMPLETED_STAYS, MAY_CHANGE);
     PROPERTY(MAYBE_IS_NOT_NO, verb_ != release || !rec.by_lease);
+    if
+#ifndef NO_BUDGETS
+    :: RETRIES(verb_) ->
+        rec.failures++;
+        failed_truly++
+#endif
+    :: else
+    fi;
     rec.status = STATUS_OF(verb_);
+    PROPERTY(BUDGET_IS_EXACT,
+             verb_ != say_last ||
+             (rec.status == failed) == (failed_truly >= BUDGET));
     rec.content = (verb_ == complete -> content_ : 0);
     rec.retry = (rec.status == in_progress);
     rec.hold = rec.hold && rec.retry;
-    rec.over = rec.retry;
+    rec.over = rec.retry && verb_ != say_later;
     rec.expired = 0;
     rec.by_lease = 0;
-    for_person = (verb_ == fail || verb_ == say_unknown);
+    for_person = (verb_ == fail || verb_ == say_unknown ||
+                  (RETRIES(verb_) && rec.status == failed));
     begun = (verb_ != release);
-    retried = (verb_ == say_retry);
+    retried = (RETRIES(verb_) && rec.status != failed);
+    pausing = (retried && verb_ == say_later);
     answer = OK
 }
 
@@ -390,7 +450,11 @@ inline do_end(verb_, nonce_, fence_, content_)
         if
         :: !(IS_OWN) -> answer = LOST
 #ifndef OWN_END_UNKNOWN
-        :: IS_OWN && SAID_BEFORE -> answer = OK
+        :: IS_OWN && SAID_BEFORE ->
+#ifdef COPY_COUNTS_TWICE
+            rec.failures = rec.failures + (RETRIES(verb_) -> 1 : 0);
+#endif
+            answer = OK
         :: IS_OWN && !(SAID_BEFORE) && MAY_FOLLOW ->
 #else
         :: IS_OWN && MAY_FOLLOW ->
@@ -449,7 +513,7 @@ inline do_expire(nonce_, fence_)
  * Nothing that is live is reopened. The second time it would change nothing that is
  * modelled here, so it is not refused. */
 #ifndef RESOLVE_IGNORES_LEASE
-#define NOT_LIVE(force_) (rec.over || (force_))
+#define NOT_LIVE(force_) (rec.over || rec.retry || (force_))
 #else
 #define NOT_LIVE(force_) true
 #endif
@@ -494,6 +558,7 @@ inline do_reopen()
     begun = 0;
     may_be_done = 1;
     retried = 1;
+    pausing = 0;
     done = 0; /* That it was done is in the history from now on. */
     done_content = 0;
     answer = OK
@@ -513,6 +578,10 @@ inline do_resolve(verb_, fence_, content_, force_)
     :: rec.status != none && !rec.expired && MAY_DECIDE(verb_, force_) ->
 #endif
         PROPERTY(PERSON_HAS_SEEN, fence_ == newest);
+#ifndef PERSON_KEEPS_FAILURES
+        rec.failures = 0;
+#endif
+        failed_truly = 0;
         if
         :: verb_ == reopen -> do_reopen()
         :: else ->
@@ -550,6 +619,7 @@ end:
     :: atomic {
         rec.status == in_progress && !rec.over ->
             rec.over = 1;
+            pausing = 0;
             live[1] = 0; /* Whoever counted on it: its own count is over. */
             live[2] = 0;
             live[3] = 0
@@ -587,6 +657,7 @@ end:
         MAY_PURGE ->
             floor_fence = (rec.fence > floor_fence -> rec.fence : floor_fence);
             clear(rec);
+            failed_truly = 0;
             check()
     }
     od
@@ -732,6 +803,10 @@ end_work:
         :: word = release
         :: word = say_unknown
         :: word = say_retry
+#ifndef NO_BUDGETS /* There are many more states with these. */
+        :: word = say_last
+        :: word = say_later
+#endif
         :: word = renew
         :: word = expire
         :: claim < CLAIMS -> goto turn
@@ -822,7 +897,8 @@ inline copy(to, from)
     to.expired = from.expired;
     to.by_lease = from.by_lease;
     to.retry = from.retry;
-    to.in_doubt = from.in_doubt
+    to.in_doubt = from.in_doubt;
+    to.failures = from.failures
 }
 
 active proctype probe()
@@ -832,6 +908,8 @@ active proctype probe()
     bit was_for_person;
     bit was_decided;
     bit was_retried;
+    bit was_pausing;
+    byte was_failed_truly;
     bit was_begun;
     bit was_may_be_done;
     bit was_told;
@@ -847,6 +925,8 @@ end:
         was_for_person = for_person;
         was_decided = decided;
         was_retried = retried;
+        was_pausing = pausing;
+        was_failed_truly = failed_truly;
         was_begun = begun;
         was_may_be_done = may_be_done;
         was_told = told;
@@ -854,6 +934,7 @@ end:
         was_done_content = done_content;
 
         rec.over = (rec.status == in_progress);
+        pausing = 0;
         do_begin(NONCE_OF_PROBE, 0, false, false);
         if
         :: answer == UNKNOWN || answer == FAILED ->
@@ -875,6 +956,8 @@ end:
         for_person = was_for_person;
         decided = was_decided;
         retried = was_retried;
+        pausing = was_pausing;
+        failed_truly = was_failed_truly;
         begun = was_begun;
         may_be_done = was_may_be_done;
         told = was_told;
@@ -886,6 +969,8 @@ end:
         was_for_person = 0;
         was_decided = 0;
         was_retried = 0;
+        was_pausing = 0;
+        was_failed_truly = 0;
         was_begun = 0;
         was_may_be_done = 0;
         was_told = 0;

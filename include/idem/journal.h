@@ -52,7 +52,9 @@
  *      5  1  status                     16 16  nonce
  *      6  1  1: the result is not kept  32 32  id
  *     64 28  the lengths of the fields, 4 bytes each
- *     92  .  the fields: the store's URL, scope, key, content type, metadata, text,
+ *     92  4  failures_max
+ *     96  8  retry_after
+ *    104  .  the fields: the store's URL, scope, key, content type, metadata, text,
  *            result
  *      .  8  when the work ended (where its owner did not say, when it was
  *            put), by the wall clock of this host, in ms

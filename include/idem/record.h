@@ -65,22 +65,28 @@ struct idem_record {
     struct idem_slice owner; /* For people. */
     uint64_t fence;          /* Grows with every attempt of the key. */
     uint32_t attempts;       /* How many times work started. */
-    uint32_t retried;     /* How many of them do not count towards attempts_max:
+    uint32_t retried;   /* How many of them do not count towards attempts_max:
                          idem_retry() ended them, another began after
                          idem_release(), or a person has decided since. */
-    int64_t created_ms;   /* First claim. */
-    int64_t started_ms;   /* This attempt. */
-    int64_t lease_ms;     /* Length; IDEM_NEVER: it does not end. */
+    uint32_t failures;  /* How many ended with idem_retry() in this life, since
+                         a person has decided. */
+    int64_t created_ms; /* First claim. */
+    int64_t started_ms; /* This attempt. */
+    int64_t lease_ms;   /* Length; IDEM_NEVER: it does not end. Where retry is
+                         set, of the pause before the next attempt; 0: none. */
     int64_t lease_end_ms; /* IDEM_NEVER likewise. */
     int64_t expected_ms;  /* Overdue after this; 0: not said. */
     int64_t ended_ms;     /* End of work; 0: not ended. */
     int64_t expires_ms;   /* End of retention; IDEM_NEVER: no end. */
     int64_t retention_ms; /* The longest that was asked for in this life. */
     struct idem_slice fingerprint; /* Empty: not checked. */
-    struct idem_result result;     /* In a list its bytes are left out ... */
-    uint64_t result_len;           /* ... and this says how many there are. */
-    struct idem_slice error;       /* Of failed work. */
-    struct idem_slice note;        /* Of unknown, released, resolved, retry. */
+    struct idem_result result; /* In progress: that of the newest attempt that
+                                      ended with idem_retry(). In a list its
+                                      bytes are left out, and so they are after
+                                      a takeover ... */
+    uint64_t result_len;       /* ... and this says how many there are. */
+    struct idem_slice error;   /* Of failed work. */
+    struct idem_slice note;    /* Of unknown, released, resolved, retry. */
     bool by_lease; /* Unknown, or failed ("gave up"), because the lease ended
                       without a word of the owner. */
     uint64_t
@@ -88,7 +94,7 @@ struct idem_record {
                           work and came to no outcome, while no person has
                           decided since; 0: none, or one in the history. */
     bool retry;   /* In progress, but its attempt is over: the next begin
-                      starts as a takeover. */
+                      starts as a takeover, after the pause. */
     struct idem_slice input; /* Likewise, and after the ending verbs. */
     uint64_t input_len;
     struct idem_past history[IDEM_HISTORY_MAX]; /* Newest first. */

@@ -385,7 +385,7 @@ struct idem_decision {
                                   to. */
     enum idem_verdict verdict; /* Of a begin. */
     bool takeover;
-    int64_t lease_left_ms; /* BUSY. */
+    int64_t lease_left_ms; /* BUSY: of the lease, or of the pause. */
     enum idem_change change;
     bool set_result; /* Write next.result too (perhaps empty); else keep. */
     bool set_input;  /* Likewise. */
@@ -441,7 +441,8 @@ bool idem__decide_expired(const struct idem_record *record,
                           const struct idem_now *now);
 
 /* True if @record is in progress and late: past expected_ms, or its lease over.
- * One that is to be run again has no lease: it is late past expected_ms. */
+ * One that is to be run again has no lease: it is late past expected_ms, and not
+ * before its pause is over. */
 bool idem__decide_overdue(const struct idem_record *record,
                           const struct idem_now *now);
 
@@ -470,7 +471,8 @@ bool idem__decide_overdue(const struct idem_record *record,
  *            them while it changes the rest, so each names what it is about and
  *            counts only as long as that is there:
  *              8  to be run again: fence (8) and lease_end (8) of the attempt,
- *                 or zero; attempts that do not count towards attempts_max (4)
+ *                 or zero; attempts that do not count towards attempts_max (4);
+ *                 those that ended in retry since a person has decided (4)
  *              9  past attempts that are stored as taken over but ended in
  *                 another way: fence (8), ended (8), end (1), was (1) of each
  *             10  in doubt: fence (8) of an attempt

@@ -46,17 +46,14 @@ void idem__history_push(struct idem_record *record, struct idem_slice owner,
                         int64_t ended_ms, enum idem_past_end end);
 
 /* Makes @record's status that of @outcome, with its result and texts; sets
- * ended and expires. 0 or IDEM_ENOMEM. */
+ * ended and expires. After IDEM_STATUS_RETRY it is one that is to be run again, and
+ * its lease is the pause until then. 0 or IDEM_ENOMEM. */
 int idem__outcome_set(struct idem_record *record,
                       const struct idem_outcome *outcome,
                       const struct idem_now *now);
 
 /* Leaves @record without result and texts. */
 void idem__result_clear(struct idem_record *record);
-
-/* Makes @record one that is to be run again, with @text as its note. */
-void idem__retry_set(struct idem_record *record, struct idem_slice text,
-                     const struct idem_now *now);
 
 /* True if a person reopened @record and nobody has started it since. */
 bool idem__is_reopened(const struct idem_record *record);

@@ -128,7 +128,8 @@ static void push_found(struct idem_record *next,
 
 /* Unlike a new life it keeps the fingerprint that it was claimed with, or the
  * lack of one: a takeover is the same operation. A person who reopens a record
- * allows for another request, and the first one to come is it. */
+ * allows for another request, and the first one to come is it. The result of the last
+ * try stays until this one ends. */
 static void take_over(const struct idem_record *found, const struct idem_op *op,
                       const struct idem_now *now,
                       struct idem_decision *decision)
@@ -141,11 +142,11 @@ static void take_over(const struct idem_record *found, const struct idem_op *op,
     next->in_doubt = found->fence;
     if (idem__is_reopened(found)) {
         next->fingerprint = op->u.begin.fingerprint;
+        clear_outcome(decision);
     }
     next->fence = found->fence < now->fence_floor ? now->fence_floor + 1
                                                   : found->fence + 1;
     set_attempt(next, op, now);
-    clear_outcome(decision);
     if (op->u.begin.input.len > 0) {
         rc = set_input(decision, op->u.begin.input);
     }
@@ -215,7 +216,7 @@ static void lease_is_over(const struct idem_record *found,
     }
 }
 
-/* The lease runs. One that no right clock can have written would keep everybody
+/* The lease, or the pause, runs. One that no right clock can have written would keep everybody
  * away for too long: it is made shorter, and its owner, who counts on none of that,
  * goes on. Nobody starts on the strength of this alone. On the boot that counts it
  * the end is right, whatever was written. */
@@ -334,6 +335,9 @@ void idem__decide_begin(const struct idem_record *found,
     memset(decision, 0, sizeof(*decision));
     if (found != NULL && memcmp(found->nonce, op->nonce, 16) == 0) {
         decision->verdict = own_earlier_claim(found);
+        if (decision->verdict == IDEM_BUSY) {
+            decision->lease_left_ms = idem__lease_left(found, now);
+        }
         decision->takeover = idem__in_doubt(found) != 0;
         if (is_untold(found, op)) {
             take_back(found, op, now, decision);
@@ -371,13 +375,11 @@ void idem__decide_begin(const struct idem_record *found,
     case IDEM_STATUS_RETRY:
         break;
     }
-    if (found->retry) {
-        run_again(found, op, now, decision);
-        return;
-    }
     decision->lease_left_ms = idem__lease_left(found, now);
     if (decision->lease_left_ms > 0) {
         stay_away(found, now, decision);
+    } else if (found->retry) {
+        run_again(found, op, now, decision);
     } else {
         lease_is_over(found, op, now, decision);
     }

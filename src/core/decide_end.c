@@ -45,16 +45,30 @@ static bool same_result(const struct idem_record *found,
            idem__slice_equal(found->result.meta, result->meta);
 }
 
+/* True if @outcome is the last of the failures that it allows, when there have been
+ * @failures with it. */
+static bool uses_up(const struct idem_outcome *outcome, uint32_t failures)
+{
+    return outcome->status == IDEM_STATUS_RETRY && outcome->failures_max != 0 &&
+           failures >= outcome->failures_max;
+}
+
 /* True if @found already says what @outcome says. A released or unknown record
  * has no content that a caller would ever be given. */
 bool idem__already_said(const struct idem_record *found,
                         const struct idem_outcome *outcome,
                         const uint8_t digest[16])
 {
-    if (idem_record_status(found) != outcome->status || found->by_lease) {
+    enum idem_status status = outcome->status;
+
+    if (found->status == IDEM_STATUS_FAILED &&
+        uses_up(outcome, found->failures)) {
+        status = IDEM_STATUS_FAILED; /* As this end is on record then. */
+    }
+    if (idem_record_status(found) != status || found->by_lease) {
         return false;
     }
-    switch (outcome->status) {
+    switch (status) {
     case IDEM_STATUS_COMPLETED:
         return same_result(found, &outcome->result, digest) &&
                idem__slice_equal(found->note, outcome->text);
@@ -79,19 +93,6 @@ static bool may_follow(const struct idem_record *found, enum idem_status to)
            (found->by_lease && to != IDEM_STATUS_RELEASED);
 }
 
-/* An attempt that says "run it again" is over, but its operation is not. */
-static int record_end(struct idem_record *next,
-                      const struct idem_outcome *outcome,
-                      const struct idem_now *now)
-{
-    if (outcome->status != IDEM_STATUS_RETRY) {
-        return idem__outcome_set(next, outcome, now);
-    }
-    idem__retry_set(next, outcome->text, now);
-    next->retried += next->retried < next->attempts ? 1 : 0;
-    return 0;
-}
-
 /* When the work ended, in the store's time: as long ago as its host says, which
  * counts on a clock that no one sets. */
 static int64_t ended_at(const struct idem_outcome *outcome,
@@ -108,12 +109,32 @@ static int64_t ended_at(const struct idem_outcome *outcome,
     return now->store_ms - (now->boot_ms - boot_ms);
 }
 
+/* An attempt that says "run it again" is over, but its operation is not: unless it is
+ * one failure too many. The pause is counted from the end of the work. */
+static int record_end(struct idem_record *next,
+                      const struct idem_outcome *outcome, int64_t ended_ms,
+                      const struct idem_now *now)
+{
+    struct idem_outcome end = *outcome;
+
+    if (outcome->status == IDEM_STATUS_RETRY) {
+        next->retried += next->retried < next->attempts ? 1 : 0;
+        next->failures += next->failures < UINT32_MAX ? 1 : 0;
+        end.retry_after_ms -= now->store_ms - ended_ms;
+    }
+    if (uses_up(outcome, next->failures)) {
+        end.status = IDEM_STATUS_FAILED;
+    }
+    return idem__outcome_set(next, &end, now);
+}
+
 void idem__decide_end(const struct idem_record *found, const struct idem_op *op,
                       const struct idem_now *now,
                       struct idem_decision *ret_decision)
 {
     const struct idem_outcome *outcome = &op->u.end;
     struct idem_decision *decision = ret_decision;
+    int64_t ended_ms = ended_at(outcome, now);
     uint8_t digest[16];
     int rc;
 
@@ -136,12 +157,12 @@ void idem__decide_end(const struct idem_record *found, const struct idem_op *op,
         return;
     }
     decision->next = *found;
-    rc = record_end(&decision->next, outcome, now);
+    rc = record_end(&decision->next, outcome, ended_ms, now);
     if (rc != 0) {
         idem__refuse(decision, rc, "%s", idem_error_text(rc));
         return;
     }
-    decision->next.ended_ms = idem__not_before(found, ended_at(outcome, now));
+    decision->next.ended_ms = idem__not_before(found, ended_ms);
     decision->set_result = true;
     decision->change = IDEM_CHANGE_REPLACE;
 }

@@ -42,9 +42,13 @@ static int64_t expected_again(const struct idem_record *found,
                : 0;
 }
 
-static void reopen(const struct idem_record *found, const struct idem_op *op,
-                   const struct idem_now *now, struct idem_record *next)
+static int reopen(const struct idem_record *found, const struct idem_op *op,
+                  const struct idem_now *now, struct idem_record *next)
 {
+    struct idem_outcome again = {.status = IDEM_STATUS_RETRY,
+                                 .text = op->u.resolve.outcome.text};
+    int rc;
+
     *next = *found;
     idem__history_push(next, op->u.resolve.who, now->store_ms,
                        IDEM_PAST_REOPENED);
@@ -52,17 +56,21 @@ static void reopen(const struct idem_record *found, const struct idem_op *op,
     next->in_doubt = found->fence;
     /* From here on the former owner is somebody else. */
     memcpy(next->nonce, op->nonce, sizeof(next->nonce));
-    idem__retry_set(next, op->u.resolve.outcome.text, now);
+    rc = idem__outcome_set(next, &again, now);
     next->expires_ms = IDEM_NEVER;
     next->expected_ms = expected_again(found, now);
     next->fingerprint = idem_bytes(NULL, 0);
     next->retried = next->attempts;
+    next->failures = 0;
+    return rc;
 }
 
 void idem__decide_reopen(const struct idem_record *found,
                          const struct idem_op *op, const struct idem_now *now,
                          struct idem_decision *decision)
 {
+    int rc;
+
     if (reopened_before(found, op)) {
         return;
     }
@@ -70,7 +78,11 @@ void idem__decide_reopen(const struct idem_record *found,
         !may_reopen(found, now, decision)) {
         return;
     }
-    reopen(found, op, now, &decision->next);
+    rc = reopen(found, op, now, &decision->next);
+    if (rc != 0) {
+        idem__refuse(decision, rc, "%s", idem_error_text(rc));
+        return;
+    }
     decision->set_result = true;
     decision->change = IDEM_CHANGE_REPLACE;
 }

@@ -117,6 +117,7 @@ void idem__decide_resolve(const struct idem_record *found,
     idem__history_push(next, op->u.resolve.who, now->store_ms,
                        IDEM_PAST_RESOLVED);
     next->in_doubt = 0; /* There was one: that person knows now. */
+    next->failures = 0;
     /* From here on the former owner is somebody else. */
     memcpy(next->nonce, op->nonce, sizeof(next->nonce));
     rc = idem__outcome_set(next, outcome, now);

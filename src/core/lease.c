@@ -27,6 +27,9 @@ static int64_t left_with(const struct idem_record *record,
 {
     int64_t left;
 
+    if (record->retry && record->lease_ms == 0) {
+        return 0; /* No pause: whatever a clock says, it is not waited for. */
+    }
     if (record->lease_end_ms == IDEM_NEVER) {
         return IDEM_NEVER;
     }
@@ -235,29 +238,45 @@ static int64_t expiry_of(const struct idem_record *record, int64_t ended_ms)
     return IDEM_NEVER;
 }
 
+/* The lease of a record that is to be run again is the pause before that, so that the
+ * rules for the end of a lease hold for it. Without one it is over by every clock. */
+static void set_pause(struct idem_record *record, int64_t pause_ms,
+                      const struct idem_now *now)
+{
+    if (pause_ms > 0) {
+        idem__lease_set(record, pause_ms, now);
+    } else {
+        record->lease_ms = 0;
+        idem__lease_end(record, now);
+    }
+}
+
 int idem__outcome_set(struct idem_record *record,
                       const struct idem_outcome *outcome,
                       const struct idem_now *now)
 {
     bool failed = outcome->status == IDEM_STATUS_FAILED;
+    bool retry = outcome->status == IDEM_STATUS_RETRY;
     struct idem_slice none = {NULL, 0};
     int rc;
 
-    assert(outcome->status != IDEM_STATUS_IN_PROGRESS &&
-           outcome->status != IDEM_STATUS_RETRY);
+    assert(outcome->status != IDEM_STATUS_IN_PROGRESS);
     rc = idem__body_digest(outcome->result.bytes, record->result_digest);
     if (rc != 0) {
         return rc;
     }
-    record->status = outcome->status;
+    record->status = retry ? IDEM_STATUS_IN_PROGRESS : outcome->status;
     record->by_lease = false;
-    record->retry = false;
+    record->retry = retry;
     record->result = outcome->result;
     record->result_len = outcome->result.bytes.len;
     record->error = failed ? outcome->text : none;
     record->note = failed ? none : outcome->text;
     record->ended_ms = idem__not_before(record, now->store_ms);
     record->expires_ms = expiry_of(record, now->store_ms + now->store_err_ms);
+    if (retry) {
+        set_pause(record, outcome->retry_after_ms, now);
+    }
     return 0;
 }
 
@@ -268,20 +287,6 @@ void idem__result_clear(struct idem_record *record)
     record->result_len = 0;
     record->error = idem_bytes(NULL, 0);
     record->note = idem_bytes(NULL, 0);
-}
-
-void idem__retry_set(struct idem_record *record, struct idem_slice text,
-                     const struct idem_now *now)
-{
-    idem__result_clear(record);
-    record->note = text;
-    record->status = IDEM_STATUS_IN_PROGRESS;
-    record->by_lease = false;
-    record->retry = true;
-    record->ended_ms = idem__not_before(record, now->store_ms);
-    /* For a program that does not know the mark: it finds a lease that is over,
-     * and does what it always did with one. */
-    idem__lease_end(record, now);
 }
 
 bool idem__is_reopened(const struct idem_record *record)
@@ -331,6 +336,9 @@ bool idem__decide_overdue(const struct idem_record *record,
 {
     if (record->status != IDEM_STATUS_IN_PROGRESS) {
         return false;
+    }
+    if (record->retry && idem__lease_left(record, now) > 0) {
+        return false; /* Nobody may run it yet. */
     }
     return (record->expected_ms != 0 && now->store_ms > record->expected_ms) ||
            (!record->retry && idem__lease_left(record, now) == 0);

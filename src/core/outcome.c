@@ -77,6 +77,11 @@ int idem__outcome_check(const struct idem_outcome *outcome,
                            "status: completed, failed, unknown, released or "
                            "retry");
     }
+    if (outcome->retry_after_ms < 0 ||
+        outcome->retry_after_ms > IDEM_DURATION_MAX_MS) {
+        return idem__error(error, IDEM_EINVALID, "retry after: 0 to %lld ms",
+                           (long long)IDEM_DURATION_MAX_MS);
+    }
     if (result->content_type.len > CONTENT_TYPE_MAX) {
         return idem__error(error, IDEM_EINVALID,
                            "content type: at most %d bytes", CONTENT_TYPE_MAX);
@@ -99,10 +104,6 @@ struct idem_outcome idem__outcome_bounded(const struct idem_outcome *outcome,
     if (copy.result.not_kept || copy.result.bytes.len > result_max) {
         copy.result.not_kept = true;
         copy.result.bytes = idem_bytes(NULL, 0);
-    }
-    if (copy.status == IDEM_STATUS_RETRY) {
-        /* It stays in progress, which has none. */
-        memset(&copy.result, 0, sizeof(copy.result));
     }
     return copy;
 }

@@ -40,7 +40,7 @@ enum {
     CHECKSUM_LEN = 16,
     FIELD_HEAD_LEN = 5,
     PAST_HEAD_LEN = 25,
-    RETRY_LEN = 20,
+    RETRY_LEN = 24,
     PAST_END_LEN = 18, /* Of each that there is in TAG_PAST_ENDS. */
     IN_DOUBT_LEN = 8
 };
@@ -166,7 +166,7 @@ static void write_retry(struct writer *w, const struct idem_record *record)
 {
     uint8_t field[RETRY_LEN] = {0};
 
-    if (!record->retry && record->retried == 0) {
+    if (!record->retry && record->retried == 0 && record->failures == 0) {
         return;
     }
     if (record->retry) {
@@ -174,6 +174,7 @@ static void write_retry(struct writer *w, const struct idem_record *record)
         idem__put_u64(field + 8, (uint64_t)record->lease_end_ms);
     }
     idem__put_u32(field + 16, record->retried);
+    idem__put_u32(field + 20, record->failures);
     write_field(w, TAG_RETRY, idem_bytes(field, sizeof(field)));
 }
 
@@ -266,7 +267,7 @@ int idem__record_encode(const struct idem_record *record, void *buf, size_t cap,
            record->on_expired_lease == IDEM_HOLD);
     assert(record->fence > 0 && record->attempts > 0);
     assert(record->status != IDEM_STATUS_IN_PROGRESS ||
-           record->result_len == 0);
+           record->result_len == 0 || record->failures > 0);
     assert(record->history_len <= IDEM_HISTORY_MAX);
     assert(!record->retry || record->status == IDEM_STATUS_IN_PROGRESS);
 
@@ -384,8 +385,8 @@ const char *idem__record_fault(const struct idem_record *r)
     if (r->result_len > IDEM_RESULT_MAX || r->input_len > IDEM_RESULT_MAX) {
         return "a body is longer than any";
     }
-    if (open && (r->result_len > 0 || r->result.not_kept)) {
-        return "it has a result but is in progress";
+    if (open && r->failures == 0 && (r->result_len > 0 || r->result.not_kept)) {
+        return "it has a result but no attempt has ended";
     }
     if (r->result.not_kept && r->result_len > 0) {
         return "it is a tombstone with a result";
@@ -432,6 +433,7 @@ static const char *read_retry(struct idem_slice s, struct idem_record *record)
                     idem__get_u64(p) == record->fence &&
                     get_ms(p + 8) == record->lease_end_ms;
     record->retried = idem__get_u32(p + 16);
+    record->failures = idem__get_u32(p + 20);
     return NULL;
 }
 
@@ -617,13 +619,14 @@ int idem__record_decode(const uint8_t id[IDEM_ID_LEN], struct idem_slice head,
     memset(&record, 0, sizeof(record));
     memcpy(record.id, id, IDEM_ID_LEN);
     read_fixed(p, &record);
+    rc = read_fields(p + AT_FIELDS, body_len - AT_FIELDS, &record, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
     fault = idem__record_fault(&record);
     if (fault != NULL) {
         return corrupt(ret_error, fault);
     }
-    rc = read_fields(p + AT_FIELDS, body_len - AT_FIELDS, &record, ret_error);
-    if (rc == 0) {
-        *ret_record = record;
-    }
-    return rc;
+    *ret_record = record;
+    return 0;
 }

@@ -20,7 +20,9 @@ enum {
     AT_ID = 32,
     AT_LENS = 64,
     FIELDS = 7,
-    AT_FIELDS = AT_LENS + 4 * FIELDS,
+    AT_FAILURES_MAX = AT_LENS + 4 * FIELDS,
+    AT_RETRY_AFTER = AT_FAILURES_MAX + 4,
+    AT_FIELDS = AT_RETRY_AFTER + 8,
 
     VERSION = 1,
     CHECKSUM_LEN = 16,
@@ -78,8 +80,9 @@ static const char *fault_of(const struct idem_journal_info *e)
     if (e->fence == 0 || e->fence > INT64_MAX) {
         return "it does not belong to an attempt";
     }
-    if (e->written_ms < 0) {
-        return "its time is out of range";
+    if (e->written_ms < 0 || e->outcome.retry_after_ms < 0 ||
+        e->outcome.retry_after_ms > IDEM_DURATION_MAX_MS) {
+        return "a time is out of range";
     }
     return e->outcome.result.not_kept && e->outcome.result.bytes.len > 0
                ? "it is a tombstone with a result"
@@ -108,6 +111,9 @@ int idem__entry_encode(const struct idem_journal_info *entry,
     for (i = 0; i < FIELDS; i++) {
         idem__put_u32(head + AT_LENS + 4 * i, (uint32_t)fields[i].text->len);
     }
+    idem__put_u32(head + AT_FAILURES_MAX, entry->outcome.failures_max);
+    idem__put_u64(head + AT_RETRY_AFTER,
+                  (uint64_t)entry->outcome.retry_after_ms);
     idem__buffer_add(file, head, sizeof(head));
     for (i = 0; i < FIELDS; i++) {
         idem__buffer_add(file, fields[i].text->base, fields[i].text->len);
@@ -189,6 +195,8 @@ static int decode(struct idem_slice file, struct idem_journal_info *e,
     e->fence = idem__get_u64(p + AT_FENCE);
     memcpy(e->nonce, p + AT_NONCE, sizeof(e->nonce));
     memcpy(e->id, p + AT_ID, sizeof(e->id));
+    e->outcome.failures_max = idem__get_u32(p + AT_FAILURES_MAX);
+    e->outcome.retry_after_ms = (int64_t)idem__get_u64(p + AT_RETRY_AFTER);
     e->written_ms = (int64_t)idem__get_u64(p + file.len - IDEM__ENTRY_TAIL_LEN);
     fault = read_fields(file, e);
     rc = idem__body_digest(idem_bytes(p, file.len - CHECKSUM_LEN), sum);

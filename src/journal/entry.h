@@ -7,7 +7,7 @@
 #include <idem/journal.h>
 
 enum {
-    IDEM__ENTRY_LEN_MIN = 116,
+    IDEM__ENTRY_LEN_MIN = 128,
     IDEM__ENTRY_TAIL_LEN = 24,   /* The time and the checksum. */
     IDEM__ENTRY_ID_AT = 9,       /* In STORE-ID-, ... */
     IDEM__ENTRY_RECORD_LEN = 26, /* ... which is so long. */

@@ -25,8 +25,8 @@ static int check_timeout(int64_t timeout_ms, struct idem_error *error)
 static int check_options(const struct idem_open_options *options,
                          struct idem_error *error)
 {
-    const unsigned flags =
-        IDEM_OPEN_THREAD | IDEM_OPEN_READONLY | IDEM_OPEN_NO_CREATE;
+    const unsigned flags = IDEM_OPEN_THREAD | IDEM_OPEN_READONLY |
+                           IDEM_OPEN_NO_CREATE | IDEM_OPEN_BUDGETS;
 
     if (options->size != sizeof(*options)) {
         return idem__error(error, IDEM_EINVALID,

@@ -124,6 +124,72 @@ TEST_REAL(race, givesEveryWaiterTheResult)
     assert_int_equal(race.verdicts[IDEM_REPLAY], CALLERS - 1);
 }
 
+/* ---- A budget of failures ---- */
+
+enum {
+    BUDGET = 17
+};
+
+static void fail_until_given_up(void *ctx, size_t i)
+{
+    const struct idem_outcome outcome = {
+        .status = IDEM_STATUS_RETRY,
+        .text = idem_str("the bank was away"),
+        .failures_max = BUDGET,
+    };
+    struct race *race = ctx;
+    enum idem_verdict verdict = IDEM_BUSY;
+
+    while (verdict == IDEM_BUSY || verdict == IDEM_STARTED) {
+        struct idem_attempt *attempt;
+        int rc;
+
+        if (idem_begin(race->handles[i % HANDLES], &race->request, &attempt,
+                       NULL) != 0) {
+            add(&race->errors);
+            return;
+        }
+        verdict = attempt->verdict;
+        if (verdict == IDEM_STARTED) {
+            add(&race->effects);
+            if (idem_end(attempt, &outcome, NULL) != 0) {
+                add(&race->errors);
+            }
+            rc = idem_end(attempt, &outcome, NULL);
+            if (rc != 0 && rc != IDEM_ELOST) { /* Another has followed. */
+                add(&race->errors);
+            }
+        } else if (verdict == IDEM_BUSY) {
+            sleep_ms(1);
+        }
+        idem_attempt_destroy(attempt);
+    }
+    add(&race->verdicts[verdict]);
+}
+
+/* 64 owners race, and each says twice that its attempt failed: so many attempts are
+ * made as the budget has, not one more, and the last one calls for a person. */
+TEST(race, failsJustAtTheBudget)
+{
+    struct fixture f;
+    struct race race;
+    struct idem_answer *answer;
+
+    open_real(&f);
+    open_handles(&f, &race);
+    race.request = claim("k");
+    threads_run(CALLERS, fail_until_given_up, &race);
+    close_handles(&f, &race);
+    assert_int_equal(race.errors, 0);
+    assert_int_equal(race.effects, BUDGET);
+    assert_int_equal(race.verdicts[IDEM_FAILED], CALLERS);
+    answer = get(f.store, "k");
+    assert_int_equal(idem_answer_record(answer)->failures, BUDGET);
+    assert_int_equal(idem_answer_record(answer)->attempts, BUDGET);
+    idem_answer_destroy(answer);
+    finish(&f);
+}
+
 /* And where the store works on a thread of its own. */
 TEST_REAL(race, startsOneWithAThreadOfTheStore)
 {

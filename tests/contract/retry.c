@@ -80,7 +80,8 @@ TEST(retry, isOnRecord)
         struct idem_outcome outcome = {
             .status = IDEM_STATUS_RETRY,
             .text = idem_str("the bank was away"),
-            .result = {.bytes = idem_str("of no use")},
+            .result = {.bytes = idem_str("no route to host"),
+                       .meta = idem_str("exit 7\n")},
         };
         struct idem_request request = claim("k");
         struct idem_attempt *attempt;
@@ -98,12 +99,161 @@ TEST(retry, isOnRecord)
         assert_int_equal(idem_answer_record(answer)->status,
                          IDEM_STATUS_IN_PROGRESS);
         assert_text(idem_answer_record(answer)->note, "the bank was away");
-        assert_int_equal(idem_answer_record(answer)->result_len, 0);
+        assert_text(idem_answer_record(answer)->result.bytes,
+                    "no route to host");
+        assert_text(idem_answer_record(answer)->result.meta, "exit 7\n");
         idem_answer_destroy(answer);
         idem_attempt_destroy(attempt);
         idem_attempt_destroy(other);
         finish(&f);
     }
+}
+
+/* Its result is there for people until the next attempt ends, whatever that one
+ * brings with it and however large it is; the next owner is not given it, and neither
+ * is whoever asks meanwhile. */
+TEST(retry, leavesWhatItCameTo)
+{
+    static char output[100000];
+    static const struct idem_slice inputs[] = {{NULL, 0}, {"another", 7}};
+    size_t i;
+
+    memset(output, 'x', sizeof(output));
+    for (i = 0; i < COUNT(inputs); i++) {
+        struct idem_outcome outcome = {
+            .status = IDEM_STATUS_RETRY,
+            .result = {.bytes = idem_bytes(output, sizeof(output))},
+        };
+        struct idem_request request = rerun("k");
+        struct idem_attempt *attempt;
+        struct idem_answer *answer;
+        struct fixture f;
+
+        request.input = idem_str("the first");
+        open_virtual(&f);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_ok(idem_end(attempt, &outcome, &why));
+        idem_attempt_destroy(attempt);
+        request.input = inputs[i];
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_int_equal(attempt->record->result.bytes.len, 0);
+        assert_text(attempt->record->input,
+                    inputs[i].len > 0 ? "another" : "the first");
+        expect(f.store, &request, IDEM_BUSY);
+        assert_ok(idem_renew(attempt, 0, &why));
+        answer = shown_as(&f, IDEM_STATUS_IN_PROGRESS);
+        assert_int_equal(idem_answer_record(answer)->result.bytes.len,
+                         sizeof(output));
+        idem_answer_destroy(answer);
+        assert_ok(complete(attempt, "done"));
+        idem_attempt_destroy(attempt);
+        attempt = begin(f.store, &request, IDEM_REPLAY);
+        assert_text(attempt->record->result.bytes, "done");
+        idem_attempt_destroy(attempt);
+        finish(&f);
+    }
+}
+
+/* ---- A budget of failures, and a pause ---- */
+
+static int fail_once(struct idem_attempt *attempt, uint32_t failures_max,
+                     int64_t retry_after_ms)
+{
+    struct idem_outcome outcome = {
+        .status = IDEM_STATUS_RETRY,
+        .text = idem_str("the bank was away"),
+        .failures_max = failures_max,
+        .retry_after_ms = retry_after_ms,
+    };
+
+    return idem_end(attempt, &outcome, &why);
+}
+
+/* The third of three failures is for a person, whatever came in between: a release, or
+ * an attempt that died. Said twice it counts once. A person's decision begins a new
+ * count. */
+TEST(budget, isExact)
+{
+    struct idem_request request = rerun("k");
+    struct idem_attempt *attempt;
+    struct idem_answer *answer;
+    struct fixture f;
+    uint32_t i;
+
+    open_virtual(&f);
+    for (i = 1; i <= 3; i++) {
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_ok(idem_release(attempt, idem_str(""), &why));
+        idem_attempt_destroy(attempt);
+        expect(f.store, &request, IDEM_STARTED);
+        host_pass(&f.host, 60000 + traits()->other_boot_ms);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_int_equal(attempt->record->failures, i - 1);
+        assert_ok(fail_once(attempt, 3, 0));
+        assert_ok(fail_once(attempt, 3, 0));
+        assert_int_equal(attempt->record->failures, i);
+        idem_attempt_destroy(attempt);
+    }
+    attempt = begin(f.store, &request, IDEM_FAILED);
+    assert_text(attempt->record->error, "the bank was away");
+    assert_ok(reopen(&f, attempt->fence, "ann"));
+    idem_attempt_destroy(attempt);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_ok(fail_once(attempt, 3, 0));
+    idem_attempt_destroy(attempt);
+    answer = shown_as(&f, IDEM_STATUS_RETRY);
+    assert_int_equal(idem_answer_record(answer)->failures, 1);
+    idem_answer_destroy(answer);
+    finish(&f);
+}
+
+/* Nobody starts in a pause, and everybody is told how long it is; waiters wait. */
+TEST(pause, keepsEverybodyAway)
+{
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+    struct fixture f;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    host_pass(&f.host, 1000);
+    assert_ok(fail_once(attempt, 0, 600000));
+    assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
+    idem_attempt_destroy(attempt);
+    host_pass(&f.host, 300000);
+    attempt = begin(f.store, &request, IDEM_BUSY);
+    assert_in_range(attempt->lease_left_ms, 299000,
+                    300000 + traits()->other_boot_ms);
+    assert_true(attempt->record->retry);
+    idem_attempt_destroy(attempt);
+    request.wait_ms = 10000;
+    expect(f.store, &request, IDEM_BUSY);
+    request.wait_ms = 3600000;
+    request.flags = IDEM_WAIT_THEN_RUN;
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_true(attempt->takeover);
+    assert_true(attempt->record->started_ms -
+                    attempt->record->history[0].ended_ms >=
+                600000);
+    assert_ok(complete(attempt, "done"));
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* A person does not wait for it. */
+TEST(pause, isEndedByAPerson)
+{
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+    struct fixture f;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_ok(fail_once(attempt, 0, DAY_MS));
+    assert_ok(reopen(&f, attempt->fence, "ann"));
+    idem_attempt_destroy(attempt);
+    expect(f.store, &request, IDEM_STARTED);
+    finish(&f);
 }
 
 /* However often: only attempts that end without a word are given up. */

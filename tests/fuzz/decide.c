@@ -41,7 +41,8 @@ static void take_outcome(struct tape *tape, struct idem_outcome *outcome)
     outcome->result.meta = take_bytes(tape, 256);
     outcome->text = take_bytes(tape, 256);
     if (outcome->status == IDEM_STATUS_RETRY) {
-        memset(&outcome->result, 0, sizeof(outcome->result));
+        outcome->failures_max = take_up_to(tape, 3);
+        outcome->retry_after_ms = take_up_to(tape, 255) * 1000;
     }
 }
 
@@ -197,6 +198,12 @@ static bool is_own(const struct case_of *c)
     return c->found != NULL && memcmp(c->found->nonce, c->op.nonce, 16) == 0;
 }
 
+/* True if @r is to be run again, and there is no pause before that, or it is over. */
+static bool may_run_again(const struct case_of *c)
+{
+    return c->found->retry && (c->found->lease_ms == 0 || lease_is_over(c));
+}
+
 /* What the record says to a claim that is not its own, by the table of the
  * specification; STARTED stands for a new life or a takeover. */
 static enum idem_verdict verdict_of(const struct case_of *c)
@@ -215,10 +222,10 @@ static enum idem_verdict verdict_of(const struct case_of *c)
     if (r->status != IDEM_STATUS_IN_PROGRESS) {
         return (enum idem_verdict)r->status;
     }
-    if (r->retry) {
+    if (may_run_again(c)) {
         return IDEM_STARTED;
     }
-    if (!lease_is_over(c)) {
+    if (r->retry || !lease_is_over(c)) {
         return IDEM_BUSY;
     }
     if (r->on_expired_lease != IDEM_RERUN ||
@@ -262,7 +269,8 @@ static void check_begin(const struct case_of *c, const struct idem_decision *d)
         must(d->verdict == verdict);
     }
     if (d->verdict == IDEM_BUSY) {
-        must((d->lease_left_ms > 0) == (!r->retry && !lease_is_over(c)));
+        must((d->lease_left_ms > 0) ==
+             (r->retry ? !may_run_again(c) : !lease_is_over(c)));
     }
     if (d->verdict != IDEM_STARTED) {
         /* Only the end of a lease is ever noted on the way, and that it cannot
@@ -282,13 +290,28 @@ static void check_begin(const struct case_of *c, const struct idem_decision *d)
     must(r == NULL || d->next.fence > r->fence);
     must(d->next.attempts >= 1 &&
          (d->next.attempts == 1 || d->next.attempts >= r->attempts));
-    must(d->next.result_len == 0 && !d->next.result.not_kept);
+    if (d->set_result) {
+        must(d->next.result_len == 0 && !d->next.result.not_kept);
+    }
     if (r != NULL && r->status == IDEM_STATUS_IN_PROGRESS && !is_expired(c)) {
+        must(d->set_result == idem__is_reopened(r));
+        must(d->next.failures == r->failures);
         must(d->takeover && d->next.history[0].fence == r->fence);
         must(d->next.history[0].end ==
              (r->retry ? IDEM_PAST_RETRIED : IDEM_PAST_TAKEN_OVER));
         must(d->next.in_doubt == r->fence);
     }
+}
+
+/* The status that the end gives a record with so many @failures. */
+static enum idem_status end_of(const struct case_of *c, uint32_t failures)
+{
+    const struct idem_outcome *end = &c->op.u.end;
+
+    return end->status == IDEM_STATUS_RETRY && end->failures_max > 0 &&
+                   failures >= end->failures_max
+               ? IDEM_STATUS_FAILED
+               : end->status;
 }
 
 static void check_owner(const struct case_of *c, const struct idem_decision *d)
@@ -307,8 +330,10 @@ static void check_owner(const struct case_of *c, const struct idem_decision *d)
     if (c->op.verb == IDEM_OP_END) {
         must((r->status == IDEM_STATUS_IN_PROGRESS && !r->retry) ||
              (r->by_lease && c->op.u.end.status != IDEM_STATUS_RELEASED));
-        must(idem_record_status(&d->next) == c->op.u.end.status &&
+        must(idem_record_status(&d->next) == end_of(c, d->next.failures) &&
              !d->next.by_lease);
+        must(d->next.failures ==
+             r->failures + (c->op.u.end.status == IDEM_STATUS_RETRY));
         return;
     }
     must(r->status == IDEM_STATUS_IN_PROGRESS && !r->retry &&
@@ -353,6 +378,7 @@ static void check_resolve(const struct case_of *c,
            (r->retry && (!reopens || !idem__is_reopened(r))) ||
            (!reopens && c->op.u.resolve.flags == IDEM_RESOLVE_FORCE))));
     must(idem_record_status(&d->next) == c->op.u.resolve.outcome.status);
+    must(d->next.failures == 0);
     must(!is_own(c) && d->next.history[0].end ==
                            (reopens ? IDEM_PAST_REOPENED : IDEM_PAST_RESOLVED));
     must(!reopens ||

@@ -34,7 +34,9 @@ static bool same_entry(const struct idem_journal_info *a,
            same_bytes(a->outcome.result.content_type,
                       b->outcome.result.content_type) &&
            same_bytes(a->outcome.result.meta, b->outcome.result.meta) &&
-           a->outcome.result.not_kept == b->outcome.result.not_kept;
+           a->outcome.result.not_kept == b->outcome.result.not_kept &&
+           a->outcome.failures_max == b->outcome.failures_max &&
+           a->outcome.retry_after_ms == b->outcome.retry_after_ms;
 }
 
 static void within_limits(const struct idem_journal_info *e)
@@ -51,6 +53,8 @@ static void within_limits(const struct idem_journal_info *e)
     must(e->outcome.result.content_type.len <= 255);
     must(e->outcome.result.meta.len <= IDEM_META_MAX);
     must(e->outcome.text.len <= IDEM_TEXT_MAX);
+    must(e->outcome.retry_after_ms >= 0 &&
+         e->outcome.retry_after_ms <= IDEM_DURATION_MAX_MS);
 }
 
 /* The file, to be freed. */

@@ -109,7 +109,8 @@ void take_record(struct tape *tape, struct idem_record *ret_record)
     r->error = take_bytes(tape, IDEM_TEXT_MAX);
     r->note = take_bytes(tape, IDEM_TEXT_MAX);
     take_history(tape, r);
-    if (r->status != IDEM_STATUS_IN_PROGRESS) {
+    r->failures = (flags & 128) != 0 ? 2 : 0;
+    if (r->status != IDEM_STATUS_IN_PROGRESS || r->failures > 0) {
         r->result.not_kept = (flags & 8) != 0;
         if (!r->result.not_kept) {
             take_body(tape, &r->result.bytes, &r->result_len, r->result_digest);
@@ -138,7 +139,7 @@ static bool same_numbers(const struct idem_record *a,
            a->expires_ms == b->expires_ms &&
            a->retention_ms == b->retention_ms && a->by_lease == b->by_lease &&
            a->retry == b->retry && a->retried == b->retried &&
-           a->in_doubt == b->in_doubt &&
+           a->failures == b->failures && a->in_doubt == b->in_doubt &&
            a->result.not_kept == b->result.not_kept &&
            a->result_len == b->result_len && a->input_len == b->input_len &&
            a->history_len == b->history_len;

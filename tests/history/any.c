@@ -65,6 +65,10 @@ static struct idem_outcome choose_outcome(struct any *any,
     if (status != IDEM_STATUS_COMPLETED) {
         outcome.text = idem_str("so it is");
     }
+    if (status == IDEM_STATUS_RETRY) {
+        outcome.failures_max = below(any, 4);
+        outcome.retry_after_ms = below(any, 2) * below(any, 300);
+    }
     return outcome;
 }
 

@@ -30,7 +30,9 @@
  *     complete  nonce=WORD fence=N                    OK LOST
  *     fail        content=WORD text=WORD
  *     release   nonce=WORD fence=N                    OK LOST
- *     unknown retry
+ *     unknown
+ *     retry     nonce=WORD fence=N budget=N pause=MS  OK LOST
+ *                 content=WORD text=WORD
  *     renew     nonce=WORD fence=N lease=MS|never     OK LOST
  *     expire    nonce=WORD fence=N                    OK LOST
  *     get                                             OK NOTFOUND
@@ -117,6 +119,7 @@ struct op {
     int64_t lease, retention, expect, expires;
     int64_t fence, join, cap, attempts;
     int64_t wait, run;
+    int64_t budget, pause;
     int64_t force;
     int64_t boot; /* 0: not known. */
     struct shown shown;

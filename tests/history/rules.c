@@ -67,6 +67,7 @@ static void new_attempt(struct step *step)
     }
     s->status = IDEM_STATUS_IN_PROGRESS;
     s->reopened = false;
+    s->paused = false;
     s->attempts++;
     s->nonce = op->nonce;
     s->policy = (uint8_t)op->policy;
@@ -91,6 +92,7 @@ static void start_life(struct step *step)
     if (s->status != IDEM_STATUS_RELEASED || (step->guess & EXPIRED) != 0) {
         s->attempts = 0;
         s->retried = 0;
+        s->failures = 0;
         s->silent = false;
     } else {
         s->retried = s->silent ? s->retried + 1 : s->attempts;
@@ -146,11 +148,16 @@ static void begin_over(struct step *step)
     }
 }
 
-/* Its attempt, or a person, has said so: no policy, cap or lease is asked. */
+/* Its attempt, or a person, has said so: no policy, cap or lease is asked, only the
+ * pause. */
 static void run_again(struct step *step)
 {
     struct state *s = &step->s;
 
+    if (s->paused && (step->guess & OVER) == 0) {
+        step->answer = IDEM_BUSY;
+        return;
+    }
     if ((step->guess & LOOKS) != 0) {
         step->answer = IDEM_BUSY;
         step->busy_for_none = true;
@@ -186,7 +193,8 @@ static void begin(struct step *step)
     } else if (s->status != 0 && s->nonce == op->nonce) {
         /* What an earlier copy of it did. */
         step->answer = s->status == IDEM_STATUS_RETRY ? IDEM_BUSY : s->status;
-        step->busy_for_none = s->status == IDEM_STATUS_RETRY;
+        step->busy_for_none = s->status == IDEM_STATUS_RETRY &&
+                              !(s->paused && (step->guess & OVER) == 0);
         step->takeover = s->silent;
     } else if (s->status == 0 || s->status == IDEM_STATUS_RELEASED ||
                (step->guess & EXPIRED) != 0) {
@@ -215,12 +223,20 @@ static void begin(struct step *step)
 
 /* ---- The verbs of an owner ---- */
 
+/* With so many failures a retry is for a person. */
+static bool uses_up(const struct op *op, int32_t failures)
+{
+    return op->as == IDEM_STATUS_RETRY && op->budget != 0 &&
+           failures >= op->budget;
+}
+
 static bool already_said(const struct step *step)
 {
     const struct op *op = step->op;
     const struct state *s = &step->s;
+    bool failed = s->status == IDEM_STATUS_FAILED && uses_up(op, s->failures);
 
-    if (s->status != op->as || s->by_lease) {
+    if ((s->status != op->as && !failed) || s->by_lease) {
         return false;
     }
     return s->status == IDEM_STATUS_RELEASED ||
@@ -234,7 +250,7 @@ static int64_t kept_for(const struct step *step)
     const struct state *s = &step->s;
     bool doubt = s->silent && s->retention > released_retention;
 
-    switch (step->op->as) {
+    switch (s->status) {
     case IDEM_STATUS_COMPLETED:
         return s->retention;
     case IDEM_STATUS_RELEASED:
@@ -252,12 +268,18 @@ static void record(struct step *step)
     const struct op *op = step->op;
     struct state *s = &step->s;
 
-    s->status = (uint8_t)op->as;
+    s->status = uses_up(op, s->failures) ? IDEM_STATUS_FAILED : (uint8_t)op->as;
     s->by_lease = false;
     s->content = op->content;
     s->text = op->text;
     s->boot = (uint16_t)op->boot;
-    set_span(step, kept_for(step), s->expires);
+    s->paused = s->status == IDEM_STATUS_RETRY && op->pause > 0;
+    if (s->paused) {
+        set_span(step, op->pause, s->lease_end);
+        set_open_expiry(step);
+    } else {
+        set_span(step, kept_for(step), s->expires);
+    }
 }
 
 static void end(struct step *step)
@@ -270,8 +292,11 @@ static void end(struct step *step)
         step->answer = ANSWER_OK;
     } else if (s->status == IDEM_STATUS_IN_PROGRESS ||
                (s->by_lease && step->op->as != IDEM_STATUS_RELEASED)) {
+        bool retries = step->op->as == IDEM_STATUS_RETRY;
+
+        s->retried += retries;
+        s->failures += retries;
         record(step);
-        s->retried += s->status == IDEM_STATUS_RETRY;
         step->answer = ANSWER_OK;
     } else {
         step->answer = ANSWER_LOST;
@@ -371,6 +396,7 @@ static void resolve(struct step *step)
         return;
     }
     s->silent = false;
+    s->failures = 0;
     s->reopened = op->as == IDEM_STATUS_RETRY;
     record(step);
     s->nonce = op->nonce;

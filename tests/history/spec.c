@@ -11,7 +11,7 @@ enum {
 
 void spec_start(struct state *state)
 {
-    static_assert(sizeof(*state) == 3 * 16 + 4 * 8 + 7 * 4 + 12, "no padding");
+    static_assert(sizeof(*state) == 3 * 16 + 4 * 8 + 8 * 4 + 16, "no padding");
 
     memset(state, 0, sizeof(*state));
     state->fence_known = true;
@@ -97,7 +97,7 @@ static unsigned possible(const struct step *step)
     if (s->status != 0) {
         may |= may_be(step, known, s->expires, EXPIRED);
     }
-    if (s->status == IDEM_STATUS_IN_PROGRESS) {
+    if (s->status == IDEM_STATUS_IN_PROGRESS || s->paused) {
         may |= may_be(step, known, s->lease_end, OVER);
     }
     if (op->verb == VERB_IMPORT) {

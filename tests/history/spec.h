@@ -22,15 +22,17 @@ struct state {
     word print;
     word resolved_by; /* The newest change is this person's. */
     int32_t attempts;
-    int32_t retried; /* Of these, how many no cap counts. */
-    uint8_t status;  /* 0: there is no record. As it is shown: also RETRY. */
+    int32_t retried;  /* Of these, how many no cap counts. */
+    int32_t failures; /* Ended with a retry since a person decided. */
+    uint8_t status;   /* 0: there is no record. As it is shown: also RETRY. */
     uint8_t policy;
     bool fence_known;
     bool first;     /* This attempt is the first of its chain. */
     bool by_lease;  /* Its lease made it unknown or failed. */
     bool silent;    /* An attempt before may have done the work. */
     bool reopened;  /* To be run again, because a person said so. */
-    bool unused[3]; /* For all bytes to count there is no padding. */
+    bool paused;    /* To be run again, but not before lease_end. */
+    bool unused[6]; /* For all bytes to count there is no padding. */
     uint16_t boot;  /* In which its times were set; 0: not known. */
 };
 

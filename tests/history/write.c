@@ -181,6 +181,12 @@ struct call_id write_end(struct writer *writer, const char *key,
     add_attempt(writer, attempt, fence);
     add_content(writer, &outcome->result);
     add_word(writer, "text", outcome->text);
+    if (outcome->failures_max != 0) {
+        add(writer, " budget=%u", outcome->failures_max);
+    }
+    if (outcome->retry_after_ms != 0) {
+        add_ms(writer, "pause", outcome->retry_after_ms);
+    }
     return finish(writer, id);
 }
 

@@ -89,9 +89,11 @@ struct idem_record sample_retry(void)
 
     record.retry = true;
     record.retried = 1;
+    record.failures = 1;
     record.ended_ms = NOW_MS - 5000;
     record.note = idem_str("the bank was away");
     sample_lease(&record, -5000);
+    record.lease_ms = 0;
     return record;
 }
 
@@ -232,6 +234,7 @@ static void same_numbers(const struct idem_record *a,
     assert_same(by_lease);
     assert_same(retry);
     assert_same(retried);
+    assert_same(failures);
     assert_same(in_doubt);
     assert_same(result_len);
     assert_same(input_len);

@@ -13,6 +13,10 @@ int verb_end(struct idem_attempt *attempt, const struct idem_outcome *outcome)
     case IDEM_STATUS_RELEASED:
         return idem_release(attempt, outcome->text, NULL);
     case IDEM_STATUS_RETRY:
+        if (outcome->failures_max != 0 || outcome->retry_after_ms != 0 ||
+            outcome->result.bytes.len > 0) {
+            return idem_end(attempt, outcome, NULL);
+        }
         return idem_retry(attempt, outcome->text, NULL);
     case IDEM_STATUS_UNKNOWN:
     case IDEM_STATUS_IN_PROGRESS:

@@ -65,6 +65,7 @@ struct flight *flight_double(struct world *w, const struct flight *f)
     g->true_ms = f->true_ms;
     g->by_wall = f->by_wall;
     g->saved = f->saved;
+    g->keeps_result = f->keeps_result;
     g->before = f->before;
     if (f->saved) {
         version_copy(&g->next, &f->next);
@@ -146,6 +147,7 @@ void flight_decide(struct world *w, struct flight *f,
     }
     /* Where the answer could not be made the write is undone. */
     f->saved = table.saved && f->copy->error.code == 0;
+    f->keeps_result = table.keeps_result;
     note(w, EV_NOW, f->client, f->now.store_ms, f->now.store_err_ms);
 }
 
@@ -156,14 +158,35 @@ static bool only_bounds_a_lease(const struct flight *f)
     return f->copy->verb == IDEM_OP_BEGIN && f->copy->verdict == IDEM_BUSY;
 }
 
+/* A result that is not written over stays as damaged as it is. (A service does not say how
+ * long its heads are.) */
+static void keep_damage(struct key *key, size_t head_len)
+{
+    struct version *row = &key->rows[key->at];
+
+    if (row->head_len == 0) {
+        row->head_len = head_len;
+    }
+    key->flipped = true;
+    key->flipped_at += row->head_len - head_len;
+}
+
 void flight_commit(struct world *w, struct flight *f)
 {
+    size_t head_len = stored(f->key)->head_len;
+
+    if (f->keeps_result) {
+        f->next.view.content = f->before.content;
+    }
     judge(w, f);
     if (!f->saved) {
         return;
     }
     ledger_write(w, f);
     table_store(w, f->key, &f->next);
+    if (f->keeps_result && f->body_flipped) {
+        keep_damage(f->key, head_len);
+    }
     f->origin->wrote = f->next.view;
     if (f->call != NULL && !only_bounds_a_lease(f)) {
         f->call->applied = true;

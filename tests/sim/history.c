@@ -197,6 +197,12 @@ static void ask_end(struct line *line, const struct idem_op *op)
     add(line, "%s fence=%" PRIu64, names[op->u.end.status], op->fence);
     add_content(line, &op->u.end.result);
     add_text(line, "text", op->u.end.text);
+    if (op->u.end.failures_max != 0) {
+        add(line, " budget=%u", op->u.end.failures_max);
+    }
+    if (op->u.end.retry_after_ms != 0) {
+        add_ms(line, "pause", op->u.end.retry_after_ms);
+    }
     add_nonce(line, op->nonce);
 }
 

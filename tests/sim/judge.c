@@ -55,10 +55,14 @@ static bool same_boot(const struct judged *j)
     return memcmp(j->before->boot_id, j->f->now.boot_id, 16) == 0;
 }
 
+/* That of a record that is to be run again is its pause, if it has one. */
 static bool lease_over(const struct judged *j, int64_t store_ms)
 {
     const struct view *b = j->before;
 
+    if (b->retry && b->lease_ms == 0) {
+        return true;
+    }
     if (b->lease_end_ms == IDEM_NEVER) {
         return false;
     }
@@ -105,7 +109,7 @@ void judge_lease(const struct judged *j, int64_t lease_ms)
     }
     expect(j, a->lease_end_ms >= after_ms(truth, lease_ms), "I9",
            "a lease ends before its owner believes that it does");
-    if (j->op->verb == IDEM_OP_BEGIN) {
+    if (j->op->verb == IDEM_OP_BEGIN || a->retry) {
         expect(j, a->lease_end_ms <= longest, "I21", "a lease is too long");
     }
 }
@@ -126,16 +130,15 @@ static bool a_doubt(const struct judged *j)
     return ledger_silent(j->f->key, j->before->fence);
 }
 
-void judge_again(const struct judged *j)
+void judge_again(const struct judged *j, const struct idem_outcome *said)
 {
     const struct view *b = j->before;
     const struct view *a = j->after;
-    struct idem_result none = {.not_kept = false};
 
     expect(j, a->status == IDEM_STATUS_IN_PROGRESS && a->retry && !a->by_lease,
            "I15", "what is to be run again is not recorded so");
-    expect(j, a->content == content_of(&none), "I7",
-           "what is to be run again has a result");
+    expect(j, a->content == content_of(&said->result), "I7",
+           "what is to be run again has another result than was given");
     expect(j, a->policy == b->policy, "I15",
            "what is to be run again has another policy");
 }
@@ -202,6 +205,10 @@ static void judge_rest(const struct judged *j)
     expect(j, a->fence == b->fence, "I2", "a verb changes the fence");
     expect(j, a->attempts == b->attempts, "I16",
            "a verb changes how often work was started");
+    expect(j,
+           (j->op->verb != IDEM_OP_RENEW && j->op->verb != IDEM_OP_EXPIRE) ||
+               (a->content == b->content && a->failures == b->failures),
+           "I7", "a verb changes what the last try came to");
     expect(j, a->fingerprint == (a->reopened ? 0 : b->fingerprint), "I11",
            "a verb changes the fingerprint");
     expect(j, a->policy == b->policy && a->retention_ms == b->retention_ms,

@@ -50,8 +50,8 @@ void judge_lease(const struct judged *j, int64_t lease_ms);
 /* When work that is in progress may be forgotten: under IDEM_HOLD never. */
 void judge_open(const struct judged *j);
 
-/* What is written is to be run again. */
-void judge_again(const struct judged *j);
+/* The record that is written is to be run again, as @said. */
+void judge_again(const struct judged *j, const struct idem_outcome *said);
 
 /* When work may be forgotten whose lease was given up: it is kept from now on. */
 void judge_given_up(const struct judged *j);

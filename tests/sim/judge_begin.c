@@ -99,6 +99,8 @@ static void judge_new_life(const struct judged *j)
                (may_be_past(j, b->expires_ms) && j->after->attempts == 1),
            "I16", "a new life counts its attempts wrongly");
     judge_uncounted(j);
+    expect(j, j->after->failures == (j->after->attempts > 1 ? b->failures : 0),
+           "I16", "a new life counts its failures wrongly");
     expect(j, j->after->fingerprint == asked_fingerprint(j), "I11",
            "a new life has another fingerprint than was asked for");
     if (b->exists) {
@@ -108,6 +110,7 @@ static void judge_new_life(const struct judged *j)
 
 static void judge_takeover(const struct judged *j)
 {
+    struct idem_result none = {.not_kept = false};
     const struct view *b = j->before;
 
     expect(j, starts(j) && j->op->takeover, "I21",
@@ -127,6 +130,11 @@ static void judge_takeover(const struct judged *j)
            "I11", "a takeover changes the fingerprint");
     expect(j, j->after->retried == b->retried, "I16",
            "a takeover changes how many attempts were retried");
+    expect(j, j->after->failures == b->failures, "I16",
+           "a takeover changes how many attempts failed");
+    expect(j,
+           j->after->content == (b->reopened ? content_of(&none) : b->content),
+           "I7", "a takeover changes what the last try came to");
     scene(j->w, SCENE_TAKEOVER);
 }
 
@@ -147,6 +155,7 @@ static void judge_closed(const struct judged *j, enum idem_status status,
     expect(j,
            a->by_lease && a->fence == j->before->fence &&
                a->attempts == j->before->attempts &&
+               a->failures == j->before->failures &&
                a->expires_ms == IDEM_NEVER,
            id, "a record that is closed changes more than its status");
 }
@@ -192,7 +201,7 @@ static void judge_run_again(const struct judged *j)
         return;
     }
     judge_takeover(j);
-    scene(j->w, SCENE_RUN_AGAIN);
+    scene(j->w, j->before->lease_ms > 0 ? SCENE_AFTER_PAUSE : SCENE_RUN_AGAIN);
 }
 
 /* A clock that was wrong wrote this lease: it is made shorter for the same attempt,
@@ -212,6 +221,8 @@ static void judge_bounded(const struct judged *j)
            b->lease_end_ms > a->lease_end_ms &&
                a->lease_end_ms >= j->f->truth_ms + b->lease_ms,
            "I9", "a lease ends before its owner believes that it does");
+    expect(j, a->retry == b->retry && a->failures == b->failures, "I15",
+           "a pause is made shorter, and its record is another one");
     judge_open(j);
     scene(j->w, SCENE_BOUNDED);
 }
@@ -226,20 +237,24 @@ static void judge_in_progress(const struct judged *j)
         expect(j, j->before->attempts > IDEM_HISTORY_MAX, "I25",
                "a waiter is not told that its attempt was given up");
     }
-    if (j->before->retry) {
-        judge_run_again(j);
-        return;
-    }
     if (j->after != NULL && j->op->verdict == IDEM_BUSY) {
         judge_bounded(j);
         return;
     }
     if (answers(j, IDEM_BUSY) && !lease_must_be_over(j)) {
+        if (j->before->retry) {
+            scene(j->w, SCENE_PAUSED);
+        }
         return;
     }
     expect(j, lease_may_be_over(j), "I9",
-           "an attempt whose lease is live is pushed aside");
-    judge_lease_over(j);
+           j->before->retry ? "an attempt starts in a pause"
+                            : "an attempt whose lease is live is pushed aside");
+    if (j->before->retry) {
+        judge_run_again(j);
+    } else {
+        judge_lease_over(j);
+    }
 }
 
 /* The record that was found still counts. */
@@ -300,7 +315,7 @@ static void judge_taken_back(const struct judged *j)
     expect(j,
            a->fence == b->fence && memcmp(a->nonce, b->nonce, 16) == 0 &&
                a->attempts == b->attempts && a->retried == b->retried &&
-               a->fingerprint == b->fingerprint,
+               a->failures == b->failures && a->fingerprint == b->fingerprint,
            "I16", "a claim that is taken back is another attempt");
     expect(j, !a->by_lease && !a->retry && a->content == content_of(&none),
            "I15", "a claim that is taken back is over still");

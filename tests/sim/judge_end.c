@@ -26,10 +26,21 @@ static const char *stale_id(const struct judged *j)
     return j->op->u.end.status == IDEM_STATUS_COMPLETED ? "I4" : "I22";
 }
 
-static uint64_t text_of(const struct idem_outcome *outcome)
+/* The status that @said gives a record with so many failures. */
+static enum idem_status comes_to(const struct idem_outcome *said,
+                                 uint32_t failures)
+{
+    return said->status == IDEM_STATUS_RETRY && said->failures_max > 0 &&
+                   said->failures_max <= failures
+               ? IDEM_STATUS_FAILED
+               : said->status;
+}
+
+static uint64_t text_of(const struct idem_outcome *outcome,
+                        enum idem_status status)
 {
     struct idem_slice none = {NULL, 0};
-    bool failed = outcome->status == IDEM_STATUS_FAILED;
+    bool failed = status == IDEM_STATUS_FAILED;
 
     return hash_of(failed ? outcome->text : none,
                    hash_of(failed ? none : outcome->text, 1));
@@ -39,28 +50,57 @@ static bool already_said(const struct judged *j,
                          const struct idem_outcome *said)
 {
     const struct view *b = j->before;
+    enum idem_status is = b->retry ? IDEM_STATUS_RETRY : b->status;
+    enum idem_status status = comes_to(said, b->failures);
 
-    if ((b->retry ? IDEM_STATUS_RETRY : b->status) != said->status ||
-        b->by_lease) {
+    if ((is != said->status && is != status) || b->by_lease) {
         return false;
     }
     if (b->retry || b->status == IDEM_STATUS_RELEASED ||
         b->status == IDEM_STATUS_UNKNOWN) {
         return true;
     }
-    return b->content == content_of(&said->result) && b->text == text_of(said);
+    return b->content == content_of(&said->result) &&
+           b->text == text_of(said, is);
+}
+
+/* Nobody starts before so long after the end of the work. */
+static void judge_pause(const struct judged *j, int64_t pause_ms)
+{
+    judge_lease(j, pause_ms);
+    judge_open(j);
+    expect(j, j->after->lease_ms == pause_ms, "I9",
+           "a pause has another length than was asked for");
 }
 
 static void judge_said(const struct judged *j)
 {
-    if (j->op->u.end.status != IDEM_STATUS_RETRY) {
-        judge_outcome(j, &j->op->u.end);
+    struct idem_outcome said = j->op->u.end;
+    bool retries = said.status == IDEM_STATUS_RETRY;
+    uint32_t failures = j->before->failures + (retries ? 1 : 0);
+
+    expect(j, j->after->failures == failures, "I16",
+           "failures are counted wrongly");
+    expect(j, j->after->retried == j->before->retried + (retries ? 1 : 0),
+           "I16", "a retried attempt is not counted");
+    said.status = comes_to(&said, failures);
+    if (said.status != IDEM_STATUS_RETRY) {
+        judge_outcome(j, &said);
+        expect(j, j->after->text == text_of(&said, said.status), "I7",
+               "another text is recorded than was given");
+        if (retries) {
+            scene(j->w, SCENE_BUDGET);
+        }
         return;
     }
-    judge_again(j);
-    judge_given_up(j);
-    expect(j, j->after->retried == j->before->retried + 1, "I16",
-           "a retried attempt is not counted");
+    judge_again(j, &said);
+    if (said.retry_after_ms > 0) {
+        judge_pause(j, said.retry_after_ms);
+    } else {
+        judge_given_up(j);
+        expect(j, j->after->lease_ms == 0, "I15",
+               "there is a pause that nobody asked for");
+    }
     scene(j->w, SCENE_RETRIED);
 }
 
@@ -223,7 +263,10 @@ static bool may_be_resolved(const struct judged *j, bool for_certain)
 static void judge_resolved(const struct judged *j)
 {
     const struct view *a = j->after;
+    struct idem_outcome none = {.status = IDEM_STATUS_RETRY};
 
+    expect(j, a->failures == 0, "I16",
+           "what failed before a person decided still counts");
     expect(j, memcmp(a->nonce, j->op->nonce, 16) == 0, "I3",
            "after a person decided the owner can still end it");
     if (j->before->status == IDEM_STATUS_IN_PROGRESS && !j->before->retry &&
@@ -235,7 +278,8 @@ static void judge_resolved(const struct judged *j)
         scene(j->w, SCENE_RESOLVED);
         return;
     }
-    judge_again(j);
+    judge_again(j, &none);
+    expect(j, a->lease_ms == 0, "I15", "what a person reopened has a pause");
     expect(j, a->reopened && a->expires_ms == IDEM_NEVER, "I15",
            "what a person reopened is forgotten");
     expect(j, a->retried == a->attempts, "I16",

@@ -77,6 +77,23 @@ void request_choose(struct client *c, const struct key *key,
     }
 }
 
+/* The result of a failed try is told from all others by its length and its number. */
+static void set_budget(struct world *w, struct outcome *o)
+{
+    static const uint32_t most[] = {0, 1, 2, 3};
+    static const int64_t pauses_ms[] = {0, 0, 300, 4000, 20000};
+    unsigned len = rng_below(&w->budget, (unsigned)w->config.result_max + 9);
+
+    o->said.failures_max = most[rng_below(&w->budget, 4)];
+    o->said.retry_after_ms = pauses_ms[rng_below(&w->budget, 5)];
+    if (rng_chance(&w->budget, 500)) {
+        memset(o->bytes, 'f', len);
+        (void)snprintf(o->meta, sizeof(o->meta), "%u", w->calls_len);
+        o->said.result.bytes = idem_bytes(o->bytes, len);
+        o->said.result.meta = idem_str(o->meta);
+    }
+}
+
 void outcome_make(struct client *c, enum idem_status status,
                   struct outcome *ret_outcome)
 {
@@ -97,5 +114,8 @@ void outcome_make(struct client *c, enum idem_status status,
     }
     if (status != IDEM_STATUS_COMPLETED) {
         o->said.text = idem_str("so it is");
+    }
+    if (status == IDEM_STATUS_RETRY && w->config.budgets) {
+        set_budget(w, o);
     }
 }

@@ -78,6 +78,7 @@ static void choose_config(struct world *w, const struct forced *forced)
      * orders.) */
     config->doubtful = config->mode == EMBEDDED && forced->rounds == 0 &&
                        rng_chance(&w->aside, 150);
+    config->budgets = rng_chance(&w->budget, 300);
     config->result_max = RESULT_USUAL;
     if (config->mode == DYNAMODB) {
         static const unsigned ttls[] = {0, 5, 1000};

@@ -89,6 +89,11 @@ static void end(struct client *c, struct held *held, enum idem_status status,
     struct idem_outcome outcome = outcome_of(status, text);
     unsigned tries;
 
+    if (status == IDEM_STATUS_RETRY) {
+        outcome.failures_max = script_of(c)->failures_max;
+        outcome.retry_after_ms = script_of(c)->retry_after_ms;
+    }
+
     for (tries = 0; tries < 2; tries++) {
         int rc = call_end(c, held, &outcome);
 
@@ -301,6 +306,16 @@ const struct script scripts[] = {
         .roles = {worker, worker},
         .policy = IDEM_HOLD,
         .end = IDEM_STATUS_RETRY,
+        .work_ms = 500,
+        .says_more = true,
+    },
+    {
+        .name = "budget",
+        .roles = {worker, worker},
+        .policy = IDEM_RERUN,
+        .end = IDEM_STATUS_RETRY,
+        .failures_max = 2,
+        .retry_after_ms = 1000,
         .work_ms = 500,
         .says_more = true,
     },

@@ -9,10 +9,12 @@ struct script {
     const char *name;
     coro_fn *roles[2];
     enum idem_on_expired_lease policy;
-    enum idem_status end; /* How work ends. */
-    int64_t work_ms;      /* Before its renewal, and after. */
-    bool forgets;         /* A result is kept no longer than a lease. */
-    int64_t wait_ms;      /* Of who waits. */
+    enum idem_status end;  /* How work ends. */
+    uint32_t failures_max; /* Of a retry, as the next. */
+    int64_t retry_after_ms;
+    int64_t work_ms; /* Before its renewal, and after. */
+    bool forgets;    /* A result is kept no longer than a lease. */
+    int64_t wait_ms; /* Of who waits. */
     bool renews;
     bool says_more;           /* After the end it says something else. */
     enum idem_status decides; /* What a person says of it. */

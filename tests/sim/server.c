@@ -184,7 +184,12 @@ static void see(struct batch *batch, struct carried *c)
         const struct carried *other = &batch->carried[i];
 
         if (other->request->applied && other->judged.key == judged->key) {
+            uint64_t content = judged->before.content;
+
             judged->before = other->judged.next.view;
+            if (other->judged.keeps_result) {
+                judged->before.content = content;
+            }
             judged->flipped = false;
             judged->body_flipped = false;
         }
@@ -289,22 +294,18 @@ static void follow(struct world *w, const struct batch *batch)
     }
 }
 
-/* A result that is not written over stays as damaged as it is. */
 static void write_one(struct world *w, struct carried *c)
 {
     struct flight *judged = &c->judged;
     struct key *key = judged->key;
-    bool flipped = key->flipped && !c->request->write.set_result;
     size_t head_len = stored(key)->head_len;
 
     judged->before = stored(key)->view;
     judged->before.exists = stored(key)->rev != 0;
     flight_mark_flipped(judged);
-    flipped = flipped && judged->body_flipped;
     flight_commit(w, judged);
     key->rows[key->at].head_len = c->request->write.head.len;
-    if (flipped) {
-        key->flipped = true;
+    if (key->flipped) {
         key->flipped_at += stored(key)->head_len - head_len;
     }
 }

@@ -293,6 +293,7 @@ void service_carry(struct flight *p, const struct flight *f)
                task.decision->set_result ? task.record->result.bytes
                                          : idem_str(""),
                &p->next.view);
+    p->keeps_result = !task.decision->set_result;
     p->next.rev = 1;
     p->next.head_len = 0;
     p->next.result_len = 0;

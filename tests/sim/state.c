@@ -55,6 +55,7 @@ static void mix_record(uint64_t *hash, const struct idem_record *r)
     mix(hash, (uint64_t)r->status << 2 | (uint64_t)r->on_expired_lease);
     mix(hash, r->by_lease);
     mix(hash, (uint64_t)r->retry << 32 | r->retried);
+    mix(hash, r->failures);
     mix(hash, r->in_doubt);
     mix(hash, (uint64_t)r->lease_ms);
     mix(hash, (uint64_t)r->lease_end_ms);

@@ -115,6 +115,9 @@
     X(RETRIED, "ended to be run again")                                        \
     X(REOPENED, "reopened by a person")                                        \
     X(RUN_AGAIN, "run again at once")                                          \
+    X(PAUSED, "answered BUSY in a pause")                                      \
+    X(AFTER_PAUSE, "run again after a pause")                                  \
+    X(BUDGET, "failed with the last of its budget")                            \
     X(BOUNDED, "lease of a fast clock made shorter")                           \
     X(FORCED, "live owner overruled by a person")                              \
     X(OVERRULED, "overruled owner answered LOST")

@@ -95,6 +95,7 @@ void table_view(const struct idem_record *record, struct idem_slice result,
         .policy = record->on_expired_lease,
         .attempts = record->attempts,
         .retried = record->retried,
+        .failures = record->failures,
         .in_doubt = record->in_doubt,
         .fence = record->fence,
         .lease_ms = record->lease_ms,
@@ -153,7 +154,8 @@ static int save(void *ctx, const struct idem_decision *decision,
         ret_error->code = IDEM_EFULL;
         return IDEM_EFULL;
     }
-    if (replace && !decision->set_result) {
+    table->keeps_result = replace && !decision->set_result;
+    if (table->keeps_result) {
         result = body(table->found, /* input= */ false);
     }
     if (replace && !decision->set_input) {

@@ -11,8 +11,9 @@ struct look {
     const struct version *found;
     struct version *next;
     bool saved;
-    bool full;  /* There is no room to write. */
-    bool blind; /* It was written as if what was found were not there. */
+    bool full;         /* There is no room to write. */
+    bool keeps_result; /* That of what was found was not written over. */
+    bool blind;        /* It was written as if what was found were not there. */
 };
 
 struct idem_table table_of(struct look *table);

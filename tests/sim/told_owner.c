@@ -86,7 +86,10 @@ void told_end(struct client *c, const struct held *held,
         return;
     }
     check_not_counted(c, held);
-    if (idem_record_status(record) != outcome->status) {
+    if (idem_record_status(record) != outcome->status &&
+        !(outcome->status == IDEM_STATUS_RETRY &&
+          record->status == IDEM_STATUS_FAILED && outcome->failures_max > 0 &&
+          record->failures >= outcome->failures_max)) {
         violate(c->world, "API", "an attempt ended as %d and shows %d",
                 (int)outcome->status, (int)idem_record_status(record));
     }

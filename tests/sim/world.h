@@ -87,6 +87,7 @@ struct view {
     enum idem_on_expired_lease policy;
     uint32_t attempts;
     uint32_t retried;
+    uint32_t failures;
     uint64_t in_doubt;
     uint64_t fence;
     uint8_t nonce[16];
@@ -307,6 +308,7 @@ struct flight {
     int64_t sure_ms;   /* as much of it as expires anything; */
     int64_t true_ms;   /* and true time. */
     bool saved;        /* A write was decided: next. */
+    bool keeps_result; /* It has the result of before. */
     bool flipped;      /* The head that was found is damaged. */
     bool body_flipped; /* Its result is. */
     struct view before;
@@ -402,6 +404,8 @@ struct config {
     unsigned forever_permille; /* Leases without an end. */
     unsigned token_permille;   /* Owners that pass their token on. */
     unsigned force_permille;   /* Decisions of a person that are forced. */
+    /* A retry may come with a budget, a pause, and what it came to. */
+    bool budgets;
     /* Embedded: the wall clock is right while it is synchronised, and in other
      * boots days ahead. */
     bool doubtful;
@@ -441,8 +445,9 @@ struct script;
 struct world {
     uint64_t seed;
     struct rng rng;
-    struct rng aside; /* For what few schedules have: the others stay as they
+    struct rng aside;  /* For what few schedules have: the others stay as they
                          were before there was such a thing. */
+    struct rng budget; /* Likewise, for budgets of failures and pauses. */
     struct config config;
     struct stats *stats;
     struct trace trace;

@@ -103,6 +103,10 @@ static int check(const struct idem__table_conf *table, const struct idem_op *op,
                                ? "no rate limits"
                                : "no place for writes of a caller's own");
     }
+    if (op->verb == IDEM_OP_END &&
+        (op->u.end.failures_max != 0 || op->u.end.retry_after_ms != 0)) {
+        return idem__layout_check_budgets(table, ret_error);
+    }
     if (op->scope.len > 0) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "layout %s has no scopes: leave the scope empty",

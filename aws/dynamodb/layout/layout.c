@@ -2,6 +2,7 @@
 #include "aws/dynamodb/layout/layout.h"
 
 #include "aws/dynamodb/layout/foreign.h"
+#include "core/error.h"
 
 #include <stdio.h>
 
@@ -81,6 +82,18 @@ bool idem__layout_deletes(enum idem__layout layout,
 {
     return layouts[layout].kind->drops &&
            record->status == IDEM_STATUS_RELEASED;
+}
+
+int idem__layout_check_budgets(const struct idem__table_conf *table,
+                               struct idem_error *ret_error)
+{
+    return idem__layout_of(table)->ours
+               ? 0
+               : idem__error(ret_error, IDEM_EINVALID,
+                             "layout %s has no room for a budget of failures "
+                             "or a pause between attempts: use a table of "
+                             "idem's own",
+                             idem__layout_name(table->layout));
 }
 
 /* ---- Through the row of the table's layout ---- */

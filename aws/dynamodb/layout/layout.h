@@ -108,6 +108,11 @@ struct idem__layout_kind {
 
 extern const struct idem__layout_kind idem__layout_own;
 
+/* IDEM_EINVALID: others write such items, too, and keep neither the number of failures
+ * nor a pause. */
+int idem__layout_check_budgets(const struct idem__table_conf *table,
+                               struct idem_error *ret_error);
+
 /* The row of the table's layout. */
 const struct idem__layout_kind *idem__layout_of(
     const struct idem__table_conf *table);

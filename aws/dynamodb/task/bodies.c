@@ -204,7 +204,8 @@ enum idem__state idem__load_step(struct idem__task *task,
     enum idem__state first = IDEM__STATE_NONE;
 
     (void)now;
-    if (!task->decision.set_result && given->result_len > 0) {
+    if (!task->decision.set_result && given->result_len > 0 &&
+        task->decision.verdict != IDEM_STARTED) {
         first =
             fetch(task, &task->result, &task->found.result, given->result_len,
                   given->result_digest, &given->result.bytes);

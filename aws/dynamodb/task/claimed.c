@@ -1,7 +1,7 @@
 /* Items of claims that this handle made, as src/store/remote remembers them. */
 #include "aws/dynamodb/task/claimed.h"
 
-/* Before the bytes: head, scope, key, and the input if it is inline. */
+/* Before the bytes: head, scope, key, and the bodies that are inline. */
 struct lengths {
     struct idem__body result;
     struct idem__body input;
@@ -26,6 +26,7 @@ void idem__claimed_put(struct idem__claims *claims,
         head,
         record->scope,
         record->key,
+        item->result.stored,
         item->input.stored,
     };
 
@@ -59,6 +60,8 @@ bool idem__claimed_get(struct idem__claims *claims, const struct idem_op *op,
     record->key = idem_bytes(p, lengths.key);
     p += lengths.key;
     ret_item->result = lengths.result;
+    ret_item->result.stored.base = p;
+    p += lengths.result.stored.len;
     ret_item->input = lengths.input;
     ret_item->input.stored.base = p;
     return true;

@@ -75,6 +75,13 @@ static bool leaves_out(const struct idem_op *op,
            max > 0 && record->result_len + record->input_len > max;
 }
 
+/* True if @record is given with the bytes of its result. The next owner after a try that
+ * ended in retry is not given what that one left: it is for who looks at the record. */
+static bool gives_result(const struct idem_decision *decision)
+{
+    return !decision->set_result && decision->verdict != IDEM_STARTED;
+}
+
 /* Bodies are read only for those who are given them: a replay, what is stored
  * with a failure, an input that the next owner inherits. */
 static bool needs_bodies(const struct idem_op *op,
@@ -88,7 +95,7 @@ static bool needs_bodies(const struct idem_op *op,
                                        decision->verdict == IDEM_FAILED));
 
     return given && !leaves_out(op, record, decision) &&
-           ((record->result_len > 0 && !decision->set_result) ||
+           ((record->result_len > 0 && gives_result(decision)) ||
             (record->input_len > 0 && !decision->set_input));
 }
 
@@ -141,7 +148,7 @@ void idem__verb_take_bodies(const struct idem_decision *decision,
                             const struct idem_record *bodies,
                             struct idem_record *record)
 {
-    if (!decision->set_result) {
+    if (gives_result(decision)) {
         record->result.bytes = bodies->result.bytes;
     }
     if (!decision->set_input) {

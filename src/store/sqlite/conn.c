@@ -33,6 +33,9 @@ static const char *const texts[IDEM__SQL_COUNT] = {
     [IDEM__SQL_UPDATE_RESULT] =
         "UPDATE idem_record SET status = ?2, deadline = ?3, head = ?6, "
         "result = ?7 WHERE seq = ?1",
+    [IDEM__SQL_UPDATE_INPUT] =
+        "UPDATE idem_record SET status = ?2, deadline = ?3, head = ?6, "
+        "input = ?8 WHERE seq = ?1",
     [IDEM__SQL_UPDATE_ALL] =
         "UPDATE idem_record SET status = ?2, deadline = ?3, head = ?6, "
         "result = ?7, input = ?8 WHERE seq = ?1",

@@ -17,6 +17,7 @@ enum idem__sql {
     IDEM__SQL_INSERT,
     IDEM__SQL_UPDATE_HEAD,
     IDEM__SQL_UPDATE_RESULT,
+    IDEM__SQL_UPDATE_INPUT,
     IDEM__SQL_UPDATE_ALL,
     IDEM__SQL_DELETE,
     IDEM__SQL_WALK_ALL,   /* seq -> rows after it */

@@ -159,7 +159,8 @@ static enum idem__sql write_for(const struct idem_decision *decision)
         return IDEM__SQL_INSERT;
     }
     if (decision->set_input) {
-        return IDEM__SQL_UPDATE_ALL;
+        return decision->set_result ? IDEM__SQL_UPDATE_ALL
+                                    : IDEM__SQL_UPDATE_INPUT;
     }
     return decision->set_result ? IDEM__SQL_UPDATE_RESULT
                                 : IDEM__SQL_UPDATE_HEAD;
@@ -180,27 +181,27 @@ static int write_row(struct idem__sqlite_table *table,
     const struct idem_record *next = &decision->next;
     enum idem__sql sql = write_for(decision);
     sqlite3_stmt *stmt = idem__conn_stmt(table->conn, sql);
+    bool inserts = sql == IDEM__SQL_INSERT;
     int rc = bind_all(stmt, next, idem_bytes(table->head, head_len));
 
     if (rc == SQLITE_OK) {
-        rc = sql == IDEM__SQL_INSERT ? bind_insert(stmt, next)
-                                     : sqlite3_bind_int64(stmt, 1, table->seq);
+        rc = inserts ? bind_insert(stmt, next)
+                     : sqlite3_bind_int64(stmt, 1, table->seq);
     }
-    if (rc == SQLITE_OK && sql != IDEM__SQL_UPDATE_HEAD) {
+    if (rc == SQLITE_OK && (inserts || decision->set_result)) {
         rc = bind_body(stmt, 7, next->result.bytes);
     }
-    if (rc == SQLITE_OK &&
-        (sql == IDEM__SQL_INSERT || sql == IDEM__SQL_UPDATE_ALL)) {
+    if (rc == SQLITE_OK && (inserts || decision->set_input)) {
         rc = bind_body(stmt, 8, next->input);
     }
     rc = rc == SQLITE_OK ? idem__conn_run(table->conn, sql) : rc;
-    IDEM__CRASH_POINT(sql == IDEM__SQL_INSERT        ? "sqlite/table/inserted"
+    IDEM__CRASH_POINT(inserts                        ? "sqlite/table/inserted"
                       : sql == IDEM__SQL_UPDATE_HEAD ? "sqlite/table/head-set"
                       : sql == IDEM__SQL_UPDATE_RESULT
                           ? "sqlite/table/result-set"
                           : "sqlite/table/all-set");
     if (rc == SQLITE_OK && table->notes_failed && idem_outcome_failed(next)) {
-        rc = note_failed(table, sql == IDEM__SQL_INSERT
+        rc = note_failed(table, inserts
                                     ? sqlite3_last_insert_rowid(table->conn->db)
                                     : table->seq);
     }

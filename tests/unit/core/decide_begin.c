@@ -216,7 +216,7 @@ TEST(begin, takesOver)
     assert_int_equal(decision.verdict, IDEM_STARTED);
     assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
     assert_true(decision.takeover);
-    assert_true(decision.set_result);
+    assert_false(decision.set_result);
     assert_false(decision.set_input);
     assert_int_equal(decision.next.fence, 42);
     assert_int_equal(decision.next.attempts, 3);

@@ -1,6 +1,7 @@
 /* What "run it again" means: said by an owner, wished by a person, and for whoever
  * comes next. */
 #include "core/decide.h"
+#include "core/record.h"
 #include "sample.h"
 #include "test.h"
 
@@ -74,8 +75,10 @@ TEST(retry, writesTheMark)
     found.note = idem_str("an old note");
     want.retry = true;
     want.retried = 1;
+    want.failures = 1;
     want.ended_ms = NOW_MS;
     want.note = idem_str("the bank was away");
+    want.lease_ms = 0;
     want.lease_end_ms = NOW_MS - 5000;
     want.lease_end_boot_ms = NOW_BOOT_MS;
     decision = end(&found, &op);
@@ -116,7 +119,7 @@ TEST(retry, isRunAgainAtOnce)
             assert_int_equal(decision.next.retried, 1);
             assert_false(decision.next.retry);
             assert_int_equal(decision.next.ended_ms, 0);
-            assert_text(decision.next.note, "");
+            assert_text(decision.next.note, "the bank was away");
             assert_int_equal(decision.next.on_expired_lease, policies[j]);
             assert_int_equal(decision.next.history_len, 1);
             assert_int_equal(decision.next.history[0].end, IDEM_PAST_RETRIED);
@@ -180,6 +183,260 @@ TEST(retry, isNoStartForThoseWhoDoNotAsk)
     decision = begin_at(&found, &op, 0);
     assert_int_equal(decision.verdict, IDEM_BUSY);
     assert_int_equal(decision.change, IDEM_CHANGE_NONE);
+}
+
+/* Its result is on record until the next attempt ends: also while that one is at
+ * work, and when it died and another follows. */
+TEST(retry, leavesWhatItCameTo)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = retry();
+    struct idem_decision decision;
+    int i;
+
+    op.u.end.result = sample_result();
+    decision = end(&found, &op);
+    assert_code(IDEM_OK, decision.code);
+    for (i = 0; i < 3; i++) {
+        struct idem_record next = decision.next;
+        struct idem_op begin = sample_begin();
+
+        assert_int_equal(next.result_len, sample_result().bytes.len);
+        assert_slice(next.result.meta, sample_result().meta);
+        assert_null(idem__record_fault(&next));
+        next.on_expired_lease = begin.u.begin.on_expired_lease = IDEM_RERUN;
+        begin.nonce[0] = (uint8_t)i;
+        decision = begin_at(&next, &begin, (int64_t)i * 60000);
+        assert_int_equal(decision.verdict, IDEM_STARTED);
+        assert_false(decision.set_result);
+    }
+    found = decision.next;
+    op.fence = found.fence;
+    memcpy(op.nonce, found.nonce, sizeof(op.nonce));
+    op.u.end.result = (struct idem_result){.not_kept = false};
+    decision = end(&found, &op);
+    assert_true(decision.set_result);
+    assert_int_equal(decision.next.result_len, 0);
+}
+
+/* ---- A budget of failures ---- */
+
+/* An end of @found, which is in progress, with a budget of @max. */
+static struct idem_op failure_of(const struct idem_record *found, uint32_t max)
+{
+    struct idem_op op = retry();
+
+    op.fence = found->fence;
+    memcpy(op.nonce, found->nonce, sizeof(op.nonce));
+    op.u.end.failures_max = max;
+    return op;
+}
+
+/* The last failure that the end allows calls for a person, with all that it said; each
+ * before it does not. It is the budget of the end that counts. */
+TEST(budget, endsAsFailed)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op;
+    struct idem_decision decision;
+
+    found.failures = 1;
+    found.attempts = 4;
+    op = failure_of(&found, 3);
+    op.u.end.result = sample_result();
+    op.u.end.retry_after_ms = 600000;
+    decision = end(&found, &op);
+    assert_int_equal(idem_record_status(&decision.next), IDEM_STATUS_RETRY);
+    assert_int_equal(decision.next.failures, 2);
+
+    op.u.end.failures_max = 2;
+    decision = end(&found, &op);
+    assert_int_equal(decision.next.status, IDEM_STATUS_FAILED);
+    assert_false(decision.next.retry);
+    assert_false(decision.next.by_lease);
+    assert_int_equal(decision.next.failures, 2);
+    assert_text(decision.next.error, "the bank was away");
+    assert_text(decision.next.note, "");
+    assert_slice(decision.next.result.bytes, sample_result().bytes);
+    assert_true(decision.next.expires_ms == IDEM_NEVER);
+
+    found.failures = 7; /* Others allowed for more. */
+    assert_int_equal(end(&found, &op).next.status, IDEM_STATUS_FAILED);
+    op.u.end.failures_max = 0;
+    decision = end(&found, &op);
+    assert_int_equal(idem_record_status(&decision.next), IDEM_STATUS_RETRY);
+    assert_int_equal(decision.next.failures, 8);
+}
+
+/* Said again it is done already, and counts once; what another end would have come to
+ * is no copy of it. */
+TEST(budget, countsAnEndOnce)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = failure_of(&found, 2);
+    struct idem_record next = end(&found, &op).next;
+    struct idem_decision decision = end(&next, &op);
+
+    assert_code(IDEM_OK, decision.code);
+    assert_int_equal(decision.change, IDEM_CHANGE_NONE);
+    assert_int_equal(next.failures, 1);
+
+    found.failures = 1;
+    next = end(&found, &op).next;
+    assert_int_equal(next.status, IDEM_STATUS_FAILED);
+    decision = end(&next, &op);
+    assert_code(IDEM_OK, decision.code);
+    assert_int_equal(decision.change, IDEM_CHANGE_NONE);
+    op.u.end.failures_max = 0;
+    assert_code(IDEM_ELOST, end(&next, &op).code);
+    op.u.end.failures_max = 2;
+    op.u.end.text = idem_str("another reason");
+    assert_code(IDEM_ELOST, end(&next, &op).code);
+    op = failure_of(&found, 2);
+    next.by_lease = true; /* So it did not say it. */
+    assert_int_equal(end(&next, &op).change, IDEM_CHANGE_REPLACE);
+}
+
+/* Attempts that died or did nothing neither count nor excuse; a person does, and so
+ * does a life that is over. */
+TEST(budget, isClearedByAPersonAlone)
+{
+    struct idem_record found = sample_retry();
+    struct idem_op op = sample_begin();
+    struct idem_decision decision;
+
+    found.failures = 2;
+    decision = begin_at(&found, &op, 0);
+    assert_int_equal(decision.next.failures, 2);
+
+    found = sample_record();
+    found.failures = 2;
+    found.on_expired_lease = op.u.begin.on_expired_lease = IDEM_RERUN;
+    sample_lease(&found, 0);
+    decision = begin_at(&found, &op, 0);
+    assert_int_equal(decision.verdict, IDEM_STARTED);
+    assert_int_equal(decision.next.failures, 2);
+
+    found = sample_ended(IDEM_STATUS_RELEASED, 3600000);
+    found.failures = 2;
+    decision = begin_at(&found, &op, 0);
+    assert_int_equal(decision.next.failures, 2);
+    decision = begin_at(&found, &op, 3600000);
+    assert_int_equal(decision.next.failures, 0);
+
+    found = sample_ended(IDEM_STATUS_FAILED, 0);
+    found.failures = 2;
+    op = reopening();
+    assert_int_equal(resolve(&found, &op).next.failures, 0);
+    op = sample_resolve();
+    op.u.resolve.outcome.status = IDEM_STATUS_RELEASED;
+    assert_int_equal(resolve(&found, &op).next.failures, 0);
+}
+
+/* ---- A pause ---- */
+
+static const int64_t pause_ms = 600000;
+
+/* @found, which said at sample_now() that it is to be run again after a pause. */
+static struct idem_record paused(void)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = retry();
+
+    op.u.end.retry_after_ms = pause_ms;
+    return end(&found, &op).next;
+}
+
+/* Nobody starts before it is over, and on this boot the boot clock says when. */
+TEST(pause, isALeaseOfNobody)
+{
+    struct idem_record found = paused();
+    struct idem_op op = sample_begin();
+    struct idem_decision decision = begin_at(&found, &op, pause_ms - 1);
+
+    assert_int_equal(decision.verdict, IDEM_BUSY);
+    assert_int_equal(decision.lease_left_ms, 1);
+    assert_int_equal(decision.change, IDEM_CHANGE_NONE);
+    op.u.begin.join_fence = found.fence;
+    decision = begin_at(&found, &op, pause_ms - 1);
+    assert_int_equal(decision.verdict, IDEM_BUSY);
+    assert_int_equal(decision.lease_left_ms, 1);
+    decision = begin_at(&found, &op, pause_ms);
+    assert_int_equal(decision.verdict, IDEM_BUSY);
+    assert_int_equal(decision.lease_left_ms, 0);
+
+    op = sample_begin();
+    memcpy(op.nonce, found.nonce, sizeof(op.nonce)); /* Its own late copy. */
+    decision = begin_at(&found, &op, pause_ms - 1);
+    assert_int_equal(decision.verdict, IDEM_BUSY);
+    assert_int_equal(decision.lease_left_ms, 1);
+
+    op = sample_begin();
+    decision = begin_at(&found, &op, pause_ms);
+    assert_int_equal(decision.verdict, IDEM_STARTED);
+    assert_true(decision.takeover);
+    assert_int_equal(decision.next.lease_ms, op.u.begin.lease_ms);
+}
+
+/* On another boot it is over once the store's time is certainly past it; one that only
+ * a wrong clock can have written is shortened, and still keeps others away. */
+TEST(pause, isJudgedByTheClocksOfLeases)
+{
+    struct idem_record found = paused();
+    struct idem_op op = sample_begin();
+    struct idem_decision decision;
+
+    memset(found.boot_id, 'B', sizeof(found.boot_id));
+    decision = begin_at(&found, &op, pause_ms + 4999);
+    assert_int_equal(decision.verdict, IDEM_BUSY);
+    decision = begin_at(&found, &op, pause_ms + 5000);
+    assert_int_equal(decision.verdict, IDEM_STARTED);
+
+    found.lease_end_ms += 365 * 86400000LL;
+    decision = begin_at(&found, &op, 0);
+    assert_int_equal(decision.verdict, IDEM_BUSY);
+    assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
+    assert_true(decision.next.retry);
+    assert_int_equal(decision.next.lease_end_ms, NOW_MS + pause_ms + 1800000);
+}
+
+/* It counts from the end of the work, however late the store is told of that. */
+TEST(pause, countsFromTheEndOfTheWork)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = retry();
+    struct idem_op begin = sample_begin();
+    struct idem_record next;
+
+    op.u.end.retry_after_ms = pause_ms;
+    op.u.end.ended_boot_ms = NOW_BOOT_MS - 1000;
+    next = end(&found, &op).next;
+    assert_int_equal(begin_at(&next, &begin, 0).lease_left_ms, pause_ms - 1000);
+    op.u.end.ended_boot_ms = NOW_BOOT_MS - pause_ms;
+    next = end(&found, &op).next;
+    assert_int_equal(begin_at(&next, &begin, 0).verdict, IDEM_STARTED);
+}
+
+/* Nobody is late in it. A person need not wait for it, and a mended request neither. */
+TEST(pause, isNobodysDelay)
+{
+    struct idem_record found = paused();
+    struct idem_now now = sample_now();
+    struct idem_op op = reopening();
+    struct idem_op begin = sample_begin();
+    struct idem_decision decision;
+
+    found.expected_ms = NOW_MS - 1;
+    assert_false(idem__decide_overdue(&found, &now));
+    now.store_ms += pause_ms;
+    now.boot_ms += pause_ms;
+    assert_true(idem__decide_overdue(&found, &now));
+
+    decision = resolve(&found, &op);
+    assert_code(IDEM_OK, decision.code);
+    assert_int_equal(begin_at(&decision.next, &begin, 0).verdict, IDEM_STARTED);
+    op = sample_resolve();
+    assert_code(IDEM_OK, resolve(&found, &op).code);
 }
 
 /* Nothing that its attempt says later counts. */

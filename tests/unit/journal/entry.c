@@ -7,7 +7,7 @@
 #include "test.h"
 
 enum {
-    FIELDS = 92,
+    FIELDS = 104,
     TAIL = 24,
     FILE_MAX = 48 << 10
 };
@@ -64,6 +64,8 @@ static struct idem_journal_info largest(void)
     entry.key = idem_bytes(long_text, IDEM_KEY_MAX);
     entry.fence = INT64_MAX;
     entry.outcome.status = IDEM_STATUS_FAILED;
+    entry.outcome.failures_max = UINT32_MAX;
+    entry.outcome.retry_after_ms = IDEM_DURATION_MAX_MS;
     entry.outcome.text = idem_bytes(long_text, IDEM_TEXT_MAX);
     entry.outcome.result.content_type = idem_bytes(long_text, 255);
     entry.outcome.result.meta = idem_bytes(long_text, IDEM_META_MAX);
@@ -133,6 +135,8 @@ static void assert_round_trip(const struct idem_journal_info *entry)
     assert_slice(back.outcome.result.meta, entry->outcome.result.meta);
     assert_int_equal(back.outcome.result.not_kept,
                      entry->outcome.result.not_kept);
+    assert_int_equal(back.outcome.failures_max, entry->outcome.failures_max);
+    assert_true(back.outcome.retry_after_ms == entry->outcome.retry_after_ms);
 }
 
 /* Entries of every status, the smallest and the largest, come back whole. */
@@ -175,6 +179,8 @@ TEST(entry, hasTheLayoutOfTheHeader)
         "00000000"
         "00000000"
         "00000000"
+        "00000000"
+        "0000000000000000"
         "78"
         "6b"
         "0000000000000007";
