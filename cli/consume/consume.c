@@ -112,14 +112,15 @@ static struct cli_option option_table[] = {
         &options.outcome,
         "the meaning of exit statuses (jobs; hold: *=unknown; at "
         "the last receive: *=fail)"),
+    CLI_OPTION_MAX_FAILURES(&options.failures_max),
     {.name = "retry-after",
      .kind = CLI_DURATION,
      .target = &options.retry_after_ms,
      .arg = "TIME",
      .max = 43200000,
      .given = &options.retry_after_given,
-     .help = "when a message that failed comes back (default: when its "
-             "visibility ends)"},
+     .help = "when a message that failed comes back, and not before (default: "
+             "when its visibility ends)"},
     CLI_OPTION_MAX_TIME(&options.max_time_ms),
     CLI_OPTION_KILL_AFTER(&options.kill_after_ms),
     {.name = "capture",
@@ -205,7 +206,9 @@ static int check_lease(int64_t min_ms)
 static int check_store(void)
 {
     struct idem_store *store;
-    int status = cli_open_store(options.store, /* flags= */ 0, &store);
+    bool budgets = options.failures_max != 0 || options.retry_after_ms != 0;
+    int status =
+        cli_open_store(options.store, budgets ? IDEM_OPEN_BUDGETS : 0, &store);
 
     if (status == 0) {
         status = check_lease(idem_store_lease_min_ms(store));

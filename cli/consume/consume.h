@@ -49,6 +49,7 @@ struct consume_options {
     bool keep_input;
     const char *outcome; /* The table, as text; NULL: the defaults. */
     struct idem_outcome_table outcomes;
+    uint64_t failures_max; /* 0: no budget. */
     int64_t retry_after_ms;
     bool retry_after_given;
     int64_t max_time_ms;

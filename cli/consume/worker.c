@@ -2,6 +2,7 @@
 #include "consume/consume.h"
 #include "process/memory_file.h"
 #include "process/self.h"
+#include "run/ending.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -110,6 +111,16 @@ static int make_outcome(const struct consume *consume,
     return fclose(f) == 0 ? 0 : -1;
 }
 
+/* At its last receive, or under hold, a message is not to be run again. */
+static bool may_retry(const char *outcome)
+{
+    struct idem_outcome_table outcomes;
+
+    return idem_outcome_table_read(&outcomes, IDEM_ENDINGS_EXIT, outcome,
+                                   NULL) == 0 &&
+           ending_may_be_retry(&outcomes);
+}
+
 static void fill(struct args *args, const struct consume *consume,
                  const struct consume_identity *identity, const char *outcome)
 {
@@ -128,6 +139,12 @@ static void fill(struct args *args, const struct consume *consume,
     add(args, "--on-expired-lease", consume_policies[o->on_expired_lease]);
     add_count(args, "--max-attempts", o->attempts_max);
     add(args, "--outcome", outcome);
+    if (o->failures_max != 0 && may_retry(outcome)) {
+        add_count(args, "--max-failures", o->failures_max);
+    }
+    if (o->retry_after_ms != 0 && may_retry(outcome)) {
+        add_ms(args, "--retry-after", o->retry_after_ms);
+    }
     add(args, "--capture", consume_captures[o->capture]);
     add_ms(args, "--kill-after", o->kill_after_ms);
     if (o->max_time_ms != 0) {

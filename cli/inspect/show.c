@@ -107,10 +107,19 @@ static void print_attempt(const struct idem_record *r)
     (void)printf("%llu\n", (unsigned long long)r->fence);
     label("attempts");
     (void)printf("%u\n", (unsigned)r->attempts);
+    if (r->failures > 0) {
+        label("failures");
+        (void)printf("%u\n", (unsigned)r->failures);
+    }
     line_time("created", r->created_ms);
     line_time("started", r->started_ms);
-    line_duration("lease", r->lease_ms);
-    /* The lease of what is to be run again was cut off, not left to end. */
+    /* The lease of what is to be run again is the pause before that. */
+    if (r->retry && r->lease_ms > 0) {
+        line_duration("pause", r->lease_ms);
+        line_time("not before", r->lease_end_ms);
+    } else if (!r->retry) {
+        line_duration("lease", r->lease_ms);
+    }
     if (r->status == IDEM_STATUS_IN_PROGRESS && !r->retry) {
         line_time("lease ends", r->lease_end_ms);
     }
@@ -204,7 +213,8 @@ static void print_next_step(const struct idem_record *r)
     bool open =
         r->status == IDEM_STATUS_FAILED || r->status == IDEM_STATUS_UNKNOWN;
 
-    if (cli_outcome_failed(r) && r->result_len > 0 && !r->result.not_kept) {
+    if ((cli_outcome_failed(r) || r->failures > 0) && r->result_len > 0 &&
+        !r->result.not_kept) {
         (void)fputs("\nWhat it said:\n  ", stdout);
         cli_print_remedy(stdout, "show", " --output", r, args.store);
         (void)putchar('\n');
@@ -221,8 +231,9 @@ static void print_next_step(const struct idem_record *r)
         (void)putchar('\n');
     }
     if (r->retry) {
-        (void)puts("\nThe next caller with this key runs it again; nothing "
-                   "starts it by itself.");
+        (void)printf("\nThe next caller with this key%s runs it again; nothing "
+                     "starts it by itself.\n",
+                     r->lease_ms > 0 ? " after the pause" : "");
     }
     if (r->retry && r->fingerprint.len > 0) {
         (void)fputs("Only the same command may; to let another one run:",

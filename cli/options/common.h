@@ -54,6 +54,21 @@
         .help = (text)                                                         \
     }
 
+/* Both are about endings that are to be run again. */
+#define CLI_OPTION_MAX_FAILURES(to)                                            \
+    {                                                                          \
+        .name = "max-failures", .kind = CLI_COUNT, .target = (to), .arg = "N", \
+        .min = 1, .max = UINT32_MAX,                                           \
+        .help = "the N-th that ends in retry is for a person"                  \
+    }
+
+#define CLI_OPTION_RETRY_AFTER(to)                                             \
+    {                                                                          \
+        .name = "retry-after", .kind = CLI_DURATION, .target = (to),           \
+        .arg = "TIME", .max = IDEM_DURATION_MAX_MS,                            \
+        .help = "after a retry, nobody starts before this"                     \
+    }
+
 #define CLI_OPTION_KILL_AFTER(to)                                              \
     {                                                                          \
         .name = "kill-after", .kind = CLI_DURATION, .target = (to),            \

@@ -12,8 +12,11 @@
 
 int cli_outcome_exit(const struct idem_record *record)
 {
+    /* In progress it is that of the last try. */
     return record->status == IDEM_STATUS_COMPLETED ||
-                   record->status == IDEM_STATUS_FAILED
+                   record->status == IDEM_STATUS_FAILED ||
+                   (record->status == IDEM_STATUS_IN_PROGRESS &&
+                    record->failures > 0)
                ? cli_meta_status(record->result.meta)
                : -1;
 }

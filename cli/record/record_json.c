@@ -97,7 +97,8 @@ static void add_result_bytes(struct cli_json *json,
 static void add_result(struct cli_json *json, const struct idem_record *r,
                        bool with_bytes)
 {
-    if (r->status != IDEM_STATUS_COMPLETED && r->result_len == 0) {
+    if (r->status != IDEM_STATUS_COMPLETED && r->result_len == 0 &&
+        r->result.meta.len == 0) {
         return;
     }
     cli_json_count(json, "result_len", r->result_len);
@@ -131,6 +132,9 @@ void cli_json_record(struct cli_json *json, const struct idem_record *r,
     cli_json_count(json, "attempts", r->attempts);
     if (r->retried > 0) {
         cli_json_count(json, "retried", r->retried);
+    }
+    if (r->failures > 0) {
+        cli_json_count(json, "failures", r->failures);
     }
     add_times(json, r);
     if (r->fingerprint.len > 0) {

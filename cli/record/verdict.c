@@ -119,7 +119,12 @@ static void print_busy(FILE *f, const struct idem_attempt *attempt)
     print_key(f, attempt->record);
     (void)fputs(" was started", f);
     print_start(f, attempt->record);
-    if (attempt->record->retry) {
+    if (attempt->record->retry && attempt->lease_left_ms > 0) {
+        (void)fprintf(f,
+                      " and is to be run again, %s from now; try again "
+                      "then, or use --wait-then-run",
+                      left);
+    } else if (attempt->record->retry) {
         (void)fputs(" and is to be run again; try again, or use "
                     "--wait-then-run",
                     f);

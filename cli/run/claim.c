@@ -98,8 +98,7 @@ static int sleep_for(struct run *run, int64_t ms)
  * will end it. */
 static bool is_at_work(const struct idem_attempt *attempt)
 {
-    return attempt->verdict == IDEM_BUSY && !attempt->record->retry &&
-           attempt->lease_left_ms > 0;
+    return attempt->verdict == IDEM_BUSY && attempt->lease_left_ms > 0;
 }
 
 /* A wait for another's attempt, or, where others keep the store busy, for our turn. */

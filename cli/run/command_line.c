@@ -3,6 +3,7 @@
 #include "options/common.h"
 #include "options/usage.h"
 #include "request/request.h"
+#include "run/ending.h"
 #include "run/run.h"
 #include "store/journal.h"
 #include "store/open.h"
@@ -67,7 +68,9 @@ struct cli_option run_option_table[] = {
      .target = &run_options.drain,
      .help = "if nothing runs, read standard input to its end"},
     CLI_OPTION_OUTCOME(&run_options.outcome,
-                       "the meaning of exit statuses (75=release *=complete)"),
+                       "meaning of statuses (75=release *=complete)"),
+    CLI_OPTION_MAX_FAILURES(&run_options.failures_max),
+    CLI_OPTION_RETRY_AFTER(&run_options.retry_after_ms),
     CLI_OPTION_KILL_AFTER(&run_options.kill_after_ms),
     CLI_OPTION_MAX_TIME(&run_options.max_time_ms),
     {.name = "allow-background",
@@ -192,6 +195,14 @@ int run_check_options(const struct cli_command *command, int argc)
     if (idem_outcome_table_read(&run_options.outcomes, IDEM_ENDINGS_EXIT,
                                 run_options.outcome, &error) != 0) {
         return cli_usage(command, "--outcome: %s", error.text);
+    }
+    if ((run_options.failures_max != 0 || run_options.retry_after_ms != 0) &&
+        !ending_may_be_retry(&run_options.outcomes)) {
+        return cli_usage(command,
+                         "--%s is about endings that are retry, and no entry "
+                         "of --outcome is: use jobs, or add *=retry",
+                         run_options.failures_max != 0 ? "max-failures"
+                                                       : "retry-after");
     }
     if (run_options.every == NULL &&
         (run_options.zone != NULL || run_options.overlap)) {

@@ -45,6 +45,19 @@ enum idem_status ending_status(const struct run_options *options,
     return status;
 }
 
+bool ending_may_be_retry(const struct idem_outcome_table *outcomes)
+{
+    int status;
+
+    for (status = 0; status <= UINT8_MAX; status++) {
+        if (idem_outcome_of_status(outcomes, status, NULL) ==
+            IDEM_STATUS_RETRY) {
+            return true;
+        }
+    }
+    return outcomes->none == IDEM_STATUS_RETRY;
+}
+
 void ending_decide(const struct run_options *options,
                    enum idem_on_expired_lease policy,
                    const struct child_end *end, struct ending *ret_ending)
@@ -71,12 +84,18 @@ void ending_decide(const struct run_options *options,
 }
 
 /* The call that tells the store. */
-static struct idem_outcome outcome_of(const struct ending *e)
+static struct idem_outcome outcome_of(const struct run_options *options,
+                                      const struct ending *e)
 {
-    struct idem_outcome outcome = {.status = e->status,
-                                   .ended_boot_ms = e->ended_ms};
+    struct idem_outcome outcome = {
+        .status = e->status,
+        .ended_boot_ms = e->ended_ms,
+        .failures_max = (uint32_t)options->failures_max,
+        .retry_after_ms = options->retry_after_ms,
+    };
 
-    if (e->status == IDEM_STATUS_COMPLETED || e->status == IDEM_STATUS_FAILED) {
+    if (e->status == IDEM_STATUS_COMPLETED || e->status == IDEM_STATUS_FAILED ||
+        e->status == IDEM_STATUS_RETRY) {
         outcome.result = e->result;
     }
     if (e->status != IDEM_STATUS_COMPLETED) {
@@ -169,7 +188,7 @@ static int record_with_net(struct run *run, struct idem_outcome *outcome,
 int ending_record(struct run *run, const struct ending *ending,
                   struct idem_error *ret_error)
 {
-    struct idem_outcome outcome = outcome_of(ending);
+    struct idem_outcome outcome = outcome_of(run->options, ending);
     enum idem_status status = ending->status;
     int rc;
 
@@ -177,6 +196,10 @@ int ending_record(struct run *run, const struct ending *ending,
     if (rc == IDEM_ELOST) {
         status = self_report(run->store, run->attempt);
         rc = status != 0 ? 0 : rc;
+    }
+    if (rc == 0 && status == IDEM_STATUS_RETRY &&
+        run->attempt->record->status == IDEM_STATUS_FAILED) {
+        status = IDEM_STATUS_FAILED; /* Its budget is used up. */
     }
     if (rc == 0) {
         run->report.recorded = true;

@@ -20,6 +20,9 @@ struct ending {
     char text[192];            /* "the command ended with status 3" */
 };
 
+/* True if a command can end so that it is to be run again. */
+bool ending_may_be_retry(const struct idem_outcome_table *outcomes);
+
 /* Fills everything but the output in the result, which points into @ret_ending:
  * it must not be moved. @policy is that of the record. */
 void ending_decide(const struct run_options *options,

@@ -66,8 +66,11 @@ static int open_store(struct run *run)
 {
     struct idem_host host = run_nonce_host(&run->nonce);
     unsigned flags = run->options->dry_run ? IDEM_OPEN_READONLY : 0;
+    bool budgets =
+        run->options->failures_max != 0 || run->options->retry_after_ms != 0;
     int status =
-        cli_open_store_to_wait(run->options->store, flags, &host,
+        cli_open_store_to_wait(run->options->store,
+                               flags | (budgets ? IDEM_OPEN_BUDGETS : 0), &host,
                                &run->asked.request.wait_ms, &run->store);
 
     if (status != 0) {
@@ -279,9 +282,8 @@ static int run_main(const struct cli_command *command, int argc, char **argv)
 
 static const char *const examples[] = {
     "idem run -k backup --every day -- /usr/local/bin/backup",
-    "idem run -k order-42 -- ./charge 42",
     "idem run --lock -k repo --wait 10m -- git gc",
-    "idem run -k deploy-1.4 --outcome jobs -- ./deploy 1.4",
+    "idem run -k deploy-1.4 --outcome jobs --max-failures 3 -- ./deploy 1.4",
     "idem run --input @order.json --key-from .id --fingerprint-from .sum -- ./pay",
     NULL,
 };

@@ -57,6 +57,8 @@ struct run_options {
     const char *store;
     const char *outcome; /* The table, as text; NULL: the defaults. */
     struct idem_outcome_table outcomes;
+    uint64_t failures_max; /* 0: no budget. */
+    int64_t retry_after_ms;
     int capture; /* enum run_capture */
     uint64_t max_output;
     int64_t kill_after_ms; /* From SIGTERM to SIGKILL. */

@@ -31,27 +31,35 @@ static enum end end_of_claim(bool takeover)
     return takeover ? END_EXPIRED : END_RELEASED;
 }
 
-static int say(struct idem_attempt *attempt, enum end end, const char *note)
+static int say(const struct run *run, struct idem_attempt *attempt,
+               enum end end, const char *note)
 {
+    struct idem_outcome retry = {
+        .status = IDEM_STATUS_RETRY,
+        .text = idem_str(note),
+        .failures_max = (uint32_t)run->options->failures_max,
+        .retry_after_ms = run->options->retry_after_ms,
+    };
+
     switch (end) {
     case END_RELEASED:
         return idem_release(attempt, idem_str(note), NULL);
     case END_EXPIRED:
         return idem_expire(attempt, NULL);
     case END_RETRY:
-        return idem_retry(attempt, idem_str(note), NULL);
+        return idem_end(attempt, &retry, NULL);
     case END_UNKNOWN:
         break;
     }
     return idem_unknown(attempt, idem_str(note), NULL);
 }
 
-static void say_patiently(struct idem_attempt *attempt, enum end end,
-                          const char *note)
+static void say_patiently(const struct run *run, struct idem_attempt *attempt,
+                          enum end end, const char *note)
 {
     int64_t until_ms = io_now_ms() + AGAIN_FOR_MS;
 
-    while (idem_error_kind(say(attempt, end, note)) == IDEM_KIND_RETRY &&
+    while (idem_error_kind(say(run, attempt, end, note)) == IDEM_KIND_RETRY &&
            io_now_ms() < until_ms) {
         (void)poll(NULL, 0, AGAIN_MS);
     }
@@ -119,7 +127,7 @@ void runner_death_of_work(const struct run *run,
         0) {
         if (!has_left_its_outcome(store, attempt)) {
             CLI_CRASH_POINT("supervisor/runner_death/says");
-            say_patiently(attempt, end_of_work(run, start, end),
+            say_patiently(run, attempt, end_of_work(run, start, end),
                           end != NULL ? note : not_run);
             CLI_CRASH_POINT("supervisor/runner_death/said");
         }
@@ -151,7 +159,7 @@ static void settle_claim(const struct run *run, struct run_nonce *nonce,
     }
     if (attempt->verdict == IDEM_STARTED) {
         CLI_CRASH_POINT("supervisor/runner_death/settles");
-        say_patiently(attempt, end_of_claim(attempt->takeover), not_run);
+        say_patiently(run, attempt, end_of_claim(attempt->takeover), not_run);
         CLI_CRASH_POINT("supervisor/runner_death/settled");
     }
     idem_attempt_destroy(attempt);

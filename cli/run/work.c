@@ -13,6 +13,28 @@
 
 /* ---- Words ---- */
 
+static void say_retried(const struct run *run, const struct ending *ending)
+{
+    const struct idem_record *record = run->attempt->record;
+    char pause[32];
+
+    if (record->status == IDEM_STATUS_FAILED) {
+        run_say_resolve(
+            run, RUN_NOTICE,
+            "%s; that was failure %u of %u, and it is not run again; "
+            "mend the cause, then say how it ended:",
+            ending->text, (unsigned)record->failures,
+            (unsigned)run->options->failures_max);
+    } else if (run->options->retry_after_ms > 0) {
+        cli_span_text(run->options->retry_after_ms, pause);
+        run_say(run, RUN_REMARK, "%s; a run after %s runs it again",
+                ending->text, pause);
+    } else {
+        run_say(run, RUN_REMARK, "%s; the next run runs it again",
+                ending->text);
+    }
+}
+
 static void say_recorded(const struct run *run, const struct ending *ending)
 {
     if (ending->status == IDEM_STATUS_UNKNOWN) {
@@ -21,8 +43,7 @@ static void say_recorded(const struct run *run, const struct ending *ending)
                         "then say how it ended:",
                         ending->text);
     } else if (ending->status == IDEM_STATUS_RETRY) {
-        run_say(run, RUN_REMARK, "%s; the next run runs it again",
-                ending->text);
+        say_retried(run, ending);
     } else if (ending->status == IDEM_STATUS_IN_PROGRESS) {
         run_say(run, RUN_DETAIL,
                 "%s; its lease was ended: the next run takes "

@@ -15,6 +15,8 @@ static struct {
     const char *result;
     struct cli_result_spec spec;
     int64_t lease_ms;
+    uint64_t failures_max;
+    int64_t retry_after_ms;
     struct cli_journal_choice journal;
     bool json;
     bool as_sql;
@@ -28,6 +30,8 @@ static int end_with(const struct cli_command *command, enum idem_status how,
         .status = how,
         .result = *result,
         .text = idem_str(args.text),
+        .failures_max = (uint32_t)args.failures_max,
+        .retry_after_ms = args.retry_after_ms,
     };
     struct cli_held held;
     int status;
@@ -139,6 +143,8 @@ static struct cli_option release_options[] = {
 static struct cli_option retry_options[] = {
     CLI_TOKEN_OPTIONS(&args.attempt),
     OPTION_TEXT("note", "why, for the person who looks"),
+    CLI_OPTION_MAX_FAILURES(&args.failures_max),
+    CLI_OPTION_RETRY_AFTER(&args.retry_after_ms),
     OPTIONS_OF_ENDS,
 };
 
@@ -186,6 +192,7 @@ static const char *const release_examples[] = {
 
 static const char *const retry_examples[] = {
     "idem retry --token \"$token\" --note \"the host ran out of space\"",
+    "idem retry --token \"$token\" --max-failures 5 --retry-after 10m",
     "idem list --status retry           # what waits for the next caller",
     NULL,
 };

@@ -37,6 +37,78 @@ def a_failure_is_run_again(b):
 
 
 @case
+def the_last_of_its_failures_is_for_a_person(b):
+    """--max-failures: so many runs are made and not one more, whoever comes; what was
+    released or died in between counts for nothing. A person's decision begins anew."""
+    fails = ("--outcome", "0=complete 75=release *=retry", "--max-failures", "3")
+    policy = ("--fingerprint", "none", "--on-expired-lease", "rerun")
+    for n in range(1, 4):
+        equal(b.run("k", "exit 75", *fails, *policy).status, 75)
+        equal(b.run("k", "kill -9 $$", *fails, *policy).status, 137)
+        got = b.run("k", TOLD, *fails, *policy)
+        equal((got.status, b.record("k")["failures"]), (1, n))
+    contains(got.stderr, b"failure 3 of 3")
+    record = b.record("k")
+    equal((record["status"], record["exit_status"]), ("failed", 1))
+    equal(b.run("k", TOLD, *fails, *policy).status, 1)  # What it left is replayed.
+    equal(b.effects(), 3)
+    equal(b("reopen", "k", *WHY).status, 0)
+    equal(b.run("k", TOLD, *fails, *policy).status, 1)
+    equal(b.record("k")["failures"], 1)
+
+
+@case
+def nobody_starts_in_a_pause(b):
+    """--retry-after: a run in the pause is told how long it is, a waiter waits for its
+    end, and a person does not."""
+    fails = ("--outcome", "jobs", "--fingerprint", "none", "--retry-after")
+    equal(b.run("k", TOLD, *fails, "2s").status, 1)
+    equal(b.run("k", TOLD, *fails, "10m", "--wait", "60s", "--wait-then-run").status, 1)
+    record = b.record("k")
+    paused_ms = record["started_ms"] - record["history"][0]["ended_ms"]
+    assert paused_ms >= 2000, record
+    equal(b.effects(), 2)
+    got = b.run("k", TOLD, *fails, "10m")
+    equal(got.status, 75)
+    contains(got.stderr, b"to be run again, 9m")
+    equal(b.effects(), 2)
+    equal(b("reopen", "k", *WHY).status, 0)
+    equal(b.run("k", TOLD, *fails, "10m").status, 1)
+    equal(b.effects(), 3)
+    equal(b.run("other", "true", "--retry-after", "10m").status, 64)
+
+
+@case
+def what_a_try_left_is_shown(b):
+    """Output and status of a run that is to be run again are on record until the next
+    one ends: in the morning the reason is there."""
+    equal(b.run("k", "echo no route; exit 7", "--outcome", "jobs").status, 7)
+    equal(b("show", "k", "--output").stdout, b"no route\n")
+    equal(b.record("k")["exit_status"], 7)
+    contains(b("show", "k").stdout, b"exit status       7")
+    next_one = b.start_run("k", "read x < gate", "--outcome", "jobs", "--fingerprint", "none")
+    until(lambda: b.has_status("k", "in_progress"), "it is run again")
+    equal(b("show", "k", "--output").stdout, b"no route\n")
+    b.open_gate()
+    equal(finish(next_one).status, 0)
+    equal(b("show", "k", "--output").stdout, b"")
+
+
+@case
+def a_token_brings_both(b):
+    """idem retry has the two options, too."""
+    token = b("begin", "-k", "k").stdout.decode().strip()
+    late = ("--retry-after", "10m", "--max-failures", "2")
+    equal(b("retry", "--token", token, *late), (0, b"", b""))
+    contains(b("begin", "-k", "k").stderr, b"to be run again, 9m")
+    equal(b("reopen", "k", *WHY).status, 0)
+    for status in ("retry", "failed"):
+        token = b("begin", "-k", "k").stdout.decode().strip()
+        equal(b("retry", "--token", token, "--max-failures", "2").status, 0)
+        equal(b.record("k")["status"], status)
+
+
+@case
 def without_it_a_failure_is_replayed(b):
     """The control: by default a failure is the outcome."""
     for _ in range(2):
