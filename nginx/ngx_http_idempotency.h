@@ -6,8 +6,7 @@
  * A request with a key goes through these states.  Each file holds one part:
  *
  *     START --> BODY --> HASH --> BEGIN --> BEGUN      handler.c, request.c,
- *                                                      fingerprint.c
- *     BODY --> SELECT --> HASH                         select.c
+ *                                                      select.c, fingerprint.c
  *     BEGIN --> LIMITED --> BEGIN                      limit.c
  *     BEGUN --> WAIT --> BEGIN                         wait.c
  *     BEGUN --> (FETCH -->) SEND --> REPLY             reply.c, head.c
@@ -55,9 +54,6 @@
 
 /* How many limits a location may have. */
 #define NGX_HTTP_IDEM_LIMITS    8
-
-/* How many requests may wait in a worker for a process that selects. */
-#define NGX_HTTP_IDEM_SELECT_WAITING  1024
 
 /* A retention without an end. */
 #define NGX_HTTP_IDEM_FOREVER   -2
@@ -124,21 +120,15 @@ typedef ngx_msec_t (*ngx_http_idem_thread_idle_pt)(
     ngx_http_idem_thread_t *thread, ngx_http_idem_store_t *store);
 
 
-/* A jq program, once for each text; its processes belong to one worker. */
 typedef struct {
-    const char               *name;         /* of the directive */
-    ngx_str_t                 program;
-    ngx_msec_t                timeout;
-    ngx_uint_t                several;      /* a fingerprint, else a key */
-    struct idem_select       *select;
+    ngx_str_t                 text;
+    ngx_uint_t                fingerprint;  /* else a key */
+    struct idem_selector     *selector;
 } ngx_http_idem_select_t;
 
 
 typedef struct {
     ngx_array_t               stores;       /* ngx_http_idem_store_t * */
-    ngx_array_t               selects;      /* ngx_http_idem_select_t * */
-    ngx_uint_t                select_processes;
-    ngx_uint_t                select_waiting;
     ngx_str_t                 owner;
     ngx_uint_t                enabled;      /* in some location */
 } ngx_http_idem_main_conf_t;
@@ -185,7 +175,6 @@ typedef struct {
 
 typedef enum {
     NGX_HTTP_IDEM_BODY = 0,  /* its body is being read */
-    NGX_HTTP_IDEM_SELECT,    /* a program selects its key or fingerprint */
     NGX_HTTP_IDEM_HASH,      /* its body is being hashed */
     NGX_HTTP_IDEM_BEGIN,     /* the store is asked for the key, or a limit */
     NGX_HTTP_IDEM_LIMITED,   /* it has answered, and the next is asked */
@@ -224,14 +213,7 @@ struct ngx_http_idem_ctx_s {
     unsigned                      has_id:1;   /* else: ngx_http_idem_id() */
     unsigned                      has_fingerprint:1;
 
-    /* selecting */
-    ngx_http_idem_select_t       *select;     /* the program of now */
-    struct idem_selection        *selection;  /* NULL: it waits, or nothing */
-    ngx_connection_t             *select_connection;
-    ngx_event_t                   select_timer;
-    ngx_queue_t                   selecting;
     ngx_str_t                     selected;   /* for the fingerprint */
-    unsigned                      select_waits:1;  /* in the queue */
 
     /* hashing */
     struct idem_http_fingerprint *print;
@@ -364,17 +346,13 @@ char *ngx_http_idem_conf_headers(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 
-/* select_conf.c, select.c: key and fingerprint by programs of jq. */
+/* select_conf.c, select.c: key and fingerprint by selectors. */
 char *ngx_http_idem_conf_select(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_idem_conf_processes(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 ngx_uint_t ngx_http_idem_select_contradicts(ngx_http_idem_loc_conf_t *conf);
 void ngx_http_idem_merge_select(ngx_http_idem_loc_conf_t *prev,
     ngx_http_idem_loc_conf_t *conf);
-void ngx_http_idem_select_init(ngx_log_t *log);
 ngx_int_t ngx_http_idem_select(ngx_http_idem_ctx_t *ctx);
-void ngx_http_idem_select_stop(ngx_http_idem_ctx_t *ctx);
 
 
 /* conf.c: all directives of a location together. */
@@ -415,7 +393,6 @@ void ngx_http_idem_go_on(ngx_connection_t *c, ngx_http_request_t *r,
 ngx_int_t ngx_http_idem_handler(ngx_http_request_t *r);
 
 /* Selects and hashes what the configuration says, and begins. As _begin(). */
-ngx_int_t ngx_http_idem_prepare(ngx_http_idem_ctx_t *ctx);
 
 /* Asks the store for the key. NGX_DONE, or what the handler is to return. */
 ngx_int_t ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx);

@@ -77,7 +77,6 @@ ngx_http_idem_cleanup(void *data)
         ngx_delete_posted_event(&ctx->turn);
     }
 
-    ngx_http_idem_select_stop(ctx);
     ngx_http_idem_wait_stop(ctx);
     ngx_http_idem_disown(ctx);
 

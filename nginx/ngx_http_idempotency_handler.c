@@ -43,7 +43,6 @@ ngx_http_idem_handler(ngx_http_request_t *r)
     if (ctx != NULL) {
         switch (ctx->state) {
 
-        case NGX_HTTP_IDEM_SELECT:
         case NGX_HTTP_IDEM_HASH:
         case NGX_HTTP_IDEM_BEGIN:
         case NGX_HTTP_IDEM_WAIT:
@@ -187,31 +186,17 @@ ngx_http_idem_body_handler(ngx_http_request_t *r)
         return;
     }
 
-    rc = ngx_http_idem_prepare(ctx);
+    rc = ngx_http_idem_select(ctx);
+
+    if (rc == NGX_OK) {
+        ctx->state = NGX_HTTP_IDEM_HASH;
+        ctx->print_chain = r->request_body->bufs;
+        rc = ngx_http_idem_hashed(ctx);
+    }
 
     if (rc != NGX_DONE) {
         ngx_http_finalize_request(r, rc);
     }
-}
-
-
-/* From the body to the first question to the store. */
-
-ngx_int_t
-ngx_http_idem_prepare(ngx_http_idem_ctx_t *ctx)
-{
-    ngx_int_t  rc;
-
-    rc = ngx_http_idem_select(ctx);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    ctx->state = NGX_HTTP_IDEM_HASH;
-    ctx->print_chain = ctx->request->request_body->bufs;
-
-    return ngx_http_idem_hashed(ctx);
 }
 
 

@@ -80,17 +80,10 @@ static ngx_command_t  ngx_http_idem_commands[] = {
       NULL },
 
     { ngx_string("idempotency_key_from"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE12,
+      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
       ngx_http_idem_conf_select,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_idem_loc_conf_t, key_from),
-      NULL },
-
-    { ngx_string("idempotency_select_processes"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
-      ngx_http_idem_conf_processes,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      0,
       NULL },
 
     { ngx_string("idempotency_methods"),
@@ -136,7 +129,7 @@ static ngx_command_t  ngx_http_idem_commands[] = {
       NULL },
 
     { ngx_string("idempotency_fingerprint_from"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE12,
+      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
       ngx_http_idem_conf_select,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_idem_loc_conf_t, fingerprint_from),
@@ -272,16 +265,10 @@ ngx_http_idem_create_main_conf(ngx_conf_t *cf)
 
     if (ngx_array_init(&imcf->stores, cf->pool, 2,
                        sizeof(ngx_http_idem_store_t *))
-        != NGX_OK
-        || ngx_array_init(&imcf->selects, cf->pool, 2,
-                          sizeof(ngx_http_idem_select_t *))
-           != NGX_OK)
+        != NGX_OK)
     {
         return NULL;
     }
-
-    imcf->select_processes = NGX_CONF_UNSET_UINT;
-    imcf->select_waiting = NGX_HTTP_IDEM_SELECT_WAITING;
 
     return imcf;
 }
@@ -291,8 +278,6 @@ static char *
 ngx_http_idem_init_main_conf(ngx_conf_t *cf, void *conf)
 {
     ngx_http_idem_main_conf_t  *imcf = conf;
-
-    ngx_conf_init_uint_value(imcf->select_processes, 4);
 
     imcf->owner.data = ngx_pnalloc(cf->pool, sizeof("nginx on ")
                                              + cf->cycle->hostname.len);

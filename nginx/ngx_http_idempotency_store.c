@@ -44,7 +44,6 @@ ngx_http_idem_init_process(ngx_cycle_t *cycle)
     (void) idem_sqlite_disable_memory_count();
 
     ngx_http_idem_wait_init();
-    ngx_http_idem_select_init(cycle->log);
 
     stores = imcf->stores.elts;
 

@@ -25,15 +25,14 @@ const struct idem__lambda_refusal idem__lambda_scope_unset = {
 const char idem__lambda_scope_mending[] =
     "HTTP requests are refused: IDEM_LAMBDA_SCOPE is not set, and without it a "
     "caller could be given the response of another who used the same key; set it "
-    "to a jq program that names the caller, such as "
+    "to a selector that names the caller, such as "
     ".requestContext.authorizer.jwt.claims.sub, or to global";
 const struct idem__lambda_refusal idem__lambda_corrupt = {
     "Idem.Corrupt", "The record cannot be trusted", IDEM_HTTP_CORRUPT, false};
 const struct idem__lambda_refusal idem__lambda_no_store = {
     "Idem.StoreUnavailable", "The store is away", IDEM_HTTP_UNAVAILABLE, true};
-const struct idem__lambda_refusal idem__lambda_unselected = {
-    "Idem.SelectionUnavailable", "A jq program was cut off",
-    IDEM_HTTP_UNSELECTED, true};
+const struct idem__lambda_refusal idem__lambda_no_memory = {
+    "Idem.NoMemory", "Out of memory", IDEM_HTTP_UNAVAILABLE, true};
 const struct idem__lambda_refusal idem__lambda_too_late = {
     "Idem.TooLate", "There is too little time left to start",
     IDEM_HTTP_UNAVAILABLE, true};

@@ -23,7 +23,7 @@ const struct idem__lambda_refusal *idem__lambda_refusal_of(
 extern const struct idem__lambda_refusal idem__lambda_invalid,
     idem__lambda_keyless, idem__lambda_unauthenticated,
     idem__lambda_scope_unset, idem__lambda_corrupt, idem__lambda_no_store,
-    idem__lambda_unselected, idem__lambda_too_late, idem__lambda_not_kept;
+    idem__lambda_no_memory, idem__lambda_too_late, idem__lambda_not_kept;
 
 /* For the log: why HTTP is refused while IDEM_LAMBDA_SCOPE is not set. */
 extern const char idem__lambda_scope_mending[];

@@ -415,7 +415,7 @@ static void work_on(struct batch *b, struct item *item)
     if (item->state != ITEM_OPEN) {
         answer_refusal(b, item,
                        item->state == ITEM_INVALID ? &idem__lambda_invalid
-                                                   : &idem__lambda_unselected);
+                                                   : &idem__lambda_no_memory);
     } else if (b->failures > 0 && has_to_wait(b, item)) {
         item->state = ITEM_WAITS;
     } else if (item->first != NULL) {

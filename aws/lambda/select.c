@@ -1,4 +1,4 @@
-/* The jq programs of the options. */
+/* The selectors of the options. */
 #include "aws/lambda/select.h"
 
 #include "base/heap.h"
@@ -7,29 +7,31 @@
 #include <idem/key.h>
 
 struct idem__lambda_selects {
-    struct idem_select *programs[IDEM__LAMBDA_WHATS_LEN];
+    struct idem_selector *of[IDEM__LAMBDA_WHATS_LEN];
 };
 
 static const char *const names[] = {"IDEM_LAMBDA_KEY", "IDEM_LAMBDA_SCOPE",
                                     "IDEM_LAMBDA_FINGERPRINT",
                                     "IDEM_LAMBDA_EVENT_TIME"};
 
+/* The sentence of a failure begins with the name of the selector. */
+static int refuse(enum idem__lambda_what what, const struct idem_error *why,
+                  struct idem_error *error)
+{
+    return idem__error(error, why->code, "%s: %s", names[what], why->text);
+}
+
 static int compile(struct idem__lambda_selects *selects,
-                   enum idem__lambda_what what, const char *program,
+                   enum idem__lambda_what what, const char *text,
                    struct idem_error *error)
 {
-    struct idem_select_options options = IDEM_SELECT_OPTIONS_INIT;
     struct idem_error why = {0};
-    int rc;
 
-    if (program == NULL || program[0] == '\0') {
+    if (text == NULL || text[0] == '\0') {
         return 0;
     }
-    options.several = what == IDEM__LAMBDA_FINGERPRINT;
-    options.allow_null = what == IDEM__LAMBDA_KEY; /* select() looks itself. */
-    rc = idem_select_create(program, &options, &selects->programs[what], &why);
-    return rc == 0 ? 0
-                   : idem__error(error, rc, "%s: %s", names[what], why.text);
+    why.code = idem_selector_create(text, &selects->of[what], &why);
+    return why.code == 0 ? 0 : refuse(what, &why, error);
 }
 
 int idem__lambda_selects_init(struct idem_lambda *lambda,
@@ -65,7 +67,7 @@ void idem__lambda_selects_finish(struct idem_lambda *lambda)
     size_t i;
 
     for (i = 0; lambda->selects != NULL && i < IDEM__LAMBDA_WHATS_LEN; i++) {
-        idem_select_destroy(lambda->selects->programs[i]);
+        idem_selector_destroy(lambda->selects->of[i]);
     }
     idem__free(lambda->selects);
     lambda->selects = NULL;
@@ -74,46 +76,50 @@ void idem__lambda_selects_finish(struct idem_lambda *lambda)
 bool idem__lambda_selects_has(const struct idem_lambda *lambda,
                               enum idem__lambda_what what)
 {
-    return lambda->selects->programs[what] != NULL;
+    return lambda->selects->of[what] != NULL;
 }
 
-/* Null, and what has nothing but nulls in it: one key for all that lack theirs. */
-static bool says_nothing(struct idem_slice output)
+/* As of the key of an operation: of a caller and a time, too, there is one, and it is
+ * never null. */
+static int add_text(struct idem_selector *selector, struct idem__buffer *to,
+                    struct idem_error *error)
 {
-    struct idem__tree tree = {.halves = false};
-    bool nothing = idem__tree_read(&tree, output, NULL) == 0;
-    uint32_t i;
+    struct idem_key_text text;
+    int rc = idem_key_of(selector, &text, error);
 
-    for (i = 0; nothing && i < idem__tree_len(&tree); i++) {
-        enum idem__tree_kind kind = idem__tree_at(&tree, i)->kind;
-
-        nothing = kind == IDEM__TREE_NULL || kind == IDEM__TREE_ARRAY ||
-                  kind == IDEM__TREE_OBJECT;
+    if (rc == 0) {
+        idem__buffer_add(to, text.text, text.len);
     }
-    idem__tree_free(&tree);
-    return nothing;
+    return rc;
+}
+
+static int add_values(struct idem_selector *selector, struct idem__buffer *to,
+                      struct idem_error *error)
+{
+    struct idem_slice values;
+    int rc = idem_selector_values(selector, &values, error);
+
+    if (rc == 0) {
+        idem__buffer_add(to, values.base, values.len);
+    }
+    return rc;
 }
 
 int idem__lambda_select(struct idem_lambda *lambda, enum idem__lambda_what what,
                         struct idem_slice json, struct idem__buffer *to,
                         struct idem_error *ret_error)
 {
-    struct idem_select *program = lambda->selects->programs[what];
-    struct idem_slice output;
-    int rc = idem_select_run(program, json, &output, ret_error);
+    struct idem_selector *selector = lambda->selects->of[what];
+    struct idem_error why = {0};
 
-    if (rc == IDEM_EINVALID && idem_select_cut_off(program)) {
-        return IDEM_EUNAVAILABLE; /* It says nothing of the event. */
+    why.code = idem_selector_run(selector, json, IDEM_SELECTOR_HTTP, &why);
+    if (why.code == 0) {
+        why.code = what == IDEM__LAMBDA_FINGERPRINT
+                       ? add_values(selector, to, &why)
+                       : add_text(selector, to, &why);
     }
-    if (rc == 0 && what == IDEM__LAMBDA_KEY && says_nothing(output)) {
-        return idem__error(ret_error, IDEM_ENOTFOUND,
-                           "IDEM_LAMBDA_KEY selects %.*s: the key is not there",
-                           output.len > 60 ? 60 : (int)output.len,
-                           (const char *)output.base);
+    if (why.code == IDEM_ENOTFOUND && what != IDEM__LAMBDA_KEY) {
+        why.code = IDEM_EINVALID;
     }
-    if (rc == 0) {
-        output = idem_select_text(program, output);
-        idem__buffer_add(to, output.base, output.len);
-    }
-    return rc;
+    return why.code == 0 ? 0 : refuse(what, &why, ret_error);
 }

@@ -1,4 +1,4 @@
-/* The jq programs of the options, compiled once. */
+/* The selectors of the options, compiled once. */
 #ifndef IDEM_AWS_LAMBDA_SELECT_H
 #define IDEM_AWS_LAMBDA_SELECT_H
 
@@ -17,14 +17,17 @@ int idem__lambda_selects_init(struct idem_lambda *lambda,
                               struct idem_error *ret_error);
 void idem__lambda_selects_finish(struct idem_lambda *lambda);
 
-/* True if there is a program for @what. */
+/* True if there is a selector for @what. */
 bool idem__lambda_selects_has(const struct idem_lambda *lambda,
                               enum idem__lambda_what what);
 
-/* Appends what the program for @what selects of @json: text as it is, anything
- * else as JSON. The errors of idem_select_run(); IDEM_ENOTFOUND: the key is not
- * there, but null; IDEM_EUNAVAILABLE: the program was cut off, which says nothing of
- * @json. */
+/* Appends what the selector for @what selects of @json: a text as idem_key_of() makes
+ * one, of IDEM__LAMBDA_FINGERPRINT the values.
+ *
+ * IDEM_EINVALID   It selects nothing that will do; the sentence names the variable.
+ * IDEM_ENOTFOUND  The key is not there.
+ * IDEM_ENOMEM
+ */
 int idem__lambda_select(struct idem_lambda *lambda, enum idem__lambda_what what,
                         struct idem_slice json, struct idem__buffer *to,
                         struct idem_error *ret_error);

@@ -209,7 +209,7 @@ static const struct idem__lambda_refusal *why_not(
     const struct idem__lambda_unit *unit, const struct idem_error *error)
 {
     if (error->code != IDEM_EINVALID) {
-        return &idem__lambda_unselected;
+        return &idem__lambda_no_memory;
     }
     return unit->refusal == NULL ? &idem__lambda_invalid : unit->refusal;
 }

@@ -8,8 +8,8 @@
 #include "aws/lambda/list.h"
 #include "aws/lambda/log.h"
 #include "aws/lambda/select.h"
-#include "base/sha256.h"
 #include "core/error.h"
+#include "key/selector.h"
 
 #include <stdio.h>
 
@@ -30,31 +30,6 @@ static bool needs_key(const struct idem_lambda *lambda,
 }
 
 /* ---- The key ----------------------------------------------------------- */
-
-/* One that is too long is its hash. */
-static int shorten(struct idem__buffer *key, struct idem_error *error)
-{
-    static const char digits[] = "0123456789abcdef";
-    struct idem_slice whole = idem__buffer_slice(key);
-    uint8_t digest[IDEM__SHA256_LEN];
-    char hex[2 * IDEM__SHA256_LEN];
-    size_t i;
-
-    if (key->len <= IDEM_KEY_MAX) {
-        return 0;
-    }
-    if (idem__sha256(&whole, 1, digest) != 0) {
-        return idem__error_plain(error, IDEM_ENOMEM);
-    }
-    for (i = 0; i < sizeof(digest); i++) {
-        hex[2 * i] = digits[digest[i] >> 4];
-        hex[2 * i + 1] = digits[digest[i] & 15];
-    }
-    key->len = 0;
-    idem__buffer_str(key, "sha256:");
-    idem__buffer_add(key, hex, sizeof(hex));
-    return 0;
-}
 
 /* Said once: it is the same for every event. */
 static void warn_of_weakness(struct idem_lambda *lambda,
@@ -89,8 +64,7 @@ static int find_key(struct idem_lambda *lambda, struct idem__lambda_unit *unit,
         if (rc != 0) {
             return rc;
         }
-        why =
-            unit->key.len == 0 ? "IDEM_LAMBDA_KEY selects an empty text" : NULL;
+        why = NULL;
     } else {
         why = unit->rule->key(unit->json, lambda->now, &unit->key);
         if (unit->rule->row.strength == IDEM_LAMBDA_PER_DELIVERY) {
@@ -108,24 +82,18 @@ static int find_key(struct idem_lambda *lambda, struct idem__lambda_unit *unit,
         return idem__error(error, IDEM_EINVALID, "%s", why);
     }
     return unit->key.failed ? idem__error_plain(error, IDEM_ENOMEM)
-                            : shorten(&unit->key, error);
+                            : idem__key_shorten(&unit->key, error);
 }
 
-/* Appends the caller, by the program of the options. */
+/* Appends the caller, by the selector of the options. */
 static int add_caller(struct idem_lambda *lambda,
                       struct idem__lambda_unit *unit, struct idem_error *error)
 {
-    size_t before;
     int rc;
 
     idem__buffer_str(&unit->scope, "/");
-    before = unit->scope.len;
     rc = idem__lambda_select(lambda, IDEM__LAMBDA_SCOPE, unit->text,
                              &unit->scope, error);
-    if (rc == 0 && unit->scope.len == before && !unit->scope.failed) {
-        rc = idem__error(error, IDEM_EINVALID,
-                         "IDEM_LAMBDA_SCOPE selects an empty text");
-    }
     if (rc == 0 && unit->scope.len > IDEM_SCOPE_MAX) {
         rc = idem__error(error, IDEM_EINVALID,
                          "the scope is longer than %d bytes", IDEM_SCOPE_MAX);

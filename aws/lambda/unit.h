@@ -23,8 +23,7 @@ struct idem__lambda_unit {
 };
 
 /* Sets @unit, whose rule, json and text are set already: its identity and what is
- * compared. IDEM_EINVALID: the event does not say; IDEM_EUNAVAILABLE, IDEM_ENOMEM:
- * it could not be found out. */
+ * compared. IDEM_EINVALID: the event does not say; IDEM_ENOMEM. */
 int idem__lambda_unit_init(struct idem_lambda *lambda,
                            struct idem__lambda_unit *unit,
                            struct idem_error *ret_error);

@@ -62,9 +62,8 @@ static struct cli_option option_table[] = {
     {.name = "key-from",
      .kind = CLI_TEXT,
      .target = &options.key_from,
-     .arg = "JQ",
-     .help = "select the key from the body, as a jq program (default: the "
-             "message's id)"},
+     .arg = "SEL",
+     .help = "select the key from the body (default: the message's id)"},
     CLI_OPTION_SCOPE(&options.scope),
     {.name = "lease",
      .kind = CLI_DURATION,
@@ -102,8 +101,8 @@ static struct cli_option option_table[] = {
     {.name = "fingerprint-from",
      .kind = CLI_TEXT,
      .target = &options.fingerprint_from,
-     .arg = "JQ",
-     .help = "what of their bodies, as a jq program"},
+     .arg = "SEL",
+     .help = "what of their bodies"},
     {.name = "keep-input",
      .kind = CLI_FLAG,
      .target = &options.keep_input,
@@ -241,24 +240,23 @@ static int open_consumer(struct consume *consume)
     return error.code == IDEM_ENOTFOUND ? CLI_CONFIG : cli_exit_of(error.code);
 }
 
-static int open_selects(struct consume *consume)
+static int open_selectors(struct consume *consume)
 {
     int status = 0;
 
     if (options.key_from != NULL) {
-        status = cli_extract_open("key-from", options.key_from,
-                                  /* several= */ false, &consume->key);
+        status = cli_extract_open("key-from", options.key_from, &consume->key);
     }
     if (status == 0 && options.fingerprint_from != NULL) {
         status = cli_extract_open("fingerprint-from", options.fingerprint_from,
-                                  /* several= */ true, &consume->fingerprint);
+                                  &consume->fingerprint);
     }
     return status;
 }
 
 static int act(struct consume *consume)
 {
-    int status = open_selects(consume);
+    int status = open_selectors(consume);
 
     if (status == 0) {
         status = check_store();
@@ -274,8 +272,8 @@ static int act(struct consume *consume)
         consume_summary(consume);
     }
     idem_consumer_close(consume->consumer);
-    idem_select_destroy(consume->key);
-    idem_select_destroy(consume->fingerprint);
+    idem_selector_destroy(consume->key);
+    idem_selector_destroy(consume->fingerprint);
     return status;
 }
 

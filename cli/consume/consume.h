@@ -37,7 +37,7 @@ struct consume_options {
     bool insecure;
     uint64_t workers;
     int64_t visibility_ms;
-    const char *key_from; /* A jq program; NULL: the id of the message. */
+    const char *key_from; /* NULL: the id of the message. */
     const char *scope;
     int64_t lease_ms;
     int64_t retention_ms;
@@ -45,7 +45,7 @@ struct consume_options {
     uint64_t attempts_max;
     int fingerprint; /* enum consume_fingerprint */
     bool fingerprint_given;
-    const char *fingerprint_from; /* A jq program; NULL: as fingerprint says. */
+    const char *fingerprint_from; /* NULL: as fingerprint says. */
     bool keep_input;
     const char *outcome; /* The table, as text; NULL: the defaults. */
     struct idem_outcome_table outcomes;
@@ -150,8 +150,8 @@ struct consume {
     const struct consume_options *options;
     char **argv; /* The command; NULL at its end. */
     struct idem_consumer *consumer;
-    struct idem_select *key;         /* NULL: the id of a message is its key. */
-    struct idem_select *fingerprint; /* NULL: as the options say. */
+    struct idem_selector *key; /* NULL: the id of a message is its key. */
+    struct idem_selector *fingerprint; /* NULL: as the options say. */
     struct consume_worker workers[CONSUME_WORKERS_MAX];
     size_t running; /* With a message. */
     int signal_fd;

@@ -5,31 +5,54 @@
 #include <idem/http.h>
 #include <idem/key.h>
 
+/* Says which selector failed. */
+static int refuse(const char *option, const char *text,
+                  struct idem_error *error)
+{
+    struct idem_error why = *error;
+    char shown[96];
+
+    (void)snprintf(error->text, sizeof(error->text), "--%s %s: %.*s", option,
+                   cli_escape(idem_str(text), shown, sizeof(shown)),
+                   (int)sizeof(why.text) / 2, why.text);
+    return error->code;
+}
+
+/* The id of a message is a name that the queue gave it. */
+static int take_id(struct idem_slice id, char key[IDEM_KEY_MAX + 1],
+                   struct idem_error *error)
+{
+    if (id.len == 0 || id.len > IDEM_KEY_MAX ||
+        memchr(id.base, '\0', id.len) != NULL) {
+        (void)snprintf(error->text, sizeof(error->text),
+                       "its id is empty, longer than %d bytes, or has a NUL in "
+                       "it",
+                       IDEM_KEY_MAX);
+        return IDEM_EINVALID;
+    }
+    memcpy(key, id.base, id.len);
+    key[id.len] = '\0';
+    return 0;
+}
+
 static int make_key(const struct consume *consume,
                     const struct idem_message *message,
                     char key[IDEM_KEY_MAX + 1], struct idem_error *error)
 {
-    struct idem_slice text = message->id;
+    struct idem_key_text made;
+    int rc;
 
-    if (consume->key != NULL) {
-        struct idem_slice output;
-        int rc = idem_select_run(consume->key, message->body, &output, error);
-
-        if (rc != 0) {
-            return rc;
-        }
-        text = idem_select_text(consume->key, output);
+    if (consume->key == NULL) {
+        return take_id(message->id, key, error);
     }
-    if (text.len == 0 || text.len > IDEM_KEY_MAX ||
-        memchr(text.base, '\0', text.len) != NULL) {
-        (void)snprintf(error->text, sizeof(error->text),
-                       "it would be empty, longer than %d bytes, or have a "
-                       "NUL in it",
-                       IDEM_KEY_MAX);
-        return IDEM_EINVALID;
+    rc = idem_selector_run(consume->key, message->body, /* flags= */ 0, error);
+    if (rc == 0) {
+        rc = idem_key_of(consume->key, &made, error);
     }
-    memcpy(key, text.base, text.len);
-    key[text.len] = '\0';
+    if (rc != 0) {
+        return refuse("key-from", consume->options->key_from, error);
+    }
+    memcpy(key, made.text, made.len + 1);
     return 0;
 }
 
@@ -53,12 +76,17 @@ static int make_fingerprint(const struct consume *consume,
                                    /* content_type= */ idem_str(NULL),
                                    message->body, secret, digest);
     } else {
-        rc = idem_select_run(consume->fingerprint, message->body, &values,
-                             error);
+        rc = idem_selector_run(consume->fingerprint, message->body,
+                               /* flags= */ 0, error);
         if (rc == 0) {
-            rc = idem_http_fingerprint_selected(/* parts= */ NULL, 0, values,
-                                                secret, digest);
+            rc = idem_selector_values(consume->fingerprint, &values, error);
         }
+        if (rc != 0) {
+            return refuse("fingerprint-from",
+                          consume->options->fingerprint_from, error);
+        }
+        rc = idem_http_fingerprint_selected(/* parts= */ NULL, 0, values,
+                                            secret, digest);
     }
     if (rc == 0) {
         cli_hex(idem_bytes(digest, sizeof(digest)), fingerprint);

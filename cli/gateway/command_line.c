@@ -77,9 +77,9 @@ static int check_words(const struct cli_command *command)
         {"scope-header", gateway_args.config.scope_header,
          gateway_header_check},
         {"methods", gateway_args.config.methods, check_methods},
-        {"key-from", gateway_args.config.key_from, gateway_program_check},
+        {"key-from", gateway_args.config.key_from, gateway_selector_check},
         {"fingerprint-from", gateway_args.config.fingerprint_from,
-         gateway_program_check},
+         gateway_selector_check},
         {"cors-origin", gateway_args.config.cors_origin, gateway_origins_check},
         {"routes", gateway_args.config.routes, gateway_routes_check},
         {"access-log", gateway_args.config.access_log, gateway_path_check},
@@ -101,32 +101,30 @@ static int check_words(const struct cli_command *command)
     return 0;
 }
 
-/* A mistake in a program is reported in the words of every command, before there is
+/* A mistake in a selector is reported in the words of every command, before there is
  * a configuration. */
-static int check_program(const char *option, const char *program, bool several)
+static int check_selector(const char *option, const char *text)
 {
-    struct idem_select *select;
+    struct idem_selector *selector;
     int status;
 
-    if (program == NULL) {
+    if (text == NULL) {
         return 0;
     }
-    status = cli_extract_open(option, program, several, &select);
+    status = cli_extract_open(option, text, &selector);
     if (status == 0) {
-        idem_select_destroy(select);
+        idem_selector_destroy(selector);
     }
     return status;
 }
 
-static int check_programs(void)
+static int check_selectors(void)
 {
-    int status = check_program("key-from", gateway_args.config.key_from,
-                               /* several= */ false);
+    int status = check_selector("key-from", gateway_args.config.key_from);
 
     return status != 0 ? status
-                       : check_program("fingerprint-from",
-                                       gateway_args.config.fingerprint_from,
-                                       /* several= */ true);
+                       : check_selector("fingerprint-from",
+                                        gateway_args.config.fingerprint_from);
 }
 
 int gateway_check_args(const struct cli_command *command, int argc, char **argv,
@@ -173,7 +171,7 @@ int gateway_check_args(const struct cli_command *command, int argc, char **argv,
     if (status == 0) {
         status = check_outcome(command);
     }
-    return status != 0 ? status : check_programs();
+    return status != 0 ? status : check_selectors();
 }
 
 struct cli_option gateway_option_table[] = {
@@ -218,12 +216,12 @@ struct cli_option gateway_option_table[] = {
     {.name = "key-from",
      .kind = CLI_TEXT,
      .target = &gateway_args.config.key_from,
-     .arg = "JQ",
+     .arg = "SEL",
      .help = "take the key from the request, as .body.order_id"},
     {.name = "fingerprint-from",
      .kind = CLI_TEXT,
      .target = &gateway_args.config.fingerprint_from,
-     .arg = "JQ",
+     .arg = "SEL",
      .help = "compare what this selects, and not the body"},
     CLI_OPTION_OUTCOME(&gateway_args.config.outcome,
                        "the meaning of statuses, as in \"500=retry 5xx=fail\""),

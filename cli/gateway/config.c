@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 #define HEADER_MAX 64
-#define PROGRAM_MAX 4000 /* nginx reads a word into a buffer of 4096 bytes. */
+#define SELECTOR_MAX 4000 /* nginx reads a word into a buffer of 4096 bytes. */
 
 /* The variables that the stores and their libraries read from the environment,
  * of which nginx hands its workers only those that are named. */
@@ -105,15 +105,15 @@ const char *gateway_path_check(const char *path)
     return NULL;
 }
 
-const char *gateway_program_check(const char *program)
+const char *gateway_selector_check(const char *text)
 {
     size_t len = 0;
 
-    for (; *program != '\0'; program++) {
-        len += *program == '"' || *program == '\\' ? 2 : 1;
+    for (; *text != '\0'; text++) {
+        len += *text == '"' || *text == '\\' ? 2 : 1;
     }
-    return len > PROGRAM_MAX
-               ? "a program in a configuration of nginx has at most 4000 bytes"
+    return len > SELECTOR_MAX
+               ? "a selector in a configuration of nginx has at most 4000 bytes"
                : NULL;
 }
 

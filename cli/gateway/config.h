@@ -21,7 +21,7 @@ struct gateway_config {
     const char *routes;       /* "/pay,/orders": whose requests have keys. */
     const char *access_log;   /* An absolute path. */
     const char *methods;      /* "POST,PATCH" */
-    const char *key_from;     /* Programs of jq, checked. */
+    const char *key_from;     /* Selectors, checked. */
     const char *fingerprint_from;
     const char *outcome;  /* "500=retry 5xx=unknown" */
     const char *user;     /* The user that the workers run as; of root only. */
@@ -52,8 +52,8 @@ const char *gateway_origins_check(const char *origins);
 /* NULL, or why @routes are not paths with commas between them. */
 const char *gateway_routes_check(const char *routes);
 
-/* NULL, or why @program cannot be used in a configuration. */
-const char *gateway_program_check(const char *program);
+/* NULL, or why @text cannot be used in a configuration. */
+const char *gateway_selector_check(const char *text);
 
 /* NULL, or why @path cannot be used in a configuration. */
 const char *gateway_path_check(const char *path);

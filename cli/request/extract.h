@@ -1,27 +1,25 @@
-/* extract.h: key and fingerprint from a JSON text, with the jq programs of
+/* extract.h: key and fingerprint from a JSON text, with the selectors of
  * --key-from and --fingerprint-from. */
 #ifndef IDEM_CLI_REQUEST_EXTRACT_H
 #define IDEM_CLI_REQUEST_EXTRACT_H
 
 #include "request/identity.h"
 
-struct idem_select;
+struct idem_selector;
 
-/* Compiles the program of --@option. @several: it may give more than one value.
- * 0 with a program for idem_select_destroy(), or an exit status after saying
- * why. */
-int cli_extract_open(const char *option, const char *program, bool several,
-                     struct idem_select **ret_select);
+/* Compiles the selector of --@option. 0 with a selector for
+ * idem_selector_destroy(), or an exit status after saying why. */
+int cli_extract_open(const char *option, const char *text,
+                     struct idem_selector **ret_selector);
 
-/* The value that @program of --key-from selects of @input. 0 or an exit status,
+/* The key that the selector of --key-from makes of @input. 0 or an exit status,
  * after saying why. */
-int cli_extract_key(const char *program, struct idem_slice input,
+int cli_extract_key(const char *text, struct idem_slice input,
                     struct cli_key_text *ret_key);
 
-/* The values that @program of --fingerprint-from selects of @input: compact
- * JSON, an array of the values, to be freed. 0 or an exit status, after saying
- * why. */
-int cli_extract_parts(const char *program, struct idem_slice input,
+/* The values that the selector of --fingerprint-from selects: canonical JSON, an
+ * array of the values, to be freed. 0 or an exit status, after saying why. */
+int cli_extract_parts(const char *text, struct idem_slice input,
                       char **ret_bytes, size_t *ret_len);
 
 #endif

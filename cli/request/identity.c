@@ -209,8 +209,8 @@ static int make_fingerprint(const struct idem_slice *parts, size_t parts_len,
  *     "argv"      the arguments, each with a NUL after it
  *     "argv+dir"  the arguments likewise; the working directory
  *
- * An input follows as a body of HTTP does, see idem_http_fingerprint(); what a jq
- * program selects of it stands alone. */
+ * An input follows as a body of HTTP does, see idem_http_fingerprint(); what a
+ * selector selects of it stands alone. */
 static int fingerprint_text(const char *spec,
                             uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
 {
@@ -291,12 +291,12 @@ int cli_fingerprint(const char *spec, int argc, char **argv, bool in_directory,
                      : fingerprint_text(spec, ret_fingerprint);
 }
 
-int cli_fingerprint_from(const char *program, struct idem_slice input,
+int cli_fingerprint_from(const char *text, struct idem_slice input,
                          uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
 {
     char *bytes;
     size_t len;
-    int status = cli_extract_parts(program, input, &bytes, &len);
+    int status = cli_extract_parts(text, input, &bytes, &len);
 
     if (status != 0) {
         return status;

@@ -47,9 +47,9 @@ int cli_fingerprint(const char *spec, int argc, char **argv, bool in_directory,
                     uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN],
                     bool *ret_has);
 
-/* --fingerprint-from: what the jq program selects of @input. 0 or an exit
+/* --fingerprint-from: what the selector selects of @input. 0 or an exit
  * status, after saying why. */
-int cli_fingerprint_from(const char *program, struct idem_slice input,
+int cli_fingerprint_from(const char *text, struct idem_slice input,
                          uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN]);
 
 /* ---- Options that name them -------------------------------------------- */
@@ -75,14 +75,14 @@ int cli_fingerprint_from(const char *program, struct idem_slice input,
 
 #define CLI_OPTION_KEY_FROM(to)                                                \
     {                                                                          \
-        .name = "key-from", .kind = CLI_TEXT, .target = (to), .arg = "JQ",     \
-        .help = "select the key from the input, as a jq program"               \
+        .name = "key-from", .kind = CLI_TEXT, .target = (to), .arg = "SEL",    \
+        .help = "select the key from the input"                                \
     }
 
 #define CLI_OPTION_FINGERPRINT_FROM(to)                                        \
     {                                                                          \
         .name = "fingerprint-from", .kind = CLI_TEXT, .target = (to),          \
-        .arg = "JQ", .help = "compare only what this jq program selects of it" \
+        .arg = "SEL", .help = "compare only what this selects of it"           \
     }
 
 #endif

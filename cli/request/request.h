@@ -14,7 +14,7 @@ struct cli_claim {
     const char *owner;
     const char *fingerprint;
     const char *input;
-    const char *key_from; /* jq programs over the input. */
+    const char *key_from; /* Selectors of the input. */
     const char *fingerprint_from;
     bool from_args; /* Only run offers it. */
     bool by_caller; /* The owner is the process that called us. */

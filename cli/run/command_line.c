@@ -189,7 +189,7 @@ int run_check_options(const struct cli_command *command, int argc)
         return cli_usage(command,
                          "which operation is this? Name it with --key KEY (an "
                          "order number, a date), select it from the request "
-                         "with --input @FILE --key-from JQ, or let "
+                         "with --input @FILE --key-from SEL, or let "
                          "--key-from-args make a key of the command line");
     }
     if (idem_outcome_table_read(&run_options.outcomes, IDEM_ENDINGS_EXIT,

@@ -39,7 +39,7 @@ static int find_prefix(const struct cli_command *command,
 }
 
 static int print(const struct cli_flavour *flavour, enum idem_flavour which,
-                 const struct idem_flavour_text *key)
+                 const struct idem_key_text *key)
 {
     struct idem_slice text = {key->text, key->len};
     struct cli_json json;
@@ -72,26 +72,25 @@ static int fail(const struct idem_error *error)
 static int print_key(const struct cli_flavour *flavour, enum idem_flavour which,
                      const char *prefix, struct idem_slice event)
 {
-    struct idem_select_options options = IDEM_SELECT_OPTIONS_INIT;
-    struct idem_select *select = NULL;
-    struct idem_flavour_text key;
+    unsigned flags = flavour->allow_null ? IDEM_FLAVOUR_NULL : 0;
+    struct idem_selector *selector = NULL;
+    struct idem_key_text key;
     struct idem_error error;
     int rc = 0;
 
-    options.output_max = EVENT_MAX;
-    options.allow_null = flavour->allow_null;
-    if (flavour->select != NULL) {
-        rc = idem_select_create(flavour->select, &options, &select, &error);
+    if (flavour->select == NULL) {
+        rc = idem_flavour_key(which, prefix, event, flags, &key, &error);
+    } else {
+        rc = idem_selector_create(flavour->select, &selector, &error);
         if (rc == 0) {
-            rc = idem_select_run(select, event, &event, &error);
+            rc = idem_selector_run(selector, event, /* flags= */ 0, &error);
+        }
+        if (rc == 0) {
+            rc = idem_flavour_key_of(which, prefix, selector, flags, &key,
+                                     &error);
         }
     }
-    if (rc == 0) {
-        rc = idem_flavour_key(which, prefix, event,
-                              flavour->allow_null ? IDEM_FLAVOUR_NULL : 0, &key,
-                              &error);
-    }
-    idem_select_destroy(select);
+    idem_selector_destroy(selector);
     return rc == 0 ? print(flavour, which, &key) : fail(&error);
 }
 

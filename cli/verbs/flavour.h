@@ -6,7 +6,7 @@
 
 struct cli_flavour {
     int choice;         /* Index into cli_flavours. */
-    const char *select; /* A jq program, or NULL: the whole event. */
+    const char *select; /* A selector, or NULL: the whole event. */
     const char *prefix; /* NULL: the flavour's own, if it has one. */
     bool allow_null;
     bool json;

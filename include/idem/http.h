@@ -217,9 +217,6 @@ bool idem_http_head_next(struct idem_slice *rest, struct idem_slice *ret_name,
     IDEM__X(UPSTREAM, 502, "upstream-broke-off",                               \
             "The upstream gave no whole response; it is not known what "       \
             "became of the request")                                           \
-    IDEM__X(UNSELECTED, 503, "selection-unavailable",                          \
-            "The idempotency key or fingerprint of this request cannot be "    \
-            "selected now; this request was not executed")                     \
     IDEM__X(UNAVAILABLE, 503, "store-unavailable",                             \
             "Idempotency-Key cannot be looked up; this request was not "       \
             "executed")

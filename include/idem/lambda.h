@@ -107,7 +107,7 @@ struct idem_lambda_options {
     const char
         *source;       /* IDEM_LAMBDA_SOURCE: a name of idem_lambda_source_at();
                            NULL: found from each event. */
-    const char *key;   /* IDEM_LAMBDA_KEY: a jq program on the event, or on
+    const char *key;   /* IDEM_LAMBDA_KEY: a selector of the event, or of
                            each record of a batch; NULL: the source's rule. */
     const char *scope; /* IDEM_LAMBDA_SCOPE: likewise; its result, which names
                            the caller, follows the function in the scope.
@@ -158,8 +158,7 @@ struct idem_lambda_options {
     bool keep_input; /* IDEM_LAMBDA_KEEP_INPUT=yes: the event is kept with its
                         record; of HTTP the request alone, without what proves
                         who sent it. */
-    const char
-        *event_time; /* IDEM_LAMBDA_EVENT_TIME: a jq program on the event,
+    const char *event_time; /* IDEM_LAMBDA_EVENT_TIME: a selector of the event,
                                or on each record of a batch, for event_ms of a
                                call; NULL: the source's own time. Not for HTTP. */
     bool
@@ -190,7 +189,7 @@ struct idem_lambda;
 /* Opens the store, compiles the programs and finds the handler. @options and what
  * it points to must stay.
  *
- * IDEM_EINVALID  An option is missing or not valid, or a jq program does not
+ * IDEM_EINVALID  An option is missing or not valid, or a selector does not
  *                compile.
  * IDEM_ECONFIG   The handler is not there or cannot be used.
  * The errors of idem_open().

@@ -14,11 +14,11 @@ static const char *const details[] = {
     [IDEM_HTTP_SCOPE_AMBIGUOUS] =
         "Send what names the client once: one header line, one value.",
     [IDEM_HTTP_KEY_UNSELECTED] =
-        "This service makes the key of the request itself, with a program. Send "
-        "the member or header that it is made of, with a text of 1 to 255 bytes.",
+        "This service makes the key of the request itself. Send the member or "
+        "header that it is made of: a text, a number or a boolean.",
     [IDEM_HTTP_FINGERPRINT_UNSELECTED] =
-        "A program selects what is compared. Send the members or headers that it "
-        "looks for.",
+        "This service selects what is compared. Send the members or headers that "
+        "it looks for.",
     [IDEM_HTTP_UPGRADE] = "Send the request without the key.",
     [IDEM_HTTP_UNAUTHENTICATED] = "Authenticate, and send the request again.",
     [IDEM_HTTP_NOT_ACCEPTABLE] =
@@ -38,13 +38,12 @@ static const char *const details[] = {
         "later; Retry-After says when.",
     [IDEM_HTTP_CORRUPT] = "This request was not executed. A person must look.",
     [IDEM_HTTP_SCOPE_UNSET] =
-        "Nothing was done. Set IDEM_LAMBDA_SCOPE to a jq program that names the "
+        "Nothing was done. Set IDEM_LAMBDA_SCOPE to a selector that names the "
         "caller, such as .requestContext.authorizer.jwt.claims.sub, or to global "
         "if all callers may see each other's responses.",
     [IDEM_HTTP_UPSTREAM] =
         "It may have been done. Send the same request, with the same key, to "
         "learn what became of it.",
-    [IDEM_HTTP_UNSELECTED] = "Send the same request again later.",
     [IDEM_HTTP_UNAVAILABLE] = "Send the same request again later.",
 };
 

@@ -5,6 +5,7 @@
 #include "base/md5.h"
 #include "core/error.h"
 #include "key/canonical.h"
+#include "key/selector.h"
 
 #include <stdio.h>
 
@@ -53,12 +54,12 @@ static int check_prefix(enum idem_flavour flavour, const char *prefix,
 }
 
 /* True: this is what an event comes to that lacks what was selected. */
-static bool says_nothing(const struct idem__tree *tree)
+static bool says_nothing(const struct idem__tree *tree, uint32_t number)
 {
-    const struct idem__tree_node *top = idem__tree_at(tree, 0);
+    const struct idem__tree_node *node = idem__tree_at(tree, number);
 
-    return top->kind == IDEM__TREE_STRING ? top->text_len == 0
-                                          : idem__tree_is_null(tree, 0);
+    return node->kind == IDEM__TREE_STRING ? node->text_len == 0
+                                           : idem__tree_is_null(tree, number);
 }
 
 static void add_digest(enum idem_flavour flavour,
@@ -79,7 +80,7 @@ static void add_digest(enum idem_flavour flavour,
 }
 
 static int take_key(const struct idem__buffer *key, enum idem_flavour flavour,
-                    struct idem_flavour_text *ret_key, struct idem_error *error)
+                    struct idem_key_text *ret_key, struct idem_error *error)
 {
     if (key->failed) {
         return idem__error_plain(error, IDEM_ENOMEM);
@@ -95,45 +96,70 @@ static int take_key(const struct idem__buffer *key, enum idem_flavour flavour,
     return 0;
 }
 
-/* "PREFIX#DIGEST" of the canonical text. */
-static int make_key(const struct idem__tree *tree, enum idem_flavour flavour,
-                    const char *prefix, struct idem__buffer *text,
-                    struct idem_flavour_text *ret_key, struct idem_error *error)
+/* "PREFIX#DIGEST" of the canonical text of the node @number. */
+static int make_key(const struct idem__tree *tree, uint32_t number,
+                    enum idem_flavour flavour, const char *prefix,
+                    unsigned flags, struct idem_key_text *ret_key,
+                    struct idem_error *error)
 {
+    struct idem__buffer text = {0};
     uint8_t digest[IDEM__MD5_LEN];
-    int rc = idem__canonical(tree, 0, flavour, text, error);
+    int rc;
 
-    if (rc == 0) {
-        rc = idem__md5(idem__buffer_slice(text), digest);
-        text->len = 0;
-        idem__buffer_str(text, prefix);
-        idem__buffer_str(text, "#");
-        add_digest(flavour, digest, text);
+    if ((flags & IDEM_FLAVOUR_NULL) == 0 && says_nothing(tree, number)) {
+        return idem__error(
+            error, IDEM_EINVALID,
+            "there is nothing to make a key of: every event that "
+            "lacks it would have this key");
     }
-    return rc == 0 ? take_key(text, flavour, ret_key, error) : rc;
+    rc = idem__canonical(tree, number, flavour, &text, error);
+    if (rc == 0) {
+        rc = idem__md5(idem__buffer_slice(&text), digest);
+        text.len = 0;
+        idem__buffer_str(&text, prefix);
+        idem__buffer_str(&text, "#");
+        add_digest(flavour, digest, &text);
+    }
+    if (rc == 0) {
+        rc = take_key(&text, flavour, ret_key, error);
+    }
+    idem__buffer_free(&text);
+    return rc;
 }
 
 int idem_flavour_key(enum idem_flavour flavour, const char *prefix,
                      struct idem_slice json, unsigned flags,
-                     struct idem_flavour_text *ret_key,
+                     struct idem_key_text *ret_key,
                      struct idem_error *ret_error)
 {
     struct idem__tree tree = {0};
-    struct idem__buffer text = {0};
     int rc = check_prefix(flavour, prefix, ret_error);
 
     if (rc == 0) {
         rc = idem__tree_read(&tree, json, ret_error);
     }
-    if (rc == 0 && (flags & IDEM_FLAVOUR_NULL) == 0 && says_nothing(&tree)) {
-        rc = idem__error(ret_error, IDEM_EINVALID,
-                         "there is nothing to make a key of: every event that "
-                         "lacks it would have this key");
-    }
     if (rc == 0) {
-        rc = make_key(&tree, flavour, prefix, &text, ret_key, ret_error);
+        rc = make_key(&tree, 0, flavour, prefix, flags, ret_key, ret_error);
     }
-    idem__buffer_free(&text);
     idem__tree_free(&tree);
     return rc;
+}
+
+int idem_flavour_key_of(enum idem_flavour flavour, const char *prefix,
+                        struct idem_selector *selector, unsigned flags,
+                        struct idem_key_text *ret_key,
+                        struct idem_error *ret_error)
+{
+    const uint32_t *value =
+        (const uint32_t *)(const void *)selector->values.base;
+    size_t len = selector->values.len / sizeof(*value);
+    int rc = check_prefix(flavour, prefix, ret_error);
+
+    if (rc == 0 && len != 1) {
+        rc = idem__error(ret_error, IDEM_EINVALID,
+                         "it selects %zu values, and an event has one", len);
+    }
+    return rc != 0 ? rc
+                   : make_key(&selector->tree, *value, flavour, prefix, flags,
+                              ret_key, ret_error);
 }

@@ -1,4 +1,4 @@
-/* What a selector selects, as a key and as values to be compared. */
+/* The selected values as a key, and as JSON to be compared. */
 #include "key/selector.h"
 
 #include "base/heap.h"
@@ -99,8 +99,8 @@ static const uint32_t *values_of(const struct idem_selector *s)
     return (const uint32_t *)(const void *)s->values.base;
 }
 
-/* Null, or a list that the selector made of nothing but that. What the text has is
- * a value, also where it is empty. */
+/* Null, or a list that the selector made of nothing but that. An empty object
+ * of the text is a value. */
 static bool is_missing(const struct idem_selector *s, uint32_t number)
 {
     const struct idem__tree_node *node = idem__tree_at(&s->tree, number);
@@ -303,8 +303,7 @@ static int write_key(struct idem_selector *s, struct idem__buffer *out,
                 : add_single(s, values_of(s)[0], out, error);
 }
 
-/* A key that is too long becomes its head, for people, and the digest of all. */
-static int shorten(struct idem__buffer *out, struct idem_error *error)
+int idem__key_shorten(struct idem__buffer *out, struct idem_error *error)
 {
     static const char digits[] = "0123456789abcdef";
     struct idem_slice whole = idem__buffer_slice(out);
@@ -346,7 +345,7 @@ int idem_key_of(struct idem_selector *selector, struct idem_key_text *ret_key,
         rc = idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     if (rc == 0) {
-        rc = shorten(out, ret_error);
+        rc = idem__key_shorten(out, ret_error);
     }
     if (rc == 0) {
         memcpy(ret_key->text, out->base, out->len);

@@ -99,4 +99,8 @@ void idem__selector_reset(struct idem_selector *selector);
 int idem__selector_run(struct idem_selector *selector,
                        struct idem_error *ret_error);
 
+/* Makes a key that is too long one of its head, for people, and the digest of all.
+ * IDEM_ENOMEM */
+int idem__key_shorten(struct idem__buffer *key, struct idem_error *ret_error);
+
 #endif

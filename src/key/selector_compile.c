@@ -531,7 +531,7 @@ static uint32_t read_word(struct reader *r)
     return refuse_word(r, "a path, as in .a");
 }
 
-/* What a term begins with. */
+/* The first part of a term. */
 static uint32_t read_start(struct reader *r)
 {
     uint32_t part;

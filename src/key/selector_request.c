@@ -17,7 +17,7 @@ struct pair {
 
 /* ---- Nodes ---- */
 
-/* Its number. What fails is seen at the end, in tree->nodes.failed. */
+/* Its number. A failure is seen at the end, in tree->nodes.failed. */
 static uint32_t add(struct idem__tree *tree, struct idem__tree_node node)
 {
     uint32_t number = idem__tree_len(tree);
@@ -59,7 +59,7 @@ static void add_value(struct idem__tree *tree, struct idem__tree_node node,
     (void)add(tree, node);
 }
 
-/* What was added since @number is in it. */
+/* It holds the nodes that were added since @number. */
 static void close_node(struct idem__tree *tree, uint32_t number, uint32_t count)
 {
     struct idem__tree_node *node =

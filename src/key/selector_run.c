@@ -252,7 +252,7 @@ static int literal(struct idem_selector *s, const struct idem__part *part)
                                                  .text_len = part->text_len});
 }
 
-/* What can be a key can be in a text: null in one would give all that lack their
+/* A text takes the values that a key takes: null in one would give all that lack their
  * id one key. */
 static int tostring(struct idem_selector *s, uint32_t input)
 {
@@ -486,7 +486,7 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What a path leads to is a node of the input, or the one for what is not there. */
+/* A path leads to a node of the input, or to the one for what is not there. */
 static int del(struct idem_selector *s, uint32_t paths, uint32_t input)
 {
     uint32_t base = values_len(s);
@@ -552,8 +552,8 @@ static bool is_true(const struct idem_selector *s, uint32_t number)
     return kind != IDEM__TREE_NULL && kind != IDEM__TREE_FALSE;
 }
 
-/* All values of a that are neither null nor false; where there is none, b. What
- * fails in a is not passed over: jq 1.6 fails as well, once b is through. */
+/* All values of a that are neither null nor false; where there is none, b. A
+ * failure in a is not passed over: jq 1.6 fails as well, once b is through. */
 static int otherwise(struct idem_selector *s, const struct idem__part *part,
                      uint32_t input)
 {

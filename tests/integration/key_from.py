@@ -1,8 +1,10 @@
-"""Key and fingerprint that a jq program selects from the input."""
+"""Key and fingerprint that a selector selects from the input."""
 
+import gzip
 import json
 import os
 
+import selected
 from tap import Idem, equal, main, test
 
 EVENT = {"order": {"id": "o-7"}, "amount": 12.5, "currency": "EUR", "sent": 1}
@@ -47,8 +49,8 @@ def the_key_is_selected_from_the_input():
 
 @test
 def another_selected_value_is_a_mismatch():
-    """What the program of --fingerprint-from selects is compared, value by value, and
-    numbers by their digits; also without --key-from."""
+    """What --fingerprint-from selects is compared, value by value; also without
+    --key-from."""
     idem = Idem()
     for key in (KEY, ("-k", "by-hand")):
         only = (*key, "--fingerprint-from", ".amount, .currency")
@@ -102,21 +104,21 @@ REFUSED = [
     (["-k", "a", "--fingerprint", "x", "--fingerprint-from", ".a", "--input", "{}"], "once"),
     (["--input", "event.json", *KEY], "--input @event.json"),
     (["--input", "text", *KEY], "JSON"),
-    (["--input", "{}", *KEY], "--key-from .order.id: the program selects null"),
-    (["--input", "{}", "--key-from", "empty"], "selects nothing"),
-    (["--input", "{}", "--key-from", ".a, .b"], "more than one value"),
+    (["--input", "{}", *KEY], "--key-from .order.id: it selects null"),
+    (["--input", "[]", "--key-from", ".[]"], "selects nothing"),
+    (["--input", "[1,2]", "--key-from", ".[]"], "2 values in place of 1"),
     (["--input", '{"a":""}', "--key-from", ".a"], "empty text"),
-    (["--input", json.dumps({"a": "x" * 256}), "--key-from", ".a"], "selects 256"),
-    (["--input", "{}", "--key-from", ".["], "--key-from .[: not a valid jq program"),
+    (["--input", "{}", "--key-from", "empty"], '"empty" is not part of it'),
+    (["--input", "{}", "--key-from", ".["], "--key-from .[: not a selector, at byte 3"),
     (["--input", "{}", "-k", "a", "--fingerprint-from", ".["], "--fingerprint-from .[: not"),
-    (["--input", "{}", "-k", "a", "--fingerprint-from", ".a, .b"], "[null,null]"),
+    (["--input", "{}", "-k", "a", "--fingerprint-from", ".a, .b"], "selects null"),
 ]
 
 
 @test
 def what_gives_no_key_is_refused():
-    """Bad programs, null, empty and too long keys are 64 with the option and the
-    reason, before any store is opened; nothing runs."""
+    """Bad selectors, null and empty keys are 64 with the option and the reason, before
+    any store is opened; nothing runs."""
     idem = Idem()
     event()
     for options, words in REFUSED:
@@ -128,6 +130,58 @@ def what_gives_no_key_is_refused():
     got = idem("run", *nul, *WORK)
     assert got.status == 64 and b"a NUL" in got.stderr, got
     equal((effects(), os.path.exists("idem.db")), (0, False))
+
+
+@test
+def each_key_is_that_of_all_front_ends():
+    """Numbers keep their digits, and what means the same is one key; what is no key is
+    refused by the name of the selector."""
+    idem = Idem()
+    for selector, texts, key in selected.KEYS:
+        for text in texts:
+            options = ("--input", text, "--key-from", selected.of(selector))
+            got = json.loads(idem("key", *options, "--json").stdout)
+            equal((selector, text, got["key"]), (selector, text, key))
+            equal(idem("run", *options, "--fingerprint", "none", *WORK).status, 0)
+    equal(effects(), len({key for _, _, key in selected.KEYS}))
+    for selector, texts in selected.REFUSED:
+        selector = selected.of(selector)
+        for text in texts:
+            for verb in (["run", *WORK], ["begin"], ["key"]):
+                got = idem(verb[0], "--input", text, "--key-from", selector, *verb[1:])
+                equal((selector, text, got.status), (selector, text, 64))
+                assert b"--key-from " in got.stderr and b": " in got.stderr, got
+    equal(effects(), len({key for _, _, key in selected.KEYS}))
+
+
+@test
+def what_means_the_same_is_no_mismatch():
+    """The order of members, blanks and spellings of numbers do not count in what is
+    compared; another value does."""
+    idem = Idem()
+    for n, text in enumerate(('{"a":{"x":1,"y":2.0}}', '{ "a": {"y": 2, "x": 10e-1}}')):
+        got = idem("run", "-k", "k", "--input", text, "--fingerprint-from", ".a", *WORK)
+        equal((text, got.status, effects()), (text, 0, 1))
+    for text in '{"a":{"x":1,"y":"2"}}', '{"a":{"x":1}}', '{"a":{"x":2,"y":1}}':
+        got = idem("run", "-k", "k", "--input", text, "--fingerprint-from", ".a", *WORK)
+        equal((text, got.status, effects()), (text, 65, 1))
+
+
+@test
+def nothing_outside_decides():
+    """Neither ~/.jq nor the environment changes what a selector selects; a text that is
+    compressed is refused by that name."""
+    with open(".jq", "w", encoding="utf-8") as f:
+        f.write('def ascii_downcase: "mine"; def fromjson: "mine"; def tostring: "mine";')
+    env = {"HOME": os.getcwd(), "PATH": "/nonexistent"}
+    for selector, key in ((".a | ascii_downcase", "x"), (".b | fromjson | tostring", "7")):
+        options = ("--input", '{"a":"X","b":"7"}', "--key-from", selector)
+        got = json.loads(Idem()("key", *options, "--json", env=env).stdout)
+        equal((selector, got["key"]), (selector, key))
+    with open("packed", "wb") as f:
+        f.write(gzip.compress(b'{"a":1}'))
+    got = Idem()("key", "--input", "@packed", "--key-from", ".a")
+    equal((got.status, b"compressed with gzip" in got.stderr), (64, True))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Selectors: their values are those of the program jq, but for what docs/selectors.md
 lists; and every selector of the pages, templates and examples is one."""
 
+import glob
 import json
 import os
 import random
@@ -8,7 +9,7 @@ import re
 import shutil
 import subprocess
 
-from tap import LONG, equal, main, note, skip, test
+from tap import LONG, TOP, equal, main, note, skip, test
 
 CLIENT = os.environ["IDEM_SELECTOR_CLIENT"]
 PAIRS = 100_000 if LONG else 5_000
@@ -83,6 +84,59 @@ def the_page_has_what_is_refused():
     for (of, selector, message), (values, _) in zip(rows, select(pairs)):
         want = message if of else "not a selector, " + message
         equal((selector, *values), (selector, "r" if of else "c", want))
+
+
+# ---- The corpus --------------------------------------------------------------
+
+QUOTED = r"""('[^'\n]*'|"(?:\\.|[^"\n])*"|"""
+PLACES = [
+    r"--(?:key-from|fingerprint-from|select) +" + QUOTED + r"[^\s`;,)\\|]+)",
+    r"idempotency_(?:key|fingerprint)_from +" + QUOTED + r"[^\s;`]+)",
+    r"IDEM_LAMBDA_(?:KEY|SCOPE|FINGERPRINT|EVENT_TIME)=" + QUOTED + r"[^\s`]+)",
+    r"IDEM_LAMBDA_(?:KEY|SCOPE|FINGERPRINT|EVENT_TIME): " + QUOTED + r"\S[^\n]*)",
+]
+# Not a word of a page, nor a variable of a shell.
+SELECTOR = re.compile(r"[^$]*[.\"\[].*")
+
+ORDER = {"id": 7, "order_id": 108, "orderId": "o-7", "order": "o", "sum": "1", "currency": "EUR", "amount": 5,
+         "user": "u", "request": "r", "timestamp": 9, "tenant": "t", "eventId": "e", "sent_at": 1}  # fmt: skip
+EVENT = {**ORDER, "Records": [{"eventID": "x"}], "headers": {"idempotency-key": "k"},
+         "requestContext": {"authorizer": {"jwt": {"claims": {"sub": "s"}}, "principalId": "p",
+                                           "iam": {"userArn": "a"}}, "identity": {"apiKeyId": "i"}}}  # fmt: skip
+
+
+def in_use():
+    """{selector: file} of all that pages, examples, templates and helps name."""
+    found = {}
+    for pattern in ("README.md", "docs/*.md", "man/*", "examples/**/*", "packaging/**/*", "cli/**/*.c"):
+        for path in glob.glob(os.path.join(TOP, pattern), recursive=True):
+            if os.path.isfile(path) and not path.endswith("selectors.md"):
+                with open(path, encoding="utf-8", errors="replace") as f:
+                    text = f.read().replace('\\"', '"') if path.endswith(".c") else f.read()
+                for match in (m for place in PLACES for m in re.finditer(place, text)):
+                    selector = match[1]
+                    if selector[:1] == selector[-1:] and selector[:1] in ("'", '"'):
+                        selector = selector[1:-1]
+                    if SELECTOR.fullmatch(selector):
+                        found[selector] = os.path.relpath(path, TOP)
+    return found
+
+
+@test
+def each_selector_in_use_is_what_it_is_to_jq():
+    """Those of the pages, manuals, helps, examples and templates, of an event whose body
+    is a text and of one whose body is an object."""
+    found = in_use()
+    assert len(found) >= 15, found
+    events = [json.dumps({**EVENT, "body": body}) for body in (json.dumps(ORDER), ORDER)]
+    pairs = [(selector, event) for selector in found for event in events]
+    for (selector, _), (values, _), theirs in zip(pairs, select(pairs), by_jq(pairs)):
+        if theirs is None or values[0] == "n":
+            assert values[0] in "rn", (selector, found[selector], values, theirs)
+        else:
+            assert values[0] == "v", (selector, found[selector], values, theirs)
+            assert same(json.loads(values[1]), theirs), (selector, values, theirs)
+    note(" ".join(f"[{selector}]" for selector in sorted(found)))
 
 
 # ---- Pairs -------------------------------------------------------------------

@@ -269,7 +269,7 @@ def methods_can_be_chosen():
 def key_and_fingerprint_come_from_the_body():
     """--key-from and --fingerprint-from, with all that a configuration might take for
     its own: quotes, backslashes, braces, dollars, a comment."""
-    program = r'''.body.order | select(.) as $o | "\\\"$host '{;}' # \($o)" # end'''
+    program = r'''.body.order | "\\\"$host '{;}' # \(.)" # end'''
     options = ["--key-from", program, "--fingerprint-from", ".body | del(.sent_at)"]
     with Service() as service, Gateway(service, *options) as gateway:
         for i in range(3):
@@ -281,6 +281,25 @@ def key_and_fingerprint_come_from_the_body():
         equal(len(service.effects), 1)
     shown = Idem()("show", "--json", r"""\"$host '{;}' # o-1""")
     equal(json.loads(shown.stdout)["status"], "completed")
+
+
+@test
+def the_header_is_the_key_that_the_grammar_reads():
+    """A key that is quoted, or doubled, is the key; --key-from takes the body's only where
+    there is no header."""
+    with Service() as service:
+        selector = '.headers["idempotency-key"] // .body.order'
+        with Gateway(service, "--key-from", selector) as gateway:
+            for key, replayed in ("pay-1", None), ('"pay-1"', "true"), (' "pay-1"', "true"):
+                got = gateway(body=b"{}", Idempotency_Key=key)
+                equal((key, got.status, got.replayed), (key, 201, replayed))
+            doubled = ["-H", "Idempotency-Key: pay-2", "-H", 'idempotency-key: "pay-2"']
+            for replayed in False, True:
+                out = run(["curl", "-si", *doubled, "-d", "{}", gateway.url + "/charge"]).stdout
+                equal((out[:12], b"Idempotent-Replayed: true" in out), (b"HTTP/1.1 201", replayed))
+            equal(gateway(body=b'{"order":"o-1"}').status, 201)
+            equal(gateway(body=b'{"order":["o-1","o-1"]}').status, 400)
+            equal(len(service.effects), 3)
 
 
 @test

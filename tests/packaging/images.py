@@ -88,7 +88,6 @@ def the_recipe_has_what_the_build_needs():
     # The library of each -dev package that the program, or libidem-aws, is linked with.
     of = {
         "libcurl4-openssl-dev": "libcurl4",
-        "libjq-dev": "libjq1",
         "libjson-c-dev": "libjson-c5",
         "libpq-dev": "libpq5",
         "libsqlite3-dev": "libsqlite3-0",

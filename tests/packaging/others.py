@@ -171,7 +171,7 @@ def the_pkgbuild_names_what_the_build_needs():
     equal(it["pkgver"], [version()])
     equal(it["source"], [f"idem-{version()}.tar.xz"])
     equal(set(OF_ARCH), set(dependencies()))
-    needed = {OF_ARCH[name] for name in dependencies()} | {"glibc", "jq", "meson"}
+    needed = {OF_ARCH[name] for name in dependencies()} | {"glibc", "meson"}
     equal(set(it["depends"]) | set(it["makedepends"]), needed)
     with open(PKGBUILD, encoding="utf-8") as f:
         text = f.read()

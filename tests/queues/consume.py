@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import rig
+import selected
 from rig import Between, Place, error, ledger, outcomes
 from procfs import children
 from tap import PROGRAM, equal, main, note, run, skip, test
@@ -60,7 +61,7 @@ def selected_members_are_what_messages_of_one_key_must_agree_in():
     _, lines, said = p.consume(*options, *QUICK[:-1], work=BODY)
     equal(set(outcomes(lines)), {"done", "replayed", "mismatch", "no key"})
     equal(len(ledger()), 1)
-    assert "the program selects [null]" in said, said
+    assert "--fingerprint-from .sum: it selects null" in said, said
     got = p.idem("consume", "--queue", "q", *options, "--fingerprint", "none", "--", "true")
     equal(got.status, 64)
 
@@ -75,7 +76,27 @@ def a_message_without_a_key_is_left_to_the_queue():
     equal(outcomes(lines), ["done"] + ["no key"] * 6)
     equal(ledger(), ['{"order":7}'])
     equal(p.queue.dead(), sorted(["no JSON", '{"other":1}']))
-    assert "no key: " in said, said
+    assert "no key: --key-from .order: it selects null" in said, said
+
+
+@test
+def each_key_is_that_of_all_front_ends():
+    """Numbers keep their digits, and what means the same is one key; what is no key is
+    left to the queue."""
+    for n, (selector, texts, key) in enumerate(selected.KEYS):
+        p = Place()
+        p.queue.send(texts)
+        options = ("-s", str(n), "--key-from", selected.of(selector), "--fingerprint", "none")
+        status, lines, _ = p.consume(*options, work=BODY)
+        equal((selector, status, outcomes(lines)), (selector, 0, ["done"] + ["replayed"] * (len(texts) - 1)))
+        (record, *others) = [r for r in p.records("-s", str(n)) if "key" in r]
+        equal((record["key"], record["status"], others), (key, "completed", []))
+    for selector, texts in selected.REFUSED:
+        p = Place()
+        p.queue.send(texts)
+        status, lines, said = p.consume("--key-from", selected.of(selector), *QUICK[:-1], work=BODY)
+        equal((selector, status, set(outcomes(lines))), (selector, 79, {"no key"}))
+        equal(sorted(p.queue.dead()), sorted(texts))
 
 
 @test

@@ -54,9 +54,9 @@ LIBS += ["-lpq"] if HAS_POSTGRES else []
 ROOMS = [f"src/{room}" for room in "api base core key limit queue".split()]
 ROOMS += ["src/store/local", "src/store/remote", "src/store/shared", "aws/client"]
 ROOMS += [f"aws/dynamodb/{room}" for room in "layout limit task".split()]
-LEFT_OUT = ["src/api/kind.c", "src/api/open.c", "src/key/select_none.c"]
+LEFT_OUT = ["src/api/kind.c", "src/api/open.c"]
 LEFT_OUT += ["src/base/no_loader.c"]
-HELPERS = [f"src/http/{name}.c" for name in "form head header_policy".split()]
+HELPERS = [f"src/http/{name}.c" for name in "form head header_policy key".split()]
 HELPERS += ["tests/lib/table.c", "tests/lib/verbs.c", "tests/lib/wire.c"]
 if HAS_POSTGRES:
     TASK = "decide limit move remembered row task walk write".split()

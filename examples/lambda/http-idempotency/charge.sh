@@ -30,14 +30,18 @@ respond() {
     exit 0
 }
 
-# "scope - key AMOUNT id ...": only a positive whole number comes through.
-amount='select(.isBase64Encoded != true) | .body | fromjson | .amount
-    | select(type == "number" and . > 0 and . == floor and . < 1e9)'
-told=$(idem key --scope - --input - --key-from "$amount" 2>/dev/null) ||
+# The line "key AMOUNT": only a positive whole number comes through. A body in base64 is
+# not JSON.
+told=$(idem key --scope - --input - --key-from '.body | fromjson | .amount' 2>/dev/null) ||
+    told=
+amount=${told#*key          }
+amount=${amount%%
+*}
+case $amount in
+'' | 0* | *[!0-9]* | ??????????*)
     respond 400 '{"error": "the body needs an amount, a whole number above 0"}'
-# shellcheck disable=SC2086 # Its words.
-set -- $told
-amount=$4
+    ;;
+esac
 
 # 64 hex digits for caller and key, so that neither can break a header, and the
 # service keeps callers apart; `idem show` tells the same id.

@@ -19,17 +19,30 @@ fail() {
     exit 1
 }
 
-# "scope - key USER REQUEST TIMESTAMP id ...": names without spaces come through.
-words='"\(.user) \(.request) \(.timestamp)"
-    | select(test("^[0-9A-Za-z_.@-]{1,64} [0-9A-Za-z_.@-]{1,64} [0-9]{1,15}$"))'
-told=$(idem key --scope - --input - --key-from "$words" 2>/dev/null) ||
+# The line "key USER/REQUEST/TIMESTAMP": names without spaces and slashes come through.
+names='"\(.user)/\(.request)/\(.timestamp)"'
+told=$(idem key --scope - --input - --key-from "$names" 2>/dev/null) || told=
+names=${told#*key          }
+names=${names%%
+*}
+user= request= at=
+case $names in
+*[!0-9A-Za-z_.@/-]* | */*/*/*) ;;
+*/*/*)
+    user=${names%%/*} at=${names##*/}
+    request=${names#*/} request=${request%/*}
+    ;;
+esac
+case $at in
+'' | *[!0-9]* | ????????????????*) user= ;;
+esac
+if [ -z "$user" ] || [ -z "$request" ] || [ ${#user} -gt 64 ] || [ ${#request} -gt 64 ]; then
     fail Invalid "the event needs user, request and timestamp"
-# shellcheck disable=SC2086 # Its words.
-set -- $told
+fi
 
 status=0
-decision=$(idem limit --json --store "$LIMIT_STORE" --name requests --subject "$4" \
-    --request "$5" --at "$6" --late 36525d --max "$LIMIT_MAX" --per day) || status=$?
+decision=$(idem limit --json --store "$LIMIT_STORE" --name requests --subject "$user" \
+    --request "$request" --at "$at" --late 36525d --max "$LIMIT_MAX" --per day) || status=$?
 case $status in
 0) printf '{"limited": false, "decision": %s}\n' "$decision" ;;
 75) printf '{"limited": true, "decision": %s}\n' "$decision" ;;

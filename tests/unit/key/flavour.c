@@ -7,7 +7,7 @@
 #include <idem/key.h>
 #include <string.h>
 
-static struct idem_flavour_text key;
+static struct idem_key_text key;
 
 static int make(enum idem_flavour flavour, const char *json)
 {

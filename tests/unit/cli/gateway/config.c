@@ -74,9 +74,9 @@ TEST(config, leavesDefaultsToTheModule)
     assert_has(&plain, "env IDEM_METER;\n");
 }
 
-/* A program is one word of nginx, whatever is in it; one that its buffer does not hold
+/* A selector is one word of nginx, whatever is in it; one that its buffer does not hold
  * is refused. */
-TEST(config, quotesPrograms)
+TEST(config, quotesSelectors)
 {
     struct gateway_config config = plain;
     char large[4002];
@@ -86,12 +86,12 @@ TEST(config, quotesPrograms)
     assert_has(&config, "    idempotency_key_from \".a; "
                         "\\\"\\\\{$b}\\\" # c\";\n");
     assert_has(&config, "    idempotency_fingerprint_from \".a\n, .b\";\n");
-    assert_null(gateway_program_check(config.key_from));
+    assert_null(gateway_selector_check(config.key_from));
     memset(large, '.', sizeof(large));
     large[4000] = '\0';
-    assert_null(gateway_program_check(large));
+    assert_null(gateway_selector_check(large));
     large[0] = '\\';
-    assert_non_null(gateway_program_check(large));
+    assert_non_null(gateway_selector_check(large));
 }
 
 /* Each option has its line. */
