@@ -265,7 +265,7 @@ def a_claim_that_is_cancelled_is_tried_again():
     the_server().psql(
         "CREATE ROLE hasty LOGIN SUPERUSER; ALTER ROLE hasty SET statement_timeout = '100ms'"
     )
-    hold = "SELECT pg_sleep(0.9); ROLLBACK"
+    hold = "SELECT pg_sleep(2.5); ROLLBACK"
     cancel = (
         "DO $$ BEGIN FOR i IN 1..3 LOOP WHILE NOT WAITS LOOP PERFORM pg_sleep(0.002); END LOOP;"
         " PERFORM pg_cancel_backend(pid) FROM pg_locks WHERE NOT granted;"
