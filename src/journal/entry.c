@@ -140,7 +140,7 @@ static const char *read_fields(struct idem_slice file,
                                struct idem_journal_info *entry)
 {
     const uint8_t *lens = (const uint8_t *)file.base + AT_LENS;
-    const uint8_t *from = lens + 4 * FIELDS;
+    const uint8_t *from = (const uint8_t *)file.base + AT_FIELDS;
     size_t left = file.len - IDEM__ENTRY_TAIL_LEN - AT_FIELDS;
     struct field fields[FIELDS];
     int i;
