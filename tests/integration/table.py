@@ -10,6 +10,7 @@ import http.client
 import json
 import os
 import random
+import re
 import subprocess
 import urllib.parse
 from collections import Counter
@@ -329,6 +330,41 @@ class Chance:
         token = f"{self.random.getrandbits(128):032x}"
         return "TransactWriteItems", {"TransactItems": writes, "ClientRequestToken": token}
 
+    def update(self):
+        """A limit counts a request, remembers its refusal, or moves entries out."""
+        few = [self.random.randrange(8) for _ in range(3)]
+        moves = self.random.choice((0, 1, 1, 2, 2))
+        names = {"#t": "ttl", "#r": f"r{few[0]}"}
+        numbers = {":t": 9, ":m": 9 * few[1], ":l": few[1], ":c": 1, ":z": 0, ":e": -few[2]}
+        numbers |= {":n": few[2], ":g": moves, ":h": self.random.choice((1, 2))}
+        update, condition = self.random.choice((
+            ("SET #r = :m - if_not_exists(lim, :z), lim = if_not_exists(lim, :z) + :c, #t = :t",
+             "attribute_not_exists(#r) AND (attribute_not_exists(lim) OR lim <= :m) AND "),
+            ("SET #r = :e, refs = :n, #t = :t",
+             "attribute_not_exists(#r) AND lim = :l AND (attribute_not_exists(refs) OR refs < :n)"
+             " AND "),
+            ("SET gen = :h REMOVE #0,#1", ""),
+        ))  # fmt: skip
+        if not condition:
+            names = {"#0": f"r{few[0]}", "#1": f"r{few[1]}"}
+            if len(set(names.values())) == 1:
+                names["#1"] = "rother"
+        if condition and self.random.random() < 0.7:
+            condition = condition.removesuffix(" AND ")
+        else:
+            condition += "gen = :g" if moves else "attribute_not_exists(gen)"
+        used = {word for word in re.findall(r":\w", update + condition)}
+        return "UpdateItem", {
+            "TableName": TABLE,
+            "Key": self.key(),
+            "UpdateExpression": update,
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": {w: {"N": str(numbers[w])} for w in sorted(used)},
+            "ReturnValues": "ALL_NEW",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+
     def any(self):
         kinds = (self.put, self.put, self.put, self.get, self.delete, self.batch_write,
                  self.batch_get)
@@ -395,6 +431,22 @@ def answers_transactions_alike():
         report(compared)
         print("#", dict(reasons))
         equal(sorted(reasons), ["ConditionalCheckFailed", "None"])
+
+
+@test
+def answers_updates_of_limits_alike():
+    """Updates that count, refuse and move, whose conditions hold and do not: all tables
+    answer alike."""
+    with tables() as found:
+        compared = Comparison(found)
+        chance = Chance(5)
+        statuses = Counter()
+        while compared.requests < RANDOM // 2:
+            status, _answer = compared.ask(*chance.update())
+            statuses[status] += 1
+            compared.ask(*chance.get())
+        report(compared)
+        assert min(statuses[200], statuses[400]) > RANDOM // 20, statuses
 
 
 # ---- Controls ----

@@ -498,6 +498,153 @@ static int page(struct table *table, json_object *request, bool of_index,
     return say(answer, object, 200);
 }
 
+/* ---- Updates, in the words of rate limits ---- */
+
+static json_object *attribute_of(json_object *request, json_object *item,
+                                 const char *word, const char **ret_name)
+{
+    json_object *names = member(request, "ExpressionAttributeNames");
+
+    *ret_name = word[0] == '#' ? text_of(names, word) : word;
+    return item == NULL ? NULL : member(item, *ret_name);
+}
+
+static int64_t number_in(json_object *attribute)
+{
+    return strtoll(text_of(attribute, "N"), NULL, 10);
+}
+
+/* One of: attribute_not_exists(NAME), NAME = :v, NAME < :v, NAME <= :v, and two of
+ * them as (... OR ...). */
+static bool clause_holds(json_object *request, json_object *item,
+                         const char *clause)
+{
+    json_object *attribute;
+    char word[32];
+    char operator[4];
+    char value[8];
+    const char *name;
+    const char *other = strstr(clause, " OR ");
+    int64_t wanted;
+
+    if (clause[0] == '(') {
+        assert(other != NULL);
+        return clause_holds(request, item, clause + 1) ||
+               clause_holds(request, item, other + 4);
+    }
+    if (sscanf(clause, "attribute_not_exists(%31[^)])", word) == 1) {
+        return attribute_of(request, item, word, &name) == NULL;
+    }
+    if (sscanf(clause, "%31s %3s %7[:a-z]", word, operator, value) != 3) {
+        assert(!"a condition of another form");
+    }
+    attribute = attribute_of(request, item, word, &name);
+    wanted =
+        number_in(member(member(request, "ExpressionAttributeValues"), value));
+    return attribute != NULL &&
+           ((strchr(operator, '=') != NULL && number_in(attribute) == wanted) ||
+            (operator[0] == '<' && number_in(attribute) < wanted));
+}
+
+static bool update_holds(json_object *request, json_object *item)
+{
+    const char *clause = text_of(request, "ConditionExpression");
+    bool all = true;
+
+    for (; clause != NULL && all; clause = strstr(clause, " AND ")) {
+        clause += strncmp(clause, " AND ", 5) == 0 ? 5 : 0;
+        all = clause_holds(request, item, clause);
+    }
+    return all;
+}
+
+/* :v, or if_not_exists(NAME, :v). */
+static int64_t operand_of(json_object *request, json_object *item,
+                          const char *text)
+{
+    json_object *values = member(request, "ExpressionAttributeValues");
+    json_object *attribute = NULL;
+    char word[32];
+    char value[8];
+    const char *name;
+
+    if (sscanf(text, "if_not_exists(%31[^,], %7[:a-z]", word, value) == 2) {
+        attribute = attribute_of(request, item, word, &name);
+    } else if (sscanf(text, "%7[:a-z]", value) != 1) {
+        assert(!"an operand of another form");
+    }
+    return number_in(attribute != NULL ? attribute : member(values, value));
+}
+
+/* NAME = OPERAND, NAME = OPERAND + OPERAND, or with a minus. */
+static void set_attribute(json_object *request, json_object *old,
+                          json_object *item, const char *text)
+{
+    json_object *number = json_object_new_object();
+    const char *sign;
+    const char *next;
+    const char *name;
+    char word[32];
+    char digits[32];
+    int at = 0;
+    int64_t n;
+
+    (void)sscanf(text, "%31s = %n", word, &at);
+    assert(at > 0);
+    n = operand_of(request, old, text + at);
+    next = strstr(text + at, " = ");
+    sign = strpbrk(text + at, "+-");
+    if (sign != NULL && (next == NULL || sign < next)) {
+        n += (*sign == '-' ? -1 : 1) * operand_of(request, old, sign + 2);
+    }
+    (void)attribute_of(request, NULL, word, &name);
+    (void)snprintf(digits, sizeof(digits), "%lld", (long long)n);
+    (void)json_object_object_add(number, "N", json_object_new_string(digits));
+    (void)json_object_object_add(item, name, number);
+}
+
+static int update_item(struct table *table, json_object *request,
+                       struct idem__buffer *answer)
+{
+    const char *id = string_at(member(request, "Key"), "id");
+    const char *text = text_of(request, "UpdateExpression");
+    const char *removed = strstr(text, " REMOVE ");
+    json_object *old = table_item(table, id);
+    json_object *object = json_object_new_object();
+    json_object *item = NULL;
+    const char *name;
+    char word[32];
+
+    if (!update_holds(request, old)) {
+        (void)json_object_put(object);
+        return refuse(answer, request, old);
+    }
+    if (json_object_deep_copy(old != NULL ? old : member(request, "Key"), &item,
+                              NULL) != 0) {
+        assert(!"memory");
+    }
+    assert(strncmp(text, "SET ", 4) == 0);
+    for (text += 4; text != NULL && (removed == NULL || text < removed);) {
+        set_attribute(request, old, item, text);
+        text = strstr(text, ", ");
+        while (text != NULL && text[2] == ':') { /* Of if_not_exists(). */
+            text = strstr(text + 2, ", ");
+        }
+        text = text == NULL ? NULL : text + 2;
+    }
+    for (text = removed == NULL ? NULL : removed + 8; text != NULL;
+         text = strchr(text, ',')) {
+        text += *text == ',';
+        (void)sscanf(text, "%31[^,]", word);
+        (void)attribute_of(request, NULL, word, &name);
+        json_object_object_del(item, name);
+    }
+    (void)json_object_object_add(table->items, id, json_object_get(item));
+    assert(strcmp(text_of(request, "ReturnValues"), "ALL_NEW") == 0);
+    (void)json_object_object_add(object, "Attributes", item);
+    return say(answer, object, 200);
+}
+
 /* ---- All of them ---- */
 
 int table_apply(struct table *table, const char *target, struct idem_slice body,
@@ -520,6 +667,8 @@ int table_apply(struct table *table, const char *target, struct idem_slice body,
         status = get_item(table, request, answer);
     } else if (strcmp(operation, "DeleteItem") == 0) {
         status = delete_item(table, request, answer);
+    } else if (strcmp(operation, "UpdateItem") == 0) {
+        status = update_item(table, request, answer);
     } else if (strcmp(operation, "BatchWriteItem") == 0) {
         status = batch_write(table, request, answer);
     } else if (strcmp(operation, "BatchGetItem") == 0) {
