@@ -1,5 +1,4 @@
 /* Opening, inspecting and closing a DynamoDB store. */
-#include "aws/dynamodb/limit/limit_known.h"
 #include "aws/dynamodb/store.h"
 #include "base/heap.h"
 #include "base/process.h"
@@ -13,7 +12,6 @@ static void finish(struct idem__dynamodb_store *store)
     idem__aws_client_close(store->client);
     idem__aws_provider_close(store->provider);
     idem__claims_destroy(store->env.claims);
-    idem__limit_known_destroy(store->env.limits);
     idem__free(store->env.scratch);
     idem__remote_finish(&store->remote);
     idem__store_finish(&store->remote.base);
@@ -101,9 +99,8 @@ static int prepare_tasks(struct idem__dynamodb_store *store,
     store->env.host = store->remote.base.options.host;
     store->env.orphans = &store->orphans;
     store->env.gate = &store->gate;
-    store->env.limits = idem__limit_known_create();
     store->env.scratch = idem__alloc(IDEM_HEAD_MAX);
-    if (store->env.limits == NULL || store->env.scratch == NULL) {
+    if (store->env.scratch == NULL) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
     /* Where others write, what was written says nothing of what is there. */

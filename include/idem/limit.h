@@ -25,9 +25,7 @@
  * another limit, which counts from nothing. max may be changed at any time, also in
  * mid-window: what was counted stays counted. A smaller one refuses until there is
  * room below it, a larger one admits the difference; what was decided before is
- * answered as it was. (In a DynamoDB table a max of up to 256 and a greater one are
- * stored in two ways: for a second after a change across 256 the greater one may
- * admit once more what the other has just counted.)
+ * answered as it was.
  *
  * Decisions are remembered until late_ms after the end of the window, and
  * deleted soon after that, by the calls that come later. A request whose window
@@ -90,10 +88,9 @@ struct idem_limited {
     bool admitted;
     bool repeated; /* It was made before, perhaps by an earlier copy of this
                            very call. */
-    uint64_t
-        remaining;    /* After it. Large limits on DynamoDB: an upper bound. */
-    int64_t start_ms; /* The window: from here ... */
-    int64_t end_ms;   /* ... to before this. */
+    uint64_t remaining; /* After it. */
+    int64_t start_ms;   /* The window: from here ... */
+    int64_t end_ms;     /* ... to before this. */
 };
 
 /* Decides about one request. A decision to admit is durable when it is answered.

@@ -297,20 +297,21 @@ TEST(limit, goesOnWithAnotherMax)
     change_max(5, 8, 12);
 }
 
-/* Also across the numbers of shards that a table has for large limits. */
+/* Also where it is large. */
 TEST(limit, goesOnWithAnotherLargeMax)
 {
     change_max(300, 5000, 6000);
     change_max(300, 3000, 100000);
 }
 
-/* And across the border at which a table stores them in another way, either way. */
+/* And across the border above which a table moves what it remembers out of the item of
+ * the window, either way. */
 TEST(limit, goesOnAcrossTheBorder)
 {
     change_max(5, 200, 1000);
     change_max(5, 1000, 2000);
-    change_max(100, 256, 257);
-    change_max(256, 300, 9000);
+    change_max(100, 128, 129);
+    change_max(128, 300, 9000);
 }
 
 /* Callers with different numbers, in turns, each with its own handle. */
@@ -333,7 +334,6 @@ static void share(uint64_t one, uint64_t other)
         expect_limited_by(stores[i % 2], &limit, true, max - i - 1, false);
         limit.max = i % 2 == 0 ? other : one;
         expect_limited_by(stores[(i + 1) % 2], &limit, true, max - i - 1, true);
-        host_pass(&f.host, 1000); /* So old may be what a table has told. */
     }
     limit = ask(&f, "small", 100);
     expect_limited(&f, &limit, false, 0, false);
@@ -501,8 +501,7 @@ static void ask_in_crowd(void *ctx, size_t thread)
 }
 
 /* Threads that all ask about all requests at the same time: exactly the limit is
- * admitted, and all hear the same of each; with a small limit and one that is
- * counted in pieces. */
+ * admitted, and all hear the same of each; with a small limit and a large one. */
 TEST(limit, admitsExactlyTheLimitToACrowd)
 {
     static const unsigned limits[] = {8, 300};

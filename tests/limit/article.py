@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "lib")]
-del sys.argv[1:3]
+del sys.argv[1:2]
 
 import dynamo  # noqa: E402
 from tap import PROGRAM, equal, main, note, skip, test  # noqa: E402

@@ -133,7 +133,7 @@ class Crowd:
         """Requests that heard two things."""
         return [key for key, answers in self.heard.items() if len(answers) > 1]
 
-    def check(self, exact_remaining=True):
+    def check(self):
         equal(len(self.heard), self.ids * self.windows)
         equal(self.torn()[:3], [])
         equal(set(self.admitted().values()), {self.room})
@@ -145,10 +145,7 @@ class Crowd:
             else:
                 equal(remaining, 0)
         for numbers in left.values():
-            if exact_remaining:
-                equal(sorted(numbers), list(range(self.room)))
-            else:
-                assert 0 <= min(numbers) and max(numbers) < self.limit
+            equal(sorted(numbers), list(range(self.room)))
 
     def say(self, what):
         note(

@@ -6,45 +6,34 @@
 
 #include <stdio.h>
 
-#define NAME_LEN 16 /* Bytes of a request's identity in an attribute's name. */
-
 enum {
-    NAME_MAX_LEN = 32,
-    SHARDS_FEW = 4,
-    SHARDS_FEW_TO = 4096,
+    NAME_BYTES = 16, /* Of a request's identity, in an entry's name. */
+    NAME_LEN = 23,   /* 'r' and these in base64. */
 };
-
-unsigned idem__limit_shards(const struct idem_limit_request *limit)
-{
-    if (limit->max <= IDEM__LIMIT_SMALL) {
-        return 0;
-    }
-    return limit->max <= SHARDS_FEW_TO ? SHARDS_FEW : IDEM__LIMIT_SHARDS_MAX;
-}
-
-void idem__limit_item_id(const uint8_t id[IDEM_ID_LEN], int shard,
-                         char ret_text[IDEM__LIMIT_ID_MAX])
-{
-    char text[IDEM__ITEM_ID_LEN + 1];
-
-    idem__item_id(id, text);
-    if (shard < 0) {
-        (void)snprintf(ret_text, IDEM__LIMIT_ID_MAX, "limit#%s", text);
-    } else {
-        (void)snprintf(ret_text, IDEM__LIMIT_ID_MAX, "limit#%s#%d", text,
-                       shard);
-    }
-}
 
 /* ---- Writing ---- */
 
-/* The name of the request's attribute in the item of its window. */
-static void entry_name(const struct idem_op *op, char ret_name[NAME_MAX_LEN])
+static void window_id(const struct idem_op *op, char ret_id[IDEM__LIMIT_ID_MAX])
+{
+    char text[IDEM__ITEM_ID_LEN + 1];
+
+    idem__item_id(op->u.limit.window, text);
+    (void)snprintf(ret_id, IDEM__LIMIT_ID_MAX, "limit#%s", text);
+}
+
+/* The name of the request's entry in the item of its window. */
+static void entry_name(const struct idem_op *op, char ret_name[NAME_LEN + 1])
 {
     ret_name[0] = 'r';
     idem__base64_write(IDEM__BASE64_URL,
-                       idem_bytes(op->u.limit.request, NAME_LEN), ret_name + 1);
-    ret_name[1 + idem__base64_len(IDEM__BASE64_URL, NAME_LEN)] = '\0';
+                       idem_bytes(op->u.limit.request, NAME_BYTES),
+                       ret_name + 1);
+    ret_name[NAME_LEN] = '\0';
+}
+
+static void entry_id(const char *name, char ret_id[IDEM__LIMIT_ID_MAX])
+{
+    (void)snprintf(ret_id, IDEM__LIMIT_ID_MAX, "limit#%.*s", NAME_LEN, name);
 }
 
 static void add_entry(struct idem__buffer *out, int64_t entry)
@@ -54,25 +43,26 @@ static void add_entry(struct idem__buffer *out, int64_t entry)
     idem__buffer_str(out, "\"}");
 }
 
-static void add_table(struct idem__buffer *out,
-                      const struct idem__table_conf *table)
+static void begin_item(struct idem__buffer *out,
+                       const struct idem__table_conf *table, const char *id)
 {
-    idem__buffer_str(out, "\"TableName\":");
+    idem__buffer_str(out, "{\"TableName\":");
     idem__json_string(out, idem_str(table->name));
-}
-
-static void add_key(struct idem__buffer *out, const uint8_t id[IDEM_ID_LEN],
-                    int shard)
-{
-    char text[IDEM__LIMIT_ID_MAX];
-
-    idem__limit_item_id(id, shard, text);
-    idem__buffer_str(out, "{\"id\":");
-    idem__json_s(out, text);
+    idem__buffer_str(out, ",\"Key\":{\"id\":");
+    idem__json_s(out, id);
     idem__buffer_str(out, "}");
 }
 
-/* ,":t":... */
+static void begin_update(struct idem__buffer *out,
+                         const struct idem__table_conf *table,
+                         const struct idem_op *op)
+{
+    char id[IDEM__LIMIT_ID_MAX];
+
+    window_id(op, id);
+    begin_item(out, table, id);
+}
+
 static void add_ttl(struct idem__buffer *out, const struct idem_op *op,
                     const char *name)
 {
@@ -82,38 +72,45 @@ static void add_ttl(struct idem__buffer *out, const struct idem_op *op,
     idem__json_n(out, (uint64_t)(ms + 999) / 1000);
 }
 
-static void begin_update(struct idem__buffer *out,
-                         const struct idem__table_conf *table,
-                         const struct idem_op *op)
+/* The end of a condition, and its value. */
+static void add_moves_condition(struct idem__buffer *out, uint64_t moves)
 {
-    idem__buffer_str(out, "{");
-    add_table(out, table);
-    idem__buffer_str(out, ",\"Key\":");
-    add_key(out, op->u.limit.window, -1);
+    idem__buffer_str(out,
+                     moves == 0 ? "attribute_not_exists(gen)\"" : "gen = :g\"");
 }
 
-/* Names and values, and what is asked for in return. */
+static void add_moves(struct idem__buffer *out, const char *name,
+                      uint64_t moves)
+{
+    if (moves > 0) {
+        idem__buffer_str(out, name);
+        idem__json_n(out, moves);
+    }
+}
+
+/* Names, and the first of the values. */
 static void add_entry_names(struct idem__buffer *out, const struct idem_op *op)
 {
-    char name[NAME_MAX_LEN];
+    char name[NAME_LEN + 1];
 
     entry_name(op, name);
     idem__buffer_str(out, ",\"ExpressionAttributeNames\":{\"#t\":\"ttl\","
                           "\"#r\":");
     idem__json_string(out, idem_str(name));
-    idem__buffer_str(out, "},\"ExpressionAttributeValues\":{");
+    add_ttl(out, op, "},\"ExpressionAttributeValues\":{\":t\":");
 }
 
-static void end_update(struct idem__buffer *out)
+static void end_update(struct idem__buffer *out, uint64_t moves)
 {
+    add_moves(out, ",\":g\":", moves);
     idem__buffer_str(out,
-                     "},\"ReturnValues\":\"UPDATED_NEW\","
+                     "},\"ReturnValues\":\"ALL_NEW\","
                      "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}");
 }
 
 void idem__limit_request_admit(struct idem__buffer *out,
                                const struct idem__table_conf *table,
-                               const struct idem_op *op)
+                               const struct idem_op *op, uint64_t moves)
 {
     const struct idem_limit_request *limit = &op->u.limit.limit;
 
@@ -122,241 +119,56 @@ void idem__limit_request_admit(struct idem__buffer *out,
         out, ",\"UpdateExpression\":\"SET #r = :m - if_not_exists(lim, :z), "
              "lim = if_not_exists(lim, :z) + :c, #t = :t\","
              "\"ConditionExpression\":\"attribute_not_exists(#r) AND "
-             "attribute_not_exists(big) AND "
-             "(attribute_not_exists(lim) OR lim <= :m)\"");
+             "(attribute_not_exists(lim) OR lim <= :m) AND ");
+    add_moves_condition(out, moves);
     add_entry_names(out, op);
-    idem__buffer_str(out, "\":z\":{\"N\":\"0\"},\":m\":");
+    idem__buffer_str(out, ",\":z\":{\"N\":\"0\"},\":m\":");
     idem__json_n(out, limit->max - limit->cost);
     idem__buffer_str(out, ",\":c\":");
     idem__json_n(out, limit->cost);
-    add_ttl(out, op, ",\":t\":");
-    end_update(out);
+    end_update(out, moves);
 }
 
 void idem__limit_request_refuse(struct idem__buffer *out,
                                 const struct idem__table_conf *table,
-                                const struct idem_op *op,
+                                const struct idem_op *op, uint64_t moves,
                                 const struct idem_limit_decision *decision)
 {
     begin_update(out, table, op);
     idem__buffer_str(
         out, ",\"UpdateExpression\":\"SET #r = :e, refs = :n, #t = :t\","
              "\"ConditionExpression\":\"attribute_not_exists(#r) AND "
-             "lim = :l AND (attribute_not_exists(refs) OR refs < :n)\"");
+             "lim = :l AND (attribute_not_exists(refs) OR refs < :n) AND ");
+    add_moves_condition(out, moves);
     add_entry_names(out, op);
-    idem__buffer_str(out, "\":e\":");
+    idem__buffer_str(out, ",\":e\":");
     add_entry(out, decision->entry);
     idem__buffer_str(out, ",\":n\":");
     idem__json_n(out, decision->refusals);
     idem__buffer_str(out, ",\":l\":");
     idem__json_n(out, decision->used);
-    add_ttl(out, op, ",\":t\":");
-    end_update(out);
+    end_update(out, moves);
 }
 
-void idem__limit_request_get(struct idem__buffer *out,
-                             const struct idem__table_conf *table,
-                             const uint8_t id[IDEM_ID_LEN])
+void idem__limit_request_window(struct idem__buffer *out,
+                                const struct idem__table_conf *table,
+                                const struct idem_op *op)
 {
-    idem__buffer_str(out, "{");
-    add_table(out, table);
-    idem__buffer_str(out, ",\"Key\":");
-    add_key(out, id, -1);
+    begin_update(out, table, op);
     idem__buffer_str(out, ",\"ConsistentRead\":true}");
 }
 
-static void begin_shards(struct idem__buffer *out,
-                         const struct idem__table_conf *table,
-                         const struct idem_op *op, unsigned shards)
+void idem__limit_request_entry(struct idem__buffer *out,
+                               const struct idem__table_conf *table,
+                               const struct idem_op *op)
 {
-    unsigned i;
-
-    idem__buffer_str(out, "{\"RequestItems\":{");
-    idem__json_string(out, idem_str(table->name));
-    idem__buffer_str(out, ":{\"Keys\":[");
-    for (i = 0; i < shards; i++) {
-        idem__buffer_str(out, i == 0 ? "" : ",");
-        add_key(out, op->u.limit.window, (int)i);
-    }
-}
-
-void idem__limit_request_shards(struct idem__buffer *out,
-                                const struct idem__table_conf *table,
-                                const struct idem_op *op, unsigned shards)
-{
-    begin_shards(out, table, op, shards);
-    idem__buffer_str(out, ",");
-    add_key(out, op->u.limit.window, -1);
-    idem__buffer_str(out, "]}}}");
-}
-
-void idem__limit_request_all(struct idem__buffer *out,
-                             const struct idem__table_conf *table,
-                             const struct idem_op *op)
-{
-    begin_shards(out, table, op, IDEM__LIMIT_SHARDS_MAX);
-    idem__buffer_str(out, ",");
-    add_key(out, op->u.limit.window, -1);
-    idem__buffer_str(out, ",");
-    add_key(out, op->u.limit.request, -1);
-    idem__buffer_str(out, "],\"ConsistentRead\":true}}}");
-}
-
-static void add_take(struct idem__buffer *out,
-                     const struct idem__table_conf *table,
-                     const struct idem_op *op, unsigned shard, uint64_t share,
-                     uint64_t take)
-{
-    idem__buffer_str(out, ",{\"Update\":{");
-    add_table(out, table);
-    idem__buffer_str(out, ",\"Key\":");
-    add_key(out, op->u.limit.window, (int)shard);
-    idem__buffer_str(
-        out, ",\"UpdateExpression\":\"SET lim = if_not_exists(lim, :z) + :c, "
-             "#t = :t\",\"ConditionExpression\":\"attribute_not_exists(lim) "
-             "OR lim <= :m\",\"ExpressionAttributeNames\":{\"#t\":\"ttl\"},"
-             "\"ExpressionAttributeValues\":{\":z\":{\"N\":\"0\"},\":m\":");
-    idem__json_n(out, share - take);
-    idem__buffer_str(out, ",\":c\":");
-    idem__json_n(out, take);
-    add_ttl(out, op, ",\":t\":");
-    idem__buffer_str(out,
-                     "},\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}}");
-}
-
-static void add_refusal(struct idem__buffer *out,
-                        const struct idem__table_conf *table,
-                        const struct idem_op *op)
-{
-    idem__buffer_str(out, ",{\"Update\":{");
-    add_table(out, table);
-    idem__buffer_str(out, ",\"Key\":");
-    add_key(out, op->u.limit.window, 0);
-    idem__buffer_str(
-        out, ",\"UpdateExpression\":\"SET refs = if_not_exists(refs, :z) + :o, "
-             "lim = if_not_exists(lim, :z), #t = :t\","
-             "\"ConditionExpression\":\"attribute_not_exists(refs) OR "
-             "refs < :n\",\"ExpressionAttributeNames\":{\"#t\":\"ttl\"},"
-             "\"ExpressionAttributeValues\":{\":z\":{\"N\":\"0\"},"
-             "\":o\":{\"N\":\"1\"},\":n\":");
-    idem__json_n(out, IDEM_LIMIT_REFUSALS);
-    add_ttl(out, op, ",\":t\":");
-    idem__buffer_str(out,
-                     "},\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}}");
-}
-
-static void add_mark(struct idem__buffer *out,
-                     const struct idem__table_conf *table,
-                     const struct idem_op *op)
-{
-    char name[NAME_MAX_LEN];
+    char name[NAME_LEN + 1];
+    char id[IDEM__LIMIT_ID_MAX];
 
     entry_name(op, name);
-    idem__buffer_str(out, ",{\"Update\":{");
-    add_table(out, table);
-    idem__buffer_str(out, ",\"Key\":");
-    add_key(out, op->u.limit.window, -1);
-    idem__buffer_str(out,
-                     ",\"UpdateExpression\":\"SET big = :o, "
-                     "lim = if_not_exists(lim, :z), #t = :t\","
-                     "\"ConditionExpression\":\"attribute_not_exists(#r)\","
-                     "\"ExpressionAttributeNames\":{\"#t\":\"ttl\",\"#r\":");
-    idem__json_string(out, idem_str(name));
-    idem__buffer_str(out,
-                     "},\"ExpressionAttributeValues\":{\":o\":{\"N\":\"1\"},"
-                     "\":z\":{\"N\":\"0\"}");
-    add_ttl(out, op, ",\":t\":");
-    idem__buffer_str(out,
-                     "},\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}}");
-}
-
-/* The request with its entry, where it is not there. */
-static void add_request(struct idem__buffer *out,
-                        const struct idem__table_conf *table,
-                        const struct idem_op *op, int64_t entry)
-{
-    char text[IDEM__LIMIT_ID_MAX];
-
-    idem__limit_item_id(op->u.limit.request, -1, text);
-    idem__buffer_str(out, "{");
-    add_table(out, table);
-    idem__buffer_str(out, ",\"Item\":{\"id\":");
-    idem__json_s(out, text);
-    idem__buffer_str(out, ",\"lim\":");
-    add_entry(out, entry);
-    add_ttl(out, op, ",\"ttl\":");
-    idem__buffer_str(out,
-                     "},\"ConditionExpression\":\"attribute_not_exists(id)\","
-                     "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}");
-}
-
-void idem__limit_request_transact(struct idem__buffer *out,
-                                  const struct idem__table_conf *table,
-                                  const struct idem_op *op,
-                                  const struct idem_limit_decision *decision,
-                                  const uint64_t shares[IDEM__LIMIT_SHARDS_MAX],
-                                  const uint64_t takes[IDEM__LIMIT_SHARDS_MAX],
-                                  bool marks)
-{
-    unsigned i;
-
-    idem__buffer_str(out, "{\"TransactItems\":[{\"Put\":");
-    add_request(out, table, op, decision->entry);
-    idem__buffer_str(out, "}");
-    if (!decision->limited.admitted) {
-        add_refusal(out, table, op);
-    }
-    for (i = 0; i < IDEM__LIMIT_SHARDS_MAX; i++) {
-        if (decision->limited.admitted && takes[i] > 0) {
-            add_take(out, table, op, i, shares[i], takes[i]);
-        }
-    }
-    if (marks) {
-        add_mark(out, table, op);
-    }
-    idem__buffer_str(out, "]}");
-}
-
-/* The count of a small limit, if it is still @own. */
-static void add_count(struct idem__buffer *out,
-                      const struct idem__table_conf *table,
-                      const struct idem_op *op,
-                      const struct idem_limit_state *own,
-                      const struct idem_limit_decision *decision)
-{
-    uint64_t cost =
-        decision->limited.admitted ? op->u.limit.limit.cost : (uint64_t)0;
-
-    idem__buffer_str(out, ",{\"Update\":{");
-    add_table(out, table);
-    idem__buffer_str(out, ",\"Key\":");
-    add_key(out, op->u.limit.window, -1);
-    idem__buffer_str(
-        out, ",\"UpdateExpression\":\"SET lim = :n, refs = :f, #t = :t\","
-             "\"ConditionExpression\":\"lim = :l AND "
-             "(attribute_not_exists(refs) OR refs <= :f)\","
-             "\"ExpressionAttributeNames\":{\"#t\":\"ttl\"},"
-             "\"ExpressionAttributeValues\":{\":l\":");
-    idem__json_n(out, own->used);
-    idem__buffer_str(out, ",\":n\":");
-    idem__json_n(out, own->used + cost);
-    idem__buffer_str(out, ",\":f\":");
-    idem__json_n(out, decision->refusals);
-    add_ttl(out, op, ",\":t\":");
-    idem__buffer_str(out, "}}}");
-}
-
-void idem__limit_request_beside(struct idem__buffer *out,
-                                const struct idem__table_conf *table,
-                                const struct idem_op *op,
-                                const struct idem_limit_state *own,
-                                const struct idem_limit_decision *decision)
-{
-    idem__buffer_str(out, "{\"TransactItems\":[{\"Put\":");
-    add_request(out, table, op, decision->entry);
-    idem__buffer_str(out, "}");
-    add_count(out, table, op, own, decision);
-    idem__buffer_str(out, "]}");
+    entry_id(name, id);
+    begin_item(out, table, id);
+    idem__buffer_str(out, ",\"ConsistentRead\":true}");
 }
 
 /* ---- Reading ---- */
@@ -389,55 +201,62 @@ static int read_number(json_object *item, const char *name, int64_t *ret)
     return 1;
 }
 
-static int read_refusals(json_object *item, uint64_t *ret)
+/* True for an entry, of whatever request. */
+static bool is_entry(json_object *window, const char *name, int64_t *ret_entry)
+{
+    return name[0] == 'r' && strlen(name) == NAME_LEN &&
+           read_number(window, name, ret_entry) == 1;
+}
+
+/* Likewise, and none is 0. 0 or IDEM_ECORRUPT. */
+static int read_count(json_object *item, const char *name, uint64_t *ret)
 {
     int64_t n = 0;
 
-    if (read_number(item, "refs", &n) < 0 || n < 0) {
+    if (read_number(item, name, &n) < 0 || n < 0) {
         return IDEM_ECORRUPT;
     }
     *ret = (uint64_t)n;
     return 0;
 }
 
-int idem__limit_read_shard(json_object *item, uint64_t *ret_used,
-                           uint64_t *ret_refusals)
+static unsigned count_entries(json_object *window)
 {
-    int64_t used;
-    int rc = read_number(item, "lim", &used);
+    int64_t entry;
+    unsigned n = 0;
 
-    if (rc != 1 || used < 0) {
-        return IDEM_ECORRUPT;
+    json_object_object_foreach(window, name, value)
+    {
+        (void)value;
+        n += is_entry(window, name, &entry);
     }
-    *ret_used = (uint64_t)used;
-    return read_refusals(item, ret_refusals);
+    return n;
 }
 
 int idem__limit_read_window(json_object *item, const struct idem_op *op,
-                            struct idem_limit_state *ret_state, bool *ret_big)
+                            struct idem__limit_window *ret_window)
 {
-    char name[NAME_MAX_LEN];
-    int64_t big = 0;
+    struct idem_limit_state *state = &ret_window->state;
+    char name[NAME_LEN + 1];
+    int64_t used = 0;
     int rc;
 
-    memset(ret_state, 0, sizeof(*ret_state));
-    *ret_big = false;
+    memset(ret_window, 0, sizeof(*ret_window));
     if (item == NULL) {
         return 0;
     }
-    ret_state->has_window = true;
-    rc = idem__limit_read_shard(item, &ret_state->used, &ret_state->refusals);
-    if (rc != 0) {
-        return rc;
-    }
-    if (read_number(item, "big", &big) < 0) {
+    entry_name(op, name);
+    rc = read_number(item, name, &state->entry);
+    if (rc < 0 || read_number(item, "lim", &used) != 1 || used < 0 ||
+        read_count(item, "refs", &state->refusals) != 0 ||
+        read_count(item, "gen", &ret_window->moves) != 0) {
         return IDEM_ECORRUPT;
     }
-    *ret_big = big != 0;
-    entry_name(op, name);
-    rc = read_number(item, name, &ret_state->entry);
-    ret_state->has_entry = rc == 1;
-    return rc < 0 ? rc : 0;
+    state->has_window = true;
+    state->used = (uint64_t)used;
+    state->has_entry = rc == 1;
+    ret_window->entries = count_entries(item);
+    return 0;
 }
 
 int idem__limit_read_entry(json_object *item,
@@ -451,37 +270,81 @@ int idem__limit_read_entry(json_object *item,
     return read_number(item, "lim", &ret_state->entry) == 1 ? 0 : IDEM_ECORRUPT;
 }
 
-bool idem__limit_is_item(json_object *item, const uint8_t id[IDEM_ID_LEN])
-{
-    char wanted[IDEM__LIMIT_ID_MAX];
-    struct idem_slice text;
+/* ---- Moving ---- */
 
-    idem__limit_item_id(id, -1, wanted);
-    return idem__json_attribute(item, "id", "S", &text) == 1 &&
-           idem__slice_equal(text, idem_str(wanted));
+struct moved {
+    const char *name;
+    int64_t entry;
+};
+
+/* The entries to be moved, as many as fit; the same ones each time. */
+static size_t read_moved(json_object *window,
+                         struct moved ret_moved[IDEM__LIMIT_MOVED])
+{
+    struct json_object_iterator at = json_object_iter_begin(window);
+    struct json_object_iterator end = json_object_iter_end(window);
+    size_t n = 0;
+
+    for (; n < IDEM__LIMIT_MOVED && !json_object_iter_equal(&at, &end);
+         json_object_iter_next(&at)) {
+        struct moved *moved = &ret_moved[n];
+
+        moved->name = json_object_iter_peek_name(&at);
+        n += is_entry(window, moved->name, &moved->entry);
+    }
+    return n;
 }
 
-int idem__limit_shard_of(json_object *item)
+void idem__limit_request_move(struct idem__buffer *out,
+                              const struct idem__table_conf *table,
+                              const struct idem_op *op, json_object *window)
 {
-    struct idem_slice text;
-    const char *p;
+    struct moved moved[IDEM__LIMIT_MOVED];
+    size_t n = read_moved(window, moved);
+    char id[IDEM__LIMIT_ID_MAX];
     size_t i;
-    int shard = 0;
 
-    if (idem__json_attribute(item, "id", "S", &text) != 1) {
-        return -1;
+    idem__buffer_str(out, "{\"RequestItems\":{");
+    idem__json_string(out, idem_str(table->name));
+    idem__buffer_str(out, ":[");
+    for (i = 0; i < n; i++) {
+        entry_id(moved[i].name, id);
+        idem__buffer_str(out, i == 0 ? "" : ",");
+        idem__buffer_str(out, "{\"PutRequest\":{\"Item\":{\"id\":");
+        idem__json_s(out, id);
+        idem__buffer_str(out, ",\"lim\":");
+        add_entry(out, moved[i].entry);
+        add_ttl(out, op, ",\"ttl\":");
+        idem__buffer_str(out, "}}}");
     }
-    p = text.base;
-    for (i = text.len; i > 0 && p[i - 1] != '#'; i--) {
+    idem__buffer_str(out, "]}}");
+}
+
+void idem__limit_request_trim(struct idem__buffer *out,
+                              const struct idem__table_conf *table,
+                              const struct idem_op *op, json_object *window,
+                              uint64_t moves)
+{
+    struct moved moved[IDEM__LIMIT_MOVED];
+    size_t n = read_moved(window, moved);
+    size_t i;
+
+    begin_update(out, table, op);
+    idem__buffer_str(out, ",\"UpdateExpression\":\"SET gen = :h REMOVE ");
+    for (i = 0; i < n; i++) {
+        idem__buffer_str(out, i == 0 ? "#" : ",#");
+        idem__buffer_u64(out, i);
     }
-    if (i == 0 || i == text.len || text.len - i > 2) {
-        return -1;
+    idem__buffer_str(out, "\",\"ConditionExpression\":\"");
+    add_moves_condition(out, moves);
+    idem__buffer_str(out, ",\"ExpressionAttributeNames\":{");
+    for (i = 0; i < n; i++) {
+        idem__buffer_str(out, i == 0 ? "\"#" : ",\"#");
+        idem__buffer_u64(out, i);
+        idem__buffer_str(out, "\":");
+        idem__json_string(out, idem_str(moved[i].name));
     }
-    for (; i < text.len; i++) {
-        if (p[i] < '0' || p[i] > '9') {
-            return -1;
-        }
-        shard = shard * 10 + (p[i] - '0');
-    }
-    return shard < IDEM__LIMIT_SHARDS_MAX ? shard : -1;
+    idem__buffer_str(out, "},\"ExpressionAttributeValues\":{\":h\":");
+    idem__json_n(out, moves + 1);
+    end_update(out, moves);
 }

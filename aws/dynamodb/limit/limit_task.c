@@ -1,12 +1,19 @@
-/* A rate limit on its way through the table; see limit_request.h for what lies
- * there.
+/* A rate limit on its way through the table; see limit_request.h for what lies there.
  *
- * All of these writes may be sent again without a look: each is conditional on
- * there being no entry of the request, and whoever finds one is shown it. That is
- * how an unanswered write is read back, and how a retry hears what the first try
- * was told. */
-#include "aws/client/error.h"
-#include "aws/dynamodb/limit/limiter.h"
+ *     LIMIT         begins with the update where all entries are in one item, which
+ *                   is most often all; else by reading
+ *     LIMIT_WINDOW  the count, and the request's entry unless it was moved
+ *     LIMIT_ENTRY   entries were moved: is the request's among them?
+ *     LIMIT_WRITE   counts the request, or remembers its refusal; refused, it shows
+ *                   the window
+ *     LIMIT_MOVE    the op is answered; entries are written as items of their own ...
+ *     LIMIT_TRIM    ... and taken out of the window's
+ *
+ * The writes may be sent again without a look: each is conditional on there being no
+ * entry of the request, and is shown the one that is there. That is how an unanswered
+ * write is read back, and how a retry hears what the first try was told. */
+#include "aws/dynamodb/limit/limit_request.h"
+#include "aws/dynamodb/task/task.h"
 #include "base/heap.h"
 #include "core/error.h"
 
@@ -14,129 +21,265 @@ enum {
     ROUNDS_MAX = 64
 };
 
+struct idem__limiter {
+    struct idem_limit_decision decision;
+    struct idem__limit_window found;
+    uint64_t looked_at; /* found.moves when the request's own item was read, and
+                            was not there; 0: it was not read. */
+    json_object *window; /* With the entries that are moved. */
+};
+
+static void forget(struct idem__limiter *limiter)
+{
+    (void)json_object_put(limiter->window);
+    memset(limiter, 0, sizeof(*limiter));
+}
+
 void idem__limiter_free(struct idem__limiter *limiter)
 {
+    if (limiter != NULL) {
+        forget(limiter);
+    }
     idem__free(limiter);
 }
 
-enum idem__state idem__limiter_corrupt(struct idem__task *task)
+static enum idem__state corrupt(struct idem__task *task)
 {
     return idem__task_fail_with(
         task, IDEM_ECORRUPT,
         "DynamoDB: what was counted in this window has a form that is not ours");
 }
 
-bool idem__limiter_settle(struct idem__task *task,
-                          const struct idem_limit_state *found,
-                          const struct idem_now *now)
-{
-    struct idem_limit_decision *decision = &task->limiter->decision;
-
-    if (task->rounds++ == ROUNDS_MAX) {
-        (void)idem__task_fail_with(
-            task, IDEM_EUNAVAILABLE,
-            "DynamoDB: the count changes faster than it can be read");
-        return false;
-    }
-    idem__limit_decide(&task->op->u.limit.limit, found, now, decision);
-    if (decision->code != 0) {
-        (void)idem__task_fail_with(task, decision->code, decision->text);
-        return false;
-    }
-    return true;
-}
-
-enum idem__state idem__limiter_answer(struct idem__task *task, bool changed)
+static enum idem__state answer_op(struct idem__task *task, bool changed)
 {
     task->op->u.limit.answer = task->limiter->decision.limited;
     task->op->changed = changed;
     return IDEM__STATE_DONE;
 }
 
-json_object *idem__limiter_item(json_object *body)
+/* Decides on what was found. */
+static enum idem__state decide(struct idem__task *task,
+                               const struct idem_limit_state *found,
+                               const struct idem_now *now)
+{
+    struct idem_limit_decision *decision = &task->limiter->decision;
+
+    if (task->rounds++ == ROUNDS_MAX) {
+        return idem__task_fail_with(
+            task, IDEM_EUNAVAILABLE,
+            "DynamoDB: the count changes faster than it can be read");
+    }
+    idem__limit_decide(&task->op->u.limit.limit, found, now, decision);
+    if (decision->code != 0) {
+        return idem__task_fail_with(task, decision->code, decision->text);
+    }
+    return decision->remember ? IDEM__STATE_LIMIT_WRITE
+                              : answer_op(task, /* changed= */ false);
+}
+
+static enum idem__state found_window(struct idem__task *task, json_object *item,
+                                     const struct idem_now *now)
+{
+    struct idem__limiter *limiter = task->limiter;
+    struct idem__limit_window *found = &limiter->found;
+
+    if (idem__limit_read_window(item, task->op, found) != 0) {
+        return corrupt(task);
+    }
+    if (!found->state.has_entry && found->moves != limiter->looked_at) {
+        return IDEM__STATE_LIMIT_ENTRY;
+    }
+    return decide(task, &found->state, now);
+}
+
+/* ---- Reading ---- */
+
+static json_object *item_in(json_object *body, const char *name)
 {
     json_object *item = NULL;
 
-    (void)json_object_object_get_ex(body, "Item", &item);
+    (void)json_object_object_get_ex(body, name, &item);
     return json_object_is_type(item, json_type_object) ? item : NULL;
-}
-
-bool idem__limiter_has_code(json_object *reason, const char *name)
-{
-    json_object *code = NULL;
-
-    return json_object_is_type(reason, json_type_object) &&
-           json_object_object_get_ex(reason, "Code", &code) &&
-           json_object_is_type(code, json_type_string) &&
-           strcmp(json_object_get_string(code), name) == 0;
-}
-
-json_object *idem__limiter_reason(json_object *reasons, size_t i)
-{
-    return reasons != NULL ? json_object_array_get_idx(reasons, i) : NULL;
-}
-
-json_object *idem__limiter_reasons(const struct idem__aws_request *request,
-                                   json_object **ret_body)
-{
-    struct idem_slice text = {request->answer, request->answer_len};
-    struct idem__aws_error error;
-    json_object *reasons = NULL;
-    int rc;
-
-    *ret_body = NULL;
-    if (request->outcome != IDEM__AWS_ANSWERED || request->status != 400) {
-        return NULL;
-    }
-    *ret_body = idem__json_parse(text, &rc);
-    if (*ret_body == NULL) {
-        return NULL;
-    }
-    idem__aws_error_read(request->status, request->error_type, *ret_body,
-                         &error);
-    if (!idem__aws_error_is(&error, "TransactionCanceledException") ||
-        !json_object_object_get_ex(*ret_body, "CancellationReasons",
-                                   &reasons) ||
-        !json_object_is_type(reasons, json_type_array)) {
-        return NULL;
-    }
-    return reasons;
-}
-
-struct idem__limit_bounds *idem__limiter_bounds(struct idem__task *task)
-{
-    return idem__limit_known_of(task->env->limits, task->op);
-}
-
-json_object *idem__limiter_items(const struct idem__task *task,
-                                 json_object *body)
-{
-    json_object *list = idem__task_under_table(task, body, "Responses");
-
-    return json_object_is_type(list, json_type_array) ? list : NULL;
-}
-
-enum idem__state idem__limiter_found(struct idem__task *task, json_object *item,
-                                     const struct idem_now *now)
-{
-    struct idem_limit_state found;
-
-    if (idem__limit_read_entry(item, &found) != 0) {
-        return idem__limiter_corrupt(task);
-    }
-    return idem__limiter_settle(task, &found, now)
-               ? idem__limiter_answer(task, /* changed= */ false)
-               : IDEM__STATE_DONE;
 }
 
 const char *idem__limit_window_ask(struct idem__task *task,
                                    const struct idem_now *now)
 {
     (void)now;
-    idem__limit_request_get(idem__task_out(task), &task->env->table,
-                            task->op->u.limit.window);
+    idem__limit_request_window(idem__task_out(task), &task->env->table,
+                               task->op);
     return IDEM__TARGET("GetItem");
 }
+
+enum idem__state idem__limit_window_answered(struct idem__task *task,
+                                             const struct idem_now *now,
+                                             struct idem__answer *answer)
+{
+    return answer->said != IDEM__SAID_OK
+               ? idem__task_retry(task, answer, IDEM__STATE_LIMIT_WINDOW)
+               : found_window(task, item_in(answer->body, "Item"), now);
+}
+
+const char *idem__limit_entry_ask(struct idem__task *task,
+                                  const struct idem_now *now)
+{
+    (void)now;
+    idem__limit_request_entry(idem__task_out(task), &task->env->table,
+                              task->op);
+    return IDEM__TARGET("GetItem");
+}
+
+/* The count was read before, and only grows: what it refuses stays refused. */
+enum idem__state idem__limit_entry_answered(struct idem__task *task,
+                                            const struct idem_now *now,
+                                            struct idem__answer *answer)
+{
+    struct idem__limiter *limiter = task->limiter;
+    struct idem_limit_state entry;
+
+    if (answer->said != IDEM__SAID_OK) {
+        return idem__task_retry(task, answer, IDEM__STATE_LIMIT_ENTRY);
+    }
+    if (idem__limit_read_entry(item_in(answer->body, "Item"), &entry) != 0) {
+        return corrupt(task);
+    }
+    limiter->looked_at = limiter->found.moves;
+    return decide(task, entry.has_entry ? &entry : &limiter->found.state, now);
+}
+
+/* ---- Writing ---- */
+
+const char *idem__limit_write_ask(struct idem__task *task,
+                                  const struct idem_now *now)
+{
+    const struct idem__limiter *limiter = task->limiter;
+    struct idem__buffer *out = idem__task_out(task);
+
+    (void)now;
+    if (limiter->decision.limited.admitted) {
+        idem__limit_request_admit(out, &task->env->table, task->op,
+                                  limiter->looked_at);
+    } else {
+        idem__limit_request_refuse(out, &task->env->table, task->op,
+                                   limiter->looked_at, &limiter->decision);
+    }
+    return IDEM__TARGET("UpdateItem");
+}
+
+/* Entries are moved where there are many; the op is answered whatever comes of it. */
+static enum idem__state move_entries(struct idem__task *task,
+                                     json_object *window)
+{
+    struct idem__limiter *limiter = task->limiter;
+
+    (void)json_object_put(limiter->window);
+    limiter->window = json_object_get(window);
+    task->settled = true;
+    return IDEM__STATE_LIMIT_MOVE;
+}
+
+/* The write was applied, and the count is what the service says it is. Each of the
+ * entries is the last of the window in one answer, so that one of many callers moves
+ * them. */
+static enum idem__state written(struct idem__task *task, json_object *window)
+{
+    struct idem__limiter *limiter = task->limiter;
+    struct idem_limited *limited = &limiter->decision.limited;
+    uint64_t max = task->op->u.limit.limit.max;
+    struct idem__limit_window *found = &limiter->found;
+    int64_t entry;
+
+    if (window == NULL ||
+        idem__limit_read_window(window, task->op, found) != 0 ||
+        !found->state.has_entry) {
+        return IDEM__STATE_NONE;
+    }
+    entry = found->state.entry;
+    if (limited->admitted ? entry < 0 || (uint64_t)entry >= max : entry >= 0) {
+        return IDEM__STATE_NONE;
+    }
+    limited->remaining = (uint64_t)(entry < 0 ? -entry : entry);
+    (void)answer_op(task, /* changed= */ true);
+    return max > IDEM__LIMIT_ALONE && found->entries % IDEM__LIMIT_MOVED == 0
+               ? move_entries(task, window)
+               : IDEM__STATE_DONE;
+}
+
+enum idem__state idem__limit_write_answered(struct idem__task *task,
+                                            const struct idem_now *now,
+                                            struct idem__answer *answer)
+{
+    enum idem__state next;
+
+    if (answer->said == IDEM__SAID_OK) {
+        next = written(task, item_in(answer->body, "Attributes"));
+        if (next != IDEM__STATE_NONE) {
+            return next;
+        }
+        /* It can be asked for again. */
+        task->ambiguous = true;
+        return idem__task_fail_with(
+            task, IDEM_EUNKNOWN,
+            "DynamoDB: the answer has a form that is not its own");
+    }
+    if (answer->said == IDEM__SAID_REFUSED) {
+        return answer->item != NULL ? found_window(task, answer->item, now)
+                                    : IDEM__STATE_LIMIT_WINDOW;
+    }
+    task->ambiguous = task->ambiguous || answer->said == IDEM__SAID_UNKNOWN;
+    return idem__task_retry(task, answer, IDEM__STATE_LIMIT_WRITE);
+}
+
+/* ---- Moving entries ---- */
+
+const char *idem__limit_move_ask(struct idem__task *task,
+                                 const struct idem_now *now)
+{
+    (void)now;
+    idem__limit_request_move(idem__task_out(task), &task->env->table, task->op,
+                             task->limiter->window);
+    return IDEM__TARGET("BatchWriteItem");
+}
+
+/* None is taken out before all are written. */
+enum idem__state idem__limit_move_answered(struct idem__task *task,
+                                           const struct idem_now *now,
+                                           struct idem__answer *answer)
+{
+    (void)now;
+    return answer->said == IDEM__SAID_OK &&
+                   idem__task_under_table(task, answer->body,
+                                          "UnprocessedItems") == NULL
+               ? IDEM__STATE_LIMIT_TRIM
+               : IDEM__STATE_DONE;
+}
+
+const char *idem__limit_trim_ask(struct idem__task *task,
+                                 const struct idem_now *now)
+{
+    (void)now;
+    idem__limit_request_trim(idem__task_out(task), &task->env->table, task->op,
+                             task->limiter->window, task->limiter->found.moves);
+    return IDEM__TARGET("UpdateItem");
+}
+
+/* Goes on with what others added meanwhile, or left there. */
+enum idem__state idem__limit_trim_answered(struct idem__task *task,
+                                           const struct idem_now *now,
+                                           struct idem__answer *answer)
+{
+    json_object *window = item_in(answer->body, "Attributes");
+    struct idem__limit_window *found = &task->limiter->found;
+
+    (void)now;
+    return answer->said == IDEM__SAID_OK && window != NULL &&
+                   idem__limit_read_window(window, task->op, found) == 0 &&
+                   found->entries >= IDEM__LIMIT_MOVED
+               ? move_entries(task, window)
+               : IDEM__STATE_DONE;
+}
+
+/* ---- Beginning ---- */
 
 enum idem__state idem__limit_step(struct idem__task *task,
                                   const struct idem_now *now)
@@ -151,10 +294,14 @@ enum idem__state idem__limit_step(struct idem__task *task,
         return idem__task_fail_with(task, IDEM_ENOMEM,
                                     idem_error_text(IDEM_ENOMEM));
     }
-    memset(task->limiter, 0, sizeof(*task->limiter));
+    forget(task->limiter);
     limited = &task->limiter->decision.limited;
     idem__limit_window(limit->at_ms, limit->per_ms, &limited->start_ms,
                        &limited->end_ms);
-    return idem__limit_shards(limit) > 0 ? IDEM__STATE_LARGE_PLAN
-                                         : idem__limit_small_first(task, now);
+    limited->admitted =
+        true; /* If the write finds that it is within the limit. */
+    return limit->max > IDEM__LIMIT_ALONE ||
+                   idem__limit_in_time(limit, now, NULL) != 0
+               ? IDEM__STATE_LIMIT_WINDOW
+               : IDEM__STATE_LIMIT_WRITE;
 }

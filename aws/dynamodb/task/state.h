@@ -108,18 +108,13 @@ enum idem__state {
     IDEM__STATE_PURGE_ORPHANS,
     IDEM__STATE_PURGE_ORPHAN,
 
-    /* A rate limit: limit_task.c, limit_small.c and limit_large.c. */
+    /* A rate limit: limit_task.c. */
     IDEM__STATE_LIMIT,
-    IDEM__STATE_SMALL_ADMIT,
-    IDEM__STATE_SMALL_REFUSE,
-    IDEM__STATE_SMALL_LOOK,
-    IDEM__STATE_SMALL_ALL,
-    IDEM__STATE_SMALL_BESIDE,
-    IDEM__STATE_LARGE_PLAN,
-    IDEM__STATE_LARGE_SMALL,
-    IDEM__STATE_LARGE_ENTRY,
-    IDEM__STATE_LARGE_SHARDS,
-    IDEM__STATE_LARGE_WRITE,
+    IDEM__STATE_LIMIT_WINDOW,
+    IDEM__STATE_LIMIT_ENTRY,
+    IDEM__STATE_LIMIT_WRITE,
+    IDEM__STATE_LIMIT_MOVE, /* The op is answered. */
+    IDEM__STATE_LIMIT_TRIM,
 
     /* The ends of a step: the driver waits, or gives the op back. */
     IDEM__STATE_PAUSE, /* Then the state task->after_pause. */
@@ -191,24 +186,16 @@ idem__ask_fn idem__purge_orphan_ask;
 idem__answered_fn idem__purge_orphan_answered;
 
 idem__step_fn idem__limit_step;
-idem__ask_fn idem__small_admit_ask;
-idem__answered_fn idem__small_admit_answered;
-idem__ask_fn idem__small_refuse_ask;
-idem__answered_fn idem__small_refuse_answered;
-idem__answered_fn idem__small_look_answered;
-idem__ask_fn idem__small_all_ask;
-idem__answered_fn idem__small_all_answered;
-idem__ask_fn idem__small_beside_ask;
-idem__answered_fn idem__small_beside_answered;
-idem__step_fn idem__large_plan_step;
-idem__ask_fn idem__limit_window_ask; /* Of SMALL_LOOK, too. */
-idem__answered_fn idem__large_small_answered;
-idem__ask_fn idem__large_entry_ask;
-idem__answered_fn idem__large_entry_answered;
-idem__ask_fn idem__large_shards_ask;
-idem__answered_fn idem__large_shards_answered;
-idem__ask_fn idem__large_write_ask;
-idem__answered_fn idem__large_write_answered;
+idem__ask_fn idem__limit_window_ask;
+idem__answered_fn idem__limit_window_answered;
+idem__ask_fn idem__limit_entry_ask;
+idem__answered_fn idem__limit_entry_answered;
+idem__ask_fn idem__limit_write_ask;
+idem__answered_fn idem__limit_write_answered;
+idem__ask_fn idem__limit_move_ask;
+idem__answered_fn idem__limit_move_answered;
+idem__ask_fn idem__limit_trim_ask;
+idem__answered_fn idem__limit_trim_answered;
 
 /* ---- Moving on: state.c ---- */
 

@@ -20,10 +20,8 @@ static void end(struct idem__task *task)
 /* True for what changes the record of the op, or the count of its request. */
 static bool is_write(enum idem__state state)
 {
-    return state == IDEM__STATE_WRITE || state == IDEM__STATE_SMALL_ADMIT ||
-           state == IDEM__STATE_SMALL_REFUSE ||
-           state == IDEM__STATE_SMALL_BESIDE || state == IDEM__STATE_MARK ||
-           state == IDEM__STATE_LARGE_WRITE;
+    return state == IDEM__STATE_WRITE || state == IDEM__STATE_LIMIT_WRITE ||
+           state == IDEM__STATE_MARK;
 }
 
 void idem__task_no_clock(struct idem__task *task)

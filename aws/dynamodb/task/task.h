@@ -38,11 +38,10 @@ struct idem__orphans {
 struct idem__task_env {
     struct idem__table_conf table;
     struct idem__claims *claims;
-    struct idem__limit_known *limits; /* NULL: no rate limits. */
-    struct idem__orphans *orphans;    /* NULL: they are not counted. */
-    struct idem__gate *gate;          /* NULL: the table is never moved. */
-    struct idem_host host; /* random is used, for jitter and names. */
-    uint8_t *scratch;      /* IDEM_HEAD_MAX bytes, for one task at a time. */
+    struct idem__orphans *orphans; /* NULL: they are not counted. */
+    struct idem__gate *gate;       /* NULL: the table is never moved. */
+    struct idem_host host;         /* random is used, for jitter and names. */
+    uint8_t *scratch; /* IDEM_HEAD_MAX bytes, for one task at a time. */
 };
 
 /* The bytes of one body on their way in or out. */
@@ -142,7 +141,7 @@ struct idem__task {
     /* Memory, which outlives an op. */
     struct idem__buffer out;       /* The request's. */
     struct idem__walk *walk;       /* Of walk.c; NULL until it is needed. */
-    struct idem__limiter *limiter; /* See limiter.h; likewise. */
+    struct idem__limiter *limiter; /* Of limit_task.c; likewise. */
     struct idem__scratch scratch;
 };
 

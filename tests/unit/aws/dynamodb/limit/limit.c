@@ -1,7 +1,6 @@
 /* A rate limit in a table, request by request: what is sent, and what each answer,
  * or the lack of one, is taken for. The answers are written down here, as the
  * service gives them. */
-#include "aws/dynamodb/limit/limit_known.h"
 #include "base/heap.h"
 #include "heap.h"
 #include "limit/limit.h"
@@ -14,7 +13,7 @@
 #define AT 1510067704370LL
 
 /* One request: its operation, and what comes back. In the answer "$" stands for the
- * name of the request's entry in the item of a small limit. */
+ * name of the request's entry in the item of its window. */
 struct step {
     const char *operation;
     int status; /* 0: no answer; -1: it was not sent. */
@@ -60,8 +59,6 @@ static void set_up(uint64_t max, uint64_t cost)
     memset(&env, 0, sizeof(env));
     (void)strcpy(env.table.name, "orders");
     env.host = host;
-    env.limits = idem__limit_known_create();
-    assert_non_null(env.limits);
     memset(&task, 0, sizeof(task));
     idem__task_init(&task, &env);
     task.request.answer_cap =
@@ -76,7 +73,6 @@ static void set_up(uint64_t max, uint64_t cost)
 static void tear_down(void)
 {
     idem__task_free(&task);
-    idem__limit_known_destroy(env.limits);
 }
 
 /* A limit of @max, of which a request takes @cost. */
@@ -96,7 +92,7 @@ static void note_entry(void)
 
 static void carry(const struct step *step)
 {
-    char text[2048];
+    char text[4096];
     const char *target = strchr(task.request.target, '.') + 1;
     const char *mark = strchr(step->answer, '$');
 
@@ -160,20 +156,10 @@ static void expect_answer(const struct step *steps, bool admitted,
 #define REFUSED(item)                                                          \
     "{\"__type\":\"com.amazonaws.dynamodb.v20120810#"                          \
     "ConditionalCheckFailedException\",\"message\":\"no\",\"Item\":" item "}"
-#define CANCELLED(reasons)                                                     \
-    "{\"__type\":\"com.amazonaws.dynamodb.v20120810#"                          \
-    "TransactionCanceledException\",\"Message\":\"no\","                       \
-    "\"CancellationReasons\":[" reasons "]}"
 #define SERVER_ERROR "{\"__type\":\"x#InternalServerError\",\"message\":\"oh\"}"
 #define THROTTLED "{\"__type\":\"x#ProvisionedThroughputExceededException\"}"
-#define NONE "{\"Code\":\"None\"}"
-#define CHECK(item)                                                            \
-    "{\"Code\":\"ConditionalCheckFailed\",\"Item\":" item ",\"Message\":\"no\"}"
-#define CONFLICT "{\"Code\":\"TransactionConflict\",\"Message\":\"no\"}"
-#define SHARD(n, used)                                                         \
-    "{\"id\":{\"S\":\"limit#ab#" n "\"},\"lim\":{\"N\":\"" used "\"}}"
-#define SHARDS(list)                                                           \
-    "{\"Responses\":{\"orders\":[" list "]},\"UnprocessedKeys\":{}}"
+#define ITEM(attributes) "{\"Item\":{" attributes "}}"
+#define ATTRIBUTES(attributes) "{\"Attributes\":{" attributes "}}"
 
 /* ---- Small limits ---- */
 
@@ -271,7 +257,9 @@ TEST_LIMIT(small, remembersARefusal, 8, 5)
     const struct step steps[] = {
         {"UpdateItem", 400, REFUSED("{\"lim\":{\"N\":\"5\"}}")},
         {"UpdateItem", 400, REFUSED("{\"lim\":{\"N\":\"6\"}}")},
-        {"UpdateItem", 200, "{\"Attributes\":{\"$\":{\"N\":\"-2\"}}}"},
+        {"UpdateItem", 200,
+         "{\"Attributes\":{\"$\":{\"N\":\"-2\"},\"lim\":{\"N\":\"6\"},"
+         "\"refs\":{\"N\":\"1\"}}}"},
         {NULL, 0, NULL}};
     const struct step again[] = {
         {"UpdateItem", 400,
@@ -309,6 +297,8 @@ TEST_LIMIT(small, believesNothingStrange, 8, 1)
         REFUSED("{\"lim\":{\"N\":\"1000000000001\"}}"),
         REFUSED("{\"lim\":{\"N\":\"1e3\"}}"),
         REFUSED("{\"lim\":{\"N\":\"\"}}"),
+        REFUSED("{\"lim\":{\"N\":\"7\"},\"gen\":{\"N\":\"-1\"}}"),
+        REFUSED("{\"lim\":{\"N\":\"7\"},\"refs\":{\"N\":\"x\"}}"),
         REFUSED("{\"lim\":{\"N\":\"7\"},\"$\":{\"N\":\"1000000000000\"}}"),
         REFUSED(
             "{\"lim\":{\"N\":\"7\"},\"$\":{\"N\":\"99999999999999999999\"}}"),
@@ -338,65 +328,268 @@ TEST_LIMIT(small, believesNothingStrange, 8, 1)
 
 /* ---- Large limits ---- */
 
-static const struct step read_full[] = {
-    {"BatchGetItem", 200, SHARDS("")},
-};
+static const char first_of_400[] =
+    ATTRIBUTES("\"$\":{\"N\":\"399\"},\"lim\":{\"N\":\"1\"}");
 
-/* The shards are read once a second; then one transaction admits. */
-TEST_LIMIT(large, needsOneTransaction, 400, 1)
+/* The window is read, and then counted in; a retry and what comes too late for the
+ * limit write nothing. */
+TEST_LIMIT(large, readsTheWindowFirst, 400, 1)
 {
-    const struct step first[] = {read_full[0],
-                                 {"TransactWriteItems", 200, "{}"},
-                                 {NULL, 0, NULL}};
-    const struct step next[] = {{"TransactWriteItems", 200, "{}"},
-                                {NULL, 0, NULL}};
-    const struct step later[] = {
-        {"BatchGetItem", 200, SHARDS(SHARD("1", "90") "," SHARD("3", "100"))},
-        {"TransactWriteItems", 200, "{}"},
+    const struct step admits[] = {{"GetItem", 200, "{}"},
+                                  {"UpdateItem", 200, first_of_400},
+                                  {NULL, 0, NULL}};
+    const struct step again[] = {
+        {"GetItem", 200, ITEM("\"$\":{\"N\":\"399\"},\"lim\":{\"N\":\"90\"}")},
         {NULL, 0, NULL}};
-    const struct step again[] = {{"TransactWriteItems", 400,
-                                  CANCELLED(CHECK(
-                                      "{\"lim\":{\"N\":\"399\"}}") "," NONE)},
-                                 {NULL, 0, NULL}};
+    const struct step full[] = {{"GetItem", 200,
+                                 ITEM("\"lim\":{\"N\":\"400\"}")},
+                                {NULL, 0, NULL}};
 
-    expect_answer(first, true, 399, false);
-    expect_answer(next, true, 398, false);
-    now.boot_ms += 1000;
-    expect_answer(later, true, 100 + 10 + 100 - 1, false);
+    expect_answer(admits, true, 399, false);
     expect_answer(again, true, 399, true);
+    expect_answer(full, false, 0, false);
 }
 
-static uint64_t left_of(const struct idem__limit_bounds *bounds)
+/* An update that was not answered is made again, and shows whether the first one was
+ * applied, even where its entry was moved meanwhile. */
+TEST_LIMIT(large, readsBackWhatWasNotAnswered, 400, 1)
 {
-    uint64_t shares[IDEM__LIMIT_SHARDS_MAX];
+    static const struct step losses[] = {
+        {"UpdateItem", 0, ""},        {"UpdateItem", 500, SERVER_ERROR},
+        {"UpdateItem", 200, "{\"At"}, {"UpdateItem", 400, THROTTLED},
+        {"UpdateItem", -1, ""},
+    };
+    size_t i;
 
-    idem__limit_bounds_shares(bounds, &op.u.limit.limit, shares);
-    return idem__limit_bounds_left(bounds, shares);
-}
+    for (i = 0; i < COUNT(losses); i++) {
+        const struct step applied[] = {
+            {"GetItem", 200, "{}"},
+            losses[i],
+            {"UpdateItem", 400,
+             REFUSED("{\"$\":{\"N\":\"399\"},\"lim\":{\"N\":\"1\"}}")},
+            {NULL, 0, NULL}};
+        const struct step moved[] = {
+            {"GetItem", 200, "{}"},
+            losses[i],
+            {"UpdateItem", 400,
+             REFUSED("{\"lim\":{\"N\":\"25\"},\"gen\":{\"N\":\"1\"}}")},
+            {"GetItem", 200, ITEM("\"lim\":{\"N\":\"399\"}")},
+            {NULL, 0, NULL}};
+        const struct step not_applied[] = {{"GetItem", 200, "{}"},
+                                           losses[i],
+                                           {"UpdateItem", 200, first_of_400},
+                                           {NULL, 0, NULL}};
 
-/* A read that overlaps a transaction of the same handle may see its effect already:
- * what was taken is not taken off once more. */
-TEST_LIMIT(large, takesOffOnceWhatIsAlsoRead, 400, 1)
-{
-    const struct step transact = {"TransactWriteItems", 200, "{}"};
-    struct idem__limit_bounds *bounds;
-    unsigned i;
-
-    idem__task_start(&task, &op, &now);
-    carry(&read_full[0]);
-    idem__task_answered(&task, &now);
-    assert_int_equal(task.next, IDEM__TASK_SEND); /* The transaction. */
-    bounds = idem__limit_known_of(env.limits, &op);
-    for (i = 0; i < 4; i++) {
-        idem__limit_bounds_raise(bounds, i, 1); /* Another task's read. */
+        expect_answer(applied, true, 399, true);
+        assert_int_equal(pauses, 1);
+        expect_answer(moved, true, 399, true);
+        expect_answer(not_applied, true, 399, false);
     }
-    carry(&transact);
+}
+
+/* ---- Entries that were moved ---- */
+
+static struct step
+    sent; /* The body of the last request, from its first use on. */
+
+static bool asks_for(const char *text)
+{
+    struct idem_slice body = task.request.body;
+
+    return memmem(body.base, body.len, text, strlen(text)) != NULL;
+}
+
+/* Answers one request after a look at it. */
+static void carry_with(const char *text, const char *operation, int status,
+                       const char *answer)
+{
+    sent = (struct step){operation, status, answer};
+    if (!asks_for(text)) {
+        fail_with("no %s in %.*s", text, (int)task.request.body.len,
+                  (const char *)task.request.body.base);
+    }
+    carry(&sent);
     idem__task_answered(&task, &now);
+}
+
+static void expect_end(bool admitted, uint64_t remaining)
+{
     assert_int_equal(task.next, IDEM__TASK_DONE);
-    assert_true(op.u.limit.answer.admitted);
-    assert_int_equal(left_of(bounds), 4 * 99);
+    assert_ok(op.error.code);
+    assert_int_equal(op.u.limit.answer.admitted, admitted);
+    assert_int_equal(op.u.limit.answer.remaining, remaining);
     idem__task_reset(&task);
 }
+
+/* Once entries were moved, the request's own item is read, and the update holds only
+ * while none was moved since; else it is read again. A window that is full by then is
+ * not: its count only grows. */
+TEST_LIMIT(moved, areLookedForBeforeAnUpdate, 400, 1)
+{
+    const struct step again[] = {
+        {"GetItem", 200, ITEM("\"lim\":{\"N\":\"90\"},\"gen\":{\"N\":\"3\"}")},
+        {"GetItem", 200, ITEM("\"lim\":{\"N\":\"377\"}")},
+        {NULL, 0, NULL}};
+    const struct step full[] = {
+        {"GetItem", 200, ITEM("\"lim\":{\"N\":\"400\"},\"gen\":{\"N\":\"9\"}")},
+        {"GetItem", 200, "{}"},
+        {NULL, 0, NULL}};
+    const struct step strange[] = {
+        {"GetItem", 200, ITEM("\"lim\":{\"N\":\"400\"},\"gen\":{\"N\":\"9\"}")},
+        {"GetItem", 200, ITEM("\"lim\":{\"S\":\"1\"}")},
+        {NULL, 0, NULL}};
+
+    idem__task_start(&task, &op, &now);
+    carry_with("limit#", "GetItem", 200,
+               ITEM("\"lim\":{\"N\":\"90\"},\"gen\":{\"N\":\"3\"}"));
+    carry_with("limit#r", "GetItem", 200, "{}");
+    carry_with("gen = :g", "UpdateItem", 400,
+               REFUSED("{\"lim\":{\"N\":\"99\"},\"gen\":{\"N\":\"4\"}}"));
+    carry_with("limit#r", "GetItem", 200, "{}");
+    carry_with("\":g\":{\"N\":\"4\"}", "UpdateItem", 400,
+               REFUSED("{\"lim\":{\"N\":\"400\"},\"gen\":{\"N\":\"4\"}}"));
+    expect_end(false, 0);
+    expect_answer(again, true, 377, true);
+    expect_answer(full, false, 0, false);
+    assert_code(IDEM_ECORRUPT, run(strange));
+}
+
+/* A small limit takes for granted that none was, and finds out. */
+TEST_LIMIT(moved, areFoundBySmallLimits, 8, 1)
+{
+    idem__task_start(&task, &op, &now);
+    carry_with("attribute_not_exists(gen)", "UpdateItem", 400,
+               REFUSED("{\"lim\":{\"N\":\"3\"},\"gen\":{\"N\":\"1\"}}"));
+    carry_with("limit#r", "GetItem", 200, "{}");
+    carry_with("\":g\":{\"N\":\"1\"}", "UpdateItem", 200,
+               ATTRIBUTES("\"$\":{\"N\":\"4\"},\"lim\":{\"N\":\"4\"},"
+                          "\"gen\":{\"N\":\"1\"}"));
+    expect_end(true, 4);
+}
+
+/* Attributes of a window with @n entries, the op's own among them. */
+static const char *window_of(unsigned n, const char *gen)
+{
+    static char text[4096];
+    size_t len;
+    unsigned i;
+
+    len = (size_t)snprintf(text, sizeof(text),
+                           "{\"Attributes\":{\"lim\":{\"N\":\"%u\"},%s"
+                           "\"rother\":{\"N\":\"1\"},\"$\":{\"N\":\"7\"}",
+                           n, gen);
+    for (i = 1; i < n; i++) {
+        len += (size_t)snprintf(text + len, sizeof(text) - len,
+                                ",\"r%022u\":{\"N\":\"%u\"}", i, 100 + i);
+    }
+    (void)snprintf(text + len, sizeof(text) - len, "}}");
+    return text;
+}
+
+static unsigned times_asked(const char *text)
+{
+    struct idem_slice body = task.request.body;
+    const char *at = body.base;
+    const char *end = at + body.len;
+    unsigned n = 0;
+
+    while ((at = memmem(at, (size_t)(end - at), text, strlen(text))) != NULL) {
+        at += strlen(text);
+        n++;
+    }
+    return n;
+}
+
+/* The update that adds the 25th entry moves them: they are written, and only then taken
+ * out; what came meanwhile is moved next. */
+TEST_LIMIT(moves, writeBeforeTheyTakeOut, 400, 1)
+{
+    idem__task_start(&task, &op, &now);
+    carry_with("limit#", "GetItem", 200, "{}");
+    carry_with("ALL_NEW", "UpdateItem", 200, window_of(25, ""));
+    assert_int_equal(times_asked("PutRequest"), 25);
+    assert_int_equal(times_asked("\"ttl\":{\"N\":\""), 25);
+    assert_false(asks_for("rother"));
+    carry_with("{\"id\":{\"S\":\"limit#r0000000000000000000007\"},"
+               "\"lim\":{\"N\":\"107\"}",
+               "BatchWriteItem", 200, "{\"UnprocessedItems\":{}}");
+    assert_true(asks_for("attribute_not_exists(gen)"));
+    assert_true(asks_for("\":h\":{\"N\":\"1\"}"));
+    assert_false(asks_for("rother"));
+    carry_with("\"#24\":\"r", "UpdateItem", 200,
+               window_of(30, "\"gen\":{\"N\":\"1\"},"));
+    carry_with("PutRequest", "BatchWriteItem", 200, "{}");
+    assert_true(asks_for("\":h\":{\"N\":\"2\"}"));
+    carry_with("gen = :g", "UpdateItem", 200,
+               window_of(5, "\"gen\":{\"N\":\"2\"},"));
+    expect_end(true, 7);
+}
+
+/* One caller of all moves them, and none where the limit is small. */
+TEST(moves, areMadeByOne)
+{
+    static const struct {
+        uint64_t max;
+        unsigned entries;
+        bool moves;
+    } rows[] = {{400, 24, false}, {400, 25, true}, {400, 26, false},
+                {400, 50, true},  {129, 25, true}, {128, 25, false}};
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        set_up(rows[i].max, 1);
+        idem__task_start(&task, &op, &now);
+        if (rows[i].max > 128) {
+            carry_with("limit#", "GetItem", 200, "{}");
+        }
+        carry_with("ALL_NEW", "UpdateItem", 200,
+                   window_of(rows[i].entries, ""));
+        assert_int_equal(task.next,
+                         rows[i].moves ? IDEM__TASK_SEND : IDEM__TASK_DONE);
+        if (rows[i].moves) {
+            idem__task_give_up(&task);
+        }
+        expect_end(true, 7);
+        tear_down();
+    }
+}
+
+/* The request is counted whatever comes of it; nothing is taken out that was not
+ * written. */
+TEST_LIMIT(moves, mayFail, 400, 1)
+{
+    static const struct step writes[] = {
+        {"BatchWriteItem", 0, ""},
+        {"BatchWriteItem", 500, SERVER_ERROR},
+        {"BatchWriteItem", 400, THROTTLED},
+        {"BatchWriteItem", 400, "{\"__type\":\"x#AccessDeniedException\"}"},
+        {"BatchWriteItem", 200,
+         "{\"UnprocessedItems\":{\"orders\":[{\"PutRequest\":{}}]}}"},
+    };
+    static const struct step trims[] = {
+        {"UpdateItem", 0, ""},
+        {"UpdateItem", 400, THROTTLED},
+        {"UpdateItem", 400, REFUSED("{\"lim\":{\"N\":\"30\"}}")},
+        {"UpdateItem", 200, "{}"},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(writes) + COUNT(trims); i++) {
+        idem__task_start(&task, &op, &now);
+        carry_with("limit#", "GetItem", 200, "{}");
+        carry_with("ALL_NEW", "UpdateItem", 200, window_of(25, ""));
+        if (i < COUNT(writes)) {
+            carry(&writes[i]);
+        } else {
+            carry_with("PutRequest", "BatchWriteItem", 200, "{}");
+            carry(&trims[i - COUNT(writes)]);
+        }
+        idem__task_answered(&task, &now);
+        expect_end(true, 7);
+    }
+}
+
+/* ---- Any limit ---- */
 
 /* The number after the first @name in the request. */
 static int64_t number_after(const char *name)
@@ -409,284 +602,23 @@ static int64_t number_after(const char *name)
 }
 
 /* State goes by its ttl, in seconds, after the end of its window and not much
- * later; be the limit small or large. */
-TEST(ttl, isInSecondsAndSoonAfterTheWindow)
+ * later; the item of a window and those of entries. */
+TEST_LIMIT(ttl, isInSecondsAndSoonAfterTheWindow, 400, 1)
 {
-    static const struct {
-        uint64_t max;
-        const char *name;
-    } cases[] = {
-        {8, "\":t\":{\"N\":\""},
-        {400, "\"ttl\":{\"N\":\""},
-    };
+    int64_t ttl_ms[2];
     size_t i;
 
-    for (i = 0; i < COUNT(cases); i++) {
-        int64_t ttl_ms;
-
-        set_up(cases[i].max, 1);
-        idem__task_start(&task, &op, &now);
-        if (cases[i].max > 8) {
-            carry(&read_full[0]);
-            idem__task_answered(&task, &now);
-        }
-        ttl_ms = number_after(cases[i].name) * 1000;
-        assert_true(ttl_ms > AT + IDEM_LIMIT_DAY / 2);
-        assert_true(ttl_ms < AT + 5 * (int64_t)IDEM_LIMIT_DAY);
-        idem__task_give_up(&task);
-        idem__task_reset(&task);
-        tear_down();
+    idem__task_start(&task, &op, &now);
+    carry_with("limit#", "GetItem", 200, "{}");
+    ttl_ms[0] = number_after("\":t\":{\"N\":\"") * 1000;
+    carry_with("ALL_NEW", "UpdateItem", 200, window_of(25, ""));
+    ttl_ms[1] = number_after("\"ttl\":{\"N\":\"") * 1000;
+    for (i = 0; i < COUNT(ttl_ms); i++) {
+        assert_true(ttl_ms[i] > AT + IDEM_LIMIT_DAY / 2);
+        assert_true(ttl_ms[i] < AT + 5 * (int64_t)IDEM_LIMIT_DAY);
     }
-}
-
-/* Shards that are empty are learnt of, and passed over; when all are, the request is
- * looked for, and refused. Nothing more is asked of a window that is full. */
-TEST_LIMIT(large, endsWithTheLastShard, 400, 1)
-{
-    const struct step steps[] = {
-        read_full[0],
-        {"TransactWriteItems", 400,
-         CANCELLED(NONE "," CHECK("{\"lim\":{\"N\":\"100\"}}"))},
-        {"TransactWriteItems", 400,
-         CANCELLED(NONE "," CHECK("{\"lim\":{\"N\":\"100\"}}"))},
-        {"TransactWriteItems", 400,
-         CANCELLED(NONE ",{\"Code\":"
-                        "\"ConditionalCheckFailed\"}")},
-        {"TransactWriteItems", 400,
-         CANCELLED(NONE "," CHECK("{\"lim\":{\"N\":\"100\"}}"))},
-        {"GetItem", 200, "{}"},
-        {NULL, 0, NULL}};
-    const struct step full[] = {{"GetItem", 200, "{}"}, {NULL, 0, NULL}};
-    const struct step there[] = {{"GetItem", 200,
-                                  "{\"Item\":{\"lim\":{\"N\":\"17\"}}}"},
-                                 {NULL, 0, NULL}};
-
-    expect_answer(steps, false, 0, false);
-    expect_answer(full, false, 0, false);
-    expect_answer(there, true, 17, true);
-}
-
-/* What no shard has alone is taken from several; what all of them have not is
- * refused, and that is remembered. */
-TEST_LIMIT(large, takesFromSeveral, 400, 20)
-{
-    const struct step admits[] = {
-        {"BatchGetItem", 200,
-         SHARDS(SHARD("0", "95") "," SHARD("1", "94") "," SHARD(
-             "2", "93") "," SHARD("3", "92"))},
-        {"TransactWriteItems", 200, "{}"},
-        {NULL, 0, NULL}};
-    const struct step refuses[] = {{"GetItem", 200, "{}"},
-                                   {"TransactWriteItems", 200, "{}"},
-                                   {NULL, 0, NULL}};
-    const struct step too_many[] = {{"GetItem", 200, "{}"},
-                                    {"TransactWriteItems", 400,
-                                     CANCELLED(NONE "," CHECK("{}"))},
-                                    {"GetItem", 200, "{}"},
-                                    {NULL, 0, NULL}};
-
-    expect_answer(admits, true, 6, false);
-    begin(400, 7);
-    expect_answer(refuses, false, 6, false);
-    expect_answer(too_many, false, 6, false);
-}
-
-/* A transaction that met another, was not answered, or was answered by a 500 is made
- * again; whether the first was applied shows. */
-TEST(large, readsBackWhatWasNotAnswered)
-{
-    static const struct step losses[] = {
-        {"TransactWriteItems", 0, ""},
-        {"TransactWriteItems", 500, SERVER_ERROR},
-        {"TransactWriteItems", 400, CANCELLED(NONE "," CONFLICT)},
-        {"TransactWriteItems", 400, CANCELLED(CONFLICT "," NONE)},
-        {"TransactWriteItems", 400,
-         "{\"__type\":\"x#TransactionInProgressException\"}"},
-        {"TransactWriteItems", 400, THROTTLED},
-        {"TransactWriteItems", -1, ""},
-    };
-    size_t i;
-
-    for (i = 0; i < COUNT(losses); i++) {
-        const struct step applied[] = {
-            read_full[0],
-            losses[i],
-            {"TransactWriteItems", 400,
-             CANCELLED(CHECK("{\"lim\":{\"N\":\"399\"}}") "," NONE)},
-            {NULL, 0, NULL}};
-        const struct step not_applied[] = {losses[i],
-                                           {"TransactWriteItems", 200, "{}"},
-                                           {NULL, 0, NULL}};
-
-        set_up(400, 1);
-        expect_answer(applied, true, 399, true);
-        assert_int_equal(pauses, 1);
-        expect_answer(not_applied, true, 399, false);
-        tear_down();
-    }
-}
-
-/* Whatever the bounds are, a plan takes just the cost, and from no shard more than
- * it has. */
-TEST_LIMIT(known, plansWhatIsThere, 100000, 1)
-{
-    uint64_t seed = 88172645463325252ULL;
-    size_t round;
-
-    for (round = 0; round < 2000; round++) {
-        struct idem__limit_bounds *bounds =
-            idem__limit_known_of(env.limits, &op);
-        uint64_t shares[IDEM__LIMIT_SHARDS_MAX];
-        uint64_t takes[IDEM__LIMIT_SHARDS_MAX];
-        uint64_t sum = 0;
-        uint64_t left;
-        uint64_t cost;
-        unsigned i;
-
-        for (i = 0; i < IDEM__LIMIT_SHARDS_MAX; i++) {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            bounds->used[i] = 6250 - (seed >> 20) % (1 + round % 9);
-        }
-        idem__limit_bounds_shares(bounds, &op.u.limit.limit, shares);
-        left = idem__limit_bounds_left(bounds, shares);
-        if (left == 0) {
-            continue;
-        }
-        cost = 1 + (seed >> 8) % left;
-        idem__limit_bounds_plan(bounds, shares, 16, (unsigned)(seed >> 50),
-                                cost, takes);
-        for (i = 0; i < IDEM__LIMIT_SHARDS_MAX; i++) {
-            assert_true(takes[i] <= 6250 - bounds->used[i]);
-            sum += takes[i];
-        }
-        assert_int_equal(sum, cost);
-    }
-}
-
-/* The shares of a limit are all of it, less what a larger one has taken beyond
- * them; and what is taken within them changes none. */
-TEST_LIMIT(known, sharesAllOfIt, 257, 1)
-{
-    static const uint64_t limits[] = {257,  1000,  4096,          4097,
-                                      5000, 50000, IDEM_LIMIT_MAX};
-    uint64_t seed = 88172645463325252ULL;
-    size_t i;
-    size_t round;
-
-    for (i = 0; i < COUNT(limits); i++) {
-        begin(limits[i], 1);
-        assert_int_equal(left_of(idem__limit_known_of(env.limits, &op)),
-                         limits[i]);
-    }
-    begin(256, 1);
-    assert_int_equal(idem__limit_shards(&op.u.limit.limit), 0);
-    for (round = 0; round < 2000; round++) {
-        struct idem__limit_bounds bounds = {.is_used = true};
-        uint64_t shares[IDEM__LIMIT_SHARDS_MAX];
-        uint64_t after[IDEM__LIMIT_SHARDS_MAX];
-        uint64_t sum = 0;
-        unsigned shard;
-
-        for (shard = 0; shard < IDEM__LIMIT_SHARDS_MAX; shard++) {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            bounds.used[shard] = (seed >> 20) % (1 + 80 * (round % 9));
-            sum += bounds.used[shard];
-        }
-        begin(round % 2 == 0 ? 5000 : 1003, 1);
-        assert_int_equal(left_of(&bounds), sum < op.u.limit.limit.max
-                                               ? op.u.limit.limit.max - sum
-                                               : 0);
-        idem__limit_bounds_shares(&bounds, &op.u.limit.limit, shares);
-        for (shard = 0; shard < IDEM__LIMIT_SHARDS_MAX; shard++) {
-            if (shares[shard] > bounds.used[shard]) {
-                bounds.used[shard] +=
-                    (seed >> shard) % (shares[shard] - bounds.used[shard] + 1);
-            }
-        }
-        idem__limit_bounds_shares(&bounds, &op.u.limit.limit, after);
-        assert_memory_equal(shares, after, sizeof(shares));
-    }
-}
-
-/* ---- Small and large limits of one window ---- */
-
-static const char both_shards[] = SHARDS(SHARD("0", "90") "," SHARD("9", "5"));
-
-/* A small limit is refused by the mark of a larger one, takes off what that counted,
- * and writes its request where that one looks; from then on without the first try.
- * What was left out of a reading, or changed meanwhile, is read again. */
-TEST_LIMIT(border, smallTakesOffTheShards, 100, 1)
-{
-    static const struct step marked = {
-        "UpdateItem", 400,
-        REFUSED("{\"lim\":{\"N\":\"0\"},\"big\":{\"N\":\"1\"}}")};
-    static const struct step part = {
-        "BatchGetItem", 200,
-        "{\"Responses\":{\"orders\":[]},\"UnprocessedKeys\":"
-        "{\"orders\":{\"Keys\":[]}}}"};
-    const struct step all = {"BatchGetItem", 200, both_shards};
-    const struct step first[] = {
-        marked, part, all, {"TransactWriteItems", 200, "{}"}, {NULL, 0, NULL}};
-    const struct step next[] = {
-        all,
-        {"TransactWriteItems", 400,
-         CANCELLED(NONE ",{\"Code\":\"ConditionalCheckFailed\"}")},
-        all,
-        {"TransactWriteItems", 0, ""},
-        all,
-        {"TransactWriteItems", 400,
-         CANCELLED(CHECK("{\"lim\":{\"N\":\"4\"}}") "," NONE)},
-        {NULL, 0, NULL}};
-    const struct step full[] = {{"BatchGetItem", 200,
-                                 SHARDS(SHARD("0", "90") "," SHARD("9", "10"))},
-                                {NULL, 0, NULL}};
-
-    expect_answer(first, true, 4, false);
-    assert_int_equal(pauses, 1);
-    expect_answer(next, true, 4, true);
-    expect_answer(full, false, 0, false);
-}
-
-/* What a small limit counted is taken off a larger one, and each request is looked
- * for among those. The mark stands in the way of one that was counted since. */
-TEST(border, largeTakesOffWhatTheSmallCounted)
-{
-    char window[IDEM__LIMIT_ID_MAX];
-    char counted[512];
-    const struct step again[] = {
-        {"BatchGetItem", 200, SHARDS("")},
-        {"TransactWriteItems", 400,
-         CANCELLED(NONE "," NONE ",{\"Code\":\"ConditionalCheckFailed\"}")},
-        {"GetItem", 200,
-         "{\"Item\":{\"$\":{\"N\":\"7\"},\"lim\":{\"N\":\"1\"}}}"},
-        {NULL, 0, NULL}};
-    const struct step first[] = {{"BatchGetItem", 200, counted},
-                                 {"GetItem", 200,
-                                  "{\"Item\":{\"lim\":{\"N\":\"201\"}}}"},
-                                 {"TransactWriteItems", 200, "{}"},
-                                 {NULL, 0, NULL}};
-    const struct step next[] = {{"GetItem", 200,
-                                 "{\"Item\":{\"$\":{\"N\":\"55\"},"
-                                 "\"lim\":{\"N\":\"201\"}}}"},
-                                {NULL, 0, NULL}};
-
-    set_up(400, 1);
-    expect_answer(again, true, 7, true);
-    tear_down();
-
-    set_up(400, 1);
-    idem__limit_item_id(op.u.limit.window, -1, window);
-    (void)snprintf(counted, sizeof(counted),
-                   SHARDS("{\"id\":{\"S\":\"%s\"},\"lim\":{\"N\":\"200\"},"
-                          "\"big\":{\"N\":\"1\"}}"),
-                   window);
-    expect_answer(first, true, 198, false);
-    expect_answer(next, true, 55, true);
-    tear_down();
+    idem__task_give_up(&task);
+    idem__task_reset(&task);
 }
 
 /* ---- Memory ---- */
@@ -696,8 +628,10 @@ TEST(memory, isMissedAnywhere)
 {
     const struct step small[] = {{"UpdateItem", 200, admitted_7},
                                  {NULL, 0, NULL}};
-    const struct step large[] = {read_full[0],
-                                 {"TransactWriteItems", 200, "{}"},
+    const struct step large[] = {{"GetItem", 200, "{}"},
+                                 {"UpdateItem", 200, window_of(25, "")},
+                                 {"BatchWriteItem", 200, "{}"},
+                                 {"UpdateItem", 200, "{}"},
                                  {NULL, 0, NULL}};
     int round;
 
