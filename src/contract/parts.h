@@ -78,6 +78,11 @@ bool idem__verb_given(const struct idem_op *op, const struct idem_record *found,
                       const struct idem_decision *decision,
                       struct idem_record *ret_record);
 
+/* True if the result that is on record is given to the caller. The next owner after a try
+ * that ended in retry is not given what that one left: it is for who looks at the
+ * record. */
+bool idem__verb_gives_result(const struct idem_decision *decision);
+
 /* Puts them in, from a record that was loaded with its bodies. */
 void idem__verb_take_bodies(const struct idem_decision *decision,
                             const struct idem_record *bodies,

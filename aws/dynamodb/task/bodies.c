@@ -5,6 +5,7 @@
 #include "aws/dynamodb/task/task.h"
 #include "base/base64.h"
 #include "base/bytes.h"
+#include "contract/parts.h"
 #include "core/error.h"
 
 /* ---- Reading bodies ---- */
@@ -204,8 +205,7 @@ enum idem__state idem__load_step(struct idem__task *task,
     enum idem__state first = IDEM__STATE_NONE;
 
     (void)now;
-    if (!task->decision.set_result && given->result_len > 0 &&
-        task->decision.verdict != IDEM_STARTED) {
+    if (given->result_len > 0 && idem__verb_gives_result(&task->decision)) {
         first =
             fetch(task, &task->result, &task->found.result, given->result_len,
                   given->result_digest, &given->result.bytes);

@@ -75,11 +75,12 @@ static bool leaves_out(const struct idem_op *op,
            max > 0 && record->result_len + record->input_len > max;
 }
 
-/* True if @record is given with the bytes of its result. The next owner after a try that
- * ended in retry is not given what that one left: it is for who looks at the record. */
-static bool gives_result(const struct idem_decision *decision)
+/* A commit that finds itself on record is STARTED, too, and is given what it recorded. */
+bool idem__verb_gives_result(const struct idem_decision *decision)
 {
-    return !decision->set_result && decision->verdict != IDEM_STARTED;
+    return !decision->set_result &&
+           (decision->verdict != IDEM_STARTED ||
+            decision->next.status != IDEM_STATUS_IN_PROGRESS);
 }
 
 /* Bodies are read only for those who are given them: a replay, what is stored
@@ -95,7 +96,7 @@ static bool needs_bodies(const struct idem_op *op,
                                        decision->verdict == IDEM_FAILED));
 
     return given && !leaves_out(op, record, decision) &&
-           ((record->result_len > 0 && gives_result(decision)) ||
+           ((record->result_len > 0 && idem__verb_gives_result(decision)) ||
             (record->input_len > 0 && !decision->set_input));
 }
 
@@ -148,7 +149,7 @@ void idem__verb_take_bodies(const struct idem_decision *decision,
                             const struct idem_record *bodies,
                             struct idem_record *record)
 {
-    if (gives_result(decision)) {
+    if (idem__verb_gives_result(decision)) {
         record->result.bytes = bodies->result.bytes;
     }
     if (!decision->set_input) {
