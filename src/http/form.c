@@ -113,7 +113,7 @@ static int number_after(struct idem_slice meta, const char *word, int max,
     if (len < at || memcmp(p, word, at) != 0) {
         return -1;
     }
-    for (; at < len && p[at] >= '0' && p[at] <= '9' && n <= max; at++) {
+    for (; at < len && p[at] >= '0' && p[at] <= '9' && at < first + 3; at++) {
         n = n * 10 + (p[at] - '0');
     }
     if (at == first || n > max) {
