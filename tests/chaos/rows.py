@@ -145,7 +145,9 @@ def what_was_applied_is_found_to_be_our_own():
     lost = fault("reset after")
     with place(lost, None, None, lost, None) as p:
         equal(p.run("a")[:2], (0, "done\n"))
-        equal(p.between.seen[:4], ["PutItem", "GetItem", "GetItem", "PutItem"])
+        # The look for the mark has used the connection: one that is reset then may have
+        # been over before, and the claim is sent once more.
+        equal(p.between.seen[:4], ["PutItem", "PutItem", "GetItem", "PutItem"])
         assert len(p.between.seen) > 4
         equal((p.record("a")["status"], p.effects()), ("completed", 1))
 

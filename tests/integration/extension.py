@@ -109,7 +109,7 @@ ENDS = [
     ("idem_complete(token, x'00ff', 'a/b', 'm')", "completed", "REPLAY|00FF|a/b|"),
     ("idem_fail(token, 'no funds', 'out')", "failed", "FAILED|6F7574||no funds"),
     ("idem_release(token, 'not reached')", "released", "STARTED|||"),
-    ("idem_retry(token, 'half of it')", "retry", "STARTED|||"),
+    ("idem_retry(token, 'half of it')", "retry", "STARTED|||half of it"),
     ("idem_unknown(token, 'cut off')", "unknown", "UNKNOWN|||cut off"),
     ("idem_renew(token) BETWEEN 59000 AND 59500", "1", "BUSY|||"),
     ("idem_renew(token, 90000.0) BETWEEN 89000 AND 89500", "1", "BUSY|||"),

@@ -354,7 +354,7 @@ def failed_outcomes_are_listed(page):
         equal(page.eval("[...document.querySelectorAll('ol.history li')].pop().className"), "warn")
         page.open(s.home)
         page.click("a[href='./?show=retry']")
-        equal((page.texts("tbody th a"), page.texts("tbody td[data-label=Status]")), (["deploy"], ["retry"]))
+        equal((page.texts("tbody th a"), page.texts("tbody td[data-label=Status]")), (["deploy"], ["retry exit 1"]))
         page.click("tbody th a")
         told = [each.partition("\n")[0].partition(":")[0] for each in page.texts("ol.history li")]
         equal(told, ["First asked for", "Started", "Ended, to be run again", "The next caller runs it."])

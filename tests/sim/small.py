@@ -21,7 +21,7 @@ import tap  # noqa: E402
 SIM = Path(*tap.arguments()).resolve()
 
 JOBS = min(2, os.cpu_count() or 1)
-WORLDS = 20  # Ten scripts, two kinds of store.
+WORLDS = 22  # Eleven scripts, two kinds of store.
 
 # Faults, delays, mode (None: both). A delay more costs the remote store, whose
 # requests are more and may be late one by one, a hundred times the executions:

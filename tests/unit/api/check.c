@@ -467,7 +467,7 @@ TEST(options, haveKnownFlags)
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     struct idem_store *store = NULL;
 
-    options.flags = 8;
+    options.flags = 16;
     assert_code(IDEM_EINVALID, idem_open("memory:", &options, &store, &why));
     assert_why("flag");
     assert_null(store);
