@@ -295,6 +295,7 @@ def a_lock_keeps_others_away_and_remembers_nothing(b):
     for _ in range(7):  # More often than an operation may be started.
         equal(b.run("repo", "echo out; exit 3", *lock), (3, b"out\n", b""))
     equal(b.run("repo", "kill -9 $$", *lock).status, 137)
+    equal(b.record("=lock:repo")["status"], "released")
     equal(b.run("repo", "true", *lock).status, 0)
     holder = b.start_run("repo", "read x < gate", *lock)
     until(lambda: b.has_status("=lock:repo", "in_progress"), "it is held")
