@@ -122,9 +122,7 @@ void idem__lambda_answer_refusal(struct idem_lambda *lambda,
     if (rule != NULL && rule->shape == IDEM__LAMBDA_HTTP) {
         lambda->error_type[0] = '\0';
         idem__lambda_problem(&lambda->response, event, refusal->problem,
-                             refusal->retry
-                                 ? idem_http_retry_after(lambda->busy_age_ms)
-                                 : 0);
+                             refusal->retry ? lambda->retry_after_s : 0);
     } else {
         idem__lambda_answer_error(lambda, refusal->type, detail);
     }

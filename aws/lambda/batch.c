@@ -200,6 +200,9 @@ static void record(struct batch *b, struct item *item)
         submit_end(b, item, &outcome);
         item->state =
             outcome.status == IDEM_STATUS_COMPLETED ? ITEM_DONE : ITEM_FAILED;
+        if (outcome.status == IDEM_STATUS_RETRY) {
+            idem__batch_hide_pause(b, item, outcome.retry_after_ms);
+        }
     }
     idem__buffer_free(&scratch);
 }
@@ -371,9 +374,7 @@ static void judge(struct batch *b, struct item *item)
         }
         break;
     case IDEM_BUSY:
-        if (idem__lambda_hides(b->lambda, b->rule)) {
-            item->hide_until_ms = idem__lambda_hide_until_ms(item->attempt);
-        }
+        idem__batch_hide_busy(b, item);
         refuse(b, item, idem__lambda_refusal_of(item->attempt->verdict));
         break;
     case IDEM_MISMATCH:

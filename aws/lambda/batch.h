@@ -25,6 +25,7 @@ struct item {
     enum item_state state;
     int64_t
         hide_until_ms; /* In its queue, by the monotonic clock; 0: it is not. */
+    bool paused;       /* It is to be shown just then, and not later. */
     bool ended; /* ending is its end, or NULL where it could not be sent. */
     struct idem__lambda_ending *ending;
 };

@@ -137,7 +137,8 @@ int idem__lambda_handler_init(struct idem_lambda *lambda,
     }
     if (options->handler == NULL || options->handler[0] == '\0') {
         return idem__error(ret_error, IDEM_EINVALID,
-                           "no handler is named: _HANDLER is an executable");
+                           "no handler is named: _HANDLER is an executable, "
+                           "which reads the event from standard input");
     }
     lambda->program = path_of(options);
     if (lambda->program == NULL) {
@@ -146,7 +147,9 @@ int idem__lambda_handler_init(struct idem_lambda *lambda,
     (void)idem__adopt_orphans();
     if (access(lambda->program, X_OK) != 0) {
         return idem__error(ret_error, IDEM_ECONFIG,
-                           "the handler %s cannot be executed: %s",
+                           "the handler %.100s cannot be executed: %s; name "
+                           "an executable, which reads the event from standard "
+                           "input, not FILE.FUNCTION",
                            lambda->program, strerror(errno));
     }
     return 0;

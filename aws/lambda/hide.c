@@ -1,4 +1,5 @@
-/* Messages of SQS that came while another delivery of theirs is at work.
+/* Messages of SQS that came while another delivery of theirs is at work, or that are to
+ * be run again after a pause.
  *
  * Such a message is an item failure, so the queue hands it out again when its
  * visibility is over, and counts that as a receive: work that takes longer than a few
@@ -7,7 +8,8 @@
  *
  * It is hidden until the lease ends, or for half of the time that the work has taken
  * so far, if that is longer: an owner that renews its lease may go on for hours. It is
- * never shown earlier than the queue itself would show it. */
+ * never shown earlier than the queue itself would show it, unless the record says when
+ * its next attempt may begin. */
 #include "aws/lambda/hide.h"
 
 #include "aws/client/env.h"
@@ -39,30 +41,46 @@ struct idem__lambda_hider {
 
 /* ---- Whether, and how long --------------------------------------------- */
 
-bool idem__lambda_hides(const struct idem_lambda *lambda,
-                        const struct idem__lambda_rule *rule)
+static bool hides(const struct batch *b)
 {
     /* Lambda hands a function its credentials in one of these. Others, of a person who
      * tries a handler, are not used on a queue that an event names. */
     static const char *const credentials[] = {
         "AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_FULL_URI", NULL};
 
-    return (rule->shape == IDEM__LAMBDA_QUEUE ||
-            rule->shape == IDEM__LAMBDA_FIFO) &&
-           !lambda->options->keep_visibility &&
+    return (b->rule->shape == IDEM__LAMBDA_QUEUE ||
+            b->rule->shape == IDEM__LAMBDA_FIFO) &&
+           !b->lambda->options->keep_visibility &&
            idem__aws_env_first(&idem__aws_env_process, credentials) != NULL;
 }
 
-int64_t idem__lambda_hide_until_ms(const struct idem_attempt *busy)
+static void hide_for(struct item *item, int64_t ms)
 {
+    item->hide_until_ms =
+        idem__mono_ms() + (ms < HIDE_MAX_MS ? ms : HIDE_MAX_MS);
+}
+
+void idem__batch_hide_pause(const struct batch *b, struct item *item,
+                            int64_t ms)
+{
+    if (ms > 0 && hides(b)) {
+        item->paused = true;
+        hide_for(item, ms);
+    }
+}
+
+void idem__batch_hide_busy(const struct batch *b, struct item *item)
+{
+    const struct idem_attempt *busy = item->attempt;
     int64_t half_ms = idem_http_attempt_age(busy) / 2;
     int64_t ms = busy->lease_left_ms + 1000;
 
-    if (busy->record->lease_end_ms == IDEM_NEVER) {
-        ms = HIDE_ENDLESS_MS;
+    if (busy->record->retry) {
+        idem__batch_hide_pause(b, item, busy->lease_left_ms);
+    } else if (hides(b)) {
+        ms = busy->record->lease_end_ms == IDEM_NEVER ? HIDE_ENDLESS_MS : ms;
+        hide_for(item, ms < half_ms ? half_ms : ms);
     }
-    ms = ms < half_ms ? half_ms : ms;
-    return idem__mono_ms() + (ms < HIDE_MAX_MS ? ms : HIDE_MAX_MS);
 }
 
 /* ---- The queue --------------------------------------------------------- */
@@ -190,7 +208,7 @@ static int send(struct idem__lambda_hider *h, struct round *round,
     return rc;
 }
 
-/* Adds @item if it is to be hidden for longer than it is anyway. */
+/* Adds @item if it is to be hidden for longer than it is anyway, or in a pause. */
 static void add(const struct idem__lambda_hider *h, struct round *round,
                 const struct item *item)
 {
@@ -198,7 +216,8 @@ static void add(const struct idem__lambda_hider *h, struct round *round,
         idem__lambda_text(item->unit.json, "receiptHandle");
     int64_t ms = item->hide_until_ms - idem__mono_ms();
 
-    if (ms > h->visibility_ms && receipt.len > 0 &&
+    ms = item->paused && ms < 0 ? 0 : ms;
+    if ((item->paused || ms > h->visibility_ms) && receipt.len > 0 &&
         receipt.len <= IDEM__SQS_RECEIPT_MAX) {
         round->receipts[round->len] = receipt;
         round->seconds[round->len++] = (ms + 999) / 1000;
@@ -234,7 +253,7 @@ static void tell(const struct batch *b, struct idem__lambda_hider *h,
         h->told = true;
         idem__lambda_log(
             b->lambda->now, "WARN", NULL,
-            "a message that is at work elsewhere could not be hidden in its "
+            "a message that is not to be handled yet could not be hidden in its "
             "queue, where it comes again and counts towards the dead-letter "
             "queue: %s; allow the function sqs:ChangeMessageVisibility, or set "
             "IDEM_LAMBDA_VISIBILITY=keep",

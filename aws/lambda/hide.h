@@ -4,14 +4,12 @@
 
 #include "aws/lambda/batch.h"
 
-/* True if messages of @rule can be hidden: they are of SQS, the options allow it, and
- * the function has credentials of its own. */
-bool idem__lambda_hides(const struct idem_lambda *lambda,
-                        const struct idem__lambda_rule *rule);
+/* Has @item hidden whose attempt in flight is another's, or that is in a pause. */
+void idem__batch_hide_busy(const struct batch *b, struct item *item);
 
-/* Until when a message is to be hidden to which the store said BUSY, by the monotonic
- * clock. */
-int64_t idem__lambda_hide_until_ms(const struct idem_attempt *busy);
+/* Has @item hidden for the pause of @ms, which may be 0, before its next attempt. */
+void idem__batch_hide_pause(const struct batch *b, struct item *item,
+                            int64_t ms);
 
 /* Hides the items of @b that have a time for it, within the store's time-out and the
  * margin before the deadline. Why it could not is in the log, once. */

@@ -184,11 +184,11 @@ bool idem__lambda_wants_many(struct json_object *event)
 }
 
 void idem__lambda_problem(struct idem__buffer *to, struct json_object *event,
-                          enum idem_http_problem_kind kind, int retry_s)
+                          enum idem_http_problem_kind kind, int64_t retry_s)
 {
     bool many = idem__lambda_wants_many(event);
     char body[IDEM_HTTP_PROBLEM_MAX];
-    char seconds[16];
+    char seconds[24];
     char start[32];
 
     idem__buffer_reset(to, to->cap);
@@ -200,7 +200,7 @@ void idem__lambda_problem(struct idem__buffer *to, struct json_object *event,
     add_header(to, many, "Content-Type", IDEM_HTTP_PROBLEM_CONTENT);
     add_header(to, many, "X-Content-Type-Options", "nosniff");
     if (retry_s > 0) {
-        (void)snprintf(seconds, sizeof(seconds), "%d", retry_s);
+        (void)snprintf(seconds, sizeof(seconds), "%lld", (long long)retry_s);
         add_header(to, many, "Retry-After", seconds);
     }
     idem__buffer_str(to, "}");

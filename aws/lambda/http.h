@@ -41,7 +41,7 @@ bool idem__lambda_is_response(struct json_object *value);
  * must have; it may be NULL. @retry_s: in so many seconds another try is worth it;
  * 0: in none. */
 void idem__lambda_problem(struct idem__buffer *to, struct json_object *event,
-                          enum idem_http_problem_kind kind, int retry_s);
+                          enum idem_http_problem_kind kind, int64_t retry_s);
 
 /* Writes @response, a handler's, into the emptied @to as it is put on record: of
  * its headers what idem_http_header_kept() and @replay_headers name, and never a

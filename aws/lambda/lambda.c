@@ -85,7 +85,7 @@ static int check(const struct idem_lambda_options *o, struct idem_error *error)
     }
     if (o->lease_margin_ms < 0 || o->start_min_ms < 0 ||
         o->stop_margin_ms < 0 || o->store_timeout_ms < 1 || o->wait_ms < 0 ||
-        o->retention_ms < 1) {
+        o->retention_ms < 1 || o->retry_after_ms < 0) {
         return idem__error(error, IDEM_EINVALID, "a time is out of range");
     }
     if (check_headers(o->replay_headers, error) != 0) {
@@ -111,6 +111,10 @@ static int open_store(struct idem_lambda *lambda, struct idem_error *error)
 
     options.timeout_ms = lambda->options->store_timeout_ms;
     options.queue_max = IDEM__LAMBDA_RECORDS_MAX;
+    if (lambda->options->failures_max != 0 ||
+        lambda->options->retry_after_ms != 0) {
+        options.flags |= IDEM_OPEN_BUDGETS;
+    }
     idem__lambda_metrics_observe(lambda, &options);
     return idem_open(lambda->options->store, &options, &lambda->store, error);
 }
@@ -243,7 +247,7 @@ int idem_lambda_handle(struct idem_lambda *lambda,
         return IDEM_EINVALID;
     }
     lambda->now = invocation;
-    lambda->busy_age_ms = 0;
+    lambda->retry_after_s = 1;
     lambda->ran = 0;
     lambda->error_type[0] = '\0';
     if (idem__lambda_read(&lambda->tree, invocation->event, &event, &error) !=

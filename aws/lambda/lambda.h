@@ -68,7 +68,8 @@ struct idem_lambda {
     struct idem__buffer response;
     char error_type[IDEM__LAMBDA_TYPE_MAX];
     int64_t event_ms; /* When what the handler runs on happened; 0: not said. */
-    int64_t busy_age_ms; /* Of the attempt that is in its way; 0: of none. */
+    int64_t
+        retry_after_s; /* What HTTP is told where another try is worth it. */
     unsigned ran;
     bool warned; /* That the key is a weak one. */
 };

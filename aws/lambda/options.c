@@ -38,26 +38,59 @@ static int read_time(const char *name, int64_t *ret_ms,
                        name);
 }
 
-static int read_policy(struct idem_lambda_options *options,
-                       struct idem_error *error)
+/* The word @off, or none, sets @to false; the word @on sets it true. */
+static int read_word(const char *name, const char *off, const char *on,
+                     bool *to, struct idem_error *error)
 {
-    const char *text = getenv("IDEM_LAMBDA_ON_EXPIRED_LEASE");
+    const char *text = getenv(name);
 
-    if (text == NULL || text[0] == '\0' || strcmp(text, "rerun") == 0) {
+    if (text == NULL || text[0] == '\0' || strcmp(text, off) == 0) {
         return 0;
     }
-    if (strcmp(text, "hold") == 0) {
-        options->on_expired_lease = IDEM_HOLD;
+    if (strcmp(text, on) == 0) {
+        *to = true;
         return 0;
     }
-    return idem__error(error, IDEM_EINVALID,
-                       "IDEM_LAMBDA_ON_EXPIRED_LEASE is rerun or hold");
+    return off[0] == '\0' ? idem__error(error, IDEM_EINVALID,
+                                        "%s is %s, or not set", name, on)
+                          : idem__error(error, IDEM_EINVALID, "%s is %s or %s",
+                                        name, off, on);
 }
 
-static int read_attempts(struct idem_lambda_options *options,
-                         struct idem_error *error)
+static int read_words(struct idem_lambda_options *options,
+                      struct idem_error *error)
 {
-    const char *text = getenv("IDEM_LAMBDA_ATTEMPTS");
+    bool hold = false;
+    const struct {
+        const char *name;
+        const char *off;
+        const char *on;
+        bool *to;
+    } words[] = {
+        {"IDEM_LAMBDA_ON_EXPIRED_LEASE", "rerun", "hold", &hold},
+        {"IDEM_LAMBDA_CREDENTIALS", "", "pass", &options->credentials},
+        {"IDEM_LAMBDA_UNRECORDED", "ack", "fail", &options->fail_unrecorded},
+        {"IDEM_LAMBDA_KEEP_INPUT", "no", "yes", &options->keep_input},
+        {"IDEM_LAMBDA_REQUIRED", "yes", "no", &options->keyless},
+        {"IDEM_LAMBDA_VISIBILITY", "change", "keep", &options->keep_visibility},
+        {"IDEM_LAMBDA_METRICS", "", "emf", &options->metrics},
+    };
+    size_t i;
+    int rc = 0;
+
+    for (i = 0; rc == 0 && i < sizeof(words) / sizeof(words[0]); i++) {
+        rc = read_word(words[i].name, words[i].off, words[i].on, words[i].to,
+                       error);
+    }
+    if (hold) {
+        options->on_expired_lease = IDEM_HOLD;
+    }
+    return rc;
+}
+
+static int read_count(const char *name, uint32_t *to, struct idem_error *error)
+{
+    const char *text = getenv(name);
     char *end;
     unsigned long n;
 
@@ -67,105 +100,9 @@ static int read_attempts(struct idem_lambda_options *options,
     n = strtoul(text, &end, 10);
     if (!isdigit((unsigned char)text[0]) || *end != '\0' || n < 1 || n > 1000) {
         return idem__error(error, IDEM_EINVALID,
-                           "IDEM_LAMBDA_ATTEMPTS is a number from 1 to 1000");
+                           "%s is a number from 1 to 1000", name);
     }
-    options->attempts_max = (uint32_t)n;
-    return 0;
-}
-
-static int read_credentials(struct idem_lambda_options *options,
-                            struct idem_error *error)
-{
-    const char *text = getenv("IDEM_LAMBDA_CREDENTIALS");
-
-    if (text == NULL || text[0] == '\0') {
-        return 0;
-    }
-    if (strcmp(text, "pass") != 0) {
-        return idem__error(error, IDEM_EINVALID,
-                           "IDEM_LAMBDA_CREDENTIALS is pass, or not set");
-    }
-    options->credentials = true;
-    return 0;
-}
-
-static int read_visibility(struct idem_lambda_options *options,
-                           struct idem_error *error)
-{
-    const char *text = getenv("IDEM_LAMBDA_VISIBILITY");
-
-    if (text == NULL || text[0] == '\0' || strcmp(text, "change") == 0) {
-        return 0;
-    }
-    if (strcmp(text, "keep") != 0) {
-        return idem__error(error, IDEM_EINVALID,
-                           "IDEM_LAMBDA_VISIBILITY is change or keep");
-    }
-    options->keep_visibility = true;
-    return 0;
-}
-
-static int read_keep_input(struct idem_lambda_options *options,
-                           struct idem_error *error)
-{
-    const char *text = getenv("IDEM_LAMBDA_KEEP_INPUT");
-
-    if (text == NULL || text[0] == '\0' || strcmp(text, "no") == 0) {
-        return 0;
-    }
-    if (strcmp(text, "yes") != 0) {
-        return idem__error(error, IDEM_EINVALID,
-                           "IDEM_LAMBDA_KEEP_INPUT is yes or no");
-    }
-    options->keep_input = true;
-    return 0;
-}
-
-static int read_required(struct idem_lambda_options *options,
-                         struct idem_error *error)
-{
-    const char *text = getenv("IDEM_LAMBDA_REQUIRED");
-
-    if (text == NULL || text[0] == '\0' || strcmp(text, "yes") == 0) {
-        return 0;
-    }
-    if (strcmp(text, "no") != 0) {
-        return idem__error(error, IDEM_EINVALID,
-                           "IDEM_LAMBDA_REQUIRED is yes or no");
-    }
-    options->keyless = true;
-    return 0;
-}
-
-static int read_metrics(struct idem_lambda_options *options,
-                        struct idem_error *error)
-{
-    const char *text = getenv("IDEM_LAMBDA_METRICS");
-
-    if (text == NULL || text[0] == '\0') {
-        return 0;
-    }
-    if (strcmp(text, "emf") != 0) {
-        return idem__error(error, IDEM_EINVALID,
-                           "IDEM_LAMBDA_METRICS is emf, or not set");
-    }
-    options->metrics = true;
-    return 0;
-}
-
-static int read_unrecorded(struct idem_lambda_options *options,
-                           struct idem_error *error)
-{
-    const char *text = getenv("IDEM_LAMBDA_UNRECORDED");
-
-    if (text == NULL || text[0] == '\0' || strcmp(text, "ack") == 0) {
-        return 0;
-    }
-    if (strcmp(text, "fail") != 0) {
-        return idem__error(error, IDEM_EINVALID,
-                           "IDEM_LAMBDA_UNRECORDED is ack or fail");
-    }
-    options->fail_unrecorded = true;
+    *to = (uint32_t)n;
     return 0;
 }
 
@@ -208,6 +145,7 @@ static int read_times(struct idem_lambda_options *options,
         int64_t *to;
     } times[] = {
         {"IDEM_LAMBDA_RETENTION", &options->retention_ms},
+        {"IDEM_LAMBDA_RETRY_AFTER", &options->retry_after_ms},
         {"IDEM_LAMBDA_LEASE_MARGIN", &options->lease_margin_ms},
         {"IDEM_LAMBDA_START_MIN", &options->start_min_ms},
         {"IDEM_LAMBDA_STOP_MARGIN", &options->stop_margin_ms},
@@ -231,25 +169,13 @@ int idem_lambda_options_env(struct idem_lambda_options *options,
     read_texts(options);
     rc = read_times(options, ret_error);
     if (rc == 0) {
-        rc = read_policy(options, ret_error);
+        rc = read_words(options, ret_error);
     }
     if (rc == 0) {
-        rc = read_attempts(options, ret_error);
+        rc = read_count("IDEM_LAMBDA_ATTEMPTS", &options->attempts_max,
+                        ret_error);
     }
-    if (rc == 0) {
-        rc = read_credentials(options, ret_error);
-    }
-    if (rc == 0) {
-        rc = read_unrecorded(options, ret_error);
-    }
-    if (rc == 0) {
-        rc = read_keep_input(options, ret_error);
-    }
-    if (rc == 0) {
-        rc = read_required(options, ret_error);
-    }
-    if (rc == 0) {
-        rc = read_visibility(options, ret_error);
-    }
-    return rc == 0 ? read_metrics(options, ret_error) : rc;
+    return rc == 0 ? read_count("IDEM_LAMBDA_MAX_FAILURES",
+                                &options->failures_max, ret_error)
+                   : rc;
 }

@@ -177,6 +177,8 @@ bool idem__lambda_outcome(const struct idem_lambda *lambda,
 
     memset(ret_outcome, 0, sizeof(*ret_outcome));
     ret_outcome->ended_boot_ms = boot_ms();
+    ret_outcome->failures_max = lambda->options->failures_max;
+    ret_outcome->retry_after_ms = lambda->options->retry_after_ms;
     switch (run->end) {
     case IDEM__LAMBDA_STOPPED:
         if (lambda->outcomes.none == 0) {

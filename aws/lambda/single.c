@@ -105,7 +105,10 @@ static void refused(struct idem_lambda *lambda,
                      attempt->verdict == IDEM_BUSY ? "INFO" : "WARN", fields,
                      "%s", idem_verdict_name(attempt->verdict));
     if (attempt->verdict == IDEM_BUSY) {
-        lambda->busy_age_ms = idem_http_attempt_age(attempt);
+        lambda->retry_after_s =
+            attempt->record->retry
+                ? (attempt->lease_left_ms + 999) / 1000
+                : idem_http_retry_after(idem_http_attempt_age(attempt));
     }
     idem__lambda_answer_refusal(lambda, unit->rule, unit->json, refusal,
                                 refusal->title);

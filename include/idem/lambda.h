@@ -165,7 +165,12 @@ struct idem_lambda_options {
         keep_visibility; /* IDEM_LAMBDA_VISIBILITY=keep: a message of SQS that is
                              at work elsewhere comes again when its queue says;
                              else ("change") it is hidden in its queue until
-                             that attempt can be over. */
+                             that attempt can be over, or a pause is. */
+    uint32_t failures_max; /* IDEM_LAMBDA_MAX_FAILURES: an attempt that is to be
+                               run again is a failure; with so many of them the
+                               record is failed, for a person. 0: no limit. */
+    int64_t retry_after_ms; /* IDEM_LAMBDA_RETRY_AFTER: after a failure the next
+                               attempt starts no earlier than this; 0. */
 };
 
 #define IDEM_LAMBDA_OPTIONS_INIT                                               \
@@ -173,7 +178,7 @@ struct idem_lambda_options {
         sizeof(struct idem_lambda_options), NULL, NULL, NULL, NULL, NULL,      \
             NULL, NULL, NULL, NULL, NULL, NULL, NULL, IDEM_RERUN, 5, 86400000, \
             2000, 500, 500, 2000, false, false, NULL, false, false, 0, false,  \
-            NULL, false                                                        \
+            NULL, false, 0, 0                                                  \
     }
 
 /* Sets from the environment what is named above. The texts are the environment's.

@@ -111,9 +111,10 @@ def installed_pages_answer_to_their_names():
 
 
 def lint_complaints(page):
-    """Return what mandoc says about the file @page."""
+    """Return what mandoc says about the file @page, and the lines that roff joins with
+    the next one."""
     done = run(["mandoc", "-T", "lint", "-W", "warning", page])
-    return done.stdout.decode().splitlines()
+    return done.stdout.decode().splitlines() + re.findall(r"^.*[^\\]\\$", read(page), re.M)
 
 
 @test

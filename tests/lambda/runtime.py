@@ -250,6 +250,8 @@ def what_cannot_be_set_up_is_an_init_error():
         (good, {"IDEM_LAMBDA_RETENTION": "soon"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_ON_EXPIRED_LEASE": "pray"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_ATTEMPTS": "0"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_MAX_FAILURES": "0"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_RETRY_AFTER": "soon"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_CREDENTIALS": "yes"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_METRICS": "yes"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_UNRECORDED": "yes"}, "Idem.Init.INVALID"),
@@ -272,6 +274,8 @@ def what_cannot_be_set_up_is_an_init_error():
             equal((env, box.wait_exit()), (env, 1))
             equal((handler, env, box.init_error[0]), (handler, env, wanted))
             equal(box.init_error[1]["errorType"], wanted)
+            if handler == "nothing":  # As "charge.handler" of another runtime.
+                assert "not FILE.FUNCTION" in box.init_error[1]["errorMessage"]
     note(f"{len(cases)} settings")
 
 
@@ -379,6 +383,30 @@ def an_error_that_nobody_classified_is_not_nothing():
     with Sandbox(handler, {"IDEM_LAMBDA_OUTCOME": "*=release"}) as box:
         script("exit 1", "do")
         equal({takeover for _, takeover in told_of(box, event("control"), 3)}, {0})
+
+
+@test
+def failures_have_a_budget_and_a_pause():
+    """With the last attempt that may fail the record is for a person; in a pause a delivery is told that the event is in progress. A handler that was killed has used up nothing."""
+    handler = script("cat >event.json\necho effect >>ledger\n. ./do\n")
+    with Sandbox(handler, {"IDEM_LAMBDA_MAX_FAILURES": "2"}) as box:
+        for line, wanted in (("exit 1", "Exit.1"), ("kill -9 $$", "Idem.Killed"), ("exit 75", "Exit.75"),
+                             ("exit 1", "Exit.1"), ("exit 1", "Idem.Failed")):  # fmt: skip
+            script(line, "do")
+            equal((line, box.invoke(event()).type), (line, wanted))
+        equal(effects(), 4)
+    web = {"httpMethod": "POST", "path": "/", "headers": {"Idempotency-Key": "web"}}
+    with Sandbox(handler, {"IDEM_LAMBDA_RETRY_AFTER": "1h"}) as box:
+        equal([box.invoke(event("b")).type for _ in range(2)], ["Exit.1", "Idem.InProgress"])
+        equal(box.invoke(web).type, "Exit.1")
+        told = box.invoke(web).json()
+        equal((told["statusCode"], effects()), (409, 6))
+        assert 3000 < int(told["headers"]["Retry-After"]) <= 3600, told
+    # A table of another library has no room for them.
+    with Sandbox(handler, {"IDEM_STORE": "dynamodb://t?layout=powertools-python&region=eu-west-1",
+                           "IDEM_LAMBDA_MAX_FAILURES": "2"}) as box:  # fmt: skip
+        box.start()
+        equal((box.wait_exit(), box.init_error[0]), (1, "Idem.Init.INVALID"))
 
 
 @test

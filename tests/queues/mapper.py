@@ -325,6 +325,30 @@ def a_queue_that_may_not_be_told_is_left_alone():
 
 
 @test
+def a_message_comes_when_its_pause_is_over():
+    """A message that is to be run again is hidden for just its pause, when it failed and
+    when it comes too early; shorter than the queue would hide it, too."""
+    answers = {
+        "GetQueueUrl": (200, {"QueueUrl": "http://127.0.0.1/000000000000/q"}),
+        "GetQueueAttributes": (200, {"Attributes": {"VisibilityTimeout": "30"}}),
+        "ChangeMessageVisibilityBatch": (200, {"Successful": [], "Failed": []}),
+    }
+    own = {k: v for k, v in sqs.environment(rig.endpoint()).items() if v is not None}
+    for pause, least, most in (("1h", 3500, 3600), ("1s", 1, 1)):
+        with Between(rig.endpoint(), lambda action, _: answers[action]) as between:
+            env = {**own, "AWS_ENDPOINT_URL_SQS": between.url, "IDEM_LAMBDA_RETRY_AFTER": pause,
+                   "IDEM_LAMBDA_OUTCOME": ""}  # fmt: skip
+            with Function(name=pause, env=env, receives=2) as function:
+                with function.mapping():
+                    function.queue.send([message("refused")])
+                    function.wait_empty()
+            asked = [b for a, b in between.seen if a.startswith("Change")]
+        found = [e["VisibilityTimeout"] for body in asked for e in body["Entries"]]
+        assert found and all(least <= s <= most for s in found), (pause, found)
+        equal(len(found), 2)
+
+
+@test
 def a_queue_of_another_region_is_not_asked():
     """An event that names a queue outside the function's region sends no request: that is
     said once. The control: in its own region the queue is asked."""
