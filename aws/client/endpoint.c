@@ -330,6 +330,7 @@ int idem__aws_endpoint_resolve(const struct idem__aws_endpoint_options *options,
     struct idem__aws_endpoint endpoint = {.local = false};
     struct idem_slice url = {NULL, 0};
     struct idem_slice region = {NULL, 0};
+    bool is_queue = strcmp(options->service, "sqs") == 0;
     char own[IDEM__AWS_HOST_MAX];
     bool loopback = false;
     int rc = find_region(options, env, &region, ret_error);
@@ -356,12 +357,12 @@ int idem__aws_endpoint_resolve(const struct idem__aws_endpoint_options *options,
         region = idem_str("us-east-1");
     }
     if (region.len == 0) {
-        bool is_queue = strcmp(options->service, "sqs") == 0;
-
         return idem__error(ret_error, IDEM_ECONFIG,
                            "no AWS region is set: set AWS_REGION, %s, or set "
                            "region in the profile",
-                           is_queue ? "give the whole URL of the queue"
+                           is_queue ? "give the URL that the queue has at AWS "
+                                      "(of an emulator, set "
+                                      "AWS_ENDPOINT_URL_SQS)"
                                     : "name it in the store's URL "
                                       "(?region=eu-central-1)");
     }
@@ -369,8 +370,12 @@ int idem__aws_endpoint_resolve(const struct idem__aws_endpoint_options *options,
         return idem__error(ret_error, IDEM_ECONFIG,
                            "the endpoint %.100s uses plain http: to another "
                            "machine, which sends records unprotected; use "
-                           "https:",
-                           endpoint.host);
+                           "https:%s",
+                           endpoint.host,
+                           is_queue ? ", or for an emulator on this machine "
+                                      "AWS_ENDPOINT_URL_SQS="
+                                      "http://127.0.0.1:PORT"
+                                    : "");
     }
     (void)snprintf(endpoint.region, sizeof(endpoint.region), "%.*s",
                    (int)region.len, (const char *)region.base);

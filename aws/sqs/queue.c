@@ -106,7 +106,8 @@ static int find_endpoint(const struct idem__sqs_place *place,
     int rc = idem__aws_endpoint_find(&options, &idem__aws_env_process,
                                      ret_endpoint, error);
 
-    if (rc == 0 && is_url(place->queue) && is_aws(ret_endpoint)) {
+    if (is_url(place->queue) &&
+        (rc == IDEM_ECONFIG || (rc == 0 && is_aws(ret_endpoint)))) {
         options.url = origin_of(place->queue);
         rc = idem__aws_endpoint_find(&options, &idem__aws_env_process,
                                      ret_endpoint, error);

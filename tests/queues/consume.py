@@ -337,6 +337,17 @@ def a_queue_may_be_named():
     done = p.idem("consume", "--queue", "nowhere", *args, env=p.env)
     equal(done.status, 78)
     assert b"QueueDoesNotExist" in done.stderr, done
+    # An emulator's URL: without a region one of this machine is asked all the same (there
+    # as us-east-1, where it has no such queue); one elsewhere says what to set.
+    bare = {**p.env, "AWS_ENDPOINT_URL_SQS": None, "AWS_REGION": None}
+    path = p.queue.url.split("/", 3)[3]
+    for at, wanted in (
+        (p.at, b"QueueDoesNotExist"),
+        ("http://sqs.eu-west-1.localhost.localstack.cloud:4566", b"AWS_ENDPOINT_URL_SQS"),
+        ("http://elsewhere:4566", b"AWS_ENDPOINT_URL_SQS"),
+    ):
+        done = p.idem("consume", "--queue", f"{at}/{path}", *args, env=bare)
+        equal((at, done.status, wanted in done.stderr), (at, 78, True))
     for wrong in ("a b", "arn:aws:sqs:eu-west-1:1:q"):
         equal(p.idem("consume", "--queue", wrong, *args, env=p.env).status, 64)
     equal(p.idem("consume", "--", "true", env=p.env).status, 64)
