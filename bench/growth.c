@@ -322,7 +322,6 @@ static void put(struct idem_journal *journal, struct idem_attempt *attempt)
 
 static void fill_journal(const char *directory, uint64_t n)
 {
-    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
     struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
     struct claims claims = {.stream = (uint64_t)now_ns(),
                             .step = 1,
@@ -333,9 +332,8 @@ static void fill_journal(const char *directory, uint64_t n)
     struct span span;
     uint64_t i;
 
-    options.flags = IDEM_JOURNAL_CREATE;
-    options.entries_max = n + 3 * PUTS;
-    check(idem_journal_open(directory, &options, &journal, &error), &error);
+    check(idem_journal_open(directory, /* create= */ true, &journal, &error),
+          &error);
     claims.attempts = calloc(n + 2 * PUTS, sizeof(struct idem_attempt *));
     if (claims.attempts == NULL) {
         err(1, "claims");

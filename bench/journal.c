@@ -56,18 +56,15 @@ struct bench {
 
 static void open_all(struct bench *b, const char *directory)
 {
-    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
     char path[4096];
 
     (void)mkdir(directory, 0700);
     (void)idem_sqlite_disable_memory_count();
     (void)snprintf(path, sizeof(path), "sqlite:%s/idem.db", directory);
     check(idem_open(path, NULL, &b->store, &error), path);
-    options.flags = IDEM_JOURNAL_CREATE;
-    options.entries_max = 10000000;
-    options.bytes_max = UINT64_MAX;
     (void)snprintf(path, sizeof(path), "%s/journal", directory);
-    check(idem_journal_open(path, &options, &b->journal, &error), path);
+    check(idem_journal_open(path, /* create= */ true, &b->journal, &error),
+          path);
     memset(b->result, 'x', sizeof(b->result));
 }
 

@@ -45,8 +45,7 @@ static void ngx_http_idem_journal_put_done(ngx_http_idem_ctx_t *ctx);
 void
 ngx_http_idem_journal_open(ngx_http_idem_store_t *store)
 {
-    struct idem_error            error;
-    struct idem_journal_options  options = IDEM_JOURNAL_OPTIONS_INIT;
+    struct idem_error  error;
 
     if (store->journal_dir.len == 0 || idem_store_url(store->store) == NULL
         || store->journal != NULL)
@@ -54,9 +53,7 @@ ngx_http_idem_journal_open(ngx_http_idem_store_t *store)
         return;
     }
 
-    options.flags = IDEM_JOURNAL_CREATE;
-
-    if (idem_journal_open((char *) store->journal_dir.data, &options,
+    if (idem_journal_open((char *) store->journal_dir.data, /* create= */ true,
                           &store->journal, &error)
         != 0)
     {

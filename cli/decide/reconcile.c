@@ -227,7 +227,7 @@ static int act_on_files(int argc, char **argv, const char *temp)
     struct idem_journal *journal;
     int status;
 
-    error.code = idem_journal_open(temp, NULL, &journal, &error);
+    error.code = idem_journal_open(temp, /* create= */ false, &journal, &error);
     if (error.code != 0) {
         return cli_fail_with(&error);
     }
@@ -245,7 +245,7 @@ static int act_on_directory(const char *path)
     struct idem_journal *journal;
     int status;
 
-    error.code = idem_journal_open(path, NULL, &journal, &error);
+    error.code = idem_journal_open(path, /* create= */ false, &journal, &error);
     if (error.code != 0) {
         return cli_fail_with(&error);
     }

@@ -216,16 +216,12 @@ static void judge_room(struct cli_check *check, struct idem_journal *journal)
     struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
 
     if (idem_journal_read_usage(journal, &usage, NULL) == 0 && usage.near) {
-        found(check,
-              cli_journal_percent(&usage) < 100 ? IDEM_GRADE_WARN
-                                                : IDEM_GRADE_BAD,
-              "journal", "idem reconcile",
-              "it is %u %% full: it holds %llu of %llu outcomes and %llu of "
-              "%llu bytes, and keeps nothing more when it is full",
-              cli_journal_percent(&usage), (unsigned long long)usage.entries,
-              (unsigned long long)usage.entries_max,
-              (unsigned long long)usage.bytes,
-              (unsigned long long)usage.bytes_max);
+        found(check, usage.room > 0 ? IDEM_GRADE_WARN : IDEM_GRADE_BAD,
+              "journal", "Make room on the disk.",
+              "there is room for %llu MiB of outcomes more beside the %llu "
+              "that it holds; without room it keeps nothing more",
+              (unsigned long long)(usage.room >> 20),
+              (unsigned long long)usage.entries);
     }
 }
 

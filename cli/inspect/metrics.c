@@ -49,9 +49,8 @@ static void add_journal(struct idem_metrics *m)
     if (cli_journal_read_usage(&usage)) {
         m->has_journal = true;
         m->journal_entries = usage.entries;
-        m->journal_entries_max = usage.entries_max;
         m->journal_bytes = usage.bytes;
-        m->journal_bytes_max = usage.bytes_max;
+        m->journal_room = usage.room;
     }
 }
 

@@ -102,8 +102,7 @@ enum cli_level watcher_journal_level(struct watcher *watch)
     if (!cli_journal_read_usage(&watch->usage) || !watch->usage.near) {
         return CLI_LEVEL_OK;
     }
-    return cli_journal_percent(&watch->usage) < 100 ? CLI_LEVEL_WARNING
-                                                    : CLI_LEVEL_CRITICAL;
+    return watch->usage.room > 0 ? CLI_LEVEL_WARNING : CLI_LEVEL_CRITICAL;
 }
 
 /* About no record, and told above all while the store is away. */
@@ -117,15 +116,14 @@ void watcher_tell_journal(struct watcher *watch, enum cli_level level)
     if (level != CLI_LEVEL_OK) {
         cli_log_begin(&line, cli_levels[level], "journal");
         cli_json_count(&line, "entries", usage->entries);
-        cli_json_count(&line, "entries_max", usage->entries_max);
         cli_json_count(&line, "bytes", usage->bytes);
-        cli_json_count(&line, "bytes_max", usage->bytes_max);
+        cli_json_count(&line, "room", usage->room);
         (void)snprintf(name, sizeof(name), "journal/%s/%lld", cli_levels[level],
                        (long long)(cli_now_ms() / 3600000));
         (void)snprintf(text, sizeof(text),
-                       "the journal of this host is %u %% full; record what "
-                       "is in it: idem reconcile",
-                       cli_journal_percent(usage));
+                       "the journal of this host has %llu MiB of room left; "
+                       "make room on its disk",
+                       (unsigned long long)(usage->room >> 20));
         watcher_tell(watch, name, text, &line, watch->room != level);
     }
     watch->room = level;

@@ -83,7 +83,6 @@ int cli_journal_open(const char *given, bool make,
                      struct idem_journal **ret_journal, char **ret_directory,
                      struct idem_error *ret_error)
 {
-    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
     const char *choice = chosen(given);
     char *directory =
         choice != NULL ? strdup(choice) : cli_state_path("journal");
@@ -97,13 +96,12 @@ int cli_journal_open(const char *given, bool make,
     if (directory == NULL) {
         return fail(ret_error, IDEM_ENOMEM, "%s", idem_error_text(IDEM_ENOMEM));
     }
-    options.flags = make ? IDEM_JOURNAL_CREATE : 0;
     if (make && choice == NULL && cli_make_directories(directory) != 0) {
         return fail(ret_error, IDEM_EDENIED,
                     "cannot make the directory %.150s: %s", directory,
                     strerror(errno));
     }
-    return idem_journal_open(directory, &options, ret_journal, ret_error);
+    return idem_journal_open(directory, make, ret_journal, ret_error);
 }
 
 /* ---- What waits -------------------------------------------------------- */
@@ -385,30 +383,6 @@ bool cli_journal_read_usage(struct idem_journal_usage *ret_usage)
     return known;
 }
 
-unsigned cli_journal_percent(const struct idem_journal_usage *usage)
-{
-    double entries = (double)usage->entries / (double)usage->entries_max;
-    double bytes = (double)usage->bytes / (double)usage->bytes_max;
-
-    return (unsigned)((entries > bytes ? entries : bytes) * 100);
-}
-
-/* A journal that is full keeps nothing more, so a person is told before. */
-static void say_near(struct idem_journal *journal, const char *directory)
-{
-    struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
-
-    if (idem_journal_read_usage(journal, &usage, NULL) == 0 && usage.near) {
-        cli_say("the journal %s is %u %% full: it holds %llu of %llu outcomes "
-                "and %llu of %llu bytes; record them: idem reconcile",
-                directory, cli_journal_percent(&usage),
-                (unsigned long long)usage.entries,
-                (unsigned long long)usage.entries_max,
-                (unsigned long long)usage.bytes,
-                (unsigned long long)usage.bytes_max);
-    }
-}
-
 static void keep(struct cli_net *net)
 {
     struct idem_journal *journal;
@@ -422,7 +396,6 @@ static void keep(struct cli_net *net)
                               &net->entry, &net->error);
         if (rc == 0) {
             name_path(net, directory);
-            say_near(journal, directory);
         }
         idem_journal_close(journal);
     }

@@ -84,9 +84,6 @@ void cli_journal_note(struct idem_store *store);
  * read. */
 bool cli_journal_read_usage(struct idem_journal_usage *ret_usage);
 
-/* How full a journal is. */
-unsigned cli_journal_percent(const struct idem_journal_usage *usage);
-
 /* ---- An outcome on its way to the store -------------------------------- */
 
 /* The net below it. */

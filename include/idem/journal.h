@@ -4,7 +4,7 @@
  * but in a process that is about to end. A journal is a directory on this host
  * that keeps it until the store can be told.
  *
- *     idem_journal_open(directory, &options, &journal, &error)
+ *     idem_journal_open(directory, create, &journal, &error)
  *     |
  *     +-- idem_journal_put(journal, store, attempt, &outcome, &entry, &error)
  *     |   |
@@ -71,65 +71,38 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-/* A directory; may be used from many threads at once, but not after fork(). */
+/* A directory; may be used from many threads and processes at once. */
 struct idem_journal;
 
-enum idem_journal_flag {
-    IDEM_JOURNAL_CREATE = 1, /* Make the directory if it is not there; the one
-                                above it must be. */
-};
-
-struct idem_journal_options {
-    size_t size;        /* sizeof, set by IDEM_JOURNAL_OPTIONS_INIT. */
-    unsigned flags;     /* enum idem_journal_flag, or-ed. */
-    uint64_t bytes_max; /* Of all entries together; 1 GiB. One entry may have
-                           IDEM_RESULT_MAX and 64 KiB more. */
-    size_t entries_max; /* 250,000: about as many as take 1 GiB of a disk whose
-                           blocks have 4 KiB. */
-};
-
-#define IDEM_JOURNAL_OPTIONS_INIT                                              \
-    {                                                                          \
-        sizeof(struct idem_journal_options), 0, (uint64_t)1 << 30, 250000      \
-    }
-
-/* Opens the journal in @directory. @options may be NULL.
+/* Opens the journal in @directory. With @create it is made if it is not there; the
+ * directory above it must be.
  *
  * IDEM_ENOTFOUND     The directory does not exist, and may not be made.
  * IDEM_EDENIED       It belongs to another user, others may write to it, it is
  *                    not a directory (or is a symbolic link), or may not be
  *                    used.
- * IDEM_EINVALID      Options out of range.
  * IDEM_ECONFIG       The one above it is not there.
  * IDEM_EFULL, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
-int idem_journal_open(const char *directory,
-                      const struct idem_journal_options *options,
+int idem_journal_open(const char *directory, bool create,
                       struct idem_journal **ret_journal,
                       struct idem_error *ret_error);
 
-/* From this much of what it may hold a journal is near its end, and a person is to
- * be told. */
-enum {
-    IDEM_JOURNAL_TOLD_PERCENT = 80
-};
-
 struct idem_journal_usage {
-    size_t size;          /* sizeof, set by IDEM_JOURNAL_USAGE_INIT. */
-    uint64_t entries;     /* Files of any kind. */
-    uint64_t bytes;       /* Of them all. */
-    uint64_t entries_max; /* As it was opened. */
-    uint64_t bytes_max;
-    bool near; /* It holds 80 percent of either, or more. */
+    size_t size;      /* sizeof, set by IDEM_JOURNAL_USAGE_INIT. */
+    uint64_t entries; /* Files of any kind. */
+    uint64_t bytes;   /* Of them all. */
+    uint64_t room;    /* Bytes that it takes yet: it leaves 16 MiB of its file
+                         system free, or a 64th if that is less. */
+    bool near;        /* That is less than 256 MiB, or a quarter of all. */
 };
 #define IDEM_JOURNAL_USAGE_INIT                                                \
     {                                                                          \
-        sizeof(struct idem_journal_usage), 0, 0, 0, 0, false                   \
+        sizeof(struct idem_journal_usage), 0, 0, 0, false                      \
     }
 
-/* How much is in the journal: the files are counted, 100,000 in about half a second.
- * @journal remembers that for 1 ms for each 100, so of many entries the numbers may
- * be a second or two old.
+/* How much is in the journal, and how much room it has: the files are counted, 100,000
+ * in about half a second.
  *
  * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE
  */
@@ -147,15 +120,12 @@ struct idem_journal_entry;
  * 0. With any other answer nothing is kept. The same outcome of the same attempt
  * again takes hold of the entry that is there. Outlives idem_journal_close().
  *
- * The first put of @journal counts what is there, as idem_journal_read_usage() does,
- * and then one from time to time, and before one is refused. What others put
- * meanwhile is not seen: with several processes the bounds may be passed by as much.
+ * It takes the same time whatever else is there.
  *
  * IDEM_EINVALID      The attempt was not STARTED, the outcome is none that
- *                    idem_end() would take, the store has no URL, or the journal
- *                    crossed a fork().
- * IDEM_EFULL         The disk or the journal is full (the error says which), or
- *                    1,000 other outcomes of this record and status wait.
+ *                    idem_end() would take, or the store has no URL.
+ * IDEM_EFULL         The disk has no room but what the journal leaves free, or 1,000
+ *                    other outcomes of this record and status wait.
  * IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
 int idem_journal_put(struct idem_journal *journal,
@@ -275,8 +245,8 @@ int idem_journal_list(struct idem_journal *journal,
  *
  * IDEM_ECORRUPT      It is torn or changed, or no entry.
  * IDEM_ECONFIG       It was written by a newer version.
- * IDEM_EFULL         The disk or the journal is full.
- * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
+ * IDEM_EFULL         As of idem_journal_put().
+ * IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
 int idem_journal_adopt(struct idem_journal *journal, struct idem_slice bytes,
                        struct idem_error *ret_error);
@@ -285,7 +255,7 @@ int idem_journal_adopt(struct idem_journal *journal, struct idem_slice bytes,
  *
  * IDEM_ENOTFOUND     The entry does not exist.
  * IDEM_EUNAVAILABLE  Another process is at it.
- * IDEM_EINVALID, IDEM_EDENIED
+ * IDEM_EDENIED
  */
 int idem_journal_drop(struct idem_journal *journal, const char *name,
                       struct idem_error *ret_error);

@@ -86,12 +86,11 @@ struct idem_metrics {
     int64_t
         oldest_ms; /* How long the oldest attempt in progress has gone on. */
 
-    bool has_journal; /* Of this host, for all stores; it keeps outcomes up to
-                         one of the bounds: idem_journal_read_usage(). */
+    bool has_journal; /* Of this host, for all stores:
+                         idem_journal_read_usage(). */
     uint64_t journal_entries;
-    uint64_t journal_entries_max;
     uint64_t journal_bytes;
-    uint64_t journal_bytes_max;
+    uint64_t journal_room; /* Bytes that it takes yet. */
 };
 
 #define IDEM_METRICS_INIT                                                      \

@@ -2,7 +2,6 @@
 #include "journal/directory.h"
 
 #include "base/heap.h"
-#include "base/process.h"
 #include "core/error.h"
 
 #include <dirent.h>
@@ -12,18 +11,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-int idem__journal_check(const struct idem_journal *journal,
-                        struct idem_error *error)
-{
-    if (journal->pid == idem__process()) {
-        return 0;
-    }
-    return idem__error(error, IDEM_EINVALID,
-                       "the journal was opened by process %ld and this is its "
-                       "child: open it anew after fork()",
-                       journal->pid);
-}
 
 static int code_of(int why)
 {

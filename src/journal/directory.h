@@ -4,20 +4,8 @@
 
 #include "journal/entry.h"
 
-#include <pthread.h>
-
 struct idem_journal {
     int fd;
-    long pid; /* That opened it. */
-    uint64_t bytes_max;
-    size_t entries_max;
-    pthread_mutex_t mutex;
-
-    /* Under the mutex: what was counted, and was put here since. */
-    int64_t counted_ms; /* 0: not yet. */
-    uint64_t entries;
-    uint64_t bytes;
-
     char directory[]; /* As it was opened, for messages. */
 };
 
@@ -38,10 +26,6 @@ enum idem__journal_kind {
 };
 
 enum idem__journal_kind idem__journal_kind_of(const char *name);
-
-/* 0, or IDEM_EINVALID: it was opened before a fork. */
-int idem__journal_check(const struct idem_journal *journal,
-                        struct idem_error *error);
 
 /* Sets the error for errno: "cannot DO NAME: why". Returns its code. */
 int idem__journal_errno(struct idem_error *error, const char *doing,

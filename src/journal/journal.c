@@ -1,8 +1,7 @@
-/* A journal: opened, counted, closed, and entries put into it. */
+/* A journal: opened, measured, closed, and entries put into it. */
 #include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
-#include "base/process.h"
 #include "core/error.h"
 #include "core/outcome.h"
 #include "journal/directory.h"
@@ -11,7 +10,16 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
+
+/* What a journal leaves free of its file system: so much, or this part where that is
+ * less; and how many times as much room is little. */
+enum {
+    LEFT_BYTES = 16 << 20,
+    LEFT_PART = 64,
+    NEAR = 16,
+};
 
 struct idem_journal_entry {
     int directory; /* A descriptor of its own: the journal may be closed. */
@@ -27,22 +35,6 @@ static void close_if_open(int fd)
 }
 
 /* ---- Opening ---- */
-
-static int check_options(const struct idem_journal_options *options,
-                         struct idem_error *error)
-{
-    if (options->size != sizeof(*options)) {
-        return idem__error(error, IDEM_EINVALID,
-                           "options: begin with IDEM_JOURNAL_OPTIONS_INIT");
-    }
-    if ((options->flags & ~(unsigned)IDEM_JOURNAL_CREATE) != 0 ||
-        options->entries_max < 1 || options->bytes_max < 1) {
-        return idem__error(error, IDEM_EINVALID,
-                           "options: no flag but IDEM_JOURNAL_CREATE, and "
-                           "entries_max and bytes_max at least 1");
-    }
-    return 0;
-}
 
 /* Opens the directory. Its entries are believed, and will be told to stores: so it is
  * this user's alone. */
@@ -85,32 +77,19 @@ static int open_directory(struct idem_journal *journal, bool make,
     return 0;
 }
 
-int idem_journal_open(const char *directory,
-                      const struct idem_journal_options *options,
+int idem_journal_open(const char *directory, bool create,
                       struct idem_journal **ret_journal,
                       struct idem_error *ret_error)
 {
-    static const struct idem_journal_options standard =
-        IDEM_JOURNAL_OPTIONS_INIT;
-    struct idem_journal *journal;
+    struct idem_journal *journal =
+        idem__zalloc(sizeof(*journal) + strlen(directory) + 1);
     int rc;
 
-    options = options == NULL ? &standard : options;
-    rc = check_options(options, ret_error);
-    if (rc != 0) {
-        return rc;
-    }
-    journal = idem__zalloc(sizeof(*journal) + strlen(directory) + 1);
     if (journal == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     (void)strcpy(journal->directory, directory);
-    (void)pthread_mutex_init(&journal->mutex, NULL);
-    journal->pid = idem__process();
-    journal->bytes_max = options->bytes_max;
-    journal->entries_max = options->entries_max;
-    rc = open_directory(journal, (options->flags & IDEM_JOURNAL_CREATE) != 0,
-                        ret_error);
+    rc = open_directory(journal, create, ret_error);
     if (rc != 0) {
         idem_journal_close(journal);
         return rc;
@@ -123,114 +102,86 @@ void idem_journal_close(struct idem_journal *journal)
 {
     if (journal != NULL) {
         close_if_open(journal->fd);
-        (void)pthread_mutex_destroy(&journal->mutex);
         idem__free(journal);
     }
 }
 
-/* ---- Counting ---- */
+/* ---- Room ---- */
 
-static int count_one(void *ctx, const char *name)
+/* What the file system has left for entries, and whether that is little. One that does
+ * not say how large it is has room until a write fails. */
+static int read_room(const struct idem_journal *journal, uint64_t *ret_room,
+                     bool *ret_near, struct idem_error *error)
 {
-    struct idem_journal *journal = ctx;
-    struct stat st;
+    struct statvfs fs;
+    uint64_t available;
+    uint64_t left;
 
-    if (fstatat(journal->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-        journal->entries++;
-        journal->bytes += (uint64_t)st.st_size;
+    if (fstatvfs(journal->fd, &fs) != 0) {
+        return idem__journal_errno(error, "look at", journal->directory);
     }
+    available = (uint64_t)fs.f_bavail * fs.f_frsize;
+    left = (uint64_t)fs.f_blocks * fs.f_frsize / LEFT_PART;
+    left = left < LEFT_BYTES ? left : LEFT_BYTES;
+    *ret_room = fs.f_blocks == 0   ? UINT64_MAX
+                : available > left ? available - left
+                                   : 0;
+    *ret_near = *ret_room < NEAR * left;
     return 0;
 }
 
-/* Counts, where that was not done within @age_ms. Under the mutex. */
-static int count(struct idem_journal *journal, uint64_t age_ms,
-                 struct idem_error *error)
+static int check_room(const struct idem_journal *journal, uint64_t len,
+                      struct idem_error *error)
 {
-    int64_t now_ms = idem__mono_ms();
-    int rc;
+    uint64_t room;
+    bool near;
+    int rc = read_room(journal, &room, &near, error);
 
-    if (journal->counted_ms != 0 &&
-        (uint64_t)(now_ms - journal->counted_ms) < age_ms) {
-        return 0;
-    }
-    journal->entries = 0;
-    journal->bytes = 0;
-    rc = idem__journal_walk(journal, count_one, journal, error);
-    journal->counted_ms = rc == 0 ? now_ms : 0;
-    return rc;
+    return rc != 0 || room >= len
+               ? rc
+               : idem__error(error, IDEM_EFULL,
+                             "the disk of the journal %.120s is full: make "
+                             "room on it (idem reconcile records what waits)",
+                             journal->directory);
 }
 
-/* Where a decision rests on them the numbers are this fresh: at once for a few
- * entries, and of many, which take long, not again and again. */
-static uint64_t fresh_ms(const struct idem_journal *journal)
-{
-    return journal->entries / 100;
-}
+/* A reader and its answer. */
+struct count {
+    const struct idem_journal *journal;
+    struct idem_journal_usage *usage;
+};
 
-static bool has_room(const struct idem_journal *journal, uint64_t len)
+static int count_one(void *ctx, const char *name)
 {
-    return journal->entries < journal->entries_max &&
-           journal->bytes + len <= journal->bytes_max;
-}
+    const struct count *count = ctx;
+    struct stat st;
 
-/* Makes room for @len bytes. What others put and removed since the last count is
- * not known: so it is done again after a while, and before no is said. 100,000
- * entries take about half a second. */
-static int reserve(struct idem_journal *journal, uint64_t len,
-                   struct idem_error *error)
-{
-    int rc;
-
-    (void)pthread_mutex_lock(&journal->mutex);
-    rc = count(journal, 1000 + journal->entries / 2, error);
-    if (rc == 0 && !has_room(journal, len)) {
-        rc = count(journal, fresh_ms(journal), error);
+    if (fstatat(count->journal->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        count->usage->entries++;
+        count->usage->bytes += (uint64_t)st.st_size;
     }
-    if (rc == 0 && !has_room(journal, len)) {
-        rc = idem__error(error, IDEM_EFULL,
-                         "the journal is full (idem reconcile makes room): "
-                         "%.120s holds %llu of %llu outcomes, %llu of %llu "
-                         "bytes",
-                         journal->directory,
-                         (unsigned long long)journal->entries,
-                         (unsigned long long)journal->entries_max,
-                         (unsigned long long)journal->bytes,
-                         (unsigned long long)journal->bytes_max);
-    }
-    if (rc == 0) {
-        journal->entries++;
-        journal->bytes += len;
-    }
-    (void)pthread_mutex_unlock(&journal->mutex);
-    return rc;
+    return 0;
 }
 
 int idem_journal_read_usage(struct idem_journal *journal,
                             struct idem_journal_usage *ret_usage,
                             struct idem_error *ret_error)
 {
-    const double told = IDEM_JOURNAL_TOLD_PERCENT / 100.0;
-    struct idem_journal_usage *u = ret_usage;
-    int rc = idem__journal_check(journal, ret_error);
+    struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
+    struct count count = {journal, &usage};
+    int rc;
 
-    if (rc == 0 && u->size != sizeof(*u)) {
-        rc = idem__error(ret_error, IDEM_EINVALID,
-                         "usage: begin with IDEM_JOURNAL_USAGE_INIT");
+    if (ret_usage->size != sizeof(usage)) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "usage: begin with IDEM_JOURNAL_USAGE_INIT");
     }
-    if (rc != 0) {
-        return rc;
-    }
-    (void)pthread_mutex_lock(&journal->mutex);
-    rc = count(journal, fresh_ms(journal), ret_error);
+    rc = read_room(journal, &usage.room, &usage.near, ret_error);
     if (rc == 0) {
-        u->entries = journal->entries;
-        u->bytes = journal->bytes;
-        u->entries_max = journal->entries_max;
-        u->bytes_max = journal->bytes_max;
-        u->near = (double)u->entries >= told * (double)u->entries_max ||
-                  (double)u->bytes >= told * (double)u->bytes_max;
+        rc = idem__journal_walk(journal, count_one, &count, ret_error);
     }
-    (void)pthread_mutex_unlock(&journal->mutex);
+    if (rc == 0) {
+        *ret_usage = usage;
+    }
     return rc;
 }
 
@@ -399,7 +350,7 @@ static int put(struct idem_journal *journal,
              ? idem__journal_errno(error, "hold", journal->directory)
              : idem__entry_record_name(what->store_url, what->id, entry->name,
                                        error);
-    rc = rc == 0 ? reserve(journal, bytes.len, error) : rc;
+    rc = rc == 0 ? check_room(journal, bytes.len, error) : rc;
     rc = rc == 0 ? store_file(journal, what, bytes, entry, error) : rc;
     if (rc != 0) {
         idem_journal_leave(entry);
@@ -418,11 +369,8 @@ int idem_journal_put(struct idem_journal *journal,
 {
     struct idem__buffer file = {0};
     struct idem_journal_info what;
-    int rc = idem__journal_check(journal, ret_error);
+    int rc = describe(store, attempt, outcome, &what, ret_error);
 
-    if (rc == 0) {
-        rc = describe(store, attempt, outcome, &what, ret_error);
-    }
     if (rc != 0) {
         return rc;
     }
@@ -439,11 +387,8 @@ int idem_journal_adopt(struct idem_journal *journal, struct idem_slice bytes,
 {
     struct idem_journal_entry *entry = NULL;
     struct idem_journal_info what = {.name = NULL};
-    int rc = idem__journal_check(journal, ret_error);
+    int rc = idem__entry_decode(bytes, &what, ret_error);
 
-    if (rc == 0) {
-        rc = idem__entry_decode(bytes, &what, ret_error);
-    }
     if (rc == 0) {
         rc = put(journal, &what, bytes, &entry, ret_error);
     }

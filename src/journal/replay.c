@@ -328,12 +328,9 @@ static int choose(struct round *round, const struct idem_journal_filter *filter,
 {
     static const struct idem_journal_filter all = IDEM_JOURNAL_FILTER_INIT;
     static const uint8_t any[IDEM_ID_LEN];
-    int rc = idem__journal_check(round->journal, error);
+    int rc;
 
     filter = filter == NULL ? &all : filter;
-    if (rc != 0) {
-        return rc;
-    }
     if (filter->size != sizeof(*filter) ||
         (filter->id != NULL && filter->store_url == NULL &&
          round->store == NULL)) {
@@ -409,7 +406,9 @@ static int catch_up(struct round *round, struct idem_error *error)
     }
     place >>= 46 + place % 18;
     rc = walk(round, place, UINT64_MAX, error);
-    return rc == 0 && !round->stopped ? walk(round, 0, place, error) : rc;
+    return rc == 0 && !round->stopped && round->seen > 0
+               ? walk(round, 0, place, error)
+               : rc;
 }
 
 int idem_journal_catch_up(struct idem_journal *journal,
@@ -440,13 +439,9 @@ int idem_journal_drop(struct idem_journal *journal, const char *name,
 {
     const char *base = base_of(name);
     struct idem__journal_file file;
-    int rc = idem__journal_check(journal, ret_error);
+    int rc = idem__journal_hold(journal, base, IDEM__JOURNAL_ALONE, &file,
+                                ret_error);
 
-    if (rc != 0) {
-        return rc;
-    }
-    rc = idem__journal_hold(journal, base, IDEM__JOURNAL_ALONE, &file,
-                            ret_error);
     if (rc == 0) {
         rc = unlinkat(journal->fd, base, 0) == 0
                  ? 0

@@ -177,12 +177,10 @@ static void journal(struct idem__out *out, const struct idem_metrics *m)
     head(out, "journal_entries", "gauge",
          "Outcomes in the journal of this host");
     number(out, m->store, "journal_entries", m->journal_entries);
-    head(out, "journal_entries_max", "gauge", "As many as it holds");
-    number(out, m->store, "journal_entries_max", m->journal_entries_max);
     head(out, "journal_bytes", "gauge", "Bytes in the journal of this host");
     number(out, m->store, "journal_bytes", m->journal_bytes);
-    head(out, "journal_bytes_max", "gauge", "As many as it holds");
-    number(out, m->store, "journal_bytes_max", m->journal_bytes_max);
+    head(out, "journal_room_bytes", "gauge", "Bytes that it takes yet");
+    number(out, m->store, "journal_room_bytes", m->journal_room);
 }
 
 int idem_metrics_prometheus(const struct idem_metrics *metrics, char *buf,

@@ -84,7 +84,6 @@ static void in(const struct crowd *crowd, char path[4096], const char *name)
 static struct idem_journal *open_journal(const struct crowd *crowd,
                                          unsigned machine)
 {
-    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
     struct idem_journal *journal;
     struct idem_error error;
     char path[4096];
@@ -92,8 +91,7 @@ static struct idem_journal *open_journal(const struct crowd *crowd,
 
     (void)snprintf(name, sizeof(name), "state-%u", machine);
     in(crowd, path, name);
-    options.flags = IDEM_JOURNAL_CREATE;
-    if (idem_journal_open(path, &options, &journal, &error) != 0) {
+    if (idem_journal_open(path, /* create= */ true, &journal, &error) != 0) {
         fprintf(stderr, "driver: %s: %s\n", path, error.text);
         exit(1);
     }

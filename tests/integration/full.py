@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-from box import case, contains, finish
+from box import case, contains, finish, locked
 from kept import kept
 from tap import equal, main, skip
 
@@ -153,6 +153,52 @@ def what_fits_nowhere_is_recorded_without_its_output(b):
         d.free()
         again = b.run("k", LONG, env=env)
         equal((again.status, again.stdout, b.effects()), (82, b"", 1))
+
+
+def told_of_the_room(b, env):
+    """What doctor and watch say of the journal: grade, exit status, level; room."""
+    findings = json.loads(b("doctor", "--json", env=env).stdout)["findings"]
+    grades = [f["grade"] for f in findings if f["about"] == "journal" and "room" in f["text"]]
+    seen = b("watch", "--once", "--json", env=env)
+    lines = [json.loads(line) for line in seen.stdout.splitlines()]
+    found = [(line["level"], line["room"]) for line in lines if line["event"] == "journal"]
+    return (*grades, seen.status, *[level for level, _ in found]), [room for _, room in found]
+
+
+@case
+def a_journal_leaves_some_of_its_disk_to_others(b):
+    """While there is little room for outcomes doctor, watch and the metrics say so, and
+    they are kept. Without room none is: they go to a store that takes them all the same;
+    of one that it does not take, the command says that it is nowhere."""
+    store = b.idem.store
+    with disk(b, "16m") as d:
+        b.idem.store = store
+        env = {"IDEM_JOURNAL_DIR": os.path.join(d.path, "journal")}
+        equal(b.run("k", "true", "--journal", "always", env=env), (0, b"", b""))
+        equal(told_of_the_room(b, env), ((0,), []))
+        with open(os.path.join(d.path, "filler"), "wb") as f:
+            f.write(bytes(14 << 20))
+        equal(b.run("l", "true", "--journal", "always", env=env), (0, b"", b""))
+        told, (room,) = told_of_the_room(b, env)
+        equal(told, ("warn", 1, "warning"))
+        assert 1 << 20 < room < 2 << 20, room
+        contains(b("stats", "--prometheus", env=env).stdout, b"idem_journal_entries{",
+                 b"idem_journal_bytes{", b"idem_journal_room_bytes{", f"}} {room}\n".encode())
+        line = json.loads(b("stats", "--emf", env=env).stdout)
+        equal((line["journalEntries"], line["journalBytes"]), (0, 0))
+        with open(os.path.join(d.path, "filler"), "ab") as f:
+            f.write(bytes(room + 8192))
+        equal(b.run("m", "true", "--journal", "always", env=env), (0, b"", b""))
+        equal(told_of_the_room(b, env), (("bad", 2, "critical"), [0]))
+        worker = b.start_run("n", "echo $$ > pid; read x < gate", "--lease", "6s", env=env)
+        b.await_pid()
+        with locked(b):
+            b.open_gate()
+            got = finish(worker)
+        equal(got.status, 80)
+        contains(got.stderr, b"nor could it be kept in the journal", b"make room on it",
+                 env["IDEM_JOURNAL_DIR"].encode())
+        equal(kept(env["IDEM_JOURNAL_DIR"]), [])
 
 
 @case

@@ -317,69 +317,6 @@ def it_is_flushed_before_the_store_is_told(b):
     assert writes and flushes[-1] < writes[0], "\n".join(between)
 
 
-# ---- How much there is --------------------------------------------------------
-
-
-def weigh(b, mib):
-    """The journal has outcomes of so many MiB, which were set aside."""
-    os.makedirs(b.file("journal"), mode=0o700, exist_ok=True)
-    with open(b.file("journal/00000000-0000000000000000-2-0.1.lost"), "wb") as f:
-        f.truncate(mib << 20)
-
-
-def told_by_doctor(b):
-    """Grade and mend of what doctor says of the room in the journal."""
-    findings = json.loads(b("doctor", "--json", env=own(b)).stdout)["findings"]
-    found, = [f for f in findings if f["about"] == "journal" and "full" in f["text"]]
-    return found["grade"], found["mend"]
-
-
-def told_by_watch(b):
-    """Exit status of watch, and level of its line about the journal."""
-    got = b("watch", "--once", "--json", env=own(b))
-    lines = [json.loads(line) for line in got.stdout.splitlines()]
-    found, = [line for line in lines if line["event"] == "journal"]
-    equal((found["entries"], found["entries_max"]), (1, 250000))
-    return got.status, found["level"]
-
-
-@case
-def a_journal_that_is_nearly_full_says_so(b):
-    """From 80 percent on whatever keeps an outcome says how full the journal is, and
-    so do doctor and watch."""
-    weigh(b, 900)
-    equal(b.run("seen", "true", env=own(b)), (0, b"", b""))
-    got = b.run("k", "true", "--journal", "always", env=own(b))
-    equal(got.status, 0)
-    contains(got.stderr, b.file("journal").encode(), b"87 % full", b"2 of 250000 outcomes",
-             b"idem reconcile")
-    equal(told_by_doctor(b), ("warn", "idem reconcile"))
-    equal(told_by_watch(b), (1, "warning"))
-    text = b("stats", "--prometheus", env=own(b)).stdout
-    contains(text, b"idem_journal_entries{", b"idem_journal_entries_max{",
-             f"}} {900 << 20}\n".encode(), f"}} {1 << 30}\n".encode())
-    line = json.loads(b("stats", "--emf", env=own(b)).stdout)
-    equal((line["journalEntries"], line["journalBytes"]), (1, 900 << 20))
-    weigh(b, 800)
-    equal(b.run("l", "true", "--journal", "always", env=own(b)), (0, b"", b""))
-
-
-@case
-def a_journal_that_is_full_keeps_no_more(b):
-    """A full journal keeps what it has. Outcomes go to a store that takes them all the
-    same; of one that it does not take, the command says that it is nowhere."""
-    weigh(b, 1024)
-    got = b.run("k", "echo receipt", "--journal", "always", env=own(b))
-    equal(got.status, 0)
-    equal(told_by_doctor(b), ("bad", "idem reconcile"))
-    equal(told_by_watch(b), (2, "critical"))
-    got = refused(b, "l", WORK)
-    equal(got.status, 80)
-    contains(got.stderr, b"nor could it be kept in the journal", b"the journal is full",
-             b"idem reconcile")
-    equal(len(journal(b)), 1)
-
-
 # ---- What cannot be trusted, or does not belong --------------------------------
 
 

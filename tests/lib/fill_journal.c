@@ -57,7 +57,6 @@ static void put(struct idem_store *store, struct idem_journal *journal,
 
 int main(int argc, char **argv)
 {
-    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
     struct idem_journal *journal;
     struct idem_store *store;
     struct idem_error error;
@@ -67,10 +66,10 @@ int main(int argc, char **argv)
     if (argc < 4) {
         errx(64, "usage: fill_journal STORE DIRECTORY ENTRIES [LEASE_MS]");
     }
-    options.flags = IDEM_JOURNAL_CREATE;
     entries = (unsigned)atoi(argv[3]);
     check(idem_open(argv[1], NULL, &store, &error), &error);
-    check(idem_journal_open(argv[2], &options, &journal, &error), &error);
+    check(idem_journal_open(argv[2], /* create= */ true, &journal, &error),
+          &error);
     for (n = 0; n < entries; n++) {
         put(store, journal, n, argc > 4 ? atoll(argv[4]) : 60 * 1000);
     }

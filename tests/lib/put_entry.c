@@ -44,7 +44,6 @@ static void put(struct idem_store *store, struct idem_journal *journal,
 
 int main(int argc, char **argv)
 {
-    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
     struct idem_journal *journal;
     struct idem_store *store;
     struct idem_error error;
@@ -52,9 +51,9 @@ int main(int argc, char **argv)
     if (argc != 5) {
         errx(64, "usage: put_entry STORE URL DIRECTORY KEY");
     }
-    options.flags = IDEM_JOURNAL_CREATE;
     check(idem_open(argv[1], NULL, &store, &error), &error);
-    check(idem_journal_open(argv[3], &options, &journal, &error), &error);
+    check(idem_journal_open(argv[3], /* create= */ true, &journal, &error),
+          &error);
     put(store, journal, argv[2], argv[4]);
     idem_journal_close(journal);
     idem_close(store);

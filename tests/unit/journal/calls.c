@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static struct {
@@ -151,6 +152,44 @@ static DIR *note_name(DIR *stream)
 }
 
 WRAP(struct dirent64 *, readdir64, NULL, (DIR * stream), (note_name(stream)))
+
+static struct {
+    bool given;
+    uint64_t all;
+    uint64_t available;
+} disk;
+
+void calls_disk(uint64_t all, uint64_t available)
+{
+    disk.given = true;
+    disk.all = all;
+    disk.available = available;
+}
+
+void calls_disk_is_real(void)
+{
+    disk.given = false;
+}
+
+int __real_fstatvfs64(int fd, struct statvfs64 *fs);
+int __wrap_fstatvfs64(int fd, struct statvfs64 *fs);
+int __wrap_fstatvfs64(int fd, struct statvfs64 *fs)
+{
+    bool killed;
+    int rc;
+
+    if (before(&killed)) {
+        return -1;
+    }
+    rc = __real_fstatvfs64(fd, fs);
+    if (rc == 0 && disk.given) {
+        fs->f_frsize = 4096;
+        fs->f_blocks = disk.all / 4096;
+        fs->f_bavail = disk.available / 4096;
+    }
+    after(killed);
+    return rc;
+}
 
 int __real_unlinkat(int fd, const char *path, int flags);
 int __wrap_unlinkat(int fd, const char *path, int flags);

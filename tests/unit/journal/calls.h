@@ -4,6 +4,7 @@
 #define UNIT_JOURNAL_CALLS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum calls_do {
     CALLS_FAIL,        /* With an errno, without being made. */
@@ -23,6 +24,10 @@ unsigned calls_flushes(void);
  * a directory. */
 long calls_made(void);
 long calls_names(void);
+
+/* What the disk says of itself. */
+void calls_disk(uint64_t all, uint64_t available);
+void calls_disk_is_real(void);
 
 /* All is well again. True if something was done since calls_fail(). */
 bool calls_fail_never(void);

@@ -223,7 +223,8 @@ static int live(void *ctx)
     int rc;
 
     if (idem_open(life->place->url, NULL, &store, NULL) != 0 ||
-        idem_journal_open(life->place->directory, NULL, &journal, NULL) != 0) {
+        idem_journal_open(life->place->directory, /* create= */ false, &journal,
+                          NULL) != 0) {
         return 1;
     }
     calls_fail(life->what, life->n, /* on= */ false, 0);

@@ -86,7 +86,6 @@ static size_t read_file(const char *directory, const char *name, char *buf,
 TEST_PLACE(adopt, takesWhatCanBeTrusted)
 {
     struct idem_outcome outcome = completed("receipt 7");
-    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
     struct idem_journal *other;
     char bytes[2048];
     char name[80];
@@ -97,8 +96,8 @@ TEST_PLACE(adopt, takesWhatCanBeTrusted)
     (void)snprintf(name, sizeof(name), "%s", put(p, attempt, &outcome));
     idem_attempt_destroy(attempt);
     len = read_file(p->directory, name, bytes, sizeof(bytes));
-    options.flags = IDEM_JOURNAL_CREATE;
-    assert_ok(idem_journal_open(temp_path("other"), &options, &other, &why));
+    assert_ok(idem_journal_open(temp_path("other"), /* create= */ true, &other,
+                                &why));
     for (i = 0; i < len; i++) {
         bytes[i] ^= 1;
         assert_code(IDEM_ECORRUPT,
@@ -511,38 +510,22 @@ TEST_PLACE(put, wantsAnOutcome)
     idem_attempt_destroy(attempt);
 }
 
-/* A full journal says so, and that it is not the disk. */
-TEST_PLACE(put, isBounded)
+/* An entry outlives its journal. */
+TEST_PLACE(put, isKeptUntilItIsRemoved)
 {
-    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
     struct idem_outcome outcome = completed("x");
-    struct idem_journal_entry *entry = NULL;
-    struct idem_journal *small;
+    struct idem_journal_entry *entry;
+    struct idem_journal *journal;
     struct idem_attempt *attempt = started(p, "k");
 
-    (void)put(p, attempt, &outcome);
-    outcome = completed("y");
-    options.entries_max = 1;
-    assert_ok(idem_journal_open(p->directory, &options, &small, &why));
-    assert_code(IDEM_EFULL, idem_journal_put(small, p->store, attempt, &outcome,
-                                             &entry, &why));
-    assert_why("journal is full");
-    idem_journal_close(small);
-    options.entries_max = 2;
-    options.bytes_max = 300;
-    assert_ok(idem_journal_open(p->directory, &options, &small, &why));
-    assert_code(IDEM_EFULL, idem_journal_put(small, p->store, attempt, &outcome,
-                                             &entry, &why));
-    idem_journal_close(small);
-    assert_int_equal(files(p->directory, ""), 1);
-    options.bytes_max = 1000;
-    assert_ok(idem_journal_open(p->directory, &options, &small, &why));
     assert_ok(
-        idem_journal_put(small, p->store, attempt, &outcome, &entry, &why));
-    idem_journal_close(small); /* The entry outlives it. */
-    assert_int_equal(files(p->directory, ""), 2);
-    idem_journal_remove(entry);
+        idem_journal_open(p->directory, /* create= */ false, &journal, &why));
+    assert_ok(
+        idem_journal_put(journal, p->store, attempt, &outcome, &entry, &why));
+    idem_journal_close(journal);
     assert_int_equal(files(p->directory, ""), 1);
+    idem_journal_remove(entry);
+    assert_int_equal(files(p->directory, ""), 0);
     idem_journal_remove(NULL);
     idem_journal_leave(NULL);
     idem_journal_close(NULL);
@@ -813,14 +796,11 @@ TEST_PLACE(foreign, isLeftAlone)
 
 /* ---- The directory ---- */
 
-static int open_journal(const char *directory, unsigned flags)
+static int open_journal(const char *directory, bool create)
 {
-    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
     struct idem_journal *journal;
-    int rc;
+    int rc = idem_journal_open(directory, create, &journal, &why);
 
-    options.flags = flags;
-    rc = idem_journal_open(directory, &options, &journal, &why);
     if (rc == 0) {
         idem_journal_close(journal);
     }
@@ -830,50 +810,33 @@ static int open_journal(const char *directory, unsigned flags)
 /* A journal is the user's own directory, and nobody else's. */
 TEST(open, wantsADirectoryOfItsOwn)
 {
-    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
     const char *directory = temp_path("journal");
     const char *link = temp_path("link");
-    struct idem_journal *journal;
     char below[700];
     struct stat st;
 
-    assert_code(IDEM_ENOTFOUND, open_journal(directory, 0));
+    assert_code(IDEM_ENOTFOUND, open_journal(directory, false));
     (void)umask(0);
-    assert_ok(open_journal(directory, IDEM_JOURNAL_CREATE));
+    assert_ok(open_journal(directory, true));
     (void)umask(022);
     assert_int_equal(stat(directory, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
-    assert_ok(open_journal(directory, 0));
-    assert_ok(open_journal(directory, IDEM_JOURNAL_CREATE));
+    assert_ok(open_journal(directory, false));
+    assert_ok(open_journal(directory, true));
     (void)snprintf(below, sizeof(below), "%s/not/there", directory);
-    assert_code(IDEM_ENOTFOUND, open_journal(below, 0));
-    assert_code(IDEM_ECONFIG, open_journal(below, IDEM_JOURNAL_CREATE));
+    assert_code(IDEM_ENOTFOUND, open_journal(below, false));
+    assert_code(IDEM_ECONFIG, open_journal(below, true));
     assert_int_equal(symlink(directory, link), 0);
-    assert_code(IDEM_EDENIED, open_journal(link, 0));
-    assert_code(IDEM_EDENIED, open_journal(link, IDEM_JOURNAL_CREATE));
-    assert_code(IDEM_EDENIED, open_journal("/etc/passwd", 0));
+    assert_code(IDEM_EDENIED, open_journal(link, false));
+    assert_code(IDEM_EDENIED, open_journal(link, true));
+    assert_code(IDEM_EDENIED, open_journal("/etc/passwd", false));
     assert_int_equal(chmod(directory, 0720), 0);
-    assert_code(IDEM_EDENIED, open_journal(directory, 0));
+    assert_code(IDEM_EDENIED, open_journal(directory, false));
     assert_why("chmod 700");
     assert_int_equal(chmod(directory, 0702), 0);
-    assert_code(IDEM_EDENIED, open_journal(directory, 0));
+    assert_code(IDEM_EDENIED, open_journal(directory, false));
     assert_int_equal(chmod(directory, 0755), 0);
-    assert_ok(open_journal(directory, 0));
-
-    options.size = 0;
-    assert_code(IDEM_EINVALID,
-                idem_journal_open(directory, &options, &journal, &why));
-    assert_code(IDEM_EINVALID, open_journal(directory, 2));
-    options = (struct idem_journal_options)IDEM_JOURNAL_OPTIONS_INIT;
-    options.entries_max = 0;
-    assert_code(IDEM_EINVALID,
-                idem_journal_open(directory, &options, &journal, &why));
-    options = (struct idem_journal_options)IDEM_JOURNAL_OPTIONS_INIT;
-    options.bytes_max = 0;
-    assert_code(IDEM_EINVALID,
-                idem_journal_open(directory, &options, &journal, &why));
-    assert_ok(idem_journal_open(directory, NULL, &journal, &why));
-    idem_journal_close(journal);
+    assert_ok(open_journal(directory, false));
 }
 
 /* Files are for the user alone, whatever the umask. */
@@ -893,31 +856,15 @@ TEST_PLACE(put, makesPrivateFiles)
     idem_attempt_destroy(attempt);
 }
 
-static int use_after_fork(void *ctx)
-{
-    struct place *p = ctx;
-    struct idem_journal_entry *entry;
-    struct idem_error error;
-
-    return idem_journal_put(p->journal, p->store, NULL, NULL, &entry, &error) ==
-               IDEM_EINVALID &&
-           idem_journal_replay(p->journal, p->store, NULL, NULL, NULL,
-                               &error) == IDEM_EINVALID &&
-           idem_journal_list(p->journal, NULL, NULL, NULL, &error) ==
-               IDEM_EINVALID &&
-           idem_journal_drop(p->journal, "x", &error) == IDEM_EINVALID &&
-           strstr(error.text, "fork") != NULL;
-}
-
-/* A journal that was carried across a fork is not used. */
-TEST_PLACE(fork, isRefused)
-{
-    assert_int_equal(child_run(use_after_fork, p), 1);
-}
-
 /* ---- Several at once ---- */
 
-/* Whoever put an entry has it, until it is removed or left. */
+static int is_in_use(void *ctx)
+{
+    return replay(ctx, NULL).by_state[IDEM_JOURNAL_IN_USE] == 1;
+}
+
+/* Whoever put an entry has it, until it is removed or left; a child that a fork gave
+ * the journal has not. */
 TEST_PLACE(held, isNobodyElses)
 {
     struct idem_outcome outcome = completed("x");
@@ -935,6 +882,7 @@ TEST_PLACE(held, isNobodyElses)
                 idem_journal_drop(p->journal, idem_journal_entry_name(entry),
                                   &why));
     assert_int_equal(status_of(p, "k", NULL), IDEM_STATUS_IN_PROGRESS);
+    assert_int_equal(child_run(is_in_use, p), 1);
     idem_journal_leave(entry);
     assert_int_equal(replay(p, NULL).by_state[IDEM_JOURNAL_RECORDED], 1);
     idem_attempt_destroy(attempt);
@@ -986,7 +934,8 @@ TEST_PLACE(held, isToldByOne)
 
             options.timeout_ms = PATIENCE_MS;
             if (idem_open(p->url, &options, &store, NULL) != 0 ||
-                idem_journal_open(p->directory, NULL, &journal, NULL) != 0 ||
+                idem_journal_open(p->directory, /* create= */ false, &journal,
+                                  NULL) != 0 ||
                 idem_journal_replay(journal, store, NULL, replay_all, by_state,
                                     NULL) != 0) {
                 _exit(1);
@@ -1031,7 +980,8 @@ TEST(nomem, leavesAllOrNothing)
         struct idem_journal *journal = NULL;
 
         heap_fail(n, /* on= */ n % 2 == 0);
-        rc = idem_journal_open(p.directory, NULL, &journal, &why);
+        rc =
+            idem_journal_open(p.directory, /* create= */ false, &journal, &why);
         if (rc == 0) {
             rc = idem_journal_put(journal, p.store, attempt, &outcome, &entry,
                                   &why);

@@ -9,13 +9,12 @@
 
 void place_open(struct place *p)
 {
-    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
 
-    options.flags = IDEM_JOURNAL_CREATE;
     p->directory = temp_path("journal");
     (void)snprintf(p->url, sizeof(p->url), "sqlite:%s", temp_path("idem.db"));
     assert_ok(idem_open(p->url, NULL, &p->store, &why));
-    assert_ok(idem_journal_open(p->directory, &options, &p->journal, &why));
+    assert_ok(
+        idem_journal_open(p->directory, /* create= */ true, &p->journal, &why));
 }
 
 void place_close(struct place *p)
