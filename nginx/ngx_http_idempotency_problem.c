@@ -15,12 +15,24 @@ ngx_int_t
 ngx_http_idem_problem_header(ngx_http_request_t *r,
     enum idem_http_problem_kind kind, ngx_str_t *body)
 {
+    struct idem_slice           text;
+    ngx_http_idem_ctx_t        *ctx;
+    const struct idem_record   *record;
+
+    text = idem_bytes(NULL, 0);
+    ctx = ngx_http_idem_ctx(r);
+
+    if (kind == IDEM_HTTP_FAILED && ctx != NULL && ctx->begun != NULL) {
+        record = idem_op_record(ctx->begun);
+        text = record != NULL ? record->error : text;
+    }
+
     body->data = ngx_pnalloc(r->pool, IDEM_HTTP_PROBLEM_MAX);
     if (body->data == NULL) {
         return NGX_ERROR;
     }
 
-    body->len = idem_http_problem_body(kind, (char *) body->data);
+    body->len = idem_http_problem_body(kind, text, (char *) body->data);
 
     r->headers_out.status = idem_http_problem_of(kind)->status;
     r->headers_out.status_line.len = 0;

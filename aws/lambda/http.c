@@ -205,7 +205,8 @@ void idem__lambda_problem(struct idem__buffer *to, struct json_object *event,
     }
     idem__buffer_str(to, "}");
     idem__lambda_member(to, "body",
-                        idem_bytes(body, idem_http_problem_body(kind, body)));
+                        idem_bytes(body, idem_http_problem_body(
+                                             kind, idem_bytes(NULL, 0), body)));
     idem__lambda_member_name(to, "isBase64Encoded");
     idem__buffer_str(to, "false}");
 }

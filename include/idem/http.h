@@ -229,7 +229,7 @@ enum idem_http_problem_kind {
 
 #define IDEM_HTTP_PROBLEM_TYPE "urn:idem:problem:" /* Before its name. */
 #define IDEM_HTTP_PROBLEM_CONTENT "application/problem+json"
-#define IDEM_HTTP_PROBLEM_MAX 512 /* Bytes of a body. */
+#define IDEM_HTTP_PROBLEM_MAX 1024 /* Bytes of a body. */
 
 struct idem_http_problem {
     int status;
@@ -242,8 +242,10 @@ const struct idem_http_problem *idem_http_problem_of(
     enum idem_http_problem_kind kind);
 
 /* Writes the body of RFC 9457 and returns its length. It has no byte of the
- * request in it. */
+ * request in it. @error is that of the record, and becomes its member "error", as far
+ * as it fits and is UTF-8; none if it is empty. */
 size_t idem_http_problem_body(enum idem_http_problem_kind kind,
+                              struct idem_slice error,
                               char buf[IDEM_HTTP_PROBLEM_MAX]);
 
 /* Retry-After of IN_PROGRESS, in seconds: half of @age_ms, from 1 to 30. Work of

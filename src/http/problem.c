@@ -1,6 +1,8 @@
 /* The answers that are the server's own: problems of RFC 9457. */
 #include <idem/http.h>
 
+#include "base/utf8.h"
+
 #include <assert.h>
 #include <stdio.h>
 
@@ -61,7 +63,37 @@ const struct idem_http_problem *idem_http_problem_of(
     return &problems[kind];
 }
 
+/* The length of the body with the member "error"; what does not fit is cut between
+ * two characters. */
+static size_t add_error(char *buf, size_t len, struct idem_slice error)
+{
+    static const char end[] = "\"}\n";
+    const uint8_t *p = error.base;
+    size_t i = 0;
+
+    len -= strlen("}\n");
+    len += (size_t)sprintf(buf + len, ",\"error\":\"");
+    while (i < error.len &&
+           len + strlen("\\u0000") + sizeof(end) <= IDEM_HTTP_PROBLEM_MAX) {
+        size_t n = p[i] < 0x80 ? 1 : idem__utf8_len(p + i, error.len - i);
+
+        if (n == 0) {
+            break;
+        }
+        if (p[i] < 0x20 || p[i] == 0x7f || p[i] == '"' || p[i] == '\\') {
+            len += (size_t)sprintf(buf + len, "\\u%04x", p[i]);
+        } else {
+            memcpy(buf + len, p + i, n);
+            len += n;
+        }
+        i += n;
+    }
+    memcpy(buf + len, end, sizeof(end));
+    return len + strlen(end);
+}
+
 size_t idem_http_problem_body(enum idem_http_problem_kind kind,
+                              struct idem_slice error,
                               char buf[IDEM_HTTP_PROBLEM_MAX])
 {
     const struct idem_http_problem *problem = idem_http_problem_of(kind);
@@ -71,6 +103,6 @@ size_t idem_http_problem_body(enum idem_http_problem_kind kind,
                  "\"title\":\"%s\",\"status\":%d,\"detail\":\"%s\"}\n",
                  problem->type, problem->title, problem->status, details[kind]);
 
-    assert(len > 0 && len < IDEM_HTTP_PROBLEM_MAX);
-    return (size_t)len;
+    assert(len > 0 && len < IDEM_HTTP_PROBLEM_MAX / 2);
+    return error.len > 0 ? add_error(buf, (size_t)len, error) : (size_t)len;
 }

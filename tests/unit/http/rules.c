@@ -15,7 +15,7 @@ TEST(http_problem, hasABody)
         const struct idem_http_problem *problem = idem_http_problem_of(k);
         char buf[IDEM_HTTP_PROBLEM_MAX];
         char want[128];
-        size_t len = idem_http_problem_body(k, buf);
+        size_t len = idem_http_problem_body(k, idem_str(""), buf);
 
         assert_true(len < sizeof(buf));
         assert_int_equal(buf[0], '{');
@@ -30,6 +30,42 @@ TEST(http_problem, hasABody)
         for (i = 0; i < kind; i++) {
             assert_string_not_equal(seen[i], seen[kind]);
         }
+    }
+}
+
+static const char *problem_error(const char *text, size_t len)
+{
+    static char buf[IDEM_HTTP_PROBLEM_MAX];
+    size_t n =
+        idem_http_problem_body(IDEM_HTTP_FAILED, idem_bytes(text, len), buf);
+
+    assert_int_equal(n, strlen(buf));
+    assert_string_equal(buf + n - 3, "\"}\n");
+    return strstr(buf, ",\"error\":");
+}
+
+/* The error of the record is escaped, cut between two characters where it does not fit,
+ * and ends where it is not UTF-8. */
+TEST(http_problem, hasTheErrorOfTheRecord)
+{
+    char text[2000];
+    size_t lines;
+    size_t i;
+
+    assert_null(problem_error("", 0));
+    assert_string_equal(problem_error("a\"b\\\n\xc3\xa4", 7),
+                        ",\"error\":\"a\\u0022b\\u005c\\u000a\xc3\xa4\"}\n");
+    assert_string_equal(problem_error("ab\xc3", 3), ",\"error\":\"ab\"}\n");
+    for (lines = 0; lines < 8; lines++) {
+        const char *got;
+
+        memset(text, '\n', lines);
+        for (i = lines; i < sizeof(text); i++) {
+            text[i] = (i - lines) % 2 == 0 ? '\xc3' : '\xa4';
+        }
+        got = problem_error(text, sizeof(text));
+        assert_true(strlen(got) > IDEM_HTTP_PROBLEM_MAX / 2);
+        assert_int_equal(got[strlen(got) - 4], '\xa4');
     }
 }
 
