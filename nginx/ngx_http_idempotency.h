@@ -113,6 +113,7 @@ typedef struct {
     ngx_event_t               submit;
     ngx_event_t               again;        /* for unrecorded, and to reopen */
     ngx_log_t                *log;
+    unsigned                  budgets:1;    /* some location has one */
 } ngx_http_idem_store_t;
 
 
@@ -161,6 +162,8 @@ typedef struct {
     ngx_array_t              *fingerprint_values;
     ngx_str_t                 fingerprint_secret;
     struct idem_outcome_table *outcomes;
+    ngx_int_t                 max_failures; /* 0: no budget */
+    ngx_msec_t                retry_after;  /* after a retry */
     ngx_array_t              *replay_headers;
     size_t                    max_request;
     size_t                    max_response;
@@ -228,7 +231,7 @@ struct ngx_http_idem_ctx_s {
     int                           code;
     enum idem_verdict             verdict;
     int64_t                       lease_left;
-    int64_t                       age;        /* BUSY: of the attempt */
+    ngx_int_t                     retry_after;  /* BUSY: in seconds */
     uint64_t                      fence;
     ngx_uint_t                    attempts;
     ngx_uint_t                    tries;
@@ -287,6 +290,7 @@ struct ngx_http_idem_ctx_s {
     struct idem_journal_entry    *entry;
     ngx_msec_t                    end_until;
     unsigned                      in_large:1;
+    unsigned                      kept:1;     /* the answer is a result */
     unsigned                      overflow:1;
     unsigned                      recorded:1;
     unsigned                      header_done:1;
@@ -315,7 +319,7 @@ struct ngx_http_idem_flight_s {
 
     /* of ends that outlive their request */
     struct idem_attempt          *attempt;
-    enum idem_status              status;
+    struct idem_outcome           outcome;
     struct idem_journal_entry    *entry;
     size_t                        large_bytes;
 };
@@ -461,9 +465,11 @@ ngx_uint_t ngx_http_idem_sent(ngx_http_request_t *r);
 
 /* end.c: how an attempt ends. */
 
-/* Ends an attempt that nobody waits for any more. Takes @attempt. */
+/* Ends an attempt that nobody waits for any more. Takes @attempt. @status may be
+ * a retry only with @conf. */
 void ngx_http_idem_end_detached(ngx_http_idem_store_t *store,
-    struct idem_attempt *attempt, enum idem_status status, const char *why);
+    struct idem_attempt *attempt, enum idem_status status, const char *why,
+    const ngx_http_idem_loc_conf_t *conf);
 
 /* Ends ctx->attempt as ctx->outcome says; then the request goes on in SEND. */
 void ngx_http_idem_end(ngx_http_idem_ctx_t *ctx);

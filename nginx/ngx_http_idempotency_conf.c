@@ -35,6 +35,8 @@ ngx_http_idem_create_loc_conf(ngx_conf_t *cf)
     conf->fingerprint = NGX_CONF_UNSET_UINT;
     conf->fingerprint_values = NGX_CONF_UNSET_PTR;
     conf->outcomes = NGX_CONF_UNSET_PTR;
+    conf->max_failures = NGX_CONF_UNSET;
+    conf->retry_after = NGX_CONF_UNSET_MSEC;
     conf->replay_headers = NGX_CONF_UNSET_PTR;
     conf->max_request = NGX_CONF_UNSET_SIZE;
     conf->max_response = NGX_CONF_UNSET_SIZE;
@@ -86,6 +88,8 @@ ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_ptr_value(conf->fingerprint_values,
                              prev->fingerprint_values, NULL);
     ngx_conf_merge_ptr_value(conf->outcomes, prev->outcomes, NULL);
+    ngx_conf_merge_value(conf->max_failures, prev->max_failures, 0);
+    ngx_conf_merge_msec_value(conf->retry_after, prev->retry_after, 0);
     ngx_conf_merge_ptr_value(conf->replay_headers, prev->replay_headers, NULL);
     ngx_conf_merge_size_value(conf->max_request, prev->max_request,
                               16 * 1024 * 1024);
@@ -167,11 +171,21 @@ ngx_http_idem_check_values(ngx_conf_t *cf, ngx_http_idem_loc_conf_t *conf)
     {
         wrong = "\"idempotency_retention\" is too long; say \"forever\"";
 
+    } else if (conf->max_failures > UINT32_MAX
+               || conf->retry_after > IDEM_DURATION_MAX_MS)
+    {
+        wrong = "\"idempotency_max_failures\" or \"idempotency_retry_after\" "
+                "is too large";
+
     } else if (conf->max_response > IDEM_RESULT_MAX) {
         wrong = "\"idempotency_max_response\" must be 64m or less";
     }
 
     if (wrong == NULL) {
+        if (conf->max_failures != 0 || conf->retry_after != 0) {
+            conf->store->budgets = 1;
+        }
+
         return NGX_CONF_OK;
     }
 

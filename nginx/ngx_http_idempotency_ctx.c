@@ -99,12 +99,14 @@ ngx_http_idem_cleanup(void *data)
         if (ngx_http_idem_sent(ctx->request)) {
             ngx_http_idem_end_detached(ctx->store, ctx->attempt,
                                        ngx_http_idem_no_answer(ctx->conf),
-                                       "the request ended without an answer");
+                                       "the request ended without an answer",
+                                       ctx->conf);
 
         } else {
             ngx_http_idem_end_detached(ctx->store, ctx->attempt,
                                        IDEM_STATUS_RELEASED,
-                                       "the request ended before it was sent");
+                                       "the request ended before it was sent",
+                                       NULL);
         }
     }
 

@@ -25,6 +25,19 @@ static void ngx_http_idem_end_finish(ngx_http_idem_ctx_t *ctx, int code);
 static void ngx_http_idem_detached_done(ngx_http_idem_flight_t *flight);
 
 
+/* Each end says itself how many failures are too many, and how long to pause. */
+
+static void
+ngx_http_idem_end_budget(struct idem_outcome *outcome,
+    const ngx_http_idem_loc_conf_t *conf)
+{
+    if (outcome->status == IDEM_STATUS_RETRY) {
+        outcome->failures_max = (uint32_t) conf->max_failures;
+        outcome->retry_after_ms = conf->retry_after;
+    }
+}
+
+
 void
 ngx_http_idem_end(ngx_http_idem_ctx_t *ctx)
 {
@@ -40,6 +53,7 @@ ngx_http_idem_end(ngx_http_idem_ctx_t *ctx)
                                      + now.tv_nsec / 1000000;
     }
 
+    ngx_http_idem_end_budget(&ctx->outcome, ctx->conf);
     ngx_http_idem_hold(ctx);
 
     if (ctx->store->writer == NULL || ngx_http_idem_end_slice(ctx) != NGX_OK) {
@@ -60,10 +74,7 @@ ngx_http_idem_end_large(ngx_http_idem_ctx_t *ctx)
 
     ngx_http_idem_end_unslice(ctx);
 
-    if (ctx->outcome.status == IDEM_STATUS_COMPLETED
-        && !ctx->outcome.result.not_kept
-        && ctx->body.len > NGX_HTTP_IDEM_MEMORY)
-    {
+    if (ctx->kept && ctx->body.len > NGX_HTTP_IDEM_MEMORY) {
         bytes = ctx->body.len;
     }
 
@@ -81,7 +92,7 @@ ngx_http_idem_end_slice(ngx_http_idem_ctx_t *ctx)
 
     ctx->map = NULL;
 
-    if (ctx->outcome.status != IDEM_STATUS_COMPLETED || result->not_kept) {
+    if (!ctx->kept) {
         return NGX_OK;
     }
 
@@ -94,6 +105,7 @@ ngx_http_idem_end_slice(ngx_http_idem_ctx_t *ctx)
 
     ngx_memzero(result, sizeof(struct idem_result));
     result->not_kept = true;
+    ctx->kept = 0;
     return NGX_ERROR;
 }
 
@@ -228,6 +240,13 @@ ngx_http_idem_end_done(ngx_http_idem_flight_t *flight)
         record = idem_op_record(flight->op);
         if (record != NULL) {
             ctx->expires_ms = record->expires_ms;
+
+            if (record->status == IDEM_STATUS_FAILED) {
+
+                /* A retry was one too many. */
+
+                ctx->outcome.status = IDEM_STATUS_FAILED;
+            }
         }
     }
 
@@ -304,7 +323,8 @@ ngx_http_idem_end_finish(ngx_http_idem_ctx_t *ctx, int code)
 
 void
 ngx_http_idem_end_detached(ngx_http_idem_store_t *store,
-    struct idem_attempt *attempt, enum idem_status status, const char *why)
+    struct idem_attempt *attempt, enum idem_status status, const char *why,
+    const ngx_http_idem_loc_conf_t *conf)
 {
     struct idem_op          *op;
     struct idem_error        error;
@@ -314,6 +334,7 @@ ngx_http_idem_end_detached(ngx_http_idem_store_t *store,
     ngx_memzero(&outcome, sizeof(outcome));
     outcome.status = status;
     outcome.text = idem_str(why);
+    ngx_http_idem_end_budget(&outcome, conf);
 
     if (idem_op_end(attempt, &outcome, &op, &error) != 0) {
         ngx_log_error(NGX_LOG_ERR, store->log, 0,
@@ -326,7 +347,7 @@ ngx_http_idem_end_detached(ngx_http_idem_store_t *store,
     flight = ngx_http_idem_submit(store, op, NULL, ngx_http_idem_detached_done,
                                   attempt);
     if (flight != NULL) {
-        flight->status = status;
+        flight->outcome = outcome;
     }
 }
 
@@ -335,15 +356,13 @@ static void
 ngx_http_idem_detached_done(ngx_http_idem_flight_t *flight)
 {
     uint8_t                 id[IDEM_ID_LEN];
-    struct idem_outcome     outcome;
     ngx_http_idem_store_t  *store = flight->store;
 
     ngx_memcpy(id, flight->attempt->record->id, IDEM_ID_LEN);
 
     if (flight->code != 0 && flight->code != IDEM_ELOST) {
-        ngx_memzero(&outcome, sizeof(outcome));
-        outcome.status = flight->status;
-        ngx_http_idem_journal_keep(store, flight->attempt, &outcome, NULL);
+        ngx_http_idem_journal_keep(store, flight->attempt, &flight->outcome,
+                                   NULL);
         flight->attempt = NULL;
     }
 

@@ -90,7 +90,8 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
         ngx_http_idem_disown(ctx);
         ngx_http_idem_end_detached(ctx->store, ctx->attempt,
                                    ngx_http_idem_no_answer(ctx->conf),
-                                   "the upstream changed the protocol");
+                                   "the upstream changed the protocol",
+                                   ctx->conf);
         ctx->attempt = NULL;
         return ngx_http_idem_next_header_filter(r);
     }
@@ -127,10 +128,7 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
         ngx_http_idem_broken(ctx, "is not HTTP");
     }
 
-    if (ctx->outcome.status == IDEM_STATUS_COMPLETED
-        && !ctx->outcome.result.not_kept
-        && ngx_http_idem_record_head(ctx) != NGX_OK)
-    {
+    if (ctx->kept && ngx_http_idem_record_head(ctx) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -153,6 +151,7 @@ ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
     enum idem_status        outcome;
 
     ngx_memzero(&ctx->outcome, sizeof(ctx->outcome));
+    ctx->kept = 0;
 
     status = r->headers_out.status;
     outcome = idem_outcome_of_status(ctx->conf->outcomes, (int) status, NULL);
@@ -189,12 +188,20 @@ ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
 
         /* A part, or a comparison with what one client has, is not a result. */
 
-        ctx->outcome.result.not_kept = (status == NGX_HTTP_PARTIAL_CONTENT
-                                        || status == NGX_HTTP_NOT_MODIFIED);
+        ctx->kept = (status != NGX_HTTP_PARTIAL_CONTENT
+                     && status != NGX_HTTP_NOT_MODIFIED);
+        ctx->outcome.result.not_kept = !ctx->kept;
         break;
 
-    case IDEM_STATUS_FAILED:
     case IDEM_STATUS_RETRY:
+
+        /* For the person who looks, if it is the upstream's. */
+
+        ctx->kept = (ctx->outcome.text.len == 0);
+
+        /* fall through */
+
+    case IDEM_STATUS_FAILED:
         ngx_http_idem_decide_text(ctx, status);
         break;
 
@@ -416,7 +423,8 @@ ngx_http_idem_overflow(ngx_http_idem_ctx_t *ctx, ngx_chain_t *rest)
 {
     ctx->overflow = 1;
 
-    if (ctx->outcome.status == IDEM_STATUS_COMPLETED) {
+    if (ctx->kept) {
+        ctx->kept = 0;
         ctx->outcome.result.not_kept = true;
     }
 
@@ -444,6 +452,7 @@ void
 ngx_http_idem_may_have_happened(ngx_http_idem_ctx_t *ctx, const char *text)
 {
     ngx_memzero(&ctx->outcome, sizeof(ctx->outcome));
+    ctx->kept = 0;
     ctx->outcome.status = ngx_http_idem_no_answer(ctx->conf);
     ctx->outcome.text = idem_str(text);
     ctx->problem = IDEM_HTTP_UPSTREAM;
@@ -484,10 +493,11 @@ ngx_http_idem_commit(ngx_http_idem_ctx_t *ctx)
 {
     ngx_http_request_t  *r = ctx->request;
 
-    if (ctx->outcome.status == IDEM_STATUS_COMPLETED
+    if (ctx->kept
         && (ctx->body.len > (off_t) ctx->conf->max_response
             || !ngx_http_idem_replayable(r)))
     {
+        ctx->kept = 0;
         ctx->outcome.result.not_kept = true;
     }
 

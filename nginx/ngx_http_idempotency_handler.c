@@ -19,6 +19,7 @@ static void ngx_http_idem_body_handler(ngx_http_request_t *r);
 static void ngx_http_idem_hash_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_idem_hashed(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_begin_local(ngx_http_idem_ctx_t *ctx);
+static ngx_int_t ngx_http_idem_retry_after(const struct idem_attempt *busy);
 static void ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight);
 static void ngx_http_idem_unclaim(ngx_http_idem_flight_t *flight);
 static ngx_uint_t ngx_http_idem_looked(ngx_http_idem_ctx_t *ctx);
@@ -362,7 +363,9 @@ ngx_http_idem_begin_local(ngx_http_idem_ctx_t *ctx)
 
     ctx->code = 0;
     ctx->lease_left = left;
-    ctx->age = (ngx_msec_int_t) (ngx_current_msec - owner->started);
+    ctx->retry_after = idem_http_retry_after(
+                             (ngx_msec_int_t) (ngx_current_msec
+                                               - owner->started));
     ctx->fence = owner->fence;
     ctx->state = NGX_HTTP_IDEM_BEGUN;
 
@@ -370,6 +373,19 @@ ngx_http_idem_begin_local(ngx_http_idem_ctx_t *ctx)
     ngx_http_core_run_phases(ctx->request);
 
     return NGX_DONE;
+}
+
+
+/* The rest of a pause is known; how long work takes is not. */
+
+static ngx_int_t
+ngx_http_idem_retry_after(const struct idem_attempt *busy)
+{
+    if (busy->record->retry && busy->lease_left_ms > 0) {
+        return (busy->lease_left_ms + 999) / 1000;
+    }
+
+    return idem_http_retry_after(idem_http_attempt_age(busy));
 }
 
 
@@ -417,7 +433,7 @@ ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
             && idem_op_take_attempt(op, &attempt) == 0)
         {
             ctx->lease_left = attempt->lease_left_ms;
-            ctx->age = idem_http_attempt_age(attempt);
+            ctx->retry_after = ngx_http_idem_retry_after(attempt);
             idem_attempt_destroy(attempt);
             idem_op_destroy(op);
             ctx->begun = NULL;
@@ -483,7 +499,7 @@ ngx_http_idem_unclaim(ngx_http_idem_flight_t *flight)
     {
         ngx_http_idem_end_detached(flight->store, attempt,
                                    IDEM_STATUS_RELEASED,
-                                   "nobody waited for the claim");
+                                   "nobody waited for the claim", NULL);
     }
 
     ngx_http_idem_flight_free(flight);

@@ -89,7 +89,9 @@ ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
             rc = idem_http_head_open(&ctx->head, (char *) p, size,
                                      r->headers_out.status);
 
-            if (rc == 0 && named) {
+            if (rc == 0 && named
+                && ctx->outcome.status == IDEM_STATUS_COMPLETED)
+            {
                 rc = idem_http_head_complete(&ctx->head);
             }
         }

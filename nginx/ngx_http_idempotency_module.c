@@ -142,6 +142,20 @@ static ngx_command_t  ngx_http_idem_commands[] = {
       0,
       NULL },
 
+    { ngx_string("idempotency_max_failures"),
+      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_idem_loc_conf_t, max_failures),
+      NULL },
+
+    { ngx_string("idempotency_retry_after"),
+      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_idem_loc_conf_t, retry_after),
+      NULL },
+
     { ngx_string("idempotency_replay_headers"),
       NGX_HTTP_IDEM_ANY|NGX_CONF_1MORE,
       ngx_http_idem_conf_headers,

@@ -119,7 +119,7 @@ ngx_http_idem_busy(ngx_http_idem_ctx_t *ctx)
 
     ctx->verdict_name = "busy";
     return ngx_http_idem_reply_problem(ctx->request, IDEM_HTTP_IN_PROGRESS,
-                                       idem_http_retry_after(ctx->age));
+                                       ctx->retry_after);
 }
 
 

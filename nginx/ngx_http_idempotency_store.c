@@ -110,7 +110,7 @@ ngx_http_idem_store_open(ngx_http_idem_store_t *store)
     struct idem_error         error;
     struct idem_open_options  options = IDEM_OPEN_OPTIONS_INIT;
 
-    options.flags = IDEM_OPEN_THREAD;
+    options.flags = IDEM_OPEN_THREAD | (store->budgets ? IDEM_OPEN_BUDGETS : 0);
     options.timeout_ms = store->timeout;
     options.queue_max = 65536;
     options.result_max = IDEM_RESULT_MAX;

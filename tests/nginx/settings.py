@@ -18,7 +18,7 @@ from nginx import (
     record,
     request_bytes,
 )
-from patience import PATIENCE
+from patience import PATIENCE, until
 from ports import free_port
 from tap import PROGRAM, TOP, equal, main, note, run, skip, test
 
@@ -43,6 +43,8 @@ def refused():
     yield "an outcome is", on + "idempotency_outcome 500=keep;", {}
     yield "expected STATUS=OUTCOME", on + "idempotency_outcome 500 complete;", {}
     yield "invalid number of arg", on + "idempotency_outcome;", {}
+    yield "is too large", on + "idempotency_max_failures 4294967296;", {}
+    yield "is too large", on + "idempotency_retry_after 100000d;", {}
     yield "can never match", on + "idempotency_outcome 5xx=retry 503=release;", {}
     yield "without a status", on + "idempotency_outcome none=release;", {}
     yield "duplicate", on + "idempotency_outcome 500=retry; idempotency_outcome 501=retry;", {}
@@ -115,6 +117,7 @@ def what_cannot_be_safe_does_not_start():
             "idempotency_wait 5s waiters=7; idempotency_key $arg_key;"
             "idempotency_fingerprint method path $http_x_version body;"
             "idempotency_outcome 409,500-502=unknown '503=release none=retry' 5xx=fail;"
+            "idempotency_max_failures 4294967295; idempotency_retry_after 10m;"
             "idempotency_replay_headers X-A X-B;"
             "idempotency_max_request 1m; idempotency_max_response 64m;"
             "idempotency_keep_request on; idempotency_on_store_error pass;"
@@ -429,6 +432,38 @@ def failed_work_can_be_run_again():
         assert "answered 422" in str(shown), shown
     counted = nginx.stats()
     equal((counted["retried"], counted["failed"]), (16, 1))
+
+
+@test
+def failures_have_a_budget_and_a_pause():
+    """The third answer that is a retry, or the third time that there is none, goes out and
+    makes the record failed, with the status and body of the last; who comes after it is told
+    the error. In a pause a request is told how long it lasts, and after it is executed."""
+    outcome = ON + LOG + "idempotency_outcome 500,none=retry; idempotency_max_failures 3;"
+    with Upstream() as up, Nginx(up, http=outcome, log="idem") as nginx:
+        for path, key in ("/pay?status=500", "s"), ("/pay?mode=drop", "d"):
+            for status in "retry", "retry", "failed":
+                equal(nginx.post(path, key, b"x").problem in (None, "upstream-broke-off"), True)
+                equal(record(nginx, key)["status"], status)
+            got = nginx.post(path, key, b"x")
+            equal((got.status, got.problem, up.executions(key)), (409, "failed", 3))
+        equal(json.loads(nginx.post("/pay?status=500", "s", b"x").body)["error"],
+              "the upstream answered 500")
+        shown = record(nginx, "s")
+        equal((shown["failures"], shown["meta"].split()[1]), (3, "500"))
+        equal(shown["result_len"], len(b"order 3 x\n"))
+        until(lambda: len(nginx.log()) == 9)
+        names = [line.split()[2] for line in nginx.log() if "started" in line]
+        equal(names, ["retry", "retry", "failed"] * 2)
+    with Upstream() as up, Nginx(up, http=outcome + "idempotency_retry_after 1h;") as nginx:
+        equal(nginx.post("/pay?status=500", "k", b"x").status, 500)
+        got = nginx.post("/pay?status=500", "k", b"x")
+        equal((got.status, got.problem, up.executions()), (409, "in-progress", 1))
+        assert 3500 < int(got.headers["retry-after"]) <= 3600, got.headers
+    with Upstream() as up, Nginx(up, http=outcome + "idempotency_retry_after 2s;") as nginx:
+        equal(nginx.post("/pay?status=500", "p", b"x").status, 500)
+        until(lambda: nginx.post("/pay?status=500", "p", b"x").status == 500)
+        equal(up.executions(), 2)
 
 
 @test
