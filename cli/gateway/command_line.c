@@ -57,13 +57,34 @@ static const char *check_methods(const char *text)
 
 static int check_outcome(const struct cli_command *command)
 {
+    const struct gateway_config *config = &gateway_args.config;
     struct idem_outcome_table table;
     struct idem_error error = {0};
+    bool retries;
+    int status;
 
-    return idem_outcome_table_read(&table, IDEM_ENDINGS_HTTP,
-                                   gateway_args.config.outcome, &error) == 0
-               ? 0
-               : cli_usage(command, "--outcome: %s", error.text);
+    if (idem_outcome_table_read(&table, IDEM_ENDINGS_HTTP, config->outcome,
+                                &error) != 0) {
+        return cli_usage(command, "--outcome: %s", error.text);
+    }
+    /* What is not said is hold. */
+    retries =
+        idem_outcome_of_none(&table, gateway_args.on_expired_lease == 1
+                                         ? IDEM_RERUN
+                                         : IDEM_HOLD) == IDEM_STATUS_RETRY;
+    for (status = 200; status <= 599 && !retries; status++) {
+        retries =
+            idem_outcome_of_status(&table, status, NULL) == IDEM_STATUS_RETRY;
+    }
+    if ((config->failures_max != 0 || config->retry_after_ms != 0) &&
+        !retries) {
+        return cli_usage(command,
+                         "--%s is about endings that are retry, and no entry "
+                         "of --outcome is: use webhook, or add 5xx=retry",
+                         config->failures_max != 0 ? "max-failures"
+                                                   : "retry-after");
+    }
+    return 0;
 }
 
 /* Options with one word only, each checked by itself. */
@@ -76,6 +97,10 @@ static int check_words(const struct cli_command *command)
     } words[] = {
         {"scope-header", gateway_args.config.scope_header,
          gateway_header_check},
+        {"key-header", gateway_args.config.key_header, gateway_header_check},
+        {"replay-header", gateway_args.config.replay_headers,
+         gateway_replay_headers_check},
+        {"authorize", gateway_args.config.authorize, gateway_uri_check},
         {"methods", gateway_args.config.methods, check_methods},
         {"key-from", gateway_args.config.key_from, gateway_selector_check},
         {"fingerprint-from", gateway_args.config.fingerprint_from,
@@ -147,6 +172,20 @@ int gateway_check_args(const struct cli_command *command, int argc, char **argv,
             "give one of --scope-header NAME, if a header names the client, "
             "and --global-scope");
     }
+    if (gateway_args.config.scope_header != NULL &&
+        strcasecmp(gateway_args.config.scope_header,
+                   gateway_args.config.key_header != NULL
+                       ? gateway_args.config.key_header
+                       : "Idempotency-Key") == 0) {
+        return refuse(command, "scope-header", gateway_args.config.scope_header,
+                      "the scope says whose a key is, and so is not the key "
+                      "itself");
+    }
+    if (gateway_args.config.key_header != NULL &&
+        gateway_args.config.key_from != NULL) {
+        return cli_usage(command, "--key-header and --key-from both say where "
+                                  "the key is; give one of them");
+    }
     if ((gateway_args.config.tls_cert != NULL) !=
         (gateway_args.config.tls_key != NULL)) {
         return cli_usage(command, "--tls-cert and --tls-key belong together");
@@ -180,14 +219,13 @@ struct cli_option gateway_option_table[] = {
      .kind = CLI_TEXT,
      .target = &gateway_args.upstream,
      .arg = "URL",
-     .help = "the service: http[s]://HOST[:PORT] or http://unix:/PATH"},
+     .help = "http[s]://HOST[:PORT] or http://unix:/PATH"},
     {.name = "listen",
      .letter = 'l',
      .kind = CLI_TEXT,
      .target = &gateway_args.listen,
      .arg = "ADDR",
-     .help = "PORT, HOST:PORT or unix:/PATH (default: 127.0.0.1:8080); port 0: "
-             "any that is free"},
+     .help = "PORT, HOST:PORT or unix:/PATH (127.0.0.1:8080)"},
     {.name = "health",
      .kind = CLI_TEXT,
      .target = &gateway_args.health,
@@ -197,9 +235,7 @@ struct cli_option gateway_option_table[] = {
      .kind = CLI_TEXT,
      .target = &gateway_args.config.scope_header,
      .arg = "NAME",
-     .help =
-         "keys belong to the client that this header names; whoever sets it "
-         "must be trusted"},
+     .help = "the trusted header that names whose a key is"},
     {.name = "global-scope",
      .kind = CLI_FLAG,
      .target = &gateway_args.global_scope,
@@ -213,23 +249,40 @@ struct cli_option gateway_option_table[] = {
      .target = &gateway_args.config.methods,
      .arg = "LIST",
      .help = "which requests have keys (default: POST,PATCH)"},
+    {.name = "key-header",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.config.key_header,
+     .arg = "NAME",
+     .help = "its header (default: Idempotency-Key)"},
     {.name = "key-from",
      .kind = CLI_TEXT,
      .target = &gateway_args.config.key_from,
      .arg = "SEL",
-     .help = "take the key from the request, as .body.order_id"},
+     .help = "select the key, as in .body.order_id"},
     {.name = "fingerprint-from",
      .kind = CLI_TEXT,
      .target = &gateway_args.config.fingerprint_from,
      .arg = "SEL",
      .help = "compare what this selects, and not the body"},
     CLI_OPTION_OUTCOME(&gateway_args.config.outcome,
-                       "the meaning of statuses, as in \"500=retry 5xx=fail\""),
+                       "meaning of statuses: \"500=retry 5xx=fail\""),
+    CLI_OPTION_MAX_FAILURES(&gateway_args.config.failures_max),
+    CLI_OPTION_RETRY_AFTER(&gateway_args.config.retry_after_ms),
+    {.name = "authorize",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.config.authorize,
+     .arg = "URI",
+     .help = "ask the service there before each replay"},
+    {.name = "replay-header",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.config.replay_headers,
+     .arg = "LIST",
+     .help = "replay these headers too, as in Link"},
     {.name = "routes",
      .kind = CLI_TEXT,
      .target = &gateway_args.config.routes,
      .arg = "LIST",
-     .help = "only requests to these paths have keys, as in /pay,/orders"},
+     .help = "only these paths have keys, as in /pay,/orders"},
     {.name = "cors-origin",
      .kind = CLI_TEXT,
      .target = &gateway_args.config.cors_origin,
@@ -278,7 +331,7 @@ struct cli_option gateway_option_table[] = {
      .kind = CLI_DURATION,
      .target = &gateway_args.config.wait_ms,
      .arg = "TIME",
-     .help = "let a duplicate wait for the answer before it is refused",
+     .help = "let a duplicate wait so long for the answer",
      .min = 1,
      .max = IDEM_DURATION_MAX_MS},
     {.name = "timeout",

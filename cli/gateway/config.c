@@ -89,9 +89,6 @@ const char *gateway_header_check(const char *name)
             return "a header's name has letters, digits and dashes";
         }
     }
-    if (strcasecmp(name, "Idempotency-Key") == 0) {
-        return "the scope says whose a key is, and so is not the key itself";
-    }
     return NULL;
 }
 
@@ -173,6 +170,29 @@ const char *gateway_routes_check(const char *routes)
     return NULL;
 }
 
+const char *gateway_replay_headers_check(const char *names)
+{
+    struct idem_slice name;
+
+    while (next_word(&names, &name)) {
+        if (!is_plain(name, "-")) {
+            return "it is a list of headers, as in Link,Content-Location";
+        }
+        if (idem_http_header_never(name)) {
+            return "one of these is never replayed: it belongs to one caller, "
+                   "connection or moment";
+        }
+    }
+    return NULL;
+}
+
+const char *gateway_uri_check(const char *uri)
+{
+    return *uri == '/' && is_plain(idem_str(uri), "/.-_~%?&=")
+               ? NULL
+               : "it is a path of the service, as in /authorize";
+}
+
 /* @before and @text as one word of nginx. */
 static void print_quoted_as(FILE *f, const char *before, const char *text)
 {
@@ -195,6 +215,18 @@ static void print_word(FILE *f, const char *directive, const char *word)
 {
     (void)fprintf(f, "%s ", directive);
     print_quoted(f, word);
+    (void)fputs(";\n", f);
+}
+
+/* @list, which has commas, as words of nginx. */
+static void print_list(FILE *f, const char *directive, const char *list)
+{
+    struct idem_slice word;
+
+    (void)fputs(directive, f);
+    while (next_word(&list, &word)) {
+        (void)fprintf(f, " %.*s", (int)word.len, (const char *)word.base);
+    }
     (void)fputs(";\n", f);
 }
 
@@ -302,13 +334,10 @@ static void print_idempotency(FILE *f, const struct gateway_config *config)
                   : config->required     ? "required"
                                          : "on");
     if (config->methods != NULL) {
-        const char *p;
-
-        (void)fputs("    idempotency_methods ", f);
-        for (p = config->methods; *p != '\0'; p++) {
-            (void)fputc(*p == ',' ? ' ' : *p, f);
-        }
-        (void)fputs(";\n", f);
+        print_list(f, "    idempotency_methods", config->methods);
+    }
+    if (config->key_header != NULL) {
+        print_word(f, "    idempotency_key", config->key_header);
     }
     if (config->key_from != NULL) {
         print_word(f, "    idempotency_key_from", config->key_from);
@@ -319,6 +348,14 @@ static void print_idempotency(FILE *f, const struct gateway_config *config)
     }
     if (config->outcome != NULL) {
         print_word(f, "    idempotency_outcome", config->outcome);
+    }
+    if (config->failures_max != 0) {
+        (void)fprintf(f, "    idempotency_max_failures %llu;\n",
+                      (unsigned long long)config->failures_max);
+    }
+    print_time(f, "    idempotency_retry_after", config->retry_after_ms);
+    if (config->replay_headers != NULL) {
+        print_list(f, "    idempotency_replay_headers", config->replay_headers);
     }
     print_time(f, "    idempotency_lease", config->lease_ms);
     print_time(f, "    idempotency_retention", config->retention_ms);
@@ -333,8 +370,10 @@ static void print_idempotency(FILE *f, const struct gateway_config *config)
 
 /* Browsers show a script no answer without these headers. The service adds them to
  * its answers; to a replay and to an answer of our own we do. */
-static void print_cors(FILE *f, const char *origins)
+static void print_cors(FILE *f, const struct gateway_config *config)
 {
+    const char *origins = config->cors_origin;
+    const char *more = config->replay_headers;
     bool any = origins != NULL && strcmp(origins, "*") == 0;
     struct idem_slice origin;
 
@@ -359,7 +398,10 @@ static void print_cors(FILE *f, const char *origins)
                 "    map $cors_origin $cors_expose {\n"
                 "        \"\" \"\";\n"
                 "        default \"Idempotent-Replayed, Idempotency-Expires, "
-                "Idempotency-Recorded, Retry-After, Location, ETag\";\n"
+                "Idempotency-Recorded, Retry-After, Location, ETag",
+                f);
+    (void)fprintf(f, "%s%s", more != NULL ? "," : "", more != NULL ? more : "");
+    (void)fputs("\";\n"
                 "    }\n"
                 "    map $cors_origin $cors_vary {\n"
                 "        \"\" \"\";\n"
@@ -382,6 +424,8 @@ static void print_problems(FILE *f)
         const char *title;
     } problems[] = {
         {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
         {405, "Method Not Allowed"},
         {408, "Request Timeout"},
         {413, "Content Too Large"},
@@ -431,15 +475,14 @@ static void print_upstream(FILE *f, const struct gateway_config *config)
                   config->upstream.server);
 }
 
-static void print_location(FILE *f, const struct gateway_config *config,
-                           struct idem_slice path, const char *idempotency)
+/* To @uri of the service, or where the client sent it (""). */
+static void print_proxy(FILE *f, const struct gateway_config *config,
+                        const char *uri)
 {
     bool tls = config->upstream.tls;
 
     (void)fprintf(f,
-                  "        location %.*s {\n"
-                  "%s"
-                  "            proxy_pass %s://service;\n"
+                  "            proxy_pass %s://service%s;\n"
                   "            proxy_http_version 1.1;\n"
                   "            proxy_next_upstream off;\n"
                   "            proxy_request_buffering off;\n"
@@ -450,8 +493,7 @@ static void print_location(FILE *f, const struct gateway_config *config,
                   "            proxy_set_header X-Forwarded-For "
                   "$proxy_add_x_forwarded_for;\n"
                   "            proxy_set_header X-Forwarded-Proto $scheme;\n",
-                  (int)path.len, (const char *)path.base, idempotency,
-                  tls ? "https" : "http",
+                  tls ? "https" : "http", uri,
                   tls ? config->upstream.name : "$http_host");
     print_time(f, "            proxy_read_timeout", config->timeout_ms);
     if (tls) {
@@ -464,6 +506,50 @@ static void print_location(FILE *f, const struct gateway_config *config,
                       "/etc/ssl/certs/ca-certificates.crt;\n",
                       config->upstream.name);
     }
+}
+
+static void print_location(FILE *f, const struct gateway_config *config,
+                           struct idem_slice path, const char *idempotency)
+{
+    (void)fprintf(f, "        location %.*s {\n%s", (int)path.len,
+                  (const char *)path.base, idempotency);
+    if (config->authorize != NULL &&
+        (config->routes == NULL || *idempotency != '\0')) {
+        (void)fputs("            auth_request /.idem-authorize;\n", f);
+    }
+    print_proxy(f, config, "");
+    (void)fputs("        }\n", f);
+}
+
+/* The service is asked about each request that may have a key before that is looked
+ * at: with the headers of the client, and without its body. Others pass, so that a
+ * browser's preflight, which has no credentials, is answered by the service. */
+static void print_authorize(FILE *f, const struct gateway_config *config)
+{
+    const char *methods =
+        config->methods != NULL ? config->methods : "POST,PATCH";
+
+    if (config->authorize == NULL) {
+        return;
+    }
+    (void)fputs("        location = /.idem-authorize {\n"
+                "            internal;\n"
+                "            idempotency off;\n"
+                "            if ($request_method !~ \"^(",
+                f);
+    for (; *methods != '\0'; methods++) {
+        (void)fputc(*methods == ',' ? '|' : *methods, f);
+    }
+    (void)fputs(")$\") {\n"
+                "                return 204;\n"
+                "            }\n"
+                "            proxy_pass_request_body off;\n"
+                "            proxy_set_header Content-Length \"\";\n"
+                "            proxy_set_header X-Original-Method "
+                "$request_method;\n"
+                "            proxy_set_header X-Original-URI $request_uri;\n",
+                f);
+    print_proxy(f, config, config->authorize);
     (void)fputs("        }\n", f);
 }
 
@@ -488,6 +574,7 @@ static void print_server(FILE *f, const struct gateway_config *config)
         (void)fputs("        ssl_protocols TLSv1.2 TLSv1.3;\n", f);
     }
     print_problems(f);
+    print_authorize(f, config);
     print_location(f, config, idem_str("/"), "");
     while (routes != NULL && next_word(&routes, &route)) {
         print_location(f, config, route,
@@ -562,6 +649,8 @@ static void print_health(FILE *f, const struct gateway_config *config)
                   "            idempotency_fingerprint method;\n"
                   "            idempotency_fingerprint_from off;\n"
                   "            idempotency_outcome 204=complete;\n"
+                  "            idempotency_max_failures 0;\n"
+                  "            idempotency_retry_after 0;\n"
                   "            idempotency_methods POST;\n"
                   "            idempotency_lease 4s;\n"
                   "            idempotency_retention 4s;\n"
@@ -589,7 +678,7 @@ void gateway_config_print(FILE *f, const struct gateway_config *config)
                 "\n",
                 f);
     print_idempotency(f, config);
-    print_cors(f, config->cors_origin);
+    print_cors(f, config);
     (void)fputc('\n', f);
     print_upstream(f, config);
     print_server(f, config);

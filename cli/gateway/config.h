@@ -21,17 +21,22 @@ struct gateway_config {
     const char *routes;       /* "/pay,/orders": whose requests have keys. */
     const char *access_log;   /* An absolute path. */
     const char *methods;      /* "POST,PATCH" */
+    const char *key_header;   /* NULL: Idempotency-Key. */
     const char *key_from;     /* Selectors, checked. */
     const char *fingerprint_from;
-    const char *outcome;  /* "500=retry 5xx=unknown" */
-    const char *user;     /* The user that the workers run as; of root only. */
-    const char *tls_cert; /* Both files, or neither. */
+    const char *outcome;        /* "500=retry 5xx=unknown" */
+    const char *replay_headers; /* "Link,Content-Location" */
+    const char *authorize; /* A path of the service; NULL: it is not asked. */
+    const char *user;      /* The user that the workers run as; of root only. */
+    const char *tls_cert;  /* Both files, or neither. */
     const char *tls_key;
     const char *on_expired_lease; /* "hold", "rerun" */
     bool required;                /* A request without a key is refused. */
     int64_t lease_ms;
     int64_t retention_ms;
     int64_t wait_ms;
+    int64_t retry_after_ms;
+    uint64_t failures_max;
     int64_t timeout_ms;     /* For the service's answer. */
     int64_t end_timeout_ms; /* For its record; 0: the module's own default. */
     uint64_t max_request;
@@ -43,8 +48,13 @@ struct gateway_config {
  * `nginx -p DIRECTORY -c nginx.conf`, in a directory of its own. */
 void gateway_config_print(FILE *f, const struct gateway_config *config);
 
-/* NULL, or why @name cannot be the header that names the scope. */
+/* NULL, or why @name cannot be the name of a header; of one of @names, with commas
+ * between them, that cannot be replayed. */
 const char *gateway_header_check(const char *name);
+const char *gateway_replay_headers_check(const char *names);
+
+/* NULL, or why @uri is not a path of the service. */
+const char *gateway_uri_check(const char *uri);
 
 /* NULL, or why @origins are not "*" or origins such as https://shop.example. */
 const char *gateway_origins_check(const char *origins);

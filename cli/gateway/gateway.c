@@ -127,7 +127,9 @@ static int try_store(const char *url)
     struct idem_error error = {0};
     struct idem_answer *found = NULL;
     struct idem_store *store;
-    int status = cli_open_store(url, /* flags= */ 0, &store);
+    bool budgets = gateway_args.config.failures_max != 0 ||
+                   gateway_args.config.retry_after_ms != 0;
+    int status = cli_open_store(url, budgets ? IDEM_OPEN_BUDGETS : 0, &store);
     int code;
 
     if (status != 0) {

@@ -44,6 +44,7 @@ class Service(http.server.ThreadingHTTPServer):
         self.heads = []
         self.status = 201
         self.more = {}
+        self.allowed = {}
         self.gate = threading.Event()
         self.gate.set()
         if path:
@@ -106,7 +107,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.server.heads.append(dict(self.headers))
-        if self.headers.get("Upgrade"):
+        if self.path == "/may?x=1":
+            assert not self.headers.get("Content-Length"), self.headers
+            self.answer(self.server.allowed[self.headers["Authorization"]], b"")
+        elif self.headers.get("Upgrade"):
             self.wfile.write(
                 b"HTTP/1.1 101 Switching Protocols\r\n"
                 b"Connection: Upgrade\r\nUpgrade: echo\r\n\r\n"
@@ -401,6 +405,132 @@ def only_some_routes_have_keys():
         equal((gateway(path="/pay").status, gateway(path="/other").status), (400, 201))
 
 
+@contextlib.contextmanager
+def file():
+    yield "sqlite:file.db", {}
+
+
+@contextlib.contextmanager
+def small_table():
+    if dynamo.missing("dynoxide"):
+        skip(dynamo.missing("dynoxide"))
+    with dynamo.server("dynoxide") as url:
+        yield f"dynamodb://idem?endpoint={url}", dynamo.environment()
+
+
+@contextlib.contextmanager
+def small_database():
+    if postgres.missing():
+        skip(postgres.missing())
+    with postgres.server() as server:
+        yield server.url, {}
+
+
+def a_budget_on(place):
+    with place() as (url, env), Service() as service:
+        equal(Idem(url)("store", "create", env=env).status, 0)
+        service.status = 500
+        for key, options, wanted in (
+            ("a", [], [500] * 5),
+            ("b", ["--max-failures", "2"], [500, 500, 409]),
+            ("c", ["--retry-after", "1h"], [500, 409]),
+        ):
+            gateway = Gateway(service, "--outcome", "webhook", "--store", url, *options)
+            gateway.env.update(env)
+            with gateway:
+                got = [gateway(Idempotency_Key=key) for _ in wanted]
+            equal((key, [answer.status for answer in got]), (key, wanted))
+            if key == "b":
+                told = json.loads(got[-1].body)
+                equal((told["type"], told["error"]),
+                      ("urn:idem:problem:failed", "the upstream answered 500"))
+            if key == "c":
+                assert 3500 < int(got[-1].headers["Retry-After"]) <= 3600, got[-1]
+        equal(len(service.effects), 5 + 2 + 1)
+
+
+@test
+def failures_have_a_budget():
+    """--max-failures: the second failure is the last, and later requests are told why; without
+    it there is no last. --retry-after: nobody starts before."""
+    a_budget_on(file)
+
+
+@test
+def failures_have_a_budget_in_a_table():
+    """The same in a table of DynamoDB."""
+    a_budget_on(small_table)
+
+
+@test
+def failures_have_a_budget_in_a_database():
+    """The same in PostgreSQL."""
+    a_budget_on(small_database)
+
+
+@test
+def a_budget_needs_an_ending_that_is_a_retry():
+    """--max-failures and --retry-after are refused where nothing ends in a retry."""
+    for option, value in ("--max-failures", "2"), ("--retry-after", "1m"):
+        for more, status in ([], 64), (["--on-expired-lease", "rerun"], 0), \
+                (["--outcome", "500=retry"], 0):
+            got = Idem()("gateway", "-u", "http://127.0.0.1:9", "--global-scope", option, value,
+                         "--print-config", *more)
+            equal((option, more, got.status), (option, more, status))
+
+
+@test
+def the_key_may_be_in_another_header():
+    """--key-header names the header of the key, and --replay-header more that are replayed;
+    cookies are refused, and a key in two places."""
+    options = ["--key-header", "X-Request-Id", "--replay-header", "Link,Content-Location"]
+    with Service() as service, Gateway(service, *options) as gateway:
+        service.more = {"Link": "</a>; rel=next", "Content-Location": "/r/1", "X-Other": "o"}
+        for replayed in None, "true":
+            got = gateway(X_Request_Id="r-1")
+            equal((got.status, got.replayed), (201, replayed))
+            equal((got.headers["Link"], got.headers["Content-Location"]), ("</a>; rel=next", "/r/1"))
+            equal("X-Other" in got.headers, not replayed)
+        equal(gateway(Idempotency_Key="r-1").replayed, None)
+        equal(len(service.effects), 2)
+    for more in (["--replay-header", "Set-Cookie"], ["--key-header", "X Y"],
+                 ["--key-header", "X-Id", "--key-from", ".body.id"]):
+        got = Idem()("gateway", "-u", "http://127.0.0.1:9", "--global-scope", *more)
+        equal((more, got.status), (more, 64))
+    got = Idem()("gateway", "-u", "http://127.0.0.1:9", "--scope-header", "X-Id", "--key-header", "x-id")
+    equal(got.status, 64)
+
+
+@test
+def a_replay_is_authorized_first():
+    """--authorize: the service is asked before a replay, with the client's headers and not the
+    body; who is refused, or cannot be asked about, gets nothing of the record. Without it a
+    replay asks nobody. What can have no key passes."""
+    with Service() as service:
+        with Gateway(service) as gateway:
+            for token in "good", "bad":
+                equal(gateway(Idempotency_Key="control", Authorization=token).status, 201)
+            equal(len(service.heads), 1)
+        service.allowed = {"good": 204, "bad": 401, "other": 403, "odd": 418}
+        with Gateway(service, "--authorize", "/may?x=1") as gateway:
+            for replayed in None, "true":
+                got = gateway(path="/charge?a=b", Idempotency_Key="k", Authorization="good")
+                equal((got.status, got.replayed), (201, replayed))
+            asked = [head for head in service.heads if "X-Original-URI" in head]
+            equal([(h["X-Original-URI"], h["X-Original-Method"]) for h in asked],
+                  [("/charge?a=b", "POST")] * 2)
+            effects = len(service.effects)
+            for token, status in ("bad", 401), ("other", 403), ("odd", 500):
+                got = gateway(path="/charge?a=b", Idempotency_Key="k", Authorization=token)
+                equal((token, got.status, got.replayed), (token, status, None))
+                equal(got.headers["Content-Type"], "application/problem+json")
+                assert b"receipt" not in got.body, got
+                got = gateway(Idempotency_Key="fresh", Authorization=token)
+                equal((token, got.status), (token, status))
+            equal(gateway("GET", "/a", None, Authorization="bad").status, 200)
+            equal(len(service.effects), effects)
+
+
 @test
 def headers_of_16_kilobytes_pass():
     """A header of 15 KB of the client, and one of the service, with and without a key."""
@@ -584,6 +714,8 @@ def a_probe_is_answered_on_a_table_of_another_library():
             key = f"probe-{socket.gethostname().lower()}-{port}"
             equal(gateway(Idempotency_Key=key).status, 201)
             equal(probe(port), 204)
+        got = Idem()(*gateway.args, "--outcome", "webhook", "--max-failures", "2", env=gateway.env)
+        equal((got.status, got.stdout, b"no room" in got.stderr), (64, b"", True))
 
 
 @test
