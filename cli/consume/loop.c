@@ -1,7 +1,7 @@
 /* Receives, begins and ends, until it is told to stop. */
 #include "consume/consume.h"
-#include "process/clock.h"
-#include "process/signal_fd.h"
+#include "process/host.h"
+#include "process/self.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 

@@ -1,6 +1,6 @@
 /* Reports how each message ended, and all of them: for people and programs. */
 #include "consume/consume.h"
-#include "process/clock.h"
+#include "process/host.h"
 #include "text/error.h"
 #include "text/json.h"
 #include "text/screen.h"

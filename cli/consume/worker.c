@@ -1,6 +1,6 @@
 /* One message: an `idem run` of its own. */
 #include "consume/consume.h"
-#include "process/memory_file.h"
+#include "process/descriptors.h"
 #include "process/self.h"
 #include "run/ending.h"
 

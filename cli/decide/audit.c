@@ -1,7 +1,7 @@
 /* The decisions of persons, kept apart from the records. */
 #include "decide/audit.h"
 
-#include "process/state_path.h"
+#include "process/host.h"
 #include "record/record_json.h"
 #include "text/error.h"
 #include "text/exit_status.h"

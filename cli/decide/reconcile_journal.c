@@ -1,7 +1,7 @@
 /* Tells stores the outcomes that wait in a journal. */
 #include "contract/store.h"
 #include "decide/reconcile.h"
-#include "process/clock.h"
+#include "process/host.h"
 #include "record/remedy.h"
 #include "store/open.h"
 #include "text/error.h"

@@ -7,7 +7,7 @@
 #include "options/common.h"
 #include "options/record_statuses.h"
 #include "options/usage.h"
-#include "process/clock.h"
+#include "process/host.h"
 #include "record/record.h"
 #include "request/identity.h"
 #include "request/owner.h"

@@ -1,7 +1,7 @@
 /* The configuration that nginx is given. */
 #include "gateway/config.h"
 
-#include "process/random.h"
+#include "process/host.h"
 #include "text/text.h"
 
 #include <ctype.h>

@@ -1,8 +1,8 @@
 /* Somebody else's command, which is told something in JSON. */
 #include "inspect/alert.h"
-#include "process/clock.h"
-#include "process/memory_file.h"
-#include "process/spawn.h"
+#include "process/descriptors.h"
+#include "process/host.h"
+#include "process/self.h"
 #include "text/error.h"
 #include "text/json.h"
 

@@ -2,7 +2,7 @@
  * them. */
 #include "inspect/metrics.h"
 
-#include "process/clock.h"
+#include "process/host.h"
 #include "store/journal.h"
 #include "store/meter.h"
 #include "text/error.h"

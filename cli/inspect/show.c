@@ -3,7 +3,7 @@
 #include "options/command.h"
 #include "options/common.h"
 #include "options/usage.h"
-#include "process/clock.h"
+#include "process/host.h"
 #include "record/fields.h"
 #include "record/record.h"
 #include "record/record_json.h"

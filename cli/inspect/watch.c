@@ -5,7 +5,7 @@
 #include "options/command.h"
 #include "options/common.h"
 #include "options/usage.h"
-#include "process/stop.h"
+#include "process/self.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/log.h"

@@ -1,7 +1,7 @@
 /* Alerts about no record. */
 #include "inspect/alert.h"
 #include "inspect/watch.h"
-#include "process/clock.h"
+#include "process/host.h"
 #include "store/journal.h"
 #include "text/json.h"
 #include "text/log.h"

@@ -1,7 +1,17 @@
-/* This process, as the kernel knows it. */
+/* This process: its name, its limits, the signals it gets, and the programs that it
+ * starts. */
 #include "process/self.h"
 
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 void self_set_name(const char *name)
@@ -16,4 +26,143 @@ void self_end_with(pid_t parent, int signo)
     if (getppid() != parent) {
         _exit(128 + signo);
     }
+}
+
+static struct rlimit was;
+static bool off;
+
+void cli_cores_off(void)
+{
+    struct rlimit none;
+
+    if (getrlimit(RLIMIT_CORE, &was) == 0) {
+        none = was;
+        none.rlim_cur = 0;
+        off = setrlimit(RLIMIT_CORE, &none) == 0;
+    }
+}
+
+void cli_cores_back(void)
+{
+    if (off) {
+        (void)setrlimit(RLIMIT_CORE, &was);
+    }
+}
+
+static bool was_ignored;
+
+void cli_filesize_no_signal(void)
+{
+    was_ignored = signal(SIGXFSZ, SIG_IGN) == SIG_IGN;
+}
+
+void cli_filesize_signals(sigset_t *ret_set)
+{
+    (void)sigemptyset(ret_set);
+    if (!was_ignored) {
+        (void)sigaddset(ret_set, SIGXFSZ);
+    }
+}
+
+static void end(int signo)
+{
+    _exit(128 + signo);
+}
+
+void cli_first_process(void)
+{
+    static const int fatal[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    struct sigaction action;
+    size_t i;
+
+    if (getpid() != 1) {
+        return;
+    }
+    for (i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
+        if (sigaction(fatal[i], NULL, &action) == 0 &&
+            action.sa_handler == SIG_DFL) {
+            action.sa_handler = end;
+            (void)sigaction(fatal[i], &action, NULL);
+        }
+    }
+}
+
+int signal_fd_open(const sigset_t *set)
+{
+    return signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int signal_fd_next(int fd)
+{
+    struct signalfd_siginfo info;
+
+    if (read(fd, &info, sizeof(info)) != (ssize_t)sizeof(info)) {
+        return 0;
+    }
+    return (int)info.ssi_signo;
+}
+
+int cli_stop_fd(void)
+{
+    sigset_t set;
+    int fd;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGHUP);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    fd = signal_fd_open(&set);
+    if (fd < 0) {
+        (void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    }
+    return fd;
+}
+
+bool cli_stop_within(int fd, int64_t ms)
+{
+    struct pollfd stop = {.fd = fd, .events = POLLIN};
+
+    while (ms > 0) {
+        int part = ms > INT_MAX ? INT_MAX : (int)ms;
+        int n = poll(&stop, 1, part);
+
+        if (n > 0) {
+            return true;
+        }
+        ms -= n == 0 ? part : 0;
+    }
+    return false;
+}
+
+int cli_spawn(const char *path, char **argv, char **env, int input,
+              pid_t *ret_pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    sigset_t usual;
+    sigset_t none;
+    int rc;
+
+    cli_filesize_signals(&usual);
+    (void)sigemptyset(&none);
+    (void)posix_spawnattr_init(&attr);
+    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP |
+                                              POSIX_SPAWN_SETSIGDEF |
+                                              POSIX_SPAWN_SETSIGMASK);
+    (void)posix_spawnattr_setsigdefault(&attr, &usual);
+    (void)posix_spawnattr_setsigmask(&attr, &none);
+    (void)posix_spawn_file_actions_init(&actions);
+    if (input >= 0) {
+        (void)posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+    } else {
+        (void)posix_spawn_file_actions_addopen(&actions, STDIN_FILENO,
+                                               "/dev/null", O_RDONLY, 0);
+    }
+    (void)posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO,
+                                           STDOUT_FILENO);
+    rc = posix_spawn(ret_pid, path, &actions, &attr, argv, env);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    (void)posix_spawnattr_destroy(&attr);
+    return rc;
 }

@@ -2,7 +2,7 @@
 #include "record/fields.h"
 
 #include "options/usage.h"
-#include "process/clock.h"
+#include "process/host.h"
 #include "record/record.h"
 #include "text/text.h"
 

@@ -1,7 +1,7 @@
 /* The open records of a store, read once. */
 #include "record/open_records.h"
 
-#include "process/clock.h"
+#include "process/host.h"
 #include "record/fields.h"
 #include "record/record.h"
 

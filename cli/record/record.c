@@ -1,7 +1,7 @@
 /* The state of a record for somebody who looks at it now. */
 #include "record/record.h"
 
-#include "process/clock.h"
+#include "process/host.h"
 #include "store/open.h"
 #include "text/color.h"
 #include "text/error.h"

@@ -1,6 +1,6 @@
 /* The answer where nothing is run: the recorded outcome, or what is wrong. */
-#include "process/crash.h"
-#include "process/io.h"
+#include "base/crash.h"
+#include "process/descriptors.h"
 #include "record/fields.h"
 #include "record/record.h"
 #include "record/remedy.h"
@@ -125,9 +125,9 @@ static int replay(struct run *run)
                 ended);
         return recorded;
     }
-    CLI_CRASH_POINT("run/answer/replays");
+    IDEM__CRASH_POINT("run/answer/replays");
     status = write_result(run, &form, &write_error);
-    CLI_CRASH_POINT("run/answer/replayed");
+    IDEM__CRASH_POINT("run/answer/replayed");
     if (status != 0) {
         return status;
     }

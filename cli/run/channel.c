@@ -1,7 +1,7 @@
 /* Messages with descriptors beside them, over a pair of sockets. */
 #include "run/channel.h"
 
-#include "process/crash.h"
+#include "base/crash.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -100,7 +100,7 @@ int channel_send(int end, const void *message, size_t len,
     do {
         n = sendmsg(end, &packet, MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (n < 0 && may_try_again(&tries));
-    CLI_CRASH_POINT("run/channel/sent");
+    IDEM__CRASH_POINT("run/channel/sent");
     return n < 0 ? -1 : 0;
 }
 
@@ -155,6 +155,6 @@ int channel_receive(int end, void *message, size_t len, bool wait,
         /* With what is none, no descriptor has a place either. */
         take_fds(&packet, is_message ? present : 0, ret_fds);
     }
-    CLI_CRASH_POINT("run/channel/received");
+    IDEM__CRASH_POINT("run/channel/received");
     return is_message ? 1 : -1;
 }

@@ -1,9 +1,8 @@
 /* Starts the command: vfork, exec, and the news of whether the exec worked. */
 #include "run/child.h"
 
-#include "process/crash.h"
-#include "process/io.h"
-#include "process/limits.h"
+#include "base/crash.h"
+#include "process/descriptors.h"
 #include "process/self.h"
 #include "run/signals.h"
 
@@ -21,7 +20,7 @@ static bool becomes(int fd, int standard)
  * written here that we read. Returns only if it could not become it. */
 static void become(const struct child_plan *plan, pid_t supervisor)
 {
-    CLI_CRASH_POINT("run/child/forked");
+    IDEM__CRASH_POINT("run/child/forked");
     (void)setpgid(0, 0);
     if (plan->terminal >= 0) {
         (void)tcsetpgrp(plan->terminal, getpid());
@@ -35,7 +34,7 @@ static void become(const struct child_plan *plan, pid_t supervisor)
     /* Without the supervisor nobody ends the work in time. */
     self_end_with(supervisor, SIGKILL);
     signals_reset();
-    CLI_CRASH_POINT("run/child/before-exec");
+    IDEM__CRASH_POINT("run/child/before-exec");
     cli_cores_back();
     (void)execvpe(plan->argv[0], plan->argv, plan->env);
 }

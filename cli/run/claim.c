@@ -1,8 +1,8 @@
 /* Asks for the key, and waits for another's attempt if it is to. */
+#include "base/crash.h"
 #include "base/pace.h"
-#include "process/crash.h"
-#include "process/io.h"
-#include "process/random.h"
+#include "process/descriptors.h"
+#include "process/host.h"
 #include "run/run.h"
 #include "run/signals.h"
 #include "run/status_report.h"
@@ -22,7 +22,7 @@ static int ask(struct run *run, struct idem_error *error)
 
     if (!run->asks) {
         supervisor_ask(run->supervisor, run);
-        CLI_CRASH_POINT("run/claim/announced");
+        IDEM__CRASH_POINT("run/claim/announced");
         run->asks = true;
     }
     run->nonce.is_due = true;
@@ -30,7 +30,7 @@ static int ask(struct run *run, struct idem_error *error)
     if (rc != 0) {
         return rc;
     }
-    CLI_CRASH_POINT("run/claim/answered");
+    IDEM__CRASH_POINT("run/claim/answered");
     idem_attempt_destroy(run->attempt);
     run->attempt = attempt;
     status_report_set_attempt(&run->report, attempt);

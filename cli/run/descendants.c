@@ -1,7 +1,8 @@
 /* Finds, signals and reaps all descendants. */
 #include "run/descendants.h"
 
-#include "process/io.h"
+#include "process/descriptors.h"
+#include "process/host.h"
 #include "text/text.h"
 
 #include <dirent.h>

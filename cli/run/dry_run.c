@@ -1,5 +1,5 @@
 /* --dry-run: what would happen, found out by reading only. */
-#include "process/clock.h"
+#include "process/host.h"
 #include "run/run.h"
 #include "run/status_report.h"
 #include "store/journal.h"

@@ -1,7 +1,8 @@
 /* The meaning of the command's end for the record, and the recording of it. */
 #include "run/ending.h"
 
-#include "process/io.h"
+#include "process/descriptors.h"
+#include "process/host.h"
 #include "run/self_report.h"
 #include "run/status_report.h"
 #include "store/journal.h"

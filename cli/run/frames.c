@@ -1,7 +1,7 @@
 /* Prints recorded output. */
 #include "run/frames.h"
 
-#include "process/io.h"
+#include "process/descriptors.h"
 
 #include <errno.h>
 

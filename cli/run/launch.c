@@ -1,7 +1,6 @@
 /* Everything up to the moment in which the command runs. */
-#include "process/crash.h"
-#include "process/io.h"
-#include "process/memory_file.h"
+#include "base/crash.h"
+#include "process/descriptors.h"
 #include "run/channel.h"
 #include "run/child.h"
 #include "run/ending.h"
@@ -103,7 +102,7 @@ static enum child_start await_start(struct run *run, struct watch *watch)
         errno = news.number;
         return news.how;
     }
-    CLI_CRASH_POINT("run/launch/started");
+    IDEM__CRASH_POINT("run/launch/started");
     if (news.kind == SUPERVISOR_STARTED) {
         watch->group = news.number;
     } else {
@@ -130,9 +129,9 @@ static enum child_start start(struct run *run, struct watch *watch)
         close_ends(&fds);
         errno = ENOMEM;
     } else {
-        CLI_CRASH_POINT("run/launch/ready");
+        IDEM__CRASH_POINT("run/launch/ready");
         if (supervisor_tell(run->supervisor, &order, &fds) == 0) {
-            CLI_CRASH_POINT("run/launch/ordered");
+            IDEM__CRASH_POINT("run/launch/ordered");
             how = await_start(run, watch);
         }
         close_ends(&fds);

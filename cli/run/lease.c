@@ -1,8 +1,9 @@
 /* Keeps the lease while the command runs. */
 #include "run/lease.h"
 
-#include "process/crash.h"
-#include "process/io.h"
+#include "base/crash.h"
+#include "process/descriptors.h"
+#include "process/host.h"
 #include "run/channel.h"
 #include "run/self_report.h"
 
@@ -91,7 +92,7 @@ static void renew(struct lease *lease)
     int rc = idem_renew(lease->attempt, /* lease_ms= */ 0, &lease->error);
 
     if (rc == 0) {
-        CLI_CRASH_POINT("run/lease/renewed");
+        IDEM__CRASH_POINT("run/lease/renewed");
         lease->error.code = 0;
         set_limit(lease, lease_kill_at_ms(lease));
         renew_in_time(lease);

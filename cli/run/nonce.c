@@ -1,7 +1,7 @@
 /* The nonce of the one attempt that a run may begin. */
 #include "run/run.h"
 
-#include "process/random.h"
+#include "process/host.h"
 
 static int draw(void *ctx, void *buf, size_t len)
 {

@@ -1,7 +1,7 @@
 /* Carries one stream of the command to ours, and to the recording. */
 #include "run/pump.h"
 
-#include "process/io.h"
+#include "process/descriptors.h"
 
 #include <assert.h>
 #include <errno.h>

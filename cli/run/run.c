@@ -4,8 +4,8 @@
  * gives 0, or the exit status with which the run ends there. */
 #include "run/run.h"
 
-#include "process/crash.h"
-#include "process/random.h"
+#include "base/crash.h"
+#include "process/host.h"
 #include "run/commands.h"
 #include "run/supervisor.h"
 #include "run/watch.h"
@@ -57,7 +57,7 @@ static int start_supervisor(struct run *run, struct supervisor *supervisor)
         return CLI_UNAVAILABLE;
     }
     supervisor_start(supervisor, run);
-    CLI_CRASH_POINT("run/supervisor-started");
+    IDEM__CRASH_POINT("run/supervisor-started");
     run->supervisor = supervisor;
     return 0;
 }
@@ -77,7 +77,7 @@ static int open_store(struct run *run)
         status_report_set_error(&run->report, "the store cannot be opened");
         return status;
     }
-    CLI_CRASH_POINT("run/store-opened");
+    IDEM__CRASH_POINT("run/store-opened");
     return 0;
 }
 
@@ -180,12 +180,12 @@ static int run_key(struct run *run, const struct windows *windows,
     status = work_start(&work);
     if (status == 0) {
         watch_until_end(&work.watch);
-        CLI_CRASH_POINT("run/finish/ended");
+        IDEM__CRASH_POINT("run/finish/ended");
         work_record(&work); /* In the store, or else in the journal. */
-        CLI_CRASH_POINT("run/finish/recorded");
+        IDEM__CRASH_POINT("run/finish/recorded");
         work_let_go(&work);
         work_pass_output_on(&work);
-        CLI_CRASH_POINT("run/finish/flushed");
+        IDEM__CRASH_POINT("run/finish/flushed");
         status = work_tell(&work); /* That of the command, if all is well. */
         *ret_again = run->is_before && may_follow(run, &work);
     }

@@ -1,7 +1,8 @@
 /* The supervisor's call to the store after the death of the runner. It writes as
  * the attempt itself: whoever has followed it is not disturbed. */
-#include "process/crash.h"
-#include "process/io.h"
+#include "base/crash.h"
+#include "process/descriptors.h"
+#include "process/host.h"
 #include "run/child.h"
 #include "run/ending.h"
 #include "run/run.h"
@@ -126,10 +127,10 @@ void runner_death_of_work(const struct run *run,
     if (idem_attempt_from_token(store, start->task.token, &attempt, NULL) ==
         0) {
         if (!has_left_its_outcome(store, attempt)) {
-            CLI_CRASH_POINT("supervisor/runner_death/says");
+            IDEM__CRASH_POINT("supervisor/runner_death/says");
             say_patiently(run, attempt, end_of_work(run, start, end),
                           end != NULL ? note : not_run);
-            CLI_CRASH_POINT("supervisor/runner_death/said");
+            IDEM__CRASH_POINT("supervisor/runner_death/said");
         }
         idem_attempt_destroy(attempt);
     }
@@ -158,9 +159,9 @@ static void settle_claim(const struct run *run, struct run_nonce *nonce,
         return;
     }
     if (attempt->verdict == IDEM_STARTED) {
-        CLI_CRASH_POINT("supervisor/runner_death/settles");
+        IDEM__CRASH_POINT("supervisor/runner_death/settles");
         say_patiently(run, attempt, end_of_claim(attempt->takeover), not_run);
-        CLI_CRASH_POINT("supervisor/runner_death/settled");
+        IDEM__CRASH_POINT("supervisor/runner_death/settled");
     }
     idem_attempt_destroy(attempt);
 }

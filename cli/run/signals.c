@@ -1,8 +1,8 @@
 /* Signals as reads of a descriptor. */
 #include "run/signals.h"
 
-#include "process/io.h"
-#include "process/signal_fd.h"
+#include "process/descriptors.h"
+#include "process/self.h"
 
 #include <poll.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 /* Bytes to keep, in memory first and in an unlinked file once they are many. */
 #include "run/spool.h"
 
-#include "process/crash.h"
-#include "process/io.h"
+#include "base/crash.h"
+#include "process/descriptors.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -49,7 +49,7 @@ static int move_to_file(struct spool *spool)
         io_write_all(spool->fd, spool->memory, spool->memory_len) != 0) {
         return -1;
     }
-    CLI_CRASH_POINT("run/spool/moved");
+    IDEM__CRASH_POINT("run/spool/moved");
     spool->filed += spool->memory_len;
     spool->memory_len = 0;
     return 0;

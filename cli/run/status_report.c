@@ -1,8 +1,8 @@
 /* The report of a run, as one line of JSON. */
 #include "run/status_report.h"
 
-#include "process/crash.h"
-#include "process/io.h"
+#include "base/crash.h"
+#include "process/descriptors.h"
 #include "text/error.h"
 #include "text/json.h"
 #include "text/text.h"
@@ -160,7 +160,7 @@ static int replace_file(const char *path, const char *line, size_t len)
     rc = io_write_all(fd, line, len);
     io_close(&fd);
     if (rc == 0) {
-        CLI_CRASH_POINT("run/status_report/written");
+        IDEM__CRASH_POINT("run/status_report/written");
         rc = rename(temp, path);
     }
     if (rc != 0) {

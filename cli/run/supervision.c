@@ -1,9 +1,9 @@
 /* Ending the command in time: by its lease, by --max-time, or because it was told to. */
 #include "run/supervision.h"
 
-#include "process/boot_timer.h"
-#include "process/crash.h"
-#include "process/io.h"
+#include "base/crash.h"
+#include "process/descriptors.h"
+#include "process/host.h"
 #include "run/channel.h"
 
 #include <signal.h>
@@ -80,7 +80,7 @@ static void stop(struct supervision *sup, enum supervisor_why why)
     if (give_reason(sup, why) && !is_kill_due(sup)) {
         descendants_signal(SIGTERM, supervision_group(sup));
         descendants_signal(SIGCONT, supervision_group(sup));
-        CLI_CRASH_POINT("supervisor/told-to-end");
+        IDEM__CRASH_POINT("supervisor/told-to-end");
     }
 }
 
@@ -121,7 +121,7 @@ static void kill_all(struct supervision *sup, int64_t now_ms)
         sup->killed_at_ms = now_ms;
     }
     descendants_signal(SIGKILL, supervision_group(sup));
-    CLI_CRASH_POINT("supervisor/killed");
+    IDEM__CRASH_POINT("supervisor/killed");
     sup->kill_next_ms = now_ms + KILL_AGAIN_MS;
     if (now_ms < sup->killed_at_ms + SUPERVISOR_KILL_MS) {
         return;

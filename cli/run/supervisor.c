@@ -1,7 +1,7 @@
 /* The runner's side of the supervisor. */
 #include "run/supervisor.h"
 
-#include "process/io.h"
+#include "process/descriptors.h"
 
 #include <errno.h>
 #include <signal.h>

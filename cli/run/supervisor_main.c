@@ -1,10 +1,8 @@
 /* The supervisor: parent of the command, which hears the runner and sees all ends. */
-#include "process/boot_timer.h"
-#include "process/crash.h"
+#include "base/crash.h"
 #include "process/descriptors.h"
-#include "process/io.h"
+#include "process/host.h"
 #include "process/self.h"
-#include "process/signal_fd.h"
 #include "run/channel.h"
 #include "run/child.h"
 #include "run/descendants.h"
@@ -117,9 +115,9 @@ static enum child_start start(struct supervision *sup,
         errno = ENOSYS; /* UNTESTED: a filter of system calls must be there. */
         return CHILD_NO_MEANS;
     }
-    CLI_CRASH_POINT("supervisor/start/ordered");
+    IDEM__CRASH_POINT("supervisor/start/ordered");
     how = start_command(sup, fds);
-    CLI_CRASH_POINT("supervisor/start/started");
+    IDEM__CRASH_POINT("supervisor/start/started");
     if (how != CHILD_STARTED) {
         sup->command = 0;
     } else {
@@ -143,9 +141,9 @@ static void command_ended(struct supervision *sup, const siginfo_t *info)
     sup->end.at_ms = io_now_ms();
     sup->left_at_ms = supervision_later(sup->end.at_ms, LEFT_MS);
     news.end = sup->end;
-    CLI_CRASH_POINT("supervisor/ended/tells");
+    IDEM__CRASH_POINT("supervisor/ended/tells");
     supervision_tell(sup, &news);
-    CLI_CRASH_POINT("supervisor/ended/told");
+    IDEM__CRASH_POINT("supervisor/ended/told");
 }
 
 /* It stays unreaped until the runner knows of its end, so that the number of its
@@ -191,7 +189,7 @@ static void look_at_children(struct supervision *sup)
 static void orphan(struct supervision *sup)
 {
     sup->orphaned = true;
-    CLI_CRASH_POINT("supervisor/orphaned");
+    IDEM__CRASH_POINT("supervisor/orphaned");
     if (!supervision_may_be_left(sup)) {
         supervision_stop_within(sup, SUPERVISOR_WHY_ORPHANED,
                                 (int64_t)sup->run->options->kill_after_ms);
@@ -305,7 +303,7 @@ static void say_what_became(const struct supervision *sup)
                            "status %d",
                      end->signal != 0 ? end->signal : end->exit_status);
     }
-    CLI_CRASH_POINT("supervisor/alone");
+    IDEM__CRASH_POINT("supervisor/alone");
     cli_say("%s", note);
     runner_death_of_work(sup->run, &sup->start, end, note);
 }
@@ -326,7 +324,7 @@ static void begin(struct supervision *sup, const struct supervisor_order *order,
     news.how = start(sup, fds);
     news.number = errno;
     let_go_of_descriptors(sup);
-    CLI_CRASH_POINT("supervisor/start/tells");
+    IDEM__CRASH_POINT("supervisor/start/tells");
     if (news.how == CHILD_STARTED) {
         news.kind = SUPERVISOR_STARTED;
         news.number = sup->command;
@@ -384,7 +382,7 @@ static void serve(const struct run *run, int channel)
         if (heard > 0 && order.kind == SUPERVISOR_ASK) {
             note_claim(&sup, &order);
         }
-        CLI_CRASH_POINT("supervisor/heard");
+        IDEM__CRASH_POINT("supervisor/heard");
     } while (heard > 0 && order.kind == SUPERVISOR_ASK);
     if (heard < 0 && sup.asked) {
         let_go_of_descriptors(&sup);
@@ -405,7 +403,7 @@ void supervisor_main(const struct run *run, int channel)
 {
     struct sigaction usual = {.sa_handler = SIG_DFL};
 
-    CLI_CRASH_POINT("supervisor/begun");
+    IDEM__CRASH_POINT("supervisor/begun");
     (void)sigaction(SIGCHLD, &usual, NULL); /* Ignored, no status reached us. */
     (void)setpgid(0, 0); /* A signal that ends the group of the runner spares
                             us. */

@@ -1,7 +1,7 @@
 /* The owner of the terminal: the runner or the command. */
 #include "run/terminal.h"
 
-#include "process/io.h"
+#include "process/descriptors.h"
 #include "run/signals.h"
 
 #include <fcntl.h>

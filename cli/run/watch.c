@@ -1,8 +1,9 @@
 /* The time between the start of the command and its end: one loop. */
 #include "run/watch.h"
 
-#include "process/crash.h"
-#include "process/io.h"
+#include "base/crash.h"
+#include "process/descriptors.h"
+#include "process/host.h"
 
 #include <limits.h>
 
@@ -63,7 +64,7 @@ static void supervisor_is_gone(struct watch *w)
 {
     struct descendants_survivor survivor = {.pid = 0};
 
-    CLI_CRASH_POINT("run/watch/supervisor-died");
+    IDEM__CRASH_POINT("run/watch/supervisor-died");
     if (!w->supervisor->adopts) {
         if (w->group > 0) {
             (void)kill(-w->group, SIGKILL);
@@ -92,7 +93,7 @@ void watch_take_news(struct watch *w, const struct supervisor_news *news)
         break;
     case SUPERVISOR_ENDED:
         command_ended(w, &news->end);
-        CLI_CRASH_POINT("run/watch/command-ended");
+        IDEM__CRASH_POINT("run/watch/command-ended");
         supervisor_say(w->supervisor, SUPERVISOR_SEEN);
         break;
     case SUPERVISOR_ALONE:

@@ -7,7 +7,7 @@
 #include "run/window.h"
 
 #include "options/usage.h"
-#include "process/clock.h"
+#include "process/host.h"
 #include "run/commands.h"
 #include "run/status_report.h"
 #include "text/error.h"

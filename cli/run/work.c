@@ -1,7 +1,7 @@
 /* STARTED: runs the command and records how it ended. */
 #include "run/work.h"
 
-#include "process/crash.h"
+#include "base/crash.h"
 #include "run/pump.h"
 #include "run/signals.h"
 #include "run/status_report.h"
@@ -207,7 +207,7 @@ void work_let_go(struct work *work)
     struct run *run = work->run;
 
     supervisor_dismiss(run->supervisor);
-    CLI_CRASH_POINT("run/finish/dismissed");
+    IDEM__CRASH_POINT("run/finish/dismissed");
     work->told = signals_drop(&run->signals);
     signals_give_back(&run->signals);
 }

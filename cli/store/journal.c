@@ -2,8 +2,7 @@
 #include "store/journal.h"
 
 #include "options/usage.h"
-#include "process/clock.h"
-#include "process/state_path.h"
+#include "process/host.h"
 #include "text/error.h"
 #include "text/screen.h"
 #include "text/text.h"

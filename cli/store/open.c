@@ -1,9 +1,8 @@
 /* The store of a command: which one, and opening it. */
 #include "store/open.h"
 
-#include "process/clock.h"
 #include "process/descriptors.h"
-#include "process/state_path.h"
+#include "process/host.h"
 #include "store/meter.h"
 #include "text/error.h"
 #include "text/exit_status.h"

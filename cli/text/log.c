@@ -1,7 +1,7 @@
 /* Lines for programs that collect logs. */
 #include "text/log.h"
 
-#include "process/clock.h"
+#include "process/host.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/text.h"

@@ -1,7 +1,7 @@
 /* How far long work has come: one line on the terminal of stderr. */
 #include "text/progress.h"
 
-#include "process/clock.h"
+#include "process/host.h"
 #include "text/screen.h"
 #include "text/text.h"
 

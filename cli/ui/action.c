@@ -1,7 +1,7 @@
 /* Records: one is shown, found, decided about, or let be run again. */
 #include "decide/audit.h"
 #include "decide/decided.h"
-#include "process/clock.h"
+#include "process/host.h"
 #include "record/record.h"
 #include "store/journal.h"
 #include "text/text.h"

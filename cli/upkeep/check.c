@@ -2,7 +2,7 @@
 #include "upkeep/check.h"
 
 #include "contract/kind.h"
-#include "process/stop.h"
+#include "process/self.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"

@@ -1,7 +1,7 @@
 /* The records of a store, as lines to a file. */
 #include "upkeep/exporting.h"
 
-#include "process/clock.h"
+#include "process/host.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/progress.h"

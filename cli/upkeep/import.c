@@ -3,7 +3,7 @@
 #include "options/command.h"
 #include "options/common.h"
 #include "options/usage.h"
-#include "process/clock.h"
+#include "process/host.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"

@@ -7,8 +7,7 @@
 #include "upkeep/leave.h"
 
 #include "contract/store.h"
-#include "process/clock.h"
-#include "process/random.h"
+#include "process/host.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/progress.h"

@@ -4,7 +4,7 @@
 #include "options/command.h"
 #include "options/common.h"
 #include "options/usage.h"
-#include "process/clock.h"
+#include "process/host.h"
 #include "store/journal.h"
 #include "store/open.h"
 #include "text/error.h"

@@ -3,7 +3,7 @@
 
 #include "base/base64.h"
 #include "contract/kind.h"
-#include "process/clock.h"
+#include "process/host.h"
 #include "record/record_json.h"
 #include "text/json.h"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tap import TOP
 
-CALL = re.compile(r"\b(?:IDEM__|CLI_)CRASH_POINT\(([^;]*)\);", re.S)
+CALL = re.compile(r"\bIDEM__CRASH_POINT\(([^;]*)\);", re.S)
 SLOT = struct.Struct("48sQQ")  # As in crash.c.
 
 
