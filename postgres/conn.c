@@ -1,10 +1,9 @@
 /* The connection: made, watched, lost. */
 #include "postgres/conn.h"
 
-#include "base/event.h"
 #include "base/host.h"
 #include "base/list.h"
-#include "base/watch.h"
+#include "base/wait.h"
 #include "core/error.h"
 #include "postgres/error.h"
 

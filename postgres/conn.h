@@ -111,7 +111,7 @@ struct idem__pg_conn {
     unsigned new_claims; /* In a row, without one that was refused. */
     bool cancelled;      /* The wait for them was, in this batch. */
 
-    int watch;     /* Of the next two: base/watch.h. */
+    int watch;     /* Of the next two: base/wait.h. */
     int event;     /* Of wake(). */
     bool is_quiet; /* The event was not set when it was last waited for. */
     int watched;   /* Its socket; -1: none. */

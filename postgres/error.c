@@ -1,7 +1,7 @@
 /* From a SQLSTATE to a code of ours. */
 #include "postgres/error.h"
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "core/error.h"
 
 #include <stdio.h>

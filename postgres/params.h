@@ -3,7 +3,7 @@
 #ifndef IDEM_POSTGRES_PARAMS_H
 #define IDEM_POSTGRES_PARAMS_H
 
-#include "base/buffer.h"
+#include "base/bytes.h"
 
 #include <libpq-fe.h>
 

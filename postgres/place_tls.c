@@ -1,5 +1,5 @@
 /* TLS to another machine: verified, unless somebody has said otherwise. */
-#include "base/ca.h"
+#include "base/host.h"
 #include "core/error.h"
 #include "postgres/place.h"
 

@@ -2,7 +2,7 @@
 #ifndef IDEM_POSTGRES_ROW_H
 #define IDEM_POSTGRES_ROW_H
 
-#include "base/buffer.h"
+#include "base/bytes.h"
 #include "contract/store.h"
 
 #include <libpq-fe.h>

@@ -1,7 +1,7 @@
 /* The statements' texts; "@" is the schema, which needs no quotes. */
 #include "postgres/sql.h"
 
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "postgres/params.h"
 #include "postgres/row.h"
 

@@ -2,8 +2,8 @@
  * next, and to its end. */
 #include "postgres/task.h"
 
-#include "base/backoff.h"
 #include "base/heap.h"
+#include "base/pace.h"
 #include "core/error.h"
 #include "core/move.h"
 #include "store/remote/own.h"

@@ -7,7 +7,7 @@
  * "chunked", folded lines. */
 #include "aws/client/slot.h"
 
-#include "base/crc32.h"
+#include "base/hash.h"
 #include "base/heap.h"
 
 #include <strings.h>

@@ -2,9 +2,9 @@
 #include "aws/client/credentials.h"
 #include "aws/client/quiet.h"
 #include "aws/client/source.h"
-#include "base/event.h"
 #include "base/heap.h"
 #include "base/host.h"
+#include "base/wait.h"
 #include "core/error.h"
 
 #include <pthread.h>

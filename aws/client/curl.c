@@ -1,7 +1,7 @@
 /* Making libcurl ready, and setting up its handles. */
 #include "aws/client/curl.h"
 
-#include "base/ca.h"
+#include "base/host.h"
 #include "core/error.h"
 
 #include <pthread.h>

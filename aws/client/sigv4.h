@@ -14,7 +14,7 @@
 
 #include "aws/client/clock.h"
 #include "aws/client/credentials.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 
 struct idem__sigv4_header {
     struct idem_slice name;  /* Lower case. */

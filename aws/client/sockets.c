@@ -1,8 +1,8 @@
 /* The sockets of a client, kept registered while they are idle. */
 #include "aws/client/sockets.h"
 
-#include "base/event.h"
 #include "base/heap.h"
+#include "base/wait.h"
 
 #include <sys/socket.h>
 #include <unistd.h>

@@ -20,7 +20,7 @@
 #ifndef IDEM_AWS_CLIENT_SOCKETS_H
 #define IDEM_AWS_CLIENT_SOCKETS_H
 
-#include "base/watch.h"
+#include "base/wait.h"
 
 #include <idem.h>
 

@@ -1,7 +1,7 @@
 /* A role that STS lends for the token of a web identity. */
 #include "aws/client/endpoint.h"
 #include "aws/client/source.h"
-#include "base/buffer.h"
+#include "base/bytes.h"
 #include "core/error.h"
 
 #include <stdio.h>

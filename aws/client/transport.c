@@ -3,10 +3,10 @@
 #include "aws/client/client.h"
 
 #include "aws/client/quiet.h"
-#include "base/event.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "base/list.h"
+#include "base/wait.h"
 #include "core/error.h"
 
 #include <assert.h>

@@ -1,8 +1,8 @@
 /* A consumer's requests: which are due, and what their answers change. */
 #include "aws/consume/consumer.h"
 
-#include "base/backoff.h"
 #include "base/host.h"
+#include "base/pace.h"
 #include "core/error.h"
 
 #include <stdio.h>

@@ -3,8 +3,8 @@
 
 #include "aws/lambda/http.h"
 #include "aws/lambda/text.h"
-#include "base/buffer.h"
-#include "base/utf8.h"
+#include "base/bytes.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <strings.h>

@@ -2,7 +2,7 @@
 #ifndef IDEM_AWS_LAMBDA_FORM_H
 #define IDEM_AWS_LAMBDA_FORM_H
 
-#include "base/buffer.h"
+#include "base/bytes.h"
 
 #include <idem/form.h>
 #include <json-c/json.h>

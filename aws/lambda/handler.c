@@ -3,8 +3,8 @@
 
 #include "aws/lambda/event.h"
 #include "aws/lambda/log.h"
-#include "base/family.h"
 #include "base/heap.h"
+#include "base/process.h"
 #include "core/error.h"
 
 #include <ctype.h>

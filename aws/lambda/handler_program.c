@@ -3,7 +3,7 @@
 
 #include "aws/lambda/environment.h"
 #include "aws/lambda/event.h"
-#include "base/family.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

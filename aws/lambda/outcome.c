@@ -5,8 +5,8 @@
 #include "aws/lambda/http.h"
 #include "aws/lambda/log.h"
 #include "aws/lambda/serve.h"
-#include "base/boot.h"
-#include "base/buffer.h"
+#include "base/bytes.h"
+#include "base/host.h"
 #include "journal/entry.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Writing JSON text. */
 #include "aws/lambda/text.h"
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 #include <stdio.h>
 

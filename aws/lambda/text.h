@@ -2,7 +2,7 @@
 #ifndef IDEM_AWS_LAMBDA_TEXT_H
 #define IDEM_AWS_LAMBDA_TEXT_H
 
-#include "base/buffer.h"
+#include "base/bytes.h"
 
 /* Appends @text as a JSON string. Bytes that are no UTF-8 become U+FFFD. */
 void idem__lambda_string(struct idem__buffer *to, struct idem_slice text);

@@ -2,7 +2,7 @@
 #include "aws/sqs/codec.h"
 
 #include "aws/client/json.h"
-#include "base/md5.h"
+#include "base/hash.h"
 
 #include <json-c/json.h>
 

@@ -7,7 +7,7 @@
 #ifndef IDEM_AWS_SQS_CODEC_H
 #define IDEM_AWS_SQS_CODEC_H
 
-#include "base/buffer.h"
+#include "base/bytes.h"
 
 #define IDEM__SQS_TARGET(name) "AmazonSQS." name
 

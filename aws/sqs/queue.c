@@ -1,8 +1,8 @@
 /* Finding a queue, and calling it. */
 #include "aws/sqs/queue.h"
 
-#include "base/backoff.h"
 #include "base/host.h"
+#include "base/pace.h"
 #include "core/error.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Kinds of stores: those of libidem, those that were registered, and those that are
  * loaded as libraries. */
 
-#include "base/loader.h"
+#include "base/host.h"
 #include "contract/kind.h"
 #include "core/error.h"
 

@@ -2,7 +2,7 @@
 #include "api/list_place.h"
 
 #include "base/base64.h"
-#include "base/crc32.h"
+#include "base/hash.h"
 
 #include <assert.h>
 #include <idem/operator.h>

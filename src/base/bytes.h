@@ -1,8 +1,10 @@
-/* Big-endian numbers in byte strings. */
+/* bytes.h: runs of bytes: big-endian numbers in them, and buffers that grow. */
 #ifndef IDEM_BASE_BYTES_H
 #define IDEM_BASE_BYTES_H
 
-#include <stdint.h>
+#include <idem.h>
+
+/* ---- Big-endian numbers -------------------------------------------------- */
 
 static inline void idem__put_u32(uint8_t *p, uint32_t v)
 {
@@ -27,6 +29,39 @@ static inline uint32_t idem__get_u32(const uint8_t *p)
 static inline uint64_t idem__get_u64(const uint8_t *p)
 {
     return (uint64_t)idem__get_u32(p) << 32 | idem__get_u32(p + 4);
+}
+
+/* ---- A buffer that grows ------------------------------------------------- */
+
+/* Once memory runs out it only remembers that it failed. */
+struct idem__buffer {
+    uint8_t *base;
+    size_t len;
+    size_t cap;
+    bool failed;
+};
+
+/* Makes room for @more bytes and returns where they go, or NULL. The caller adds what it
+ * used to len. */
+uint8_t *idem__buffer_room(struct idem__buffer *buffer, size_t more);
+
+void idem__buffer_add(struct idem__buffer *buffer, const void *bytes,
+                      size_t len);
+void idem__buffer_str(struct idem__buffer *buffer, const char *text);
+void idem__buffer_u64(struct idem__buffer *buffer, uint64_t number);
+
+/* The padded base64 of @bytes. */
+void idem__buffer_base64(struct idem__buffer *buffer, struct idem_slice bytes);
+
+/* Empties it, and frees its memory if that is more than @keep. */
+void idem__buffer_reset(struct idem__buffer *buffer, size_t keep);
+
+void idem__buffer_free(struct idem__buffer *buffer);
+
+static inline struct idem_slice idem__buffer_slice(
+    const struct idem__buffer *buffer)
+{
+    return idem_bytes(buffer->base, buffer->len);
 }
 
 #endif

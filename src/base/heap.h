@@ -1,13 +1,13 @@
-/* Every allocation of the library goes through here; see idem_heap_set(). */
+/* All allocations of the library go through this heap; see idem_heap_set(). */
 #ifndef IDEM_BASE_HEAP_H
 #define IDEM_BASE_HEAP_H
 
 #include <stddef.h>
 
-/* NULL when memory ran out; @len 0 gives a valid pointer. */
+/* NULL: memory ran out. @len 0 gives a valid pointer. */
 void *idem__alloc(size_t len) __attribute__((malloc, warn_unused_result));
 
-/* Likewise, filled with zeros. */
+/* The same, filled with zeros. */
 void *idem__zalloc(size_t len) __attribute__((malloc, warn_unused_result));
 
 /* On failure NULL, and @ptr stays as it is. */

@@ -1,5 +1,5 @@
 /* For static programs. */
-#include "base/loader.h"
+#include "base/host.h"
 
 bool idem__has_loader(void)
 {

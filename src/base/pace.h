@@ -1,10 +1,11 @@
-/* The pace of a waiter that looks again and again: soon after the first look, and
- * ever later, for a thousand waiters are a thousand looks. */
+/* pace.h: how long to pause before looking or asking again. */
 #ifndef IDEM_BASE_PACE_H
 #define IDEM_BASE_PACE_H
 
 #include <stdint.h>
 
+/* A waiter that polls a store: soon after the first look, then ever less often, because a
+ * thousand waiters poll a thousand times. */
 enum {
     IDEM__PACE_MAX_MS = 250,  /* For the first five seconds; */
     IDEM__PACE_SHARE = 20,    /* then a twentieth of the time waited, */
@@ -12,12 +13,12 @@ enum {
 };
 
 struct idem__pace {
-    int64_t since_ms; /* Of the caller's clock, when the wait began. */
+    int64_t since_ms; /* When the wait began, by the caller's clock. */
     int64_t pause_ms; /* The next pause; doubled by each. */
 };
 
-/* The pause before the next look: between half and all of what is due, as @random
- * has it, so that many waiters do not come at once. */
+/* Returns the pause before the next look: between half and all of what is due, chosen by
+ * @random, so that many waiters do not look at once. */
 static inline int64_t idem__pace_next(struct idem__pace *pace, int64_t now_ms,
                                       uint16_t random)
 {
@@ -32,5 +33,12 @@ static inline int64_t idem__pace_next(struct idem__pace *pace, int64_t now_ms,
     pace->pause_ms = ms * 2 < longest_ms ? ms * 2 : longest_ms;
     return ms - ms * random / 131072;
 }
+
+/* Returns the pause in ms before a busy service is asked again, with full jitter: drawn
+ * evenly from 0 to min(@cap_ms, @base_ms * 2^@attempt), both included. @attempt counts
+ * from 0; @random is 64 even bits. Two callers that were refused together do not come
+ * back together. Pure. */
+int64_t idem__backoff(unsigned attempt, int64_t base_ms, int64_t cap_ms,
+                      uint64_t random);
 
 #endif

@@ -1,17 +1,22 @@
-/* Which process this is.
- *
- * Every call of a handle asks whether it crossed a fork(), and getpid() goes to
- * the kernel each time. The number is kept in a page that the kernel clears in a
- * child (MADV_WIPEONFORK); no other way of learning of a fork sees all of them.
- */
+/* This process, its threads and its children. */
 #include "base/process.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-/* The page, or NULL: it was not made yet, or cannot be. */
+/* Every call of a handle checks whether it crossed a fork(), and getpid() enters the
+ * kernel each time. So the number is kept in a page that the kernel clears in a child
+ * (MADV_WIPEONFORK); no other way of noticing a fork notices all of them. */
+
+/* The page; NULL: not mapped yet, or it cannot be. */
 static long *kept;
 
 static long *make_page(void)
@@ -52,4 +57,75 @@ long idem__process(void)
         __atomic_store_n(page, pid, __ATOMIC_RELAXED);
     }
     return pid;
+}
+
+/* A thread inherits the mask that its creator has at that moment. */
+int idem__thread_start(pthread_t *ret_thread, void *(*run)(void *arg),
+                       void *arg)
+{
+    sigset_t all;
+    sigset_t old;
+    int rc;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    rc = pthread_create(ret_thread, NULL, run, arg);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return rc;
+}
+
+/* ---- Children ------------------------------------------------------------ */
+
+/* P_PIDFD, which older headers lack, and newer ones have as an enumerator. */
+#define BY_DESCRIPTOR ((idtype_t)3)
+
+int idem__child_open(pid_t pid)
+{
+#ifdef SYS_pidfd_open
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+#else
+    (void)pid;
+    return -1;
+#endif
+}
+
+bool idem__child_signal(int child, int signo)
+{
+#ifdef SYS_pidfd_send_signal
+    if (child >= 0) {
+        (void)syscall(SYS_pidfd_send_signal, child, signo, NULL, 0);
+        return true;
+    }
+#endif
+    (void)child;
+    (void)signo;
+    return false;
+}
+
+int idem__child_wait(int child, pid_t pid, int flags)
+{
+    siginfo_t info;
+    int rc;
+
+    memset(&info, 0, sizeof(info));
+    do {
+        rc = child < 0
+                 ? waitid(P_PID, (id_t)pid, &info, WEXITED | flags)
+                 : waitid(BY_DESCRIPTOR, (id_t)child, &info, WEXITED | flags);
+        if (rc != 0 && errno == EINVAL && child >= 0) {
+            child = -1; /* Linux before 5.4. */
+            errno = EINTR;
+        }
+    } while (rc != 0 && errno == EINTR);
+    return rc != 0 || info.si_pid != 0;
+}
+
+void idem__die_with_parent(int signo)
+{
+    (void)prctl(PR_SET_PDEATHSIG, (long)signo, 0L, 0L, 0L);
+}
+
+int idem__adopt_orphans(void)
+{
+    return prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
 }

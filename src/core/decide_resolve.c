@@ -1,7 +1,7 @@
 /* Decides a resolve: a person says how an attempt ended. */
 #include "core/decide.h"
 
-#include "base/span.h"
+#include "base/text.h"
 #include "core/digest.h"
 #include "core/slice.h"
 

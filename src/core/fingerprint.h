@@ -2,7 +2,7 @@
 #ifndef IDEM_CORE_FINGERPRINT_H
 #define IDEM_CORE_FINGERPRINT_H
 
-#include "base/sha256.h"
+#include "base/hash.h"
 
 /* Begins the fingerprint of @count parts with the @parts_len first of them. 0 or
  * IDEM_EINVALID, as idem_fingerprint(). */

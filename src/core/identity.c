@@ -1,6 +1,6 @@
 /* The identity of a record: its scope and key, hashed. */
 #include "base/bytes.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 
 int idem_id(struct idem_slice scope, struct idem_slice key,
             uint8_t ret_id[IDEM_ID_LEN])

@@ -2,7 +2,7 @@
 #include "core/record.h"
 
 #include "base/bytes.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "contract/store.h"
 #include "core/digest.h"
 #include "core/error.h"

@@ -3,7 +3,7 @@
 
 #include "base/base64.h"
 #include "base/bytes.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "core/error.h"
 
 #include <assert.h>

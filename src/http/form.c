@@ -3,7 +3,7 @@
 #include <idem/http.h>
 #include <idem/outcome.h>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "http/media_type.h"
 
 enum {

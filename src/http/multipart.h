@@ -14,7 +14,7 @@
 #ifndef IDEM_HTTP_MULTIPART_H
 #define IDEM_HTTP_MULTIPART_H
 
-#include "base/sha256.h"
+#include "base/hash.h"
 
 enum {
     IDEM__BOUNDARY_MAX = 70, /* RFC 2046 section 5.1.1. */

@@ -1,7 +1,7 @@
 /* The answers that are the server's own: problems of RFC 9457. */
 #include <idem/http.h>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "journal/entry.h"
 
 #include "base/bytes.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "core/digest.h"
 #include "core/error.h"
 #include "core/outcome.h"

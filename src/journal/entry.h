@@ -2,7 +2,7 @@
 #ifndef IDEM_JOURNAL_ENTRY_H
 #define IDEM_JOURNAL_ENTRY_H
 
-#include "base/buffer.h"
+#include "base/bytes.h"
 
 #include <idem/journal.h>
 

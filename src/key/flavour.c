@@ -1,8 +1,8 @@
 /* Keys as other libraries make them. */
 #include <idem/key.h>
 
-#include "base/buffer.h"
-#include "base/md5.h"
+#include "base/bytes.h"
+#include "base/hash.h"
 #include "core/error.h"
 #include "key/canonical.h"
 #include "key/selector.h"

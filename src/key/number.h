@@ -3,7 +3,7 @@
 #ifndef IDEM_KEY_NUMBER_H
 #define IDEM_KEY_NUMBER_H
 
-#include "base/buffer.h"
+#include "base/bytes.h"
 
 /* The double next to a number of JSON. */
 double idem__number_read(struct idem_slice number);

@@ -1,8 +1,8 @@
 /* The selected values as a key, and as JSON to be compared. */
 #include "key/selector.h"
 
+#include "base/hash.h"
 #include "base/heap.h"
-#include "base/sha256.h"
 #include "core/error.h"
 #include "key/canonical.h"
 #include "key/number.h"

@@ -1,7 +1,7 @@
 /* Reading a selector: one pass, no token is looked at twice. */
 #include "key/selector.h"
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "core/error.h"
 
 #include <stdio.h>

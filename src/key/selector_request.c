@@ -2,7 +2,7 @@
  * and read again. */
 #include "key/selector_request.h"
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "core/error.h"
 
 #include <idem/http.h>

@@ -2,7 +2,7 @@
 #include "key/selector.h"
 
 #include "base/base64.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "core/error.h"
 #include "key/number.h"
 

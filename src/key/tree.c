@@ -2,7 +2,7 @@
 #include "key/tree.h"
 
 #include "base/heap.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "core/error.h"
 
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #ifndef IDEM_KEY_TREE_H
 #define IDEM_KEY_TREE_H
 
-#include "base/buffer.h"
+#include "base/bytes.h"
 
 enum {
     IDEM__TREE_LEN_MAX = 16 * 1024 * 1024,

@@ -2,9 +2,9 @@
 #include "limit/limit.h"
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "base/host.h"
-#include "base/sha256.h"
-#include "base/span.h"
+#include "base/text.h"
 #include "core/error.h"
 
 /* The last millisecond of the year 9999. */

@@ -4,12 +4,10 @@
 #include "queue/liveness.h"
 
 #include "base/crash.h"
-#include "base/event.h"
-#include "base/futex.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "base/process.h"
-#include "base/watch.h"
+#include "base/wait.h"
 #include "core/error.h"
 
 #include <assert.h>

@@ -2,7 +2,7 @@
  * it is. */
 #include "contract.h"
 
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "contract/store.h"
 #include "heap.h"
 #include "threads.h"

@@ -5,8 +5,8 @@
  */
 #include "fuzz.h"
 
-#include "base/buffer.h"
-#include "base/sha256.h"
+#include "base/bytes.h"
+#include "base/hash.h"
 
 #include <idem/http.h>
 

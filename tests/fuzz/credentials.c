@@ -10,7 +10,7 @@
  */
 #include "aws/client/ini.h"
 #include "aws/client/source.h"
-#include "base/buffer.h"
+#include "base/bytes.h"
 #include "fuzz.h"
 
 #include <stdio.h>

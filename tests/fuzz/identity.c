@@ -2,7 +2,7 @@
  * however the same bytes are divided among the parts. The hash below them does
  * not care how its input is cut up, and is libcrypto's.
  */
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "fuzz.h"
 
 #include <openssl/evp.h>

@@ -8,7 +8,7 @@
  * - an entry. It is read back with all of its members, and no byte of it can be changed or cut off without being found out.
  */
 #include "base/bytes.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "fuzz.h"
 #include "journal/entry.h"
 

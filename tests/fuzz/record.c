@@ -9,7 +9,7 @@
  *   into less; and no byte of it can be changed without being found out.
  */
 #include "base/bytes.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "contract/store.h"
 #include "core/record.h"
 #include "fuzz.h"

@@ -9,7 +9,7 @@
  * What libidem gives out and takes in says the same.
  */
 #include "base/base64.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "core/token.h"
 #include "fuzz.h"
 

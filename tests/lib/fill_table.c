@@ -6,7 +6,7 @@
  * one failed and one is unknown; the others are completed, with a result of 128
  * bytes. They are in the table as the store would have written them. */
 #include "aws/dynamodb/layout/item.h"
-#include "base/buffer.h"
+#include "base/bytes.h"
 
 #include <err.h>
 #include <idem.h>

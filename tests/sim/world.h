@@ -36,7 +36,7 @@
 #include "stats.h"
 #include "trace.h"
 
-#include "base/buffer.h"
+#include "base/bytes.h"
 
 enum {
     KEYS_MAX = 3,

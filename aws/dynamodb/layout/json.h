@@ -2,7 +2,7 @@
 #ifndef IDEM_AWS_DYNAMODB_LAYOUT_JSON_H
 #define IDEM_AWS_DYNAMODB_LAYOUT_JSON_H
 
-#include "base/buffer.h"
+#include "base/bytes.h"
 
 #include <json-c/json.h>
 

@@ -2,7 +2,7 @@
 #include "aws/dynamodb/layout/request.h"
 
 #include "aws/dynamodb/layout/layout.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 
 #include "aws/dynamodb/layout/layout.h"
 #include "aws/dynamodb/table/schema.h"
-#include "base/span.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

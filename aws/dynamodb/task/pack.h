@@ -2,7 +2,7 @@
 #ifndef IDEM_AWS_DYNAMODB_TASK_PACK_H
 #define IDEM_AWS_DYNAMODB_TASK_PACK_H
 
-#include "base/buffer.h"
+#include "base/bytes.h"
 
 /* Packs @bytes into @out (emptied first). False: it gains less than an eighth,
  * or there is no memory; @out is empty then. */

@@ -1,6 +1,6 @@
 /* Asking again, and failing. */
 #include "aws/dynamodb/task/task.h"
-#include "base/backoff.h"
+#include "base/pace.h"
 #include "core/error.h"
 #include "store/remote/own.h"
 

@@ -9,8 +9,8 @@
  */
 #include "store/local/gather.h"
 
-#include "base/futex.h"
 #include "base/host.h"
+#include "base/wait.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include <idem.h>
 
-#include "base/buffer.h"
+#include "base/bytes.h"
 
 struct idem__claims;
 

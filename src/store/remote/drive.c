@@ -2,8 +2,7 @@
  * answers on behalf of all, until its own answer is there. Or a thread does, or a
  * foreign event loop. */
 #include "base/host.h"
-#include "base/timer.h"
-#include "base/watch.h"
+#include "base/wait.h"
 #include "store/remote/run.h"
 
 #include <idem/queue.h>

@@ -1,7 +1,7 @@
 /* A write that was not answered. */
 #include "store/remote/pending.h"
 
-#include "base/sha256.h"
+#include "base/hash.h"
 
 _Static_assert(sizeof(((struct idem_op *)NULL)->pending_head) ==
                    IDEM__SHA256_LEN,

@@ -2,7 +2,7 @@
 #include "store/shared/leader.h"
 
 #include "base/host.h"
-#include "base/thread.h"
+#include "base/process.h"
 
 #include <idem/queue.h>
 

@@ -36,8 +36,8 @@
 #include "store/sqlite/ticket_lock.h"
 
 #include "base/crash.h"
-#include "base/futex.h"
 #include "base/host.h"
+#include "base/wait.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * no_loader.c, as a static program does, in the place of loader.c. */
 #include "test.h"
 
-#include "base/loader.h"
+#include "base/host.h"
 #include "contract/kind.h"
 
 #include <idem/dynamodb.h>

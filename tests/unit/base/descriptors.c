@@ -1,9 +1,7 @@
 /* Descriptors that say something: events, timers, watches of several, children. */
-#include "base/event.h"
-#include "base/family.h"
 #include "base/host.h"
-#include "base/timer.h"
-#include "base/watch.h"
+#include "base/process.h"
+#include "base/wait.h"
 #include "test.h"
 #include "threads.h"
 

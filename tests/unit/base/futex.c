@@ -1,6 +1,6 @@
 /* Sleeping until a word changes: woken by a thread or by another process, or at
  * the deadline. */
-#include "base/futex.h"
+#include "base/wait.h"
 
 #include "base/host.h"
 #include "test.h"

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ROW(40) A moment without descriptors, when the clock is first asked, does not
  * leave a process without a clock. Before all the others, which ask. */
@@ -124,4 +125,27 @@ TEST(host, sleeps)
     idem__host_default(&host);
     host.sleep(host.ctx, 30);
     assert_true(now_ms() - before_ms >= 30);
+}
+
+/* What is asked for is taken, there or not: a missing one must not be replaced. */
+TEST(ca, isTheOneThatIsGiven)
+{
+    assert_string_equal(idem__ca_file("/no/such", "/etc/passwd"), "/no/such");
+}
+
+TEST(ca, isLeftToLibcurlWhereItsOwnIsThere)
+{
+    assert_null(idem__ca_file(NULL, "/etc/passwd"));
+}
+
+/* A libcurl from another system looks where there is nothing. */
+TEST(ca, isThatOfThisSystemElse)
+{
+    const char *found = idem__ca_file(NULL, "/no/such");
+
+    if (access("/etc/ssl/certs/ca-certificates.crt", R_OK) == 0) {
+        assert_string_equal(found, "/etc/ssl/certs/ca-certificates.crt");
+    }
+    assert_true(found == NULL || access(found, R_OK) == 0);
+    assert_ptr_equal(idem__ca_file(NULL, NULL), found);
 }

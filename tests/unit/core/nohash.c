@@ -3,7 +3,7 @@
  * the place of libcrypto's. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/base64.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "core/record.h"
 #include "core/token.h"
 #include "sample.h"

@@ -1,7 +1,7 @@
 /* The stored form: what was encoded is decoded, and whatever else is found
  * under an id is refused and never taken for a record. */
 #include "base/bytes.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "core/record.h"
 #include "host.h"
 #include "sample.h"

@@ -2,7 +2,7 @@
 #include "core/token.h"
 
 #include "base/base64.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "host.h"
 #include "test.h"
 

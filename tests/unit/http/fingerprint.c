@@ -1,8 +1,8 @@
 /* Tests of src/http/fingerprint.c and multipart.c. */
 #include <idem/http.h>
 
-#include "base/buffer.h"
-#include "base/sha256.h"
+#include "base/bytes.h"
+#include "base/hash.h"
 #include "heap.h"
 #include "rng.h"
 #include "test.h"

@@ -1,7 +1,7 @@
 /* The stored form of an entry: what was encoded is decoded, and nothing that was
  * torn, changed, or written by another version is ever taken for one. */
 #include "base/bytes.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "journal/entry.h"
 #include "sample.h"
 #include "test.h"

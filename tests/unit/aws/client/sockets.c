@@ -1,7 +1,7 @@
 /* Tests of the client's set of sockets. */
 #include "aws/client/sockets.h"
 
-#include "base/event.h"
+#include "base/wait.h"
 #include "heap.h"
 #include "test.h"
 

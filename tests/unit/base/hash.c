@@ -1,6 +1,7 @@
-/* SHA-256 and HMAC against published vectors. */
-#include "base/sha256.h"
+/* SHA-256, HMAC and MD5 against published vectors, and CRC-32. */
+#include "base/hash.h"
 
+#include "host.h"
 #include "test.h"
 
 static void assert_digest(const uint8_t *got, const char *want)
@@ -174,4 +175,105 @@ TEST(hmac, isPlainWithoutASecret)
     idem__hash_add(&hash, text);
     assert_ok(idem__hash_end(&hash, digest));
     assert_memory_not_equal(digest, plain, sizeof(plain));
+}
+
+static void hex_of(struct idem_slice bytes, char hex[2 * IDEM__MD5_LEN + 1])
+{
+    uint8_t digest[IDEM__MD5_LEN];
+    size_t i;
+
+    assert_ok(idem__md5(bytes, digest));
+    for (i = 0; i < IDEM__MD5_LEN; i++) {
+        (void)snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    }
+}
+
+/* The digests of RFC 1321, appendix A.5. */
+TEST(md5, isTheRfcs)
+{
+    static const char *const rows[][2] = {
+        {"", "d41d8cd98f00b204e9800998ecf8427e"},
+        {"a", "0cc175b9c0f1b6a831c399e269772661"},
+        {"abc", "900150983cd24fb0d6963f7d28e17f72"},
+        {"message digest", "f96b697d7cb7938d525a2f31aaf161d0"},
+        {"abcdefghijklmnopqrstuvwxyz", "c3fcd3d76192e4007dfb496cca67e13b"},
+        {"1234567890123456789012345678901234567890"
+         "1234567890123456789012345678901234567890",
+         "57edf4a22be3c955ac49da2e2107b67a"},
+    };
+    char hex[2 * IDEM__MD5_LEN + 1];
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        hex_of(idem_str(rows[i][0]), hex);
+        assert_string_equal(rows[i][1], hex);
+    }
+}
+
+/* At each length around the end of a block; the digest of all the digests was
+ * made with another program. */
+TEST(md5, takesEveryLength)
+{
+    char all[200 * (2 * IDEM__MD5_LEN)];
+    char hex[2 * IDEM__MD5_LEN + 1];
+    uint8_t bytes[200];
+    size_t len;
+
+    for (len = 0; len < sizeof(bytes); len++) {
+        bytes[len] = (uint8_t)(len * 7);
+        hex_of(idem_bytes(bytes, len), hex);
+        memcpy(all + len * (2 * IDEM__MD5_LEN), hex, (2 * IDEM__MD5_LEN));
+    }
+    hex_of(idem_bytes(all, sizeof(all)), hex);
+    assert_string_equal("1736b409b36391b34d692fdce6b0cc0b", hex);
+}
+
+/* It gives the check value of its definition and some that are well known. */
+TEST(crc32, givesKnownValues)
+{
+    static const char fox[] = "The quick brown fox jumps over the lazy dog";
+
+    assert_int_equal(idem__crc32(0, idem_str("")), 0);
+    assert_int_equal(idem__crc32(0, idem_str("123456789")), 0xcbf43926);
+    assert_int_equal(idem__crc32(0, idem_str("a")), 0xe8b7be43);
+    assert_int_equal(idem__crc32(0, idem_str(fox)), 0x414fa339);
+}
+
+/* One bit at a time, as the definition says it. */
+static uint32_t by_bits(const uint8_t *p, size_t len)
+{
+    uint32_t r = 0xffffffff;
+    size_t i;
+    unsigned k;
+
+    for (i = 0; i < len; i++) {
+        r ^= p[i];
+        for (k = 0; k < 8; k++) {
+            r = r >> 1 ^ (r & 1 ? 0xedb88320 : 0);
+        }
+    }
+    return ~r;
+}
+
+/* It is the same at every length and alignment, in one piece or in two. */
+TEST(crc32, isTheSameHoweverItsInputIsCut)
+{
+    uint8_t bytes[300];
+    uint64_t seed = 7;
+    size_t start, len, cut;
+
+    random_fill(&seed, bytes, sizeof(bytes));
+    for (start = 0; start < 9; start++) {
+        for (len = 0; len < 280; len++) {
+            uint32_t want = by_bits(bytes + start, len);
+
+            assert_int_equal(idem__crc32(0, idem_bytes(bytes + start, len)),
+                             want);
+            cut = len / 3;
+            assert_int_equal(
+                idem__crc32(idem__crc32(0, idem_bytes(bytes + start, cut)),
+                            idem_bytes(bytes + start + cut, len - cut)),
+                want);
+        }
+    }
 }

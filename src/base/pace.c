@@ -1,5 +1,5 @@
-/* Full-jitter back-off. */
-#include "base/backoff.h"
+/* How long to pause before asking again. */
+#include "base/pace.h"
 
 int64_t idem__backoff(unsigned attempt, int64_t base_ms, int64_t cap_ms,
                       uint64_t random)

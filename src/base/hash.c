@@ -1,17 +1,20 @@
-/* SHA-256 by libcrypto's plain functions.
+/* SHA-256 and MD5 by libcrypto's plain functions, and CRC-32.
  *
- * They are deprecated in favour of EVP, which reads configuration and loads
- * providers at its first use: 0.9 ms, more than everything else that a short
- * process such as `idem run` does for a replay, and an allocation per hash
- * afterwards. These need neither.
+ * Those functions are deprecated in favour of EVP, which reads configuration and loads
+ * providers at its first use: 0.9 ms, more than everything else that a short process
+ * such as `idem run` does for a replay, and an allocation per hash afterwards. The plain
+ * ones need neither, and a FIPS provider does not refuse MD5.
  */
 #define OPENSSL_SUPPRESS_DEPRECATED
-#include "base/sha256.h"
+#include "base/hash.h"
 
 #include "base/bytes.h"
 
 #include <openssl/crypto.h>
+#include <openssl/md5.h>
 #include <openssl/sha.h>
+
+#include <pthread.h>
 
 _Static_assert(sizeof(SHA256_CTX) <= sizeof(((struct idem__hash *)0)->state),
                "the state must hold libcrypto's");
@@ -163,4 +166,53 @@ int idem__hmac(const struct idem__hmac_key *key, struct idem_slice message,
 void idem__hmac_key_finish(struct idem__hmac_key *key)
 {
     OPENSSL_cleanse(key, sizeof(*key));
+}
+
+int idem__md5(struct idem_slice bytes, uint8_t ret_digest[IDEM__MD5_LEN])
+{
+    MD5_CTX md5;
+    bool ok =
+        MD5_Init(&md5) == 1 &&
+        (bytes.len == 0 || MD5_Update(&md5, bytes.base, bytes.len) == 1) &&
+        MD5_Final(ret_digest, &md5) == 1;
+
+    return ok ? 0 : IDEM_ENOMEM;
+}
+
+/* ---- CRC-32 -------------------------------------------------------------- */
+
+/* One table is enough: the answer of a service has about a kilobyte, and its check takes
+ * a few microseconds of the hundreds that the request took. */
+
+#define POLYNOMIAL 0xedb88320 /* Of IEEE 802.3, its bits mirrored. */
+
+static uint32_t table[256];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void fill_table(void)
+{
+    uint32_t b;
+    unsigned bit;
+
+    for (b = 0; b < 256; b++) {
+        uint32_t r = b;
+
+        for (bit = 0; bit < 8; bit++) {
+            r = r >> 1 ^ (r & 1 ? POLYNOMIAL : 0);
+        }
+        table[b] = r;
+    }
+}
+
+uint32_t idem__crc32(uint32_t crc, struct idem_slice bytes)
+{
+    const uint8_t *p = bytes.base;
+    uint32_t r = ~crc;
+    size_t i;
+
+    (void)pthread_once(&once, fill_table);
+    for (i = 0; i < bytes.len; i++) {
+        r = r >> 8 ^ table[(r ^ p[i]) & 255];
+    }
+    return ~r;
 }

@@ -1,5 +1,5 @@
-/* A growing run of bytes. */
-#include "base/buffer.h"
+/* Buffers that grow. */
+#include "base/bytes.h"
 
 #include "base/base64.h"
 #include "base/heap.h"

@@ -1,5 +1,5 @@
 /* Spans of time as people read them. */
-#include "base/span.h"
+#include "base/text.h"
 
 #include "test.h"
 
