@@ -905,22 +905,6 @@ def documented_configurations_are_accepted():
 
 
 @test
-def the_unit_of_systemd_starts_it():
-    """What the example for systemd starts is a gateway that works."""
-    with open(os.path.join(TOP, "examples/systemd/idem-gateway.service"), encoding="utf-8") as f:
-        unit = f.read()
-    (line,) = re.findall("^ExecStart=/usr/local/bin/idem (.*)$", unit, re.M)
-    with Service() as service:
-        gateway = Gateway(service)
-        line = line.replace("http://127.0.0.1:3000", service.url)
-        gateway.args = [*line.replace("127.0.0.1:8080", "0").split(), *AS_USER]
-        with gateway:
-            for _ in range(2):
-                equal(gateway(Idempotency_Key="k", X_Client="a").status, 201)
-            equal(len(service.effects), 1)
-
-
-@test
 def the_module_keeps_libidem_to_itself():
     """What is in the module is not what another module would call: of libidem it
     exports nothing."""
