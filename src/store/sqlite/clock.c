@@ -16,6 +16,42 @@ void idem__clock_finish(struct idem__sqlite_clock *clock)
     (void)pthread_mutex_destroy(&clock->mutex);
 }
 
+/* The row of the clock. */
+struct clock_row {
+    struct idem_anchor anchor;
+    int64_t last_ms;     /* The newest time in the file that is sure. */
+    int64_t fence_floor; /* See struct idem_now. */
+};
+
+enum {
+    SAVE_EVERY_MS = 1000
+};
+
+static bool is_sound(int64_t number)
+{
+    return number >= 0 && number <= INT64_MAX / 2;
+}
+
+/* No checksum covers the row, but its numbers are added to: true if they leave room for
+ * that. */
+static bool row_is_sound(const struct clock_row *row)
+{
+    const struct idem_anchor *anchor = &row->anchor;
+
+    return is_sound(anchor->boot_ms) && is_sound(anchor->store_ms) &&
+           is_sound(anchor->sure_ms) && is_sound(anchor->jump_ms) &&
+           is_sound(row->last_ms) && is_sound(row->fence_floor) &&
+           anchor->sure_ms <= anchor->store_ms;
+}
+
+/* True if the time in the row is so old that @now is to be saved: a reboot with a slow
+ * wall clock can take the time back by as much. Saving costs one more page in a
+ * commit. */
+static bool row_is_due(int64_t last_ms, const struct idem_now *now)
+{
+    return idem__clock_sure_ms(now) >= last_ms + SAVE_EVERY_MS;
+}
+
 /* The columns of the row, in the order of the table. */
 enum {
     BOOT_ID = 2,
@@ -29,7 +65,7 @@ enum {
 };
 
 /* True if it can be used. */
-static bool read_row(sqlite3_stmt *stmt, struct idem__clock_row *ret_row)
+static bool read_row(sqlite3_stmt *stmt, struct clock_row *ret_row)
 {
     struct idem_anchor *anchor = &ret_row->anchor;
 
@@ -43,7 +79,7 @@ static bool read_row(sqlite3_stmt *stmt, struct idem__clock_row *ret_row)
     anchor->jump_ms = sqlite3_column_int64(stmt, JUMP_MS);
     ret_row->last_ms = sqlite3_column_int64(stmt, LAST_MS);
     ret_row->fence_floor = sqlite3_column_int64(stmt, FENCE_FLOOR);
-    return idem__clock_row_settle(ret_row);
+    return row_is_sound(ret_row);
 }
 
 /* One that is too long is none that we wrote: what is left of it is not, either. */
@@ -71,7 +107,7 @@ int idem__clock_load(struct idem__sqlite_clock *clock, struct idem__conn *conn,
                      bool writer)
 {
     sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_CLOCK_LOAD);
-    struct idem__clock_row row;
+    struct clock_row row;
     int rc = idem__conn_step(conn, stmt);
 
     if (rc == SQLITE_ROW && read_row(stmt, &row)) {
@@ -117,7 +153,7 @@ int idem__clock_now(struct idem__sqlite_clock *clock,
     (void)pthread_mutex_unlock(&clock->mutex);
     ret_now->fence_floor = clock->fence_floor;
     ret_now->mark = clock->mark;
-    *ret_save = moved || idem__clock_row_is_due(clock->last_ms, ret_now);
+    *ret_save = moved || row_is_due(clock->last_ms, ret_now);
     return 0;
 }
 

@@ -2,10 +2,16 @@
 #ifndef IDEM_STORE_SQLITE_CLOCK_H
 #define IDEM_STORE_SQLITE_CLOCK_H
 
+#include "contract/parts.h"
 #include "store/sqlite/conn.h"
-#include "store/sqlite/row.h"
 
 #include <pthread.h>
+
+/* The part of the store's time that is sure: what is saved of it never goes back. */
+static inline int64_t idem__clock_sure_ms(const struct idem_now *now)
+{
+    return now->store_ms - now->doubt_ms;
+}
 
 /* The clock row as this process last saw it. Writers know it exactly: they load
  * it in each transaction. */

@@ -1,4 +1,23 @@
-/* Can the locks of this file system be trusted?
+/* Can a store be in this place: are the locks of the file system to be trusted, and has
+ * the file one name? */
+#include "store/sqlite/filesystem.h"
+
+#include "core/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+
+/* The kind of the file system.
  *
  * A kernel that knows nothing of the other hosts grants a lock to each of them,
  * and shared memory does not reach them at all. So a file system that may be
@@ -6,17 +25,6 @@
  * for a local disk is taken; and of all others it is tested, each time, whether
  * another process of this host sees a lock of ours.
  */
-#include "store/sqlite/filesystem.h"
-
-#include "core/error.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <strings.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/vfs.h>
 
 /* Numbers of statfs(2), and one number of several names. */
 static const struct {
@@ -181,5 +189,163 @@ int idem__filesystem_check(const char *path, bool *ret_test,
                            path, name != NULL ? name : "by its number");
     }
     *ret_test = trust == IDEM__TRUST_UNKNOWN;
+    return 0;
+}
+
+/* One file under two names is two stores: is there only one?
+ *
+ * Log, index and lock lie beside the name by which the file was opened. A hard
+ * link in another directory, or a bind mount of the file alone ("docker run -v
+ * FILE:FILE"), has others: two processes then write to one database under two
+ * locks, and each knows only its own log. Device numbers do not tell: on
+ * overlayfs those of a file and of its directory differ by themselves. The mount
+ * that a name leads through does.
+ */
+
+/* Linux 5.8 answers both; what is not answered cannot be judged. */
+static bool look(const char *path, int flags, struct statx *ret_stx)
+{
+    memset(ret_stx, 0, sizeof(*ret_stx));
+    return statx(AT_FDCWD, path, flags | AT_STATX_DONT_SYNC,
+                 STATX_NLINK | STATX_MNT_ID, ret_stx) == 0;
+}
+
+static bool is_mount_root(const struct statx *file)
+{
+    return (file->stx_attributes_mask & file->stx_attributes &
+            STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+static bool is_other_mount(const struct statx *file, const char *directory)
+{
+    struct statx above;
+
+    return (file->stx_mask & STATX_MNT_ID) != 0 && look(directory, 0, &above) &&
+           (above.stx_mask & STATX_MNT_ID) != 0 &&
+           above.stx_mnt_id != file->stx_mnt_id;
+}
+
+int idem__names_check(const char *path, const char *directory,
+                      struct idem_error *error)
+{
+    struct statx file;
+
+    if (!look(path, AT_SYMLINK_NOFOLLOW, &file)) {
+        return 0;
+    }
+    if ((file.stx_mask & STATX_NLINK) != 0 && file.stx_nlink > 1) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "%.120s has %u hard links: each name would be a "
+                           "store of its own, and work would run twice; keep "
+                           "one",
+                           path, (unsigned)file.stx_nlink);
+    }
+    if (is_mount_root(&file) || is_other_mount(&file, directory)) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "%.120s is mounted without its directory: its log "
+                           "and lock would be others, and work would run "
+                           "twice; mount the directory",
+                           path);
+    }
+    return 0;
+}
+
+/* ---- Does another process see a lock of ours on this file? --------------- */
+
+enum {
+    TEST_BYTE = 2, /* After those of lock.c. */
+    STACK = 16 * 1024
+};
+
+struct other {
+    int fd;
+    short found; /* The type of the lock that is in its way. */
+    char stack[STACK] __attribute__((aligned(16)));
+};
+
+/* For all threads of a process a lock is one: who lets it go, lets it go. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static struct flock test_byte(short type)
+{
+    return (struct flock){
+        .l_type = type,
+        .l_whence = SEEK_SET,
+        .l_start = TEST_BYTE,
+        .l_len = 1,
+    };
+}
+
+/* In a process that shares our memory, but not our descriptors, and so has no
+ * lock of ours. */
+static int look_for_lock(void *arg)
+{
+    struct other *other = arg;
+    struct flock range = test_byte(F_WRLCK);
+
+    if (fcntl(other->fd, F_GETLK, &range) == 0) {
+        other->found = range.l_type;
+    }
+    return 0;
+}
+
+/* 0, or an errno. No signal handler of the caller's must run in there. */
+static int look_as_other(struct other *other)
+{
+    sigset_t all;
+    sigset_t before;
+    int rc = 0;
+    pid_t pid;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid = clone(look_for_lock, other->stack + STACK, CLONE_VM | CLONE_VFORK,
+                other);
+    if (pid < 0) {
+        rc = errno;
+    }
+    while (pid > 0 && waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR) {
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+/* With the mutex held. 0, or an errno; ENOLCK: the lock was not seen. */
+static int test(struct other *other, int *ret_clone_rc)
+{
+    struct flock range = test_byte(F_WRLCK);
+
+    if (fcntl(other->fd, F_SETLK, &range) != 0) {
+        /* Another process tests too, and we see it. */
+        return errno == EAGAIN || errno == EACCES ? 0 : errno;
+    }
+    *ret_clone_rc = look_as_other(other);
+    range = test_byte(F_UNLCK);
+    (void)fcntl(other->fd, F_SETLK, &range);
+    return other->found == F_WRLCK ? 0 : ENOLCK;
+}
+
+int idem__lock_test_file(int fd, struct idem_error *error)
+{
+    struct other other = {.fd = fd, .found = F_UNLCK};
+    int clone_rc = 0;
+    int rc;
+
+    (void)pthread_mutex_lock(&mutex);
+    rc = test(&other, &clone_rc);
+    (void)pthread_mutex_unlock(&mutex);
+    if (clone_rc != 0) {
+        return idem__error(error, IDEM_EUNAVAILABLE,
+                           "cannot test the locks of the store's file system: "
+                           "%s",
+                           strerror(clone_rc));
+    }
+    if (rc != 0) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "the locks of the store's file system cannot be "
+                           "trusted, another process does not see them (%s): "
+                           "use a local disk",
+                           strerror(rc));
+    }
     return 0;
 }

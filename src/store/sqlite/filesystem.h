@@ -1,8 +1,11 @@
-/* Can the locks of this file system be trusted? */
+/* filesystem.h: can a store be in this place: are the locks of the file system to be
+ * trusted, and has the file one name? */
 #ifndef IDEM_STORE_SQLITE_FILESYSTEM_H
 #define IDEM_STORE_SQLITE_FILESYSTEM_H
 
 #include <idem.h>
+
+/* ---- The kind of the file system ----------------------------------------- */
 
 /* SQLite's locks and shared memory need one kernel. */
 enum idem__trust {
@@ -32,5 +35,24 @@ bool idem__filesystem_look(const char *path, char ret_name[64],
  */
 int idem__filesystem_check(const char *path, bool *ret_test,
                            struct idem_error *error);
+
+/* ---- One file under two names is two stores ------------------------------ */
+
+/* Looks at the regular file @path in @directory.
+ *
+ * IDEM_ECONFIG  It has several names, or is mounted without its directory.
+ */
+int idem__names_check(const char *path, const char *directory,
+                      struct idem_error *error);
+
+/* ---- Does another process see a lock of ours on this file? --------------- */
+
+/* Locks a byte of @fd that nothing else locks, and lets another process look. It
+ * lives for a moment; nobody else can wait for it, and it raises no SIGCHLD.
+ *
+ * IDEM_ECONFIG       It sees nothing, or locks do not work there.
+ * IDEM_EUNAVAILABLE  No process could be made.
+ */
+int idem__lock_test_file(int fd, struct idem_error *error);
 
 #endif

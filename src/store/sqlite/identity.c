@@ -1,5 +1,16 @@
-/* Which store was made here: its random id in the lock file; identity_row.c has that
- * in the database.
+/* The notes in the lock file about the store beside it. */
+#include "store/sqlite/identity.h"
+
+#include "base/bytes.h"
+#include "core/digest.h"
+#include "core/error.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Which store was made here: its random id in the lock file. schema.c has the
+ * id in the database.
  *
  * A missing or emptied database looks like a first use, and a first use forgets
  * every outcome: all work runs again. So the lock file, which stays where it is
@@ -16,7 +27,7 @@
  * leaves "pending" beside its own id: the next one writes "made". Every other
  * difference is a person's to decide.
  *
- * The notes, after the bytes that are locked and those of seen.c: "pending" at
+ * The notes, after the bytes that are locked and the note of how new it is: "pending" at
  * 128, and "made" at 192, so that a write that tears the second leaves the first.
  *
  *      0  8  "IDEMSTOR"
@@ -26,15 +37,6 @@
  *
  * "Pending" that is torn is nothing: its maker had made nothing yet.
  */
-#include "store/sqlite/identity.h"
-
-#include "base/bytes.h"
-#include "core/digest.h"
-#include "core/error.h"
-
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
     PENDING_AT = 128,
@@ -127,4 +129,80 @@ int idem__identity_gone(const char *path, struct idem_error *error)
                        "records and begin anew: idem store create "
                        "--accept-loss",
                        path);
+}
+
+/* How new the store in this place has been.
+ *
+ * An older copy that is put in its place cannot be recognised by itself: it is
+ * consistent. So the newest saved time of the store is also noted in the lock file,
+ * which is not part of a copy, after the commit that saved it. A store whose time is
+ * less than the note has lost commits that were durable. The opposite proves nothing:
+ * the note is written once a second at most, never flushed, and absent if the copy
+ * was put into another place.
+ *
+ * The note, after the bytes that are locked:
+ *
+ *     64  8  "IDEMSEEN"
+ *     72  8  the time in ms, most significant byte first
+ *     80 16  first half of SHA-256 over these
+ */
+
+enum {
+    SEEN_AT = 64,
+    SEEN_TIME = 8,
+    SEEN_SUM = 16,
+    SEEN_LEN = 32
+};
+
+static const char seen_magic[SEEN_TIME] = {'I', 'D', 'E', 'M',
+                                           'S', 'E', 'E', 'N'};
+
+static bool make_seen(int64_t ms, uint8_t ret_note[SEEN_LEN])
+{
+    memcpy(ret_note, seen_magic, SEEN_TIME);
+    idem__put_u64(ret_note + SEEN_TIME, (uint64_t)ms);
+    return idem__body_digest(idem_bytes(ret_note, SEEN_SUM),
+                             ret_note + SEEN_SUM) == 0;
+}
+
+void idem__seen_note(const struct idem__lock *lock, int64_t ms)
+{
+    uint8_t note[SEEN_LEN];
+
+    if (make_seen(ms, note)) {
+        (void)!pwrite(idem__lock_fd(lock), note, SEEN_LEN, SEEN_AT);
+    }
+}
+
+int idem__seen_set(const struct idem__lock *lock, int64_t ms)
+{
+    uint8_t note[SEEN_LEN];
+    int fd = idem__lock_fd(lock);
+
+    return make_seen(ms, note) &&
+                   pwrite(fd, note, SEEN_LEN, SEEN_AT) == (ssize_t)SEEN_LEN
+               ? 0
+               : -1;
+}
+
+int64_t idem__seen_ms(const struct idem__lock *lock)
+{
+    uint8_t note[SEEN_LEN];
+    uint8_t wanted[SEEN_LEN];
+    int64_t ms;
+
+    if (pread(idem__lock_fd(lock), note, SEEN_LEN, SEEN_AT) !=
+        (ssize_t)SEEN_LEN) {
+        return 0;
+    }
+    ms = (int64_t)idem__get_u64(note + SEEN_TIME);
+    return make_seen(ms, wanted) && memcmp(note, wanted, SEEN_LEN) == 0 ? ms
+                                                                        : 0;
+}
+
+void idem__seen_forget(const struct idem__lock *lock)
+{
+    if (idem__seen_ms(lock) != 0) {
+        (void)idem__seen_set(lock, 0);
+    }
 }

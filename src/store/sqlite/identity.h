@@ -1,10 +1,12 @@
-/* Which store was made here: its random id, in the lock file and in the
- * database. */
+/* identity.h: the notes in the lock file about the store beside it: which one was made
+ * here, and how new it has been. */
 #ifndef IDEM_STORE_SQLITE_IDENTITY_H
 #define IDEM_STORE_SQLITE_IDENTITY_H
 
 #include "store/sqlite/conn.h"
 #include "store/sqlite/lock.h"
+
+/* ---- Which store was made here ------------------------------------------- */
 
 #define IDEM__STORE_ID_LEN 16
 
@@ -31,17 +33,22 @@ int idem__identity_write(const struct idem__lock *lock, enum idem__made made,
                          const uint8_t id[IDEM__STORE_ID_LEN],
                          struct idem_error *error);
 
-/* The id that the database has; false in *@ret_has: none. 0 or a code. */
-int idem__identity_load(struct idem__conn *conn, bool *ret_has,
-                        uint8_t ret_id[IDEM__STORE_ID_LEN],
-                        struct idem_error *error);
-
-/* Gives a database its id, in a transaction of its own or the one that is open.
- * An SQLite result. */
-int idem__identity_save(struct idem__conn *conn,
-                        const uint8_t id[IDEM__STORE_ID_LEN]);
-
 /* IDEM_ECONFIG, with what a person does about a store that is gone. */
 int idem__identity_gone(const char *path, struct idem_error *error);
+
+/* ---- How new the store has been ------------------------------------------ */
+
+/* A time that is durable in the store; the lock is held. */
+void idem__seen_note(const struct idem__lock *lock, int64_t ms);
+
+/* The same, whatever the note was before; it is flushed with the identity, which
+ * is written after it: 0, or -1. */
+int idem__seen_set(const struct idem__lock *lock, int64_t ms);
+
+/* A new store is made here: what was noted was of another one. */
+void idem__seen_forget(const struct idem__lock *lock);
+
+/* The time in the note; 0: nothing that can be read. */
+int64_t idem__seen_ms(const struct idem__lock *lock);
 
 #endif

@@ -1,7 +1,7 @@
 /* The facts of the file, for those who look after it. */
 #include "core/error.h"
+#include "store/sqlite/identity.h"
 #include "store/sqlite/schema.h"
-#include "store/sqlite/seen.h"
 #include "store/sqlite/store.h"
 
 #include <idem/sqlite.h>
@@ -114,7 +114,7 @@ static int read_identity(const struct idem__sqlite_store *store,
         return 0; /* It needs no lock file, and has no id. */
     }
     idem__identity_read(store->lock, &noted);
-    rc = idem__identity_load(conn, &has, info->id, error);
+    rc = idem__schema_load_id(conn, &has, info->id, error);
     info->is_other = !has || memcmp(noted.id, info->id, sizeof(info->id)) != 0;
     return rc;
 }

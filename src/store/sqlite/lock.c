@@ -6,7 +6,7 @@
 #include "base/host.h"
 #include "base/process.h"
 #include "core/error.h"
-#include "store/sqlite/lock_test.h"
+#include "store/sqlite/filesystem.h"
 #include "store/sqlite/ticket_lock.h"
 
 #include <errno.h>

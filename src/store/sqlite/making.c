@@ -3,8 +3,8 @@
 
 #include "base/crash.h"
 #include "core/error.h"
+#include "store/sqlite/identity.h"
 #include "store/sqlite/schema.h"
-#include "store/sqlite/seen.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -119,7 +119,7 @@ int idem__making_begin(struct idem__sqlite_store *store,
     if (empty) {
         return begin_new(store, &noted, error);
     }
-    rc = idem__identity_load(conn, &has, id, error);
+    rc = idem__schema_load_id(conn, &has, id, error);
     if (rc != 0) {
         return rc;
     }

@@ -3,7 +3,6 @@
 
 #include "core/error.h"
 #include "store/sqlite/filesystem.h"
-#include "store/sqlite/names.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,60 @@
 
 #include "base/crash.h"
 #include "core/error.h"
-#include "store/sqlite/tables.h"
+
+/* The version of the tables. */
+#define TABLES_VERSION 1
+#define TABLES_VERSION_TEXT "1"
+
+/* seq is the order of arrival: a completion touches pages that are still warm,
+ * and only the index on id is random. deadline is when something is due: the end
+ * of the lease in progress, the end of the retention afterwards; the greatest
+ * number means never. One index serves lists by status, the search for late
+ * work, and purge. The view is for people with a stock sqlite3 shell. */
+static const char *const tables[] = {
+    "CREATE TABLE IF NOT EXISTS idem_record ("
+    "  seq INTEGER PRIMARY KEY,"
+    "  id BLOB NOT NULL UNIQUE,"
+    "  status INTEGER NOT NULL,"
+    "  deadline INTEGER NOT NULL,"
+    "  scope BLOB NOT NULL,"
+    "  key BLOB NOT NULL,"
+    "  head BLOB NOT NULL,"
+    "  result BLOB,"
+    "  input BLOB"
+    ") STRICT",
+    "CREATE INDEX IF NOT EXISTS idem_record_due"
+    "  ON idem_record (status, deadline)",
+    "CREATE TABLE IF NOT EXISTS idem_clock ("
+    "  one INTEGER PRIMARY KEY CHECK (one = 1),"
+    "  schema INTEGER NOT NULL,"
+    "  boot_id BLOB NOT NULL,"
+    "  boot_ms INTEGER NOT NULL,"
+    "  store_ms INTEGER NOT NULL,"
+    "  last_ms INTEGER NOT NULL,"
+    "  fence_floor INTEGER NOT NULL,"
+    "  sure_ms INTEGER NOT NULL DEFAULT 0,"
+    "  jump_ms INTEGER NOT NULL DEFAULT 0,"
+    "  store_id BLOB,"
+    "  mark TEXT NOT NULL DEFAULT ''"
+    ") STRICT",
+    "INSERT OR IGNORE INTO idem_clock"
+    "  (one, schema, boot_id, boot_ms, store_ms, last_ms, fence_floor)"
+    "  VALUES (1, " TABLES_VERSION_TEXT ", zeroblob(16), 0, 0, 0, 0)",
+    "CREATE VIEW IF NOT EXISTS idem_operations AS SELECT"
+    "  CAST(scope AS TEXT) AS scope,"
+    "  CAST(key AS TEXT) AS key,"
+    "  CASE status WHEN 1 THEN 'in_progress' WHEN 2 THEN 'completed'"
+    "    WHEN 3 THEN 'failed' WHEN 4 THEN 'unknown' ELSE 'released' END"
+    "    AS status,"
+    "  CASE deadline WHEN 9223372036854775807 THEN 'never'"
+    "    ELSE strftime('%Y-%m-%dT%H:%M:%fZ', deadline / 1000.0, 'unixepoch')"
+    "    END AS due,"
+    "  lower(hex(id)) AS id,"
+    "  length(result) AS result_bytes"
+    "  FROM idem_record",
+    NULL,
+};
 
 /* "idem" in the header of the file; file(1) and others look there. */
 #define APPLICATION_TEXT "1768187245"
@@ -36,7 +89,7 @@ static const char purge[] = "CREATE TABLE IF NOT EXISTS idem_purge ("
 
 static const char mark_file[] =
     "PRAGMA application_id = " APPLICATION_TEXT ";"
-    "PRAGMA user_version = " IDEM__TABLES_VERSION_TEXT ";";
+    "PRAGMA user_version = " TABLES_VERSION_TEXT ";";
 
 static int read_number(struct idem__conn *conn, const char *sql, int *ret)
 {
@@ -56,10 +109,10 @@ static int read_number(struct idem__conn *conn, const char *sql, int *ret)
 
 int idem__schema_check_version(int version, struct idem_error *error)
 {
-    if (version == IDEM__TABLES_VERSION) {
+    if (version == TABLES_VERSION) {
         return 0;
     }
-    if (version < IDEM__TABLES_VERSION) {
+    if (version < TABLES_VERSION) {
         return idem__error(error, IDEM_ECONFIG,
                            "the store has schema version %d, which no release "
                            "of idem has written: name another file",
@@ -68,7 +121,7 @@ int idem__schema_check_version(int version, struct idem_error *error)
     return idem__error(error, IDEM_ECONFIG,
                        "the store has schema version %d and this program "
                        "knows %d: use a newer idem",
-                       version, IDEM__TABLES_VERSION);
+                       version, TABLES_VERSION);
 }
 
 /* The version is kept twice: in the header, and beside the clock, for tables
@@ -108,12 +161,12 @@ int idem__schema_create(struct idem__conn *conn,
     int rc = run(conn, "BEGIN IMMEDIATE", SQLITE_OK);
 
     IDEM__CRASH_POINT("sqlite/schema/begun");
-    rc = run_all(conn, idem__tables, rc);
+    rc = run_all(conn, tables, rc);
     IDEM__CRASH_POINT("sqlite/schema/tables-made");
     rc = run(conn, counters, rc);
     rc = run(conn, failed, rc);
     rc = run(conn, mark_file, rc);
-    rc = rc == SQLITE_OK ? idem__identity_save(conn, id) : rc;
+    rc = rc == SQLITE_OK ? idem__schema_save_id(conn, id) : rc;
     IDEM__CRASH_POINT("sqlite/schema/before-commit");
     rc = run(conn, "COMMIT", rc);
     IDEM__CRASH_POINT("sqlite/schema/committed");
@@ -135,14 +188,14 @@ int idem__schema_add_purge(struct idem__conn *conn)
 int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error)
 {
     int clocks = 0;
-    int version = IDEM__TABLES_VERSION;
+    int version = TABLES_VERSION;
     int rc = read_number(conn,
                          "SELECT count(*) FROM main.sqlite_schema "
                          "WHERE type = 'table' AND name = 'idem_clock'",
                          &clocks);
 
     if (rc == SQLITE_OK && clocks == 0) {
-        rc = run_all(conn, idem__tables, rc);
+        rc = run_all(conn, tables, rc);
         IDEM__CRASH_POINT("sqlite/in/tables-made");
     } else if (rc == SQLITE_OK) {
         rc = read_number(conn,
@@ -159,7 +212,7 @@ int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error)
 static int check_foreign(struct idem__conn *conn, struct idem_error *error)
 {
     int tables_of_ours = 0;
-    int version = IDEM__TABLES_VERSION;
+    int version = TABLES_VERSION;
     int rc = read_number(conn,
                          "SELECT count(*) FROM sqlite_schema WHERE type = "
                          "'table' AND name IN ('idem_clock', 'idem_record')",
@@ -204,4 +257,54 @@ int idem__schema_check(struct idem__conn *conn, enum idem__holder *ret_holder,
     }
     *ret_holder = IDEM__HOLDER_APPLICATION;
     return check_foreign(conn, error);
+}
+
+/* ---- The id of the store ------------------------------------------------- */
+
+static int read_id(sqlite3_stmt *stmt, bool *ret_has,
+                   uint8_t ret_id[IDEM__STORE_ID_LEN])
+{
+    int rc = sqlite3_step(stmt);
+
+    *ret_has =
+        rc == SQLITE_ROW && sqlite3_column_bytes(stmt, 0) == IDEM__STORE_ID_LEN;
+    if (*ret_has) {
+        memcpy(ret_id, sqlite3_column_blob(stmt, 0), IDEM__STORE_ID_LEN);
+    }
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+int idem__schema_load_id(struct idem__conn *conn, bool *ret_has,
+                         uint8_t ret_id[IDEM__STORE_ID_LEN],
+                         struct idem_error *error)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(conn->db,
+                                "SELECT store_id FROM idem_clock WHERE one = 1",
+                                -1, &stmt, NULL);
+
+    if (rc == SQLITE_OK) {
+        rc = read_id(stmt, ret_has, ret_id);
+    }
+    (void)sqlite3_finalize(stmt);
+    return rc == SQLITE_OK
+               ? 0
+               : idem__conn_fail(conn, rc, "read the store's id", error);
+}
+
+int idem__schema_save_id(struct idem__conn *conn,
+                         const uint8_t id[IDEM__STORE_ID_LEN])
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc =
+        sqlite3_prepare_v2(conn->db,
+                           "UPDATE idem_clock SET store_id = ?1 WHERE one = 1",
+                           -1, &stmt, NULL);
+
+    if (rc == SQLITE_OK) {
+        (void)sqlite3_bind_blob(stmt, 1, id, IDEM__STORE_ID_LEN, SQLITE_STATIC);
+        rc = sqlite3_step(stmt);
+    }
+    (void)sqlite3_finalize(stmt);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }

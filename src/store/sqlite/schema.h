@@ -36,4 +36,14 @@ int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error);
 /* Adds what purges keep, within the caller's transaction. SQLITE_OK or a result code. */
 int idem__schema_add_purge(struct idem__conn *conn);
 
+/* The id that the database has; false in *@ret_has: none. 0 or a code. */
+int idem__schema_load_id(struct idem__conn *conn, bool *ret_has,
+                         uint8_t ret_id[IDEM__STORE_ID_LEN],
+                         struct idem_error *error);
+
+/* Gives a database its id, in a transaction of its own or the one that is open.
+ * An SQLite result. */
+int idem__schema_save_id(struct idem__conn *conn,
+                         const uint8_t id[IDEM__STORE_ID_LEN]);
+
 #endif

@@ -4,7 +4,6 @@
 #include "base/crash.h"
 #include "core/decide.h"
 #include "core/error.h"
-#include "store/sqlite/row.h"
 #include "store/sqlite/schema.h"
 
 #include <assert.h>
@@ -20,6 +19,25 @@ enum column {
     COLUMN_RESULT,
     COLUMN_INPUT,
 };
+
+/* IDEM_ECORRUPT, with the sentence for columns that do not match. */
+static int row_differs(struct idem_error *error)
+{
+    return idem__error(error, IDEM_ECORRUPT,
+                       "the record cannot be trusted: its columns do not match "
+                       "it");
+}
+
+/* The columns beside the head are for SQL. If somebody changed them by hand, the record
+ * is refused: IDEM_ECORRUPT if they do not match @record, decoded from the head. */
+static int row_check(const struct idem_record *record, int64_t status,
+                     int64_t deadline, struct idem_error *error)
+{
+    return status == (int64_t)record->status &&
+                   deadline == idem__deadline(record)
+               ? 0
+               : row_differs(error);
+}
 
 static size_t len_of(sqlite3_stmt *stmt, enum column column)
 {
@@ -44,10 +62,9 @@ static int decode(sqlite3_stmt *stmt, const uint8_t *id,
     ret_record->key = blob(stmt, COLUMN_KEY);
     return rc != 0
                ? rc
-               : idem__row_check(ret_record,
-                                 sqlite3_column_int64(stmt, COLUMN_STATUS),
-                                 sqlite3_column_int64(stmt, COLUMN_DEADLINE),
-                                 error);
+               : row_check(ret_record,
+                           sqlite3_column_int64(stmt, COLUMN_STATUS),
+                           sqlite3_column_int64(stmt, COLUMN_DEADLINE), error);
 }
 
 int idem__row_decode(sqlite3_stmt *stmt, const uint8_t *id,
@@ -62,7 +79,7 @@ int idem__row_decode(sqlite3_stmt *stmt, const uint8_t *id,
     if (rc == 0 &&
         (idem_id(ret_record->scope, ret_record->key, names_id) != 0 ||
          memcmp(names_id, id, sizeof(names_id)) != 0)) {
-        rc = idem__row_differs(error);
+        rc = row_differs(error);
     }
     return rc;
 }

@@ -1,7 +1,6 @@
 /* Which file systems are trusted, and how the options of a store are read. */
 #include "store/sqlite/filesystem.h"
 
-#include "store/sqlite/lock_test.h"
 #include "store/sqlite/place.h"
 #include "temp.h"
 #include "test.h"
