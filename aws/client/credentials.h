@@ -34,6 +34,12 @@ struct idem__aws_credentials {
 /* Overwrites the whole struct with zeros, for good. */
 void idem__aws_credentials_wipe(struct idem__aws_credentials *credentials);
 
+/* Copies a value that goes into a header, which must be printable and without blanks.
+ * Errors do not show the value itself. IDEM_ECONFIG: it is too long, or has another
+ * character. */
+int idem__aws_copy_value(const char *name, struct idem_slice value, char *buf,
+                         size_t cap, struct idem_error *error);
+
 /* A source of credentials. Called under the lock of the client that uses it. */
 struct idem__aws_provider {
     const char *name; /* For errors: "the environment". Set again by get(). */

@@ -4,7 +4,7 @@
 
 #include "aws/client/curl.h"
 #include "aws/client/sigv4.h"
-#include "aws/client/transport.h"
+#include "aws/client/request.h"
 
 /* Five that are signed, the signature, and two that libcurl is to leave out. */
 #define IDEM__AWS_POST_LINES 8

@@ -26,8 +26,8 @@
 
 #include "aws/client/curl.h"
 #include "aws/client/post.h"
+#include "aws/client/request.h"
 #include "aws/client/sockets.h"
-#include "aws/client/transport.h"
 
 /* The parts of an answer that arrived, beside its body. */
 struct idem__aws_arrival {

@@ -52,11 +52,6 @@ int idem__aws_instance_region(const struct idem__aws_env *env, char *buf,
 
 /* ---- For sources and their tests --------------------------------------- */
 
-/* Copies a value that goes into a header: printable, without blanks. Says nothing
- * of the value itself. IDEM_ECONFIG: it is none. */
-int idem__aws_copy_value(const char *name, struct idem_slice value, char *buf,
-                         size_t cap, struct idem_error *error);
-
 /* Keys as a JSON object has them: AccessKeyId, SecretAccessKey, a token by the
  * name of @token, perhaps Expiration. @who names the source in errors:
  * IDEM_ECONFIG: it lacks keys, or is not such an object. */

@@ -10,33 +10,6 @@ enum {
     DEPTH_MAX = 8
 };
 
-/* ---- Values ------------------------------------------------------------ */
-
-int idem__aws_copy_value(const char *name, struct idem_slice value, char *buf,
-                         size_t cap, struct idem_error *error)
-{
-    const char *p = value.base;
-    size_t i;
-
-    if (value.len >= cap) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "%s is longer than the %zu characters that it may "
-                           "have",
-                           name, cap - 1);
-    }
-    for (i = 0; i < value.len; i++) {
-        if (p[i] <= ' ' || p[i] > '~') {
-            return idem__error(error, IDEM_ECONFIG,
-                               "%s has a character that does not belong there, "
-                               "such as a space or a line end",
-                               name);
-        }
-        buf[i] = p[i];
-    }
-    buf[i] = '\0';
-    return 0;
-}
-
 /* ---- Time -------------------------------------------------------------- */
 
 /* @n digits at *@at, which moves on. -1: they are not there. */

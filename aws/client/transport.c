@@ -1,7 +1,8 @@
 /* The client: requests that wait their turn, libcurl's multi handle, which keeps
  * the connections, and one descriptor that sees all its sockets. */
-#include "aws/client/client.h"
+#include "aws/client/transport.h"
 
+#include "aws/client/client.h"
 #include "aws/client/quiet.h"
 #include "base/heap.h"
 #include "base/host.h"

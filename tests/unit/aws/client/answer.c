@@ -2,6 +2,7 @@
  * a trailer. Its bytes on a wire are in tests/integration/aws_transport.py. */
 #include "aws/client/slot.h"
 
+#include "aws/client/transport.h"
 #include "base/host.h"
 #include "heap.h"
 #include "test.h"
