@@ -272,6 +272,7 @@ def add_mutant(patch):
     def mutant_dies():
         kill(patch)
 
+    mutant_dies.__name__ = patch.stem  # For --only.
     tap.add(f"{patch.stem}: {words_of(patch)[0]}", mutant_dies)
 
 
