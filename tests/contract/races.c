@@ -140,7 +140,9 @@ static void fail_until_given_up(void *ctx, size_t i)
     struct race *race = ctx;
     enum idem_verdict verdict = IDEM_BUSY;
 
-    while (verdict == IDEM_BUSY || verdict == IDEM_STARTED) {
+    /* Where an end is refused, nobody waits for the lease of an attempt without one. */
+    while ((verdict == IDEM_BUSY || verdict == IDEM_STARTED) &&
+           __atomic_load_n(&race->errors, __ATOMIC_ACQUIRE) == 0) {
         struct idem_attempt *attempt;
         int rc;
 
