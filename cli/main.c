@@ -1,7 +1,6 @@
 /* The idem program: finds the command and runs it. */
 #include "commands.h"
 #include "options/command.h"
-#include "options/help.h"
 #include "options/parse.h"
 #include "overview.h"
 #include "process/descriptors.h"

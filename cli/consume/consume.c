@@ -2,8 +2,8 @@
 #include "consume/consume.h"
 
 #include "consume/commands.h"
+#include "options/command.h"
 #include "options/common.h"
-#include "options/usage.h"
 #include "process/descriptors.h"
 #include "request/extract.h"
 #include "request/identity.h"

@@ -4,7 +4,6 @@
 #include "decide/commands.h"
 #include "options/command.h"
 #include "options/common.h"
-#include "options/usage.h"
 #include "record/record.h"
 #include "store/journal.h"
 #include "text/error.h"

@@ -5,7 +5,6 @@
 #include "decide/look_up.h"
 #include "options/command.h"
 #include "options/common.h"
-#include "options/usage.h"
 #include "process/host.h"
 #include "record/record.h"
 #include "record/record_json.h"

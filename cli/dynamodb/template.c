@@ -2,7 +2,6 @@
 #include "dynamodb/template.h"
 
 #include "options/command.h"
-#include "options/usage.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "gateway/gateway.h"
 #include "options/command.h"
 #include "options/common.h"
-#include "options/usage.h"
 #include "request/extract.h"
 #include "store/open.h"
 #include "text/text.h"

@@ -1,7 +1,7 @@
 /* Alerts: findings that an operator is told of, with a severity, and once. */
 #include "inspect/alert.h"
 
-#include "options/usage.h"
+#include "options/command.h"
 #include "record/record.h"
 #include "record/remedy.h"
 #include "request/owner.h"

@@ -1,7 +1,7 @@
 /* In which order idem list shows records, and where it goes on. */
 #include "inspect/list_order.h"
 
-#include "options/usage.h"
+#include "options/command.h"
 #include "store/index.h"
 
 #include <idem/operator.h>

@@ -2,7 +2,6 @@
 #include "inspect/commands.h"
 #include "options/command.h"
 #include "options/common.h"
-#include "options/usage.h"
 #include "process/host.h"
 #include "record/fields.h"
 #include "record/record.h"

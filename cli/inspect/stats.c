@@ -3,7 +3,6 @@
 #include "inspect/metrics.h"
 #include "options/command.h"
 #include "options/common.h"
-#include "options/usage.h"
 #include "record/open_records.h"
 #include "store/journal.h"
 #include "store/open.h"

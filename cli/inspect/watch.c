@@ -4,7 +4,6 @@
 #include "inspect/commands.h"
 #include "options/command.h"
 #include "options/common.h"
-#include "options/usage.h"
 #include "process/self.h"
 #include "store/open.h"
 #include "text/error.h"

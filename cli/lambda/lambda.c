@@ -3,8 +3,7 @@
 
 #include "options/command.h"
 #include "options/common.h"
-#include "options/read.h"
-#include "options/usage.h"
+#include "options/value.h"
 #include "process/host.h"
 #include "store/open.h"
 #include "text/error.h"

@@ -1,4 +1,5 @@
-/* command.h: a command and its options, as rows of tables. */
+/* command.h: a command and its options, as rows of tables; the page that --help prints,
+ * and the errors of command lines. */
 #ifndef IDEM_CLI_OPTIONS_COMMAND_H
 #define IDEM_CLI_OPTIONS_COMMAND_H
 
@@ -59,5 +60,22 @@ extern const struct cli_command *const *cli_commands;
 
 /* The command of this name, or NULL. */
 const struct cli_command *cli_command_find(const char *name);
+
+/* ---- Help ---------------------------------------------------------------- */
+
+/* Prints the page of `idem CMD --help`. */
+void cli_print_help(const struct cli_command *command);
+
+/* Prints "idem 0.1.0". */
+void cli_print_version(void);
+
+/* ---- Usage errors -------------------------------------------------------- */
+
+/* Prints the sentence of a usage error, and where to read on. Returns CLI_USAGE. */
+int cli_usage(const struct cli_command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The same for an argument of a command that takes none, with its hint. */
+int cli_unexpected(const struct cli_command *command, const char *argument);
 
 #endif

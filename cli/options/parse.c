@@ -2,8 +2,6 @@
 #include "options/parse.h"
 
 #include "options/command.h"
-#include "options/help.h"
-#include "options/usage.h"
 #include "options/value.h"
 #include "text/exit_status.h"
 #include "text/nearest.h"

@@ -1,7 +1,7 @@
 /* The fields of a record, as they are printed, compared and named. */
 #include "record/fields.h"
 
-#include "options/usage.h"
+#include "options/command.h"
 #include "process/host.h"
 #include "record/record.h"
 #include "text/text.h"

@@ -3,7 +3,6 @@
 
 #include "process/host.h"
 #include "store/open.h"
-#include "text/color.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/screen.h"

@@ -1,8 +1,8 @@
 /* Which operation it is: keys, scopes and fingerprints of a command line. */
 #include "request/identity.h"
 
-#include "options/read.h"
-#include "options/usage.h"
+#include "options/command.h"
+#include "options/value.h"
 #include "request/extract.h"
 #include "text/error.h"
 #include "text/exit_status.h"

@@ -5,7 +5,7 @@
  * in UTC. The C library knows the zones. */
 #include "request/period.h"
 
-#include "options/usage.h"
+#include "options/command.h"
 #include "options/value.h"
 #include "text/exit_status.h"
 

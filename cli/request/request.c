@@ -1,8 +1,8 @@
 /* The request that `idem begin` and `idem run` make of their options. */
 #include "request/request.h"
 
-#include "options/read.h"
-#include "options/usage.h"
+#include "options/command.h"
+#include "options/value.h"
 #include "request/extract.h"
 #include "request/owner.h"
 #include "text/text.h"

@@ -1,8 +1,8 @@
 /* Results that are said on the command line. */
 #include "request/result.h"
 
-#include "options/read.h"
-#include "options/usage.h"
+#include "options/command.h"
+#include "options/value.h"
 #include "text/error.h"
 
 #include <idem/form.h>

@@ -1,7 +1,6 @@
 /* The command line of idem run: its options, and which of them exclude each other. */
 #include "options/command.h"
 #include "options/common.h"
-#include "options/usage.h"
 #include "request/request.h"
 #include "run/ending.h"
 #include "run/run.h"

@@ -6,7 +6,7 @@
  * person must look at stops the run. */
 #include "run/window.h"
 
-#include "options/usage.h"
+#include "options/command.h"
 #include "process/host.h"
 #include "run/commands.h"
 #include "run/status_report.h"

@@ -1,7 +1,7 @@
 /* Outcomes that wait on this host for their store. */
 #include "store/journal.h"
 
-#include "options/usage.h"
+#include "options/command.h"
 #include "process/host.h"
 #include "text/error.h"
 #include "text/screen.h"

@@ -1,4 +1,4 @@
-/* The terminal that stdout may be. */
+/* The terminal that stdout may be: its width, a pager before it, and whether to paint. */
 #include "text/screen.h"
 
 #include "text/exit_status.h"
@@ -108,4 +108,49 @@ void cli_page_end(void)
     while (waitpid(pager, NULL, 0) < 0 && errno == EINTR) {
     }
     pager = 0;
+}
+
+enum {
+    COLOR_AUTO,
+    COLOR_ALWAYS,
+    COLOR_NEVER
+};
+
+const char *const cli_color_names[] = {"auto", "always", "never", NULL};
+int cli_color = COLOR_AUTO;
+
+/* Set to something: NO_COLOR= means nothing (no-color.org). */
+static bool is_set(const char *name)
+{
+    const char *value = secure_getenv(name);
+
+    return value != NULL && *value != '\0';
+}
+
+static bool is_zero(const char *name)
+{
+    const char *value = secure_getenv(name);
+
+    return value != NULL && strcmp(value, "0") == 0;
+}
+
+static bool terminal_has_colors(void)
+{
+    const char *term = secure_getenv("TERM");
+
+    return cli_stdout_is_tty() && term != NULL && strcmp(term, "dumb") != 0;
+}
+
+bool cli_may_paint(void)
+{
+    if (cli_color != COLOR_AUTO) {
+        return cli_color == COLOR_ALWAYS;
+    }
+    if (is_set("NO_COLOR")) {
+        return false;
+    }
+    if (is_set("CLICOLOR_FORCE") && !is_zero("CLICOLOR_FORCE")) {
+        return true;
+    }
+    return !is_zero("CLICOLOR") && terminal_has_colors();
 }

@@ -1,4 +1,5 @@
-/* screen.h: the terminal that stdout may be: its width, and a pager before it. */
+/* screen.h: the terminal that stdout may be: its width, a pager before it, and whether
+ * to paint. */
 #ifndef IDEM_CLI_TEXT_SCREEN_H
 #define IDEM_CLI_TEXT_SCREEN_H
 
@@ -19,5 +20,15 @@ extern bool cli_no_pager; /* --no-pager: nothing is paged. */
 
 /* True if stderr is a terminal. */
 bool cli_stderr_is_tty(void);
+
+/* Whether to paint is decided by the first of these that is set: --color=always or never;
+ * NO_COLOR (no-color.org); CLICOLOR_FORCE and CLICOLOR (bixense.com/clicolors); and else
+ * by whether stdout is a terminal that knows colours. */
+extern const char
+    *const cli_color_names[]; /* "auto", "always", "never", NULL */
+extern int cli_color;         /* Index of the one that was said. */
+
+/* True if stdout is to be painted. */
+bool cli_may_paint(void);
 
 #endif

@@ -1,8 +1,7 @@
 /* idem ui: a page on this host for a person who puts things right. */
 #include "options/command.h"
 #include "options/common.h"
-#include "options/read.h"
-#include "options/usage.h"
+#include "options/value.h"
 #include "process/host.h"
 #include "process/self.h"
 #include "request/owner.h"

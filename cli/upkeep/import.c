@@ -2,7 +2,6 @@
 #include "contract/store.h"
 #include "options/command.h"
 #include "options/common.h"
-#include "options/usage.h"
 #include "process/host.h"
 #include "store/open.h"
 #include "text/error.h"

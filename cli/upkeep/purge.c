@@ -3,7 +3,6 @@
 #include "dynamodb/table_size.h"
 #include "options/command.h"
 #include "options/common.h"
-#include "options/usage.h"
 #include "process/host.h"
 #include "store/journal.h"
 #include "store/open.h"

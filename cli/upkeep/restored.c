@@ -1,7 +1,6 @@
 /* idem store mark-restored, and store create --accept-loss: what it means is asked
  * and told here, for it cannot be undone. */
 #include "options/command.h"
-#include "options/usage.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"

@@ -4,7 +4,6 @@
 #include "dynamodb/template.h"
 #include "options/command.h"
 #include "options/common.h"
-#include "options/usage.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"

@@ -1,7 +1,6 @@
 /* idem begin: claims a key for work that is done elsewhere. */
 #include "options/command.h"
 #include "options/common.h"
-#include "options/usage.h"
 #include "record/record.h"
 #include "record/record_json.h"
 #include "record/verdict.h"

@@ -2,7 +2,6 @@
  * that another process began, which its token names. */
 #include "options/command.h"
 #include "options/common.h"
-#include "options/usage.h"
 #include "request/result.h"
 #include "store/journal.h"
 #include "store/open.h"

@@ -1,8 +1,8 @@
 /* The key that another library makes of an event. */
 #include "verbs/flavour.h"
 
-#include "options/read.h"
-#include "options/usage.h"
+#include "options/command.h"
+#include "options/value.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/json.h"

@@ -1,8 +1,8 @@
 /* Attempts that another process began: from their token. */
 #include "verbs/held.h"
 
-#include "options/read.h"
-#include "options/usage.h"
+#include "options/command.h"
+#include "options/value.h"
 #include "record/record_json.h"
 #include "record/remedy.h"
 #include "store/open.h"

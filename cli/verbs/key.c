@@ -1,7 +1,6 @@
 /* idem key: shows the identity and fingerprint that other commands use. */
 #include "options/command.h"
 #include "options/common.h"
-#include "options/usage.h"
 #include "request/identity.h"
 #include "request/request.h"
 #include "text/error.h"

@@ -1,7 +1,6 @@
 /* idem limit: counts a request against a limit, once. */
 #include "options/command.h"
 #include "options/common.h"
-#include "options/usage.h"
 #include "options/value.h"
 #include "process/host.h"
 #include "store/open.h"

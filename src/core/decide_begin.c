@@ -2,7 +2,7 @@
 #include "core/decide.h"
 
 #include "base/host.h"
-#include "core/digest.h"
+#include "core/identity.h"
 #include "core/slice.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "core/decide.h"
 
 #include "base/host.h"
-#include "core/digest.h"
+#include "core/identity.h"
 #include "core/slice.h"
 
 /* True if @found is the attempt that asks; else refuses with LOST. */

@@ -4,8 +4,8 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "contract/store.h"
-#include "core/digest.h"
 #include "core/error.h"
+#include "core/identity.h"
 
 #include <assert.h>
 
@@ -66,17 +66,6 @@ enum tag {
 };
 
 static const uint8_t magic[4] = {'I', 'D', 'R', '1'};
-
-int idem__body_digest(struct idem_slice body, uint8_t ret_digest[16])
-{
-    uint8_t digest[IDEM__SHA256_LEN] = {0};
-    int rc = body.len == 0 ? 0 : idem__sha256(&body, 1, digest);
-
-    if (rc == 0) {
-        memcpy(ret_digest, digest, 16);
-    }
-    return rc;
-}
 
 int idem__record_check_body(struct idem_slice body, uint64_t len,
                             const uint8_t digest[16])

@@ -6,7 +6,7 @@
 #include <idem/http.h>
 
 #include "base/heap.h"
-#include "core/fingerprint.h"
+#include "core/identity.h"
 #include "http/media_type.h"
 #include "http/multipart.h"
 #include "key/canonical.h"

@@ -3,8 +3,8 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "core/digest.h"
 #include "core/error.h"
+#include "core/identity.h"
 #include "core/outcome.h"
 
 #include <assert.h>

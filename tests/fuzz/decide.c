@@ -9,7 +9,7 @@
  */
 #include "contract/store.h"
 #include "core/decide.h"
-#include "core/digest.h"
+#include "core/identity.h"
 #include "core/record.h"
 #include "fuzz.h"
 

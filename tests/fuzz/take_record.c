@@ -1,6 +1,6 @@
 /* Records and moments from an input: all that a store could meet. */
 #include "contract/store.h"
-#include "core/digest.h"
+#include "core/identity.h"
 #include "core/record.h"
 #include "fuzz.h"
 

@@ -1,7 +1,7 @@
 /* Records, claims and moments that tests begin with and then change. */
 #include "sample.h"
 
-#include "core/digest.h"
+#include "core/identity.h"
 #include "test.h"
 
 const enum idem_status sample_ends[SAMPLE_ENDS] = {

@@ -3,8 +3,8 @@
 #include "aws/dynamodb/layout/envelope.h"
 #include "aws/dynamodb/layout/foreign.h"
 #include "aws/dynamodb/layout/value.h"
-#include "core/digest.h"
 #include "core/error.h"
+#include "core/identity.h"
 
 static int read_identity(json_object *object,
                          const struct idem__table_conf *table,

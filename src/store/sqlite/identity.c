@@ -2,8 +2,8 @@
 #include "store/sqlite/identity.h"
 
 #include "base/bytes.h"
-#include "core/digest.h"
 #include "core/error.h"
+#include "core/identity.h"
 
 #include <errno.h>
 #include <string.h>

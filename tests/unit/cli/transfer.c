@@ -1,7 +1,7 @@
 /* Records as lines of JSON: what was written is read, and nothing else is. */
 #include "upkeep/transfer.h"
 
-#include "core/digest.h"
+#include "core/identity.h"
 #include "sample.h"
 #include "test.h"
 

@@ -2,7 +2,7 @@
  * verdicts, each written out, and then all combinations against a second telling
  * of that table. */
 #include "core/decide.h"
-#include "core/digest.h"
+#include "core/identity.h"
 #include "sample.h"
 #include "test.h"
 

@@ -3,7 +3,7 @@
 #include "aws/dynamodb/layout/layout.h"
 
 #include "core/decide.h"
-#include "core/digest.h"
+#include "core/identity.h"
 #include "core/record.h"
 #include "heap.h"
 #include "sample.h"
