@@ -149,7 +149,7 @@ bool idem__pg_batch_take(struct idem__pg_batch *batch, PGresult *result)
 
     if (status == PGRES_FATAL_ERROR &&
         idem__pg_error_read(result, batch->conn->place, &error) ==
-            IDEM__PG_UNKNOWN) {
+            IDEM__SAID_UNKNOWN) {
         return false;
     }
     if (step->kind == IDEM__PG_STEP_SYNC && status == PGRES_FATAL_ERROR) {
@@ -337,9 +337,9 @@ static bool failed_by(const struct idem__pg_step *failed, const char *state)
 }
 
 /* See CHECKS in sql.c. */
-static enum idem__pg_said read_failure(const struct idem__pg_batch *batch,
-                                       const struct idem__pg_step *failed,
-                                       struct idem_error *error)
+static enum idem__said read_failure(const struct idem__pg_batch *batch,
+                                    const struct idem__pg_step *failed,
+                                    struct idem_error *error)
 {
     bool checks = has_checks(failed->sql);
 
@@ -349,7 +349,7 @@ static enum idem__pg_said read_failure(const struct idem__pg_batch *batch,
                           "version of idem",
                           batch->conn->place->schema,
                           batch->conn->place->endpoint);
-        return IDEM__PG_NEVER;
+        return IDEM__SAID_NEVER;
     }
     if (checks && failed_by(failed, "22003")) {
         (void)idem__error(error, IDEM_ECONFIG,
@@ -357,7 +357,7 @@ static enum idem__pg_said read_failure(const struct idem__pg_batch *batch,
                           "a pooler in between needs prepare=no in the store "
                           "URL",
                           batch->conn->place->endpoint);
-        return IDEM__PG_NEVER;
+        return IDEM__SAID_NEVER;
     }
     if (checks && failed_by(failed, "22P02")) {
         (void)idem__error(
@@ -365,7 +365,7 @@ static enum idem__pg_said read_failure(const struct idem__pg_batch *batch,
             "the table %s.idem_store in PostgreSQL (%s) is empty: "
             "run what idem store template prints",
             batch->conn->place->schema, batch->conn->place->endpoint);
-        return IDEM__PG_NEVER;
+        return IDEM__SAID_NEVER;
     }
     return idem__pg_error_read(failed->result, batch->conn->place, error);
 }
@@ -403,7 +403,7 @@ static void finish(struct idem__pg_batch *batch)
     while (batch->sent.first != NULL) {
         struct idem__pg_request *request = batch->sent.first;
 
-        request->said = IDEM__PG_OK;
+        request->said = IDEM__SAID_OK;
         request->sent = true;
         idem__pg_conn_done(batch->conn, &batch->sent, request);
     }
@@ -420,7 +420,7 @@ static void fail(struct idem__pg_batch *batch,
                  const struct idem__pg_step *failed)
 {
     struct idem_error error;
-    enum idem__pg_said said = read_failure(batch, failed, &error);
+    enum idem__said said = read_failure(batch, failed, &error);
 
     if (failed->kind != IDEM__PG_STEP_PREPARE &&
         !(failed->kind == IDEM__PG_STEP_RUN && is_before(failed->sql)) &&

@@ -78,8 +78,8 @@ void idem__pg_conn_done(struct idem__pg_conn *conn,
 
 void idem__pg_conn_fail(struct idem__pg_conn *conn,
                         struct idem__pg_batch *batch,
-                        struct idem__pg_request *request,
-                        enum idem__pg_said said, const struct idem_error *error)
+                        struct idem__pg_request *request, enum idem__said said,
+                        const struct idem_error *error)
 {
     request->said = said;
     request->error = *error;
@@ -88,7 +88,7 @@ void idem__pg_conn_fail(struct idem__pg_conn *conn,
                        request);
 }
 
-static void fail_batch(struct idem__pg_batch *batch, enum idem__pg_said said,
+static void fail_batch(struct idem__pg_batch *batch, enum idem__said said,
                        const struct idem_error *error)
 {
     while (batch->sent.first != NULL) {
@@ -96,7 +96,7 @@ static void fail_batch(struct idem__pg_batch *batch, enum idem__pg_said said,
     }
 }
 
-static void fail_waiting(struct idem__pg_conn *conn, enum idem__pg_said said,
+static void fail_waiting(struct idem__pg_conn *conn, enum idem__said said,
                          const struct idem_error *error)
 {
     while (conn->waiting.first != NULL) {
@@ -149,7 +149,7 @@ static void lose(struct idem__pg_conn *conn, const struct idem_error *error)
         conn->first++;
         conn->in_flight--;
         idem__pg_batch_clear(batch);
-        fail_batch(batch, IDEM__PG_UNKNOWN, error);
+        fail_batch(batch, IDEM__SAID_UNKNOWN, error);
     }
     PQfinish(conn->pg);
     conn->pg = NULL;
@@ -199,7 +199,7 @@ void idem__pg_conn_abort(struct idem__pg_conn *conn,
         lose(conn, &error);
     } else if (request->state == IDEM__PG_WAITING) {
         idem__pg_conn_fail(conn, /* batch= */ NULL, request,
-                           IDEM__PG_NOT_APPLIED, &error);
+                           IDEM__SAID_NOT_APPLIED, &error);
     }
 }
 
@@ -220,7 +220,7 @@ static void hear(void *arg, const PGresult *result)
 static void refuse(struct idem__pg_conn *conn)
 {
     struct idem_error error;
-    enum idem__pg_said said =
+    enum idem__said said =
         idem__pg_error_connect(conn->pg, conn->place, &error);
 
     fail_waiting(conn, said, &error);
@@ -410,7 +410,7 @@ static void time_out(struct idem__pg_conn *conn)
                               idem__pg_batch_at(conn, 0)->sent.first == NULL);
             request->timed_out = true;
             idem__pg_conn_fail(conn, /* batch= */ NULL, request,
-                               IDEM__PG_NOT_APPLIED, &error);
+                               IDEM__SAID_NOT_APPLIED, &error);
         }
         request = next;
     }
@@ -488,8 +488,8 @@ static void begin_batch(struct idem__pg_conn *conn)
         return;
     case IDEM_ENOMEM:
         (void)idem__error_plain(&error, IDEM_ENOMEM);
-        fail_batch(idem__pg_batch_at(conn, conn->in_flight - 1), IDEM__PG_NEVER,
-                   &error);
+        fail_batch(idem__pg_batch_at(conn, conn->in_flight - 1),
+                   IDEM__SAID_NEVER, &error);
         break;
     default:
         break;

@@ -185,8 +185,7 @@ static inline struct idem__pg_batch *idem__pg_batch_at(
 /* Ends @request with an error: one of @batch, or, where that is NULL, one that waits. */
 void idem__pg_conn_fail(struct idem__pg_conn *conn,
                         struct idem__pg_batch *batch,
-                        struct idem__pg_request *request,
-                        enum idem__pg_said said,
+                        struct idem__pg_request *request, enum idem__said said,
                         const struct idem_error *error);
 
 /* Moves @request, which is in @from, to the end of done. */

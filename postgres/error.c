@@ -10,40 +10,40 @@
 /* The first that a SQLSTATE begins with counts. */
 static const struct state {
     const char *state;
-    enum idem__pg_said said;
+    enum idem__said said;
     int code;
     const char *mend;
 } states[] = {
     /* Another transaction was in the way, or an operator: it is undone. */
-    {"40", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
-    {"55P03", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
-    {"57014", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
-    {"57", IDEM__PG_UNKNOWN, IDEM_EUNAVAILABLE, ""},
-    {"25P03", IDEM__PG_UNKNOWN, IDEM_EUNAVAILABLE, ""},
-    {"08", IDEM__PG_UNKNOWN, IDEM_EUNAVAILABLE, ""},
+    {"40", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
+    {"55P03", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
+    {"57014", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
+    {"57", IDEM__SAID_UNKNOWN, IDEM_EUNAVAILABLE, ""},
+    {"25P03", IDEM__SAID_UNKNOWN, IDEM_EUNAVAILABLE, ""},
+    {"08", IDEM__SAID_UNKNOWN, IDEM_EUNAVAILABLE, ""},
     /* A server that has become a replica: another one takes writes by now. */
-    {"25006", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE,
+    {"25006", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE,
      "; name the primary, or all hosts, in the store URL"},
-    {"53100", IDEM__PG_NEVER, IDEM_EFULL, ""},
-    {"53", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
-    {"58", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
-    {"42501", IDEM__PG_NEVER, IDEM_EDENIED,
+    {"53100", IDEM__SAID_NEVER, IDEM_EFULL, ""},
+    {"53", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
+    {"58", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
+    {"42501", IDEM__SAID_NEVER, IDEM_EDENIED,
      "; the role needs the rights of idem-postgres(7)"},
-    {"28P01", IDEM__PG_NEVER, IDEM_EDENIED, "; put it right in ~/.pgpass"},
-    {"28", IDEM__PG_NEVER, IDEM_EDENIED,
+    {"28P01", IDEM__SAID_NEVER, IDEM_EDENIED, "; put it right in ~/.pgpass"},
+    {"28", IDEM__SAID_NEVER, IDEM_EDENIED,
      "; make the role with createuser, and let it in by pg_hba.conf"},
-    {"3D000", IDEM__PG_NEVER, IDEM_ECONFIG, "; make it with createdb"},
-    {"3F000", IDEM__PG_NEVER, IDEM_ECONFIG, "; make it: idem store create"},
-    {"42P01", IDEM__PG_NEVER, IDEM_ECONFIG, "; make it: idem store create"},
+    {"3D000", IDEM__SAID_NEVER, IDEM_ECONFIG, "; make it with createdb"},
+    {"3F000", IDEM__SAID_NEVER, IDEM_ECONFIG, "; make it: idem store create"},
+    {"42P01", IDEM__SAID_NEVER, IDEM_ECONFIG, "; make it: idem store create"},
     /* Of all that we write, the name of the schema alone is not ours. */
-    {"42601", IDEM__PG_NEVER, IDEM_ECONFIG,
+    {"42601", IDEM__SAID_NEVER, IDEM_ECONFIG,
      "; take another schema: this name is a word of SQL"},
-    {"26000", IDEM__PG_NEVER, IDEM_ECONFIG,
+    {"26000", IDEM__SAID_NEVER, IDEM_ECONFIG,
      "; a pooler in between needs prepare=no in the store URL"},
-    {"42P05", IDEM__PG_NEVER, IDEM_ECONFIG,
+    {"42P05", IDEM__SAID_NEVER, IDEM_ECONFIG,
      "; a pooler in between needs prepare=no in the store URL"},
-    {"08P01", IDEM__PG_NEVER, IDEM_ECONFIG, ""},
-    {"", IDEM__PG_NEVER, IDEM_ECONFIG, ""},
+    {"08P01", IDEM__SAID_NEVER, IDEM_ECONFIG, ""},
+    {"", IDEM__SAID_NEVER, IDEM_ECONFIG, ""},
 };
 
 /* Bytes of the character at @p that a terminal and a JSON text can take; 0: none. */
@@ -100,9 +100,9 @@ static void tidy(const char *text, const struct idem__pg_place *place,
     make_plain(buf);
 }
 
-enum idem__pg_said idem__pg_error_read(const PGresult *result,
-                                       const struct idem__pg_place *place,
-                                       struct idem_error *ret_error)
+enum idem__said idem__pg_error_read(const PGresult *result,
+                                    const struct idem__pg_place *place,
+                                    struct idem_error *ret_error)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
@@ -115,7 +115,7 @@ enum idem__pg_said idem__pg_error_read(const PGresult *result,
         (void)idem__error(ret_error, IDEM_EUNAVAILABLE, "PostgreSQL (%s): %s",
                           place->endpoint,
                           buf[0] == '\0' ? "the connection was lost" : buf);
-        return IDEM__PG_UNKNOWN;
+        return IDEM__SAID_UNKNOWN;
     }
     row = row_of(state);
     tidy(text, place, buf);
@@ -228,9 +228,9 @@ static int read_sentence(const char *text, const struct idem__pg_place *place,
                        place->endpoint, buf, i < n ? sentences[i].mend : "");
 }
 
-enum idem__pg_said idem__pg_error_connect(PGconn *conn,
-                                          const struct idem__pg_place *place,
-                                          struct idem_error *ret_error)
+enum idem__said idem__pg_error_connect(PGconn *conn,
+                                       const struct idem__pg_place *place,
+                                       struct idem_error *ret_error)
 {
     const char *text = conn == NULL ? "no memory" : PQerrorMessage(conn);
     const char *state = find_state(text);
@@ -242,6 +242,6 @@ enum idem__pg_said idem__pg_error_connect(PGconn *conn,
     } else {
         (void)read_sentence(text, place, ret_error);
     }
-    return ret_error->code == IDEM_EUNAVAILABLE ? IDEM__PG_NOT_APPLIED
-                                                : IDEM__PG_NEVER;
+    return ret_error->code == IDEM_EUNAVAILABLE ? IDEM__SAID_NOT_APPLIED
+                                                : IDEM__SAID_NEVER;
 }

@@ -7,13 +7,13 @@
 
 /* Reads the error of @result, which ended a transaction, and so nothing of it was
  * done. UNKNOWN: it ended the connection. */
-enum idem__pg_said idem__pg_error_read(const PGresult *result,
-                                       const struct idem__pg_place *place,
-                                       struct idem_error *ret_error);
+enum idem__said idem__pg_error_read(const PGresult *result,
+                                    const struct idem__pg_place *place,
+                                    struct idem_error *ret_error);
 
 /* Reads why there is no connection. */
-enum idem__pg_said idem__pg_error_connect(PGconn *conn,
-                                          const struct idem__pg_place *place,
-                                          struct idem_error *ret_error);
+enum idem__said idem__pg_error_connect(PGconn *conn,
+                                       const struct idem__pg_place *place,
+                                       struct idem_error *ret_error);
 
 #endif

@@ -2,122 +2,45 @@
 #include "base/heap.h"
 #include "postgres/store.h"
 
-enum {
-    LARGE_BODY = 256 * 1024,
-};
-
-struct flight {
-    struct idem__flight base;
-    struct idem__pg_store *store;
-    struct idem__pg_task task;
-};
-
 static struct idem__pg_store *store_of(struct idem__remote *remote)
 {
     return (struct idem__pg_store *)remote;
 }
 
-static struct flight *from_base(struct idem__flight *base)
+static struct idem__pg_task *task_of(struct idem__flight *flight)
 {
-    return (struct flight *)base;
+    return (struct idem__pg_task *)flight;
+}
+
+static struct idem__pg_conn *conn_of(const struct idem__flight *flight)
+{
+    return &((struct idem__pg_store *)flight->op->store)->conn;
 }
 
 /* ---- From one op to the next ---- */
 
 static struct idem__flight *create(struct idem__remote *remote)
 {
-    struct idem__pg_store *store = store_of(remote);
-    struct flight *flight = idem__zalloc(sizeof(*flight));
+    struct idem__pg_task *task = idem__zalloc(sizeof(*task));
 
-    if (flight == NULL) {
+    if (task == NULL) {
         return NULL;
     }
-    idem__pg_task_init(&flight->task, &store->env);
-    flight->task.request.user = flight;
-    flight->store = store;
-    return &flight->base;
+    idem__pg_task_init(task, &store_of(remote)->env);
+    task->request.user = task;
+    return &task->base;
 }
 
-static bool reset(struct idem__flight *base)
+static bool reset(struct idem__flight *flight)
 {
-    idem__pg_task_reset(&from_base(base)->task);
+    idem__pg_task_reset(task_of(flight));
     return true;
 }
 
-static void destroy(struct idem__flight *base)
+static void destroy(struct idem__flight *flight)
 {
-    struct flight *flight = from_base(base);
-
-    idem__pg_task_free(&flight->task);
-    idem__free(flight);
-}
-
-/* ---- Steps ---- */
-
-/* Says what the task does next. */
-static void follow(struct flight *flight)
-{
-    const struct idem__pg_task *task = &flight->task;
-    const struct idem__pg_write *write = &task->request.write;
-
-    switch (task->state) {
-    case IDEM__PG_TO_PAUSE:
-        flight->base.next = IDEM__FLIGHT_PAUSE;
-        flight->base.pause_ms = task->pause_ms;
-        return;
-    case IDEM__PG_TO_DONE:
-        flight->base.next = IDEM__FLIGHT_DONE;
-        return;
-    default:
-        flight->base.next = IDEM__FLIGHT_SEND;
-        flight->base.large =
-            task->state == IDEM__PG_TO_LOAD ||
-            (task->state == IDEM__PG_TO_WRITE &&
-             write->record->result.bytes.len + write->record->input.len >
-                 LARGE_BODY);
-        return;
-    }
-}
-
-static void start(struct idem__flight *base, const struct idem_now *now)
-{
-    struct flight *flight = from_base(base);
-
-    idem__pg_task_start(&flight->task, base->op, now);
-    follow(flight);
-}
-
-static void resume(struct idem__flight *base, const struct idem_now *now)
-{
-    struct flight *flight = from_base(base);
-
-    idem__pg_task_resume(&flight->task, now);
-    follow(flight);
-}
-
-static void answered(struct idem__flight *base, const struct idem_now *now)
-{
-    struct flight *flight = from_base(base);
-
-    idem__pg_task_answered(&flight->task, now);
-    follow(flight);
-}
-
-static void no_clock(struct idem__flight *base)
-{
-    struct flight *flight = from_base(base);
-
-    flight->task.op = base->op; /* It may not have been started. */
-    idem__pg_task_no_clock(&flight->task);
-    follow(flight);
-}
-
-static void give_up(struct idem__flight *base)
-{
-    struct flight *flight = from_base(base);
-
-    idem__pg_task_give_up(&flight->task);
-    follow(flight);
+    idem__pg_task_free(task_of(flight));
+    idem__free(task_of(flight));
 }
 
 /* ---- Time ---- */
@@ -158,19 +81,15 @@ static int read_now(struct idem__remote *remote, struct idem_now *ret_now)
 
 /* ---- Requests ---- */
 
-static void send(struct idem__flight *base, int64_t deadline_ms)
+static void send(struct idem__flight *flight, int64_t deadline_ms)
 {
-    struct flight *flight = from_base(base);
-
-    flight->task.request.deadline_ms = deadline_ms;
-    idem__pg_conn_send(&flight->store->conn, &flight->task.request);
+    task_of(flight)->request.deadline_ms = deadline_ms;
+    idem__pg_conn_send(conn_of(flight), &task_of(flight)->request);
 }
 
-static void abort_request(struct idem__flight *base)
+static void abort_request(struct idem__flight *flight)
 {
-    struct flight *flight = from_base(base);
-
-    idem__pg_conn_abort(&flight->store->conn, &flight->task.request);
+    idem__pg_conn_abort(conn_of(flight), &task_of(flight)->request);
 }
 
 static void work(struct idem__remote *remote)
@@ -182,17 +101,17 @@ static struct idem__flight *reap(struct idem__remote *remote)
 {
     struct idem__pg_request *request =
         idem__pg_conn_reap(&store_of(remote)->conn);
-    struct flight *flight;
+    struct idem__flight *flight;
 
     if (request == NULL) {
         return NULL;
     }
     flight = request->user;
-    flight->base.heard =
-        request->said == IDEM__PG_OK || request->said == IDEM__PG_NEVER ||
-        (request->said == IDEM__PG_NOT_APPLIED && request->sent);
-    flight->base.timed_out = request->timed_out;
-    return &flight->base;
+    flight->heard = request->said == IDEM__SAID_OK ||
+                    request->said == IDEM__SAID_NEVER ||
+                    (request->said == IDEM__SAID_NOT_APPLIED && request->sent);
+    flight->timed_out = request->timed_out;
+    return flight;
 }
 
 static void push(struct idem__remote *remote)
@@ -238,11 +157,11 @@ const struct idem__remote_ops idem__pg_flights = {
     .reset = reset,
     .destroy = destroy,
     .now = read_now,
-    .start = start,
-    .resume = resume,
-    .answered = answered,
-    .no_clock = no_clock,
-    .give_up = give_up,
+    .start = idem__flight_start,
+    .resume = idem__flight_resume,
+    .answered = idem__flight_answered,
+    .no_clock = idem__flight_no_clock,
+    .give_up = idem__flight_give_up,
     .send = send,
     .abort = abort_request,
     .work = work,

@@ -26,17 +26,18 @@ static struct idem__pg_request *ask(struct idem__pg_task *task,
 {
     struct idem__pg_request *request = idem__pg_ask(task, what);
 
-    memcpy(request->id, task->op->u.limit.window, IDEM_ID_LEN);
-    request->request_id = idem_bytes(task->op->u.limit.request, REQUEST_LEN);
+    memcpy(request->id, task->base.op->u.limit.window, IDEM_ID_LEN);
+    request->request_id =
+        idem_bytes(task->base.op->u.limit.request, REQUEST_LEN);
     return request;
 }
 
-enum idem__pg_where_to idem__pg_limit(struct idem__pg_task *task,
-                                      const struct idem_now *now)
+idem__state idem__pg_limit(struct idem__pg_task *task,
+                           const struct idem_now *now)
 {
     (void)now;
     (void)ask(task, IDEM__PG_ASK_LIMIT_LOOK);
-    return IDEM__PG_TO_LIMIT;
+    return IDEM__STATE_SEND;
 }
 
 /* Reads the window as it is. False: it cannot be trusted. */
@@ -60,39 +61,37 @@ static bool read_window(const PGresult *result, struct idem_limit_state *state)
     return true;
 }
 
-static enum idem__pg_where_to settle(struct idem__pg_task *task,
-                                     const PGresult *result,
-                                     const struct idem_now *now)
+static idem__state settle(struct idem__pg_task *task, const PGresult *result,
+                          const struct idem_now *now)
 {
     if (!read_window(result, &task->limit_found)) {
-        return idem__pg_fail_with(task, IDEM_ECORRUPT,
-                                  "what was counted in this window cannot be "
-                                  "trusted");
+        return idem__flight_fail_with(
+            &task->base, IDEM_ECORRUPT,
+            "what was counted in this window cannot be "
+            "trusted");
     }
-    if (task->rounds++ == ROUNDS_MAX) {
-        return idem__pg_fail_with(
-            task, IDEM_EUNAVAILABLE,
+    if (task->base.rounds++ == ROUNDS_MAX) {
+        return idem__flight_fail_with(
+            &task->base, IDEM_EUNAVAILABLE,
             "PostgreSQL: the window changes faster than it can be read");
     }
-    if (!idem__limit_settle(task->op, &task->limit_found, now, &task->limit)) {
-        return IDEM__PG_TO_DONE;
+    if (!idem__limit_settle(task->base.op, &task->limit_found, now,
+                            &task->limit)) {
+        return IDEM__STATE_DONE;
     }
-    return task->limit.remember ? IDEM__PG_TO_LIMIT_GO : IDEM__PG_TO_DONE;
+    return task->limit.remember ? IDEM__STATE_LIMIT_GO : IDEM__STATE_DONE;
 }
 
-enum idem__pg_where_to idem__pg_limit_answered(struct idem__pg_task *task,
-                                               const struct idem_now *now)
+idem__state idem__pg_limit_answered(struct idem__pg_task *task,
+                                    const struct idem_now *now)
 {
-    if (task->request.said != IDEM__PG_OK) {
-        return idem__pg_retry(task, IDEM__PG_TO_LIMIT);
-    }
     return settle(task, task->request.result, now);
 }
 
-enum idem__pg_where_to idem__pg_limit_go(struct idem__pg_task *task,
-                                         const struct idem_now *now)
+idem__state idem__pg_limit_go(struct idem__pg_task *task,
+                              const struct idem_now *now)
 {
-    const struct idem_limit_request *limit = &task->op->u.limit.limit;
+    const struct idem_limit_request *limit = &task->base.op->u.limit.limit;
     const struct idem_limit_state *found = &task->limit_found;
     struct idem__pg_request *request = ask(task, IDEM__PG_ASK_LIMIT_COUNT);
 
@@ -109,26 +108,21 @@ enum idem__pg_where_to idem__pg_limit_go(struct idem__pg_task *task,
     request->numbers[MAX] = (int64_t)limit->max;
     request->name = limit->name;
     request->subject = limit->subject;
-    return IDEM__PG_TO_LIMIT_GO;
+    return IDEM__STATE_SEND;
 }
 
-enum idem__pg_where_to idem__pg_limit_go_answered(struct idem__pg_task *task,
-                                                  const struct idem_now *now)
+idem__state idem__pg_limit_go_answered(struct idem__pg_task *task,
+                                       const struct idem_now *now)
 {
-    switch (task->request.said) {
-    case IDEM__PG_OK:
-        task->tries = 0;
-        break;
-    case IDEM__PG_UNKNOWN:
-        task->ambiguous = true;
-        return idem__pg_retry(task, IDEM__PG_TO_LIMIT);
-    case IDEM__PG_NOT_APPLIED:
-    case IDEM__PG_NEVER:
-        return idem__pg_retry(task, IDEM__PG_TO_LIMIT);
+    if (task->request.said != IDEM__SAID_OK) {
+        task->base.ambiguous =
+            task->base.ambiguous || task->request.said == IDEM__SAID_UNKNOWN;
+        return idem__pg_retry(task, IDEM__STATE_LIMIT);
     }
+    task->base.tries = 0;
     if (PQntuples(task->request.result) == 0) {
         return settle(task, task->request.after, now);
     }
-    task->op->changed = true;
-    return IDEM__PG_TO_DONE;
+    task->base.op->changed = true;
+    return IDEM__STATE_DONE;
 }

@@ -6,79 +6,60 @@
 
 #include "postgres/task.h"
 
-enum idem__pg_where_to idem__pg_mark(struct idem__pg_task *task,
-                                     const struct idem_now *now)
+idem__state idem__pg_mark(struct idem__pg_task *task,
+                          const struct idem_now *now)
 {
-    const struct idem_op *op = task->op;
+    const struct idem_op *op = task->base.op;
     struct idem__pg_request *request;
 
     (void)now;
     if (!op->u.move.set) {
-        return IDEM__PG_TO_MARK_READ;
+        return IDEM__STATE_MARK_READ;
     }
     request = idem__pg_ask(task, IDEM__PG_ASK_MARK);
     request->name = op->u.move.was;
     request->subject = op->u.move.mark;
     request->numbers[0] = idem__move_closes(op->u.move.mark);
     request->numbers[1] = (int64_t)op->u.move.fence_floor;
-    return IDEM__PG_TO_MARK;
+    return IDEM__STATE_SEND;
 }
 
-enum idem__pg_where_to idem__pg_mark_answered(struct idem__pg_task *task,
-                                              const struct idem_now *now)
+idem__state idem__pg_mark_answered(struct idem__pg_task *task,
+                                   const struct idem_now *now)
 {
     (void)now;
-    if (task->request.said == IDEM__PG_UNKNOWN) {
-        task->ambiguous = true;
+    if (task->request.said == IDEM__SAID_UNKNOWN) {
+        task->base.ambiguous = true;
     }
-    if (task->request.said != IDEM__PG_OK) {
-        return idem__pg_retry(task, IDEM__PG_TO_MARK);
+    if (task->request.said != IDEM__SAID_OK) {
+        return idem__pg_retry(task, IDEM__STATE_MARK);
     }
-    task->ambiguous = true; /* It may be ours: reading tells. */
-    return IDEM__PG_TO_MARK_WAIT;
+    task->base.ambiguous = true; /* It may be ours: reading tells. */
+    return IDEM__STATE_MARK_WAIT;
 }
 
-enum idem__pg_where_to idem__pg_mark_wait(struct idem__pg_task *task,
-                                          const struct idem_now *now)
+idem__state idem__pg_mark_wait_answered(struct idem__pg_task *task,
+                                        const struct idem_now *now)
 {
     (void)now;
-    (void)idem__pg_ask(task, IDEM__PG_ASK_MARK_WAIT);
-    return IDEM__PG_TO_MARK_WAIT;
+    (void)task;
+    return IDEM__STATE_MARK_READ;
 }
 
-enum idem__pg_where_to idem__pg_mark_wait_answered(struct idem__pg_task *task,
-                                                   const struct idem_now *now)
+idem__state idem__pg_mark_read_answered(struct idem__pg_task *task,
+                                        const struct idem_now *now)
 {
-    (void)now;
-    return task->request.said == IDEM__PG_OK
-               ? IDEM__PG_TO_MARK_READ
-               : idem__pg_retry(task, IDEM__PG_TO_MARK_WAIT);
-}
-
-enum idem__pg_where_to idem__pg_mark_read(struct idem__pg_task *task,
-                                          const struct idem_now *now)
-{
-    (void)now;
-    (void)idem__pg_ask(task, IDEM__PG_ASK_MARK_READ);
-    return IDEM__PG_TO_MARK_READ;
-}
-
-enum idem__pg_where_to idem__pg_mark_read_answered(struct idem__pg_task *task,
-                                                   const struct idem_now *now)
-{
-    struct idem_op *op = task->op;
-    bool marked = task->ambiguous;
+    struct idem_op *op = task->base.op;
+    bool marked = task->base.ambiguous;
     struct idem_slice found;
     char mark[IDEM_MARK_MAX];
 
-    if (task->request.said != IDEM__PG_OK) {
-        return idem__pg_retry(task, IDEM__PG_TO_MARK_READ);
-    }
     if (!idem__pg_bytes(task->request.result, 0, 0, &found) ||
         found.len >= sizeof(mark)) {
-        return idem__pg_fail_with(task, IDEM_ECORRUPT,
-                                  "the mark in the table idem_store cannot be "
-                                  "trusted");
+        return idem__flight_fail_with(
+            &task->base, IDEM_ECORRUPT,
+            "the mark in the table idem_store cannot be "
+            "trusted");
     }
     if (found.len > 0) {
         memcpy(mark, found.base, found.len);
@@ -86,5 +67,5 @@ enum idem__pg_where_to idem__pg_mark_read_answered(struct idem__pg_task *task,
     mark[found.len] = '\0';
     idem__move_answer(op, mark, now);
     op->changed = marked && op->error.code == 0;
-    return IDEM__PG_TO_DONE;
+    return IDEM__STATE_DONE;
 }

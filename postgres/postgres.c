@@ -11,8 +11,8 @@ static void finish(struct idem__pg_store *store)
 {
     idem__pg_conn_finish(&store->conn);
     idem__pg_place_finish(&store->place);
-    idem__claims_destroy(store->env.claims);
-    idem__free(store->env.scratch);
+    idem__claims_destroy(store->env.base.claims);
+    idem__free(store->env.base.scratch);
     idem__remote_finish(&store->remote);
     idem__store_finish(&store->remote.base);
     idem__free(store);
@@ -70,12 +70,12 @@ static int set_up(struct idem__pg_store *store, const char *place,
     base->remote = true;
     base->margin_ms = OWNER_MARGIN_MS;
     base->lease_min_ms = IDEM_POSTGRES_LEASE_MIN_MS;
-    store->env.host = base->options.host;
+    store->env.base.host = base->options.host;
     store->env.purged_in = &store->purged_in;
     store->env.known_floor = &store->known_floor;
-    store->env.claims = idem__claims_create();
-    store->env.scratch = idem__alloc(IDEM_HEAD_MAX);
-    if (store->env.claims == NULL || store->env.scratch == NULL) {
+    store->env.base.claims = idem__claims_create();
+    store->env.base.scratch = idem__alloc(IDEM_HEAD_MAX);
+    if (store->env.base.claims == NULL || store->env.base.scratch == NULL) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
     rc = idem__pg_conn_init(&store->conn, &store->place, &base->options.host);

@@ -3,6 +3,7 @@
 #define IDEM_POSTGRES_REQUEST_H
 
 #include "postgres/row.h"
+#include "store/remote/machine.h"
 
 enum idem__pg_ask {
     IDEM__PG_ASK_LOOK = 1, /* Row of id. */
@@ -28,13 +29,6 @@ enum idem__pg_where {
     IDEM__PG_WAITING,
     IDEM__PG_SENT,
     IDEM__PG_DONE,
-};
-
-enum idem__pg_said {
-    IDEM__PG_OK = 1,      /* It was done, and committed. */
-    IDEM__PG_NOT_APPLIED, /* Certainly not; it may be asked again. */
-    IDEM__PG_UNKNOWN,     /* The connection was lost with it. */
-    IDEM__PG_NEVER,       /* Refused, and will be again. */
 };
 
 /* A record as it is to be written. */
@@ -72,7 +66,9 @@ struct idem__pg_request {
     int64_t deadline_ms; /* CLOCK_MONOTONIC. */
 
     /* The answer. */
-    enum idem__pg_said said;
+    enum idem__said
+        said; /* OK: it was committed. UNKNOWN: the connection was lost
+                             with it. */
     struct idem_error error; /* Unless OK. */
     bool sent;               /* To a server that may have done it. */
     bool timed_out;

@@ -105,24 +105,24 @@ static bool is_cursor(const uint64_t *cursor, const struct idem_filter *filter)
                                  : status == 0);
 }
 
-enum idem__pg_where_to idem__pg_list(struct idem__pg_task *task,
-                                     const struct idem_now *now)
+idem__state idem__pg_list(struct idem__pg_task *task,
+                          const struct idem_now *now)
 {
-    struct idem_op *op = task->op;
+    struct idem_op *op = task->base.op;
     const struct idem_filter *filter = &op->u.list.filter;
     uint64_t *cursor = op->u.list.cursor;
     struct idem__pg_request *request = idem__pg_ask(task, IDEM__PG_ASK_LIST);
     uint64_t limit = op->u.list.limit;
 
     if (!is_cursor(cursor, filter)) {
-        return idem__pg_fail_with(task, IDEM_EINVALID,
-                                  "place: not one of a list of this store");
+        return idem__flight_fail_with(&task->base, IDEM_EINVALID,
+                                      "place: not one of a list of this store");
     }
     get_place(cursor, request);
     request->limit =
         limit == 0 || limit > LIST_PAGE ? LIST_PAGE : (int64_t)limit;
     if (!index_serves(filter)) {
-        return IDEM__PG_TO_LIST;
+        return IDEM__STATE_SEND;
     }
     if (cursor[AT_STATUS] == 0) {
         cursor[AT_STATUS] = next_status(wanted(filter), 0);
@@ -130,19 +130,19 @@ enum idem__pg_where_to idem__pg_list(struct idem__pg_task *task,
     if (cursor[AT_STATUS] == 0) {
         op->u.list.now_ms = now->store_ms;
         op->u.list.done = true;
-        return IDEM__PG_TO_DONE;
+        return IDEM__STATE_DONE;
     }
     request->ask = IDEM__PG_ASK_LIST_STATUS;
     request->numbers[0] = (int64_t)cursor[AT_STATUS];
     request->numbers[2] = filter->expired ? now->store_ms : INT64_MAX;
-    return IDEM__PG_TO_LIST;
+    return IDEM__STATE_SEND;
 }
 
 /* Shows the rows of a page. False: the caller has had enough. */
 static bool show(struct idem__pg_task *task, const struct idem_now *now)
 {
     const PGresult *result = task->request.result;
-    struct idem_op *op = task->op;
+    struct idem_op *op = task->base.op;
     int row;
 
     for (row = 0; row < PQntuples(result); row++) {
@@ -165,16 +165,13 @@ static bool show(struct idem__pg_task *task, const struct idem_now *now)
     return true;
 }
 
-enum idem__pg_where_to idem__pg_list_answered(struct idem__pg_task *task,
-                                              const struct idem_now *now)
+idem__state idem__pg_list_answered(struct idem__pg_task *task,
+                                   const struct idem_now *now)
 {
-    struct idem_op *op = task->op;
+    struct idem_op *op = task->base.op;
     const struct idem_filter *filter = &op->u.list.filter;
     uint64_t *cursor = op->u.list.cursor;
 
-    if (task->request.said != IDEM__PG_OK) {
-        return idem__pg_retry(task, IDEM__PG_TO_LIST);
-    }
     op->u.list.now_ms = now->store_ms;
     op->u.list.done = !show(task, now);
     if (!op->u.list.done &&
@@ -189,7 +186,7 @@ enum idem__pg_where_to idem__pg_list_answered(struct idem__pg_task *task,
             clear_place(cursor);
         }
     }
-    return IDEM__PG_TO_DONE;
+    return IDEM__STATE_DONE;
 }
 
 /* ---- Purges ---- */
@@ -209,10 +206,10 @@ static int64_t sure_ms(const struct idem_now *now)
     return now->store_ms - now->store_err_ms - now->doubt_ms;
 }
 
-enum idem__pg_where_to idem__pg_purge(struct idem__pg_task *task,
-                                      const struct idem_now *now)
+idem__state idem__pg_purge(struct idem__pg_task *task,
+                           const struct idem_now *now)
 {
-    struct idem_op *op = task->op;
+    struct idem_op *op = task->base.op;
     uint64_t *cursor = op->u.purge.cursor;
     struct idem__pg_request *request;
 
@@ -221,11 +218,10 @@ enum idem__pg_where_to idem__pg_purge(struct idem__pg_task *task,
         task->victims = idem__alloc(IDEM__PG_PAGE * sizeof(*task->victims));
     }
     if (task->victims == NULL) {
-        return idem__pg_fail_with(task, IDEM_ENOMEM,
-                                  idem_error_text(IDEM_ENOMEM));
+        return idem__flight_no_memory(&task->base);
     }
     if (cursor[AT_STATUS] >= EXPIRING) {
-        return IDEM__PG_TO_PURGE_LIMITS;
+        return IDEM__STATE_PURGE_LIMITS;
     }
     task->purge_boot_ms = now->boot_ms;
     request = idem__pg_ask(task, IDEM__PG_ASK_LIST_STATUS);
@@ -234,30 +230,27 @@ enum idem__pg_where_to idem__pg_purge(struct idem__pg_task *task,
     request->numbers[2] = sure_ms(now);
     request->limit = op->u.purge.max < IDEM__PG_PAGE ? (int64_t)op->u.purge.max
                                                      : IDEM__PG_PAGE;
-    return IDEM__PG_TO_PURGE;
+    return IDEM__STATE_SEND;
 }
 
 /* Moves the op on after the page. */
-static enum idem__pg_where_to leave_page(struct idem__pg_task *task)
+static idem__state leave_page(struct idem__pg_task *task)
 {
-    uint64_t *cursor = task->op->u.purge.cursor;
+    uint64_t *cursor = task->base.op->u.purge.cursor;
 
     if (task->last_page) {
         cursor[AT_STATUS]++;
         clear_place(cursor);
     }
-    return IDEM__PG_TO_DONE;
+    return IDEM__STATE_DONE;
 }
 
-enum idem__pg_where_to idem__pg_purge_answered(struct idem__pg_task *task,
-                                               const struct idem_now *now)
+idem__state idem__pg_purge_answered(struct idem__pg_task *task,
+                                    const struct idem_now *now)
 {
     const PGresult *result = task->request.result;
     int row;
 
-    if (task->request.said != IDEM__PG_OK) {
-        return idem__pg_retry(task, IDEM__PG_TO_PURGE);
-    }
     task->victims_len = 0;
     task->fence = 0;
     task->last_page = PQntuples(result) < task->request.limit;
@@ -270,7 +263,7 @@ enum idem__pg_where_to idem__pg_purge_answered(struct idem__pg_task *task,
             continue;
         }
         (void)idem__pg_row_deadline(result, row, &deadline_ms);
-        put_place(task->op->u.purge.cursor, id, deadline_ms);
+        put_place(task->base.op->u.purge.cursor, id, deadline_ms);
         /* A record that cannot be trusted is left as it is. */
         if (idem__pg_row_read(result, row, &found, NULL) == 0 &&
             idem__decide_expired(&found.record, now)) {
@@ -286,8 +279,8 @@ enum idem__pg_where_to idem__pg_purge_answered(struct idem__pg_task *task,
     if (task->victims_len == 0) {
         return leave_page(task);
     }
-    return task->fence <= *task->env->known_floor ? IDEM__PG_TO_PURGE_GO
-                                                  : IDEM__PG_TO_PURGE_RAISE;
+    return task->fence <= *task->env->known_floor ? IDEM__STATE_PURGE_GO
+                                                  : IDEM__STATE_PURGE_RAISE;
 }
 
 /* A claim that began before that, and waits for another's record, would take a fence that
@@ -296,8 +289,8 @@ enum idem__pg_where_to idem__pg_purge_answered(struct idem__pg_task *task,
  * New fences are about as large as the time (decide_begin.c), so that later pages have
  * larger ones. Those of claims from before the last minute count as gone with the first
  * page, and it is done once for all of them. */
-enum idem__pg_where_to idem__pg_purge_raise(struct idem__pg_task *task,
-                                            const struct idem_now *now)
+idem__state idem__pg_purge_raise(struct idem__pg_task *task,
+                                 const struct idem_now *now)
 {
     struct idem__pg_request *request = idem__pg_ask(task, IDEM__PG_ASK_RAISE);
     int64_t old_ms = sure_ms(now) - LIVELY_MS;
@@ -307,48 +300,34 @@ enum idem__pg_where_to idem__pg_purge_raise(struct idem__pg_task *task,
         task->floor = (uint64_t)old_ms;
     }
     request->numbers[0] = (int64_t)task->floor;
-    return IDEM__PG_TO_PURGE_RAISE;
+    return IDEM__STATE_SEND;
 }
 
-enum idem__pg_where_to idem__pg_purge_raise_answered(struct idem__pg_task *task,
-                                                     const struct idem_now *now)
+idem__state idem__pg_purge_raise_answered(struct idem__pg_task *task,
+                                          const struct idem_now *now)
 {
     int64_t number;
 
     (void)now;
-    if (task->request.said != IDEM__PG_OK) {
-        return idem__pg_retry(task, IDEM__PG_TO_PURGE_RAISE);
-    }
     if (idem__pg_number(task->request.result, 0, 0, &number) &&
         number - *task->env->purged_in <= 1) {
         *task->env->purged_in = number; /* Nobody has written since. */
     }
-    return IDEM__PG_TO_PURGE_WAIT;
+    return IDEM__STATE_PURGE_WAIT;
 }
 
-enum idem__pg_where_to idem__pg_purge_wait(struct idem__pg_task *task,
-                                           const struct idem_now *now)
+idem__state idem__pg_purge_wait_answered(struct idem__pg_task *task,
+                                         const struct idem_now *now)
 {
     (void)now;
-    (void)idem__pg_ask(task, IDEM__PG_ASK_WAIT);
-    return IDEM__PG_TO_PURGE_WAIT;
-}
-
-enum idem__pg_where_to idem__pg_purge_wait_answered(struct idem__pg_task *task,
-                                                    const struct idem_now *now)
-{
-    (void)now;
-    if (task->request.said != IDEM__PG_OK) {
-        return idem__pg_retry(task, IDEM__PG_TO_PURGE_WAIT);
-    }
     *task->env->known_floor = task->floor > *task->env->known_floor
                                   ? task->floor
                                   : *task->env->known_floor;
-    return IDEM__PG_TO_PURGE_GO;
+    return IDEM__STATE_PURGE_GO;
 }
 
-enum idem__pg_where_to idem__pg_purge_go(struct idem__pg_task *task,
-                                         const struct idem_now *now)
+idem__state idem__pg_purge_go(struct idem__pg_task *task,
+                              const struct idem_now *now)
 {
     struct idem__pg_request *request = idem__pg_ask(task, IDEM__PG_ASK_PURGE);
 
@@ -356,7 +335,7 @@ enum idem__pg_where_to idem__pg_purge_go(struct idem__pg_task *task,
     request->victims = task->victims;
     request->victims_len = task->victims_len;
     request->numbers[0] = (int64_t)task->fence;
-    return IDEM__PG_TO_PURGE_GO;
+    return IDEM__STATE_SEND;
 }
 
 /* A slice keeps a processor of the server busy: where another has written since the last
@@ -379,55 +358,49 @@ static int64_t rest_after(struct idem__pg_task *task,
                                               : took_ms * REST_TIMES;
 }
 
-enum idem__pg_where_to idem__pg_purge_go_answered(struct idem__pg_task *task,
-                                                  const struct idem_now *now)
+idem__state idem__pg_purge_go_answered(struct idem__pg_task *task,
+                                       const struct idem_now *now)
 {
     int64_t purged = 0;
     int64_t floor = 0;
 
-    if (task->request.said != IDEM__PG_OK) {
-        return idem__pg_retry(task, IDEM__PG_TO_PURGE_GO);
-    }
     if (!idem__pg_number(task->request.result, 0, 2, &floor) || floor < 0 ||
         (uint64_t)floor < task->fence) {
         /* Another server, that lacks what the last one had committed: nothing went. */
         *task->env->known_floor = 0;
-        return idem__pg_again(task, IDEM__PG_TO_PURGE_RAISE,
-                              "the fences that are to be purged are not on "
-                              "record");
+        return idem__flight_again(&task->base, IDEM__STATE_PURGE_RAISE,
+                                  "the fences that are to be purged are not on "
+                                  "record");
     }
     (void)idem__pg_number(task->request.result, 0, 0, &purged);
-    task->op->u.purge.purged = purged < 0 || (size_t)purged > task->victims_len
-                                   ? task->victims_len
-                                   : (uint64_t)purged;
-    task->op->u.purge.rest_ms = rest_after(task, now);
+    task->base.op->u.purge.purged =
+        purged < 0 || (size_t)purged > task->victims_len ? task->victims_len
+                                                         : (uint64_t)purged;
+    task->base.op->u.purge.rest_ms = rest_after(task, now);
     return leave_page(task);
 }
 
-enum idem__pg_where_to idem__pg_purge_limits(struct idem__pg_task *task,
-                                             const struct idem_now *now)
+idem__state idem__pg_purge_limits(struct idem__pg_task *task,
+                                  const struct idem_now *now)
 {
     struct idem__pg_request *request =
         idem__pg_ask(task, IDEM__PG_ASK_PURGE_LIMITS);
 
     request->numbers[0] = sure_ms(now);
     request->limit = IDEM__PG_PAGE;
-    return IDEM__PG_TO_PURGE_LIMITS;
+    return IDEM__STATE_SEND;
 }
 
-enum idem__pg_where_to idem__pg_purge_limits_answered(
-    struct idem__pg_task *task, const struct idem_now *now)
+idem__state idem__pg_purge_limits_answered(struct idem__pg_task *task,
+                                           const struct idem_now *now)
 {
     int64_t deleted = 0;
 
     (void)now;
-    if (task->request.said != IDEM__PG_OK) {
-        return idem__pg_retry(task, IDEM__PG_TO_PURGE_LIMITS);
-    }
     (void)idem__pg_number(task->request.result, 0, 0, &deleted);
-    task->op->u.purge.done = deleted < IDEM__PG_PAGE;
-    if (task->op->u.purge.done) {
-        task->op->u.purge.cursor[AT_STATUS] = 0;
+    task->base.op->u.purge.done = deleted < IDEM__PG_PAGE;
+    if (task->base.op->u.purge.done) {
+        task->base.op->u.purge.cursor[AT_STATUS] = 0;
     }
-    return IDEM__PG_TO_DONE;
+    return IDEM__STATE_DONE;
 }

@@ -11,8 +11,8 @@ static void finish(struct idem__dynamodb_store *store)
 {
     idem__aws_client_close(store->client);
     idem__aws_provider_close(store->provider);
-    idem__claims_destroy(store->env.claims);
-    idem__free(store->env.scratch);
+    idem__claims_destroy(store->env.base.claims);
+    idem__free(store->env.base.scratch);
     idem__remote_finish(&store->remote);
     idem__store_finish(&store->remote.base);
     idem__free(store);
@@ -96,19 +96,19 @@ static int prepare_tasks(struct idem__dynamodb_store *store,
                          struct idem_error *error)
 {
     store->env.table = store->place.table;
-    store->env.host = store->remote.base.options.host;
+    store->env.base.host = store->remote.base.options.host;
     store->env.orphans = &store->orphans;
     store->env.gate = &store->gate;
-    store->env.scratch = idem__alloc(IDEM_HEAD_MAX);
-    if (store->env.scratch == NULL) {
+    store->env.base.scratch = idem__alloc(IDEM_HEAD_MAX);
+    if (store->env.base.scratch == NULL) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
     /* Where others write, what was written says nothing of what is there. */
     if (!idem__layout_of(&store->env.table)->ours) {
         return 0;
     }
-    store->env.claims = idem__claims_create();
-    if (store->env.claims == NULL) {
+    store->env.base.claims = idem__claims_create();
+    if (store->env.base.claims == NULL) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
     return 0;

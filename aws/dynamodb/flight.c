@@ -4,13 +4,6 @@
 
 enum {
     FIRST_ANSWER = 4096,
-    LARGE_BODY = 256 * 1024,
-};
-
-struct flight {
-    struct idem__flight base;
-    struct idem__dynamodb_store *store;
-    struct idem__task task;
 };
 
 static struct idem__dynamodb_store *store_of(struct idem__remote *remote)
@@ -18,9 +11,14 @@ static struct idem__dynamodb_store *store_of(struct idem__remote *remote)
     return (struct idem__dynamodb_store *)remote;
 }
 
-static struct flight *from_base(struct idem__flight *base)
+static struct idem__task *task_of(struct idem__flight *flight)
 {
-    return (struct flight *)base;
+    return (struct idem__task *)flight;
+}
+
+static struct idem__aws_client *client_of(const struct idem__flight *flight)
+{
+    return ((struct idem__dynamodb_store *)flight->op->store)->client;
 }
 
 /* ---- From one op to the next ---- */
@@ -28,102 +26,34 @@ static struct flight *from_base(struct idem__flight *base)
 static struct idem__flight *create(struct idem__remote *remote)
 {
     struct idem__dynamodb_store *store = store_of(remote);
-    struct flight *flight = idem__zalloc(sizeof(*flight));
+    struct idem__task *task = idem__zalloc(sizeof(*task));
 
-    if (flight == NULL) {
+    if (task == NULL) {
         return NULL;
     }
     /* Most answers fit: no memory is asked for while one comes in. */
-    flight->task.request.answer = idem__alloc(FIRST_ANSWER);
-    if (flight->task.request.answer == NULL) {
-        idem__free(flight);
+    task->request.answer = idem__alloc(FIRST_ANSWER);
+    if (task->request.answer == NULL) {
+        idem__free(task);
         return NULL;
     }
-    flight->task.request.answer_cap = FIRST_ANSWER;
-    idem__task_init(&flight->task, &store->env);
-    flight->task.request.endpoint = &store->endpoint;
-    flight->task.request.user = flight;
-    flight->store = store;
-    return &flight->base;
+    task->request.answer_cap = FIRST_ANSWER;
+    idem__task_init(task, &store->env);
+    task->request.endpoint = &store->endpoint;
+    task->request.user = task;
+    return &task->base;
 }
 
-static bool reset(struct idem__flight *base)
+static bool reset(struct idem__flight *flight)
 {
-    struct flight *flight = from_base(base);
-
-    idem__task_reset(&flight->task);
-    return flight->task.request.answer_cap != 0;
+    idem__task_reset(task_of(flight));
+    return task_of(flight)->request.answer_cap != 0;
 }
 
-static void destroy(struct idem__flight *base)
+static void destroy(struct idem__flight *flight)
 {
-    struct flight *flight = from_base(base);
-
-    idem__task_free(&flight->task);
-    idem__free(flight);
-}
-
-/* ---- Steps ---- */
-
-/* Says what the task does next. */
-static void follow(struct flight *flight)
-{
-    const struct idem__task *task = &flight->task;
-
-    switch (task->next) {
-    case IDEM__TASK_SEND:
-        flight->base.next = IDEM__FLIGHT_SEND;
-        flight->base.large = task->request.body.len > LARGE_BODY;
-        return;
-    case IDEM__TASK_PAUSE:
-        flight->base.next = IDEM__FLIGHT_PAUSE;
-        flight->base.pause_ms = task->pause_ms;
-        return;
-    case IDEM__TASK_DONE:
-        flight->base.next = IDEM__FLIGHT_DONE;
-        return;
-    }
-}
-
-static void start(struct idem__flight *base, const struct idem_now *now)
-{
-    struct flight *flight = from_base(base);
-
-    idem__task_start(&flight->task, base->op, now);
-    follow(flight);
-}
-
-static void resume(struct idem__flight *base, const struct idem_now *now)
-{
-    struct flight *flight = from_base(base);
-
-    idem__task_resume(&flight->task, now);
-    follow(flight);
-}
-
-static void answered(struct idem__flight *base, const struct idem_now *now)
-{
-    struct flight *flight = from_base(base);
-
-    idem__task_answered(&flight->task, now);
-    follow(flight);
-}
-
-static void no_clock(struct idem__flight *base)
-{
-    struct flight *flight = from_base(base);
-
-    flight->task.op = base->op; /* It may not have been started. */
-    idem__task_no_clock(&flight->task);
-    follow(flight);
-}
-
-static void give_up(struct idem__flight *base)
-{
-    struct flight *flight = from_base(base);
-
-    idem__task_give_up(&flight->task);
-    follow(flight);
+    idem__task_free(task_of(flight));
+    idem__free(task_of(flight));
 }
 
 /* ---- Time ---- */
@@ -160,19 +90,15 @@ static int read_now(struct idem__remote *remote, struct idem_now *ret_now)
 
 /* ---- Requests ---- */
 
-static void send(struct idem__flight *base, int64_t deadline_ms)
+static void send(struct idem__flight *flight, int64_t deadline_ms)
 {
-    struct flight *flight = from_base(base);
-
-    flight->task.request.deadline_ms = deadline_ms;
-    idem__aws_submit(flight->store->client, &flight->task.request);
+    task_of(flight)->request.deadline_ms = deadline_ms;
+    idem__aws_submit(client_of(flight), &task_of(flight)->request);
 }
 
-static void abort_request(struct idem__flight *base)
+static void abort_request(struct idem__flight *flight)
 {
-    struct flight *flight = from_base(base);
-
-    idem__aws_abort(flight->store->client, &flight->task.request);
+    idem__aws_abort(client_of(flight), &task_of(flight)->request);
 }
 
 static void work(struct idem__remote *remote)
@@ -184,17 +110,17 @@ static struct idem__flight *reap(struct idem__remote *remote)
 {
     struct idem__dynamodb_store *store = store_of(remote);
     struct idem__aws_request *request = idem__aws_reap(store->client);
-    struct flight *flight;
+    struct idem__flight *flight;
 
     if (request == NULL) {
         return NULL;
     }
     flight = request->user;
     store->answered = store->answered || request->outcome == IDEM__AWS_ANSWERED;
-    flight->base.heard =
+    flight->heard =
         request->outcome == IDEM__AWS_ANSWERED && request->status < 500;
-    flight->base.timed_out = request->timed_out;
-    return &flight->base;
+    flight->timed_out = request->timed_out;
+    return flight;
 }
 
 static void wait_for_work(struct idem__remote *remote, int64_t deadline_ms)
@@ -231,11 +157,11 @@ const struct idem__remote_ops idem__dynamodb_flights = {
     .reset = reset,
     .destroy = destroy,
     .now = read_now,
-    .start = start,
-    .resume = resume,
-    .answered = answered,
-    .no_clock = no_clock,
-    .give_up = give_up,
+    .start = idem__flight_start,
+    .resume = idem__flight_resume,
+    .answered = idem__flight_answered,
+    .no_clock = idem__flight_no_clock,
+    .give_up = idem__flight_give_up,
     .send = send,
     .abort = abort_request,
     .work = work,

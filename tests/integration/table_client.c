@@ -87,15 +87,16 @@ static uint64_t run(struct idem_op *op)
 
     op->store = &store;
     op->asked_boot_ms = wire.now.boot_ms;
-    idem__task_start(task, op, &wire.now);
-    while (task->next != IDEM__TASK_DONE) {
-        if (task->next == IDEM__TASK_SEND) {
+    task->base.op = op;
+    idem__flight_start(&task->base, &wire.now);
+    while (task->base.next != IDEM__FLIGHT_DONE) {
+        if (task->base.next == IDEM__FLIGHT_SEND) {
             print_request(&task->request);
             wire_carry(&wire.table, &task->request, FATE_GOOD);
             wire.requests++;
-            idem__task_answered(task, &wire.now);
+            idem__flight_answered(&task->base, &wire.now);
         } else {
-            idem__task_resume(task, &wire.now);
+            idem__flight_resume(&task->base, &wire.now);
         }
     }
     idem__task_reset(task);

@@ -11,19 +11,19 @@
 #include <string.h>
 
 const struct pg_failure pg_failures[] = {
-    {"40001", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE},
-    {"40P01", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE},
-    {"55P03", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE},
-    {"57014", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE},
-    {"53300", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE},
-    {"25006", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE},
-    {"58030", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE},
-    {"53100", IDEM__PG_NEVER, IDEM_EFULL},
-    {"42501", IDEM__PG_NEVER, IDEM_EDENIED},
-    {"42P01", IDEM__PG_NEVER, IDEM_ECONFIG},
-    {"23514", IDEM__PG_NEVER, IDEM_ECONFIG},
+    {"40001", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE},
+    {"40P01", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE},
+    {"55P03", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE},
+    {"57014", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE},
+    {"53300", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE},
+    {"25006", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE},
+    {"58030", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE},
+    {"53100", IDEM__SAID_NEVER, IDEM_EFULL},
+    {"42501", IDEM__SAID_NEVER, IDEM_EDENIED},
+    {"42P01", IDEM__SAID_NEVER, IDEM_ECONFIG},
+    {"23514", IDEM__SAID_NEVER, IDEM_ECONFIG},
     /* The connection is of no use after it. */
-    {"57P01", IDEM__PG_UNKNOWN, IDEM_EUNAVAILABLE},
+    {"57P01", IDEM__SAID_UNKNOWN, IDEM_EUNAVAILABLE},
 };
 const size_t pg_failures_len = sizeof(pg_failures) / sizeof(pg_failures[0]);
 
@@ -1273,7 +1273,7 @@ void pg_answer(struct pg_tx *tx)
     for (i = 0; i < tx->requests_len; i++) {
         struct idem__pg_request *request = tx->requests[i];
 
-        request->said = IDEM__PG_OK;
+        request->said = IDEM__SAID_OK;
         request->sent = true;
         request->timed_out = false;
         request->row_code = 0;

@@ -192,7 +192,7 @@ bool pg_lock(struct pg_tx *tx, const uint8_t id[IDEM_ID_LEN]);
 /* What a SQLSTATE means for a request, as postgres/error.c has it. */
 struct pg_failure {
     const char *state;
-    enum idem__pg_said said;
+    enum idem__said said;
     int code;
 };
 extern const struct pg_failure pg_failures[];

@@ -140,16 +140,16 @@ void wire_init(struct wire *wire, bool claims)
     (void)strcpy(wire->env.table.name, "table");
     wire->env.table.index = true;
     wire->env.table.pack = true;
-    wire->env.host.random = no_random;
-    wire->env.scratch = wire->scratch;
-    wire->env.claims = claims ? idem__claims_create() : NULL;
+    wire->env.base.host.random = no_random;
+    wire->env.base.scratch = wire->scratch;
+    wire->env.base.claims = claims ? idem__claims_create() : NULL;
     idem__task_init(&wire->task, &wire->env);
 }
 
 void wire_finish(struct wire *wire)
 {
     idem__task_free(&wire->task);
-    idem__claims_destroy(wire->env.claims);
+    idem__claims_destroy(wire->env.base.claims);
     table_finish(&wire->table);
 }
 
@@ -164,7 +164,7 @@ static void carry(struct wire *wire)
     (void)snprintf(wire->log + used, sizeof(wire->log) - used, "%s ",
                    strchr(request->target, '.') + 1);
     wire_carry(&wire->table, request, fate);
-    idem__task_answered(&wire->task, &wire->now);
+    idem__flight_answered(&wire->task.base, &wire->now);
 }
 
 void wire_run(struct wire *wire, struct idem_op *op)
@@ -177,14 +177,15 @@ void wire_run(struct wire *wire, struct idem_op *op)
     op->has_record = false;
     op->verdict = (enum idem_verdict)0;
     op->asked_boot_ms = wire->now.boot_ms;
-    idem__task_start(task, op, &wire->now);
-    while (task->next != IDEM__TASK_DONE) {
-        if (task->next == IDEM__TASK_SEND) {
+    task->base.op = op;
+    idem__flight_start(&task->base, &wire->now);
+    while (task->base.next != IDEM__FLIGHT_DONE) {
+        if (task->base.next == IDEM__FLIGHT_SEND) {
             carry(wire);
         } else {
-            wire->now.boot_ms += task->pause_ms;
-            wire->now.store_ms += task->pause_ms;
-            idem__task_resume(task, &wire->now);
+            wire->now.boot_ms += task->base.pause_ms;
+            wire->now.store_ms += task->base.pause_ms;
+            idem__flight_resume(&task->base, &wire->now);
         }
     }
     idem__task_reset(task);

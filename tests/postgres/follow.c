@@ -178,14 +178,14 @@ TEST_LINE(follow, isDoneWhereTheFirstFails)
     ask_both(line);
     assert_int_equal(line->conn.in_flight, 2);
     reap(line, 1);
-    assert_int_equal(line->requests[1].said, IDEM__PG_NOT_APPLIED);
+    assert_int_equal(line->requests[1].said, IDEM__SAID_NOT_APPLIED);
     reap(line, 1);
-    assert_int_equal(line->requests[2].said, IDEM__PG_OK);
+    assert_int_equal(line->requests[2].said, IDEM__SAID_OK);
     assert_int_equal(line->conn.in_flight, 0);
     must(line, "ROLLBACK");
     ask(line, 1, IDEM__PG_ASK_CLAIM);
     reap(line, 1);
-    assert_int_equal(line->requests[1].said, IDEM__PG_OK);
+    assert_int_equal(line->requests[1].said, IDEM__SAID_OK);
     assert_true(line->requests[1].applied);
 }
 
@@ -207,10 +207,10 @@ TEST_LINE(follow, isWaitedForByTheRest)
         idem__pg_conn_work(&line->conn);
     }
     reap(line, 3);
-    assert_int_equal(line->requests[1].said, IDEM__PG_OK);
+    assert_int_equal(line->requests[1].said, IDEM__SAID_OK);
     assert_false(line->requests[1].applied);
-    assert_int_equal(line->requests[2].said, IDEM__PG_OK);
-    assert_int_equal(line->requests[3].said, IDEM__PG_OK);
+    assert_int_equal(line->requests[2].said, IDEM__SAID_OK);
+    assert_int_equal(line->requests[3].said, IDEM__SAID_OK);
 }
 
 /* Of neither it is known whether it was done, if the connection ends. */
@@ -223,8 +223,8 @@ TEST_LINE(follow, isNotKnownWithoutTheConnection)
                " WHERE pid <> pg_backend_pid() AND backend_type ="
                " 'client backend'");
     reap(line, 2);
-    assert_int_equal(line->requests[1].said, IDEM__PG_UNKNOWN);
-    assert_int_equal(line->requests[2].said, IDEM__PG_UNKNOWN);
+    assert_int_equal(line->requests[1].said, IDEM__SAID_UNKNOWN);
+    assert_int_equal(line->requests[2].said, IDEM__SAID_UNKNOWN);
     must(line, "ROLLBACK");
     ask(line, 1, IDEM__PG_ASK_CLAIM);
     reap(line, 1);

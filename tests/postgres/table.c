@@ -55,7 +55,7 @@ struct pair {
     size_t len;
     const struct pg_failure *planted; /* NULL: nothing fails. */
     enum idem__pg_sql planted_in;
-    unsigned counts[IDEM__PG_NEVER + 1];
+    unsigned counts[IDEM__SAID_NEVER + 1];
     bool repeats;        /* A claim of this round does so. */
     unsigned new_claims; /* As its connection counts them. */
     unsigned refused, neither, corrupt, rivals, held, divided, unshown;
@@ -410,7 +410,7 @@ static void note(const struct idem__pg_request *request,
     add_number(to, request->said);
     add_number(to, request->error.code);
     add_number(to, request->sent);
-    if (request->said != IDEM__PG_OK) {
+    if (request->said != IDEM__SAID_OK) {
         return;
     }
     add_number(to, request->applied);
@@ -532,11 +532,11 @@ static void ask_table(struct pair *pair, struct idem__pg_request **requests,
         count_claims(pair, requests, n, shows);
         return;
     }
-    if (failure->said == IDEM__PG_UNKNOWN) {
+    if (failure->said == IDEM__SAID_UNKNOWN) {
         pair->new_claims = 0; /* Another connection. */
     }
     pg_roll_back(tx);
-    if (n == 1 || failure->said == IDEM__PG_UNKNOWN) {
+    if (n == 1 || failure->said == IDEM__SAID_UNKNOWN) {
         fail_all(requests, n, failure);
         return;
     }
@@ -824,7 +824,7 @@ static void choose_failure(struct pair *pair)
 static void count(struct pair *pair, const struct idem__pg_request *request)
 {
     pair->counts[request->said]++;
-    if (request->said == IDEM__PG_OK && request->ask == IDEM__PG_ASK_CLAIM &&
+    if (request->said == IDEM__SAID_OK && request->ask == IDEM__PG_ASK_CLAIM &&
         !request->applied) {
         pair->refused++;
         pair->neither += request->row_code == 0;
@@ -915,13 +915,15 @@ TEST(table, answersAsAServerDoes)
     print_message("# said: ok %u, not applied %u, unknown %u, never %u; claims "
                   "refused %u, %u of them shown no row; damaged %u; two writes "
                   "of one row %u; rows held %u; divided %u; not shown %u\n",
-                  pair.counts[IDEM__PG_OK], pair.counts[IDEM__PG_NOT_APPLIED],
-                  pair.counts[IDEM__PG_UNKNOWN], pair.counts[IDEM__PG_NEVER],
-                  pair.refused, pair.neither, pair.corrupt, pair.rivals,
-                  pair.held, pair.divided, pair.unshown);
-    assert_true(pair.counts[IDEM__PG_NOT_APPLIED] > 0 &&
-                pair.counts[IDEM__PG_UNKNOWN] > 0 &&
-                pair.counts[IDEM__PG_NEVER] > 0);
+                  pair.counts[IDEM__SAID_OK],
+                  pair.counts[IDEM__SAID_NOT_APPLIED],
+                  pair.counts[IDEM__SAID_UNKNOWN],
+                  pair.counts[IDEM__SAID_NEVER], pair.refused, pair.neither,
+                  pair.corrupt, pair.rivals, pair.held, pair.divided,
+                  pair.unshown);
+    assert_true(pair.counts[IDEM__SAID_NOT_APPLIED] > 0 &&
+                pair.counts[IDEM__SAID_UNKNOWN] > 0 &&
+                pair.counts[IDEM__SAID_NEVER] > 0);
     assert_true(pair.refused > 0 && pair.neither > 0 && pair.corrupt > 0 &&
                 pair.rivals > 0 && pair.held > 0 && pair.divided > 0 &&
                 pair.unshown > 0);

@@ -18,7 +18,7 @@ static struct idem__task_env envs[CLIENTS_MAX];
 
 static struct idem__task *task_of(const struct flight *f)
 {
-    return f->task;
+    return (struct idem__task *)f->task;
 }
 
 static bool is(const struct idem__task *task, const char *operation)
@@ -32,65 +32,27 @@ static void born(struct process *process)
 {
     struct idem__task_env *env = &envs[process->no];
 
-    env->host = process->host;
-    env->claims = process->claims;
-    env->scratch = process->scratch;
+    env->base.host = process->host;
+    env->base.claims = process->claims;
+    env->base.scratch = process->scratch;
     (void)strcpy(env->table.name, cloud_table);
     env->table.index = true;
     env->table.pack = true;
 }
 
-static void init(void *task, const struct process *process)
+static void init(struct idem__flight *task, const struct process *process)
 {
-    idem__task_init(task, &envs[process->no]);
+    idem__task_init((struct idem__task *)task, &envs[process->no]);
 }
 
-static void tell(void *task_, enum told told, struct idem_op *op,
-                 const struct idem_now *now)
+static void reset(struct idem__flight *task)
 {
-    struct idem__task *task = task_;
-
-    switch (told) {
-    case TOLD_START:
-        idem__task_start(task, op, now);
-        break;
-    case TOLD_RESUME:
-        idem__task_resume(task, now);
-        break;
-    case TOLD_ANSWERED:
-        idem__task_answered(task, now);
-        break;
-    case TOLD_TIME_IS_UP:
-        idem__task_give_up(task);
-        break;
-    case TOLD_NO_CLOCK:
-        task->op = op; /* It may not have been started. */
-        idem__task_no_clock(task);
-        break;
-    case TOLD_RESET:
-        idem__task_reset(task);
-        break;
-    case TOLD_FREE:
-        idem__task_free(task);
-        break;
-    }
+    idem__task_reset((struct idem__task *)task);
 }
 
-static struct task_view view(const void *task_)
+static void free_task(struct idem__flight *task)
 {
-    const struct idem__task *task = task_;
-
-    return (struct task_view){
-        .next = task->next == IDEM__TASK_SEND    ? TASK_ASKS
-                : task->next == IDEM__TASK_PAUSE ? TASK_PAUSES
-                                                 : TASK_IS_OVER,
-        .pause_ms = task->pause_ms,
-        .rounds = task->rounds,
-        .extending = task->extending,
-        .writes = task->next == IDEM__TASK_SEND && is(task, "PutItem"),
-        .decision = &task->decision,
-        .record = &task->item.record,
-    };
+    idem__task_free((struct idem__task *)task);
 }
 
 /* ---- Sending ---- */
@@ -110,11 +72,11 @@ static enum net choose_net(struct world *w, const struct flight *f)
     }
     net = (enum net)rng_weighted(&w->rng, weights, NETS);
     if ((net == NET_NO_OLD_ITEM || net == NET_CONFLICT) &&
-        !is(f->task, "PutItem")) {
+        !is(task_of(f), "PutItem")) {
         return NET_GOOD;
     }
-    if (net == NET_LEFT_OVER && !is(f->task, "BatchWriteItem") &&
-        !is(f->task, "BatchGetItem")) {
+    if (net == NET_LEFT_OVER && !is(task_of(f), "BatchWriteItem") &&
+        !is(task_of(f), "BatchGetItem")) {
         return NET_GOOD;
     }
     return net;
@@ -310,8 +272,8 @@ const struct service dynamodb_service = {
     .born = born,
     .task_size = sizeof(struct idem__task),
     .init = init,
-    .tell = tell,
-    .view = view,
+    .reset = reset,
+    .free = free_task,
     .uncertain = {IDEM_ENOMEM},
     .ask = ask,
     .step = step,

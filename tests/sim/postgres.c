@@ -41,7 +41,7 @@ static struct connection *connection_of(const struct flight *f)
 
 static struct idem__pg_task *task_of(const struct flight *f)
 {
-    return f->task;
+    return (struct idem__pg_task *)f->task;
 }
 
 /* ---- Tasks ---- */
@@ -55,73 +55,37 @@ static void born(struct process *process)
         .line_no =
             FLIGHTS_MAX, /* Lower ones are for those to be tried alone. */
     };
-    conn->env.host = process->host;
-    conn->env.claims = process->claims;
-    conn->env.scratch = process->scratch;
+    conn->env.base.host = process->host;
+    conn->env.base.claims = process->claims;
+    conn->env.base.scratch = process->scratch;
     conn->env.purged_in = &conn->purged_in;
     conn->env.known_floor = &conn->known_floor;
 }
 
-static void init(void *task, const struct process *process)
+static void init(struct idem__flight *task, const struct process *process)
 {
-    idem__pg_task_init(task, &connections[process->no].env);
+    idem__pg_task_init((struct idem__pg_task *)task,
+                       &connections[process->no].env);
 }
 
-static void tell(void *task_, enum told told, struct idem_op *op,
-                 const struct idem_now *now)
+static void reset(struct idem__flight *task)
 {
-    struct idem__pg_task *task = task_;
+    idem__pg_task_reset((struct idem__pg_task *)task);
+}
 
-    switch (told) {
-    case TOLD_START:
-        idem__pg_task_start(task, op, now);
-        break;
-    case TOLD_RESUME:
-        idem__pg_task_resume(task, now);
-        break;
-    case TOLD_ANSWERED:
-        idem__pg_task_answered(task, now);
-        break;
-    case TOLD_TIME_IS_UP:
-        idem__pg_task_give_up(task);
-        break;
-    case TOLD_NO_CLOCK:
-        task->op = op; /* It may not have been started. */
-        idem__pg_task_no_clock(task);
-        break;
-    case TOLD_RESET:
-        idem__pg_task_reset(task);
-        break;
-    case TOLD_FREE:
-        idem__pg_task_free(task);
-        break;
-    }
+static void free_task(struct idem__flight *task)
+{
+    idem__pg_task_free((struct idem__pg_task *)task);
 }
 
 /* A purge decides when it reads a page, and deletes later. */
-static bool is_decided(enum idem__pg_where_to state)
+static bool carries(const struct idem__flight *task)
 {
-    return state == IDEM__PG_TO_PURGE_RAISE ||
-           state == IDEM__PG_TO_PURGE_WAIT || state == IDEM__PG_TO_PURGE_GO;
-}
+    idem__state state =
+        task->state == IDEM__STATE_PAUSE ? task->after_pause : task->state;
 
-static struct task_view view(const void *task_)
-{
-    const struct idem__pg_task *task = task_;
-    bool pauses = task->state == IDEM__PG_TO_PAUSE;
-
-    return (struct task_view){
-        .next = pauses                            ? TASK_PAUSES
-                : task->state == IDEM__PG_TO_DONE ? TASK_IS_OVER
-                                                  : TASK_ASKS,
-        .pause_ms = task->pause_ms,
-        .rounds = task->rounds,
-        .extending = task->extending,
-        .writes = task->state == IDEM__PG_TO_WRITE,
-        .carries = is_decided(pauses ? task->after_pause : task->state),
-        .decision = &task->decision,
-        .record = &task->next,
-    };
+    return state == IDEM__STATE_PURGE_RAISE ||
+           state == IDEM__STATE_PURGE_WAIT || state == IDEM__STATE_PURGE_GO;
 }
 
 /* As learn() of postgres/batch_results.c. */
@@ -161,7 +125,7 @@ static void ask(struct world *w, struct flight *f)
     f->alone = request->ask == IDEM__PG_ASK_WAIT;
     f->due_at = deadline_when(w, f, deadline_of_try(w, f));
     request->said = 0;
-    if (task_of(f)->state == IDEM__PG_TO_WRITE) {
+    if (f->task->state == IDEM__STATE_WRITE) {
         f->fresh = false;
     }
     note(w, EV_SEND, f->client, (int64_t)f->no, (int64_t)request->ask);
@@ -184,7 +148,7 @@ static void look(struct world *w, struct flight *f, const struct carried *c)
 
 /* The request of @f came to nothing, or to nothing that is known. */
 static void look_at_failure(struct world *w, struct flight *f,
-                            enum idem__pg_said said, int code, bool sent)
+                            enum idem__said said, int code, bool sent)
 {
     struct idem__pg_request *request = &task_of(f)->request;
 
@@ -195,7 +159,7 @@ static void look_at_failure(struct world *w, struct flight *f,
     request->result = NULL;
     request->after = NULL;
     (void)idem__error(&request->error, code, "simulated");
-    if (said == IDEM__PG_UNKNOWN) {
+    if (said == IDEM__SAID_UNKNOWN) {
         history_again(f);
     }
     look(w, f, NULL);
@@ -261,7 +225,7 @@ static void lose(struct world *w, struct connection *conn)
 
         if (f->stage == FLIGHT_WAITING && f->line_no == 0 &&
             connection_of(f) == conn && f->link == link) {
-            look_at_failure(w, f, IDEM__PG_UNKNOWN, IDEM_EUNAVAILABLE,
+            look_at_failure(w, f, IDEM__SAID_UNKNOWN, IDEM_EUNAVAILABLE,
                             /* sent= */ true);
         }
     }
@@ -273,7 +237,7 @@ static void fail_line(struct world *w, struct connection *conn)
     struct flight *f;
 
     while ((f = first_in_line(w, conn)) != NULL && f->line_no <= last) {
-        look_at_failure(w, f, IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE,
+        look_at_failure(w, f, IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE,
                         /* sent= */ false);
     }
 }
@@ -443,7 +407,7 @@ static bool is_about_attempts(const struct batch *batch)
 static void send(struct world *w, struct connection *conn, struct flight *first)
 {
     struct client *c = first->client;
-    const struct idem_host *host = &conn->env.host;
+    const struct idem_host *host = &conn->env.base.host;
     struct flight *p = flight_create(w);
     enum pg fate = choose_fate(w);
     struct idem_clock_reading reading;
@@ -571,7 +535,7 @@ static void batch_answered(struct world *w, struct connection *conn,
         return; /* Nobody waits for it any more. */
     }
     learn(service_process(p), batch);
-    if (batch->failure != NULL && batch->failure->said == IDEM__PG_UNKNOWN) {
+    if (batch->failure != NULL && batch->failure->said == IDEM__SAID_UNKNOWN) {
         lose(w, conn);
         service_process(p)->missed_time = false;
         return;
@@ -604,7 +568,7 @@ static void time_is_up(struct world *w, struct flight *f)
         return;
     }
     w->stats->pg[PG_TIMED_OUT_IN_LINE]++;
-    look_at_failure(w, f, IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE,
+    look_at_failure(w, f, IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE,
                     /* sent= */ false);
     if (conn->state == LINK_CONNECTING && first_in_line(w, conn) == NULL) {
         lose(w, conn);
@@ -665,8 +629,9 @@ const struct service postgres_service = {
     .born = born,
     .task_size = sizeof(struct idem__pg_task),
     .init = init,
-    .tell = tell,
-    .view = view,
+    .reset = reset,
+    .free = free_task,
+    .carries = carries,
     .uncertain = {IDEM_EFULL, IDEM_EDENIED},
     .ask = ask,
     .step = step,

@@ -393,7 +393,7 @@ static void fail(struct world *w, struct flight *p,
 {
     pg_roll_back(&p->batch->tx);
     p->batch->failure = failure;
-    if (failure->said == IDEM__PG_UNKNOWN) {
+    if (failure->said == IDEM__SAID_UNKNOWN) {
         drop_later_ones(w, p);
     }
     end(w, p);

@@ -117,9 +117,14 @@ void service_born(struct client *c)
     service->born(process);
 }
 
+static struct idem__flight *task_in(struct spare *spare)
+{
+    return (struct idem__flight *)(void *)spare->task;
+}
+
 static void free_spare(struct spare *spare)
 {
-    spare->service->tell(spare->task, TOLD_FREE, NULL, NULL);
+    spare->service->free(task_in(spare));
     idem__free(spare);
 }
 
@@ -151,12 +156,13 @@ bool service_hand_over(const struct client *c, struct flight *f)
 
 /* ---- Tasks ---- */
 
-static struct spare *spare_of(void *task)
+static struct spare *spare_of(struct idem__flight *task)
 {
     return (struct spare *)((uint8_t *)task - offsetof(struct spare, task));
 }
 
-static void *take_task(const struct service *service, struct process *process)
+static struct idem__flight *take_task(const struct service *service,
+                                      struct process *process)
 {
     struct spare *spare = process->spare;
 
@@ -165,14 +171,9 @@ static void *take_task(const struct service *service, struct process *process)
     } else {
         spare = idem__zalloc(sizeof(*spare) + service->task_size);
         spare->service = service;
-        service->init(spare->task, process);
+        service->init(task_in(spare), process);
     }
-    return spare->task;
-}
-
-static void tell(struct flight *f, enum told told, const struct idem_now *now)
-{
-    f->service->tell(f->task, told, f->copy, now);
+    return task_in(spare);
 }
 
 static void spare_task(struct flight *f)
@@ -180,7 +181,7 @@ static void spare_task(struct flight *f)
     struct process *process = service_process(f);
     struct spare *spare = spare_of(f->task);
 
-    tell(f, TOLD_RESET, NULL);
+    f->service->reset(f->task);
     spare->next = process->spare;
     process->spare = spare;
     f->task = NULL;
@@ -239,14 +240,25 @@ static bool read_now(struct world *w, const struct flight *f,
 
 /* ---- Decisions ---- */
 
+/* It asks for a write of a record. */
+static bool writes(const struct flight *f)
+{
+    return f->task->state == IDEM__STATE_WRITE;
+}
+
+static bool carries(const struct flight *f)
+{
+    return f->service->carries != NULL && f->service->carries(f->task);
+}
+
 /* A decision is judged by what was known when it was made: by now a task, but for a
  * purge that is carrying out one. */
 static void note_decision(struct world *w, struct flight *f, bool carries,
                           const struct moment *moment)
 {
-    const struct task_view task = f->service->view(f->task);
-    bool decided = task.rounds != f->rounds;
-    bool extends = task.extending && !f->extending;
+    const struct idem__flight *task = f->task;
+    bool decided = task->rounds != f->rounds;
+    bool extends = task->extending && !f->extending;
 
     if (decided || extends || (f->key == NULL && !carries)) {
         f->now = moment->now;
@@ -255,16 +267,16 @@ static void note_decision(struct world *w, struct flight *f, bool carries,
         f->true_ms = w->now;
         f->by_wall = moment->by_wall;
     }
-    if (extends || (task.extending && decided)) {
+    if (extends || (task->extending && decided)) {
         history_made(f);
     }
-    f->rounds = task.rounds;
-    f->extending = task.extending;
+    f->rounds = task->rounds;
+    f->extending = task->extending;
 }
 
 void service_carry(struct flight *p, const struct flight *f)
 {
-    const struct task_view task = f->service->view(f->task);
+    const struct idem__flight *task = f->task;
     struct idem_op *copy;
 
     p->client = f->client;
@@ -276,24 +288,24 @@ void service_carry(struct flight *p, const struct flight *f)
     p->sure_ms = f->sure_ms;
     p->true_ms = f->true_ms;
     p->by_wall = f->by_wall;
-    if (!task.writes) {
+    if (!writes(f)) {
         return;
     }
     copy = idem__op_clone(f->copy);
-    copy->verdict = task.decision->verdict;
-    copy->takeover = task.decision->takeover;
-    if (task.extending) { /* The claim was made; its lease is set anew. */
+    copy->verdict = task->decision.verdict;
+    copy->takeover = task->decision.takeover;
+    if (task->extending) { /* The claim was made; its lease is set anew. */
         copy->verb = IDEM_OP_RENEW;
-        copy->fence = task.record->fence;
-        copy->u.renew.lease_ms = task.record->lease_ms;
+        copy->fence = task->next_record->fence;
+        copy->u.renew.lease_ms = task->next_record->lease_ms;
     }
     p->copy = copy;
     p->saved = true;
-    table_view(task.record,
-               task.decision->set_result ? task.record->result.bytes
+    table_view(task->next_record,
+               task->decision.set_result ? task->next_record->result.bytes
                                          : idem_str(""),
                &p->next.view);
-    p->keeps_result = !task.decision->set_result;
+    p->keeps_result = !task->decision.set_result;
     p->next.rev = 1;
     p->next.head_len = 0;
     p->next.result_len = 0;
@@ -331,23 +343,23 @@ static void end(struct world *w, struct flight *f)
 
 static void go_on(struct world *w, struct flight *f)
 {
-    const struct task_view task = f->service->view(f->task);
+    const struct idem__flight *task = f->task;
 
-    switch (task.next) {
-    case TASK_ASKS:
+    switch (task->next) {
+    case IDEM__FLIGHT_SEND:
         w->store_calls++;
         f->request = f->no << 8 | (++f->tries & 255);
         f->stage = FLIGHT_WAITING;
         f->service->ask(w, f);
         return;
-    case TASK_PAUSES:
+    case IDEM__FLIGHT_PAUSE:
         f->stage = FLIGHT_PAUSED;
-        f->due_at = w->now + task.pause_ms;
-        if (deadline_mono_ms(w, f) + task.pause_ms > deadline_of(w, f)) {
+        f->due_at = w->now + task->pause_ms;
+        if (deadline_mono_ms(w, f) + task->pause_ms > deadline_of(w, f)) {
             f->due_at = deadline_when(w, f, deadline_of(w, f));
         }
         return;
-    case TASK_IS_OVER:
+    case IDEM__FLIGHT_DONE:
         end(w, f);
         return;
     }
@@ -360,29 +372,30 @@ static void start(struct world *w, struct flight *f)
     f->copy->store = f->op->store;
     f->copy->deadline_ms = f->op->deadline_ms;
     f->task = take_task(f->service, service_process(f));
+    f->task->op = f->copy;
     f->rounds = 0;
     if (read_now(w, f, &moment)) {
-        tell(f, TOLD_START, &moment.now);
+        idem__flight_start(f->task, &moment.now);
         f->extending = false;
         note_decision(w, f, /* carries= */ false, &moment);
     } else {
-        tell(f, TOLD_NO_CLOCK, NULL);
+        idem__flight_no_clock(f->task);
     }
     go_on(w, f);
 }
 
 static void resume(struct world *w, struct flight *f)
 {
-    bool carries = f->service->view(f->task).carries;
+    bool carried = carries(f);
     struct moment moment;
 
     if (deadline_mono_ms(w, f) >= deadline_of(w, f)) {
-        tell(f, TOLD_TIME_IS_UP, NULL);
+        idem__flight_give_up(f->task);
     } else if (read_now(w, f, &moment)) {
-        tell(f, TOLD_RESUME, &moment.now);
-        note_decision(w, f, carries, &moment);
+        idem__flight_resume(f->task, &moment.now);
+        note_decision(w, f, carried, &moment);
     } else {
-        tell(f, TOLD_NO_CLOCK, NULL);
+        idem__flight_no_clock(f->task);
     }
     go_on(w, f);
 }
@@ -390,18 +403,16 @@ static void resume(struct world *w, struct flight *f)
 void service_look(struct world *w, struct flight *f, const struct flight *seen,
                   bool shown)
 {
-    const struct service *service = f->service;
-    struct task_view task = service->view(f->task);
-    unsigned rounds = task.rounds;
+    const struct idem__flight *task = f->task;
+    unsigned rounds = task->rounds;
     struct moment moment;
 
     f->asked = f->asked || seen != NULL;
     if (read_now(w, f, &moment)) {
-        tell(f, TOLD_ANSWERED, &moment.now);
-        note_decision(w, f, task.carries, &moment);
-        task = service->view(f->task);
-        if (seen != NULL && task.rounds != rounds) {
-            f->fresh = !task.writes;
+        idem__flight_answered(f->task, &moment.now);
+        note_decision(w, f, carries(f), &moment);
+        if (seen != NULL && task->rounds != rounds) {
+            f->fresh = !writes(f);
             f->before = seen->before;
             f->flipped = seen->flipped && shown;
             f->body_flipped = seen->body_flipped && shown;
@@ -414,11 +425,11 @@ void service_look(struct world *w, struct flight *f, const struct flight *seen,
             f->body_flipped = f->body_flipped || seen->body_flipped;
         }
     } else {
-        tell(f, TOLD_NO_CLOCK, NULL);
+        idem__flight_no_clock(f->task);
     }
-    if (service->view(f->task).next != TASK_IS_OVER &&
+    if (f->task->next != IDEM__FLIGHT_DONE &&
         deadline_mono_ms(w, f) >= deadline_of(w, f)) {
-        tell(f, TOLD_TIME_IS_UP, NULL);
+        idem__flight_give_up(f->task);
     }
     go_on(w, f);
 }

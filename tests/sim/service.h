@@ -8,13 +8,13 @@
  *
  * Other than remote.c none of them has an opinion of its own on how an operation becomes
  * requests, what an answer means, or what time it is at the service: that is all the
- * library's. What src/store/remote does (queue, leader, deadlines) is redone here, not
- * run. */
+ * library's. Of src/store/remote the machine is run; the rest (queue, leader, deadlines) is
+ * redone here. */
 #ifndef SIM_SERVICE_H
 #define SIM_SERVICE_H
 
 #include "base/learned_clock.h"
-#include "store/remote/claims.h"
+#include "store/remote/machine.h"
 #include "world.h"
 
 /* What a process has beside its operations. */
@@ -30,33 +30,6 @@ struct process {
     struct spare *spare; /* Tasks for the next operations. */
 };
 
-/* A task as its driver looks at it. */
-struct task_view {
-    enum {
-        TASK_ASKS,
-        TASK_PAUSES,
-        TASK_IS_OVER,
-    } next;
-    int64_t pause_ms;
-    unsigned rounds; /* Decisions so far. */
-    bool extending;
-    bool writes;  /* It asks for a write: of @record, as @decision says. */
-    bool carries; /* A purge that carries out what it has decided. */
-    const struct idem_decision *decision;
-    const struct idem_record *record;
-};
-
-/* What a task is told. */
-enum told {
-    TOLD_START,
-    TOLD_RESUME,
-    TOLD_ANSWERED,
-    TOLD_TIME_IS_UP,
-    TOLD_NO_CLOCK,
-    TOLD_RESET,
-    TOLD_FREE,
-};
-
 struct service {
     void (*open)(struct world *w);
     void (*close)(void);
@@ -64,12 +37,13 @@ struct service {
     /* A process begins, with nothing that another has left. */
     void (*born)(struct process *process);
 
-    /* Tasks, which are task_size large. */
+    /* Tasks, which are task_size large and begin with a flight. */
     size_t task_size;
-    void (*init)(void *task, const struct process *process);
-    void (*tell)(void *task, enum told told, struct idem_op *op,
-                 const struct idem_now *now);
-    struct task_view (*view)(const void *task);
+    void (*init)(struct idem__flight *task, const struct process *process);
+    void (*reset)(struct idem__flight *task);
+    void (*free)(struct idem__flight *task);
+    /* True for a purge that carries out what it has decided. NULL: none does so later. */
+    bool (*carries)(const struct idem__flight *task);
 
     /* Errors that the library may give without asking the table. */
     int uncertain[3];

@@ -329,7 +329,7 @@ struct flight {
 
     /* Of a service: an operation, */
     const struct service *service; /* NULL: there is none. */
-    void *task;
+    struct idem__flight *task;
     unsigned rounds;  /* Of the task, */
     bool extending;   /* when now was taken. */
     bool asked;       /* The table answered it. */

@@ -43,47 +43,48 @@ void idem__limiter_free(struct idem__limiter *limiter)
     idem__free(limiter);
 }
 
-static enum idem__state corrupt(struct idem__task *task)
+static idem__state corrupt(struct idem__task *task)
 {
-    return idem__task_fail_with(
-        task, IDEM_ECORRUPT,
+    return idem__flight_fail_with(
+        &task->base, IDEM_ECORRUPT,
         "DynamoDB: what was counted in this window has a form that is not ours");
 }
 
-static enum idem__state answer_op(struct idem__task *task, bool changed)
+static idem__state answer_op(struct idem__task *task, bool changed)
 {
-    task->op->u.limit.answer = task->limiter->decision.limited;
-    task->op->changed = changed;
+    task->base.op->u.limit.answer = task->limiter->decision.limited;
+    task->base.op->changed = changed;
     return IDEM__STATE_DONE;
 }
 
 /* Decides on what was found. */
-static enum idem__state decide(struct idem__task *task,
-                               const struct idem_limit_state *found,
-                               const struct idem_now *now)
+static idem__state decide(struct idem__task *task,
+                          const struct idem_limit_state *found,
+                          const struct idem_now *now)
 {
     struct idem_limit_decision *decision = &task->limiter->decision;
 
-    if (task->rounds++ == ROUNDS_MAX) {
-        return idem__task_fail_with(
-            task, IDEM_EUNAVAILABLE,
+    if (task->base.rounds++ == ROUNDS_MAX) {
+        return idem__flight_fail_with(
+            &task->base, IDEM_EUNAVAILABLE,
             "DynamoDB: the count changes faster than it can be read");
     }
-    idem__limit_decide(&task->op->u.limit.limit, found, now, decision);
+    idem__limit_decide(&task->base.op->u.limit.limit, found, now, decision);
     if (decision->code != 0) {
-        return idem__task_fail_with(task, decision->code, decision->text);
+        return idem__flight_fail_with(&task->base, decision->code,
+                                      decision->text);
     }
     return decision->remember ? IDEM__STATE_LIMIT_WRITE
                               : answer_op(task, /* changed= */ false);
 }
 
-static enum idem__state found_window(struct idem__task *task, json_object *item,
-                                     const struct idem_now *now)
+static idem__state found_window(struct idem__task *task, json_object *item,
+                                const struct idem_now *now)
 {
     struct idem__limiter *limiter = task->limiter;
     struct idem__limit_window *found = &limiter->found;
 
-    if (idem__limit_read_window(item, task->op, found) != 0) {
+    if (idem__limit_read_window(item, task->base.op, found) != 0) {
         return corrupt(task);
     }
     if (!found->state.has_entry && found->moves != limiter->looked_at) {
@@ -102,44 +103,39 @@ static json_object *item_in(json_object *body, const char *name)
     return json_object_is_type(item, json_type_object) ? item : NULL;
 }
 
-const char *idem__limit_window_ask(struct idem__task *task,
+idem__state idem__limit_window_ask(struct idem__task *task,
                                    const struct idem_now *now)
 {
     (void)now;
     idem__limit_request_window(idem__task_out(task), &task->env->table,
-                               task->op);
-    return IDEM__TARGET("GetItem");
+                               task->base.op);
+    return idem__task_ask(task, IDEM__TARGET("GetItem"));
 }
 
-enum idem__state idem__limit_window_answered(struct idem__task *task,
-                                             const struct idem_now *now,
-                                             struct idem__answer *answer)
+idem__state idem__limit_window_answered(struct idem__task *task,
+                                        const struct idem_now *now,
+                                        struct idem__answer *answer)
 {
-    return answer->said != IDEM__SAID_OK
-               ? idem__task_retry(task, answer, IDEM__STATE_LIMIT_WINDOW)
-               : found_window(task, item_in(answer->body, "Item"), now);
+    return found_window(task, item_in(answer->body, "Item"), now);
 }
 
-const char *idem__limit_entry_ask(struct idem__task *task,
+idem__state idem__limit_entry_ask(struct idem__task *task,
                                   const struct idem_now *now)
 {
     (void)now;
     idem__limit_request_entry(idem__task_out(task), &task->env->table,
-                              task->op);
-    return IDEM__TARGET("GetItem");
+                              task->base.op);
+    return idem__task_ask(task, IDEM__TARGET("GetItem"));
 }
 
 /* The count was read before, and only grows: what it refuses stays refused. */
-enum idem__state idem__limit_entry_answered(struct idem__task *task,
-                                            const struct idem_now *now,
-                                            struct idem__answer *answer)
+idem__state idem__limit_entry_answered(struct idem__task *task,
+                                       const struct idem_now *now,
+                                       struct idem__answer *answer)
 {
     struct idem__limiter *limiter = task->limiter;
     struct idem_limit_state entry;
 
-    if (answer->said != IDEM__SAID_OK) {
-        return idem__task_retry(task, answer, IDEM__STATE_LIMIT_ENTRY);
-    }
     if (idem__limit_read_entry(item_in(answer->body, "Item"), &entry) != 0) {
         return corrupt(task);
     }
@@ -149,7 +145,7 @@ enum idem__state idem__limit_entry_answered(struct idem__task *task,
 
 /* ---- Writing ---- */
 
-const char *idem__limit_write_ask(struct idem__task *task,
+idem__state idem__limit_write_ask(struct idem__task *task,
                                   const struct idem_now *now)
 {
     const struct idem__limiter *limiter = task->limiter;
@@ -157,40 +153,39 @@ const char *idem__limit_write_ask(struct idem__task *task,
 
     (void)now;
     if (limiter->decision.limited.admitted) {
-        idem__limit_request_admit(out, &task->env->table, task->op,
+        idem__limit_request_admit(out, &task->env->table, task->base.op,
                                   limiter->looked_at);
     } else {
-        idem__limit_request_refuse(out, &task->env->table, task->op,
+        idem__limit_request_refuse(out, &task->env->table, task->base.op,
                                    limiter->looked_at, &limiter->decision);
     }
-    return IDEM__TARGET("UpdateItem");
+    return idem__task_ask(task, IDEM__TARGET("UpdateItem"));
 }
 
 /* Entries are moved where there are many; the op is answered whatever comes of it. */
-static enum idem__state move_entries(struct idem__task *task,
-                                     json_object *window)
+static idem__state move_entries(struct idem__task *task, json_object *window)
 {
     struct idem__limiter *limiter = task->limiter;
 
     (void)json_object_put(limiter->window);
     limiter->window = json_object_get(window);
-    task->settled = true;
+    task->base.settled = true;
     return IDEM__STATE_LIMIT_MOVE;
 }
 
 /* The write was applied, and the count is what the service says it is. Each of the
  * entries is the last of the window in one answer, so that one of many callers moves
  * them. */
-static enum idem__state written(struct idem__task *task, json_object *window)
+static idem__state written(struct idem__task *task, json_object *window)
 {
     struct idem__limiter *limiter = task->limiter;
     struct idem_limited *limited = &limiter->decision.limited;
-    uint64_t max = task->op->u.limit.limit.max;
+    uint64_t max = task->base.op->u.limit.limit.max;
     struct idem__limit_window *found = &limiter->found;
     int64_t entry;
 
     if (window == NULL ||
-        idem__limit_read_window(window, task->op, found) != 0 ||
+        idem__limit_read_window(window, task->base.op, found) != 0 ||
         !found->state.has_entry) {
         return IDEM__STATE_NONE;
     }
@@ -205,11 +200,11 @@ static enum idem__state written(struct idem__task *task, json_object *window)
                : IDEM__STATE_DONE;
 }
 
-enum idem__state idem__limit_write_answered(struct idem__task *task,
-                                            const struct idem_now *now,
-                                            struct idem__answer *answer)
+idem__state idem__limit_write_answered(struct idem__task *task,
+                                       const struct idem_now *now,
+                                       struct idem__answer *answer)
 {
-    enum idem__state next;
+    idem__state next;
 
     if (answer->said == IDEM__SAID_OK) {
         next = written(task, item_in(answer->body, "Attributes"));
@@ -217,34 +212,35 @@ enum idem__state idem__limit_write_answered(struct idem__task *task,
             return next;
         }
         /* It can be asked for again. */
-        task->ambiguous = true;
-        return idem__task_fail_with(
-            task, IDEM_EUNKNOWN,
+        task->base.ambiguous = true;
+        return idem__flight_fail_with(
+            &task->base, IDEM_EUNKNOWN,
             "DynamoDB: the answer has a form that is not its own");
     }
     if (answer->said == IDEM__SAID_REFUSED) {
         return answer->item != NULL ? found_window(task, answer->item, now)
                                     : IDEM__STATE_LIMIT_WINDOW;
     }
-    task->ambiguous = task->ambiguous || answer->said == IDEM__SAID_UNKNOWN;
+    task->base.ambiguous =
+        task->base.ambiguous || answer->said == IDEM__SAID_UNKNOWN;
     return idem__task_retry(task, answer, IDEM__STATE_LIMIT_WRITE);
 }
 
 /* ---- Moving entries ---- */
 
-const char *idem__limit_move_ask(struct idem__task *task,
+idem__state idem__limit_move_ask(struct idem__task *task,
                                  const struct idem_now *now)
 {
     (void)now;
-    idem__limit_request_move(idem__task_out(task), &task->env->table, task->op,
-                             task->limiter->window);
-    return IDEM__TARGET("BatchWriteItem");
+    idem__limit_request_move(idem__task_out(task), &task->env->table,
+                             task->base.op, task->limiter->window);
+    return idem__task_ask(task, IDEM__TARGET("BatchWriteItem"));
 }
 
 /* None is taken out before all are written. */
-enum idem__state idem__limit_move_answered(struct idem__task *task,
-                                           const struct idem_now *now,
-                                           struct idem__answer *answer)
+idem__state idem__limit_move_answered(struct idem__task *task,
+                                      const struct idem_now *now,
+                                      struct idem__answer *answer)
 {
     (void)now;
     return answer->said == IDEM__SAID_OK &&
@@ -254,26 +250,27 @@ enum idem__state idem__limit_move_answered(struct idem__task *task,
                : IDEM__STATE_DONE;
 }
 
-const char *idem__limit_trim_ask(struct idem__task *task,
+idem__state idem__limit_trim_ask(struct idem__task *task,
                                  const struct idem_now *now)
 {
     (void)now;
-    idem__limit_request_trim(idem__task_out(task), &task->env->table, task->op,
-                             task->limiter->window, task->limiter->found.moves);
-    return IDEM__TARGET("UpdateItem");
+    idem__limit_request_trim(idem__task_out(task), &task->env->table,
+                             task->base.op, task->limiter->window,
+                             task->limiter->found.moves);
+    return idem__task_ask(task, IDEM__TARGET("UpdateItem"));
 }
 
 /* Goes on with what others added meanwhile, or left there. */
-enum idem__state idem__limit_trim_answered(struct idem__task *task,
-                                           const struct idem_now *now,
-                                           struct idem__answer *answer)
+idem__state idem__limit_trim_answered(struct idem__task *task,
+                                      const struct idem_now *now,
+                                      struct idem__answer *answer)
 {
     json_object *window = item_in(answer->body, "Attributes");
     struct idem__limit_window *found = &task->limiter->found;
 
     (void)now;
     return answer->said == IDEM__SAID_OK && window != NULL &&
-                   idem__limit_read_window(window, task->op, found) == 0 &&
+                   idem__limit_read_window(window, task->base.op, found) == 0 &&
                    found->entries >= IDEM__LIMIT_MOVED
                ? move_entries(task, window)
                : IDEM__STATE_DONE;
@@ -281,18 +278,17 @@ enum idem__state idem__limit_trim_answered(struct idem__task *task,
 
 /* ---- Beginning ---- */
 
-enum idem__state idem__limit_step(struct idem__task *task,
-                                  const struct idem_now *now)
+idem__state idem__limit_step(struct idem__task *task,
+                             const struct idem_now *now)
 {
-    const struct idem_limit_request *limit = &task->op->u.limit.limit;
+    const struct idem_limit_request *limit = &task->base.op->u.limit.limit;
     struct idem_limited *limited;
 
     if (task->limiter == NULL) {
         task->limiter = idem__zalloc(sizeof(*task->limiter));
     }
     if (task->limiter == NULL) {
-        return idem__task_fail_with(task, IDEM_ENOMEM,
-                                    idem_error_text(IDEM_ENOMEM));
+        return idem__flight_no_memory(&task->base);
     }
     forget(task->limiter);
     limited = &task->limiter->decision.limited;

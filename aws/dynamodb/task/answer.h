@@ -5,25 +5,17 @@
 #include "aws/client/error.h"
 #include "aws/client/transport.h"
 #include "aws/dynamodb/layout/json.h"
-
-enum idem__said {
-    IDEM__SAID_OK = 1,      /* Applied; body is the answer. */
-    IDEM__SAID_REFUSED,     /* The condition did not hold: not applied. */
-    IDEM__SAID_NOT_APPLIED, /* Throttled, in conflict, not sent: ask again. */
-    IDEM__SAID_UNKNOWN,     /* It may have been applied, now or later. */
-    IDEM__SAID_NEVER,       /* Not applied, and asking again will not help. */
-    IDEM__SAID_CALLER_WRITE, /* Our condition of a transaction held, and that of a
-                          write of the caller's did not: not applied. */
-};
+#include "store/remote/machine.h"
 
 struct idem__answer {
-    enum idem__said said;
-    bool sent;         /* Something came back: the service is there. */
-    json_object *body; /* OK, REFUSED: what came; else, or if that was an
+    enum idem__said said; /* OK: body is the answer. */
+    bool sent;            /* Something came back: the service is there. */
+    json_object *body;    /* OK, REFUSED: what came; else, or if that was an
                           empty object, NULL. */
-    json_object *item; /* REFUSED: the item in the way, in body; or NULL. */
+    json_object *item;    /* REFUSED: the item in the way, in body; or NULL. */
     struct idem_error error; /* All but OK and REFUSED: code and sentence. */
-    size_t caller_write; /* THEIRS: which write of the caller's, from 1 on. */
+    size_t
+        caller_write; /* CALLER_WRITE: which write of the caller's, from 1 on. */
 };
 
 /* Reads the answer of a request that is done; messages name @table. */

@@ -14,7 +14,7 @@ static struct idem__parts parts_of(const struct idem__task *task,
                                    const struct idem__transfer *transfer)
 {
     return (struct idem__parts){
-        .id = task->op->id,
+        .id = task->base.op->id,
         .kind = transfer->kind,
         .body = &transfer->body,
         .stored = idem_bytes(transfer->stored.base, transfer->stored_len),
@@ -24,20 +24,20 @@ static struct idem__parts parts_of(const struct idem__task *task,
 
 /* Between the head and its parts another may have written the one and deleted the
  * others; so the head is read once more before it counts as damaged. */
-static enum idem__state no_body(struct idem__task *task)
+static idem__state no_body(struct idem__task *task)
 {
     if (!task->looked_again) {
         task->looked_again = true;
         return IDEM__STATE_LOOK;
     }
-    return idem__task_fail_with(
-        task, IDEM_ECORRUPT,
+    return idem__flight_fail_with(
+        &task->base, IDEM_ECORRUPT,
         "the record cannot be trusted: its result or input is not there, or "
         "does not match its checksum");
 }
 
 /* A body that is only kept, and that nobody is given, costs nobody his answer. */
-static enum idem__state parts_missing(struct idem__task *task)
+static idem__state parts_missing(struct idem__task *task)
 {
     return task->keeping != IDEM__STATE_NONE ? idem__lifetime_skip(task)
                                              : no_body(task);
@@ -65,14 +65,14 @@ static int accept_body(struct idem__transfer *transfer,
     return idem__record_check_body(*ret_bytes, len, digest);
 }
 
-const char *idem__get_parts_ask(struct idem__task *task,
+idem__state idem__get_parts_ask(struct idem__task *task,
                                 const struct idem_now *now)
 {
     struct idem__parts parts = parts_of(task, task->moving);
 
     (void)now;
     idem__request_parts_get(idem__task_out(task), &task->env->table, &parts);
-    return IDEM__TARGET("BatchGetItem");
+    return idem__task_ask(task, IDEM__TARGET("BatchGetItem"));
 }
 
 /* Puts one part in its place. False: it cannot be trusted. */
@@ -108,9 +108,9 @@ static bool take_part(struct idem__task *task, json_object *item)
     return true;
 }
 
-enum idem__state idem__get_parts_answered(struct idem__task *task,
-                                          const struct idem_now *now,
-                                          struct idem__answer *answer)
+idem__state idem__get_parts_answered(struct idem__task *task,
+                                     const struct idem_now *now,
+                                     struct idem__answer *answer)
 {
     struct idem__transfer *t = task->moving;
     json_object *list;
@@ -119,9 +119,6 @@ enum idem__state idem__get_parts_answered(struct idem__task *task,
     size_t i;
 
     (void)now;
-    if (answer->said != IDEM__SAID_OK) {
-        return idem__task_retry(task, answer, IDEM__STATE_GET_PARTS);
-    }
     list = idem__task_under_table(task, answer->body, "Responses");
     n = json_object_is_type(list, json_type_array)
             ? json_object_array_length(list)
@@ -147,10 +144,8 @@ enum idem__state idem__get_parts_answered(struct idem__task *task,
     return parts_missing(task);
 }
 
-enum idem__state idem__bodies_get(struct idem__task *task,
-                                  struct idem__transfer *t,
-                                  const struct idem__body *body,
-                                  enum idem__state then)
+idem__state idem__bodies_get(struct idem__task *task, struct idem__transfer *t,
+                             const struct idem__body *body, idem__state then)
 {
     t->body = *body;
     t->loading = true;
@@ -162,18 +157,16 @@ enum idem__state idem__bodies_get(struct idem__task *task,
     task->moving = t;
     if (idem__buffer_room(&t->stored, (size_t)body->parts * IDEM__PART_LEN) ==
         NULL) {
-        return idem__task_fail_with(task, IDEM_ENOMEM,
-                                    idem_error_text(IDEM_ENOMEM));
+        return idem__flight_no_memory(&task->base);
     }
     return IDEM__STATE_GET_PARTS;
 }
 
 /* NONE: *@ret_bytes holds the body. Else the next state, which reads it, or ends
  * the op. */
-static enum idem__state fetch(struct idem__task *task, struct idem__transfer *t,
-                              const struct idem__body *body, uint64_t len,
-                              const uint8_t digest[16],
-                              struct idem_slice *ret_bytes)
+static idem__state fetch(struct idem__task *task, struct idem__transfer *t,
+                         const struct idem__body *body, uint64_t len,
+                         const uint8_t digest[16], struct idem_slice *ret_bytes)
 {
     struct idem_slice stored = body->stored;
     int rc;
@@ -191,26 +184,26 @@ static enum idem__state fetch(struct idem__task *task, struct idem__transfer *t,
         return no_body(task);
     }
     if (rc != 0) {
-        return idem__task_fail_with(task, rc, idem_error_text(rc));
+        return idem__flight_fail_with(&task->base, rc, idem_error_text(rc));
     }
     return IDEM__STATE_NONE;
 }
 
 /* Before anything is written: a body that cannot be trusted must not cost an
  * attempt. Entered again for each body that has come. */
-enum idem__state idem__load_step(struct idem__task *task,
-                                 const struct idem_now *now)
+idem__state idem__load_step(struct idem__task *task, const struct idem_now *now)
 {
-    struct idem_record *given = &task->given;
-    enum idem__state first = IDEM__STATE_NONE;
+    struct idem_record *given = &task->base.given;
+    idem__state first = IDEM__STATE_NONE;
 
     (void)now;
-    if (given->result_len > 0 && idem__verb_gives_result(&task->decision)) {
+    if (given->result_len > 0 &&
+        idem__verb_gives_result(&task->base.decision)) {
         first =
             fetch(task, &task->result, &task->found.result, given->result_len,
                   given->result_digest, &given->result.bytes);
     }
-    if (first == IDEM__STATE_NONE && !task->decision.set_input &&
+    if (first == IDEM__STATE_NONE && !task->base.decision.set_input &&
         given->input_len > 0) {
         first = fetch(task, &task->input, &task->found.input, given->input_len,
                       given->input_digest, &given->input);
@@ -226,7 +219,7 @@ enum idem__state idem__load_step(struct idem__task *task,
  * Without random numbers the names are those of the bytes. */
 static void make_own(struct idem__task *task, uint8_t tag[IDEM__TAG_LEN])
 {
-    const struct idem_host *host = &task->env->host;
+    const struct idem_host *host = &task->env->base.host;
     size_t i;
 
     if (!task->has_turn &&
@@ -255,13 +248,13 @@ static void place(struct idem__task *task, struct idem__transfer *t,
     if (!idem__layout_of(&task->env->table)->parts) {
         return; /* There is one item, and it is not packed. */
     }
-    if (idem__item_size(&task->item, task->head.len) <= IDEM__UNIT) {
+    if (idem__item_size(&task->item, task->base.head.len) <= IDEM__UNIT) {
         return;
     }
     if (task->env->table.pack && idem__pack(bytes, &t->stored)) {
         body->packed = true;
         body->stored = idem__buffer_slice(&t->stored);
-        if (idem__item_size(&task->item, task->head.len) <= IDEM__UNIT) {
+        if (idem__item_size(&task->item, task->base.head.len) <= IDEM__UNIT) {
             return;
         }
     } else {
@@ -284,14 +277,14 @@ void idem__bodies_place(struct idem__task *task)
 
     task->item.result = task->found.result;
     task->item.input = task->found.input;
-    if (!task->has_found || task->decision.set_result) {
+    if (!task->base.has_found || task->base.decision.set_result) {
         memset(&task->item.result, 0, sizeof(task->item.result));
     }
-    if (!task->has_found || task->decision.set_input) {
+    if (!task->base.has_found || task->base.decision.set_input) {
         place(task, &task->input, &task->item.input, next->input, next->nonce,
               idem__input_ttl_ms(next));
     }
-    if (task->decision.set_result) {
+    if (task->base.decision.set_result) {
         idem__put_u64(tag, next->fence);
         memcpy(tag + 8, next->result_digest, 8);
         place(task, &task->result, &task->item.result, next->result.bytes, tag,
@@ -300,9 +293,10 @@ void idem__bodies_place(struct idem__task *task)
     idem__lifetime_plan(task);
 }
 
-enum idem__state idem__put_parts_answered(struct idem__task *task,
-                                          const struct idem_now *now,
-                                          struct idem__answer *answer)
+/* Unanswered, they are written again: the same bytes under the same names. */
+idem__state idem__put_parts_answered(struct idem__task *task,
+                                     const struct idem_now *now,
+                                     struct idem__answer *answer)
 {
     struct idem__transfer *t = task->moving;
     struct idem__parts parts = parts_of(task, t);
@@ -310,10 +304,6 @@ enum idem__state idem__put_parts_answered(struct idem__task *task,
     uint32_t marked;
 
     (void)now;
-    if (answer->said != IDEM__SAID_OK) {
-        /* The same bytes under the same names: once more does no harm. */
-        return idem__task_retry(task, answer, IDEM__STATE_PUT_PARTS);
-    }
     unprocessed =
         idem__task_under_table(task, answer->body, "UnprocessedItems");
     marked = idem__parts_mark(&parts, t->done, IDEM__PARTS_PUT, unprocessed);
@@ -329,7 +319,7 @@ enum idem__state idem__put_parts_answered(struct idem__task *task,
     return IDEM__STATE_PUT_PARTS;
 }
 
-const char *idem__put_parts_ask(struct idem__task *task,
+idem__state idem__put_parts_ask(struct idem__task *task,
                                 const struct idem_now *now)
 {
     struct idem__transfer *t = task->moving;
@@ -338,13 +328,11 @@ const char *idem__put_parts_ask(struct idem__task *task,
     parts.stored = t->body.stored;
     parts.made_ms = now->store_ms;
     idem__request_parts_put(idem__task_out(task), &task->env->table, &parts);
-    return IDEM__TARGET("BatchWriteItem");
+    return idem__task_ask(task, IDEM__TARGET("BatchWriteItem"));
 }
 
-enum idem__state idem__bodies_put(struct idem__task *task,
-                                  struct idem__transfer *t,
-                                  const struct idem__body *body,
-                                  enum idem__state then)
+idem__state idem__bodies_put(struct idem__task *task, struct idem__transfer *t,
+                             const struct idem__body *body, idem__state then)
 {
     t->written = false;
     t->body = *body;
@@ -370,9 +358,9 @@ static bool is_missing(const struct idem__transfer *t,
            !(t->written && memcmp(t->body.tag, body->tag, IDEM__TAG_LEN) == 0);
 }
 
-enum idem__state idem__bodies_store(struct idem__task *task)
+idem__state idem__bodies_store(struct idem__task *task)
 {
-    const struct idem_decision *decision = &task->decision;
+    const struct idem_decision *decision = &task->base.decision;
     const struct idem__item *item = &task->item;
 
     if (decision->set_input && is_missing(&task->input, &item->input)) {

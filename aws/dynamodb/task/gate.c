@@ -1,8 +1,27 @@
-/* GATE and MARK: reads the mark of a table that is moved, and sets it. */
-#include "aws/dynamodb/task/gate.h"
+/* GATE and MARK: reads the mark of a table that is moved, and sets it. It is in an item
+ * beside those of records:
+ *
+ *     id          "idem#move", the key of the table, in whatever layout it is
+ *     idem_mark   S  core/move.h; "open" for none
+ *     idem_floor  N  all later fences are above it
+ *     lim         N  0: by it lists and purges tell the item from a record
+ *
+ * No write of a record can be conditional on another item, unless each claim is to be a
+ * transaction at twice the price. So a handle reads the mark before its first claim, and
+ * from then on trusts what it read for IDEM__GATE_MS, counted by the boot clock from
+ * before the request. A claim is answered STARTED while that lasts; else the mark is read
+ * once more, after the claim was written:
+ *
+ *     handle   read (none) ............ claim written, STARTED
+ *              |<-------------- IDEM__GATE_MS ------------->|
+ *     mover                   mark written
+ *                             |<-------------- IDEM__GATE_MS ------------->| list
+ *
+ * The mover waits for as long before it lists the table: each claim that anybody was
+ * told of is in it, however long its process was stopped. */
+#include "aws/dynamodb/task/task.h"
 
 #include "aws/dynamodb/layout/layout.h"
-#include "aws/dynamodb/task/task.h"
 #include "core/error.h"
 #include "core/move.h"
 #include "core/slice.h"
@@ -36,7 +55,7 @@ static bool is_old(const struct idem__gate *gate, const struct idem_now *now)
 bool idem__gate_is_due(const struct idem__task *task,
                        const struct idem_now *now)
 {
-    const struct idem_op *op = task->op;
+    const struct idem_op *op = task->base.op;
     bool starts = op->verb == IDEM_OP_BEGIN || op->verb == IDEM_OP_LIMIT ||
                   (op->verb == IDEM_OP_RESOLVE &&
                    op->u.resolve.outcome.status == IDEM_STATUS_RETRY);
@@ -50,8 +69,8 @@ bool idem__gate_is_due(const struct idem__task *task,
 bool idem__gate_doubts(const struct idem__task *task,
                        const struct idem_now *now)
 {
-    return task->env->gate != NULL && task->op->verb == IDEM_OP_BEGIN &&
-           task->decision.verdict == IDEM_STARTED &&
+    return task->env->gate != NULL && task->base.op->verb == IDEM_OP_BEGIN &&
+           task->base.decision.verdict == IDEM_STARTED &&
            is_old(task->env->gate, now);
 }
 
@@ -75,7 +94,7 @@ static void put_table(struct idem__buffer *out, const struct idem__task *task)
     idem__json_string(out, idem_str(task->env->table.name));
 }
 
-const char *idem__gate_ask(struct idem__task *task, const struct idem_now *now)
+idem__state idem__gate_ask(struct idem__task *task, const struct idem_now *now)
 {
     struct idem__buffer *out = idem__task_out(task);
 
@@ -84,7 +103,7 @@ const char *idem__gate_ask(struct idem__task *task, const struct idem_now *now)
     idem__buffer_str(out, ",\"Key\":");
     idem__layout_put_key(out, &task->env->table, idem_str(IDEM__MOVE_NAME));
     idem__buffer_str(out, "},\"ConsistentRead\":true}");
-    return IDEM__TARGET("GetItem");
+    return idem__task_ask(task, IDEM__TARGET("GetItem"));
 }
 
 /* False: the answer is none that this table gives. */
@@ -121,58 +140,55 @@ static int64_t settles_ms(const struct idem__task *task,
     struct idem_move move = {0};
 
     (void)idem__move_read(idem_str(task->env->gate->mark), &move);
-    return !task->ambiguous && now->store_ms - move.marked_ms > SIGNED_MS
+    return !task->base.ambiguous && now->store_ms - move.marked_ms > SIGNED_MS
                ? 0
                : IDEM__GATE_MS + MARGIN_MS;
 }
 
 /* The op IDEM_OP_MOVE: the mark is as it was to be, or may be set. */
-static enum idem__state move_step(struct idem__task *task,
-                                  const struct idem_now *now)
+static idem__state move_step(struct idem__task *task,
+                             const struct idem_now *now)
 {
     const struct idem__gate *gate = task->env->gate;
-    struct idem_op *op = task->op;
+    struct idem_op *op = task->base.op;
     struct idem_now at = idem__gate_now(task, now);
 
     if (op->u.move.set &&
         idem__slice_equal(idem_str(gate->mark), op->u.move.was) &&
         !idem__slice_equal(op->u.move.was, op->u.move.mark) &&
-        task->rounds++ < ROUNDS_MAX) {
+        task->base.rounds++ < ROUNDS_MAX) {
         return IDEM__STATE_MARK;
     }
     idem__move_answer(op, gate->mark, &at);
-    op->changed = task->ambiguous && op->error.code == 0;
+    op->changed = task->base.ambiguous && op->error.code == 0;
     op->u.move.settles_ms = settles_ms(task, now);
     return IDEM__STATE_DONE;
 }
 
-enum idem__state idem__gate_answered(struct idem__task *task,
-                                     const struct idem_now *now,
-                                     struct idem__answer *answer)
+idem__state idem__gate_answered(struct idem__task *task,
+                                const struct idem_now *now,
+                                struct idem__answer *answer)
 {
     struct idem__gate *gate = task->env->gate;
     char text[160];
 
-    if (answer->said != IDEM__SAID_OK) {
-        return idem__task_retry(task, answer, IDEM__STATE_GATE);
-    }
     if (!read_item(gate, answer->body)) {
-        return idem__task_fail_with(task, IDEM_ECORRUPT,
-                                    "DynamoDB: the item \"" IDEM__MOVE_NAME
-                                    "\" has a form that is not ours");
+        return idem__flight_fail_with(&task->base, IDEM_ECORRUPT,
+                                      "DynamoDB: the item \"" IDEM__MOVE_NAME
+                                      "\" has a form that is not ours");
     }
     gate->until_boot_ms = task->gate_asked_ms + IDEM__GATE_MS;
-    if (task->op->verb == IDEM_OP_MOVE) {
+    if (task->base.op->verb == IDEM_OP_MOVE) {
         return move_step(task, now);
     }
-    if (idem__move_refuses(gate->mark, task->op, text, sizeof(text))) {
+    if (idem__move_refuses(gate->mark, task->base.op, text, sizeof(text))) {
         /* A claim that was written is one that nobody was told of. */
-        return idem__task_fail_with(task, IDEM_ECONFIG, text);
+        return idem__flight_fail_with(&task->base, IDEM_ECONFIG, text);
     }
     if (!task->claimed) {
         return idem__task_first(task);
     }
-    task->settled = true;
+    task->base.settled = true;
     return IDEM__STATE_SETTLE;
 }
 
@@ -185,9 +201,9 @@ static void put_mark(struct idem__buffer *out, struct idem_slice mark)
     idem__buffer_str(out, "}");
 }
 
-const char *idem__mark_ask(struct idem__task *task, const struct idem_now *now)
+idem__state idem__mark_ask(struct idem__task *task, const struct idem_now *now)
 {
-    const struct idem_op *op = task->op;
+    const struct idem_op *op = task->base.op;
     const struct idem__gate *gate = task->env->gate;
     struct idem__buffer *out = idem__task_out(task);
 
@@ -209,23 +225,23 @@ const char *idem__mark_ask(struct idem__task *task, const struct idem_now *now)
     idem__buffer_str(out, "\",\"ExpressionAttributeValues\":{\":w\":");
     put_mark(out, op->u.move.was);
     idem__buffer_str(out, "}}");
-    return IDEM__TARGET("PutItem");
+    return idem__task_ask(task, IDEM__TARGET("PutItem"));
 }
 
 /* Whether it was done, also where the answer was lost, is found by reading. */
-enum idem__state idem__mark_answered(struct idem__task *task,
-                                     const struct idem_now *now,
-                                     struct idem__answer *answer)
+idem__state idem__mark_answered(struct idem__task *task,
+                                const struct idem_now *now,
+                                struct idem__answer *answer)
 {
     (void)now;
     switch (answer->said) {
     case IDEM__SAID_OK:
-        task->ambiguous = true;
+        task->base.ambiguous = true;
         return IDEM__STATE_GATE;
     case IDEM__SAID_REFUSED:
         return IDEM__STATE_GATE;
     case IDEM__SAID_UNKNOWN:
-        task->ambiguous = true;
+        task->base.ambiguous = true;
         return idem__task_retry(task, answer, IDEM__STATE_GATE);
     case IDEM__SAID_NOT_APPLIED:
         return idem__task_retry(task, answer, IDEM__STATE_MARK);
@@ -233,5 +249,5 @@ enum idem__state idem__mark_answered(struct idem__task *task,
     case IDEM__SAID_CALLER_WRITE:
         break;
     }
-    return idem__task_fail(task, &answer->error);
+    return idem__flight_fail(&task->base, &answer->error);
 }

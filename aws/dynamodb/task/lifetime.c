@@ -47,7 +47,7 @@ static void plan_removal(const struct idem__task *task,
                          struct idem__body *ret_body)
 {
     memset(ret_body, 0, sizeof(*ret_body));
-    if (task->has_found && old->place == IDEM__PLACE_APART &&
+    if (task->base.has_found && old->place == IDEM__PLACE_APART &&
         !same_parts(old, next)) {
         *ret_body = *old;
     }
@@ -60,7 +60,7 @@ static void plan_input(struct idem__task *task)
     int64_t least_ms = idem__time_add(head_ms, IDEM__TTL_PART_MS);
 
     task->keep = IDEM__KEEP_AS_IT_IS;
-    if (task->decision.set_input || !task->has_found ||
+    if (task->base.decision.set_input || !task->base.has_found ||
         input->place != IDEM__PLACE_APART) {
         return;
     }
@@ -85,8 +85,7 @@ void idem__lifetime_plan(struct idem__task *task)
 
 /* ---- Writing an input anew ---- */
 
-enum idem__state idem__copy_step(struct idem__task *task,
-                                 const struct idem_now *now)
+idem__state idem__copy_step(struct idem__task *task, const struct idem_now *now)
 {
     struct idem__transfer *input = &task->input;
     struct idem__body body = task->item.input;
@@ -98,8 +97,7 @@ enum idem__state idem__copy_step(struct idem__task *task,
 
 /* Reads the input's parts, unless the caller is given them, and writes them with
  * the ttl that task->item says; then @then is entered. */
-static enum idem__state copy_input(struct idem__task *task,
-                                   enum idem__state then)
+static idem__state copy_input(struct idem__task *task, idem__state then)
 {
     struct idem__transfer *input = &task->input;
 
@@ -112,8 +110,7 @@ static enum idem__state copy_input(struct idem__task *task,
     return idem__bodies_get(task, input, &task->item.input, IDEM__STATE_COPY);
 }
 
-enum idem__state idem__kept_step(struct idem__task *task,
-                                 const struct idem_now *now)
+idem__state idem__kept_step(struct idem__task *task, const struct idem_now *now)
 {
     (void)now;
     task->keeping = IDEM__STATE_NONE;
@@ -121,14 +118,14 @@ enum idem__state idem__kept_step(struct idem__task *task,
     return IDEM__STATE_ACT;
 }
 
-enum idem__state idem__lifetime_extend(struct idem__task *task)
+idem__state idem__lifetime_extend(struct idem__task *task)
 {
     return task->keep == IDEM__KEEP_LONGER ? copy_input(task, IDEM__STATE_KEPT)
                                            : IDEM__STATE_NONE;
 }
 
 /* The head goes on saying what it said, so that the next write tries again. */
-enum idem__state idem__lifetime_skip(struct idem__task *task)
+idem__state idem__lifetime_skip(struct idem__task *task)
 {
     task->item.input.ttl_ms = task->found.input.ttl_ms;
     return task->keeping;
@@ -146,9 +143,9 @@ static struct idem__parts parts_of(const struct idem__removal *removal)
     };
 }
 
-enum idem__state idem__delete_parts_answered(struct idem__task *task,
-                                             const struct idem_now *now,
-                                             struct idem__answer *answer)
+idem__state idem__delete_parts_answered(struct idem__task *task,
+                                        const struct idem_now *now,
+                                        struct idem__answer *answer)
 {
     struct idem__removal *removal = &task->removal;
     struct idem__parts parts = parts_of(removal);
@@ -156,9 +153,6 @@ enum idem__state idem__delete_parts_answered(struct idem__task *task,
     uint32_t marked;
 
     (void)now;
-    if (answer->said != IDEM__SAID_OK) {
-        return idem__task_retry(task, answer, IDEM__STATE_DELETE_PARTS);
-    }
     unprocessed =
         idem__task_under_table(task, answer->body, "UnprocessedItems");
     marked = idem__parts_mark(&parts, removal->done, IDEM__PARTS_DELETE,
@@ -174,19 +168,19 @@ enum idem__state idem__delete_parts_answered(struct idem__task *task,
     return IDEM__STATE_DELETE_PARTS;
 }
 
-const char *idem__delete_parts_ask(struct idem__task *task,
+idem__state idem__delete_parts_ask(struct idem__task *task,
                                    const struct idem_now *now)
 {
     struct idem__parts parts = parts_of(&task->removal);
 
     (void)now;
     idem__request_parts_delete(idem__task_out(task), &task->env->table, &parts);
-    return IDEM__TARGET("BatchWriteItem");
+    return idem__task_ask(task, IDEM__TARGET("BatchWriteItem"));
 }
 
-enum idem__state idem__bodies_remove(struct idem__task *task, const uint8_t *id,
-                                     char kind, const struct idem__body *body,
-                                     enum idem__state then)
+idem__state idem__bodies_remove(struct idem__task *task, const uint8_t *id,
+                                char kind, const struct idem__body *body,
+                                idem__state then)
 {
     struct idem__removal *removal = &task->removal;
 
@@ -205,8 +199,8 @@ enum idem__state idem__bodies_remove(struct idem__task *task, const uint8_t *id,
 /* ---- After the head ---- */
 
 /* One thing after the other; entered again until nothing is left. */
-enum idem__state idem__settle_step(struct idem__task *task,
-                                   const struct idem_now *now)
+idem__state idem__settle_step(struct idem__task *task,
+                              const struct idem_now *now)
 {
     struct idem__body *old = task->old_result.place == IDEM__PLACE_APART
                                  ? &task->old_result
@@ -216,7 +210,7 @@ enum idem__state idem__settle_step(struct idem__task *task,
     (void)now;
     if (body.place == IDEM__PLACE_APART) {
         old->place = IDEM__PLACE_NONE;
-        return idem__bodies_remove(task, task->op->id,
+        return idem__bodies_remove(task, task->base.op->id,
                                    old == &task->old_result ? 'r' : 'i', &body,
                                    IDEM__STATE_SETTLE);
     }

@@ -26,7 +26,7 @@ enum {
 
 static bool only_looks(const struct idem__task *task)
 {
-    return task->op->u.purge.from[IDEM__PURGE_LOOKS] != 0;
+    return task->base.op->u.purge.from[IDEM__PURGE_LOOKS] != 0;
 }
 
 /* ---- The bill ---- */
@@ -74,7 +74,7 @@ static bool has_undone(json_object *body)
 void idem__purge_bill(struct idem__task *task,
                       const struct idem__answer *answer)
 {
-    uint64_t *from = task->op->u.purge.from;
+    uint64_t *from = task->base.op->u.purge.from;
     json_object *consumed = NULL;
 
     if (answer->said == IDEM__SAID_NOT_APPLIED && answer->sent) {
@@ -93,16 +93,17 @@ void idem__purge_bill(struct idem__task *task,
 
 /* ---- Deleting orphans ---- */
 
-static enum idem__state page_done(struct idem__task *task)
+static idem__state page_done(struct idem__task *task)
 {
-    task->op->u.purge.done = task->op->u.purge.cursor[IDEM__CURSOR_LEN] == 0;
+    task->base.op->u.purge.done =
+        task->base.op->u.purge.cursor[IDEM__CURSOR_LEN] == 0;
     return IDEM__STATE_DONE;
 }
 
 /* One that was written again meanwhile, or is gone, is left alone. */
-enum idem__state idem__purge_orphan_answered(struct idem__task *task,
-                                             const struct idem_now *now,
-                                             struct idem__answer *answer)
+idem__state idem__purge_orphan_answered(struct idem__task *task,
+                                        const struct idem_now *now,
+                                        struct idem__answer *answer)
 {
     (void)now;
     if (answer->said != IDEM__SAID_OK && answer->said != IDEM__SAID_REFUSED) {
@@ -116,7 +117,7 @@ enum idem__state idem__purge_orphan_answered(struct idem__task *task,
     return IDEM__STATE_PURGE_ORPHANS;
 }
 
-const char *idem__purge_orphan_ask(struct idem__task *task,
+idem__state idem__purge_orphan_ask(struct idem__task *task,
                                    const struct idem_now *now)
 {
     const struct idem__orphan *orphan = &task->walk->orphans[task->walk->at];
@@ -124,12 +125,12 @@ const char *idem__purge_orphan_ask(struct idem__task *task,
     (void)now;
     idem__request_part_delete(idem__task_out(task), &task->env->table,
                               idem_str(orphan->name), orphan->made_ms);
-    return IDEM__TARGET("DeleteItem");
+    return idem__task_ask(task, IDEM__TARGET("DeleteItem"));
 }
 
 /* The next one. */
-enum idem__state idem__purge_orphans_step(struct idem__task *task,
-                                          const struct idem_now *now)
+idem__state idem__purge_orphans_step(struct idem__task *task,
+                                     const struct idem_now *now)
 {
     struct idem__walk *walk = task->walk;
 
@@ -151,8 +152,8 @@ static void count_orphan(struct idem__orphans *orphans,
     }
 }
 
-enum idem__state idem__purge_count_step(struct idem__task *task,
-                                        const struct idem_now *now)
+idem__state idem__purge_count_step(struct idem__task *task,
+                                   const struct idem_now *now)
 {
     struct idem__walk *walk = task->walk;
     size_t i;
@@ -169,16 +170,16 @@ enum idem__state idem__purge_count_step(struct idem__task *task,
 
 /* ---- Deleting records ---- */
 
-enum idem__state idem__purge_next_step(struct idem__task *task,
-                                       const struct idem_now *now)
+idem__state idem__purge_next_step(struct idem__task *task,
+                                  const struct idem_now *now)
 {
     (void)now;
     task->walk->at++;
     return IDEM__STATE_PURGE_RECORDS;
 }
 
-enum idem__state idem__purge_input_step(struct idem__task *task,
-                                        const struct idem_now *now)
+idem__state idem__purge_input_step(struct idem__task *task,
+                                   const struct idem_now *now)
 {
     const struct idem__victim *victim = &task->walk->victims[task->walk->at];
 
@@ -188,9 +189,9 @@ enum idem__state idem__purge_input_step(struct idem__task *task,
 }
 
 /* One that changed meanwhile, or is gone, is left alone. */
-enum idem__state idem__purge_record_answered(struct idem__task *task,
-                                             const struct idem_now *now,
-                                             struct idem__answer *answer)
+idem__state idem__purge_record_answered(struct idem__task *task,
+                                        const struct idem_now *now,
+                                        struct idem__answer *answer)
 {
     const struct idem__victim *victim = &task->walk->victims[task->walk->at];
 
@@ -201,14 +202,14 @@ enum idem__state idem__purge_record_answered(struct idem__task *task,
     if (answer->said != IDEM__SAID_OK) {
         return idem__task_retry(task, answer, IDEM__STATE_PURGE_RECORD);
     }
-    task->op->u.purge.purged++;
+    task->base.op->u.purge.purged++;
     return idem__bodies_remove(task, victim->id, 'r', &victim->result,
                                IDEM__STATE_PURGE_INPUT);
 }
 
 /* First the head: a reader that finds one must find its bodies. Parts that are left
  * when this is interrupted are orphans. */
-const char *idem__purge_record_ask(struct idem__task *task,
+idem__state idem__purge_record_ask(struct idem__task *task,
                                    const struct idem_now *now)
 {
     struct idem__walk *walk = task->walk;
@@ -219,12 +220,12 @@ const char *idem__purge_record_ask(struct idem__task *task,
     idem__request_delete(idem__task_out(task), &task->env->table, victim->id,
                          idem_bytes(head + victim->head_len, victim->key_len),
                          idem_bytes(head, victim->head_len));
-    return IDEM__TARGET("DeleteItem");
+    return idem__task_ask(task, IDEM__TARGET("DeleteItem"));
 }
 
 /* The next one. */
-enum idem__state idem__purge_records_step(struct idem__task *task,
-                                          const struct idem_now *now)
+idem__state idem__purge_records_step(struct idem__task *task,
+                                     const struct idem_now *now)
 {
     (void)now;
     return task->walk->at == task->walk->victims_len ? IDEM__STATE_PURGE_COUNT
@@ -232,7 +233,7 @@ enum idem__state idem__purge_records_step(struct idem__task *task,
 }
 
 /* After all of the page is known. */
-static enum idem__state delete_or_count(const struct idem__task *task)
+static idem__state delete_or_count(const struct idem__task *task)
 {
     return only_looks(task) ? IDEM__STATE_PURGE_COUNT
                             : IDEM__STATE_PURGE_RECORDS;
@@ -260,9 +261,9 @@ static void mark_named(struct idem__walk *walk, const struct idem__item *item,
     }
 }
 
-enum idem__state idem__purge_heads_answered(struct idem__task *task,
-                                            const struct idem_now *now,
-                                            struct idem__answer *answer)
+idem__state idem__purge_heads_answered(struct idem__task *task,
+                                       const struct idem_now *now,
+                                       struct idem__answer *answer)
 {
     struct idem__walk *walk = task->walk;
     json_object *list;
@@ -270,17 +271,15 @@ enum idem__state idem__purge_heads_answered(struct idem__task *task,
     size_t i;
 
     (void)now;
-    if (answer->said != IDEM__SAID_OK) {
-        return idem__task_retry(task, answer, IDEM__STATE_PURGE_HEADS);
-    }
     if (idem__task_under_table(task, answer->body, "UnprocessedKeys") != NULL) {
         return idem__task_busy(task, false, "read the records",
                                IDEM__STATE_PURGE_HEADS);
     }
     list = idem__task_under_table(task, answer->body, "Responses");
     if (!json_object_is_type(list, json_type_array)) {
-        return idem__task_fail_with(task, IDEM_ECORRUPT,
-                                    "DynamoDB: the answer has an unknown form");
+        return idem__flight_fail_with(
+            &task->base, IDEM_ECORRUPT,
+            "DynamoDB: the answer has an unknown form");
     }
     n = json_object_array_length(list);
     for (i = 0; i < n; i++) {
@@ -289,7 +288,7 @@ enum idem__state idem__purge_heads_answered(struct idem__task *task,
                                  &error);
 
         if (rc == IDEM_ENOMEM) {
-            return idem__task_fail(task, &error);
+            return idem__flight_fail(&task->base, &error);
         }
         mark_named(walk, &task->found, rc == 0);
     }
@@ -370,7 +369,7 @@ static bool take_item(struct idem__task *task, json_object *object,
     }
     rc = idem__task_read(task, object, NULL, &error);
     if (rc == 0 && may_go(&task->found.record, now)) {
-        task->op->u.purge.from[IDEM__PURGE_FOUND]++;
+        task->base.op->u.purge.from[IDEM__PURGE_FOUND]++;
         take_victim(task->walk, &task->found);
     }
     return rc != IDEM_ENOMEM;
@@ -379,7 +378,7 @@ static bool take_item(struct idem__task *task, json_object *object,
 /* The next page begins after @object: no more may be deleted in this one. */
 static void cut_page(struct idem__task *task, json_object *object)
 {
-    uint64_t *cursor = task->op->u.purge.cursor;
+    uint64_t *cursor = task->base.op->u.purge.cursor;
     struct idem_slice name;
 
     if (idem__json_attribute(object, idem__layout_key(&task->env->table), "S",
@@ -396,24 +395,24 @@ static void count_looked(struct idem__task *task, json_object *body)
     json_object *scanned = NULL;
 
     if (json_object_object_get_ex(body, "ScannedCount", &scanned)) {
-        task->op->u.purge.from[IDEM__PURGE_LOOKED] +=
+        task->base.op->u.purge.from[IDEM__PURGE_LOOKED] +=
             (uint64_t)json_object_get_int(scanned);
     }
 }
 
-enum idem__state idem__purge_scan_answered(struct idem__task *task,
-                                           const struct idem_now *now,
-                                           struct idem__answer *answer)
+idem__state idem__purge_scan_answered(struct idem__task *task,
+                                      const struct idem_now *now,
+                                      struct idem__answer *answer)
 {
     struct idem__walk *walk = task->walk;
-    enum idem__state other;
+    idem__state other;
     bool fits = true;
     json_object *list;
     size_t n;
     size_t i;
 
-    other = idem__walk_page(task, answer, task->op->u.purge.cursor,
-                            IDEM__STATE_PURGE, &list, &n);
+    other =
+        idem__walk_page(task, answer, task->base.op->u.purge.cursor, &list, &n);
     if (other != IDEM__STATE_NONE) {
         return other;
     }
@@ -422,25 +421,24 @@ enum idem__state idem__purge_scan_answered(struct idem__task *task,
         json_object *object = json_object_array_get_idx(list, i);
 
         fits = take_item(task, object, now);
-        if (walk->victims_len == task->op->u.purge.max && i + 1 < n) {
+        if (walk->victims_len == task->base.op->u.purge.max && i + 1 < n) {
             cut_page(task, object);
             break;
         }
     }
     if (!fits || walk->memory.failed) {
-        return idem__task_fail_with(task, IDEM_ENOMEM,
-                                    idem_error_text(IDEM_ENOMEM));
+        return idem__flight_no_memory(&task->base);
     }
     return walk->ids_len > 0 ? IDEM__STATE_PURGE_HEADS : delete_or_count(task);
 }
 
-const char *idem__purge_scan_ask(struct idem__task *task,
+idem__state idem__purge_scan_ask(struct idem__task *task,
                                  const struct idem_now *now)
 {
-    const uint64_t *from = task->op->u.purge.from;
+    const uint64_t *from = task->base.op->u.purge.from;
     uint64_t limit = from[IDEM__PURGE_LIMIT];
     struct idem__sweep sweep = {
-        .after = idem__walk_cursor(task->op->u.purge.cursor),
+        .after = idem__walk_cursor(task->base.op->u.purge.cursor),
         .limit =
             limit == 0 || limit > IDEM__HEADS_GET ? IDEM__HEADS_GET : limit,
         .segment = from[IDEM__PURGE_SEGMENT],
@@ -448,11 +446,12 @@ const char *idem__purge_scan_ask(struct idem__task *task,
     };
 
     (void)now;
-    return idem__request_sweep(idem__task_out(task), &task->env->table, &sweep);
+    return idem__task_ask(task, idem__request_sweep(idem__task_out(task),
+                                                    &task->env->table, &sweep));
 }
 
-enum idem__state idem__purge_step(struct idem__task *task,
-                                  const struct idem_now *now)
+idem__state idem__purge_step(struct idem__task *task,
+                             const struct idem_now *now)
 {
     (void)now;
     return idem__walk_prepare(task) ? IDEM__STATE_PURGE_SCAN : IDEM__STATE_DONE;

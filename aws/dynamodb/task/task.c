@@ -1,112 +1,185 @@
-/* The life of a task: from an op to its first state, from answers and pauses to the
- * next, and to its end. */
+/* The table of the states of a task, and what it is for the machine of remote stores. */
 #include "aws/dynamodb/task/task.h"
 
 #include "aws/dynamodb/task/commit.h"
-
-#include <assert.h>
+#include "core/error.h"
 
 enum {
-    KEEP_BYTES = 16 * 1024, /* Memory that a task keeps for the next op. */
+    KEEP_BYTES = 16 * 1024, /* Memory that a request keeps for the next one. */
+    LARGE_BODY = 256 * 1024,
 };
 
-/* Ends the op from outside, wherever it is. */
-static void end(struct idem__task *task)
+static const struct row {
+    idem__step_fn *enter;
+    idem__answered_fn *answered; /* NULL: it asks nothing. */
+    bool
+        takes_all; /* Whatever was said; else it asks again unless that is OK. */
+} rows[IDEM__STATES] = {
+    [IDEM__STATE_LOOK] = {.enter = idem__look_ask,
+                          .answered = idem__look_answered},
+    [IDEM__STATE_LOAD] = {.enter = idem__load_step},
+    [IDEM__STATE_WRITE] = {.enter = idem__write_ask,
+                           .answered = idem__write_answered,
+                           .takes_all = true},
+    [IDEM__STATE_SETTLE] = {.enter = idem__settle_step},
+
+    [IDEM__STATE_GATE] = {.enter = idem__gate_ask,
+                          .answered = idem__gate_answered},
+    [IDEM__STATE_MARK] = {.enter = idem__mark_ask,
+                          .answered = idem__mark_answered,
+                          .takes_all = true},
+
+    [IDEM__STATE_GET_PARTS] = {.enter = idem__get_parts_ask,
+                               .answered = idem__get_parts_answered},
+    [IDEM__STATE_PUT_PARTS] = {.enter = idem__put_parts_ask,
+                               .answered = idem__put_parts_answered},
+    [IDEM__STATE_DELETE_PARTS] = {.enter = idem__delete_parts_ask,
+                                  .answered = idem__delete_parts_answered},
+    [IDEM__STATE_COPY] = {.enter = idem__copy_step},
+    [IDEM__STATE_KEPT] = {.enter = idem__kept_step},
+
+    [IDEM__STATE_LIST] = {.enter = idem__list_step},
+    [IDEM__STATE_LIST_SCAN] = {.enter = idem__list_scan_ask,
+                               .answered = idem__list_scan_answered},
+    [IDEM__STATE_LIST_QUERY] = {.enter = idem__list_query_ask,
+                                .answered = idem__list_query_answered},
+    [IDEM__STATE_LIST_HEADS] = {.enter = idem__walk_heads_ask,
+                                .answered = idem__list_heads_answered},
+
+    [IDEM__STATE_PURGE] = {.enter = idem__purge_step},
+    [IDEM__STATE_PURGE_SCAN] = {.enter = idem__purge_scan_ask,
+                                .answered = idem__purge_scan_answered},
+    [IDEM__STATE_PURGE_HEADS] = {.enter = idem__walk_heads_ask,
+                                 .answered = idem__purge_heads_answered},
+    [IDEM__STATE_PURGE_RECORDS] = {.enter = idem__purge_records_step},
+    [IDEM__STATE_PURGE_RECORD] = {.enter = idem__purge_record_ask,
+                                  .answered = idem__purge_record_answered,
+                                  .takes_all = true},
+    [IDEM__STATE_PURGE_INPUT] = {.enter = idem__purge_input_step},
+    [IDEM__STATE_PURGE_NEXT] = {.enter = idem__purge_next_step},
+    [IDEM__STATE_PURGE_COUNT] = {.enter = idem__purge_count_step},
+    [IDEM__STATE_PURGE_ORPHANS] = {.enter = idem__purge_orphans_step},
+    [IDEM__STATE_PURGE_ORPHAN] = {.enter = idem__purge_orphan_ask,
+                                  .answered = idem__purge_orphan_answered,
+                                  .takes_all = true},
+
+    [IDEM__STATE_LIMIT] = {.enter = idem__limit_step},
+    [IDEM__STATE_LIMIT_WINDOW] = {.enter = idem__limit_window_ask,
+                                  .answered = idem__limit_window_answered},
+    [IDEM__STATE_LIMIT_ENTRY] = {.enter = idem__limit_entry_ask,
+                                 .answered = idem__limit_entry_answered},
+    [IDEM__STATE_LIMIT_WRITE] = {.enter = idem__limit_write_ask,
+                                 .answered = idem__limit_write_answered,
+                                 .takes_all = true},
+    [IDEM__STATE_LIMIT_MOVE] = {.enter = idem__limit_move_ask,
+                                .answered = idem__limit_move_answered,
+                                .takes_all = true},
+    [IDEM__STATE_LIMIT_TRIM] = {.enter = idem__limit_trim_ask,
+                                .answered = idem__limit_trim_answered,
+                                .takes_all = true},
+};
+
+static struct idem__task *task_of(struct idem__flight *flight)
 {
-    task->state = IDEM__STATE_DONE;
-    task->next = IDEM__TASK_DONE;
+    return (struct idem__task *)flight;
 }
 
-/* True for what changes the record of the op, or the count of its request. */
-static bool is_write(enum idem__state state)
+/* ---- Asking ---- */
+
+struct idem__buffer *idem__task_out(struct idem__task *task)
 {
-    return state == IDEM__STATE_WRITE || state == IDEM__STATE_LIMIT_WRITE ||
-           state == IDEM__STATE_MARK;
+    idem__buffer_reset(&task->out, KEEP_BYTES);
+    return &task->out;
 }
 
-void idem__task_no_clock(struct idem__task *task)
+idem__state idem__task_ask(struct idem__task *task, const char *target)
 {
-    if (is_write(task->state) && task->request.outcome != IDEM__AWS_NOT_SENT) {
-        task->ambiguous = true; /* Its answer is not looked at. */
+    if (task->out.failed) {
+        return idem__flight_no_memory(&task->base);
     }
-    (void)idem__task_fail_with(task, IDEM_EUNAVAILABLE,
-                               "the clock does not answer");
-    end(task);
+    task->request.target = target;
+    task->request.body = idem__buffer_slice(&task->out);
+    task->base.large = task->out.len > LARGE_BODY;
+    return IDEM__STATE_SEND;
 }
 
-void idem__task_give_up(struct idem__task *task)
+static idem__state enter(struct idem__flight *flight,
+                         const struct idem_now *now)
 {
-    (void)idem__task_fail_with(task, IDEM_EUNAVAILABLE,
-                               task->op->error.text[0] != '\0'
-                                   ? task->op->error.text
-                                   : "DynamoDB did not answer in time");
-    end(task);
+    return rows[flight->state].enter(task_of(flight), now);
 }
 
-void idem__task_init(struct idem__task *task, const struct idem__task_env *env)
+static idem__state answered(struct idem__flight *flight,
+                            const struct idem_now *now)
 {
-    task->env = env;
-    task->result.kind = 'r';
-    task->input.kind = 'i';
-}
+    struct idem__task *task = task_of(flight);
+    struct idem__answer answer;
+    idem__state next;
 
-/* A waiter, a claim that is probably refused, and one whose input would have to
- * be written before it can be refused. */
-static bool looks_first(const struct idem_op *op)
-{
-    return op->u.begin.join_fence != 0 ||
-           (op->u.begin.flags & IDEM_LIKELY_REPLAY) != 0 ||
-           op->u.begin.input.len > IDEM__UNIT;
-}
-
-enum idem__state idem__task_first(struct idem__task *task)
-{
-    struct idem_op *op = task->op;
-
-    switch (op->verb) {
-    case IDEM_OP_BEGIN:
-        return looks_first(op) ? IDEM__STATE_LOOK : IDEM__STATE_DECIDE;
-    case IDEM_OP_IMPORT:
-        return IDEM__STATE_DECIDE;
-    case IDEM_OP_END:
-    case IDEM_OP_RENEW:
-    case IDEM_OP_EXPIRE:
-        task->remembered = task->env->claims != NULL &&
-                           idem__claimed_get(task->env->claims, op,
-                                             &task->found_memory, &task->found);
-        task->has_found = task->remembered;
-        return task->remembered ? IDEM__STATE_DECIDE : IDEM__STATE_LOOK;
-    case IDEM_OP_GET:
-    case IDEM_OP_RESOLVE:
-        return IDEM__STATE_LOOK;
-    case IDEM_OP_LIST:
-        return IDEM__STATE_LIST;
-    case IDEM_OP_PURGE:
-        return IDEM__STATE_PURGE;
-    case IDEM_OP_LIMIT:
-        return IDEM__STATE_LIMIT;
-    case IDEM_OP_MOVE:
-        return IDEM__STATE_GATE;
-    case IDEM_OP_COUNT:
-        break;
+    idem__answer_read(&task->request, task->env->table.name, &answer);
+    task->tries_before = flight->tries;
+    if (flight->op->verb == IDEM_OP_PURGE) {
+        idem__purge_bill(task, &answer);
     }
-    assert(!"an op that no table answers");
-    return IDEM__STATE_DONE;
+    if (answer.said == IDEM__SAID_OK || answer.said == IDEM__SAID_REFUSED) {
+        flight->tries = 0;
+        memset(&flight->op->error, 0, sizeof(flight->op->error));
+    }
+    next = answer.said == IDEM__SAID_OK || rows[flight->state].takes_all
+               ? rows[flight->state].answered(task, now, &answer)
+               : idem__task_retry(task, &answer, flight->state);
+    /* It is large, and no longer needed. */
+    idem__answer_finish(&answer);
+    return next;
+}
+
+/* ---- Asking again ---- */
+
+idem__state idem__task_retry(struct idem__task *task,
+                             const struct idem__answer *answer,
+                             idem__state again)
+{
+    return idem__flight_retry(&task->base, answer->said, answer->sent,
+                              &answer->error, again);
+}
+
+idem__state idem__task_busy(struct idem__task *task, bool progress,
+                            const char *what, idem__state again)
+{
+    struct idem__flight *flight = &task->base;
+    struct idem_error error;
+
+    /* The service answered, which set tries to 0; only progress is a reason for
+     * that. */
+    flight->tries = progress ? 0 : task->tries_before;
+    if (flight->settled && progress) {
+        return idem__flight_pause(flight, again);
+    }
+    (void)idem__error(&error, IDEM_EUNAVAILABLE, "DynamoDB is too busy to %s",
+                      what);
+    return idem__flight_retry(flight, IDEM__SAID_NOT_APPLIED, /* sent= */ true,
+                              &error, again);
+}
+
+/* ---- Beginning ---- */
+
+idem__state idem__task_first(struct idem__task *task)
+{
+    const struct idem_op *op = task->base.op;
+
+    /* An input in parts would have to be written before the claim can be refused. */
+    return idem__flight_first(&task->base,
+                              op->verb == IDEM_OP_BEGIN &&
+                                  op->u.begin.input.len > IDEM__UNIT);
 }
 
 /* The op is another one: of the last, only memory stays. */
 static void forget_op(struct idem__task *task)
 {
-    task->tries = 0;
-    task->rounds = 0;
-    task->ambiguous = false;
     idem__bodies_forget(task);
-    task->has_found = false;
-    task->remembered = false;
     task->looked_again = false;
     task->waited = false;
     task->claimed = false;
-    task->settled = false;
     task->keeping = IDEM__STATE_NONE;
     memset(&task->kept, 0, sizeof(task->kept));
     memset(&task->old_result, 0, sizeof(task->old_result));
@@ -116,55 +189,132 @@ static void forget_op(struct idem__task *task)
     task->caller_write = 0;
 }
 
-void idem__task_start(struct idem__task *task, struct idem_op *op,
-                      const struct idem_now *now)
+static idem__state start(struct idem__flight *flight,
+                         const struct idem_now *now)
 {
+    struct idem__task *task = task_of(flight);
+    struct idem_op *op = flight->op;
     struct idem_error error;
-    enum idem__state first;
 
-    task->op = op;
-    op->changed = false;
     forget_op(task);
     if (op->verb != IDEM_OP_MOVE &&
         idem__layout_check(&task->env->table, op, &error) != 0) {
-        first = idem__task_fail(task, &error);
-    } else if (op->commit != NULL &&
-               idem__commit_check(op->commit, &op->error) != 0) {
-        first = IDEM__STATE_DONE;
-    } else {
-        first = idem__gate_is_due(task, now) ? IDEM__STATE_GATE
-                                             : idem__task_first(task);
+        return idem__flight_fail(flight, &error);
     }
-    idem__state_enter(task, first, now);
+    if (op->commit != NULL && idem__commit_check(op->commit, &op->error) != 0) {
+        return IDEM__STATE_DONE;
+    }
+    return idem__gate_is_due(task, now) ? IDEM__STATE_GATE
+                                        : idem__task_first(task);
 }
 
-void idem__task_answered(struct idem__task *task, const struct idem_now *now)
+/* ---- Claims of this handle ---- */
+
+/* With an item go its bodies, as far as they are inline. */
+static void remember(struct idem__flight *flight)
 {
-    struct idem__answer answer;
+    const struct idem__item *item = &task_of(flight)->item;
+    struct idem__body bodies[] = {item->result, item->input};
+    struct idem_slice more[] = {
+        idem_bytes(bodies, sizeof(bodies)),
+        item->result.stored,
+        item->input.stored,
+    };
 
-    idem__answer_read(&task->request, task->env->table.name, &answer);
-    task->tries_before = task->tries;
-    if (task->op->verb == IDEM_OP_PURGE) {
-        idem__purge_bill(task, &answer);
-    }
-    if (answer.said == IDEM__SAID_OK || answer.said == IDEM__SAID_REFUSED) {
-        task->tries = 0;
-        memset(&task->op->error, 0, sizeof(task->op->error));
-    }
-    idem__state_answered(task, now, &answer);
+    idem__flight_remember(flight, more, sizeof(more) / sizeof(more[0]));
 }
 
-void idem__task_resume(struct idem__task *task, const struct idem_now *now)
+static bool recall(struct idem__flight *flight)
 {
-    idem__state_enter(task, task->after_pause, now);
+    struct idem__item *found = &task_of(flight)->found;
+    struct idem__body bodies[2];
+    const uint8_t *more;
+
+    memset(found, 0, sizeof(*found));
+    if (!idem__flight_recall(flight, &more)) {
+        return false;
+    }
+    memcpy(bodies, more, sizeof(bodies));
+    more += sizeof(bodies);
+    found->result = bodies[0];
+    found->result.stored.base = more;
+    found->input = bodies[1];
+    found->input.stored.base = more + found->result.stored.len;
+    return true;
 }
+
+/* ---- Claims that are too short ---- */
+
+static void rewrite(struct idem__flight *flight)
+{
+    task_of(flight)->item = task_of(flight)->found;
+}
+
+/* Another library's item is written on condition of attributes that only a reading
+ * shows. */
+static bool found_written(struct idem__flight *flight)
+{
+    struct idem__task *task = task_of(flight);
+
+    task->found = task->item;
+    return idem__layout_of(&task->env->table)->ours;
+}
+
+/* ---- Writing ---- */
+
+static idem__state store_bodies(struct idem__flight *flight)
+{
+    idem__state first = idem__bodies_store(task_of(flight));
+
+    return first != IDEM__STATE_NONE ? first : IDEM__STATE_WRITE;
+}
+
+/* True for what changes the record of the op, or the count of its request. */
+static bool may_have_written(const struct idem__flight *flight)
+{
+    const struct idem__task *task = (const struct idem__task *)flight;
+
+    return (flight->state == IDEM__STATE_WRITE ||
+            flight->state == IDEM__STATE_LIMIT_WRITE ||
+            flight->state == IDEM__STATE_MARK) &&
+           task->request.outcome != IDEM__AWS_NOT_SENT;
+}
+
+static const struct idem__machine_ops task_ops = {
+    .service = "DynamoDB",
+    .rounds_max = 16,
+    .pause_base_ms = 25,
+    .start = start,
+    .enter = enter,
+    .answered = answered,
+    .decide = idem__task_decide,
+    .prepare = idem__task_prepare,
+    .store = store_bodies,
+    .settle = idem__task_settle,
+    .rewrite = rewrite,
+    .found_written = found_written,
+    .remember = remember,
+    .recall = recall,
+    .may_have_written = may_have_written,
+};
+
+void idem__task_init(struct idem__task *task, const struct idem__task_env *env)
+{
+    task->env = env;
+    task->base.ops = &task_ops;
+    task->base.env = &env->base;
+    task->base.found = &task->found.record;
+    task->base.found_head = &task->found.head;
+    task->base.next_record = &task->item.record;
+    task->result.kind = 'r';
+    task->input.kind = 'i';
+}
+
+/* ---- Memory ---- */
 
 static void for_all_buffers(struct idem__task *task,
                             void (*apply)(struct idem__buffer *buffer))
 {
-    apply(&task->found_memory);
-    apply(&task->head);
-    apply(&task->written);
     apply(&task->result.stored);
     apply(&task->result.bytes);
     apply(&task->input.stored);
@@ -183,9 +333,7 @@ void idem__task_reset(struct idem__task *task)
     if (task->request.answer_cap > KEEP_BYTES) {
         idem__aws_request_finish(&task->request);
     }
-    task->op = NULL;
-    task->ambiguous = false;
-    task->settled = false;
+    idem__flight_reset(&task->base);
 }
 
 void idem__task_free(struct idem__task *task)
@@ -195,4 +343,5 @@ void idem__task_free(struct idem__task *task)
     idem__walk_free(task->walk);
     idem__limiter_free(task->limiter);
     idem__aws_request_finish(&task->request);
+    idem__flight_free(&task->base);
 }

@@ -1,30 +1,70 @@
-/* One op on its way through the table: which request comes next, and what its
- * answer means. Pure but for memory: no I/O and no clock, so that the simulator
- * runs the same code.
+/* One op on its way through the table, for the machine of remote stores
+ * (store/remote/machine.h): the requests of its states, and what an answer means. Pure but
+ * for memory: no I/O and no clock, so that the simulator runs the same code.
  *
- *     idem__task_start(task, op, now)
- *     while (task->next != IDEM__TASK_DONE)
- *         IDEM__TASK_SEND:  send task->request; when it is done
- *                           idem__task_answered(task, now)
- *         IDEM__TASK_PAUSE: after task->pause_ms, idem__task_resume(task, now)
- *     the op's answer is set: give it back, idem__task_reset(task)
+ *     state    request
+ *     -------  -----------------------------------------------------------------------
+ *     LOOK     GetItem
+ *     LOAD     GET_PARTS: BatchGetItem
+ *     ACT      PUT_PARTS: BatchWriteItem; COPY, KEPT: an input is read and written anew
+ *     WRITE    PutItem, DeleteItem, TransactWriteItems
+ *     SETTLE   DELETE_PARTS: BatchWriteItem; COPY: until nothing is left that the former
+ *              head named and the new one does not
  *
- * The way is drawn in state.h.
+ * Once in half a minute a claim goes through GATE, before its first state, or after
+ * WRITE: gate.c.
+ *
+ * Lists, purges and rate limits have ways of their own, drawn where they are: walk.c,
+ * purge.c and limit_task.c.
  */
 #ifndef IDEM_AWS_DYNAMODB_TASK_TASK_H
 #define IDEM_AWS_DYNAMODB_TASK_TASK_H
 
-#include "aws/dynamodb/task/answer.h"
-#include "aws/dynamodb/task/claimed.h"
-#include "aws/dynamodb/task/gate.h"
 #include "aws/dynamodb/layout/layout.h"
 #include "aws/dynamodb/layout/request.h"
-#include "aws/dynamodb/task/state.h"
+#include "aws/dynamodb/task/answer.h"
+#include "store/remote/machine.h"
 
-enum idem__task_next {
-    IDEM__TASK_SEND = 1,
-    IDEM__TASK_PAUSE,
-    IDEM__TASK_DONE,
+/* The states beside those of all services. */
+enum {
+    /* A table that is moved: gate.c. */
+    IDEM__STATE_GATE = IDEM__STATE_MOVE, /* Reads its mark. */
+    IDEM__STATE_MARK = IDEM__STATE_OWN,  /* Sets it. */
+
+    IDEM__STATE_SETTLE, /* The op is answered: deletes what is not needed. */
+
+    /* Bodies: bodies.c and lifetime.c. The state that enters one of the first three
+     * names the one after it. */
+    IDEM__STATE_GET_PARTS,
+    IDEM__STATE_PUT_PARTS,
+    IDEM__STATE_DELETE_PARTS,
+    IDEM__STATE_COPY, /* Writes an input's parts anew, with another ttl ... */
+    IDEM__STATE_KEPT, /* ... which is done, before the head is written. */
+
+    /* A page of a list: walk.c. */
+    IDEM__STATE_LIST_SCAN,
+    IDEM__STATE_LIST_QUERY,
+    IDEM__STATE_LIST_HEADS,
+
+    /* A page of a purge: purge.c. */
+    IDEM__STATE_PURGE_SCAN,
+    IDEM__STATE_PURGE_HEADS,
+    IDEM__STATE_PURGE_RECORDS,
+    IDEM__STATE_PURGE_RECORD,
+    IDEM__STATE_PURGE_INPUT,
+    IDEM__STATE_PURGE_NEXT,
+    IDEM__STATE_PURGE_COUNT,
+    IDEM__STATE_PURGE_ORPHANS,
+    IDEM__STATE_PURGE_ORPHAN,
+
+    /* A rate limit: limit_task.c. */
+    IDEM__STATE_LIMIT_WINDOW,
+    IDEM__STATE_LIMIT_ENTRY,
+    IDEM__STATE_LIMIT_WRITE,
+    IDEM__STATE_LIMIT_MOVE, /* The op is answered. */
+    IDEM__STATE_LIMIT_TRIM,
+
+    IDEM__STATES,
 };
 
 /* Parts of bodies that no head names, as purges found them. */
@@ -34,14 +74,23 @@ struct idem__orphans {
     char first[IDEM__PART_NAME_MAX]; /* Of those that were found. */
 };
 
+enum {
+    IDEM__GATE_MS = 30 * 1000
+};
+
+/* The mark as a handle last read it. Zeroed: not read yet. */
+struct idem__gate {
+    char mark[IDEM_MARK_MAX];
+    uint64_t floor;
+    int64_t until_boot_ms;
+};
+
 /* The parts that the tasks of a store share. */
 struct idem__task_env {
+    struct idem__flight_env base; /* random is used for names, too. */
     struct idem__table_conf table;
-    struct idem__claims *claims;
     struct idem__orphans *orphans; /* NULL: they are not counted. */
     struct idem__gate *gate;       /* NULL: the table is never moved. */
-    struct idem_host host;         /* random is used, for jitter and names. */
-    uint8_t *scratch; /* IDEM_HEAD_MAX bytes, for one task at a time. */
 };
 
 /* The bytes of one body on their way in or out. */
@@ -55,7 +104,7 @@ struct idem__transfer {
     struct idem__buffer bytes;  /* Unpacked; empty if it was not packed. */
     uint32_t left;
     bool done[IDEM__PARTS_MAX];
-    enum idem__state then; /* Once all parts have moved. */
+    idem__state then; /* Once all parts have moved. */
 };
 
 /* The need that sets the ttl of an input's parts; see lifetime.c. */
@@ -72,52 +121,24 @@ struct idem__removal {
     struct idem__body body;
     bool done[IDEM__PARTS_MAX];
     uint32_t left;
-    enum idem__state then; /* Once all parts are gone. */
+    idem__state then; /* Once all parts are gone. */
 };
 
 struct idem__task {
+    struct idem__flight base;
     const struct idem__task_env *env;
-    struct idem_op *op;
-
-    /* For the driver: its next step. */
-    enum idem__task_next next;
-    int64_t pause_ms;
     struct idem__aws_request request; /* target, body and answer_max are set. */
 
-    /* Where the op is. */
-    enum idem__state state;
-    enum idem__state after_pause; /* PAUSE: what is entered then. */
-
-    /* Counts of its tries so far; each is bounded. */
-    unsigned tries;        /* Requests in vain, in a row ... */
-    unsigned tries_before; /* ... before the answer that is being read. */
-    unsigned rounds;       /* Decisions. */
-    bool looked_again;     /* For parts that were not there. */
-    bool waited;           /* For the owner of a claim whose lease is over. */
+    unsigned
+        tries_before;  /* base.tries before the answer that is being read. */
+    bool looked_again; /* For parts that were not there. */
+    bool waited;       /* For the owner of a claim whose lease is over. */
     int64_t gate_asked_ms; /* GATE: when, by the boot clock ... */
     bool claimed;          /* ... and after the claim was written. */
 
-    /* How much is known of its effect should it fail. Once set for an op, neither is
-     * ever unset. */
-    bool ambiguous; /* A write of ours may have been applied: "nothing was done"
-                       is not ours to say. */
-    bool settled;   /* The op is answered; what is left to do may fail. */
-
-    /* The record found, which the decision and the write's condition rest on. */
-    bool has_found;
-    bool remembered; /* found is what this handle wrote, and not a reading. */
-    struct idem__item found;
-    struct idem__buffer found_memory;
-    struct idem__buffer written; /* The head of found, where that is a write of
-                                    ours that was not read back. */
-
-    /* The decision, which is to be answered and written. */
-    struct idem_decision decision;
-    struct idem_record given;
-    struct idem__item item;
-    struct idem__buffer head; /* Of item. */
-    bool extending;           /* The write is a claim that is made to last. */
-    bool transacts; /* The write goes together with the caller's writes ... */
+    struct idem__item found; /* base.found. */
+    struct idem__item item;  /* base.next_record. */
+    bool transacts;          /* It goes together with the caller's writes ... */
     size_t caller_write; /* ... of which this one was refused, from 1 on; 0. */
 
     /* The bodies of found that the caller is given, and those of item. */
@@ -130,8 +151,7 @@ struct idem__task {
 
     /* How long bodies live: lifetime.c. */
     enum idem__keep keep;
-    enum idem__state
-        keeping;            /* The input is being written anew: what is entered
+    idem__state keeping;    /* The input is being written anew: what is entered
                                  then. NONE: it is not. */
     struct idem__body kept; /* The input, as it was written anew. */
     struct idem__body old_result; /* Named by nobody once the head is ... */
@@ -147,24 +167,78 @@ struct idem__task {
 
 /* Sets up a zeroed @task; it may be started again and again. */
 void idem__task_init(struct idem__task *task, const struct idem__task_env *env);
-void idem__task_start(struct idem__task *task, struct idem_op *op,
-                      const struct idem_now *now);
-
-/* task->request has been done. */
-void idem__task_answered(struct idem__task *task, const struct idem_now *now);
-void idem__task_resume(struct idem__task *task, const struct idem_now *now);
-
-/* The time is up: the op is answered with what is known. It must not be under
- * way (abort its request first, and pass the answer). */
-void idem__task_give_up(struct idem__task *task);
-
-/* The clock does not answer, so that the op cannot be started, gone on with, or
- * have its request's answer looked at: it ends. */
-void idem__task_no_clock(struct idem__task *task);
 
 /* The op has been given back; most of the memory stays. */
 void idem__task_reset(struct idem__task *task);
 void idem__task_free(struct idem__task *task);
+
+/* ---- The states' functions ---- */
+
+/* Enters a state: makes its request in idem__task_out(), and returns idem__task_ask(); or
+ * does its work, and returns the next state. */
+typedef idem__state idem__step_fn(struct idem__task *task,
+                                  const struct idem_now *now);
+
+/* Takes in the answer to its request; nothing may point into @answer afterwards. Returns
+ * the next state. */
+typedef idem__state idem__answered_fn(struct idem__task *task,
+                                      const struct idem_now *now,
+                                      struct idem__answer *answer);
+
+idem__step_fn idem__look_ask;
+idem__answered_fn idem__look_answered;
+idem__step_fn idem__load_step;
+idem__step_fn idem__write_ask;
+idem__answered_fn idem__write_answered;
+idem__step_fn idem__settle_step;
+
+idem__step_fn idem__gate_ask;
+idem__answered_fn idem__gate_answered;
+idem__step_fn idem__mark_ask;
+idem__answered_fn idem__mark_answered;
+
+idem__step_fn idem__get_parts_ask;
+idem__answered_fn idem__get_parts_answered;
+idem__step_fn idem__put_parts_ask;
+idem__answered_fn idem__put_parts_answered;
+idem__step_fn idem__delete_parts_ask;
+idem__answered_fn idem__delete_parts_answered;
+idem__step_fn idem__copy_step;
+idem__step_fn idem__kept_step;
+
+idem__step_fn idem__list_step;
+idem__step_fn idem__list_scan_ask;
+idem__answered_fn idem__list_scan_answered;
+idem__step_fn idem__list_query_ask;
+idem__answered_fn idem__list_query_answered;
+idem__step_fn idem__walk_heads_ask; /* Of a purge, too. */
+idem__answered_fn idem__list_heads_answered;
+
+idem__step_fn idem__purge_step;
+idem__step_fn idem__purge_scan_ask;
+idem__answered_fn idem__purge_scan_answered;
+idem__answered_fn idem__purge_heads_answered;
+idem__step_fn idem__purge_records_step;
+idem__step_fn idem__purge_record_ask;
+idem__answered_fn idem__purge_record_answered;
+idem__step_fn idem__purge_input_step;
+idem__step_fn idem__purge_next_step;
+idem__step_fn idem__purge_count_step;
+idem__step_fn idem__purge_orphans_step;
+idem__step_fn idem__purge_orphan_ask;
+idem__answered_fn idem__purge_orphan_answered;
+
+idem__step_fn idem__limit_step;
+idem__step_fn idem__limit_window_ask;
+idem__answered_fn idem__limit_window_answered;
+idem__step_fn idem__limit_entry_ask;
+idem__answered_fn idem__limit_entry_answered;
+idem__step_fn idem__limit_write_ask;
+idem__answered_fn idem__limit_write_answered;
+idem__step_fn idem__limit_move_ask;
+idem__answered_fn idem__limit_move_answered;
+idem__step_fn idem__limit_trim_ask;
+idem__answered_fn idem__limit_trim_answered;
 
 /* ---- Lists, purges and limits: walk.c, purge.c and limit_task.c ---- */
 
@@ -190,6 +264,24 @@ void idem__purge_bill(struct idem__task *task,
 void idem__walk_free(struct idem__walk *walk);
 void idem__limiter_free(struct idem__limiter *limiter);
 
+/* ---- A table that is moved: gate.c ---- */
+
+/* True if the op of @task starts something, and the gate has to be read first. */
+bool idem__gate_is_due(const struct idem__task *task,
+                       const struct idem_now *now);
+
+/* True if the claim of @task, which is in the table, may not be answered before the gate
+ * was read. */
+bool idem__gate_doubts(const struct idem__task *task,
+                       const struct idem_now *now);
+
+/* @now, with what the gate says. */
+struct idem_now idem__gate_now(const struct idem__task *task,
+                               const struct idem_now *now);
+
+/* True if @name is the key of its item. */
+bool idem__gate_is(struct idem_slice name);
+
 /* ---- Bodies: bodies.c ---- */
 
 /* Decides where the bodies of task->item, which is to be written, go. */
@@ -197,7 +289,7 @@ void idem__bodies_place(struct idem__task *task);
 
 /* The state that writes the parts beside task->item, and after which comes ACT
  * again; NONE: there are none, or they are there. */
-enum idem__state idem__bodies_store(struct idem__task *task);
+idem__state idem__bodies_store(struct idem__task *task);
 
 /* A head that names the parts that this op wrote may have been written: another may have
  * replaced it by now, and delete them. They are written once more, under other names. */
@@ -205,14 +297,10 @@ void idem__bodies_forget(struct idem__task *task);
 
 /* Reads, or writes, the parts of @body; @then is what is entered after that.
  * Returns the next state. */
-enum idem__state idem__bodies_get(struct idem__task *task,
-                                  struct idem__transfer *t,
-                                  const struct idem__body *body,
-                                  enum idem__state then);
-enum idem__state idem__bodies_put(struct idem__task *task,
-                                  struct idem__transfer *t,
-                                  const struct idem__body *body,
-                                  enum idem__state then);
+idem__state idem__bodies_get(struct idem__task *task, struct idem__transfer *t,
+                             const struct idem__body *body, idem__state then);
+idem__state idem__bodies_put(struct idem__task *task, struct idem__transfer *t,
+                             const struct idem__body *body, idem__state then);
 
 /* ---- Lifetime of bodies: lifetime.c ---- */
 
@@ -225,21 +313,34 @@ void idem__lifetime_plan(struct idem__task *task);
 
 /* The state that lets the input live as long as task->item, and after which comes
  * ACT again; NONE: it does. */
-enum idem__state idem__lifetime_extend(struct idem__task *task);
+idem__state idem__lifetime_extend(struct idem__task *task);
 
 /* The parts that were to be written anew are not there. Returns the next state. */
-enum idem__state idem__lifetime_skip(struct idem__task *task);
+idem__state idem__lifetime_skip(struct idem__task *task);
 
 /* Deletes the parts of a @body that no head names; @then is what is entered after
  * that. Returns the next state. */
-enum idem__state idem__bodies_remove(struct idem__task *task, const uint8_t *id,
-                                     char kind, const struct idem__body *body,
-                                     enum idem__state then);
+idem__state idem__bodies_remove(struct idem__task *task, const uint8_t *id,
+                                char kind, const struct idem__body *body,
+                                idem__state then);
+
+/* ---- For the machine: decide.c and write.c ---- */
+
+idem__state idem__task_decide(struct idem__flight *flight,
+                              const struct idem_record *there,
+                              const struct idem_now *now);
+idem__state idem__task_prepare(struct idem__flight *flight);
+idem__state idem__task_settle(struct idem__flight *flight,
+                              const struct idem_now *now, bool wrote);
+
+/* A write of the caller's was refused, and so nothing was done: an attempt goes on,
+ * a key is free. Returns the next state. */
+idem__state idem__task_refuse_caller_write(struct idem__task *task);
 
 /* ---- For all of these ---- */
 
 /* Where the op begins, once the gate is known to be open: task.c. */
-enum idem__state idem__task_first(struct idem__task *task);
+idem__state idem__task_first(struct idem__task *task);
 
 /* True if @body is GetItem's answer for an item that does not exist, {} (NULL) and what
  * it cost: look.c. */
@@ -254,33 +355,21 @@ int idem__task_read(struct idem__task *task, json_object *object,
                     const uint8_t *id, struct idem_error *ret_error);
 
 /* Takes @object (NULL: none) as what is there. Returns the next state. */
-enum idem__state idem__task_found(struct idem__task *task, json_object *object);
+idem__state idem__task_found(struct idem__task *task, json_object *object);
 
-/* Encodes the head of task->item, which is to be written: write.c. False: the op
- * has failed. */
-bool idem__task_encode(struct idem__task *task);
-
-/* A write of the caller's was refused, and so nothing was done: an attempt goes on,
- * a key is free. Returns the next state. */
-enum idem__state idem__task_refuse_caller_write(struct idem__task *task);
-
-/* task->out, emptied, for the body of the next request: retry.c. */
+/* task->out, emptied, for the body of the next request; and the request that it is,
+ * of @target: SEND, or DONE where memory ran out. task.c. */
 struct idem__buffer *idem__task_out(struct idem__task *task);
-
-/* Ends the op with an error. These return DONE. */
-enum idem__state idem__task_fail(struct idem__task *task,
-                                 const struct idem_error *error);
-enum idem__state idem__task_fail_with(struct idem__task *task, int code,
-                                      const char *text);
+idem__state idem__task_ask(struct idem__task *task, const char *target);
 
 /* For an answer that is neither OK nor REFUSED: enters @again after a pause, or
  * ends the op. Returns the next state. */
-enum idem__state idem__task_retry(struct idem__task *task,
-                                  const struct idem__answer *answer,
-                                  enum idem__state again);
+idem__state idem__task_retry(struct idem__task *task,
+                             const struct idem__answer *answer,
+                             idem__state again);
 
 /* Likewise, for a batch that was not done to its end. */
-enum idem__state idem__task_busy(struct idem__task *task, bool progress,
-                                 const char *what, enum idem__state again);
+idem__state idem__task_busy(struct idem__task *task, bool progress,
+                            const char *what, idem__state again);
 
 #endif

@@ -33,8 +33,7 @@ bool idem__walk_prepare(struct idem__task *task)
         task->walk = idem__zalloc(sizeof(*task->walk));
     }
     if (task->walk == NULL) {
-        (void)idem__task_fail_with(task, IDEM_ENOMEM,
-                                   idem_error_text(IDEM_ENOMEM));
+        (void)idem__flight_no_memory(&task->base);
         return false;
     }
     task->walk->ids_len = 0;
@@ -114,10 +113,10 @@ static int set_cursor(const struct idem__task *task, uint64_t *cursor,
     return 1;
 }
 
-static enum idem__state strange(struct idem__task *task)
+static idem__state strange(struct idem__task *task)
 {
-    return idem__task_fail_with(
-        task, IDEM_ECORRUPT,
+    return idem__flight_fail_with(
+        &task->base, IDEM_ECORRUPT,
         "DynamoDB: the answer, or the table, has a form that is not ours");
 }
 
@@ -131,14 +130,10 @@ static json_object *array_of(json_object *body, const char *name)
                : NULL;
 }
 
-enum idem__state idem__walk_page(struct idem__task *task,
-                                 const struct idem__answer *answer,
-                                 uint64_t *cursor, enum idem__state again,
-                                 json_object **ret_items, size_t *ret_len)
+idem__state idem__walk_page(struct idem__task *task,
+                            const struct idem__answer *answer, uint64_t *cursor,
+                            json_object **ret_items, size_t *ret_len)
 {
-    if (answer->said != IDEM__SAID_OK) {
-        return idem__task_retry(task, answer, again);
-    }
     *ret_items = array_of(answer->body, "Items");
     *ret_len = *ret_items == NULL ? 0 : json_object_array_length(*ret_items);
     if (*ret_len > IDEM__HEADS_GET ||
@@ -165,10 +160,10 @@ static bool show_item(struct idem__task *task, json_object *item,
     }
     rc = idem__task_read(task, item, NULL, &error);
     if (rc == IDEM_ENOMEM) {
-        (void)idem__task_fail(task, &error);
+        (void)idem__flight_fail(&task->base, &error);
         return false;
     }
-    return idem__verb_list_row(task->op, rc, &task->found.record, now);
+    return idem__verb_list_row(task->base.op, rc, &task->found.record, now);
 }
 
 /* Where the list stops within the page, it goes on after that item. */
@@ -176,7 +171,7 @@ static void show_items(struct idem__task *task, json_object *list,
                        const struct idem_now *now)
 {
     const char *key = idem__layout_key(&task->env->table);
-    struct idem_op *op = task->op;
+    struct idem_op *op = task->base.op;
     size_t n = list == NULL ? 0 : json_object_array_length(list);
     struct idem_slice name;
     size_t i;
@@ -194,16 +189,13 @@ static void show_items(struct idem__task *task, json_object *list,
     }
 }
 
-enum idem__state idem__list_scan_answered(struct idem__task *task,
-                                          const struct idem_now *now,
-                                          struct idem__answer *answer)
+idem__state idem__list_scan_answered(struct idem__task *task,
+                                     const struct idem_now *now,
+                                     struct idem__answer *answer)
 {
-    struct idem_op *op = task->op;
+    struct idem_op *op = task->base.op;
     int more;
 
-    if (answer->said != IDEM__SAID_OK) {
-        return idem__task_retry(task, answer, IDEM__STATE_LIST);
-    }
     more = set_cursor(task, op->u.list.cursor, answer->body);
     if (more < 0) {
         return strange(task);
@@ -213,24 +205,26 @@ enum idem__state idem__list_scan_answered(struct idem__task *task,
     return IDEM__STATE_DONE;
 }
 
-const char *idem__list_scan_ask(struct idem__task *task,
+idem__state idem__list_scan_ask(struct idem__task *task,
                                 const struct idem_now *now)
 {
     (void)now;
-    return idem__request_scan(idem__task_out(task), &task->env->table,
-                              idem__walk_cursor(task->op->u.list.cursor),
-                              task->op->u.list.limit);
+    return idem__task_ask(
+        task,
+        idem__request_scan(idem__task_out(task), &task->env->table,
+                           idem__walk_cursor(task->base.op->u.list.cursor),
+                           task->base.op->u.list.limit));
 }
 
 static void next_shard(struct idem__task *task)
 {
-    uint64_t *cursor = task->op->u.list.cursor;
+    uint64_t *cursor = task->base.op->u.list.cursor;
 
     if (cursor[IDEM__CURSOR_LEN] == 0) {
         cursor[IDEM__CURSOR_SHARD]++;
     }
-    task->op->u.list.done =
-        cursor[IDEM__CURSOR_SHARD] == SHARDS || task->op->u.list.stopped;
+    task->base.op->u.list.done =
+        cursor[IDEM__CURSOR_SHARD] == SHARDS || task->base.op->u.list.stopped;
 }
 
 /* The head of @id among @list, which is in no order; NULL: it is gone. */
@@ -258,11 +252,11 @@ static void show_heads(struct idem__task *task, json_object *list,
                        const struct idem_now *now, uint64_t shard)
 {
     const struct idem__walk *walk = task->walk;
-    uint64_t *cursor = task->op->u.list.cursor;
+    uint64_t *cursor = task->base.op->u.list.cursor;
     struct idem_slice name;
     size_t i;
 
-    task->op->u.list.now_ms = now->store_ms;
+    task->base.op->u.list.now_ms = now->store_ms;
     for (i = 0; i < walk->ids_len; i++) {
         json_object *item = head_of(list, walk->ids[i]);
 
@@ -278,18 +272,15 @@ static void show_heads(struct idem__task *task, json_object *list,
 }
 
 /* An item of the index may be gone from the table, and the other way round. */
-enum idem__state idem__list_heads_answered(struct idem__task *task,
-                                           const struct idem_now *now,
-                                           struct idem__answer *answer)
+idem__state idem__list_heads_answered(struct idem__task *task,
+                                      const struct idem_now *now,
+                                      struct idem__answer *answer)
 {
     json_object *responses = NULL;
     json_object *list = NULL;
     json_object *unread = NULL;
-    uint64_t shard = task->op->u.list.cursor[IDEM__CURSOR_SHARD];
+    uint64_t shard = task->base.op->u.list.cursor[IDEM__CURSOR_SHARD];
 
-    if (answer->said != IDEM__SAID_OK) {
-        return idem__task_retry(task, answer, IDEM__STATE_LIST_HEADS);
-    }
     if (json_object_object_get_ex(answer->body, "UnprocessedKeys", &unread) &&
         json_object_object_length(unread) > 0) {
         return idem__task_busy(task, false, "read the records",
@@ -300,32 +291,32 @@ enum idem__state idem__list_heads_answered(struct idem__task *task,
     }
     next_shard(task);
     show_heads(task, list, now, shard);
-    task->op->u.list.done |= task->op->u.list.stopped;
+    task->base.op->u.list.done |= task->base.op->u.list.stopped;
     return IDEM__STATE_DONE;
 }
 
-const char *idem__walk_heads_ask(struct idem__task *task,
+idem__state idem__walk_heads_ask(struct idem__task *task,
                                  const struct idem_now *now)
 {
     (void)now;
     idem__request_heads_get(idem__task_out(task), &task->env->table,
                             (const uint8_t(*)[IDEM_ID_LEN])task->walk->ids,
                             task->walk->ids_len);
-    return IDEM__TARGET("BatchGetItem");
+    return idem__task_ask(task, IDEM__TARGET("BatchGetItem"));
 }
 
-enum idem__state idem__list_query_answered(struct idem__task *task,
-                                           const struct idem_now *now,
-                                           struct idem__answer *answer)
+idem__state idem__list_query_answered(struct idem__task *task,
+                                      const struct idem_now *now,
+                                      struct idem__answer *answer)
 {
     struct idem__walk *walk = task->walk;
-    enum idem__state other;
+    idem__state other;
     json_object *list;
     size_t n;
     size_t i;
 
-    other = idem__walk_page(task, answer, task->op->u.list.cursor,
-                            IDEM__STATE_LIST, &list, &n);
+    other =
+        idem__walk_page(task, answer, task->base.op->u.list.cursor, &list, &n);
     if (other != IDEM__STATE_NONE) {
         return other;
     }
@@ -339,7 +330,7 @@ enum idem__state idem__list_query_answered(struct idem__task *task,
             walk->ids_len++;
         }
     }
-    task->op->u.list.now_ms = now->store_ms;
+    task->base.op->u.list.now_ms = now->store_ms;
     if (walk->ids_len > 0) {
         return IDEM__STATE_LIST_HEADS;
     }
@@ -347,25 +338,25 @@ enum idem__state idem__list_query_answered(struct idem__task *task,
     return IDEM__STATE_DONE;
 }
 
-const char *idem__list_query_ask(struct idem__task *task,
+idem__state idem__list_query_ask(struct idem__task *task,
                                  const struct idem_now *now)
 {
-    const uint64_t *cursor = task->op->u.list.cursor;
-    uint64_t limit = task->op->u.list.limit;
+    const uint64_t *cursor = task->base.op->u.list.cursor;
+    uint64_t limit = task->base.op->u.list.limit;
 
     (void)now;
     idem__request_query(idem__task_out(task), &task->env->table,
                         (unsigned)cursor[IDEM__CURSOR_SHARD],
                         idem__walk_cursor(cursor), cursor[IDEM__CURSOR_SINCE],
                         limit < IDEM__HEADS_GET ? limit : IDEM__HEADS_GET);
-    return IDEM__TARGET("Query");
+    return idem__task_ask(task, IDEM__TARGET("Query"));
 }
 
 /* Completed and released records are not in the index, but for those that
  * failed. */
 static bool index_serves(const struct idem__task *task)
 {
-    const struct idem_filter *filter = &task->op->u.list.filter;
+    const struct idem_filter *filter = &task->base.op->u.list.filter;
     const unsigned ended =
         1u << IDEM_STATUS_COMPLETED | 1u << IDEM_STATUS_RELEASED;
 
@@ -375,13 +366,12 @@ static bool index_serves(const struct idem__task *task)
              (filter->statuses & ended) == 0));
 }
 
-enum idem__state idem__list_step(struct idem__task *task,
-                                 const struct idem_now *now)
+idem__state idem__list_step(struct idem__task *task, const struct idem_now *now)
 {
     (void)now;
-    if (!is_cursor(task->op->u.list.cursor)) {
-        return idem__task_fail_with(task, IDEM_EINVALID,
-                                    "place: not one of a list of this table");
+    if (!is_cursor(task->base.op->u.list.cursor)) {
+        return idem__flight_fail_with(&task->base, IDEM_EINVALID,
+                                      "place: not one of a list of this table");
     }
     if (!idem__walk_prepare(task)) {
         return IDEM__STATE_DONE;

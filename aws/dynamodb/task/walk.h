@@ -56,11 +56,9 @@ struct idem_slice idem__walk_cursor(const uint64_t *cursor);
 uint64_t idem__walk_number(json_object *item, const char *name);
 
 /* NONE: the items of a page, at most IDEM__HEADS_GET, and @cursor set to the next
- * one. Else the next state: @again, which asked for the page, after a pause; or the
- * end. */
-enum idem__state idem__walk_page(struct idem__task *task,
-                                 const struct idem__answer *answer,
-                                 uint64_t *cursor, enum idem__state again,
-                                 json_object **ret_items, size_t *ret_len);
+ * one. Else the end. */
+idem__state idem__walk_page(struct idem__task *task,
+                            const struct idem__answer *answer, uint64_t *cursor,
+                            json_object **ret_items, size_t *ret_len);
 
 #endif

@@ -1,6 +1,8 @@
 /* An op's own writes, which it may have to recognise. */
 #include "store/remote/own.h"
 
+#include "base/hash.h"
+
 #include <string.h>
 
 /* Of the four seconds between an owner's last deed and a taker's first, one may go to
@@ -58,4 +60,25 @@ int idem__own_code(int code, bool ambiguous)
     default:
         return code;
     }
+}
+
+/* ---- A write that was not answered ---- */
+
+_Static_assert(sizeof(((struct idem_op *)NULL)->pending_head) ==
+                   IDEM__SHA256_LEN,
+               "it has the digest of a head");
+
+int idem__pending_note(struct idem_op *op, struct idem_slice head)
+{
+    op->pending = true;
+    return idem__sha256(&head, 1, op->pending_head);
+}
+
+bool idem__pending_holds(const struct idem_op *op, struct idem_slice head)
+{
+    uint8_t digest[IDEM__SHA256_LEN];
+
+    return op->pending &&
+           (idem__sha256(&head, 1, digest) != 0 ||
+            memcmp(digest, op->pending_head, sizeof(digest)) == 0);
 }

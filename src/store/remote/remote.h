@@ -1,8 +1,8 @@
 /* A store that is reached by requests: what is pending, what is under way, what
  * pauses, and who works for all of it.
  *
- * An op is on its way as a flight. What a flight asks of the service, and what an
- * answer means, is the store's: it sets flight->next, and this room does it.
+ * An op is on its way as a flight. The store knows what a flight asks of the service
+ * and what an answer means: it sets flight->next, and this room does it.
  *
  *     pending ----> sending <----> paused ----> due
  *       op, queued     |  ^                      |
@@ -15,6 +15,7 @@
 
 #include "contract/parts.h"
 #include "store/remote/breaker.h"
+#include "store/remote/machine.h"
 #include "store/shared/leader.h"
 #include "store/shared/tally.h"
 
@@ -22,40 +23,9 @@
 
 struct idem__remote;
 
-enum idem__flight_next {
-    IDEM__FLIGHT_SEND = 1,
-    IDEM__FLIGHT_PAUSE, /* For pause_ms. */
-    IDEM__FLIGHT_DONE,  /* The op's answer is set. */
-};
-
-/* A place in the line of those that may send again; see base/list.h. */
-struct idem__flight_turn {
-    struct idem__flight_turn *next;
-    struct idem__flight_turn *prev;
-    struct idem__flight *flight; /* NULL: it is not in the line. */
-};
-
 struct idem__flight_turns {
     struct idem__flight_turn *first;
     struct idem__flight_turn *last;
-};
-
-/* The store's own struct begins with it. */
-struct idem__flight {
-    struct idem_op *op;
-
-    /* Set by the store, whenever a function of its ops has had the flight. */
-    enum idem__flight_next next;
-    int64_t pause_ms;
-    bool large; /* Of the request to be sent: it takes its time. */
-    bool heard; /* Of the last one: the service gave an answer that it means. */
-    bool timed_out; /* Likewise: the deadline ended it. */
-
-    /* This room's. */
-    struct idem__flight *link;
-    struct idem__flight *link_back; /* Of those that are under way. */
-    struct idem__flight_turn turn;
-    int64_t due_ms; /* Paused: the clock is looked at then. */
 };
 
 /* The store's functions, which are called by one thread at a time but for wake().

@@ -34,13 +34,13 @@ static int draw(void *ctx, void *buf, size_t len)
 static void set_up(void)
 {
     memset(&env, 0, sizeof(env));
-    env.host.random = draw;
+    env.base.host.random = draw;
     env.purged_in = &purged_in;
     env.known_floor = &known_floor;
-    env.claims = idem__claims_create();
-    env.scratch = idem__alloc(IDEM_HEAD_MAX);
-    assert_non_null(env.claims);
-    assert_non_null(env.scratch);
+    env.base.claims = idem__claims_create();
+    env.base.scratch = idem__alloc(IDEM_HEAD_MAX);
+    assert_non_null(env.base.claims);
+    assert_non_null(env.base.scratch);
     memset(&task, 0, sizeof(task));
     idem__pg_task_init(&task, &env);
     now = sample_now();
@@ -49,8 +49,8 @@ static void set_up(void)
 static void tear_down(void)
 {
     idem__pg_task_free(&task);
-    idem__claims_destroy(env.claims);
-    idem__free(env.scratch);
+    idem__claims_destroy(env.base.claims);
+    idem__free(env.base.scratch);
 }
 
 #define TEST_TASK(suite, condition)                                            \
@@ -59,25 +59,25 @@ static void tear_down(void)
 static void expect_asked(enum idem__pg_ask ask)
 {
     assert_int_equal(task.request.ask, ask);
-    assert_true(task.state != IDEM__PG_TO_PAUSE);
-    assert_true(task.state != IDEM__PG_TO_DONE);
+    assert_true(task.base.state != IDEM__STATE_PAUSE);
+    assert_true(task.base.state != IDEM__STATE_DONE);
 }
 
 /* The server has done what was asked; @result, if there is one, is its answer. */
 static void answer(const PGresult *result)
 {
-    task.request.said = IDEM__PG_OK;
+    task.request.said = IDEM__SAID_OK;
     task.request.sent = true;
     task.request.result = result;
-    idem__pg_task_answered(&task, &now);
+    idem__flight_answered(&task.base, &now);
 }
 
-static void refuse(enum idem__pg_said said, bool sent)
+static void refuse(enum idem__said said, bool sent)
 {
     task.request.said = said;
     task.request.sent = sent;
     task.request.error.code = IDEM_EUNAVAILABLE;
-    idem__pg_task_answered(&task, &now);
+    idem__flight_answered(&task.base, &now);
 }
 
 /* ---- Trying again ---- */
@@ -93,15 +93,16 @@ static void begin_to_claim(void)
     op.has_nonce = true;
     op.key = idem_str("k");
     assert_ok(idem_id(op.scope, op.key, op.id));
-    idem__pg_task_start(&task, &op, &now);
+    task.base.op = &op;
+    idem__flight_start(&task.base, &now);
     expect_asked(IDEM__PG_ASK_CLAIM);
 }
 
 /* A claim that is refused, and a look that finds nothing. */
 static void lose_a_round(void)
 {
-    if (task.state == IDEM__PG_TO_PAUSE) {
-        idem__pg_task_resume(&task, &now);
+    if (task.base.state == IDEM__STATE_PAUSE) {
+        idem__flight_resume(&task.base, &now);
     }
     if (task.request.ask == IDEM__PG_ASK_LOOK) {
         answer(NULL);
@@ -119,17 +120,17 @@ TEST_TASK(tries, areThoseSinceTheServerAnswered)
     begin_to_claim();
     for (n = 0; n < 8; n++) {
         lose_a_round();
-        assert_true(task.state != IDEM__PG_TO_DONE);
+        assert_true(task.base.state != IDEM__STATE_DONE);
     }
-    assert_int_equal(task.pause_ms, DRAWN);
+    assert_int_equal(task.base.pause_ms, DRAWN);
     for (n = 0; n < 3; n++) {
-        idem__pg_task_resume(&task, &now);
-        refuse(IDEM__PG_NOT_APPLIED, /* sent= */ false);
-        assert_int_equal(task.state, IDEM__PG_TO_PAUSE);
+        idem__flight_resume(&task.base, &now);
+        refuse(IDEM__SAID_NOT_APPLIED, /* sent= */ false);
+        assert_int_equal(task.base.state, IDEM__STATE_PAUSE);
     }
-    idem__pg_task_resume(&task, &now);
-    refuse(IDEM__PG_NOT_APPLIED, /* sent= */ false);
-    assert_int_equal(task.state, IDEM__PG_TO_DONE);
+    idem__flight_resume(&task.base, &now);
+    refuse(IDEM__SAID_NOT_APPLIED, /* sent= */ false);
+    assert_int_equal(task.base.state, IDEM__STATE_DONE);
     assert_code(IDEM_EUNAVAILABLE, op.error.code);
     idem__pg_task_reset(&task);
 }
@@ -169,17 +170,17 @@ TEST_TASK(takeover, thatWasNotAnsweredIsNotSettledByAClock)
     begin_to_claim();
     answer_row(&record, head);
     expect_asked(IDEM__PG_ASK_UPDATE);
-    refuse(IDEM__PG_UNKNOWN, /* sent= */ true);
+    refuse(IDEM__SAID_UNKNOWN, /* sent= */ true);
     now.store_ms -= 100000;
     now.boot_ms -= 100000; /* As if the claim were from another boot. */
     for (n = 0; n < 3; n++) {
-        assert_int_equal(task.state, IDEM__PG_TO_PAUSE);
-        idem__pg_task_resume(&task, &now);
+        assert_int_equal(task.base.state, IDEM__STATE_PAUSE);
+        idem__flight_resume(&task.base, &now);
         expect_asked(IDEM__PG_ASK_LOOK);
         answer_row(&record, head);
     }
-    assert_int_equal(task.state, IDEM__PG_TO_PAUSE);
-    idem__pg_task_give_up(&task);
+    assert_int_equal(task.base.state, IDEM__STATE_PAUSE);
+    idem__flight_give_up(&task.base);
     assert_code(IDEM_EUNKNOWN, op.error.code);
     idem__pg_task_reset(&task);
 }
@@ -199,7 +200,7 @@ TEST_TASK(clock, thatIsSlowClaimsAgain)
     assert_true(task.next.lease_end_ms >= now.store_ms + task.next.lease_ms);
     task.request.applied = true;
     answer(NULL);
-    assert_int_equal(task.state, IDEM__PG_TO_DONE);
+    assert_int_equal(task.base.state, IDEM__STATE_DONE);
     assert_ok(op.error.code);
     assert_int_equal(op.verdict, IDEM_STARTED);
     idem__free(op.record);
@@ -224,7 +225,8 @@ static void begin_to_count(void)
     limit->per_ms = IDEM_LIMIT_DAY;
     limit->max = 8;
     assert_ok(idem__limit_ids(limit, op.u.limit.window, op.u.limit.request));
-    idem__pg_task_start(&task, &op, &now);
+    task.base.op = &op;
+    idem__flight_start(&task.base, &now);
     expect_asked(IDEM__PG_ASK_LIMIT_LOOK);
     answer(nothing);
     expect_asked(IDEM__PG_ASK_LIMIT_COUNT);
@@ -236,21 +238,23 @@ static void begin_to_count(void)
 TEST_TASK(limit, isNotKnownWithoutAClock)
 {
     begin_to_count();
-    task.request.said = IDEM__PG_OK;
-    idem__pg_task_no_clock(&task);
-    assert_int_equal(task.state, IDEM__PG_TO_DONE);
+    task.request.said = IDEM__SAID_OK;
+    idem__flight_no_clock(&task.base);
+    assert_int_equal(task.base.state, IDEM__STATE_DONE);
     assert_code(IDEM_EUNKNOWN, op.error.code);
     idem__pg_task_reset(&task);
 
     begin_to_count();
-    task.request.said = IDEM__PG_NOT_APPLIED;
-    idem__pg_task_no_clock(&task);
+    task.request.said = IDEM__SAID_NOT_APPLIED;
+    idem__flight_no_clock(&task.base);
     assert_code(IDEM_EUNAVAILABLE, op.error.code);
     idem__pg_task_reset(&task);
 
-    idem__pg_task_start(&task, &op, &now);
-    task.request.said = IDEM__PG_OK;
-    idem__pg_task_no_clock(&task);
+    task.base.op = &op;
+
+    idem__flight_start(&task.base, &now);
+    task.request.said = IDEM__SAID_OK;
+    idem__flight_no_clock(&task.base);
     assert_code(IDEM_EUNAVAILABLE, op.error.code);
     idem__pg_task_reset(&task);
 }
@@ -289,7 +293,8 @@ static void start_purge(void)
     memset(&op, 0, sizeof(op));
     op.verb = IDEM_OP_PURGE;
     op.u.purge.max = 100;
-    idem__pg_task_start(&task, &op, &now);
+    task.base.op = &op;
+    idem__flight_start(&task.base, &now);
     expect_asked(IDEM__PG_ASK_LIST_STATUS);
 }
 
@@ -302,7 +307,7 @@ static int64_t slice(int64_t took_ms, int64_t number)
     start_purge();
     now.boot_ms += took_ms;
     task.victims_len = 1;
-    task.request.said = IDEM__PG_OK;
+    task.request.said = IDEM__SAID_OK;
     task.request.result = result;
     (void)idem__pg_purge_go_answered(&task, &now);
     PQclear(result);
@@ -332,28 +337,23 @@ TEST_TASK(purge, waitsForClaims)
     start_purge();
     task.victims_len = 1;
     task.fence = 7;
-    assert_int_equal(idem__pg_purge_raise(&task, &now),
-                     IDEM__PG_TO_PURGE_RAISE);
+    task.base.after_pause = IDEM__STATE_PURGE_RAISE;
+    idem__flight_resume(&task.base, &now);
     expect_asked(IDEM__PG_ASK_RAISE);
     assert_int_equal(task.request.numbers[0], now.store_ms - 60000);
-    task.request.said = IDEM__PG_OK;
-    assert_int_equal(idem__pg_purge_raise_answered(&task, &now),
-                     IDEM__PG_TO_PURGE_WAIT);
-    assert_int_equal(idem__pg_purge_wait(&task, &now), IDEM__PG_TO_PURGE_WAIT);
+    answer(NULL);
     expect_asked(IDEM__PG_ASK_WAIT);
-    task.request.said = IDEM__PG_NOT_APPLIED;
-    assert_int_equal(idem__pg_purge_wait_answered(&task, &now),
-                     IDEM__PG_TO_PAUSE);
-    assert_int_equal(task.after_pause, IDEM__PG_TO_PURGE_WAIT);
+    refuse(IDEM__SAID_NOT_APPLIED, /* sent= */ true);
+    assert_int_equal(task.base.state, IDEM__STATE_PAUSE);
     assert_int_equal(known_floor, 0);
-    task.request.said = IDEM__PG_OK;
-    assert_int_equal(idem__pg_purge_wait_answered(&task, &now),
-                     IDEM__PG_TO_PURGE_GO);
+    idem__flight_resume(&task.base, &now);
+    expect_asked(IDEM__PG_ASK_WAIT);
+    answer(NULL);
+    expect_asked(IDEM__PG_ASK_PURGE);
     assert_int_equal(known_floor, now.store_ms - 60000);
-    task.request.result = result;
-    assert_int_equal(idem__pg_purge_go_answered(&task, &now),
-                     IDEM__PG_TO_PAUSE);
-    assert_int_equal(task.after_pause, IDEM__PG_TO_PURGE_RAISE);
+    answer(result);
+    assert_int_equal(task.base.state, IDEM__STATE_PAUSE);
+    assert_int_equal(task.base.after_pause, IDEM__STATE_PURGE_RAISE);
     assert_int_equal(known_floor, 0);
     assert_int_equal(op.u.purge.purged, 0);
     PQclear(result);

@@ -71,7 +71,7 @@ static void set_up(struct crowd *crowd, unsigned seed)
     memset(crowd, 0, sizeof(*crowd));
     table_init(&crowd->table, "table");
     (void)strcpy(crowd->env.table.name, "table");
-    crowd->env.host.random = no_random;
+    crowd->env.base.host.random = no_random;
     crowd->now = sample_now();
     crowd->now.store_ms = AT;
     crowd->random = 88172645463325252ULL + 7919 * seed;
@@ -121,7 +121,8 @@ static void begin(struct crowd *crowd, struct caller *caller)
     caller->is_busy = true;
     caller->was_admitted =
         crowd->heard[caller->id] && crowd->answers[caller->id].admitted;
-    idem__task_start(&caller->task, &caller->op, &crowd->now);
+    caller->task.base.op = &caller->op;
+    idem__flight_start(&caller->task.base, &crowd->now);
 }
 
 /* Whoever asks about a request hears what was said first. A smaller number may refuse
@@ -186,7 +187,7 @@ static void step(struct crowd *crowd, struct caller *caller)
 
     if (!caller->is_busy) {
         begin(crowd, caller);
-    } else if (task->next == IDEM__TASK_DONE) {
+    } else if (task->base.next == IDEM__FLIGHT_DONE) {
         end(crowd, caller);
     } else if (any(crowd, 60) == 0) {
         /* It dies: nobody hears what it would have said. */
@@ -197,15 +198,15 @@ static void step(struct crowd *crowd, struct caller *caller)
         crowd->deaths++;
         crowd->again[crowd->again_len++] = caller->id;
         assert_true(crowd->again_len < ASKS);
-    } else if (task->next == IDEM__TASK_PAUSE) {
-        idem__task_resume(task, &crowd->now);
+    } else if (task->base.next == IDEM__FLIGHT_PAUSE) {
+        idem__flight_resume(&task->base, &crowd->now);
     } else {
         if (any(crowd, 12) == 0) {
             play_late(crowd, &task->request);
         }
         crowd->fates[fate]++;
         wire_carry(&crowd->table, &task->request, fate);
-        idem__task_answered(task, &crowd->now);
+        idem__flight_answered(&task->base, &crowd->now);
     }
 }
 

@@ -58,7 +58,7 @@ static void set_up(uint64_t max, uint64_t cost)
     host.random = no_random;
     memset(&env, 0, sizeof(env));
     (void)strcpy(env.table.name, "orders");
-    env.host = host;
+    env.base.host = host;
     memset(&task, 0, sizeof(task));
     idem__task_init(&task, &env);
     task.request.answer_cap =
@@ -119,18 +119,19 @@ static int run(const struct step *steps)
     pauses = 0;
     memset(&op.error, 0, sizeof(op.error));
     memset(&op.u.limit.answer, 0, sizeof(op.u.limit.answer));
-    idem__task_start(&task, &op, &now);
-    while (task.next != IDEM__TASK_DONE) {
-        if (task.next == IDEM__TASK_PAUSE) {
+    task.base.op = &op;
+    idem__flight_start(&task.base, &now);
+    while (task.base.next != IDEM__FLIGHT_DONE) {
+        if (task.base.next == IDEM__FLIGHT_PAUSE) {
             pauses++;
-            idem__task_resume(&task, &now);
+            idem__flight_resume(&task.base, &now);
             continue;
         }
         if (steps[steps_done].operation == NULL) {
             fail_with("one request too many: %s", task.request.target);
         }
         carry(&steps[steps_done++]);
-        idem__task_answered(&task, &now);
+        idem__flight_answered(&task.base, &now);
     }
     idem__task_reset(&task);
     return op.error.code;
@@ -237,15 +238,18 @@ TEST_LIMIT(small, isNotKnownWithoutAClock, 8, 1)
     const struct step counted = {"UpdateItem", 200, admitted_7};
     const struct step not_sent = {"UpdateItem", -1, ""};
 
-    idem__task_start(&task, &op, &now);
+    task.base.op = &op;
+
+    idem__flight_start(&task.base, &now);
     carry(&counted);
-    idem__task_no_clock(&task);
-    assert_int_equal(task.next, IDEM__TASK_DONE);
+    idem__flight_no_clock(&task.base);
+    assert_int_equal(task.base.next, IDEM__FLIGHT_DONE);
     assert_code(IDEM_EUNKNOWN, op.error.code);
     idem__task_reset(&task);
-    idem__task_start(&task, &op, &now);
+    task.base.op = &op;
+    idem__flight_start(&task.base, &now);
     carry(&not_sent);
-    idem__task_no_clock(&task);
+    idem__flight_no_clock(&task.base);
     assert_code(IDEM_EUNAVAILABLE, op.error.code);
     idem__task_reset(&task);
 }
@@ -409,12 +413,12 @@ static void carry_with(const char *text, const char *operation, int status,
                   (const char *)task.request.body.base);
     }
     carry(&sent);
-    idem__task_answered(&task, &now);
+    idem__flight_answered(&task.base, &now);
 }
 
 static void expect_end(bool admitted, uint64_t remaining)
 {
-    assert_int_equal(task.next, IDEM__TASK_DONE);
+    assert_int_equal(task.base.next, IDEM__FLIGHT_DONE);
     assert_ok(op.error.code);
     assert_int_equal(op.u.limit.answer.admitted, admitted);
     assert_int_equal(op.u.limit.answer.remaining, remaining);
@@ -439,7 +443,9 @@ TEST_LIMIT(moved, areLookedForBeforeAnUpdate, 400, 1)
         {"GetItem", 200, ITEM("\"lim\":{\"S\":\"1\"}")},
         {NULL, 0, NULL}};
 
-    idem__task_start(&task, &op, &now);
+    task.base.op = &op;
+
+    idem__flight_start(&task.base, &now);
     carry_with("limit#", "GetItem", 200,
                ITEM("\"lim\":{\"N\":\"90\"},\"gen\":{\"N\":\"3\"}"));
     carry_with("limit#r", "GetItem", 200, "{}");
@@ -457,7 +463,8 @@ TEST_LIMIT(moved, areLookedForBeforeAnUpdate, 400, 1)
 /* A small limit takes for granted that none was, and finds out. */
 TEST_LIMIT(moved, areFoundBySmallLimits, 8, 1)
 {
-    idem__task_start(&task, &op, &now);
+    task.base.op = &op;
+    idem__flight_start(&task.base, &now);
     carry_with("attribute_not_exists(gen)", "UpdateItem", 400,
                REFUSED("{\"lim\":{\"N\":\"3\"},\"gen\":{\"N\":\"1\"}}"));
     carry_with("limit#r", "GetItem", 200, "{}");
@@ -504,7 +511,8 @@ static unsigned times_asked(const char *text)
  * out; what came meanwhile is moved next. */
 TEST_LIMIT(moves, writeBeforeTheyTakeOut, 400, 1)
 {
-    idem__task_start(&task, &op, &now);
+    task.base.op = &op;
+    idem__flight_start(&task.base, &now);
     carry_with("limit#", "GetItem", 200, "{}");
     carry_with("ALL_NEW", "UpdateItem", 200, window_of(25, ""));
     assert_int_equal(times_asked("PutRequest"), 25);
@@ -538,16 +546,17 @@ TEST(moves, areMadeByOne)
 
     for (i = 0; i < COUNT(rows); i++) {
         set_up(rows[i].max, 1);
-        idem__task_start(&task, &op, &now);
+        task.base.op = &op;
+        idem__flight_start(&task.base, &now);
         if (rows[i].max > 128) {
             carry_with("limit#", "GetItem", 200, "{}");
         }
         carry_with("ALL_NEW", "UpdateItem", 200,
                    window_of(rows[i].entries, ""));
-        assert_int_equal(task.next,
-                         rows[i].moves ? IDEM__TASK_SEND : IDEM__TASK_DONE);
+        assert_int_equal(task.base.next,
+                         rows[i].moves ? IDEM__FLIGHT_SEND : IDEM__FLIGHT_DONE);
         if (rows[i].moves) {
-            idem__task_give_up(&task);
+            idem__flight_give_up(&task.base);
         }
         expect_end(true, 7);
         tear_down();
@@ -575,7 +584,8 @@ TEST_LIMIT(moves, mayFail, 400, 1)
     size_t i;
 
     for (i = 0; i < COUNT(writes) + COUNT(trims); i++) {
-        idem__task_start(&task, &op, &now);
+        task.base.op = &op;
+        idem__flight_start(&task.base, &now);
         carry_with("limit#", "GetItem", 200, "{}");
         carry_with("ALL_NEW", "UpdateItem", 200, window_of(25, ""));
         if (i < COUNT(writes)) {
@@ -584,7 +594,7 @@ TEST_LIMIT(moves, mayFail, 400, 1)
             carry_with("PutRequest", "BatchWriteItem", 200, "{}");
             carry(&trims[i - COUNT(writes)]);
         }
-        idem__task_answered(&task, &now);
+        idem__flight_answered(&task.base, &now);
         expect_end(true, 7);
     }
 }
@@ -608,7 +618,9 @@ TEST_LIMIT(ttl, isInSecondsAndSoonAfterTheWindow, 400, 1)
     int64_t ttl_ms[2];
     size_t i;
 
-    idem__task_start(&task, &op, &now);
+    task.base.op = &op;
+
+    idem__flight_start(&task.base, &now);
     carry_with("limit#", "GetItem", 200, "{}");
     ttl_ms[0] = number_after("\":t\":{\"N\":\"") * 1000;
     carry_with("ALL_NEW", "UpdateItem", 200, window_of(25, ""));
@@ -617,7 +629,7 @@ TEST_LIMIT(ttl, isInSecondsAndSoonAfterTheWindow, 400, 1)
         assert_true(ttl_ms[i] > AT + IDEM_LIMIT_DAY / 2);
         assert_true(ttl_ms[i] < AT + 5 * (int64_t)IDEM_LIMIT_DAY);
     }
-    idem__task_give_up(&task);
+    idem__flight_give_up(&task.base);
     idem__task_reset(&task);
 }
 

@@ -1,5 +1,5 @@
 /* A table that is moved: no claim is answered that a list after the move may not show. */
-#include "aws/dynamodb/task/gate.h"
+#include "aws/dynamodb/task/task.h"
 
 #include "base/heap.h"
 #include "sample.h"
@@ -67,13 +67,13 @@ static void mark(const char *text)
 /* Lets the next request go through. */
 static void carry(void)
 {
-    assert_int_equal(wire.task.next, IDEM__TASK_SEND);
+    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_SEND);
     wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
 }
 
 static void answered(void)
 {
-    idem__task_answered(&wire.task, &wire.now);
+    idem__flight_answered(&wire.task.base, &wire.now);
 }
 
 static void expect_target(const char *target)
@@ -126,7 +126,8 @@ TEST(gate, isReadAgainAfterAClaimThatTookLong)
 
     set_up();
     op = claim("a");
-    idem__task_start(&wire.task, op, &wire.now);
+    wire.task.base.op = op;
+    idem__flight_start(&wire.task.base, &wire.now);
     carry();
     answered();
     expect_target("DynamoDB_20120810.PutItem");
@@ -138,7 +139,7 @@ TEST(gate, isReadAgainAfterAClaimThatTookLong)
     expect_target("DynamoDB_20120810.GetItem");
     carry();
     answered();
-    assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
     /* The claim is in the table: "nothing was done" is not ours to say. */
     assert_int_equal(op->error.code, IDEM_EUNKNOWN);
     assert_non_null(strstr(op->error.text, "sqlite:new.db"));
@@ -149,7 +150,8 @@ TEST(gate, isReadAgainAfterAClaimThatTookLong)
     wire_finish(&wire);
     set_up();
     op = claim("a");
-    idem__task_start(&wire.task, op, &wire.now);
+    wire.task.base.op = op;
+    idem__flight_start(&wire.task.base, &wire.now);
     carry();
     answered();
     carry();
@@ -159,7 +161,7 @@ TEST(gate, isReadAgainAfterAClaimThatTookLong)
     expect_target("DynamoDB_20120810.GetItem");
     carry();
     answered();
-    assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
     assert_int_equal(op->error.code, 0);
     assert_int_equal(op->verdict, IDEM_STARTED);
     idem__task_reset(&wire.task);
@@ -175,7 +177,8 @@ TEST(gate, holdsFromBeforeItWasAskedFor)
 
     set_up();
     op = claim("a");
-    idem__task_start(&wire.task, op, &wire.now);
+    wire.task.base.op = op;
+    idem__flight_start(&wire.task.base, &wire.now);
     carry();
     mark(LEFT);
     pass(IDEM__GATE_MS);

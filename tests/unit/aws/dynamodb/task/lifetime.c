@@ -347,7 +347,7 @@ TEST_WIRE(body, ofAHeadThatWasNotAnsweredIsWrittenOnceMore)
 {
     uint64_t fence;
 
-    wire.env.host.random = count_up;
+    wire.env.base.host.random = count_up;
     fence = begin('a', IDEM_RERUN, 0);
     wire.fates[wire.requests + 1] = FATE_LOST; /* The head. */
     assert_ok(end('a', fence, IDEM_STATUS_COMPLETED, 5000));
@@ -400,25 +400,27 @@ TEST_WIRE(body, thatIsReplacedWhileItIsReadIsNotDamage)
     assert_ok(end('a', fence, IDEM_STATUS_FAILED, 5000));
     memset(&op.error, 0, sizeof(op.error));
     op.asked_boot_ms = wire.now.boot_ms;
-    idem__task_start(&wire.task, &op, &wire.now);
+    wire.task.base.op = &op;
+    idem__flight_start(&wire.task.base, &wire.now);
     wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-    idem__task_answered(&wire.task, &wire.now); /* Now it wants the part. */
+    idem__flight_answered(&wire.task.base,
+                          &wire.now); /* Now it wants the part. */
     assert_string_equal(strchr(wire.task.request.target, '.') + 1,
                         "BatchGetItem");
 
     other = wire; /* Another host, on the same table. */
     memset(&wire.task, 0, sizeof(wire.task));
-    wire.env.claims = none;
+    wire.env.base.claims = none;
     idem__task_init(&wire.task, &wire.env);
     resolve_released(fence);
     (void)begin('b', IDEM_RERUN, 0);
     idem__task_free(&wire.task);
     wire.task = other.task;
-    wire.env.claims = other.env.claims;
+    wire.env.base.claims = other.env.base.claims;
 
-    while (wire.task.next != IDEM__TASK_DONE) {
+    while (wire.task.base.next != IDEM__FLIGHT_DONE) {
         wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-        idem__task_answered(&wire.task, &wire.now);
+        idem__flight_answered(&wire.task.base, &wire.now);
     }
     assert_ok(op.error.code);
     assert_int_equal(op.verdict, IDEM_BUSY);
@@ -482,13 +484,14 @@ TEST_WIRE(orphan, thatIsWrittenAgainIsLeftAlone)
     add_orphan(wire.now.store_ms);
     pass(2 * DAY_MS);
     op.u.purge.max = 100;
-    idem__task_start(&wire.task, &op, &wire.now);
-    while (wire.task.next != IDEM__TASK_DONE) {
+    wire.task.base.op = &op;
+    idem__flight_start(&wire.task.base, &wire.now);
+    while (wire.task.base.next != IDEM__FLIGHT_DONE) {
         if (strstr(wire.task.request.target, "DeleteItem") != NULL) {
             add_orphan(wire.now.store_ms);
         }
         wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-        idem__task_answered(&wire.task, &wire.now);
+        idem__flight_answered(&wire.task.base, &wire.now);
     }
     assert_ok(op.error.code);
     assert_non_null(table_item(&wire.table, orphan_name));

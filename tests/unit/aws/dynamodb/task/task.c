@@ -402,10 +402,11 @@ TEST(task, takesNothingStrangeForAnAbsence)
         struct idem_op op = make(IDEM_OP_GET, 'a');
 
         set_up(true);
-        idem__task_start(&wire.task, &op, &wire.now);
+        wire.task.base.op = &op;
+        idem__flight_start(&wire.task.base, &wire.now);
         wire_answer(&wire.task.request, 200, idem_str(cases[i].body));
-        idem__task_answered(&wire.task, &wire.now);
-        assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+        idem__flight_answered(&wire.task.base, &wire.now);
+        assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
         assert_code(cases[i].code, op.error.code);
         idem__task_reset(&wire.task);
         free_answer(&op);
@@ -423,15 +424,17 @@ TEST_WIRE(task, knowsThatACopyMayHaveBeenApplied)
     op.u.renew.lease_ms = 90000;
     wire.now.store_ms += 1000;
     wire.now.boot_ms += 1000;
-    idem__task_start(&wire.task, &op, &wire.now);
+    wire.task.base.op = &op;
+    idem__flight_start(&wire.task.base, &wire.now);
     wire_carry(&wire.table, &wire.task.request, FATE_TWICE);
     wire.now.store_ms += 1000;
     wire.now.boot_ms += 1000;
-    idem__task_answered(&wire.task, &wire.now);
-    assert_int_equal(wire.task.next, IDEM__TASK_SEND); /* A longer lease. */
+    idem__flight_answered(&wire.task.base, &wire.now);
+    assert_int_equal(wire.task.base.next,
+                     IDEM__FLIGHT_SEND); /* A longer lease. */
     wire_carry(&wire.table, &wire.task.request, FATE_NOT_SENT);
-    idem__task_answered(&wire.task, &wire.now);
-    idem__task_give_up(&wire.task);
+    idem__flight_answered(&wire.task.base, &wire.now);
+    idem__flight_give_up(&wire.task.base);
     assert_code(IDEM_EUNKNOWN, op.error.code);
     idem__task_reset(&wire.task);
     free_answer(&op);
@@ -446,13 +449,13 @@ TEST_WIRE(task, answersNothingFromMemory)
     uint64_t fence;
 
     assert_int_equal(begin('a', &op.fence), IDEM_STARTED);
-    claims = wire.env.claims;
-    wire.env.claims = NULL; /* Another process. */
+    claims = wire.env.base.claims;
+    wire.env.base.claims = NULL; /* Another process. */
     wire.now.store_ms += 70000;
     memset(wire.now.boot_id, 2, sizeof(wire.now.boot_id));
     assert_int_equal(begin('b', &fence), IDEM_STARTED);
     assert_int_equal(fence, op.fence + 1);
-    wire.env.claims = claims;
+    wire.env.base.claims = claims;
     wire.now.store_ms -= 70000;
     op.u.renew.lease_ms = 2000; /* Ends before what it remembers. */
     wire_run(&wire, &op);
@@ -471,16 +474,17 @@ TEST(task, deniesNothingThatMayHaveBeenDone)
 
     for (lost = 0; lost < 2; lost++) {
         set_up(true);
-        idem__task_start(&wire.task, &op, &wire.now);
+        wire.task.base.op = &op;
+        idem__flight_start(&wire.task.base, &wire.now);
         if (lost) {
             wire_carry(&wire.table, &wire.task.request, FATE_ANSWER_LOST);
-            idem__task_answered(&wire.task, &wire.now);
-            assert_int_equal(wire.task.next, IDEM__TASK_PAUSE);
-            idem__task_resume(&wire.task, &wire.now);
+            idem__flight_answered(&wire.task.base, &wire.now);
+            assert_int_equal(wire.task.base.next, IDEM__FLIGHT_PAUSE);
+            idem__flight_resume(&wire.task.base, &wire.now);
         }
         wire_answer(&wire.task.request, 400, idem_str(denied));
-        idem__task_answered(&wire.task, &wire.now);
-        assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+        idem__flight_answered(&wire.task.base, &wire.now);
+        assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
         assert_code(lost ? IDEM_EUNKNOWN : IDEM_EDENIED, op.error.code);
         idem__task_reset(&wire.task);
         wire_finish(&wire);
@@ -561,16 +565,17 @@ TEST(list, leavesNothingOutThatWasNotRead)
     op.u.list.ctx = &seen;
     op.u.list.limit = 100;
     while (!op.u.list.done) {
-        idem__task_start(&wire.task, &op, &wire.now);
+        wire.task.base.op = &op;
+        idem__flight_start(&wire.task.base, &wire.now);
         wire.table.spare = 1;
-        while (wire.task.next != IDEM__TASK_DONE) {
-            if (wire.task.next == IDEM__TASK_PAUSE) {
+        while (wire.task.base.next != IDEM__FLIGHT_DONE) {
+            if (wire.task.base.next == IDEM__FLIGHT_PAUSE) {
                 wire.table.spare = 0;
-                idem__task_resume(&wire.task, &wire.now);
+                idem__flight_resume(&wire.task.base, &wire.now);
                 continue;
             }
             wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-            idem__task_answered(&wire.task, &wire.now);
+            idem__flight_answered(&wire.task.base, &wire.now);
         }
         assert_ok(op.error.code);
         idem__task_reset(&wire.task);
@@ -588,15 +593,16 @@ TEST_WIRE(clock, thatMayBeSlowExtendsItsClaim)
 
     wire.now.store_err_ms = 2000;
     op.asked_boot_ms = wire.now.boot_ms;
-    idem__task_start(&wire.task, &op, &wire.now);
+    wire.task.base.op = &op;
+    idem__flight_start(&wire.task.base, &wire.now);
     wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
     wire.now.store_ms += 2500; /* Or 3500: then it is short by 1500. */
     wire.now.store_err_ms = 1000;
-    idem__task_answered(&wire.task, &wire.now);
-    assert_int_equal(wire.task.next, IDEM__TASK_SEND);
+    idem__flight_answered(&wire.task.base, &wire.now);
+    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_SEND);
     wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-    idem__task_answered(&wire.task, &wire.now);
-    assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+    idem__flight_answered(&wire.task.base, &wire.now);
+    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
     assert_true(op.record->lease_end_ms - op.record->lease_ms >=
                 wire.now.store_ms + wire.now.store_err_ms - 1000);
     idem__task_reset(&wire.task);
@@ -615,19 +621,20 @@ TEST(clock, thatIsSlowExtendsItsClaim)
         set_up(true);
         wire.now.store_err_ms = 2000;
         op.asked_boot_ms = wire.now.boot_ms;
-        idem__task_start(&wire.task, &op, &wire.now);
-        assert_int_equal(wire.task.next, IDEM__TASK_SEND);
+        wire.task.base.op = &op;
+        idem__flight_start(&wire.task.base, &wire.now);
+        assert_int_equal(wire.task.base.next, IDEM__FLIGHT_SEND);
         wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
         wire.now.store_ms += slow_ms; /* Learned from that answer. */
         wire.now.store_err_ms = 600;
-        idem__task_answered(&wire.task, &wire.now);
+        idem__flight_answered(&wire.task.base, &wire.now);
         if (slow_ms == 0) {
-            assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+            assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
         } else {
-            assert_int_equal(wire.task.next, IDEM__TASK_SEND);
+            assert_int_equal(wire.task.base.next, IDEM__FLIGHT_SEND);
             wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-            idem__task_answered(&wire.task, &wire.now);
-            assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+            idem__flight_answered(&wire.task.base, &wire.now);
+            assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
         }
         assert_int_equal(op.verdict, IDEM_STARTED);
         assert_true(op.record->lease_end_ms - op.record->lease_ms >=
@@ -650,10 +657,11 @@ static void claim_slowly(struct idem_op *op, const enum fate fates[2],
 
     wire.now.store_err_ms = 2000;
     op->asked_boot_ms = wire.now.boot_ms;
-    idem__task_start(&wire.task, op, &wire.now);
-    while (wire.task.next != IDEM__TASK_DONE) {
-        if (wire.task.next == IDEM__TASK_PAUSE) {
-            idem__task_resume(&wire.task, &wire.now);
+    wire.task.base.op = op;
+    idem__flight_start(&wire.task.base, &wire.now);
+    while (wire.task.base.next != IDEM__FLIGHT_DONE) {
+        if (wire.task.base.next == IDEM__FLIGHT_PAUSE) {
+            idem__flight_resume(&wire.task.base, &wire.now);
             continue;
         }
         wire_carry(&wire.table, &wire.task.request, n < 2 ? fates[n] : rest);
@@ -663,7 +671,7 @@ static void claim_slowly(struct idem_op *op, const enum fate fates[2],
             wire.now.store_err_ms = answers == 1 ? 15000 : 600;
             answers++;
         }
-        idem__task_answered(&wire.task, &wire.now);
+        idem__flight_answered(&wire.task.base, &wire.now);
     }
     wire.now.store_err_ms = 600;
     idem__task_reset(&wire.task);
@@ -713,12 +721,12 @@ TEST(clock, thatIsSlowExtendsAClaimThatWasReadBack)
 /* Carries the next request of @op, which has this fate, after the pauses before it. */
 static void carry(enum fate fate)
 {
-    while (wire.task.next == IDEM__TASK_PAUSE) {
-        idem__task_resume(&wire.task, &wire.now);
+    while (wire.task.base.next == IDEM__FLIGHT_PAUSE) {
+        idem__flight_resume(&wire.task.base, &wire.now);
     }
-    assert_int_equal(wire.task.next, IDEM__TASK_SEND);
+    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_SEND);
     wire_carry(&wire.table, &wire.task.request, fate);
-    idem__task_answered(&wire.task, &wire.now);
+    idem__flight_answered(&wire.task.base, &wire.now);
 }
 
 /* A takeover that was not answered may be done yet, for as long as what it changes is
@@ -733,23 +741,25 @@ TEST_WIRE(clock, thatIsSetBackSettlesNoTakeover)
     assert_int_equal(begin('z', NULL), IDEM_STARTED);
     pass(120000);
     op.asked_boot_ms = wire.now.boot_ms;
-    idem__task_start(&wire.task, &op, &wire.now);
+    wire.task.base.op = &op;
+    idem__flight_start(&wire.task.base, &wire.now);
     carry(FATE_GOOD); /* Refused: z has it. */
     carry(FATE_LOST);
     pass(-100000);
     for (i = 0; i < 3; i++) {
         carry(FATE_GOOD);
-        assert_int_equal(wire.task.next, IDEM__TASK_PAUSE);
+        assert_int_equal(wire.task.base.next, IDEM__FLIGHT_PAUSE);
     }
-    idem__task_give_up(&wire.task);
+    idem__flight_give_up(&wire.task.base);
     assert_code(IDEM_EUNKNOWN, op.error.code);
     idem__task_reset(&wire.task);
 
     memset(&op.error, 0, sizeof(op.error));
-    idem__task_start(&wire.task, &op, &wire.now);
+    wire.task.base.op = &op;
+    idem__flight_start(&wire.task.base, &wire.now);
     carry(FATE_GOOD);
-    assert_int_equal(wire.task.next, IDEM__TASK_PAUSE);
-    idem__task_give_up(&wire.task);
+    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_PAUSE);
+    idem__flight_give_up(&wire.task.base);
     assert_code(IDEM_EUNAVAILABLE, op.error.code); /* This copy did nothing. */
     idem__task_reset(&wire.task);
 
@@ -782,23 +792,24 @@ TEST_WIRE(clock, thatIsSlowExtendsAClaimThatWasFound)
     struct idem_op op = begin_op('a');
 
     op.asked_boot_ms = wire.now.boot_ms;
-    idem__task_start(&wire.task, &op, &wire.now);
+    wire.task.base.op = &op;
+    idem__flight_start(&wire.task.base, &wire.now);
     wire_carry(&wire.table, &wire.task.request, FATE_ANSWER_LOST);
-    idem__task_answered(&wire.task, &wire.now);
-    assert_int_equal(wire.task.next, IDEM__TASK_PAUSE);
-    idem__task_resume(&wire.task, &wire.now);
+    idem__flight_answered(&wire.task.base, &wire.now);
+    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_PAUSE);
+    idem__flight_resume(&wire.task.base, &wire.now);
     wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
     wire.now.store_ms += 600000; /* Learned from that answer. */
-    idem__task_answered(&wire.task, &wire.now);
-    assert_int_equal(wire.task.next, IDEM__TASK_SEND);
+    idem__flight_answered(&wire.task.base, &wire.now);
+    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_SEND);
     wire_carry(&wire.table, &wire.task.request, FATE_LOST);
-    idem__task_answered(&wire.task, &wire.now);
-    while (wire.task.next != IDEM__TASK_DONE) {
-        if (wire.task.next == IDEM__TASK_PAUSE) {
-            idem__task_resume(&wire.task, &wire.now);
+    idem__flight_answered(&wire.task.base, &wire.now);
+    while (wire.task.base.next != IDEM__FLIGHT_DONE) {
+        if (wire.task.base.next == IDEM__FLIGHT_PAUSE) {
+            idem__flight_resume(&wire.task.base, &wire.now);
         } else {
             wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-            idem__task_answered(&wire.task, &wire.now);
+            idem__flight_answered(&wire.task.base, &wire.now);
         }
     }
     assert_ok(op.error.code);
@@ -820,14 +831,15 @@ TEST_WIRE(clock, thatIsSlowDoesNotUndoItsClaim)
     struct idem_op op = begin_op('a');
 
     op.asked_boot_ms = wire.now.boot_ms;
-    idem__task_start(&wire.task, &op, &wire.now);
+    wire.task.base.op = &op;
+    idem__flight_start(&wire.task.base, &wire.now);
     wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
     wire.now.store_ms += 600000;
-    idem__task_answered(&wire.task, &wire.now);
+    idem__flight_answered(&wire.task.base, &wire.now);
     wire_carry(&wire.table, &wire.task.request, FATE_THROTTLED);
-    idem__task_answered(&wire.task, &wire.now);
-    assert_int_equal(wire.task.next, IDEM__TASK_PAUSE);
-    idem__task_give_up(&wire.task);
+    idem__flight_answered(&wire.task.base, &wire.now);
+    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_PAUSE);
+    idem__flight_give_up(&wire.task.base);
     assert_code(IDEM_EUNKNOWN, op.error.code);
     idem__task_reset(&wire.task);
 }
@@ -838,7 +850,8 @@ static void claim_by_slow_clock(struct idem_op *op, int64_t slow_ms)
 {
     wire.now.store_err_ms = 2000;
     op->asked_boot_ms = wire.now.boot_ms;
-    idem__task_start(&wire.task, op, &wire.now);
+    wire.task.base.op = op;
+    idem__flight_start(&wire.task.base, &wire.now);
     wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
     wire.now.store_ms += slow_ms;
     wire.now.store_err_ms = 600;
@@ -851,11 +864,12 @@ static void come_to_the_end_of(struct idem__task *other, struct idem_op *op)
 
     op->store = &store;
     op->u.begin.on_expired_lease = IDEM_HOLD;
-    idem__task_start(other, op, &wire.now);
+    other->base.op = op;
+    idem__flight_start(&other->base, &wire.now);
     wire_carry(&wire.table, &other->request, FATE_GOOD);
-    idem__task_answered(other, &wire.now);
-    assert_int_equal(other->next, IDEM__TASK_PAUSE);
-    assert_true(other->pause_ms > 0 && other->pause_ms <= 200);
+    idem__flight_answered(&other->base, &wire.now);
+    assert_int_equal(other->base.next, IDEM__FLIGHT_PAUSE);
+    assert_true(other->base.pause_ms > 0 && other->base.pause_ms <= 200);
 }
 
 /* Another finds a claim whose lease is over by hours, and waits for a moment before it ends
@@ -871,15 +885,15 @@ TEST_WIRE(clock, thatIsSlowIsWaitedFor)
     wire.now.boot_id[0]++; /* The other is on another host. */
     come_to_the_end_of(&other, &late);
     wire.now.boot_id[0]--;
-    idem__task_answered(&wire.task, &wire.now);
+    idem__flight_answered(&wire.task.base, &wire.now);
     wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-    idem__task_answered(&wire.task, &wire.now);
+    idem__flight_answered(&wire.task.base, &wire.now);
     assert_int_equal(op.verdict, IDEM_STARTED);
     wire.now.boot_id[0]++;
-    idem__task_resume(&other, &wire.now);
+    idem__flight_resume(&other.base, &wire.now);
     wire_carry(&wire.table, &other.request, FATE_GOOD);
-    idem__task_answered(&other, &wire.now);
-    assert_int_equal(other.next, IDEM__TASK_DONE);
+    idem__flight_answered(&other.base, &wire.now);
+    assert_int_equal(other.base.next, IDEM__FLIGHT_DONE);
     assert_int_equal(late.verdict, IDEM_BUSY);
     assert_false(late.changed);
     free_answer(&op);
@@ -900,20 +914,20 @@ TEST_WIRE(clock, thatIsSlowTakesItsClaimBack)
     claim_by_slow_clock(&op, 3600000);
     wire.now.boot_id[0]++;
     come_to_the_end_of(&other, &late);
-    idem__task_resume(&other, &wire.now);
+    idem__flight_resume(&other.base, &wire.now);
     wire_carry(&wire.table, &other.request, FATE_GOOD);
-    idem__task_answered(&other, &wire.now);
-    assert_int_equal(other.next, IDEM__TASK_DONE);
+    idem__flight_answered(&other.base, &wire.now);
+    assert_int_equal(other.base.next, IDEM__FLIGHT_DONE);
     assert_int_equal(late.verdict, IDEM_UNKNOWN);
     fence = late.record->fence;
     wire.now.boot_id[0]--;
-    idem__task_answered(&wire.task, &wire.now);
+    idem__flight_answered(&wire.task.base, &wire.now);
     wire_carry(&wire.table, &wire.task.request, FATE_GOOD); /* Refused. */
-    idem__task_answered(&wire.task, &wire.now);
-    assert_int_equal(wire.task.next, IDEM__TASK_SEND);
+    idem__flight_answered(&wire.task.base, &wire.now);
+    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_SEND);
     wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-    idem__task_answered(&wire.task, &wire.now);
-    assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+    idem__flight_answered(&wire.task.base, &wire.now);
+    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
     assert_ok(op.error.code);
     assert_int_equal(op.verdict, IDEM_STARTED);
     assert_int_equal(op.record->fence, fence);
@@ -933,21 +947,25 @@ TEST_WIRE(clock, thatIsAwayLeavesAWriteUnknown)
 {
     struct idem_op op = begin_op('a');
 
-    idem__task_start(&wire.task, &op, &wire.now);
+    wire.task.base.op = &op;
+
+    idem__flight_start(&wire.task.base, &wire.now);
     wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-    idem__task_no_clock(&wire.task);
-    assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+    idem__flight_no_clock(&wire.task.base);
+    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
     assert_code(IDEM_EUNKNOWN, op.error.code);
     idem__task_reset(&wire.task);
 
-    wire.task.op = &op;
-    idem__task_no_clock(&wire.task);
+    wire.task.base.op = &op;
+    idem__flight_no_clock(&wire.task.base);
     assert_code(IDEM_EUNAVAILABLE, op.error.code);
     idem__task_reset(&wire.task);
 
-    idem__task_start(&wire.task, &op, &wire.now);
+    wire.task.base.op = &op;
+
+    idem__flight_start(&wire.task.base, &wire.now);
     wire_carry(&wire.table, &wire.task.request, FATE_NOT_SENT);
-    idem__task_no_clock(&wire.task);
+    idem__flight_no_clock(&wire.task.base);
     assert_code(IDEM_EUNAVAILABLE, op.error.code);
     idem__task_reset(&wire.task);
 }

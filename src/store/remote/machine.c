@@ -1,0 +1,535 @@
+/* The states of an op on its way to a service that all services have; machine.h draws
+ * them. */
+#include "store/remote/machine.h"
+
+#include "base/pace.h"
+#include "contract/parts.h"
+#include "core/decide.h"
+#include "core/error.h"
+#include "store/remote/own.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+enum {
+    KEEP_BYTES = 2 * IDEM_HEAD_MAX, /* Memory that is kept for the next op. */
+    /* In vain, in a row. The pauses between them are 13 s at most, and half of that
+     * on average: what is left of the caller's time usually ends the op before. */
+    TRIES_MAX = 12,
+    AWAY_TRIES_MAX = 4, /* Not even a connection. */
+    PAUSE_CAP_MS = 2000,
+};
+
+/* ---- Failing ---- */
+
+idem__state idem__flight_fail(struct idem__flight *flight,
+                              const struct idem_error *error)
+{
+    struct idem_op *op = flight->op;
+
+    if (flight->settled) {
+        memset(&op->error, 0, sizeof(op->error));
+        return IDEM__STATE_DONE;
+    }
+    op->error = *error;
+    op->error.code = idem__own_code(error->code, flight->ambiguous);
+    return IDEM__STATE_DONE;
+}
+
+idem__state idem__flight_fail_with(struct idem__flight *flight, int code,
+                                   const char *text)
+{
+    struct idem_error error;
+
+    (void)idem__error(&error, code, "%s", text);
+    return idem__flight_fail(flight, &error);
+}
+
+idem__state idem__flight_no_memory(struct idem__flight *flight)
+{
+    return idem__flight_fail_with(flight, IDEM_ENOMEM,
+                                  idem_error_text(IDEM_ENOMEM));
+}
+
+/* ---- Asking again ---- */
+
+static idem__state pause_before(struct idem__flight *flight, unsigned nth,
+                                idem__state again)
+{
+    const struct idem_host *host = &flight->env->host;
+    uint64_t random = 0;
+
+    (void)host->random(host->ctx, &random, sizeof(random));
+    flight->pause_ms =
+        idem__backoff(nth, flight->ops->pause_base_ms, PAUSE_CAP_MS, random);
+    flight->after_pause = again;
+    return IDEM__STATE_PAUSE;
+}
+
+idem__state idem__flight_pause(struct idem__flight *flight, idem__state again)
+{
+    return pause_before(flight, flight->tries, again);
+}
+
+idem__state idem__flight_retry(struct idem__flight *flight,
+                               enum idem__said said, bool sent,
+                               const struct idem_error *error,
+                               idem__state again)
+{
+    unsigned most = sent ? TRIES_MAX : AWAY_TRIES_MAX;
+
+    if (flight->settled) {
+        return IDEM__STATE_DONE; /* A purge finds what is left. */
+    }
+    /* The obstacle, should the time be up. */
+    flight->op->error = *error;
+    flight->tries++;
+    if (said == IDEM__SAID_NEVER || flight->tries >= most ||
+        error->code == IDEM_ENOMEM) {
+        return idem__flight_fail(flight, error);
+    }
+    return idem__flight_pause(flight, again);
+}
+
+idem__state idem__flight_again(struct idem__flight *flight, idem__state again,
+                               const char *why)
+{
+    (void)idem__error(&flight->op->error, IDEM_EUNAVAILABLE, "%s: %s",
+                      flight->ops->service, why);
+    return pause_before(flight, ++flight->waits, again);
+}
+
+/* ---- Claims of this handle ---- */
+
+/* Before the bytes: what there is of each. */
+struct lengths {
+    size_t head;
+    size_t scope;
+    size_t key;
+};
+
+void idem__flight_remember(struct idem__flight *flight,
+                           const struct idem_slice *more, size_t n)
+{
+    const struct idem_record *record = flight->next_record;
+    struct lengths lengths = {flight->head.len, record->scope.len,
+                              record->key.len};
+    struct idem_slice parts[7] = {
+        idem_bytes(&lengths, sizeof(lengths)),
+        idem__buffer_slice(&flight->head),
+        record->scope,
+        record->key,
+    };
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        parts[4 + i] = more[i];
+    }
+    idem__claims_put(flight->env->claims, record->id, parts, 4 + n);
+}
+
+bool idem__flight_recall(struct idem__flight *flight, const uint8_t **ret_more)
+{
+    const struct idem_op *op = flight->op;
+    struct idem_record *record = flight->found;
+    struct lengths lengths;
+    const uint8_t *p;
+
+    if (!idem__claims_get(flight->env->claims, op->id, &flight->found_memory)) {
+        return false;
+    }
+    p = flight->found_memory.base;
+    memcpy(&lengths, p, sizeof(lengths));
+    p += sizeof(lengths);
+    *flight->found_head = idem_bytes(p, lengths.head);
+    if (idem__record_decode(op->id, *flight->found_head, record, NULL) != 0 ||
+        record->fence != op->fence ||
+        memcmp(record->nonce, op->nonce, sizeof(op->nonce)) != 0) {
+        return false;
+    }
+    p += lengths.head;
+    record->scope = idem_bytes(p, lengths.scope);
+    p += lengths.scope;
+    record->key = idem_bytes(p, lengths.key);
+    *ret_more = p + lengths.key;
+    return true;
+}
+
+/* A claim is remembered until it is ended, so that its owner ends it in one request. */
+static void remember(struct idem__flight *flight)
+{
+    const struct idem_record *record = flight->next_record;
+
+    if (flight->env->claims == NULL) {
+        return;
+    }
+    if (record->status == IDEM_STATUS_IN_PROGRESS && !record->retry &&
+        memcmp(record->nonce, flight->op->nonce, sizeof(record->nonce)) == 0) {
+        flight->ops->remember(flight);
+    } else {
+        idem__claims_forget(flight->env->claims, record->id);
+    }
+}
+
+/* ---- Deciding ---- */
+
+/* Encodes what is to be written. False: the op failed. */
+static bool encode(struct idem__flight *flight)
+{
+    size_t len;
+    int rc = idem__record_encode(flight->next_record, flight->env->scratch,
+                                 IDEM_HEAD_MAX, &len);
+
+    if (rc == 0) {
+        flight->head.len = 0;
+        idem__buffer_add(&flight->head, flight->env->scratch, len);
+        rc = flight->head.failed ? IDEM_ENOMEM : 0;
+    }
+    if (rc != 0) {
+        (void)idem__flight_fail_with(flight, rc, idem_error_text(rc));
+    }
+    return rc == 0;
+}
+
+static idem__state too_many_rounds(struct idem__flight *flight)
+{
+    char text[128];
+
+    (void)snprintf(text, sizeof(text),
+                   "%s: the record changes faster than it can be read",
+                   flight->ops->service);
+    return idem__flight_fail_with(flight, IDEM_EUNAVAILABLE, text);
+}
+
+static idem__state decide(struct idem__flight *flight,
+                          const struct idem_now *now)
+{
+    const struct idem_record *there = flight->has_found ? flight->found : NULL;
+    struct idem_decision *decision = &flight->decision;
+    struct idem_op *op = flight->op;
+    idem__state next;
+    bool stays;
+    bool wants;
+
+    /* Each round but the first is another's success, so that all of them together
+     * get on; one op alone may not. */
+    if (flight->rounds++ == flight->ops->rounds_max) {
+        return too_many_rounds(flight);
+    }
+    flight->extending = false;
+    next = flight->ops->decide(flight, there, now);
+    if (next != IDEM__STATE_NONE) {
+        return next;
+    }
+    stays = decision->code != 0 || decision->change == IDEM_CHANGE_NONE;
+    /* What is remembered is good for a write that is conditional on it, and for no
+     * answer: it may be long gone. */
+    if (stays && flight->remembered) {
+        return IDEM__STATE_LOOK;
+    }
+    if (stays && flight->has_found &&
+        idem__pending_holds(op, *flight->found_head)) {
+        return idem__flight_again(flight, IDEM__STATE_LOOK,
+                                  "a write was not answered, and may be done "
+                                  "yet");
+    }
+    if (decision->code != 0) {
+        return idem__flight_fail_with(flight, decision->code, decision->text);
+    }
+    /* An import whose answer was lost finds the record that it added. */
+    if (flight->ambiguous && there != NULL && idem__own_import(op, there)) {
+        op->u.import.added = true;
+    }
+    idem__own_claim_note(op, there, decision);
+    wants = idem__verb_given(op, there, decision, &flight->given);
+    if (decision->change != IDEM_CHANGE_NONE) {
+        *flight->next_record = decision->next;
+        memcpy(flight->next_record->id, op->id, IDEM_ID_LEN);
+        if (!encode(flight)) {
+            return IDEM__STATE_DONE;
+        }
+    }
+    next = flight->ops->prepare(flight);
+    if (next != IDEM__STATE_NONE) {
+        return next;
+    }
+    return wants ? IDEM__STATE_LOAD : IDEM__STATE_ACT;
+}
+
+/* ---- Acting ---- */
+
+static bool is_too_short(const struct idem__flight *flight,
+                         const struct idem_record *claim,
+                         const struct idem_now *now)
+{
+    return idem__own_claim_is_short(flight->op, &flight->decision, claim, now);
+}
+
+static idem__state settle(struct idem__flight *flight,
+                          const struct idem_now *now, bool wrote)
+{
+    return flight->ops->settle != NULL ? flight->ops->settle(flight, now, wrote)
+                                       : IDEM__STATE_DONE;
+}
+
+static idem__state act(struct idem__flight *flight, const struct idem_now *now)
+{
+    if (flight->decision.change != IDEM_CHANGE_NONE) {
+        return flight->ops->store != NULL ? flight->ops->store(flight)
+                                          : IDEM__STATE_WRITE;
+    }
+    if (flight->has_found && is_too_short(flight, flight->found, now)) {
+        return IDEM__STATE_EXTEND; /* It is ours; its answer was lost. */
+    }
+    idem__verb_answer(flight->op, &flight->decision, &flight->given);
+    flight->op->changed = flight->ambiguous;
+    return settle(flight, now, /* wrote= */ false);
+}
+
+/* However this ends, the claim was made: that is why the op is ambiguous from here on,
+ * whatever becomes of this write. */
+static idem__state extend(struct idem__flight *flight,
+                          const struct idem_now *now)
+{
+    struct idem_record *next = flight->next_record;
+
+    flight->extending = true;
+    flight->ambiguous = true;
+    flight->ops->rewrite(flight);
+    idem__lease_extend(next, next->lease_ms, now);
+    idem__lease_extend(&flight->given, flight->given.lease_ms, now);
+    return encode(flight) ? IDEM__STATE_WRITE : IDEM__STATE_DONE;
+}
+
+/* ---- After a write ---- */
+
+/* The claim is on record, and too short. What was written is taken as what is there;
+ * after a takeover it has texts of its predecessor, which stay where they were read. */
+static idem__state extend_written(struct idem__flight *flight)
+{
+    flight->ambiguous = true;
+    if (!flight->ops->found_written(flight)) {
+        return IDEM__STATE_LOOK;
+    }
+    flight->written.len = 0;
+    idem__buffer_add(&flight->written, flight->head.base, flight->head.len);
+    if (flight->written.failed) {
+        return idem__flight_no_memory(flight);
+    }
+    *flight->found_head = idem__buffer_slice(&flight->written);
+    flight->has_found = true;
+    return IDEM__STATE_EXTEND;
+}
+
+static idem__state applied(struct idem__flight *flight,
+                           const struct idem_now *now)
+{
+    struct idem_op *op = flight->op;
+
+    remember(flight); /* First: whatever follows, it is on record. */
+    if (!flight->extending && is_too_short(flight, flight->next_record, now)) {
+        return extend_written(flight);
+    }
+    if (op->verb == IDEM_OP_IMPORT) {
+        op->u.import.added = true;
+    }
+    idem__verb_answer(op, &flight->decision, &flight->given);
+    op->changed = true;
+    return settle(flight, now, /* wrote= */ true);
+}
+
+/* Another was faster: a claim that is remembered is not that any more. */
+static idem__state refused(struct idem__flight *flight)
+{
+    if (flight->remembered) {
+        idem__claims_forget(flight->env->claims, flight->op->id);
+    }
+    return IDEM__STATE_NONE;
+}
+
+/* It may be applied yet, while we read. If not by then, the write that is decided on what
+ * was read is conditional on that, and whichever comes first refuses the other. */
+static idem__state not_answered(struct idem__flight *flight, bool sent,
+                                const struct idem_error *error)
+{
+    flight->ambiguous = true;
+    if (flight->has_found && !flight->extending &&
+        idem__pending_note(flight->op, *flight->found_head) != 0) {
+        return idem__flight_no_memory(flight);
+    }
+    return idem__flight_retry(flight, IDEM__SAID_UNKNOWN, sent, error,
+                              IDEM__STATE_LOOK);
+}
+
+idem__state idem__flight_written(struct idem__flight *flight,
+                                 const struct idem_now *now,
+                                 enum idem__said said, bool sent,
+                                 const struct idem_error *error)
+{
+    switch (said) {
+    case IDEM__SAID_OK:
+        flight->tries = 0;
+        return applied(flight, now);
+    case IDEM__SAID_REFUSED:
+        flight->tries = 0;
+        return refused(flight);
+    case IDEM__SAID_NOT_APPLIED:
+        return idem__flight_retry(flight, said, sent, error, IDEM__STATE_WRITE);
+    case IDEM__SAID_UNKNOWN:
+        return not_answered(flight, sent, error);
+    case IDEM__SAID_NEVER:
+    case IDEM__SAID_CALLER_WRITE:
+        break;
+    }
+    return idem__flight_fail(flight, error);
+}
+
+/* ---- Moving on ---- */
+
+static idem__state step(struct idem__flight *flight, const struct idem_now *now)
+{
+    switch (flight->state) {
+    case IDEM__STATE_DECIDE:
+        return decide(flight, now);
+    case IDEM__STATE_ACT:
+        return act(flight, now);
+    case IDEM__STATE_EXTEND:
+        return extend(flight, now);
+    default:
+        return flight->ops->enter(flight, now);
+    }
+}
+
+/* Enters @state, and those that follow, until there is a request to send, a pause to
+ * make, or an end. */
+static void enter(struct idem__flight *flight, idem__state state,
+                  const struct idem_now *now)
+{
+    while (state > IDEM__STATE_DONE) {
+        flight->state = state;
+        state = step(flight, now);
+    }
+    assert(state != IDEM__STATE_NONE);
+    if (state != IDEM__STATE_SEND) {
+        flight->state = state;
+    }
+    flight->next = (enum idem__flight_next)state;
+}
+
+idem__state idem__flight_first(struct idem__flight *flight, bool looks)
+{
+    const struct idem_op *op = flight->op;
+
+    switch (op->verb) {
+    case IDEM_OP_BEGIN:
+        /* A waiter, and a claim that is probably refused. */
+        return looks || op->u.begin.join_fence != 0 ||
+                       (op->u.begin.flags & IDEM_LIKELY_REPLAY) != 0
+                   ? IDEM__STATE_LOOK
+                   : IDEM__STATE_DECIDE;
+    case IDEM_OP_IMPORT:
+        return IDEM__STATE_DECIDE;
+    case IDEM_OP_END:
+    case IDEM_OP_RENEW:
+    case IDEM_OP_EXPIRE:
+        flight->remembered =
+            flight->env->claims != NULL && flight->ops->recall(flight);
+        flight->has_found = flight->remembered;
+        return flight->remembered ? IDEM__STATE_DECIDE : IDEM__STATE_LOOK;
+    case IDEM_OP_GET:
+    case IDEM_OP_RESOLVE:
+        return IDEM__STATE_LOOK;
+    case IDEM_OP_LIST:
+        return IDEM__STATE_LIST;
+    case IDEM_OP_PURGE:
+        return IDEM__STATE_PURGE;
+    case IDEM_OP_LIMIT:
+        return IDEM__STATE_LIMIT;
+    case IDEM_OP_MOVE:
+        return IDEM__STATE_MOVE;
+    case IDEM_OP_COUNT:
+        break;
+    }
+    assert(!"an op that no service answers");
+    return IDEM__STATE_DONE;
+}
+
+/* The op is another one: of the last, only memory stays. */
+void idem__flight_start(struct idem__flight *flight, const struct idem_now *now)
+{
+    flight->op->changed = false;
+    flight->tries = 0;
+    flight->waits = 0;
+    flight->rounds = 0;
+    flight->ambiguous = false;
+    flight->settled = false;
+    flight->has_found = false;
+    flight->remembered = false;
+    flight->extending = false;
+    enter(flight, flight->ops->start(flight, now), now);
+}
+
+void idem__flight_resume(struct idem__flight *flight,
+                         const struct idem_now *now)
+{
+    enter(flight, flight->after_pause, now);
+}
+
+void idem__flight_answered(struct idem__flight *flight,
+                           const struct idem_now *now)
+{
+    enter(flight, flight->ops->answered(flight, now), now);
+}
+
+/* ---- The end ---- */
+
+/* Ends the op from outside, wherever it is. */
+static void end(struct idem__flight *flight, const char *text)
+{
+    flight->state = idem__flight_fail_with(flight, IDEM_EUNAVAILABLE, text);
+    flight->next = IDEM__FLIGHT_DONE;
+}
+
+void idem__flight_no_clock(struct idem__flight *flight)
+{
+    if (flight->ops->may_have_written(flight)) {
+        flight->ambiguous = true; /* Its answer is not looked at. */
+    }
+    end(flight, "the clock does not answer");
+}
+
+void idem__flight_give_up(struct idem__flight *flight)
+{
+    char text[sizeof(flight->op->error.text)];
+
+    (void)snprintf(text, sizeof(text), "%s did not answer in time",
+                   flight->ops->service);
+    end(flight,
+        flight->op->error.text[0] != '\0' ? flight->op->error.text : text);
+}
+
+static void for_all_buffers(struct idem__flight *flight,
+                            void (*apply)(struct idem__buffer *buffer))
+{
+    apply(&flight->found_memory);
+    apply(&flight->head);
+    apply(&flight->written);
+}
+
+static void shrink(struct idem__buffer *buffer)
+{
+    idem__buffer_reset(buffer, KEEP_BYTES);
+}
+
+void idem__flight_reset(struct idem__flight *flight)
+{
+    for_all_buffers(flight, shrink);
+    flight->op = NULL;
+    flight->ambiguous = false;
+    flight->settled = false;
+}
+
+void idem__flight_free(struct idem__flight *flight)
+{
+    for_all_buffers(flight, idem__buffer_free);
+}
