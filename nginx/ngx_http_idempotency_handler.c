@@ -124,6 +124,10 @@ ngx_http_idem_handler(ngx_http_request_t *r)
     ctx->key = key;
     ctx->scope = scope;
 
+    /* That a large body waits in a file is not a warning. */
+
+    r->request_body_file_log_level = NGX_LOG_INFO;
+
     rc = ngx_http_read_client_request_body(r, ngx_http_idem_body_handler);
 
     if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {

@@ -293,13 +293,13 @@ ngx_http_idem_init_main_conf(ngx_conf_t *cf, void *conf)
 {
     ngx_http_idem_main_conf_t  *imcf = conf;
 
-    imcf->owner.data = ngx_pnalloc(cf->pool, sizeof("nginx on ")
-                                             + cf->cycle->hostname.len);
+    imcf->owner.data = ngx_pnalloc(cf->pool, cf->cycle->hostname.len
+                                             + sizeof("/nginx"));
     if (imcf->owner.data == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    imcf->owner.len = ngx_sprintf(imcf->owner.data, "nginx on %V",
+    imcf->owner.len = ngx_sprintf(imcf->owner.data, "%V/nginx",
                                   &cf->cycle->hostname)
                       - imcf->owner.data;
     imcf->owner.len = ngx_min(imcf->owner.len, IDEM_OWNER_MAX);
