@@ -142,10 +142,24 @@ static void print_decision(FILE *f, const char *command, const char *decision,
     cli_print_remedy(f, command, options, record, store_url);
 }
 
+bool cli_is_http(const struct idem_record *record)
+{
+    static const char end[] = "/nginx";
+    size_t len = sizeof(end) - 1;
+    const char *owner = record->owner.base;
+
+    return record->owner.len > len &&
+           memcmp(owner + record->owner.len - len, end, len) == 0;
+}
+
 void cli_print_resolve(FILE *f, const struct idem_record *record,
                        const char *store_url)
 {
-    print_decision(f, "resolve", " --complete @FILE", record, store_url);
+    print_decision(f, "resolve",
+                   cli_is_http(record)
+                       ? " --complete @FILE --http-status N --content-type TYPE"
+                       : " --complete @FILE",
+                   record, store_url);
     print_decision(f, "resolve", " --release", record, store_url);
 }
 

@@ -16,6 +16,9 @@ void cli_print_url(FILE *f, const char *url);
 void cli_print_remedy(FILE *f, const char *command, const char *options,
                       const struct idem_record *record, const char *store_url);
 
+/* True if the owner is an nginx, whose callers wait for an answer of HTTP. */
+bool cli_is_http(const struct idem_record *record);
+
 /* The ways to resolve @record, each on an indented line of its own, each after
  * its newline. */
 void cli_print_resolve(FILE *f, const struct idem_record *record,

@@ -54,14 +54,7 @@ static void print_start(FILE *f, const struct idem_record *record)
     (void)fprintf(f, " at %s", started);
 }
 
-/* Work that failed is often mended, and is another request then. Its exit status is
- * for those alone who send the request that it was of. */
-static bool may_have_failed(const struct idem_record *record)
-{
-    return record->status == IDEM_STATUS_FAILED ||
-           record->status == IDEM_STATUS_COMPLETED || record->retry;
-}
-
+/* Of work that failed idem show says how another request may mend it. */
 static void print_mismatch(FILE *f, const struct idem_attempt *attempt,
                            const char *store_url)
 {
@@ -69,16 +62,8 @@ static void print_mismatch(FILE *f, const struct idem_attempt *attempt,
     print_key(f, attempt->record);
     (void)fputs(" was used for another request", f);
     print_start(f, attempt->record);
-    (void)fputs("; take another key, or look at it: ", f);
+    (void)fputs("; take another key, or look at it:\n  ", f);
     cli_print_remedy(f, "show", "", attempt->record, store_url);
-    if (may_have_failed(attempt->record)) {
-        char options[64];
-
-        (void)snprintf(options, sizeof(options), " --fence %llu --reason TEXT",
-                       (unsigned long long)attempt->record->fence);
-        (void)fputs("; if it failed, and this request mends it: ", f);
-        cli_print_remedy(f, "reopen", options, attempt->record, store_url);
-    }
 }
 
 static void print_failed(FILE *f, const struct idem_attempt *attempt,

@@ -64,6 +64,8 @@ static enum MHD_Result send_record(const struct ui_request *request,
     if (bad) {
         form.decision = typed->decision.text;
         form.result = idem_bytes(typed->result.text, typed->result.len);
+        form.http = idem_bytes(typed->http.text, typed->http.len);
+        form.type = idem_bytes(typed->type.text, typed->type.len);
         form.reason = idem_bytes(typed->reason.text, typed->reason.len);
     }
     if (!ui_page_open(&page)) {
@@ -159,6 +161,7 @@ enum MHD_Result ui_search(const struct ui_request *request)
 struct wanted {
     struct identity id;
     uint64_t fence;
+    unsigned http;           /* A status; 0: not given. */
     enum idem_status status; /* RETRY: let it be run again. */
     bool force;
 };
@@ -180,8 +183,11 @@ static int resolve(const struct ui_request *request, struct cli_audit *audit,
                    struct idem_error *error)
 {
     const struct ui_form *form = &request->form;
-    struct idem_result result = {
-        .bytes = idem_bytes(form->result.text, form->result.len)};
+    char meta[20];
+    struct idem_result result = {.bytes = idem_bytes(form->result.text,
+                                                     form->result.len),
+                                 .content_type = idem_bytes(form->type.text,
+                                                            form->type.len)};
     struct cli_decision decision = {
         .status = wanted->status,
         .result = wanted->status == IDEM_STATUS_COMPLETED ? &result : NULL,
@@ -190,6 +196,10 @@ static int resolve(const struct ui_request *request, struct cli_audit *audit,
         .force = wanted->force,
     };
 
+    if (wanted->http != 0) {
+        (void)snprintf(meta, sizeof(meta), "HTTP %03u\n", wanted->http);
+        result.meta = idem_str(meta);
+    }
     return cli_decide(request->server->options->store, audit, r, wanted->fence,
                       &decision, error);
 }
@@ -283,13 +293,23 @@ static bool read_wanted(const struct ui_request *request, bool reopens,
     wanted->force = strcmp(form->force.text, "yes") == 0;
     if (!read_identity(form, &wanted->id) || wanted->status == 0 ||
         *end != '\0' || form->fence.len == 0 || form->result.too_long ||
-        form->reason.too_long) {
+        form->type.too_long || form->reason.too_long) {
         *ret_result =
             ui_say(request, MHD_HTTP_BAD_REQUEST, "Nothing was decided",
                    "Something is missing in the form, or too long.");
         return false;
     }
     return true;
+}
+
+static bool read_http(const struct ui_form *form, struct wanted *wanted)
+{
+    char *end;
+    unsigned long number = strtoul(form->http.text, &end, 10);
+
+    wanted->http = (unsigned)number;
+    return form->http.len == 0 ||
+           (*end == '\0' && number >= 200 && number <= 599);
 }
 
 static enum MHD_Result decided(const struct ui_request *request,
@@ -320,6 +340,12 @@ static enum MHD_Result act(const struct ui_request *request, bool reopens)
                     reopens ? "Nothing was decided: say why it is to be run "
                               "again."
                             : "Nothing was decided: say how you know.",
+                    /* bad= */ true);
+    }
+    if (!read_http(&request->form, &wanted)) {
+        return show(request, &wanted.id,
+                    "Nothing was decided: an HTTP status is a number from 200 "
+                    "to 599.",
                     /* bad= */ true);
     }
     return look_and_decide(request, &wanted, &error) != 0

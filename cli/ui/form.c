@@ -9,6 +9,8 @@ struct ui_field *ui_form_field(struct ui_form *form, const char *name)
     } fields[] = {
         {"decision", &form->decision},
         {"result", &form->result},
+        {"http", &form->http},
+        {"type", &form->type},
         {"reason", &form->reason},
         {"fence", &form->fence},
         {"token", &form->token},

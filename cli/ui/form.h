@@ -16,6 +16,8 @@ struct ui_field {
 struct ui_form {
     struct ui_field decision; /* "complete", "fail", "release". */
     struct ui_field result;
+    struct ui_field http; /* Its status, where it is an answer of HTTP. */
+    struct ui_field type; /* Its content type. */
     struct ui_field reason;
     struct ui_field force; /* "yes": although the lease of its owner runs. */
     struct ui_field fence;

@@ -50,6 +50,8 @@ struct page_form {
     bool bad;             /* Nothing came of it, and ... */
     const char *decision; /* ... this was sent: it is not to be typed again. */
     struct idem_slice result;
+    struct idem_slice http;
+    struct idem_slice type;
     struct idem_slice reason;
 };
 

@@ -1,5 +1,6 @@
 /* The forms of a record: a decision about it, and to let it be run again. */
 #include "record/record.h"
+#include "record/remedy.h"
 #include "text/text.h"
 #include "ui/html.h"
 #include "ui/page.h"
@@ -45,6 +46,18 @@ static void choice(FILE *f, const struct page_form *form, const char *value,
                   "<label class=\"line\"><input type=\"radio\" "
                   "name=\"decision\" value=\"%s\" required%s> %s</label>\n",
                   value, chosen ? " checked" : "", text);
+}
+
+static void text_field(FILE *f, const char *name, const char *label,
+                       struct idem_slice typed)
+{
+    (void)fprintf(f,
+                  "<label for=\"%s\">%s</label>\n"
+                  "<input type=\"text\" id=\"%s\" name=\"%s\" "
+                  "maxlength=\"255\" autocomplete=\"off\" value=\"",
+                  name, label, name, name);
+    html_value(f, typed);
+    (void)fputs("\">\n", f);
 }
 
 /* @id tells the two fields of a page apart. */
@@ -112,6 +125,10 @@ static void decide_form(FILE *f, const struct idem_record *r,
               f);
     html_value(f, form->result);
     (void)fputs("</textarea>\n", f);
+    if (cli_is_http(r)) {
+        text_field(f, "http", "Its HTTP status, from 200 to 599", form->http);
+        text_field(f, "type", "Its content type", form->type);
+    }
     reason_field(f, form, "why", "How do you know?", form->reason);
     if (live) {
         force_field(f, r, form->now_ms);

@@ -446,6 +446,33 @@ def finished_work_is_reopened(page):
 
 
 @test
+def an_answer_of_http_is_decided_with_its_status():
+    """The form of a record that nginx left has fields for the status and content type of an
+    answer; a status that is none decides nothing. Other records have no such fields."""
+    store = Idem()
+    for key, owner in ("charge", "web-1/nginx"), ("job", "web-1/77"):
+        token = store("begin", "-k", key, "--owner", owner).stdout
+        equal(store("unknown", "--token", "-", input=token).status, 0)
+    with site(store) as s:
+        s.log_in()
+        for key, has in ("charge", True), ("job", False):
+            _, text = s.ask("GET", f"/record?s=&k={key.encode().hex()}")
+            equal((key, 'name="http"' in text, 'name="type"' in text), (key, has, has))
+        fields = {"s": "", "k": b"charge".hex(), "fence": record(store, "charge")["fence"],
+                  "decision": "complete", "result": '{"id":7}', "reason": "it is at the bank",
+                  "type": "application/json"}
+        for wrong in "199", "600", "abc", "4294967497", "20 1":
+            status, text = s.ask("POST", "/resolve", {**fields, "http": wrong})
+            equal((wrong, status, "from 200 to 599" in text, f'value="{wrong}"' in text),
+                  (wrong, 409, True, True))
+        equal(record(store, "charge")["status"], "unknown")
+        equal(s.ask("POST", "/resolve", {**fields, "http": "201"})[0], 200)
+    shown = record(store, "charge")
+    equal((shown["status"], shown["meta"], shown["content_type"]),
+          ("completed", "HTTP 201\n", "application/json"))
+
+
+@test
 def a_result_that_is_lost_is_said_to_be():
     """The form that reopens work says where its result is kept: in the audit log, or
     nowhere, where there is none or where it is not to name keys."""
