@@ -415,6 +415,27 @@ static void print_cors(FILE *f, const struct gateway_config *config)
                 f);
 }
 
+/* Of a request that was sent and has no whole answer, nginx's own error says what the
+ * module says of one that was cut: what became of it may be asked for. */
+static void print_broken_off(FILE *f, const char *title, int status)
+{
+    char body[IDEM_HTTP_PROBLEM_MAX];
+    char number[16];
+    size_t len =
+        idem_http_problem_body(IDEM_HTTP_UPSTREAM, idem_bytes(NULL, 0), body);
+
+    (void)snprintf(number, sizeof(number), "%d", status);
+    memcpy(strstr(body, "502"), number, strlen("502"));
+    (void)fprintf(f,
+                  "    map \"$idempotency_verdict:$upstream_bytes_sent\" "
+                  "$problem_%d {\n"
+                  "        default '{\"type\":\"about:blank\",\"title\":\"%s\","
+                  "\"status\":%d}';\n"
+                  "        \"~^started:.*[1-9]\" '%.*s';\n"
+                  "    }\n",
+                  status, title, status, (int)len - 1, body);
+}
+
 /* An error that nginx itself answers is a problem too, like those of the
  * module. */
 static void print_problems(FILE *f)
@@ -440,18 +461,26 @@ static void print_problems(FILE *f)
     size_t i;
 
     for (i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
+        char body[IDEM_HTTP_PROBLEM_MAX];
+
+        (void)snprintf(body, sizeof(body),
+                       "{\"type\":\"about:blank\",\"title\":\"%s\","
+                       "\"status\":%d}",
+                       problems[i].title, problems[i].status);
+        if (problems[i].status == 502 || problems[i].status == 504) {
+            (void)snprintf(body, sizeof(body), "$problem_%d",
+                           problems[i].status);
+        }
         (void)fprintf(f,
                       "        error_page %d /.idem-problem/%d;\n"
                       "        location = /.idem-problem/%d {\n"
                       "            internal;\n"
                       "            types { }\n"
                       "            default_type application/problem+json;\n"
-                      "            return %d '{\"type\":\"about:blank\","
-                      "\"title\":\"%s\",\"status\":%d}\n';\n"
+                      "            return %d '%s\n';\n"
                       "        }\n",
                       problems[i].status, problems[i].status,
-                      problems[i].status, problems[i].status, problems[i].title,
-                      problems[i].status);
+                      problems[i].status, problems[i].status, body);
     }
 }
 
@@ -681,6 +710,9 @@ void gateway_config_print(FILE *f, const struct gateway_config *config)
     print_cors(f, config);
     (void)fputc('\n', f);
     print_upstream(f, config);
+    print_broken_off(f, "Bad Gateway", 502);
+    print_broken_off(f, "Gateway Timeout", 504);
+    (void)fputc('\n', f);
     print_server(f, config);
     print_health(f, config);
     (void)fputs("}\n", f);

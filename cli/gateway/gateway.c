@@ -90,7 +90,23 @@ struct places {
     char *url;
     char *journal;
     char *access_log;
+    char *tls_cert;
+    char *tls_key;
 };
+
+/* *@option, the path that an option gave, becomes one that does not depend on where
+ * nginx runs. */
+static int settle_path(const char **option, char **ret_path)
+{
+    int status = 0;
+
+    if (*option != NULL && (*option)[0] != '/') {
+        *ret_path = strdup(*option);
+        status = make_absolute("", ret_path);
+        *option = *ret_path;
+    }
+    return status;
+}
 
 static int find_places(bool make, struct places *ret_places)
 {
@@ -100,11 +116,15 @@ static int find_places(bool make, struct places *ret_places)
     if (status == 0) {
         status = journal_directory(places.url, make, &places.journal);
     }
-    if (status == 0 && gateway_args.config.access_log != NULL &&
-        gateway_args.config.access_log[0] != '/') {
-        places.access_log = strdup(gateway_args.config.access_log);
-        status = make_absolute("", &places.access_log);
-        gateway_args.config.access_log = places.access_log;
+    if (status == 0) {
+        status =
+            settle_path(&gateway_args.config.access_log, &places.access_log);
+    }
+    if (status == 0) {
+        status = settle_path(&gateway_args.config.tls_cert, &places.tls_cert);
+    }
+    if (status == 0) {
+        status = settle_path(&gateway_args.config.tls_key, &places.tls_key);
     }
     gateway_args.config.store = places.url;
     gateway_args.config.journal = places.journal;
@@ -117,6 +137,8 @@ static void places_finish(struct places *places)
     free(places->url);
     free(places->journal);
     free(places->access_log);
+    free(places->tls_cert);
+    free(places->tls_key);
 }
 
 /* Reports what is wrong with the store before nginx starts. Opening it does not ask
@@ -282,9 +304,21 @@ static int serve_as_user(const char *nginx, struct sockets *sockets)
     return status;
 }
 
+/* nginx's own master reads these files as root; ours is the user already. What the user
+ * can read is left to nginx, which reads it again when it is told to. */
+static void use_copy(const char **path, const char *copy)
+{
+    if (copy[0] != '\0' && access(*path, R_OK) != 0) {
+        *path = copy;
+    }
+}
+
 static int serve(const struct gateway_addresses *addresses)
 {
+    struct gateway_config *config = &gateway_args.config;
     struct sockets sockets = {.n = 0};
+    char cert[GATEWAY_FILE_MAX];
+    char key[GATEWAY_FILE_MAX];
     char *module = NULL;
     char *nginx = NULL;
     int status;
@@ -298,8 +332,16 @@ static int serve(const struct gateway_addresses *addresses)
         status = open_sockets(addresses, &sockets);
     }
     if (status == 0) {
-        gateway_args.config.module = module;
-        status = gateway_become(gateway_args.config.user);
+        config->module = module;
+        status = gateway_take_file("--tls-cert", config->tls_cert, cert);
+    }
+    if (status == 0) {
+        status = gateway_take_file("--tls-key", config->tls_key, key);
+    }
+    if (status == 0) {
+        status = gateway_become(config->user);
+        use_copy(&config->tls_cert, cert);
+        use_copy(&config->tls_key, key);
         status = status == 0 ? gateway_check_readable(module) : status;
         status = status == 0 ? serve_as_user(nginx, &sockets) : status;
     }

@@ -49,6 +49,14 @@ const char *gateway_user_check(const char *name);
  * must say whom. 0 or an exit status, after saying why. */
 int gateway_become(const char *name);
 
+#define GATEWAY_FILE_MAX 32 /* "/proc/self/fd/N" */
+
+/* As root, before gateway_become(): reads the certificate or key at @path into memory;
+ * @ret_copy is where all processes find it that have our descriptors, or "". 0 or an
+ * exit status, after saying why it cannot be read. */
+int gateway_take_file(const char *option, const char *path,
+                      char ret_copy[GATEWAY_FILE_MAX]);
+
 /* Whether the user that we are by now may read @path, which another found. 0 or an
  * exit status, after saying who may not. */
 int gateway_check_readable(const char *path);

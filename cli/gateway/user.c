@@ -1,13 +1,18 @@
 /* As whom nginx runs. */
 #include "gateway/gateway.h"
+#include "process/descriptors.h"
+#include "process/self.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdlib.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char *gateway_user_check(const char *name)
@@ -29,6 +34,30 @@ static int drop_to(const struct passwd *user)
         return CLI_DENIED;
     }
     (void)setenv("HOME", user->pw_dir, /* overwrite= */ 1);
+    return 0;
+}
+
+int gateway_take_file(const char *option, const char *path,
+                      char ret_copy[GATEWAY_FILE_MAX])
+{
+    int from, to = -1;
+    struct stat st;
+
+    ret_copy[0] = '\0';
+    if (path == NULL || geteuid() != 0) {
+        return 0;
+    }
+    from = open(path, O_RDONLY | O_CLOEXEC);
+    if (from >= 0 && fstat(from, &st) == 0) {
+        to = memory_file_open("idem gateway");
+    }
+    if (to < 0 || sendfile(to, from, NULL, (size_t)st.st_size) != st.st_size ||
+        fcntl(to, F_SETFD, 0) != 0) {
+        cli_say("%s: cannot read %s: %s", option, path, strerror(errno));
+        return CLI_DENIED;
+    }
+    (void)close(from);
+    (void)snprintf(ret_copy, GATEWAY_FILE_MAX, SELF_DESCRIPTOR, to);
     return 0;
 }
 

@@ -11,6 +11,9 @@
 /* The file of this program, even if its name belongs to another file by now. */
 #define SELF_PROGRAM "/proc/self/exe"
 
+/* A descriptor of the process that opens this, as a file. */
+#define SELF_DESCRIPTOR "/proc/self/fd/%d"
+
 /* The name that ps(1) and top(1) show, of which 15 bytes are kept. */
 void self_set_name(const char *name);
 

@@ -97,8 +97,9 @@ int cli_journal_open(const char *given, bool make,
     }
     if (make && choice == NULL && cli_make_directories(directory) != 0) {
         return fail(ret_error, IDEM_EDENIED,
-                    "cannot make the directory %.150s: %s", directory,
-                    strerror(errno));
+                    "cannot make the journal %.140s: %s; name another "
+                    "directory: IDEM_JOURNAL_DIR",
+                    directory, strerror(errno));
     }
     return idem_journal_open(directory, make, ret_journal, ret_error);
 }

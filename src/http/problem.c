@@ -17,10 +17,11 @@ static const char *const details[] = {
         "Send what names the client once: one header line, one value.",
     [IDEM_HTTP_KEY_UNSELECTED] =
         "This service makes the key of the request itself. Send the member or "
-        "header that it is made of: a text, a number or a boolean.",
+        "header that it is made of: a text, a number or a boolean. A compressed "
+        "body is not read.",
     [IDEM_HTTP_FINGERPRINT_UNSELECTED] =
         "This service selects what is compared. Send the members or headers that "
-        "it looks for.",
+        "it looks for. A compressed body is not read.",
     [IDEM_HTTP_UPGRADE] = "Send the request without the key.",
     [IDEM_HTTP_UNAUTHENTICATED] = "Authenticate, and send the request again.",
     [IDEM_HTTP_NOT_ACCEPTABLE] =

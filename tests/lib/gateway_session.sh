@@ -18,19 +18,24 @@ PYTHON
 )
 trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
 
-# It keeps a ledger, and hands out a receipt.
+# It keeps a ledger, and hands out a receipt; where there is a file "down", neither.
 python3 - "$service" <<'PYTHON' &
-import http.server, sys
+import http.server, os, sys
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
-        with open("ledger", "ab") as ledger:
-            ledger.write(self.rfile.read(int(self.headers["Content-Length"])) + b"\n")
-        with open("ledger", "rb") as ledger:
-            body = b"receipt %d\n" % (1000 + len(ledger.readlines()))
-        self.send_response(201)
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        down = os.path.exists("down")
+        if not down:
+            with open("ledger", "ab") as ledger:
+                ledger.write(body + b"\n")
+            with open("ledger", "rb") as ledger:
+                body = b"receipt %d\n" % (1000 + len(ledger.readlines()))
+        else:
+            body = b"the database is down\n"
+        self.send_response(500 if down else 201)
         self.send_header("Content-Type", "text/plain")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -2,6 +2,7 @@
 
 import contextlib
 import glob
+import gzip
 import http.client
 import http.server
 import json
@@ -91,6 +92,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.effects.append(body)
         self.server.heads.append(dict(self.headers))
         self.server.gate.wait(PATIENCE)
+        if self.server.status is None:
+            self.close_connection = True
+            return
         self.answer(self.server.status, b"receipt %d\n" % (1000 + len(self.server.effects)))
 
     def answer(self, status, body):
@@ -219,6 +223,7 @@ def the_record_can_be_looked_at():
         equal(gateway(Idempotency_Key="a").status, 201)
     shown = json.loads(Idem()("show", "--json", "a").stdout)
     equal((shown["status"], shown["attempts"]), ("completed", 1))
+    equal(shown["owner"], socket.gethostname().lower() + "/nginx")
 
 
 @test
@@ -585,6 +590,52 @@ def its_own_answers_are_problems():
 
 
 @test
+def a_service_that_breaks_off_is_named():
+    """A request that was sent and not answered, or not in time: 502 or 504, with the type and
+    the detail that tell what a retry gets, which gets it; the hint to resolve it has the
+    status and type of an answer. One that was not sent is told nothing of the kind."""
+    with Service() as service, Gateway(service, "--timeout", "1s") as gateway:
+        service.status = None
+        cut = gateway(Idempotency_Key="cut")
+        service.gate.clear()
+        silent = gateway(Idempotency_Key="silent")
+        service.gate.set()
+        for got, status in (cut, 502), (silent, 504):
+            told = json.loads(got.body)
+            equal((got.status, told["status"], told["type"]),
+                  (status, status, "urn:idem:problem:upstream-broke-off"))
+            assert "to learn what became of it" in told["detail"], told
+        again = gateway(Idempotency_Key="cut")
+        equal(json.loads(again.body)["type"], "urn:idem:problem:outcome-unknown")
+        equal(json.loads(gateway(path="/plain").body)["type"], "about:blank")
+    hint = b"--complete @FILE --http-status N --content-type TYPE"
+    assert hint in Idem()("show", "cut").stdout
+    equal(Idem()("run", "-k", "mine", "--", "sh", "-c", "kill -9 $$").status, 137)
+    shown = Idem()("show", "mine").stdout
+    assert b"--complete @FILE --reason" in shown, shown
+    with Gateway(f"http://127.0.0.1:{free_port()}") as gateway:
+        got = gateway(Idempotency_Key="unsent")
+        equal((got.status, json.loads(got.body)["type"]), (502, "about:blank"))
+
+
+@test
+def large_bodies_are_no_fault_of_the_client():
+    """A selector that is not about the body takes 5 MB of zeros, and nothing is warned of that
+    waits in a file; one that is about a compressed body is refused by a sentence."""
+    zeros = bytes(5_000_000)
+    with Service() as service, Gateway(service, "--fingerprint-from", ".method") as gateway:
+        for replayed in None, "true":
+            got = gateway(Idempotency_Key="k", body=zeros)
+            equal((got.status, got.replayed), (201, replayed))
+        equal(gateway.end()[2].count(b"\n"), 1)
+    with Service() as service, Gateway(service, "--key-from", ".body.id") as gateway:
+        got = gateway(body=gzip.compress(b'{"id":"a"}'), Content_Encoding="gzip")
+        equal(got.status, 400)
+        assert "A compressed body is not read." in json.loads(got.body)["detail"], got
+        equal(service.effects, [])
+
+
+@test
 def requests_are_logged_and_bounded():
     """--access-log writes a line for each request, with what became of its key, and not
     the key; --max-request and --max-response bound what is kept."""
@@ -942,6 +993,45 @@ def nginx_is_an_ordinary_user():
             equal(os.stat("theirs/i.db").st_uid, nobody.pw_uid)
             status, _, said = gateway.end()
             equal((status, len(said.splitlines())), (0, 1))  # And nginx warns of nothing.
+
+
+@test
+def the_key_of_a_certificate_may_be_of_root():
+    """Certificate and key by relative paths, the key readable by root alone, in front of
+    nginx as another user."""
+    if os.getuid() != 0:
+        skip("it needs root to be another")
+    nobody = pwd.getpwnam("nobody")
+    os.makedirs("theirs")
+    for path in (".", "theirs"):
+        os.chmod(path, 0o755)
+    os.chown("theirs", nobody.pw_uid, nobody.pw_gid)
+    theirs = os.path.abspath("theirs")
+    certificate()
+    os.chmod("key.pem", 0o600)
+    tls = ["--tls-cert", "cert.pem", "--tls-key", "key.pem", "--store", f"sqlite:{theirs}/i.db"]
+    with Service() as service:
+        gateway = Gateway(service, *tls, user=["--user", "nobody"])
+        gateway.env = {"TMPDIR": theirs}
+        with gateway:
+            os.kill(gateway.process.pid, signal.SIGHUP)  # It is read again.
+            curl = ["curl", "-si", "--cacert", "cert.pem", "-H", "Idempotency-Key: k", "-d", "a=1"]
+            for _ in range(2):
+                equal(run([*curl, gateway.url]).stdout[:10], b"HTTP/2 201")
+        equal(len(service.effects), 1)
+
+
+@test
+def a_journal_that_the_user_cannot_have_is_named():
+    """Where the user of nginx has no place for a journal of a remote store, the variable that
+    names another is said."""
+    if os.getuid() != 0:
+        skip("it needs root to be another")
+    got = run([PROGRAM, "gateway", "-u", "http://127.0.0.1:1", "-l", "0", "--global-scope",
+               "--user", "nobody", "--module", MODULE, "--store", "dynamodb://idem"],
+              {"IDEM_JOURNAL_DIR": None, "XDG_STATE_HOME": None})
+    equal((got.status, got.stdout), (77, b""))
+    assert b"cannot make the journal" in got.stderr and b"IDEM_JOURNAL_DIR" in got.stderr, got
 
 
 @test
