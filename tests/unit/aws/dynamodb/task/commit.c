@@ -311,6 +311,9 @@ static void meets_every_fate(bool one_shot)
                                   (int)op->commit->committed, op->error.text);
                     }
                     assert_int_equal(op->record->status, IDEM_STATUS_COMPLETED);
+                    if (one_shot) {
+                        assert_text(op->record->result.bytes, "done");
+                    }
                     assert_int_equal(table_len(&wire.table), 2);
                     idem_op_destroy(op);
                     wire_finish(&wire);
