@@ -182,27 +182,6 @@ TEST(end, comparesEveryPartOfAResult)
     }
 }
 
-/* An empty result is not the same as one that was not kept. */
-TEST(end, tellsNothingFromNotKept)
-{
-    struct idem_record open = sample_record();
-    struct idem_op op = ending(IDEM_STATUS_COMPLETED);
-    struct idem_record found;
-    struct idem_decision decision;
-
-    memset(&op.u.end.result, 0, sizeof(op.u.end.result));
-    found = decide_end(&open, &op).next;
-    op.u.end.result.not_kept = true;
-    decision = decide_end(&found, &op);
-    assert_int_equal(word_for(&decision), 'L');
-    found = decide_end(&open, &op).next;
-    decision = decide_end(&found, &op);
-    assert_int_equal(word_for(&decision), 's');
-    op.u.end.result.not_kept = false;
-    decision = decide_end(&found, &op);
-    assert_int_equal(word_for(&decision), 'L');
-}
-
 /* ---- What is written ---- */
 
 /* A completion keeps what the attempt was and adds what came of it. */
@@ -262,46 +241,6 @@ TEST(end, putsTextsInTheirPlace)
         assert_text(decision.next.error, rows[i].error);
         assert_text(decision.next.note, rows[i].note);
         assert_int_equal(decision.next.ended_ms, NOW_MS);
-    }
-}
-
-/* An owner whose lease is over, and whom nobody followed, may still end. */
-TEST(end, comesLateWhenNobodyFollowed)
-{
-    struct idem_record found = sample_record();
-    struct idem_op op = ending(IDEM_STATUS_COMPLETED);
-
-    sample_lease(&found, -86400000);
-    assert_int_equal(decide_end(&found, &op).change, IDEM_CHANGE_REPLACE);
-}
-
-/* What its lease made of an attempt, unknown or given up, the owner may set
- * right: with any word but that nothing happened. */
-TEST(end, setsRightWhatTheLeaseSaid)
-{
-    static const enum idem_on_expired_lease policies[] = {IDEM_HOLD,
-                                                          IDEM_RERUN};
-    static const enum idem_status closed[] = {IDEM_STATUS_UNKNOWN,
-                                              IDEM_STATUS_FAILED};
-    size_t i;
-
-    for (i = 0; i < COUNT(policies); i++) {
-        struct idem_now now = sample_now();
-        struct idem_record record = sample_record();
-        struct idem_op begin = sample_begin();
-        struct idem_op op = ending(IDEM_STATUS_COMPLETED);
-        struct idem_decision decision;
-
-        sample_lease(&record, 0);
-        record.on_expired_lease = begin.u.begin.on_expired_lease = policies[i];
-        begin.u.begin.attempts_max = 1;
-        idem__decide_begin(&record, &begin, &now, &decision);
-        assert_int_equal(decision.next.status, closed[i]);
-        assert_true(decision.next.by_lease);
-        assert_int_equal(decide_end(&decision.next, &op).change,
-                         IDEM_CHANGE_REPLACE);
-        op = ending(IDEM_STATUS_RELEASED);
-        assert_code(IDEM_ELOST, decide_end(&decision.next, &op).code);
     }
 }
 
@@ -543,39 +482,4 @@ TEST(expire, isIdempotent)
     found = decide_expire(&found, &op, &now).next;
     assert_code(IDEM_OK, decide_expire(&found, &op, &now).code);
     assert_int_equal(decide_expire(&found, &op, &now).change, IDEM_CHANGE_NONE);
-}
-
-/* An outcome that was known before the store was told ended then, by the store's
- * time; but not before the attempt began, and never later than now. */
-TEST(end, isWhenTheWorkEnded)
-{
-    static const struct {
-        int64_t ago_ms;
-        int64_t ended_ago_ms;
-    } rows[] = {{0, 0}, {1, 1}, {2000, 2000}, {-5, 0}, {INT64_MAX, INT64_MAX}};
-    static const enum idem_status statuses[] = {IDEM_STATUS_COMPLETED,
-                                                IDEM_STATUS_FAILED,
-                                                IDEM_STATUS_UNKNOWN,
-                                                IDEM_STATUS_RELEASED,
-                                                IDEM_STATUS_RETRY};
-    size_t i;
-    size_t k;
-
-    for (i = 0; i < COUNT(rows); i++) {
-        for (k = 0; k < COUNT(statuses); k++) {
-            struct idem_record record = sample_record();
-            struct idem_op op = ending(statuses[k]);
-            struct idem_decision decision;
-
-            op.u.end.ended_boot_ms = rows[i].ago_ms == INT64_MAX
-                                         ? INT64_MIN
-                                         : NOW_BOOT_MS - rows[i].ago_ms;
-            decision = decide_end(&record, &op);
-            assert_int_equal(decision.code, 0);
-            assert_int_equal(decision.next.ended_ms,
-                             rows[i].ended_ago_ms == INT64_MAX
-                                 ? record.started_ms
-                                 : NOW_MS - rows[i].ended_ago_ms);
-        }
-    }
 }

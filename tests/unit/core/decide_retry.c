@@ -90,80 +90,6 @@ TEST(retry, writesTheMark)
     assert_int_equal(end(&found, &op).next.expires_ms, NOW_MS + 3600000);
 }
 
-/* The next caller starts at once, as a takeover, whatever the two policies, the cap
- * and the clocks say. */
-TEST(retry, isRunAgainAtOnce)
-{
-    static const enum idem_on_expired_lease policies[] = {IDEM_RERUN,
-                                                          IDEM_HOLD};
-    size_t i;
-    size_t j;
-
-    for (i = 0; i < 2; i++) {
-        for (j = 0; j < 2; j++) {
-            struct idem_record found = sample_retry();
-            struct idem_op op = sample_begin();
-            struct idem_decision decision;
-
-            found.on_expired_lease = policies[i];
-            found.attempts = 5;
-            op.u.begin.on_expired_lease = policies[j];
-            /* Another boot, whose clock has not come as far. */
-            memset(found.boot_id, 'B', sizeof(found.boot_id));
-            found.lease_end_ms = NOW_MS + 400;
-            decision = begin_at(&found, &op, 0);
-            assert_int_equal(decision.verdict, IDEM_STARTED);
-            assert_true(decision.takeover);
-            assert_int_equal(decision.next.fence, 42);
-            assert_int_equal(decision.next.attempts, 6);
-            assert_int_equal(decision.next.retried, 1);
-            assert_false(decision.next.retry);
-            assert_int_equal(decision.next.ended_ms, 0);
-            assert_text(decision.next.note, "the bank was away");
-            assert_int_equal(decision.next.on_expired_lease, policies[j]);
-            assert_int_equal(decision.next.history_len, 1);
-            assert_int_equal(decision.next.history[0].end, IDEM_PAST_RETRIED);
-            assert_int_equal(decision.next.history[0].ended_ms, NOW_MS - 5000);
-            assert_text(decision.next.history[0].owner, "host/1");
-        }
-    }
-}
-
-/* It is the same operation: another request is a mismatch, and a record without
- * fingerprint does not get one. */
-TEST(retry, keepsTheFingerprint)
-{
-    static const char print[] = "\1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-    struct idem_record found = sample_retry();
-    struct idem_op op = sample_begin();
-
-    op.u.begin.fingerprint = idem_bytes(print, IDEM_FINGERPRINT_LEN);
-    assert_int_equal(begin_at(&found, &op, 0).next.fingerprint.len, 0);
-    found.fingerprint =
-        idem_bytes("\1bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", IDEM_FINGERPRINT_LEN);
-    assert_int_equal(begin_at(&found, &op, 0).verdict, IDEM_MISMATCH);
-}
-
-/* Attempts that said so are told, and do not count towards the cap. */
-TEST(retry, isNotCapped)
-{
-    struct idem_record found = sample_record();
-    struct idem_op op = sample_begin();
-    struct idem_decision decision;
-
-    found.on_expired_lease = op.u.begin.on_expired_lease = IDEM_RERUN;
-    sample_lease(&found, 0);
-    found.attempts = 7;
-    found.retried = 3;
-    decision = begin_at(&found, &op, 0); /* Four of five. */
-    assert_int_equal(decision.verdict, IDEM_STARTED);
-    found.retried = 2;
-    decision = begin_at(&found, &op, 0);
-    assert_int_equal(decision.verdict, IDEM_FAILED);
-    /* The text of a decision that was copied lies in its note. */
-    assert_string_equal(decision.note, "gave up after 5 attempts");
-}
-
 /* A waiter is told to begin again and starts nothing; a late copy of the claim is
  * not told that its attempt is at work. */
 TEST(retry, isNoStartForThoseWhoDoNotAsk)
@@ -183,40 +109,6 @@ TEST(retry, isNoStartForThoseWhoDoNotAsk)
     decision = begin_at(&found, &op, 0);
     assert_int_equal(decision.verdict, IDEM_BUSY);
     assert_int_equal(decision.change, IDEM_CHANGE_NONE);
-}
-
-/* Its result is on record until the next attempt ends: also while that one is at
- * work, and when it died and another follows. */
-TEST(retry, leavesWhatItCameTo)
-{
-    struct idem_record found = sample_record();
-    struct idem_op op = retry();
-    struct idem_decision decision;
-    int i;
-
-    op.u.end.result = sample_result();
-    decision = end(&found, &op);
-    assert_code(IDEM_OK, decision.code);
-    for (i = 0; i < 3; i++) {
-        struct idem_record next = decision.next;
-        struct idem_op begin = sample_begin();
-
-        assert_int_equal(next.result_len, sample_result().bytes.len);
-        assert_slice(next.result.meta, sample_result().meta);
-        assert_null(idem__record_fault(&next));
-        next.on_expired_lease = begin.u.begin.on_expired_lease = IDEM_RERUN;
-        begin.nonce[0] = (uint8_t)i;
-        decision = begin_at(&next, &begin, (int64_t)i * 60000);
-        assert_int_equal(decision.verdict, IDEM_STARTED);
-        assert_false(decision.set_result);
-    }
-    found = decision.next;
-    op.fence = found.fence;
-    memcpy(op.nonce, found.nonce, sizeof(op.nonce));
-    op.u.end.result = (struct idem_result){.not_kept = false};
-    decision = end(&found, &op);
-    assert_true(decision.set_result);
-    assert_int_equal(decision.next.result_len, 0);
 }
 
 /* ---- A budget of failures ---- */
@@ -455,23 +347,6 @@ TEST(retry, isTheLastWord)
     assert_non_null(strstr(decision.text, "retry"));
 }
 
-/* It is late past the time when it was expected, and not because its lease is
- * over; under rerun it expires like one whose lease ended. */
-TEST(retry, isLateWhenItWasExpected)
-{
-    struct idem_record found = sample_retry();
-    struct idem_now now = sample_now();
-
-    assert_false(idem__decide_overdue(&found, &now));
-    found.expected_ms = NOW_MS;
-    assert_false(idem__decide_overdue(&found, &now));
-    found.expected_ms = NOW_MS - 1;
-    assert_true(idem__decide_overdue(&found, &now));
-    found.retry = false;
-    found.expected_ms = 0;
-    assert_true(idem__decide_overdue(&found, &now));
-}
-
 /* After a restore from a copy nobody knows what became of it meanwhile. */
 TEST(retry, isUnknownAfterARestore)
 {
@@ -554,87 +429,6 @@ TEST(reopen, writesTheMark)
     assert_int_equal(next->history[0].end, IDEM_PAST_REOPENED);
     assert_int_equal(next->history[0].was, IDEM_STATUS_COMPLETED);
     assert_int_equal(next->history[0].ended_ms, NOW_MS);
-}
-
-/* The first to come starts as a takeover, with its own fingerprint; the attempt
- * that was reopened is told of once. */
-TEST(reopen, isRunAgainByAnyRequest)
-{
-    static const char print[] = "\1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-    struct idem_record found = sample_ended(IDEM_STATUS_FAILED, 0);
-    struct idem_op op = reopening();
-    struct idem_record reopened;
-    struct idem_decision decision;
-
-    found.fingerprint =
-        idem_bytes("\1bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", IDEM_FINGERPRINT_LEN);
-    reopened = resolve(&found, &op).next;
-    op = sample_begin();
-    op.u.begin.fingerprint = idem_bytes(print, IDEM_FINGERPRINT_LEN);
-    decision = begin_at(&reopened, &op, 3650 * 86400000LL);
-    assert_int_equal(decision.verdict, IDEM_STARTED);
-    assert_true(decision.takeover);
-    assert_int_equal(decision.next.fence, 42);
-    assert_int_equal(decision.next.attempts, 2);
-    assert_int_equal(decision.next.history_len, 1);
-    assert_slice(decision.next.fingerprint, op.u.begin.fingerprint);
-}
-
-/* What its own attempt wants to be run again is refused to another request, until
- * it is reopened; that it may have been done is told from then on as before. */
-TEST(reopen, letsAnotherRequestFollowARetry)
-{
-    static const char print[] = "\1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-    struct idem_record found = sample_retry();
-    struct idem_op op = sample_begin();
-    struct idem_decision decision;
-    struct idem_record next;
-
-    op.u.begin.fingerprint = idem_bytes(print, IDEM_FINGERPRINT_LEN);
-    found.on_expired_lease = IDEM_RERUN;
-    found.fingerprint =
-        idem_bytes("\1bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", IDEM_FINGERPRINT_LEN);
-    assert_int_equal(begin_at(&found, &op, 0).verdict, IDEM_MISMATCH);
-
-    op = reopening();
-    next = resolve(&found, &op).next;
-    assert_int_equal(idem_record_status(&next), IDEM_STATUS_RETRY);
-    assert_int_equal(next.in_doubt, found.fence);
-    assert_true(next.expires_ms == IDEM_NEVER);
-    assert_int_equal(next.history_len, 1);
-    assert_int_equal(next.history[0].end, IDEM_PAST_REOPENED);
-
-    op = sample_begin();
-    op.u.begin.fingerprint = idem_bytes(print, IDEM_FINGERPRINT_LEN);
-    decision = begin_at(&next, &op, 3650 * 86400000LL);
-    assert_int_equal(decision.verdict, IDEM_STARTED);
-    assert_true(decision.takeover);
-    assert_slice(decision.next.fingerprint, op.u.begin.fingerprint);
-    assert_int_equal(decision.next.history_len, 1);
-}
-
-/* The same person may ask twice; another is told that it is done; it is about the
- * attempt that was seen, and of a record that is there. */
-TEST(reopen, isAboutWhatWasSeen)
-{
-    struct idem_record found = sample_ended(IDEM_STATUS_COMPLETED, 6000);
-    struct idem_op op = reopening();
-    struct idem_record next = resolve(&found, &op).next;
-    struct idem_decision decision;
-
-    assert_int_equal(resolve(&next, &op).change, IDEM_CHANGE_NONE);
-    op.nonce[0] ^= 1;
-    decision = resolve(&next, &op);
-    assert_code(IDEM_OK, decision.code);
-    assert_int_equal(decision.change, IDEM_CHANGE_NONE);
-    op.u.resolve.who = idem_str("bob");
-    assert_code(IDEM_EINVALID, resolve(&next, &op).code);
-    op.fence++;
-    assert_code(IDEM_ELOST, resolve(&found, &op).code);
-    op.fence--;
-    assert_code(IDEM_ENOTFOUND, resolve(NULL, &op).code);
-    found.expires_ms = NOW_MS;
-    assert_code(IDEM_ENOTFOUND, resolve(&found, &op).code);
 }
 
 /* ---- What may have happened ---- */

@@ -194,23 +194,3 @@ TEST(gate, holdsFromBeforeItWasAskedFor)
     idem_op_destroy(op);
     wire_finish(&wire);
 }
-
-/* A claim whose answer was lost is not answered from what is found, either, once the
- * table was left. */
-TEST(gate, refusesTheClaimThatIsFoundAgain)
-{
-    struct idem_op *op;
-
-    set_up();
-    op = claim("a");
-    wire_run(&wire, op);
-    assert_int_equal(op->verdict, IDEM_STARTED);
-    idem_op_destroy(op);
-    mark(LEFT);
-    pass(IDEM__GATE_MS);
-    op = claim("a");
-    wire_run(&wire, op);
-    assert_int_equal(op->error.code, IDEM_ECONFIG);
-    idem_op_destroy(op);
-    wire_finish(&wire);
-}
