@@ -1,11 +1,6 @@
 /* The answers for Lambda. */
 #include "aws/lambda/answer.h"
 
-#include "aws/lambda/form.h"
-#include "aws/lambda/http.h"
-#include "aws/lambda/outcome.h"
-#include "aws/lambda/serve.h"
-
 #include <stdio.h>
 
 /* ---- Refusals ---------------------------------------------------------- */
@@ -115,13 +110,12 @@ void idem__lambda_answer_unrecorded(struct idem_lambda *lambda)
 
 void idem__lambda_answer_refusal(struct idem_lambda *lambda,
                                  const struct idem__lambda_rule *rule,
-                                 struct json_object *event,
                                  const struct idem__lambda_refusal *refusal,
                                  const char *detail)
 {
     if (rule != NULL && rule->shape == IDEM__LAMBDA_HTTP) {
         lambda->error_type[0] = '\0';
-        idem__lambda_problem(&lambda->response, event, refusal->problem,
+        idem__lambda_problem(&lambda->response, lambda->many, refusal->problem,
                              refusal->retry ? lambda->retry_after_s : 0);
     } else {
         idem__lambda_answer_error(lambda, refusal->type, detail);
@@ -187,7 +181,6 @@ static bool is_response(const struct idem_form *form)
 }
 
 static const struct idem__lambda_refusal *replay(struct idem_lambda *lambda,
-                                                 struct json_object *event,
                                                  const struct idem_form *form,
                                                  enum idem_front front)
 {
@@ -204,10 +197,10 @@ static const struct idem__lambda_refusal *replay(struct idem_lambda *lambda,
             idem__lambda_replay_response(to, form->bytes);
             return NULL;
         }
-        idem__lambda_form_answer(to, event, form, is_http);
+        idem__lambda_form_answer(to, lambda->many, form, is_http);
         return NULL;
     case IDEM_WAY_ANSWER:
-        idem__lambda_form_answer(to, event, form, is_http);
+        idem__lambda_form_answer(to, lambda->many, form, is_http);
         return NULL;
     case IDEM_WAY_ERROR:
         return answer_error(lambda, form) ? NULL : &idem__lambda_corrupt;
@@ -225,14 +218,13 @@ static const struct idem__lambda_refusal *replay(struct idem_lambda *lambda,
 
 void idem__lambda_answer_replay(struct idem_lambda *lambda,
                                 const struct idem__lambda_rule *rule,
-                                struct json_object *event,
                                 const struct idem_record *record)
 {
     const struct idem__lambda_refusal *refusal;
     struct idem_form form;
 
     idem_form_read(&record->result, &form);
-    refusal = replay(lambda, event, &form,
+    refusal = replay(lambda, &form,
                      rule->shape == IDEM__LAMBDA_HTTP ? IDEM_FRONT_LAMBDA_HTTP
                                                       : IDEM_FRONT_EVENT);
     /* Another front end keeps more than Lambda takes. */
@@ -240,7 +232,6 @@ void idem__lambda_answer_replay(struct idem_lambda *lambda,
         refusal = &idem__lambda_not_kept;
     }
     if (refusal != NULL) {
-        idem__lambda_answer_refusal(lambda, rule, event, refusal,
-                                    refusal->title);
+        idem__lambda_answer_refusal(lambda, rule, refusal, refusal->title);
     }
 }

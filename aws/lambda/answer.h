@@ -5,7 +5,7 @@
 #include "aws/lambda/lambda.h"
 #include "aws/lambda/source.h"
 
-#include <idem/http.h>
+#include "aws/lambda/http.h"
 
 /* The reason for a missing result: a class of errors, and the answer of
  * HTTP. */
@@ -40,17 +40,15 @@ void idem__lambda_answer_work(struct idem_lambda *lambda);
 /* ... the same, marked: what an HTTP handler answered is not on record. */
 void idem__lambda_answer_unrecorded(struct idem_lambda *lambda);
 
-/* ... @refusal: HTTP's own answer where @event, which may be NULL, is of HTTP. */
+/* ... @refusal: HTTP's own answer where @rule is of HTTP. */
 void idem__lambda_answer_refusal(struct idem_lambda *lambda,
                                  const struct idem__lambda_rule *rule,
-                                 struct json_object *event,
                                  const struct idem__lambda_refusal *refusal,
                                  const char *detail);
 
 /* ... the outcome on record. */
 void idem__lambda_answer_replay(struct idem_lambda *lambda,
                                 const struct idem__lambda_rule *rule,
-                                struct json_object *event,
                                 const struct idem_record *record);
 
 #endif

@@ -7,125 +7,12 @@
  * it starts when the end of the record before it is settled, so that what finished
  * before such a death does not run again. The end of one and the claim of the next
  * are in flight together: one round trip, or one flush, for each record. */
-#include "aws/lambda/work.h"
+#include "aws/lambda/batch.h"
 
 #include "aws/lambda/answer.h"
-#include "aws/lambda/batch.h"
 #include "aws/lambda/ends.h"
-#include "aws/lambda/handler.h"
-#include "aws/lambda/hide.h"
-#include "aws/lambda/log.h"
-#include "aws/lambda/outcome.h"
-#include "aws/lambda/text.h"
-#include "base/heap.h"
 
-#include <idem/queue.h>
 #include <stdio.h>
-#include <stdlib.h>
-
-/* ---- Reading the records ----------------------------------------------- */
-
-static void say(const struct batch *b, const struct item *item,
-                const char *level, const char *what)
-{
-    struct idem__lambda_field fields[] = {
-        {"key", idem__buffer_slice(&item->unit.key), 0},
-        {"item", item->name, 0},
-        {NULL, {NULL, 0}, 0},
-    };
-
-    if (fields[1].text.base == NULL) {
-        fields[1].name = NULL;
-    }
-    if (fields[0].text.base == NULL) {
-        fields[0] = fields[1];
-        fields[1].name = NULL;
-    }
-    idem__lambda_log(b->lambda->now, level, fields, "%s", what);
-}
-
-/* NULL, or why the whole event cannot be handled. */
-static const char *read_item(struct batch *b, struct item *item,
-                             struct json_object *record, uint32_t *at)
-{
-    struct idem_error error = {0};
-    int rc;
-
-    if (!json_object_is_type(record, json_type_object)) {
-        return "a record is not an object";
-    }
-    item->unit.rule = b->rule;
-    item->unit.json = record;
-    item->unit.text = idem__lambda_record_text(&b->lambda->tree, at);
-    if (b->rule->item != NULL) {
-        item->name = b->rule->item(record);
-        if (item->name.len == 0) {
-            return "a record has no name by which it could be reported";
-        }
-    }
-    if (b->rule->group != NULL) {
-        item->group = b->rule->group(record);
-    }
-    rc = idem__lambda_unit_init(b->lambda, &item->unit, &error);
-    if (rc != 0) {
-        say(b, item, "ERROR", error.text);
-        item->state = rc == IDEM_EINVALID ? ITEM_INVALID : ITEM_FAILED;
-    } else if (idem_id(idem__buffer_slice(&item->unit.scope),
-                       idem__buffer_slice(&item->unit.key), item->id) != 0) {
-        item->state = ITEM_FAILED;
-    }
-    return NULL;
-}
-
-static const char *read_items(struct batch *b, struct json_object *records)
-{
-    const char *why = NULL;
-    uint32_t at = 0;
-    size_t i;
-
-    for (i = 0; why == NULL && i < b->len; i++) {
-        why = read_item(b, &b->items[i], json_object_array_get_idx(records, i),
-                        &at);
-    }
-    return why;
-}
-
-/* ---- One key twice ----------------------------------------------------- */
-
-static int compare(const void *a, const void *b)
-{
-    const struct item *x = *(const struct item *const *)a;
-    const struct item *y = *(const struct item *const *)b;
-    int order = memcmp(x->id, y->id, sizeof(x->id));
-
-    return order != 0 ? order : x < y ? -1 : 1;
-}
-
-/* The second record of a key goes by what becomes of the first. */
-static bool find_twins(struct batch *b)
-{
-    struct item **sorted = idem__alloc(b->len * sizeof(struct item *));
-    size_t i;
-
-    if (sorted == NULL) {
-        return false;
-    }
-    for (i = 0; i < b->len; i++) {
-        sorted[i] = &b->items[i];
-    }
-    qsort(sorted, b->len, sizeof(struct item *), compare);
-    for (i = 1; i < b->len; i++) {
-        struct item *before = sorted[i - 1];
-        struct item *first = before->first == NULL ? before : before->first;
-
-        if (sorted[i]->state == ITEM_OPEN && first->state == ITEM_OPEN &&
-            memcmp(first->id, sorted[i]->id, sizeof(first->id)) == 0) {
-            sorted[i]->first = first;
-        }
-    }
-    idem__free(sorted);
-    return true;
-}
 
 /* ---- The ends ---------------------------------------------------------- */
 
@@ -173,20 +60,6 @@ static void give_back(struct batch *b, struct item *item, const char *why)
 
 /* ---- One record -------------------------------------------------------- */
 
-static bool make_event(struct idem_lambda *lambda, const struct item *item)
-{
-    struct idem__buffer *event = &lambda->event;
-
-    idem__buffer_reset(event, /* keep= */ 1 << 20);
-    idem__buffer_str(event, "{\"Records\":[");
-    idem__buffer_add(event, item->unit.text.base, item->unit.text.len);
-    idem__buffer_add(event, "]}", 3);
-    if (!event->failed) {
-        event->len--;
-    }
-    return !event->failed;
-}
-
 static void record(struct batch *b, struct item *item)
 {
     struct idem__buffer scratch = {0};
@@ -212,17 +85,20 @@ static void run(struct batch *b, struct item *item)
     struct idem_lambda *lambda = b->lambda;
 
     idem__lambda_log_start(lambda, item->attempt);
-    if (!make_event(lambda, item)) {
+    idem__lambda_unit_event(lambda, &item->unit, &lambda->event);
+    idem__buffer_add(&lambda->event, "", 1);
+    if (lambda->event.failed) {
         give_back(b, item, "there was no memory for the event");
         item->state = ITEM_FAILED;
         return;
     }
+    lambda->event.len--; /* The NUL follows it. */
     lambda->event_ms = item->unit.event_ms;
     idem__lambda_handler_run(lambda, idem__buffer_slice(&lambda->event),
                              item->attempt);
     record(b, item);
     if (lambda->work.end != IDEM__LAMBDA_DONE) {
-        say(b, item, "ERROR", lambda->work.text);
+        idem__batch_log(b, item, "ERROR", lambda->work.text);
     }
     if (batch_answers(b, item)) {
         idem__lambda_answer_work(lambda);
@@ -233,9 +109,9 @@ static void refuse(struct batch *b, struct item *item,
                    const struct idem__lambda_refusal *refusal)
 {
     item->state = ITEM_FAILED;
-    say(b, item, "WARN", refusal->title);
+    idem__batch_log(b, item, "WARN", refusal->title);
     if (batch_answers(b, item)) {
-        idem__lambda_answer_refusal(b->lambda, b->rule, NULL, refusal,
+        idem__lambda_answer_refusal(b->lambda, b->rule, refusal,
                                     refusal->title);
     }
 }
@@ -336,8 +212,9 @@ static bool claim(struct batch *b, struct item *item)
         rc = idem_op_take_attempt(op, &item->attempt);
     }
     if (rc != 0) {
-        say(b, item, "ERROR",
-            error.text[0] == '\0' ? idem_error_text(rc) : error.text);
+        idem__batch_log(b, item, "ERROR",
+                        error.text[0] == '\0' ? idem_error_text(rc)
+                                              : error.text);
     }
     idem_op_destroy(op);
     return rc == 0;
@@ -369,7 +246,7 @@ static void judge(struct batch *b, struct item *item)
     case IDEM_REPLAY:
         item->state = ITEM_DONE;
         if (batch_answers(b, item)) {
-            idem__lambda_answer_replay(b->lambda, b->rule, NULL,
+            idem__lambda_answer_replay(b->lambda, b->rule,
                                        item->attempt->record);
         }
         break;
@@ -391,7 +268,7 @@ static bool has_to_wait(const struct batch *b, const struct item *item)
 {
     const struct item *other;
 
-    for (other = b->items; b->rule->group != NULL && other < item; other++) {
+    for (other = b->items; b->rule->group[0] != NULL && other < item; other++) {
         if (other->state != ITEM_DONE && other->group.len == item->group.len &&
             (item->group.len == 0 || memcmp(other->group.base, item->group.base,
                                             item->group.len) == 0)) {
@@ -406,7 +283,7 @@ static void answer_refusal(struct batch *b, const struct item *item,
 {
     if (batch_answers(b, item)) {
         idem__lambda_answer_refusal(
-            b->lambda, b->rule, NULL, refusal,
+            b->lambda, b->rule, refusal,
             "a record could not be claimed; the log says why");
     }
 }
@@ -453,70 +330,37 @@ static void work(struct batch *b)
         idem__lambda_log(b->lambda->now, "WARN", fields,
                          "the deadline cut records off");
     }
-    if (b->rule->item != NULL) {
+    if (b->rule->shape != IDEM__LAMBDA_RECORDS) {
         idem__batch_report(b);
     }
 }
 
-static void finish(struct batch *b)
-{
-    size_t i;
-
-    for (i = 0; i < b->len; i++) {
-        idem_attempt_destroy(b->items[i].attempt);
-        idem__lambda_unit_finish(&b->items[i].unit);
-    }
-    idem_queue_destroy(b->queue);
-    idem__free(b->items);
-}
-
-/* False: the store, or the memory for it, cannot be had. */
-static bool init(struct batch *b)
-{
-    struct idem_error error = {0};
-
-    if (idem_queue_create(b->lambda->store, &b->queue, &error) != 0 ||
-        (b->items = idem__zalloc((b->len + 1) * sizeof(*b->items))) == NULL) {
-        idem__lambda_log(b->lambda->now, "ERROR", NULL,
-                         "nothing was started: %s", error.text);
-        idem_queue_destroy(b->queue);
-        return false;
-    }
-    return true;
-}
-
 void idem__lambda_batch(struct idem_lambda *lambda,
-                        const struct idem__lambda_rule *rule,
-                        struct json_object *event)
+                        const struct idem__lambda_rule *rule)
 {
     struct batch b = {.lambda = lambda, .rule = rule};
-    struct json_object *records;
+    struct idem_error error = {0};
     const char *why;
 
-    if (!json_object_object_get_ex(event, "Records", &records) ||
-        !json_object_is_type(records, json_type_array) ||
-        json_object_array_length(records) > IDEM__LAMBDA_RECORDS_MAX) {
-        idem__lambda_answer_error(
-            lambda, idem__lambda_invalid.type,
-            "\"Records\" is not a list of at most 10,000");
-        return;
-    }
-    b.len = json_object_array_length(records);
-    if (!init(&b)) {
+    idem__lambda_answer_json(lambda, idem_str("null"));
+    if (idem_queue_create(lambda->store, &b.queue, &error) != 0) {
+        idem__lambda_log(lambda->now, "ERROR", NULL, "nothing was started: %s",
+                         error.text);
         idem__lambda_answer_error(lambda, idem__lambda_no_store.type,
                                   "nothing was started");
         return;
     }
-    idem__lambda_answer_json(lambda, idem_str("null"));
-    why = read_items(&b, records);
-    if (why != NULL) {
-        idem__lambda_log(lambda->now, "ERROR", NULL, "%s", why);
-        idem__lambda_answer_error(lambda, idem__lambda_invalid.type, why);
-    } else if (!find_twins(&b)) {
-        idem__lambda_answer_error(lambda, idem__lambda_no_store.type,
-                                  "there is no memory");
-    } else {
+    why = idem__batch_read(&b);
+    if (why == NULL) {
         work(&b);
+    } else {
+        idem__lambda_log(lambda->now, "ERROR", NULL, "%s", why);
+        idem__lambda_answer_error(lambda,
+                                  why == idem__batch_no_memory
+                                      ? idem__lambda_no_store.type
+                                      : idem__lambda_invalid.type,
+                                  why);
     }
-    finish(&b);
+    idem__batch_free(&b);
+    idem_queue_destroy(b.queue);
 }

@@ -18,9 +18,9 @@ enum item_state {
 struct item {
     struct idem__lambda_unit unit;
     uint8_t id[IDEM_ID_LEN];
-    struct idem_slice name;  /* Lambda's name for it; empty: nothing. */
-    struct idem_slice group; /* In which it stays in order. */
-    struct item *first;      /* The one before it with its key, or NULL. */
+    struct idem__buffer name;  /* Lambda's name for it; empty: nothing. */
+    struct idem__buffer group; /* In which it stays in order. */
+    struct item *first;        /* The one before it with its key, or NULL. */
     struct idem_attempt *attempt;
     enum item_state state;
     int64_t
@@ -46,11 +46,36 @@ struct batch {
  * one by one, that is the first failure, or else the first record. */
 static inline bool batch_answers(const struct batch *b, const struct item *item)
 {
-    return b->rule->item == NULL && b->failures == 0 &&
+    return b->rule->shape == IDEM__LAMBDA_RECORDS && b->failures == 0 &&
            (item == b->items || item->state != ITEM_DONE);
 }
 
+/* Reads the records. NULL, or why the whole event cannot be handled, which may be
+ * idem__batch_no_memory. */
+const char *idem__batch_read(struct batch *b);
+void idem__batch_free(struct batch *b);
+extern const char idem__batch_no_memory[];
+
+/* Logs @what of @item. */
+void idem__batch_log(const struct batch *b, const struct item *item,
+                     const char *level, const char *what);
+
 /* Writes {"batchItemFailures": [...]} as the response. */
 void idem__batch_report(struct batch *b);
+
+/* ---- Hiding messages of SQS -------------------------------------------- */
+
+/* Has @item hidden whose attempt in flight is another's, or that is in a pause. */
+void idem__batch_hide_busy(const struct batch *b, struct item *item);
+
+/* Has @item hidden for the pause of @ms, which may be 0, before its next attempt. */
+void idem__batch_hide_pause(const struct batch *b, struct item *item,
+                            int64_t ms);
+
+/* Hides the items of @b that have a time for it, within the store's time-out and the
+ * margin before the deadline. Why it could not is in the log, once. */
+void idem__batch_hide(struct batch *b);
+
+void idem__lambda_hide_finish(struct idem_lambda *lambda);
 
 #endif

@@ -1,8 +1,7 @@
 /* Telling the store how attempts ended, within a bounded time, and again later. */
 #include "aws/lambda/ends.h"
 
-#include "aws/lambda/log.h"
-#include "aws/lambda/outcome.h"
+#include "aws/lambda/lambda.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "base/list.h"

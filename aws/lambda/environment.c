@@ -1,5 +1,5 @@
 /* The environment of a handler that is a program. */
-#include "aws/lambda/environment.h"
+#include "aws/lambda/lambda.h"
 
 #include <stdarg.h>
 #include <stdio.h>

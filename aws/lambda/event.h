@@ -1,4 +1,5 @@
-/* Events as JSON: read strictly, and taken apart without being written anew. */
+/* JSON in the runtime. Events are read strictly, and taken apart as trees without being
+ * written anew; responses are values of json-c; both are written as text. */
 #ifndef IDEM_AWS_LAMBDA_EVENT_H
 #define IDEM_AWS_LAMBDA_EVENT_H
 
@@ -9,24 +10,33 @@
 /* The most records of a batch; SQS sends 10,000. */
 #define IDEM__LAMBDA_RECORDS_MAX 10000
 
-/* Reads @text into @tree, which is zeroed or was used before, and its value, which
- * the caller puts; NULL is what "null" is. The errors of idem__tree_read(): what two
- * readers would understand differently is refused. */
-int idem__lambda_read(struct idem__tree *tree, struct idem_slice text,
-                      struct json_object **ret_value,
-                      struct idem_error *ret_error);
+/* ---- Events ------------------------------------------------------------- */
 
-/* The value alone, for the caller to put; NULL: "null", or no JSON. */
+/* The member @name of the value @at; 0: there is none. */
+uint32_t idem__lambda_child(const struct idem__tree *event, uint32_t at,
+                            struct idem_slice name);
+
+/* The value at @place, as source.h has them, in @unit or else in the event; 0: none. A
+ * null counts where there is nothing else; a "?", "#" or "{}" at the end says nothing here. */
+uint32_t idem__lambda_find(const struct idem__tree *event, uint32_t unit,
+                           const char *place);
+
+/* The text @at; empty: it is none. 0: nothing. */
+struct idem_slice idem__lambda_text_of(const struct idem__tree *event,
+                                       uint32_t at);
+
+/* Times in ms since 1970; 0: it is not one. "2026-01-02T12:45:07Z", with or without a
+ * fraction of a second, or "1545082649183"; and seconds, whole or not. */
+int64_t idem__lambda_time_of(struct idem_slice text);
+int64_t idem__lambda_time_seconds(struct idem_slice number);
+
+/* ---- Responses ---------------------------------------------------------- */
+
+/* The value of @text, for the caller to put; NULL: "null", or no JSON. */
 struct json_object *idem__lambda_parse(struct idem_slice text);
 
 /* True if @text is one JSON value and nothing else. */
 bool idem__lambda_is_json(struct idem_slice text);
-
-/* The text of the next record of the event in @tree, an object whose member
- * "Records" is an array, in its order; *@at is 0 at first. It has as many as the
- * array. */
-struct idem_slice idem__lambda_record_text(const struct idem__tree *tree,
-                                           uint32_t *at);
 
 /* A member that is text, or an empty slice. @object may be NULL. */
 struct idem_slice idem__lambda_text(struct json_object *object,
@@ -35,5 +45,21 @@ struct idem_slice idem__lambda_text(struct json_object *object,
 /* A member that is an object, or NULL. @object may be NULL. */
 struct json_object *idem__lambda_object(struct json_object *object,
                                         const char *name);
+
+/* ---- Writing ------------------------------------------------------------ */
+
+/* Appends @text as a JSON string. Bytes that are no UTF-8 become U+FFFD. */
+void idem__lambda_string(struct idem__buffer *to, struct idem_slice text);
+
+/* Appends a comma unless @to ends with an opening bracket, then "name":. */
+void idem__lambda_member_name(struct idem__buffer *to, const char *name);
+
+/* The same, and the string @text. */
+void idem__lambda_member(struct idem__buffer *to, const char *name,
+                         struct idem_slice text);
+
+/* {"errorType": @type, "errorMessage": @text} into the emptied @to. */
+void idem__lambda_error_body(struct idem__buffer *to, const char *type,
+                             const char *text);
 
 #endif

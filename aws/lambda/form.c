@@ -1,9 +1,9 @@
-/* Results on record as what Lambda is told. */
-#include "aws/lambda/form.h"
-
+/* Results on record as what Lambda is told, and responses of HTTP handlers as answers of
+ * HTTP. */
 #include "aws/lambda/http.h"
-#include "aws/lambda/text.h"
-#include "base/bytes.h"
+
+#include "aws/lambda/lambda.h"
+#include "base/base64.h"
 #include "base/text.h"
 
 #include <stdio.h>
@@ -200,11 +200,10 @@ static void add_body(struct idem__buffer *to, const struct idem_form *form)
     idem__buffer_free(&joined);
 }
 
-void idem__lambda_form_answer(struct idem__buffer *to,
-                              struct json_object *event,
+void idem__lambda_form_answer(struct idem__buffer *to, bool many,
                               const struct idem_form *form, bool replay)
 {
-    struct headers h = {.to = to, .many = idem__lambda_wants_many(event)};
+    struct headers h = {.to = to, .many = many};
     char start[32];
 
     idem__buffer_reset(to, to->cap);
@@ -217,4 +216,198 @@ void idem__lambda_form_answer(struct idem__buffer *to,
     idem__buffer_str(to, "}");
     add_body(to, form);
     idem__buffer_str(to, "}");
+}
+
+/* ---- Responses of handlers ---------------------------------------------- */
+
+/* An answer that is put together. */
+struct record {
+    struct idem_http_head head;
+    struct idem_slice type; /* Its content type; of the value that is read. */
+    bool named;             /* Its status is named complete. */
+    const char *replay_headers;
+};
+
+/* Text, or what Lambda makes text of. */
+static bool read_text(struct json_object *value, struct idem_slice *ret_text)
+{
+    switch (json_object_get_type(value)) {
+    case json_type_string:
+        *ret_text = idem_bytes(json_object_get_string(value),
+                               (size_t)json_object_get_string_len(value));
+        return true;
+    case json_type_int:
+    case json_type_double:
+    case json_type_boolean:
+        *ret_text = idem_str(json_object_get_string(value));
+        return true;
+    case json_type_null:
+    case json_type_object:
+    case json_type_array:
+        break;
+    }
+    return false;
+}
+
+/* False: a head cannot hold it. One that is not valid is left out: no server would
+ * send it. */
+static bool add_one(struct record *record, const char *name,
+                    struct json_object *value)
+{
+    struct idem_slice text;
+
+    if (!read_text(value, &text) ||
+        !idem_http_header_valid(idem_str(name), text)) {
+        return true;
+    }
+    if (idem__lambda_is_in_list("Content-Type", idem_str(name))) {
+        if (record->type.len > 0 || text.len > 255) {
+            return false;
+        }
+        record->type = text;
+        return true;
+    }
+    return !idem__lambda_keeps_header(idem_str(name), record->replay_headers) ||
+           idem_http_head_add(&record->head, idem_str(name), text) == 0;
+}
+
+static bool add_all(struct record *record, const char *name,
+                    struct json_object *value)
+{
+    size_t i;
+
+    if (!json_object_is_type(value, json_type_array)) {
+        return add_one(record, name, value);
+    }
+    for (i = 0; i < json_object_array_length(value); i++) {
+        if (!add_one(record, name, json_object_array_get_idx(value, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Of a header that is in @other too, the values are those there. */
+static bool add_map(struct record *record, struct json_object *map,
+                    struct json_object *other)
+{
+    struct json_object_iterator at;
+    struct json_object_iterator end;
+
+    if (map == NULL) {
+        return true;
+    }
+    at = json_object_iter_begin(map);
+    end = json_object_iter_end(map);
+    for (; !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
+        const char *name = json_object_iter_peek_name(&at);
+
+        if ((other == NULL || !idem__lambda_has_name(other, name)) &&
+            !add_all(record, name, json_object_iter_peek_value(&at))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_base64(struct json_object *response)
+{
+    struct json_object *value;
+
+    return json_object_object_get_ex(response, "isBase64Encoded", &value) &&
+           json_object_get_boolean(value);
+}
+
+static bool read_body(struct idem__buffer *to, struct json_object *response)
+{
+    struct json_object *value;
+    struct idem_slice body;
+    uint8_t *room;
+    size_t len;
+
+    if (!json_object_object_get_ex(response, "body", &value) || value == NULL) {
+        return true;
+    }
+    if (!json_object_is_type(value, json_type_string)) {
+        return false;
+    }
+    body = idem__lambda_text(response, "body");
+    if (!is_base64(response)) {
+        idem__buffer_add(to, body.base, body.len);
+        return !to->failed;
+    }
+    room = idem__buffer_room(to, idem__base64_max(body.len) + 1);
+    if (room == NULL ||
+        idem__base64_read(IDEM__BASE64, body, room, &len) != 0) {
+        return false;
+    }
+    to->len += len;
+    return true;
+}
+
+/* True if it has nothing that an answer cannot hold. The reason phrase of a balancer
+ * says nothing that the status does not. */
+static bool is_plain(struct json_object *response)
+{
+    static const char names[] = "statusCode,statusDescription,headers,"
+                                "multiValueHeaders,cookies,body,"
+                                "isBase64Encoded";
+    struct json_object_iterator at = json_object_iter_begin(response);
+    struct json_object_iterator end = json_object_iter_end(response);
+
+    for (; !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
+        if (!idem__lambda_is_in_list(names, idem_str(json_object_iter_peek_name(
+                                                &at)))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* In @to: the head, the content type, the body. */
+static bool take_apart(struct idem__buffer *to, struct json_object *response,
+                       struct record *record, struct idem_result *result)
+{
+    struct json_object *many =
+        idem__lambda_object(response, "multiValueHeaders");
+    struct json_object *status;
+    uint8_t *room = idem__buffer_room(to, IDEM_META_MAX);
+    size_t body_at;
+
+    if (room == NULL || !is_plain(response) ||
+        !json_object_object_get_ex(response, "statusCode", &status) ||
+        idem_http_head_open(&record->head, (char *)room, IDEM_META_MAX,
+                            json_object_get_int(status)) != 0 ||
+        (record->named && idem_http_head_complete(&record->head) != 0) ||
+        !add_map(record, many, NULL) ||
+        !add_map(record, idem__lambda_object(response, "headers"), many)) {
+        return false;
+    }
+    to->len = record->head.len;
+    idem__buffer_add(to, record->type.base, record->type.len);
+    body_at = to->len;
+    if (!read_body(to, response) || to->failed) {
+        return false;
+    }
+    result->meta = idem_bytes(to->base, record->head.len);
+    result->content_type =
+        idem_bytes(to->base + record->head.len, record->type.len);
+    result->bytes = idem_bytes(to->base + body_at, to->len - body_at);
+    return true;
+}
+
+bool idem__lambda_form_record(struct idem__buffer *to,
+                              struct idem_slice response, bool named,
+                              const char *replay_headers,
+                              struct idem_result *ret_result)
+{
+    struct json_object *value = idem__lambda_parse(response);
+    struct record record = {.named = named, .replay_headers = replay_headers};
+    bool done;
+
+    idem__buffer_reset(to, to->cap);
+    done = json_object_is_type(value, json_type_object) &&
+           take_apart(to, value, &record, ret_result);
+    (void)json_object_put(value);
+    return done;
 }

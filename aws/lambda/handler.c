@@ -1,8 +1,6 @@
 /* Finding the handler, and running it. */
-#include "aws/lambda/handler.h"
+#include "aws/lambda/lambda.h"
 
-#include "aws/lambda/event.h"
-#include "aws/lambda/log.h"
 #include "base/heap.h"
 #include "base/process.h"
 #include "core/error.h"

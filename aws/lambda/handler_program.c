@@ -1,8 +1,6 @@
 /* A handler that is a program: the event on stdin, the response on stdout. */
-#include "aws/lambda/handler.h"
+#include "aws/lambda/lambda.h"
 
-#include "aws/lambda/environment.h"
-#include "aws/lambda/event.h"
 #include "base/process.h"
 
 #include <errno.h>

@@ -10,10 +10,10 @@
  * so far, if that is longer: an owner that renews its lease may go on for hours. It is
  * never shown earlier than the queue itself would show it, unless the record says when
  * its next attempt may begin. */
-#include "aws/lambda/hide.h"
+#include "aws/lambda/batch.h"
 
 #include "aws/client/env.h"
-#include "aws/lambda/log.h"
+#include "aws/lambda/lambda.h"
 #include "aws/sqs/queue.h"
 #include "base/heap.h"
 #include "base/host.h"
@@ -208,12 +208,20 @@ static int send(struct idem__lambda_hider *h, struct round *round,
     return rc;
 }
 
-/* Adds @item if it is to be hidden for longer than it is anyway, or in a pause. */
-static void add(const struct idem__lambda_hider *h, struct round *round,
-                const struct item *item)
+static struct idem_slice text_at(const struct batch *b, const struct item *item,
+                                 const char *place)
 {
-    struct idem_slice receipt =
-        idem__lambda_text(item->unit.json, "receiptHandle");
+    const struct idem__tree *event = &b->lambda->tree;
+
+    return idem__lambda_text_of(event,
+                                idem__lambda_find(event, item->unit.at, place));
+}
+
+/* Adds @item if it is to be hidden for longer than it is anyway, or in a pause. */
+static void add(const struct batch *b, const struct idem__lambda_hider *h,
+                struct round *round, const struct item *item)
+{
+    struct idem_slice receipt = text_at(b, item, "receiptHandle");
     int64_t ms = item->hide_until_ms - idem__mono_ms();
 
     ms = item->paused && ms < 0 ? 0 : ms;
@@ -233,7 +241,7 @@ static int hide_all(const struct batch *b, struct idem__lambda_hider *h,
 
     for (i = 0; rc == 0 && i < b->len; i++) {
         if (b->items[i].hide_until_ms != 0) {
-            add(h, &round, &b->items[i]);
+            add(b, h, &round, &b->items[i]);
         }
         if (round.len == IDEM__SQS_BATCH) {
             rc = send(h, &round, deadline_ms, error);
@@ -298,8 +306,7 @@ void idem__batch_hide(struct batch *b)
     }
     deadline_ms = idem__mono_ms() + bound_ms;
     error.code =
-        open_queue(h, idem__lambda_text(item->unit.json, "eventSourceARN"),
-                   deadline_ms, &error);
+        open_queue(h, text_at(b, item, "eventSourceARN"), deadline_ms, &error);
     if (error.code == 0) {
         error.code = hide_all(b, h, deadline_ms, &error);
     }

@@ -1,170 +1,9 @@
-/* The parts that the sources of HTTP share. */
+/* Answers over HTTP: ours, and those of handlers as they are put on record and replayed. */
 #include "aws/lambda/http.h"
 
-#include "aws/lambda/text.h"
-#include "base/base64.h"
+#include "aws/lambda/lambda.h"
 
 #include <stdio.h>
-#include <strings.h>
-
-const char idem__lambda_no_header[] = "the header Idempotency-Key is missing";
-
-/* ---- The key ----------------------------------------------------------- */
-
-static const char *add_key(struct idem__buffer *key, struct idem_slice value)
-{
-    char text[IDEM_KEY_MAX];
-    size_t len;
-
-    if (idem_http_key(value, text, &len, NULL) != 0) {
-        return "the Idempotency-Key is not one: 1 to 255 visible ASCII "
-               "characters, best in quotes";
-    }
-    idem__buffer_add(key, text, len);
-    return NULL;
-}
-
-/* What was found of a header so far: one value, as often as it is there. */
-struct search {
-    const char *name;
-    struct idem_slice value;
-    size_t found;
-    bool is_odd; /* It is not a text. */
-    bool is_two;
-};
-
-static void look_at(struct search *search, struct json_object *value)
-{
-    struct idem_slice s;
-
-    if (!json_object_is_type(value, json_type_string)) {
-        search->is_odd = true;
-        return;
-    }
-    s = idem_bytes(json_object_get_string(value),
-                   (size_t)json_object_get_string_len(value));
-    if (search->found > 0 && (s.len != search->value.len ||
-                              memcmp(s.base, search->value.base, s.len) != 0)) {
-        search->is_two = true;
-    }
-    search->value = s;
-    search->found++;
-}
-
-static void search_map(struct search *search, struct json_object *map)
-{
-    struct json_object_iterator at;
-    struct json_object_iterator end;
-    size_t i;
-
-    if (map == NULL) {
-        return;
-    }
-    at = json_object_iter_begin(map);
-    end = json_object_iter_end(map);
-    for (; !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
-        struct json_object *value = json_object_iter_peek_value(&at);
-
-        if (strcasecmp(json_object_iter_peek_name(&at), search->name) != 0) {
-            continue;
-        }
-        if (!json_object_is_type(value, json_type_array)) {
-            look_at(search, value);
-            continue;
-        }
-        for (i = 0; i < json_object_array_length(value); i++) {
-            look_at(search, json_object_array_get_idx(value, i));
-        }
-    }
-}
-
-/* Of values that are sent twice "headers" has only the last one. */
-static struct search search_header(struct json_object *event, const char *name)
-{
-    struct search search = {.name = name};
-
-    search_map(&search, idem__lambda_object(event, "headers"));
-    search_map(&search, idem__lambda_object(event, "multiValueHeaders"));
-    return search;
-}
-
-const char *idem__lambda_header_key(struct json_object *event,
-                                    const struct idem_lambda_invocation *now,
-                                    struct idem__buffer *key)
-{
-    struct search search = search_header(event, "idempotency-key");
-
-    (void)now;
-    if (search.is_odd) {
-        return "the Idempotency-Key is not a text";
-    }
-    if (search.is_two) {
-        return "there is more than one Idempotency-Key";
-    }
-    return search.found == 0 ? idem__lambda_no_header
-                             : add_key(key, search.value);
-}
-
-/* ---- The fingerprint --------------------------------------------------- */
-
-/* NULL, or why not. Two content types say as little of the body as none. */
-static const char *add_body(struct json_object *event,
-                            struct idem__lambda_parts *parts)
-{
-    struct idem_slice body = idem__lambda_text(event, "body");
-    struct search type = search_header(event, "content-type");
-    struct json_object *encoded;
-
-    if (!json_object_object_get_ex(event, "isBase64Encoded", &encoded) ||
-        !json_object_get_boolean(encoded)) {
-        idem__lambda_message(parts, body);
-    } else if (!idem__lambda_message_base64(parts, body)) {
-        return parts->decoded.failed ? "memory ran out"
-                                     : "the body is not base64";
-    }
-    if (!type.is_odd && !type.is_two) {
-        parts->type = type.value;
-    }
-    return NULL;
-}
-
-struct idem_slice idem__lambda_method_1(struct json_object *event)
-{
-    return idem__lambda_text(event, "httpMethod");
-}
-
-const char *idem__lambda_parts_1(struct json_object *event,
-                                 struct idem__lambda_parts *parts)
-{
-    static const char *const query[] = {"queryStringParameters",
-                                        "multiValueQueryStringParameters",
-                                        NULL};
-
-    idem__lambda_part(parts, idem__lambda_method_1(event));
-    idem__lambda_part(parts, idem__lambda_text(event, "path"));
-    idem__lambda_part_json(parts, query);
-    return add_body(event, parts);
-}
-
-static struct json_object *http_of(struct json_object *event)
-{
-    return idem__lambda_object(idem__lambda_object(event, "requestContext"),
-                               "http");
-}
-
-struct idem_slice idem__lambda_method_2(struct json_object *event)
-{
-    return idem__lambda_text(http_of(event), "method");
-}
-
-const char *idem__lambda_parts_2(struct json_object *event,
-                                 struct idem__lambda_parts *parts)
-{
-    idem__lambda_part(parts, idem__lambda_method_2(event));
-    idem__lambda_part(parts, idem__lambda_text(event, "rawPath"));
-    idem__lambda_part(parts, idem__lambda_text(event, "rawQueryString"));
-    return add_body(event, parts);
-}
 
 /* ---- Answers ----------------------------------------------------------- */
 
@@ -177,16 +16,9 @@ static void add_header(struct idem__buffer *to, bool many, const char *name,
     idem__buffer_str(to, many ? "]" : "");
 }
 
-bool idem__lambda_wants_many(struct json_object *event)
-{
-    return idem__lambda_object(event, "multiValueHeaders") != NULL &&
-           idem__lambda_object(event, "headers") == NULL;
-}
-
-void idem__lambda_problem(struct idem__buffer *to, struct json_object *event,
+void idem__lambda_problem(struct idem__buffer *to, bool many,
                           enum idem_http_problem_kind kind, int64_t retry_s)
 {
-    bool many = idem__lambda_wants_many(event);
     char body[IDEM_HTTP_PROBLEM_MAX];
     char seconds[24];
     char start[32];
@@ -224,4 +56,210 @@ int idem__lambda_status_of(struct idem_slice response)
     }
     (void)json_object_put(value);
     return found;
+}
+
+/* True if a replay may have the header @name. */
+typedef bool keeps_fn(struct idem_slice name, const char *replay_headers);
+
+bool idem__lambda_keeps_header(struct idem_slice name,
+                               const char *replay_headers)
+{
+    if (idem_http_header_never(name)) {
+        return false;
+    }
+    return idem_http_header_kept(name) ||
+           idem__lambda_is_in_list("Content-Type", name) ||
+           (replay_headers != NULL &&
+            idem__lambda_is_in_list(replay_headers, name));
+}
+
+/* The record may be of another front end, or of a release that kept more. */
+static bool is_harmless(struct idem_slice name, const char *replay_headers)
+{
+    (void)replay_headers;
+    return !idem_http_header_never(name);
+}
+
+/* The first name in @map that @keeps refuses, or NULL. */
+static const char *refused_in(struct json_object *map, keeps_fn *keeps,
+                              const char *replay_headers)
+{
+    struct json_object_iterator at = json_object_iter_begin(map);
+    struct json_object_iterator end = json_object_iter_end(map);
+
+    for (; !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
+        const char *name = json_object_iter_peek_name(&at);
+
+        if (!keeps(idem_str(name), replay_headers)) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
+/* True if something was taken out of @map, which may be NULL. */
+static bool strip_map(struct json_object *map, keeps_fn *keeps,
+                      const char *replay_headers)
+{
+    bool stripped = false;
+    const char *name;
+
+    while (map != NULL &&
+           (name = refused_in(map, keeps, replay_headers)) != NULL) {
+        json_object_object_del(map, name);
+        stripped = true;
+    }
+    return stripped;
+}
+
+/* Both forms of headers, and the list of cookies that version 2 has beside them. */
+static bool strip(struct json_object *response, keeps_fn *keeps,
+                  const char *replay_headers)
+{
+    bool stripped = json_object_object_get_ex(response, "cookies", NULL);
+
+    json_object_object_del(response, "cookies");
+    stripped |= strip_map(idem__lambda_object(response, "headers"), keeps,
+                          replay_headers);
+    stripped |= strip_map(idem__lambda_object(response, "multiValueHeaders"),
+                          keeps, replay_headers);
+    return stripped;
+}
+
+bool idem__lambda_is_response(struct json_object *value)
+{
+    return json_object_is_type(value, json_type_object) &&
+           json_object_object_get_ex(value, "statusCode", NULL);
+}
+
+static void write_value(struct idem__buffer *to, struct json_object *value)
+{
+    size_t len;
+    const char *text = json_object_to_json_string_length(
+        value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
+
+    if (text == NULL) {
+        to->failed = true;
+    } else {
+        idem__buffer_add(to, text, len);
+    }
+}
+
+bool idem__lambda_keep_response(struct idem__buffer *to,
+                                struct idem_slice response,
+                                const char *replay_headers)
+{
+    struct json_object *value = idem__lambda_parse(response);
+    bool stripped = idem__lambda_is_response(value) &&
+                    strip(value, idem__lambda_keeps_header, replay_headers);
+
+    idem__buffer_reset(to, to->cap);
+    if (stripped) {
+        write_value(to, value);
+    }
+    (void)json_object_put(value);
+    return stripped;
+}
+
+/* ---- Marks ------------------------------------------------------------- */
+
+bool idem__lambda_has_name(struct json_object *map, const char *name)
+{
+    struct json_object_iterator at = json_object_iter_begin(map);
+    struct json_object_iterator end = json_object_iter_end(map);
+
+    for (; !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
+        if (idem__lambda_is_in_list(name, idem_str(json_object_iter_peek_name(
+                                              &at)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool add(struct json_object *map, bool many, const char *name,
+                const char *text)
+{
+    struct json_object *value = json_object_new_string(text);
+    struct json_object *values;
+
+    if (!many) {
+        return json_object_object_add(map, name, value) == 0;
+    }
+    values = json_object_new_array();
+    return json_object_array_add(values, value) == 0 &&
+           json_object_object_add(map, name, values) == 0;
+}
+
+/* Where @response has its headers, which become an object if it has none; NULL:
+ * memory ran out. */
+static struct json_object *map_of(struct json_object *response, bool *ret_many)
+{
+    struct json_object *map =
+        idem__lambda_object(response, "multiValueHeaders");
+
+    *ret_many = map != NULL;
+    if (map == NULL) {
+        map = idem__lambda_object(response, "headers");
+    }
+    if (map == NULL) {
+        map = json_object_new_object();
+        if (json_object_object_add(response, "headers", map) != 0) {
+            return NULL;
+        }
+    }
+    return map;
+}
+
+/* As at a gateway, a replay is kept by no cache unless the response asks. */
+static bool mark_replay(struct json_object *response)
+{
+    bool many;
+    struct json_object *map = map_of(response, &many);
+
+    return map != NULL && add(map, many, "Idempotent-Replayed", "true") &&
+           (idem__lambda_has_name(map, "Cache-Control") ||
+            add(map, many, "Cache-Control", "no-store"));
+}
+
+static bool mark_unrecorded(struct json_object *response)
+{
+    bool many;
+    struct json_object *map = map_of(response, &many);
+
+    return map != NULL && add(map, many, "Idempotency-Recorded", "false");
+}
+
+static void rewrite(struct idem__buffer *to, struct idem_slice response,
+                    bool (*change)(struct json_object *response))
+{
+    struct json_object *value = idem__lambda_parse(response);
+
+    idem__buffer_reset(to, to->cap);
+    if (!idem__lambda_is_response(value)) {
+        idem__buffer_add(to, response.base, response.len);
+    } else if (change(value)) {
+        write_value(to, value);
+    } else {
+        to->failed = true;
+    }
+    (void)json_object_put(value);
+}
+
+static bool make_replay(struct json_object *response)
+{
+    (void)strip(response, is_harmless, /* replay_headers= */ NULL);
+    return mark_replay(response);
+}
+
+void idem__lambda_replay_response(struct idem__buffer *to,
+                                  struct idem_slice response)
+{
+    rewrite(to, response, make_replay);
+}
+
+void idem__lambda_unrecorded_response(struct idem__buffer *to,
+                                      struct idem_slice response)
+{
+    rewrite(to, response, mark_unrecorded);
 }

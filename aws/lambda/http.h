@@ -1,30 +1,12 @@
-/* The parts that the sources of HTTP share: the key's header, the answers. */
+/* Answers: of HTTP handlers as they are put on record and replayed, ours, and results on
+ * record as what Lambda is told. */
 #ifndef IDEM_AWS_LAMBDA_HTTP_H
 #define IDEM_AWS_LAMBDA_HTTP_H
 
-#include "aws/lambda/source.h"
+#include "aws/lambda/event.h"
 
+#include <idem/form.h>
 #include <idem/http.h>
-
-/* The key in the header Idempotency-Key, in whatever case, form and map it came:
- * a plain word, or text in quotes as structured headers have it. NULL, or why not;
- * idem__lambda_no_header where there is none. */
-const char *idem__lambda_header_key(struct json_object *event,
-                                    const struct idem_lambda_invocation *now,
-                                    struct idem__buffer *key);
-extern const char idem__lambda_no_header[];
-
-/* Method, path, query and body of the older form (REST, ALB), and of version 2. */
-struct idem_slice idem__lambda_method_1(struct json_object *event);
-const char *idem__lambda_parts_1(struct json_object *event,
-                                 struct idem__lambda_parts *parts);
-struct idem_slice idem__lambda_method_2(struct json_object *event);
-const char *idem__lambda_parts_2(struct json_object *event,
-                                 struct idem__lambda_parts *parts);
-
-/* True if @event, which may be NULL, is of a balancer that sends many values for each
- * header, and takes no others. */
-bool idem__lambda_wants_many(struct json_object *event);
 
 /* True if a replay may have the header @name, of a response that is put on record: the
  * content type, what idem_http_header_kept() names, and @replay_headers (may be NULL). */
@@ -37,10 +19,10 @@ bool idem__lambda_has_name(struct json_object *map, const char *name);
 /* True if @value is an object with a status: without, all of it is a body. */
 bool idem__lambda_is_response(struct json_object *value);
 
-/* Writes the emptied @to as a response of ours. @event says which form the headers
- * must have; it may be NULL. @retry_s: in so many seconds another try is worth it;
- * 0: in none. */
-void idem__lambda_problem(struct idem__buffer *to, struct json_object *event,
+/* Writes the emptied @to as a response of ours. @many: for a balancer that sends many
+ * values for each header, and takes no others. @retry_s: in so many seconds another try
+ * is worth it; 0: in none. */
+void idem__lambda_problem(struct idem__buffer *to, bool many,
                           enum idem_http_problem_kind kind, int64_t retry_s);
 
 /* Writes @response, a handler's, into the emptied @to as it is put on record: of
@@ -64,5 +46,25 @@ void idem__lambda_replay_response(struct idem__buffer *to,
 
 /* The status in @response, a handler's; 200 where there is none. */
 int idem__lambda_status_of(struct idem_slice response);
+
+/* ---- Results on record -------------------------------------------------- */
+
+/* Writes @form, by IDEM_WAY_VALUE, into the emptied @to. */
+void idem__lambda_form_value(struct idem__buffer *to,
+                             const struct idem_form *form);
+
+/* Writes @form, by IDEM_WAY_ANSWER, into the emptied @to. @many: as above. @replay: with
+ * the headers of a replay. */
+void idem__lambda_form_answer(struct idem__buffer *to, bool many,
+                              const struct idem_form *form, bool replay);
+
+/* Takes @response, a handler's for HTTP, apart into an answer of HTTP, which any front
+ * end can replay: of its headers what idem_http_header_kept() and @replay_headers
+ * name, and never a cookie. @named: the table names its status complete. @ret_result points into @to, which is emptied first. False:
+ * it is not a response, or is one that no head of HTTP can hold. */
+bool idem__lambda_form_record(struct idem__buffer *to,
+                              struct idem_slice response, bool named,
+                              const char *replay_headers,
+                              struct idem_result *ret_result);
 
 #endif

@@ -1,10 +1,8 @@
 /* How a run is put on record, and what the log says of it before. */
-#include "aws/lambda/outcome.h"
+#include "aws/lambda/ends.h"
 
-#include "aws/lambda/form.h"
 #include "aws/lambda/http.h"
-#include "aws/lambda/log.h"
-#include "aws/lambda/serve.h"
+#include "aws/lambda/lambda.h"
 #include "base/bytes.h"
 #include "base/host.h"
 #include "journal/entry.h"

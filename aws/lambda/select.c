@@ -1,5 +1,5 @@
 /* The selectors of the options. */
-#include "aws/lambda/select.h"
+#include "aws/lambda/lambda.h"
 
 #include "base/heap.h"
 #include "core/error.h"

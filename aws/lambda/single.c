@@ -1,13 +1,10 @@
 /* An event that is one unit. */
-#include "aws/lambda/work.h"
+#include "aws/lambda/unit.h"
 
 #include "aws/lambda/answer.h"
 #include "aws/lambda/ends.h"
-#include "aws/lambda/handler.h"
+#include "aws/lambda/lambda.h"
 #include "aws/lambda/http.h"
-#include "aws/lambda/log.h"
-#include "aws/lambda/outcome.h"
-#include "aws/lambda/unit.h"
 #include "base/host.h"
 #include "core/error.h"
 
@@ -81,7 +78,7 @@ static void started(struct idem_lambda *lambda,
     bool recorded;
 
     idem__lambda_log_start(lambda, attempt);
-    idem__lambda_handler_run(lambda, unit->text, attempt);
+    idem__lambda_handler_run(lambda, lambda->now->event, attempt);
     recorded = record(lambda, unit, attempt);
     idem__lambda_answer_work(lambda);
     if (!recorded && unit->rule->shape == IDEM__LAMBDA_HTTP) {
@@ -110,8 +107,7 @@ static void refused(struct idem_lambda *lambda,
                 ? (attempt->lease_left_ms + 999) / 1000
                 : idem_http_retry_after(idem_http_attempt_age(attempt));
     }
-    idem__lambda_answer_refusal(lambda, unit->rule, unit->json, refusal,
-                                refusal->title);
+    idem__lambda_answer_refusal(lambda, unit->rule, refusal, refusal->title);
 }
 
 /* How long it may wait for an attempt in flight: after it there is still time to
@@ -182,7 +178,7 @@ static void claim(struct idem_lambda *lambda,
     if (error.code != 0) {
         idem__lambda_log(lambda->now, "ERROR", NULL, "nothing was started: %s",
                          error.text);
-        idem__lambda_answer_refusal(lambda, unit->rule, unit->json,
+        idem__lambda_answer_refusal(lambda, unit->rule,
                                     error.code == IDEM_ECORRUPT
                                         ? &idem__lambda_corrupt
                                         : &idem__lambda_no_store,
@@ -194,8 +190,7 @@ static void claim(struct idem_lambda *lambda,
         started(lambda, unit, attempt);
         break;
     case IDEM_REPLAY:
-        idem__lambda_answer_replay(lambda, unit->rule, unit->json,
-                                   attempt->record);
+        idem__lambda_answer_replay(lambda, unit->rule, attempt->record);
         break;
     case IDEM_BUSY:
     case IDEM_MISMATCH:
@@ -218,22 +213,20 @@ static const struct idem__lambda_refusal *why_not(
 }
 
 void idem__lambda_single(struct idem_lambda *lambda,
-                         const struct idem__lambda_rule *rule,
-                         struct json_object *event)
+                         const struct idem__lambda_rule *rule)
 {
-    struct idem__lambda_unit unit = {.rule = rule,
-                                     .json = event,
-                                     .text = lambda->now->event};
+    struct idem__lambda_unit unit = {.rule = rule};
     struct idem_error error = {0};
 
     error.code = idem__lambda_unit_init(lambda, &unit, &error);
     lambda->event_ms = unit.event_ms;
     if (error.code != 0) {
         idem__lambda_log(lambda->now, "ERROR", NULL, "%s", error.text);
-        idem__lambda_answer_refusal(lambda, rule, event, why_not(&unit, &error),
+        idem__lambda_answer_refusal(lambda, rule, why_not(&unit, &error),
                                     error.text);
     } else if (unit.is_open) {
-        idem__lambda_handler_run(lambda, unit.text, /* attempt= */ NULL);
+        idem__lambda_handler_run(lambda, lambda->now->event,
+                                 /* attempt= */ NULL);
         idem__lambda_answer_work(lambda);
     } else {
         claim(lambda, &unit);

@@ -1,25 +1,244 @@
-/* The table of sources, and what its rows share. */
+/* The table of sources. */
 #include "aws/lambda/source.h"
 
-#include "base/base64.h"
-#include "key/canonical.h"
+/* How a source is shown: its key, what that is good for, and what is answered while
+ * another delivery is at work, and in a failure. */
+#define SHOWN(title, where, good_for, at_work, failed)                         \
+    {                                                                          \
+        .name = (title), .key = (where), .strength = (good_for),               \
+        .busy = (at_work), .failure = (failed), .sample = title ".json"        \
+    }
+#define SHOWN_ONE(title, where, good_for)                                      \
+    SHOWN(title, where, good_for, "error Idem.InProgress", "error")
+#define SHOWN_ITEM(title, where)                                               \
+    SHOWN(title, where, IDEM_LAMBDA_REDELIVERY_SAFE, "item failure",           \
+          "item failure")
+#define SHOWN_HTTP(title)                                                      \
+    SHOWN(title, "the header Idempotency-Key", IDEM_LAMBDA_REDRIVE_SAFE,       \
+          "409 and Retry-After", "error")
+
+/* The forms of API Gateway's requests, by their version. */
+#define HTTP_1                                                                 \
+    .shape = IDEM__LAMBDA_HTTP, .parts = {"httpMethod", "path"},               \
+    .json = {"queryStringParameters", "multiValueQueryStringParameters"},      \
+    .body = "body"
+#define HTTP_2                                                                 \
+    .shape = IDEM__LAMBDA_HTTP,                                                \
+    .parts = {"requestContext.http.method", "rawPath", "rawQueryString"},      \
+    .body = "body"
+
+/* The deduplication id of a FIFO queue is not a key: where it is made from the content,
+ * two messages that are meant to be two have the same. */
+#define MESSAGE                                                                \
+    .records = "Records", .key = {"messageId"}, .body = "body",                \
+    .time = "attributes.SentTimestamp", .item = {"messageId"}
+
+/* Offsets begin anew in a topic that is made anew, so its key has the time, too. */
+#define KAFKA                                                                  \
+    .has = {"eventSource=aws:kafka|SelfManagedKafka"}, .records = "records{}", \
+    .key = {"eventSourceArn|bootstrapServers", "topic", "partition#",          \
+            "offset#", "timestamp#"},                                          \
+    .parts = {"key"}, .body = "value", .is_base64 = true, .time = "timestamp", \
+    .is_time_ms = true, .item = {"topic", "partition#", "offset#"},            \
+    .group = {"topic", "partition#"}
+#define KAFKA_KEY                                                              \
+    "records.*[].topic, .partition, .offset, .timestamp, and the cluster"
 
 /* In the order in which they are tried: the last one takes what is left. */
-static const struct idem__lambda_rule *const rules[] = {
-    &idem__lambda_alb,           &idem__lambda_url,
-    &idem__lambda_http,          &idem__lambda_rest,
-    &idem__lambda_sqs_fifo,      &idem__lambda_sqs,
-    &idem__lambda_sns,           &idem__lambda_kinesis,
-    &idem__lambda_dynamodb,      &idem__lambda_s3,
-    &idem__lambda_schedule,      &idem__lambda_eventbridge,
-    &idem__lambda_stepfunctions, &idem__lambda_direct,
+static const struct idem__lambda_rule rules[] = {
+    {
+        .row = SHOWN_HTTP("alb"),
+        HTTP_1,
+        .has = {"requestContext.elb", "httpMethod"},
+    },
+    {
+        .row = SHOWN_HTTP("function-url"),
+        HTTP_2,
+        .has = {"version=2.0", "requestContext.http.method",
+                "requestContext.domainName~.lambda-url."},
+    },
+    {
+        .row = SHOWN_HTTP("api-gateway-http"),
+        HTTP_2,
+        .has = {"version=2.0", "requestContext.http.method"},
+    },
+    {
+        .row = SHOWN_HTTP("api-gateway-rest"),
+        HTTP_1,
+        .has = {"httpMethod", "path"},
+    },
+    {
+        .row = SHOWN_HTTP("vpc-lattice"),
+        .shape = IDEM__LAMBDA_HTTP,
+        .has = {"method", "requestContext.serviceNetworkArn|"
+                          "requestContext.serviceArn|raw_path"},
+        .parts = {"method", "path|raw_path"},
+        .json = {"queryStringParameters", "query_string_parameters"},
+        .body = "body",
+    },
+    {
+        .row = SHOWN_ONE("websocket",
+                         "requestContext.apiId, .eventType, .messageId, else "
+                         ".connectionId",
+                         IDEM_LAMBDA_REDELIVERY_SAFE),
+        .shape = IDEM__LAMBDA_EVENT,
+        .has = {"requestContext.connectionId", "requestContext.eventType"},
+        .key = {"requestContext.apiId", "requestContext.eventType",
+                "requestContext.messageId|requestContext.connectionId"},
+        .body = "body",
+    },
+    {
+        .row = SHOWN("sqs-fifo", "Records[].messageId",
+                     IDEM_LAMBDA_REDELIVERY_SAFE,
+                     "item failure, and of all that follow in its group",
+                     "item failure, and of all that follow in its group"),
+        .shape = IDEM__LAMBDA_FIFO,
+        .has = {"eventSource=aws:sqs", "eventSourceARN~.fifo"},
+        MESSAGE,
+        .group = {"attributes.MessageGroupId"},
+    },
+    {
+        .row = SHOWN_ITEM("sqs", "Records[].messageId"),
+        .shape = IDEM__LAMBDA_QUEUE,
+        .has = {"eventSource=aws:sqs"},
+        MESSAGE,
+    },
+    {
+        .row = SHOWN_ONE("sns", "Records[].Sns.MessageId",
+                         IDEM_LAMBDA_REDELIVERY_SAFE),
+        .shape = IDEM__LAMBDA_RECORDS,
+        .has = {"EventSource=aws:sns"},
+        .records = "Records",
+        .key = {"Sns.MessageId"},
+        .parts = {"Sns.TopicArn", "Sns.Subject"},
+        .body = "Sns.Message",
+        .time = "Sns.Timestamp",
+    },
+    {
+        /* A producer that tries again makes a second record, with an id of its own. */
+        .row = SHOWN_ITEM("kinesis", "Records[].eventSourceARN, .eventID"),
+        .shape = IDEM__LAMBDA_STREAM,
+        .has = {"eventSource=aws:kinesis"},
+        .records = "Records",
+        .key = {"eventSourceARN", "eventID"},
+        .parts = {"kinesis.partitionKey|partitionKey"},
+        .body = "kinesis.data|data",
+        .is_base64 = true,
+        .time =
+            "kinesis.approximateArrivalTimestamp|approximateArrivalTimestamp",
+        .item = {"kinesis.sequenceNumber|sequenceNumber"},
+        .group = {"kinesis.partitionKey|partitionKey"},
+    },
+    {
+        .row = SHOWN_ITEM("dynamodb", "Records[].eventID"),
+        .shape = IDEM__LAMBDA_STREAM,
+        .has = {"eventSource=aws:dynamodb"},
+        .records = "Records",
+        .key = {"eventID"},
+        .parts = {"eventName"},
+        .body_json = {"dynamodb.Keys", "dynamodb.OldImage",
+                      "dynamodb.NewImage"},
+        .time = "dynamodb.ApproximateCreationDateTime",
+        .item = {"dynamodb.SequenceNumber"},
+        .group = {"dynamodb.Keys{}"},
+    },
+    {
+        .row = SHOWN_ONE("kafka", KAFKA_KEY, IDEM_LAMBDA_REDELIVERY_SAFE),
+        .shape = IDEM__LAMBDA_RECORDS,
+        KAFKA,
+    },
+    {
+        /* Only who made the mapping knows that it takes such an answer. */
+        .row = SHOWN_ITEM("kafka-partial", KAFKA_KEY),
+        .shape = IDEM__LAMBDA_PARTITION,
+        KAFKA,
+    },
+    {
+        .row = SHOWN_ONE("activemq", "messages[].messageID, and the broker",
+                         IDEM_LAMBDA_REDELIVERY_SAFE),
+        .shape = IDEM__LAMBDA_RECORDS,
+        .has = {"eventSource=aws:mq"},
+        .records = "messages",
+        .key = {"eventSourceArn", "messageID"},
+        .body = "data",
+        .is_base64 = true,
+        .time = "timestamp",
+        .is_time_ms = true,
+    },
+    {
+        .row = SHOWN_ONE("rabbitmq",
+                         "rmqMessagesByQueue.*[].basicProperties.messageId, "
+                         "and the broker",
+                         IDEM_LAMBDA_REDRIVE_SAFE),
+        .shape = IDEM__LAMBDA_RECORDS,
+        .has = {"eventSource=aws:rmq"},
+        .records = "rmqMessagesByQueue{}",
+        .key = {"eventSourceArn", "basicProperties.messageId"},
+        .body = "data",
+        .is_base64 = true,
+    },
+    {
+        /* The sequencer orders the changes of one object, and is the same in every
+         * notification of one change. */
+        .row = SHOWN_ONE("s3",
+                         "Records[].s3.bucket.name, .object.key, .versionId, "
+                         ".sequencer, .eventName",
+                         IDEM_LAMBDA_REDELIVERY_SAFE),
+        .shape = IDEM__LAMBDA_RECORDS,
+        .has = {"eventSource=aws:s3"},
+        .records = "Records",
+        .key = {"s3.bucket.name", "s3.object.key", "s3.object.versionId?",
+                "eventName?", "s3.object.sequencer"},
+        .body_json = {"s3.object.eTag", "s3.object.size"},
+        .time = "eventTime",
+    },
+    {
+        /* A rule may fire twice for one time, with two ids: the key is the rule and
+         * the time. */
+        .row = SHOWN_ONE("schedule", "resources[0], time",
+                         IDEM_LAMBDA_REDRIVE_SAFE),
+        .shape = IDEM__LAMBDA_EVENT,
+        .has = {"detail-type=Scheduled Event"},
+        .key = {"resources", "time"},
+        .body_json = {"detail"},
+        .time = "time",
+    },
+    {
+        .row = SHOWN_ONE("eventbridge", "id", IDEM_LAMBDA_REDELIVERY_SAFE),
+        .shape = IDEM__LAMBDA_EVENT,
+        .has = {"detail-type", "source"},
+        .key = {"id"},
+        .body_json = {"source", "detail-type", "detail"},
+        .time = "time",
+    },
+    {
+        /* Tasks of a state machine that hands on its context object: at least
+         * "Execution" and "State" of it. The name of the execution is its starter's. */
+        .row =
+            SHOWN_ONE("stepfunctions", "Execution.Id, else .Name; State.Name",
+                      IDEM_LAMBDA_REDRIVE_SAFE),
+        .shape = IDEM__LAMBDA_EVENT,
+        .has = {"Execution.Id|Execution.Name"},
+        .key = {"Execution.Id|Execution.Name", "State.Name"},
+        .body_json = {"Input"},
+    },
+    {
+        /* A key is in the event; or, for want of one, it is the id of the request,
+         * which Lambda keeps when it tries again by itself. */
+        .row = SHOWN_ONE("direct", "idempotencyKey, else the request id",
+                         IDEM_LAMBDA_PER_DELIVERY),
+        .shape = IDEM__LAMBDA_EVENT,
+    },
 };
 
 #define RULES_LEN (sizeof(rules) / sizeof(rules[0]))
 
+const struct idem__lambda_rule *const idem__lambda_direct =
+    &rules[RULES_LEN - 1];
+
 const struct idem_lambda_source *idem_lambda_source_at(size_t index)
 {
-    return index < RULES_LEN ? &rules[index]->row : NULL;
+    return index < RULES_LEN ? &rules[index].row : NULL;
 }
 
 const char *idem_lambda_strength_name(enum idem_lambda_strength strength)
@@ -40,184 +259,127 @@ const struct idem__lambda_rule *idem__lambda_rule_named(const char *name)
     size_t i;
 
     for (i = 0; i < RULES_LEN; i++) {
-        if (strcmp(rules[i]->row.name, name) == 0) {
-            return rules[i];
+        if (strcmp(rules[i].row.name, name) == 0) {
+            return &rules[i];
         }
     }
     return NULL;
 }
 
-const struct idem__lambda_rule *idem__lambda_rule_of(struct json_object *event)
+const struct idem__lambda_rule *idem__lambda_rule_of(
+    const struct idem__tree *event)
 {
     size_t i;
 
     for (i = 0; i < RULES_LEN; i++) {
-        if (rules[i]->is_from(event)) {
-            return rules[i];
+        if (idem__lambda_is_from(&rules[i], event)) {
+            return &rules[i];
         }
     }
     return NULL;
 }
 
-/* ---- For the rows ------------------------------------------------------ */
+/* ---- Whose event it is -------------------------------------------------- */
 
-struct json_object *idem__lambda_first(struct json_object *event)
+/* True if @text is one of the words in @list, "a|b". */
+static bool is_one_of(struct idem_slice text, const char *list)
 {
-    struct json_object *records;
+    for (;;) {
+        size_t len = strcspn(list, "|");
 
-    if (!json_object_object_get_ex(event, "Records", &records) ||
-        !json_object_is_type(records, json_type_array) ||
-        json_object_array_length(records) == 0) {
-        return NULL;
+        if (len == text.len && memcmp(list, text.base, len) == 0) {
+            return true;
+        }
+        if (list[len] == '\0') {
+            return false;
+        }
+        list += len + 1;
     }
-    return json_object_array_get_idx(records, 0);
 }
 
-bool idem__lambda_is(struct idem_slice text, const char *want)
+static bool holds(const struct idem__tree *event, uint32_t unit,
+                  const char *condition)
 {
-    return text.len == strlen(want) && memcmp(text.base, want, text.len) == 0;
-}
+    size_t len = strcspn(condition, "=~");
+    const char *want = condition + len + 1;
+    char place[64] = "";
+    struct idem_slice text;
+    uint32_t at;
 
-/* SNS writes it with a capital letter. */
-bool idem__lambda_records_of(struct json_object *event, const char *source)
-{
-    struct json_object *first = idem__lambda_first(event);
-
-    return first != NULL &&
-           (idem__lambda_is(idem__lambda_text(first, "eventSource"), source) ||
-            idem__lambda_is(idem__lambda_text(first, "EventSource"), source));
-}
-
-struct idem_slice idem__lambda_after(struct idem_slice text, char mark)
-{
-    const char *base = text.base;
-    size_t at = text.len;
-
-    while (at > 0 && base[at - 1] != mark) {
-        at--;
+    memcpy(place, condition, len < sizeof(place) ? len : sizeof(place) - 1);
+    at = idem__lambda_find(event, unit,
+                           condition[len] == '\0' ? condition : place);
+    text = idem__lambda_text_of(event, at);
+    if (condition[len] == '~') {
+        return text.len > 0 &&
+               memmem(text.base, text.len, want, strlen(want)) != NULL;
     }
-    return at == 0 ? text : idem_bytes(base + at, text.len - at);
+    if (condition[len] == '=') {
+        return text.len > 0 && is_one_of(text, want);
+    }
+    return at != 0 && (text.len > 0 ||
+                       idem__tree_at(event, at)->kind == IDEM__TREE_OBJECT);
 }
 
-const char *idem__lambda_key_text(struct idem__buffer *key,
-                                  struct idem_slice text, const char *why)
+uint32_t idem__lambda_records(const struct idem__lambda_rule *rule,
+                              const struct idem__tree *event)
 {
-    idem__buffer_add(key, text.base, text.len);
-    return text.len == 0 ? why : NULL;
+    uint32_t at;
+
+    if (rule->records == NULL) {
+        return IDEM__LAMBDA_NOWHERE;
+    }
+    if (idem__tree_at(event, 0)->kind == IDEM__TREE_ARRAY) {
+        return 0;
+    }
+    at = idem__lambda_find(event, 0, rule->records);
+    return at != 0 &&
+                   idem__tree_at(event, at)->kind ==
+                       (strchr(rule->records, '{') == NULL ? IDEM__TREE_ARRAY
+                                                           : IDEM__TREE_OBJECT)
+               ? at
+               : IDEM__LAMBDA_NOWHERE;
 }
 
-void idem__lambda_part(struct idem__lambda_parts *parts, struct idem_slice part)
+uint32_t idem__lambda_first(const struct idem__lambda_rule *rule,
+                            const struct idem__tree *event)
 {
-    parts->part[parts->len++] = part;
-}
+    uint32_t at = idem__lambda_records(rule, event);
+    uint32_t end;
 
-void idem__lambda_message(struct idem__lambda_parts *parts,
-                          struct idem_slice message)
-{
-    parts->type = idem_bytes(NULL, 0);
-    parts->body = message;
-}
-
-bool idem__lambda_message_base64(struct idem__lambda_parts *parts,
-                                 struct idem_slice message)
-{
-    uint8_t *room =
-        idem__buffer_room(&parts->decoded, idem__base64_max(message.len) + 1);
-    size_t len;
-    bool is_base64 = room != NULL &&
-                     idem__base64_read(IDEM__BASE64, message, room, &len) == 0;
-
-    idem__lambda_message(parts, is_base64 ? idem_bytes(room, len) : message);
-    return is_base64;
-}
-
-/* The member of the object @at whose name is @name, or 0. */
-static uint32_t member_of(const struct idem__tree *tree, uint32_t at,
-                          struct idem_slice name)
-{
-    uint32_t end = idem__tree_at(tree, at)->end;
-    uint32_t i;
-
-    for (i = at + 1; i < end; i = idem__tree_at(tree, i)->end) {
-        const struct idem__tree_node *node = idem__tree_at(tree, i);
-        struct idem_slice found = idem__tree_name(tree, node);
-
-        if (node->named && found.len == name.len &&
-            memcmp(found.base, name.base, name.len) == 0) {
-            return i;
+    if (at == IDEM__LAMBDA_NOWHERE) {
+        return 0;
+    }
+    end = idem__tree_at(event, at)->end;
+    if (idem__tree_at(event, at)->kind == IDEM__TREE_OBJECT) {
+        /* The first of its arrays that has any. */
+        for (at++; at < end && idem__tree_at(event, at)->end == at + 1; at++) {
         }
     }
-    return 0;
+    return at + 1 < end ? at + 1 : 0;
 }
 
-/* Appends [VALUE], or [] where the unit has nothing at @place. */
-static void add_place(struct idem__buffer *to, const struct idem__tree *tree,
-                      const char *place)
+/* All that has no records, of which there are many kinds that we do not know, is
+ * direct. */
+bool idem__lambda_is_from(const struct idem__lambda_rule *rule,
+                          const struct idem__tree *event)
 {
-    struct idem_slice raw;
-    uint32_t at = 0;
-
-    do {
-        size_t len = strcspn(place, ".");
-
-        at = member_of(tree, at, idem_bytes(place, len));
-        place += len + (place[len] == '.');
-    } while (at != 0 && *place != '\0');
-    raw = at == 0 ? idem_bytes(NULL, 0)
-                  : idem__tree_raw(tree, idem__tree_at(tree, at));
-    idem__buffer_str(to, "[");
-    idem__buffer_add(to, raw.base, raw.len);
-    idem__buffer_str(to, "]");
-}
-
-/* Appends the array of what @parts->text has at @places. */
-static void add_places(struct idem__buffer *to,
-                       const struct idem__lambda_parts *parts,
-                       const char *const *places)
-{
-    struct idem__tree tree = {.halves = false};
+    uint32_t unit = 0;
     size_t i;
 
-    if (idem__tree_read(&tree, parts->text, NULL) != 0) {
-        to->failed = true; /* It was read before: memory ran out. */
+    if (rule == idem__lambda_direct) {
+        return idem__lambda_find(event, 0, "Records") == 0;
     }
-    idem__buffer_str(to, "[");
-    for (i = 0; !to->failed && places[i] != NULL; i++) {
-        idem__buffer_str(to, i == 0 ? "" : ",");
-        add_place(to, &tree, places[i]);
+    if (rule->records != NULL) {
+        unit = idem__lambda_first(rule, event);
+        if (unit == 0) {
+            return false;
+        }
     }
-    idem__buffer_str(to, "]");
-    idem__tree_free(&tree);
-}
-
-void idem__lambda_part_json(struct idem__lambda_parts *parts,
-                            const char *const *places)
-{
-    struct idem__tree tree = {.halves = false};
-    struct idem__buffer raw = {.len = 0};
-    int rc = IDEM_ENOMEM;
-
-    add_places(&raw, parts, places);
-    if (!raw.failed) {
-        rc = idem__tree_read(&tree, idem__buffer_slice(&raw), NULL);
+    for (i = 0; rule->has[i] != NULL; i++) {
+        if (!holds(event, unit, rule->has[i])) {
+            return false;
+        }
     }
-    if (rc == 0) {
-        rc = idem__canonical(&tree, 0, IDEM_FLAVOUR_NONE, &parts->json, NULL);
-    }
-    if (rc == IDEM_EINVALID) {
-        parts->json.len = 0;
-        idem__buffer_add(&parts->json, raw.base, raw.len);
-    }
-    parts->json.failed = parts->json.failed || rc == IDEM_ENOMEM;
-    idem__lambda_part(parts, idem__buffer_slice(&parts->json));
-    idem__buffer_free(&raw);
-    idem__tree_free(&tree);
-}
-
-void idem__lambda_body_json(struct idem__lambda_parts *parts,
-                            const char *const *places)
-{
-    add_places(&parts->decoded, parts, places);
-    parts->type = idem_str("application/json");
-    parts->body = idem__buffer_slice(&parts->decoded);
+    return true;
 }

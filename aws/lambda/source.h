@@ -1,5 +1,4 @@
-/* The sources of events: a row for each, in source_event.c, source_batch.c or
- * source_http.c. */
+/* The sources of events: a row for each, in source.c. */
 #ifndef IDEM_AWS_LAMBDA_SOURCE_H
 #define IDEM_AWS_LAMBDA_SOURCE_H
 
@@ -17,16 +16,99 @@ enum idem__lambda_shape {
                                others of its group failed too. */
     IDEM__LAMBDA_STREAM,    /* Likewise, but Lambda itself sends again all that
                                follows the first that is named. */
+    IDEM__LAMBDA_PARTITION, /* Likewise; named by its partition and offset. */
 };
 
-#define IDEM__LAMBDA_PARTS_MAX 3
+/* A place is a path of members, "s3.object.key": in the unit or, if a record does not
+ * have it, in its event. Of "a|b" the first that is there counts. A list of places ends
+ * with NULL. */
+struct idem__lambda_rule {
+    struct idem_lambda_source row;
+    enum idem__lambda_shape shape;
 
-/* What makes the fingerprint of a unit: parts that are compared by their bytes, then
- * a body by what it means, see idem_http_fingerprint(). Slices into its JSON and into
- * the buffers. */
+    /* What an event of this source has: a place, "PLACE=TEXT|TEXT", or "PLACE~TEXT" for
+     * one with TEXT in it. */
+    const char *has[4];
+
+    /* The member that has its records: an array or, with "{}", an object of arrays. NULL: it is one
+     * unit. What EventBridge Pipes hands on is an array of the records. */
+    const char *records;
+
+    /* The key, with "/" between them; with "?" after it one may be missing, with "#" it may
+     * be a number, with "{}" an object. None: the
+     * key is in a header, or in the event, or there is none. */
+    const char *key[6];
+
+    /* What must be the same in every delivery: texts (of HTTP method, path and query), a
+     * part that is the canonical form of these places, and the body. That is a message,
+     * maybe in base64, or JSON of these places; without either it is all of the unit. */
+    const char *parts[4];
+    const char *json[3];
+    const char *body;
+    bool is_base64;
+    const char *body_json[4];
+
+    /* When it happened, the same in each delivery: as text, or a number of seconds. NULL:
+     * the source has no such time, or a client chooses it. */
+    const char *time;
+    bool is_time_ms; /* The number is one of milliseconds. */
+
+    /* Of batches: what names a record to Lambda, and in which group it has to stay in
+     * order. */
+    const char *item[4];
+    const char *group[3];
+};
+
+extern const struct idem__lambda_rule *const idem__lambda_direct;
+
+/* The row called @name, or NULL. */
+const struct idem__lambda_rule *idem__lambda_rule_named(const char *name);
+
+/* The row that @event is of; NULL: it has records of a source that is not in the
+ * table. */
+const struct idem__lambda_rule *idem__lambda_rule_of(
+    const struct idem__tree *event);
+
+/* True if @event is of the source of @rule. */
+bool idem__lambda_is_from(const struct idem__lambda_rule *rule,
+                          const struct idem__tree *event);
+
+/* Where the records of @event are: an array, or an object of arrays, which may be all of
+ * it. IDEM__LAMBDA_NOWHERE: it has none. */
+#define IDEM__LAMBDA_NOWHERE UINT32_MAX
+uint32_t idem__lambda_records(const struct idem__lambda_rule *rule,
+                              const struct idem__tree *event);
+
+/* The first record, or 0. */
+uint32_t idem__lambda_first(const struct idem__lambda_rule *rule,
+                            const struct idem__tree *event);
+
+/* ---- A unit: the event (0), or a record of it --------------------------- */
+
+/* Appends what is at @places, with "/" between them. IDEM_EINVALID: one is not there, or
+ * is neither a text nor a number. */
+int idem__lambda_join(const struct idem__tree *event, uint32_t unit,
+                      const char *const *places, struct idem__buffer *to,
+                      struct idem_error *ret_error);
+
+/* Appends its key.
+ *
+ * IDEM_EINVALID   It has none that will do.
+ * IDEM_ENOTFOUND  A request without the header Idempotency-Key.
+ */
+int idem__lambda_key(const struct idem__lambda_rule *rule,
+                     const struct idem__tree *event, uint32_t unit,
+                     const char *request_id, struct idem__buffer *key,
+                     struct idem_error *ret_error);
+
+/* True if @event has the header Idempotency-Key, which its source would have to know. */
+bool idem__lambda_has_key_header(const struct idem__tree *event);
+
+/* What makes the fingerprint of a unit: parts that are compared by their bytes, then a
+ * body by what it means, see idem_http_fingerprint(). Slices into the event and into the
+ * buffers. */
 struct idem__lambda_parts {
-    struct idem_slice text; /* Of the unit. */
-    struct idem_slice part[IDEM__LAMBDA_PARTS_MAX];
+    struct idem_slice part[4];
     size_t len;
     struct idem_slice type; /* The content type of the body; may be empty. */
     struct idem_slice body;
@@ -34,85 +116,15 @@ struct idem__lambda_parts {
     struct idem__buffer decoded; /* The body, if it had to be made. */
 };
 
-struct idem__lambda_rule {
-    struct idem_lambda_source row;
-    enum idem__lambda_shape shape;
+/* Fills in the zeroed @parts, whose buffers the caller frees. IDEM_EINVALID or
+ * IDEM_ENOMEM. */
+int idem__lambda_read_parts(const struct idem__lambda_rule *rule,
+                            const struct idem__tree *event, uint32_t unit,
+                            struct idem__lambda_parts *parts,
+                            struct idem_error *ret_error);
 
-    /* True if @event, an object, is of this source. */
-    bool (*is_from)(struct json_object *event);
-
-    /* Appends the key of @unit (the event, or a record). NULL, or why not. */
-    const char *(*key)(struct json_object *unit,
-                       const struct idem_lambda_invocation *now,
-                       struct idem__buffer *key);
-
-    /* What must be the same in every delivery of @unit; of HTTP the parts are method,
-     * path and query. NULL, or why not. */
-    const char *(*parts)(struct json_object *unit,
-                         struct idem__lambda_parts *parts);
-
-    /* When @unit happened, in ms since 1970 and the same in each delivery; 0: it
-     * does not say. NULL: the source has no such time, or a client chooses it. */
-    int64_t (*time_ms)(struct json_object *unit);
-
-    /* Of batches: what names a record to Lambda, and (may be NULL) in which group
-     * it has to stay in order. */
-    struct idem_slice (*item)(struct json_object *record);
-    struct idem_slice (*group)(struct json_object *record);
-
-    /* Of HTTP. */
-    struct idem_slice (*method)(struct json_object *event);
-};
-
-extern const struct idem__lambda_rule idem__lambda_rest, idem__lambda_http,
-    idem__lambda_url, idem__lambda_alb, idem__lambda_sqs, idem__lambda_sqs_fifo,
-    idem__lambda_sns, idem__lambda_kinesis, idem__lambda_dynamodb,
-    idem__lambda_eventbridge, idem__lambda_schedule, idem__lambda_s3,
-    idem__lambda_stepfunctions, idem__lambda_direct;
-
-/* The row called @name, or NULL. */
-const struct idem__lambda_rule *idem__lambda_rule_named(const char *name);
-
-/* The row that @event, an object, is of; NULL: it has records of a source that
- * is not in the table. */
-const struct idem__lambda_rule *idem__lambda_rule_of(struct json_object *event);
-
-/* ---- For the rows ------------------------------------------------------ */
-
-/* The first record of @event, or NULL. */
-struct json_object *idem__lambda_first(struct json_object *event);
-
-/* True if the records of @event are of @source: "aws:sqs". */
-bool idem__lambda_records_of(struct json_object *event, const char *source);
-
-/* True if @text is @want. */
-bool idem__lambda_is(struct idem_slice text, const char *want);
-
-/* The text after the last @mark in @text, or all of it. */
-struct idem_slice idem__lambda_after(struct idem_slice text, char mark);
-
-/* Appends @text as a key. NULL, or @why if it is empty. */
-const char *idem__lambda_key_text(struct idem__buffer *key,
-                                  struct idem_slice text, const char *why);
-
-void idem__lambda_part(struct idem__lambda_parts *parts,
-                       struct idem_slice part);
-
-/* The body is a message without a content type. */
-void idem__lambda_message(struct idem__lambda_parts *parts,
-                          struct idem_slice message);
-/* Likewise, in base64. What is not base64 is taken as it is, and false. */
-bool idem__lambda_message_base64(struct idem__lambda_parts *parts,
-                                 struct idem_slice message);
-
-/* A part is the canonical form of what the unit has at each of these places; once for
- * a unit. */
-void idem__lambda_part_json(struct idem__lambda_parts *parts,
-                            const char *const *places);
-
-/* The body is JSON: what the unit has at each of these places, "s3.object.size",
- * with its own digits. The list ends with NULL. */
-void idem__lambda_body_json(struct idem__lambda_parts *parts,
-                            const char *const *places);
+/* When it happened, in ms since 1970; 0: it does not say. */
+int64_t idem__lambda_time(const struct idem__lambda_rule *rule,
+                          const struct idem__tree *event, uint32_t unit);
 
 #endif

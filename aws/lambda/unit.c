@@ -1,13 +1,9 @@
-/* Identity and fingerprint of a unit, and the request for its key. */
+/* Identity and fingerprint of a unit, what is kept of it, and the request for its key. */
 #include "aws/lambda/unit.h"
 
 #include "aws/lambda/answer.h"
-#include "aws/lambda/event_time.h"
 #include "aws/lambda/http.h"
-#include "aws/lambda/input.h"
-#include "aws/lambda/list.h"
-#include "aws/lambda/log.h"
-#include "aws/lambda/select.h"
+#include "aws/lambda/lambda.h"
 #include "core/error.h"
 #include "key/selector.h"
 
@@ -17,10 +13,15 @@ static bool has_no_key(const struct idem_lambda *lambda,
                        const struct idem__lambda_unit *unit)
 {
     const char *methods = lambda->options->methods;
+    uint32_t method;
 
-    return unit->rule->shape == IDEM__LAMBDA_HTTP &&
-           !idem__lambda_is_in_list(methods == NULL ? "POST,PATCH" : methods,
-                                    unit->rule->method(unit->json));
+    if (unit->rule->shape != IDEM__LAMBDA_HTTP) {
+        return false;
+    }
+    method = idem__lambda_find(&lambda->tree, 0, unit->rule->parts[0]);
+    return !idem__lambda_is_in_list(methods == NULL ? "POST,PATCH" : methods,
+                                    idem__lambda_text_of(&lambda->tree,
+                                                         method));
 }
 
 static bool needs_key(const struct idem_lambda *lambda,
@@ -51,35 +52,27 @@ static void warn_of_weakness(struct idem_lambda *lambda,
 static int find_key(struct idem_lambda *lambda, struct idem__lambda_unit *unit,
                     struct idem_error *error)
 {
-    const char *why;
+    bool selected = idem__lambda_selects_has(lambda, IDEM__LAMBDA_KEY);
     int rc;
 
-    if (idem__lambda_selects_has(lambda, IDEM__LAMBDA_KEY)) {
-        rc = idem__lambda_select(lambda, IDEM__LAMBDA_KEY, unit->text,
+    if (selected) {
+        rc = idem__lambda_select(lambda, IDEM__LAMBDA_KEY,
+                                 idem__lambda_unit_text(lambda, unit),
                                  &unit->key, error);
-        if (rc == IDEM_ENOTFOUND) {
-            unit->is_open = !needs_key(lambda, unit);
-            return unit->is_open ? 0 : IDEM_EINVALID;
-        }
-        if (rc != 0) {
-            return rc;
-        }
-        why = NULL;
     } else {
-        why = unit->rule->key(unit->json, lambda->now, &unit->key);
-        if (unit->rule->row.strength == IDEM_LAMBDA_PER_DELIVERY) {
-            warn_of_weakness(lambda, unit);
-        }
+        rc = idem__lambda_key(unit->rule, &lambda->tree, unit->at,
+                              lambda->now->request_id, &unit->key, error);
     }
-    if (why == idem__lambda_no_header) {
+    if (rc == IDEM_ENOTFOUND) {
         unit->is_open = !needs_key(lambda, unit);
-        unit->refusal = &idem__lambda_keyless;
+        unit->refusal = selected ? NULL : &idem__lambda_keyless;
+        return unit->is_open ? 0 : IDEM_EINVALID;
     }
-    if (unit->is_open) {
-        return 0;
+    if (rc != 0) {
+        return rc;
     }
-    if (why != NULL) {
-        return idem__error(error, IDEM_EINVALID, "%s", why);
+    if (!selected && unit->rule->row.strength == IDEM_LAMBDA_PER_DELIVERY) {
+        warn_of_weakness(lambda, unit);
     }
     return unit->key.failed ? idem__error_plain(error, IDEM_ENOMEM)
                             : idem__key_shorten(&unit->key, error);
@@ -92,8 +85,9 @@ static int add_caller(struct idem_lambda *lambda,
     int rc;
 
     idem__buffer_str(&unit->scope, "/");
-    rc = idem__lambda_select(lambda, IDEM__LAMBDA_SCOPE, unit->text,
-                             &unit->scope, error);
+    rc = idem__lambda_select(lambda, IDEM__LAMBDA_SCOPE,
+                             idem__lambda_unit_text(lambda, unit), &unit->scope,
+                             error);
     if (rc == 0 && unit->scope.len > IDEM_SCOPE_MAX) {
         rc = idem__error(error, IDEM_EINVALID,
                          "the scope is longer than %d bytes", IDEM_SCOPE_MAX);
@@ -138,7 +132,8 @@ static int add_selected(struct idem_lambda *lambda,
 {
     bool is_http = unit->rule->shape == IDEM__LAMBDA_HTTP;
     struct idem__buffer selected = {.len = 0};
-    int rc = idem__lambda_select(lambda, IDEM__LAMBDA_FINGERPRINT, unit->text,
+    int rc = idem__lambda_select(lambda, IDEM__LAMBDA_FINGERPRINT,
+                                 idem__lambda_unit_text(lambda, unit),
                                  &selected, error);
 
     if (rc == 0) {
@@ -160,21 +155,18 @@ static int find_fingerprint(struct idem_lambda *lambda,
                             struct idem_error *error)
 {
     const char *option = lambda->options->fingerprint;
-    struct idem__lambda_parts parts = {.text = unit->text};
-    const char *why;
-    int rc = 0;
+    struct idem__lambda_parts parts = {.len = 0};
+    int rc;
 
     if (option != NULL && strcmp(option, "none") == 0) {
         return 0;
     }
-    why = unit->rule->parts(unit->json, &parts);
-    if (why != NULL) {
-        rc = idem__error(error, IDEM_EINVALID, "%s", why);
-    } else if (parts.json.failed || parts.decoded.failed) {
-        rc = idem__error_plain(error, IDEM_ENOMEM);
-    } else if (idem__lambda_selects_has(lambda, IDEM__LAMBDA_FINGERPRINT)) {
+    rc = idem__lambda_read_parts(unit->rule, &lambda->tree, unit->at, &parts,
+                                 error);
+    if (rc == 0 && idem__lambda_selects_has(lambda, IDEM__LAMBDA_FINGERPRINT)) {
         rc = add_selected(lambda, unit, &parts, error);
-    } else if (idem_http_fingerprint(parts.part, parts.len, parts.type,
+    } else if (rc == 0 &&
+               idem_http_fingerprint(parts.part, parts.len, parts.type,
                                      parts.body, idem_bytes(NULL, 0),
                                      unit->fingerprint) != 0) {
         rc = idem__error_plain(error, IDEM_ENOMEM);
@@ -192,25 +184,20 @@ static int find_time(struct idem_lambda *lambda, struct idem__lambda_unit *unit,
                      struct idem_error *error)
 {
     struct idem__buffer text = {0};
-    struct idem_slice said;
     int rc;
 
     if (unit->rule->shape == IDEM__LAMBDA_HTTP) {
         return 0;
     }
     if (!idem__lambda_selects_has(lambda, IDEM__LAMBDA_TIME)) {
-        unit->event_ms =
-            unit->rule->time_ms == NULL ? 0 : unit->rule->time_ms(unit->json);
+        unit->event_ms = idem__lambda_time(unit->rule, &lambda->tree, unit->at);
         return 0;
     }
-    rc = idem__lambda_select(lambda, IDEM__LAMBDA_TIME, unit->text, &text,
-                             error);
+    rc =
+        idem__lambda_select(lambda, IDEM__LAMBDA_TIME,
+                            idem__lambda_unit_text(lambda, unit), &text, error);
     if (rc == 0) {
-        said = idem__buffer_slice(&text);
-        unit->event_ms = idem__lambda_time_ms(said);
-        if (unit->event_ms == 0) {
-            unit->event_ms = idem__lambda_time_utc(said);
-        }
+        unit->event_ms = idem__lambda_time_of(idem__buffer_slice(&text));
         if (unit->event_ms == 0) {
             rc = idem__error(error, IDEM_EINVALID,
                              "IDEM_LAMBDA_EVENT_TIME selects no time: "
@@ -250,6 +237,120 @@ void idem__lambda_unit_finish(struct idem__lambda_unit *unit)
     idem__buffer_free(&unit->scope);
     idem__buffer_free(&unit->key);
 }
+
+/* ---- The event, and what is kept of it ---------------------------------- */
+
+void idem__lambda_unit_event(const struct idem_lambda *lambda,
+                             const struct idem__lambda_unit *unit,
+                             struct idem__buffer *to)
+{
+    struct idem_slice event = lambda->tree.json;
+    struct idem_slice one = idem__lambda_unit_text(lambda, unit);
+    struct idem_slice all =
+        idem__tree_raw(&lambda->tree,
+                       idem__tree_at(&lambda->tree,
+                                     idem__lambda_records(unit->rule,
+                                                          &lambda->tree)));
+    size_t before = (size_t)((const char *)all.base - (const char *)event.base);
+
+    idem__buffer_reset(to, /* keep= */ 1 << 20);
+    idem__buffer_add(to, event.base, before);
+    if (unit->list.base != NULL) {
+        idem__buffer_str(to, "{");
+        idem__lambda_string(to, unit->list);
+        idem__buffer_str(to, ":");
+    }
+    idem__buffer_str(to, "[");
+    idem__buffer_add(to, one.base, one.len);
+    idem__buffer_str(to, unit->list.base != NULL ? "]}" : "]");
+    idem__buffer_add(to, (const char *)all.base + all.len,
+                     event.len - before - all.len);
+}
+
+/* Writes an object, still open, with the members of the object @at that @names lists. */
+static void pick(const struct idem__tree *event, uint32_t at, const char *names,
+                 struct idem__buffer *to)
+{
+    const struct idem__tree_node *node = idem__tree_at(event, at);
+    uint32_t end = node->kind == IDEM__TREE_OBJECT ? node->end : 0;
+    bool any = false;
+
+    idem__buffer_str(to, "{");
+    for (at++; at < end; at = idem__tree_at(event, at)->end) {
+        struct idem_slice name =
+            idem__tree_name(event, idem__tree_at(event, at));
+        struct idem_slice raw = idem__tree_raw(event, idem__tree_at(event, at));
+
+        if (idem__lambda_is_in_list(names, name)) {
+            idem__buffer_str(to, any ? "," : "");
+            idem__lambda_string(to, name);
+            idem__buffer_str(to, ":");
+            idem__buffer_add(to, raw.base, raw.len);
+            any = true;
+        }
+    }
+}
+
+/* Likewise, of what is at @place, if there is anything, as the member @name. */
+static void pick_member(const struct idem__tree *event, const char *place,
+                        const char *name, const char *names,
+                        struct idem__buffer *to)
+{
+    uint32_t at = idem__lambda_find(event, 0, place);
+
+    if (at != 0) {
+        idem__lambda_member_name(to, name);
+        pick(event, at, names, to);
+        idem__buffer_str(to, "}");
+    }
+}
+
+/* An event of HTTP brings along what its sender is trusted by: Authorization, cookies,
+ * API keys, the claims of a token. They have no place in a store that people read, so
+ * of such an event only members that are named here are kept. */
+static void keep_request(const struct idem__tree *event,
+                         struct idem__buffer *to)
+{
+    static const char headers[] =
+        "Idempotency-Key,Content-Type,Content-Encoding,Content-Language";
+
+    pick(event, 0,
+         "version,resource,routeKey,httpMethod,method,path,rawPath,raw_path,"
+         "pathParameters,queryStringParameters,multiValueQueryStringParameters,"
+         "rawQueryString,query_string_parameters,body,isBase64Encoded,"
+         "is_base64_encoded",
+         to);
+    pick_member(event, "headers", "headers", headers, to);
+    pick_member(event, "multiValueHeaders", "multiValueHeaders", headers, to);
+    idem__lambda_member_name(to, "requestContext");
+    pick(event, idem__lambda_find(event, 0, "requestContext"), "serviceArn",
+         to);
+    pick_member(event, "requestContext.http", "http", "method,path", to);
+    pick_member(event, "requestContext.elb", "elb", "targetGroupArn", to);
+    idem__buffer_str(to, "}}");
+}
+
+/* The event as its handler gets it, but of HTTP only the request, without what proves
+ * who sent it. */
+static void keep_input(const struct idem_lambda *lambda,
+                       const struct idem__lambda_unit *unit,
+                       struct idem__buffer *to)
+{
+    struct idem_slice text = idem__lambda_unit_text(lambda, unit);
+
+    if (unit->rule->records != NULL) {
+        idem__lambda_unit_event(lambda, unit, to);
+        return;
+    }
+    idem__buffer_reset(to, /* keep= */ 1 << 20);
+    if (unit->rule->shape == IDEM__LAMBDA_HTTP) {
+        keep_request(&lambda->tree, to);
+    } else {
+        idem__buffer_add(to, text.base, text.len);
+    }
+}
+
+/* ---- The request -------------------------------------------------------- */
 
 /* Never shorter than the function can live. */
 static int64_t lease_of(const struct idem_lambda *lambda)
@@ -291,7 +392,7 @@ int idem__lambda_unit_request(struct idem_lambda *lambda,
             idem_bytes(unit->fingerprint, sizeof(unit->fingerprint));
     }
     if (options->keep_input) {
-        idem__lambda_input(&lambda->input, unit);
+        keep_input(lambda, unit, &lambda->input);
         ret_request->input = idem__buffer_slice(&lambda->input);
     }
     return options->keep_input && lambda->input.failed ? IDEM_ENOMEM : 0;

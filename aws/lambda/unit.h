@@ -9,8 +9,10 @@ struct idem__lambda_refusal;
 
 struct idem__lambda_unit {
     const struct idem__lambda_rule *rule;
-    struct json_object *json; /* These two are the event's. */
-    struct idem_slice text;
+    uint32_t at; /* In the tree of the event; 0: it is all of it. */
+    struct idem_slice
+        list; /* Of a record: the name of the list it is in, if that has
+                               one. */
     bool
         is_open; /* Not protected: a request that has no key, and needs none. */
     bool has_fingerprint;
@@ -22,7 +24,7 @@ struct idem__lambda_unit {
                                                    has an answer of its own. */
 };
 
-/* Sets @unit, whose rule, json and text are set already: its identity and what is
+/* Sets @unit, whose rule, place and list are set already: its identity and what is
  * compared. IDEM_EINVALID: the event does not say; IDEM_ENOMEM. */
 int idem__lambda_unit_init(struct idem_lambda *lambda,
                            struct idem__lambda_unit *unit,
@@ -37,5 +39,37 @@ int idem__lambda_unit_request(struct idem_lambda *lambda,
                               const struct idem__lambda_unit *unit,
                               char owner[IDEM__LAMBDA_OWNER_MAX],
                               struct idem_request *ret_request);
+
+/* The text of @unit. */
+static inline struct idem_slice idem__lambda_unit_text(
+    const struct idem_lambda *lambda, const struct idem__lambda_unit *unit)
+{
+    return idem__tree_raw(&lambda->tree,
+                          idem__tree_at(&lambda->tree, unit->at));
+}
+
+/* Writes the event for the handler of @unit, a record, into the emptied @to: all of what
+ * came, but with one record in it. */
+void idem__lambda_unit_event(const struct idem_lambda *lambda,
+                             const struct idem__lambda_unit *unit,
+                             struct idem__buffer *to);
+
+/* ---- The work on an event ----------------------------------------------- */
+
+/* Handle the event, of the source of @rule: one unit, or a batch of them. The response is
+ * in @lambda. */
+void idem__lambda_single(struct idem_lambda *lambda,
+                         const struct idem__lambda_rule *rule);
+void idem__lambda_batch(struct idem_lambda *lambda,
+                        const struct idem__lambda_rule *rule);
+
+/* The handler of @attempt was stopped: its lease ends now, and the policy
+ * decides. */
+void idem__lambda_stopped(const struct idem_lambda *lambda,
+                          struct idem_attempt *attempt);
+
+/* Says that an attempt is not the first one. */
+void idem__lambda_log_start(const struct idem_lambda *lambda,
+                            const struct idem_attempt *attempt);
 
 #endif

@@ -6,8 +6,7 @@
  */
 #include "fuzz.h"
 
-#include "aws/lambda/event.h"
-#include "aws/lambda/log.h"
+#include "aws/lambda/lambda.h"
 
 #include <idem/lambda.h>
 
@@ -55,12 +54,15 @@ static void check_items(struct idem_slice response, struct idem_slice event)
 
     if (json_object_object_get_ex(told, "batchItemFailures", &failures)) {
         for (i = 0; i < json_object_array_length(failures); i++) {
+            struct json_object *item = json_object_array_get_idx(failures, i);
+            struct json_object *kafka =
+                idem__lambda_object(item, "itemIdentifier");
             struct idem_slice name =
-                idem__lambda_text(json_object_array_get_idx(failures, i),
-                                  "itemIdentifier");
+                kafka == NULL ? idem__lambda_text(item, "itemIdentifier")
+                              : idem__lambda_text(kafka, "partition");
 
             must(name.len > 0);
-            must(memchr(event.base, '\\', event.len) != NULL ||
+            must(kafka != NULL || memchr(event.base, '\\', event.len) != NULL ||
                  memmem(event.base, event.len, name.base, name.len) != NULL);
         }
     }
@@ -87,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct tape tape = tape_of(data, len);
     struct idem_lambda_options options = IDEM_LAMBDA_OPTIONS_INIT;
     const struct idem_lambda_source *source =
-        idem_lambda_source_at(take_up_to(&tape, 15));
+        idem_lambda_source_at(take_up_to(&tape, 21));
     struct idem_lambda_response told;
     struct idem_lambda *lambda;
     size_t event_len = tape.left;

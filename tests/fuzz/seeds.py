@@ -414,10 +414,11 @@ def lambda_events():
     for name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, name), "rb") as f:
             event = f.read()
-        yield b"\x0e" + event
-        yield b"\x0e" + event.replace(b"order", b"fail")
-    yield b"\x0f[]"
-    yield b'\x05{"Records": []}'
+        yield b"\x14" + event
+        yield b"\x14" + event.replace(b"order", b"fail")
+        yield b"\x0c" + event  # As Kafka's, answered by item.
+    yield b"\x14[]"
+    yield b'\x06{"Records": []}'
 
 
 def selectors():

@@ -25,8 +25,9 @@ def table():
 
 
 TABLE = table()
-HTTP = ("api-gateway-rest", "api-gateway-http", "function-url", "alb")
+HTTP = ("api-gateway-rest", "api-gateway-http", "function-url", "alb", "vpc-lattice")
 BATCHES = ("sqs", "sqs-fifo", "kinesis", "dynamodb")
+REPORTED = (*BATCHES, "kafka-partial")
 
 
 def sample(name):
@@ -88,7 +89,7 @@ def add_row(row):
             equal(unmarked(again.body)[0], unmarked(first.body)[0])
             equal(unmarked(again.body)[1], name in HTTP)
             equal(unmarked(first.body)[1], False)
-            if name in BATCHES:
+            if name in REPORTED:
                 equal(first.json(), {"batchItemFailures": []})
 
     def found():
@@ -177,7 +178,7 @@ def every_row_has_a_sample():
     for row in TABLE:
         assert all(row.values()), row
     note(f"{len(TABLE)} sources")
-    equal(len(TABLE), 14)
+    equal(len(TABLE), 20)
 
 
 # ---- Batches ----
@@ -342,7 +343,140 @@ def ten_thousand_records():
         equal(len(outcomes), 1)
 
 
+@test
+def what_a_pipe_hands_on():
+    """An array of records is a batch where IDEM_LAMBDA_SOURCE says that the function is the target of a pipe; an enrichment answers with data; neither is guessed."""
+    with open("see", "w", encoding="utf-8") as f:
+        f.write("#!/bin/sh\ncat >>seen\necho effect >>ledger\ngrep -q poison seen && exit 1\necho 7\n")
+    os.chmod("see", 0o755)
+    records = batch("sqs", ["a", "b"])["Records"]
+    records[1]["body"] = "poison"
+    flat = {"eventSource": "aws:kinesis", **sample("kinesis")["Records"][0]}
+    flat.update(flat.pop("kinesis"))
+    with Sandbox("see") as box:
+        answer = box.invoke(records)
+        equal((answer.type, effects()), ("Idem.Invalid", 0))
+        assert "IDEM_LAMBDA_SOURCE" in answer.json()["errorMessage"], answer.json()
+    with Sandbox("see", {"IDEM_LAMBDA_SOURCE": "direct"}) as box:
+        equal((box.invoke([records[0]]).json(), effects()), (7, 1))
+    os.remove("seen")
+    with Sandbox("see", {"IDEM_LAMBDA_SOURCE": "kinesis"}) as box:
+        for _ in range(2):
+            equal(box.invoke([flat]).json(), {"batchItemFailures": []})
+        equal(effects(), 2)
+    os.remove("seen")
+    with Sandbox("see", {"IDEM_LAMBDA_SOURCE": "sqs"}) as box:
+        for _ in range(2):
+            equal(failures(box.invoke(records)), ["b"])
+        equal((failures(box.invoke([])), effects()), ([], 5))
+        with open("seen", encoding="utf-8") as f:
+            equal(f.read(), "".join(json.dumps([r]) for r in (records[0], records[1], records[1])))
+
+
+@test
+def kafka_by_record():
+    """Of a batch from Kafka each record is one, by cluster, topic, partition, offset and time; after a failure the rest of its partition waits. It fails whole, or by item where the mapping takes that."""
+    with open("see", "w", encoding="utf-8") as f:
+        f.write("#!/bin/sh\ncat >event.json\n. ./do\necho effect >>ledger\necho 1\n")
+    os.chmod("see", 0o755)
+
+    def event(base):
+        got = sample("kafka")
+        (record,) = got["records"].pop("orders-0")
+        for partition in (0, 1):
+            got["records"][f"orders-{partition}"] = [
+                {**record, "partition": partition, "offset": base + n} for n in range(3)
+            ]
+        return got
+
+    def write(line):
+        with open("do", "w", encoding="utf-8") as f:
+            f.write(line + "\n")
+
+    write("grep -q '\"orders-0\".*\"offset\": *[0-9]*1[,}]' event.json && exit 1")
+    for source, wanted in (("", "Exit.1"), ("kafka-partial", [{"partition": "orders-0", "offset": 21}])):
+        before = effects()
+        with Sandbox("see", {"IDEM_LAMBDA_SOURCE": source}) as box:
+            sent = event(20 if source else 10)
+            answer = box.invoke(sent)
+            equal(failures(answer) if source else answer.type, wanted)
+            equal(effects() - before, 4)
+            with open("event.json", encoding="utf-8") as f:
+                last = json.load(f)
+            equal(({**last, "records": 0}, list(last["records"])), ({**sent, "records": 0}, ["orders-1"]))
+            equal(last["records"]["orders-1"], [sent["records"]["orders-1"][2]])
+    write("")
+    with Sandbox("see") as box:
+        before = effects()
+        equal(box.invoke(event(10)).kind, "response")
+        equal(effects() - before, 2)
+        anew = event(10)
+        for records in anew["records"].values():
+            for record in records:
+                record["timestamp"] += 1
+        equal((box.invoke(anew).kind, effects() - before), ("response", 8))
+
+
+@test
+def any_json_is_an_event():
+    """A value that is no object, and no record of a source, is an event called directly."""
+    for key, texts in (
+        ('"k/\\(tostring)"', (b"7", b'"text"', b"true")),
+        (".[0].arguments.id", (b'[{"arguments": {"id": 1}}]',)),
+    ):
+        with Sandbox(FUNCTION, {"IDEM_LAMBDA_KEY": key}) as box:
+            for text in texts:
+                equal((text, [box.invoke(text).kind for _ in range(2)]), (text, ["response"] * 2))
+    equal(effects(), 4)
+    with Sandbox(FUNCTION) as box:
+        for text in (b"null", b"[]", b"[1, 2]", b'[{"arguments": {"id": 1}}]', b'""'):
+            equal((text, box.invoke(text).kind), (text, "response"))
+    equal(effects(), 9)
+
+
+@test
+def a_key_that_nobody_would_read_is_refused():
+    """An Idempotency-Key in an event of a source that is not known would protect nothing: nothing runs, until IDEM_LAMBDA_SOURCE says that it is direct."""
+    for event in (
+        {"headers": {"idempotency-key": "k"}, "verb": "POST"},
+        {"multiValueHeaders": {"Idempotency-Key": ["k"]}},
+        {"info": {"fieldName": "pay"}, "request": {"headers": {"idempotency-key": "k"}}},
+    ):
+        with Sandbox(FUNCTION) as box:
+            equal((event, box.invoke(event).type, effects()), (event, "Idem.Invalid", 0))
+    with Sandbox(FUNCTION, {"IDEM_LAMBDA_SOURCE": "direct"}) as box:
+        equal((box.invoke(event).kind, effects()), ("response", 1))
+
+
+@test
+def messages_of_a_websocket():
+    """Each message is one, by its id; a connection is one by its own."""
+    with Sandbox(FUNCTION) as box:
+        event = sample("websocket")
+        for context in ({}, {"messageId": "another"}, {"eventType": "CONNECT", "messageId": None}):
+            event["requestContext"].update(context)
+            before = effects()
+            equal([box.invoke(event).kind for _ in range(2)], ["response"] * 2)
+            equal((context, effects() - before), (context, 1))
+
+
 # ---- HTTP ----
+
+
+@test
+def requests_of_lattice_in_the_older_form():
+    """Version 1 of VPC Lattice's events: the same rules for the key, the path, the query and the body."""
+    event = {
+        "raw_path": "/orders", "method": "POST", "headers": {"idempotency-key": "k"},
+        "query_string_parameters": {"a": "1"}, "body": "eyJhIjogMX0=", "is_base64_encoded": True,
+    }  # fmt: skip
+    with Sandbox(FUNCTION) as box:
+        for changed, wanted in (
+            ({}, 200), ({}, 200), ({"raw_path": "/refund"}, 422), ({"body": "e30="}, 422), ({"body": "?"}, 400),
+            ({"query_string_parameters": {}}, 422), ({"headers": {}}, 400),
+        ):  # fmt: skip
+            equal((changed, box.invoke({**event, **changed}).json()["statusCode"]), (changed, wanted))
+    equal(effects(), 1)
 
 
 def http(key_headers, name="api-gateway-rest", **more):
@@ -431,7 +565,9 @@ def moved(name, method, path, key=None):
     event = sample(name)
     event["headers"] = {"Host": "a", **({"Idempotency-Key": key} if key else {})}
     event.pop("multiValueHeaders", None)
-    if event.get("version") == "2.0":
+    if "method" in event:
+        event.update(method=method, path=path)
+    elif event.get("version") == "2.0":
         event["requestContext"]["http"]["method"] = method
         event["rawPath"] = path
     else:
@@ -914,7 +1050,7 @@ def add_input(name):
         equal((status, found["body"]), (0, "the order"))
         assert "hush" not in json.dumps(found), found
         equal(found["headers"], {"Idempotency-Key": "k", "Content-Type": "text/plain"})
-        for member in ("path", "rawPath", "httpMethod", "rawQueryString", "queryStringParameters"):
+        for member in ("path", "rawPath", "httpMethod", "method", "rawQueryString", "queryStringParameters"):
             equal((member, found.get(member)), (member, event.get(member)))
         # It is still a request of HTTP, with the same fingerprint.
         with Sandbox(FUNCTION) as box:
@@ -943,8 +1079,13 @@ SPELLINGS = (
 def put(name, event, text):
     """The sample event of a source with the JSON @text as what it brings; as bytes."""
     record = event.get("Records", [{}])[0]
-    if name in HTTP:
+    if name in HTTP or name == "websocket":
         event.update(body=text, isBase64Encoded=False)
+    elif name.startswith("kafka"):
+        event["records"]["orders-0"][0]["value"] = base64.b64encode(text.encode()).decode()
+    elif name.endswith("mq"):
+        records = event.get("messages") or event["rmqMessagesByQueue"]["orders::/"]
+        records[0]["data"] = base64.b64encode(text.encode()).decode()
     elif name in ("sqs", "sqs-fifo"):
         record["body"] = text
     elif name == "sns":
@@ -966,7 +1107,7 @@ def add_spelling(name):
                 answer = box.invoke(put(name, sample(name), text))
                 if name in HTTP:
                     equal(answer.json()["statusCode"], 200 if same else 422)
-                elif name in BATCHES:
+                elif name in REPORTED:
                     equal(len(failures(answer)), 0 if same else 1)
                 else:
                     equal(answer.type, None if same else "Idem.Mismatch")

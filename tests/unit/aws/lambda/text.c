@@ -1,5 +1,5 @@
 /* Tests of writing JSON text. */
-#include "aws/lambda/text.h"
+#include "aws/lambda/event.h"
 
 #include "test.h"
 

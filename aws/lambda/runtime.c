@@ -3,13 +3,8 @@
 
 #include "aws/lambda/answer.h"
 #include "aws/lambda/ends.h"
-#include "aws/lambda/handler.h"
-#include "aws/lambda/hide.h"
-#include "aws/lambda/list.h"
-#include "aws/lambda/log.h"
-#include "aws/lambda/metrics.h"
-#include "aws/lambda/select.h"
-#include "aws/lambda/work.h"
+#include "aws/lambda/batch.h"
+#include "aws/lambda/unit.h"
 #include "base/heap.h"
 #include "core/error.h"
 
@@ -183,8 +178,7 @@ void idem__lambda_allow(const struct idem_lambda *lambda, int64_t ms)
 
 /* ---- One event --------------------------------------------------------- */
 
-static const struct idem__lambda_rule *rule_of(const struct idem_lambda *lambda,
-                                               struct json_object *event)
+static const struct idem__lambda_rule *rule_of(const struct idem_lambda *lambda)
 {
     const struct idem_lambda_options *options = lambda->options;
     const struct idem__lambda_rule *rule;
@@ -192,16 +186,44 @@ static const struct idem__lambda_rule *rule_of(const struct idem_lambda *lambda,
     if (options->source != NULL) {
         return idem__lambda_rule_named(options->source);
     }
-    rule = idem__lambda_rule_of(event);
-    return rule == NULL && options->key != NULL ? &idem__lambda_direct : rule;
+    rule = idem__lambda_rule_of(&lambda->tree);
+    return rule == NULL && options->key != NULL ? idem__lambda_direct : rule;
 }
 
-/* A batch without a record says nothing of where it is from. */
-static bool fits(const struct idem__lambda_rule *rule,
-                 struct json_object *event)
+/* NULL, or why the event is not one of @rule. A batch without a record says nothing of
+ * where it is from. A source that nobody named may be another one: it is not guessed
+ * where that would change what an answer means, or let work run twice. */
+static const char *why_not(const struct idem_lambda *lambda,
+                           const struct idem__lambda_rule *rule)
 {
-    return rule == &idem__lambda_direct || rule->is_from(event) ||
-           (rule->item != NULL && idem__lambda_first(event) == NULL);
+    const struct idem__tree *event = &lambda->tree;
+
+    if (rule == NULL) {
+        return "it is of no source that is known: set IDEM_LAMBDA_KEY";
+    }
+    if (lambda->options->source != NULL) {
+        return rule == idem__lambda_direct ||
+                       idem__lambda_is_from(rule, event) ||
+                       (rule->shape >= IDEM__LAMBDA_QUEUE &&
+                        idem__lambda_records(rule, event) !=
+                            IDEM__LAMBDA_NOWHERE &&
+                        idem__lambda_first(rule, event) == 0)
+                   ? NULL
+                   : "it is not of the source in IDEM_LAMBDA_SOURCE";
+    }
+    if (rule->records != NULL &&
+        idem__tree_at(event, 0)->kind == IDEM__TREE_ARRAY) {
+        return "it is an array of records, as a pipe hands them on: set "
+               "IDEM_LAMBDA_SOURCE to their source if the function is the "
+               "pipe's target, to direct if it is an enrichment, whose response "
+               "is data";
+    }
+    if (rule == idem__lambda_direct && idem__lambda_has_key_header(event)) {
+        return "it has the header Idempotency-Key, and is of no source of "
+               "HTTP that is known: set IDEM_LAMBDA_SOURCE to its source, or "
+               "to direct, and IDEM_LAMBDA_KEY";
+    }
+    return NULL;
 }
 
 static void invalid(struct idem_lambda *lambda, const char *why)
@@ -211,27 +233,28 @@ static void invalid(struct idem_lambda *lambda, const char *why)
     idem__lambda_answer_error(lambda, idem__lambda_invalid.type, why);
 }
 
-static void dispatch(struct idem_lambda *lambda, struct json_object *event)
+static void dispatch(struct idem_lambda *lambda)
 {
-    const struct idem__lambda_rule *rule = rule_of(lambda, event);
+    const struct idem__lambda_rule *rule = rule_of(lambda);
     const struct idem_lambda_options *options = lambda->options;
+    const char *why = why_not(lambda, rule);
 
-    if (rule == NULL) {
-        invalid(lambda, "it is of no source that is known: set "
-                        "IDEM_LAMBDA_KEY");
-    } else if (!fits(rule, event)) {
-        invalid(lambda, "it is not of the source in IDEM_LAMBDA_SOURCE");
+    lambda->many =
+        idem__lambda_find(&lambda->tree, 0, "headers") == 0 &&
+        idem__lambda_find(&lambda->tree, 0, "multiValueHeaders") != 0;
+    if (why != NULL) {
+        invalid(lambda, why);
     } else if (idem__lambda_left_ms(lambda->now) <
                options->start_min_ms + options->stop_margin_ms) {
         idem__lambda_log(lambda->now, "WARN", NULL,
                          "nothing was started: there is too little time left");
-        idem__lambda_answer_refusal(lambda, rule, event, &idem__lambda_too_late,
+        idem__lambda_answer_refusal(lambda, rule, &idem__lambda_too_late,
                                     "nothing was started");
     } else if (rule->shape == IDEM__LAMBDA_EVENT ||
                rule->shape == IDEM__LAMBDA_HTTP) {
-        idem__lambda_single(lambda, rule, event);
+        idem__lambda_single(lambda, rule);
     } else {
-        idem__lambda_batch(lambda, rule, event);
+        idem__lambda_batch(lambda, rule);
     }
 }
 
@@ -239,7 +262,6 @@ int idem_lambda_handle(struct idem_lambda *lambda,
                        const struct idem_lambda_invocation *invocation,
                        struct idem_lambda_response *ret_response)
 {
-    struct json_object *event;
     struct idem_error error = {0};
 
     if (invocation->size != sizeof(*invocation) ||
@@ -250,17 +272,12 @@ int idem_lambda_handle(struct idem_lambda *lambda,
     lambda->retry_after_s = 1;
     lambda->ran = 0;
     lambda->error_type[0] = '\0';
-    if (idem__lambda_read(&lambda->tree, invocation->event, &event, &error) !=
-        0) {
-        event = NULL;
+    if (idem__tree_read(&lambda->tree, invocation->event, &error) != 0) {
         invalid(lambda, error.text);
-    } else if (!json_object_is_type(event, json_type_object)) {
-        invalid(lambda, "it is not an object");
     } else {
         idem__lambda_ends_retell(lambda);
-        dispatch(lambda, event);
+        dispatch(lambda);
     }
-    (void)json_object_put(event);
     if (lambda->response.failed) {
         idem__lambda_answer_error(lambda, "Idem.NoMemory", "out of memory");
     }
