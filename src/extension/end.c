@@ -131,12 +131,38 @@ static void release(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     end_with_text(&call, IDEM_STATUS_RELEASED);
 }
 
-/* idem_retry(token [, text]) */
+/* idem_retry(token [, text [, max_failures [, retry_after_ms]]]) */
 static void retry(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
     const struct call call = {ctx, argc, argv, "idem_retry"};
+    char digits[IDEM__DIGITS_MAX];
+    struct idem_outcome outcome = {
+        .status = IDEM_STATUS_RETRY,
+        .text = bytes_of(&call, 1, digits),
+    };
+    struct idem_error error;
+    int64_t failures_max = 0;
+    int rc = 0;
 
-    end_with_text(&call, IDEM_STATUS_RETRY);
+    if (argc > 2) {
+        rc =
+            idem__argument_ms("max_failures", argv[2],
+                              /* may_be_never= */ false, &failures_max, &error);
+    }
+    if (rc == 0 && failures_max > UINT32_MAX) {
+        rc = idem__error(&error, IDEM_EINVALID, "max_failures: too large");
+    }
+    if (rc == 0 && argc > 3) {
+        rc = idem__argument_ms("retry_after_ms", argv[3],
+                               /* may_be_never= */ false,
+                               &outcome.retry_after_ms, &error);
+    }
+    if (rc != 0) {
+        fail(&call, rc, &error);
+        return;
+    }
+    outcome.failures_max = (uint32_t)failures_max;
+    end(&call, &outcome);
 }
 
 /* idem_unknown(token [, text]) */
@@ -239,7 +265,7 @@ static const struct {
     {"idem_complete", 1, 4, SQLITE_DIRECTONLY, complete},
     {"idem_fail", 1, 5, SQLITE_DIRECTONLY, fail_attempt},
     {"idem_release", 1, 2, SQLITE_DIRECTONLY, release},
-    {"idem_retry", 1, 2, SQLITE_DIRECTONLY, retry},
+    {"idem_retry", 1, 4, SQLITE_DIRECTONLY, retry},
     {"idem_unknown", 1, 2, SQLITE_DIRECTONLY, unknown},
     {"idem_renew", 1, 2, SQLITE_DIRECTONLY, renew},
     {"idem_version", 0, 0, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, version},
