@@ -49,7 +49,6 @@ static void add_journal(struct idem_metrics *m)
     if (cli_journal_read_usage(&usage)) {
         m->has_journal = true;
         m->journal_entries = usage.entries;
-        m->journal_bytes = usage.bytes;
         m->journal_room = usage.room;
     }
 }

@@ -116,7 +116,6 @@ void watcher_tell_journal(struct watcher *watch, enum cli_level level)
     if (level != CLI_LEVEL_OK) {
         cli_log_begin(&line, cli_levels[level], "journal");
         cli_json_count(&line, "entries", usage->entries);
-        cli_json_count(&line, "bytes", usage->bytes);
         cli_json_count(&line, "room", usage->room);
         (void)snprintf(name, sizeof(name), "journal/%s/%lld", cli_levels[level],
                        (long long)(cli_now_ms() / 3600000));

@@ -91,18 +91,17 @@ int idem_journal_open(const char *directory, bool create,
 struct idem_journal_usage {
     size_t size;      /* sizeof, set by IDEM_JOURNAL_USAGE_INIT. */
     uint64_t entries; /* Files of any kind. */
-    uint64_t bytes;   /* Of them all. */
     uint64_t room;    /* Bytes that it takes yet: it leaves 16 MiB of its file
                          system free, or a 64th if that is less. */
     bool near;        /* That is less than 256 MiB, or a quarter of all. */
 };
 #define IDEM_JOURNAL_USAGE_INIT                                                \
     {                                                                          \
-        sizeof(struct idem_journal_usage), 0, 0, 0, false                      \
+        sizeof(struct idem_journal_usage), 0, 0, false                         \
     }
 
 /* How much is in the journal, and how much room it has: the files are counted, 100,000
- * in about half a second.
+ * in about a twentieth of a second.
  *
  * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE
  */

@@ -89,7 +89,6 @@ struct idem_metrics {
     bool has_journal; /* Of this host, for all stores:
                          idem_journal_read_usage(). */
     uint64_t journal_entries;
-    uint64_t journal_bytes;
     uint64_t journal_room; /* Bytes that it takes yet. */
 };
 

@@ -84,7 +84,7 @@ static void put_all(struct pass *pass, const struct idem_metrics *now,
     }
     if (now->has_journal) {
         put(pass, "journalEntries", "Count", now->journal_entries);
-        put(pass, "journalBytes", "Bytes", now->journal_bytes);
+        put(pass, "journalRoom", "Bytes", now->journal_room);
     }
     if (now->has_counters) {
         put_counters(pass, &now->counters, &before->counters);

@@ -177,8 +177,6 @@ static void journal(struct idem__out *out, const struct idem_metrics *m)
     head(out, "journal_entries", "gauge",
          "Outcomes in the journal of this host");
     number(out, m->store, "journal_entries", m->journal_entries);
-    head(out, "journal_bytes", "gauge", "Bytes in the journal of this host");
-    number(out, m->store, "journal_bytes", m->journal_bytes);
     head(out, "journal_room_bytes", "gauge", "Bytes that it takes yet");
     number(out, m->store, "journal_room_bytes", m->journal_room);
 }

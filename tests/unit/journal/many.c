@@ -96,7 +96,6 @@ TEST_PLACE(usage, isCounted)
     assert_int_equal(usage(p).entries, 0);
     (void)snprintf(name, sizeof(name), "%s", put(&other, attempt, &outcome));
     assert_int_equal(usage(p).entries, 1);
-    assert_true(usage(p).bytes > strlen("receipt 7"));
     (void)put(p, attempt, &outcome); /* The same. */
     assert_int_equal(usage(p).entries, 1);
     assert_ok(idem_journal_drop(other.journal, name, &why));
