@@ -14,7 +14,7 @@
 
 const char *const cli_alert_kinds[] = {
     "overdue",     "failed",         "unknown", "unreadable",
-    "in_progress", "failed_outcome", NULL,
+    "in_progress", "failed_outcome", "retry",   NULL,
 };
 const char *const cli_levels[] = {"ok", "warning", "critical", "unknown"};
 const char *const cli_raised_names[] = {"now", "before", "busy", "failed"};
@@ -88,8 +88,8 @@ int cli_limits_read(const struct cli_command *command, const char *option,
                 command,
                 "--%s: write KIND=N or KIND=never, with commas between them; a KIND "
                 "is overdue, failed, "
-                "unknown, unreadable, in_progress or "
-                "failed_outcome",
+                "unknown, unreadable, in_progress, "
+                "failed_outcome or retry",
                 option);
         }
         if (p[len] == '\0') {
@@ -116,6 +116,8 @@ uint64_t cli_alert_count(const struct cli_snapshot *snapshot,
         return snapshot->unreadable;
     case CLI_ALERT_OUTCOME:
         return snapshot->failed_outcomes;
+    case CLI_ALERT_RETRY:
+        return snapshot->retry;
     case CLI_ALERT_IN_PROGRESS:
     case CLI_ALERT_KINDS:
         break;
@@ -170,6 +172,8 @@ bool cli_alert_of(const struct cli_open *open, enum cli_alert_kind *ret_kind)
         *ret_kind = CLI_ALERT_OUTCOME;
     } else if (r->overdue) {
         *ret_kind = CLI_ALERT_OVERDUE;
+    } else if (r->retry) {
+        *ret_kind = CLI_ALERT_RETRY;
     } else {
         return false;
     }
@@ -183,7 +187,13 @@ static void print_wrong(FILE *f, const struct cli_open *open,
 {
     switch (kind) {
     case CLI_ALERT_OVERDUE:
-        (void)fputs(" should have ended by now", f);
+        (void)fputs(open->record.retry
+                        ? " is to be run again, and nobody did in time"
+                        : " should have ended by now",
+                    f);
+        break;
+    case CLI_ALERT_RETRY:
+        (void)fputs(" is to be run again", f);
         break;
     case CLI_ALERT_FAILED:
         (void)fputs(" failed and waits for a person", f);

@@ -15,6 +15,7 @@ enum cli_alert_kind {
     CLI_ALERT_UNREADABLE,  /* A record that cannot be trusted. */
     CLI_ALERT_IN_PROGRESS, /* Too much at a time; about no record. */
     CLI_ALERT_OUTCOME,     /* Work that was completed with a failure. */
+    CLI_ALERT_RETRY,       /* Work that is to be run again. */
     CLI_ALERT_KINDS,
 };
 

@@ -2,6 +2,7 @@
 #include "inspect/list.h"
 
 #include "inspect/commands.h"
+#include "inspect/jobs.h"
 #include "inspect/repeat.h"
 #include "inspect/rows.h"
 #include "options/command.h"
@@ -17,21 +18,11 @@
 #include "text/screen.h"
 #include "text/text.h"
 
-#include <fnmatch.h>
 #include <stdlib.h>
 
 static struct list_args args;
 
 /* ---- Which records -------------------------------------------------------- */
-
-static bool matches(const struct idem_record *r)
-{
-    char key[4 * IDEM_KEY_MAX + 1];
-
-    return args.match == NULL ||
-           fnmatch(args.match, cli_escape(r->key, key, sizeof(key)),
-                   FNM_NOESCAPE) == 0;
-}
 
 static bool is_recent(const struct idem_record *r)
 {
@@ -50,7 +41,7 @@ static bool is_shown(const struct idem_record *r)
 /* One that cannot be read is shown in any case: it may be any. */
 static bool is_wanted(int code, const struct idem_record *r)
 {
-    return matches(r) && is_shown(r) &&
+    return (args.match == NULL || cli_matches(r, args.match)) && is_shown(r) &&
            (code != 0 ||
             (is_recent(r) && (!args.failed || cli_outcome_failed(r))));
 }

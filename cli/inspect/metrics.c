@@ -17,20 +17,36 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+static int64_t age_of(const struct cli_snapshot *snapshot, int64_t ms)
+{
+    return ms == 0 ? 0 : snapshot->now_ms - ms;
+}
+
 static void add_snapshot(struct idem_metrics *m,
                          const struct cli_snapshot *snapshot)
 {
     m->up = true;
     m->now_ms = snapshot->now_ms;
-    m->missing = snapshot->missing;
     m->overdue = snapshot->overdue;
     m->in_progress = snapshot->in_progress;
+    m->retry = snapshot->retry;
+    m->retry_attempts = snapshot->retry_attempts;
     m->failed = snapshot->failed_len;
     m->unknown = snapshot->unknown;
     m->unreadable = snapshot->unreadable;
     m->failed_outcomes = snapshot->failed_outcomes;
-    m->oldest_ms =
-        snapshot->oldest_ms == 0 ? 0 : snapshot->now_ms - snapshot->oldest_ms;
+    m->oldest_ms = age_of(snapshot, snapshot->oldest_ms);
+    m->oldest_retry_ms = age_of(snapshot, snapshot->oldest_retry_ms);
+}
+
+static void add_jobs(struct idem_metrics *m, const struct cli_jobs *jobs)
+{
+    for (; m->jobs_len < jobs->len; m->jobs_len++) {
+        const struct cli_job *job = &jobs->list[m->jobs_len];
+
+        m->jobs[m->jobs_len] =
+            (struct idem_metrics_job){job->pattern, job->success_ms};
+    }
 }
 
 static void add_log(struct idem_metrics *m, struct idem_store *store)
@@ -57,7 +73,8 @@ static void add_journal(struct idem_metrics *m)
  * machines share keeps no counters: there the meter of this host has its
  * own. */
 int cli_metrics(struct idem_store *store, const struct cli_snapshot *snapshot,
-                struct idem_metrics *ret_metrics, struct idem_error *ret_error)
+                struct cli_jobs *jobs, struct idem_metrics *ret_metrics,
+                struct idem_error *ret_error)
 {
     static const struct idem_metrics none = IDEM_METRICS_INIT;
     struct idem_meter *meter = cli_meter();
@@ -73,8 +90,13 @@ int cli_metrics(struct idem_store *store, const struct cli_snapshot *snapshot,
             rc = rc == IDEM_ENOTFOUND ? 0 : rc; /* It keeps none. */
         }
     }
+    if (snapshot != NULL && rc == 0) {
+        rc = cli_jobs_look(jobs, store, /* scope= */ NULL, IDEM_NEVER,
+                           ret_error);
+    }
     if (snapshot != NULL) {
         add_snapshot(ret_metrics, snapshot);
+        add_jobs(ret_metrics, jobs);
         if (store != NULL && !idem_store_is_remote(store)) {
             add_log(ret_metrics, store);
         }

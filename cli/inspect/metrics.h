@@ -2,15 +2,17 @@
 #ifndef IDEM_CLI_INSPECT_METRICS_H
 #define IDEM_CLI_INSPECT_METRICS_H
 
+#include "inspect/jobs.h"
 #include "record/open_records.h"
 
 #include <idem.h>
 #include <idem/metrics.h>
 
-/* The known facts of @store. @snapshot may be NULL, and both where the store cannot
- * be read. An enum idem_code. */
+/* The known facts of @store, and when @jobs, which are looked for, last succeeded.
+ * @snapshot may be NULL, and both where the store cannot be read. An enum idem_code. */
 int cli_metrics(struct idem_store *store, const struct cli_snapshot *snapshot,
-                struct idem_metrics *ret_metrics, struct idem_error *ret_error);
+                struct cli_jobs *jobs, struct idem_metrics *ret_metrics,
+                struct idem_error *ret_error);
 
 /* Writes them to the file @path as Prometheus text, all of it or nothing; "-" is
  * stdout. 0 or an exit status, after saying why. */

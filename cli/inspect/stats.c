@@ -19,8 +19,11 @@ static struct {
     bool prometheus;
     bool emf;
     const char *output;
+    const char *missing;
     const char *store;
 } args;
+
+static struct cli_jobs jobs;
 
 /* The source of the counts: the store, or for want of that the commands of this
  * host. */
@@ -63,9 +66,16 @@ static void put_counters(struct printer *p, const struct idem_counters *c)
 
 static void put_gauges(struct printer *p, const struct cli_snapshot *snapshot)
 {
+    int64_t retry_s =
+        snapshot->oldest_retry_ms == 0
+            ? 0
+            : (snapshot->now_ms - snapshot->oldest_retry_ms) / 1000;
+
     put(p, "in_progress", snapshot->in_progress);
+    put(p, "retry", snapshot->retry);
+    put(p, "retry_attempts", snapshot->retry_attempts);
+    put(p, "retry_oldest_s", retry_s > 0 ? (uint64_t)retry_s : 0);
     put(p, "overdue", snapshot->overdue);
-    put(p, "missing", snapshot->missing);
     put(p, "failed", snapshot->failed_len);
     put(p, "unknown", snapshot->unknown);
     put(p, "corrupt", snapshot->unreadable);
@@ -143,7 +153,7 @@ static int print_stats(struct idem_store *store,
     struct idem_error error = {0};
     struct idem_metrics metrics;
 
-    error.code = cli_metrics(store, snapshot, &metrics, &error);
+    error.code = cli_metrics(store, snapshot, &jobs, &metrics, &error);
     if (error.code != 0) {
         return cli_fail_with(&error);
     }
@@ -165,7 +175,7 @@ static int print_metrics(struct idem_store *store,
     struct idem_error error = {0};
     struct idem_metrics metrics;
 
-    error.code = cli_metrics(store, snapshot, &metrics, &error);
+    error.code = cli_metrics(store, snapshot, &jobs, &metrics, &error);
     if (error.code != 0) {
         return cli_fail_with(&error);
     }
@@ -218,6 +228,13 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (args.output != NULL && !args.prometheus) {
         return cli_usage(command, "--output belongs to --prometheus");
     }
+    if (args.missing != NULL && !args.prometheus) {
+        return cli_usage(command, "--missing belongs to --prometheus");
+    }
+    status = cli_jobs_read(command, args.missing, &jobs);
+    if (status != 0) {
+        return status;
+    }
     status = cli_open_store(args.store, IDEM_OPEN_READONLY, &store);
     if (status != 0) {
         return away(status);
@@ -245,6 +262,8 @@ static struct cli_option options[] = {
      .target = &args.output,
      .arg = "FILE",
      .help = "write it there, all of it or nothing (default: stdout)"},
+    CLI_OPTION_MISSING(&args.missing,
+                       "also when such keys last succeeded: 'backup@*'"),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };
@@ -253,6 +272,7 @@ static const char *const examples[] = {
     "idem stats",
     "idem stats --json | jq .counters.replayed",
     "idem stats -p -o /var/lib/prometheus/node-exporter/idem.prom",
+    "idem stats -p --missing 'backup@*,report@*'",
     NULL,
 };
 

@@ -26,10 +26,11 @@ static void print_limit(int64_t limit)
     (void)putchar(';');
 }
 
+static const char *const words[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN"};
+
 /* IDEM CRITICAL - 1 overdue, 0 failed ... | overdue=1;;0;0 ... */
 static void print_plugin_line(const struct watcher *watch, enum cli_level level)
 {
-    static const char *const words[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN"};
     int kind;
 
     (void)printf("IDEM %s -", words[level]);
@@ -38,8 +39,12 @@ static void print_plugin_line(const struct watcher *watch, enum cli_level level)
                      (unsigned long long)cli_alert_count(
                          &watch->snapshot, (enum cli_alert_kind)kind),
                      kind == CLI_ALERT_IN_PROGRESS ? "in progress"
+                     : kind == CLI_ALERT_RETRY     ? "to be run again"
                      : kind == CLI_ALERT_OUTCOME   ? "failed outcomes"
                                                    : cli_alert_kinds[kind]);
+    }
+    if (watch->jobs.len > 0) {
+        (void)printf(", %zu missing", watcher_missing(watch));
     }
     (void)fputs(" |", stdout);
     for (kind = 0; kind < CLI_ALERT_KINDS; kind++) {
@@ -49,6 +54,9 @@ static void print_plugin_line(const struct watcher *watch, enum cli_level level)
         print_limit(watch->limits.warn[kind]);
         print_limit(watch->limits.critical[kind]);
         (void)putchar('0');
+    }
+    if (watch->jobs.len > 0) {
+        (void)printf(" missing=%zu;;0;0", watcher_missing(watch));
     }
     (void)putchar('\n');
     (void)fflush(stdout);
@@ -68,6 +76,13 @@ static void print_look_line(struct watcher *watch, enum cli_level level)
     if (watch->snapshot.oldest_ms != 0) {
         cli_json_ms(&line, "oldest_ms", watch->snapshot.oldest_ms);
     }
+    if (watch->snapshot.retry > 0) {
+        cli_json_ms(&line, "oldest_retry_ms", watch->snapshot.oldest_retry_ms);
+        cli_json_count(&line, "retry_attempts", watch->snapshot.retry_attempts);
+    }
+    if (watch->jobs.len > 0) {
+        cli_json_count(&line, "missing", watcher_missing(watch));
+    }
     watch->status |= cli_log_end(&line, stdout);
 }
 
@@ -75,18 +90,21 @@ static void print_look_line(struct watcher *watch, enum cli_level level)
 
 static enum cli_level cannot_look(struct watcher *watch)
 {
+    /* That the work succeeded cannot be said. */
+    enum cli_level level =
+        watch->jobs.len > 0 ? CLI_LEVEL_CRITICAL : CLI_LEVEL_UNKNOWN;
     struct cli_json line;
 
     if (args.once && !args.json) {
-        (void)puts("IDEM UNKNOWN - the store cannot be read");
+        (void)printf("IDEM %s - the store cannot be read\n", words[level]);
     } else {
-        cli_log_begin(&line, cli_levels[CLI_LEVEL_UNKNOWN], "away");
+        cli_log_begin(&line, cli_levels[level], "away");
         watch->status |= cli_log_end(&line, stdout);
     }
     idem_close(watch->store);
     watch->store = NULL;
     watcher_tell_journal(watch, watcher_journal_level(watch));
-    return CLI_LEVEL_UNKNOWN;
+    return level;
 }
 
 /* No limit asks for them: they are not read. */
@@ -96,20 +114,27 @@ static bool wants_outcomes(const struct watcher *watch)
            watch->limits.critical[CLI_ALERT_OUTCOME] != IDEM_NEVER;
 }
 
+/* The scope that is looked at; NULL: all. */
+static const struct idem_slice *only(struct idem_slice *scope)
+{
+    *scope = idem_str(args.scope);
+    return args.scope != NULL ? scope : NULL;
+}
+
 static int read_records(struct watcher *watch, struct idem_error *error)
 {
-    struct idem_slice scope = idem_str(args.scope);
-    const struct idem_slice *only = args.scope != NULL ? &scope : NULL;
+    struct idem_slice scope;
     const struct cli_snapshot_keep keep = {.max = (size_t)args.alerts,
                                            .compare = watcher_compare,
                                            .class_of = watcher_class_of,
                                            .ctx = watch};
 
     return wants_outcomes(watch)
-               ? cli_snapshot_outcomes(watch->store, only, args.since_ms, &keep,
-                                       &watch->snapshot, error)
-               : cli_snapshot_take(watch->store, only, &keep, &watch->snapshot,
-                                   error);
+               ? cli_snapshot_outcomes(watch->store, only(&scope),
+                                       args.since_ms, &keep, &watch->snapshot,
+                                       error)
+               : cli_snapshot_take(watch->store, only(&scope), &keep,
+                                   &watch->snapshot, error);
 }
 
 /* A hook is run under a claim, so it takes a store that can be written. */
@@ -119,6 +144,7 @@ static int read_store(struct watcher *watch)
                          ? IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON
                          : IDEM_OPEN_READONLY;
     struct idem_error error = {0};
+    struct idem_slice scope;
     int status = 0;
 
     if (watch->store == NULL) {
@@ -128,6 +154,11 @@ static int read_store(struct watcher *watch)
         return status;
     }
     error.code = read_records(watch, &error);
+    if (error.code == 0) {
+        error.code =
+            cli_jobs_look(&watch->jobs, watch->store, only(&scope),
+                          watch->snapshot.now_ms - args.within_ms, &error);
+    }
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
@@ -142,7 +173,9 @@ static enum cli_level look(struct watcher *watch)
     if (read_store(watch) != 0) {
         return cannot_look(watch);
     }
-    level = cli_alert_worst(&watch->limits, &watch->snapshot);
+    level = watcher_missing(watch) > 0
+                ? CLI_LEVEL_CRITICAL
+                : cli_alert_worst(&watch->limits, &watch->snapshot);
     jumped = watcher_has_jumped(watch);
     held = watcher_is_log_held(watch);
     level =
@@ -158,6 +191,7 @@ static enum cli_level look(struct watcher *watch)
         watcher_tell_kind(watch, (enum cli_alert_kind)kind);
     }
     watcher_tell_many(watch);
+    watcher_tell_missing(watch);
     watcher_tell_clock(watch, jumped);
     watcher_tell_log(watch);
     watcher_tell_journal(watch, room);
@@ -197,6 +231,14 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
     if (args.once == (args.every_ms != 0)) {
         return cli_usage(command, "no interval given: --once or --every TIME");
+    }
+    if ((args.missing != NULL) != (args.within_ms != 0)) {
+        return cli_usage(command,
+                         "--missing KEYS and --within TIME go together");
+    }
+    status = cli_jobs_read(command, args.missing, &w.jobs);
+    if (status != 0) {
+        return status;
     }
     cli_limits_init(&w.limits);
     status = cli_limits_read(command, "warn", args.warn, w.limits.warn);
@@ -265,6 +307,16 @@ static struct cli_option options[] = {
      .min = 1,
      .max = 1000000,
      .help = "name at most so many of a kind, and count the rest (1000)"},
+    CLI_OPTION_MISSING(&args.missing,
+                       "critical if no such key succeeded --within the time: "
+                       "'backup@*,report@*'"),
+    {.name = "within",
+     .kind = CLI_DURATION,
+     .target = &args.within_ms,
+     .arg = "TIME",
+     .min = 1000,
+     .max = IDEM_DURATION_MAX_MS,
+     .help = "26h for what runs once a day"},
     CLI_OPTION_SCOPES(&args.scope),
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_STORE(&args.store),
@@ -276,6 +328,7 @@ static const char *const examples[] = {
     "idem watch --every 5m --hook 'mail -s \"$IDEM_ALERT\" ops@example.com'",
     "idem watch --once --critical in_progress=500,overdue=3",
     "idem watch --once --since 8h      # the jobs that failed last night",
+    "idem watch --once --missing 'backup@*' --within 26h",
     NULL,
 };
 

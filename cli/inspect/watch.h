@@ -2,13 +2,14 @@
  *
  *     watch.c            options, a look, again and again, and its sum
  *     watch_records.c    alerts about records, and what of them is news
- *     watch_store.c      alerts about none: too many in progress, the store's time and
- *                        log, the journal of this host
+ *     watch_store.c      alerts about none: too many in progress, no success in time, the
+ *                        store's time and log, the journal of this host
  */
 #ifndef IDEM_CLI_INSPECT_WATCH_H
 #define IDEM_CLI_INSPECT_WATCH_H
 
 #include "inspect/alert.h"
+#include "inspect/jobs.h"
 #include "record/open_records.h"
 #include "text/json.h"
 
@@ -25,6 +26,8 @@ struct watch_args {
     int64_t again_ms;
     int64_t since_ms;
     uint64_t alerts;
+    const char *missing;
+    int64_t within_ms;
     const char *scope;
     bool json;
     const char *store;
@@ -35,12 +38,14 @@ struct watcher {
     struct cli_limits limits;
     struct idem_store *store; /* NULL: it could not be opened yet. */
     struct cli_snapshot snapshot;
+    struct cli_jobs jobs;  /* Of --missing. */
     struct cli_open *last; /* Named at the look before it, by id. */
     size_t last_len;
-    bool more[CLI_ALERT_KINDS];      /* More was up then than is named. */
-    bool many;                       /* in_progress was over its limit then. */
-    bool jumped;                     /* The store's time had jumped then. */
-    enum cli_level room;             /* In the journal then. */
+    bool more[CLI_ALERT_KINDS]; /* More was up then than is named. */
+    bool many;                  /* in_progress was over its limit then. */
+    bool warned;                /* That a retention is shorter than --within. */
+    bool jumped;                /* The store's time had jumped then. */
+    enum cli_level room;        /* In the journal then. */
     struct idem_journal_usage usage; /* Of the journal now. */
     int64_t jump_ms;
     int64_t doubt_ms;
@@ -71,6 +76,10 @@ void watcher_forget(struct watcher *watch);
 /* ---- watch_store.c ---- */
 
 void watcher_tell_many(struct watcher *watch);
+
+/* Of the keys that --missing names, those without a success --within the time. */
+size_t watcher_missing(const struct watcher *watch);
+void watcher_tell_missing(struct watcher *watch);
 
 /* The store's time jumped at the boot, and may be wrong. */
 bool watcher_has_jumped(struct watcher *watch);

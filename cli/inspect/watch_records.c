@@ -123,6 +123,7 @@ static void tell_more(struct watcher *watch, enum cli_alert_kind kind)
         [CLI_ALERT_UNKNOWN] = "idem list --status unknown",
         [CLI_ALERT_UNREADABLE] = "idem store check",
         [CLI_ALERT_OUTCOME] = "idem list --failed",
+        [CLI_ALERT_RETRY] = "idem list --status retry",
     };
     const struct cli_snapshot_class *class = &watch->snapshot.classes[kind];
     enum cli_level level =

@@ -2,9 +2,14 @@
 #include "inspect/alert.h"
 #include "inspect/watch.h"
 #include "process/host.h"
+#include "record/remedy.h"
 #include "store/journal.h"
+#include "text/error.h"
 #include "text/json.h"
 #include "text/log.h"
+#include "text/text.h"
+
+#include <stdlib.h>
 
 /* A jump of the store's time at a boot that a person should know of. */
 #define JUMP_MAX_MS (INT64_C(24) * 3600 * 1000)
@@ -31,6 +36,98 @@ void watcher_tell_many(struct watcher *watch)
     }
     watch->many = level != CLI_LEVEL_OK;
 }
+
+/* ---- Work that has not succeeded in time ---- */
+
+static bool is_missing(const struct watcher *watch, const struct cli_job *job)
+{
+    return job->success_ms < watch->snapshot.now_ms - watch->args->within_ms;
+}
+
+size_t watcher_missing(const struct watcher *watch)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < watch->jobs.len; i++) {
+        n += is_missing(watch, &watch->jobs.list[i]);
+    }
+    return n;
+}
+
+static void tell_job(struct watcher *watch, struct cli_job *job)
+{
+    const char *store = watch->args->store != NULL || watch->args->hook == NULL
+                            ? watch->args->store
+                            : secure_getenv("IDEM_STORE");
+    char name[IDEM_KEY_MAX + 1];
+    char within[32];
+    char since[48];
+    struct cli_json line;
+    char *text = NULL;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+
+    cli_log_begin(&line, cli_levels[CLI_LEVEL_CRITICAL], "missing");
+    cli_json_bytes(&line, "keys", idem_str(job->pattern));
+    cli_json_ms(&line, "within_ms", watch->args->within_ms);
+    cli_json_ms(&line, "success_ms", job->success_ms);
+    (void)snprintf(name, sizeof(name), "missing/%lld/%.220s",
+                   (long long)job->success_ms, job->pattern);
+    cli_duration_text(watch->args->within_ms, within);
+    cli_time_text(job->success_ms, since);
+    if (f != NULL) {
+        (void)fprintf(
+            f, "no success of %s within %s; the last: %s; see: idem list",
+            job->pattern, within,
+            job->success_ms != 0 ? since : "none on record");
+        if (store != NULL && *store != '\0') {
+            (void)fputs(" --store=", f);
+            cli_print_url(f, store);
+        }
+        (void)fputs(" --match ", f);
+        cli_print_quoted(f, idem_str(job->pattern));
+        (void)fclose(f);
+    }
+    watcher_tell(watch, name, text, &line, !job->told);
+    free(text);
+}
+
+/* A success that is forgotten sooner looks as if it had never been. */
+static void warn_of_retention(const struct watcher *watch,
+                              const struct cli_job *job)
+{
+    char within[32];
+    char kept[32];
+
+    cli_duration_text(watch->args->within_ms, within);
+    cli_duration_text(job->kept_ms, kept);
+    cli_say("--within %s is longer than %s keeps its records (%s): raise its "
+            "--retention, or a success is forgotten before",
+            within, job->pattern, kept);
+}
+
+void watcher_tell_missing(struct watcher *watch)
+{
+    size_t i;
+
+    for (i = 0; i < watch->jobs.len; i++) {
+        struct cli_job *job = &watch->jobs.list[i];
+        bool missing = is_missing(watch, job);
+
+        if (!watch->warned && job->kept_ms != 0 &&
+            job->kept_ms < watch->args->within_ms) {
+            warn_of_retention(watch, job);
+        }
+        if (missing) {
+            tell_job(watch, job);
+        }
+        job->told = missing;
+    }
+    watch->warned = true;
+}
+
+/* ---- The store's time, its log, and the journal ---- */
 
 bool watcher_has_jumped(struct watcher *watch)
 {

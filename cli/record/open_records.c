@@ -208,6 +208,13 @@ static bool add(struct cli_snapshot *snapshot,
 
 /* ---- What is counted ---- */
 
+static void note_oldest(int64_t *oldest_ms, int64_t ms)
+{
+    if (*oldest_ms == 0 || ms < *oldest_ms) {
+        *oldest_ms = ms;
+    }
+}
+
 static void count(struct cli_snapshot *snapshot, int code,
                   const struct idem_record *r)
 {
@@ -217,17 +224,19 @@ static void count(struct cli_snapshot *snapshot, int code,
         snapshot->failed_len++;
     } else if (r->status == IDEM_STATUS_UNKNOWN) {
         snapshot->unknown++;
-        snapshot->missing += r->by_lease;
     } else if (r->status == IDEM_STATUS_COMPLETED) {
         snapshot->failed_outcomes++;
+    } else if (r->retry) {
+        snapshot->retry++;
+        snapshot->overdue += r->overdue;
+        snapshot->retry_attempts = r->attempts > snapshot->retry_attempts
+                                       ? r->attempts
+                                       : snapshot->retry_attempts;
+        note_oldest(&snapshot->oldest_retry_ms, r->ended_ms);
     } else {
         snapshot->in_progress++;
-        snapshot->retry += r->retry;
         snapshot->overdue += r->overdue;
-        snapshot->missing += r->overdue;
-        if (snapshot->oldest_ms == 0 || r->started_ms < snapshot->oldest_ms) {
-            snapshot->oldest_ms = r->started_ms;
-        }
+        note_oldest(&snapshot->oldest_ms, r->started_ms);
     }
 }
 
@@ -314,8 +323,8 @@ int cli_snapshot_outcomes(struct idem_store *store,
 
 uint64_t cli_snapshot_open(const struct cli_snapshot *snapshot)
 {
-    return snapshot->in_progress + snapshot->failed_len + snapshot->unknown +
-           snapshot->unreadable;
+    return snapshot->in_progress + snapshot->retry + snapshot->failed_len +
+           snapshot->unknown + snapshot->unreadable;
 }
 
 void cli_snapshot_finish(struct cli_snapshot *snapshot)

@@ -27,7 +27,7 @@ void cli_open_finish(struct cli_open *open);
  * then those completed with a failure, the newest first. */
 int cli_open_compare(const void *a, const void *b);
 
-#define CLI_SNAPSHOT_CLASSES 6
+#define CLI_SNAPSHOT_CLASSES 7
 
 /* The part that a snapshot keeps. */
 struct cli_snapshot_keep {
@@ -51,17 +51,19 @@ struct cli_snapshot {
     struct cli_snapshot_class classes[CLI_SNAPSHOT_CLASSES];
     bool failed; /* Out of memory. */
 
-    int64_t now_ms; /* By the store's clock. */
-    uint64_t in_progress;
-    uint64_t retry;   /* Of these, whose attempt is over: to be run again. */
-    uint64_t overdue; /* Of these. */
-    uint64_t missing; /* These, and what is unknown because its lease ended. */
+    int64_t now_ms;          /* By the store's clock. */
+    uint64_t in_progress;    /* Work that runs. */
+    uint64_t retry;          /* Its attempt is over: it is to be run again. */
+    uint64_t retry_attempts; /* Of the one of these that was tried most. */
+    uint64_t overdue;        /* Of both. */
     uint64_t failed_len;
     uint64_t unknown;
     uint64_t unreadable;
     uint64_t failed_outcomes; /* By cli_snapshot_outcomes(). */
     int64_t oldest_ms; /* Start of the attempt in progress that has gone on for
                           longest; 0: there is none. */
+    int64_t oldest_retry_ms; /* End of the last attempt of what has waited for
+                                longest to be run again; 0 likewise. */
 };
 
 /* How far back operators are told of outcomes that failed: over a night, and until
@@ -85,7 +87,7 @@ int cli_snapshot_outcomes(struct idem_store *store,
                           struct cli_snapshot *ret_snapshot,
                           struct idem_error *ret_error);
 
-/* How many are open: in progress, failed, unknown or unreadable. */
+/* How many are open: in progress, to be run again, failed, unknown or unreadable. */
 uint64_t cli_snapshot_open(const struct cli_snapshot *snapshot);
 
 void cli_snapshot_finish(struct cli_snapshot *snapshot);

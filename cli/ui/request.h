@@ -101,6 +101,12 @@ enum MHD_Result ui_record(const struct ui_request *request);
 /* The record of this very scope and key, or else what is open and like it. */
 enum MHD_Result ui_search(const struct ui_request *request);
 
+/* ---- metrics.c: for a program that sends the token ---- */
+
+enum MHD_Result ui_metrics(const struct ui_request *request);
+
+/* ---- action.c ---- */
+
 /* Decides what becomes of a record. */
 enum MHD_Result ui_resolve(const struct ui_request *request);
 

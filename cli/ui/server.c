@@ -116,6 +116,9 @@ static enum MHD_Result begin(struct ui_request *request, const char *method,
     if (!post && strcmp(path, "/style.css") == 0) {
         return ui_style(request);
     }
+    if (!post && strcmp(path, "/metrics") == 0) {
+        return ui_metrics(request);
+    }
     if (post && strcmp(path, "/login") == 0) {
         return await_form(request, ui_log_in);
     }

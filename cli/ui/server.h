@@ -9,6 +9,8 @@ enum {
     UI_SECRET_LEN = 32 /* Hex digits of a secret that is made here. */
 };
 
+struct cli_jobs;
+
 struct ui_options {
     const struct sockaddr *address; /* Of this host alone. */
     const char *host;               /* As a browser writes it: "127.0.0.1". */
@@ -18,6 +20,7 @@ struct ui_options {
                                        opens: see who.c. */
     const char *who;                /* The person who decides. */
     struct idem_store *store;
+    const struct cli_jobs *jobs; /* Whose last success metrics have. */
 };
 
 struct ui_server;

@@ -1,4 +1,5 @@
 /* idem ui: a page on this host for a person who puts things right. */
+#include "inspect/jobs.h"
 #include "options/command.h"
 #include "options/common.h"
 #include "options/value.h"
@@ -24,8 +25,11 @@ static struct {
     const char *listen;
     const char *token_file;
     const char *who;
+    const char *missing;
     const char *store;
 } args;
+
+static struct cli_jobs jobs;
 
 enum {
     PORT_MAX = 65535,
@@ -179,7 +183,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
                                  .host = host,
                                  .token = token,
                                  .session = session,
-                                 .who = who};
+                                 .who = who,
+                                 .jobs = &jobs};
     int status;
 
     (void)argv;
@@ -192,7 +197,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
                          "--listen: an address of this host alone, such as "
                          "127.0.0.1:8400; from elsewhere, come through ssh -L");
     }
-    status = cli_log_init();
+    status = cli_jobs_read(command, args.missing, &jobs);
+    if (status == 0) {
+        status = cli_log_init();
+    }
     if (status == 0) {
         status = read_token(command, token);
     }
@@ -227,6 +235,8 @@ static struct cli_option options_of_ui[] = {
      .arg = "FILE",
      .help = "the token is in FILE (default: a new one, which is printed)"},
     CLI_OPTION_WHO(&args.who),
+    CLI_OPTION_MISSING(&args.missing, "/metrics also says when such keys last "
+                                      "succeeded: 'backup@*'"),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The poller of missing tasks: it looks at a table, and what is overdue, unknown or
-# failed goes to its log, with the metrics missingTasks, unknownRecords and others.
+# The poller of overdue work: it looks at a table, and what is overdue, unknown or
+# failed goes to its log, with the metrics overdue, unknownRecords and others.
 #
 #     zip -j watch.zip watch.sh bootstrap "$IDEM"
 #

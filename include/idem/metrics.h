@@ -52,6 +52,13 @@ enum idem_call {
 
 #define IDEM_METRICS_ERRORS 11  /* enum idem_code, negated; 0 stays empty. */
 #define IDEM_METRICS_BUCKETS 16 /* The last one has no upper bound. */
+#define IDEM_METRICS_JOBS 16
+
+/* Work that somebody expects to succeed again and again. */
+struct idem_metrics_job {
+    const char *key;    /* Of the label: a pattern of keys. */
+    int64_t success_ms; /* When it last succeeded; 0: never. */
+};
 
 struct idem_metrics {
     size_t size; /* sizeof, set by IDEM_METRICS_INIT. */
@@ -67,14 +74,14 @@ struct idem_metrics {
     uint64_t buckets[IDEM_CALLS][IDEM_METRICS_BUCKETS]; /* Each call once. */
     uint64_t sum_us[IDEM_CALLS];
 
-    bool unseen;      /* Nobody looked at the store: up and what is on record
+    bool unseen;    /* Nobody looked at the store: up and what is on record
                          are left out. */
-    bool up;          /* It could be read: what is on record is known. */
-    int64_t now_ms;   /* When. */
-    uint64_t missing; /* Should have ended by now: overdue, or unknown because
-                         the lease ended without a word. */
+    bool up;        /* It could be read: what is on record is known. */
+    int64_t now_ms; /* When. */
     uint64_t overdue;
-    uint64_t in_progress;
+    uint64_t in_progress;    /* Work that runs. */
+    uint64_t retry;          /* To be run again, ... */
+    uint64_t retry_attempts; /* ... and the most attempts that one of it has. */
     uint64_t failed;
     uint64_t unknown;
     uint64_t unreadable;
@@ -85,6 +92,9 @@ struct idem_metrics {
     bool log_held; /* A process is known to keep it from shrinking. */
     int64_t
         oldest_ms; /* How long the oldest attempt in progress has gone on. */
+    int64_t oldest_retry_ms; /* How long the oldest retry has waited. */
+    struct idem_metrics_job jobs[IDEM_METRICS_JOBS]; /* Prometheus alone. */
+    size_t jobs_len;
 
     bool has_journal; /* Of this host, for all stores:
                          idem_journal_read_usage(). */
@@ -98,7 +108,7 @@ struct idem_metrics {
     }
 
 /* Any @metrics fit into so many bytes. */
-#define IDEM_METRICS_TEXT_MAX 32768
+#define IDEM_METRICS_TEXT_MAX 65536
 
 /* Writes @metrics as Prometheus text into @buf of @cap bytes, with a NUL. *@ret_len
  * is without it.

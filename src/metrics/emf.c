@@ -77,6 +77,8 @@ static void put_all(struct pass *pass, const struct idem_metrics *now,
 #undef IDEM__X
         put(pass, "oldestInProgress", "Milliseconds",
             now->oldest_ms > 0 ? (uint64_t)now->oldest_ms : 0);
+        put(pass, "oldestRetry", "Milliseconds",
+            now->oldest_retry_ms > 0 ? (uint64_t)now->oldest_retry_ms : 0);
         if (now->has_log) {
             put(pass, "logLength", "Bytes", now->log_len);
             put(pass, "logHeld", "Count", now->log_held);

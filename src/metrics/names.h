@@ -24,11 +24,13 @@
 
 /* Member of struct idem_metrics, name for Prometheus, in CloudWatch, help. */
 #define IDEM__GAUGE_MAP(IDEM__X)                                               \
-    IDEM__X(missing, "missing_tasks", "missingTasks",                          \
-            "Operations that should have ended by now")                        \
     IDEM__X(overdue, "overdue", "overdue",                                     \
-            "Attempts in progress that are late")                              \
+            "Operations that should have ended by now")                        \
     IDEM__X(in_progress, "in_progress", "inProgress", "Attempts in progress")  \
+    IDEM__X(retry, "retry_records", "retryRecords",                            \
+            "Records that are to be run again")                                \
+    IDEM__X(retry_attempts, "retry_attempts", "retryAttempts",                 \
+            "Attempts of the one of these that was tried most")                \
     IDEM__X(failed, "failed_records", "failedRecords",                         \
             "Records that are failed and wait for a person")                   \
     IDEM__X(unknown, "unknown_records", "unknownRecords",                      \

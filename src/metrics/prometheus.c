@@ -130,21 +130,55 @@ static void calls(struct idem__out *out, const struct idem_metrics *m)
     }
 }
 
-static void gauges(struct idem__out *out, const struct idem_metrics *m)
+static void in_seconds(struct idem__out *out, const struct idem_metrics *m,
+                       const char *name, const char *help, int64_t ms)
 {
     char text[32];
 
+    head(out, name, "gauge", help);
+    seconds(text, ms > 0 ? (uint64_t)ms * 1000 : 0);
+    idem__out(out, "idem_%s", name);
+    labels(out, m->store, NULL, NULL);
+    idem__out(out, " %s\n", text);
+}
+
+static void jobs(struct idem__out *out, const struct idem_metrics *m)
+{
+    char text[32];
+    size_t i;
+
+    head(out, "last_success_seconds", "gauge",
+         "When work with such keys last succeeded, since 1970; 0 is never");
+    for (i = 0; i < m->jobs_len; i++) {
+        idem__out(out, "idem_last_success_seconds{");
+        if (m->store != NULL) {
+            idem__out(out, "store=");
+            idem__out_store(out, m->store);
+            idem__out(out, ",");
+        }
+        idem__out(out, "key=\"");
+        idem__out_quoted(out, m->jobs[i].key);
+        seconds(text, (uint64_t)m->jobs[i].success_ms * 1000);
+        idem__out(out, "\"} %s\n", text);
+    }
+}
+
+static void gauges(struct idem__out *out, const struct idem_metrics *m)
+{
 #define IDEM__X(member, name, cloudwatch, help)                                \
     head(out, name, "gauge", help);                                            \
     number(out, m->store, name, m->member);
     IDEM__GAUGE_MAP(IDEM__X)
 #undef IDEM__X
-    head(out, "oldest_in_progress_seconds", "gauge",
-         "How long the oldest attempt in progress has gone on");
-    seconds(text, m->oldest_ms > 0 ? (uint64_t)m->oldest_ms * 1000 : 0);
-    idem__out(out, "idem_oldest_in_progress_seconds");
-    labels(out, m->store, NULL, NULL);
-    idem__out(out, " %s\n", text);
+    in_seconds(out, m, "oldest_in_progress_seconds",
+               "How long the oldest attempt in progress has gone on",
+               m->oldest_ms);
+    in_seconds(out, m, "oldest_retry_seconds",
+               "How long the oldest retry has waited to be run again",
+               m->oldest_retry_ms);
+    if (m->jobs_len > 0) {
+        jobs(out, m);
+    }
     if (m->has_log) {
         head(out, "log_bytes", "gauge",
              "How much of the log of the store's file is in use");
@@ -157,16 +191,10 @@ static void gauges(struct idem__out *out, const struct idem_metrics *m)
 
 static void look(struct idem__out *out, const struct idem_metrics *m)
 {
-    char text[32];
-
     head(out, "up", "gauge", "Whether the store could be read");
     number(out, m->store, "up", m->up);
-    head(out, "look_timestamp_seconds", "gauge",
-         "When the store was looked at");
-    seconds(text, m->now_ms > 0 ? (uint64_t)m->now_ms * 1000 : 0);
-    idem__out(out, "idem_look_timestamp_seconds");
-    labels(out, m->store, NULL, NULL);
-    idem__out(out, " %s\n", text);
+    in_seconds(out, m, "look_timestamp_seconds", "When the store was looked at",
+               m->now_ms);
     if (m->up) {
         gauges(out, m);
     }

@@ -89,7 +89,7 @@ def crontab():
 
 
 def cron_command(word):
-    (command,) = [command for _, command in crontab()[1] if word in command]
+    (command,) = [command for _, command in crontab()[1] if word in command.partition(" --missing")[0]]
     return command
 
 
@@ -163,12 +163,14 @@ def cron_mails_what_failed():
     told = sorted(re.sub(r"@20[-\d]+", "", line) for line in mail.decode().splitlines())
     show = f"see: idem show --store={host.idem.store}"
     equal(told, [f'"invoices" failed and waits for a person; {show} invoices',
-                 f'"report" ended with exit status 3; {show} report'])
+                 f'"report" ended with exit status 3; {show} report',
+                 *(f"no success of {job}@* within 30h; the last: none on record; "
+                   f"see: idem list --store={host.idem.store} --match '{job}@*'" for job in ("backup", "report"))])
     equal(mailed(host), b"")
 
     # The backup is tried again, and told of once its half hour is over.
     equal(host.run("sh", "-c", cron_command("backup").replace("30m", "1s")).status, 3)
-    until(lambda: b" should have ended by now" in mailed(host))
+    until(lambda: b"@20" in (mail := mailed(host)) and b" is to be run again, and nobody did in time" in mail)
     for job in ("backup", "send-invoices", "report"):
         host.work(job, f"echo {job} >>{os.path.abspath('ledger')}")
         host.run("sh", "-c", cron_command(job))
@@ -203,7 +205,10 @@ def the_block_of_the_readme_mails_what_failed():
     mail = host.run("sh", "-c", look).stderr.decode()
     key = re.search(r"report@[-\d]+", mail)[0]
     show = f"idem show --store={host.idem.store} {key}"
-    equal(mail, f'"{key}" ended with exit status 3; see: {show}\n')
+    missing = f"idem list --store={host.idem.store} --match 'backup@*'"
+    equal(mail, f'"{key}" ended with exit status 3; see: {show}\n'
+          f"no success of backup@* within 30h; the last: none on record; see: {missing}\n")
+    equal(len(host.run("sh", "-c", missing, IDEM_STORE="").stdout.splitlines()), 1)
     shown = host.run("sh", "-c", show, IDEM_STORE="").stdout
     assert f"idem reopen --store={host.idem.store} --fence ".encode() in shown, shown
     for job, line, status in (("backup", backup, 0), ("report", report, 3)):

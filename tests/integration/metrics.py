@@ -73,7 +73,7 @@ def short_processes_are_counted_in_a_file():
     work(store, METER)
     got = counted(store)
     equal({name: got[f"idem_{name}_total"] for name in WANTED}, WANTED)
-    equal((got["idem_in_progress"], got["idem_missing_tasks"], got["idem_up"]), (1, 0, 1))
+    equal((got["idem_in_progress"], got["idem_overdue"], got["idem_up"]), (1, 0, 1))
     equal(got['idem_store_errors_total{kind="lost"}'], 1)
     calls = {c: got[f'idem_store_call_seconds_count{{call="{c}"}}'] for c in ("begin", "end")}
     equal(calls, {"begin": 8, "end": 3})
@@ -117,7 +117,7 @@ def all_metrics():
     """The text of every metric there is."""
     store = Idem()
     work(store, METER)
-    return store("stats", "--prometheus", env=METER).stdout
+    return store("stats", "--prometheus", "--missing", "k*", env=METER).stdout
 
 
 def exported(text):
@@ -152,7 +152,7 @@ def promtool_accepts_them():
     assert bad.status != 0, bad
     shutil.copy(tests, "idem.rules.test.yml")
     with open("idem.rules.yml", "w", encoding="utf-8") as f:
-        f.write(read("prometheus", "idem.rules.yml").replace("idem_missing_tasks) > 0", "idem_missing_tasks) > 2"))
+        f.write(read("prometheus", "idem.rules.yml").replace("idem_overdue) > 0", "idem_overdue) > 2"))
     assert run([tool, "test", "rules", "idem.rules.test.yml"], timeout=60).status != 0
 
 
@@ -214,7 +214,7 @@ def alarms_name_what_is_there():
     work(store, METER)
     (line,) = emf_lines(store("stats", "--emf", env=METER).stdout)
     gauges = check_emf(line)
-    assert "missingTasks" in gauges and "started" not in gauges, gauges
+    assert "overdue" in gauges and "started" not in gauges, gauges
     counted = emf_of_a_function()
     equal(counted["started"], 1)
     names = gauges | check_emf(counted)
@@ -226,7 +226,7 @@ def alarms_name_what_is_there():
     assert len(alarms) == 14 and len(shown) > 20, (alarms, shown)
     equal((set(alarms) - names, set(shown) - names), (set(), set()))
     equal(names - set(alarms) - set(shown), set())
-    equal({"missingTask"} - names, {"missingTask"})
+    equal({"overdueTask"} - names, {"overdueTask"})
     note(f"{len(names)} names, {len(set(alarms))} in alarms, {len(set(shown))} in {len(body['widgets'])} widgets")
 
 
@@ -281,7 +281,7 @@ def a_scheduled_function_looks():
     equal(told[0], (["id-0", "response"], {"status": 2}))
     equal(told[1][0], ["id-1", "error"])
     assert b'"event":"overdue"' in out, out
-    equal(emf_lines(out)[0]["missingTasks"], 1)
+    equal(emf_lines(out)[0]["overdue"], 1)
 
 
 if __name__ == "__main__":

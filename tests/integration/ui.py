@@ -521,6 +521,7 @@ def an_outage_is_explained():
                 for each in ("The store does not answer", "idem doctor", "idem reconcile", "Try again"):
                     assert each in text, (path, each, text)
                 equal((path, "Nothing was decided" in text), (path, method == "POST"))
+            assert "\nidem_up 0\n" in s.request("GET", "/metrics", Authorization=f"Bearer {s.token}")[1]
             line.dead = False
             until(lambda: s.ask("GET", "/")[0] == 200, "the store is asked again")
 
@@ -707,6 +708,23 @@ def a_wrong_token_is_told_nothing():
     with site(store) as s:
         assert s.inside != first
         equal(s.request("GET", first)[0], 403)
+
+
+@test
+def metrics_are_for_a_program_with_the_token():
+    """/metrics answers as idem stats --prometheus does, to whoever sends the token."""
+    store = filled()
+    with site(store, "--missing", "order-*") as s:
+        for given in ({}, {"Authorization": "Bearer " + "0" * 32}, {"Authorization": f"Basic {s.token}"}):
+            status, text = s.request("GET", "/metrics", **given)
+            equal((given, status, s.headers["WWW-Authenticate"], "idem_" in text), (given, 401, "Bearer", False))
+        equal(s.request("GET", "/metrics", Authorization=f"Bearer {s.token}", Host="evil.example")[0], 403)
+        status, text = s.request("GET", "/metrics", Authorization=f"Bearer {s.token}")
+        equal((status, s.headers["Content-Type"]), (200, "text/plain; version=0.0.4; charset=utf-8"))
+        moving = re.compile(r"^(idem_(?:look|oldest).* )[0-9.]+$", re.M)
+        equal(moving.sub(r"\1", text),
+              moving.sub(r"\1", store("stats", "-p", "--missing", "order-*").stdout.decode()))
+        assert "\nidem_last_success_seconds{" in text and "\nidem_up" in text, text
 
 
 @test

@@ -5,16 +5,18 @@ import contextlib
 import json
 import os
 import pty
+import re
 import shlex
 import signal
 import sqlite3
 import time
 
 import dynamo
+import postgres
 from checks import server
 from patience import PATIENCE, until
 from records import HEADER, NEVER, NOW, line_of
-from tap import PROGRAM, Idem, add, equal, kill_session, main, note, start, test
+from tap import PROGRAM, Idem, add, equal, kill_session, main, note, skip, start, test
 
 AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
 HOOK = "cat >>alerts"
@@ -29,6 +31,14 @@ class Store(Idem):
 def place(kind):
     if kind == "sqlite":
         yield Store()
+        return
+    if kind == "postgresql":
+        if (why := postgres.missing()) is not None:
+            skip(why)
+        with postgres.server() as started:
+            store = Store(started.url)
+            equal(store("store", "create").status, 0)
+            yield store
         return
     with server(kind) as (_, url):
         store = Store(url)
@@ -86,7 +96,7 @@ def tells_of_a_killed_worker(kind):
 
         early = watch(store, "--hook", HOOK)
         equal((early.status, alerts()), (0, []))
-        equal(metrics()["idem_missing_tasks"], 0)
+        equal(metrics()["idem_overdue"], 0)
         equal(metrics()["idem_in_progress"], 2)
 
         record = json.loads(store("show", "--json", "order-42").stdout)
@@ -99,7 +109,7 @@ def tells_of_a_killed_worker(kind):
         equal(told, {"event": "overdue", "level": "critical", "scope": "", "key": "order-42",
                      "owner": "worker/7", "raised": "now"})
         equal((line["fence"], line["created_ms"]), (record["fence"], record["created_ms"]))
-        equal(metrics()["idem_missing_tasks"], 1)
+        equal(metrics()["idem_overdue"], 1)
         equal([(a["key"], a["event"]) for a in alerts()], [("order-42", "overdue")])
 
         # It stands, and nobody is told again.
@@ -114,7 +124,7 @@ def tells_of_a_killed_worker(kind):
         assert done.stderr.startswith(b"idem: a lease that runs is overridden"), done.stderr
         clear = watch(store, "--hook", HOOK)
         equal((clear.status, lines(clear.stdout), len(alerts())), (0, [], 1))
-        equal(metrics()["idem_missing_tasks"], 0)
+        equal(metrics()["idem_overdue"], 0)
         shown = json.loads(store("show", "--json", "order-42").stdout)
         equal(shown["note"], "the bank has it")
         assert "ada@ops" in json.dumps(shown), shown
@@ -266,6 +276,56 @@ def levels_follow_the_limits():
     equal(store("watch", "--once", "--every", "1s").status, 64)
 
 
+def a_job_without_success_is_told(kind):
+    """--missing is critical while no success is young enough, whatever the reason is."""
+    with place(kind) as store:
+        for key, options, command, status in (
+            ("ran@1", (), "true", 0), ("named@1", ("--outcome", "3=complete"), "exit 3", 3),
+            ("failed@1", (), "exit 1", 1), ("busy@1", (), "exit 75", 75), ("again@1", ("--outcome", "jobs"), "exit 1", 1),
+            ("absent@1", (), "exec none-such", 127), ("short@1", ("--retention", "1h"), "true", 0),
+        ):
+            equal((key, store("run", "-qk", key, *options, "--", "sh", "-c", command).status), (key, status))
+        begin(store, "runs@1", "--lease", "1h")
+        bad = ["failed@*", "busy@*", "again@*", "absent@*", "runs@*", "never@*", "ran@"]
+        alone = ("--warn", "failed_outcome=never", "--within", "20h", "--missing")
+        for _ in range(2):
+            done = store("watch", "--once", *alone, ",".join(["ran@*", *bad]), "--hook", HOOK)
+            equal((done.status, [line["keys"] for line in lines(done.stdout)]), (2, bad))
+            assert b", 7 missing |" in done.stdout and done.stdout.splitlines()[0].endswith(b" missing=7;;0;0"), done
+            equal({line["event"] for line in lines(done.stdout)}, {"missing"})
+        equal([a["keys"] for a in alerts()], bad)
+        good = store("watch", "--once", *alone, "ran@*,named@*")
+        equal((good.status, lines(good.stdout), good.stderr), (0, [], b""))
+        equal(store("watch", "--once", *alone, "ran@*", "--scope", "other").status, 2)
+
+        short = store("watch", "--once", *alone, "short@*")
+        equal(short.status, 0)
+        assert b"--within 20h is longer than short@* keeps its records (1h)" in short.stderr, short
+
+        time.sleep(1.1)
+        old = store("watch", "--once", "--warn", "failed_outcome=never", "--within", "1s", "--missing", "ran@*")
+        (line,) = lines(old.stdout)
+        equal((old.status, line["success_ms"]), (2, json.loads(store("show", "--json", "ran@1").stdout)["ended_ms"]))
+
+        text = store("stats", "-p", "--missing", "ran@*,never@*").stdout.decode()
+        found = dict(re.findall(r'^idem_last_success_seconds\{.*key="(.*)"\} (.*)$', text, re.M))
+        equal(found, {"ran@*": f"{line['success_ms'] / 1000:.3f}".rstrip("0").rstrip("."), "never@*": "0"})
+    away = Store("sqlite:" + os.path.abspath("none/idem.db"))("watch", "--once", "--missing", "ran@*", "--within", "26h")
+    equal((away.status, away.stdout), (2, b"IDEM CRITICAL - the store cannot be read\n"))
+    for options in (("--missing", "a"), ("--within", "1h"), ("--missing", "a,", "--within", "1h"),
+                    ("--missing", ",".join("a" * 17), "--within", "1h")):
+        equal((options, Store()("watch", "--once", *options).status), (options, 64))
+
+
+for _kind in ("sqlite", "local", "postgresql"):
+
+    def _missing(kind=_kind):
+        a_job_without_success_is_told(kind)
+
+    _missing.__name__ = f"a_job_without_success_is_told_{_kind}"
+    add(f"a job that did not succeed in time is told, whatever the reason: {_kind}", _missing)
+
+
 def a_failed_job_is_told(kind):
     with place(kind) as store:
         equal(store("run", "-k", "backup-22", "--", "true").status, 0)
@@ -276,8 +336,8 @@ def a_failed_job_is_told(kind):
             done = watch(store, "--hook", HOOK)
             equal(done.status, 1)
             assert done.stdout.startswith(b"IDEM WARNING - "), done
-            assert b", 1 failed outcomes |" in done.stdout, done
-            assert b" failed_outcome=1;0;;0\n" in done.stdout, done
+            assert b", 1 failed outcomes, " in done.stdout, done
+            assert b" failed_outcome=1;0;;0 retry=1;;;0\n" in done.stdout, done
             (line,) = lines(done.stdout)
             told = {name: line[name] for name in ("event", "level", "key", "status", "exit")}
             equal(told, {"event": "failed_outcome", "level": "warning", "key": "backup-23",
@@ -286,6 +346,14 @@ def a_failed_job_is_told(kind):
         equal(metrics()["idem_failed_outcomes"], 1)
         stats = json.loads(store("stats", "--json").stdout)
         equal(stats["records"]["failed_outcomes"], 1)
+
+        # What is to be run again runs no more: a count of its own, in each place.
+        retry = [stats["records"][name] for name in ("in_progress", "retry", "retry_attempts")]
+        equal(retry, [0, 1, 1])
+        equal([metrics()[f"idem_{name}"] for name in ("in_progress", "retry_records", "retry_attempts")], [0, 1, 1])
+        assert b" 0 in progress, 1 failed outcomes, 1 to be run again |" in store("watch", "--once").stdout
+        (told,) = lines(store("watch", "--once", "--warn", "retry=0,failed_outcome=never").stdout)
+        equal((told["event"], told["key"]), ("retry", "again"))
 
         # Another window, no such rule, another scope: nothing to tell.
         time.sleep(1.1)

@@ -144,7 +144,7 @@ def alarmed():
     """What the alarms in packaging that go by counts are for."""
     with open(os.path.join(TOP, "packaging", "cloudwatch", "alarms.yaml"), encoding="utf-8") as f:
         names = set(re.findall(r"MetricName: (\S+)", f.read()))
-    return names - {"missingTasks", "unknownRecords", "failedRecords", "failedOutcomes", "unreadableRecords", "up", "inProgress"}
+    return names - {"overdue", "unknownRecords", "failedRecords", "failedOutcomes", "unreadableRecords", "up", "inProgress"}
 
 
 def counts(text, store):

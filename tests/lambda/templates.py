@@ -180,7 +180,7 @@ def streams_are_read_whole():
 
 @test
 def somebody_is_told():
-    """Each template has the poller of missing tasks, alarms on what it finds, and an
+    """Each template has the poller of overdue work, alarms on what it finds, and an
     address that every alarm goes to."""
     for folder, template in templates():
         watch = functions(template)["Watch"]
@@ -193,7 +193,7 @@ def somebody_is_told():
                 label = {"Fn::Sub": store + WHERE}
                 equal((name, alarm["Dimensions"]), (name, [{"Name": "store", "Value": label}]))
         metrics = {alarm["MetricName"] for alarm in alarms.values()}
-        wanted = {"missingTasks", "unknownRecords", "up", "Errors", "NotRecorded"}
+        wanted = {"overdue", "unknownRecords", "up", "Errors", "NotRecorded"}
         assert wanted <= metrics, metrics
 
 

@@ -23,8 +23,11 @@ static struct idem_metrics full(void)
     m.buckets[IDEM_CALL_BEGIN][0] = 2;
     m.buckets[IDEM_CALL_BEGIN][IDEM_METRICS_BUCKETS - 1] = 3;
     m.sum_us[IDEM_CALL_BEGIN] = 2500000;
-    m.missing = 4;
+    m.overdue = 4;
     m.oldest_ms = 61500;
+    m.oldest_retry_ms = 1250;
+    m.jobs[m.jobs_len++] = (struct idem_metrics_job){"a\"@*", 1500};
+    m.jobs[m.jobs_len++] = (struct idem_metrics_job){"b@*", 0};
     return m;
 }
 
@@ -97,6 +100,14 @@ TEST(prometheus, writesEverything)
     (void)snprintf(line, sizeof(line),
                    "idem_oldest_in_progress_seconds%s} 61.5\n", label);
     assert_non_null(strstr(text, line));
+    (void)snprintf(line, sizeof(line), "idem_oldest_retry_seconds%s} 1.25\n",
+                   label);
+    assert_non_null(strstr(text, line));
+    (void)snprintf(line, sizeof(line),
+                   "idem_last_success_seconds%s,key=\"a\\\"@*\"} 1.5\n"
+                   "idem_last_success_seconds%s,key=\"b@*\"} 0\n",
+                   label, label);
+    assert_non_null(strstr(text, line));
     assert_null(strstr(text, "idem_log_"));
     m.has_log = true;
     m.log_len = 12345678901;
@@ -118,7 +129,7 @@ TEST(prometheus, leavesOutWhatIsNotKnown)
 
     assert_ok(idem_metrics_prometheus(&m, text, sizeof(text), &len));
     assert_non_null(strstr(text, "idem_up 0\n"));
-    assert_null(strstr(text, "missing_tasks"));
+    assert_null(strstr(text, "overdue"));
     assert_null(strstr(text, "_total"));
 }
 
@@ -191,12 +202,12 @@ TEST(emf, leavesOutWhatNobodyLookedAt)
     assert_ok(idem_metrics_emf(&m, NULL, "idem", text, sizeof(text), &len));
     assert_non_null(strstr(text, "\"Metrics\":[{\"Name\":\"started\""));
     assert_null(strstr(text, "\"up\""));
-    assert_null(strstr(text, "missingTasks"));
+    assert_null(strstr(text, "overdue"));
     assert_ok(idem_metrics_prometheus(&m, text, sizeof(text), &len));
     assert_non_null(strstr(text, "\nidem_started_total "));
     assert_null(strstr(text, "idem_up"));
     assert_null(strstr(text, "idem_look_timestamp"));
-    assert_null(strstr(text, "idem_missing_tasks"));
+    assert_null(strstr(text, "idem_overdue"));
 }
 
 /* ---- Meters ---- */

@@ -1,0 +1,43 @@
+/* jobs.h: work that is to succeed again and again, and when it last did. */
+#ifndef IDEM_CLI_INSPECT_JOBS_H
+#define IDEM_CLI_INSPECT_JOBS_H
+
+#include "options/command.h"
+
+#include <idem/metrics.h>
+
+struct cli_job {
+    const char *pattern; /* Of its keys, as fnmatch() has them. */
+    int64_t success_ms;  /* End of the last success; 0: none is on record. */
+    int64_t kept_ms;     /* The shortest retention that was seen; 0: none. */
+    bool told;           /* By idem watch, when it looked last. */
+};
+
+struct cli_jobs {
+    struct cli_job list[IDEM_METRICS_JOBS];
+    size_t len;
+    char text[IDEM_METRICS_JOBS * (IDEM_KEY_MAX + 1)]; /* The patterns. */
+};
+
+#define CLI_OPTION_MISSING(to, says)                                           \
+    {                                                                          \
+        .name = "missing", .kind = CLI_TEXT, .target = (to), .arg = "KEYS",    \
+        .max = sizeof(((struct cli_jobs *)0)->text) - 1, .help = (says)        \
+    }
+
+/* True if the key looks like @pattern, as fnmatch() has it. */
+bool cli_matches(const struct idem_record *record, const char *pattern);
+
+/* Reads "backup@*,report@*"; NULL: none. 0 or a usage error. */
+int cli_jobs_read(const struct cli_command *command, const char *text,
+                  struct cli_jobs *ret_jobs);
+
+/* Looks when each of them last succeeded, in @scope (NULL: any). All that is on record
+ * is read, the newest first where the store has an order; not further than until each
+ * is known to have succeeded after @enough_ms (IDEM_NEVER: all of it). An enum
+ * idem_code. */
+int cli_jobs_look(struct cli_jobs *jobs, struct idem_store *store,
+                  const struct idem_slice *scope, int64_t enough_ms,
+                  struct idem_error *ret_error);
+
+#endif

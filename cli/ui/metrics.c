@@ -1,0 +1,66 @@
+/* The metrics in the text form of Prometheus, for a collector that has the token. */
+#include "inspect/metrics.h"
+#include "record/open_records.h"
+#include "text/text.h"
+#include "ui/form.h"
+#include "ui/request.h"
+
+#include <stdlib.h>
+
+/* A store that is away is told, too. */
+static void look(const struct ui_options *options, struct idem_metrics *metrics)
+{
+    struct cli_jobs jobs = *options->jobs; /* Of this request. */
+    struct idem_error error = {0};
+    struct cli_snapshot snapshot;
+    int rc = cli_snapshot_outcomes(options->store, /* scope= */ NULL,
+                                   CLI_OUTCOMES_SINCE_MS, /* keep= */ NULL,
+                                   &snapshot, &error);
+
+    if (rc == 0) {
+        rc = cli_metrics(options->store, &snapshot, &jobs, metrics, &error);
+        cli_snapshot_finish(&snapshot);
+    }
+    if (rc != 0) {
+        (void)cli_metrics(/* store= */ NULL, /* snapshot= */ NULL, &jobs,
+                          metrics, &error);
+    }
+}
+
+static bool has_token(const struct ui_request *request)
+{
+    static const char scheme[] = "Bearer ";
+    const char *given =
+        ui_value(request, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+    size_t len = strlen(scheme);
+
+    return given != NULL && strncmp(given, scheme, len) == 0 &&
+           ui_same(given + len, strlen(given + len),
+                   request->server->options->token);
+}
+
+enum MHD_Result ui_metrics(const struct ui_request *request)
+{
+    enum MHD_Result result = MHD_NO;
+    struct idem_metrics metrics;
+    size_t len;
+    char *text;
+
+    if (!has_token(request)) {
+        return ui_answer(request, MHD_HTTP_UNAUTHORIZED, "text/plain",
+                         idem_str("Authorization: Bearer TOKEN\n"),
+                         MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    }
+    look(request->server->options, &metrics);
+    text = malloc(IDEM_METRICS_TEXT_MAX);
+    if (text != NULL &&
+        idem_metrics_prometheus(&metrics, text, IDEM_METRICS_TEXT_MAX, &len) ==
+            0) {
+        result = ui_answer(request, MHD_HTTP_OK,
+                           "text/plain; version=0.0.4; charset=utf-8",
+                           idem_bytes(text, len), /* name= */ NULL,
+                           /* value= */ NULL);
+    }
+    free(text);
+    return result;
+}
