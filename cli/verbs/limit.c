@@ -3,6 +3,7 @@
 #include "options/common.h"
 #include "options/value.h"
 #include "process/host.h"
+#include "request/period.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
@@ -21,6 +22,7 @@ static struct {
     bool has_at;
     uint64_t max;
     const char *per;
+    const char *zone;
     uint64_t cost;
     int64_t late_ms;
     bool json;
@@ -28,26 +30,45 @@ static struct {
     const char *store;
 } args = {.cost = 1, .late_ms = IDEM_LIMIT_DAY};
 
-static int64_t per_ms;
+/* The window of a calendar: the one that the event is in. */
+static int read_period(const struct cli_command *command,
+                       struct idem_limit_request *limit)
+{
+    struct cli_period period;
+    struct cli_window window;
+    int status = cli_period_init(&period, command, "per", args.per, args.zone);
 
-/* --per as a time; a word means one of its kind. */
-static struct cli_option per_time = {
-    .name = "per",
-    .kind = CLI_DURATION,
-    .target = &per_ms,
-    .min = IDEM_LIMIT_SECOND,
-    .max = IDEM_LIMIT_PER_MAX,
-};
+    if (status == 0) {
+        cli_window_at(&period, limit->at_ms, &window);
+        limit->start_ms = window.start_ms;
+        limit->per_ms = window.end_ms - window.start_ms;
+    }
+    return status;
+}
 
-static int read_per(const struct cli_command *command)
+/* Any time, from 1970 on, or a window of a calendar. Each word without --zone is a time
+ * in UTC, but for those of which no length fits, or begins in 1970. */
+static int read_per(const struct cli_command *command,
+                    struct idem_limit_request *limit)
 {
     static const char *const words[][2] = {{"second", "1s"},
                                            {"minute", "1m"},
                                            {"hour", "1h"},
                                            {"day", "1d"}};
+    const struct cli_option per_time = {
+        .name = "per",
+        .kind = CLI_DURATION,
+        .target = &limit->per_ms,
+        .min = IDEM_LIMIT_SECOND,
+        .max = IDEM_LIMIT_PER_MAX,
+    };
     const char *text = args.per;
     size_t i;
 
+    if (args.zone != NULL || strcmp(text, "week") == 0 ||
+        strcmp(text, "month") == 0) {
+        return read_period(command, limit);
+    }
     for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (strcmp(args.per, words[i][0]) == 0) {
             text = words[i][1];
@@ -74,7 +95,7 @@ static int check(const struct cli_command *command, int argc)
         return cli_usage(command, "--cost: more than --max can never be "
                                   "admitted");
     }
-    return read_per(command);
+    return 0;
 }
 
 /* As idem lambda tells a handler: a retry of the same event says the same. */
@@ -169,15 +190,17 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (status == 0) {
         status = read_event_time(command);
     }
+    limit.at_ms = args.has_at ? (int64_t)args.at_ms : cli_now_ms();
+    if (status == 0) {
+        status = read_per(command, &limit);
+    }
     if (status != 0) {
         return status;
     }
     limit.name = idem_str(args.name);
     limit.subject = idem_str(args.subject);
     limit.request = idem_str(args.request);
-    limit.at_ms = args.has_at ? (int64_t)args.at_ms : cli_now_ms();
     limit.max = args.max;
-    limit.per_ms = per_ms;
     limit.cost = args.cost;
     limit.late_ms = args.late_ms;
     return ask(&limit);
@@ -227,7 +250,13 @@ static struct cli_option options[] = {
      .kind = CLI_TEXT,
      .target = &args.per,
      .arg = "TIME",
-     .help = "the window: second, minute, hour, day (UTC), or a time as 90s"},
+     .help = "the window: second, minute, hour, day, week, month, or a time "
+             "as 90s"},
+    {.name = "zone",
+     .kind = CLI_TEXT,
+     .target = &args.zone,
+     .arg = "NAME",
+     .help = "time zone of --per: Europe/Berlin (UTC)"},
     {.name = "cost",
      .kind = CLI_COUNT,
      .target = &args.cost,
@@ -254,6 +283,7 @@ static struct cli_option options[] = {
 
 static const char *const examples[] = {
     "idem limit -n uploads -u u1 -r r1 --max 8 --per day",
+    "idem limit -n plan -u t1 -r q8 -m 50000 -p month --zone Europe/Berlin",
     "idem limit -qn mail -u \"$user\" -r \"$id\" --at \"$ms\" -m 100 -p hour || "
     "exit 75",
     "idem limit -n api -u t1 -r q7 -m 50000 -p 1m --cost 20 --json | jq "

@@ -2,8 +2,8 @@
  *
  * A counter of requests counts a retry as well, and a window that is cut from
  * the clock of the moment gives another answer after midnight. Here the request
- * brings its id and the time of its event. The window is cut from that time, in
- * UTC, and whoever asks about the same request in the same window, however often
+ * brings its id and the time of its event. The window is cut from that time, and
+ * whoever asks about the same request in the same window, however often
  * and from wherever, gets the decision that was made the first time.
  *
  *     struct idem_limit_request limit = IDEM_LIMIT_INIT;
@@ -21,8 +21,8 @@
  * the limit in one window, and refuse nothing that there is room for. Every error
  * of kind RETRY is safe to ask again: the request counts once.
  *
- * A limit is its name, its subject and per_ms together: with another length it is
- * another limit, which counts from nothing. max may be changed at any time, also in
+ * A limit is its name, its subject and its window together: with another per_ms or
+ * start_ms it is another limit, which counts from nothing. max may be changed at any time, also in
  * mid-window: what was counted stays counted. A smaller one refuses until there is
  * room below it, a larger one admits the difference; what was decided before is
  * answered as it was.
@@ -46,9 +46,11 @@ extern "C" {
 #define IDEM_LIMIT_NAME_MAX 255 /* Bytes of name, subject and request. */
 #define IDEM_LIMIT_MAX 1000000000000LL
 
-/* Lengths of windows. They begin at 1970-01-01T00:00:00Z and follow each other
- * without a gap, so that a day is a day in UTC, and seven days begin on a
- * Thursday. */
+/* Lengths of windows. They follow each other without a gap. One of them begins at
+ * start_ms, which is 1970-01-01T00:00:00Z by default, so that a day is a day in UTC,
+ * and seven days begin on a Thursday. A caller with a calendar says where the very
+ * window of at_ms begins, and its length: 31 days for July, 23 hours for a day in
+ * Berlin on which the clocks are set forward. */
 #define IDEM_LIMIT_SECOND 1000LL /* The shortest. */
 #define IDEM_LIMIT_MINUTE 60000LL
 #define IDEM_LIMIT_HOUR 3600000LL
@@ -69,10 +71,11 @@ struct idem_limit_request {
     struct idem_slice subject; /* The subject that is limited: a user, a
                                   tenant. */
     struct idem_slice request; /* The same for each retry. */
-    int64_t at_ms;   /* When the event happened; the same for each retry. */
-    int64_t per_ms;  /* Length of the window. */
-    uint64_t max;    /* In one window. */
-    uint64_t cost;   /* Of this request; 1. */
+    int64_t at_ms;    /* When the event happened; the same for each retry. */
+    int64_t per_ms;   /* Length of the window. */
+    int64_t start_ms; /* When one begins, not after at_ms; 0: cut in UTC. */
+    uint64_t max;     /* In one window. */
+    uint64_t cost;    /* Of this request; 1. */
     int64_t late_ms; /* How long after the end of its window a request may still
                         be asked about; 24 h. The same for all of a limit. */
 };
@@ -80,7 +83,7 @@ struct idem_limit_request {
 #define IDEM_LIMIT_INIT                                                        \
     {                                                                          \
         sizeof(struct idem_limit_request), {NULL, 0}, {NULL, 0}, {NULL, 0}, 0, \
-            0, 0, 1, IDEM_LIMIT_DAY                                            \
+            0, 0, 0, 1, IDEM_LIMIT_DAY                                         \
     }
 
 /* The decision. */

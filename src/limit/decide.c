@@ -40,7 +40,7 @@ void idem__limit_decide(const struct idem_limit_request *limit,
     int rc;
 
     memset(decision, 0, sizeof(*decision));
-    idem__limit_window(limit->at_ms, limit->per_ms, &decision->limited.start_ms,
+    idem__limit_window(limit, &decision->limited.start_ms,
                        &decision->limited.end_ms);
     if (!is_sound(found)) {
         refuse(decision, IDEM_ECORRUPT,

@@ -49,6 +49,11 @@ static int check_numbers(const struct idem_limit_request *limit,
                            "at: it must be the time of the event, in "
                            "milliseconds since 1970, up to the year 9999");
     }
+    if (limit->start_ms < 0 || limit->start_ms > limit->at_ms) {
+        return idem__error(error, IDEM_EINVALID,
+                           "start: it must be when a window begins, not after "
+                           "at, in milliseconds since 1970");
+    }
     return 0;
 }
 
@@ -71,11 +76,13 @@ int idem__limit_check(const struct idem_limit_request *limit,
     return rc != 0 ? rc : check_numbers(limit, error);
 }
 
-void idem__limit_window(int64_t at_ms, int64_t per_ms, int64_t *ret_start_ms,
-                        int64_t *ret_end_ms)
+void idem__limit_window(const struct idem_limit_request *limit,
+                        int64_t *ret_start_ms, int64_t *ret_end_ms)
 {
-    *ret_start_ms = at_ms - at_ms % per_ms;
-    *ret_end_ms = *ret_start_ms + per_ms;
+    int64_t past_ms = (limit->at_ms - limit->start_ms) % limit->per_ms;
+
+    *ret_start_ms = limit->at_ms - past_ms;
+    *ret_end_ms = *ret_start_ms + limit->per_ms;
 }
 
 /* The last moment at which a new request of the window is decided. */
@@ -84,7 +91,7 @@ static int64_t closes(const struct idem_limit_request *limit)
     int64_t start_ms;
     int64_t end_ms;
 
-    idem__limit_window(limit->at_ms, limit->per_ms, &start_ms, &end_ms);
+    idem__limit_window(limit, &start_ms, &end_ms);
     return idem__time_add(end_ms, limit->late_ms);
 }
 
@@ -113,7 +120,7 @@ int idem__limit_ids(const struct idem_limit_request *limit,
     int64_t end_ms;
     int rc;
 
-    idem__limit_window(limit->at_ms, limit->per_ms, &start_ms, &end_ms);
+    idem__limit_window(limit, &start_ms, &end_ms);
     idem__put_u64(numbers, limit->name.len);
     idem__put_u64(numbers + 8, limit->subject.len);
     idem__put_u64(numbers + 16, (uint64_t)limit->per_ms);

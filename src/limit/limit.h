@@ -12,9 +12,9 @@
 int idem__limit_check(const struct idem_limit_request *limit,
                       struct idem_error *error);
 
-/* The window that @at_ms lies in. */
-void idem__limit_window(int64_t at_ms, int64_t per_ms, int64_t *ret_start_ms,
-                        int64_t *ret_end_ms);
+/* The window that the event of @limit lies in. */
+void idem__limit_window(const struct idem_limit_request *limit,
+                        int64_t *ret_start_ms, int64_t *ret_end_ms);
 
 /* When the state of @limit's window may be deleted. */
 int64_t idem__limit_expires(const struct idem_limit_request *limit);

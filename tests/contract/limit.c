@@ -115,10 +115,11 @@ TEST_VIRTUAL(limit, cutsTheWindowFromTheEvent)
     expect_limited(f, &limit, false, 0, false); /* Another window. */
 }
 
-/* Another name, subject, max or length is another limit. */
+/* Another name, subject, max, length or begin is another limit. */
 TEST_VIRTUAL(limit, keepsLimitsApart)
 {
-    struct idem_limit_request limits[4];
+    struct idem_limit_request limits[5];
+    struct idem_limited window;
     size_t i;
     int round;
 
@@ -128,11 +129,19 @@ TEST_VIRTUAL(limit, keepsLimitsApart)
     limits[1].name = idem_str("downloads");
     limits[2].subject = idem_str("u2");
     limits[3].per_ms = 7 * DAY_MS;
+    limits[4].start_ms = limits[4].at_ms - 100; /* As a calendar has it. */
+    limits[4].per_ms = DAY_MS - IDEM_LIMIT_HOUR;
     for (round = 0; round < 2; round++) {
         for (i = 0; i < COUNT(limits); i++) {
             expect_limited(f, &limits[i], true, limits[i].max - 1, round == 1);
         }
     }
+    limits[4].request = idem_str("r2");
+    limits[4].at_ms += 1000;
+    window = answer(f->store, &limits[4]);
+    assert_int_equal(window.remaining, 1); /* Of the same. */
+    assert_int_equal(window.start_ms, limits[4].start_ms);
+    assert_int_equal(window.end_ms, window.start_ms + limits[4].per_ms);
 }
 
 /* Costs are counted; one that is too great leaves room to smaller ones, and still

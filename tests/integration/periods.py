@@ -13,7 +13,7 @@ from box import case, contains, finish, is_gone
 from moved_clocks import Clocks
 from patience import until
 from procfs import children
-from tap import equal, main, test
+from tap import Idem, equal, main, test
 
 MINUTE, DAY = 60_000, 86_400_000
 RERUN = ("--on-expired-lease", "rerun")
@@ -279,6 +279,37 @@ def wrong_periods_are_refused(b):
         contains(got.stderr, said)
     got = b.run("k" * 250, "echo effect >> ledger", "--every", "day")
     equal((got.status, b.effects()), (64, 0))
+
+
+@test
+def a_limit_counts_in_the_same_windows():
+    """idem limit cuts months, weeks and days of a zone, with the hour that a day has more or
+    less: an event of the last millisecond counts in it, and the next in another."""
+    idem = Idem()
+    berlin = zoneinfo.ZoneInfo("Europe/Berlin")
+    for options, zone, first, last in (
+        (("month", "--zone", "Europe/Berlin"), berlin, (2024, 3, 1), (2024, 4, 1)),  # 31 days less an hour.
+        (("month",), datetime.timezone.utc, (2024, 2, 1), (2024, 3, 1)),
+        (("week",), datetime.timezone.utc, (2024, 12, 30), (2025, 1, 6)),
+        (("day", "--zone", "Europe/Berlin"), berlin, (2024, 3, 31), (2024, 4, 1)),  # 23 hours.
+        (("day", "--zone", "Europe/Berlin"), berlin, (2024, 10, 27), (2024, 10, 28)),  # 25.
+        (("15m", "--zone", "Asia/Kathmandu"), zoneinfo.ZoneInfo("Asia/Kathmandu"),
+         (2020, 1, 1, 0, 15), (2020, 1, 1, 0, 30)),
+    ):
+        start, end = (int(datetime.datetime(*at, tzinfo=zone).timestamp() * 1000) for at in (first, last))
+        counted = []
+        for request, at in (("a", start), ("b", end - 1), ("c", end), ("d", start - 1)):
+            done = idem("limit", "-n", "plan", "-u", "u", "-r", request, "--at", str(at), "--late", "36000d",
+                        "-m", "9", "--json", "--per", *options)
+            told = json.loads(done.stdout)
+            counted.append((request, told["remaining"], told["start_ms"] == start, told["end_ms"] == end))
+        wanted = [("a", 8, True, True), ("b", 7, True, True), ("c", 8, False, False), ("d", 8, False, False)]
+        equal((options, counted), (options, wanted))
+    for options, said in ((("day", "--zone", "Mars/Olympus"), b"no such time zone"),
+                          (("90s", "--zone", "UTC"), b"must divide a day"), (("year",), b"--per")):
+        done = idem("limit", "-n", "a", "-u", "u", "-r", "r", "-m", "1", "--per", *options)
+        equal((options, done.status), (options, 64))
+        contains(done.stderr, said)
 
 
 # ---- Locks -----------------------------------------------------------------------

@@ -292,8 +292,7 @@ idem__state idem__limit_step(struct idem__task *task,
     }
     forget(task->limiter);
     limited = &task->limiter->decision.limited;
-    idem__limit_window(limit->at_ms, limit->per_ms, &limited->start_ms,
-                       &limited->end_ms);
+    idem__limit_window(limit, &limited->start_ms, &limited->end_ms);
     limited->admitted =
         true; /* If the write finds that it is within the limit. */
     return limit->max > IDEM__LIMIT_ALONE ||

@@ -47,16 +47,38 @@ TEST(window, isCutInUtc)
     size_t i;
 
     for (i = 0; i < COUNT(rows); i++) {
+        struct idem_limit_request limit = sample();
         int64_t start_ms;
         int64_t end_ms;
 
-        idem__limit_window(rows[i].at_ms, rows[i].per_ms, &start_ms, &end_ms);
+        limit.at_ms = rows[i].at_ms;
+        limit.per_ms = rows[i].per_ms;
+        idem__limit_window(&limit, &start_ms, &end_ms);
         if (start_ms != rows[i].start_ms ||
             end_ms != start_ms + rows[i].per_ms) {
             fail_with("row %zu: %lld to %lld", i, (long long)start_ms,
                       (long long)end_ms);
         }
     }
+}
+
+/* A caller that has a calendar says where the window begins, and how long it is: here
+ * November of 2017 in Berlin, to its last moment; any other that begins there. */
+TEST(window, beginsWhereTheCallerSays)
+{
+    struct idem_limit_request limit = sample();
+    int64_t start_ms;
+    int64_t end_ms;
+
+    limit.at_ms = 1512082799999;
+    limit.start_ms = 1509490800000;
+    limit.per_ms = 30 * IDEM_LIMIT_DAY;
+    idem__limit_window(&limit, &start_ms, &end_ms);
+    assert_int_equal(start_ms, limit.start_ms);
+    assert_int_equal(end_ms, limit.at_ms + 1);
+    limit.per_ms = IDEM_LIMIT_DAY;
+    idem__limit_window(&limit, &start_ms, &end_ms);
+    assert_int_equal(start_ms, limit.start_ms + 29 * IDEM_LIMIT_DAY);
 }
 
 /* Whatever is out of range is refused by its name. */
@@ -111,6 +133,9 @@ TEST(check, namesWhatIsWrong)
     REFUSED(at_ms, INT64_MIN, "at: ");
     REFUSED(at_ms, INT64_MAX, "at: ");
     REFUSED(at_ms, 253402300800000, "at: ");
+    REFUSED(start_ms, -1, "start: ");
+    REFUSED(start_ms, AT + 1, "start: ");
+    TAKEN(start_ms, AT);
     TAKEN(at_ms, 253402300799999);
     /* No sum of what is in range overflows. */
     limit.late_ms = IDEM_DURATION_MAX_MS;
@@ -122,9 +147,9 @@ TEST(check, namesWhatIsWrong)
  * window not, nor does what only one request has. */
 TEST(ids, tellWindowsAndRequestsApart)
 {
-    struct idem_limit_request limits[5];
-    uint8_t windows[5][IDEM_ID_LEN];
-    uint8_t requests[5][IDEM_ID_LEN];
+    struct idem_limit_request limits[6];
+    uint8_t windows[6][IDEM_ID_LEN];
+    uint8_t requests[6][IDEM_ID_LEN];
     struct idem_limit_request same = sample();
     uint8_t window[IDEM_ID_LEN];
     uint8_t request[IDEM_ID_LEN];
@@ -141,6 +166,7 @@ TEST(ids, tellWindowsAndRequestsApart)
     limits[n++].subject = idem_str("u2");
     limits[n++].per_ms = IDEM_LIMIT_HOUR;
     limits[n++].at_ms = AT + IDEM_LIMIT_DAY;
+    limits[n++].start_ms = IDEM_LIMIT_HOUR;
     for (i = 0; i < n; i++) {
         assert_ok(idem__limit_ids(&limits[i], windows[i], requests[i]));
         for (j = 0; j < i; j++) {
