@@ -282,24 +282,46 @@ static enum MHD_Result refused(const struct ui_request *request,
 }
 
 /* False after an answer that says what is wrong with the form, in *@ret_result. */
+/* The field of the form that is missing or too long, as a sentence; NULL: none. */
+static const char *bad_field(const struct ui_form *form,
+                             const struct wanted *wanted, bool known)
+{
+    if (form->result.too_long) {
+        return "The result is too long: write it with idem resolve --complete "
+               "@FILE.";
+    }
+    if (form->reason.too_long) {
+        return "The reason is too long.";
+    }
+    if (form->type.too_long) {
+        return "The content type is too long.";
+    }
+    if (wanted->status == 0) {
+        return "The form does not say how it ended: choose one.";
+    }
+    return known ? NULL
+                 : "The form does not say which attempt it is about: open the "
+                   "record again.";
+}
+
 static bool read_wanted(const struct ui_request *request, bool reopens,
                         struct wanted *wanted, enum MHD_Result *ret_result)
 {
     const struct ui_form *form = &request->form;
+    const char *bad;
     char *end;
 
     wanted->fence = strtoull(form->fence.text, &end, 10);
     wanted->status = reopens ? IDEM_STATUS_RETRY : status_of(form);
     wanted->force = strcmp(form->force.text, "yes") == 0;
-    if (!read_identity(form, &wanted->id) || wanted->status == 0 ||
-        *end != '\0' || form->fence.len == 0 || form->result.too_long ||
-        form->type.too_long || form->reason.too_long) {
+    bad = bad_field(form, wanted,
+                    read_identity(form, &wanted->id) && *end == '\0' &&
+                        form->fence.len > 0);
+    if (bad != NULL) {
         *ret_result =
-            ui_say(request, MHD_HTTP_BAD_REQUEST, "Nothing was decided",
-                   "Something is missing in the form, or too long.");
-        return false;
+            ui_say(request, MHD_HTTP_BAD_REQUEST, "Nothing was decided", bad);
     }
-    return true;
+    return bad == NULL;
 }
 
 static bool read_http(const struct ui_form *form, struct wanted *wanted)

@@ -57,12 +57,19 @@ bool ui_page_open(struct ui_page *page)
 enum MHD_Result ui_page_send(const struct ui_request *request,
                              struct ui_page *page, unsigned status)
 {
+    return ui_page_send_again(request, page, status, /* again= */ false);
+}
+
+enum MHD_Result ui_page_send_again(const struct ui_request *request,
+                                   struct ui_page *page, unsigned status,
+                                   bool again)
+{
     enum MHD_Result result = MHD_NO;
 
     if (fclose(page->f) == 0) {
         result = ui_answer(request, status, "text/html; charset=utf-8",
                            idem_bytes(page->text, page->len),
-                           /* name= */ NULL, /* value= */ NULL);
+                           again ? "Refresh" : NULL, again ? "60" : NULL);
     }
     free(page->text);
     return result;

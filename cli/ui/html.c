@@ -172,6 +172,13 @@ void html_record_link(FILE *f, const struct idem_record *record)
 
 /* ---- Pages ---- */
 
+static const char *where = "";
+
+void html_set_place(const char *place)
+{
+    where = place;
+}
+
 static void put_head(FILE *f)
 {
     (void)fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
@@ -181,22 +188,29 @@ static void put_head(FILE *f)
                 f);
 }
 
-static void put_top(FILE *f)
+static void put_top(FILE *f, bool inside)
 {
+    struct idem_slice place = idem_str(inside ? where : "");
+
+    (void)fputs(place.len > 0 ? " - " : "", f);
+    html_text(f, place);
     (void)fputs(" - idem</title>\n"
                 "<link rel=\"stylesheet\" href=\"/style.css\">\n"
                 "<link rel=\"icon\" href=\"data:,\">\n</head>\n<body>\n"
                 "<a class=\"skip\" href=\"#main\">Skip to the content</a>\n"
-                "<header><a href=\"./\">idem</a></header>\n"
+                "<header><a href=\"./\">idem</a> <small>",
+                f);
+    html_text(f, place);
+    (void)fputs("</small></header>\n"
                 "<main id=\"main\">\n<h1>",
                 f);
 }
 
-void html_begin(FILE *f, const char *title)
+void html_begin(FILE *f, const char *title, bool inside)
 {
     put_head(f);
     html_text(f, idem_str(title));
-    put_top(f);
+    put_top(f, inside);
     html_text(f, idem_str(title));
     (void)fputs("</h1>\n", f);
 }
@@ -205,7 +219,7 @@ void html_begin_key(FILE *f, struct idem_slice key)
 {
     put_head(f);
     html_key(f, key);
-    put_top(f);
+    put_top(f, /* inside= */ true);
     html_key(f, key);
     (void)fputs("</h1>\n", f);
 }

@@ -35,9 +35,13 @@ void html_status(FILE *f, const struct idem_record *record, bool overdue);
  * page does not know the secret that is in its path. */
 void html_record_link(FILE *f, const struct idem_record *record);
 
+/* The store and the host, which a person who is inside is shown on each list and
+ * record: several may be open. */
+void html_set_place(const char *place);
+
 /* The head of a page with its title, up to the start of the heading, and its end.
  * @title is already text for people. */
-void html_begin(FILE *f, const char *title);
+void html_begin(FILE *f, const char *title, bool inside);
 
 /* The same for the page of a key, which is its title. */
 void html_begin_key(FILE *f, struct idem_slice key);

@@ -26,7 +26,9 @@ static enum MHD_Result send_list(const struct ui_request *request,
         return MHD_NO;
     }
     page_list(page.f, snapshot, choice);
-    return ui_page_send(request, &page, MHD_HTTP_OK);
+    return ui_page_send_again(request, &page, MHD_HTTP_OK,
+                              ui_value(request, MHD_GET_ARGUMENT_KIND,
+                                       "again") != NULL);
 }
 
 static enum MHD_Result list(const struct ui_request *request,

@@ -114,9 +114,13 @@ static void decide_form(FILE *f, const struct idem_record *r,
         f);
     begin_form(f, "resolve", r);
     (void)fputs("<fieldset><legend>How did it end?</legend>\n", f);
-    choice(f, form, "complete", "It was done.");
-    choice(f, form, "release", "It did not happen: another may try.");
-    choice(f, form, "fail", "It failed for good.");
+    choice(f, form, "complete", "It was done: later callers get the result.");
+    choice(f, form, "release",
+           "It did not happen: the next caller runs it, and is not told of "
+           "this attempt.");
+    choice(
+        f, form, "fail",
+        "It failed for good: later callers are told so, and nobody runs it.");
     (void)
         fputs("</fieldset>\n<label for=\"result\">If it was done: the result, "
               "for all who ask</label>\n"

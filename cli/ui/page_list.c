@@ -137,8 +137,9 @@ static void as_of(FILE *f, int64_t now_ms, enum page_show show)
     html_utc(now_ms, utc);
     (void)fprintf(f,
                   "<p class=\"soft\">As of %s. <a href=\"./?show=%s\">Look "
-                  "again</a></p>\n",
-                  utc, page_shows[show]);
+                  "again</a>, or <a href=\"./?show=%s&amp;again=\">each "
+                  "minute</a></p>\n",
+                  utc, page_shows[show], page_shows[show]);
 }
 
 /* ---- The table ---- */
@@ -308,7 +309,7 @@ void page_list(FILE *f, const struct cli_snapshot *snapshot,
     bool searched = search->key.len + search->scope.len > 0;
     const char *title = searched ? "Found among what is open" : titles[show];
 
-    html_begin(f, title);
+    html_begin(f, title, /* inside= */ true);
     cards(f, snapshot, searched ? PAGE_SHOWS : show);
     search_form(f, search);
     if (show == PAGE_OUTCOMES) {

@@ -7,6 +7,10 @@
 
 /* ---- What is known ---- */
 
+enum {
+    INPUT_SHOWN = 8192
+};
+
 static void name(FILE *f, const char *text)
 {
     (void)fprintf(f, "<dt>%s</dt><dd>", text);
@@ -73,6 +77,32 @@ static void id_fact(FILE *f, const struct idem_record *r)
     (void)fputs("</code></dd>\n", f);
 }
 
+/* The request, on which a decision depends. */
+static void input(FILE *f, struct idem_slice bytes)
+{
+    size_t max = bytes.len < INPUT_SHOWN ? bytes.len : INPUT_SHOWN;
+    const char *rest = bytes.base;
+    const char *end = rest + max;
+
+    if (max == 0) {
+        return;
+    }
+    (void)fprintf(f, "<details><summary>Input, %zu bytes</summary><pre>",
+                  bytes.len);
+    while (rest < end) {
+        const char *line = memchr(rest, '\n', (size_t)(end - rest));
+        const char *stop = line != NULL ? line : end;
+
+        html_text(f, idem_bytes(rest, (size_t)(stop - rest)));
+        (void)fputs(line != NULL ? "\n" : "", f);
+        rest = stop + (line != NULL);
+    }
+    (void)fprintf(f, "</pre>%s</details>\n",
+                  max < bytes.len ? "<p>The rest: <code>idem show --input"
+                                    "</code></p>"
+                                  : "");
+}
+
 static void facts(FILE *f, const struct idem_record *r)
 {
     (void)fputs("<h2>What is known</h2>\n<dl class=\"facts\">\n", f);
@@ -90,6 +120,7 @@ static void facts(FILE *f, const struct idem_record *r)
                       : "it is unknown, and waits for a person"));
     id_fact(f, r);
     (void)fputs("</dl>\n", f);
+    input(f, r->input);
 }
 
 /* ---- The history ---- */
@@ -220,8 +251,8 @@ static void tell_present(struct timeline *timeline, const struct idem_record *r,
     tell(timeline, r->expected_ms, open && r->expected_ms < now_ms ? "bad" : "",
          "Expected to end by", nobody);
     if (open) {
-        tell(timeline, r->lease_end_ms, r->lease_end_ms < now_ms ? "bad" : "",
-             "Its lease ends", nobody);
+        tell(timeline, cli_lease_end_ms(r),
+             r->lease_end_ms < now_ms ? "bad" : "", "Its lease ends", nobody);
     } else {
         tell_end(timeline, r);
     }

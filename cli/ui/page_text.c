@@ -11,7 +11,7 @@ static void alert(FILE *f, const char *text)
 
 void page_text(FILE *f, const char *title, const char *text)
 {
-    html_begin(f, title);
+    html_begin(f, title, /* inside= */ false);
     (void)fputs("<p>", f);
     html_text(f, idem_str(text));
     (void)fputs("</p>\n<p><a href=\"./\">Back to what is open</a></p>\n", f);
@@ -31,7 +31,7 @@ static void say_decided(FILE *f, bool in_doubt)
 void page_outage(FILE *f, const char *reason, bool decided, bool in_doubt,
                  const char *back)
 {
-    html_begin(f, "The store does not answer");
+    html_begin(f, "The store does not answer", /* inside= */ false);
     alert(f, reason);
     if (decided) {
         say_decided(f, in_doubt);
@@ -54,7 +54,7 @@ void page_outage(FILE *f, const char *reason, bool decided, bool in_doubt,
 
 void page_login(FILE *f, bool wrong)
 {
-    html_begin(f, "Who are you?");
+    html_begin(f, "Who are you?", /* inside= */ false);
     if (wrong) {
         alert(f, "That is not the token.");
     }

@@ -55,6 +55,11 @@ bool ui_page_open(struct ui_page *page);
 enum MHD_Result ui_page_send(const struct ui_request *request,
                              struct ui_page *page, unsigned status);
 
+/* Likewise; with @again the browser asks for it again each minute. */
+enum MHD_Result ui_page_send_again(const struct ui_request *request,
+                                   struct ui_page *page, unsigned status,
+                                   bool again);
+
 /* The style sheet. */
 enum MHD_Result ui_style(const struct ui_request *request);
 

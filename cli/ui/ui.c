@@ -12,10 +12,12 @@
 #include "text/log.h"
 #include "text/text.h"
 #include "ui/commands.h"
+#include "ui/html.h"
 #include "ui/server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -178,6 +180,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     char session[UI_SECRET_LEN + 1];
     char who[IDEM_OWNER_MAX + 1];
     char host[64];
+    char name[HOST_NAME_MAX + 1] = "";
+    char *place = NULL;
     union address address;
     struct ui_options options = {.address = &address.any,
                                  .host = host,
@@ -216,7 +220,13 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (status != 0) {
         return status;
     }
+    (void)gethostname(name, HOST_NAME_MAX);
+    if (idem_store_url(options.store) != NULL &&
+        asprintf(&place, "%s on %s", idem_store_url(options.store), name) > 0) {
+        html_set_place(place);
+    }
     status = serve(&options, args.token_file == NULL);
+    free(place);
     idem_close(options.store);
     explicit_bzero(token, sizeof(token));
     return status;

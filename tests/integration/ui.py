@@ -109,6 +109,11 @@ def filled():
     return store
 
 
+def place():
+    """How a page names its store and host."""
+    return f"sqlite:{os.path.realpath('idem.db')} on {socket.gethostname()}"
+
+
 def record(store, key, scope=""):
     return json.loads(store("show", "--json", key, "-s", scope).stdout)
 
@@ -377,7 +382,7 @@ def keys_are_shown_as_typed(page):
             page.open(s.home)
             page.type("input[name=k]", as_shown)
             page.enter()
-            equal((page.text("h1"), page.eval("document.title")), (as_shown, as_shown + " - idem"))
+            equal((page.text("h1"), page.eval("document.title")), (as_shown, f"{as_shown} - {place()} - idem"))
             equal(page.eval("location.search.startsWith('?k=')"), True)
         page.open(s.home + "search?s=&k=" + urllib.parse.quote("no\\such \u00fc"))
         equal(page.eval("document.querySelector('#k').value"), "no\\such \u00fc")
@@ -537,7 +542,7 @@ def a_script_in_a_key_is_text(page):
         log_in(page, s)
         equal(page.eval("document.scripts.length"), 0)
         page.click("a[href*='" + EVIL.encode().hex() + "']")
-        equal((page.text("h1"), page.eval("document.title")), (EVIL, EVIL + " - idem"))
+        equal((page.text("h1"), page.eval("document.title")), (EVIL, f"{EVIL} - {place()} - idem"))
         assert EVIL_OWNER in page.text()
         equal(page.eval("document.scripts.length + document.images.length"), 0)
         keep(page, "8-script")
@@ -708,6 +713,33 @@ def a_wrong_token_is_told_nothing():
     with site(store) as s:
         assert s.inside != first
         equal(s.request("GET", first)[0], 403)
+
+
+@test
+def pages_say_where_they_are_and_what_follows():
+    """A list and a record name store and host, a record has its input, each choice says what
+    the next caller is told, a list comes again each minute if that is asked for, and what
+    is wrong with a form is named; a stranger is told no store."""
+    store = filled()
+    run = store("run", "-qk", "paid", "--input", '{"sum": 7}\n<b>', "--outcome", "0=complete *=fail", "--", "false")
+    equal(run.status, 1)
+    with site(store) as s:
+        for path in ("/", "/record?s=&k=" + b"paid".hex()):
+            _, text = s.ask("GET", path)
+            assert f"{place()} - idem</title>" in text and text.count(place()) == 2, text
+        assert '<summary>Input, 14 bytes</summary><pre>{&quot;sum&quot;: 7}\n&lt;b&gt;</pre>' in text, text
+        for follows in ("later callers get the result", "the next caller runs it", "later callers are told so"):
+            assert follows in text, follows
+        assert "idem.db" not in s.request("GET", "/")[1]
+        equal((s.ask("GET", "/")[0], s.headers["Refresh"]), (200, None))
+        equal((s.ask("GET", "/?show=failed&again=")[0], s.headers["Refresh"]), (200, "60"))
+        assert './?show=failed&amp;again=' in s.ask("GET", "/?show=failed")[1]
+        good = decision(store, "order-44")
+        for wrong, said in (({"decision": "explode"}, "how it ended"), ({"reason": "x" * 5000}, "reason is too long"),
+                            ({"result": "x" * 5000}, "result is too long"), ({"fence": "x"}, "which attempt"),
+                            ({"k": ""}, "which attempt")):
+            status, text = s.ask("POST", "/resolve", {**good, **wrong})
+            equal((wrong, status, said in text), (wrong, 400, True))
 
 
 @test
