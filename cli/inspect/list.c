@@ -21,6 +21,7 @@
 #include <stdlib.h>
 
 static struct list_args args;
+static unsigned statuses; /* Of --status; 0: all. */
 
 /* ---- Which records -------------------------------------------------------- */
 
@@ -38,12 +39,21 @@ static bool is_shown(const struct idem_record *r)
     return args.all || args.scope != NULL || !cli_is_alert(r);
 }
 
+/* With --overdue, the union: as idem resolve takes it. */
+static bool has_status(const struct idem_record *r)
+{
+    unsigned bits = 1u << r->status | 1u << idem_record_status(r);
+
+    return statuses == 0 || (statuses & bits) != 0 ||
+           (args.overdue && r->overdue);
+}
+
 /* One that cannot be read is shown in any case: it may be any. */
 static bool is_wanted(int code, const struct idem_record *r)
 {
     return (args.match == NULL || cli_matches(r, args.match)) && is_shown(r) &&
-           (code != 0 ||
-            (is_recent(r) && (!args.failed || cli_outcome_failed(r))));
+           (code != 0 || (is_recent(r) && has_status(r) &&
+                          (!args.failed || cli_outcome_failed(r))));
 }
 
 static int list_one(void *ctx, int code, const struct idem_record *r)
@@ -186,14 +196,20 @@ static void say_unordered(const struct listing *listing,
 static int conclude(struct listing *listing, struct idem_store *store,
                     const struct idem_page *page)
 {
+    const char *url = idem_store_url(store);
+    bool is_layout = url != NULL && strstr(url, "layout=") != NULL;
+
     say_unordered(listing, store);
     say_more(listing, page);
     cli_journal_note(store);
     if (listing->corrupt > 0 && listing->status == 0) {
-        cli_say("%llu record%s cannot be trusted; restore the store, or take "
-                "other keys",
+        cli_say("%llu record%s cannot be trusted%s",
                 (unsigned long long)listing->corrupt,
-                listing->corrupt == 1 ? "" : "s");
+                listing->corrupt == 1 ? "" : "s",
+                listing->corrupt == listing->shown && is_layout
+                    ? ", and no other was found: was the table written in "
+                      "another layout than the one in the URL?"
+                    : "; restore the store, or take other keys");
         return CLI_CORRUPT;
     }
     return listing->status;
@@ -224,8 +240,8 @@ static int list(const struct cli_command *command, struct listing *listing,
     if (status != 0) {
         return status;
     }
-    status = cli_list_order(command, &listing->order, filter,
-                            idem_store_is_remote(store), page.place);
+    status =
+        cli_list_order(command, &listing->order, filter, store, page.place);
     if (status == 0) {
         error.code = walk_parts(store, filter, listing, &page, &error);
         status = error.code != 0 ? give_up(command, listing, &error)
@@ -259,6 +275,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (status == 0) {
         status = listing_choose_fields(command, &listing);
     }
+    statuses = filter.statuses;
     order->limit = args.limit;
     order->after = args.after;
     order->reverse = args.reverse;
@@ -271,7 +288,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
         filter.failed_outcomes = true;
     }
     filter.newest_first = !args.reverse;
-    filter.overdue = args.overdue;
+    if (args.overdue && statuses != 0) {
+        filter.statuses |= 1u << IDEM_STATUS_IN_PROGRESS;
+    }
+    filter.overdue = args.overdue && statuses == 0;
     filter.any_scope = args.scope == NULL;
     filter.scope = idem_str(args.scope);
     status = list(command, &listing, &filter);
@@ -335,7 +355,7 @@ static struct cli_option options[] = {
      .target = &args.fields,
      .arg = "FIELDS",
      .help = "show these, with commas between them: status exit started age "
-             "lease attempts owner scope key created ended expires fence "
+             "took lease attempts owner scope key created ended expires fence "
              "error"},
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_COLOR,

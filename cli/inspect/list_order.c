@@ -9,7 +9,8 @@
 
 /* Rows of one part of a list that shows all: some megabytes. */
 enum {
-    PART = 4096
+    PART = 4096,
+    PART_OF_WHOLE = 65536 /* All is read again for each. */
 };
 
 int cli_list_bad_place(const struct cli_command *command)
@@ -35,10 +36,12 @@ static bool read_place(struct cli_list_order *order)
 
 int cli_list_order(const struct cli_command *command,
                    struct cli_list_order *order,
-                   const struct idem_filter *filter, bool remote,
+                   const struct idem_filter *filter, struct idem_store *store,
                    char place[IDEM_PLACE_MAX])
 {
-    bool indexed = cli_index_serves(filter);
+    bool remote = idem_store_is_remote(store);
+    bool whole = remote && strncmp(idem_store_url(store), "postgres", 8) == 0;
+    bool indexed = cli_index_serves(filter) || whole;
 
     order->sorts = indexed || (remote && order->limit != 0);
     order->stops = !indexed && order->limit != 0;
@@ -46,7 +49,9 @@ int cli_list_order(const struct cli_command *command,
     order->unordered = !indexed && remote;
     order->rows.descending = !order->reverse;
     if (indexed) {
-        order->rows.limit = order->limit != 0 ? (size_t)order->limit : PART;
+        order->rows.limit = order->limit != 0 ? (size_t)order->limit
+                            : whole           ? PART_OF_WHOLE
+                                              : PART;
     }
     if (order->after == NULL) {
         return 0;

@@ -5,8 +5,9 @@
  * --status without completed, --overdue and --failed, in another order: all of these
  * records are read and sorted by when their keys were first claimed, and the list goes
  * on after that time and id ("s..."). Without --limit it does so by itself, part by part,
- * so that no more than a part is held. A DynamoDB table has no order: a page of it is
- * sorted by itself.
+ * so that no more than a part is held. PostgreSQL has no order of what it is asked for
+ * without an index, and is read whole likewise. A DynamoDB table has none either, and to
+ * read it costs money: a page of it is sorted by itself.
  */
 #ifndef IDEM_CLI_INSPECT_LIST_ORDER_H
 #define IDEM_CLI_INSPECT_LIST_ORDER_H
@@ -35,11 +36,11 @@ struct cli_list_order {
     struct cli_rows rows;
 };
 
-/* Decides for a list with @filter of a store, which is @remote or not. A place of
- * the store goes to @place. 0 or a usage error. */
+/* Decides for a list of @store with @filter. A place of the store goes to @place. 0 or a
+ * usage error. */
 int cli_list_order(const struct cli_command *command,
                    struct cli_list_order *order,
-                   const struct idem_filter *filter, bool remote,
+                   const struct idem_filter *filter, struct idem_store *store,
                    char place[IDEM_PLACE_MAX]);
 
 /* "--after: ...": the place is none of this list. */

@@ -22,8 +22,9 @@ static const char all_columns[] =
 
 /* On a terminal: the first that leaves KEY_ROOM columns for the key. */
 static const char *const terminal_columns[] = {
-    "status,exit,started,age,lease,attempts,owner,scope,key",
-    "status,exit,age,lease,attempts,owner,scope,key",
+    "status,exit,started,age,took,lease,attempts,owner,scope,key",
+    "status,exit,started,took,lease,attempts,owner,scope,key",
+    "status,exit,age,took,lease,attempts,owner,scope,key",
     "status,exit,age,lease,attempts,scope,key",
     "status,exit,age,lease,scope,key",
     "status,exit,age,key",

@@ -95,8 +95,6 @@ static void print_identity(const struct idem_record *r)
     cli_print_key(stdout, r->key);
     (void)putchar('\n');
     line_bytes("scope", r->scope);
-    line_hex("id", idem_bytes(r->id, sizeof(r->id)));
-    line_hex("fingerprint", r->fingerprint);
 }
 
 static void print_attempt(const struct idem_record *r)
@@ -120,7 +118,7 @@ static void print_attempt(const struct idem_record *r)
         line_duration("lease", r->lease_ms);
     }
     if (r->status == IDEM_STATUS_IN_PROGRESS && !r->retry) {
-        line_time("lease ends", r->lease_end_ms);
+        line_time("lease ends", cli_lease_end_ms(r));
     }
     line("on expired lease",
          r->on_expired_lease == IDEM_RERUN ? "rerun" : "hold");
@@ -205,8 +203,22 @@ static void print_history(const struct idem_record *r)
     }
 }
 
-/* The commands that a person who reads this can use. Nothing as long as its
- * owner may be at work. */
+static void print_late(const struct idem_record *r)
+{
+    char options[96];
+
+    (void)snprintf(options, sizeof(options),
+                   " --fence %llu --force --release --reason TEXT",
+                   (unsigned long long)r->fence);
+    (void)fputs("\nIt is late, and its owner may be at work: look there first. "
+                "When you know that the\nowner is gone and nothing happened "
+                "(one at work would go on beside the next):\n  ",
+                stdout);
+    cli_print_remedy(stdout, "resolve", options, r, args.store);
+    (void)putchar('\n');
+}
+
+/* The commands that a person who reads this can use. */
 static void print_next_step(const struct idem_record *r)
 {
     bool open =
@@ -222,6 +234,9 @@ static void print_next_step(const struct idem_record *r)
         (void)fputs("\nWhen you know how it ended:", stdout);
         cli_print_resolve(stdout, r, args.store);
         (void)putchar('\n');
+    }
+    if (r->overdue && r->live) {
+        print_late(r);
     }
     if (open || cli_outcome_failed(r)) {
         (void)fputs("\nWhen the cause is mended, to have it run again:",
@@ -251,6 +266,8 @@ static void print_record(const struct idem_record *r)
     print_attempt(r);
     print_outcome(r);
     print_history(r);
+    line_hex("fingerprint", r->fingerprint);
+    line_hex("id", idem_bytes(r->id, sizeof(r->id)));
     print_next_step(r);
 }
 

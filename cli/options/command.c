@@ -114,6 +114,9 @@ void cli_print_help(const struct cli_command *command)
         (void)printf("\nOptions:\n");
     }
     for (option = command->options; option->name != NULL; option++) {
+        if (option->group != NULL) {
+            (void)printf("%s:\n", option->group);
+        }
         print_option(option, column);
     }
 }

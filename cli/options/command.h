@@ -29,9 +29,10 @@ struct cli_option {
     char letter;      /* 0: none. */
     enum cli_kind kind;
     void *target;
-    const char *arg;  /* "KEY"; NULL for a flag. */
-    const char *help; /* One line. */
-    int64_t min;      /* For durations, counts and sizes. */
+    const char *arg;   /* "KEY"; NULL for a flag. */
+    const char *help;  /* One line. */
+    const char *group; /* Heads what follows in --help; NULL: nothing new. */
+    int64_t min;       /* For durations, counts and sizes. */
     int64_t max;
     const char *const *choices; /* NULL-terminated. */
     bool *given; /* May be NULL: set to true when it was given. */

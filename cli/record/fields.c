@@ -126,6 +126,14 @@ static void print_age(FILE *f, const struct idem_record *r, bool is_tty)
     print_span(f, age_ms(r));
 }
 
+/* How long the work took, or has taken so far. */
+static void print_took(FILE *f, const struct idem_record *r, bool is_tty)
+{
+    (void)is_tty;
+    print_span(f, r->ended_ms >= r->started_ms ? r->ended_ms - r->started_ms
+                                               : age_ms(r));
+}
+
 /* The rest of the lease, "-12s" if it is over; "-" where none runs. */
 static void print_lease(FILE *f, const struct idem_record *r, bool is_tty)
 {
@@ -183,6 +191,7 @@ static const struct cli_field fields[] = {
     {"exit", "EXIT", "exit_status", -4, print_exit},
     {"started", "STARTED", "started_ms", 24, print_started},
     {"age", "AGE", "started_ms", 7, print_age},
+    {"took", "TOOK", "ended_ms", 7, print_took},
     {"lease", "LEASE", "lease_end_ms", 7, print_lease},
     {"attempts", "TRIES", "attempts", -5, print_attempts},
     {"owner", "OWNER", "owner", 20, print_owner},

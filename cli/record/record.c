@@ -8,7 +8,10 @@
 #include "text/screen.h"
 #include "text/text.h"
 
+#include <idem/operator.h>
 #include <stdlib.h>
+
+#define ELSEWHERE_MAX 2000 /* Records. */
 
 /* Nobody named a store, and the one of a cron job may be another. */
 static void say_usual_store(void)
@@ -25,6 +28,47 @@ static void say_usual_store(void)
     }
 }
 
+int64_t cli_lease_end_ms(const struct idem_record *record)
+{
+    return record->lease_end_ms > record->started_ms ? record->lease_end_ms
+                                                     : record->started_ms;
+}
+
+/* A look for the same key in other scopes, which no index has. */
+struct elsewhere {
+    struct idem_slice key;
+    bool found;
+};
+
+static int see_elsewhere(void *ctx, int code, const struct idem_record *r)
+{
+    struct elsewhere *elsewhere = ctx;
+    char scope[4 * IDEM_SCOPE_MAX + 1];
+
+    (void)code;
+    if (r->key.len == elsewhere->key.len &&
+        memcmp(r->key.base, elsewhere->key.base, r->key.len) == 0) {
+        cli_say("the scope \"%s\" has this key: name it with --scope",
+                cli_escape(r->scope, scope, sizeof(scope)));
+        elsewhere->found = true;
+    }
+    return elsewhere->found;
+}
+
+/* Not for long: the newest of a file, and some of a table. */
+static bool is_elsewhere(struct idem_store *store, struct idem_slice key)
+{
+    struct elsewhere elsewhere = {.key = key};
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_page page = IDEM_PAGE_INIT;
+
+    filter.newest_first = true;
+    page.look_max = ELSEWHERE_MAX;
+    (void)idem_list_page(store, &filter, see_elsewhere, &elsewhere, &page,
+                         /* ret_error= */ NULL);
+    return elsewhere.found;
+}
+
 int cli_get(struct idem_store *store, const char *store_url,
             struct idem_slice scope, struct idem_slice key,
             struct idem_answer **ret_answer)
@@ -37,7 +81,7 @@ int cli_get(struct idem_store *store, const char *store_url,
         cli_say("no record for \"%s\"%s; see: idem list",
                 cli_escape(key, shown, sizeof(shown)),
                 scope.len > 0 ? " in this scope" : "");
-        if (store_url == NULL) {
+        if (!is_elsewhere(store, key) && store_url == NULL) {
             say_usual_store();
         }
         return CLI_NO_RECORD;

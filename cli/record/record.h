@@ -51,6 +51,10 @@ int cli_meta_status(struct idem_slice meta);
 /* The scope of the records that say which alerts were raised. */
 #define CLI_ALERT_SCOPE "idem.watch"
 
+/* When the lease of an attempt in progress ends or ended. One that was ended before its
+ * time is on record as over since before its start, for other clocks to see it so. */
+int64_t cli_lease_end_ms(const struct idem_record *record);
+
 /* True of such a record, which is about no work. */
 bool cli_is_alert(const struct idem_record *record);
 

@@ -29,7 +29,8 @@ static void add_times(struct cli_json *json, const struct idem_record *r)
     cli_json_ms(json, "started_ms", r->started_ms);
     cli_json_ms(json, "lease_ms", r->lease_ms);
     if (r->status == IDEM_STATUS_IN_PROGRESS) {
-        cli_json_ms(json, "lease_end_ms", r->lease_end_ms);
+        cli_json_ms(json, "lease_end_ms",
+                    r->retry ? r->lease_end_ms : cli_lease_end_ms(r));
         cli_json_bool(json, "overdue", r->overdue);
     }
     some_ms(json, "expected_ms", r->expected_ms);

@@ -57,6 +57,7 @@ struct cli_option run_option_table[] = {
      .target = &run_options.overlap,
      .help = "start beside work of the period before"},
     {.name = "replay",
+     .group = "Options of the command and its outcome",
      .kind = CLI_CHOICE,
      .target = &run_options.replay,
      .arg = "HOW",

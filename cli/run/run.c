@@ -282,7 +282,6 @@ static int run_main(const struct cli_command *command, int argc, char **argv)
 
 static const char *const examples[] = {
     "idem run -k backup --every day -- /usr/local/bin/backup",
-    "idem run --lock -k repo --wait 10m -- git gc",
     "idem run -k deploy-1.4 --outcome jobs --max-failures 3 -- ./deploy 1.4",
     "idem run --input @order.json --key-from .id --fingerprint-from .sum -- ./pay",
     NULL,

@@ -141,6 +141,21 @@ def plans_are_those_of_a_full_table():
 
 
 @test
+def the_newest_is_first():
+    """A list is in the order of the first claims, page after page, whatever the ids are."""
+    idem, _ = here("newest")
+    names = [f"k{n}" for n in range(7)]
+    for name in names:
+        said(idem, "run", "-qk", name, "--", "true")
+    listed = ("list", "--fields", "key")
+    equal(said(idem, *listed).split(), names[::-1])
+    equal(said(idem, *listed, "--reverse").split(), names)
+    page = idem(*listed, "--limit", "4")
+    place = re.search(r"--after (\S+)", page.stderr.decode())[1]
+    equal(page.stdout.decode().split() + said(idem, *listed, "--limit", "4", "--after", place).split(), names[::-1])
+
+
+@test
 def a_held_row_holds_up_nobody_else():
     """An application's open transaction has a row: other keys go on at once, a duplicate
     is answered, and the row's own end is recorded after it. The control: ON CONFLICT alone would

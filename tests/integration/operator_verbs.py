@@ -6,6 +6,7 @@ import contextlib
 import glob
 import json
 import os
+import re
 import sqlite3
 import stat
 import time
@@ -34,6 +35,62 @@ def audit():
         with open("audit.log", encoding="utf-8") as f:
             return [json.loads(line) for line in f]
     return []
+
+
+# ---- list and show ----
+
+
+@test
+def lists_and_records_say_what_a_person_asks():
+    """--overdue with --status is the union, as it is in resolve; a list can have how long
+    work took; a key of another scope is found there; the lease of a runner that died does
+    not end before its attempt began; of late work that may be at work the next step says
+    so; what nobody reads at night is last."""
+    store = Idem()
+    begin(store, "slow", "--expect", "1ms", "--lease", "1h")
+    begin(store, "live", "--lease", "1h")
+    token = begin(store, "failed", "--lease", "1h")
+    equal(store("fail", "--token", "-", "--error", "no", input=token.encode()).status, 0)
+    equal(store("run", "-qk", "job-489", "-s", "runner", "--", "sleep", "0.2").status, 0)
+    killed = store("run", "-qk", "died", "--on-expired-lease", "rerun", "--", "sh", "-c", "kill -9 $PPID; sleep 9")
+    assert killed.status != 0, killed
+    time.sleep(0.1)
+
+    def keys(*options):
+        return sorted(store("list", "--fields", "key", *options).stdout.decode().split())
+
+    equal(keys("--overdue", "--status", "failed,completed"), ["died", "failed", "job-489", "slow"])
+    equal(keys("--overdue", "--status", "failed", "--limit", "9"), ["died", "failed", "slow"])
+    equal((keys("--overdue"), keys("--status", "failed")), (["died", "slow"], ["failed"]))
+    (took,) = re.findall(r"(\d+)ms", store("list", "--fields", "took", "--match", "job-489").stdout.decode())
+    assert 200 <= int(took) < 1000, took
+
+    none = store("show", "job-489")
+    equal(none.status, 1)
+    assert b'the scope "runner" has this key: name it with --scope\n' in none.stderr, none
+    assert b"the scope" not in store("show", "job-490").stderr
+
+    told = json.loads(store("show", "--json", "died").stdout)
+    assert told["lease_end_ms"] >= told["started_ms"], told
+    lines = store("show", "slow").stdout.decode()
+    assert "its owner may be at work" in lines and " --force --release --reason TEXT slow\n" in lines, lines
+    names = [line.split("  ")[0] for line in lines.partition("\n\n")[0].splitlines()]
+    equal((names[:2], names[-1]), (["key", "status"], "id"))
+    assert "It is late" not in store("show", "live").stdout.decode()
+
+
+@test
+def another_layout_is_guessed():
+    """Where no record of a table can be read in the layout of the URL, that is asked for."""
+    with server("local") as (_, url):
+        store, other = (Idem(f"{url}&layout=powertools-{name}") for name in ("typescript", "python"))
+        equal(store("store", "create", env=AWS).status, 0)
+        key = "fn#" + "0" * 32
+        equal(store("run", "-qk", key, "--on-expired-lease", "rerun", "--", "echo", "{}", env=AWS).status, 0)
+        equal(store("list", env=AWS).status, 0)
+        done = other("list", env=AWS)
+        equal(done.status, 74)
+        assert b"1 record cannot be trusted, and no other was found: was the table written in another layout" in done.stderr, done
 
 
 # ---- resolve ----
