@@ -29,7 +29,8 @@ enum {
     IDEM__SELECTOR_DEPTH_MAX = 32,      /* Of brackets in brackets. */
     IDEM__SELECTOR_NODES_MAX = 1 << 20, /* Of a text, and of what is made. */
     IDEM__SELECTOR_TEXT_MAX = 1 << 26,  /* Bytes of the tree's texts. */
-    IDEM__SELECTOR_STEPS_MAX = 1 << 22, /* Of one run: see charge(). */
+    IDEM__SELECTOR_STEPS_MAX =
+        1 << 22, /* Of one run: see idem__value_charge(). */
 };
 
 enum idem__part_kind {
