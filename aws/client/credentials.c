@@ -86,15 +86,16 @@ static int keys_of_env(const struct idem__aws_env *env,
                       ret->access_key, sizeof(ret->access_key), error);
 
     ret->expires_ms = IDEM_NEVER;
-    if (rc == 0) {
-        rc = read_one(env, "AWS_SECRET_ACCESS_KEY", /* needed= */ true,
-                      ret->secret_key, sizeof(ret->secret_key), error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = read_one(env, "AWS_SESSION_TOKEN", /* needed= */ false, ret->token,
-                      sizeof(ret->token), error);
+    rc = read_one(env, "AWS_SECRET_ACCESS_KEY", /* needed= */ true,
+                  ret->secret_key, sizeof(ret->secret_key), error);
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    return read_one(env, "AWS_SESSION_TOKEN", /* needed= */ false, ret->token,
+                    sizeof(ret->token), error);
 }
 
 int idem__aws_provider_env(const struct idem__aws_env *env,

@@ -335,12 +335,14 @@ int idem__aws_endpoint_resolve(const struct idem__aws_endpoint_options *options,
     bool loopback = false;
     int rc = find_region(options, env, &region, ret_error);
 
-    if (rc == 0) {
-        rc = find_url(options, env, &url, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = make_url(options, env, region, url.len > 0, own, ret_error);
+    rc = find_url(options, env, &url, ret_error);
+    if (rc != 0) {
+        return rc;
     }
+    rc = make_url(options, env, region, url.len > 0, own, ret_error);
     if (rc != 0) {
         return rc;
     }

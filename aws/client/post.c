@@ -178,14 +178,15 @@ int idem__aws_post_make(struct idem__aws_post *post,
 
     idem__aws_stamp(now_ms, stamp);
     rc = collect_headers(request, credentials->token, stamp, &headers);
-    if (rc == 0) {
-        rc = sign(request, signer, credentials, stamp, &headers, authorization,
-                  &len);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = write_all(post, &headers, idem_bytes(authorization, len));
+    rc = sign(request, signer, credentials, stamp, &headers, authorization,
+              &len);
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    return write_all(post, &headers, idem_bytes(authorization, len));
 }
 
 /* It held a secret. */

@@ -168,20 +168,25 @@ int idem__aws_profiles_load(const struct idem__aws_env *env,
               &profiles.credentials);
     find_file(env, "AWS_CONFIG_FILE", "config", &profiles.config);
     rc = find_name(env, &profiles, ret_error);
-    if (rc == 0) {
-        rc = load_file(&profiles.credentials, ret_error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = load_file(&profiles.config, ret_error);
+    rc = load_file(&profiles.credentials, ret_error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0 && profiles.named &&
-        !idem__aws_profiles_has(&profiles, profiles.name)) {
+    rc = load_file(&profiles.config, ret_error);
+    if (rc != 0) {
+        goto done;
+    }
+    if (profiles.named && !idem__aws_profiles_has(&profiles, profiles.name)) {
         rc = idem__error(ret_error, IDEM_ECONFIG,
                          "AWS_PROFILE names the profile \"%.60s\", which is "
                          "neither in %.60s nor in %.60s",
                          profiles.name, profiles.config.path,
                          profiles.credentials.path);
     }
+done:
     if (rc != 0) {
         idem__aws_profiles_finish(&profiles);
         return rc;

@@ -82,22 +82,27 @@ static int derive(struct idem__sigv4 *signer,
 
     memcpy(secret + 4, credentials->secret_key, len);
     rc = idem__hmac_key_init(&first, idem_bytes(secret, 4 + len));
-    if (rc == 0) {
-        rc = idem__hmac(&first, idem_bytes(date, sizeof(signer->date)), digest);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = link(digest, idem_str(region));
+    rc = idem__hmac(&first, idem_bytes(date, sizeof(signer->date)), digest);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = link(digest, idem_str(service));
+    rc = link(digest, idem_str(region));
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = link(digest, idem_str(ending));
+    rc = link(digest, idem_str(service));
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = idem__hmac_key_init(&signer->key,
-                                 idem_bytes(digest, sizeof(digest)));
+    rc = link(digest, idem_str(ending));
+    if (rc != 0) {
+        goto done;
     }
+    rc = idem__hmac_key_init(&signer->key, idem_bytes(digest, sizeof(digest)));
+done:
     idem__hmac_key_finish(&first);
     explicit_bzero(secret, sizeof(secret));
     explicit_bzero(digest, sizeof(digest));

@@ -202,15 +202,19 @@ int idem__aws_slot_load(struct idem__aws_slot *slot,
     request->status = 0;
     idem__aws_answer_reset(slot);
     rc = idem__aws_post_make(&slot->post, request, signer, credentials, now_ms);
-    if (rc == 0) {
-        rc = renew(slot);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = set_endpoint(slot, request->endpoint);
+    rc = renew(slot);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = set_request(slot, request);
+    rc = set_endpoint(slot, request->endpoint);
+    if (rc != 0) {
+        goto done;
     }
+    rc = set_request(slot, request);
+done:
     if (rc != 0) {
         slot->request = NULL;
         return rc == IDEM_EINVALID

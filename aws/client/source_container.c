@@ -203,15 +203,18 @@ int idem__aws_source_container(struct idem__aws_ask *ask,
     fetch->connect_ms = CONNECT_MS;
     fetch->timeout_ms = TIME_MS;
     rc = idem__aws_try(ask, who, ret_error);
-    if (rc == 0 && fetch->status != 200) {
+    if (rc != 0) {
+        goto done;
+    }
+    if (fetch->status != 200) {
         rc = idem__error(ret_error,
                          fetch->status < 500 ? IDEM_ECONFIG : IDEM_EUNAVAILABLE,
                          "%s answered with status %d", who, fetch->status);
+        goto done;
     }
-    if (rc == 0) {
-        rc = idem__aws_read_keys(idem_bytes(fetch->answer, fetch->answer_len),
-                                 "Token", who, ret, ret_error);
-    }
+    rc = idem__aws_read_keys(idem_bytes(fetch->answer, fetch->answer_len),
+                             "Token", who, ret, ret_error);
+done:
     explicit_bzero(line, sizeof(line));
     idem__aws_fetch_wipe(fetch);
     return rc;

@@ -147,16 +147,19 @@ static int fetch_keys(struct session *session,
         rc = 0;
     }
     memcpy(path, list, sizeof(list));
-    if (rc == 0) {
-        rc = read_role(fetch, path + sizeof(list) - 1, ROLE_MAX, error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = request(session, "GET", path, session->token_line, error);
+    rc = read_role(fetch, path + sizeof(list) - 1, ROLE_MAX, error);
+    if (rc != 0) {
+        return rc;
     }
-    return rc != 0 ? rc
-                   : idem__aws_read_keys(idem_bytes(fetch->answer,
-                                                    fetch->answer_len),
-                                         "Token", who, ret, error);
+    rc = request(session, "GET", path, session->token_line, error);
+    if (rc != 0) {
+        return rc;
+    }
+    return idem__aws_read_keys(idem_bytes(fetch->answer, fetch->answer_len),
+                               "Token", who, ret, error);
 }
 
 int idem__aws_source_instance(struct idem__aws_ask *ask,
@@ -191,16 +194,19 @@ int idem__aws_instance_region(const struct idem__aws_env *env, char *buf,
     ask->stop = -1;
     idem__quiet_begin(&quiet);
     rc = begin_session(ask, &session, ret_error);
-    if (rc == 0) {
-        rc = request(&session, "GET", "/latest/meta-data/placement/region",
-                     session.token_line, ret_error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = idem__aws_copy_value("the region of the instance metadata service",
-                                  idem_bytes(ask->fetch.answer,
-                                             ask->fetch.answer_len),
-                                  buf, cap, ret_error);
+    rc = request(&session, "GET", "/latest/meta-data/placement/region",
+                 session.token_line, ret_error);
+    if (rc != 0) {
+        goto done;
     }
+    rc = idem__aws_copy_value("the region of the instance metadata service",
+                              idem_bytes(ask->fetch.answer,
+                                         ask->fetch.answer_len),
+                              buf, cap, ret_error);
+done:
     idem__quiet_end(&quiet);
     explicit_bzero(&session, sizeof(session));
     explicit_bzero(ask, sizeof(*ask));

@@ -134,14 +134,16 @@ static int read_object(json_object *object, const char *token, const char *who,
     }
     rc = idem__aws_copy_value("AccessKeyId", key, ret->access_key,
                               sizeof(ret->access_key), error);
-    if (rc == 0) {
-        rc = idem__aws_copy_value("SecretAccessKey", secret, ret->secret_key,
-                                  sizeof(ret->secret_key), error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = idem__aws_copy_value(token, member(object, token), ret->token,
-                                  sizeof(ret->token), error);
+    rc = idem__aws_copy_value("SecretAccessKey", secret, ret->secret_key,
+                              sizeof(ret->secret_key), error);
+    if (rc != 0) {
+        return rc;
     }
+    rc = idem__aws_copy_value(token, member(object, token), ret->token,
+                              sizeof(ret->token), error);
     if (rc != 0) {
         return rc;
     }

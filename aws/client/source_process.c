@@ -231,15 +231,17 @@ int idem__aws_source_process(struct idem__aws_ask *ask, const char *command,
     }
     strcpy(copy, command);
     rc = split(copy, words, error);
-    if (rc == 0) {
-        rc = run(ask, words, error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = idem__aws_read_keys(idem_bytes(ask->fetch.answer,
-                                            ask->fetch.answer_len),
-                                 "SessionToken", "credential_process", ret,
-                                 error);
+    rc = run(ask, words, error);
+    if (rc != 0) {
+        goto done;
     }
+    rc = idem__aws_read_keys(idem_bytes(ask->fetch.answer,
+                                        ask->fetch.answer_len),
+                             "SessionToken", "credential_process", ret, error);
+done:
     idem__aws_fetch_wipe(&ask->fetch);
     return rc;
 }

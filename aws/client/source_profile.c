@@ -89,16 +89,16 @@ static int static_keys(const struct idem__aws_profiles *profiles,
     ret->expires_ms = IDEM_NEVER;
     rc = idem__aws_copy_value("aws_access_key_id", keys.access_key,
                               ret->access_key, sizeof(ret->access_key), error);
-    if (rc == 0) {
-        rc = idem__aws_copy_value("aws_secret_access_key", keys.secret_key,
-                                  ret->secret_key, sizeof(ret->secret_key),
-                                  error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = idem__aws_copy_value("aws_session_token", keys.token, ret->token,
-                                  sizeof(ret->token), error);
+    rc = idem__aws_copy_value("aws_secret_access_key", keys.secret_key,
+                              ret->secret_key, sizeof(ret->secret_key), error);
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    return idem__aws_copy_value("aws_session_token", keys.token, ret->token,
+                                sizeof(ret->token), error);
 }
 
 /* ---- Others ------------------------------------------------------------ */

@@ -203,13 +203,14 @@ static int get_number(struct json_object *attributes, const char *name,
         return rc;
     }
     rc = read_number(text, &number);
-    if (rc == 0 && number > max) {
-        rc = IDEM_ECORRUPT;
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        *ret_number = number;
+    if (number > max) {
+        return IDEM_ECORRUPT;
     }
-    return rc;
+    *ret_number = number;
+    return 0;
 }
 
 static int get_object(struct json_object *object, const char *name,
@@ -450,17 +451,19 @@ static int read_redrive(struct idem_slice text,
     }
     rc = need_text(policy, "deadLetterTargetArn",
                    sizeof(attributes->dead_letter) - 1, &arn);
-    if (rc == 0 &&
-        json_object_object_get_ex(policy, "maxReceiveCount", &receives)) {
+    if (rc != 0) {
+        goto done;
+    }
+    if (json_object_object_get_ex(policy, "maxReceiveCount", &receives)) {
         attributes->max_receives = json_object_get_int64(receives);
         memcpy(attributes->dead_letter, arn.base, arn.len);
         attributes->dead_letter[arn.len] = '\0';
     }
-    if (rc == 0 &&
-        (attributes->max_receives < 1 || attributes->max_receives > COUNT_MAX ||
-         strlen(attributes->dead_letter) != arn.len)) {
+    if (attributes->max_receives < 1 || attributes->max_receives > COUNT_MAX ||
+        strlen(attributes->dead_letter) != arn.len) {
         rc = IDEM_ECORRUPT;
     }
+done:
     (void)json_object_put(policy);
     return rc;
 }
@@ -532,13 +535,16 @@ int idem__sqs_read_queue_url(struct idem_slice answer,
         return rc;
     }
     rc = need_text(object, "QueueUrl", IDEM__SQS_URL_MAX - 1, &url);
-    if (rc == 0 && memchr(url.base, '\0', url.len) != NULL) {
+    if (rc != 0) {
+        goto done;
+    }
+    if (memchr(url.base, '\0', url.len) != NULL) {
         rc = IDEM_ECORRUPT;
+        goto done;
     }
-    if (rc == 0) {
-        memcpy(ret_url, url.base, url.len);
-        ret_url[url.len] = '\0';
-    }
+    memcpy(ret_url, url.base, url.len);
+    ret_url[url.len] = '\0';
+done:
     (void)json_object_put(object);
     return rc;
 }

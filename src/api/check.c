@@ -48,23 +48,28 @@ static int check_durations(const struct idem_request *request,
     int rc = idem__check_duration("lease", request->lease_ms, IDEM_LEASE_MIN_MS,
                                   true, error);
 
-    if (rc == 0) {
-        rc = idem__check_duration("retention", request->retention_ms, 1, true,
-                                  error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc =
-            idem__check_duration("expect", request->expect_ms, 0, false, error);
+    rc = idem__check_duration("retention", request->retention_ms, 1, true,
+                              error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = idem__check_duration("wait", request->wait_ms, 0, false, error);
+    rc = idem__check_duration("expect", request->expect_ms, 0, false, error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0 && request->lease_ms != IDEM_NEVER &&
+    rc = idem__check_duration("wait", request->wait_ms, 0, false, error);
+    if (rc != 0) {
+        return rc;
+    }
+    if (request->lease_ms != IDEM_NEVER &&
         request->lease_ms > request->retention_ms) {
-        rc = idem__error(error, IDEM_EINVALID,
-                         "retention: it must not be shorter than the lease");
+        return idem__error(error, IDEM_EINVALID,
+                           "retention: it must not be shorter than the lease");
     }
-    return rc;
+    return 0;
 }
 
 int idem__check_request(const struct idem_request *request,

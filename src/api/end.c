@@ -40,14 +40,16 @@ int idem_end(struct idem_attempt *attempt, const struct idem_outcome *outcome,
     struct idem_op *op;
     int rc = idem__check_in_store(attempt, ret_error);
 
-    if (rc == 0) {
-        rc = idem_op_end(attempt, outcome, &op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        IDEM__CRASH_POINT("api/end/asks");
-        rc = idem__call(idem__attempt_of(attempt)->store, &op, ret_error);
-        idem__end_answered(attempt, rc, op);
+    rc = idem_op_end(attempt, outcome, &op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
+    IDEM__CRASH_POINT("api/end/asks");
+    rc = idem__call(idem__attempt_of(attempt)->store, &op, ret_error);
+    idem__end_answered(attempt, rc, op);
     return rc;
 }
 

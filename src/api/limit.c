@@ -51,12 +51,14 @@ int idem_limit(struct idem_store *store, const struct idem_limit_request *limit,
     struct idem_op *op;
     int rc = idem_op_limit(limit, &op, ret_error);
 
-    if (rc == 0) {
-        rc = idem__call(store, &op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        *ret_limited = op->u.limit.answer;
-        idem_op_destroy(op);
+    rc = idem__call(store, &op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    *ret_limited = op->u.limit.answer;
+    idem_op_destroy(op);
+    return 0;
 }

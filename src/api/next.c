@@ -99,12 +99,15 @@ int idem_next(struct idem_attempt *attempt, const struct idem_outcome *outcome,
     struct idem_op *end = NULL;
     int rc = idem__check_in_store(attempt, ret_error);
 
-    if (rc == 0) {
-        rc = idem__begin_op(request, &begin, ret_error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = idem_op_end(attempt, outcome, &end, ret_error);
+    rc = idem__begin_op(request, &begin, ret_error);
+    if (rc != 0) {
+        goto done;
     }
+    rc = idem_op_end(attempt, outcome, &end, ret_error);
+done:
     if (rc != 0) {
         idem_op_destroy(begin);
         return rc;

@@ -25,13 +25,15 @@ int idem_get(struct idem_store *store, struct idem_slice scope,
     struct idem_op *op;
     int rc = idem_op_get(scope, key, &op, ret_error);
 
-    if (rc == 0) {
-        rc = idem__call(store, &op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        *ret_answer = (struct idem_answer *)op;
+    rc = idem__call(store, &op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    *ret_answer = (struct idem_answer *)op;
+    return 0;
 }
 
 const struct idem_record *idem_answer_record(const struct idem_answer *answer)
@@ -166,13 +168,15 @@ static int decide(struct idem_store *store, struct idem_slice scope,
     int rc = idem__op_resolve(store, scope, key, fence, who, outcome, flags,
                               &op, error);
 
-    if (rc == 0) {
-        rc = idem__call(store, &op, error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        idem_op_destroy(op);
+    rc = idem__call(store, &op, error);
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    idem_op_destroy(op);
+    return 0;
 }
 
 int idem_resolve(struct idem_store *store, struct idem_slice scope,
@@ -212,16 +216,18 @@ int idem_import(struct idem_store *store, const struct idem_record *record,
     struct idem_op *op;
     int rc = idem_op_import(record, &op, ret_error);
 
-    if (rc == 0) {
-        rc = idem__call(store, &op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        if (ret_added != NULL) {
-            *ret_added = idem_op_added(op);
-        }
-        idem_op_destroy(op);
+    rc = idem__call(store, &op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    if (ret_added != NULL) {
+        *ret_added = idem_op_added(op);
+    }
+    idem_op_destroy(op);
+    return 0;
 }
 
 int idem_count(struct idem_store *store, struct idem_counters *ret_counters,

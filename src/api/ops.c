@@ -41,16 +41,17 @@ int idem_op_begin(const struct idem_request *request, struct idem_op **ret_op,
     struct idem_op *op = NULL;
     int rc = idem__check_request(request, ret_error);
 
-    if (rc == 0 && request->wait_ms != 0) {
-        rc = idem__error(ret_error, IDEM_EINVALID,
-                         "wait: an op does not wait; see join_fence");
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = make(IDEM_OP_BEGIN, request->scope, request->key,
-                  request->owner.len + request->fingerprint.len +
-                      request->input.len,
-                  &op, ret_error);
+    if (request->wait_ms != 0) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "wait: an op does not wait; see join_fence");
     }
+    rc =
+        make(IDEM_OP_BEGIN, request->scope, request->key,
+             request->owner.len + request->fingerprint.len + request->input.len,
+             &op, ret_error);
     if (rc != 0) {
         return rc;
     }
@@ -140,13 +141,15 @@ int idem_op_renew(const struct idem_attempt *attempt, int64_t lease_ms,
         rc = idem__check_duration("lease", lease_ms, IDEM_LEASE_MIN_MS, true,
                                   ret_error);
     }
-    if (rc == 0) {
-        rc = make_for(IDEM_OP_RENEW, attempt, 0, ret_op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        (*ret_op)->u.renew.lease_ms = lease_ms;
+    rc = make_for(IDEM_OP_RENEW, attempt, 0, ret_op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    (*ret_op)->u.renew.lease_ms = lease_ms;
+    return 0;
 }
 
 int idem__op_expire(const struct idem_attempt *attempt, struct idem_op **ret_op,
@@ -243,15 +246,16 @@ int idem__op_resolve(const struct idem_store *store, struct idem_slice scope,
     struct idem_op *op = NULL;
     int rc = idem__check_names(scope, key, error);
 
-    if (rc == 0) {
-        rc = idem__outcome_check(outcome, error);
-    }
-    if (rc == 0 && who.len > IDEM_OWNER_MAX) {
-        rc = idem__error(error, IDEM_EINVALID, "who: at most %d bytes",
-                         IDEM_OWNER_MAX);
-    }
     if (rc != 0) {
         return rc;
+    }
+    rc = idem__outcome_check(outcome, error);
+    if (rc != 0) {
+        return rc;
+    }
+    if (who.len > IDEM_OWNER_MAX) {
+        return idem__error(error, IDEM_EINVALID, "who: at most %d bytes",
+                           IDEM_OWNER_MAX);
     }
     copy = idem__outcome_bounded(outcome, result_max(store));
     rc = make(IDEM_OP_RESOLVE, scope, key, outcome_len(&copy) + who.len, &op,

@@ -113,16 +113,19 @@ static int make_key(const struct idem__tree *tree, uint32_t number,
             "lacks it would have this key");
     }
     rc = idem__canonical(tree, number, flavour, &text, error);
-    if (rc == 0) {
-        rc = idem__md5(idem__buffer_slice(&text), digest);
-        text.len = 0;
-        idem__buffer_str(&text, prefix);
-        idem__buffer_str(&text, "#");
-        add_digest(flavour, digest, &text);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = take_key(&text, flavour, ret_key, error);
+    rc = idem__md5(idem__buffer_slice(&text), digest);
+    text.len = 0;
+    idem__buffer_str(&text, prefix);
+    idem__buffer_str(&text, "#");
+    add_digest(flavour, digest, &text);
+    if (rc != 0) {
+        goto done;
     }
+    rc = take_key(&text, flavour, ret_key, error);
+done:
     idem__buffer_free(&text);
     return rc;
 }
@@ -135,12 +138,15 @@ int idem_flavour_key(enum idem_flavour flavour, const char *prefix,
     struct idem__tree tree = {0};
     int rc = check_prefix(flavour, prefix, ret_error);
 
-    if (rc == 0) {
-        rc = idem__tree_read(&tree, json, ret_error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = make_key(&tree, 0, flavour, prefix, flags, ret_key, ret_error);
+    rc = idem__tree_read(&tree, json, ret_error);
+    if (rc != 0) {
+        goto done;
     }
+    rc = make_key(&tree, 0, flavour, prefix, flags, ret_key, ret_error);
+done:
     idem__tree_free(&tree);
     return rc;
 }

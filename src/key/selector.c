@@ -161,13 +161,14 @@ int idem_selector_values(struct idem_selector *selector,
         rc = rc == 0 ? check_len(out, ret_error) : rc;
     }
     idem__buffer_str(out, "]");
-    if (rc == 0 && out->failed) {
-        rc = idem__error_plain(ret_error, IDEM_ENOMEM);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        *ret_values = idem__buffer_slice(out);
+    if (out->failed) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
-    return rc;
+    *ret_values = idem__buffer_slice(out);
+    return 0;
 }
 
 /* ---- The key ---- */
@@ -341,16 +342,18 @@ int idem_key_of(struct idem_selector *selector, struct idem_key_text *ret_key,
 
     idem__buffer_reset(out, KEEP);
     rc = write_key(selector, out, ret_error);
-    if (rc == 0 && out->failed) {
-        rc = idem__error_plain(ret_error, IDEM_ENOMEM);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = idem__key_shorten(out, ret_error);
+    if (out->failed) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
-    if (rc == 0) {
-        memcpy(ret_key->text, out->base, out->len);
-        ret_key->text[out->len] = '\0';
-        ret_key->len = out->len;
+    rc = idem__key_shorten(out, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    memcpy(ret_key->text, out->base, out->len);
+    ret_key->text[out->len] = '\0';
+    ret_key->len = out->len;
+    return 0;
 }

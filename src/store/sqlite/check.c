@@ -429,14 +429,16 @@ int idem_sqlite_check(const char *path,
     };
     int rc = idem__check_options(options, &check.options, ret_error);
 
-    if (rc == 0) {
-        rc = idem__path_split(path, &check.place, ret_error);
-    }
-    if (rc == 0 && check.place.path[0] == '\0') {
-        rc = idem__error(ret_error, IDEM_EINVALID, "the store's path is empty");
-    }
     if (rc != 0) {
         return rc;
+    }
+    rc = idem__path_split(path, &check.place, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
+    if (check.place.path[0] == '\0') {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "the store's path is empty");
     }
     find_directory(&check);
     if (!check_file(&check)) {

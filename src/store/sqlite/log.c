@@ -209,12 +209,12 @@ int idem_sqlite_log(struct idem_store *store,
         rc = idem__conn_fail(conn, rc, "read the length of the log", ret_error);
     }
     idem__readers_give(s, conn);
-    if (rc == 0 && log.len >= LONG_LOG &&
-        find_reader(s->path, &pid, log.process)) {
+    if (rc != 0) {
+        return rc;
+    }
+    if (log.len >= LONG_LOG && find_reader(s->path, &pid, log.process)) {
         log.pid = (int64_t)pid;
     }
-    if (rc == 0) {
-        *ret_log = log;
-    }
-    return rc;
+    *ret_log = log;
+    return 0;
 }

@@ -348,27 +348,30 @@ static int mark(struct restore *r)
 {
     int rc = check_file(r);
 
-    if (rc == 0) {
-        rc = read_clock(r);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = mark_records(r);
+    rc = read_clock(r);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = in_transaction(r, raise_fences);
+    rc = mark_records(r);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0 &&
-        (idem__seen_set(r->store->lock, idem__clock_sure_ms(&r->now)) != 0 ||
-         idem__making_accept(r->store, r->error) != 0)) {
-        rc = idem__error(r->error, IDEM_EUNKNOWN,
-                         "the store is marked, but its lock file cannot be "
-                         "written: mark it again once it can");
+    rc = in_transaction(r, raise_fences);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        (void)sqlite3_wal_checkpoint_v2(conn_of(r)->db, NULL,
-                                        SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    if (idem__seen_set(r->store->lock, idem__clock_sure_ms(&r->now)) != 0 ||
+        idem__making_accept(r->store, r->error) != 0) {
+        return idem__error(r->error, IDEM_EUNKNOWN,
+                           "the store is marked, but its lock file cannot be "
+                           "written: mark it again once it can");
     }
-    return rc;
+    (void)sqlite3_wal_checkpoint_v2(conn_of(r)->db, NULL,
+                                    SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    return 0;
 }
 
 static int mark_locked(struct idem__sqlite_store *store, struct restore *r)
@@ -409,13 +412,16 @@ static int restore(const char *path, bool may_lose,
     r->told.size = sizeof(r->told);
     options.flags = may_lose ? 0 : IDEM_OPEN_NO_CREATE;
     rc = idem__sqlite_open_copy(path, &options, may_lose, &store, ret_error);
-    if (rc == 0) {
-        rc = mark_locked(store, r);
-        idem_close(&store->base);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        *ret_restored = r->told;
+    rc = mark_locked(store, r);
+    idem_close(&store->base);
+    if (rc != 0) {
+        goto done;
     }
+    *ret_restored = r->told;
+done:
     idem__free(r);
     return rc;
 }

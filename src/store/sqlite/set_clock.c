@@ -214,13 +214,18 @@ static int set_locked(struct setting *s)
         return rc;
     }
     rc = read_times(s);
-    if (rc == 0 && s->now.store_ms < s->from_ms) {
+    if (rc != 0) {
+        goto done;
+    }
+    if (s->now.store_ms < s->from_ms) {
         rc = set_time(s);
     }
-    /* Even where the time is right: records may be left of a call that died. */
-    if (rc == 0) {
-        rc = set_records(s);
+    if (rc != 0) {
+        goto done;
     }
+    /* Even where the time is right: records may be left of a call that died. */
+    rc = set_records(s);
+done:
     idem__lock_release(store->lock);
     return rc;
 }
@@ -245,15 +250,18 @@ int idem_sqlite_set_clock(const char *path,
     }
     s->error = ret_error;
     rc = idem_sqlite_open(path, &ours, &store, ret_error);
-    if (rc == 0) {
-        s->store = (struct idem__sqlite_store *)store;
-        rc = set_locked(s);
-        idem_close(store);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        *ret_from_ms = s->from_ms;
-        *ret_to_ms = s->now.store_ms;
+    s->store = (struct idem__sqlite_store *)store;
+    rc = set_locked(s);
+    idem_close(store);
+    if (rc != 0) {
+        goto done;
     }
+    *ret_from_ms = s->from_ms;
+    *ret_to_ms = s->now.store_ms;
+done:
     idem__free(s);
     return rc;
 }

@@ -262,15 +262,18 @@ static int connect_first(struct idem__sqlite_store *store,
             IDEM__CRASH_POINT("sqlite/open/anchored");
         }
     }
-    if (rc == 0) {
-        rc = idem__sqlite_connect(store, /* writer= */ false, &reader, error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        set_url(store, reader);
-        idem__files_note(store);
-        idem__readers_add(store, reader);
-        IDEM__CRASH_POINT("sqlite/open/ready");
+    rc = idem__sqlite_connect(store, /* writer= */ false, &reader, error);
+    if (rc != 0) {
+        goto done;
     }
+    set_url(store, reader);
+    idem__files_note(store);
+    idem__readers_add(store, reader);
+    IDEM__CRASH_POINT("sqlite/open/ready");
+done:
     idem__lock_release(store->lock);
     return rc;
 }
@@ -338,16 +341,17 @@ static int find_place(const char *text, const struct idem_open_options *options,
 {
     int rc = idem__path_split(text, ret_place, error);
 
-    if (rc == 0) {
-        rc = idem__path_check(ret_place, error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0 && !ret_place->exists &&
-        is_no_create(options, taken, ret_place)) {
+    rc = idem__path_check(ret_place, error);
+    if (rc != 0) {
+        return rc;
+    }
+    if (!ret_place->exists && is_no_create(options, taken, ret_place)) {
         return missing(ret_place->path, error);
     }
-    return rc != 0 ? rc
-                   : idem__path_share(ret_place->path, ret_place->gid,
-                                      ret_share, error);
+    return idem__path_share(ret_place->path, ret_place->gid, ret_share, error);
 }
 
 static int open_store(const char *path, const struct idem_open_options *options,
@@ -373,16 +377,24 @@ static int open_store(const char *path, const struct idem_open_options *options,
     store->may_lose = taken == TAKEN_NOTHING;
     store->no_create = is_no_create(options, taken, &place);
     rc = set_up(store, options, ret_error);
-    if (rc == 0 && place.test && store->lock != NULL) {
+    if (rc != 0) {
+        goto done;
+    }
+    if (place.test && store->lock != NULL) {
         rc = idem__lock_test(store->lock, ret_error);
     }
-    if (rc == 0) {
-        rc = connect_first(store, ret_error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0 && idem__group_init(&store->group, &store->base, &group_ops,
-                                    threaded) != 0) {
+    rc = connect_first(store, ret_error);
+    if (rc != 0) {
+        goto done;
+    }
+    if (idem__group_init(&store->group, &store->base, &group_ops, threaded) !=
+        0) {
         rc = idem__error_plain(ret_error, IDEM_ENOMEM);
     }
+done:
     if (rc != 0) {
         finish(store);
         return rc;
