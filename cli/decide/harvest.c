@@ -1,7 +1,7 @@
 /* Outcomes from the files of other hosts, and from logs. */
 #include "base/base64.h"
 #include "decide/reconcile.h"
-#include "options/value.h"
+#include "options/read.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/lines.h"

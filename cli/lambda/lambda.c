@@ -3,7 +3,7 @@
 
 #include "options/command.h"
 #include "options/common.h"
-#include "options/value.h"
+#include "options/read.h"
 #include "process/host.h"
 #include "store/open.h"
 #include "text/error.h"

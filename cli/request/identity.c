@@ -2,7 +2,7 @@
 #include "request/identity.h"
 
 #include "options/command.h"
-#include "options/value.h"
+#include "options/read.h"
 #include "request/extract.h"
 #include "text/error.h"
 #include "text/exit_status.h"

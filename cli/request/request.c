@@ -2,7 +2,7 @@
 #include "request/request.h"
 
 #include "options/command.h"
-#include "options/value.h"
+#include "options/read.h"
 #include "request/extract.h"
 #include "request/owner.h"
 #include "text/text.h"

@@ -2,7 +2,7 @@
 #include "request/result.h"
 
 #include "options/command.h"
-#include "options/value.h"
+#include "options/read.h"
 #include "text/error.h"
 
 #include <idem/form.h>

@@ -2,7 +2,7 @@
 #include "inspect/jobs.h"
 #include "options/command.h"
 #include "options/common.h"
-#include "options/value.h"
+#include "options/read.h"
 #include "process/host.h"
 #include "process/self.h"
 #include "request/owner.h"

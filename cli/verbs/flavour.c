@@ -2,7 +2,7 @@
 #include "verbs/flavour.h"
 
 #include "options/command.h"
-#include "options/value.h"
+#include "options/read.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/json.h"

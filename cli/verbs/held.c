@@ -2,7 +2,7 @@
 #include "verbs/held.h"
 
 #include "options/command.h"
-#include "options/value.h"
+#include "options/read.h"
 #include "record/record_json.h"
 #include "record/remedy.h"
 #include "store/open.h"

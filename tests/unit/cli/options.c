@@ -1,6 +1,7 @@
 /* The options of a command line: forms, kinds and limits. */
 #include "options/command.h"
 #include "options/parse.h"
+#include "options/value.h"
 #include "text/exit_status.h"
 
 #include "test.h"
@@ -363,4 +364,18 @@ TEST(choice, isOneOfItsWords)
     check_refused(bad);
     assert_int_equal(parse("test --choice rerun"), 0);
     assert_int_equal(got.choice, 1);
+}
+
+/* Of --status: names with commas between, each one of a record. */
+TEST(statuses, areNamesWithCommasBetween)
+{
+    unsigned bits = 1;
+
+    assert_int_equal(cli_statuses(&command, NULL, &bits), 0);
+    assert_int_equal(bits, 0);
+    assert_int_equal(cli_statuses(&command, "failed,in_progress", &bits), 0);
+    assert_int_equal(bits,
+                     1 << IDEM_STATUS_FAILED | 1 << IDEM_STATUS_IN_PROGRESS);
+    assert_int_equal(cli_statuses(&command, "failed,", &bits), CLI_USAGE);
+    assert_int_equal(cli_statuses(&command, "failee", &bits), CLI_USAGE);
 }
