@@ -108,18 +108,44 @@ void idem__lambda_answer_unrecorded(struct idem_lambda *lambda)
     idem__buffer_free(&plain);
 }
 
+static void refuse(struct idem_lambda *lambda,
+                   const struct idem__lambda_rule *rule,
+                   const struct idem__lambda_refusal *refusal,
+                   const char *detail, struct idem_slice error)
+{
+    if (rule->shape == IDEM__LAMBDA_HTTP) {
+        lambda->error_type[0] = '\0';
+        idem__lambda_problem(&lambda->response, lambda->many, refusal->problem,
+                             refusal->retry ? lambda->retry_after_s : 0, error);
+    } else {
+        idem__lambda_answer_error(lambda, refusal->type, detail);
+    }
+}
+
 void idem__lambda_answer_refusal(struct idem_lambda *lambda,
                                  const struct idem__lambda_rule *rule,
                                  const struct idem__lambda_refusal *refusal,
                                  const char *detail)
 {
-    if (rule != NULL && rule->shape == IDEM__LAMBDA_HTTP) {
-        lambda->error_type[0] = '\0';
-        idem__lambda_problem(&lambda->response, lambda->many, refusal->problem,
-                             refusal->retry ? lambda->retry_after_s : 0);
-    } else {
-        idem__lambda_answer_error(lambda, refusal->type, detail);
+    refuse(lambda, rule, refusal, detail, idem_bytes(NULL, 0));
+}
+
+void idem__lambda_answer_verdict(struct idem_lambda *lambda,
+                                 const struct idem__lambda_rule *rule,
+                                 const struct idem_attempt *attempt)
+{
+    const struct idem__lambda_refusal *refusal =
+        idem__lambda_refusal_of(attempt->verdict);
+    struct idem_slice error = idem_bytes(NULL, 0);
+    char detail[IDEM__LAMBDA_TEXT_MAX];
+
+    if (attempt->verdict == IDEM_FAILED) {
+        error = attempt->record->error;
     }
+    (void)snprintf(detail, sizeof(detail), "%s%s%.*s", refusal->title,
+                   error.len > 0 ? ": " : "", (int)error.len,
+                   error.len > 0 ? (const char *)error.base : "");
+    refuse(lambda, rule, refusal, detail, error);
 }
 
 /* ---- Replays ----------------------------------------------------------- */

@@ -46,6 +46,11 @@ void idem__lambda_answer_refusal(struct idem_lambda *lambda,
                                  const struct idem__lambda_refusal *refusal,
                                  const char *detail);
 
+/* ... the refusal of the verdict of @attempt, with the error on record. */
+void idem__lambda_answer_verdict(struct idem_lambda *lambda,
+                                 const struct idem__lambda_rule *rule,
+                                 const struct idem_attempt *attempt);
+
 /* ... the outcome on record. */
 void idem__lambda_answer_replay(struct idem_lambda *lambda,
                                 const struct idem__lambda_rule *rule,

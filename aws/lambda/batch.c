@@ -116,6 +116,17 @@ static void refuse(struct batch *b, struct item *item,
     }
 }
 
+/* The verdict of its claim. */
+static void refused(struct batch *b, struct item *item)
+{
+    item->state = ITEM_FAILED;
+    idem__batch_log(b, item, "WARN",
+                    idem__lambda_refusal_of(item->attempt->verdict)->title);
+    if (batch_answers(b, item)) {
+        idem__lambda_answer_verdict(b->lambda, b->rule, item->attempt);
+    }
+}
+
 /* The first one's outcome is on record, or is about to be. */
 static void follow(struct batch *b, struct item *item)
 {
@@ -252,13 +263,13 @@ static void judge(struct batch *b, struct item *item)
         break;
     case IDEM_BUSY:
         idem__batch_hide_busy(b, item);
-        refuse(b, item, idem__lambda_refusal_of(item->attempt->verdict));
+        refused(b, item);
         break;
     case IDEM_MISMATCH:
     case IDEM_FAILED:
     case IDEM_UNKNOWN:
     case IDEM_RELEASED:
-        refuse(b, item, idem__lambda_refusal_of(item->attempt->verdict));
+        refused(b, item);
         break;
     }
 }

@@ -17,7 +17,8 @@ static void add_header(struct idem__buffer *to, bool many, const char *name,
 }
 
 void idem__lambda_problem(struct idem__buffer *to, bool many,
-                          enum idem_http_problem_kind kind, int64_t retry_s)
+                          enum idem_http_problem_kind kind, int64_t retry_s,
+                          struct idem_slice error)
 {
     char body[IDEM_HTTP_PROBLEM_MAX];
     char seconds[24];
@@ -37,8 +38,8 @@ void idem__lambda_problem(struct idem__buffer *to, bool many,
     }
     idem__buffer_str(to, "}");
     idem__lambda_member(to, "body",
-                        idem_bytes(body, idem_http_problem_body(
-                                             kind, idem_bytes(NULL, 0), body)));
+                        idem_bytes(body,
+                                   idem_http_problem_body(kind, error, body)));
     idem__lambda_member_name(to, "isBase64Encoded");
     idem__buffer_str(to, "false}");
 }

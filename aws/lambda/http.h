@@ -21,9 +21,10 @@ bool idem__lambda_is_response(struct json_object *value);
 
 /* Writes the emptied @to as a response of ours. @many: for a balancer that sends many
  * values for each header, and takes no others. @retry_s: in so many seconds another try
- * is worth it; 0: in none. */
+ * is worth it; 0: in none. @error: that of the record. */
 void idem__lambda_problem(struct idem__buffer *to, bool many,
-                          enum idem_http_problem_kind kind, int64_t retry_s);
+                          enum idem_http_problem_kind kind, int64_t retry_s,
+                          struct idem_slice error);
 
 /* Writes @response, a handler's, into the emptied @to as it is put on record: of
  * its headers what idem_http_header_kept() and @replay_headers name, and never a

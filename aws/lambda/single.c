@@ -90,8 +90,6 @@ static void refused(struct idem_lambda *lambda,
                     const struct idem__lambda_unit *unit,
                     const struct idem_attempt *attempt)
 {
-    const struct idem__lambda_refusal *refusal =
-        idem__lambda_refusal_of(attempt->verdict);
     struct idem__lambda_field fields[] = {
         {"key", idem__buffer_slice(&unit->key), 0},
         {"fence", {NULL, 0}, attempt->fence},
@@ -107,7 +105,7 @@ static void refused(struct idem_lambda *lambda,
                 ? (attempt->lease_left_ms + 999) / 1000
                 : idem_http_retry_after(idem_http_attempt_age(attempt));
     }
-    idem__lambda_answer_refusal(lambda, unit->rule, refusal, refusal->title);
+    idem__lambda_answer_verdict(lambda, unit->rule, attempt);
 }
 
 /* How long it may wait for an attempt in flight: after it there is still time to

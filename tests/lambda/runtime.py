@@ -393,14 +393,25 @@ def failures_have_a_budget_and_a_pause():
         for line, wanted in (("exit 1", "Exit.1"), ("kill -9 $$", "Idem.Killed"), ("exit 75", "Exit.75"),
                              ("exit 1", "Exit.1"), ("exit 1", "Idem.Failed")):  # fmt: skip
             script(line, "do")
-            equal((line, box.invoke(event()).type), (line, wanted))
+            answer = box.invoke(event())
+            equal((line, answer.type), (line, wanted))
         equal(effects(), 4)
+        # Who asks later is told of what, as a client of HTTP is.
+        assert "status 1" in answer.json()["errorMessage"], answer.json()
+    web = {"httpMethod": "POST", "path": "/", "headers": {"Idempotency-Key": "failed"}}
+    topic = {"Records": [{"EventSource": "aws:sns", "Sns": {"MessageId": "m", "Message": "x"}}]}
+    with Sandbox(handler, {"IDEM_LAMBDA_OUTCOME": "Exit.1=fail"}) as box:
+        for sent in (web, topic):
+            equal(box.invoke(sent).type, "Exit.1")
+            answer = box.invoke(sent).json()
+            told = json.loads(answer["body"])["error"] if sent is web else answer["errorMessage"]
+            assert "status 1" in told, answer
     web = {"httpMethod": "POST", "path": "/", "headers": {"Idempotency-Key": "web"}}
     with Sandbox(handler, {"IDEM_LAMBDA_RETRY_AFTER": "1h"}) as box:
         equal([box.invoke(event("b")).type for _ in range(2)], ["Exit.1", "Idem.InProgress"])
         equal(box.invoke(web).type, "Exit.1")
         told = box.invoke(web).json()
-        equal((told["statusCode"], effects()), (409, 6))
+        equal((told["statusCode"], effects()), (409, 8))
         assert 3000 < int(told["headers"]["Retry-After"]) <= 3600, told
     # A table of another library has no room for them.
     with Sandbox(handler, {"IDEM_STORE": "dynamodb://t?layout=powertools-python&region=eu-west-1",
