@@ -128,14 +128,20 @@ RESULTS = [
 ]
 
 
+# Numbers that are none in JavaScript: Powertools is given the JSON text.
+TEXTS = ["9007199254740992", '{"n":[1,-9007199254740993]}', "9007199254740991.5", "[1e20]"]
+
+
 def our_result_is_replayed_by_them(both):
     """What idem completed Powertools answers with, and does not run."""
-    for number, result in enumerate(RESULTS):
+    told = [(json.dumps(result), result) for result in RESULTS]
+    for number, (text, result) in enumerate(told + [(text, text) for text in TEXTS]):
         answer = both.started(f"c{number}")
-        done = both.end("complete", answer, "--result", json.dumps(result))
+        done = both.end("complete", answer, "--result", text)
         equal((done.status, done.stderr), (0, b""))
         theirs = both.theirs(f"c{number}")
-        equal((theirs["executed"], theirs["result"]), (False, result))
+        equal((text, theirs["executed"], theirs["result"]), (text, False, result))
+        equal(both.begin(f"c{number}")[1]["result"], text)
     note(f"{len(RESULTS)} results")
 
 

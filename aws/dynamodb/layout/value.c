@@ -4,7 +4,7 @@
 enum {
     LEVELS_MAX = 30,      /* DynamoDB has 32. */
     DIGITS_MAX = 38,      /* Of a number ... */
-    EXPONENT_MAX = 120,   /* ... and about where its point may be. */
+    EXPONENT_MAX = 120,   /* ... and about how small it may be. */
     NUMBER_LEN_MAX = 200, /* Of its text. */
 };
 
@@ -65,12 +65,22 @@ static bool read_decimal(struct idem_slice text, struct decimal *ret)
     return true;
 }
 
+/* Up to 2^53 - 1, as what is beyond it is no number in JavaScript: its SDK makes a BigInt
+ * of it or fails, and no BigInt can be written as JSON. */
 static bool number_fits(struct idem_slice text)
 {
+    static const char most[] = "9007199254740991";
+    size_t len = sizeof(most) - 1;
     struct decimal d;
+    int order;
 
-    return read_decimal(text, &d) && d.len <= DIGITS_MAX &&
-           d.exponent <= EXPONENT_MAX && d.exponent >= -EXPONENT_MAX;
+    if (!read_decimal(text, &d) || d.len > DIGITS_MAX ||
+        d.exponent > (int64_t)len || d.exponent < -EXPONENT_MAX) {
+        return false;
+    }
+    order = memcmp(d.digits, most, d.len < len ? d.len : len);
+    return d.exponent < (int64_t)len || order < 0 ||
+           (order == 0 && d.len <= len);
 }
 
 static bool same_number(struct idem_slice a, struct idem_slice b)
