@@ -120,18 +120,6 @@ static void begin(struct cli_json *line, const char *event,
     cli_json_text(line, "answer", idem_error_name(code));
 }
 
-static void keep(const struct cli_audit *audit,
-                 const struct idem_record *before, uint64_t fence,
-                 const struct cli_decision *decision, int code)
-{
-    struct cli_json line;
-
-    if (audit->fd >= 0) {
-        begin(&line, "resolve", before, fence, decision, code);
-        append(audit->fd, &line);
-    }
-}
-
 static void add_record(struct cli_json *line, const struct idem_record *before)
 {
     struct cli_json record;
@@ -141,6 +129,23 @@ static void add_record(struct cli_json *line, const struct idem_record *before)
         cli_json_record(&record, before, /* with_bytes= */ true);
         cli_json_object(line, "record", &record);
     }
+}
+
+/* What is replaced is in the log, whole; of a refused decision nothing is. */
+static void keep(const struct cli_audit *audit, const char *event,
+                 const struct idem_record *before, uint64_t fence,
+                 const struct cli_decision *decision, int code)
+{
+    struct cli_json line;
+
+    if (audit->fd < 0) {
+        return;
+    }
+    begin(&line, event, before, fence, decision, code);
+    if (code == 0) {
+        add_record(&line, before);
+    }
+    append(audit->fd, &line);
 }
 
 int cli_decide(struct idem_store *store, const struct cli_audit *audit,
@@ -158,7 +163,7 @@ int cli_decide(struct idem_store *store, const struct cli_audit *audit,
     rc = idem_resolve(store, before->scope, before->key, fence,
                       idem_str(decision->who), &outcome,
                       decision->force ? IDEM_RESOLVE_FORCE : 0, ret_error);
-    keep(audit, before, fence, decision, rc);
+    keep(audit, "resolve", before, fence, decision, rc);
     return rc;
 }
 
@@ -172,16 +177,9 @@ int cli_reopen_record(struct idem_store *store, const struct cli_audit *audit,
         .who = who,
         .why = why,
     };
-    struct cli_json line;
     int rc = idem_reopen(store, before->scope, before->key, fence,
                          idem_str(who), idem_str(why), ret_error);
 
-    if (audit->fd >= 0) {
-        begin(&line, "reopen", before, fence, &decision, rc);
-        if (rc == 0) {
-            add_record(&line, before);
-        }
-        append(audit->fd, &line);
-    }
+    keep(audit, "reopen", before, fence, &decision, rc);
     return rc;
 }

@@ -1,8 +1,17 @@
 /* A person's decision about a record, as a line and in words. */
 #include "decide/decided.h"
 
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/json.h"
 #include "text/text.h"
+
+int cli_decide_refused(const struct idem_error *error)
+{
+    int status = cli_fail_with(error);
+
+    return error->code == IDEM_EINVALID ? CLI_NOT_RECORDED : status;
+}
 
 const char *cli_decided_text(enum idem_status status)
 {

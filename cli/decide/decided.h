@@ -6,6 +6,10 @@
 
 #include <idem.h>
 
+/* Says that the store refused a decision. An exit status: a state that forbids it is
+ * not a wrong command line. */
+int cli_decide_refused(const struct idem_error *error);
+
 enum cli_decided {
     CLI_DECIDED,      /* It is on record. */
     CLI_WOULD_DECIDE, /* Of a dry run. */

@@ -42,12 +42,12 @@ static int check_record(const struct idem_record *r, uint64_t fence)
         cli_live_text(r, cli_now_ms(), live);
         cli_say("it is at work (%s): it cannot be reopened before that ends",
                 live);
-        return CLI_USAGE;
+        return CLI_NOT_RECORDED;
     }
     if (cli_is_reopened(r) || r->status == IDEM_STATUS_RELEASED) {
         cli_say("it is %s already: the next caller runs it",
                 r->retry ? "reopened" : "released");
-        return CLI_USAGE;
+        return CLI_NOT_RECORDED;
     }
     return 0;
 }
@@ -65,7 +65,7 @@ static int change(struct idem_store *store, const struct idem_record *r,
         error.code = cli_reopen_record(store, &audit, r, fence, who,
                                        args.reason, &error);
         cli_audit_close(&audit);
-        status = error.code == 0 ? 0 : cli_fail_with(&error);
+        status = error.code == 0 ? 0 : cli_decide_refused(&error);
     }
     return status;
 }

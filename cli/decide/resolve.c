@@ -106,6 +106,7 @@ static int check_record(const struct idem_record *r, uint64_t fence)
         return CLI_NOT_RECORDED;
     }
     if (r->status == IDEM_STATUS_FAILED || r->status == IDEM_STATUS_UNKNOWN ||
+        (r->status != IDEM_STATUS_IN_PROGRESS && cli_is_decided(r)) ||
         (r->status == IDEM_STATUS_IN_PROGRESS && (args.force || !r->live))) {
         return 0;
     }
@@ -118,7 +119,7 @@ static int check_record(const struct idem_record *r, uint64_t fence)
                     ? "to let the work run again: idem reopen"
                     : "the next caller runs the work");
     }
-    return CLI_USAGE;
+    return CLI_NOT_RECORDED;
 }
 
 static struct cli_decision decision_made(char who[IDEM_OWNER_MAX + 1],
@@ -138,9 +139,9 @@ static int refused(const struct idem_record *r, const struct idem_error *error)
 {
     if (error->code == IDEM_EINVALID && r->live) {
         say_live(r);
-        return CLI_USAGE;
+        return CLI_NOT_RECORDED;
     }
-    return cli_fail_with(error);
+    return cli_decide_refused(error);
 }
 
 static void say_overridden(const struct idem_record *r)

@@ -66,19 +66,26 @@ static bool decide_one(struct idem_store *store, const struct cli_audit *audit,
                        const struct cli_decision *decision, int *status)
 {
     struct idem_error error = {0};
+    struct idem_answer *found = NULL;
 
     /* Somebody may know how it ended, after all. */
     (void)cli_journal_settle(store, r->scope, r->key, /* remarks= */ true,
                              &error);
     memset(&error, 0, sizeof(error));
-    error.code = cli_decide(store, audit, r, r->fence, decision, &error);
+    /* The audit log keeps all of the record. */
+    error.code = idem_get(store, r->scope, r->key, &found, &error);
+    if (error.code == 0) {
+        error.code = cli_decide(store, audit, idem_answer_record(found),
+                                r->fence, decision, &error);
+        idem_answer_destroy(found);
+    }
     if (error.code == 0) {
         print_one(selection, r, decision, CLI_DECIDED);
         return true;
     }
     print_one(selection, r, decision, CLI_NOT_DECIDED);
     (void)fflush(stdout);
-    *status = cli_fail_with(&error);
+    *status = cli_decide_refused(&error);
     return error.code == IDEM_ELOST || error.code == IDEM_EINVALID ||
            error.code == IDEM_ENOTFOUND;
 }

@@ -183,6 +183,22 @@ static void print_outcome(const struct idem_record *r)
     }
 }
 
+/* What the decision of a person replaced. */
+static void print_replaced(const struct idem_past *past)
+{
+    if (past->was != 0) {
+        (void)printf("; it was %s", idem_status_name(past->was));
+    }
+    if (past->meta.len > 0) {
+        (void)fputs(", ", stdout);
+        cli_print_escaped(stdout, past->meta);
+    }
+    if (past->text.len > 0) {
+        (void)fputs(": ", stdout);
+        cli_print_escaped(stdout, past->text);
+    }
+}
+
 static void print_history(const struct idem_record *r)
 {
     char ended[48];
@@ -199,6 +215,7 @@ static void print_history(const struct idem_record *r)
             (void)fputs(", ", stdout);
             cli_print_escaped(stdout, past->owner);
         }
+        print_replaced(past);
         (void)putchar('\n');
     }
 }
@@ -232,6 +249,11 @@ static void print_next_step(const struct idem_record *r)
     }
     if (open || (r->overdue && !r->live)) {
         (void)fputs("\nWhen you know how it ended:", stdout);
+        cli_print_resolve(stdout, r, args.store);
+        (void)putchar('\n');
+    } else if (cli_is_decided(r) && !r->retry) {
+        (void)fputs("\nTo correct that decision, while nobody has started:",
+                    stdout);
         cli_print_resolve(stdout, r, args.store);
         (void)putchar('\n');
     }

@@ -89,11 +89,18 @@ int cli_get(struct idem_store *store, const char *store_url,
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
+bool cli_is_decided(const struct idem_record *record)
+{
+    return record->history_len > 0 &&
+           (record->history[0].end == IDEM_PAST_RESOLVED ||
+            record->history[0].end == IDEM_PAST_REOPENED) &&
+           record->history[0].fence == record->fence;
+}
+
 bool cli_is_reopened(const struct idem_record *record)
 {
-    return record->retry && record->history_len > 0 &&
-           record->history[0].end == IDEM_PAST_REOPENED &&
-           record->history[0].fence == record->fence;
+    return record->retry && cli_is_decided(record) &&
+           record->history[0].end == IDEM_PAST_REOPENED;
 }
 
 void cli_live_text(const struct idem_record *record, int64_t now_ms,

@@ -11,6 +11,10 @@ int cli_get(struct idem_store *store, const char *store_url,
             struct idem_slice scope, struct idem_slice key,
             struct idem_answer **ret_answer);
 
+/* True if it is as a person decided, who may still be corrected: nobody has started
+ * since. */
+bool cli_is_decided(const struct idem_record *record);
+
 /* To be run again because a person said so, by any request: idem reopen. */
 bool cli_is_reopened(const struct idem_record *record);
 

@@ -52,6 +52,8 @@ static void add_past(struct cli_json *json, const struct idem_past *past)
     if (past->was != 0) {
         cli_json_text(&entry, "was", idem_status_name(past->was));
     }
+    some_bytes(&entry, "meta", past->meta);
+    some_bytes(&entry, "text", past->text);
     cli_json_append(json, "history", &entry);
 }
 

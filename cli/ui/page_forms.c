@@ -10,7 +10,7 @@ static bool may_decide(const struct idem_record *r)
 {
     return r->status == IDEM_STATUS_FAILED ||
            r->status == IDEM_STATUS_UNKNOWN ||
-           r->status == IDEM_STATUS_IN_PROGRESS;
+           r->status == IDEM_STATUS_IN_PROGRESS || cli_is_decided(r);
 }
 
 /* As idem_reopen() takes it. */
@@ -108,6 +108,9 @@ static void decide_form(FILE *f, const struct idem_record *r,
             ? "<section class=\"act\"><h2>Decide although it is at work</h2>\n<p>Decisions are "
               "refused while its lease runs: wait for its end, unless "
               "you know that the owner is gone.</p>\n"
+        : cli_is_decided(r) && !r->retry
+            ? "<section class=\"act\"><h2>Correct the decision</h2>\n<p>A person "
+              "decided so, and nobody has started since.</p>\n"
             : "<section class=\"act\"><h2>Decide how it ended</h2>\n<p>Find out first what "
               "really happened: in the logs of its owner, or where it "
               "had its effect.</p>\n",

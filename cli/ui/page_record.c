@@ -134,7 +134,7 @@ struct event {
 };
 
 struct timeline {
-    struct event events[2 * IDEM_HISTORY_MAX + 8];
+    struct event events[4 * IDEM_HISTORY_MAX + 8];
     size_t len;
 };
 
@@ -169,24 +169,32 @@ static bool was_decided(const struct idem_record *r, int64_t ms)
     return false;
 }
 
+/* What a person's decision replaced. */
+static void tell_replaced(struct timeline *timeline, const struct idem_past *p)
+{
+    if (p->was != IDEM_STATUS_IN_PROGRESS) {
+        tell(timeline, p->ended_ms, "", "On record until then as",
+             idem_str(idem_status_name(p->was)));
+    }
+    if (p->meta.len > 0) {
+        tell(timeline, p->ended_ms, "", "It ended with", p->meta);
+    }
+    if (p->text.len > 0) {
+        tell(timeline, p->ended_ms, "", "It said", p->text);
+    }
+}
+
 static void tell_reopened(struct timeline *timeline,
                           const struct idem_record *r,
                           const struct idem_past *p)
 {
     static const struct idem_slice nobody;
-    const char *what = "A person reopened it";
 
     if (p->started_ms != r->started_ms) { /* Else it is told as the last one. */
         tell(timeline, p->started_ms, "", "Started", nobody);
     }
-    if (p->was == IDEM_STATUS_COMPLETED) {
-        what = "A person reopened it, which was completed";
-    } else if (p->was == IDEM_STATUS_FAILED) {
-        what = "A person reopened it, which was failed";
-    } else if (p->was == IDEM_STATUS_UNKNOWN) {
-        what = "A person reopened it, which was unknown";
-    }
-    tell(timeline, p->ended_ms, "warn", what, p->owner);
+    tell_replaced(timeline, p);
+    tell(timeline, p->ended_ms, "warn", "A person reopened it", p->owner);
 }
 
 static void tell_past(struct timeline *timeline, const struct idem_record *r,
@@ -195,6 +203,7 @@ static void tell_past(struct timeline *timeline, const struct idem_record *r,
     static const struct idem_slice nobody;
 
     if (p->end == IDEM_PAST_RESOLVED) {
+        tell_replaced(timeline, p);
         tell(timeline, p->ended_ms, "good", "A person decided", p->owner);
         return;
     }

@@ -31,7 +31,8 @@
 #define CLAIMS 2 /* Of each worker, at most. */
 #endif
 #ifndef FENCES
-#define FENCES 4 /* No more attempts than these are made of the key. */
+#define FENCES 4 /* No more attempts than these are made of the key, with the
+                    corrections of persons. */
 #endif
 #define BUDGET 2 /* Failures that a retry allows which has a budget. */
 
@@ -104,7 +105,8 @@ inline forget()
 #define FENCES_GROW 1      /* ... strictly, for as long as there is the key. */
 #define NO_STALE_OWNER 2   /* Only the newest attempt ends, or is renewed. */
 #define COMPLETED_STAYS 3  /* A completed record does not change before its
-                              retention is over, or a person reopens it. */
+                              retention is over, or a person reopens it, or
+                              corrects a person. */
 #define ACKNOWLEDGED 4     /* A completion that was acknowledged is on record
                               until then. */
 #define ONE_LIVE_OWNER 5   /* No two count on their lease at the same time. */
@@ -528,8 +530,16 @@ inline do_expire(nonce_, fence_)
 #define UNFENCED(verb_) (verb_ == reopen)
 #endif
 
+/* A person may correct a person while nobody has started since. */
+#ifndef CORRECTS_OWNERS
+#define IS_DECIDED (rec.nonce == NONCE_OF_PERSON)
+#else
+#define IS_DECIDED true
+#endif
+
 #define MAY_RESOLVE(force_)                                                    \
     (rec.status == failed || rec.status == unknown ||                          \
+     ((rec.status == completed || rec.status == released) && IS_DECIDED) ||    \
      (rec.status == in_progress && NOT_LIVE(force_)))
 #define MAY_REOPEN                                                             \
     (rec.status == completed || rec.status == failed ||                        \
@@ -578,6 +588,14 @@ inline do_resolve(verb_, fence_, content_, force_)
     :: rec.status != none && !rec.expired && MAY_DECIDE(verb_, force_) ->
 #endif
         PROPERTY(PERSON_HAS_SEEN, fence_ == newest);
+        if
+        :: rec.nonce == NONCE_OF_PERSON ->
+            newest++; /* What the person saw is no more. */
+#ifndef CORRECTION_KEEPS_FENCE
+            rec.fence++
+#endif
+        :: else
+        fi;
 #ifndef PERSON_KEEPS_FAILURES
         rec.failures = 0;
 #endif
@@ -586,6 +604,8 @@ inline do_resolve(verb_, fence_, content_, force_)
         :: verb_ == reopen -> do_reopen()
         :: else ->
             rec.by_lease = 0;
+            PROPERTY(COMPLETED_STAYS, MAY_CHANGE || rec.nonce == NONCE_OF_PERSON);
+            rec.status = (rec.status == completed -> unknown : rec.status);
             record(verb_, content_);
             rec.in_doubt = 0;
             begun = 0;
@@ -858,7 +878,8 @@ end:
 inline decide(verb_, fence_, force_)
 {
     d_step {
-        MAY_DECIDE(verb_, force_) ->
+        MAY_DECIDE(verb_, force_) &&
+        (rec.nonce != NONCE_OF_PERSON || newest < FENCES) ->
             do_resolve(verb_, fence_, 0, force_);
             check();
             forget()

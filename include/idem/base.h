@@ -94,7 +94,9 @@ static inline struct idem_slice idem_str(const char *text)
 #define IDEM_ID_LEN 32              /* Bytes of an identity. */
 #define IDEM_FINGERPRINT_LEN 33     /* Bytes of a fingerprint. */
 #define IDEM_SECRET_MAX 65536       /* Bytes of a fingerprint's secret. */
-#define IDEM_HISTORY_MAX 8          /* Past attempts that a record keeps. */
+#define IDEM_HISTORY_MAX 8          /* Past attempts that a record keeps ... */
+#define IDEM_PAST_META_MAX 64       /* ... and bytes of what a decision of a */
+#define IDEM_PAST_TEXT_MAX 1024     /* person replaced: metadata, and text. */
 #define IDEM_TOKEN_MAX 768          /* Bytes of a token, with its NUL. */
 #define IDEM_LEASE_MIN_MS 2000      /* The shortest lease of any store. */
 #define IDEM_DURATION_MAX_MS 3155760000000LL /* A hundred years. */

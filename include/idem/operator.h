@@ -107,7 +107,9 @@ enum idem_resolve_flag {
 
 /* Decides for a record that is failed, unknown, to be run again, or in progress
  * while its lease is over or has no end; by IDEM_RESOLVE_FORCE in @flags also while
- * the lease runs, which being overdue does not allow. @outcome's status may be
+ * the lease runs, which being overdue does not allow. What a person has completed or
+ * released may be corrected while nobody has started since. A decision about a
+ * decision raises the fence by one; the history keeps what it replaced. @outcome's status may be
  * COMPLETED, FAILED or RELEASED, its text is the reason. @who is recorded.
  * The record must still have @fence. Durable when it answers 0; the same decision
  * by the same person again answers 0 again. The former owner can no longer change
@@ -115,7 +117,8 @@ enum idem_resolve_flag {
  *
  * IDEM_ENOTFOUND  The record does not exist.
  * IDEM_ELOST      Its fence is another one now: look again.
- * IDEM_EINVALID   It is completed, released, or the lease of its owner runs.
+ * IDEM_EINVALID   Its owner completed or released it, or the lease of its owner
+ *                 runs.
  * IDEM_EUNAVAILABLE, IDEM_EUNKNOWN, IDEM_EFULL, IDEM_ECORRUPT, IDEM_ENOMEM
  */
 int idem_resolve(struct idem_store *store, struct idem_slice scope,

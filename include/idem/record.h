@@ -52,7 +52,12 @@ struct idem_past {
     int64_t started_ms;
     int64_t ended_ms;
     enum idem_past_end end;
-    enum idem_status was; /* REOPENED: the status until then. Else 0. */
+    /* RESOLVED and REOPENED: what was on record until then. Else 0 and empty. */
+    enum idem_status was;
+    struct idem_slice meta; /* The first line of its result's metadata, at most
+                               IDEM_PAST_META_MAX bytes of it: "exit 3". */
+    struct idem_slice text; /* Its error or its note, at most
+                               IDEM_PAST_TEXT_MAX bytes of it. */
 };
 
 /* A record. Read-only; the slices belong to whatever holds the record. */

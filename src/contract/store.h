@@ -467,15 +467,16 @@ bool idem__decide_overdue(const struct idem_record *record,
  *    184  .  fields: tag (1), length (4), bytes; tags rise. A tag of 128 or more
  *            that the reader does not know makes the record one of a newer
  *            version; a lower one is kept as it is.
+ *              7  a past attempt, as often as there are: end (1), was (1), fence
+ *                 (8), started (8), ended (8), bytes of its owner (1) and of its
+ *                 metadata (1), these two, text
  *            Tags from 8 on came later. A program that does not know them keeps
  *            them while it changes the rest, so each names what it is about and
  *            counts only as long as that is there:
  *              8  to be run again: fence (8) and lease_end (8) of the attempt,
  *                 or zero; attempts that do not count towards attempts_max (4);
  *                 those that ended in retry since a person has decided (4)
- *              9  past attempts that are stored as taken over but ended in
- *                 another way: fence (8), ended (8), end (1), was (1) of each
- *             10  in doubt: fence (8) of an attempt
+ *              9  in doubt: fence (8) of an attempt
  *      .. 16  first half of SHA-256 over id and all bytes above
  *
  * The digests are the first half of SHA-256 over the body (zero if empty).

@@ -45,6 +45,11 @@ int64_t idem__not_before(const struct idem_record *record, int64_t ms);
 void idem__history_push(struct idem_record *record, struct idem_slice owner,
                         int64_t ended_ms, enum idem_past_end end);
 
+/* Puts a decision of @who there, with what it replaces. Raises @record's fence where it
+ * replaces a decision: a late copy of that one finds another fence than it names. */
+void idem__history_decide(struct idem_record *record, struct idem_slice who,
+                          const struct idem_now *now, enum idem_past_end end);
+
 /* Makes @record's status that of @outcome, with its result and texts; sets
  * ended and expires. After IDEM_STATUS_RETRY it is one that is to be run again, and
  * its lease is the pause until then. 0 or IDEM_ENOMEM. */
@@ -54,6 +59,9 @@ int idem__outcome_set(struct idem_record *record,
 
 /* Leaves @record without result and texts. */
 void idem__result_clear(struct idem_record *record);
+
+/* True if @record is as a person decided, and nobody has started it since. */
+bool idem__is_decided(const struct idem_record *record);
 
 /* True if a person reopened @record and nobody has started it since. */
 bool idem__is_reopened(const struct idem_record *record);

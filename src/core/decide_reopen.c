@@ -50,9 +50,7 @@ static int reopen(const struct idem_record *found, const struct idem_op *op,
     int rc;
 
     *next = *found;
-    idem__history_push(next, op->u.resolve.who, now->store_ms,
-                       IDEM_PAST_REOPENED);
-    next->history[0].was = found->status;
+    idem__history_decide(next, op->u.resolve.who, now, IDEM_PAST_REOPENED);
     next->in_doubt = found->fence;
     /* From here on the former owner is somebody else. */
     memcpy(next->nonce, op->nonce, sizeof(next->nonce));
@@ -81,6 +79,9 @@ void idem__decide_reopen(const struct idem_record *found,
     rc = reopen(found, op, now, &decision->next);
     if (rc != 0) {
         idem__refuse(decision, rc, "%s", idem_error_text(rc));
+        return;
+    }
+    if (idem__refuse_fence(decision)) {
         return;
     }
     decision->set_result = true;

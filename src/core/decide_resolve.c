@@ -58,6 +58,10 @@ static bool may_resolve(const struct idem_record *found,
         return false;
     case IDEM_STATUS_COMPLETED:
     case IDEM_STATUS_RELEASED:
+        if (idem__is_decided(found)) {
+            return true; /* A person may correct a person. */
+        }
+        break;
     case IDEM_STATUS_RETRY:
         break;
     }
@@ -114,8 +118,7 @@ void idem__decide_resolve(const struct idem_record *found,
         return;
     }
     *next = *found;
-    idem__history_push(next, op->u.resolve.who, now->store_ms,
-                       IDEM_PAST_RESOLVED);
+    idem__history_decide(next, op->u.resolve.who, now, IDEM_PAST_RESOLVED);
     next->in_doubt = 0; /* There was one: that person knows now. */
     next->failures = 0;
     /* From here on the former owner is somebody else. */
@@ -123,6 +126,9 @@ void idem__decide_resolve(const struct idem_record *found,
     rc = idem__outcome_set(next, outcome, now);
     if (rc != 0) {
         idem__refuse(decision, rc, "%s", idem_error_text(rc));
+        return;
+    }
+    if (idem__refuse_fence(decision)) {
         return;
     }
     decision->set_result = true;

@@ -213,6 +213,33 @@ void idem__history_push(struct idem_record *record, struct idem_slice owner,
     record->history_len = kept + 1;
 }
 
+static struct idem_slice first_line(struct idem_slice s)
+{
+    const char *end = s.len == 0 ? NULL : memchr(s.base, '\n', s.len);
+
+    return end == NULL
+               ? s
+               : idem_bytes(s.base, (size_t)(end - (const char *)s.base));
+}
+
+static struct idem_slice cut(struct idem_slice s, size_t max)
+{
+    return idem_bytes(s.base, s.len < max ? s.len : max);
+}
+
+void idem__history_decide(struct idem_record *record, struct idem_slice who,
+                          const struct idem_now *now, enum idem_past_end end)
+{
+    struct idem_past *past = &record->history[0];
+
+    record->fence += idem__is_decided(record);
+    idem__history_push(record, who, now->store_ms, end);
+    past->was = record->status;
+    past->meta = cut(first_line(record->result.meta), IDEM_PAST_META_MAX);
+    past->text = cut(record->error.len > 0 ? record->error : record->note,
+                     IDEM_PAST_TEXT_MAX);
+}
+
 /* That the work may have been done is remembered for the retention, however little
  * the last attempt did. */
 static int64_t released_retention(const struct idem_record *record)
@@ -289,11 +316,18 @@ void idem__result_clear(struct idem_record *record)
     record->note = idem_bytes(NULL, 0);
 }
 
+bool idem__is_decided(const struct idem_record *record)
+{
+    const struct idem_past *last = &record->history[0];
+
+    return record->history_len > 0 && last->fence == record->fence &&
+           (last->end == IDEM_PAST_RESOLVED || last->end == IDEM_PAST_REOPENED);
+}
+
 bool idem__is_reopened(const struct idem_record *record)
 {
-    return record->retry && record->history_len > 0 &&
-           record->history[0].end == IDEM_PAST_REOPENED &&
-           record->history[0].fence == record->fence;
+    return record->retry && idem__is_decided(record) &&
+           record->history[0].end == IDEM_PAST_REOPENED;
 }
 
 void idem__refuse(struct idem_decision *decision, int code, const char *format,

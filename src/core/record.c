@@ -39,9 +39,8 @@ enum {
 enum {
     CHECKSUM_LEN = 16,
     FIELD_HEAD_LEN = 5,
-    PAST_HEAD_LEN = 25,
+    PAST_HEAD_LEN = 28,
     RETRY_LEN = 24,
-    PAST_END_LEN = 18, /* Of each that there is in TAG_PAST_ENDS. */
     IN_DOUBT_LEN = 8
 };
 enum {
@@ -59,7 +58,6 @@ enum tag {
     TAG_NOTE,
     TAG_PAST, /* As often as there are past attempts. */
     TAG_RETRY,
-    TAG_PAST_ENDS,
     TAG_IN_DOUBT,
     TAG_KNOWN_END,
     TAG_MUST_KNOW = 128,
@@ -128,25 +126,22 @@ static void write_field(struct writer *w, enum tag tag, struct idem_slice s)
     }
 }
 
-/* A program that does not know the later ends finds the one among its own that
- * tells it the same: the work may have been done. */
-static bool is_later_end(enum idem_past_end end)
-{
-    return end > IDEM_PAST_RESOLVED;
-}
-
 static void write_past(struct writer *w, const struct idem_past *past)
 {
-    enum idem_past_end end =
-        is_later_end(past->end) ? IDEM_PAST_TAKEN_OVER : past->end;
-    uint8_t head[PAST_HEAD_LEN] = {(uint8_t)end};
+    uint8_t head[PAST_HEAD_LEN] = {(uint8_t)past->end, (uint8_t)past->was};
 
-    idem__put_u64(head + 1, past->fence);
-    idem__put_u64(head + 9, (uint64_t)past->started_ms);
-    idem__put_u64(head + 17, (uint64_t)past->ended_ms);
-    write_field_head(w, TAG_PAST, sizeof(head) + past->owner.len);
+    idem__put_u64(head + 2, past->fence);
+    idem__put_u64(head + 10, (uint64_t)past->started_ms);
+    idem__put_u64(head + 18, (uint64_t)past->ended_ms);
+    head[26] = (uint8_t)past->owner.len;
+    head[27] = (uint8_t)past->meta.len;
+    write_field_head(w, TAG_PAST,
+                     sizeof(head) + past->owner.len + past->meta.len +
+                         past->text.len);
     write_bytes(w, head, sizeof(head));
     write_bytes(w, past->owner.base, past->owner.len);
+    write_bytes(w, past->meta.base, past->meta.len);
+    write_bytes(w, past->text.base, past->text.len);
 }
 
 /* The mark is for the attempt that it was made for: a program that does not know
@@ -165,26 +160,6 @@ static void write_retry(struct writer *w, const struct idem_record *record)
     idem__put_u32(field + 16, record->retried);
     idem__put_u32(field + 20, record->failures);
     write_field(w, TAG_RETRY, idem_bytes(field, sizeof(field)));
-}
-
-static void write_past_ends(struct writer *w, const struct idem_record *record)
-{
-    uint8_t field[IDEM_HISTORY_MAX * PAST_END_LEN];
-    uint8_t *p = field;
-    size_t i;
-
-    for (i = 0; i < record->history_len; i++) {
-        const struct idem_past *past = &record->history[i];
-
-        if (is_later_end(past->end)) {
-            idem__put_u64(p, past->fence);
-            idem__put_u64(p + 8, (uint64_t)past->ended_ms);
-            p[16] = (uint8_t)past->end;
-            p[17] = (uint8_t)past->was;
-            p += PAST_END_LEN;
-        }
-    }
-    write_field(w, TAG_PAST_ENDS, idem_bytes(field, (size_t)(p - field)));
 }
 
 static void write_in_doubt(struct writer *w, const struct idem_record *record)
@@ -211,7 +186,6 @@ static void write_fields(struct writer *w, const struct idem_record *record)
         write_past(w, &record->history[i]);
     }
     write_retry(w, record);
-    write_past_ends(w, record);
     write_in_doubt(w, record);
     write_bytes(w, record->unknown_fields.base, record->unknown_fields.len);
 }
@@ -323,6 +297,15 @@ static void read_fixed(const uint8_t *p, struct idem_record *record)
     record->input_len = idem__get_u64(p + AT_INPUT_LEN);
 }
 
+static bool is_past_fault(const struct idem_past *past)
+{
+    return past->owner.len > IDEM_OWNER_MAX || past->started_ms < 0 ||
+           past->ended_ms < 0 || past->end < IDEM_PAST_RELEASED ||
+           past->end > IDEM_PAST_REOPENED || past->was > IDEM_STATUS_RELEASED ||
+           past->meta.len > IDEM_PAST_META_MAX ||
+           past->text.len > IDEM_PAST_TEXT_MAX;
+}
+
 /* Lengths and history, which the decoder checks as it goes. */
 static const char *parts_fault(const struct idem_record *r)
 {
@@ -332,11 +315,7 @@ static const char *parts_fault(const struct idem_record *r)
         return "its history is too long";
     }
     for (i = 0; i < r->history_len; i++) {
-        const struct idem_past *past = &r->history[i];
-
-        if (past->owner.len > IDEM_OWNER_MAX || past->started_ms < 0 ||
-            past->ended_ms < 0 || past->end < IDEM_PAST_RELEASED ||
-            past->end > IDEM_PAST_REOPENED) {
+        if (is_past_fault(&r->history[i])) {
             return "its history is malformed";
         }
     }
@@ -393,22 +372,24 @@ static const char *read_past(struct idem_slice s, struct idem_record *record)
 {
     const uint8_t *p = s.base;
     struct idem_past *past;
+    size_t texts;
 
-    if (s.len < PAST_HEAD_LEN || s.len > PAST_HEAD_LEN + IDEM_OWNER_MAX ||
+    if (s.len < PAST_HEAD_LEN ||
+        s.len - PAST_HEAD_LEN < (size_t)p[26] + p[27] ||
         record->history_len == IDEM_HISTORY_MAX) {
         return "its history is malformed";
     }
+    texts = PAST_HEAD_LEN + (size_t)p[26] + p[27];
     past = &record->history[record->history_len++];
     past->end = (enum idem_past_end)p[0];
-    past->fence = idem__get_u64(p + 1);
-    past->started_ms = get_ms(p + 9);
-    past->ended_ms = get_ms(p + 17);
-    past->owner = idem_bytes(p + PAST_HEAD_LEN, s.len - PAST_HEAD_LEN);
-    if (past->end < IDEM_PAST_RELEASED || past->end > IDEM_PAST_RESOLVED ||
-        past->started_ms < 0 || past->ended_ms < 0) {
-        return "its history is malformed";
-    }
-    return NULL;
+    past->was = (enum idem_status)p[1];
+    past->fence = idem__get_u64(p + 2);
+    past->started_ms = get_ms(p + 10);
+    past->ended_ms = get_ms(p + 18);
+    past->owner = idem_bytes(p + PAST_HEAD_LEN, p[26]);
+    past->meta = idem_bytes(p + PAST_HEAD_LEN + p[26], p[27]);
+    past->text = idem_bytes(p + texts, s.len - texts);
+    return is_past_fault(past) ? "its history is malformed" : NULL;
 }
 
 static const char *read_retry(struct idem_slice s, struct idem_record *record)
@@ -423,45 +404,6 @@ static const char *read_retry(struct idem_slice s, struct idem_record *record)
                     get_ms(p + 8) == record->lease_end_ms;
     record->retried = idem__get_u32(p + 16);
     record->failures = idem__get_u32(p + 20);
-    return NULL;
-}
-
-/* One that a program has dropped from the history since is left out here, too. */
-static void refine_past(struct idem_record *record, const uint8_t *p)
-{
-    size_t i;
-
-    for (i = 0; i < record->history_len; i++) {
-        struct idem_past *past = &record->history[i];
-
-        if (past->end == IDEM_PAST_TAKEN_OVER &&
-            past->fence == idem__get_u64(p) &&
-            past->ended_ms == get_ms(p + 8)) {
-            past->end = (enum idem_past_end)p[16];
-            past->was = (enum idem_status)p[17];
-            return;
-        }
-    }
-}
-
-static const char *read_past_ends(struct idem_slice s,
-                                  struct idem_record *record)
-{
-    const uint8_t *p = s.base;
-    size_t i;
-
-    if (s.len == 0 || s.len % PAST_END_LEN != 0 ||
-        s.len / PAST_END_LEN > IDEM_HISTORY_MAX) {
-        return "its history is malformed";
-    }
-    for (i = 0; i < s.len; i += PAST_END_LEN) {
-        if (!is_later_end((enum idem_past_end)p[i + 16]) ||
-            p[i + 16] > IDEM_PAST_REOPENED ||
-            p[i + 17] > IDEM_STATUS_RELEASED) {
-            return "its history is malformed";
-        }
-        refine_past(record, p + i);
-    }
     return NULL;
 }
 
@@ -514,8 +456,6 @@ static const char *read_field(unsigned tag, struct idem_slice s,
         return read_past(s, record);
     case TAG_RETRY:
         return read_retry(s, record);
-    case TAG_PAST_ENDS:
-        return read_past_ends(s, record);
     case TAG_IN_DOUBT:
         return read_in_doubt(s, record);
     default:

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 enum {
-    SLICES_MAX = 16 + IDEM_HISTORY_MAX,
+    SLICES_MAX = 16 + 3 * IDEM_HISTORY_MAX,
     SHORT_ARGS_MAX = 512, /* These follow the op, in its block. */
 };
 
@@ -78,6 +78,8 @@ static size_t record_slices(struct idem_record *record, struct idem_slice **ret)
     ret[n++] = &record->unknown_fields;
     for (i = 0; i < record->history_len; i++) {
         ret[n++] = &record->history[i].owner;
+        ret[n++] = &record->history[i].meta;
+        ret[n++] = &record->history[i].text;
     }
     return n;
 }

@@ -681,6 +681,38 @@ TEST_VIRTUAL(resolve, isOnRecord)
     idem_answer_destroy(answer);
 }
 
+/* A person may correct a person until somebody starts, and what each decision
+ * replaced is on record. */
+TEST_VIRTUAL(resolve, isCorrected)
+{
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
+    struct idem_answer *answer;
+    const struct idem_record *record;
+    uint64_t fence = attempt->fence;
+
+    assert_ok(idem_unknown(attempt, idem_str("no answer"), &why));
+    idem_attempt_destroy(attempt);
+    assert_ok(resolve(f, fence, IDEM_STATUS_COMPLETED));
+    assert_ok(resolve(f, fence, IDEM_STATUS_FAILED));
+    assert_code(IDEM_ELOST, resolve(f, fence, IDEM_STATUS_COMPLETED));
+    assert_ok(resolve(f, fence + 1, IDEM_STATUS_COMPLETED));
+    idem_attempt_destroy(begin(f->store, &request, IDEM_REPLAY));
+    assert_ok(resolve(f, fence + 2, IDEM_STATUS_RELEASED));
+    answer = get(f->store, "k");
+    record = idem_answer_record(answer);
+    assert_int_equal(record->history_len, 4);
+    assert_int_equal(record->history[0].was, IDEM_STATUS_COMPLETED);
+    assert_text(record->history[0].text, "the bank says so");
+    assert_int_equal(record->history[3].was, IDEM_STATUS_UNKNOWN);
+    assert_text(record->history[3].text, "no answer");
+    idem_answer_destroy(answer);
+    attempt = begin(f->store, &request, IDEM_STARTED);
+    assert_true(attempt->fence > fence + 3);
+    assert_code(IDEM_ELOST, resolve(f, fence + 3, IDEM_STATUS_COMPLETED));
+    idem_attempt_destroy(attempt);
+}
+
 /* It is about the fence that was seen, and of a record that is there. */
 TEST_VIRTUAL(resolve, isAboutWhatWasSeen)
 {

@@ -370,9 +370,12 @@ static void check_resolve(const struct case_of *c,
     if (d->change == IDEM_CHANGE_NONE) {
         return;
     }
-    must(r->fence == c->op.fence && d->next.fence == r->fence);
+    must(r->fence == c->op.fence &&
+         d->next.fence == r->fence + idem__is_decided(r));
+    must(d->next.history[0].was == r->status);
     must(r->status == IDEM_STATUS_FAILED || r->status == IDEM_STATUS_UNKNOWN ||
          (reopens && r->status == IDEM_STATUS_COMPLETED) ||
+         (!reopens && idem__is_decided(r)) ||
          (r->status == IDEM_STATUS_IN_PROGRESS &&
           (lease_is_over(c) || r->lease_end_ms == IDEM_NEVER ||
            (r->retry && (!reopens || !idem__is_reopened(r))) ||

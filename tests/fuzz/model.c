@@ -219,13 +219,14 @@ int model_resolve(struct model *m, uint64_t fence, enum idem_status status,
     if (m->fence != fence) {
         return IDEM_ELOST;
     }
-    if (m->status == IDEM_STATUS_COMPLETED ||
-        m->status == IDEM_STATUS_RELEASED ||
+    if ((!m->decided && (m->status == IDEM_STATUS_COMPLETED ||
+                         m->status == IDEM_STATUS_RELEASED)) ||
         (m->status == IDEM_STATUS_IN_PROGRESS && !lease_is_over(m, now_ms) &&
          m->lease_end_ms != IDEM_NEVER)) {
         return IDEM_EINVALID;
     }
     m->doubtful = false;
+    m->fence += m->decided; /* A correction. */
     set_status(m, status, content, now_ms);
     m->decided = true;
     m->owner = NOBODY;

@@ -47,7 +47,10 @@ static void take_history(struct tape *tape, struct idem_record *r)
             .started_ms = take_ms(tape),
             .ended_ms = take_ms(tape),
             .end = (enum idem_past_end)(IDEM_PAST_RELEASED +
-                                        (int)take_up_to(tape, 2)),
+                                        (int)take_up_to(tape, 4)),
+            .was = (enum idem_status)take_up_to(tape, IDEM_STATUS_RELEASED),
+            .meta = take_bytes(tape, IDEM_PAST_META_MAX),
+            .text = take_bytes(tape, IDEM_PAST_TEXT_MAX),
         };
     }
 }
@@ -149,7 +152,8 @@ static bool same_past(const struct idem_past *a, const struct idem_past *b)
 {
     return same_bytes(a->owner, b->owner) && a->fence == b->fence &&
            a->started_ms == b->started_ms && a->ended_ms == b->ended_ms &&
-           a->end == b->end && a->was == b->was;
+           a->end == b->end && a->was == b->was &&
+           same_bytes(a->meta, b->meta) && same_bytes(a->text, b->text);
 }
 
 bool same_record(const struct idem_record *a, const struct idem_record *b)

@@ -79,6 +79,7 @@ static void new_attempt(struct step *step)
     s->content = WORD_NONE;
     s->text = WORD_NONE;
     s->resolved_by = WORD_NONE;
+    s->decided = false;
     s->by_lease = false;
     s->fence++;
     step->takeover = s->silent;
@@ -104,14 +105,20 @@ static void start_life(struct step *step)
     s->print = step->op->print;
 }
 
-static void take_over(struct step *step)
+/* Whoever comes next has another fence, in the same chain. */
+static void go_on(struct state *s)
 {
-    struct state *s = &step->s;
-
     if (s->first) {
         s->chain = s->fence_known ? s->fence : 0;
     }
     s->first = false;
+}
+
+static void take_over(struct step *step)
+{
+    struct state *s = &step->s;
+
+    go_on(s);
     s->silent = true;
     new_attempt(step);
     s->fence_known = s->fence_known && !step->h->purged;
@@ -365,6 +372,11 @@ static bool may_resolve(const struct step *step)
             return !s->reopened;
         }
     }
+    if (step->op->as != IDEM_STATUS_RETRY && s->decided &&
+        (s->status == IDEM_STATUS_COMPLETED ||
+         s->status == IDEM_STATUS_RELEASED)) {
+        return true; /* A person may correct a person. */
+    }
     return s->status == IDEM_STATUS_FAILED ||
            s->status == IDEM_STATUS_UNKNOWN || s->status == IDEM_STATUS_RETRY ||
            (s->status == IDEM_STATUS_IN_PROGRESS &&
@@ -395,12 +407,17 @@ static void resolve(struct step *step)
         step->answer = same ? ANSWER_INVALID : ANSWER_LOST;
         return;
     }
+    if (s->decided) {
+        go_on(s);
+        s->fence++;
+    }
     s->silent = false;
     s->failures = 0;
     s->reopened = op->as == IDEM_STATUS_RETRY;
     record(step);
     s->nonce = op->nonce;
     s->resolved_by = op->who;
+    s->decided = true;
     if (s->reopened) {
         s->retried = s->attempts;
         s->print = WORD_NONE;

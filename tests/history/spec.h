@@ -32,7 +32,8 @@ struct state {
     bool silent;    /* An attempt before may have done the work. */
     bool reopened;  /* To be run again, because a person said so. */
     bool paused;    /* To be run again, but not before lease_end. */
-    bool unused[6]; /* For all bytes to count there is no padding. */
+    bool decided;   /* The newest change is a person's. */
+    bool unused[5]; /* For all bytes to count there is no padding. */
     uint16_t boot;  /* In which its times were set; 0: not known. */
 };
 

@@ -234,7 +234,7 @@ def reopen_answers_programs(b):
     equal(b("reopen", "k", *WHY, env={"IDEM_AUDIT_LOG": "."}).status, 77)
     equal(json.loads(b("reopen", "k", *WHY, "--json").stdout)["changed"], True)
     refused = b("reopen", "k", *WHY)
-    equal(refused.status, 64)
+    equal(refused.status, 80)
     contains(refused.stderr, b"it is reopened already: the next caller runs it")
 
 
@@ -269,7 +269,7 @@ def a_live_owner_is_not_resolved_silently(b):
     at_work(b, "k")
     for command in (("resolve", "--release"), ("reopen",)):
         got = b(*command, "k", "--reason", "x")
-        equal((got.status, got.stdout), (64, b""))
+        equal((got.status, got.stdout), (80, b""))
         contains(got.stderr, b"renewed ", b" ago, 5", b" left, owner ann@web-1")
     shown = b("show", "k").stdout
     assert b"idem resolve" not in shown and b"overdue" in shown, shown
@@ -291,7 +291,7 @@ def what_is_over_is_offered(b):
     contains(shown, b"\nexit status       1\n", b"idem reopen --fence ", b"idem show --output f\n")
     assert b"runs it again" not in shown, shown
     got = b("resolve", "--release", "f", "--reason", "x")
-    equal((got.status, got.stdout), (64, b""))
+    equal((got.status, got.stdout), (80, b""))
     contains(got.stderr, b"there is nothing to resolve; to let the work run again: idem reopen")
     equal(b("reopen", "f", "--reason", "x").status, 0)
     shown = b("show", "f").stdout

@@ -182,6 +182,34 @@ def the_audit_log_comes_first():
 
 
 @test
+def a_decision_keeps_what_it_replaces():
+    """What was on record stays in the history and in the audit log, for one key and for a
+    selection; and a person may correct a person until somebody starts."""
+    store = Idem()
+    fails = ("--outcome", "0=complete *=fail", "--", "sh", "-c", "echo card; exit 3")
+    equal(store("run", "-k", "card", *fails).status, 3)
+    equal(store("run", "-k", "other", *fails).status, 3)
+    equal(store("resolve", "card", "--release", "--reason", "the bank never saw it").status, 0)
+    equal(store("resolve", "card", "--complete", "paid", "--reason", "the bank has it", "-n").status, 0)
+    equal(store("resolve", "card", "--complete", "paid", "--reason", "the bank has it").status, 0)
+    released, failed = json.loads(store("show", "card", "--json").stdout)["history"]
+    equal((failed["was"], failed["meta"], failed["text"]), ("failed", "exit 3", "the command ended with status 3"))
+    equal((released["was"], released["text"]), ("released", "the bank never saw it"))
+    shown = store("show", "card").stdout
+    assert b"; it was failed, exit 3: the command ended with status 3\n" in shown, shown
+    assert b"\nTo correct that decision, while nobody has started:\n  idem resolve --fence " in shown, shown
+    first, second = audit()
+    equal((first["record"]["stdout"], first["record"]["exit_status"]), ("card\n", 3))
+    equal((second["record"]["status"], second["record"]["note"]), ("released", "the bank never saw it"))
+    equal(store("run", "-k", "card", *fails).stdout, b"paid")
+    equal(store("resolve", "card", "--release", "--reason", "no").status, 0)
+    equal(store("run", "-k", "card", "--", "true").status, 0)
+    equal(store("resolve", "card", "--complete", "x", "--reason", "no").status, 80)
+    equal(store("resolve", "--status", "failed", "--release", "--reason", "all", "--yes").status, 0)
+    equal((audit()[-1]["key"], audit()[-1]["record"]["stdout"]), ("other", "card\n"))
+
+
+@test
 def slips_in_a_selection_are_refused():
     """What makes no sense is a usage error, and nothing is decided."""
     store = Idem()

@@ -528,7 +528,7 @@ def exit_statuses():
     equal(idem(*args).status, 10)
     equal(idem("show", "b").status, 1)
     equal(idem("resolve", "b", "--release", "--reason", "r").status, 1)
-    equal(idem("resolve", "a", "--release", "--reason", "r").status, 64)
+    equal(idem("resolve", "a", "--release", "--reason", "r").status, 80)
 
 
 @test(rows=[3])

@@ -147,6 +147,8 @@ struct idem_record sample_largest(void)
             .ended_ms = IDEM_NEVER,
             .end = (enum idem_past_end)(1 + i % 5),
             .was = i % 5 == 4 ? IDEM_STATUS_COMPLETED : 0,
+            .meta = idem_bytes(bytes + 2 * i, IDEM_PAST_META_MAX),
+            .text = idem_bytes(bytes + 3 * i, IDEM_PAST_TEXT_MAX),
         };
     }
     memset(record.nonce, 0xff, sizeof(record.nonce));
@@ -268,5 +270,7 @@ void assert_same_record(const struct idem_record *a,
         assert_same(history[i].ended_ms);
         assert_same(history[i].end);
         assert_same(history[i].was);
+        assert_slice(a->history[i].meta, b->history[i].meta);
+        assert_slice(a->history[i].text, b->history[i].text);
     }
 }

@@ -241,14 +241,14 @@ static bool may_be_resolved(const struct judged *j, bool for_certain)
     if (b->status == IDEM_STATUS_FAILED || b->status == IDEM_STATUS_UNKNOWN) {
         return true;
     }
-    if (b->status == IDEM_STATUS_COMPLETED) {
-        return reopens;
+    if (b->status == IDEM_STATUS_COMPLETED && reopens) {
+        return true;
     }
     if (b->retry) {
         return !reopens || !b->reopened;
     }
     if (b->status != IDEM_STATUS_IN_PROGRESS) {
-        return false;
+        return !reopens && b->resolved_by != 0;
     }
     if (is_forced(j) && !reopens) {
         return true; /* Whoever is at work, a person has overruled it. */
@@ -272,6 +272,9 @@ static void judge_resolved(const struct judged *j)
     if (j->before->status == IDEM_STATUS_IN_PROGRESS && !j->before->retry &&
         j->before->lease_end_ms != IDEM_NEVER && !lease_may_be_over(j)) {
         scene(j->w, SCENE_FORCED);
+    }
+    if (j->before->resolved_by != 0) {
+        scene(j->w, SCENE_CORRECTED);
     }
     if (j->op->u.resolve.outcome.status != IDEM_STATUS_RETRY) {
         judge_outcome(j, &j->op->u.resolve.outcome);

@@ -200,15 +200,41 @@ static void note_reopened(struct world *w, struct key *key, uint64_t fence)
     if (key->seen.fence == fence) {
         key->seen.completed = false;
     }
+}
+
+/* What was decided with @fence is another thing from now on, under a fence of its
+ * own. */
+static void note_correction(struct world *w, struct key *key, uint64_t fence,
+                            const struct view *after)
+{
+    const struct start *before = ledger_start(key, fence);
+
+    if (before != NULL) {
+        key->starts[key->starts_len] = *before;
+        key->starts[key->starts_len].fence = after->fence;
+        memcpy(key->starts[key->starts_len].nonce, after->nonce, 16);
+        if (key->starts_len + 1 < STARTS_MAX) {
+            key->starts_len++;
+            key->corrections++;
+        }
+    }
+    note_reopened(w, key, fence);
     if (key->effect_fence == fence) {
-        key->effect_settled = true;
+        key->effect_fence = after->fence;
+        key->effect_settled = false;
     }
 }
 
 static void note_resolved(struct world *w, struct key *key,
-                          const struct view *after, bool forced)
+                          const struct view *before, const struct view *after,
+                          bool forced)
 {
-    struct start *start = ledger_start(key, after->fence);
+    struct start *start;
+
+    if (after->fence != before->fence) {
+        note_correction(w, key, before->fence, after);
+    }
+    start = ledger_start(key, after->fence);
 
     if (start != NULL) {
         start->resolved = true;
@@ -216,6 +242,7 @@ static void note_resolved(struct world *w, struct key *key,
     }
     if (after->retry) {
         note_reopened(w, key, after->fence);
+        key->effect_settled |= key->effect_fence == after->fence;
     }
     ledger_over(w, key, after->fence, after->status);
 }
@@ -286,7 +313,7 @@ void ledger_write(struct world *w, const struct flight *f)
         }
     }
     if (f->copy->verb == IDEM_OP_RESOLVE) {
-        note_resolved(w, key, after,
+        note_resolved(w, key, &f->before, after,
                       (f->copy->u.resolve.flags & IDEM_RESOLVE_FORCE) != 0 &&
                           f->before.status == IDEM_STATUS_IN_PROGRESS &&
                           !f->before.retry);
@@ -345,7 +372,7 @@ void ledger_effect(struct client *c, const struct held *held,
                 "an effect begins, and how the one before ended is not known");
     }
     key->effects++;
-    if (key->effects > key->starts_len) {
+    if (key->effects > key->starts_len - key->corrections) {
         violate(w, "I16", "more effects than fences");
     }
     key->effect_fence = held->fence;

@@ -47,6 +47,7 @@ static void set_up_keys(struct world *w)
         key->name = &names[i];
         key->no = (int)i;
         key->starts_len = 0;
+        key->corrections = 0;
         key->completions_len = 0;
         memset(&key->seen, 0, sizeof(*key) - offsetof(struct key, seen));
         key->kept.until_ms = IDEM_NEVER;

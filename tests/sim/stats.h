@@ -100,6 +100,7 @@
     X(PURGED, "record purged")                                                 \
     X(IMPORTED, "record imported")                                             \
     X(RESOLVED, "resolved by a person")                                        \
+    X(CORRECTED, "a person corrected a person")                                \
     X(EXTENDED, "lease renewed")                                               \
     X(LATE_LOST, "late verb answered LOST")                                    \
     X(SECOND_LOST, "second completion answered LOST")                          \

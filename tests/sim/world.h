@@ -166,6 +166,7 @@ struct key {
     bool imported_below; /* A record with an old fence was brought back. */
     struct start starts[STARTS_MAX];
     unsigned starts_len;
+    unsigned corrections; /* Of these, fences of decisions about decisions. */
     struct completion completions[STARTS_MAX];
     unsigned completions_len;
     struct sight seen;

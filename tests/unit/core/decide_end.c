@@ -195,8 +195,11 @@ TEST(end, writesTheResult)
     found.input_len = 9;
     found.fingerprint = idem_bytes("\1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 33);
     found.history_len = 1;
-    found.history[0] =
-        (struct idem_past){idem_str("x"), 40, 1, 2, IDEM_PAST_TAKEN_OVER, 0};
+    found.history[0] = (struct idem_past){.owner = idem_str("x"),
+                                          .fence = 40,
+                                          .started_ms = 1,
+                                          .ended_ms = 2,
+                                          .end = IDEM_PAST_TAKEN_OVER};
     found.unknown_fields = idem_bytes("\x64\0\0\0\1x", 6);
     want.input_len = 9;
     want.fingerprint = found.fingerprint;

@@ -56,15 +56,9 @@ TEST(resolve, isMadeOnce)
                 break;
             }
             decision = decide(&next, &again);
-            if (same || outcomes[i] == IDEM_STATUS_FAILED) {
-                assert_code(IDEM_OK, decision.code);
-            } else {
-                assert_code(IDEM_EINVALID, decision.code);
-            }
+            assert_code(IDEM_OK, decision.code);
             assert_int_equal(decision.change,
-                             !same && outcomes[i] == IDEM_STATUS_FAILED
-                                 ? IDEM_CHANGE_REPLACE
-                                 : IDEM_CHANGE_NONE);
+                             same ? IDEM_CHANGE_NONE : IDEM_CHANGE_REPLACE);
         }
     }
 }
@@ -84,6 +78,83 @@ TEST(resolve, isMadeOnceForEachAttempt)
     op.fence = next.fence;
     next.fence++; /* As an import may raise it. */
     assert_code(IDEM_ELOST, decide(&next, &op).code);
+}
+
+/* A person may correct a person while nobody has started since, and never an owner. The
+ * correction has a fence of its own: a late copy of what it corrects is LOST. */
+TEST(resolve, correctsAPerson)
+{
+    static const enum idem_status outcomes[] = {IDEM_STATUS_COMPLETED,
+                                                IDEM_STATUS_FAILED,
+                                                IDEM_STATUS_RELEASED,
+                                                IDEM_STATUS_RETRY};
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < COUNT(outcomes); i++) {
+        for (j = 0; j < COUNT(outcomes); j++) {
+            bool reopens = outcomes[j] == IDEM_STATUS_RETRY;
+            bool may = !reopens || outcomes[i] == IDEM_STATUS_COMPLETED ||
+                       outcomes[i] == IDEM_STATUS_FAILED;
+            struct idem_record found = sample_ended(IDEM_STATUS_UNKNOWN, 0);
+            struct idem_op first = sample_resolve();
+            struct idem_op second = first;
+            struct idem_decision decision;
+            struct idem_record next;
+
+            first.u.resolve.outcome.status = outcomes[i];
+            next = decide(&found, &first).next;
+            second.u.resolve.outcome.status = outcomes[j];
+            second.u.resolve.who = idem_str("bob");
+            second.nonce[0] ^= 1;
+            decision = decide(&next, &second);
+            assert_code(may ? IDEM_OK : IDEM_EINVALID, decision.code);
+            if (!may) {
+                continue;
+            }
+            assert_int_equal(idem_record_status(&decision.next), outcomes[j]);
+            assert_int_equal(decision.next.fence, found.fence + 1);
+            assert_int_equal(decision.next.history[0].was, next.status);
+            assert_text(decision.next.history[0].text, "the bank says no");
+            next = decision.next;
+            first.nonce[0] ^= 2;
+            assert_code(IDEM_ELOST, decide(&next, &first).code);
+            /* Somebody starts. */
+            next.status = IDEM_STATUS_COMPLETED;
+            next.retry = false;
+            next.fence++;
+            second.fence = next.fence;
+            second.nonce[0] ^= 4;
+            second.u.resolve.outcome.status = IDEM_STATUS_RELEASED;
+            assert_code(IDEM_EINVALID, decide(&next, &second).code);
+        }
+    }
+}
+
+/* What a decision replaces stays in the history: the status, the first line of the
+ * metadata, and the error or the note. */
+TEST(resolve, keepsWhatItReplaces)
+{
+    static const char big[IDEM_TEXT_MAX] = "no answer from the bank";
+    struct idem_record found = sample_ended(IDEM_STATUS_FAILED, 0);
+    struct idem_op op = sample_resolve();
+    const struct idem_past *past;
+    struct idem_decision decision;
+
+    found.result.meta = idem_str("exit 3\nmore");
+    found.error = idem_bytes(big, sizeof(big));
+    decision = decide(&found, &op);
+    past = &decision.next.history[0];
+    assert_int_equal(past->was, IDEM_STATUS_FAILED);
+    assert_text(past->meta, "exit 3");
+    assert_slice(past->text, idem_bytes(big, IDEM_PAST_TEXT_MAX));
+    found = sample_ended(IDEM_STATUS_UNKNOWN, 0);
+    found.note = idem_str("asleep");
+    op.u.resolve.outcome.status = IDEM_STATUS_RETRY;
+    decision = decide(&found, &op);
+    past = &decision.next.history[0];
+    assert_int_equal(past->was, IDEM_STATUS_UNKNOWN);
+    assert_text(past->text, "asleep");
 }
 
 /* A lease that runs is told of, with its owner and what is left; it gives way to
@@ -132,6 +203,7 @@ TEST(resolve, remembersEight)
         (void)snprintf(who, sizeof(who), "p%d", i);
         op.u.resolve.who = idem_str(who);
         memset(op.nonce, i, sizeof(op.nonce));
+        op.fence = record.fence;
         record = decide(&record, &op).next;
         assert_int_equal(record.history_len, i < 8 ? i : 8);
         assert_text(record.history[0].owner, who);

@@ -190,12 +190,18 @@ static struct head sample_head(void)
     record.fingerprint = idem_bytes("\1abcdefghijklmnopqrstuvwxyz012345", 33);
     record.note = idem_str("a note");
     record.history_len = 2;
-    record.history[0] = (struct idem_past){idem_str("host/0"),   40,
-                                           NOW_MS - 90000,       NOW_MS - 50000,
-                                           IDEM_PAST_TAKEN_OVER, 0};
-    record.history[1] = (struct idem_past){idem_str(""),       39,
-                                           NOW_MS - 99000,     NOW_MS - 95000,
-                                           IDEM_PAST_RELEASED, 0};
+    record.history[0] = (struct idem_past){.owner = idem_str("host/0"),
+                                           .fence = 40,
+                                           .started_ms = NOW_MS - 90000,
+                                           .ended_ms = NOW_MS - 50000,
+                                           .end = IDEM_PAST_RESOLVED,
+                                           .was = IDEM_STATUS_FAILED,
+                                           .meta = idem_str("exit 3"),
+                                           .text = idem_str("no answer")};
+    record.history[1] = (struct idem_past){.fence = 39,
+                                           .started_ms = NOW_MS - 99000,
+                                           .ended_ms = NOW_MS - 95000,
+                                           .end = IDEM_PAST_RELEASED};
     return encode(&record);
 }
 
@@ -203,7 +209,7 @@ static struct head sample_head(void)
 TEST(record, givesTheGoldenVector)
 {
     static const char golden[] =
-        "4944523101020200000000000000002900000001000000980000018bcfe540f0"
+        "4944523101020200000000000000002900000001000000ad0000018bcfe540f0"
         "0000018bcfe540f0000000000000ea600000018bcfe62b5000000000004d0e90"
         "00000000000000000000018bcfe554780000018bd01c42f8000000000036ee80"
         "00000000000000006e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e4141414141414141"
@@ -211,9 +217,10 @@ TEST(record, givesTheGoldenVector)
         "0000000000000000000000000000000400000000000000000100000006686f73"
         "742f310200000021016162636465666768696a6b6c6d6e6f7071727374757677"
         "78797a303132333435030000000a746578742f706c61696e0400000006657869"
-        "743d30060000000661206e6f7465070000001f0200000000000000280000018b"
-        "cfe408700000018bcfe4a4b0686f73742f300700000019010000000000000027"
-        "0000018bcfe3e5480000018bcfe3f4e8e0481635e5ba5e82506ddf0237a7ce8c";
+        "743d30060000000661206e6f7465070000003103030000000000000028000001"
+        "8bcfe408700000018bcfe4a4b00606686f73742f306578697420336e6f20616e"
+        "73776572070000001c010000000000000000270000018bcfe3e5480000018bcf"
+        "e3f4e8000039731e963c1713ea816d38a420136b5e";
     struct head head = sample_head();
     uint8_t want[sizeof(golden) / 2];
 
@@ -285,7 +292,7 @@ TEST(record, isFaultyBeyondItsLimits)
         .history_len = 1,
         .history = {{.end = IDEM_PAST_RESOLVED}},
     }));
-    for (fault = 0; fault < 16; fault++) {
+    for (fault = 0; fault < 19; fault++) {
         struct idem_record r = sample_ended(IDEM_STATUS_COMPLETED, 1);
         struct idem_slice *const slices[] = {
             &r.owner, &r.fingerprint, &r.result.content_type, &r.result.meta,
@@ -321,6 +328,15 @@ TEST(record, isFaultyBeyondItsLimits)
             break;
         case 12:
             r.history[0].end = (enum idem_past_end)6;
+            break;
+        case 16:
+            r.history[0].was = (enum idem_status)6;
+            break;
+        case 17:
+            r.history[0].meta = idem_bytes(big, IDEM_PAST_META_MAX + 1);
+            break;
+        case 18:
+            r.history[0].text = idem_bytes(big, IDEM_PAST_TEXT_MAX + 1);
             break;
         case 13:
             r.status = IDEM_STATUS_IN_PROGRESS;
@@ -415,15 +431,13 @@ TEST(record, isCorruptWhenAFieldIsMalformed)
         {"a long meta", 4, IDEM_META_MAX + 1},
         {"a long error", 5, IDEM_TEXT_MAX + 1},
         {"a long note", 6, IDEM_TEXT_MAX + 1},
-        {"a short past", 7, 24},
-        {"a past that ended in no way", 7, 25},
-        {"a past with a long owner", 7, 25 + IDEM_OWNER_MAX + 1},
+        {"a short past", 7, 27},
+        {"a past that ended in no way", 7, 28},
         {"a short mark", 8, 19},
         {"a long mark", 8, 21},
-        {"no past end", 9, 0},
-        {"a past end that is cut short", 9, 17},
-        {"a past end of no kind", 9, 18},
-        {"nine past ends", 9, 9 * 18},
+        {"no doubt", 9, 0},
+        {"a short doubt", 9, 7},
+        {"a doubt about no attempt", 9, 8},
     };
     struct idem_record smallest = sample_smallest();
     size_t i;
@@ -438,9 +452,51 @@ TEST(record, isCorruptWhenAFieldIsMalformed)
 
 static void append_past(struct head *head, uint8_t end, uint8_t started)
 {
-    uint8_t past[25] = {end, 0, 0, 0, 0, 0, 0, 0, 9, started};
+    uint8_t past[28] = {end, 0, 0, 0, 0, 0, 0, 0, 0, 9, started};
 
     append(head, 7, past, sizeof(past));
+}
+
+/* What a decision replaced is within its limits and the bytes of its field. */
+TEST(record, isCorruptWhenAPastIsTooLong)
+{
+    static uint8_t past[28 + IDEM_PAST_TEXT_MAX + 1];
+    static const struct {
+        const char *what;
+        uint8_t was;
+        uint8_t owner;
+        uint8_t meta;
+        size_t len; /* Of all three. */
+        bool good;
+    } rows[] = {
+        {"as long as may be", 5, 0, IDEM_PAST_META_MAX, IDEM_PAST_META_MAX + 9,
+         true},
+        {"a long text", 5, 0, 0, IDEM_PAST_TEXT_MAX, true},
+        {"a text that is too long", 5, 0, 0, IDEM_PAST_TEXT_MAX + 1, false},
+        {"metadata that is too long", 5, 0, IDEM_PAST_META_MAX + 1,
+         IDEM_PAST_META_MAX + 1, false},
+        {"an owner past the end", 5, 2, 0, 1, false},
+        {"metadata past the end", 5, 1, 1, 1, false},
+        {"a status of no kind", 6, 0, 0, 0, false},
+    };
+    struct idem_record smallest = sample_smallest();
+    size_t i;
+
+    past[0] = IDEM_PAST_RESOLVED;
+    for (i = 0; i < COUNT(rows); i++) {
+        struct head head = encode(&smallest);
+        struct idem_record record;
+
+        past[1] = rows[i].was;
+        past[26] = rows[i].owner;
+        past[27] = rows[i].meta;
+        append(&head, 7, past, 28 + rows[i].len);
+        if (rows[i].good) {
+            assert_ok(decode(&head, &record));
+        } else {
+            assert_corrupt(&head, rows[i].what);
+        }
+    }
 }
 
 /* Tags rise, a known one comes once, and a past is one of at most eight. */
@@ -466,7 +522,7 @@ TEST(record, isCorruptWhenFieldsAreOutOfOrder)
     assert_corrupt(&head, "a past after what is unknown");
 
     head = encode(&smallest);
-    append_past(&head, 4, 0);
+    append_past(&head, 6, 0);
     assert_corrupt(&head, "a past that ended in no way");
 
     head = encode(&smallest);
@@ -581,37 +637,6 @@ TEST(record, isMarkedForOneAttempt)
     assert_int_equal(changed.retried, 2);
     changed = changed_by_older(&record, 41, record.lease_end_ms + 1);
     assert_false(changed.retry);
-}
-
-/* An older program reads the later ends of past attempts as takeovers, and may
- * drop some of them from the history: the others are still told apart. */
-TEST(record, tellsLaterEndsToOlderPrograms)
-{
-    struct idem_record record = sample_record();
-    struct idem_record back;
-    struct head head;
-
-    record.attempts = 4;
-    record.history_len = 3;
-    record.history[0] =
-        (struct idem_past){idem_str("ann"),   40, 5, 9, IDEM_PAST_REOPENED,
-                           IDEM_STATUS_FAILED};
-    record.history[1] =
-        (struct idem_past){idem_str("h/2"), 40, 5, 7, IDEM_PAST_RESOLVED, 0};
-    record.history[2] =
-        (struct idem_past){idem_str("h/1"), 39, 3, 4, IDEM_PAST_RETRIED, 0};
-    assert_round_trip(record);
-    head = encode(&record);
-    /* The first byte of each past: after the owner "host/1". */
-    assert_int_equal(head.bytes[FIELDS + 11 + 5], IDEM_PAST_TAKEN_OVER);
-    assert_int_equal(head.bytes[FIELDS + 11 + 33 + 5], IDEM_PAST_RESOLVED);
-
-    head.bytes[FIELDS + 11 + 5 + 8] = 38; /* Another attempt is there now. */
-    seal(&head);
-    assert_ok(decode(&head, &back));
-    assert_int_equal(back.history[0].end, IDEM_PAST_TAKEN_OVER);
-    assert_int_equal(back.history[1].end, IDEM_PAST_RESOLVED);
-    assert_int_equal(back.history[2].end, IDEM_PAST_RETRIED);
 }
 
 /* Fields of a later minor version are kept as they are, through decoding and
