@@ -5,18 +5,25 @@
 #include <idem.h>
 #include <stdio.h>
 
+/* One order, and room for what its work leaves: the result must stay until idem_once()
+ * returns. */
+struct order {
+    const char *name;
+    char receipt[64];
+};
+
 /* The work. It runs at most once, unless somebody says that it may run again. */
 static void charge(void *ctx, struct idem_attempt *attempt,
                    struct idem_outcome *ret_outcome)
 {
-    static char receipt[64];
+    struct order *order = ctx;
 
-    printf("charging %s\n", (const char *)ctx);
+    printf("charging %s\n", order->name);
     /* A payment service that knows fences would be given this one too. */
-    (void)snprintf(receipt, sizeof(receipt), "receipt %llu",
+    (void)snprintf(order->receipt, sizeof(order->receipt), "receipt %llu",
                    (unsigned long long)attempt->fence);
     ret_outcome->status = IDEM_STATUS_COMPLETED;
-    ret_outcome->result.bytes = idem_str(receipt);
+    ret_outcome->result.bytes = idem_str(order->receipt);
     ret_outcome->result.content_type = idem_str("text/plain");
 }
 
@@ -50,6 +57,7 @@ int main(int argc, char **argv)
     struct idem_attempt *attempt = NULL;
     struct idem_store *store;
     struct idem_error error;
+    struct order order;
     int status;
 
     if (argc != 3) {
@@ -60,11 +68,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "once: %s\n", error.text);
         return 69;
     }
-    request.key = idem_str(argv[2]);
+    order.name = argv[2];
+    request.key = idem_str(order.name);
     request.owner = idem_str("examples/once");
     request.on_expired_lease = IDEM_HOLD; /* Never charge twice. */
 
-    if (idem_once(store, &request, charge, argv[2], &attempt, &error) == 0) {
+    if (idem_once(store, &request, charge, &order, &attempt, &error) == 0) {
         status = report(attempt);
     } else if (attempt == NULL) {
         fprintf(stderr, "once: nothing was charged: %s\n", error.text);

@@ -36,7 +36,7 @@
  *     idem_attempt_destroy(attempt)
  *     idem_close(store)
  *
- * idem_once() is the whole pattern in one call. Queues (below) are the same
+ * idem_once() is the whole pattern in one call. Queues (<idem/queue.h>) are the same
  * verbs without blocking: thousands of operations in flight from one thread.
  *
  * The states of a record
@@ -83,8 +83,8 @@
  *   was carried across answers IDEM_EINVALID and touches nothing.
  * - The library never prints or exits, nor reads the environment (a DynamoDB
  *   store does: AWS's own variables). It starts no
- *   thread unless told to (IDEM_OPEN_THREAD). Nothing renews a lease by itself,
- *   and nothing is purged by itself.
+ *   thread unless told to (IDEM_OPEN_THREAD). Nothing renews a lease by itself
+ *   (<idem/renewer.h> does when asked to), and nothing is purged by itself.
  * - It leaves signals alone. Under a limit on the size of files SIGXFSZ ends a
  *   program that does not ignore it: signal(SIGXFSZ, SIG_IGN), and the limit is a
  *   full disk.
@@ -194,6 +194,10 @@ struct idem_open_options {
  *     sqlite:PATH?create=no
  *                     the store has to be there already
  *     memory:         in this process, gone when it is closed
+ *
+ * A local store is opened, or made, before this returns. A remote one
+ * (postgresql:, dynamodb:) is not asked for anything: one that cannot be reached,
+ * or refuses, answers so to the first verb.
  *
  * @options may be NULL: IDEM_OPEN_OPTIONS_INIT.
  *

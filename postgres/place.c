@@ -195,6 +195,13 @@ static int read_own(struct idem_slice name, struct idem_slice value,
                                value.len > 60 ? 60 : (int)value.len,
                                (const char *)value.base, IDEM__PG_SCHEMA_MAX);
         }
+        if (is_text(value, "public")) {
+            return idem__error(error, IDEM_EINVALID,
+                               "store: schema=public, as in the URL of an ORM, "
+                               "is where applications have their tables: leave "
+                               "it out, and those of idem are in the schema "
+                               "\"idem\"");
+        }
         memcpy(place->schema, value.base, value.len);
         place->schema[value.len] = '\0';
         return 1;

@@ -131,7 +131,7 @@ static void add_record(struct cli_json *line, const struct idem_record *before)
     }
 }
 
-/* What is replaced is in the log, whole; of a refused decision nothing is. */
+/* The log keeps the replaced record whole, and nothing of it after a refusal. */
 static void keep(const struct cli_audit *audit, const char *event,
                  const struct idem_record *before, uint64_t fence,
                  const struct cli_decision *decision, int code)

@@ -183,7 +183,7 @@ static void print_outcome(const struct idem_record *r)
     }
 }
 
-/* What the decision of a person replaced. */
+/* The end of a line: the outcome that a person's decision replaced. */
 static void print_replaced(const struct idem_past *past)
 {
     if (past->was != 0) {

@@ -110,6 +110,29 @@ static struct cli_option *find_by_letter(const struct cli_command *command,
     return NULL;
 }
 
+/* The option that other programs call @word; NULL: @command has none of the kind. */
+static const char *by_meaning(const struct cli_command *command,
+                              const char *word)
+{
+    static const char *const words[][2] = {
+        {"retries", "max-failures"},    {"max-retries", "max-failures"},
+        {"timeout", "max-time"},        {"backoff", "retry-after"},
+        {"retry-delay", "retry-after"}, {"ttl", "retention"},
+    };
+    const struct cli_option *o;
+    size_t i;
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        for (o = command->options; o->name != NULL; o++) {
+            if (strcmp(words[i][0], word) == 0 &&
+                strcmp(words[i][1], o->name) == 0) {
+                return o->name;
+            }
+        }
+    }
+    return NULL;
+}
+
 static int refuse_unknown(const struct cli_command *command, const char *name,
                           size_t len)
 {
@@ -122,6 +145,9 @@ static int refuse_unknown(const struct cli_command *command, const char *name,
 
     for (o = command->options; o->name != NULL; o++) {
         cli_nearest_offer(&nearest, o->name);
+    }
+    if (by_meaning(command, shown) != NULL) {
+        nearest.best = by_meaning(command, shown);
     }
     if (nearest.best == NULL || is_key) {
         return cli_usage(command, "unknown option --%s%s%s", shown,

@@ -169,7 +169,7 @@ static bool was_decided(const struct idem_record *r, int64_t ms)
     return false;
 }
 
-/* What a person's decision replaced. */
+/* The outcome that a person's decision replaced. */
 static void tell_replaced(struct timeline *timeline, const struct idem_past *p)
 {
     if (p->was != IDEM_STATUS_IN_PROGRESS) {

@@ -107,7 +107,7 @@ enum idem_resolve_flag {
 
 /* Decides for a record that is failed, unknown, to be run again, or in progress
  * while its lease is over or has no end; by IDEM_RESOLVE_FORCE in @flags also while
- * the lease runs, which being overdue does not allow. What a person has completed or
+ * the lease runs, which being overdue does not allow. A record that a person completed or
  * released may be corrected while nobody has started since. A decision about a
  * decision raises the fence by one; the history keeps what it replaced. @outcome's status may be
  * COMPLETED, FAILED or RELEASED, its text is the reason. @who is recorded.

@@ -42,6 +42,8 @@ ROWS = [
     ["run", "--on-expired-lease", "again", *CHARGE[1:]],
     ["run", "--max-output", "100M", *CHARGE[1:]], ["run", "--outcome", "x", *CHARGE[1:]], ["run", "--outcome", "0=complete *=retry 75=release", *CHARGE[1:]],
     ["run", "--outcome", "*=retry", *CHARGE[1:]], ["run", "--outcome", "none=complete", *CHARGE[1:]],
+    ["run", "--retries", "3", *CHARGE[1:]], ["run", "--timeout", "3s", *CHARGE[1:]],
+    ["begin", "--ttl", "1d", "-k", "a"], ["show", "--timeout", "3s", "a"],
     ["run", "--busy-exit", "300", *CHARGE[1:]], ["run", "--status-fd", "99", *CHARGE[1:]],
     ["run", "--ma", "1", *CHARGE[1:]], ["run", "--scope", "y" * 300, *CHARGE[1:]],
     ["begin", "KEY"], ["release", "KEY"], ["complete", "-k", "KEY"], ["renew", "KEY"],

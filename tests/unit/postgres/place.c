@@ -183,6 +183,7 @@ TEST(place, isRefusedWithoutTheSecret)
     expect_refusal("//u:secret%zz@h/db", "cannot be read");
     expect_refusal("//h/db?schema=a-b", "schema");
     expect_refusal("//h/db?schema=", "schema");
+    expect_refusal("//h/db?schema=public", "ORM");
     expect_refusal("//h/db?schema=1a", "schema");
     expect_refusal("//h/db?schema=a;drop", "schema");
     expect_refusal("//h/db?prepare=maybe", "prepare");
