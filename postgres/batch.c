@@ -1,6 +1,6 @@
 /* A batch: chooses the requests that go together, and sends them as the statements of one
  * transaction. sql.h has the order. */
-#include "postgres/batch.h"
+#include "postgres/conn.h"
 
 #include "base/list.h"
 

@@ -2,8 +2,7 @@
  * fences. */
 #include "base/list.h"
 #include "core/error.h"
-#include "postgres/batch.h"
-#include "postgres/error.h"
+#include "postgres/conn.h"
 
 #include <limits.h>
 

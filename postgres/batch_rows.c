@@ -1,6 +1,6 @@
 /* Requests that go together: their rows as the parameters of one statement. */
 #include "core/decide.h"
-#include "postgres/batch.h"
+#include "postgres/conn.h"
 
 enum {
     ROW_COLUMNS = 11

@@ -1,5 +1,5 @@
 /* Is the database as a store needs it? */
-#include "postgres/check.h"
+#include "postgres/admin.h"
 
 #include "core/error.h"
 

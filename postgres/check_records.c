@@ -1,9 +1,9 @@
 /* Reads the records of a store, with their bodies, and verifies them. */
 #include "contract/parts.h"
 #include "core/error.h"
-#include "postgres/check.h"
+#include "postgres/admin.h"
 #include "postgres/params.h"
-#include "postgres/row.h"
+#include "postgres/request.h"
 #include "postgres/sql.h"
 
 #include <idem/postgres.h>

@@ -1,6 +1,6 @@
 /* Looks at the schema of a store, its tables and the rights of the role, in the catalogs
  * alone: a role without USAGE on a schema may not even name a table of it. */
-#include "postgres/check.h"
+#include "postgres/admin.h"
 
 #include <stdarg.h>
 #include <stdio.h>

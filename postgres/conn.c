@@ -5,7 +5,6 @@
 #include "base/list.h"
 #include "base/wait.h"
 #include "core/error.h"
-#include "postgres/error.h"
 
 #include <assert.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* From a SQLSTATE to a code of ours. */
-#include "postgres/error.h"
+#include "postgres/request.h"
 
 #include "base/text.h"
 #include "core/error.h"

@@ -9,7 +9,7 @@ enum {
     ROUNDS_MAX = 4096,
 };
 
-/* Of the numbers of a request, as batch_singles.c sends them. */
+/* Of the numbers of a request, as batch_statement.c sends them. */
 enum {
     ENTRY,
     FOUND_USED,

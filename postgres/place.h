@@ -65,7 +65,7 @@ int idem__pg_place_set(struct idem__pg_place *place, const char *name,
 bool idem__pg_hosts_are_local(const char *hosts);
 
 /* Demands that another machine proves who it is, unless somebody has said how it is
- * connected with: place_tls.c. @sslmode and @sslrootcert are what libpq reads
+ * connected with: place_url.c. @sslmode and @sslrootcert are what libpq reads
  * elsewhere, or NULL. */
 int idem__pg_place_secure(struct idem__pg_place *place, const char *sslmode,
                           const char *sslrootcert, struct idem_error *error);

@@ -1,6 +1,7 @@
 /* Opening, inspecting and closing a PostgreSQL store. */
 #include "base/heap.h"
 #include "base/process.h"
+#include "contract/kind.h"
 #include "core/error.h"
 #include "postgres/store.h"
 
@@ -131,3 +132,29 @@ int idem_postgres_inspect(struct idem_store *base,
     ret_info->requests = __atomic_load_n(&counters->requests, __ATOMIC_RELAXED);
     return 0;
 }
+
+/* ---- Its kind, by which idem_open() finds it, under two names ---- */
+
+const struct idem_store_kind idem_postgres_kind = {
+    .abi = IDEM_STORE_ABI,
+    .size = sizeof(struct idem_store_kind),
+    .scheme = "postgres",
+    .example = "postgres://HOST/DATABASE",
+    .open = idem_postgres_open,
+    .create = idem_postgres_create,
+    .check = idem_postgres_check,
+    .schema = idem_postgres_template,
+    .completion = idem_postgres_completion,
+};
+
+const struct idem_store_kind idem_postgresql_kind = {
+    .abi = IDEM_STORE_ABI,
+    .size = sizeof(struct idem_store_kind),
+    .scheme = "postgresql",
+    .example = "postgresql://HOST/DATABASE",
+    .open = idem_postgres_open,
+    .create = idem_postgres_create,
+    .check = idem_postgres_check,
+    .schema = idem_postgres_template,
+    .completion = idem_postgres_completion,
+};

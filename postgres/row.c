@@ -1,6 +1,6 @@
 /* Reads rows as hostile: each length is checked, the head against its checksum, and the
  * columns beside it against the head. */
-#include "postgres/row.h"
+#include "postgres/request.h"
 
 #include "base/bytes.h"
 #include "core/decide.h"

@@ -3,7 +3,7 @@
 
 #include "base/hash.h"
 #include "postgres/params.h"
-#include "postgres/row.h"
+#include "postgres/request.h"
 
 #include <assert.h>
 #include <stdio.h>

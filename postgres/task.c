@@ -2,7 +2,6 @@
 #include "postgres/task.h"
 
 #include "base/heap.h"
-#include "base/pace.h"
 #include "core/error.h"
 #include "core/move.h"
 
@@ -10,12 +9,104 @@ enum {
     KEEP_BYTES = 2 * IDEM_HEAD_MAX, /* Memory that is kept for the next op. */
 };
 
+static struct idem__pg_task *task_of(struct idem__flight *flight)
+{
+    return (struct idem__pg_task *)flight;
+}
+
+/* ---- Asking ---- */
+
+struct idem__pg_request *idem__pg_ask(struct idem__pg_task *task,
+                                      enum idem__pg_ask ask)
+{
+    struct idem__pg_request *request = &task->request;
+    void *user = request->user;
+
+    memset(request, 0, sizeof(*request));
+    request->user = user;
+    request->ask = ask;
+    request->shows = task->base.op->verb == IDEM_OP_GET ||
+                     task->base.op->verb == IDEM_OP_LIST;
+    memcpy(request->id, task->base.op->id, IDEM_ID_LEN);
+    return request;
+}
+
+/* ---- MARK, MARK_WAIT and MARK_READ: the mark of a store that is moved ----
+ *
+ * A claim checks the mark in its own statement. One that was sent before the mark was
+ * committed does not see it: MARK_WAIT waits for those, as no list would. */
+
+static idem__state mark(struct idem__pg_task *task, const struct idem_now *now)
+{
+    const struct idem_op *op = task->base.op;
+    struct idem__pg_request *request;
+
+    (void)now;
+    if (!op->u.move.set) {
+        return IDEM__STATE_MARK_READ;
+    }
+    request = idem__pg_ask(task, IDEM__PG_ASK_MARK);
+    request->name = op->u.move.was;
+    request->subject = op->u.move.mark;
+    request->numbers[0] = idem__move_closes(op->u.move.mark);
+    request->numbers[1] = (int64_t)op->u.move.fence_floor;
+    return IDEM__STATE_SEND;
+}
+
+static idem__state mark_answered(struct idem__pg_task *task,
+                                 const struct idem_now *now)
+{
+    (void)now;
+    if (task->request.said == IDEM__SAID_UNKNOWN) {
+        task->base.ambiguous = true;
+    }
+    if (task->request.said != IDEM__SAID_OK) {
+        return idem__pg_retry(task, IDEM__STATE_MARK);
+    }
+    task->base.ambiguous = true; /* It may be ours: reading tells. */
+    return IDEM__STATE_MARK_WAIT;
+}
+
+static idem__state mark_wait_answered(struct idem__pg_task *task,
+                                      const struct idem_now *now)
+{
+    (void)now;
+    (void)task;
+    return IDEM__STATE_MARK_READ;
+}
+
+static idem__state mark_read_answered(struct idem__pg_task *task,
+                                      const struct idem_now *now)
+{
+    struct idem_op *op = task->base.op;
+    bool marked = task->base.ambiguous;
+    struct idem_slice found;
+    char mark[IDEM_MARK_MAX];
+
+    if (!idem__pg_bytes(task->request.result, 0, 0, &found) ||
+        found.len >= sizeof(mark)) {
+        return idem__flight_fail_with(
+            &task->base, IDEM_ECORRUPT,
+            "the mark in the table idem_store cannot be "
+            "trusted");
+    }
+    if (found.len > 0) {
+        memcpy(mark, found.base, found.len);
+    }
+    mark[found.len] = '\0';
+    idem__move_answer(op, mark, now);
+    op->changed = marked && op->error.code == 0;
+    return IDEM__STATE_DONE;
+}
+
+/* ---- The states ---- */
+
 static const struct {
     enum idem__pg_ask ask; /* Where enter is NULL. */
     idem__pg_step_fn *enter;
     idem__pg_step_fn *answered;
-    bool
-        takes_all; /* Whatever was said; else it asks again unless that is OK. */
+    /* answered takes whatever was said; else the state asks again unless that is OK. */
+    bool takes_all;
 } rows[] = {
     [IDEM__STATE_LOOK] = {.ask = IDEM__PG_ASK_LOOK,
                           .answered = idem__pg_look_answered},
@@ -41,36 +132,14 @@ static const struct {
     [IDEM__STATE_LIMIT_GO] = {.enter = idem__pg_limit_go,
                               .answered = idem__pg_limit_go_answered,
                               .takes_all = true},
-    [IDEM__STATE_MARK] = {.enter = idem__pg_mark,
-                          .answered = idem__pg_mark_answered,
+    [IDEM__STATE_MARK] = {.enter = mark,
+                          .answered = mark_answered,
                           .takes_all = true},
     [IDEM__STATE_MARK_WAIT] = {.ask = IDEM__PG_ASK_MARK_WAIT,
-                               .answered = idem__pg_mark_wait_answered},
+                               .answered = mark_wait_answered},
     [IDEM__STATE_MARK_READ] = {.ask = IDEM__PG_ASK_MARK_READ,
-                               .answered = idem__pg_mark_read_answered},
+                               .answered = mark_read_answered},
 };
-
-static struct idem__pg_task *task_of(struct idem__flight *flight)
-{
-    return (struct idem__pg_task *)flight;
-}
-
-/* ---- Asking ---- */
-
-struct idem__pg_request *idem__pg_ask(struct idem__pg_task *task,
-                                      enum idem__pg_ask ask)
-{
-    struct idem__pg_request *request = &task->request;
-    void *user = request->user;
-
-    memset(request, 0, sizeof(*request));
-    request->user = user;
-    request->ask = ask;
-    request->shows = task->base.op->verb == IDEM_OP_GET ||
-                     task->base.op->verb == IDEM_OP_LIST;
-    memcpy(request->id, task->base.op->id, IDEM_ID_LEN);
-    return request;
-}
 
 static idem__state enter(struct idem__flight *flight,
                          const struct idem_now *now)

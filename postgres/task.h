@@ -11,7 +11,7 @@
  *                    so, and PURGE_WAIT waits for those that began before
  *     PURGE_LIMITS   windows that are over
  *     LIMIT          a window and the request in it; LIMIT_GO counts
- *     MARK           the mark of a store that is moved: move.c
+ *     MARK           the mark of a store that is moved: task.c
  */
 #ifndef IDEM_POSTGRES_TASK_H
 #define IDEM_POSTGRES_TASK_H
@@ -76,7 +76,7 @@ idem__state idem__pg_retry(struct idem__pg_task *task, idem__state again);
 struct idem__pg_request *idem__pg_ask(struct idem__pg_task *task,
                                       enum idem__pg_ask ask);
 
-/* Deciding: decide.c. */
+/* Deciding: record.c. */
 idem__state idem__pg_task_decide(struct idem__flight *flight,
                                  const struct idem_record *there,
                                  const struct idem_now *now);
@@ -109,9 +109,5 @@ idem__pg_step_fn idem__pg_limit;
 idem__pg_step_fn idem__pg_limit_answered;
 idem__pg_step_fn idem__pg_limit_go;
 idem__pg_step_fn idem__pg_limit_go_answered;
-idem__pg_step_fn idem__pg_mark;
-idem__pg_step_fn idem__pg_mark_answered;
-idem__pg_step_fn idem__pg_mark_wait_answered;
-idem__pg_step_fn idem__pg_mark_read_answered;
 
 #endif

@@ -59,7 +59,7 @@ LEFT_OUT += ["src/base/no_loader.c"]
 HELPERS = [f"src/http/{name}.c" for name in "form head header_policy key media_type".split()]
 HELPERS += ["tests/lib/table.c", "tests/lib/verbs.c", "tests/lib/wire.c"]
 if HAS_POSTGRES:
-    TASK = "decide limit move row task walk write".split()
+    TASK = "limit record row task walk".split()
     HELPERS += ["tests/lib/pg_table.c", *(f"postgres/{name}.c" for name in TASK)]
 else:
     LEFT_OUT += ["tests/sim/postgres.c", "tests/sim/server.c"]
