@@ -81,12 +81,14 @@ static void id_fact(FILE *f, const struct idem_record *r)
 static void input(FILE *f, struct idem_slice bytes)
 {
     size_t max = bytes.len < INPUT_SHOWN ? bytes.len : INPUT_SHOWN;
-    const char *rest = bytes.base;
-    const char *end = rest + max;
+    const char *rest;
+    const char *end;
 
     if (max == 0) {
-        return;
+        return; /* Its base may be NULL. */
     }
+    rest = bytes.base;
+    end = rest + max;
     (void)fprintf(f, "<details><summary>Input, %zu bytes</summary><pre>",
                   bytes.len);
     while (rest < end) {
