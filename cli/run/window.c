@@ -48,13 +48,16 @@ struct idem_slice windows_name_of(const struct run *run)
     return idem_bytes(at + 1, (size_t)(end - (at + 1)));
 }
 
-/* The look from the window after must still find the record. */
+/* The look from the window after must still find the record, and so must a watch
+ * that waits a little longer than a window for the next success: at the end of the
+ * window a record that ends with the next one has a window's time left, and no more. */
 static int64_t keep_until(const struct cli_period *period,
                           const struct cli_window *window)
 {
     struct cli_window next;
 
     cli_window_at(period, window->end_ms, &next);
+    cli_window_at(period, next.end_ms, &next);
     return next.end_ms;
 }
 
