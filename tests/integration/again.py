@@ -241,12 +241,12 @@ def reopen_answers_programs(b):
 @case
 def a_retry_is_reopened(b):
     """What failed with --outcome jobs waits for the same command; another one is
-    refused with the command that lets it run, and told then that it takes over."""
+    refused, pointed to the command that lets it run, and told then that it takes over."""
     equal(b.run("k", "exit 3", "--outcome", "jobs").status, 3)
     mended = "echo mended $IDEM_TAKEOVER"
     got = b.run("k", mended)
     equal((got.status, got.stdout), (65, b""))
-    contains(got.stderr, b"this request mends it: idem reopen --fence ")
+    contains(got.stderr, b"take another key, or look at it:\n  idem show k\n")
     contains(b("show", "k").stdout, b"Only the same command may; to let another one run:\n  idem reopen --fence ")
     equal(json.loads(b("reopen", "k", *WHY, "--json").stdout)["before"], "retry")
     assert b"Only the same" not in b("show", "k").stdout
@@ -265,14 +265,14 @@ def at_work(b: Box, key):
 @case
 def a_live_owner_is_not_resolved_silently(b):
     """Late work whose lease runs is resolved only with --force; the message says when it
-    was renewed, how long the lease runs, and whose it is; idem show offers nothing."""
+    was renewed, how long the lease runs, and whose it is; idem show says first to look at its owner."""
     at_work(b, "k")
     for command in (("resolve", "--release"), ("reopen",)):
         got = b(*command, "k", "--reason", "x")
         equal((got.status, got.stdout), (80, b""))
         contains(got.stderr, b"renewed ", b" ago, 5", b" left, owner ann@web-1")
     shown = b("show", "k").stdout
-    assert b"idem resolve" not in shown and b"overdue" in shown, shown
+    contains(shown, b"overdue", b"its owner may be at work: look there first", b"--force --release")
     got = b("resolve", "--release", "k", "--reason", "x", "--force")
     equal(got.status, 0)
     contains(got.stderr, b"is overridden (renewed ", b"owner ann@web-1")

@@ -4,7 +4,6 @@ claim then has the time of their own clock, whose lease is over for all others."
 import contextlib
 import http.server
 import os
-import shutil
 import subprocess
 import threading
 import urllib.error
@@ -12,8 +11,9 @@ import urllib.request
 
 import dynamo
 import postgres
+from moved_clocks import needs_faketime
 from patience import PATIENCE, until
-from tap import PROGRAM, SANITIZED, equal, kill_session, main, note, run, skip, test
+from tap import PROGRAM, equal, kill_session, main, note, run, skip, test
 
 # A machine has a boot id of its own, and waits for the race to begin.
 MACHINE = (
@@ -50,10 +50,7 @@ def gate():
 
 
 def needs_machines():
-    if shutil.which("faketime") is None:
-        skip("no faketime: see tools/deps")
-    if SANITIZED:
-        skip("faketime asks for memory before the sanitizer has any")
+    needs_faketime()
     command, env = machine("0")
     with gate() as let_go:
         let_go(1)

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -16,8 +15,9 @@ import urllib.request
 
 import counting
 import dynamo
+from moved_clocks import needs_faketime
 from ports import free_port
-from tap import PROGRAM, SANITIZED, TOP, Skip, equal, kill_session, main, test
+from tap import PROGRAM, TOP, Skip, equal, kill_session, main, test
 
 TABLE = "orders"
 
@@ -343,10 +343,7 @@ def two_machines_race():
 @test(rows=[21, 22])
 def two_machines_race_with_clocks_an_hour_apart():
     """The same with a clock that is an hour ahead, and one an hour behind."""
-    if shutil.which("faketime") is None:
-        raise Skip("no faketime")
-    if SANITIZED:
-        raise Skip("faketime asks for memory before the sanitizer has any")
+    needs_faketime()
     equal(set(race([("faketime", "-f", "+1h"), ("faketime", "-f", "-1h")]).values()), {1})
 
 
@@ -370,13 +367,6 @@ def shifted(by, *args, env, boot=None):
     got = program(*args, env=env, prefix=(*other, "faketime", "-f", by))
     equal((args, got[0]), (args, 0))
     return got[1]
-
-
-def needs_faketime():
-    if shutil.which("faketime") is None:
-        raise Skip("no faketime")
-    if SANITIZED:
-        raise Skip("faketime asks for memory before the sanitizer has any")
 
 
 @contextlib.contextmanager

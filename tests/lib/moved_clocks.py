@@ -1,9 +1,12 @@
 """Clocks of programs, which a test moves while they run."""
 
+import glob
 import os
+import re
+import shutil
 import struct
 
-from tap import SANITIZED
+from tap import SANITIZED, skip
 
 LIBRARY = os.environ["IDEM_CLOCKS"]
 
@@ -32,3 +35,16 @@ class Clocks:
         with open(self.path, "r+b") as f:
             f.seek(24)
             f.write(struct.pack("<q", ("yes", "no", "denied").index(how)))
+
+
+def needs_faketime():
+    """The program faketime, without what its runs that were killed left: a semaphore in
+    the name of a process, which the next process of that number could not make."""
+    if shutil.which("faketime") is None:
+        skip("no faketime: see tools/deps")
+    if SANITIZED:
+        skip("faketime asks for memory before the sanitizer has any")
+    for path in glob.glob("/dev/shm/*faketime_*"):
+        pid = re.search(r"faketime_(?:sem|shm)_(\d+)$", path)
+        if pid and not os.path.exists(f"/proc/{pid[1]}"):
+            os.unlink(path)
