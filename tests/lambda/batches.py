@@ -21,7 +21,7 @@ import time
 import dynamo
 from lambda_api import Function, Sandbox
 from late_writes import Delivery, access_key, end_of, landed_late
-from patience import until
+from patience import Late, until
 from procfs import children
 from tap import LONG, Idem, equal, note, skip
 
@@ -273,13 +273,14 @@ class Storm:
 
     def check(self):
         """Attempts are runs. What else kills the function may hit it between a claim
-        and its run, one record each time."""
+        and its run, one record each time; so may its deadline, on a busy machine."""
         runs = collections.Counter(key for key, _, _ in ledger())
         found = self.records()
         more = {k: r["attempts"] - runs[k] for k, r in found.items()
                 if r["attempts"] != runs[k]}
         assert all(n > 0 for n in more.values()), more
-        assert sum(more.values()) <= self.killer.kills, (more, self.killer.kills)
+        if sum(more.values()) > self.killer.kills:
+            raise Late(f"{more} were claimed and not run, by {self.killer.kills} kills")
         equal([k for k in runs if k not in found], [])
         return runs, found
 
