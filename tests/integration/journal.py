@@ -251,7 +251,7 @@ def a_person_hears_first_what_is_known(b):
     waiting(b)
     time.sleep(2)
     got = b("resolve", "k", "--release", "--reason", "guess", env=own(b))
-    equal(got.status, 64)
+    equal(got.status, 80)
     contains(got.stderr, b"is on record now")
     equal((b.record("k")["status"], journal(b)), ("completed", []))
 

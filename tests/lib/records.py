@@ -31,7 +31,8 @@ def head_of(scope, key, r):
         )
     )
     for owner, fence, end in r["history"]:
-        fields += field(7, struct.pack(">BQQQ", end, fence, NOW, NOW + 1) + owner)
+        past = struct.pack(">BBQQQBB", end, 0, fence, NOW, NOW + 1, len(owner), 0)
+        fields += field(7, past + owner)
     fields += field(100, r["later"])
     head = b"IDR1" + struct.pack(
         ">BBBBQII10Q16s16s16s16sQQ",

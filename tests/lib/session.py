@@ -151,6 +151,7 @@ HEADERS = """#include <idem.h>
 #include <idem/memory.h>
 #include <idem/metrics.h>
 #include <idem/postgres.h>
+#include <idem/renewer.h>
 #include <idem/sqlite.h>
 #include <poll.h>
 #include <stdio.h>
