@@ -263,7 +263,7 @@ def a_person_hears_first_what_is_known(b):
 def a_runner_that_dies_leaves_its_outcome(b):
     """A runner that is killed while it tells the store has kept the outcome; its
     supervisor does not call it unknown, and the next run replays it."""
-    worker = b.start_run("k", WORK, *SHORT, "--journal", "always", env=own(b))
+    worker = b.start_run("k", WORK, "--lease", "60s", "--journal", "always", env=own(b))
     b.await_pid()
     with locked(b):
         b.open_gate()

@@ -17,7 +17,7 @@ import time
 import effects
 from event_source import failures
 from lambda_api import Sandbox
-from patience import PATIENCE
+from patience import PATIENCE, Late
 from procfs import children
 from tap import LONG, TOP, equal, main, note, test
 
@@ -92,7 +92,7 @@ class Storm:
                     if not self.batch(box):
                         time.sleep(0.05)
         except Exception as error:  # pylint: disable=broad-except
-            self.failure = error
+            self.failure = self.failure or error  # The others end by the first one.
 
     def batch(self, box):
         """Work on some messages; those that are not acknowledged come again."""
@@ -103,6 +103,8 @@ class Storm:
         ids = [f"{number:032x}" for number in range(len(orders))]
         event = {"Records": [record_of(o, n) for n, o in enumerate(orders)]}
         answer = box.invoke(event, SECONDS)
+        if "its lock was held by others for too long" in str(box.init_error):
+            raise Late(f"{box.init_error}")
         assert box.init_error is None, box.init_error
         left = failures(answer, ids)
         with self.lock:
