@@ -66,7 +66,7 @@ static int check_outcome(const struct cli_command *command)
                                 &error) != 0) {
         return cli_usage(command, "--outcome: %s", error.text);
     }
-    /* What is not said is hold. */
+    /* The default is hold. */
     retries =
         idem_outcome_of_none(&table, gateway_args.on_expired_lease == 1
                                          ? IDEM_RERUN

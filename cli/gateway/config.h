@@ -4,6 +4,7 @@
 
 #include "gateway/address.h"
 
+#include <idem.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -47,6 +48,9 @@ struct gateway_config {
 /* Writes the configuration. Its own paths are relative: it is for
  * `nginx -p DIRECTORY -c nginx.conf`, in a directory of its own. */
 void gateway_config_print(FILE *f, const struct gateway_config *config);
+
+/* The next of @text, up to a comma or its end; false at the end. */
+bool gateway_next_word(const char **text, struct idem_slice *ret_word);
 
 /* NULL, or why @name cannot be the name of a header; of one of @names, with commas
  * between them, that cannot be replayed. */

@@ -969,10 +969,8 @@ def the_module_keeps_libidem_to_itself():
 # ---- Users and ends ----
 
 
-@test
-def nginx_is_an_ordinary_user():
-    """All processes of nginx run as the user that was named, on a port that was opened
-    before."""
+def another_user():
+    """The user nobody, and the absolute path of a folder of its own."""
     if os.getuid() != 0:
         skip("it needs root to be another")
     nobody = pwd.getpwnam("nobody")
@@ -981,6 +979,14 @@ def nginx_is_an_ordinary_user():
         os.chmod(path, 0o755)
     os.chown("theirs", nobody.pw_uid, nobody.pw_gid)
     theirs = os.path.abspath("theirs")
+    return nobody, theirs
+
+
+@test
+def nginx_is_an_ordinary_user():
+    """All processes of nginx run as the user that was named, on a port that was opened
+    before."""
+    nobody, theirs = another_user()
     with Service() as service:
         gateway = Gateway(service, "--store", f"sqlite:{theirs}/i.db", user=["--user", "nobody"])
         gateway.env = {"TMPDIR": theirs}
@@ -999,14 +1005,7 @@ def nginx_is_an_ordinary_user():
 def the_key_of_a_certificate_may_be_of_root():
     """Certificate and key by relative paths, the key readable by root alone, in front of
     nginx as another user."""
-    if os.getuid() != 0:
-        skip("it needs root to be another")
-    nobody = pwd.getpwnam("nobody")
-    os.makedirs("theirs")
-    for path in (".", "theirs"):
-        os.chmod(path, 0o755)
-    os.chown("theirs", nobody.pw_uid, nobody.pw_gid)
-    theirs = os.path.abspath("theirs")
+    nobody, theirs = another_user()
     certificate()
     os.chmod("key.pem", 0o600)
     tls = ["--tls-cert", "cert.pem", "--tls-key", "key.pem", "--store", f"sqlite:{theirs}/i.db"]
