@@ -124,7 +124,7 @@ int idem_lambda_serve(struct idem_lambda *lambda, const char *api,
 
 /* ---- For a main() ------------------------------------------------------- */
 
-/* Lambda shows it to whoever deployed the function. */
+/* Lambda shows it in the console and to the deployment. */
 static void report(const char *address, const struct idem_error *error)
 {
     struct idem__lambda_api *api;

@@ -26,7 +26,7 @@ struct idem__lambda_rule {
     struct idem_lambda_source row;
     enum idem__lambda_shape shape;
 
-    /* What an event of this source has: a place, "PLACE=TEXT|TEXT", or "PLACE~TEXT" for
+    /* The marks of an event of this source: a place, "PLACE=TEXT|TEXT", or "PLACE~TEXT" for
      * one with TEXT in it. */
     const char *has[4];
 
@@ -39,7 +39,7 @@ struct idem__lambda_rule {
      * key is in a header, or in the event, or there is none. */
     const char *key[6];
 
-    /* What must be the same in every delivery: texts (of HTTP method, path and query), a
+    /* The parts that every delivery repeats: texts (of HTTP method, path and query), a
      * part that is the canonical form of these places, and the body. That is a message,
      * maybe in base64, or JSON of these places; without either it is all of the unit. */
     const char *parts[4];
@@ -104,7 +104,7 @@ int idem__lambda_key(const struct idem__lambda_rule *rule,
 /* True if @event has the header Idempotency-Key, which its source would have to know. */
 bool idem__lambda_has_key_header(const struct idem__tree *event);
 
-/* What makes the fingerprint of a unit: parts that are compared by their bytes, then a
+/* The input of a unit's fingerprint: parts that are compared by their bytes, then a
  * body by what it means, see idem_http_fingerprint(). Slices into the event and into the
  * buffers. */
 struct idem__lambda_parts {

@@ -1,4 +1,4 @@
-/* What the program asks of its host: the time, a timer, random bytes, and the folder
+/* The services of the host: the time, a timer, random bytes, and the folder
  * of this user. */
 #include "process/host.h"
 

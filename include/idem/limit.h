@@ -3,8 +3,8 @@
  * A counter of requests counts a retry as well, and a window that is cut from
  * the clock of the moment gives another answer after midnight. Here the request
  * brings its id and the time of its event. The window is cut from that time, and
- * whoever asks about the same request in the same window, however often
- * and from wherever, gets the decision that was made the first time.
+ * every caller that asks about the same request in the same window gets the
+ * decision that was made the first time.
  *
  *     struct idem_limit_request limit = IDEM_LIMIT_INIT;
  *     limit.name = idem_str("uploads");

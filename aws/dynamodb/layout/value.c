@@ -65,7 +65,7 @@ static bool read_decimal(struct idem_slice text, struct decimal *ret)
     return true;
 }
 
-/* Up to 2^53 - 1, as what is beyond it is no number in JavaScript: its SDK makes a BigInt
+/* Up to 2^53 - 1, as JavaScript has no larger number: its SDK makes a BigInt
  * of it or fails, and no BigInt can be written as JSON. */
 static bool number_fits(struct idem_slice text)
 {
