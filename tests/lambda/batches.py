@@ -21,7 +21,7 @@ import time
 import dynamo
 from lambda_api import Function, Sandbox
 from late_writes import Delivery, access_key, end_of, landed_late
-from patience import Late, until
+from patience import until
 from procfs import children
 from tap import LONG, Idem, equal, note, skip
 
@@ -229,6 +229,7 @@ class Storm:
         self.waiting = killer.messages
         self.wire = wire  # The calls to a table, where there is one.
         self.deaths = self.answers = self.compared = self.cut_short = self.landed = 0
+        self.stalls = 0  # Deliveries that took their time without a record that hangs.
         self.dead = []
         self.acknowledged = set()  # (request id, key) of what Lambda was not told of.
 
@@ -273,14 +274,14 @@ class Storm:
 
     def check(self):
         """Attempts are runs. What else kills the function may hit it between a claim
-        and its run, one record each time; so may its deadline, on a busy machine."""
+        and its run, one record each time; so may its deadline, on a machine that
+        stalls."""
         runs = collections.Counter(key for key, _, _ in ledger())
         found = self.records()
         more = {k: r["attempts"] - runs[k] for k, r in found.items()
                 if r["attempts"] != runs[k]}
         assert all(n > 0 for n in more.values()), more
-        if sum(more.values()) > self.killer.kills:
-            raise Late(f"{more} were claimed and not run, by {self.killer.kills} kills")
+        assert sum(more.values()) <= self.killer.kills + self.stalls, (more, self.stalls)
         equal([k for k in runs if k not in found], [])
         return runs, found
 
@@ -335,10 +336,13 @@ class Storm:
         event = {"Records": [self.make(m) for m in batch]}
         for message in batch:
             message.receives += 1
-        began = time.monotonic()
+        began, ran = time.monotonic(), len(ledger())
         answer = self.killer.over(
             len(batch), self.waiting,
             lambda: self.box.invoke(event, seconds=self.handler.seconds))
+        # What hangs until it is stopped has said first that it runs.
+        hung = any(key.startswith("hang") for key, _, _ in ledger()[ran:])
+        self.stalls += not hung and time.monotonic() - began >= self.handler.cut_off
         if answer.kind != "response":
             self.deaths += 1
             return None
@@ -447,6 +451,7 @@ class Storm:
         note(f"{len(sent)} messages, {self.deaths} deaths ({kills} kills), "
              f"{self.answers} answers ({self.compared} compared with the store, "
              f"{self.cut_short} too near to their deadline), "
+             f"{self.stalls} cut off by a stall, "
              f"{len(self.dead)} in the dead-letter queue, {doubled} runs as told takeovers, "
              f"{self.landed} ends of killed functions that landed late, "
              f"{from_log} recorded from the log, "
