@@ -152,12 +152,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
 }
 
 static struct cli_option options[] = {
-    {.name = "reason",
-     .kind = CLI_TEXT,
-     .target = &args.reason,
-     .arg = "TEXT",
-     .max = IDEM_TEXT_MAX,
-     .help = "why it is to be run again; it is recorded"},
+    CLI_VALUE("reason", "TEXT", CLI_TEXT, &args.reason,
+              "why it is to be run again; it is recorded",
+              .max = IDEM_TEXT_MAX),
     CLI_OPTION_FENCE(&args.fence, &args.fence_given),
     CLI_OPTION_WHO(&args.who),
     CLI_OPTION_DRY_RUN(&args.dry_run,

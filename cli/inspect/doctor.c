@@ -464,10 +464,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
 }
 
 static struct cli_option options[] = {
-    {.name = "full",
-     .kind = CLI_FLAG,
-     .target = &args.full,
-     .help = "read all of the store; it may take minutes"},
+    CLI_SWITCH("full", &args.full,
+               "read all of the store; it may take minutes"),
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),

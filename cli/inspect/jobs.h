@@ -20,10 +20,8 @@ struct cli_jobs {
 };
 
 #define CLI_OPTION_MISSING(to, says)                                           \
-    {                                                                          \
-        .name = "missing", .kind = CLI_TEXT, .target = (to), .arg = "KEYS",    \
-        .max = sizeof(((struct cli_jobs *)0)->text) - 1, .help = (says)        \
-    }
+    CLI_VALUE("missing", "KEYS", CLI_TEXT, to, (says),                         \
+              .max = sizeof(((struct cli_jobs *)0)->text) - 1)
 
 /* True if the key looks like @pattern, as fnmatch() has it. */
 bool cli_matches(const struct idem_record *record, const char *pattern);

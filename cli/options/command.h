@@ -33,10 +33,26 @@ struct cli_option {
     const char *help;  /* One line. */
     const char *group; /* Heads what follows in --help; NULL: nothing new. */
     int64_t min;       /* For durations, counts and sizes. */
-    int64_t max;
+    int64_t max;       /* Of these 0 is as much as there may be. */
     const char *const *choices; /* NULL-terminated. */
     bool *given; /* May be NULL: set to true when it was given. */
 };
+
+/* The row of an option: its name, its argument, what kind of value that is, where it
+ * goes, and its help. Rarer members follow by name:
+ *
+ *     CLI_SWITCH("json", &args.json, "answer in JSON", .letter = 'j'),
+ *     CLI_VALUE("exit", "N", CLI_COUNT, &args.exit, "the exit status", .max = 255),
+ */
+#define CLI_SWITCH(of_name, to, ...)                                           \
+    {                                                                          \
+        .name = of_name, .kind = CLI_FLAG, .target = (to), .help = __VA_ARGS__ \
+    }
+#define CLI_VALUE(of_name, of_value, of_kind, to, ...)                         \
+    {                                                                          \
+        .name = of_name, .arg = of_value, .kind = of_kind, .target = (to),     \
+        .help = __VA_ARGS__                                                    \
+    }
 
 /* A command: one row of the table in commands.c. */
 struct cli_command {

@@ -66,11 +66,19 @@ static bool parse_number(const char *text, const struct unit *units,
     return false;
 }
 
+static int64_t max_of(const struct cli_option *option)
+{
+    if (option->max != 0) {
+        return option->max;
+    }
+    return option->kind == CLI_DURATION ? IDEM_DURATION_MAX_MS : INT64_MAX;
+}
+
 static bool in_range(const struct cli_option *option, uint64_t number)
 {
     uint64_t min = (uint64_t)(option->min < 0 ? -option->min : option->min);
 
-    return number >= min && number <= (uint64_t)option->max;
+    return number >= min && number <= (uint64_t)max_of(option);
 }
 
 static int refuse(const struct cli_command *command,
@@ -120,7 +128,7 @@ static int set_duration(const struct cli_command *command,
         return 0;
     }
     cli_duration_text(or_never ? -option->min : option->min, min);
-    cli_duration_text(option->max, max);
+    cli_duration_text(max_of(option), max);
     (void)snprintf(wanted, sizeof(wanted),
                    "a time from %s to %s%s (500ms, 30s, 5m, 2h, 7d)", min, max,
                    or_never ? ", or never" : "");
@@ -141,7 +149,7 @@ static int set_number(const struct cli_command *command,
     }
     (void)snprintf(wanted, sizeof(wanted), "a %s from %lld to %lld%s",
                    is_size ? "number of bytes" : "number",
-                   (long long)option->min, (long long)option->max,
+                   (long long)option->min, (long long)max_of(option),
                    is_size ? " (512, 64k, 8M, 1G)" : "");
     return refuse(command, option, text, wanted);
 }

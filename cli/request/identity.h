@@ -55,34 +55,23 @@ int cli_fingerprint_from(const char *text, struct idem_slice input,
 /* ---- Options that name them -------------------------------------------- */
 
 #define CLI_OPTION_SCOPE(to)                                                   \
-    {                                                                          \
-        .name = "scope", .letter = 's', .kind = CLI_ANY_TEXT, .target = (to),  \
-        .arg = "SCOPE", .max = IDEM_SCOPE_MAX,                                 \
-        .help = "the tenant of the key (default: $IDEM_SCOPE)"                 \
-    }
+    CLI_VALUE("scope", "SCOPE", CLI_ANY_TEXT, to,                              \
+              "the tenant of the key (default: $IDEM_SCOPE)", .letter = 's',   \
+              .max = IDEM_SCOPE_MAX)
 
 #define CLI_OPTION_KEY(to, text)                                               \
-    {                                                                          \
-        .name = "key", .letter = 'k', .kind = CLI_TEXT, .target = (to),        \
-        .arg = "KEY", .max = IDEM_KEY_MAX, .help = (text)                      \
-    }
+    CLI_VALUE("key", "KEY", CLI_TEXT, to, (text), .letter = 'k',               \
+              .max = IDEM_KEY_MAX)
 
 #define CLI_OPTION_KEY_FILE(to)                                                \
-    {                                                                          \
-        .name = "key-file", .kind = CLI_TEXT, .target = (to), .arg = "FILE",   \
-        .help = "read the key from FILE (one newline is cut)"                  \
-    }
+    CLI_VALUE("key-file", "FILE", CLI_TEXT, to,                                \
+              "read the key from FILE (one newline is cut)")
 
 #define CLI_OPTION_KEY_FROM(to)                                                \
-    {                                                                          \
-        .name = "key-from", .kind = CLI_TEXT, .target = (to), .arg = "SEL",    \
-        .help = "select the key from the input"                                \
-    }
+    CLI_VALUE("key-from", "SEL", CLI_TEXT, to, "select the key from the input")
 
 #define CLI_OPTION_FINGERPRINT_FROM(to)                                        \
-    {                                                                          \
-        .name = "fingerprint-from", .kind = CLI_TEXT, .target = (to),          \
-        .arg = "SEL", .help = "compare only what this selects of it"           \
-    }
+    CLI_VALUE("fingerprint-from", "SEL", CLI_TEXT, to,                         \
+              "compare only what this selects of it")
 
 #endif

@@ -38,77 +38,38 @@ extern const char *const cli_on_expired_lease[]; /* "hold", "rerun", NULL. */
 
 /* The rows of these options, for the middle of a table. */
 #define CLI_CLAIM_OPTIONS(c)                                                   \
-    {.name = "key",                                                            \
-     .letter = 'k',                                                            \
-     .kind = CLI_TEXT,                                                         \
-     .target = &(c)->key,                                                      \
-     .arg = "KEY",                                                             \
-     .max = IDEM_KEY_MAX,                                                      \
-     .help = "the idempotency key, 1 to 255 bytes"},                           \
+    CLI_VALUE("key", "KEY", CLI_TEXT, &(c)->key,                               \
+              "the idempotency key, 1 to 255 bytes", .letter = 'k',            \
+              .max = IDEM_KEY_MAX),                                            \
         CLI_OPTION_KEY_FILE(&(c)->key_file), CLI_OPTION_SCOPE(&(c)->scope),    \
-        {.name = "owner",                                                      \
-         .kind = CLI_TEXT,                                                     \
-         .target = &(c)->owner,                                                \
-         .arg = "OWNER",                                                       \
-         .max = IDEM_OWNER_MAX,                                                \
-         .help = "who asks, for people (default: HOST/PID)"},                  \
-        {.name = "lease",                                                      \
-         .kind = CLI_DURATION,                                                 \
-         .target = &(c)->lease_ms,                                             \
-         .arg = "TIME",                                                        \
-         .min = CLI_OR_NEVER(IDEM_LEASE_MIN_MS),                               \
-         .max = IDEM_DURATION_MAX_MS,                                          \
-         .help = "how long the key is yours, unless renewed (60s)"},           \
-        {.name = "retention",                                                  \
-         .kind = CLI_DURATION,                                                 \
-         .target = &(c)->retention_ms,                                         \
-         .arg = "TIME",                                                        \
-         .min = CLI_OR_NEVER(1),                                               \
-         .max = IDEM_DURATION_MAX_MS,                                          \
-         .help = "how long the outcome is replayed (24h)"},                    \
-        {.name = "expect",                                                     \
-         .kind = CLI_DURATION,                                                 \
-         .target = &(c)->expect_ms,                                            \
-         .arg = "TIME",                                                        \
-         .min = 1,                                                             \
-         .max = IDEM_DURATION_MAX_MS,                                          \
-         .help = "call it overdue after this long"},                           \
-        {.name = "on-expired-lease",                                           \
-         .kind = CLI_CHOICE,                                                   \
-         .target = &(c)->on_expired_lease,                                     \
-         .arg = "POLICY",                                                      \
-         .choices = cli_on_expired_lease,                                      \
-         .given = &(c)->policy_given,                                          \
-         .help = "hold (the default: a person must look), rerun"},             \
-        {.name = "max-attempts",                                               \
-         .kind = CLI_COUNT,                                                    \
-         .target = &(c)->attempts_max,                                         \
-         .arg = "N",                                                           \
-         .max = UINT32_MAX,                                                    \
-         .help = "give up after N starts; 0: never (5)"},                      \
-        {.name = "fingerprint",                                                \
-         .kind = CLI_TEXT,                                                     \
-         .target = &(c)->fingerprint,                                          \
-         .arg = "WHAT",                                                        \
-         .help = "what must be the same: auto, none, TEXT, @FILE"},            \
-        {.name = "input",                                                      \
-         .kind = CLI_TEXT,                                                     \
-         .target = &(c)->input,                                                \
-         .arg = "WHAT",                                                        \
-         .help = "the request, kept for people: TEXT, @FILE or -"},            \
+        CLI_VALUE("owner", "OWNER", CLI_TEXT, &(c)->owner,                     \
+                  "who asks, for people (default: HOST/PID)",                  \
+                  .max = IDEM_OWNER_MAX),                                      \
+        CLI_VALUE("lease", "TIME", CLI_DURATION, &(c)->lease_ms,               \
+                  "how long the key is yours, unless renewed (60s)",           \
+                  .min = CLI_OR_NEVER(IDEM_LEASE_MIN_MS)),                     \
+        CLI_VALUE("retention", "TIME", CLI_DURATION, &(c)->retention_ms,       \
+                  "how long the outcome is replayed (24h)",                    \
+                  .min = CLI_OR_NEVER(1)),                                     \
+        CLI_VALUE("expect", "TIME", CLI_DURATION, &(c)->expect_ms,             \
+                  "call it overdue after this long", .min = 1),                \
+        CLI_VALUE("on-expired-lease", "POLICY", CLI_CHOICE,                    \
+                  &(c)->on_expired_lease,                                      \
+                  "hold (the default: a person must look), rerun",             \
+                  .choices = cli_on_expired_lease,                             \
+                  .given = &(c)->policy_given),                                \
+        CLI_VALUE("max-attempts", "N", CLI_COUNT, &(c)->attempts_max,          \
+                  "give up after N starts; 0: never (5)", .max = UINT32_MAX),  \
+        CLI_VALUE("fingerprint", "WHAT", CLI_TEXT, &(c)->fingerprint,          \
+                  "what must be the same: auto, none, TEXT, @FILE"),           \
+        CLI_VALUE("input", "WHAT", CLI_TEXT, &(c)->input,                      \
+                  "the request, kept for people: TEXT, @FILE or -"),           \
         CLI_OPTION_KEY_FROM(&(c)->key_from),                                   \
         CLI_OPTION_FINGERPRINT_FROM(&(c)->fingerprint_from),                   \
-        {.name = "wait",                                                       \
-         .kind = CLI_DURATION,                                                 \
-         .target = &(c)->wait_ms,                                              \
-         .arg = "TIME",                                                        \
-         .max = IDEM_DURATION_MAX_MS,                                          \
-         .help = "how long to wait for another's attempt (0s)"},               \
-    {                                                                          \
-        .name = "wait-then-run", .kind = CLI_FLAG,                             \
-        .target = &(c)->wait_then_run,                                         \
-        .help = "start it if that attempt is given up"                         \
-    }
+        CLI_VALUE("wait", "TIME", CLI_DURATION, &(c)->wait_ms,                 \
+                  "how long to wait for another's attempt (0s)"),              \
+        CLI_SWITCH("wait-then-run", &(c)->wait_then_run,                       \
+                   "start it if that attempt is given up")
 
 /* A request that owns what it points to. */
 struct cli_request {

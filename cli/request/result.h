@@ -13,24 +13,14 @@ struct cli_result_spec {
 };
 
 #define CLI_RESULT_OPTIONS(r)                                                  \
-    {.name = "content-type",                                                   \
-     .kind = CLI_TEXT,                                                         \
-     .target = &(r)->content_type,                                             \
-     .arg = "TYPE",                                                            \
-     .max = 255,                                                               \
-     .help = "what the result is, such as application/json"},                  \
-        {.name = "exit",                                                       \
-         .kind = CLI_COUNT,                                                    \
-         .target = &(r)->exit,                                                 \
-         .arg = "N",                                                           \
-         .max = 255,                                                           \
-         .given = &(r)->exit_given,                                            \
-         .help = "the exit status that idem run replays"},                     \
-    {                                                                          \
-        .name = "http-status", .kind = CLI_COUNT, .target = &(r)->http_status, \
-        .arg = "N", .min = 200, .max = 599, .given = &(r)->http_given,         \
-        .help = "the result is an answer of HTTP with this status"             \
-    }
+    CLI_VALUE("content-type", "TYPE", CLI_TEXT, &(r)->content_type,            \
+              "what the result is, such as application/json", .max = 255),     \
+        CLI_VALUE("exit", "N", CLI_COUNT, &(r)->exit,                          \
+                  "the exit status that idem run replays", .max = 255,         \
+                  .given = &(r)->exit_given),                                  \
+        CLI_VALUE("http-status", "N", CLI_COUNT, &(r)->http_status,            \
+                  "the result is an answer of HTTP with this status",          \
+                  .min = 200, .max = 599, .given = &(r)->http_given)
 
 /* 0, or an exit status after saying which of @spec exclude each other. */
 int cli_result_check(const struct cli_command *command,

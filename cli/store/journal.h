@@ -29,11 +29,9 @@ struct cli_journal_choice {
 extern const char *const cli_journal_rules[]; /* "auto" ..., NULL. */
 
 #define CLI_OPTION_JOURNAL(c)                                                  \
-    {                                                                          \
-        .name = "journal", .kind = CLI_CHOICE, .target = &(c)->rule,           \
-        .arg = "RULE", .choices = cli_journal_rules, .given = &(c)->given,     \
-        .help = "when to keep the outcome on this host (auto)"                 \
-    }
+    CLI_VALUE("journal", "RULE", CLI_CHOICE, &(c)->rule,                       \
+              "when to keep the outcome on this host (auto)",                  \
+              .choices = cli_journal_rules, .given = &(c)->given)
 
 /* Fills in $IDEM_JOURNAL where the option was not given. 0, or a usage error. */
 int cli_journal_choose(const struct cli_command *command,

@@ -44,14 +44,9 @@ int cli_store_url(const char *store_url, bool make, char **ret_url);
 
 /* Two options: the second is that of cli_open_store(), whoever calls it. */
 #define CLI_OPTION_STORE(to)                                                   \
-    {.name = "store",                                                          \
-     .kind = CLI_TEXT,                                                         \
-     .target = (to),                                                           \
-     .arg = "URL",                                                             \
-     .help = "where the records are (default: $IDEM_STORE)"},                  \
-    {                                                                          \
-        .name = "no-create", .kind = CLI_FLAG, .target = &cli_no_create,       \
-        .help = "fail if the store does not exist, and make none"              \
-    }
+    CLI_VALUE("store", "URL", CLI_TEXT, to,                                    \
+              "where the records are (default: $IDEM_STORE)"),                 \
+        CLI_SWITCH("no-create", &cli_no_create,                                \
+                   "fail if the store does not exist, and make none")
 
 #endif

@@ -233,17 +233,11 @@ static int run(const struct cli_command *command, int argc, char **argv)
 }
 
 static struct cli_option options_of_ui[] = {
-    {.name = "listen",
-     .letter = 'l',
-     .kind = CLI_TEXT,
-     .target = &args.listen,
-     .arg = "ADDRESS",
-     .help = "where, on this host alone: 127.0.0.1:8400 (any free port)"},
-    {.name = "token-file",
-     .kind = CLI_TEXT,
-     .target = &args.token_file,
-     .arg = "FILE",
-     .help = "the token is in FILE (default: a new one, which is printed)"},
+    CLI_VALUE("listen", "ADDRESS", CLI_TEXT, &args.listen,
+              "where, on this host alone: 127.0.0.1:8400 (any free port)",
+              .letter = 'l'),
+    CLI_VALUE("token-file", "FILE", CLI_TEXT, &args.token_file,
+              "the token is in FILE (default: a new one, which is printed)"),
     CLI_OPTION_WHO(&args.who),
     CLI_OPTION_MISSING(&args.missing, "/metrics also says when such keys last "
                                       "succeeded: 'backup@*'"),

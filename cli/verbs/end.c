@@ -96,16 +96,12 @@ static int renew(const struct cli_command *command, int argc, char **argv)
 }
 
 #define OPTION_TEXT(option, what)                                              \
-    {                                                                          \
-        .name = (option), .kind = CLI_ANY_TEXT, .target = &args.text,          \
-        .arg = "TEXT", .max = IDEM_TEXT_MAX, .help = (what)                    \
-    }
+    CLI_VALUE((option), "TEXT", CLI_ANY_TEXT, &args.text, (what),              \
+              .max = IDEM_TEXT_MAX)
 
 #define OPTION_RESULT(what)                                                    \
-    {                                                                          \
-        .name = "result", .letter = 'r', .kind = CLI_ANY_TEXT,                 \
-        .target = &args.result, .arg = "WHAT", .help = (what)                  \
-    }
+    CLI_VALUE("result", "WHAT", CLI_ANY_TEXT, &args.result, (what),            \
+              .letter = 'r')
 
 #define OPTIONS_OF_ENDS                                                        \
     CLI_OPTION_JOURNAL(&args.journal), CLI_OPTION_JSON(&args.json),            \
@@ -118,10 +114,8 @@ static struct cli_option complete_options[] = {
     CLI_TOKEN_OPTIONS(&args.attempt),
     OPTION_RESULT("TEXT, @FILE or - for stdin (default: empty)"),
     CLI_RESULT_OPTIONS(&args.spec),
-    {.name = "as-sql",
-     .kind = CLI_FLAG,
-     .target = &args.as_sql,
-     .help = "print the statement that completes it, as JSON"},
+    CLI_SWITCH("as-sql", &args.as_sql,
+               "print the statement that completes it, as JSON"),
     OPTIONS_OF_ENDS,
 };
 
@@ -155,13 +149,9 @@ static struct cli_option unknown_options[] = {
 
 static struct cli_option renew_options[] = {
     CLI_TOKEN_OPTIONS(&args.attempt),
-    {.name = "lease",
-     .kind = CLI_DURATION,
-     .target = &args.lease_ms,
-     .arg = "TIME",
-     .min = CLI_OR_NEVER(IDEM_LEASE_MIN_MS),
-     .max = IDEM_DURATION_MAX_MS,
-     .help = "from now on (default: as long as at the start)"},
+    CLI_VALUE("lease", "TIME", CLI_DURATION, &args.lease_ms,
+              "from now on (default: as long as at the start)",
+              .min = CLI_OR_NEVER(IDEM_LEASE_MIN_MS)),
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},

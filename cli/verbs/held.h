@@ -13,15 +13,10 @@ struct cli_token_choice {
 };
 
 #define CLI_TOKEN_OPTIONS(c)                                                   \
-    {.name = "token",                                                          \
-     .kind = CLI_TEXT,                                                         \
-     .target = &(c)->token,                                                    \
-     .arg = "TOKEN",                                                           \
-     .help = "the attempt: the token of idem begin; -: from stdin"},           \
-    {                                                                          \
-        .name = "self", .kind = CLI_FLAG, .target = &(c)->self,                \
-        .help = "the attempt that this is part of ($IDEM_TOKEN)"               \
-    }
+    CLI_VALUE("token", "TOKEN", CLI_TEXT, &(c)->token,                         \
+              "the attempt: the token of idem begin; -: from stdin"),          \
+        CLI_SWITCH("self", &(c)->self,                                         \
+                   "the attempt that this is part of ($IDEM_TOKEN)")
 
 /* For commands whose attempt is named by its token. */
 #define CLI_HELD_HINT                                                           \
