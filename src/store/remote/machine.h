@@ -1,20 +1,6 @@
 /* One op on its way to a service and back: which request comes next, and what its answer
  * means. Pure but for memory: no I/O and no clock, so that the simulator runs it.
- *
- *     start ----------------> LOOK <----------------------------+
- *       |                      |                                |
- *       |                      v                                |
- *       +------------------> DECIDE <---------------+           | not answered, or
- *                            |    |                 |           | refused without
- *        a body is given     v    |        refused, |           | a sight of the
- *                          LOAD   |       shown the |           | record
- *                            |    |          record |           |
- *                            v    v                 |           |
- *                             ACT --> (bodies) --> WRITE -------+
- *                            |   |                 ^   |
- *        nothing to write    |   +----> EXTEND ----+   | applied
- *                            v     too short           v
- *                           DONE <----------------- (settle)
+ * docs/rooms.md draws it.
  *
  *     state    request         what decides on the next state
  *     -------  --------------  -----------------------------------------------------
