@@ -1,15 +1,7 @@
 /* The table of all commands. */
 #include "commands.h"
 
-#include "consume/commands.h"
-#include "decide/commands.h"
-#include "gateway/commands.h"
-#include "inspect/commands.h"
-#include "lambda/commands.h"
-#include "run/commands.h"
-#include "ui/commands.h"
-#include "upkeep/commands.h"
-#include "verbs/commands.h"
+#include "options/commands.h"
 
 /* In the order of the overview's groups. */
 const struct cli_command *const cli_all_commands[] = {

@@ -1,12 +1,8 @@
 /* The overview of `idem help`. */
 #include "overview.h"
 
-#include "decide/commands.h"
-#include "inspect/commands.h"
 #include "options/command.h"
-#include "run/commands.h"
-#include "upkeep/commands.h"
-#include "verbs/commands.h"
+#include "options/commands.h"
 
 /* The commands in groups: each begins with the one that it names. */
 static const struct {

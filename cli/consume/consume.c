@@ -1,8 +1,8 @@
 /* idem consume: one recorded outcome for each message of a queue. */
 #include "consume/consume.h"
 
-#include "consume/commands.h"
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "process/descriptors.h"
 #include "request/extract.h"

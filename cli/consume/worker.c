@@ -2,7 +2,7 @@
 #include "consume/consume.h"
 #include "process/descriptors.h"
 #include "process/self.h"
-#include "run/ending.h"
+#include "run/work.h"
 
 #include <errno.h>
 #include <fcntl.h>

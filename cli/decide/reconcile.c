@@ -1,8 +1,8 @@
 /* idem reconcile: records the outcomes that wait on this host for their store. */
 #include "decide/reconcile.h"
 
-#include "decide/commands.h"
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "record/record.h"
 #include "store/journal.h"

@@ -1,9 +1,9 @@
 /* idem reopen: a person lets work be run again, by any request. */
 #include "decide/audit.h"
-#include "decide/commands.h"
 #include "decide/decided.h"
 #include "decide/look_up.h"
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "process/host.h"
 #include "record/record.h"

@@ -1,9 +1,9 @@
 /* idem resolve: a person decides how work ended. */
 #include "decide/audit.h"
-#include "decide/commands.h"
 #include "decide/decided.h"
 #include "decide/look_up.h"
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "options/value.h"
 #include "process/host.h"

@@ -1,7 +1,7 @@
 /* idem gateway: nginx with our module in front of an HTTP service. */
 #include "gateway/gateway.h"
 
-#include "gateway/commands.h"
+#include "options/commands.h"
 #include "store/journal.h"
 #include "store/open.h"
 #include "store/patience.h"

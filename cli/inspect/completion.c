@@ -1,6 +1,6 @@
 /* idem completion: the words of a store that a shell offers after a Tab. */
-#include "inspect/commands.h"
 #include "options/command.h"
+#include "options/commands.h"
 #include "record/record.h"
 #include "store/open.h"
 #include "text/error.h"

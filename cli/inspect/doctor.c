@@ -1,7 +1,7 @@
 /* idem doctor: checks everything that idem depends on, and tells how to mend
  * it. */
-#include "inspect/commands.h"
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "process/host.h"
 #include "record/open_records.h"

@@ -1,11 +1,11 @@
 /* idem list: the records, one on a line. */
 #include "inspect/list.h"
 
-#include "inspect/commands.h"
 #include "inspect/jobs.h"
 #include "inspect/repeat.h"
 #include "inspect/rows.h"
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "options/value.h"
 #include "process/host.h"

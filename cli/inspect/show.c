@@ -1,6 +1,6 @@
 /* idem show: everything that is known about one key. */
-#include "inspect/commands.h"
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "process/host.h"
 #include "record/fields.h"

@@ -1,7 +1,7 @@
 /* idem stats: how often things happened, and what is on record now. */
-#include "inspect/commands.h"
 #include "inspect/metrics.h"
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "record/open_records.h"
 #include "store/journal.h"

@@ -1,8 +1,8 @@
 /* idem watch: tells an operator of work that needs one. */
 #include "inspect/watch.h"
 
-#include "inspect/commands.h"
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "process/self.h"
 #include "store/open.h"

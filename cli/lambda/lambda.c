@@ -1,5 +1,5 @@
 /* idem lambda: the runtime for AWS Lambda, and what goes with it. */
-#include "lambda/commands.h"
+#include "options/commands.h"
 
 #include "options/command.h"
 #include "options/common.h"

@@ -23,8 +23,8 @@ union control {
     char bytes[CMSG_SPACE(CHANNEL_FDS * sizeof(int))];
 };
 
-/* True if the call that failed may succeed after the pause that was made: want
- * of memory passes, and says nothing about the other end. */
+/* True if the call that failed may succeed after the pause made here: a lack of
+ * memory passes, and says nothing about the other end. */
 static bool may_try_again(unsigned *tries)
 {
     if (errno == EINTR) {
@@ -42,7 +42,7 @@ int channel_open(int ret_ends[2])
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret_ends);
 }
 
-/* Which of them are there, and those that are, in a row. */
+/* A bit for each descriptor that is present, and those packed in a row. */
 static uint8_t gather(const struct channel_fds *fds, int row[CHANNEL_FDS],
                       size_t *ret_len)
 {
@@ -152,7 +152,7 @@ int channel_receive(int end, void *message, size_t len, bool wait,
     }
     is_message = n == (ssize_t)len + 1 && (packet.msg_flags & MSG_TRUNC) == 0;
     if (n >= 0 && ret_fds != NULL) {
-        /* With what is none, no descriptor has a place either. */
+        /* Without a valid message its descriptors have no place either: close them. */
         take_fds(&packet, is_message ? present : 0, ret_fds);
     }
     IDEM__CRASH_POINT("run/channel/received");

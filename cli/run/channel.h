@@ -22,8 +22,8 @@ int channel_open(int ret_ends[2]);
 int channel_send(int end, const void *message, size_t len,
                  const struct channel_fds *fds);
 
-/* Sends nothing more: whoever receives from the other end of @end is told, as if
- * this process had died. Still receives. */
+/* Sends nothing more, but still receives: the receiver at the other end sees end of
+ * file, as if this process had died. */
 void channel_fall_silent(int end);
 
 /* 1: a message of @len bytes; 0: none is there (with @wait: never); -1: the

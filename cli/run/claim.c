@@ -1,6 +1,8 @@
-/* Asks for the key, and waits for another's attempt if it is to. */
+/* Claims the key, and waits for the attempt of another owner if it is to. */
 #include "base/crash.h"
 #include "base/pace.h"
+#include "options/command.h"
+#include "options/commands.h"
 #include "process/descriptors.h"
 #include "process/host.h"
 #include "run/run.h"
@@ -10,7 +12,123 @@
 #include "store/journal.h"
 #include "text/error.h"
 
+#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* ---- --every: the key of a calendar window ---- */
+
+int windows_take(const struct windows *windows, struct run *run,
+                 const struct cli_window *window)
+{
+    struct cli_key_text *key = &run->asked.key;
+    size_t len = strlen(window->name);
+
+    if (windows->key_len + 1 + len > IDEM_KEY_MAX) {
+        return cli_usage(
+            &cli_run, "--every: with \"@%s\" the key is longer than %d bytes",
+            window->name, IDEM_KEY_MAX);
+    }
+    key->len = windows->key_len + 1 + len;
+    key->bytes[windows->key_len] = '@';
+    memcpy(key->bytes + windows->key_len + 1, window->name, len + 1);
+    run->asked.request.key = idem_bytes(key->bytes, key->len);
+    return 0;
+}
+
+/* It follows the last "@" of the key, for a name has none. */
+struct idem_slice windows_name_of(const struct run *run)
+{
+    struct idem_slice key = run->asked.request.key;
+    const char *end = (const char *)key.base + key.len;
+    const char *at;
+
+    if (run->options->every == NULL) {
+        return idem_str(NULL);
+    }
+    at = memrchr(key.base, '@', key.len);
+    assert(at != NULL);
+    return idem_bytes(at + 1, (size_t)(end - (at + 1)));
+}
+
+/* The next window must still find the record when it looks back, and so must `idem
+ * watch`, which waits a little longer than a window for the next success. So keep it
+ * until the window after next begins. */
+static int64_t keep_until(const struct cli_period *period,
+                          const struct cli_window *window)
+{
+    struct cli_window next;
+
+    cli_window_at(period, window->end_ms, &next);
+    cli_window_at(period, next.end_ms, &next);
+    return next.end_ms;
+}
+
+int windows_choose(struct windows *ret_windows, struct run *run,
+                   const struct cli_command *command)
+{
+    struct windows *w = ret_windows;
+    struct idem_request *request = &run->asked.request;
+    int64_t now_ms = cli_now_ms();
+    struct cli_period period;
+    int64_t keep_ms;
+    int status = cli_period_init(&period, command, "every", run->options->every,
+                                 run->options->zone);
+
+    if (status != 0) {
+        return status;
+    }
+    memset(w, 0, sizeof(*w));
+    w->key_len = request->key.len;
+    cli_window_at(&period, now_ms, &w->current);
+    cli_window_at(&period, w->current.start_ms - 1, &w->before);
+    keep_ms = keep_until(&period, &w->current) - now_ms;
+    if (request->retention_ms < keep_ms) {
+        request->retention_ms = keep_ms;
+    }
+    return windows_take(w, run, &w->current);
+}
+
+static bool is_left(const struct idem_record *record)
+{
+    switch (idem_record_status(record)) {
+    case IDEM_STATUS_IN_PROGRESS:
+    case IDEM_STATUS_RETRY:
+    case IDEM_STATUS_UNKNOWN:
+        return true;
+    case IDEM_STATUS_COMPLETED:
+    case IDEM_STATUS_FAILED:
+    case IDEM_STATUS_RELEASED:
+        break;
+    }
+    return false;
+}
+
+int windows_look_back(const struct windows *windows, struct run *run,
+                      bool *ret_left)
+{
+    const struct idem_request *asked = &run->asked.request;
+    struct idem_error error = {0};
+    struct idem_answer *answer;
+    int status = windows_take(windows, run, &windows->before);
+
+    *ret_left = false;
+    if (status != 0) {
+        return status;
+    }
+    error.code =
+        idem_get(run->store, asked->scope, asked->key, &answer, &error);
+    if (error.code == 0) {
+        *ret_left = is_left(idem_answer_record(answer));
+        idem_answer_destroy(answer);
+    } else if (error.code != IDEM_ENOTFOUND) {
+        status_report_set_error(&run->report, error.text);
+        return cli_fail_before("nothing was run", &error);
+    }
+    return *ret_left ? 0 : windows_take(windows, run, &windows->current);
+}
+
+/* ---- The claim ---- */
 
 #define PAUSE_FIRST_MS 10
 
@@ -37,8 +155,8 @@ static int ask(struct run *run, struct idem_error *error)
     return 0;
 }
 
-/* 0, or the exit status for @rc after saying why nothing was run. A claim whose answer
- * was lost may be on record: the key is in use then, and nobody works on it. */
+/* 0, or the exit status for @rc after an error message. A claim whose answer was
+ * lost may be recorded: then the key is in use although nobody works on it. */
 static int refused(struct run *run, int rc, struct idem_error *error)
 {
     if (rc == 0) {
@@ -61,7 +179,7 @@ static bool is_env(const char *name, struct idem_slice value)
            (value.len == 0 || memcmp(text, value.base, value.len) == 0);
 }
 
-/* True if we are part of the very work that we would wait for. */
+/* True if this process is part of the attempt that it would wait for: a deadlock. */
 static bool is_own_work(const struct run *run)
 {
     const struct idem_record *record = run->attempt->record;
@@ -94,22 +212,22 @@ static int sleep_for(struct run *run, int64_t ms)
     return 0;
 }
 
-/* An attempt that is to be run again, or whose lease is over, has nobody at work who
- * will end it. */
+/* False for an attempt that is to be retried or whose lease is over: nobody will end
+ * it, so waiting is pointless. */
 static bool is_at_work(const struct idem_attempt *attempt)
 {
     return attempt->verdict == IDEM_BUSY && attempt->lease_left_ms > 0;
 }
 
-/* A wait for another's attempt, or, where others keep the store busy, for our turn. */
+/* A wait for the attempt of another owner, or for our turn at a busy store. */
 struct patience {
     struct idem__pace pace;
     int64_t until_ms;
     bool was_busy; /* The attempt of another was seen. */
 };
 
-/* A store across a network that does not answer at the first look may be away for
- * good, and is not waited for. */
+/* A remote store that does not answer the first request may be away for good: do not
+ * wait for it. */
 static bool goes_on(const struct run *run, const struct patience *patience,
                     int rc)
 {
@@ -132,8 +250,8 @@ static int64_t next_pause(struct patience *patience, int64_t now_ms)
     return ms < left_ms ? ms : left_ms;
 }
 
-/* The library could wait for us, but not for a signal too. A waiter is tied to
- * the attempt that it saw: it starts nothing, unless that was asked for. */
+/* The library could wait for us, but not for signals as well. A waiter is tied to
+ * the attempt that it saw and starts nothing, unless --wait-then-run was given. */
 static int wait_for_end(struct run *run, int64_t wait_ms, int rc,
                         struct idem_error *error)
 {

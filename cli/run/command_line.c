@@ -2,8 +2,8 @@
 #include "options/command.h"
 #include "options/common.h"
 #include "request/request.h"
-#include "run/ending.h"
 #include "run/run.h"
+#include "run/work.h"
 #include "store/journal.h"
 #include "store/open.h"
 #include "text/exit_status.h"
@@ -37,13 +37,13 @@ struct cli_option run_option_table[] = {
     CLI_SWITCH("key-from-args", &run_options.claim.from_args,
                "make the key from the command line"),
     CLI_SWITCH("lock", &run_options.lock,
-               "only keep others away meanwhile; record nothing"),
+               "hold the key while it runs; record nothing"),
     CLI_VALUE("every", "PERIOD", CLI_TEXT, &run_options.every,
               "once in each: 15m, 6h, hour, day, week, month"),
     CLI_VALUE("zone", "NAME", CLI_TEXT, &run_options.zone,
               "time zone of --every: Europe/Berlin (UTC)"),
     CLI_SWITCH("overlap", &run_options.overlap,
-               "start beside work of the period before"),
+               "start even if the previous period still runs"),
     CLI_VALUE("replay", "HOW", CLI_CHOICE, &run_options.replay,
               "print: the output too; quiet: the status alone",
               .choices = replay_names,
@@ -57,7 +57,7 @@ struct cli_option run_option_table[] = {
     CLI_OPTION_KILL_AFTER(&run_options.kill_after_ms),
     CLI_OPTION_MAX_TIME(&run_options.max_time_ms),
     CLI_SWITCH("allow-background", &run_options.allow_background,
-               "let processes that outlive the command go on"),
+               "do not stop processes that outlive the command"),
     CLI_VALUE("max-output", "SIZE", CLI_SIZE, &run_options.max_output,
               "record up to SIZE of output (16M), else none",
               .max = IDEM_RESULT_MAX),
@@ -67,20 +67,21 @@ struct cli_option run_option_table[] = {
     CLI_VALUE("busy-exit", "STATUS", CLI_COUNT, &run_options.busy_exit,
               "exit status where another is at work (75)", .max = 255),
     CLI_VALUE("status-fd", "N", CLI_COUNT, &run_options.status_fd,
-              "say what happened, in a line of JSON, to N", .max = INT32_MAX,
+              "write a JSON status line to descriptor N", .max = INT32_MAX,
               .given = &run_options.status_fd_given),
     CLI_VALUE("status-file", "FILE", CLI_TEXT, &run_options.status_file,
-              "say it in FILE, which is replaced"),
+              "write the status line to FILE, replacing it"),
     CLI_OPTION_JOURNAL(&run_options.journal),
-    CLI_OPTION_DRY_RUN(&run_options.dry_run, "only say what would happen"),
+    CLI_OPTION_DRY_RUN(&run_options.dry_run,
+                       "print what would happen, change nothing"),
     CLI_OPTION_VERBOSE(&run_options.verbose),
     CLI_OPTION_QUIET(&run_options.quiet),
     CLI_OPTION_STORE(&run_options.store),
     {.name = NULL},
 };
 
-/* The report is ours to tell: the command does not get the descriptor, unless it
- * is one of the three that everybody has. */
+/* Only idem writes the report: the command does not inherit the descriptor, unless
+ * it is a standard stream. */
 static int check_status_fd(const struct cli_command *command)
 {
     int fd = (int)run_options.status_fd;
@@ -95,8 +96,8 @@ static int check_status_fd(const struct cli_command *command)
     return 0;
 }
 
-/* A lock has no memory: what it guarded is neither compared nor replayed, and every
- * ending gives it up. */
+/* A lock keeps no record: requests are not compared, nothing is replayed, and every
+ * ending releases it. */
 static int choose_lock(const struct cli_command *command)
 {
     struct cli_claim *claim = &run_options.claim;
@@ -150,11 +151,9 @@ int run_check_options(const struct cli_command *command, int argc)
     }
     if (claim->key == NULL && claim->key_file == NULL &&
         claim->key_from == NULL && !claim->from_args) {
-        return cli_usage(command,
-                         "which operation is this? Name it with --key KEY (an "
-                         "order number, a date), select it from the request "
-                         "with --input @FILE --key-from SEL, or let "
-                         "--key-from-args make a key of the command line");
+        return cli_usage(
+            command,
+            "no key given: name the operation with --key KEY (an order number, a date), select it from the request with --input @FILE --key-from SEL, or make it from the command line with --key-from-args");
     }
     if (idem_outcome_table_read(&run_options.outcomes, IDEM_ENDINGS_EXIT,
                                 run_options.outcome, &error) != 0) {
@@ -162,11 +161,10 @@ int run_check_options(const struct cli_command *command, int argc)
     }
     if ((run_options.failures_max != 0 || run_options.retry_after_ms != 0) &&
         !ending_may_be_retry(&run_options.outcomes)) {
-        return cli_usage(command,
-                         "--%s is about endings that are retry, and no entry "
-                         "of --outcome is: use jobs, or add *=retry",
-                         run_options.failures_max != 0 ? "max-failures"
-                                                       : "retry-after");
+        return cli_usage(
+            command,
+            "--%s applies to retries, and no entry of --outcome is one: use jobs, or add *=retry",
+            run_options.failures_max != 0 ? "max-failures" : "retry-after");
     }
     if (run_options.every == NULL &&
         (run_options.zone != NULL || run_options.overlap)) {
@@ -179,13 +177,14 @@ int run_check_options(const struct cli_command *command, int argc)
     return run_options.status_fd_given ? check_status_fd(command) : 0;
 }
 
-/* The key is passed on in the environment, where no NUL can be. */
+/* The command gets the key in its environment, which cannot hold a NUL. */
 int run_check_key(const struct cli_command *command,
                   const struct idem_request *request)
 {
     if (memchr(request->key.base, '\0', request->key.len) != NULL) {
-        return cli_usage(command, "there is a NUL in the key, which the "
-                                  "environment of a command cannot hold");
+        return cli_usage(
+            command,
+            "the key contains a NUL byte, which an environment variable cannot hold");
     }
     return 0;
 }

@@ -148,7 +148,8 @@ static bool is_descendant(const struct process_tree *tree, pid_t pid)
     return false;
 }
 
-/* Numbers are given out again, so a child may come before its parent. */
+/* PIDs wrap around, so a child may be listed before its parent: repeat until nothing
+ * changes. */
 static void mark_descendants(struct process_tree *tree)
 {
     pid_t own = getpid();
@@ -223,7 +224,7 @@ bool descendants_end(pid_t group, int ms,
 
 /* ---- For people -------------------------------------------------------- */
 
-/* One that is alive comes before a zombie, whose parent has not reaped it. */
+/* Prefer a live process to a zombie that its parent has not reaped. */
 static const struct process *choose(const struct process_tree *tree)
 {
     const struct process *chosen = NULL;
@@ -281,8 +282,7 @@ void descendants_describe(const struct descendants_survivor *survivor,
 
     if (pid == 0) {
         (void)snprintf(buf, size,
-                       "processes of it may be alive, which /proc does not "
-                       "show");
+                       "it may have left processes that /proc does not show");
         return;
     }
     (void)cli_escape(idem_str(survivor->name), name, sizeof(name));

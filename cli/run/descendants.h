@@ -23,18 +23,18 @@ struct descendants_survivor {
     char name[16]; /* Of its program, NUL-terminated; any other bytes. */
 };
 
-/* False, with errno: this kernel lets no process adopt its descendants. */
+/* False with errno if this kernel has no subreapers. */
 bool descendants_can_be_adopted(void);
 
-/* 0, or -1 with errno: a descendant could leave without a trace. */
+/* Become a subreaper. 0, or -1 with errno: a descendant could get away. */
 int descendants_adopt(void);
 
 /* Sends @signo to each descendant once; @group (0: none) is for hosts where
  * they cannot be found. */
 void descendants_signal(int signo, pid_t group);
 
-/* Reaps every child that has ended, but not @spared (0: none). True if no child
- * is left; @spared counts as one as long as it is not reaped. */
+/* Reaps every child that has ended, except @spared (0: none). True if no child is
+ * left; an unreaped @spared counts as one. */
 bool descendants_reap(pid_t spared);
 
 /* Kills until none is left, for at most @ms. False: some are alive, and
@@ -42,7 +42,7 @@ bool descendants_reap(pid_t spared);
 bool descendants_end(pid_t group, int ms,
                      struct descendants_survivor *ret_survivor);
 
-/* One that is alive, for people: that none is shown proves nothing. Only
+/* Finds a live descendant, for a message only: finding none proves nothing. Only
  * descendants_reap() proves that none is left. */
 void descendants_find_survivor(struct descendants_survivor *ret_survivor);
 

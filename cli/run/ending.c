@@ -1,10 +1,10 @@
-/* The meaning of the command's end for the record, and the recording of it. */
-#include "run/ending.h"
+/* What the end of the command means for the record, and the recording of it. */
+#include "run/work.h"
 
 #include "process/descriptors.h"
 #include "process/host.h"
-#include "run/self_report.h"
 #include "run/status_report.h"
+#include "run/work.h"
 #include "store/journal.h"
 #include "store/patience.h"
 #include "text/exit_status.h"
@@ -13,13 +13,45 @@
 
 #include <poll.h>
 
+/* ---- A command that ended its own attempt ---- */
+
+/* Each attempt has its own nonce, and a decision by a person clears it. */
+static bool is_same_attempt(const struct idem_record *a,
+                            const struct idem_record *b)
+{
+    return a->fence == b->fence &&
+           memcmp(a->nonce, b->nonce, sizeof(a->nonce)) == 0;
+}
+
+enum idem_status self_report(struct idem_store *store,
+                             const struct idem_attempt *attempt)
+{
+    const struct idem_record *ours = attempt->record;
+    const struct idem_record *now;
+    struct idem_answer *answer;
+    enum idem_status status = 0;
+
+    if (idem_get(store, ours->scope, ours->key, &answer, NULL) != 0) {
+        return 0;
+    }
+    now = idem_answer_record(answer);
+    if (is_same_attempt(ours, now) &&
+        idem_record_status(now) != IDEM_STATUS_IN_PROGRESS) {
+        status = idem_record_status(now);
+    }
+    idem_answer_destroy(answer);
+    return status;
+}
+
+/* ---- The end ---- */
+
 #define AGAIN_MS 100 /* Between two attempts to record. */
 
-/* A command that dies of a signal did not choose where, and neither did one that
- * fails because we told it to stop: that is an ending without a status. Where the table
- * does not name it and the policy lets it run again, the lease ends now and the
- * record stays in progress, as after any crash: so it counts as an attempt, and a command
- * that always crashes comes to its end. */
+/* A command killed by a signal, or failing because we stopped it, did not choose
+ * where to stop: that is an ending without a status. If the outcome table does not
+ * name it and the policy allows a rerun, end the lease now and leave the record in
+ * progress, as after any crash. So it counts as an attempt, and a command that
+ * always crashes exhausts its attempts. */
 static enum idem_status status_of_none(const struct run_options *options,
                                        enum idem_on_expired_lease policy)
 {
@@ -84,7 +116,7 @@ void ending_decide(const struct run_options *options,
     e->result.meta = idem_str(e->meta);
 }
 
-/* The call that tells the store. */
+/* The outcome as the store takes it. */
 static struct idem_outcome outcome_of(const struct run_options *options,
                                       const struct ending *e)
 {
@@ -114,9 +146,9 @@ static int record_once(struct idem_attempt *attempt,
                : idem_end(attempt, outcome, error);
 }
 
-/* At least once, also when the lease is over: the store takes it as long as
- * nobody followed us. The caller that waits for the command has waited long
- * enough then: the journal has its outcome. */
+/* Try at least once, even after the lease: the store accepts the outcome as long as
+ * nobody took over. When patience runs out, the journal keeps the outcome and our
+ * caller need not wait longer. */
 static int record_patiently(const struct run *run, struct cli_net *net,
                             struct idem_error *error)
 {
@@ -140,8 +172,8 @@ static int record_patiently(const struct run *run, struct cli_net *net,
     return rc;
 }
 
-/* If neither the store nor the journal has room for all of it, the fact that it
- * was done is worth more than its output. */
+/* If neither the store nor the journal has room, record the outcome without its
+ * output: that the work was done matters more. */
 static int record_less(const struct run *run, struct cli_net *net,
                        struct idem_outcome *outcome, int rc,
                        struct idem_error *error)
@@ -217,24 +249,23 @@ int ending_not_recorded(struct run *run, const struct ending *ending,
 
     status_report_set_error(&run->report, error->text);
     if (error->code == IDEM_ELOST) {
-        run_say(run, RUN_ERROR, "%s, but its lease was lost before: %s",
+        run_say(run, RUN_ERROR, "%s, but the lease had been lost: %s",
                 ending->text, error->text);
         return CLI_NOT_RECORDED;
     }
     if (run->report.journal != NULL) {
-        run_say(run, RUN_ERROR,
-                "%s, but that could not be recorded: %s; it is kept in %s, and "
-                "is recorded by the next command about this key, or by: idem "
-                "reconcile",
-                ending->text, error->text, run->report.journal);
+        run_say(
+            run, RUN_ERROR,
+            "%s, but it could not be recorded: %s; the outcome is kept in %s; the next command for this key records it, or: idem reconcile",
+            ending->text, error->text, run->report.journal);
         return CLI_NOT_RECORDED;
     }
     cli_time_for(cli_stderr_is_tty(), run->attempt->record->lease_end_ms,
                  until);
-    run_say_resolve(run, RUN_ERROR,
-                    "%s, but that could not be recorded: %s; once its lease is "
-                    "over (%s), say what came of it:",
-                    ending->text, error->text, until);
+    run_say_resolve(
+        run, RUN_ERROR,
+        "%s, but it could not be recorded: %s; after its lease ends (%s), record the outcome:",
+        ending->text, error->text, until);
     return CLI_NOT_RECORDED;
 }
 
@@ -250,11 +281,10 @@ int ending_release(struct run *run, const char *text)
         run_say(run, RUN_ERROR, "nothing was run, and the lease was lost: %s",
                 error.text);
     } else if (run->report.journal != NULL) {
-        run_say(run, RUN_ERROR,
-                "nothing was run, but that could not be recorded: %s; it is "
-                "kept in %s, and is recorded by the next command about this "
-                "key, or by: idem reconcile",
-                error.text, run->report.journal);
+        run_say(
+            run, RUN_ERROR,
+            "nothing was run, but the release could not be recorded: %s; it is kept in %s; the next command for this key records it, or: idem reconcile",
+            error.text, run->report.journal);
     } else if (rc != 0) {
         run_say(run, RUN_ERROR,
                 "nothing was run, but the key stays claimed until its lease "

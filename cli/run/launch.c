@@ -3,14 +3,10 @@
 #include "process/descriptors.h"
 #include "run/channel.h"
 #include "run/child.h"
-#include "run/ending.h"
-#include "run/lease.h"
-#include "run/pump.h"
 #include "run/run.h"
+#include "run/signals.h"
 #include "run/status_report.h"
 #include "run/supervisor.h"
-#include "run/terminal.h"
-#include "run/watch.h"
 #include "run/work.h"
 #include "text/exit_status.h"
 #include "text/text.h"
@@ -19,10 +15,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-static const char overslept[] = "the lease was over before the command began";
+static const char overslept[] = "the lease ended before the command started";
 
-/* Only the end that we read from is non-blocking: that flag belongs to one end,
- * and the command must find its outputs as it would expect them. */
+/* Only our end is non-blocking: the flag belongs to one end, and the command must
+ * find blocking outputs as usual. */
 static int open_capture(struct pump *pump, int *ret_end)
 {
     int pair[2];
@@ -89,8 +85,9 @@ static int make_order(const struct run *run, const struct watch *watch,
     return idem_attempt_token(attempt, order->task.token);
 }
 
-/* A supervisor that dies before it answers may have started the command: the watch
- * finds it dead, and nobody takes the command for one that was not run. */
+/* A supervisor that dies before it answers may have started the command. Assume that
+ * it did: the watch finds the supervisor dead, and nobody concludes that nothing was
+ * run. */
 static enum child_start await_start(struct run *run, struct watch *watch)
 {
     struct supervisor_news news;
@@ -170,20 +167,19 @@ int launch(struct run *run, struct watch *watch)
     }
     terminal_take(watch->terminal);
     if (how == CHILD_TOO_LATE) {
-        run_say(run, RUN_ERROR,
-                "%s; nothing was run; give it more time with "
-                "--lease",
+        run_say(run, RUN_ERROR, "%s; nothing was run; raise --lease",
                 overslept);
         return launch_give_up(run, CLI_UNAVAILABLE, overslept);
     }
     if (run->supervisor->pid == 0) {
-        (void)snprintf(text, sizeof(text),
-                       "cannot start the process that supervises the command: "
-                       "%s%s; nothing was run",
-                       strerror(why),
-                       why == EINVAL ? " (prctl PR_SET_CHILD_SUBREAPER, which "
-                                       "qemu-user 7, for one, does not have)"
-                                     : "");
+        (void)snprintf(
+            text, sizeof(text),
+            "cannot start the process that supervises the command: "
+            "%s%s; nothing was run",
+            strerror(why),
+            why == EINVAL
+                ? " (prctl PR_SET_CHILD_SUBREAPER, which qemu-user 7 lacks)"
+                : "");
     } else {
         (void)snprintf(text, sizeof(text), "cannot execute %s: %s",
                        cli_escape(idem_str(run->argv[0]), name, sizeof(name)),

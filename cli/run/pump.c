@@ -1,5 +1,5 @@
 /* Carries one stream of the command to ours, and to the recording. */
-#include "run/pump.h"
+#include "run/work.h"
 
 #include "process/descriptors.h"
 
@@ -41,7 +41,7 @@ struct pollfd pump_poll(const struct pump *pump)
     return waits;
 }
 
-/* Output that has nowhere to go is still recorded. */
+/* The sink is gone; go on recording. */
 static void give_up_sink(struct pump *pump)
 {
     pump->sink_error = errno;
@@ -130,9 +130,8 @@ static int grow(struct pump *pump, size_t more)
     return 0;
 }
 
-/* A full pipe's worth, which a terminal does not hold, is all that the command
- * itself can have left. Output that comes after that is of a descendant, and
- * gets the grace like any other. */
+/* The command can have left at most a full pipe. Later output is that of a
+ * descendant, for which the loop waits a little. */
 void pump_drain(struct pump *pump)
 {
     int capacity = pump->from < 0 ? 0 : fcntl(pump->from, F_GETPIPE_SZ);

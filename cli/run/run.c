@@ -1,299 +1,98 @@
-/* idem run: runs a command once for each key, and replays its outcome.
- *
- * run_main() is the whole of it, from the command line to the exit status. Each step
- * gives 0, or the exit status with which the run ends there. */
+/* What the parts of `idem run` share. */
 #include "run/run.h"
 
-#include "base/crash.h"
 #include "process/host.h"
-#include "run/commands.h"
-#include "run/supervisor.h"
-#include "run/watch.h"
-#include "run/window.h"
-#include "run/work.h"
-#include "store/open.h"
+#include "record/remedy.h"
 #include "text/error.h"
-#include "text/exit_status.h"
+#include "text/screen.h"
 
-#include <errno.h>
-#include <unistd.h>
+#include <stdarg.h>
+#include <stdlib.h>
 
-/* Which work this is: all that can be known before any store is touched. */
-static int read_command_line(struct run *run, const struct cli_command *command,
-                             int argc, char **argv)
+/* ---- The nonce of the one attempt that a run may begin ---- */
+
+static int draw(void *ctx, void *buf, size_t len)
 {
-    int status;
+    struct run_nonce *nonce = ctx;
 
-    status = run_check_options(command, argc);
-    if (status == 0) {
-        status = cli_journal_choose(command, &run_options.journal);
+    if (nonce->is_due && len == sizeof(nonce->bytes)) {
+        nonce->is_due = false;
+        memcpy(buf, nonce->bytes, len);
+        return 0;
     }
-    if (status == 0) {
-        status = cli_patience_choose(command, &run->patience);
-    }
-    if (status == 0) {
-        status = cli_request_init(&run->asked, command, &run_options.claim,
-                                  argc, argv);
-    }
-    if (status == 0) {
-        status = run_check_key(command, &run->asked.request);
-    }
-    if (status == 0 && run_options.lock) {
-        status = run_lock_key(command, &run->asked);
-    }
-    if (status != 0) {
-        cli_request_finish(&run->asked);
-    }
-    return status;
+    return cli_random(buf, len);
 }
 
-/* It is told the nonce of the attempt that is asked for: so it knows, if we die, whether
- * that attempt was ours. */
-static int start_supervisor(struct run *run, struct supervisor *supervisor)
+struct idem_host run_nonce_host(struct run_nonce *nonce)
 {
-    if (cli_random(run->nonce.bytes, sizeof(run->nonce.bytes)) != 0) {
-        cli_say("random numbers are not available: %s; nothing was run",
-                strerror(errno));
-        return CLI_UNAVAILABLE;
-    }
-    supervisor_start(supervisor, run);
-    IDEM__CRASH_POINT("run/supervisor-started");
-    run->supervisor = supervisor;
-    return 0;
+    struct idem_host host = {.ctx = nonce, .random = draw};
+
+    return host;
 }
 
-static int open_store(struct run *run)
-{
-    struct idem_host host = run_nonce_host(&run->nonce);
-    unsigned flags = run->options->dry_run ? IDEM_OPEN_READONLY : 0;
-    bool budgets =
-        run->options->failures_max != 0 || run->options->retry_after_ms != 0;
-    int status =
-        cli_open_store_to_wait(run->options->store,
-                               flags | (budgets ? IDEM_OPEN_BUDGETS : 0), &host,
-                               &run->asked.request.wait_ms, &run->store);
+/* ---- idem's own line on stderr ---- */
 
-    if (status != 0) {
-        status_report_set_error(&run->report, "the store cannot be opened");
-        return status;
+bool run_says(const struct run *run, enum run_news news)
+{
+    const struct run_options *o = run->options;
+
+    switch (news) {
+    case RUN_DETAIL:
+        return o->verbose && !o->quiet;
+    case RUN_REMARK:
+        return (o->verbose || cli_stderr_is_tty()) && !o->quiet;
+    case RUN_NOTICE:
+        return !o->quiet;
+    case RUN_ERROR:
+        break;
     }
-    IDEM__CRASH_POINT("run/store-opened");
-    return 0;
+    return true;
 }
 
-static int take_signals(struct run *run)
+static void say(const struct run *run, const struct idem_record *to_resolve,
+                const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+
+/* Write the line in one piece: several runs may share one stderr. */
+static void say(const struct run *run, const struct idem_record *to_resolve,
+                const char *format, va_list args)
 {
-    if (signals_take(&run->signals) != 0) {
-        cli_say("cannot watch for signals: %s; nothing was run",
-                strerror(errno));
-        return CLI_UNAVAILABLE;
+    char *text = NULL;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+
+    if (f == NULL) {
+        cli_say("out of memory");
+        return;
     }
-    return 0;
+    (void)vfprintf(f, format, args);
+    if (to_resolve != NULL) {
+        cli_print_resolve(f, to_resolve, run->options->store);
+    }
+    (void)fclose(f);
+    cli_say("%s", text != NULL ? text : "out of memory");
+    free(text);
 }
 
-/* The store has just answered: what else waits for it is told now. A replay has
- * no time for that. */
-static void catch_up(struct run *run)
+void run_say(const struct run *run, enum run_news news, const char *format, ...)
 {
-    if (run->report.executed && run->report.recorded) {
-        cli_journal_catch_up(run->store, run_says(run, RUN_REMARK));
+    va_list args;
+
+    if (run_says(run, news)) {
+        va_start(args, format);
+        say(run, /* to_resolve= */ NULL, format, args);
+        va_end(args);
     }
 }
 
-/* Takes back what of the run was set up. The supervisor is the first to be started, and
- * its end is waited for last. */
-static void finish(struct run *run)
+void run_say_resolve(const struct run *run, enum run_news news,
+                     const char *format, ...)
 {
-    signals_give_back(&run->signals);
-    catch_up(run);
-    idem_attempt_destroy(run->attempt);
-    idem_close(run->store);
-    if (run->supervisor != NULL) {
-        supervisor_finish(run->supervisor);
+    va_list args;
+
+    if (run_says(run, news)) {
+        va_start(args, format);
+        say(run, run->attempt->record, format, args);
+        va_end(args);
     }
 }
-
-/* Whether a run of the window before lets the current one follow: it is done, or it need
- * not be waited for. */
-static bool may_follow(const struct run *run, const struct work *work)
-{
-    if (run->report.executed) {
-        return run->report.recorded && work->told == 0;
-    }
-    return run->attempt->verdict == IDEM_REPLAY ||
-           (run->attempt->verdict == IDEM_BUSY && run->options->overlap);
-}
-
-/* One key, from the start of the supervisor to its end. With @windows the key may be
- * that of the window before; *@ret_again says that the current one is to follow. */
-static int run_key(struct run *run, const struct windows *windows,
-                   bool *ret_again)
-{
-    struct supervisor supervisor;
-    struct work work;
-    int status;
-
-    *ret_again = false;
-
-    /* It is forked before there is anything that must not be carried across. */
-    status = start_supervisor(run, &supervisor);
-    if (status != 0) {
-        goto done;
-    }
-    status = open_store(run);
-    if (status != 0) {
-        goto done;
-    }
-    status = take_signals(run);
-    if (status != 0) {
-        goto done;
-    }
-    if (windows != NULL) {
-        status = windows_look_back(windows, run, &run->is_before);
-        if (status != 0) {
-            goto done;
-        }
-    }
-
-    /* The journal first: who claimed the key over an outcome that is known might do the
-     * work again. Then the key, for which we wait where that was asked for. */
-    status = run_settle_journal(run);
-    if (status != 0) {
-        goto done;
-    }
-    status = run_claim(run);
-    if (status != 0) {
-        goto done;
-    }
-
-    /* Any verdict but STARTED: nothing is run, and no process or file of ours remains
-     * while the answer is written to a reader that may be slow. */
-    if (run->attempt->verdict != IDEM_STARTED) {
-        *ret_again = run->is_before && may_follow(run, /* work= */ NULL);
-        supervisor_dismiss(run->supervisor);
-        signals_give_back(&run->signals);
-        status = *ret_again ? 0 : run_answer(run);
-        goto done;
-    }
-
-    work_init(&work, run);
-    status = work_start(&work);
-    if (status == 0) {
-        watch_until_end(&work.watch);
-        IDEM__CRASH_POINT("run/finish/ended");
-        work_record(&work); /* In the store, or else in the journal. */
-        IDEM__CRASH_POINT("run/finish/recorded");
-        work_let_go(&work);
-        work_pass_output_on(&work);
-        IDEM__CRASH_POINT("run/finish/flushed");
-        status = work_tell(&work); /* That of the command, if all is well. */
-        *ret_again = run->is_before && may_follow(run, &work);
-    }
-    work_finish(&work);
-
-done:
-    finish(run);
-    return status;
-}
-
-/* What happened, for programs. */
-static void report(struct run *run, int status)
-{
-    status_report_tell(&run->report, status,
-                       run_options.status_fd_given ? (int)run_options.status_fd
-                                                   : -1,
-                       run_options.status_file);
-    status_report_finish(&run->report);
-}
-
-/* The window before, if something of it is left, and the current one: the status is that
- * of the first that did not end well. */
-static int run_windows(struct run *run, const struct windows *windows)
-{
-    const struct run fresh = *run;
-    int status_before;
-    int status;
-    bool again;
-
-    status_before = run_key(run, windows, &again);
-    if (!again) {
-        return status_before;
-    }
-    report(run, status_before);
-    *run = fresh;
-    status = windows_take(windows, run, &windows->current);
-    if (status == 0) {
-        status_report_init(&run->report, run->asked.request.scope,
-                           run->asked.request.key);
-        status = run_key(run, /* windows= */ NULL, &again);
-    }
-    return status_before != 0 ? status_before : status;
-}
-
-/* Whoever writes to our standard input must not be told that nobody reads it. */
-static void drain_input(const struct run *run)
-{
-    char ignored[16384];
-
-    if (run->options->drain && !run->report.executed) {
-        while (read(STDIN_FILENO, ignored, sizeof(ignored)) > 0) {
-        }
-    }
-}
-
-static int run_main(const struct cli_command *command, int argc, char **argv)
-{
-    struct run run = {.options = &run_options,
-                      .argv = argv,
-                      .signals = {.fd = -1}};
-    struct windows windows;
-    int status;
-    bool again;
-
-    status = read_command_line(&run, command, argc, argv);
-    if (status != 0) {
-        return status;
-    }
-    if (run_options.every != NULL) {
-        status = windows_choose(&windows, &run, command);
-        if (status != 0) {
-            cli_request_finish(&run.asked);
-            return status;
-        }
-    }
-    status_report_init(&run.report, run.asked.request.scope,
-                       run.asked.request.key);
-    if (run_options.dry_run) {
-        status = open_store(&run);
-        if (status == 0) {
-            status = run_dry(&run);
-        }
-        finish(&run);
-    } else if (run_options.every != NULL) {
-        status = run_windows(&run, &windows);
-    } else {
-        status = run_key(&run, /* windows= */ NULL, &again);
-    }
-    report(&run, status);
-    drain_input(&run);
-    cli_request_finish(&run.asked);
-    return status;
-}
-
-static const char *const examples[] = {
-    "idem run -k backup --every day -- /usr/local/bin/backup",
-    "idem run -k deploy-1.4 --outcome jobs --max-failures 3 -- ./deploy 1.4",
-    "idem run --input @order.json --key-from .id --fingerprint-from .sum -- ./pay",
-    NULL,
-};
-
-const struct cli_command cli_run = {
-    .name = "run",
-    .summary = "run a command once for each key, and replay its outcome",
-    .usage = "idem run [OPTION...] -k KEY -- COMMAND [ARG...]",
-    .examples = examples,
-    .options = run_option_table,
-    .run = run_main,
-    .takes_command = true,
-    .hint = "name the key with --key KEY",
-};

@@ -1,36 +1,31 @@
 /* run.h: what the parts of `idem run` share.
  *
- *     run.c             the steps in their order, from the command line to the status
+ *     main.c            run_main(): the steps in their order
  *     command_line.c    options, and which of them exclude each other
- *     dry_run.c         --dry-run
- *     window.c          --every: the key of a calendar window, and the window before
- *     nonce.c           by which an attempt is known to be ours
- *     claim.c           the journal, then the key, which is waited for if asked
- *     answer.c          every verdict but STARTED: replays, or says what is wrong
- *     work.c            STARTED: the command from its start to its recorded end
- *       launch.c          its start
- *       watch.c           the loop: output, signals, the lease, the command's end
- *         pump.c, recorder.c, spool.c    output
- *         signals.c, terminal.c          what people do to it
- *         lease.c                        how long it may go on
+ *     claim.c           the key, of a window with --every: claimed, waited for
+ *     answer.c          every verdict but STARTED, and --dry-run
+ *     work.h            STARTED: the command from its start to its recorded end
+ *       work.c            the steps of that, and what idem reports of them
+ *       launch.c          the order to start the command
+ *       watch.c           the lease; the loop over output, signals and news
+ *       pump.c, frames.c  output: carried, recorded, replayed
+ *       signals.c         what people do to it, and who has the terminal
  *       ending.c          what its end means, and the recording of that
- *       survived.c        or why it is not recorded: some of it may be alive
- *     supervisor.c      the process beside us that starts and ends the command
- *       channel.c         between it and us
- *       guard.c           its parent, where we have other children
- *       supervisor_main.c what it hears and sees
- *         supervision.c                  ending the command in time
- *         child.c, environment.c         the start of the command
- *         descendants.c                  its descendants
- *         runner_death.c                 what it writes if we die
- *     passed_on.c       output that could not be written to our stdout
- *     status_report.c   what happened, for programs
- *     say.c             idem's own line on stderr
+ *     supervisor.h      the process beside us that starts and ends the command
+ *       supervisor.c      the runner's side of it, and the guard
+ *       channel.c         messages between the two
+ *       supervisor_main.c its loop: the runner's orders, the ends of children
+ *       supervision.c     ending the command in time
+ *       child.c           the start of the command, and its environment
+ *       descendants.c     the descendants of the command
+ *       runner_death.c    what it records if the runner dies
+ *     status_report.c   --status-fd, --status-file
  */
 #ifndef IDEM_CLI_RUN_RUN_H
 #define IDEM_CLI_RUN_RUN_H
 
 #include "options/command.h"
+#include "request/period.h"
 #include "request/request.h"
 #include "run/signals.h"
 #include "run/status_report.h"
@@ -107,48 +102,76 @@ struct run {
 
 /* ---- command_line.c ---------------------------------------------------- */
 
-/* As the command line says. */
+/* The options, as read from the command line. */
 extern struct run_options run_options;
 
 /* Their rows, for the table of idem run; ends with a name of NULL. */
 extern struct cli_option run_option_table[];
 
-/* 0, or a usage error. */
+/* Checks run_options. 0, or a usage error. */
 int run_check_options(const struct cli_command *command, int argc);
 
-/* The key is passed on in the environment, where no NUL can be. 0, or a usage error. */
+/* The command gets the key in its environment, which cannot hold a NUL. 0, or a
+ * usage error. */
 int run_check_key(const struct cli_command *command,
                   const struct idem_request *request);
 
-/* --lock: the key of a lock is that of no operation: no selector makes one that begins
- * so. 0, or a usage error: too long. */
+/* --lock: gives the key a prefix that no selector makes, so that a lock never meets
+ * an operation. 0, or a usage error: the key is too long. */
 int run_lock_key(const struct cli_command *command, struct cli_request *asked);
 
 /* ---- claim.c: 0, or an exit status ------------------------------------- */
 
-/* An outcome that waits on this host for the record is recorded. */
+/* Records an outcome for this key that waits in the journal of this host. */
 int run_settle_journal(struct run *run);
 
 /* 0 with run->attempt. */
 int run_claim(struct run *run);
 
-/* ---- nonce.c ------------------------------------------------------------- */
+/* ---- run.c ------------------------------------------------------------- */
 
-/* A host whose random numbers are the system's, but for @nonce, which must stay
- * as long as the host is used. */
+/* A host with the system's random numbers, but for the next nonce, which is @nonce.
+ * It must stay as long as the host is used. */
 struct idem_host run_nonce_host(struct run_nonce *nonce);
 
-/* ---- answer.c, dry_run.c: the exit status ------------------------------ */
+/* ---- claim.c: the windows of --every ----------------------------------- */
+
+/* The windows of a run, taken once, from the clock of this host. */
+struct windows {
+    size_t key_len; /* Of the key without a window. */
+    int64_t retention_ms;
+    struct cli_window current;
+    struct cli_window before;
+};
+
+/* Adds the current window to the key of @run->asked, which is complete, and keeps
+ * its outcome until the window after that is over. 0, or a usage error. */
+int windows_choose(struct windows *ret_windows, struct run *run,
+                   const struct cli_command *command);
+
+/* Makes the key of @run that of @window. 0, or a usage error: too long. */
+int windows_take(const struct windows *windows, struct run *run,
+                 const struct cli_window *window);
+
+/* The name of the window that the key of @run has; empty without --every. */
+struct idem_slice windows_name_of(const struct run *run);
+
+/* With the store open: *@ret_left is true, and the key that of the window before, if
+ * work of that window is or may be undone. 0, or an exit status after an error
+ * message. */
+int windows_look_back(const struct windows *windows, struct run *run,
+                      bool *ret_left);
+
+/* ---- answer.c: the exit status ----------------------------------------- */
 
 int run_answer(struct run *run);
 int run_dry(struct run *run);
 
-/* ---- passed_on.c: @status, or CLI_OUTPUT_LOST after saying so ----------- */
-
-/* @write_error: errno of the write to stdout that failed; 0: none did. */
+/* @status, or CLI_OUTPUT_LOST after an error message. @write_error: errno of the write
+ * to stdout that failed; 0: none did. */
 int run_passed_on(struct run *run, int write_error, int status);
 
-/* ---- say.c ------------------------------------------------------------- */
+/* ---- run.c: idem's own lines on stderr --------------------------------- */
 
 enum run_news {
     RUN_DETAIL, /* With -v. */
@@ -157,7 +180,7 @@ enum run_news {
     RUN_ERROR,  /* Always. */
 };
 
-/* True if @news is to be said. */
+/* True if the options let @news be printed. */
 bool run_says(const struct run *run, enum run_news news);
 
 void run_say(const struct run *run, enum run_news news, const char *format, ...)

@@ -1,12 +1,12 @@
-/* The supervisor's call to the store after the death of the runner. It writes as
- * the attempt itself: whoever has followed it is not disturbed. */
+/* What the supervisor records after the death of the runner. It writes under the
+ * attempt's fence, so that a successor is not disturbed. */
 #include "base/crash.h"
 #include "process/descriptors.h"
 #include "process/host.h"
 #include "run/child.h"
-#include "run/ending.h"
 #include "run/run.h"
 #include "run/supervisor.h"
+#include "run/work.h"
 #include "store/journal.h"
 #include "store/open.h"
 #include "text/exit_status.h"
@@ -16,7 +16,7 @@
 #define AGAIN_MS 100
 #define AGAIN_FOR_MS 60000
 
-static const char not_run[] = "the runner died before the command was run";
+static const char not_run[] = "the runner died before it started the command";
 
 enum end {
     END_RELEASED,
@@ -25,8 +25,8 @@ enum end {
     END_RETRY,
 };
 
-/* Nothing was run in this attempt; but where it followed another one, the next
- * must know that too. */
+/* Nothing was run in this attempt. But if it was a takeover, the next attempt must
+ * be one too. */
 static enum end end_of_claim(bool takeover)
 {
     return takeover ? END_EXPIRED : END_RELEASED;
@@ -66,7 +66,8 @@ static void say_patiently(const struct run *run, struct idem_attempt *attempt,
     }
 }
 
-/* The outcome is lost with the runner; that it is to be run again is not. */
+/* The output died with the runner, but how the command ended is known: if that means
+ * retry, record it. */
 static bool is_retry(const struct run *run,
                      const struct supervisor_order *start,
                      const struct child_end *end)
@@ -87,7 +88,7 @@ static enum end end_of_work(const struct run *run,
     return start->policy == IDEM_RERUN ? END_EXPIRED : END_UNKNOWN;
 }
 
-/* 0, or -1: it is away for too long, or for good. */
+/* 0, or -1 if the store stays away too long or cannot be opened at all. */
 static int open_patiently(const struct run *run, const struct idem_host *host,
                           struct idem_store **ret_store)
 {
@@ -101,9 +102,8 @@ static int open_patiently(const struct run *run, const struct idem_host *host,
     return status == 0 ? 0 : -1;
 }
 
-/* A runner that dies while it tells a store that is away knew how the work ended.
- * That is said here, or stays in the journal to be said; but we must not say
- * first that nobody knows. */
+/* A runner that died while its store was away had journaled how the work ended.
+ * Record that, or leave it in the journal; recording "unknown" first would lose it. */
 static bool has_left_its_outcome(struct idem_store *store,
                                  const struct idem_attempt *attempt)
 {
@@ -137,10 +137,10 @@ void runner_death_of_work(const struct run *run,
     idem_close(store);
 }
 
-/* The same claimant may ask again, and gets the attempt that it began. Reading
- * would not do: what the runner was writing when it died may be in the store's
- * log without being seen, and come to light when the log is next recovered. Only
- * a write of our own settles it. */
+/* Ask again with the same nonce, which returns the attempt that the runner began.
+ * Reading is not enough: a write that the runner had in flight may sit unseen in the
+ * store's log and appear when the log is recovered. Only a write of our own settles
+ * it. */
 static void settle_claim(const struct run *run, struct run_nonce *nonce,
                          struct idem_store *store)
 {

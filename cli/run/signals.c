@@ -1,11 +1,14 @@
-/* Signals as reads of a descriptor. */
+/* Signals as reads of a descriptor, and the owner of the terminal. */
 #include "run/signals.h"
 
 #include "process/descriptors.h"
 #include "process/self.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
+
+/* ---- Signals ---- */
 
 /* The signals that the runner forwards, SIGCHLD, and SIGTTOU: while that is
  * blocked, the runner may give the terminal away, take it back and print to it,
@@ -104,4 +107,77 @@ void signals_reset(void)
     }
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* ---- The terminal ---- */
+
+static bool is_foreground(const struct terminal *terminal)
+{
+    return terminal->fd >= 0 && tcgetpgrp(terminal->fd) == terminal->own;
+}
+
+void terminal_init(struct terminal *terminal)
+{
+    terminal->fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
+    terminal->own = getpgrp();
+    terminal->given = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 &&
+                      is_foreground(terminal);
+    terminal->saved =
+        terminal->given && tcgetattr(terminal->fd, &terminal->before) == 0;
+}
+
+void terminal_finish(struct terminal *terminal)
+{
+    io_close(&terminal->fd);
+}
+
+void terminal_give(struct terminal *terminal, pid_t group)
+{
+    terminal->given = tcsetpgrp(terminal->fd, group) == 0;
+}
+
+void terminal_take(struct terminal *terminal)
+{
+    if (terminal->given) {
+        (void)tcsetpgrp(terminal->fd, terminal->own);
+        terminal->given = false;
+    }
+}
+
+void terminal_mend(const struct terminal *terminal)
+{
+    if (terminal->saved && is_foreground(terminal)) {
+        (void)tcsetattr(terminal->fd, TCSADRAIN, &terminal->before);
+    }
+}
+
+static void stop_and_continue(struct terminal *terminal, pid_t group)
+{
+    bool given = terminal->given;
+
+    terminal_take(terminal);
+    signals_stop_self();
+    if (given && is_foreground(terminal)) {
+        terminal_give(terminal, group);
+    }
+    (void)kill(-group, SIGCONT);
+}
+
+void terminal_stopped(struct terminal *terminal, pid_t group, int signo)
+{
+    if (signo != SIGTSTP && signo != SIGTTIN && signo != SIGTTOU) {
+        return; /* Somebody else stopped it, and will continue it. */
+    }
+    if (signo != SIGTSTP && !terminal->given && is_foreground(terminal)) {
+        terminal_give(terminal, group);
+        (void)kill(-group, SIGCONT);
+    } else if (terminal->fd >= 0) {
+        stop_and_continue(terminal, group);
+    }
+}
+
+void terminal_stop(struct terminal *terminal, pid_t group)
+{
+    (void)kill(-group, SIGTSTP);
+    stop_and_continue(terminal, group);
 }

@@ -67,8 +67,7 @@ static void add_text(struct cli_json *json, const char *name, const char *text)
     }
 }
 
-/* The name of a file in it may be invalid text, or cut in the middle of a
- * letter. */
+/* The message may hold a file name that is not UTF-8, or be cut inside a character. */
 static void add_error(struct cli_json *json, const char *error)
 {
     char shown[4 * sizeof(((struct status_report *)0)->error)];

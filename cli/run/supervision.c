@@ -1,5 +1,5 @@
 /* Ending the command in time: by its lease, by --max-time, or because it was told to. */
-#include "run/supervision.h"
+#include "run/supervisor.h"
 
 #include "base/crash.h"
 #include "process/descriptors.h"
@@ -37,8 +37,8 @@ static int64_t warn_at_ms(const struct supervision *sup)
                : sup->kill_at_ms - sup->start.grace_ms;
 }
 
-/* The command has ended, and stays unreaped until the runner knows. As long as
- * it does, waitid() cannot tell whether it is the only child that is left. */
+/* True while the ended command stays unreaped because the runner does not know yet.
+ * Until then waitid() cannot prove that no other child is left. */
 static bool is_held(const struct supervision *sup)
 {
     return sup->ended && !sup->released && !sup->orphaned;
@@ -54,7 +54,7 @@ bool supervision_is_settled(const struct supervision *sup)
     return sup->alone || sup->survived;
 }
 
-/* The first reason counts. True if this is it. */
+/* Keeps only the first reason. True if @why is it. */
 static bool give_reason(struct supervision *sup, enum supervisor_why why)
 {
     struct supervisor_news news = {.kind = SUPERVISOR_STOPPING, .why = why};
@@ -73,8 +73,8 @@ static bool is_kill_due(const struct supervision *sup)
     return io_now_ms() >= soonest(sup->kill_at_ms, sup->stop_kill_at_ms);
 }
 
-/* A stopped process must be continued to see SIGTERM; but not where it is too
- * late for that. */
+/* SIGCONT too, for a stopped process sees no SIGTERM; but not when it is already
+ * time to kill. */
 static void stop(struct supervision *sup, enum supervisor_why why)
 {
     if (give_reason(sup, why) && !is_kill_due(sup)) {
@@ -97,8 +97,7 @@ bool supervision_may_be_left(const struct supervision *sup)
     return sup->ended && sup->run->options->allow_background;
 }
 
-/* A supervisor that cannot prove that the work is over must not let it be
- * recorded. */
+/* Without a proof that the work is over nothing may be recorded: report a survivor. */
 static void give_up(struct supervision *sup)
 {
     struct supervisor_news news = {.kind = SUPERVISOR_SURVIVED};
@@ -109,8 +108,7 @@ static void give_up(struct supervision *sup)
     supervision_tell(sup, &news);
 }
 
-/* A supervisor that was asleep past the end of the lease gets no time to do
- * anything more. */
+/* Also after a sleep past the end of the lease: then there is no SIGTERM first. */
 static void kill_all(struct supervision *sup, int64_t now_ms)
 {
     if (now_ms < sup->kill_next_ms) {
@@ -152,8 +150,8 @@ void supervision_obey_clock(struct supervision *sup)
         sup->max_end_ms = SUPERVISOR_NEVER;
         supervision_stop_within(sup, SUPERVISOR_WHY_MAX_TIME, grace_ms);
     }
-    /* A runner that waits for its store learns late of the end: until then the
-     * only process may be the command itself, which nobody left. */
+    /* The runner may learn late of the end, while it waits for its store. Until then
+     * the unreaped command itself may be the only child, which is not a leftover. */
     if (now_ms >= sup->left_at_ms && !is_held(sup)) {
         sup->left_at_ms = SUPERVISOR_NEVER;
         sup->left = true;
@@ -161,8 +159,8 @@ void supervision_obey_clock(struct supervision *sup)
     }
 }
 
-/* A wait that began before the host slept must not last longer for it: only a
- * timer on this clock counts the sleep. */
+/* A timer on the boot clock counts the time that the host sleeps, unlike the timeout
+ * of poll(). */
 void supervision_set_timer(struct supervision *sup)
 {
     int64_t at_ms = 0; /* Nothing is due. */

@@ -1,14 +1,83 @@
-/* The runner's side of the supervisor. */
+/* The runner's side of the supervisor, and the guard between them. */
 #include "run/supervisor.h"
 
 #include "process/descriptors.h"
+#include "process/self.h"
+#include "run/channel.h"
+#include "run/descendants.h"
+#include "run/run.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* No signal may end the supervisor, or the runner between the two. */
+/* ---- The guard ---- */
+
+/* Keep only the channel: a reader of our streams must not wait for the guard. */
+static int let_go_of_descriptors(int channel)
+{
+    int kept = STDERR_FILENO + 1;
+
+    if (channel != kept) {
+        (void)dup2(channel, kept);
+    }
+    closefrom(kept + 1);
+    (void)close(STDIN_FILENO);
+    (void)close(STDOUT_FILENO);
+    (void)close(STDERR_FILENO);
+    cli_open_std_fds();
+    return kept;
+}
+
+static bool was_killed(pid_t supervisor)
+{
+    int how = 0;
+
+    while (waitpid(supervisor, &how, 0) < 0 && errno == EINTR) {
+    }
+    return WIFSIGNALED(how);
+}
+
+/* The runner sees the end of the channel only once the guard is gone too. A guard
+ * that is killed sends nothing, and then nothing is proved. */
+static void end_the_work(int channel)
+{
+    struct supervisor_news news = {.kind = SUPERVISOR_SURVIVED};
+
+    if (!descendants_end(/* group= */ 0, SUPERVISOR_KILL_MS, &news.survivor)) {
+        (void)channel_send(channel, &news, sizeof(news), &channel_no_fds);
+    }
+    news.kind = SUPERVISOR_LOST;
+    (void)channel_send(channel, &news, sizeof(news), &channel_no_fds);
+}
+
+void guard(const struct run *run, int channel)
+{
+    bool adopts = descendants_adopt() == 0;
+    pid_t supervisor = adopts ? fork() : -1;
+
+    if (supervisor == 0) {
+        supervisor_main(run, channel);
+    }
+    if (supervisor < 0) {
+        _exit(EXIT_FAILURE);
+    }
+    (void)setpgid(0, 0); /* A signal that ends the group of the runner spares
+                            us. */
+    self_set_name("idem-guard");
+    channel = let_go_of_descriptors(channel);
+    if (was_killed(supervisor)) {
+        end_the_work(channel);
+    }
+    _exit(0);
+}
+
+/* ---- The runner ---- */
+
+/* Fork with signals blocked: none may end the supervisor before it is set up, or the
+ * runner in between. */
 static pid_t fork_blocked(void)
 {
     sigset_t all;
@@ -27,7 +96,7 @@ static pid_t fork_blocked(void)
     return pid;
 }
 
-/* The program that became us by exec may have had children. */
+/* The program that became idem by exec may have had children. */
 static bool has_children(void)
 {
     siginfo_t info;

@@ -52,7 +52,7 @@ enum supervisor_order_kind {
     SUPERVISOR_LEASE, /* The lease ends at another time now. */
     SUPERVISOR_STOP,  /* Stop everything. */
     SUPERVISOR_SEEN, /* Of SUPERVISOR_ENDED: its process group is not needed. */
-    SUPERVISOR_DONE, /* All is said: there is nothing left to keep. */
+    SUPERVISOR_DONE, /* Everything is recorded: the supervisor may go. */
 };
 
 /* The place of each descriptor beside SUPERVISOR_START. */
@@ -124,23 +124,24 @@ struct supervisor {
  * yet. Without one, supervisor->failed says why. */
 void supervisor_start(struct supervisor *supervisor, const struct run *run);
 
-/* 0, or -1: it does not listen. */
+/* 0, or -1: the supervisor is gone. */
 int supervisor_tell(const struct supervisor *supervisor,
                     const struct supervisor_order *order,
                     const struct channel_fds *fds);
 
-/* The same, for what needs no more words. */
+/* The same, for an order that is only its kind. */
 void supervisor_say(const struct supervisor *supervisor,
                     enum supervisor_order_kind kind);
 
-/* SUPERVISOR_ASK, for the request and the nonce of @run. */
+/* Sends SUPERVISOR_ASK with the request and the nonce of @run. */
 void supervisor_ask(const struct supervisor *supervisor, const struct run *run);
 
 /* 1 with @ret_news, 0: there are none; -1: it is dead. */
 int supervisor_hear(const struct supervisor *supervisor, bool wait,
                     struct supervisor_news *ret_news);
 
-/* The record is as it shall be: the supervisor goes, and its end is waited for. */
+/* The record is as it should be: dismisses the supervisor; finish also waits for its
+ * end. */
 void supervisor_dismiss(struct supervisor *supervisor);
 void supervisor_finish(struct supervisor *supervisor);
 
@@ -159,18 +160,93 @@ void supervisor_main(const struct run *run, int channel)
 
 /* ---- The supervisor tells the store of the death of the runner ---------------- */
 
-/* The runner died after it asked for the key and before it ordered anything. If
- * it got the key, that is released: nothing was run. After a takeover its lease
- * ends instead, so that the next one takes over too. */
+/* The runner died after it asked for the key and before it ordered anything. If it
+ * got the key, releases it: nothing was run. After a takeover ends its lease
+ * instead, so that the next attempt is a takeover too. */
 void runner_death_of_claim(const struct run *run);
 
-/* The runner died after the order @start to run the command, which ended as @end
- * says (NULL: it was not run). Nobody knows what that has done: the lease is over
- * now, and @note says so to people; or it is to be run again, where that is the
- * rule for how it ended. Without an end, the key is released; or its lease ends,
- * if another attempt may have had effects. */
+/* The runner died after the order @start to run the command, which ended with @end
+ * (NULL: it was not run). Records unknown with @note, ends the lease under rerun, or
+ * records a retry if that is the rule for this ending. Without an end releases the
+ * key, or ends its lease if an earlier attempt may have had effects. */
 void runner_death_of_work(const struct run *run,
                           const struct supervisor_order *start,
                           const struct child_end *end, const char *note);
+
+/* The way of the work:
+ *
+ *     RUNNING -- a reason: the lease, --max-time, an order, the runner's death,
+ *        |       descendants that stayed --> STOPPING: SIGTERM and SIGCONT to all
+ *        |                                      |
+ *        |                                      | kill_at_ms of the lease, or
+ *        |                                      | stop_kill_at_ms of the reason
+ *        |                                      v
+ *        |-- asleep until after kill_at_ms --> KILLING: SIGKILL, again and again
+ *        |                                      |
+ *        |                                      '-- for SUPERVISOR_KILL_MS --> survived
+ *        v
+ *     alone: from each of the three, once waitid() knows of no child
+ *
+ * STOPPING: stopping is set. KILLING: killed_at_ms is set.
+ *
+ * From the order to start until nobody is left. All times by io_now_ms();
+ * SUPERVISOR_NEVER where there is none. */
+struct supervision {
+    struct run own;                /* With the claim that was last asked for. */
+    const struct run *run;         /* That. */
+    struct supervisor_claim claim; /* The bytes that its request points to. */
+    bool asked; /* The store was asked, and no attempt is known of it. */
+    struct supervisor_order start;
+    int channel;
+    int children; /* Readable when one of them changed. */
+    int timer;
+    pid_t command;
+    bool ended;     /* The command. */
+    bool released;  /* The runner does not need the number of its group. */
+    bool adopts;    /* Children of a parent that ends become ours. */
+    bool alone;     /* Nobody is left: waitid() has proved it. */
+    bool survived;  /* Some are, and cannot be ended: nothing is proved. */
+    bool left;      /* Some had to be stopped after its end. */
+    bool orphaned;  /* The runner is dead. */
+    bool dismissed; /* It wants nothing more. */
+    struct child_end end;
+    struct descendants_survivor survivor; /* If survived. */
+
+    enum supervisor_why stopping; /* All got SIGTERM, for the first reason. */
+    int64_t kill_at_ms;           /* By the lease. */
+    int64_t stop_kill_at_ms;      /* By anything else. */
+    int64_t max_end_ms;           /* Of --max-time. */
+    int64_t left_at_ms;   /* When the descendants that remained are stopped. */
+    int64_t killed_at_ms; /* Since when SIGKILL is sent. */
+    int64_t kill_next_ms;
+};
+
+/* @ms and @by_ms more; SUPERVISOR_NEVER stays. */
+int64_t supervision_later(int64_t ms, int64_t by_ms);
+
+/* The group of the command while its number is certain to be its own, or 0. */
+pid_t supervision_group(const struct supervision *sup);
+
+/* True if nothing is left to end, or what is left cannot be ended. */
+bool supervision_is_settled(const struct supervision *sup);
+
+/* True with --allow-background after the end of the command: leave its processes
+ * alone. */
+bool supervision_may_be_left(const struct supervision *sup);
+
+/* Sends @news to the runner. If that fails, closes our end, so that the runner takes
+ * us for dead and does not wait for it. */
+void supervision_tell(const struct supervision *sup,
+                      const struct supervisor_news *news);
+
+/* SIGTERM to all now, and SIGKILL after @grace_ms. The first reason counts. */
+void supervision_stop_within(struct supervision *sup, enum supervisor_why why,
+                             int64_t grace_ms);
+
+/* Does whatever is due now. */
+void supervision_obey_clock(struct supervision *sup);
+
+/* Makes sup->timer readable when the next thing is due. */
+void supervision_set_timer(struct supervision *sup);
 
 #endif

@@ -7,9 +7,7 @@
 #include "run/child.h"
 #include "run/descendants.h"
 #include "run/run.h"
-#include "run/supervision.h"
 #include "run/supervisor.h"
-#include "run/window.h"
 #include "text/error.h"
 
 #include <assert.h>
@@ -57,7 +55,8 @@ static enum child_start start_command(struct supervision *sup,
     return how;
 }
 
-/* The reader of our descriptors waits for the command alone. */
+/* Close what we inherited: a reader of these descriptors must wait for the command
+ * alone. */
 static void let_go_of_descriptors(struct supervision *sup)
 {
     if (sup->channel != FD_CHANNEL) {
@@ -146,8 +145,8 @@ static void command_ended(struct supervision *sup, const siginfo_t *info)
     IDEM__CRASH_POINT("supervisor/ended/told");
 }
 
-/* It stays unreaped until the runner knows of its end, so that the number of its
- * group stays its own. */
+/* The command stays unreaped until the runner knows of its end, so that no other
+ * process can get the number of its group. */
 static void look_at_command(struct supervision *sup)
 {
     siginfo_t info = {0};
@@ -263,8 +262,8 @@ static void turn(struct supervision *sup)
     }
     boot_timer_take(sup->timer);
 
-    /* A process that had ended was not stopped; and who was seen can be
-     * reaped. */
+    /* Look before the clock, so that a command that ended in time is not reported as
+     * stopped; and after the orders, as SEEN allows reaping. */
     look_at_children(sup);
     supervision_obey_clock(sup);
     listen(sup);
@@ -277,18 +276,18 @@ static bool is_over(const struct supervision *sup)
                                                 supervision_may_be_left(sup)));
 }
 
-/* The lease ends by itself: the store is told nothing. */
+/* Record nothing: the lease ends by itself. */
 static void say_survived(const struct supervision *sup)
 {
     char what[SURVIVOR_TEXT_MAX];
 
     descendants_describe(&sup->survivor, what, sizeof(what));
-    cli_say("the runner died, and its command could not be ended: %s; the "
-            "lease of the key ends by itself",
-            what);
+    cli_say(
+        "the runner died, and its command could not be ended: %s; the key stays claimed until its lease ends",
+        what);
 }
 
-/* systemd or a container may keep our stderr. */
+/* On stderr too, which systemd or a container may keep. */
 static void say_what_became(const struct supervision *sup)
 {
     const struct child_end *end = &sup->end;
@@ -332,7 +331,7 @@ static void begin(struct supervision *sup, const struct supervisor_order *order,
     supervision_tell(sup, &news);
 }
 
-/* The runner says itself what came of a start that was refused. */
+/* The runner itself records a refused start; we do it only if it dies. */
 static void await_dismissal(const struct supervision *sup)
 {
     struct supervisor_order order;

@@ -1,14 +1,126 @@
-/* The time between the start of the command and its end: one loop. */
-#include "run/watch.h"
-
+/* The time between the start of the command and its end: the lease, and one loop. */
 #include "base/crash.h"
 #include "process/descriptors.h"
 #include "process/host.h"
+#include "run/channel.h"
+#include "run/work.h"
 
 #include <limits.h>
 
-/* A process that is not a descendant, or may live on, may hold the pipes for as
- * long as it likes. He gets this long to say his last words. */
+/* ---- The lease ---- */
+
+#define RETRY_MIN_MS 100 /* Between two attempts at a store that is away. */
+
+static void set_limit(struct lease *lease, int64_t kill_at_ms)
+{
+    struct supervisor_order order = {
+        .kind = SUPERVISOR_LEASE,
+        .kill_at_ms = kill_at_ms,
+    };
+
+    (void)supervisor_tell(lease->supervisor, &order, &channel_no_fds);
+}
+
+static void renew_in(struct lease *lease, int64_t ms)
+{
+    lease->renew_at_ms = io_now_ms() + (ms > RETRY_MIN_MS ? ms : RETRY_MIN_MS);
+}
+
+/* Renew every third of the lease; earlier if the store's margin takes so much of a
+ * short lease that the work would be stopped before the first renewal. */
+static void renew_in_time(struct lease *lease)
+{
+    int64_t third_ms = lease->length_ms / 3;
+    int64_t left_ms = idem_attempt_lease_left_ms(lease->attempt) -
+                      lease_grace_ms(lease, INT64_MAX);
+
+    renew_in(lease, third_ms < left_ms / 2 ? third_ms : left_ms / 2);
+}
+
+void lease_init(struct lease *lease, struct idem_store *store,
+                struct idem_attempt *attempt,
+                const struct supervisor *supervisor)
+{
+    memset(lease, 0, sizeof(*lease));
+    lease->supervisor = supervisor;
+    lease->store = store;
+    lease->attempt = attempt;
+    lease->length_ms = attempt->record->lease_ms;
+    lease->renew_at_ms = INT64_MAX;
+    if (lease->length_ms != IDEM_NEVER) {
+        renew_in_time(lease);
+    }
+}
+
+int64_t lease_kill_at_ms(const struct lease *lease)
+{
+    int64_t left_ms = idem_attempt_lease_left_ms(lease->attempt);
+
+    return left_ms == IDEM_NEVER ? SUPERVISOR_NEVER : io_now_ms() + left_ms;
+}
+
+bool lease_is_over(const struct lease *lease)
+{
+    return idem_attempt_lease_left_ms(lease->attempt) == 0;
+}
+
+int64_t lease_grace_ms(const struct lease *lease, int64_t wanted_ms)
+{
+    return wanted_ms < lease->length_ms / 4 ? wanted_ms : lease->length_ms / 4;
+}
+
+int64_t lease_wait_ms(const struct lease *lease)
+{
+    int64_t ms = lease->renew_at_ms - io_now_ms();
+
+    if (lease->renew_at_ms == INT64_MAX) {
+        return -1;
+    }
+    return ms > 0 ? ms : 0;
+}
+
+static void stop_or_let_go(struct lease *lease)
+{
+    lease_let_go(lease);
+    if (self_report(lease->store, lease->attempt) != 0) {
+        set_limit(lease, SUPERVISOR_NEVER);
+    } else {
+        supervisor_say(lease->supervisor, SUPERVISOR_STOP);
+    }
+}
+
+static void renew(struct lease *lease)
+{
+    int rc = idem_renew(lease->attempt, /* lease_ms= */ 0, &lease->error);
+
+    if (rc == 0) {
+        IDEM__CRASH_POINT("run/lease/renewed");
+        lease->error.code = 0;
+        set_limit(lease, lease_kill_at_ms(lease));
+        renew_in_time(lease);
+    } else if (rc == IDEM_ELOST) {
+        stop_or_let_go(lease);
+    } else {
+        renew_in(lease, lease->length_ms / 24);
+    }
+}
+
+void lease_tick(struct lease *lease)
+{
+    if (lease_wait_ms(lease) == 0) {
+        renew(lease);
+    }
+}
+
+void lease_let_go(struct lease *lease)
+{
+    lease->renew_at_ms = INT64_MAX;
+}
+
+/* ---- The loop ---- */
+
+/* A process that is not a descendant, or is allowed to live on, may hold the pipes
+ * open for ever. Wait this long for its last output. */
 #define LAST_WORDS_MS 200
 
 static void wait_for_last_words(struct watch *w)
@@ -36,7 +148,7 @@ static void all_ended(struct watch *w, bool left)
     wait_for_last_words(w);
 }
 
-/* Work that may go on: it is not ours to say how it ended. */
+/* The work may go on, so nothing may be recorded about its end. */
 static void survived(struct watch *w,
                      const struct descendants_survivor *survivor)
 {
@@ -58,8 +170,8 @@ static void supervisor_was_killed(struct watch *w)
     all_ended(w, w->left);
 }
 
-/* Processes that the supervisor did not end are ours to end. If its guard was
- * killed too, that has gone to init, where nobody finds it. */
+/* The supervisor was killed: end what it left. If the guard was killed too, its
+ * orphans went to init, where we cannot find them. */
 static void supervisor_is_gone(struct watch *w)
 {
     struct descendants_survivor survivor = {.pid = 0};
@@ -127,23 +239,22 @@ static void pass_on(struct watch *w, int signo)
 {
     if (w->group == 0) {
         if (signals_is_fatal(signo)) {
-            supervisor_say(w->supervisor,
-                           SUPERVISOR_STOP); /* The processes that outlived
-                                                   it. */
+            supervisor_say(
+                w->supervisor,
+                SUPERVISOR_STOP); /* Stop the processes that outlived the command. */
         }
         return;
     }
     switch (signo) {
-    case SIGCHLD: /* The supervisor. Its channel tells more. */
-    case SIGTTOU: /* Meant for us, and of no use here. */
+    case SIGCHLD: /* The supervisor changed state; its channel tells more. */
+    case SIGTTOU: /* It concerns the terminal of the runner, not the command. */
         break;
     case SIGTSTP:
         terminal_stop(w->terminal, w->group);
         break;
     case SIGCONT:
         if (lease_is_over(&w->lease)) {
-            break; /* We were asleep, and so may the command be: it must not
-                      wake up beside a successor. */
+            break; /* The host slept past the lease. The command must not wake up beside a successor. */
         }
         (void)kill(-w->group, signo);
         break;

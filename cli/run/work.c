@@ -2,7 +2,8 @@
 #include "run/work.h"
 
 #include "base/crash.h"
-#include "run/pump.h"
+#include "run/descendants.h"
+#include "run/run.h"
 #include "run/signals.h"
 #include "run/status_report.h"
 #include "run/supervisor.h"
@@ -11,7 +12,64 @@
 
 #include <unistd.h>
 
-/* ---- Words ---- */
+/* ---- A process of the command that may be alive ---- */
+
+/* How the command itself ended. */
+static const char *end_of(const struct watch *watch,
+                          const struct ending *ending)
+{
+    return watch->ended ? ending->text : "the command was told to stop";
+}
+
+static void say_next(struct run *run, const char *what)
+{
+    const struct idem_record *record = run->attempt->record;
+    char until[32];
+
+    if (record->lease_ms == IDEM_NEVER) {
+        run_say_resolve(
+            run, RUN_ERROR,
+            "%s; nothing was recorded, and the key stays claimed: its lease never ends; once the process is gone, record the outcome:",
+            what);
+        return;
+    }
+    cli_time_text(record->lease_end_ms, until);
+    if (record->on_expired_lease == IDEM_RERUN) {
+        run_say(
+            run, RUN_ERROR,
+            "%s; nothing was recorded, and the key stays claimed until its lease ends at %s; the next run then takes over: end the process first",
+            what, until);
+    } else {
+        run_say_resolve(
+            run, RUN_ERROR,
+            "%s; nothing was recorded, and the key stays claimed until its lease ends at %s; its outcome is unknown then: find out and record it:",
+            what, until);
+    }
+}
+
+int survived_say(struct run *run, const struct watch *watch,
+                 const struct ending *ending)
+{
+    enum idem_status own = self_report(run->store, run->attempt);
+    char who[SURVIVOR_TEXT_MAX];
+    char what[SURVIVOR_TEXT_MAX + sizeof(ending->text) + 8]; /* ", but " */
+
+    descendants_describe(&watch->survivor, who, sizeof(who));
+    (void)snprintf(what, sizeof(what), "%s, but %s", end_of(watch, ending),
+                   who);
+    status_report_set_error(&run->report, what);
+    if (own != 0) {
+        run->report.recorded = true;
+        run->report.status = idem_status_name(own);
+        run_say(run, RUN_ERROR, "%s; recorded as %s by the command itself",
+                what, run->report.status);
+        return watch->ended ? ending->exit_status : CLI_NOT_RECORDED;
+    }
+    say_next(run, what);
+    return CLI_NOT_RECORDED;
+}
+
+/* ---- What idem reports ---- */
 
 static void say_retried(const struct run *run, const struct ending *ending)
 {
@@ -21,33 +79,30 @@ static void say_retried(const struct run *run, const struct ending *ending)
     if (record->status == IDEM_STATUS_FAILED) {
         run_say_resolve(
             run, RUN_NOTICE,
-            "%s; that was failure %u of %u, and it is not run again; "
-            "mend the cause, then say how it ended:",
+            "%s; failure %u of %u: it is not run again; fix the cause, then record the outcome:",
             ending->text, (unsigned)record->failures,
             (unsigned)run->options->failures_max);
     } else if (run->options->retry_after_ms > 0) {
         cli_span_text(run->options->retry_after_ms, pause);
-        run_say(run, RUN_REMARK, "%s; a run after %s runs it again",
-                ending->text, pause);
+        run_say(run, RUN_REMARK, "%s; a run after %s retries it", ending->text,
+                pause);
     } else {
-        run_say(run, RUN_REMARK, "%s; the next run runs it again",
-                ending->text);
+        run_say(run, RUN_REMARK, "%s; the next run retries it", ending->text);
     }
 }
 
 static void say_recorded(const struct run *run, const struct ending *ending)
 {
     if (ending->status == IDEM_STATUS_UNKNOWN) {
-        run_say_resolve(run, RUN_ERROR,
-                        "%s; nobody knows what it had done by then; find out, "
-                        "then say how it ended:",
-                        ending->text);
+        run_say_resolve(
+            run, RUN_ERROR,
+            "%s; what it had done by then is unknown: find out, then record the outcome:",
+            ending->text);
     } else if (ending->status == IDEM_STATUS_RETRY) {
         say_retried(run, ending);
     } else if (ending->status == IDEM_STATUS_IN_PROGRESS) {
         run_say(run, RUN_DETAIL,
-                "%s; its lease was ended: the next run takes "
-                "over",
+                "%s; its lease was ended, and the next run takes over",
                 ending->text);
     } else {
         run_say(run, RUN_DETAIL, "%s; recorded as %s", ending->text,
@@ -56,24 +111,24 @@ static void say_recorded(const struct run *run, const struct ending *ending)
 }
 
 static void say_why_stopped(struct run *run, const struct watch *watch,
-                            const char *what, const char *why)
+                            const char *why)
 {
     status_report_set_error(&run->report, why);
-    run_say(run, RUN_ERROR, "the command was %s, %s: %s",
-            watch->survived ? "told to stop" : "stopped", what, why);
+    run_say(run, RUN_ERROR, "the command was %s: %s",
+            watch->survived ? "told to stop" : "stopped", why);
 }
 
-/* That we ended the command is said in any case: it looks as if it had died. */
+/* Always report that idem stopped the command: otherwise it looks like a crash. */
 static void say_stopped(struct run *run, const struct watch *watch)
 {
     const struct idem_error *error = &watch->lease.error;
 
     if (watch->supervisor_died) {
-        say_why_stopped(run, watch, "with its supervisor", "that was killed");
+        say_why_stopped(run, watch, "its supervisor was killed");
     } else if (watch->left && !watch->survived) {
-        run_say(run, RUN_NOTICE,
-                "processes outlived the command and were stopped; "
-                "--allow-background lets them go on");
+        run_say(
+            run, RUN_NOTICE,
+            "processes outlived the command and were stopped; --allow-background keeps them");
     }
     if (!watch->end.cut_short && watch->end.signal == 0) {
         return;
@@ -85,20 +140,19 @@ static void say_stopped(struct run *run, const struct watch *watch)
         break;
     case SUPERVISOR_WHY_LEASE:
     case SUPERVISOR_WHY_ORDER:
-        say_why_stopped(run, watch, "for its lease",
+        say_why_stopped(run, watch,
                         error->code != 0 ? error->text
-                                         : "it was not renewed in time");
+                                         : "its lease was not renewed in time");
         break;
     case SUPERVISOR_WHY_MAX_TIME:
-        say_why_stopped(run, watch, "for its time", "--max-time is over");
+        say_why_stopped(run, watch, "it ran longer than --max-time");
         break;
     }
 }
 
 /* ---- Its start ---- */
 
-/* A signal that wants us to end and that came before there was anything to pass
- * it on to; 0: there was none. */
+/* A fatal signal that came before there was a command to forward it to, or 0. */
 static int early_signal(struct run *run)
 {
     int signo;
@@ -109,7 +163,7 @@ static int early_signal(struct run *run)
     return signo;
 }
 
-/* Why the work may have been done before: by how the attempt before this ended. */
+/* Report why the work may have been done before: how the previous attempt ended. */
 static void say_takeover(const struct run *run)
 {
     const struct idem_record *record = run->attempt->record;
@@ -119,23 +173,25 @@ static void say_takeover(const struct run *run)
     switch (record->history_len > 0 ? record->history[0].end
                                     : IDEM_PAST_TAKEN_OVER) {
     case IDEM_PAST_REOPENED:
-        run_say(run, RUN_REMARK, "attempt %u: it was reopened by %s", attempts,
+        run_say(run, RUN_REMARK, "attempt %u: reopened by %s", attempts,
                 cli_escape(record->history[0].owner, who, sizeof(who)));
         break;
     case IDEM_PAST_RETRIED:
-        run_say(run, RUN_REMARK,
-                "attempt %u: the one before it failed, and may have had "
-                "effects",
-                attempts);
+        run_say(
+            run, RUN_REMARK,
+            "attempt %u: the previous attempt failed and may have had effects",
+            attempts);
         break;
     case IDEM_PAST_TAKEN_OVER:
         run_say(run, RUN_REMARK,
-                "attempt %u: the one before it ended without a word", attempts);
+                "attempt %u: the previous attempt ended without an outcome",
+                attempts);
         break;
     case IDEM_PAST_RELEASED:
     case IDEM_PAST_RESOLVED:
         run_say(run, RUN_REMARK,
-                "attempt %u: an earlier one ended without a word", attempts);
+                "attempt %u: an earlier attempt ended without an outcome",
+                attempts);
         break;
     }
 }
@@ -212,9 +268,10 @@ void work_let_go(struct work *work)
     signals_give_back(&run->signals);
 }
 
-/* A signal that ends us now takes away no more than the rest of this copy. So does one
- * that came while the outcome was recorded, unless nobody is slow: who sent it sends no
- * second one, and the reader may never come. */
+/* The outcome is recorded, so a signal that ends us now costs no more than the rest
+ * of this copy. A signal that came during the recording is raised again here, unless
+ * the readers kept up: its sender will not send it twice, and a blocked reader may
+ * never come. */
 void work_pass_output_on(struct work *work)
 {
     struct watch *watch = &work->watch;

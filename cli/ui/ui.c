@@ -1,6 +1,7 @@
 /* idem ui: a page on this host for a person who puts things right. */
 #include "inspect/jobs.h"
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "options/read.h"
 #include "process/host.h"
@@ -11,7 +12,6 @@
 #include "text/exit_status.h"
 #include "text/log.h"
 #include "text/text.h"
-#include "ui/commands.h"
 #include "ui/html.h"
 #include "ui/server.h"
 

@@ -1,13 +1,13 @@
 /* idem export: the records of a store as lines of JSON. */
 #include "contract/kind.h"
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "options/value.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/progress.h"
-#include "upkeep/commands.h"
 #include "upkeep/exporting.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* idem import: adds the records of an export that are not there. */
 #include "contract/store.h"
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "process/host.h"
 #include "store/open.h"
@@ -10,7 +11,6 @@
 #include "text/lines.h"
 #include "text/progress.h"
 #include "upkeep/arrive.h"
-#include "upkeep/commands.h"
 #include "upkeep/transfer.h"
 
 #include <errno.h>

@@ -2,6 +2,7 @@
 #include "dynamodb/purge_table.h"
 #include "dynamodb/table_size.h"
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "process/host.h"
 #include "store/journal.h"
@@ -10,7 +11,6 @@
 #include "text/json.h"
 #include "text/progress.h"
 #include "text/screen.h"
-#include "upkeep/commands.h"
 
 #include <errno.h>
 #include <idem/operator.h>

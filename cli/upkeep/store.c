@@ -3,6 +3,7 @@
 
 #include "dynamodb/template.h"
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "store/open.h"
 #include "text/error.h"
@@ -10,7 +11,6 @@
 #include "text/json.h"
 #include "text/text.h"
 #include "upkeep/check.h"
-#include "upkeep/commands.h"
 
 #include <idem/operator.h>
 #include <idem/sqlite.h>

@@ -1,5 +1,6 @@
 /* idem begin: claims a key for work that is done elsewhere. */
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "record/record.h"
 #include "record/record_json.h"
@@ -12,7 +13,6 @@
 #include "text/json.h"
 #include "text/output.h"
 #include "text/screen.h"
-#include "verbs/commands.h"
 
 #include <signal.h>
 

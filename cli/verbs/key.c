@@ -1,5 +1,6 @@
 /* idem key: shows the identity and fingerprint that other commands use. */
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "request/identity.h"
 #include "request/request.h"
@@ -7,7 +8,6 @@
 #include "text/exit_status.h"
 #include "text/json.h"
 #include "text/text.h"
-#include "verbs/commands.h"
 #include "verbs/flavour.h"
 
 static struct {

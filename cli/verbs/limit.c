@@ -1,5 +1,6 @@
 /* idem limit: counts a request against a limit, once. */
 #include "options/command.h"
+#include "options/commands.h"
 #include "options/common.h"
 #include "options/value.h"
 #include "process/host.h"
@@ -9,7 +10,6 @@
 #include "text/exit_status.h"
 #include "text/json.h"
 #include "text/text.h"
-#include "verbs/commands.h"
 
 #include <idem/limit.h>
 #include <stdlib.h>

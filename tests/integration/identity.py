@@ -149,7 +149,7 @@ def what_is_taken_away_at_work_is_noticed(b):
         os.mkdir(b.file(str(n)))
         got = b.run("k", f"echo done; cd {n} && {accident}", *store)
         equal((got.status, got.stdout), (80, b"done\n"))
-        contains(got.stderr, word, b"it is kept in", b".idj")
+        contains(got.stderr, word, b"the outcome is kept in", b".idj")
     waiting = kept(b.file("journal"), ".idj")
     equal(len(waiting), len(ACCIDENTS))
 
@@ -227,7 +227,7 @@ def an_unmounted_disk_is_noticed(b):
         b.open_gate()
         got = finish(runner)
         equal((got.status, got.stdout), (80, b"done\n"))
-        contains(got.stderr, b"renamed or unmounted", b"it is kept in")
+        contains(got.stderr, b"renamed or unmounted", b"the outcome is kept in")
         got = b.run("k", PAY, *store)
         equal(got.status, 78)
         equal(b.effects(), 0)

@@ -188,7 +188,7 @@ def what_waits_is_seen(b):
         equal(got.status, 0)
         contains(got.stderr, b"in the journal", b"idem reconcile")
     got = b.run("k", WORK, "--dry-run", env=own(b))
-    contains(got.stdout, b"would record it as completed first")
+    contains(got.stdout, b"would first record it as completed")
     got = b("reconcile", "--list", env=own(b))
     contains(got.stdout, b"waiting   completed  2", b"-  k  ")
     equal(b.run("other", "true", env=own(b)), (0, b"", b""))

@@ -76,7 +76,7 @@ def an_end_does_not_wait_for_long(b):
             took = time.monotonic() - began
             in_time(took, SOON, "the end")
             equal(got.status, 80)
-            contains(got.stderr, b"could not be recorded", b"timed out", b"it is kept in",
+            contains(got.stderr, b"could not be recorded", b"timed out", b"the outcome is kept in",
                      b"idem reconcile")
             assert b"outlived the command" not in got.stderr, got.stderr
             story = json.loads(got.stdout.splitlines()[-1])

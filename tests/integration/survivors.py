@@ -27,7 +27,7 @@ LIMIT = ("--max-time", "3s")
 def is_left_to_its_lease(b, got, key, *words):
     """80, and a claim that runs on; the message names who is alive."""
     equal(got.status, 80)
-    contains(got.stderr, b"is still alive", b"nothing is recorded", *words)
+    contains(got.stderr, b"is still alive", b"nothing was recorded", *words)
     record = b.record(key)
     equal(record["status"], "in_progress")
     assert record["lease_end_ms"] > time.time() * 1000 + 10_000, record
@@ -180,7 +180,7 @@ def another_users(b, way):
         what, *run = WAYS[way]
         got = alive_by(what, b, user, *run)
         is_left_to_its_lease(
-            b, got, "k", b"(sleep)", b"another user (uid 0)", b"say what came of it:"
+            b, got, "k", b"(sleep)", b"another user (uid 0)", b"record it:"
         )
         return got
     finally:
@@ -256,7 +256,7 @@ def what_proc_hides_is_not_gone(b):
         if got.status == 99:
             skip(f"/proc cannot be mounted here: {got.stderr!r}")
         equal(got.status, 80)
-        contains(got.stderr, b"which /proc does not show", b"nothing is recorded")
+        contains(got.stderr, b"that /proc does not show", b"nothing was recorded")
         equal(b.record("k")["status"], "in_progress")
     finally:
         end_as_root(b)
@@ -313,7 +313,7 @@ def without_its_guard_nothing_is_proved(b):
         os.kill(supervisor, signal.SIGKILL)
         got = finish(runner)
         equal(got.status, 80)
-        contains(got.stderr, b"may be alive", b"nothing is recorded")
+        contains(got.stderr, b"that /proc does not show", b"nothing was recorded")
         assert not is_gone(b.await_pid())
         equal(b.run("k", "true", *RERUN, "--fingerprint", "none").status, 75)
 

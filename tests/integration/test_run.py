@@ -171,14 +171,14 @@ def dry_run_reads_only(b):
 
     died = {"key": "k2", "script": "kill -9 $$"}
     b.run("k2", "kill -9 $$")
-    told(76, b"would not run: it is unknown", **died)
+    told(76, b"would not run: unknown", **died)
     for key, policy in (("k4", "hold"), ("k5", "rerun")):
         equal(b("begin", "-k", key, "--on-expired-lease", policy).status, 0)
         told(75, b"would not run: attempt 1 is in flight", key=key,
              options=("--on-expired-lease", policy, "--fingerprint", "none"))
     token = b("begin", "-k", "k6").stdout.decode().strip()
     equal(b("fail", "--token", token, "--error", "x").status, 0)
-    told(79, b"would not run: it is failed", key="k6", options=("--fingerprint", "none"))
+    told(79, b"would not run: failed", key="k6", options=("--fingerprint", "none"))
     equal(b("show", "k3").status, b("show", "none").status)
 
 
@@ -570,7 +570,7 @@ def quiet_hides_no_ending_that_needs_a_person(b):
     """-q silences chatter, and not that nobody knows what was done."""
     got = b.run("k", "kill -9 $$", "-q")
     equal(got.status, 137)
-    contains(got.stderr, b"nobody knows what it had done", b"idem resolve")
+    contains(got.stderr, b"what it had done by then is unknown", b"idem resolve")
     equal(b.run("l", "exit 3", "-q"), (3, b"", b""))  # The control.
 
 
@@ -733,7 +733,7 @@ def a_stdout_that_takes_nothing_is_81(b):
         for n, (key, (popen, why)) in enumerate(ways.items(), 1):
             said = (
                 b"err\nidem: cannot write to standard output: " + why + b"; the "
-                b"outcome is on record; write its output again with: idem show "
+                b"outcome is recorded; print its output again with: idem show "
                 b"--output " + key.encode() + b"\n"
             )
             equal(b.run(key, script, **popen)[::2], (81, said))
@@ -751,7 +751,7 @@ def output_that_is_not_kept_is_81(b):
         got = b.run("k", "head -c 5000 /dev/zero", "--max-output", "1k", stdout=full)
     equal(got.status, 81)
     contains(got.stderr, b"standard output: No space left on device; the outcome is")
-    contains(got.stderr, b"on record without its output, and part of that is lost")
+    contains(got.stderr, b"recorded without its output, part of which is lost")
 
 
 @case
@@ -1069,7 +1069,7 @@ def an_outcome_that_cannot_be_recorded_is_80(b):
         b.open_gate()
         got = finish(worker)
     equal((got.status, got.stdout), (80, b"out\n"))
-    contains(got.stderr, b"ended with status 3, but that could not be recorded")
+    contains(got.stderr, b"ended with status 3, but it could not be recorded")
     lines = got.stderr.decode().splitlines()
     release = next(line for line in lines if "--release" in line).strip()
     contains(release, "idem resolve", "--store=", "--fence")

@@ -124,7 +124,7 @@ static const char *open_image(const struct rig *rig)
 
     if (idem_open(rig->url, NULL, &store, &error) != 0) {
         fprintf(stderr, "# %s\n", error.text);
-        return "the store cannot be opened";
+        return "cannot open the store";
     }
     idem_close(store);
     return NULL;
@@ -269,7 +269,7 @@ static const char *check_ahead(const struct rig *rig)
     const char *fault = NULL;
 
     if (store == NULL) {
-        return "the store cannot be opened";
+        return "cannot open the store";
     }
     if (clock_ahead(NULL, &reading) != 0 ||
         idem_sqlite_inspect(store, &info, NULL) != 0 ||

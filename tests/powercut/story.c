@@ -272,7 +272,7 @@ const char *story_check(const struct story *story, const char *url,
     size_t i;
 
     if (idem_open(url, NULL, &store, NULL) != 0) {
-        return "the store cannot be opened";
+        return "cannot open the store";
     }
     if (idem_list(store, &filter, count_bad, &bad, NULL, NULL) != 0 ||
         bad > 0) {
