@@ -1,4 +1,4 @@
-/* Opening, inspecting and closing a PostgreSQL store. */
+/* The PostgreSQL store: its requests, opening, inspecting and closing it. */
 #include "base/heap.h"
 #include "base/process.h"
 #include "contract/kind.h"
@@ -7,13 +7,176 @@
 
 #include <idem/postgres.h>
 
+/* ---- Tasks as flights of a remote store: one request of the connection's for each ---- */
+
+static struct idem__pg_store *store_of(struct idem__remote *remote)
+{
+    return (struct idem__pg_store *)remote;
+}
+
+static struct idem__pg_task *task_of(struct idem__flight *flight)
+{
+    return (struct idem__pg_task *)flight;
+}
+
+static struct idem__pg_conn *conn_of(const struct idem__flight *flight)
+{
+    return &((struct idem__pg_store *)flight->op->store)->conn;
+}
+
+/* ---- From one op to the next ---- */
+
+static struct idem__flight *create(struct idem__remote *remote)
+{
+    struct idem__pg_task *task = idem__zalloc(sizeof(*task));
+
+    if (task == NULL) {
+        return NULL;
+    }
+    idem__pg_task_init(task, &store_of(remote)->env);
+    task->request.user = task;
+    return &task->base;
+}
+
+static bool reset(struct idem__flight *flight)
+{
+    idem__pg_task_reset(task_of(flight));
+    return true;
+}
+
+static void destroy(struct idem__flight *flight)
+{
+    idem__pg_task_free(task_of(flight));
+    idem__free(task_of(flight));
+}
+
+/* ---- Time ---- */
+
+static int read_now(struct idem__remote *remote, struct idem_now *ret_now)
+{
+    const struct idem__pg_store *store = store_of(remote);
+    const struct idem__pg_conn *conn = &store->conn;
+    bool host_clock = store->place.host_clock;
+    int rc;
+
+    if (conn->missed_time && !host_clock) {
+        return IDEM_EUNAVAILABLE;
+    }
+    /* What is written by a guess is mended when the answer has told the time, so after
+     * that a guess does not do. */
+    rc = idem__remote_now(&remote->base.options.host,
+                          host_clock ? NULL : &conn->clock,
+                          conn->answered ? 0 : IDEM__REMOTE_GUESS_ERR_MS,
+                          ret_now);
+    ret_now->fence_floor = conn->fence_floor;
+    ret_now->mark = conn->mark;
+    return rc;
+}
+
+/* ---- Requests ---- */
+
+static void send(struct idem__flight *flight, int64_t deadline_ms)
+{
+    task_of(flight)->request.deadline_ms = deadline_ms;
+    idem__pg_conn_send(conn_of(flight), &task_of(flight)->request);
+}
+
+static void abort_request(struct idem__flight *flight)
+{
+    idem__pg_conn_abort(conn_of(flight), &task_of(flight)->request);
+}
+
+static void work(struct idem__remote *remote)
+{
+    idem__pg_conn_work(&store_of(remote)->conn);
+}
+
+static struct idem__flight *reap(struct idem__remote *remote)
+{
+    struct idem__pg_request *request =
+        idem__pg_conn_reap(&store_of(remote)->conn);
+    struct idem__flight *flight;
+
+    if (request == NULL) {
+        return NULL;
+    }
+    flight = request->user;
+    flight->heard = request->said == IDEM__SAID_OK ||
+                    request->said == IDEM__SAID_NEVER ||
+                    (request->said == IDEM__SAID_NOT_APPLIED && request->sent);
+    flight->timed_out = request->timed_out;
+    return flight;
+}
+
+static void push(struct idem__remote *remote)
+{
+    idem__pg_conn_push(&store_of(remote)->conn);
+}
+
+static size_t wanted(struct idem__remote *remote)
+{
+    return idem__pg_conn_wanted(&store_of(remote)->conn);
+}
+
+static void wait_for_work(struct idem__remote *remote, int64_t deadline_ms)
+{
+    idem__pg_conn_wait(&store_of(remote)->conn, deadline_ms);
+}
+
+static void wake(struct idem__remote *remote)
+{
+    idem__pg_conn_wake(&store_of(remote)->conn);
+}
+
+static int fd(struct idem__remote *remote)
+{
+    return store_of(remote)->conn.watch;
+}
+
+static int64_t due_ms(struct idem__remote *remote)
+{
+    return idem__pg_conn_due_ms(&store_of(remote)->conn);
+}
+
+static bool reads(const struct idem_op *op)
+{
+    return op->verb == IDEM_OP_GET || op->verb == IDEM_OP_LIST;
+}
+
+static const struct idem__remote_ops flights = {
+    .service = "PostgreSQL",
+    .sending_max =
+        3 * IDEM__PG_REQUESTS_MAX, /* Two batches, and the one after them. */
+    .create = create,
+    .reset = reset,
+    .destroy = destroy,
+    .now = read_now,
+    .start = idem__flight_start,
+    .resume = idem__flight_resume,
+    .answered = idem__flight_answered,
+    .no_clock = idem__flight_no_clock,
+    .give_up = idem__flight_give_up,
+    .send = send,
+    .abort = abort_request,
+    .work = work,
+    .reap = reap,
+    .push = push,
+    .wanted = wanted,
+    .wait = wait_for_work,
+    .wake = wake,
+    .fd = fd,
+    .due_ms = due_ms,
+    .reads = reads,
+};
+
+/* ---- Opening and closing ---- */
+
 /* Also of a store that is half built. */
 static void finish(struct idem__pg_store *store)
 {
     idem__pg_conn_finish(&store->conn);
     idem__pg_place_finish(&store->place);
-    idem__claims_destroy(store->env.base.claims);
-    idem__free(store->env.base.scratch);
+    idem__flight_env_finish(&store->env.base);
     idem__remote_finish(&store->remote);
     idem__store_finish(&store->remote.base);
     idem__free(store);
@@ -57,7 +220,7 @@ static int set_up(struct idem__pg_store *store, const char *place,
     struct idem_store *base = &store->remote.base;
     int rc;
 
-    idem__remote_init(&store->remote, &idem__pg_flights);
+    idem__remote_init(&store->remote, &flights);
     store->conn.watch = -1;
     store->conn.event = -1;
     rc = idem__pg_place_read(place, &store->place, error);
@@ -71,12 +234,10 @@ static int set_up(struct idem__pg_store *store, const char *place,
     base->remote = true;
     base->margin_ms = OWNER_MARGIN_MS;
     base->lease_min_ms = IDEM_POSTGRES_LEASE_MIN_MS;
-    store->env.base.host = base->options.host;
     store->env.purged_in = &store->purged_in;
     store->env.known_floor = &store->known_floor;
-    store->env.base.claims = idem__claims_create();
-    store->env.base.scratch = idem__alloc(IDEM_HEAD_MAX);
-    if (store->env.base.claims == NULL || store->env.base.scratch == NULL) {
+    if (idem__flight_env_init(&store->env.base, &base->options.host,
+                              /* remembers= */ true) != 0) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
     rc = idem__pg_conn_init(&store->conn, &store->place, &base->options.host);

@@ -19,7 +19,4 @@ struct idem__pg_store {
 /* The store, or NULL if @base is of another kind. */
 struct idem__pg_store *idem__pg_store_of(struct idem_store *base);
 
-/* Tasks as flights: flight.c. */
-extern const struct idem__remote_ops idem__pg_flights;
-
 #endif

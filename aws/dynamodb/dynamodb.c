@@ -1,18 +1,177 @@
-/* Opening, inspecting and closing a DynamoDB store. */
+/* The DynamoDB store: its requests, opening, inspecting and closing it. */
 #include "aws/dynamodb/store.h"
 #include "base/heap.h"
 #include "base/process.h"
+#include "contract/kind.h"
 #include "core/error.h"
 
 #include <idem/dynamodb.h>
+
+/* ---- Tasks as flights of a remote store: one request of the client's for each ---- */
+
+enum {
+    FIRST_ANSWER = 4096,
+};
+
+static struct idem__dynamodb_store *store_of(struct idem__remote *remote)
+{
+    return (struct idem__dynamodb_store *)remote;
+}
+
+static struct idem__task *task_of(struct idem__flight *flight)
+{
+    return (struct idem__task *)flight;
+}
+
+static struct idem__aws_client *client_of(const struct idem__flight *flight)
+{
+    return ((struct idem__dynamodb_store *)flight->op->store)->client;
+}
+
+/* ---- From one op to the next ---- */
+
+static struct idem__flight *create(struct idem__remote *remote)
+{
+    struct idem__dynamodb_store *store = store_of(remote);
+    struct idem__task *task = idem__zalloc(sizeof(*task));
+
+    if (task == NULL) {
+        return NULL;
+    }
+    /* Most answers fit: no memory is asked for while one comes in. */
+    task->request.answer = idem__alloc(FIRST_ANSWER);
+    if (task->request.answer == NULL) {
+        idem__free(task);
+        return NULL;
+    }
+    task->request.answer_cap = FIRST_ANSWER;
+    idem__task_init(task, &store->env);
+    task->request.endpoint = &store->endpoint;
+    task->request.user = task;
+    return &task->base;
+}
+
+static bool reset(struct idem__flight *flight)
+{
+    idem__task_reset(task_of(flight));
+    return task_of(flight)->request.answer_cap != 0;
+}
+
+static void destroy(struct idem__flight *flight)
+{
+    idem__task_free(task_of(flight));
+    idem__free(task_of(flight));
+}
+
+/* ---- Time ---- */
+
+static int read_now(struct idem__remote *remote, struct idem_now *ret_now)
+{
+    enum {
+        /* The service accepts no signature that is further off. */
+        SIGNED_ERR_MS = 15 * 60 * 1000,
+    };
+    struct idem__dynamodb_store *store = store_of(remote);
+
+    return idem__remote_now(
+        &remote->base.options.host,
+        store->place.host_clock ? NULL : idem__aws_client_clock(store->client),
+        store->answered ? SIGNED_ERR_MS : IDEM__REMOTE_GUESS_ERR_MS, ret_now);
+}
+
+/* ---- Requests ---- */
+
+static void send(struct idem__flight *flight, int64_t deadline_ms)
+{
+    task_of(flight)->request.deadline_ms = deadline_ms;
+    idem__aws_submit(client_of(flight), &task_of(flight)->request);
+}
+
+static void abort_request(struct idem__flight *flight)
+{
+    idem__aws_abort(client_of(flight), &task_of(flight)->request);
+}
+
+static void work(struct idem__remote *remote)
+{
+    idem__aws_work(store_of(remote)->client);
+}
+
+static struct idem__flight *reap(struct idem__remote *remote)
+{
+    struct idem__dynamodb_store *store = store_of(remote);
+    struct idem__aws_request *request = idem__aws_reap(store->client);
+    struct idem__flight *flight;
+
+    if (request == NULL) {
+        return NULL;
+    }
+    flight = request->user;
+    store->answered = store->answered || request->outcome == IDEM__AWS_ANSWERED;
+    flight->heard =
+        request->outcome == IDEM__AWS_ANSWERED && request->status < 500;
+    flight->timed_out = request->timed_out;
+    return flight;
+}
+
+static void wait_for_work(struct idem__remote *remote, int64_t deadline_ms)
+{
+    idem__aws_wait(store_of(remote)->client, deadline_ms);
+}
+
+static void wake(struct idem__remote *remote)
+{
+    idem__aws_wake(store_of(remote)->client);
+}
+
+static int fd(struct idem__remote *remote)
+{
+    return idem__aws_fd(store_of(remote)->client);
+}
+
+static int64_t due_ms(struct idem__remote *remote)
+{
+    return idem__aws_due_ms(store_of(remote)->client);
+}
+
+static bool reads(const struct idem_op *op)
+{
+    return op->verb == IDEM_OP_GET || op->verb == IDEM_OP_LIST ||
+           (op->verb == IDEM_OP_PURGE &&
+            op->u.purge.from[IDEM__PURGE_LOOKS] != 0);
+}
+
+static const struct idem__remote_ops flights = {
+    .service = "DynamoDB",
+    .sending_max = 64,
+    .create = create,
+    .reset = reset,
+    .destroy = destroy,
+    .now = read_now,
+    .start = idem__flight_start,
+    .resume = idem__flight_resume,
+    .answered = idem__flight_answered,
+    .no_clock = idem__flight_no_clock,
+    .give_up = idem__flight_give_up,
+    .send = send,
+    .abort = abort_request,
+    .work = work,
+    .reap = reap,
+    .wait = wait_for_work,
+    .wake = wake,
+    .fd = fd,
+    .due_ms = due_ms,
+    .reads = reads,
+};
+
+/* ---- Opening and closing ---- */
 
 /* Also of a store that is half built. */
 static void finish(struct idem__dynamodb_store *store)
 {
     idem__aws_client_close(store->client);
     idem__aws_provider_close(store->provider);
-    idem__claims_destroy(store->env.base.claims);
-    idem__free(store->env.base.scratch);
+    idem__flight_env_finish(&store->env.base);
     idem__remote_finish(&store->remote);
     idem__store_finish(&store->remote.base);
     idem__free(store);
@@ -38,41 +197,33 @@ static const struct idem_store_ops dynamodb_ops = {
     .fd = idem__remote_fd,
 };
 
-static int find_endpoint(struct idem__dynamodb_store *store,
-                         struct idem_error *error)
+static int open_client(struct idem__dynamodb_store *store,
+                       struct idem_error *error)
 {
-    struct idem__aws_endpoint_options options = {
+    const struct idem__aws_env *env = &idem__aws_env_process;
+    const struct idem__aws_endpoint_options where = {
         .service = "dynamodb",
         .service_env = "DYNAMODB",
         .region = idem_str(store->place.region),
         .url = idem_str(store->place.endpoint),
         .insecure = store->place.insecure,
     };
-
-    return idem__aws_endpoint_find(&options, &idem__aws_env_process,
-                                   &store->endpoint, error);
-}
-
-static int open_client(struct idem__dynamodb_store *store,
-                       struct idem_error *error)
-{
     struct idem__aws_options options = {
         .host = store->remote.base.options.host,
+        .ca_file = env->get(env->ctx, "AWS_CA_BUNDLE"),
     };
-    int rc = find_endpoint(store, error);
+    int rc = idem__aws_endpoint_find(&where, env, &store->endpoint, error);
 
-    if (rc == 0) {
-        rc = idem__aws_provider_default(&idem__aws_env_process,
-                                        store->endpoint.region,
-                                        &store->provider, error);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = idem__aws_provider_default(env, store->endpoint.region,
+                                    &store->provider, error);
+    if (rc != 0) {
+        return rc;
     }
     options.provider = store->provider;
-    options.ca_file =
-        idem__aws_env_process.get(idem__aws_env_process.ctx, "AWS_CA_BUNDLE");
-    if (rc == 0) {
-        rc = idem__aws_client_open(&options, &store->client, error);
-    }
-    return rc;
+    return idem__aws_client_open(&options, &store->client, error);
 }
 
 /* Of a global table whose replicas lag, one region may write. */
@@ -95,23 +246,17 @@ static int check_writer(const struct idem__dynamodb_store *store,
 static int prepare_tasks(struct idem__dynamodb_store *store,
                          struct idem_error *error)
 {
+    /* Where others write, what was written says nothing of what is there. */
+    bool remembers = idem__layout_of(&store->place.table)->ours;
+
     store->env.table = store->place.table;
-    store->env.base.host = store->remote.base.options.host;
     store->env.orphans = &store->orphans;
     store->env.gate = &store->gate;
-    store->env.base.scratch = idem__alloc(IDEM_HEAD_MAX);
-    if (store->env.base.scratch == NULL) {
-        return idem__error_plain(error, IDEM_ENOMEM);
-    }
-    /* Where others write, what was written says nothing of what is there. */
-    if (!idem__layout_of(&store->env.table)->ours) {
-        return 0;
-    }
-    store->env.base.claims = idem__claims_create();
-    if (store->env.base.claims == NULL) {
-        return idem__error_plain(error, IDEM_ENOMEM);
-    }
-    return 0;
+    return idem__flight_env_init(&store->env.base,
+                                 &store->remote.base.options.host,
+                                 remembers) == 0
+               ? 0
+               : idem__error_plain(error, IDEM_ENOMEM);
 }
 
 /* On failure @store is half built, and finish() takes it. */
@@ -123,30 +268,39 @@ static int set_up(struct idem__dynamodb_store *store, const char *place,
         OWNER_MARGIN_MS = 2000,
         LAYOUT_RESULT_MAX = 120 * 1024,
     };
+    struct idem_store *base = &store->remote.base;
     int rc;
 
-    idem__remote_init(&store->remote, &idem__dynamodb_flights);
+    idem__remote_init(&store->remote, &flights);
     store->remote.endpoint = store->endpoint.url;
     rc = idem__place_read(place, &store->place, error);
-    if (rc == 0) {
-        rc = idem__store_init(&store->remote.base, &dynamodb_ops, options,
-                              error);
-    }
-    if (rc == 0 &&
-        (store->remote.base.options.flags & IDEM_OPEN_BUDGETS) != 0) {
+    rc = rc != 0 ? rc : idem__store_init(base, &dynamodb_ops, options, error);
+    if (rc == 0 && (base->options.flags & IDEM_OPEN_BUDGETS) != 0) {
         rc = idem__layout_check_budgets(&store->place.table, error);
     }
     if (rc != 0) {
         return rc;
     }
-    store->remote.base.margin_ms = OWNER_MARGIN_MS;
-    store->remote.base.lease_min_ms = IDEM_DYNAMODB_LEASE_MIN_MS;
+    base->margin_ms = OWNER_MARGIN_MS;
+    base->lease_min_ms = IDEM_DYNAMODB_LEASE_MIN_MS;
     /* One item holds all of it, and the result twice. */
     if (!idem__layout_of(&store->place.table)->parts &&
-        store->remote.base.options.result_max > LAYOUT_RESULT_MAX) {
-        store->remote.base.options.result_max = LAYOUT_RESULT_MAX;
+        base->options.result_max > LAYOUT_RESULT_MAX) {
+        base->options.result_max = LAYOUT_RESULT_MAX;
     }
-    return 0;
+    rc = open_client(store, error);
+    rc = rc != 0 ? rc : check_writer(store, error);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = idem__place_write(&store->place, &store->endpoint, store->url, error);
+    if (rc != 0) {
+        return rc;
+    }
+    base->url = store->url;
+    base->remote = true;
+    base->commits = true;
+    return prepare_tasks(store, error);
 }
 
 int idem_dynamodb_open(const char *place,
@@ -162,22 +316,6 @@ int idem_dynamodb_open(const char *place,
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     rc = set_up(store, place, options, ret_error);
-    if (rc == 0) {
-        rc = open_client(store, ret_error);
-    }
-    if (rc == 0) {
-        rc = check_writer(store, ret_error);
-    }
-    if (rc == 0) {
-        rc = idem__place_write(&store->place, &store->endpoint, store->url,
-                               ret_error);
-    }
-    if (rc == 0) {
-        store->remote.base.url = store->url;
-        store->remote.base.remote = true;
-        store->remote.base.commits = true;
-        rc = prepare_tasks(store, ret_error);
-    }
     if (rc == 0 && threaded && idem__remote_start_thread(&store->remote) != 0) {
         rc = idem__error_plain(ret_error, IDEM_ENOMEM);
     }
@@ -226,3 +364,15 @@ int idem_dynamodb_inspect(struct idem_store *base,
         ret_info->clock_known ? reading.wall_ms - ret_info->clock_ms : 0;
     return 0;
 }
+
+/* ---- Its kind, by which idem_open() finds it ---- */
+
+const struct idem_store_kind idem_dynamodb_kind = {
+    .abi = IDEM_STORE_ABI,
+    .size = sizeof(struct idem_store_kind),
+    .scheme = "dynamodb",
+    .example = "dynamodb://TABLE",
+    .open = idem_dynamodb_open,
+    .create = idem_dynamodb_create,
+    .check = idem_dynamodb_check,
+};

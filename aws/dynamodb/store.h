@@ -20,7 +20,4 @@ struct idem__dynamodb_store {
     bool answered;                /* By the service, at all. */
 };
 
-/* Tasks as flights: flight.c. */
-extern const struct idem__remote_ops idem__dynamodb_flights;
-
 #endif

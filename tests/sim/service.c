@@ -7,14 +7,10 @@
 #include "history.h"
 #include "judge.h"
 #include "queue/op.h"
+#include "store/remote/remote.h"
 #include "table.h"
 
 #include <stdalign.h>
-
-enum {
-    MARGIN_MS = 2000,
-    GUESS_ERR_MS = 2000,
-};
 
 /* A task, kept for the next operation. */
 struct spare {
@@ -200,36 +196,25 @@ void service_drop(struct flight *f)
 
 /* ---- Time ---- */
 
-/* As read_now() of aws/dynamodb/flight.c and postgres/flight.c. False: the clock does
- * not answer. */
+/* As the stores read it. False: the clock does not answer. */
 static bool read_now(struct world *w, const struct flight *f,
                      struct moment *moment)
 {
     const struct process *process = service_process(f);
     const struct service *service = f->service;
     struct idem_now *now = &moment->now;
-    struct idem_clock_reading reading;
 
-    memset(now, 0, sizeof(*now));
-    if (process->host.clock(process->host.ctx, &reading) != 0 ||
-        process->missed_time) {
+    if (process->missed_time ||
+        idem__remote_now(&process->host, &process->clock,
+                         process->answered ? service->signed_err_ms
+                                           : IDEM__REMOTE_GUESS_ERR_MS,
+                         now) != 0) {
         return false;
     }
-    now->boot_ms = reading.boot_ms;
-    memcpy(now->boot_id, reading.boot_id, sizeof(now->boot_id));
-    now->margin_ms = MARGIN_MS;
-    now->store_ms = reading.wall_ms;
     now->fence_floor = process->fence_floor;
     moment->truth_ms = service->ms(w);
-    moment->by_wall =
-        !idem__learned_clock_now(&process->clock, reading.boot_ms,
-                                 &now->store_ms, &now->store_err_ms);
+    moment->by_wall = !process->clock.known;
     if (moment->by_wall) {
-        now->store_err_ms =
-            process->answered ? service->signed_err_ms : GUESS_ERR_MS;
-        if (now->store_err_ms == 0) {
-            return false;
-        }
         w->stats->faults[FAULT_WALL_TRUSTED]++;
     } else if (!service->knows(w, now->store_ms, now->store_err_ms,
                                &moment->truth_ms)) {

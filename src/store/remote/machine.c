@@ -2,6 +2,7 @@
  * them. */
 #include "store/remote/machine.h"
 
+#include "base/heap.h"
 #include "base/pace.h"
 #include "contract/parts.h"
 #include "core/decide.h"
@@ -19,6 +20,25 @@ enum {
     AWAY_TRIES_MAX = 4, /* Not even a connection. */
     PAUSE_CAP_MS = 2000,
 };
+
+/* ---- What the flights of a store share ---- */
+
+int idem__flight_env_init(struct idem__flight_env *env,
+                          const struct idem_host *host, bool remembers)
+{
+    env->host = *host;
+    env->scratch = idem__alloc(IDEM_HEAD_MAX);
+    env->claims = remembers ? idem__claims_create() : NULL;
+    return env->scratch != NULL && (env->claims != NULL || !remembers)
+               ? 0
+               : IDEM_ENOMEM;
+}
+
+void idem__flight_env_finish(struct idem__flight_env *env)
+{
+    idem__claims_destroy(env->claims);
+    idem__free(env->scratch);
+}
 
 /* ---- Failing ---- */
 

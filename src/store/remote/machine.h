@@ -95,6 +95,12 @@ struct idem__flight_env {
     uint8_t *scratch; /* IDEM_HEAD_MAX bytes, for one flight at a time. */
 };
 
+/* Sets up a zeroed @env; @remembers: claims, too. Returns 0 or IDEM_ENOMEM; what is half
+ * set up can be finished. */
+int idem__flight_env_init(struct idem__flight_env *env,
+                          const struct idem_host *host, bool remembers);
+void idem__flight_env_finish(struct idem__flight_env *env);
+
 /* A step returns the next state. */
 typedef idem__state idem__flight_fn(struct idem__flight *flight,
                                     const struct idem_now *now);

@@ -13,6 +13,7 @@
 #ifndef IDEM_STORE_REMOTE_REMOTE_H
 #define IDEM_STORE_REMOTE_REMOTE_H
 
+#include "base/learned_clock.h"
 #include "contract/parts.h"
 #include "store/remote/breaker.h"
 #include "store/remote/machine.h"
@@ -102,6 +103,20 @@ struct idem__remote {
     int watch; /* Of the store's fd and of timer; -1: nobody asked. */
     int timer; /* When there is something to do in any case. */
 };
+
+/* How far off a host's clock may be before the service's first answer: it is a clock that
+ * is kept right. */
+enum {
+    IDEM__REMOTE_GUESS_ERR_MS = 2000,
+};
+
+/* now() of struct idem__remote_ops: the service's time by @clock, which learned it from
+ * the answers. Before @clock knows any, the host's wall clock stands in, and may be
+ * @unheard_err_ms off; 0: it does not do. @clock is NULL where the host's clock is the
+ * store's. */
+int idem__remote_now(const struct idem_host *host,
+                     const struct idem__learned_clock *clock,
+                     int64_t unheard_err_ms, struct idem_now *ret_now);
 
 /* Sets up a zeroed @remote but for its base. */
 void idem__remote_init(struct idem__remote *remote,

@@ -405,6 +405,34 @@ bool idem__run_has_room(const struct idem__remote *remote,
            remote->leader.pending.len + paused < remote->base.options.queue_max;
 }
 
+/* ---- Time ---- */
+
+int idem__remote_now(const struct idem_host *host,
+                     const struct idem__learned_clock *clock,
+                     int64_t unheard_err_ms, struct idem_now *ret_now)
+{
+    enum {
+        MARGIN_MS = 2000,
+    };
+    struct idem_clock_reading reading;
+
+    memset(ret_now, 0, sizeof(*ret_now));
+    if (host->clock(host->ctx, &reading) != 0) {
+        return IDEM_EUNAVAILABLE;
+    }
+    ret_now->boot_ms = reading.boot_ms;
+    memcpy(ret_now->boot_id, reading.boot_id, sizeof(reading.boot_id));
+    ret_now->margin_ms = MARGIN_MS;
+    ret_now->store_ms = reading.wall_ms;
+    if (clock == NULL ||
+        idem__learned_clock_now(clock, reading.boot_ms, &ret_now->store_ms,
+                                &ret_now->store_err_ms)) {
+        return 0;
+    }
+    ret_now->store_err_ms = unheard_err_ms;
+    return unheard_err_ms > 0 ? 0 : IDEM_EUNAVAILABLE;
+}
+
 /* ---- The end ---- */
 
 void idem__run_drop(struct idem__remote *remote)
