@@ -106,7 +106,7 @@ static int read_layout(const char *value, struct idem__place_conf *conf,
     char names[200];
 
     conf->table.layout = idem__layout_find(value);
-    if (conf->table.layout != IDEM__LAYOUT_OWN) {
+    if (conf->table.layout != NULL) {
         return 0;
     }
     idem__layout_list(names, sizeof(names));
@@ -258,7 +258,7 @@ static void append_names(char *url, const struct idem__table_conf *table)
 
     for (i = 0; i < IDEM__ATTRS; i++) {
         enum idem__attr attr = (enum idem__attr)i;
-        const char *usual = idem__layout_usual(table->layout, attr);
+        const char *usual = idem__layout_of(table)->attrs[attr];
 
         if (strcmp(table->attrs[i], usual == NULL ? "" : usual) != 0) {
             (void)strcat(url, "&");
@@ -286,9 +286,9 @@ int idem__place_write(const struct idem__place_conf *conf,
     append_value(url, endpoint->region);
     (void)strcat(url, "&endpoint=");
     append_value(url, endpoint->url);
-    if (conf->table.layout != IDEM__LAYOUT_OWN) {
+    if (conf->table.layout != NULL) {
         (void)strcat(url, "&layout=");
-        (void)strcat(url, idem__layout_name(conf->table.layout));
+        (void)strcat(url, conf->table.layout->name);
         append_names(url, &conf->table);
     }
     if (!endpoint->tls && !endpoint->local) {

@@ -3,7 +3,7 @@
 #define IDEM_AWS_DYNAMODB_PLACE_H
 
 #include "aws/client/endpoint.h"
-#include "aws/dynamodb/layout/request.h"
+#include "aws/dynamodb/layout/layout.h"
 
 enum {
     IDEM__PLACE_VALUE_MAX = 1023,

@@ -2,7 +2,7 @@
 #include "table.h"
 
 #include "aws/dynamodb/layout/layout.h"
-#include "aws/dynamodb/table/admin.h"
+#include "aws/dynamodb/table/table.h"
 #include "base/base64.h"
 
 #include <idem/dynamodb.h>
@@ -22,7 +22,7 @@ static const struct idem__table_conf *layout(void)
 {
     static struct idem__table_conf table;
 
-    if (traits()->layout != NULL && table.layout == IDEM__LAYOUT_OWN) {
+    if (traits()->layout != NULL && table.layout == NULL) {
         struct idem__place_conf conf;
         char text[256];
 
@@ -97,7 +97,7 @@ static void find(struct idem__admin *admin, const char *key, enum part part,
     assert_ok(idem_id(idem_str(""), idem_str(key), id));
     idem__item_id(id, ret_spot->id);
     ret_spot->attribute = "rec";
-    if (layout()->layout != IDEM__LAYOUT_OWN) {
+    if (layout()->layout != NULL) {
         (void)strcpy(ret_spot->id, key);
         ret_spot->attribute = part == HEAD     ? "idem"
                               : part == RESULT ? "idem_result"

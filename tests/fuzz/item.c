@@ -11,7 +11,7 @@
  *   stands for a record without a fault, and that record written as an item of ours
  *   is read as the same.
  */
-#include "aws/dynamodb/layout/layout.h"
+#include "aws/dynamodb/layout/foreign.h"
 #include "core/record.h"
 #include "fuzz.h"
 #include "text/text.h"
@@ -170,7 +170,14 @@ static json_object *written(const struct idem__table_conf *table,
 
 static void read_foreign(struct tape *tape)
 {
-    struct idem__table_conf table = {.layout = IDEM__LAYOUT_OWN};
+    static const struct idem__layout_kind *const layouts[] = {
+        &idem__foreign_powertools.kind,
+        &idem__foreign_powertools_native.kind,
+        &idem__foreign_lock_token.kind,
+        &idem__foreign_idempotency_store.kind,
+        &idem__foreign_http_idempotency.kind,
+    };
+    struct idem__table_conf table = {.layout = NULL};
     struct idem__buffer memory[2] = {{.base = NULL}, {.base = NULL}};
     struct idem__scratch scratch = {.text = {.base = NULL}};
     struct idem_error error = {0};
@@ -178,8 +185,7 @@ static void read_foreign(struct tape *tape)
     json_object *object, *again;
     int rc;
 
-    table.layout = (enum idem__layout)(
-        1 + take_up_to(tape, IDEM__LAYOUT_HTTP_IDEMPOTENCY - 1));
+    table.layout = layouts[take_up_to(tape, 4)];
     must(idem__layout_settle(&table, &error) == 0);
     object = idem__json_parse(take_rest(tape), &rc);
     if (object == NULL) {

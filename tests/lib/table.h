@@ -3,7 +3,7 @@
 #ifndef TEST_TABLE_H
 #define TEST_TABLE_H
 
-#include "aws/dynamodb/layout/request.h"
+#include "aws/dynamodb/layout/layout.h"
 
 struct table {
     char name[256];

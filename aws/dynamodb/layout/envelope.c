@@ -1,5 +1,5 @@
 /* An answer of HTTP as the object that a function on Lambda responds with. */
-#include "aws/dynamodb/layout/envelope.h"
+#include "aws/dynamodb/layout/foreign.h"
 
 #include <idem/http.h>
 #include <strings.h>

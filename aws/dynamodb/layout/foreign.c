@@ -4,8 +4,16 @@
 #include "core/error.h"
 #include "core/slice.h"
 
+#include <idem/form.h>
 #include <stdarg.h>
 #include <stdio.h>
+
+/* The kind is the first member. */
+const struct idem__foreign *idem__foreign_of(
+    const struct idem__table_conf *table)
+{
+    return (const struct idem__foreign *)table->layout;
+}
 
 /* ---- Attributes ---- */
 
@@ -90,7 +98,7 @@ int idem__foreign_text(json_object *object, const char *name, size_t max,
 static int check(const struct idem__table_conf *table, const struct idem_op *op,
                  struct idem_error *ret_error)
 {
-    enum idem__layout layout = table->layout;
+    const char *layout = table->layout->name;
 
     if (op->verb == IDEM_OP_LIST || op->verb == IDEM_OP_PURGE) {
         return 0; /* They have no key. */
@@ -98,7 +106,7 @@ static int check(const struct idem__table_conf *table, const struct idem_op *op,
     if (op->verb == IDEM_OP_LIMIT || op->commit != NULL) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "layout %s has %s: use a table of idem's own",
-                           idem__layout_name(layout),
+                           layout,
                            op->commit == NULL
                                ? "no rate limits"
                                : "no place for writes of a caller's own");
@@ -110,19 +118,19 @@ static int check(const struct idem__table_conf *table, const struct idem_op *op,
     if (op->scope.len > 0) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "layout %s has no scopes: leave the scope empty",
-                           idem__layout_name(layout));
+                           layout);
     }
     if (!idem__json_is_utf8(op->key)) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "layout %s has keys of text only: this one is no "
                            "UTF-8",
-                           idem__layout_name(layout));
+                           layout);
     }
     if (idem__slice_equal(op->key, idem_str(IDEM__MOVE_NAME))) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "layout %s has the mark of a move in the item "
                            "\"" IDEM__MOVE_NAME "\": that is not a key",
-                           idem__layout_name(layout));
+                           layout);
     }
     return 0;
 }
@@ -168,8 +176,7 @@ static void put_key(struct idem__buffer *out,
     idem__buffer_str(out, "}");
 }
 
-/* The head of an item that was read is the condition itself; see
- * foreign_condition.c. */
+/* The head of an item that was read is the condition itself. */
 static void put_condition(struct idem__buffer *out,
                           const struct idem__table_conf *table,
                           const struct idem_slice *old)
@@ -184,12 +191,198 @@ static void put_condition(struct idem__buffer *out,
     idem__buffer_str(out, "\"}");
 }
 
+/* ---- What a write over an item depends on ----
+ *
+ * A write over another library's item depends on all that was seen of it: ours and theirs.
+ *
+ *     "#a = :a AND attribute_not_exists(#b) ...", and the meaning of the names
+ */
+
+enum {
+    PARTS_MAX = 16,
+};
+
+/* The names of all that a write depends on. */
+static size_t parts_of(const struct idem__table_conf *table,
+                       const char *names[PARTS_MAX])
+{
+    static const enum idem__attr times[] = {IDEM__ATTR_STATUS,
+                                            IDEM__ATTR_EXPIRY, IDEM__ATTR_LOCK};
+    const struct idem__foreign *f = idem__foreign_of(table);
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        if (table->attrs[times[i]][0] != '\0') {
+            names[n++] = table->attrs[times[i]];
+        }
+    }
+    for (i = 0; f->kind.control != NULL && f->kind.control[i] != NULL; i++) {
+        names[n++] = f->kind.control[i];
+    }
+    names[n++] = IDEM__FOREIGN_HEAD;
+    return n;
+}
+
+/* The value of @name now (NULL: not there), and the letter of part @i. */
+static json_object *part_at(json_object *object, const char *name, size_t i,
+                            char ret_letter[2])
+{
+    json_object *value = NULL;
+
+    (void)json_object_object_get_ex(object, name, &value);
+    ret_letter[0] = (char)('a' + i);
+    return value;
+}
+
+static void add_all(struct idem__buffer *out, const char *const *texts)
+{
+    for (; *texts != NULL; texts++) {
+        idem__buffer_str(out, *texts);
+    }
+}
+
+void idem__foreign_condition(struct idem__buffer *out,
+                             const struct idem__table_conf *table,
+                             json_object *object)
+{
+    const char *names[PARTS_MAX];
+    size_t n = parts_of(table, names);
+    char letter[2] = "";
+    json_object *value;
+    bool any = false;
+    size_t i;
+
+    idem__buffer_str(out, ",\"ConditionExpression\":\"");
+    for (i = 0; i < n; i++) {
+        const char *gone[] = {"attribute_not_exists(#", letter, ")", NULL};
+        const char *same[] = {"#", letter, " = :", letter, NULL};
+
+        value = part_at(object, names[i], i, letter);
+        idem__buffer_str(out, i == 0 ? "" : " AND ");
+        add_all(out, value == NULL ? gone : same);
+    }
+    idem__buffer_str(out, "\",\"ExpressionAttributeNames\":{");
+    for (i = 0; i < n; i++) {
+        const char *entry[] = {
+            i == 0 ? "\"#" : ",\"#", letter, "\":\"", names[i], "\"", NULL};
+
+        (void)part_at(object, names[i], i, letter);
+        add_all(out, entry);
+    }
+    for (i = 0; i < n; i++) {
+        const char *entry[] = {any ? ",\":"
+                                   : "},\"ExpressionAttributeValues\":{\":",
+                               letter, "\":", NULL};
+        const char *text;
+        size_t len;
+
+        value = part_at(object, names[i], i, letter);
+        if (value != NULL) {
+            add_all(out, entry);
+            text = idem__json_text(value, &len);
+            idem__buffer_add(out, text, len);
+            any = true;
+        }
+    }
+    idem__buffer_str(out, "}");
+}
+
+/* ---- Writing ---- */
+
+static void add_bytes(struct idem__buffer *out, const char *name,
+                      struct idem_slice bytes)
+{
+    if (bytes.len > 0) {
+        idem__foreign_name(out, name);
+        idem__json_b(out, bytes);
+    }
+}
+
+/* Frames of a command are for idem alone: @words gets what it wrote to its standard
+ * output. False: the result has none. */
+static bool unframe(const struct idem__item *item, struct idem__buffer *words)
+{
+    struct idem_result result = item->record.result;
+    struct idem_slice rest, bytes;
+    enum idem_stream stream;
+    struct idem_form form;
+
+    result.bytes = item->result.stored;
+    idem_form_read(&result, &form);
+    if (!form.framed || form.kind == IDEM_FORM_DAMAGED) {
+        return false;
+    }
+    rest = form.bytes;
+    while (idem_form_next(&form, &rest, &stream, &bytes)) {
+        if (stream == IDEM_STREAM_STDOUT) {
+            idem__buffer_add(words, bytes.base, bytes.len);
+        }
+    }
+    return true;
+}
+
+bool idem__foreign_data(const struct idem__foreign *f,
+                        const struct idem__item *item,
+                        struct idem__buffer *words, struct idem_slice *ret_data,
+                        bool *ret_result)
+{
+    bool done = item->record.status == IDEM_STATUS_COMPLETED &&
+                item->record.result_len > 0;
+
+    words->len = 0;
+    *ret_result = false;
+    if ((f->tells != NULL && f->tells(item, words)) ||
+        (done && unframe(item, words))) {
+        *ret_data = idem__buffer_slice(words);
+        return true;
+    }
+    *ret_data = item->result.stored;
+    *ret_result = done;
+    return done;
+}
+
+static void add_result(struct idem__buffer *out,
+                       const struct idem__table_conf *table,
+                       const struct idem__item *item)
+{
+    const struct idem__foreign *f = idem__foreign_of(table);
+    struct idem__buffer words = {.len = 0};
+    struct idem__tree scratch = {0};
+    struct idem_slice data;
+    bool plain = false;
+    bool result;
+
+    if (idem__foreign_data(f, item, &words, &data, &result)) {
+        idem__foreign_name(out, table->attrs[IDEM__ATTR_DATA]);
+        (void)idem__value_write(out, data, f->native, &scratch, &plain);
+        idem__tree_free(&scratch);
+    }
+    out->failed = out->failed || words.failed;
+    idem__buffer_free(&words);
+    if (!plain || !result) {
+        add_bytes(out, IDEM__FOREIGN_RESULT, item->result.stored);
+    }
+}
+
+static void put_item(struct idem__buffer *out,
+                     const struct idem__table_conf *table,
+                     const struct idem__item *item, struct idem_slice head)
+{
+    idem__layout_put_key(out, table, item->record.key);
+    idem__foreign_of(table)->write(out, table, &item->record);
+    add_result(out, table, item);
+    add_bytes(out, IDEM__FOREIGN_HEAD, head);
+    add_bytes(out, IDEM__FOREIGN_INPUT, item->input.stored);
+    idem__buffer_str(out, "}");
+}
+
 const struct idem__layout_ops idem__foreign_ops = {
     .check = check,
     .fits = fits,
     .name = name_of,
     .put_key = put_key,
-    .put_item = idem__foreign_put_item,
+    .put_item = put_item,
     .put_condition = put_condition,
     .read = idem__foreign_read,
 };

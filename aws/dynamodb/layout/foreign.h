@@ -2,6 +2,7 @@
 #ifndef IDEM_AWS_DYNAMODB_LAYOUT_FOREIGN_H
 #define IDEM_AWS_DYNAMODB_LAYOUT_FOREIGN_H
 
+#include "aws/dynamodb/layout/json.h"
 #include "aws/dynamodb/layout/layout.h"
 
 /* Longest text that one item holds together with everything else. */
@@ -16,7 +17,7 @@ enum {
 
 /* How a layout writes and reads its own attributes. */
 struct idem__foreign {
-    struct idem__layout_kind kind; /* Its row of layouts[]. */
+    struct idem__layout_kind kind;
     bool answers; /* ATTR_DATA is an answer of HTTP, see envelope.h. */
     bool native;  /* ATTR_DATA is a DynamoDB value, and not JSON text. */
     const struct idem__leased_words *words; /* Of layout_leased.c. */
@@ -55,11 +56,7 @@ const struct idem__foreign *idem__foreign_of(
 /* The functions of each of them: foreign.c. */
 extern const struct idem__layout_ops idem__foreign_ops;
 
-/* Parts of these: foreign_write.c and foreign_read.c. */
-void idem__foreign_put_item(struct idem__buffer *out,
-                            const struct idem__table_conf *table,
-                            const struct idem__item *item,
-                            struct idem_slice head);
+/* Its read(): foreign_read.c. */
 int idem__foreign_read(const struct idem__table_conf *table,
                        json_object *object, const uint8_t *id,
                        struct idem__buffer *memory,
@@ -75,7 +72,7 @@ bool idem__foreign_data(const struct idem__foreign *f,
                         bool *ret_result);
 
 /* Appends the rest of a write over @object, conditional on all that was seen of it:
- * foreign_condition.c. */
+ * foreign.c. */
 void idem__foreign_condition(struct idem__buffer *out,
                              const struct idem__table_conf *table,
                              json_object *object);
@@ -101,5 +98,25 @@ int idem__foreign_text(json_object *object, const char *name, size_t max,
 
 int idem__foreign_corrupt(struct idem_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* ---- Answers of HTTP: envelope.c ---- */
+
+/* An answer of HTTP as the object that a function on Lambda responds with. Pure.
+ *
+ *     {"statusCode": 201, "headers": {"Location": "/orders/42"}, "body": "..."}
+ */
+
+/* Appends the object for @result, whose metadata is a head of <idem/http.h>. A body
+ * that is not UTF-8 is base64, as isBase64Encoded says; values of one header become
+ * one. False: the metadata is not such a head, and nothing is appended. */
+bool idem__envelope_write(struct idem__buffer *out,
+                          const struct idem_result *result);
+
+/* Takes the object @text apart; the slices of *@ret_result point into @memory, which
+ * must have room for all of @text once more and 64 bytes. Headers that nobody but the
+ * first caller may be given are left out. 1; 0: it is not such an object, or one that
+ * no head holds; IDEM_ENOMEM. */
+int idem__envelope_read(struct idem_slice text, struct idem__buffer *memory,
+                        struct idem_result *ret_result);
 
 #endif

@@ -1,8 +1,7 @@
 /* The record of an item of another library's: ours beside it, where that still goes
  * with the rest, or else the one that the library's attributes make. */
-#include "aws/dynamodb/layout/envelope.h"
 #include "aws/dynamodb/layout/foreign.h"
-#include "aws/dynamodb/layout/value.h"
+#include "aws/dynamodb/layout/json.h"
 #include "core/error.h"
 #include "core/identity.h"
 

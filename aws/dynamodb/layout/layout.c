@@ -1,30 +1,93 @@
-/* The layouts of the items in a table, one row for each; our own is the first. */
+/* The layout of the items in a table, whichever it has; and our own, see item.h. */
 #include "aws/dynamodb/layout/layout.h"
 
-#include "aws/dynamodb/layout/foreign.h"
 #include "core/error.h"
 
-#include <stdio.h>
+/* ---- Our own ---- */
 
-static const struct {
-    const char *name;
-    const struct idem__layout_kind *kind;
-} layouts[] = {
-    [IDEM__LAYOUT_OWN] = {"", &idem__layout_own},
-    [IDEM__LAYOUT_PYTHON] = {"powertools-python",
-                             &idem__foreign_powertools.kind},
-    [IDEM__LAYOUT_TYPESCRIPT] = {"powertools-typescript",
-                                 &idem__foreign_powertools_native.kind},
-    [IDEM__LAYOUT_LOCK_TOKEN] = {"lock-token", &idem__foreign_lock_token.kind},
-    [IDEM__LAYOUT_IDEMPOTENCY_STORE] = {"idempotency-store",
-                                        &idem__foreign_idempotency_store.kind},
-    [IDEM__LAYOUT_HTTP_IDEMPOTENCY] = {"http-idempotency",
-                                       &idem__foreign_http_idempotency.kind},
+static struct idem_slice name_of(const uint8_t *id, struct idem_slice key,
+                                 char buf[IDEM__ITEM_ID_LEN + 1])
+{
+    (void)key;
+    idem__item_id(id, buf);
+    return idem_str(buf);
+}
+
+static void put_key(struct idem__buffer *out,
+                    const struct idem__table_conf *table,
+                    struct idem_slice name)
+{
+    (void)table;
+    idem__buffer_str(out, "{\"id\":{\"S\":");
+    idem__json_string(out, name);
+    idem__buffer_str(out, "}");
+}
+
+static void put_item(struct idem__buffer *out,
+                     const struct idem__table_conf *table,
+                     const struct idem__item *item, struct idem_slice head)
+{
+    idem__item_write(out, item, head, table->index);
+}
+
+static void put_condition(struct idem__buffer *out,
+                          const struct idem__table_conf *table,
+                          const struct idem_slice *old)
+{
+    (void)table;
+    if (old == NULL) {
+        idem__buffer_str(
+            out, ",\"ConditionExpression\":\"attribute_not_exists(id)\"");
+        return;
+    }
+    idem__buffer_str(out, ",\"ConditionExpression\":\"rec = :r\","
+                          "\"ExpressionAttributeValues\":{\":r\":");
+    idem__json_b(out, *old);
+    idem__buffer_str(out, "}");
+}
+
+static int read(const struct idem__table_conf *table, json_object *object,
+                const uint8_t *id, struct idem__buffer *memory,
+                struct idem__scratch *scratch, struct idem__item *ret_item,
+                struct idem_error *ret_error)
+{
+    (void)table;
+    (void)scratch;
+    return idem__item_read(object, id, memory, ret_item, ret_error);
+}
+
+static const struct idem__layout_ops own_ops = {
+    .name = name_of,
+    .put_key = put_key,
+    .put_item = put_item,
+    .put_condition = put_condition,
+    .read = read,
 };
 
-enum {
-    LAYOUTS = sizeof(layouts) / sizeof(layouts[0]),
+static const char *const nothing[] = {NULL};
+
+const struct idem__layout_kind idem__layout_own = {
+    .ops = &own_ops,
+    .ours = true,
+    .parts = true,
+    .index = true,
+    .attrs = {[IDEM__ATTR_KEY] = "id", [IDEM__ATTR_EXPIRY] = "ttl"},
+    .fixed_names = true,
+    .gives_up = nothing,
+    .scan_filter = ",\"FilterExpression\":\"attribute_not_exists(body) AND "
+                   "attribute_not_exists(lim)\"",
+    /* All that item.h has but "body"; several are reserved words. */
+    .sweep_filter =
+        ",\"FilterExpression\":\"attribute_not_exists(lim)\","
+        "\"ProjectionExpression\":\"id,rec,made,writes,#k,#s,#r,#rz,"
+        "#ri,#i,#iz,#ii,#it\",\"ExpressionAttributeNames\":{"
+        "\"#k\":\"key\",\"#s\":\"scope\",\"#r\":\"result\","
+        "\"#rz\":\"result_z\",\"#ri\":\"result_in\","
+        "\"#i\":\"input\",\"#iz\":\"input_z\","
+        "\"#ii\":\"input_in\",\"#it\":\"input_ttl\"}",
 };
+
+/* ---- Of any table ---- */
 
 void idem__scratch_free(struct idem__scratch *scratch)
 {
@@ -33,54 +96,16 @@ void idem__scratch_free(struct idem__scratch *scratch)
     idem__buffer_free(&scratch->words);
 }
 
-enum idem__layout idem__layout_find(const char *name)
-{
-    size_t i;
-
-    for (i = 1; i < LAYOUTS; i++) {
-        if (strcmp(layouts[i].name, name) == 0) {
-            return (enum idem__layout)i;
-        }
-    }
-    return IDEM__LAYOUT_OWN;
-}
-
-const char *idem__layout_name(enum idem__layout layout)
-{
-    return layouts[layout].name;
-}
-
-void idem__layout_list(char *buf, size_t cap)
-{
-    size_t len = 0;
-    size_t i;
-
-    for (i = 1; i < LAYOUTS && len < cap; i++) {
-        len += (size_t)snprintf(buf + len, cap - len, "%s%s",
-                                i == 1             ? ""
-                                : i == LAYOUTS - 1 ? " and "
-                                                   : ", ",
-                                layouts[i].name);
-    }
-}
-
 const struct idem__layout_kind *idem__layout_of(
     const struct idem__table_conf *table)
 {
-    return layouts[table->layout].kind;
+    return table->layout != NULL ? table->layout : &idem__layout_own;
 }
 
-/* The row is the first member. */
-const struct idem__foreign *idem__foreign_of(
-    const struct idem__table_conf *table)
-{
-    return (const struct idem__foreign *)layouts[table->layout].kind;
-}
-
-bool idem__layout_deletes(enum idem__layout layout,
+bool idem__layout_deletes(const struct idem__table_conf *table,
                           const struct idem_record *record)
 {
-    return layouts[layout].kind->drops &&
+    return idem__layout_of(table)->drops &&
            record->status == IDEM_STATUS_RELEASED;
 }
 
@@ -93,7 +118,7 @@ int idem__layout_check_budgets(const struct idem__table_conf *table,
                              "layout %s has no room for a budget of failures "
                              "or a pause between attempts: use a table of "
                              "idem's own",
-                             idem__layout_name(table->layout));
+                             table->layout->name);
 }
 
 /* ---- Through the row of the table's layout ---- */
@@ -101,14 +126,18 @@ int idem__layout_check_budgets(const struct idem__table_conf *table,
 int idem__layout_check(const struct idem__table_conf *table,
                        const struct idem_op *op, struct idem_error *ret_error)
 {
-    return idem__layout_of(table)->ops->check(table, op, ret_error);
+    const struct idem__layout_ops *ops = idem__layout_of(table)->ops;
+
+    return ops->check == NULL ? 0 : ops->check(table, op, ret_error);
 }
 
 int idem__layout_fits(const struct idem__table_conf *table,
                       const struct idem__item *item, size_t head_len,
                       struct idem_error *ret_error)
 {
-    return idem__layout_of(table)->ops->fits(item, head_len, ret_error);
+    const struct idem__layout_ops *ops = idem__layout_of(table)->ops;
+
+    return ops->fits == NULL ? 0 : ops->fits(item, head_len, ret_error);
 }
 
 void idem__layout_put_key(struct idem__buffer *out,
@@ -144,7 +173,7 @@ void idem__layout_put(struct idem__buffer *out,
 {
     const struct idem_record *record = &item->record;
 
-    if (idem__layout_deletes(table->layout, record)) {
+    if (idem__layout_deletes(table, record)) {
         idem__buffer_str(out, ",\"Key\":");
         idem__layout_put_record_key(out, table, record->id, record->key);
     } else {

@@ -23,8 +23,39 @@
 #ifndef IDEM_AWS_DYNAMODB_LAYOUT_LAYOUT_H
 #define IDEM_AWS_DYNAMODB_LAYOUT_LAYOUT_H
 
-#include "aws/dynamodb/layout/request.h"
+#include "aws/dynamodb/layout/item.h"
 #include "key/tree.h"
+
+struct idem__layout_kind;
+
+/* The attributes of another library's item whose names its users choose. */
+enum idem__attr {
+    IDEM__ATTR_KEY = 0, /* The key of the table. */
+    IDEM__ATTR_STATUS,
+    IDEM__ATTR_EXPIRY, /* DynamoDB deletes by it. */
+    IDEM__ATTR_LOCK,   /* When work in progress may be taken over. */
+    IDEM__ATTR_DATA,   /* The result. */
+    IDEM__ATTR_SORT,   /* With it the sort key of the table is the key of a
+                          record, and ATTR_KEY has the same text in each. */
+    IDEM__ATTRS,
+};
+
+enum {
+    IDEM__ATTR_MAX = 64,       /* Bytes of a name. */
+    IDEM__PARTITION_MAX = 255, /* Bytes of the text in ATTR_KEY. */
+};
+
+/* A store's knowledge of its table. */
+struct idem__table_conf {
+    char name[256];
+    const struct idem__layout_kind *layout; /* NULL: idem's own. */
+    /* Names; "": there is none, or before idem__layout_settle() the usual one.
+     * Those of a table of idem's own are fixed, and not here. */
+    char attrs[IDEM__ATTRS][IDEM__ATTR_MAX + 1];
+    char partition[IDEM__PARTITION_MAX + 1]; /* With ATTR_SORT. */
+    bool index; /* Open records are in the index "open". */
+    bool pack;  /* Large results are packed. */
+};
 
 /* Memory that readings share. */
 struct idem__scratch {
@@ -36,11 +67,13 @@ void idem__scratch_free(struct idem__scratch *scratch);
 
 /* How a layout keeps a record as an item. */
 struct idem__layout_ops {
-    /* IDEM_EINVALID: the table cannot hold this record's scope or key. */
+    /* IDEM_EINVALID: the table cannot hold this record's scope or key. NULL: it holds
+     * any. */
     int (*check)(const struct idem__table_conf *table, const struct idem_op *op,
                  struct idem_error *ret_error);
 
-    /* IDEM_EINVALID: nor what is to be written, because it is too long. */
+    /* IDEM_EINVALID: nor what is to be written, because it is too long. NULL: whatever
+     * does not fit goes to other items. */
     int (*fits)(const struct idem__item *item, size_t head_len,
                 struct idem_error *ret_error);
 
@@ -72,8 +105,9 @@ struct idem__layout_ops {
                 struct idem_error *ret_error);
 };
 
-/* A row of layouts[]: the particulars of a layout. */
+/* The particulars of a layout. */
 struct idem__layout_kind {
+    const char *name; /* In the store's URL; ours has none. */
     const struct idem__layout_ops *ops;
 
     /* Nobody else writes such items: what was written is what is there, and its head
@@ -113,13 +147,12 @@ extern const struct idem__layout_kind idem__layout_own;
 int idem__layout_check_budgets(const struct idem__table_conf *table,
                                struct idem_error *ret_error);
 
-/* The row of the table's layout. */
+/* The layout of the table. */
 const struct idem__layout_kind *idem__layout_of(
     const struct idem__table_conf *table);
 
-/* 0: there is none of this name. */
-enum idem__layout idem__layout_find(const char *name);
-const char *idem__layout_name(enum idem__layout layout);
+/* NULL: there is none of this name. */
+const struct idem__layout_kind *idem__layout_find(const char *name);
 
 /* The names of all layouts but our own, in one sentence's words. */
 void idem__layout_list(char *buf, size_t cap);
@@ -135,9 +168,6 @@ int idem__layout_name_attr(struct idem__table_conf *table, enum idem__attr attr,
  * does not have, or two attributes have one name, or a sort key has no partition. */
 int idem__layout_settle(struct idem__table_conf *table,
                         struct idem_error *ret_error);
-
-/* The usual name of @attr in @layout; NULL: it has none. */
-const char *idem__layout_usual(enum idem__layout layout, enum idem__attr attr);
 
 /* The key of the item that has the mark of a move; no record's. */
 #define IDEM__MOVE_NAME "idem#move"
@@ -181,7 +211,7 @@ void idem__layout_put(struct idem__buffer *out,
                       const struct idem_slice *old);
 
 /* True: @record was released, and its item is deleted. */
-bool idem__layout_deletes(enum idem__layout layout,
+bool idem__layout_deletes(const struct idem__table_conf *table,
                           const struct idem_record *record);
 
 /* Reads an item that must be of @id (NULL: of the one that it names); see

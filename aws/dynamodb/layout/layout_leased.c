@@ -28,7 +28,6 @@
  * Its lease is over before its function is: the article sets it to nine tenths of the
  * time that is left, and a function has at most 15 minutes.
  */
-#include "aws/dynamodb/layout/envelope.h"
 #include "aws/dynamodb/layout/foreign.h"
 #include "base/host.h"
 #include "core/error.h"
@@ -378,7 +377,8 @@ static const struct idem__leased_words http_words = {
     }
 
 const struct idem__foreign idem__foreign_powertools = {
-    .kind = {.ops = &idem__foreign_ops,
+    .kind = {.name = "powertools-python",
+             .ops = &idem__foreign_ops,
              .attrs = POWERTOOLS_ATTRS,
              .sorts = true,
              .gives_up = powertools_gives_up},
@@ -389,7 +389,8 @@ const struct idem__foreign idem__foreign_powertools = {
 };
 
 const struct idem__foreign idem__foreign_powertools_native = {
-    .kind = {.ops = &idem__foreign_ops,
+    .kind = {.name = "powertools-typescript",
+             .ops = &idem__foreign_ops,
              .attrs = POWERTOOLS_ATTRS,
              .sorts = true,
              .gives_up = powertools_gives_up},
@@ -401,7 +402,8 @@ const struct idem__foreign idem__foreign_powertools_native = {
 };
 
 const struct idem__foreign idem__foreign_idempotency_store = {
-    .kind = {.ops = &idem__foreign_ops,
+    .kind = {.name = "idempotency-store",
+             .ops = &idem__foreign_ops,
              .attrs = {[IDEM__ATTR_KEY] = "idempotencyKey",
                        [IDEM__ATTR_STATUS] = "status",
                        [IDEM__ATTR_EXPIRY] = "expiryTimestamp",
@@ -417,7 +419,8 @@ const struct idem__foreign idem__foreign_idempotency_store = {
 };
 
 const struct idem__foreign idem__foreign_http_idempotency = {
-    .kind = {.ops = &idem__foreign_ops,
+    .kind = {.name = "http-idempotency",
+             .ops = &idem__foreign_ops,
              .attrs = {[IDEM__ATTR_KEY] = "idempotencyKey",
                        [IDEM__ATTR_STATUS] = "status",
                        [IDEM__ATTR_EXPIRY] = "expiry",

@@ -298,7 +298,8 @@ static const char *const gives_up[] = {
 };
 
 const struct idem__foreign idem__foreign_lock_token = {
-    .kind = {.ops = &idem__foreign_ops,
+    .kind = {.name = "lock-token",
+             .ops = &idem__foreign_ops,
              .attrs = {[IDEM__ATTR_KEY] = "lockToken",
                        [IDEM__ATTR_STATUS] = "status",
                        [IDEM__ATTR_EXPIRY] = "ttl",

@@ -1,6 +1,45 @@
-/* The names of the attributes of an item, where its users choose them. */
+/* The names in a store's URL: of layouts, and of the attributes of an item where its
+ * users choose them. */
 #include "aws/dynamodb/layout/foreign.h"
 #include "core/error.h"
+
+#include <stdio.h>
+
+static const struct idem__layout_kind *const layouts[] = {
+    &idem__foreign_powertools.kind,       &idem__foreign_powertools_native.kind,
+    &idem__foreign_lock_token.kind,       &idem__foreign_idempotency_store.kind,
+    &idem__foreign_http_idempotency.kind,
+};
+
+enum {
+    LAYOUTS = sizeof(layouts) / sizeof(layouts[0]),
+};
+
+const struct idem__layout_kind *idem__layout_find(const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < LAYOUTS; i++) {
+        if (strcmp(layouts[i]->name, name) == 0) {
+            return layouts[i];
+        }
+    }
+    return NULL;
+}
+
+void idem__layout_list(char *buf, size_t cap)
+{
+    size_t len = 0;
+    size_t i;
+
+    for (i = 0; i < LAYOUTS && len < cap; i++) {
+        len += (size_t)snprintf(buf + len, cap - len, "%s%s",
+                                i == 0             ? ""
+                                : i == LAYOUTS - 1 ? " and "
+                                                   : ", ",
+                                layouts[i]->name);
+    }
+}
 
 /* As in the settings of Powertools: key_attr, and so on. */
 static const char *const settings[IDEM__ATTRS] = {
@@ -15,13 +54,6 @@ static const char *const settings[IDEM__ATTRS] = {
 const char *idem__layout_setting(enum idem__attr attr)
 {
     return settings[attr];
-}
-
-const char *idem__layout_usual(enum idem__layout layout, enum idem__attr attr)
-{
-    const struct idem__table_conf table = {.layout = layout};
-
-    return idem__layout_of(&table)->attrs[attr];
 }
 
 /* The one that was chosen, or else the usual one. */
@@ -127,7 +159,7 @@ static int check_names(const struct idem__table_conf *table,
             return idem__error(error, IDEM_EINVALID,
                                "store: two attributes of layout %s have the "
                                "name %s: name each in the store URL",
-                               idem__layout_name(table->layout), name);
+                               idem__layout_of(table)->name, name);
         }
     }
     return 0;
@@ -159,7 +191,7 @@ static int not_there(const struct idem__table_conf *table, enum idem__attr attr,
     }
     return idem__error(error, IDEM_EINVALID,
                        "store: layout %s has no attribute for %s",
-                       idem__layout_name(table->layout), settings[attr]);
+                       idem__layout_of(table)->name, settings[attr]);
 }
 
 int idem__layout_settle(struct idem__table_conf *table,

@@ -2,48 +2,9 @@
 #ifndef IDEM_AWS_DYNAMODB_LAYOUT_REQUEST_H
 #define IDEM_AWS_DYNAMODB_LAYOUT_REQUEST_H
 
-#include "aws/dynamodb/layout/item.h"
+#include "aws/dynamodb/layout/layout.h"
 
 #define IDEM__TARGET(name) "DynamoDB_20120810." name
-
-/* The owner of the items in the table. */
-enum idem__layout {
-    IDEM__LAYOUT_OWN = 0,
-    IDEM__LAYOUT_PYTHON,
-    IDEM__LAYOUT_TYPESCRIPT,
-    IDEM__LAYOUT_LOCK_TOKEN,
-    IDEM__LAYOUT_IDEMPOTENCY_STORE,
-    IDEM__LAYOUT_HTTP_IDEMPOTENCY,
-};
-
-/* The attributes of such an item whose names its users choose. */
-enum idem__attr {
-    IDEM__ATTR_KEY = 0, /* The key of the table. */
-    IDEM__ATTR_STATUS,
-    IDEM__ATTR_EXPIRY, /* DynamoDB deletes by it. */
-    IDEM__ATTR_LOCK,   /* When work in progress may be taken over. */
-    IDEM__ATTR_DATA,   /* The result. */
-    IDEM__ATTR_SORT,   /* With it the sort key of the table is the key of a
-                          record, and ATTR_KEY has the same text in each. */
-    IDEM__ATTRS,
-};
-
-enum {
-    IDEM__ATTR_MAX = 64,       /* Bytes of a name. */
-    IDEM__PARTITION_MAX = 255, /* Bytes of the text in ATTR_KEY. */
-};
-
-/* A store's knowledge of its table. */
-struct idem__table_conf {
-    char name[256];
-    enum idem__layout layout;
-    /* Names; "": there is none, or before idem__layout_settle() the usual one.
-     * Those of a table of idem's own are fixed, and not here. */
-    char attrs[IDEM__ATTRS][IDEM__ATTR_MAX + 1];
-    char partition[IDEM__PARTITION_MAX + 1]; /* With ATTR_SORT. */
-    bool index; /* Open records are in the index "open". */
-    bool pack;  /* Large results are packed. */
-};
 
 /* Parts of one body, of which those marked in @done are left out. */
 struct idem__parts {

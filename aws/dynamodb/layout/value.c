@@ -1,5 +1,5 @@
 /* Results as values of DynamoDB, and back. */
-#include "aws/dynamodb/layout/value.h"
+#include "aws/dynamodb/layout/json.h"
 
 enum {
     LEVELS_MAX = 30,      /* DynamoDB has 32. */

@@ -1,7 +1,9 @@
 /* Requests about the table itself, one at a time, blocking. */
-#include "aws/dynamodb/table/admin.h"
+#include "aws/dynamodb/table/table.h"
 
+#include "aws/dynamodb/layout/layout.h"
 #include "base/host.h"
+#include "core/error.h"
 
 #include <idem/dynamodb.h>
 
@@ -106,4 +108,184 @@ void idem__admin_call(struct idem__admin *admin, const char *target, bool safe,
         idem__answer_finish(ret_answer);
         host->sleep(host->ctx, PAUSE_MS * tries);
     }
+}
+
+/* ---- Making the table: key, index, TTL, paid by request ---- */
+
+enum {
+    ACTIVE_MS = 120 * 1000,
+    POLL_MS = 500,
+};
+
+/* 1: made; 0: it is there already; or a code. */
+static int create(struct idem__admin *admin, struct idem_error *error)
+{
+    struct idem__schema schema;
+    struct idem__answer answer;
+    int rc = 1;
+
+    idem__schema_of(&admin->store->env.table, &schema);
+    idem__admin_begin(admin);
+    idem__buffer_str(&admin->out, ",\"BillingMode\":\"PAY_PER_REQUEST\"");
+    idem__schema_put(&admin->out, &schema);
+    idem__buffer_str(&admin->out, "}");
+    idem__admin_call(admin, IDEM__TARGET("CreateTable"), true, &answer);
+    if (answer.said != IDEM__SAID_OK) {
+        rc = strstr(answer.error.text, "ResourceInUseException") != NULL
+                 ? 0
+                 : idem__error(error, answer.error.code, "%s",
+                               answer.error.text);
+    }
+    idem__answer_finish(&answer);
+    return rc;
+}
+
+/* Describes: the text of @member in @object of the answer, or NULL. The caller
+ * finishes *@ret_answer. */
+static const char *describe(struct idem__admin *admin, const char *target,
+                            const char *object, const char *member,
+                            struct idem__answer *ret_answer)
+{
+    json_object *described;
+    json_object *text;
+
+    idem__admin_begin(admin);
+    idem__buffer_str(&admin->out, "}");
+    idem__admin_call(admin, target, true, ret_answer);
+    if (ret_answer->said != IDEM__SAID_OK ||
+        !json_object_object_get_ex(ret_answer->body, object, &described) ||
+        !json_object_object_get_ex(described, member, &text) ||
+        !json_object_is_type(text, json_type_string)) {
+        return NULL;
+    }
+    return json_object_get_string(text);
+}
+
+static int wait_active(struct idem__admin *admin, struct idem_error *error)
+{
+    const struct idem_host *host = &admin->store->remote.base.options.host;
+    int64_t until_ms = idem__time_add(idem__mono_ms(), ACTIVE_MS);
+
+    for (;;) {
+        struct idem__answer answer;
+        const char *status = describe(admin, IDEM__TARGET("DescribeTable"),
+                                      "Table", "TableStatus", &answer);
+        bool active = status != NULL && strcmp(status, "ACTIVE") == 0;
+
+        idem__answer_finish(&answer);
+        if (active) {
+            return 0;
+        }
+        if (idem__mono_ms() >= until_ms) {
+            return idem__error(error, IDEM_EUNAVAILABLE,
+                               "the table was made and is not active yet: try "
+                               "again in a minute");
+        }
+        host->sleep(host->ctx, POLL_MS);
+    }
+}
+
+static int enable_ttl(struct idem__admin *admin, struct idem_error *error)
+{
+    struct idem__answer answer;
+    const char *status =
+        describe(admin, IDEM__TARGET("DescribeTimeToLive"),
+                 "TimeToLiveDescription", "TimeToLiveStatus", &answer);
+    bool enabled = status != NULL && strncmp(status, "ENABL", 5) == 0;
+    int rc = 0;
+
+    idem__answer_finish(&answer);
+    if (enabled) {
+        return 0;
+    }
+    idem__admin_begin(admin);
+    idem__buffer_str(&admin->out, ",\"TimeToLiveSpecification\":{"
+                                  "\"Enabled\":true,"
+                                  "\"AttributeName\":\"");
+    idem__buffer_str(&admin->out, idem__layout_ttl(&admin->store->env.table));
+    idem__buffer_str(&admin->out, "\"}}");
+    idem__admin_call(admin, IDEM__TARGET("UpdateTimeToLive"), true, &answer);
+    if (answer.said != IDEM__SAID_OK) {
+        rc = idem__error(error, answer.error.code,
+                         "the table is there, but its TTL cannot be set: %s",
+                         answer.error.text);
+    }
+    idem__answer_finish(&answer);
+    return rc;
+}
+
+int idem_dynamodb_create(const char *place, bool *ret_created,
+                         struct idem_error *ret_error)
+{
+    struct idem__admin admin;
+    bool created = false;
+    int rc = idem__admin_open(place, &admin, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = create(&admin, ret_error);
+    if (rc >= 0) {
+        created = rc == 1;
+        rc = wait_active(&admin, ret_error);
+    }
+    if (rc == 0) {
+        rc = enable_ttl(&admin, ret_error);
+    }
+    if (rc == 0 && ret_created != NULL) {
+        *ret_created = created;
+    }
+    idem__admin_close(&admin);
+    return rc;
+}
+
+/* ---- How large the table is, as the service says it ---- */
+
+static uint64_t number(json_object *object, const char *name)
+{
+    json_object *value = NULL;
+    int64_t n;
+
+    if (!json_object_object_get_ex(object, name, &value)) {
+        return 0;
+    }
+    n = json_object_get_int64(value);
+    return n > 0 ? (uint64_t)n : 0;
+}
+
+int idem_dynamodb_size(const char *place, struct idem_dynamodb_extent *ret_size,
+                       struct idem_error *ret_error)
+{
+    struct idem__answer answer;
+    struct idem__admin admin;
+    json_object *table;
+    int rc;
+
+    if (ret_size->size != sizeof(*ret_size)) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "size: begin with IDEM_DYNAMODB_EXTENT_INIT");
+    }
+    rc = idem__admin_open_readonly(place, &admin, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
+    idem__admin_begin(&admin);
+    idem__buffer_str(&admin.out, "}");
+    idem__admin_call(&admin, IDEM__TARGET("DescribeTable"), /* safe= */ true,
+                     &answer);
+    if (answer.said != IDEM__SAID_OK) {
+        rc = answer.error.code;
+        if (ret_error != NULL) {
+            *ret_error = answer.error;
+        }
+    } else if (!json_object_object_get_ex(answer.body, "Table", &table)) {
+        rc = idem__error(ret_error, IDEM_ECONFIG,
+                         "the service at this endpoint is not DynamoDB");
+    } else {
+        ret_size->items = number(table, "ItemCount");
+        ret_size->bytes = number(table, "TableSizeBytes");
+    }
+    idem__answer_finish(&answer);
+    idem__admin_close(&admin);
+    return rc;
 }

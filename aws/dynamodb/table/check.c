@@ -1,8 +1,6 @@
 /* Is the table as it should be, and may we use it? */
 #include "core/error.h"
-#include "aws/dynamodb/table/admin.h"
-#include "aws/dynamodb/table/check_bodies.h"
-#include "aws/dynamodb/table/table_check.h"
+#include "aws/dynamodb/table/table.h"
 #include "aws/dynamodb/layout/layout.h"
 
 #include <idem/dynamodb.h>

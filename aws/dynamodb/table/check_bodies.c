@@ -1,7 +1,7 @@
 /* Are there parts of bodies in the table that belong to no record?
  *
  * The table is read in pages, and the check can be stopped after each. */
-#include "aws/dynamodb/table/check_bodies.h"
+#include "aws/dynamodb/table/table.h"
 #include "aws/dynamodb/task/walk.h"
 #include "core/error.h"
 #include "queue/op.h"

@@ -1,5 +1,5 @@
 /* The key and the index of a store's table. */
-#include "aws/dynamodb/table/schema.h"
+#include "aws/dynamodb/table/table.h"
 
 static struct idem__schema_part part(const char *name, const char *role,
                                      const char *type)

@@ -1,8 +1,7 @@
 /* Checks the description of a table for its use as a store. */
-#include "aws/dynamodb/table/table_check.h"
+#include "aws/dynamodb/table/table.h"
 
 #include "aws/dynamodb/layout/layout.h"
-#include "aws/dynamodb/table/schema.h"
 #include "base/text.h"
 
 #include <stdio.h>
@@ -390,7 +389,7 @@ static void check_layout(const struct idem__table_check *check)
         idem__found(&check->to, IDEM_GRADE_WARN, "layout",
                     "See docs/layouts.md; idem export --open | idem import "
                     "moves the records to a table of idem's own.",
-                    "%s: %s", idem__layout_name(conf->layout), *each);
+                    "%s: %s", idem__layout_of(conf)->name, *each);
     }
 }
 

@@ -1,7 +1,5 @@
 /* LOAD, GET_PARTS and PUT_PARTS: the bodies of an op on their way through the table,
  * inside its item, or in parts of their own. */
-#include "aws/dynamodb/task/pack.h"
-#include "aws/dynamodb/task/parts.h"
 #include "aws/dynamodb/task/task.h"
 #include "base/base64.h"
 #include "base/bytes.h"

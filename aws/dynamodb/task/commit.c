@@ -1,5 +1,5 @@
 /* A caller's own writes, in one transaction with a record. */
-#include "aws/dynamodb/task/commit.h"
+#include "aws/dynamodb/task/task.h"
 
 #include "core/decide.h"
 #include "core/error.h"

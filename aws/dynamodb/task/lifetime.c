@@ -14,7 +14,6 @@
  *
  * "Anew" is a read and a write of the bytes: UpdateItem would cost as many write
  * units, and the policies of those who run operations do not have it. */
-#include "aws/dynamodb/task/parts.h"
 #include "aws/dynamodb/task/task.h"
 #include "base/host.h"
 

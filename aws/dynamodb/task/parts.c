@@ -1,5 +1,7 @@
 /* Which parts of a body an answer is about. */
-#include "aws/dynamodb/task/parts.h"
+#include "aws/dynamodb/task/task.h"
+
+#include <zstd.h>
 
 bool idem__parts_number(const struct idem__parts *parts, struct idem_slice name,
                         uint32_t *ret_i)
@@ -58,4 +60,97 @@ uint32_t idem__parts_mark(const struct idem__parts *parts, bool *done,
         }
     }
     return marked;
+}
+
+/* ---- Packing with zstd ---- */
+
+enum {
+    LEVEL = 3,
+    GAIN_DIVISOR = 8,
+    KEEP_BYTES = 64 * 1024 /* Larger ones are given back. */
+};
+
+/* One of each is kept from one result to the next. To make them anew would take
+ * longer than to pack: they are so large that the system is asked for the memory
+ * each time. A caller that finds none here makes one. */
+static ZSTD_CCtx *spare_packer;
+static ZSTD_DCtx *spare_unpacker;
+
+/* NULL: no memory. */
+static ZSTD_CCtx *take_packer(void)
+{
+    ZSTD_CCtx *packer =
+        __atomic_exchange_n(&spare_packer, NULL, __ATOMIC_ACQ_REL);
+
+    return packer != NULL ? packer : ZSTD_createCCtx();
+}
+
+/* @len is what it was used for. */
+static void give_packer(ZSTD_CCtx *packer, size_t len)
+{
+    if (len <= KEEP_BYTES) {
+        packer = __atomic_exchange_n(&spare_packer, packer, __ATOMIC_ACQ_REL);
+    }
+    (void)ZSTD_freeCCtx(packer); /* NULL is allowed. */
+}
+
+static ZSTD_DCtx *take_unpacker(void)
+{
+    ZSTD_DCtx *unpacker =
+        __atomic_exchange_n(&spare_unpacker, NULL, __ATOMIC_ACQ_REL);
+
+    return unpacker != NULL ? unpacker : ZSTD_createDCtx();
+}
+
+static void give_unpacker(ZSTD_DCtx *unpacker, size_t len)
+{
+    if (len <= KEEP_BYTES) {
+        unpacker =
+            __atomic_exchange_n(&spare_unpacker, unpacker, __ATOMIC_ACQ_REL);
+    }
+    (void)ZSTD_freeDCtx(unpacker);
+}
+
+bool idem__pack(struct idem_slice bytes, struct idem__buffer *out)
+{
+    ZSTD_CCtx *packer;
+    uint8_t *to;
+    size_t cap;
+    size_t len;
+
+    out->len = 0;
+    cap = ZSTD_compressBound(bytes.len);
+    to = idem__buffer_room(out, cap);
+    packer = to == NULL ? NULL : take_packer();
+    if (packer == NULL) {
+        idem__buffer_reset(out, 0);
+        return false;
+    }
+    len = ZSTD_compressCCtx(packer, to, cap, bytes.base, bytes.len, LEVEL);
+    give_packer(packer, bytes.len);
+    if (ZSTD_isError(len) != 0 || len > bytes.len - bytes.len / GAIN_DIVISOR) {
+        return false;
+    }
+    out->len = len;
+    return true;
+}
+
+int idem__unpack(struct idem_slice packed, size_t len, struct idem__buffer *out)
+{
+    ZSTD_DCtx *unpacker;
+    uint8_t *to;
+    size_t got;
+
+    to = idem__buffer_room(out, len);
+    unpacker = to == NULL ? NULL : take_unpacker();
+    if (unpacker == NULL) {
+        return IDEM_ENOMEM;
+    }
+    got = ZSTD_decompressDCtx(unpacker, to, len, packed.base, packed.len);
+    give_unpacker(unpacker, len);
+    if (got != len) {
+        return IDEM_ECORRUPT;
+    }
+    out->len += len;
+    return 0;
 }

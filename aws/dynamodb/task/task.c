@@ -1,7 +1,6 @@
 /* The table of the states of a task, and what it is for the machine of remote stores. */
 #include "aws/dynamodb/task/task.h"
 
-#include "aws/dynamodb/task/commit.h"
 #include "core/error.h"
 
 enum {

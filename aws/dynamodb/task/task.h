@@ -20,9 +20,11 @@
 #ifndef IDEM_AWS_DYNAMODB_TASK_TASK_H
 #define IDEM_AWS_DYNAMODB_TASK_TASK_H
 
+#include "aws/dynamodb/layout/item.h"
 #include "aws/dynamodb/layout/layout.h"
 #include "aws/dynamodb/layout/request.h"
 #include "aws/dynamodb/task/answer.h"
+#include "base/bytes.h"
 #include "store/remote/machine.h"
 
 /* The states beside those of all services. */
@@ -324,7 +326,7 @@ idem__state idem__bodies_remove(struct idem__task *task, const uint8_t *id,
                                 char kind, const struct idem__body *body,
                                 idem__state then);
 
-/* ---- For the machine: decide.c and write.c ---- */
+/* ---- For the machine: record.c ---- */
 
 idem__state idem__task_decide(struct idem__flight *flight,
                               const struct idem_record *there,
@@ -333,20 +335,16 @@ idem__state idem__task_prepare(struct idem__flight *flight);
 idem__state idem__task_settle(struct idem__flight *flight,
                               const struct idem_now *now, bool wrote);
 
-/* A write of the caller's was refused, and so nothing was done: an attempt goes on,
- * a key is free. Returns the next state. */
-idem__state idem__task_refuse_caller_write(struct idem__task *task);
-
 /* ---- For all of these ---- */
 
 /* Where the op begins, once the gate is known to be open: task.c. */
 idem__state idem__task_first(struct idem__task *task);
 
 /* True if @body is GetItem's answer for an item that does not exist, {} (NULL) and what
- * it cost: look.c. */
+ * it cost: record.c. */
 bool idem__look_found_nothing(json_object *body);
 
-/* The value under @member for this table, or NULL: look.c. */
+/* The value under @member for this table, or NULL: record.c. */
 json_object *idem__task_under_table(const struct idem__task *task,
                                     json_object *body, const char *member);
 
@@ -371,5 +369,52 @@ idem__state idem__task_retry(struct idem__task *task,
 /* Likewise, for a batch that was not done to its end. */
 idem__state idem__task_busy(struct idem__task *task, bool progress,
                             const char *what, idem__state again);
+
+/* ---- A caller's own writes, in one transaction with a record: commit.c ---- */
+
+/* Checks that @commit's writes are entries of TransactItems, as many as it says,
+ * and forgets an earlier answer. The service judges what is in them.
+ *
+ * IDEM_EINVALID, IDEM_ENOMEM
+ */
+int idem__commit_check(struct idem_commit *commit,
+                       struct idem_error *ret_error);
+
+/* Makes @decision on @found (NULL: nothing there) that of @op with its writes: a
+ * claim becomes one that is completed already; what is on record already is known
+ * as committed if these writes were. May set decision->code. */
+void idem__commit_decide(struct idem_op *op, const struct idem__item *found,
+                         const struct idem_now *now,
+                         struct idem_decision *decision);
+
+/* True if @decision's change is written in one transaction with the writes. */
+bool idem__commit_transacts(const struct idem_op *op,
+                            const struct idem_decision *decision);
+
+/* ---- Which parts of a body an answer is about: parts.c ---- */
+
+/* The number of the part that is named @name; false: it is none of @parts. */
+bool idem__parts_number(const struct idem__parts *parts, struct idem_slice name,
+                        uint32_t *ret_i);
+
+/* Marks in @done, which is parts->done, the next @carried parts that are not done,
+ * but for those in @unprocessed (NULL: none), the entries of a BatchWriteItem that
+ * came back. Returns how many it marked. */
+uint32_t idem__parts_mark(const struct idem__parts *parts, bool *done,
+                          unsigned carried, json_object *unprocessed);
+
+/* ---- Packing large results with zstd (RFC 8878): parts.c ---- */
+
+/* Packs @bytes into @out (emptied first). False: it gains less than an eighth,
+ * or there is no memory; @out is empty then. */
+bool idem__pack(struct idem_slice bytes, struct idem__buffer *out);
+
+/* Unpacks to exactly @len bytes, appended to @out.
+ *
+ * IDEM_ECORRUPT  It is not a frame of that length.
+ * IDEM_ENOMEM
+ */
+int idem__unpack(struct idem_slice packed, size_t len,
+                 struct idem__buffer *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* Items of other libraries: ours come back as they went, theirs stand for what they
  * say, and one that both had a hand in is theirs. */
-#include "aws/dynamodb/layout/layout.h"
+#include "aws/dynamodb/layout/foreign.h"
 
 #include "core/decide.h"
 #include "core/identity.h"
@@ -10,6 +10,12 @@
 #include "test.h"
 
 #include <idem/form.h>
+
+#define PYTHON (&idem__foreign_powertools.kind)
+#define TYPESCRIPT (&idem__foreign_powertools_native.kind)
+#define LOCK_TOKEN (&idem__foreign_lock_token.kind)
+#define IDEMPOTENCY_STORE (&idem__foreign_idempotency_store.kind)
+#define HTTP_IDEMPOTENCY (&idem__foreign_http_idempotency.kind)
 
 static struct idem__buffer memory;
 static struct idem__scratch scratch;
@@ -41,7 +47,8 @@ static json_object *parse(const char *text)
 }
 
 /* A table of @layout, with the usual names. */
-static const struct idem__table_conf *table_of(enum idem__layout layout)
+static const struct idem__table_conf *table_of(
+    const struct idem__layout_kind *layout)
 {
     static struct idem__table_conf table;
 
@@ -51,13 +58,14 @@ static const struct idem__table_conf *table_of(enum idem__layout layout)
     return &table;
 }
 
-static int read_object(enum idem__layout layout, json_object *object)
+static int read_object(const struct idem__layout_kind *layout,
+                       json_object *object)
 {
     return idem__layout_read(table_of(layout), object, NULL, &memory, &scratch,
                              &item, &why);
 }
 
-static int read_text(enum idem__layout layout, const char *text)
+static int read_text(const struct idem__layout_kind *layout, const char *text)
 {
     json_object *object = parse(text);
     int rc = read_object(layout, object);
@@ -67,7 +75,7 @@ static int read_text(enum idem__layout layout, const char *text)
 }
 
 /* The item that is written for @record; the caller puts it back. */
-static json_object *written(enum idem__layout layout,
+static json_object *written(const struct idem__layout_kind *layout,
                             const struct idem_record *record)
 {
     struct idem__buffer out = {.len = 0};
@@ -116,11 +124,8 @@ static void says(json_object *object, const char *name, const char *type,
     }
 }
 
-static const enum idem__layout every_layout[] = {IDEM__LAYOUT_PYTHON,
-                                                 IDEM__LAYOUT_TYPESCRIPT,
-                                                 IDEM__LAYOUT_LOCK_TOKEN,
-                                                 IDEM__LAYOUT_IDEMPOTENCY_STORE,
-                                                 IDEM__LAYOUT_HTTP_IDEMPOTENCY};
+static const struct idem__layout_kind *const every_layout[] = {
+    PYTHON, TYPESCRIPT, LOCK_TOKEN, IDEMPOTENCY_STORE, HTTP_IDEMPOTENCY};
 
 /* Names lead to layouts, and back. */
 TEST(layout, hasAName)
@@ -128,11 +133,11 @@ TEST(layout, hasAName)
     size_t i;
 
     for (i = 0; i < COUNT(every_layout); i++) {
-        assert_int_equal(idem__layout_find(idem__layout_name(every_layout[i])),
+        assert_ptr_equal(idem__layout_find(every_layout[i]->name),
                          every_layout[i]);
     }
-    assert_int_equal(idem__layout_find("powertools-rust"), IDEM__LAYOUT_OWN);
-    assert_int_equal(idem__layout_find(""), IDEM__LAYOUT_OWN);
+    assert_null(idem__layout_find("powertools-rust"));
+    assert_null(idem__layout_find(""));
 }
 
 /* What we write comes back as it went, whatever its result looks like. */
@@ -162,7 +167,7 @@ TEST(layout, roundTrips)
                     assert_ok(idem__body_digest(record.result.bytes,
                                                 record.result_digest));
                 }
-                if (idem__layout_deletes(every_layout[i], &record)) {
+                if (idem__layout_deletes(table_of(every_layout[i]), &record)) {
                     assert_null(written(every_layout[i], &record));
                     continue;
                 }
@@ -182,7 +187,7 @@ TEST(layout, roundTrips)
 TEST(layout, saysWhenPowertoolsMayTakeOver)
 {
     struct idem_record record = plain(sample_record());
-    json_object *object = written(IDEM__LAYOUT_PYTHON, &record);
+    json_object *object = written(PYTHON, &record);
 
     says(object, "status", "S", "INPROGRESS");
     says(object, "expiration", "N", "253402300799");
@@ -192,7 +197,7 @@ TEST(layout, saysWhenPowertoolsMayTakeOver)
     record.on_expired_lease = IDEM_RERUN;
     record.lease_end_ms = 1700000060123;
     record.expires_ms = 1700003660123;
-    object = written(IDEM__LAYOUT_PYTHON, &record);
+    object = written(PYTHON, &record);
     says(object, "status", "S", "INPROGRESS");
     says(object, "expiration", "N", "1700003661");
     says(object, "in_progress_expiration", "N", "1700000062123");
@@ -211,7 +216,7 @@ TEST(layout, keepsPowertoolsAway)
 
     for (i = 0; i < COUNT(statuses); i++) {
         record = plain(sample_ended(statuses[i], 3600000));
-        object = written(IDEM__LAYOUT_TYPESCRIPT, &record);
+        object = written(TYPESCRIPT, &record);
         says(object, "status", "S", "INPROGRESS");
         says(object, "expiration", "N", "253402300799");
         says(object, "in_progress_expiration", "N", NULL);
@@ -219,7 +224,7 @@ TEST(layout, keepsPowertoolsAway)
         (void)json_object_put(object);
     }
     record = plain(sample_ended(IDEM_STATUS_RELEASED, 0));
-    object = written(IDEM__LAYOUT_TYPESCRIPT, &record);
+    object = written(TYPESCRIPT, &record);
     says(object, "status", "S", "INPROGRESS");
     says(object, "in_progress_expiration", "N", "1");
     (void)json_object_put(object);
@@ -228,7 +233,7 @@ TEST(layout, keepsPowertoolsAway)
 /* An attempt of Powertools' is in progress until its time, in milliseconds. */
 TEST(layout, readsWhatPowertoolsHasInProgress)
 {
-    assert_ok(read_text(IDEM__LAYOUT_TYPESCRIPT,
+    assert_ok(read_text(TYPESCRIPT,
                         "{'id':{'S':'f#x'},'status':{'S':'INPROGRESS'},"
                         "'expiration':{'N':'1700003600'},"
                         "'in_progress_expiration':{'N':'1700000060123'}}"));
@@ -245,12 +250,11 @@ TEST(layout, readsWhatPowertoolsHasInProgress)
 /* Without a deadline it is no orphan: it lives until its expiration. */
 TEST(layout, neverJudgesAnOrphan)
 {
-    assert_ok(read_text(IDEM__LAYOUT_PYTHON,
-                        "{'id':{'S':'f#x'},'status':{'S':'INPROGRESS'},"
-                        "'expiration':{'N':'1700003600'}}"));
+    assert_ok(read_text(PYTHON, "{'id':{'S':'f#x'},'status':{'S':'INPROGRESS'},"
+                                "'expiration':{'N':'1700003600'}}"));
     assert_true(item.record.lease_end_ms == 1700003600000);
-    assert_ok(read_text(IDEM__LAYOUT_PYTHON,
-                        "{'id':{'S':'f#x'},'status':{'S':'INPROGRESS'}}"));
+    assert_ok(
+        read_text(PYTHON, "{'id':{'S':'f#x'},'status':{'S':'INPROGRESS'}}"));
     assert_true(item.record.lease_end_ms == IDEM_NEVER);
     assert_true(item.record.expires_ms == IDEM_NEVER);
     let_go();
@@ -260,7 +264,7 @@ TEST(layout, neverJudgesAnOrphan)
 TEST(layout, readsWhatPowertoolsCompleted)
 {
     assert_ok(read_text(
-        IDEM__LAYOUT_TYPESCRIPT,
+        TYPESCRIPT,
         "{'id':{'S':'f#x'},'status':{'S':'COMPLETED'},'expiration':"
         "{'N':'1700003600'},'in_progress_expiration':{'N':'1'},'data':{'M':"
         "{'a':{'L':[{'N':'1.5'},{'BOOL':true},{'NULL':true},{'S':'x\\ny'}]},"
@@ -273,13 +277,12 @@ TEST(layout, readsWhatPowertoolsCompleted)
     assert_int_equal(item.record.result_len, item.result.stored.len);
     assert_text(item.record.result.content_type, "application/json");
 
-    assert_ok(read_text(IDEM__LAYOUT_PYTHON,
-                        "{'id':{'S':'f#x'},'status':{'S':'COMPLETED'},"
-                        "'expiration':{'N':'1700003600'},"
-                        "'data':{'S':'[1, 2]'}}"));
+    assert_ok(read_text(PYTHON, "{'id':{'S':'f#x'},'status':{'S':'COMPLETED'},"
+                                "'expiration':{'N':'1700003600'},"
+                                "'data':{'S':'[1, 2]'}}"));
     assert_text(item.result.stored, "[1, 2]");
 
-    assert_ok(read_text(IDEM__LAYOUT_TYPESCRIPT,
+    assert_ok(read_text(TYPESCRIPT,
                         "{'id':{'S':'f#x'},'status':{'S':'COMPLETED'},"
                         "'expiration':{'N':'1700003600'}}"));
     assert_true(item.record.result.not_kept);
@@ -290,7 +293,7 @@ TEST(layout, readsWhatPowertoolsCompleted)
 TEST(layout, refusesTheDataOfAnotherLanguage)
 {
     assert_code(IDEM_ECORRUPT,
-                read_text(IDEM__LAYOUT_PYTHON,
+                read_text(PYTHON,
                           "{'id':{'S':'f#x'},'status':{'S':'COMPLETED'},"
                           "'expiration':{'N':'1700003600'},"
                           "'data':{'M':{}}}"));
@@ -302,32 +305,28 @@ TEST(layout, refusesTheDataOfAnotherLanguage)
 TEST(layout, refusesWhatItDoesNotKnow)
 {
     static const struct {
-        enum idem__layout layout;
+        const struct idem__layout_kind *layout;
         const char *text;
     } rows[] = {
-        {IDEM__LAYOUT_PYTHON, "{'status':{'S':'INPROGRESS'}}"},
-        {IDEM__LAYOUT_PYTHON, "{'id':{'S':'x'}}"},
-        {IDEM__LAYOUT_PYTHON, "{'id':{'S':'x'},'status':{'S':'DONE'},"
-                              "'expiration':{'N':'1'}}"},
-        {IDEM__LAYOUT_PYTHON, "{'id':{'S':'x'},'status':{'S':'COMPLETED'},"
-                              "'expiration':{'S':'1'}}"},
-        {IDEM__LAYOUT_PYTHON, "{'id':{'S':'x'},'status':{'S':'COMPLETED'},"
-                              "'expiration':{'N':'-5'}}"},
-        {IDEM__LAYOUT_PYTHON, "{'id':{'S':'x'},'status':{'S':'COMPLETED'},"
-                              "'expiration':{'N':'1'},'idem':{'B':'AAAA'}}"},
-        {IDEM__LAYOUT_LOCK_TOKEN,
-         "{'lockToken':{'S':'x'},'status':{'S':'stuck'}}"},
-        {IDEM__LAYOUT_LOCK_TOKEN, "{'id':{'S':'x'}}"},
-        {IDEM__LAYOUT_LOCK_TOKEN,
-         "{'lockToken':{'S':'x'},'created':{'S':'now'}}"},
-        {IDEM__LAYOUT_LOCK_TOKEN,
-         "{'lockToken':{'S':'x'},'ttl':{'N':'1714230160123'}}"},
-        {IDEM__LAYOUT_LOCK_TOKEN, "{'token':{'S':'x'}}"},
-        {IDEM__LAYOUT_LOCK_TOKEN, "{'lockToken':{'N':'7'}}"},
-        {IDEM__LAYOUT_LOCK_TOKEN, "{'lockToken':{'S':''}}"},
-        {IDEM__LAYOUT_IDEMPOTENCY_STORE,
-         "{'idempotencyKey':{'S':'x'},'status':{'N':'1'}}"},
-        {IDEM__LAYOUT_HTTP_IDEMPOTENCY,
+        {PYTHON, "{'status':{'S':'INPROGRESS'}}"},
+        {PYTHON, "{'id':{'S':'x'}}"},
+        {PYTHON, "{'id':{'S':'x'},'status':{'S':'DONE'},"
+                 "'expiration':{'N':'1'}}"},
+        {PYTHON, "{'id':{'S':'x'},'status':{'S':'COMPLETED'},"
+                 "'expiration':{'S':'1'}}"},
+        {PYTHON, "{'id':{'S':'x'},'status':{'S':'COMPLETED'},"
+                 "'expiration':{'N':'-5'}}"},
+        {PYTHON, "{'id':{'S':'x'},'status':{'S':'COMPLETED'},"
+                 "'expiration':{'N':'1'},'idem':{'B':'AAAA'}}"},
+        {LOCK_TOKEN, "{'lockToken':{'S':'x'},'status':{'S':'stuck'}}"},
+        {LOCK_TOKEN, "{'id':{'S':'x'}}"},
+        {LOCK_TOKEN, "{'lockToken':{'S':'x'},'created':{'S':'now'}}"},
+        {LOCK_TOKEN, "{'lockToken':{'S':'x'},'ttl':{'N':'1714230160123'}}"},
+        {LOCK_TOKEN, "{'token':{'S':'x'}}"},
+        {LOCK_TOKEN, "{'lockToken':{'N':'7'}}"},
+        {LOCK_TOKEN, "{'lockToken':{'S':''}}"},
+        {IDEMPOTENCY_STORE, "{'idempotencyKey':{'S':'x'},'status':{'N':'1'}}"},
+        {HTTP_IDEMPOTENCY,
          "{'idempotencyKey':{'S':'x'},'status':{'S':'IN_PROGRESS'},"
          "'lockExpiry':{'N':'1700000010000'}}"},
     };
@@ -358,11 +357,11 @@ TEST(layout, givesUpWhatPowertoolsCompleted)
 
     record.on_expired_lease = IDEM_RERUN;
     record.expires_ms = 1700003660000;
-    object = written(IDEM__LAYOUT_TYPESCRIPT, &record);
+    object = written(TYPESCRIPT, &record);
     change(object, "status", "{'S':'COMPLETED'}");
     change(object, "expiration", "{'N':'1700007200'}");
     change(object, "data", "{'S':'theirs'}");
-    assert_ok(read_object(IDEM__LAYOUT_TYPESCRIPT, object));
+    assert_ok(read_object(TYPESCRIPT, object));
     assert_int_equal(item.record.status, IDEM_STATUS_COMPLETED);
     assert_memory_not_equal(item.record.nonce, record.nonce, 16);
     assert_true(item.record.fence > record.fence);
@@ -374,8 +373,8 @@ TEST(layout, givesUpWhatPowertoolsCompleted)
 /* Also where only the result is another: in the same second, over our own. */
 TEST(layout, givesUpAResultThatWasReplaced)
 {
-    static const enum idem__layout layouts[] = {IDEM__LAYOUT_PYTHON,
-                                                IDEM__LAYOUT_TYPESCRIPT};
+    static const struct idem__layout_kind *const layouts[] = {PYTHON,
+                                                              TYPESCRIPT};
     static const char *const results[] = {"{\"a\":1.0}", "text"};
     size_t i, k;
 
@@ -410,16 +409,16 @@ TEST(layout, knowsItsNumbersAgain)
     record.result.bytes = idem_str("[1.50,1e3,-0.0,0.00120,12e-1]");
     record.result_len = record.result.bytes.len;
     assert_ok(idem__body_digest(record.result.bytes, record.result_digest));
-    object = written(IDEM__LAYOUT_TYPESCRIPT, &record);
+    object = written(TYPESCRIPT, &record);
     change(object, "data",
            "{'L':[{'N':'1.5'},{'N':'1000'},{'N':'0'},{'N':'0.0012'},"
            "{'N':'1.2'}]}");
-    assert_ok(read_object(IDEM__LAYOUT_TYPESCRIPT, object));
+    assert_ok(read_object(TYPESCRIPT, object));
     assert_same_record(&item.record, &record);
     change(object, "data",
            "{'L':[{'N':'1.5'},{'N':'1000'},{'N':'0'},{'N':'0.0012'},"
            "{'N':'1.3'}]}");
-    assert_ok(read_object(IDEM__LAYOUT_TYPESCRIPT, object));
+    assert_ok(read_object(TYPESCRIPT, object));
     assert_memory_not_equal(item.record.nonce, record.nonce, 16);
     (void)json_object_put(object);
     let_go();
@@ -428,9 +427,8 @@ TEST(layout, knowsItsNumbersAgain)
 /* What was read is what a write depends on: all of it, ours and theirs. */
 TEST(layout, dependsOnAllThatItSaw)
 {
-    assert_ok(read_text(IDEM__LAYOUT_PYTHON,
-                        "{'id':{'S':'x'},'status':{'S':'INPROGRESS'},"
-                        "'expiration':{'N':'17'}}"));
+    assert_ok(read_text(PYTHON, "{'id':{'S':'x'},'status':{'S':'INPROGRESS'},"
+                                "'expiration':{'N':'17'}}"));
     assert_text(item.head,
                 ",\"ConditionExpression\":\"#a = :a AND #b = :b AND "
                 "attribute_not_exists(#c) AND attribute_not_exists(#d)\","
@@ -447,7 +445,7 @@ TEST(layout, readsTheTablesOfArticles)
 {
 #define KEY "{'idempotencyKey':{'S':'m1'},"
     static const struct {
-        enum idem__layout layout;
+        const struct idem__layout_kind *layout;
         enum idem_status status;
         const char *text;
         int64_t lease_end_ms;
@@ -455,34 +453,34 @@ TEST(layout, readsTheTablesOfArticles)
         enum idem_on_expired_lease policy;
     } rows[] = {
         /* 92 seconds more: the article's lease ends before its function does. */
-        {IDEM__LAYOUT_IDEMPOTENCY_STORE, IDEM_STATUS_IN_PROGRESS,
+        {IDEMPOTENCY_STORE, IDEM_STATUS_IN_PROGRESS,
          KEY "'status':{'S':'IN_PROGRESS'},'expiryTimestamp':"
              "{'N':'1700000000'}}",
          1700000092000, IDEM_NEVER, IDEM_RERUN},
-        {IDEM__LAYOUT_IDEMPOTENCY_STORE, IDEM_STATUS_IN_PROGRESS,
+        {IDEMPOTENCY_STORE, IDEM_STATUS_IN_PROGRESS,
          KEY "'expiryTimestamp':{'N':'1700000000'}}", 1700000092000, IDEM_NEVER,
          IDEM_HOLD},
-        {IDEM__LAYOUT_IDEMPOTENCY_STORE, IDEM_STATUS_IN_PROGRESS,
+        {IDEMPOTENCY_STORE, IDEM_STATUS_IN_PROGRESS,
          KEY "'status':{'S':'IN_PROGRESS'}}", IDEM_NEVER, IDEM_NEVER,
          IDEM_RERUN},
-        {IDEM__LAYOUT_IDEMPOTENCY_STORE, IDEM_STATUS_COMPLETED,
+        {IDEMPOTENCY_STORE, IDEM_STATUS_COMPLETED,
          KEY "'status':{'S':'COMPLETED'},'expiryTimestamp':"
              "{'N':'1700000000'},'responseData':{'M':{}}}",
          IDEM_NEVER, 1700000000000, IDEM_RERUN},
-        {IDEM__LAYOUT_HTTP_IDEMPOTENCY, IDEM_STATUS_IN_PROGRESS,
+        {HTTP_IDEMPOTENCY, IDEM_STATUS_IN_PROGRESS,
          KEY "'status':{'S':'IN_PROGRESS'},'expiry':{'N':'1700003600'},"
              "'lockExpiry':{'N':'1700000010'}}",
          1700000010000, 1700003600000, IDEM_RERUN},
-        {IDEM__LAYOUT_HTTP_IDEMPOTENCY, IDEM_STATUS_FAILED,
+        {HTTP_IDEMPOTENCY, IDEM_STATUS_FAILED,
          KEY "'status':{'S':'FAILED'},'expiry':{'N':'1700003600'},"
              "'lockExpiry':{'N':'1700000010'},'responsePayload':{'S':'{}'}}",
          IDEM_NEVER, 1700003600000, IDEM_RERUN},
-        {IDEM__LAYOUT_LOCK_TOKEN, IDEM_STATUS_IN_PROGRESS,
+        {LOCK_TOKEN, IDEM_STATUS_IN_PROGRESS,
          "{'lockToken':{'S':'m1'},'status':{'S':'inProgress'},'created':"
          "{'S':'2024-04-27T14:02:40.123456+00:00'},'result':{'NULL':true},"
          "'ttl':{'N':'1700003600'}}",
          IDEM_NEVER, IDEM_NEVER, IDEM_HOLD},
-        {IDEM__LAYOUT_LOCK_TOKEN, IDEM_STATUS_FAILED,
+        {LOCK_TOKEN, IDEM_STATUS_FAILED,
          "{'lockToken':{'S':'m1'},'status':{'S':'error'},'result':"
          "{'S':'[7]'}}",
          IDEM_NEVER, IDEM_NEVER, IDEM_HOLD},
@@ -515,13 +513,13 @@ TEST(layout, givesUpAnAnswerThatWasReplaced)
     record.result.bytes = idem_bytes(NULL, 0);
     record.result_len = 0;
     assert_ok(idem__body_digest(record.result.bytes, record.result_digest));
-    object = written(IDEM__LAYOUT_HTTP_IDEMPOTENCY, &record);
+    object = written(HTTP_IDEMPOTENCY, &record);
     says(object, "responsePayload", "S", "null");
     says(object, "lockExpiry", "N", NULL);
-    assert_ok(read_object(IDEM__LAYOUT_HTTP_IDEMPOTENCY, object));
+    assert_ok(read_object(HTTP_IDEMPOTENCY, object));
     assert_same_record(&item.record, &record);
     change(object, "responsePayload", "{'S':'7'}");
-    assert_ok(read_object(IDEM__LAYOUT_HTTP_IDEMPOTENCY, object));
+    assert_ok(read_object(HTTP_IDEMPOTENCY, object));
     assert_memory_not_equal(item.record.nonce, record.nonce, 16);
     assert_text(item.result.stored, "7");
     (void)json_object_put(object);
@@ -542,18 +540,18 @@ TEST(layout, knowsAnswersOfHttp)
     record.result.meta =
         idem_str("HTTP 201\nLocation: /o/1\nVary: a\nvary: b\n");
     assert_ok(idem__body_digest(record.result.bytes, record.result_digest));
-    object = written(IDEM__LAYOUT_HTTP_IDEMPOTENCY, &record);
+    object = written(HTTP_IDEMPOTENCY, &record);
     says(object, "responsePayload", "S",
          "{\"statusCode\":201,\"headers\":{\"Content-Type\":"
          "\"application/json\",\"Location\":\"/o/1\",\"Vary\":\"a, b\"},"
          "\"body\":\"{\\\"a\\\": 1}\"}");
-    assert_ok(read_object(IDEM__LAYOUT_HTTP_IDEMPOTENCY, object));
+    assert_ok(read_object(HTTP_IDEMPOTENCY, object));
     assert_same_record(&item.record, &record);
     assert_slice(item.result.stored, record.result.bytes);
 
     /* Theirs, with a cookie that nobody else may be given. */
     (void)json_object_object_del(object, "idem");
-    assert_ok(read_object(IDEM__LAYOUT_HTTP_IDEMPOTENCY, object));
+    assert_ok(read_object(HTTP_IDEMPOTENCY, object));
     assert_text(item.record.result.meta,
                 "HTTP 201\nLocation: /o/1\nVary: a, b\n");
     assert_text(item.record.result.content_type, "application/json");
@@ -561,7 +559,7 @@ TEST(layout, knowsAnswersOfHttp)
     (void)json_object_put(object);
 
     assert_ok(read_text(
-        IDEM__LAYOUT_HTTP_IDEMPOTENCY,
+        HTTP_IDEMPOTENCY,
         "{'idempotencyKey':{'S':'x'},'status':{'S':'COMPLETED'},"
         "'responsePayload':{'S':'{\\'statusCode\\':200,\\'headers\\':"
         "{\\'Set-Cookie\\':\\'s=1\\'},\\'multiValueHeaders\\':{\\'Link\\':"
@@ -589,8 +587,8 @@ TEST(layout, showsStandardOutput)
     assert_ok(idem__body_digest(record.result.bytes, record.result_digest));
     for (i = 0; i < COUNT(every_layout); i++) {
         const struct idem__table_conf *table = table_of(every_layout[i]);
-        bool native = every_layout[i] == IDEM__LAYOUT_TYPESCRIPT ||
-                      every_layout[i] == IDEM__LAYOUT_IDEMPOTENCY_STORE;
+        bool native = every_layout[i] == TYPESCRIPT ||
+                      every_layout[i] == IDEMPOTENCY_STORE;
         json_object *object = written(every_layout[i], &record);
 
         if (!native) {
@@ -635,7 +633,7 @@ TEST(layout, leavesOtherPayloadsAlone)
         (void)json_object_object_add(payload, "S",
                                      json_object_new_string(text));
         (void)json_object_object_add(object, "responsePayload", payload);
-        assert_ok(read_object(IDEM__LAYOUT_HTTP_IDEMPOTENCY, object));
+        assert_ok(read_object(HTTP_IDEMPOTENCY, object));
         assert_text(item.result.stored, text);
         assert_text(item.record.result.content_type, "application/json");
         assert_int_equal(item.record.result.meta.len, 0);
@@ -648,7 +646,7 @@ TEST(layout, leavesOtherPayloadsAlone)
 TEST(layout, speaksOfLockTokens)
 {
     struct idem_record record = plain(sample_record());
-    json_object *object = written(IDEM__LAYOUT_LOCK_TOKEN, &record);
+    json_object *object = written(LOCK_TOKEN, &record);
 
     says(object, "lockToken", "S", "pay#69n0x7BssKr10T2A5J2LkA==");
     says(object, "status", "S", "inProgress");
@@ -658,14 +656,14 @@ TEST(layout, speaksOfLockTokens)
     (void)json_object_put(object);
 
     record = plain(sample_ended(IDEM_STATUS_COMPLETED, 3600000));
-    object = written(IDEM__LAYOUT_LOCK_TOKEN, &record);
+    object = written(LOCK_TOKEN, &record);
     says(object, "status", "S", NULL);
     says(object, "result", "S", "\"done\"");
     (void)json_object_put(object);
 
     record = plain(sample_ended(IDEM_STATUS_UNKNOWN, 0));
     record.note = idem_str("cut off");
-    object = written(IDEM__LAYOUT_LOCK_TOKEN, &record);
+    object = written(LOCK_TOKEN, &record);
     says(object, "status", "S", "error");
     says(object, "result", "S", "\"outcome unknown: cut off\"");
     (void)json_object_put(object);
@@ -675,12 +673,12 @@ TEST(layout, speaksOfLockTokens)
 TEST(layout, givesEachAttemptItsLockedBy)
 {
     struct idem_record record = plain(sample_record());
-    json_object *first = written(IDEM__LAYOUT_LOCK_TOKEN, &record);
+    json_object *first = written(LOCK_TOKEN, &record);
     struct idem_slice a, b;
     json_object *second;
 
     record.fence++;
-    second = written(IDEM__LAYOUT_LOCK_TOKEN, &record);
+    second = written(LOCK_TOKEN, &record);
     assert_int_equal(idem__json_attribute(first, "lockedBy", "S", &a), 1);
     assert_int_equal(idem__json_attribute(second, "lockedBy", "S", &b), 1);
     assert_true(a.len != b.len || memcmp(a.base, b.base, a.len) != 0);
@@ -692,7 +690,7 @@ TEST(layout, givesEachAttemptItsLockedBy)
 TEST(layout, readsTheTtlOfLockTokens)
 {
     assert_ok(
-        read_text(IDEM__LAYOUT_LOCK_TOKEN,
+        read_text(LOCK_TOKEN,
                   "{'lockToken':{'S':'order/7'},'lockedBy':{'S':'host'},"
                   "'created':{'S':'2024-04-27T14:02:40.123Z'},"
                   "'expectedCompletion':{'S':'2024-04-27T14:03:40.123Z'},"
@@ -707,10 +705,10 @@ TEST(layout, readsTheTtlOfLockTokens)
     assert_text(item.record.owner, "host");
 
     assert_ok(
-        read_text(IDEM__LAYOUT_LOCK_TOKEN,
+        read_text(LOCK_TOKEN,
                   "{'lockToken':{'S':'order/7'},'lockedBy':{'S':'host'}}"));
     assert_true(item.record.expires_ms == IDEM_NEVER);
-    assert_ok(read_text(IDEM__LAYOUT_LOCK_TOKEN,
+    assert_ok(read_text(LOCK_TOKEN,
                         "{'lockToken':{'S':'order/7'},'lockedBy':{'S':'host'},"
                         "'ttl':{'NULL':true}}"));
     assert_true(item.record.expires_ms == IDEM_NEVER);
@@ -720,7 +718,7 @@ TEST(layout, readsTheTtlOfLockTokens)
 /* A lock is held until somebody ends it, an error is a failure. */
 TEST(layout, readsLocks)
 {
-    assert_ok(read_text(IDEM__LAYOUT_LOCK_TOKEN,
+    assert_ok(read_text(LOCK_TOKEN,
                         "{'lockToken':{'S':'order/7'},'lockedBy':{'S':'host'},"
                         "'created':{'S':'2024-04-27T14:02:40.123Z'},"
                         "'expectedCompletion':{'S':'2024-04-27T14:03:40.123Z'},"
@@ -731,7 +729,7 @@ TEST(layout, readsLocks)
     assert_true(item.record.expected_ms == 1714226620123);
     assert_null(idem__record_fault(&item.record));
 
-    assert_ok(read_text(IDEM__LAYOUT_LOCK_TOKEN,
+    assert_ok(read_text(LOCK_TOKEN,
                         "{'lockToken':{'S':'order/7'},'lockedBy':{'S':'host'},"
                         "'status':{'S':'error'},'result':{'S':'oh no'}}"));
     assert_int_equal(item.record.status, IDEM_STATUS_FAILED);
@@ -745,14 +743,14 @@ TEST(layout, failsWithoutMemory)
 {
     struct idem_record record =
         plain(sample_ended(IDEM_STATUS_COMPLETED, 3600000));
-    json_object *object = written(IDEM__LAYOUT_TYPESCRIPT, &record);
+    json_object *object = written(TYPESCRIPT, &record);
     bool failed = true;
     long n;
     int rc;
 
     for (n = 0; failed; n++) {
         heap_fail(n, /* on= */ false);
-        rc = read_object(IDEM__LAYOUT_TYPESCRIPT, object);
+        rc = read_object(TYPESCRIPT, object);
         failed = heap_fail_never();
         assert_code(failed ? IDEM_ENOMEM : IDEM_OK, rc);
         let_go();

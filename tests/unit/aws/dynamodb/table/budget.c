@@ -1,5 +1,5 @@
 /* How fast units are used, and how a throttle slows that down. */
-#include "aws/dynamodb/table/budget.h"
+#include "aws/dynamodb/table/table.h"
 
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* The key and the index of a table, as a CreateTable has them. */
-#include "aws/dynamodb/table/schema.h"
+#include "aws/dynamodb/table/table.h"
 
 #include "aws/dynamodb/place.h"
 #include "test.h"

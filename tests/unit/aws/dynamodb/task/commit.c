@@ -1,6 +1,6 @@
 /* A record and its caller's own writes, in one transaction, over a wire that loses,
  * doubles and refuses what it carries: all of it is in the table, or none. */
-#include "aws/dynamodb/task/commit.h"
+#include "aws/dynamodb/task/task.h"
 
 #include "base/heap.h"
 #include "sample.h"
