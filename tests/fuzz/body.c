@@ -127,6 +127,20 @@ static void check_form(const uint8_t got[IDEM_FINGERPRINT_LEN],
     check(got, "form", idem_bytes(digest, sizeof(digest)));
 }
 
+/* A part that begins or ends as the boundary goes on makes other parts of the same
+ * number. */
+static bool has_parts_of(const struct form *a, const struct form *b)
+{
+    size_t i;
+
+    for (i = 0; i < a->len && i < b->len; i++) {
+        if (!same_bytes(a->parts[i], b->parts[i])) {
+            return false;
+        }
+    }
+    return a->len == b->len;
+}
+
 static void divide_anew(const uint8_t want[IDEM_FINGERPRINT_LEN],
                         const struct form *form, struct idem_slice boundary)
 {
@@ -145,11 +159,12 @@ static void divide_anew(const uint8_t want[IDEM_FINGERPRINT_LEN],
         }
     }
     idem__buffer_str(&body, "--");
-    if (split(idem__buffer_slice(&body), boundary, &again) &&
-        again.len == form->len) {
+    if (split(idem__buffer_slice(&body), boundary, &again)) {
         in_pieces(type_of(boundary, type, sizeof(type)),
                   idem__buffer_slice(&body), 7, got);
-        must(memcmp(got, want, sizeof(got)) == 0);
+        check_form(got, &again);
+        must(!has_parts_of(&again, form) ||
+             memcmp(got, want, sizeof(got)) == 0);
     }
     idem__buffer_free(&body);
 }

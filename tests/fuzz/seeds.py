@@ -488,6 +488,7 @@ def body():
         b"--b\r\n\r\n--bb\r\n--b--",
         b"\r\n--b\r\n\r\n--b--",
         b"--b\r\n\r\n--b--\r\n--b--",
+        b"--b\r\n\r\n--c\r\n--b\r\nx\r\n--b--",
     ):
         yield form + rest
     yield b"\x03b b\x01b--b b\r\n--b\r\n--b b--\r\n"
