@@ -131,28 +131,41 @@ TEST(resolve, correctsAPerson)
     }
 }
 
-/* What a decision replaces stays in the history: the status, the first line of the
- * metadata, and the error or the note. */
+/* What is stored of the decision, and read back; @head has its bytes. */
+static struct idem_record stored(const struct idem_record *found,
+                                 const struct idem_op *op,
+                                 uint8_t head[IDEM_HEAD_MAX])
+{
+    struct idem_record next = decide(found, op).next;
+    struct idem_record read;
+    size_t len;
+
+    assert_ok(idem__record_encode(&next, head, IDEM_HEAD_MAX, &len));
+    assert_ok(idem__record_decode(next.id, idem_bytes(head, len), &read, &why));
+    return read;
+}
+
+/* What a decision replaces stays in the history, also in that of the store: the
+ * status, the first line of the metadata, and the error or the note. */
 TEST(resolve, keepsWhatItReplaces)
 {
     static const char big[IDEM_TEXT_MAX] = "no answer from the bank";
     struct idem_record found = sample_ended(IDEM_STATUS_FAILED, 0);
     struct idem_op op = sample_resolve();
-    const struct idem_past *past;
-    struct idem_decision decision;
+    struct idem_record next;
+    const struct idem_past *past = &next.history[0];
+    uint8_t head[IDEM_HEAD_MAX];
 
     found.result.meta = idem_str("exit 3\nmore");
     found.error = idem_bytes(big, sizeof(big));
-    decision = decide(&found, &op);
-    past = &decision.next.history[0];
+    next = stored(&found, &op, head);
     assert_int_equal(past->was, IDEM_STATUS_FAILED);
     assert_text(past->meta, "exit 3");
     assert_slice(past->text, idem_bytes(big, IDEM_PAST_TEXT_MAX));
     found = sample_ended(IDEM_STATUS_UNKNOWN, 0);
     found.note = idem_str("asleep");
     op.u.resolve.outcome.status = IDEM_STATUS_RETRY;
-    decision = decide(&found, &op);
-    past = &decision.next.history[0];
+    next = stored(&found, &op, head);
     assert_int_equal(past->was, IDEM_STATUS_UNKNOWN);
     assert_text(past->text, "asleep");
 }
