@@ -455,7 +455,7 @@ def a_budget_on(place):
 
 
 @test
-def failures_have_a_budget():
+def failures_have_a_budget_in_a_file():
     """--max-failures: the second failure is the last, and later requests are told why; without
     it there is no last. --retry-after: nobody starts before."""
     a_budget_on(file)
