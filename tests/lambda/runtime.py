@@ -10,7 +10,6 @@ import threading
 import time
 
 from lambda_api import Function, Sandbox
-from patience import PATIENCE, until
 from tap import LONG, TOP, Idem, equal, main, note, skip, test
 
 FUNCTION = Function(os.environ["IDEM_TEST_LAMBDA_FUNCTION"])
@@ -44,18 +43,6 @@ def event(key="a", **more):
 
 
 EFFECT = "cat >event.json\necho effect >>ledger\n"
-
-
-@test
-def handlers_of_both_kinds_run():
-    """A program and a function that is linked with the runtime get the event and give the response."""
-    sent = event(text='Grüße, "x"', n=12345678901234567890)
-    with Sandbox(script("cat")) as box:
-        answer = box.invoke(sent)
-        equal((answer.kind, answer.json()), ("response", sent))
-    with Sandbox(FUNCTION) as box:
-        answer = box.invoke(event("b"))
-        equal((answer.kind, answer.json()["left"]), ("response", 1))
 
 
 @test(rows=[62])
@@ -655,24 +642,6 @@ def a_timeout_after_the_effect_under_rerun():
 
 
 @test(rows=[59])
-def a_killed_function_is_taken_over_after_its_lease():
-    """A function that was killed at its deadline is taken over when its lease is over."""
-    with Sandbox(FUNCTION, TO_THE_END) as box:
-        started = time.monotonic()
-        equal(box.invoke(event("do-exit"), seconds=1).kind, "exit")
-        until = time.monotonic() + PATIENCE
-        while box.invoke(event("do-exit"), seconds=1).kind != "exit":
-            assert time.monotonic() < until, "it was never taken over"
-            time.sleep(0.1)
-        took = time.monotonic() - started
-        equal(effects(), 2)
-        assert took >= 2, took
-        shown = json.loads(Idem()("show", "--json", "-s", "pay", "do-exit").stdout)
-        equal(shown["attempts"], 2)
-        note(f"taken over after {took:.1f} s")
-
-
-@test(rows=[59])
 def a_timeout_after_the_effect_under_hold():
     """Under hold it does not run again: the answer is Unknown, and idem list shows it."""
     handler = script(EFFECT + "sleep 60\n")
@@ -720,25 +689,6 @@ def two_sandboxes_at_once():
         equal(answers["one"].body, b"1\n")
         equal(two.invoke(event()).body, b"1\n")
         equal(effects(), 1)
-
-
-@test
-def errors_have_outcomes():
-    """After an error the event runs again; one that completes is replayed; one that fails waits for a person."""
-    env = {"IDEM_LAMBDA_OUTCOME": "Declined,Exit.4*=complete Broken=fail"}
-    handler = script("cat >event.json\necho effect >>ledger\n. ./do\n")
-    with Sandbox(handler, env) as box:
-        for line, wanted, second, runs in [
-            ("exit 3", "Exit.3", "Exit.3", 2),
-            ("exit 42", "Exit.42", "Exit.42", 1),
-            ('echo \'{"errorType": "Declined"}\'; exit 1', "Declined", "Declined", 1),
-            ('echo \'{"errorType": "Broken"}\'; exit 1', "Broken", "Idem.Failed", 1),
-        ]:
-            script(line, "do")
-            before = effects()
-            equal(box.invoke(event(line)).type, wanted)
-            equal(box.invoke(event(line)).type, second)
-            equal((line, effects() - before), (line, runs))
 
 
 @test
@@ -821,52 +771,6 @@ def the_log_comes_before_the_record():
     assert before and after, (stored, ledger)
     assert ledger < said < after[0], (ledger, said, after[0])
     note(f"{len(before)} writes of the claim, {len(after)} of the outcome")
-
-
-@test
-def a_runtime_that_is_quicker_than_its_sandbox():
-    """A runtime that asks before its sandbox knows that it was started gets its event."""
-
-    class Slow(Sandbox):
-        """One whose machine gives the runtime a head start."""
-
-        def begin(self, log):
-            process = super().begin(log)
-            time.sleep(0.3)
-            return process
-
-    with Slow(script(EFFECT + "echo 1\n")) as box:
-        equal(box.invoke(event("a")).kind, "response")
-        equal(box.stops >= 1, True)
-    equal(effects(), 1)
-
-
-@test
-def the_last_request_of_a_runtime_that_was_killed():
-    """A request that is read when the runtime that sent it is gone is not the next one's."""
-    busy, go_on = threading.Event(), threading.Event()
-
-    class Slow(Sandbox):
-        """One whose machine keeps it from reading requests."""
-
-        def next(self, gone):
-            if busy.is_set():
-                busy.clear()
-                go_on.wait(PATIENCE)
-            return super().next(gone)
-
-    with Slow(script(EFFECT + "echo 1\n")) as box:
-        equal(box.invoke(event("a")).kind, "response")
-        until(box.idle.is_set)
-        busy.set()
-        equal(box.invoke(event("b")).kind, "response")
-        until(lambda: not busy.is_set())
-        box.end()
-        box.start()
-        go_on.set()
-        time.sleep(0.2)
-        equal((box.invoke(event("c")).kind, box.breaches), ("response", []))
-    equal(effects(), 3)
 
 
 @test

@@ -92,29 +92,6 @@ def add_row(row):
             if name in REPORTED:
                 equal(first.json(), {"batchItemFailures": []})
 
-    def found():
-        with Sandbox(FUNCTION) as box:
-            equal(box.invoke(sample(name)).kind, "response")
-            equal(box.invoke(sample(name)).kind, "response")
-            equal(effects(), 1)
-        # All pairs are in tests/unit/lambda/source.c.
-        other = "s3" if name != "s3" else "sns"
-        with Sandbox(FUNCTION, {"IDEM_LAMBDA_SOURCE": other}) as box:
-            equal(box.invoke(sample(name)).type, "Idem.Invalid")
-
-    def control():
-        """Without idem: what the handler alone does with two deliveries."""
-        with open("event.json", "w", encoding="utf-8") as f:
-            json.dump(sample(name), f)
-        for _ in range(2):
-            with open("event.json", encoding="utf-8") as f:
-                subprocess.run(
-                    ["sh", "-c", "cat >/dev/null; echo effect >>ledger"],
-                    stdin=f,
-                    check=True,
-                )
-        equal(effects(), 2)
-
     def busy():
         with open("slow", "w", encoding="utf-8") as f:
             f.write("#!/bin/sh\ncat >/dev/null\necho effect >>ledger\n")
@@ -158,8 +135,6 @@ def add_row(row):
 
     for case, words in (
         (twice, "two deliveries, one execution, the same response"),
-        (found, "its events are recognised, and others are not taken for them"),
-        (control, "the control: without idem two deliveries are two executions"),
         (busy, f"while another delivery is at work: {row['busy']}"),
         (failing, f"when the handler fails: {row['failure']}"),
     ):
@@ -543,23 +518,6 @@ def another_request_under_the_key():
         equal(effects(), 1)
 
 
-@test
-def methods_that_change_nothing():
-    """GET runs each time and needs no key; POST without one is refused; the list can be chosen, but GET has never keys."""
-    with Sandbox(FUNCTION) as box:
-        for _ in range(2):
-            equal(box.invoke(http({}, httpMethod="GET")).json()["fence"], 0)
-        equal(effects(), 2)
-        equal(box.invoke(http({}, httpMethod="POST")).json()["statusCode"], 400)
-    with Sandbox(FUNCTION, {"IDEM_LAMBDA_METHODS": "PUT,DELETE"}) as box:
-        equal(box.invoke(http({}, httpMethod="PUT")).json()["statusCode"], 400)
-        equal(box.invoke(http({}, httpMethod="POST")).json()["fence"], 0)
-    key = {"Idempotency-Key": "k"}
-    with Sandbox(FUNCTION) as box:
-        for method in ("GET", "HEAD", "OPTIONS"):
-            equal(box.invoke(http(key, httpMethod=method)).json()["fence"], 0)
-
-
 def moved(name, method, path, key=None):
     """A request of a source with this method and path."""
     event = sample(name)
@@ -691,28 +649,6 @@ def a_response_that_asks_for_another_try():
 
 
 @test
-def a_receiver_of_webhooks_runs_again_after_a_failure():
-    """IDEM_LAMBDA_OUTCOME=webhook: a 500, an error and a 302 are run again, as takeovers; a 404 is an outcome; a 401 releases."""
-    with open("say", "w", encoding="utf-8") as f:
-        f.write('#!/bin/sh\necho effect >>ledger\necho $IDEM_TAKEOVER >>told\n. ./status\n')
-    os.chmod("say", 0o755)
-    endings = [(f'echo \'{{"statusCode": {status}}}\'', again, takes_over) for status, again, takes_over in (
-        (500, True, "1"), (503, True, "0"), (302, True, "1"), (401, True, "0"), (404, False, None), (204, False, None))]
-    endings.append(("exit 3", True, "1"))
-    with Sandbox("say", {"IDEM_LAMBDA_OUTCOME": "webhook", "IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold"}) as box:
-        for n, (line, again, takes_over) in enumerate(endings):
-            with open("status", "w", encoding="utf-8") as f:
-                f.write(line)
-            before = effects()
-            for _ in range(2):
-                box.invoke(http({"Idempotency-Key": f"hook{n}"}))
-            equal((line, effects() - before), (line, 2 if again else 1))
-            if again:
-                with open("told", encoding="utf-8") as f:
-                    equal((line, f.read().split()[-1]), (line, takes_over))
-
-
-@test
 def a_table_says_what_a_status_is():
     """IDEM_LAMBDA_OUTCOME says what a status of a response is: fail (a person looks), retry, unknown, complete."""
     with open("say", "w", encoding="utf-8") as f:
@@ -746,18 +682,6 @@ def retry_after_follows_the_age_of_the_work():
     headers = told.get("headers") or told["multiValueHeaders"]
     equal((told["statusCode"], effects()), (409, 0))
     assert 2 <= int(headers["Retry-After"]) <= 30, headers
-
-
-@test
-def two_callers_in_one_request_are_refused():
-    """A selector of every value of a header finds two scopes where two are sent: nothing runs."""
-    program = '(.multiValueHeaders.Authorization // ["global"])[]'
-    key = {"Idempotency-Key": ["k"]}
-    with Sandbox(FUNCTION, {"IDEM_LAMBDA_SCOPE": program}) as box:
-        for callers, status in ((["alice", "bob"], 401), (["bob", "alice"], 401), (["alice"], 200)):
-            sent = http({}, headers=None, multiValueHeaders={**key, "Authorization": callers})
-            equal((callers, box.invoke(sent).json()["statusCode"]), (callers, status))
-        equal(effects(), 1)
 
 
 # ---- Waiting ----
@@ -1230,28 +1154,6 @@ def each_key_is_that_of_all_front_ends():
             records = {"Records": [{"messageId": m, "eventSource": "aws:sqs", "body": "x"} for m in "ab"]}
             equal(failures(box.invoke(records)), ["a", "b"])
     equal(effects(), before)
-
-
-def add_header(name):
-    def case():
-        """.headers["idempotency-key"] is the header as the grammar reads it, whatever its case and quotation marks."""
-        with Sandbox(FUNCTION, {"IDEM_LAMBDA_KEY": '.headers["idempotency-key"]'}) as box:
-            for header, value in (("Idempotency-Key", "k-1"), ("idempotency-key", '"k-1"'), ("IDEMPOTENCY-KEY", " k-1 ")):
-                event = asks(name, "alice")
-                event["headers"] = {header: value}
-                equal((header, box.invoke(event).json()["statusCode"]), (header, 200))
-            equal(effects(), 1)
-            for headers in ({"Idempotency-Key": "a", "idempotency-key": "b"}, {"Idempotency-Key": "a, b"}):
-                event = {**asks(name, "alice"), "headers": headers}
-                equal((headers, box.invoke(event).json()["statusCode"]), (headers, 400))
-            equal(effects(), 1)
-
-    case.__name__ = f"{name}_header_is_read_for_a_selector"
-    add(f"{case.__name__}: one key, quoted or not, in any case", case)
-
-
-for _name in HTTP:
-    add_header(_name)
 
 
 @test

@@ -87,17 +87,6 @@ def an_answer_that_cannot_be_whole_is_unknown():
     note(f"{2 * len(modes)} answers")
 
 
-@test
-def without_buffering_it_is_the_same():
-    """With proxy_buffering off a broken answer is a clean 502 too."""
-    with Upstream() as up, Nginx(up, location="proxy_buffering off;") as nginx:
-        for mode in "cut", "chunkcut", "drop":
-            path = f"/pay?mode={mode}&size=100000"
-            equal((mode, nginx.post(path, mode).status), (mode, 502))
-            equal(nginx.post(path, mode).problem, "outcome-unknown")
-            equal(up.executions(mode), 1)
-
-
 @test(rows=[52, 53])
 def the_status_says_what_became_of_the_work():
     """401, 407, 408, 425, 429, 503 release; 502, 504 are unknown; all else is stored."""

@@ -55,21 +55,6 @@ def without_the_module_they_are_a_hundred():
 
 
 @test
-def waiters_get_the_same_answer():
-    """With idempotency_wait they all get what the one execution answered."""
-    for store in STORES:
-        workers = 2 if store != "memory:" else 1
-        http = on(store, "idempotency_wait 60s;")
-        with Upstream() as up:
-            with Nginx(up, http=http, workers=workers) as nginx:
-                threading.Timer(0.5, up.let_go, ["h"]).start()
-                answers = nginx.many([("/pay?hold=h", "k", b"x")] * 100)
-                equal(kinds(answers), {"201": 1, "201 again": 99})
-                equal({a.body for a in answers}, {b"order 1 x\n"})
-                equal(up.executions(), 1)
-
-
-@test
 def a_crowd_waits():
     """However many wait for one key, all get what the one execution answered."""
     crowd = 1900 if LONG else 1100

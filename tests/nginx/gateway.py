@@ -1,7 +1,6 @@
 """idem gateway with the real nginx and the module of this build."""
 
 import contextlib
-import glob
 import gzip
 import http.client
 import http.server
@@ -23,7 +22,6 @@ from typing import NamedTuple
 import dynamo
 from patience import PATIENCE, until
 from ports import free_port
-import postgres
 import procfs
 from procfs import descendants
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, note, run, skip, start, test
@@ -216,62 +214,7 @@ def gateway_says(service):
     return f"idem: in front of {service.url}; records in {store}\n".encode()
 
 
-@test
-def the_record_can_be_looked_at():
-    """The records of the gateway are those that idem list and idem show show."""
-    with Service() as service, Gateway(service) as gateway:
-        equal(gateway(Idempotency_Key="a").status, 201)
-    shown = json.loads(Idem()("show", "--json", "a").stdout)
-    equal((shown["status"], shown["attempts"]), ("completed", 1))
-    equal(shown["owner"], socket.gethostname().lower() + "/nginx")
-
-
-@test
-def what_it_does_is_counted():
-    """With IDEM_METER in the environment idem stats counts what the gateway did."""
-    meter = {"IDEM_METER": os.path.abspath("meter")}
-    with Service() as service:
-        gateway = Gateway(service)
-        gateway.env.update(meter)
-        with gateway:
-            equal([gateway(Idempotency_Key="a").status for _ in range(3)], [201] * 3)
-    counted = Idem()("stats", "--prometheus", env=meter).stdout.decode()
-    calls = dict(re.findall(r'^idem_store_call_seconds_count\{.*call="(\w+)"} (\d+)$', counted, re.M))
-    equal((calls["begin"], calls["end"]), ("3", "1"))
-
-
 # ---- Its options ----
-
-
-@test
-def scopes_keep_clients_apart():
-    """One key of two clients is two operations; without a client there is none."""
-    with Service() as service, Gateway(service, scope=["--scope-header", "X-Tenant"]) as gateway:
-        for tenant in "a", "b", "a":
-            equal(gateway(Idempotency_Key="k", X_Tenant=tenant).status, 201)
-        equal(len(service.effects), 2)
-        got = gateway(Idempotency_Key="k")
-        assert 400 <= got.status < 500, got
-        equal(len(service.effects), 2)
-
-
-@test
-def a_key_can_be_required():
-    """With --required a POST without a key is refused, and a GET is not."""
-    with Service() as service, Gateway(service, "--required") as gateway:
-        got = gateway()
-        equal((got.status, got.headers["Content-Type"]), (400, "application/problem+json"))
-        equal(gateway("GET", body=None).status, 200)
-        equal(service.effects, [])
-
-
-@test
-def methods_can_be_chosen():
-    """--methods says which requests have keys; the others are passed on."""
-    with Service() as service, Gateway(service, "--methods", "PUT") as gateway:
-        for method, replayed in ("PUT", None), ("PUT", "true"), ("POST", None), ("POST", None):
-            equal(gateway(method, Idempotency_Key="k").replayed, replayed)
-        equal(len(service.effects), 3)
 
 
 @test
@@ -290,60 +233,6 @@ def key_and_fingerprint_come_from_the_body():
         equal(len(service.effects), 1)
     shown = Idem()("show", "--json", r"""\"$host '{;}' # o-1""")
     equal(json.loads(shown.stdout)["status"], "completed")
-
-
-@test
-def the_header_is_the_key_that_the_grammar_reads():
-    """A key that is quoted, or doubled, is the key; --key-from takes the body's only where
-    there is no header."""
-    with Service() as service:
-        selector = '.headers["idempotency-key"] // .body.order'
-        with Gateway(service, "--key-from", selector) as gateway:
-            for key, replayed in ("pay-1", None), ('"pay-1"', "true"), (' "pay-1"', "true"):
-                got = gateway(body=b"{}", Idempotency_Key=key)
-                equal((key, got.status, got.replayed), (key, 201, replayed))
-            doubled = ["-H", "Idempotency-Key: pay-2", "-H", 'idempotency-key: "pay-2"']
-            for replayed in False, True:
-                out = run(["curl", "-si", *doubled, "-d", "{}", gateway.url + "/charge"]).stdout
-                equal((out[:12], b"Idempotent-Replayed: true" in out), (b"HTTP/1.1 201", replayed))
-            equal(gateway(body=b'{"order":"o-1"}').status, 201)
-            equal(gateway(body=b'{"order":["o-1","o-1"]}').status, 400)
-            equal(len(service.effects), 3)
-
-
-@test
-def a_retry_may_be_spelled_differently():
-    """Another order of members, and an upload with another boundary, are one request."""
-    with open("f.bin", "wb") as f:
-        f.write(bytes(range(256)) * 100)
-    with Service() as service, Gateway(service) as gateway:
-        for body, want in (b'{"a":1,"b":2.0}', None), (b'{"b":2,"a":1}', "true"):
-            got = gateway(body=body, Idempotency_Key="k", Content_Type="application/json")
-            equal((got.status, got.replayed), (201, want))
-        upload = ["curl", "-si", "-H", "Idempotency-Key: upload", "-F", "file=@f.bin"]
-        for replayed in False, True:
-            out = run([*upload, gateway.url + "/charge"]).stdout
-            equal((out[:12], b"\r\nIdempotent-Replayed: true\r\n" in out),
-                  (b"HTTP/1.1 201", replayed))
-        with open("f.bin", "r+b") as f:
-            f.write(b"\1")
-        equal(run([*upload, gateway.url + "/charge"]).stdout[:12], b"HTTP/1.1 422")
-        equal(len(service.effects), 2)
-
-
-@test
-def outcomes_can_be_chosen():
-    """--outcome says what a status means for the work: here a 500 is run again, and the
-    service is told that it takes over."""
-    with Service() as service, Gateway(service, "--outcome", "500=retry 4xx=fail") as gateway:
-        service.status = 500
-        for _ in range(2):
-            equal(gateway(Idempotency_Key="k").status, 500)
-        service.status = 404
-        equal(gateway(Idempotency_Key="f").status, 404)
-        equal(json.loads(gateway(Idempotency_Key="f").body)["type"], "urn:idem:problem:failed")
-        told = [head.get("Idempotency-Takeover") for head in service.heads]
-        equal(told, [None, "true", None])
 
 
 def documented(page, title):
@@ -384,22 +273,6 @@ def a_receiver_of_webhooks_gets_an_event_again_until_it_took_it():
 
 
 @test
-def by_default_an_answer_is_the_answer():
-    """The control: without the table a 500 is replayed, and another body is a mismatch."""
-
-    def deliver(attempt):
-        body = json.dumps({"id": "evt_1", "attempt": attempt}).encode()
-        return gateway(body=body, Content_Type="application/json").status
-
-    with Service() as service, Gateway(service, "--key-from", ".body.id") as gateway:
-        service.status = 500
-        equal(deliver(1), 500)
-        service.status = 200
-        equal([deliver(1), deliver(2)], [500, 422])
-        equal(len(service.effects), 1)
-
-
-@test
 def only_some_routes_have_keys():
     """--routes: requests to other paths are passed on, whatever key they have."""
     with Service() as service, Gateway(service, "--routes", "/charge,/pay", "--required") as gateway:
@@ -413,22 +286,6 @@ def only_some_routes_have_keys():
 @contextlib.contextmanager
 def file():
     yield "sqlite:file.db", {}
-
-
-@contextlib.contextmanager
-def small_table():
-    if dynamo.missing("dynoxide"):
-        skip(dynamo.missing("dynoxide"))
-    with dynamo.server("dynoxide") as url:
-        yield f"dynamodb://idem?endpoint={url}", dynamo.environment()
-
-
-@contextlib.contextmanager
-def small_database():
-    if postgres.missing():
-        skip(postgres.missing())
-    with postgres.server() as server:
-        yield server.url, {}
 
 
 def a_budget_on(place):
@@ -459,18 +316,6 @@ def failures_have_a_budget_in_a_file():
     """--max-failures: the second failure is the last, and later requests are told why; without
     it there is no last. --retry-after: nobody starts before."""
     a_budget_on(file)
-
-
-@test
-def failures_have_a_budget_in_a_table():
-    """The same in a table of DynamoDB."""
-    a_budget_on(small_table)
-
-
-@test
-def failures_have_a_budget_in_a_database():
-    """The same in PostgreSQL."""
-    a_budget_on(small_database)
 
 
 @test
@@ -697,58 +542,6 @@ def fence_of(idem, key, env=None):
     return json.loads(got.stdout)["fence"] if got.status == 0 else 0
 
 
-@contextlib.contextmanager
-def table():
-    """A store on DynamoDB Local, its environment, and a block in which it does not answer."""
-    if dynamo.missing("local"):
-        skip(dynamo.missing("local"))
-    with dynamo.server("local") as url:
-        place = f"dynamodb://idem?endpoint={url}"
-        yield place, dynamo.environment(), lambda: dynamo.frozen(url)
-
-
-@contextlib.contextmanager
-def database():
-    """The same on PostgreSQL, which is stopped in the block."""
-    if postgres.missing():
-        skip(postgres.missing())
-
-    @contextlib.contextmanager
-    def stopped():
-        server.stop()
-        yield
-        server.start()
-
-    with postgres.server() as server:
-        yield server.url, {}, stopped
-
-
-def probes_are_answered_on(place):
-    """204, recorded in the store and written anew; what the guide names while the store is
-    away; 204 again when it is back."""
-    with place as (url, env, away):
-        idem, port = Idem(url), free_port()
-        equal(idem("store", "create", env=env).status, 0)
-        gateway = Gateway("http://127.0.0.1:9", "--health", str(port), "--store", url)
-        gateway.env.update(env)
-        with gateway:
-            key = f"probe-{socket.gethostname().lower()}-{port}"
-            equal(probe(port), 204)
-            first = fence_of(idem, key, env)
-            assert first > 0
-            until(lambda: probe(port) == 204 and fence_of(idem, key, env) > first)
-            with away():
-                assert probe(port) in (503, 504)
-            equal(until(lambda: probe(port) == 204), True)
-
-
-@test
-def a_probe_is_answered_on_a_table():
-    """--health on DynamoDB Local: a probe is recorded; it is 503, or 504, while the table
-    does not answer, and 204 after that."""
-    probes_are_answered_on(table())
-
-
 @test
 def a_probe_is_answered_on_a_table_of_another_library():
     """--health where a table has no scopes: a probe is 204, also after a client has used
@@ -767,67 +560,6 @@ def a_probe_is_answered_on_a_table_of_another_library():
             equal(probe(port), 204)
         got = Idem()(*gateway.args, "--outcome", "webhook", "--max-failures", "2", env=gateway.env)
         equal((got.status, got.stdout, b"no room" in got.stderr), (64, b"", True))
-
-
-@test
-def a_probe_is_answered_on_a_database():
-    """--health on PostgreSQL: a probe is recorded; it is 503, or 504, while the server is
-    stopped, and 204 after that."""
-    probes_are_answered_on(database())
-
-
-@test
-def a_killed_gateway_leaves_no_folder():
-    """kill -9: nginx ends, and its private directory goes with it; the port is free."""
-    with Service() as service, Gateway(service) as gateway:
-        equal(gateway(Idempotency_Key="k").status, 201)
-        equal(len(glob.glob("idem-gateway-*")), 1)
-        gateway.end(signal.SIGKILL)
-        until(lambda: not glob.glob("idem-gateway-*"))
-        host, port = gateway.url.split("//")[1].rsplit(":", 1)
-        until(lambda: not listens(host, int(port)))
-
-
-def listens(host, port):
-    with contextlib.suppress(OSError), socket.create_connection((host, port), 10):
-        return True
-    return False
-
-
-@test
-def a_store_that_is_missing_is_said_at_once():
-    """A table that does not exist is noticed before nginx starts."""
-    if dynamo.missing("dynoxide"):
-        skip(dynamo.missing("dynoxide"))
-    with dynamo.server("dynoxide") as url:
-        gateway = Gateway("http://127.0.0.1:9")
-        env = {**dynamo.environment(), **gateway.env}
-        got = Idem()(*gateway.args, "--store", f"dynamodb://none?endpoint={url}", env=env)
-        equal((got.status, got.stdout), (78, b""))
-        assert b"idem store create" in got.stderr, got
-
-
-@test
-def duplicates_can_wait():
-    """A duplicate of work that is under way is refused at once, or with --wait gets
-    its answer."""
-    with Service() as service, Gateway(service, "--wait", "20s") as gateway:
-        service.gate.clear()
-        with ask_later(gateway, Idempotency_Key="k") as first:
-            until(lambda: service.effects)
-            with ask_later(gateway, Idempotency_Key="k") as second:
-                time.sleep(0.2)
-                service.gate.set()
-        equal((first[0].body, first[0].replayed), (b"receipt 1001\n", None))
-        equal((second[0].body, second[0].replayed), (b"receipt 1001\n", "true"))
-    with Service() as service, Gateway(service) as gateway:
-        service.gate.clear()
-        with ask_later(gateway, Idempotency_Key="other") as first:
-            until(lambda: service.effects)
-            got = gateway(Idempotency_Key="other")
-            equal((got.status, "Retry-After" in got.headers), (409, True))
-            service.gate.set()
-        equal(first[0].status, 201)
 
 
 @contextlib.contextmanager
@@ -876,39 +608,6 @@ def it_speaks_through_unix_sockets():
                 equal(run([*curl, "-d", "a=1", "http://here/"]).stdout, b"receipt 1001\n")
             equal(service.effects, [b"a=1"])
         assert not os.path.exists(ours[5:])
-
-
-@test
-def a_service_that_is_away_does_no_harm():
-    """While nobody listens there the answer is 502, and a retry works once it does."""
-    port = free_port()
-    with Gateway(f"http://127.0.0.1:{port}") as gateway:
-        equal(gateway(Idempotency_Key="k").status, 502)
-        http.server.ThreadingHTTPServer.allow_reuse_address = True
-        with ServiceAt(port) as service:
-            equal(gateway(Idempotency_Key="k").status, 201)
-            equal(len(service.effects), 1)
-
-
-class ServiceAt(Service):
-    def __init__(self, port):
-        self.wanted = port
-        super().__init__()
-
-    def server_bind(self):
-        self.server_address = ("127.0.0.1", self.wanted)
-        super().server_bind()
-
-
-@test
-def a_service_without_an_address_is_said():
-    """If the name of the service has no address, nginx says so and nothing starts."""
-    with contextlib.suppress(AssertionError):
-        with Gateway("http://no.such.invalid"):
-            raise SystemExit("it started")
-    got = Idem()(*Gateway("http://no.such.invalid").args)
-    equal(got.status, 78)
-    assert b"cannot be resolved" in got.stderr, got
 
 
 @test

@@ -1,6 +1,5 @@
 """Key and fingerprint that selectors select from the request."""
 
-import gzip
 import json
 
 import selected
@@ -194,29 +193,6 @@ def the_header_is_the_key_that_the_grammar_reads():
         assert "two Idempotency-Keys that differ" in nginx.errors()
         equal(send(nginx, order="o-1").status, 201)
         equal(len(up.calls), 2)
-
-
-@test
-def what_means_the_same_is_no_mismatch():
-    """The order of members and the spelling of numbers do not count in what is selected
-    and compared."""
-    conf = ON + "idempotency_fingerprint_from .body.a;"
-    with Upstream() as up, Nginx(up, http=conf) as nginx:
-        for body in b'{"a":{"x":1,"y":2.0}}', b'{ "a": {"y": 2, "x": 10e-1}}':
-            equal(nginx.post("/pay", "k", body).status, 201)
-        equal(nginx.post("/pay", "k", b'{"a":{"x":1,"y":"2"}}').status, 422)
-        equal(len(up.calls), 1)
-
-
-@test
-def a_compressed_body_is_named():
-    """A body that is compressed is not read; the log says so."""
-    with Upstream() as up, Nginx(up, http=ON + KEY) as nginx:
-        got = nginx.post("/pay", None, gzip.compress(b'{"order":1}'),
-                         headers=[("Content-Encoding", "gzip")])  # fmt: skip
-        equal((got.status, got.problem), (400, "key-not-selected"))
-        assert "compressed with gzip" in nginx.errors(), nginx.errors()
-        equal(len(up.calls), 0)
 
 
 @test

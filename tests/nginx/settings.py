@@ -5,7 +5,6 @@ import gzip
 import json
 import os
 import re
-import shutil
 import time
 
 from nginx import (
@@ -19,8 +18,7 @@ from nginx import (
     request_bytes,
 )
 from patience import PATIENCE, until
-from ports import free_port
-from tap import PROGRAM, TOP, equal, main, note, run, skip, test
+from tap import PROGRAM, TOP, equal, main, note, run, test
 
 SCOPED = STORE + "idempotency on;"
 
@@ -467,20 +465,6 @@ def failures_have_a_budget_and_a_pause():
 
 
 @test
-def what_is_named_complete_is_a_success():
-    """A 503 that the table names complete is recorded as a success, and replayed as it was; a 500 by default is a failure."""
-    with Upstream() as up, Nginx(up, http=ON + "idempotency_outcome 503=complete;") as nginx:
-        for _ in range(2):
-            for status in 503, 500:
-                equal(nginx.post(f"/pay?status={status}", f"s{status}", b"x").status, status)
-        assert record(nginx, "s503")["meta"].startswith("HTTP 503 complete\n"), record(nginx, "s503")
-        assert record(nginx, "s500")["meta"].startswith("HTTP 500\n"), record(nginx, "s500")
-        store = f"sqlite:{nginx.home}/idem.db"
-        failed = run([PROGRAM, "list", "--failed", "--store", store]).stdout
-        equal((b"s500" in failed, b"s503" in failed), (True, False))
-
-
-@test
 def no_answer_follows_the_policy():
     """An upstream that gave no whole answer leaves no status: unknown under hold, a retry under rerun, what none= says in either; "*" is not about it."""
     paths = "/pay?mode=drop", "/pay?mode=cut", "/pay?mode=twolengths", "/pay?delay=900"
@@ -497,18 +481,6 @@ def no_answer_follows_the_policy():
                 key = f"{wanted}{len(more)}{n}"
                 nginx.post(path, key, b"x")
                 equal((more, path, record(nginx, key)["status"]), (more, path, wanted))
-
-
-@test
-def credentials_are_not_an_outcome():
-    """A 401 or 407 releases: the caller whose token ran out is executed with a fresh one, and who guessed the id of a true event is not in its way."""
-    with Upstream() as up, Nginx(up) as nginx:
-        for status in 401, 407:
-            key = f"k{status}"
-            equal(nginx.post(f"/pay?status={status}", key, b"x").status, status)
-            equal(record(nginx, key)["status"], "released")
-            got = nginx.post("/pay?status=201", key, b"x")
-            equal((got.status, got.replayed, up.executions(key)), (201, False, 2))
 
 
 @test
@@ -674,20 +646,6 @@ def the_request_can_be_kept():
 
 
 @test
-def a_person_can_resolve_what_is_unknown():
-    """idem resolve: the next request gets the result that the person gave."""
-    with Upstream() as up, Nginx(up) as nginx:
-        nginx.post("/pay?mode=drop", "k", b"x")
-        store = f"sqlite:{nginx.home}/idem.db"
-        done = run([PROGRAM, "resolve", "--store", store, "k", "--complete", "-",
-                    "--reason", "the bank has it"], input=b"paid\n")
-        equal((done.status, done.stderr), (0, done.stderr))
-        got = nginx.post("/pay?mode=drop", "k", b"x")
-        equal((got.status, got.body, got.replayed), (200, b"paid\n", True))
-        equal(up.executions(), 1)
-
-
-@test
 def the_log_tells_the_story():
     """Variables for the log: verdict, outcome, identity, fence; no key in clear."""
     with Upstream() as up:
@@ -705,20 +663,6 @@ def the_log_tells_the_story():
             equal(len({line[3] for line in lines[:3]}), 1)
             equal((len(lines[0][3]), lines[0][5]), (16, "1"))
             assert "s3cret" not in nginx.errors() + "".join(nginx.log())
-
-
-@test
-def the_store_counts_what_came_of_requests():
-    """idem stats --prometheus has the numbers, after requests of each kind."""
-    with Upstream() as up, Nginx(up) as nginx:
-        for key, path, body in (("a", "/pay", b"x"), ("a", "/pay", b"x"), ("a", "/pay", b"y"),
-                                ("b", "/pay?status=503", b"x"), ("c", "/pay?status=502", b"x"),
-                                ("c", "/pay?status=502", b"x")):
-            nginx.post(path, key, body)
-    wanted = {"started": 3, "takeovers": 0, "completed": 1, "released": 1, "unknown": 1,
-              "failed": 0, "retried": 0, "replayed": 1, "busy": 0, "mismatch": 1, "lost": 0}
-    found = nginx.stats()
-    equal({name: found[name] for name in wanted}, wanted)
 
 
 @test
@@ -742,36 +686,6 @@ def the_meter_of_the_host_counts_too():
         with Nginx(up, env=meter, main="env IDEM_METER;") as nginx:
             equal(nginx.post("/pay", "b", b"x").status, 201)
             assert "IDEM_METER: " in nginx.errors(), nginx.errors()
-
-
-@test
-def it_speaks_http2_and_tls():
-    """The same answers over TLS and HTTP/2, with a body that is held."""
-    if shutil.which("curl") is None or shutil.which("openssl") is None:
-        skip("curl or openssl is not installed")
-    os.makedirs("ngx", exist_ok=True)
-    made = run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj",
-                "/CN=h", "-keyout", "ngx/key.pem", "-out", "ngx/cert.pem", "-days", "1"])
-    equal(made.status, 0)
-    port = free_port()
-    server = (f"listen 127.0.0.1:{port} ssl http2; ssl_certificate cert.pem;"
-              "ssl_certificate_key key.pem;")
-    with Upstream() as up, Nginx(up, server=server) as nginx:
-        for version in "--http1.1", "--http2":
-            for size in "", "?size=300000":
-                bodies = []
-                for i in range(2):
-                    got = run(["curl", "-sk", version, "-D", "head", "-d", "x",
-                               "-H", f"Idempotency-Key: {version}{len(size)}",
-                               f"https://127.0.0.1:{port}/pay{size}"])
-                    with open("head", encoding="latin-1") as f:
-                        head = f.read().lower()
-                    equal((got.status, "idempotent-replayed: true" in head), (0, i == 1))
-                    assert head.startswith("http/2 201" if "2" in version
-                                           else "http/1.1 201"), head
-                    bodies.append(got.stdout)
-                equal(bodies[0] == bodies[1], True)
-        equal(up.executions(), 4)
 
 
 if __name__ == "__main__":

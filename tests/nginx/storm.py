@@ -1,14 +1,11 @@
-"""Requests by the thousand while nginx is reloaded, workers are killed and clients
-leave: no execution is lost or doubled, and nothing is left behind.
+"""Requests by the thousand while nginx is reloaded and clients leave: no execution is
+lost or doubled, and nothing is left behind. storm/gateway kills workers, too.
 
 The upstream is the judge: it has counted every execution.
 """
 
 import collections
-import contextlib
-import os
 import random
-import signal
 import socket
 import struct
 import threading
@@ -22,7 +19,11 @@ from tap import LONG, equal, main, note, test
 
 REQUESTS = 10_000 if LONG else 900
 SECONDS = 60 if LONG else 2.5
-LEASE = 2
+RELOADS = 20 if LONG else 3
+
+
+def path_of(number):
+    return f"/pay?delay={number % 7 * 5}" + ("&size=100000" if number % 50 == 0 else "")
 
 
 class Storm:
@@ -51,8 +52,7 @@ class Storm:
         while (what := self.take()) is not None:
             number, leaves, chance = what
             key = f"k{number}"
-            path = f"/pay?delay={number % 7 * 5}"
-            path += "&size=100000" if number % 50 == 0 else ""
+            path = path_of(number)
             try:
                 got = self.leave(path, key, chance) if leaves else self.ask(path, key)
             except (OSError, ConnectionError):
@@ -90,125 +90,35 @@ class Storm:
         return pool
 
 
-def disturb(nginx, pool, reloads, kills, chance):
-    """Reload and kill until the clients are done."""
-    done = collections.Counter()
-    pause = SECONDS / (reloads + kills + 1)
-    plan = ["reload"] * reloads + ["kill"] * kills
-    chance.shuffle(plan)
-    for what in plan:
-        end = time.monotonic() + pause
+def reload_meanwhile(nginx, pool):
+    """Reload again and again until the clients are done."""
+    for _ in range(RELOADS):
+        end = time.monotonic() + SECONDS / (RELOADS + 1)
         while time.monotonic() < end and any(t.is_alive() for t in pool):
             time.sleep(0.01)
-        if what == "reload":
-            nginx.reload()
-        elif workers := nginx.workers():
-            with contextlib.suppress(ProcessLookupError):  # It was leaving.
-                os.kill(chance.choice(workers), signal.SIGKILL)
-        done[what] += 1
+        nginx.reload()
     for thread in pool:
         thread.join()
-    return done
-
-
-def afterwards(nginx, keys):
-    """Ask for each key until nobody else is at it."""
-    found = {}
-    end = time.monotonic() + PATIENCE
-    for key in keys:
-        number = int(key[1:])
-        path = f"/pay?delay={number % 7 * 5}"
-        path += "&size=100000" if number % 50 == 0 else ""
-        while True:
-            got = nginx.post(path, key, b"x")
-            if got.problem != "in-progress":
-                break
-            assert time.monotonic() < end, f"{key} is busy for ever"
-            time.sleep(0.1)
-        found[key] = got
-    return found
-
-
-def storm(policy, reloads, kills, module=True):
-    """One storm; what it came to."""
-    seed = 7
-    lease = LEASE if kills else 60
-    http = ON + f"idempotency_lease {lease}s; idempotency_on_expired_lease {policy};"
-    with Upstream() as up:
-        with Nginx(
-            up, http=http if module else "", workers=2,
-            module=module, level="error",
-        ) as nginx:
-            clients = Storm(nginx, seed)
-            done = disturb(nginx, clients.run(), reloads, kills, random.Random(seed))
-            executed = up.counts()
-            if not module:
-                return clients, executed, up
-            time.sleep(LEASE + 0.2 if kills else 0)
-            found = afterwards(nginx, sorted(executed))
-            lost = [
-                key for key, body in clients.told.items()
-                if not found[key].replayed or found[key].body != body
-            ]
-            equal((lost, clients.unequal), ([], []))
-            note(f"{REQUESTS} requests: {dict(clients.kinds)}")
-            note(f"{dict(done)}, {len(executed)} keys executed, "
-                 f"{len(clients.told)} acknowledged, 0 lost")
-            judge(policy, kills, up, found)
-            until(lambda: len(nginx.workers()) <= 2)
-            return clients, executed, up
-
-
-def judge(policy, kills, up, found):
-    """No key was executed twice, unless rerun let somebody take over."""
-    counts = up.counts()
-    twice = [key for key, count in counts.items() if count > 1]
-    unknown = [k for k, got in found.items() if got.problem == "outcome-unknown"]
-    strange = [g for g in found.values() if g.status != 201 and g.problem is None]
-    equal(strange, [])
-    if policy == "hold":
-        equal(twice, [])
-        assert kills or not unknown, unknown
-        note(f"0 executed twice, {len(unknown)} unknown")
-        return
-    fences = collections.defaultdict(list)
-    for call in up.calls:
-        fences[call.key].append(call.headers)
-    for key in twice:
-        later = fences[key][1:]
-        equal({h.get("idempotency-takeover") for h in later}, {"true"})
-        numbers = [int(h["idempotency-fence"]) for h in fences[key]]
-        equal(numbers, sorted(set(numbers)))
-    assert kills or not twice, twice
-    note(f"{len(twice)} executed again as takeovers, with growing fences")
 
 
 @test
 def reloads_and_clients_that_leave():
-    """No kill, so nothing is unknown: each key is executed once, and all old workers go."""
-    storm("hold", reloads=20 if LONG else 3, kills=0)
-
-
-@test
-def killed_workers_under_hold():
-    """With kills and reloads: at most one execution for each key; acknowledged ones
-    are replayed."""
-    storm("hold", reloads=20 if LONG else 2, kills=30 if LONG else 4)
-
-
-@test
-def killed_workers_under_rerun():
-    """The same with takeovers: a second execution is told that it is one."""
-    storm("rerun", reloads=20 if LONG else 1, kills=30 if LONG else 4)
-
-
-@test
-def without_the_module_it_is_a_mess():
-    """The control: the same clients on plain proxy_pass execute keys many times."""
-    _, executed, _ = storm("hold", 1, 0, module=False)
-    twice = sum(count > 1 for count in executed.values())
-    assert twice > REQUESTS // 20, twice
-    note(f"{twice} of {len(executed)} keys executed more than once")
+    """Each key is executed once, its replays are all that was acknowledged, and all old
+    workers go."""
+    http = ON + "idempotency_lease 60s; idempotency_on_expired_lease hold;"
+    with Upstream() as up, Nginx(up, http=http, workers=2, level="error") as nginx:
+        clients = Storm(nginx, 7)
+        reload_meanwhile(nginx, clients.run())
+        executed = up.counts()
+        found = {key: nginx.post(path_of(int(key[1:])), key, b"x") for key in sorted(executed)}
+        lost = [key for key, body in clients.told.items()
+                if not found[key].replayed or found[key].body != body]
+        equal((lost, clients.unequal), ([], []))
+        equal({(got.status, got.problem) for got in found.values()}, {(201, None)})
+        equal([key for key, count in up.counts().items() if count > 1], [])
+        note(f"{REQUESTS} requests: {dict(clients.kinds)}; {len(executed)} keys executed, "
+             f"{len(clients.told)} acknowledged, 0 lost")
+        until(lambda: len(nginx.workers()) <= 2)
 
 
 @test

@@ -13,7 +13,7 @@ import rig
 import selected
 from rig import Between, Place, error, ledger, outcomes
 from procfs import children
-from tap import PROGRAM, equal, main, note, run, skip, test
+from tap import PROGRAM, equal, main, note, run, test
 from patience import PATIENCE, in_time, until
 
 BODY = 'printf "%s\\n" "$(cat)" >>ledger'
@@ -170,18 +170,6 @@ def after_a_failure_the_next_run_takes_over():
         got = ledger(name)
         equal((name, [line[-len(w) :] for line, w in zip(got, wanted)]), (name, wanted))
         equal((name, len(got), p.queue.dead()), (name, len(wanted), [name]))
-
-
-@test
-def one_that_fails_once_is_done_the_next_time():
-    """After a failure the redelivery runs, and nothing is left over."""
-    p = Place()
-    p.queue.send(["a"])
-    work = f"test -e again || {{ touch again; exit 1; }}; {BODY}"
-    status, lines, _ = p.consume(*QUICK, work=work)
-    equal(outcomes(lines), ["done", "failed"])
-    equal(ledger(), ["a"])
-    equal((status, p.queue.dead(), p.queue.count()), (79, [], (0, 0)))
 
 
 @test
@@ -541,18 +529,6 @@ def while_the_store_is_away_nothing_is_received():
 
 
 @test
-def groups_keep_their_order():
-    """Of a FIFO queue each group is worked on in its order, several groups at once."""
-    p = Place(fifo=True)
-    bodies = [f"{'abc'[i % 3]}{i // 3}" for i in range(18)]
-    p.queue.send(bodies, groups=[body[0] for body in bodies])
-    status, lines, _ = p.consume("-w", "6", work=f"sleep 0.0$(shuf -i 0-9 -n1); {BODY}")
-    equal((status, outcomes(lines)), (0, ["done"] * 18))
-    for group in "abc":
-        equal([b for b in ledger() if b[0] == group], [f"{group}{i}" for i in range(6)])
-
-
-@test
 def a_failure_stops_its_group():
     """A message that fails stops those behind it in its group, and no other group,
     until it is done or in the dead-letter queue; the order is kept."""
@@ -587,22 +563,6 @@ def a_terminal_sees_how_far_it_is():
     assert b"6 received: 6 done" in done.stdout, done
     p.queue.send(["again"])
     equal(b"at work" in p.idem(*args, env=p.env).stderr, False)
-
-
-@test
-def a_handler_in_c_works_on_many_at_a_time():
-    """The example handles 200 messages of which two fail: each is done once, and what
-    failed is on record and in the dead-letter queue."""
-    program = os.environ.get("EXAMPLE_CONSUME")
-    if program is None:
-        skip("EXAMPLE_CONSUME names no program")
-    p = Place(visibility=30, receives=2)
-    p.queue.send([f"m{i}" for i in range(198)] + ["fail"] * 2)
-    done = run([program, p.queue.url, p.idem.store], env=p.env)
-    equal(done, (0, b"198 done, 0 replayed, 4 failed\n", b""))
-    equal(p.queue.dead(), ["fail", "fail"])
-    statuses = [r["status"] for r in p.records()]
-    equal((statuses.count("completed"), statuses.count("failed")), (198, 2))
 
 
 if __name__ == "__main__":

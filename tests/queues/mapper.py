@@ -7,12 +7,11 @@ import json
 import os
 import random
 import sys
-import threading
 
 import rig
 import sqs
 from rig import Between, Place, ledger
-from tap import LONG, equal, main, note, skip, test
+from tap import LONG, equal, main, note, test
 from patience import until
 
 from lambda_api import Answer, Sandbox
@@ -39,15 +38,6 @@ stall*) test -e "$LEDGER.stalled" || { : >"$LEDGER.stalled"; sleep 60; };;
 esac
 echo "{\"order\": \"$order\"}"
 """
-
-# Lambda kills a function; ours must not stop its handler before that.
-TO_THE_END = {
-    "IDEM_LAMBDA_STOP_MARGIN": "0ms",
-    "IDEM_LAMBDA_START_MIN": "0ms",
-    "IDEM_LAMBDA_LEASE_MARGIN": "100ms",
-}
-IN_TIME = {"IDEM_LAMBDA_STOP_MARGIN": "400ms", "IDEM_LAMBDA_START_MIN": "100ms"}
-HOLD = {"IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold"}
 
 
 def message(order):
@@ -369,125 +359,6 @@ def a_queue_of_another_region_is_not_asked():
         else:
             equal((asked & {"ChangeMessageVisibilityBatch"}, said),
                   ({"ChangeMessageVisibilityBatch"}, []))
-
-
-# ---- Time-outs ----
-
-STALLING = ["a", "b", "c", "stall", "d", "e"]
-OVER = {"deleted", "reported"}
-
-
-class Stalled:
-    """One batch in which a handler stalls after its effect, and what came then."""
-
-    def __init__(self, name, kills, env=None, idem=True):
-        # A busy machine may cut it off more than once before it is over.
-        self.function = Function(name=name, idem=idem, env=env, receives=50)
-        self.name, self.wanted_kills = name, kills
-        self.holds = env is not None and HOLD.items() <= env.items()
-        self.error = None
-        self.thread = threading.Thread(target=self.run)
-
-    def run(self):
-        try:
-            self.work()
-        except Exception as error:  # pylint: disable=broad-except
-            self.error = error
-
-    def work(self):
-        with self.function as function:
-            # A batch before it, so that the time for it is not spent on starting.
-            function.queue.send([message("warm")])
-            with function.mapping(seconds=1.5) as mapping:
-                function.wait_empty()
-                function.queue.send([message(order) for order in STALLING])
-                until(lambda: mapping.ends('"stall"'), "its time is over")
-                self.first = function.effects()
-                until(lambda: self.is_over(mapping), "it came again")
-                self.ends = {o: mapping.ends(f'"{o}"') for o in STALLING}
-            self.mapping = mapping
-            self.effects, self.records = function.effects(), function.records()
-            self.effects.pop("warm")
-            self.kills = sum(box.kills for box in function.boxes)
-
-    def is_over(self, mapping):
-        """All is deleted, or, under hold, what is not waits for a person."""
-        last = {mapping.ends(f'"{o}"')[-1] for o in STALLING}
-        if not self.holds:
-            return last == {"deleted"}
-        if len(mapping.ends('"stall"')) < 2 or not last <= OVER:
-            return False
-        found = {record["status"] for record in self.function.records().values()}
-        return found == {"completed", "unknown"}
-
-
-def stall():
-    """All four at once, which takes as long as one."""
-    all_ = (
-        Stalled("rerun", 1, TO_THE_END),
-        Stalled("hold", 1, {**TO_THE_END, **HOLD}),
-        Stalled("hold, stopped in time", 0, {**IN_TIME, **HOLD}),
-        Stalled("without idem", 1, idem=False),
-    )
-    for each in all_:
-        each.thread.start()
-    for each in all_:
-        each.thread.join()
-    for each in all_:
-        if each.error is not None:
-            raise each.error
-        equal(each.kills, each.wanted_kills)
-        equal(sorted(each.first), ["a", "b", "c", "stall", "warm"])
-        ran = " ".join(f"{o}:{len(each.effects.get(o, []))}" for o in STALLING)
-        took = sorted(o for o, times in each.effects.items() if 1 in times)
-        status = " ".join(
-            f"{o}:{each.records[o]['status']}" for o in STALLING if o in each.records
-        )
-        note(
-            f"{each.name}: killed {each.kills} times; effects "
-            f"{ran}; announced as takeovers {' '.join(took) or 'none'}; on record "
-            f"{status or 'nothing'}"
-        )
-    return all_
-
-
-@test(rows=[59])
-def a_batch_whose_function_was_killed_comes_back():
-    """A function is killed at its deadline in the middle of a batch: what was done is
-    not done again; what was begun runs as a takeover under rerun, and not at all under
-    hold; without idem all of it is done again. What was not come to when idem stopped
-    the handler in time runs as if for the first time."""
-    if not LONG:
-        skip("beside other tests its deadlines of 1.5 s are met too late: tools/test --long")
-    rerun, hold, stopped, plain = stall()
-    for killed in (rerun, hold, plain):
-        equal({ends[0] for ends in killed.ends.values()}, {"timeout"})
-
-    for order in STALLING:
-        done = order in "abc"
-        for killed in (rerun, hold):
-            record = killed.records[order]
-            found = killed.effects.get(order, []), record["status"], record["attempts"]
-            if done or order == "stall":
-                again = ([0, 1], "completed", 2) if killed is rerun else ([0], "unknown", 1)
-                equal(found, ([0], "completed", 1) if done else again)
-            else:
-                # All of a batch is claimed in one round: nobody knows of d and e either,
-                # unless idem, on a busy machine, gave them back before it was killed.
-                over = ([1], "completed", 2) if killed is rerun else ([], "unknown", 1)
-                back = ([0], "completed")
-                assert found == over or found[:2] == back, (killed.name, order, found)
-            last = "deleted" if record["status"] == "completed" else "reported"
-            equal(killed.ends[order][-1], last)
-
-    # Stopped in time, idem could say so: of the batch only the one at work is unknown.
-    equal(stopped.effects, {order: [0] for order in STALLING})
-    equal({o: stopped.records[o]["status"] for o in STALLING},
-          {**dict.fromkeys("abcde", "completed"), "stall": "unknown"})  # fmt: skip
-    equal([stopped.ends[o] for o in STALLING[:4]],
-          [["deleted"]] * 3 + [["reported", "reported"]])  # fmt: skip
-
-    equal([len(plain.effects[o]) for o in STALLING], [2, 2, 2, 2, 1, 1])
 
 
 if __name__ == "__main__":
