@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 
 from box import Box, case, children_of, contains, finish, is_gone
 from patience import until
@@ -37,27 +36,6 @@ def a_failure_is_run_again(b):
 
 
 @case
-def the_last_of_its_failures_is_for_a_person(b):
-    """--max-failures: so many runs are made and not one more, whoever comes; what was
-    released or died in between counts for nothing. A person's decision begins anew."""
-    fails = ("--outcome", "0=complete 75=release *=retry", "--max-failures", "3")
-    policy = ("--fingerprint", "none", "--on-expired-lease", "rerun")
-    for n in range(1, 4):
-        equal(b.run("k", "exit 75", *fails, *policy).status, 75)
-        equal(b.run("k", "kill -9 $$", *fails, *policy).status, 137)
-        got = b.run("k", TOLD, *fails, *policy)
-        equal((got.status, b.record("k")["failures"]), (1, n))
-    contains(got.stderr, b"failure 3 of 3")
-    record = b.record("k")
-    equal((record["status"], record["exit_status"]), ("failed", 1))
-    equal(b.run("k", TOLD, *fails, *policy).status, 1)  # What it left is replayed.
-    equal(b.effects(), 3)
-    equal(b("reopen", "k", *WHY).status, 0)
-    equal(b.run("k", TOLD, *fails, *policy).status, 1)
-    equal(b.record("k")["failures"], 1)
-
-
-@case
 def nobody_starts_in_a_pause(b):
     """--retry-after: a run in the pause is told how long it is, a waiter waits for its
     end, and a person does not."""
@@ -79,22 +57,6 @@ def nobody_starts_in_a_pause(b):
 
 
 @case
-def what_a_try_left_is_shown(b):
-    """Output and status of a run that is to be run again are on record until the next
-    one ends: in the morning the reason is there."""
-    equal(b.run("k", "echo no route; exit 7", "--outcome", "jobs").status, 7)
-    equal(b("show", "k", "--output").stdout, b"no route\n")
-    equal(b.record("k")["exit_status"], 7)
-    contains(b("show", "k").stdout, b"exit status       7")
-    next_one = b.start_run("k", "read x < gate", "--outcome", "jobs", "--fingerprint", "none")
-    until(lambda: b.has_status("k", "in_progress"), "it is run again")
-    equal(b("show", "k", "--output").stdout, b"no route\n")
-    b.open_gate()
-    equal(finish(next_one).status, 0)
-    equal(b("show", "k", "--output").stdout, b"")
-
-
-@case
 def a_token_brings_both(b):
     """idem retry has the two options, too."""
     token = b("begin", "-k", "k").stdout.decode().strip()
@@ -106,24 +68,6 @@ def a_token_brings_both(b):
         token = b("begin", "-k", "k").stdout.decode().strip()
         equal(b("retry", "--token", token, "--max-failures", "2").status, 0)
         equal(b.record("k")["status"], status)
-
-
-@case
-def without_it_a_failure_is_replayed(b):
-    """The control: by default a failure is the outcome."""
-    for _ in range(2):
-        equal(b.run("k", TOLD), (1, b"takeover 0\n", b""))
-        b.write("fixed", "")
-    equal(b.effects(), 1)
-
-
-@case
-def a_release_stays_one(b):
-    """75 is a release there too, and a death by a signal follows the policy."""
-    equal(b.run("a", "exit 75", "--outcome", "jobs").status, 75)
-    equal(b.record("a")["status"], "released")
-    equal(b.run("b", "kill -9 $$", "--outcome", "jobs").status, 137)
-    equal(b.record("b")["status"], "unknown")
 
 
 @case
@@ -238,22 +182,6 @@ def reopen_answers_programs(b):
     contains(refused.stderr, b"it is reopened already: the next caller runs it")
 
 
-@case
-def a_retry_is_reopened(b):
-    """What failed with --outcome jobs waits for the same command; another one is
-    refused, pointed to the command that lets it run, and told then that it takes over."""
-    equal(b.run("k", "exit 3", "--outcome", "jobs").status, 3)
-    mended = "echo mended $IDEM_TAKEOVER"
-    got = b.run("k", mended)
-    equal((got.status, got.stdout), (65, b""))
-    contains(got.stderr, b"take another key, or look at it:\n  idem show k\n")
-    contains(b("show", "k").stdout, b"Only the same command may; to let another one run:\n  idem reopen --fence ")
-    equal(json.loads(b("reopen", "k", *WHY, "--json").stdout)["before"], "retry")
-    assert b"Only the same" not in b("show", "k").stdout
-    equal(b.run("k", mended).stdout, b"mended 1\n")
-    equal(b.run("k", mended).stdout, b"mended 1\n")
-
-
 # ---- A lease that runs -------------------------------------------------------
 
 
@@ -301,23 +229,6 @@ def what_is_over_is_offered(b):
     contains(b("resolve", "--release", "f", "--reason", "x").stdout, b"f: retry -> released (fence ")
     equal(b.run("g", "exit 0").status, 0)
     assert b"idem reopen" not in b("show", "g").stdout
-
-
-@case
-def many_leave_the_live_out(b):
-    """--overdue decides for what is over, and says how many are late with a lease that
-    runs."""
-    at_work(b, "live")
-    equal(b("begin", "-k", "over", "--lease", "2s").status, 0)
-    until(lambda: b.record("over")["lease_end_ms"] < time.time() * 1000 - 100, "it is over")
-    some = ("resolve", "--overdue", "--release", "--reason", "x")
-    shown = b(*some)
-    contains(shown.stderr, b"1 more is late, but the lease of the owner runs: left out")
-    contains(shown.stderr, b"--count 1 --yes")
-    done = b(*some, "--count", "1", "--yes")
-    equal(done.status, 0)
-    contains(done.stderr, b"1 more is late")
-    equal((b.record("live")["status"], b.record("over")["status"]), ("in_progress", "released"))
 
 
 # ---- Signals and descriptors of runner and supervisor ------------------------

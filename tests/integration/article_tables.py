@@ -142,36 +142,6 @@ def a_lock_without_a_lease_is_never_taken(url):
     equal((there.get("status"), there["result"]), (None, "7"))
 
 
-def locks_are_moved(url):
-    """A copy brings every lock over, byte for byte; what is in progress on demand, as
-    unknown; what is past its ttl stays behind."""
-    table = articles.create(url, "moved", "lockToken", None, index="status")
-    locks, idem = LockTokens(table), Side(url, "moved", "lock-token")
-    results = [{"id": n, "text": "\u00e9" * n} for n in range(20)]
-    for number, result in enumerate(results):
-        locks.begin(f"done/{number}", ttl=NOW + 86400, at=NOW - 60)
-        locks.success(f"done/{number}", result)
-    locks.begin("failed", at=NOW - 60)
-    locks.failure("failed", {"error": "oh no"})
-    locks.begin("working", at=NOW - 60)
-    locks.begin("old", ttl=NOW - 60)
-    locks.success("old", 1)
-    own = idem.own("moved-own")
-    idem.moved(own)
-    there = lines(own)
-    equal(len(there), len(results) + 2)
-    for number, result in enumerate(results):
-        status, answer = own.begin(f"done/{number}")
-        equal((status, answer["result"]), (10, json.dumps(result)))
-        row = there[f"done/{number}"]
-        equal((row["created_ms"], row["expires_ms"]), ((NOW - 60) * 1000, (NOW + 86400) * 1000))
-    failed = own.show("failed")
-    equal((failed["status"], failed["error"]), ("failed", '{"error": "oh no"}'))
-    equal(own.result("failed"), b'{"error": "oh no"}')
-    there = own.show("working")
-    equal((there["status"], there["owner"]), ("unknown", "order_update_lambda/1"))
-
-
 # ---- The consumer of events ----
 
 
@@ -243,27 +213,6 @@ def a_lock_of_the_first_handler_is_held(url):
     equal(idem.begin("f1")[1]["verdict"], "BUSY")
     table.put_item(Item={"idempotencyKey": "f2", "expiryTimestamp": NOW - 300})
     equal(idem.begin("f2")[1]["verdict"], "UNKNOWN")
-
-
-def events_are_moved(url):
-    """A copy brings every record over; the event that it was made of too."""
-    table = articles.create(url, "events", "idempotencyKey", "expiryTimestamp")
-    idem = Side(url, "events", "idempotency-store")
-    for number in range(20):
-        with EventHandler(table, f"m{number}", result={"n": number, "t": [None, True, "x"]}):
-            pass
-    table.put_item(Item={"idempotencyKey": "kept", "status": "IN_PROGRESS",
-                         "expiryTimestamp": NOW + 3600, "eventData": {"order": 7}})  # fmt: skip
-    own = idem.own("events-own")
-    idem.moved(own)
-    for number in range(20):
-        status, answer = own.begin(f"m{number}")
-        equal(status, 10)
-        equal(json.loads(answer["result"]), {"n": number, "t": [None, True, "x"]})
-        expires = table.get_item(Key={"idempotencyKey": f"m{number}"})["Item"]["expiryTimestamp"]
-        equal(answer["expires_ms"], int(expires) * 1000)
-    there = own.show("kept")
-    equal((there["status"], there["input_len"]), ("unknown", len('{"order":7}')))
 
 
 # ---- HTTP ----
@@ -421,11 +370,9 @@ def strange_items_are_refused(url):
 TESTS = [
     lock_tokens_keep_each_other_out,
     a_lock_without_a_lease_is_never_taken,
-    locks_are_moved,
     events_keep_each_other_out,
     an_expired_event_is_taken_over_late,
     a_lock_of_the_first_handler_is_held,
-    events_are_moved,
     requests_keep_each_other_out,
     requests_are_taken_over,
     requests_are_moved,

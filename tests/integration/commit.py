@@ -16,7 +16,6 @@ from tap import LONG, PROGRAM, TOP, Result, equal, main, skip, test
 
 sys.path.insert(0, os.path.join(TOP, "tests", "chaos"))
 
-import faults  # noqa: E402
 import proxy  # noqa: E402
 
 ORDER = os.path.join(os.path.dirname(PROGRAM), "examples/example-order")
@@ -148,12 +147,6 @@ def serves(kind):
 def local_serves():
     """On DynamoDB Local an order and its record are there together, or neither is."""
     serves("local")
-
-
-@test
-def dynoxide_serves():
-    """The same on dynoxide."""
-    serves("dynoxide")
 
 
 # ---- A storm of kills and lost answers ----

@@ -185,56 +185,6 @@ def expire_always(connection, request):
 
 
 @test
-def a_profile_gives_its_keys():
-    """Keys of the credentials file sign, those of AWS_PROFILE before the default."""
-    write(".aws/credentials", "[default]\n" + keys("AKIDFILE") + "[w]\n" + keys("AKIDW", "canary-w"))
-    (result,), server = post()
-    equal((result["outcome"], used(server)), ("ANSWERED", ["AKIDFILE"]))
-    assert "x-amz-security-token" not in server.seen[0].headers
-    (result,), server = post({"AWS_PROFILE": "w"})
-    equal((result["outcome"], used(server)), ("ANSWERED", ["AKIDW"]))
-    equal(server.seen[0].headers["x-amz-security-token"], "canary-w")
-
-
-@test
-def the_environment_comes_first():
-    """Keys in the environment win over a profile; half of them are an error."""
-    write(".aws/credentials", "[w]\n" + keys("AKIDW"))
-    env = {"AWS_ACCESS_KEY_ID": "AKIDENV", "AWS_SECRET_ACCESS_KEY": secret_of("AKIDENV")}
-    _, server = post({**env, "AWS_PROFILE": "w"})
-    equal(used(server), ["AKIDENV"])
-    (result,) = client("http://127.0.0.1:1", [], {"AWS_ACCESS_KEY_ID": "AKIDENV"})
-    equal(result["failed"], "CONFIG")
-    assert "AWS_SECRET_ACCESS_KEY is not set" in result["text"], result
-
-
-@test
-def files_are_where_the_variables_say():
-    """AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE name other files."""
-    write("here/keys", "[default]\n" + keys("AKIDHERE"))
-    write("here/config", "[profile c]\n" + keys("AKIDCONF"))
-    where = {"AWS_SHARED_CREDENTIALS_FILE": "here/keys", "AWS_CONFIG_FILE": "~/here/config"}
-    equal(used(post(where)[1]), ["AKIDHERE"])
-    equal(used(post({**where, "AWS_PROFILE": "c"})[1]), ["AKIDCONF"])
-
-
-@test
-def what_is_wrong_is_said_in_a_sentence():
-    """Without credentials, or with what we do not do, the sentence says what to do."""
-    text = refused()
-    for part in ("there are no AWS credentials", "AWS_PROFILE", "aws configure"):
-        assert part in text, text
-    write(".aws/config", "[default]\nsso_session = corp\n")
-    text = refused()
-    assert "aws configure export-credentials --profile default" in text, text
-    write(".aws/config", "[default]\nregion\n")
-    (result,) = client("http://127.0.0.1:1", [])
-    assert "line 2 of" in result["text"] and "no =" in result["text"], result
-    (result,) = client("http://127.0.0.1:1", [], {"AWS_PROFILE": "nobody", "AWS_CONFIG_FILE": "x"})
-    assert '"nobody", which is neither in x nor in' in result["text"], result
-
-
-@test
 def region_and_endpoint_come_from_the_profile():
     """A profile names region and endpoint, for one service or for all; variables win."""
     with Server({}) as server, Server({}) as other:
@@ -292,17 +242,6 @@ def a_program_gives_keys_and_is_run_again():
     (_, result), server = post(posts=["ok", "late"], answers={"late": expire_once()})
     equal((result["status"], result["signed_anew"]), (200, 1))
     equal(used(server), ["AKIDRUN1", "AKIDRUN1", "AKIDRUN2"])
-
-
-@test
-def a_program_that_fails_is_named():
-    """A credential_process that fails or prints nonsense is named, not quoted."""
-    for text, says in (
-        ("echo canary-nonsense", "credential_process gave no JSON object"),
-        ("echo '{}'", "credential_process gave no AccessKeyId"),
-    ):
-        write(".aws/config", f"[default]\ncredential_process = {script('bad', text)}\n")
-        assert says in refused(), says
 
 
 @test
@@ -678,37 +617,6 @@ def credentials_that_expire_in_mid_work_are_renewed():
         equal(kept("journal"), [])
         again = idem(env, *WORK)
         equal((again.status, again.stdout, ran()), (0, b"paid\n", 1))
-
-
-@test(rows=[20])
-def an_outcome_that_nobody_may_record_is_kept():
-    """If they cannot be renewed the outcome goes to the journal, and is recorded later."""
-    old = (200, document("AKIDOLD"))
-    for box, says in (
-        # The last try ends with the refusal, while others are asked for, or where the
-        # time for an answer is over.
-        (
-            in_turn(old),
-            b"ExpiredTokenException|no usable AWS credentials came from the"
-            b"|not known whether the store made the change",
-        ),
-        (in_turn(old, old, (403, "")), b"endpoint answered with status 403"),
-    ):
-        with table(box) as (env, dead, source):
-            dead.add("AKIDOLD")
-            done = idem(env, *WORK)
-            equal((done.status, done.stdout, ran()), (80, b"paid\n", 1))
-            assert len(source.seen) >= 2
-            equal(len(kept("journal")), 1)
-            assert re.search(says, done.stderr), done.stderr
-            print("#", len(source.seen), "fetches:", done.stderr.decode().strip())
-            source.answer = lambda request: (200, document("AKIDNEW"))
-            equal(idem(env, "reconcile").status, 0)
-            equal(kept("journal"), [])
-            again = idem(env, *WORK)
-            equal((again.status, again.stdout, ran()), (0, b"paid\n", 1))
-            os.unlink("ran")
-            os.unlink("over")
 
 
 if __name__ == "__main__":

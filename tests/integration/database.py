@@ -81,30 +81,6 @@ def round_trips_are_few():
     equal((record["attempts"], record["status"]), (2, "in_progress"))
 
 
-@test
-def operators_verbs_work():
-    """Run and replay, list, purge, a limit, and a move of the store to SQLite."""
-    idem, _ = here("verbs")
-    for _ in range(2):
-        equal(said(idem, "run", "-k", "k", "--", "sh", "-c", "echo hi; echo x >>effects"), "hi\n")
-    with open("effects", encoding="utf-8") as f:
-        equal(f.read(), "x\n")
-    assert "completed" in said(idem, "list", "--all")
-    limit = ("limit", "-n", "up", "-u", "u", "--max", "1", "--per", "1h")
-    equal(idem(*limit, "-r", "1").status, 0)
-    refused = idem(*limit, "-r", "2").status
-    assert refused not in (0, 78), refused
-    equal(idem(*limit, "-r", "1").status, 0)
-    equal(said(idem, "purge"), "purged 0 records\n")
-    new = Idem("sqlite:" + os.path.abspath("new.db"))
-    said(idem, "export", "--open", "moved.jsonl")
-    said(new, "import", "moved.jsonl")
-    again = ("run", "-k", "k", "--", "sh", "-c", "echo hi; echo x >>effects")
-    equal(said(new, *again), "hi\n")
-    with open("effects", encoding="utf-8") as f:
-        equal(f.read(), "x\n")
-
-
 def scans(server, schema):
     """How often all of a table with records or limits was read."""
     return int(
@@ -632,22 +608,6 @@ def a_row_that_was_made_huge_is_not_fetched():
         process.communicate()
         equal((args, process.returncode), (args, status))
         assert SANITIZED or usage.ru_maxrss < 40 << 10, (args, usage.ru_maxrss)
-
-
-@test
-def what_is_not_for_this_store_says_so():
-    """Actions and options that other kinds of stores have are refused, and what helps is
-    named."""
-    idem, _ = here("others")
-    for args, words in (
-        (("info",), b"others: idem store check, idem stats"),
-        (("template", "--json"), b"is SQL: leave out --format, --json"),
-        (("template", "--limits"), b"is SQL: leave out"),
-    ):
-        done = idem("store", *args)
-        equal((args, done.status, done.stdout), (args, 64, b""))
-        assert words in done.stderr, done
-    assert said(idem, "store", "template").startswith("CREATE SCHEMA IF NOT EXISTS others;")
 
 
 @test

@@ -124,24 +124,6 @@ def a_synchronous_failover_loses_nothing():
         equal(idem("begin", "-k", "claim").status, 0)
 
 
-@test
-def a_primary_that_does_not_answer_is_left():
-    """The primary, the first host of the URL, stands still: it accepts connections, and
-    never answers. Who is connected, and who comes, goes on at the new one in time."""
-    with cluster(synchronous=True) as (idem, primary, replica):
-        idem = Idem(postgres.url_of(primary, replica))
-        with idem.start(*outlasting("old")) as process:
-            until(lambda: os.path.exists("began-old"))
-            primary.await_replica()
-            primary.freeze()
-            replica.promote()
-            equal(finish(process, "old"), (0, b"done\n"))
-        replays(idem, "old", outlasting("old"))
-        equal(idem(*work("new")).status, 0)
-        primary.die()
-        replays(idem, "new")
-
-
 def waiting(primary, name="idem"):
     """The backends, of clients of this name, whose commits wait for a replica."""
     waits = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"

@@ -116,20 +116,6 @@ def the_gateway_answers_a_retry_from_the_record():
 
 
 @test
-def each_message_has_one_effect():
-    """idem consume: a message that was sent twice is worked on once."""
-    idem = here("queue")
-    place = rig.Place(store=idem.store)
-    place.queue.send(['{"order":1}', '{"order":2}', '{"order":1}'])
-    work = 'printf "%s\\n" "$(cat)" >>ledger'
-    status, lines, said = place.consume("--key-from", ".order", work=work)
-    equal((status, rig.outcomes(lines)), (0, ["done", "done", "replayed"]))
-    equal((sorted(rig.ledger()), said), (['{"order":1}', '{"order":2}'], said))
-
-    equal(records(idem), {"completed": 2})
-
-
-@test
 def an_event_is_handled_once():
     """idem lambda: the response to an event that comes again is the one on record, also
     after a freeze in which the server ended the connection."""

@@ -94,32 +94,6 @@ def cron_command(word):
 
 
 @test
-def cron_does_each_job_once():
-    """Whoever starts the lines of the crontab, and however often: one effect."""
-    host = Host("backup", "send-invoices", "report")
-    variables, jobs = crontab()
-    assert variables["IDEM_STORE"].startswith("sqlite:/"), variables
-    equal(len(jobs), 5)
-    for _ in range(3):  # Three ticks of a clock that does everything each time.
-        for _, command in jobs:
-            equal(host.run("sh", "-c", command), (0, b"", b""))
-    equal(sorted(ledger()), ["backup", "report", "send-invoices"])
-
-
-@test
-def cron_starts_on_two_hosts_at_once():
-    """Started eight times together a job runs once, and the others are silent."""
-    host = Host("backup")
-    host.work("backup", f"echo backup >>{os.path.abspath('ledger')}; sleep 0.3")
-    results = host.at_once(8, "sh", "-c", cron_command("backup"))
-    equal(set(results), {(0, b"", b"")})
-    equal(ledger(), ["backup"])
-
-    host.at_once(2, "backup")  # The control.
-    equal(ledger(), ["backup"] * 3)
-
-
-@test
 def cron_tries_again_what_did_not_begin():
     """A backup that exits with 75 is tried at the next hour, and then no more."""
     host = Host("backup")
@@ -272,28 +246,6 @@ def timers_start_services():
 
 
 @test
-def services_do_their_work_once():
-    """What the units start makes one backup, looks, and purges."""
-    host = Host("backup")
-
-    def service(unit):
-        line = [w.replace("/usr/local/bin", host.bin) for w in exec_start(unit)]
-        return host.run(*line)
-
-    for _ in range(3):
-        equal(service("backup.service"), (0, b"", b""))
-    equal(ledger(), ["backup"])
-    equal(service("idem-look.service").status, 0)
-    equal(service("idem-purge.service").status, 0)
-
-    host.idem("run", "-k", "half", "--", "sh", "-c", "kill -9 $$")
-    found = service("idem-look.service")
-    equal((found.status, b"half" in found.stdout), (2, True))
-    host.idem.store = "sqlite:/no/such/directory/idem.db"
-    equal(service("idem-look.service").status, 3)
-
-
-@test
 def a_backup_that_failed_is_made_by_the_next_start():
     """The unit fails, and is started again: the backup is made."""
     host = Host()
@@ -437,31 +389,6 @@ class Migrations:
         scope = "migrate " + os.path.realpath("app.db")
         got = self.host.idem("resolve", "-s", scope, key, *how, "--reason", "looked")
         equal(got.status, 0)
-
-
-@test
-def migrations_run_once():
-    """Run twice, each migration is done once, and a new one after it."""
-    m = Migrations()
-    for _ in range(2):
-        equal(m.run(), (0, b"", b""))
-    equal(m.steps(), ["001-start", "002-more"])
-    m.add("003-new", "")
-    equal(m.run().status, 0)
-    equal(m.steps(), ["001-start", "002-more", "003-new"])
-
-    for name in ("001-start", "002-more"):  # The control.
-        equal(run(["sh", "-c", f"sqlite3 app.db <migrations/{name}.sql"]).status, 0)
-    equal(len(m.steps()), 5)
-
-
-@test
-def migrations_of_two_hosts_run_once():
-    """Two at once: one runs them, the other waits, and both succeed."""
-    m = Migrations()
-    results = m.host.at_once(2, MIGRATE, "app.db", "migrations")
-    equal(results, [(0, b"", b"")] * 2)
-    equal(m.steps(), ["001-start", "002-more"])
 
 
 @test

@@ -185,21 +185,6 @@ def a_selection_has_its_key():
 
 
 @test
-def a_prefix_is_the_callers_own():
-    """Nothing is made up for the prefix of a key; a function knows its name."""
-    idem = Idem()
-    done = idem("key", "--flavour", "python", "-", input=b"1")
-    equal(done.status, 64)
-    assert b"--prefix FUNCTION.module.qualname" in done.stderr, done.stderr
-    done = idem(
-        *("key", "--flavour", "typescript", "-"),
-        input=b"1",
-        env={"AWS_LAMBDA_FUNCTION_NAME": "pay"},
-    )
-    equal(done.stdout.decode().rstrip(), our_key("typescript", "1"))
-
-
-@test
 def what_has_no_key_of_its_own_is_refused():
     """No key is printed that other events, or other readers, have too."""
     refused = [

@@ -201,17 +201,6 @@ def a_journal_leaves_some_of_its_disk_to_others(b):
         equal(kept(env["IDEM_JOURNAL_DIR"]), [])
 
 
-@case
-def a_file_system_without_room_for_a_reserve(b):
-    """A store on a disk of half a megabyte works, and says when it is full."""
-    with disk(b, "512k") as d:
-        token = b("begin", "-k", "a").stdout.decode().strip()
-        equal(os.stat(os.path.join(d.path, "idem.db-reserve")).st_blocks * 512, 32768)
-        d.fill()
-        begin_until_full(b)
-        equal(b("complete", "--self", env={"IDEM_TOKEN": token}).status, 0)
-
-
 # ---- A limit on the size of files --------------------------------------------
 
 PAGE = 4096

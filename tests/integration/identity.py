@@ -65,18 +65,6 @@ def a_lost_store_is_no_new_one(b):
 
 
 @case
-def without_its_lock_file_it_is_not_known(b):
-    """A store whose lock file is gone or emptied is accepted by a person only."""
-    equal(pay(b).status, 0)
-    lock = b.file("idem.db-lock")
-    for spoil in (os.unlink, lambda path: os.truncate(path, 0)):
-        spoil(lock)
-        refused(b, b"does not know the store beside it")
-        equal(b("store", "mark-restored", "--yes").status, 0)
-        equal((pay(b).status, b.effects()), (0, 1))
-
-
-@case
 def both_gone_looks_like_a_first_use(b):
     """The control: with the lock file gone too, the work runs again; create=no and
     --no-create refuse that."""
@@ -154,30 +142,6 @@ def what_is_taken_away_at_work_is_noticed(b):
     equal(len(waiting), len(ACCIDENTS))
 
 
-@case
-def under_complete_too(b):
-    """idem complete of an attempt whose store is gone refuses, and is not lost once it
-    is back."""
-    token = b("begin", "-k", "k").stdout.decode().strip()
-    os.rename(b.file("idem.db"), b.file("away.db"))
-    equal(b("complete", "--token", token, "--result", "r").status, 78)
-    os.rename(b.file("away.db"), b.file("idem.db"))
-    equal(b("complete", "--token", token, "--result", "r").status, 0)
-    equal(b.record("k")["status"], "completed")
-
-
-@case
-def a_second_name_is_refused(b):
-    """A hard link would be a second store over one file."""
-    equal(pay(b).status, 0)
-    os.link(b.file("idem.db"), b.file("second.db"))
-    refused(b, b"hard links")
-    got = pay(b, "--store", "sqlite:second.db")
-    equal(got.status, 78)
-    os.unlink(b.file("second.db"))
-    equal((pay(b).status, b.effects()), (0, 1))
-
-
 def mount(*command):
     if os.geteuid() != 0:
         skip("only root can mount")
@@ -234,18 +198,6 @@ def an_unmounted_disk_is_noticed(b):
     finally:
         if mounted:
             subprocess.run(["umount", "-l", disk], check=False)
-
-
-@case
-def a_truncated_lock_file_ends_nobody(b):
-    """The words in it are mapped, and to touch what is gone is a signal: a runner
-    ends well, and the store is known to the next."""
-    runner = b.start_run("k", "echo $$ > pid; read x < gate; echo done", "--lease", "2s")
-    b.await_pid()
-    os.truncate(b.file("idem.db-lock"), 0)
-    b.open_gate()
-    equal(finish(runner), (0, b"done\n", b""))
-    equal(b.run("k", "echo again", "--fingerprint", "none")[:2], (0, b"done\n"))
 
 
 def vacuum(path):

@@ -2,10 +2,8 @@
 recorded by whoever comes next."""
 
 import contextlib
-import glob
 import json
 import os
-import shutil
 import signal
 import socket
 import stat
@@ -16,7 +14,7 @@ import dynamo
 from box import case, contains, finish, locked
 from kept import kept
 from patience import until
-from tap import PROGRAM, equal, main, run, skip, traced
+from tap import equal, main, skip
 
 EFFECT = "echo effect >> ledger"
 SHORT = ("--lease", "6s")
@@ -201,33 +199,6 @@ def what_waits_is_seen(b):
 
 
 @case(slow=True)
-def what_came_too_late_is_kept(b):
-    """An outcome whose key went to another host is said to be lost, once, and is
-    there to be looked at until somebody drops it."""
-    options = ("--on-expired-lease", "rerun")
-    printed = waiting(b, "k", *options)
-    time.sleep(2.2)
-    elsewhere = {"IDEM_JOURNAL_DIR": b.file("elsewhere")}
-    quick = b.run("k", f"{EFFECT}; echo other", *options, "--fingerprint", "none",
-                  env=elsewhere)
-    equal((quick.status, quick.stdout, b.effects()), (0, b"other\n", 2))
-
-    rows, _ = reconcile(b, "--dry-run")
-    equal([row["would_be"] for row in rows], ["lost"])
-    rows, said = reconcile(b, status=80)
-    equal([(row["state"], row["problem"]) for row in rows], [("lost", "LOST")])
-    equal(reconcile(b), ([], b""))
-    (row,), _ = reconcile(b, "--list")
-    equal((row["state"], row["status"], row["key"]), ("lost", "completed", "k"))
-    equal(journal(b), [row["entry"]])
-    equal(b("reconcile", "--output", row["entry"], env=own(b)), (0, printed, b""))
-    equal(b("show", "--output", "k").stdout, b"other\n")
-    equal(b("reconcile", "--drop", row["entry"], env=own(b)), (0, b"", b""))
-    equal((journal(b), b("reconcile", "--drop", row["entry"], env=own(b)).status),
-          ([], 1))
-
-
-@case(slow=True)
 def a_run_says_what_was_lost(b):
     """A run that finds its key lost to another says so, and goes on as it would."""
     waiting(b)
@@ -279,85 +250,7 @@ def a_runner_that_dies_leaves_its_outcome(b):
     equal((b.record("k")["status"], b.effects(), journal(b)), ("completed", 1, []))
 
 
-@case
-def nothing_is_left_behind(b):
-    """With --journal always a run keeps its outcome for a moment, and no longer."""
-    for key, script, status in (("a", "true", 0), ("b", "exit 4", 4), ("c", "kill -9 $$", 137)):
-        got = b.run(key, script, "--journal", "always", env=own(b))
-        equal(got.status, status)
-        assert has_journal(b)
-        equal(journal(b), [])
-    token = b("begin", "-k", "d").stdout.decode().strip()
-    equal(b("complete", "--self", env=own(b, IDEM_TOKEN=token, IDEM_JOURNAL="always")).status, 0)
-    equal(b("complete", "--self", "--result", "x", "--journal", "always",
-            env=own(b, IDEM_TOKEN=token)).status, 80)
-    equal(journal(b), [])
-
-
-@case
-def it_is_flushed_before_the_store_is_told(b):
-    """The entry and its name are flushed before the outcome is written to the store."""
-    if shutil.which("strace") is None:
-        skip("strace is not installed")
-    trace = b.file("trace")
-    calls = "trace=openat,pwrite64,fsync,fdatasync,rename,renameat,renameat2,unlinkat"
-    got = run(["strace", "-f", "-y", "-o", trace, "-e", calls, PROGRAM, "run", "-k", "k",
-               "--journal", "always", "--", "true"],
-              env=traced(own(b, IDEM_STORE=b.idem.store)))
-    if b"ptrace" in got.stderr:
-        skip("no process may be traced here")
-    equal(got.status, 0)
-    lines = b.read("trace").splitlines()
-    made = next(i for i, line in enumerate(lines) if "O_EXCL" in line and ".idj" in line)
-    gone = next(i for i, line in enumerate(lines) if "unlinkat" in line and ".idj" in line)
-    between = lines[made + 1 : gone]
-    flushes = [i for i, line in enumerate(between) if "fsync(" in line and "journal" in line]
-    writes = [i for i, line in enumerate(between) if "pwrite64" in line and "-wal>" in line]
-    equal(len(flushes), 2)  # The entry, and its name.
-    assert writes and flushes[-1] < writes[0], "\n".join(between)
-
-
 # ---- What cannot be trusted, or does not belong --------------------------------
-
-
-@case(slow=True)
-def damage_is_told_and_kept(b):
-    """A damaged entry is told to no store: it is set aside, and said once."""
-    waiting(b)
-    name, = journal(b)
-    with open(os.path.join(b.file("journal"), name), "r+b") as f:
-        f.seek(50)
-        f.write(b"?")
-    rows, said = reconcile(b, status=74)
-    equal([row["state"] for row in rows], ["damaged"])
-    got = b.run("other", "true", env=own(b))
-    equal(got.status, 0)
-    contains(got.stderr, b"set aside", b"idem reconcile --list")
-    aside, = journal(b, ".bad")
-    equal((journal(b), aside.startswith(name.removesuffix("idj"))), ([aside], True))
-    equal(b.run("third", "true", env=own(b)).stderr, b"")
-    equal(reconcile(b), ([], b""))
-    (row,), _ = reconcile(b, "--list")
-    equal(row["state"], "damaged")
-    equal(b.record("k")["status"], "in_progress")
-
-
-@case(slow=True)
-def a_store_that_moved_is_followed(b):
-    """--from records in one store what was meant for another, which it was."""
-    waiting(b)
-    (row,), _ = reconcile(b, "--list")
-    for path in glob.glob(b.file("idem.db*")):
-        os.rename(path, path.replace("idem.db", "moved.db"))
-    rows, said = reconcile(b, status=78)
-    equal([row["state"] for row in rows], ["waiting"])
-    contains(said, b"no store in")
-    moved = "sqlite:" + b.file("moved.db")
-    rows, _ = reconcile(b, "--store", moved, status=78)
-    equal([(row["state"], row["problem"]) for row in rows], [("waiting", "CONFIG")])
-    rows, _ = reconcile(b, "--store", moved, "--from", row["store"])
-    equal([row["state"] for row in rows], ["recorded"])
-    equal(journal(b), [])
 
 
 @case
@@ -398,24 +291,6 @@ def it_is_beside_the_default_store(b):
     equal(len(kept(b.file("state/idem/journal"))), 1)
     equal(b.run("k", WORK, env=env).status, 0)
     equal(kept(b.file("state/idem/journal")), [])
-
-
-@case(slow=True)
-def many_may_reconcile_at_once(b):
-    """Of many who reconcile at once none fails, and each outcome is told once."""
-    keys = [f"k{n}" for n in range(3)]  # Each waits 2 s for the lock, of 10.
-    tokens = [b("begin", "-k", key).stdout.decode().strip() for key in keys]
-    with locked(b):
-        workers = [b.start("complete", "--self", env=own(b, IDEM_TOKEN=token)) for token in tokens]
-        pairs = zip(workers, tokens)
-        equal({told(b, w, "complete", token).status for w, token in pairs}, {80})
-    workers = [b.start("reconcile", "--json", env=own(b)) for _ in range(4)]
-    results = [finish(worker) for worker in workers]
-    rows = [json.loads(line) for got in results for line in got.stdout.splitlines()]
-    recorded = [row["key"] for row in rows if row["state"] == "recorded"]
-    equal(sorted(recorded), keys)
-    assert {got.status for got in results} <= {0, 75}, results
-    equal(journal(b), [])
 
 
 # ---- A store behind a network ----------------------------------------------------
@@ -506,19 +381,6 @@ def a_remote_store_is_told_later(b):
         again = b.run("k", WORK, env=env)
         equal((again.status, again.stdout), (0, got.stdout))
         equal((journal(b), b.effects()), ([], 1))
-
-
-@case
-def a_remote_store_leaves_nothing(b):
-    """Where the network holds, the outcome is kept for the moment and no longer."""
-    with remote(b) as (_, env):
-        equal(b.run("k", "echo done; exit 3", env=env).status, 3)
-        assert has_journal(b)
-        equal(journal(b), [])
-        equal(b.run("k", "echo done; exit 3", env=env).stdout, b"done\n")
-        equal(b.run("l", "true", env={**env, "IDEM_JOURNAL_DIR": b.file("none"),
-                                      "IDEM_JOURNAL": "on-failure"}).status, 0)
-        assert not os.path.exists(b.file("none"))
 
 
 if __name__ == "__main__":

@@ -6,12 +6,10 @@ import json
 import os
 import re
 import shutil
-import signal
 import threading
 import time
 
 import dynamo
-from checks import server
 from patience import PATIENCE
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, note, run, skip, start, test
 
@@ -78,23 +76,6 @@ def short_processes_are_counted_in_a_file():
     calls = {c: got[f'idem_store_call_seconds_count{{call="{c}"}}'] for c in ("begin", "end")}
     equal(calls, {"begin": 8, "end": 3})
     note(f"11 processes: {sum(WANTED.values())} counted, {int(sum(calls.values()))} calls timed")
-
-
-@test
-def short_processes_are_counted_with_a_table():
-    """The same on DynamoDB Local, by the meter; without one nothing is counted; an
-    error of the store is counted by its kind."""
-    with server("local") as (_, url):
-        store = Idem(url)
-        gone = store("stats", env=METER)
-        assert gone.status != 0, gone
-        equal(store("store", "create", env=AWS).status, 0)
-        work(store, METER)
-        got = counted(store)
-        equal({name: got[f"idem_{name}_total"] for name in WANTED}, WANTED)
-        equal((got["idem_in_progress"], got['idem_store_errors_total{kind="config"}']), (1, 1))
-        plain = counted(store, AWS)
-        assert "idem_started_total" not in plain and plain["idem_in_progress"] == 1, plain
 
 
 @test

@@ -16,8 +16,19 @@ from checks import server
 from patience import PATIENCE, until
 from ports import free_port
 from records import HEADER, line_of, sample
-from tap import (LONG, PROGRAM, SANITIZED, Idem, Result, environment, equal, main, note, run,
-                 skip, test)
+from tap import (
+    LONG,
+    PROGRAM,
+    Idem,
+    Result,
+    environment,
+    equal,
+    main,
+    note,
+    run,
+    skip,
+    test,
+)
 
 ENV = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
 TIMEOUT = 170
@@ -430,47 +441,6 @@ def killed_at_any_step_the_move_is_repeated():
     assert ("left", "here") in where, where
 
 
-def at_random(kind, target, n, kills):
-    """Kill both sides at random, until it is done."""
-    rng = random.Random(7)
-    with place(kind, f"a-{kind}-{target}") as a, place(target, f"b-{kind}-{target}") as b:
-        fill(a, n)
-        equal(a("run", "-k", "done", "--", "true").status, 0)
-        wanted = lines_of(a)
-        done = 0
-        for _ in range(kills):
-            pipe = os.pipe()
-            with subprocess.Popen(leaving(a), stdout=pipe[1], stderr=subprocess.DEVNULL,
-                                  env=environment(ENV)) as left, \
-                 subprocess.Popen(command(b, "import", "-"), stdin=pipe[0],
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                  env=environment(ENV)) as came:
-                os.close(pipe[0])
-                os.close(pipe[1])
-                victim = rng.choice((left, came))
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    victim.wait(rng.uniform(0.0, 0.12))
-                victim.kill()
-            done += victim.returncode == -signal.SIGKILL
-            if b("show", "done").status == 0:
-                equal(replays(a), False)
-                assert replays(b) or came.returncode != 0
-        statuses, _, said = move(a, b)
-        equal((statuses, said), ((0, 0), b""))
-        equal(lines_of(b), wanted)
-        equal((replays(a), replays(b)), (False, True))
-        note(f"{kind} to {target}: {done} of {kills} were killed")
-
-
-@test
-def killed_at_any_moment_the_move_is_repeated():
-    """Likewise at random moments, between files, a database and a table."""
-    at_random("file", "file", 2000, 60 if LONG else 12)
-    at_random("postgres", "file", 500, 60 if LONG else 8)
-    at_random("file", "postgres", 500, 60 if LONG else 8)
-    at_random("file", "dynoxide", 200, 30 if LONG else 6)
-
-
 # ---- While it is in use ----
 
 
@@ -522,15 +492,6 @@ def in_use(kind, target, keys):
         late = sum(got.values())
         assert 0 < late < keys, late
         note(f"{kind} to {target}: {late} of {keys} came after the move")
-
-
-@test
-def nothing_is_done_twice_while_it_moves():
-    """Three callers, who go to the target as soon as the source sends them there, run each
-    operation once, though each is asked for twice."""
-    in_use("file", "file", 240)
-    in_use("postgres", "file", 120)
-    in_use("file", "postgres", 120)
 
 
 @test
@@ -652,62 +613,6 @@ def fences_go_on_above_those_of_the_source():
     equal(c("import", input=a("export", "-").stdout).status, 0)
     equal(c("run", "-k", "b", "--", "true").status, 0)
     assert show(c, "b")["fence"] < floor, show(c, "b")
-
-
-@test
-def an_export_that_is_not_a_move_is_a_copy():
-    """Without --open nothing is marked, at either side."""
-    a, b = in_file("a"), in_file("b")
-    fill(a, 5)
-    export = a("export", "-")
-    equal(b"idem_export_end" in export.stdout or b'"move"' in export.stdout, False)
-    equal(b("import", "-", input=export.stdout).status, 0)
-    equal((state(a), state(b)), ("", ""))
-    equal((begins(a, "k"), begins(b, "k")), (True, True))
-    # A dry run of a move marks nothing at the target.
-    export = a("export", "--open", "-")
-    done = in_file("c")("import", "--dry-run", "--json", "-", input=export.stdout)
-    equal((done.status, json.loads(done.stdout)["added"]), (0, 6))
-    equal(os.path.exists("c.db"), False)
-
-
-SMALL = """
-import os, sys
-pid = os.spawnv(os.P_NOWAIT, sys.argv[1], sys.argv[1:])
-_, status, usage = os.wait4(pid, 0)
-print(usage.ru_maxrss, file=sys.stderr)
-sys.exit(os.waitstatus_to_exitcode(status))
-"""
-
-
-def in_little(words, **rest):
-    """Run @words, and how much memory that took, in KiB. What a process may have used
-    before it began counts too: so by a small one."""
-    done = run([sys.executable, "-S", "-c", SMALL, *words], ENV, timeout=TIMEOUT, **rest)
-    equal(done.status, 0)
-    return int(done.stderr.splitlines()[-1])
-
-
-@test
-def little_memory_is_enough():
-    """A store of 40 MiB moves in a fraction of that."""
-    a, b = in_file("a"), in_file("b")
-    rng = random.Random(3)
-    n = 640
-    with open("made.jsonl", "w", encoding="ascii") as f:
-        f.write(HEADER)
-        for i in range(n):
-            scope, key, record = sample(rng, i)
-            record.update(status=2, flags=0, error=b"", note=b"", result=rng.randbytes(65536))
-            f.write(line_of(scope, key, record) + "\n")
-    equal(a("import", "made.jsonl").status, 0)
-    used = (in_little(command(a, "export", "--open", "moved.jsonl")),
-            in_little(command(b, "import", "moved.jsonl")))
-    equal(len(lines_of(b)), n)
-    note(f"{n * 65536 >> 20} MiB of results, {[kib >> 10 for kib in used]} MiB of memory at most")
-    # The sanitizers keep what was freed.
-    if not SANITIZED:
-        assert used[0] < 32 << 10 and used[1] < 48 << 10, used
 
 
 if __name__ == "__main__":

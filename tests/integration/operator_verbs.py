@@ -152,15 +152,6 @@ def a_selection_is_decided_in_a_file():
 
 
 @test
-def a_selection_is_decided_in_a_table():
-    """The same on DynamoDB Local."""
-    with server("local") as (_, url):
-        store = Idem(url)
-        equal(store("store", "create", env=AWS).status, 0)
-        decides_for_many(store)
-
-
-@test
 def the_audit_log_comes_first():
     """One key is audited too, also where the answer is no; and where no line can be
     kept, nothing is decided."""

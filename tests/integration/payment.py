@@ -81,69 +81,6 @@ def receipt(got):
     return json.loads(got.stdout)
 
 
-# ---- The service itself ------------------------------------------------------
-
-
-class Client:
-    def __init__(self, service):
-        self.address = urllib.parse.urlsplit(service.url)
-
-    def post(self, key=None, **params):
-        connection = http.client.HTTPConnection(self.address.netloc, timeout=PATIENCE)
-        headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        if key is not None:
-            headers["Idempotency-Key"] = key
-        body = urllib.parse.urlencode({"amount": 1, "currency": "eur", **params})
-        try:
-            connection.request("POST", "/v1/charges", body, headers)
-            answer = connection.getresponse()
-            replayed = answer.getheader("Idempotent-Replayed")
-            return answer.status, json.loads(answer.read()), replayed
-        except http.client.HTTPException:
-            return None
-        finally:
-            connection.close()
-
-
-@test
-def the_service_has_stripes_rules():
-    """The stand-in replays, refuses and forgets keys as Stripe says it does."""
-    with Service() as service:
-        client = Client(service)
-        first = client.post("a")
-        equal((first[0], first[2]), (200, None))
-        equal(client.post("a"), (*first[:2], "true"))
-        equal(client.post("a", amount=2)[1]["error"]["type"], "idempotency_error")
-        equal(client.post("a", amount=2)[0], 400)
-        equal(len(service.charges), 1)
-
-        client.post()
-        client.post()
-        equal(len(service.charges), 3)
-        equal(client.post("k" * 255)[0], 200)
-        equal(client.post("k" * 256)[0], 400)
-        equal(client.post("b", amount="x")[0], 400)
-        equal(client.post("b")[0], 200)  # A refusal is not kept.
-        equal(len(service.charges), 5)
-
-        service.pass_time(24 * 3600 - 1)
-        equal(client.post("a")[2], "true")
-        service.pass_time(1)
-        equal(client.post("a")[2], None)
-        equal(len(service.charges), 6)
-
-        service.next = "500"
-        equal(client.post("c")[0], 500)
-        equal(client.post("c")[::2], (500, "true"))
-        service.next = "503"
-        equal(client.post("d")[0], 503)
-        equal(client.post("d")[0], 200)
-        service.next = "cut"
-        equal(client.post("e"), None)
-        equal(client.post("e")[::2], (200, "true"))
-        equal(len(service.charges), 9)
-
-
 # ---- One charge --------------------------------------------------------------
 
 
@@ -160,21 +97,6 @@ def a_charge_is_made_once():
         equal((other.status, len(service.charges)), (65, 1))
         key = service.requests[0][0]
         equal(key, shop.record()["id"])
-
-
-@test
-def orders_and_scopes_are_apart():
-    """Keys of any bytes and length reach the service, and stay apart."""
-    keys = ["order-42", "a b\nX-Evil: 1", "x" * 255, "é", "-dash"]
-    with Service() as service:
-        shop = Shop(service)
-        for key in keys:
-            equal(receipt(shop.pay(key))["amount"], 4200)
-        equal(shop.pay("order-42", scope="other").status, 0)
-        equal(shop.pay("b/c", scope="a").status, 0)
-        equal(shop.pay("c", scope="a/b").status, 0)
-        equal(len(service.charges), len(keys) + 3)
-        equal(len({key for key, _ in service.requests}), len(keys) + 3)
 
 
 @test

@@ -11,7 +11,7 @@ import threading
 import time
 
 from box import case, finish, locked
-from patience import PATIENCE, until
+from patience import PATIENCE
 from records import HEADER, NEVER, line_of
 from tap import PROGRAM, Idem, equal, main, note, run, start, test
 
@@ -160,42 +160,6 @@ def an_export_shows_its_records():
     equal(screen.run(store, "export", "-", terminal_out=True)[0], 0)
     equal(len(screen.text.splitlines()), MANY + 1)
     assert "exporting" not in screen.text
-
-
-@test
-def a_check_and_doctor_show_it():
-    """They count pages."""
-    store = filled(8000)
-    shown(store, "store", "check", doing="checking")
-    silent(store, "store", "check")
-    screen = Screen()
-    equal(screen.run(store, "doctor", "--full")[0], 0)
-    assert [line for line in screen.lines() if line["doing"] == "checking"], screen.text
-    equal(run([PROGRAM, "doctor", "--full"], {"IDEM_STORE": store.store}).stderr, b"")
-
-
-@test
-def a_list_that_looks_at_everything_says_so():
-    """Where no index helps, list says so and counts, until its first row."""
-    store = filled(8000)
-    shown(store, "list", "-s", "none", doing="no index has the scope, looking at all records", all_known=False)
-    shown(store, "list", "--match", "none", doing="looking at all records", all_known=False)
-    silent(store, "list", "-s", "none")
-
-
-@test
-def a_purge_counts():
-    """A purge does not know how much there is: it shows a count and the time."""
-    expires = int(time.time() * 1000) + 15000
-    write("records.jsonl", expires)
-    store = Idem("sqlite:" + os.path.abspath("old.db"))
-    done = store("import", "records.jsonl")
-    assert b"added 1500," in done.stdout, done
-    time.sleep(max(0, expires / 1000 - time.time()) + 0.5)
-    until(lambda: b"1500" in store("purge", "--dry-run").stdout)
-    shown(store, "purge", "--dry-run", doing="counting", all_known=False)
-    silent(store, "purge", "--dry-run")
-    shown(store, "purge", doing="purging", all_known=False)
 
 
 WORK = "echo $$ > pid; read x < gate"

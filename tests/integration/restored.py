@@ -126,20 +126,6 @@ def who_lives_through_it_is_lost(b):
 
 
 @case
-def another_file_in_its_place(b):
-    """A runner whose store was renamed away does not write into nowhere."""
-    runner = b.start_run("k", "echo $$ > pid; read x < gate")
-    b.await_pid()
-    back_up(b)
-    os.chmod(b.file("copy.db"), 0o600)
-    os.rename(b.file("copy.db"), b.file("idem.db"))
-    b.open_gate()
-    got = finish(runner)
-    equal(got.status, 80)
-    contains(got.stderr, b"another file has taken the place")
-
-
-@case
 def it_is_asked_first(b):
     """At a terminal it says what it means, and does nothing without a yes."""
     begin(b, "open")
@@ -167,31 +153,6 @@ def it_wants_a_yes(b):
     equal(got.status, 78)
     contains(got.stderr, b"no store")
     equal(b("store", "mark-restored", "--yes", "--store", "memory:").status, 64)
-
-
-@case
-def twice_is_once(b):
-    """A second mark changes nothing but the fences."""
-    begin(b, "open")
-    first, second = marked(b), marked(b)
-    equal((first["unknown"], second["unknown"], second["times"]), (1, 0, 2))
-    assert second["fence"] > first["fence"] and second["id"] != first["id"]
-
-
-@case
-def what_cannot_be_trusted_is_left(b):
-    """A damaged record is said, 74, and the others are marked all the same."""
-    begin(b, "bad")
-    begin(b, "open")
-    db = sqlite3.connect(b.file("idem.db"))
-    db.execute("UPDATE idem_record SET head = zeroblob(200) WHERE key = CAST('bad' AS BLOB)")
-    db.commit()
-    db.close()
-    got = b("store", "mark-restored", "--yes")
-    equal(got.status, 74)
-    contains(got.stderr, b"1 record cannot be trusted")
-    contains(got.stdout, b"1 attempt in progress is unknown now")
-    equal(b.record("open")["status"], "unknown")
 
 
 @case

@@ -1,7 +1,6 @@
 """Each limit on a size, one below, at it and one above: what the pages say is kept is
 kept, and what is longer is refused, cut, or said."""
 
-import json
 
 from box import case, contains
 from tap import equal, main
@@ -12,8 +11,6 @@ MIB16 = 16 << 20
 def sizes(limit):
     """(length, whether it fits) around a limit."""
     return [(limit - 1, True), (limit, True), (limit + 1, False)]
-
-
 
 
 @case
@@ -46,53 +43,6 @@ def result_of_complete(b):
         equal((n, b"too long to be kept" in got.stderr), (n, not fits))
         again = b("begin", "-k", f"k{n}")
         equal((n, again.status, len(again.stdout)), (n, *((10, n) if fits else (82, 0))))
-
-
-@case
-def names(b):
-    """Key, scope and owner: 255 bytes."""
-    for n, fits in sizes(255):
-        for option in ("--key", "--scope", "--owner"):
-            key = () if option == "--key" else ("-k", f"{option[2:]}{n}")
-            got = b("run", *key, option, "x" * n, "--", "true")
-            equal((option, n, got.status), (option, n, 0 if fits else 64))
-
-
-@case
-def texts(b):
-    """Errors, notes and reasons: 4096 bytes, and longer ones are refused or cut to
-    that, never lost."""
-    for n, fits in sizes(4096):
-        for verb, option, member in (("fail", "--error", "error"), ("unknown", "--note", "note")):
-            key = f"{verb}{n}"
-            token = b("begin", "-k", key).stdout.decode().strip()
-            got = b(verb, "--token", token, option, "x" * n)
-            if got.status == 64 and not fits:
-                continue
-            equal((verb, n, got.status), (verb, n, 0))
-            equal((verb, n, len(b.record(key)[member])), (verb, n, min(n, 4096)))
-
-
-@case
-def content_types(b):
-    """255 bytes."""
-    for n, fits in sizes(255):
-        token = b("begin", "-k", f"k{n}").stdout.decode().strip()
-        got = b("complete", "--token", token, "--content-type", "x" * n)
-        equal((n, got.status), (n, 0 if fits else 64))
-
-
-@case
-def tokens(b):
-    """The longest key and scope have a token that ends them."""
-    scope, key = "s" * 255, "k" * 255
-    token = b("begin", "-k", key, "--scope", scope).stdout.decode().strip()
-    assert len(token) < 768, len(token)
-    equal(b("complete", "--token", token, "--result", "r").status, 0)
-    equal(b("complete", "--token", token + "x").status, 64)
-    equal(b("complete", "--token", "x" * 5000).status, 64)
-    shown = b("show", "--json", "--scope", scope, key)
-    equal(json.loads(shown.stdout)["status"], "completed")
 
 
 if __name__ == "__main__":

@@ -54,12 +54,6 @@ def local_has_what_create_makes():
     a_new_table("local")
 
 
-@test
-def dynoxide_has_what_create_makes():
-    """On dynoxide likewise."""
-    a_new_table("dynoxide")
-
-
 def add_index(url, line):
     """What the AWS command line would make of it."""
     options = aws_line(line, "update-table")

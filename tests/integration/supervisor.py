@@ -1,17 +1,14 @@
 """The supervisor of idem run: runners that are killed, stopped or too slow, and
 commands at a terminal."""
 
-import collections
 import concurrent.futures
 import contextlib
 import fcntl
 import os
-import random
 import select
 import shlex
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -22,7 +19,7 @@ from box import Terminal, at_terminal, case, children_of, contains, finish
 from box import is_gone, locked
 from patience import PATIENCE, in_time, until
 from procfs import stop
-from tap import LONG, PROGRAM, equal, kill_session, main, skip
+from tap import PROGRAM, equal, kill_session, main, skip
 
 # ---- Who is there ------------------------------------------------------------
 
@@ -121,79 +118,6 @@ def first_answer(b, key, *options, seconds=50):
 
 # ---- A runner that is killed -------------------------------------------------
 
-STORM = 1000 if LONG else 100
-SIDE_BY_SIDE = 4
-
-
-def strike(b, key, policy, delay):
-    """Kill a runner after @delay; return what the next call made of it."""
-    options = ("--on-expired-lease", policy, "--kill-after", "100ms")
-    runner = b.start(*run_family(key, *options), stderr=subprocess.DEVNULL)
-    time.sleep(delay)
-    runner.kill()
-    runner.wait()
-    runner.stdout.close()
-    b.write(f"go.{key}", "")
-    took, got = first_answer(b, key, *options)
-    equal(at_work_for(b, key), [])
-    in_time(took, 50, "a takeover, with a lease of 60 s,")
-    no_stale_effect(b, key)
-    ran = len(set(fences(b, key)))
-    if got.status == 76:
-        contains(got.stderr, b"the runner died")
-        equal(policy, "hold")
-        return "unknown", took
-    equal(got.status, 0)
-    assert ran <= 1 or policy == "rerun", (policy, ran)
-    return "after it" if ran > 1 else "as if never begun", took
-
-
-@case
-def a_storm_of_kills(b):
-    """Killed at any moment: nobody of its family outlives the grace, the next
-    call knows it long before the lease ends, and no effect has a stale fence."""
-    b.write("family", FAMILY)
-    seed = int.from_bytes(os.urandom(4), "big")
-    chance = random.Random(seed)
-    tally = collections.Counter()
-    slowest = 0
-    print(f"# seed {seed}")
-
-    def one(number, delay):
-        return strike(b, f"s{number}", ("hold", "rerun")[number % 2], delay)
-
-    with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        delays = [chance.choice((0.01, 0.03, 0.3)) * chance.random() for _ in range(STORM)]
-        for verdict, took in pool.map(one, range(STORM), delays):
-            tally[verdict] += 1
-            slowest = max(slowest, took)
-    more = STORM  # Those above may have come before anything had begun.
-    while more < STORM + 60 and not (tally["unknown"] and tally["after it"]):
-        tally[one(more, chance.random())[0]] += 1
-        more += 1
-    print(f"# {more} kills: {dict(tally)}; slowest answer {slowest:.2f} s")
-    equal(sum(tally.values()), more)
-    assert tally["unknown"] > 0 and tally["after it"] > 0, tally
-
-
-@case
-def without_a_keeper_they_survive(b):
-    """The control: a family whose parent is killed goes on without idem."""
-    b.write("family", FAMILY)
-    env = {**os.environ, "IDEM_STORE": b.idem.store}
-    env.update(IDEM_KEY="control", IDEM_FENCE="1")
-    parent = subprocess.Popen(
-        ["sh", "family"], cwd=b.path, env=env, start_new_session=True
-    )
-    are_at_work(b, "control", FAMILY_SIZE)
-    try:
-        parent.kill()
-        parent.wait()
-        time.sleep(0.5)
-        assert len(at_work_for(b, "control")) >= FAMILY_SIZE - 1
-    finally:
-        end_all(b, "control")
-
 
 def killed_with_its_group(b, key, *options):
     """A runner at work, killed with its whole process group."""
@@ -274,27 +198,6 @@ def killed_in_its_last_moment(b):
 # ---- A runner that is stopped ------------------------------------------------
 
 SHORT = ("--on-expired-lease", "rerun", "--lease", "6s")
-
-
-@case(rows=[8], slow=True)
-def stopped_past_its_lease_with_a_family(b):
-    """A runner that slept through its lease: its family is ended in time, it
-    starts nothing, and its successor is not touched: 80."""
-    b.write("family", FAMILY)
-    runner = b.start(*run_family("k", *SHORT))
-    are_at_work(b, "k", FAMILY_SIZE)
-    stop(runner.pid)
-    b.write("go.k", "")
-    equal(first_answer(b, "k", *SHORT)[1].status, 0)
-    equal(at_work_for(b, "k"), [])
-    record = b.record("k")
-    equal((record["status"], record["attempts"]), ("completed", 2))
-    runner.send_signal(signal.SIGCONT)
-    got = finish(runner)
-    equal(got.status, 80)
-    contains(got.stderr, b"lost")
-    equal(b.record("k"), record)
-    no_stale_effect(b, "k")
 
 
 @case(rows=[8], slow=True)
@@ -521,51 +424,6 @@ def nobody_else_holds_the_streams(b):
     ready = select.select([reader], [], [], PATIENCE)[0]
     assert ready and os.read(reader, 1) == b""
     os.close(reader)
-
-
-# ---- Output ------------------------------------------------------------------
-
-MEGABYTES = 10240 if LONG else 256  # Much more than the memory that it may take.
-
-
-@case(rows=[66])
-def gigabytes_take_no_memory(b):
-    """Output without end flows through; the peak of memory stays where it was."""
-
-    def peak(key, size):
-        script = f"head -c {size} /dev/zero; echo $$ > pid; read x < gate"
-        runner = b.start_run(key, script)
-        seen = 0
-        while seen < size:
-            seen += len(os.read(runner.stdout.fileno(), 1 << 20))
-        b.await_pid()
-        with open(f"/proc/{runner.pid}/status", encoding="ascii") as f:
-            peak_kb = next(int(x.split()[1]) for x in f if x.startswith("VmHWM"))
-        b.open_gate()
-        equal(finish(runner).status, 0)
-        os.unlink(b.file("pid"))
-        return peak_kb
-
-    small = peak("small", 1)
-    large = peak("large", MEGABYTES << 20)
-    print(f"# {MEGABYTES} MiB: peak {large} kB, beside {small} kB")
-    assert large - small < 4096, (small, large)
-
-
-@case(rows=[67])
-def outputs_that_take_nothing_lose_nothing(b):
-    """/dev/full and closed descriptors: it runs once, says that its output is lost
-    (81), and a replay has it all."""
-    script = "echo effect >> ledger; echo out; echo err >&2; exit 3"
-    command = shlex.join([PROGRAM, "run", "-k", "K", "--", "sh", "-c", script])
-    streams = {">/dev/full 2>&1": 81, ">&- 2>&- <&-": 81, ">&-": 81, "2>&-": 3}
-    for number, (to, status) in enumerate(streams.items()):
-        line = command.replace("K", f"k{number}", 1)
-        env = {**os.environ, "IDEM_STORE": b.idem.store}
-        done = subprocess.run(["sh", "-c", f"{line} {to}"], cwd=b.path, env=env)
-        equal((to, done.returncode), (to, status))
-        equal(b.run(f"k{number}", script), (3, b"out\n", b"err\n"))
-    equal(b.effects(), 4)
 
 
 # ---- At a terminal -----------------------------------------------------------

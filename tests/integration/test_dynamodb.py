@@ -111,12 +111,6 @@ def runs_once_and_is_replayed_on_dynamodb_local():
 
 
 @test
-def runs_once_and_is_replayed_on_dynoxide():
-    """On dynoxide likewise."""
-    replays("dynoxide")
-
-
-@test
 def a_table_is_listed_page_by_page():
     """A page reads no more than it shows, is sorted by itself, and leads to the next one."""
     with table("local") as url, machine(url) as env:
@@ -136,22 +130,6 @@ def a_table_is_listed_page_by_page():
                 command = found and shlex.split(found[1].decode())
             equal(sorted(seen), sorted(whole))
             equal(len(seen), 2 if options == ["--failed"] else 5)
-
-
-@test
-def steps_by_hand_behave_alike():
-    """begin, renew, complete and the rest work across processes, by token."""
-    with table("dynoxide") as url, machine(url) as env:
-        status, token, _ = program("begin", "-k", "a", "--on-expired-lease", "rerun", env=env)
-        equal(status, 0)
-        token = token.decode().strip()
-        with_token = dict(env, IDEM_TOKEN=token)
-        equal(program("begin", "-k", "a", "--on-expired-lease", "rerun", env=env)[0], 75)
-        equal(program("renew", "--self", "--lease", "2m", env=with_token)[0], 0)
-        equal(program("complete", "--self", "--result", "-", env=with_token, input=b"42")[0], 0)
-        equal(program("complete", "--self", "--result", "-", env=with_token, input=b"42")[0], 0)
-        equal(program("complete", "--self", "--result", "-", env=with_token, input=b"43")[0], 80)
-        equal(program("begin", "-k", "a", "--on-expired-lease", "rerun", env=env)[0], 10)
 
 
 def any_of_three(measure, wanted):
@@ -192,44 +170,6 @@ def costs_what_the_page_says():
         for size, index, *told in rows:
             any_of_three(lambda m, s=size, i=index: [s, i, *price(counted, int(s), i, m)],
                          [size, index, *(int(cell) for cell in told)])
-
-
-@test
-def needs_few_requests():
-    """A new operation is two requests, a duplicate one, or two with a body; and one before
-    each, for the mark of a move."""
-    with table("local") as url, counting.proxy(url) as counted:
-        price(counted, 10001, "on")  # A server that has just begun is slow.
-        # A clock that has not to be learned first.
-        with machine(counted.url, "&clock=host") as env:
-            def small(mark):
-                work = ("run", "-k", f"a{mark}", "--", "echo", "hi")
-                program(*work, env=env)
-                seen = counted.take()
-                equal(program(*work, env=env)[1], b"hi\n")
-                return [each[:2] for each in seen], [each[0] for each in counted.take()]
-
-            # The item, and its entry in the index: made, and taken away.
-            any_of_three(small, ([("GetItem", 0), ("PutItem", 2), ("PutItem", 2)],
-                                  ["GetItem", "PutItem"]))
-
-            def large(mark):
-                work = ("run", "-k", f"b{mark}", "--", "sh", "-c",
-                        "head -c 3000 /dev/urandom | od -An -tx1")
-                program(*work, env=env)
-                seen = counted.take()
-                program(*work, env=env)
-                return [[each[0] for each in some] for some in (seen, counted.take())]
-
-            any_of_three(large, [["GetItem", "PutItem", "BatchWriteItem", "PutItem"],
-                                 ["GetItem", "PutItem", "BatchGetItem"]])
-        with machine(counted.url, "&clock=host&index=off") as env:
-
-            def without_index(mark):
-                program("run", "-k", f"c{mark}", "--", "echo", "hi", env=env)
-                return [each[:2] for each in counted.take()]
-
-            any_of_three(without_index, [("GetItem", 0), ("PutItem", 1), ("PutItem", 1)])
 
 
 def requests_of(counted, env, *args, status=0):
@@ -332,12 +272,6 @@ def race(prefixes):
         for n, ((out, err), status) in enumerate(ended):
             equal((status, out), (0, f"done {keys[n % len(keys)]}\n".encode()))
         return {key: effects.count(key) for key in keys}
-
-
-@test
-def two_machines_race():
-    """Of processes on two machines that race for a key one runs; all get its output."""
-    equal(set(race([(), ()]).values()), {1})
 
 
 @test(rows=[21, 22])
@@ -527,27 +461,6 @@ def operators_are_told_soon_that_the_service_does_not_answer():
                                   stdin=subprocess.DEVNULL, timeout=60)
             equal((verb, done.returncode), (verb, VERBS[verb]))
             told_soon(verb, done.stdout + done.stderr, url)
-
-
-@test
-def a_page_is_told_soon_that_the_service_does_not_answer():
-    """idem ui answers with the cause."""
-    with silent_service() as (url, env, _):
-        ui = subprocess.Popen([PROGRAM, "ui"], env=env, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, start_new_session=True)
-        try:
-            page = ui.stdout.readline().decode().strip()
-            token = ui.stdout.readline().decode().split()[-1]
-            asked = urllib.request.Request(page + "login", data=f"token={token}".encode())
-            try:
-                with urllib.request.urlopen(asked, timeout=60) as answer:
-                    told = answer.read()
-            except urllib.error.HTTPError as error:
-                told = error.read()
-            told_soon("ui", told, url)
-        finally:
-            kill_session(ui)
-            ui.stdout.close()
 
 
 @test(rows=[24])

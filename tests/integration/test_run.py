@@ -66,15 +66,6 @@ def many_at_once_are_one_execution(b):
 
 
 @case
-def keys_and_scopes_are_apart(b):
-    """Another key and another scope are other operations."""
-    for options in ([], ["--scope", "a"], ["--scope", "b"], ["--scope", "a"]):
-        equal(b.run("k", EFFECT, *options).status, 0)
-    equal(b.run("l", EFFECT).status, 0)
-    equal(b.effects(), 4)
-
-
-@case
 def another_command_line_is_refused(b):
     """A key that was used for another command answers 65 and runs nothing."""
     equal(b.run("k", EFFECT).status, 0)
@@ -87,18 +78,6 @@ def another_command_line_is_refused(b):
 
 
 @case
-def the_key_can_come_from_elsewhere(b):
-    """A key from a file is the same key; one from the arguments differs by them."""
-    b.write("key", "k\n")
-    equal(b.run("k", EFFECT).status, 0)
-    equal(b("run", "--key-file", "key", "--", "sh", "-c", EFFECT).status, 0)
-    equal(b.effects(), 1)
-    for script in (EFFECT, EFFECT, EFFECT + " "):
-        equal(b("run", "--key-from-args", "--", "sh", "-c", script).status, 0)
-    equal(b.effects(), 3)
-
-
-@case
 def a_key_from_the_arguments_belongs_to_a_directory(b):
     """The same command line in another directory is refused, and in its own replayed."""
     work = ["--key-from-args", "--", "sh", "-c", "echo effect >>../ledger"]
@@ -106,50 +85,6 @@ def a_key_from_the_arguments_belongs_to_a_directory(b):
         os.makedirs(b.file(name), exist_ok=True)
         equal((name, b("run", *work, cwd=b.file(name)).status), (name, status))
     equal(b.effects(), 1)
-
-
-@case
-def bad_usage_is_64_and_touches_nothing(b):
-    """A command line that makes no sense runs nothing and creates no store."""
-    true = ["--", "sh", "-c", EFFECT]
-    for args in (
-        [],
-        ["-k", "k"],
-        ["-k", "k", "--"],
-        ["-k", "k", "true"],
-        [*true],
-        ["-k", "", *true],
-        ["-k", "x" * 256, *true],
-        ["-k", "k", "-k", "k", *true],
-        ["-k", "k", "--no-such-option", *true],
-        ["-k", "k", "--key-from-args", *true],
-        ["-k", "k", "--key-file", "missing", *true],
-        ["-k", "k", "--scope", "x" * 256, *true],
-        ["-k", "k", "--owner", "x" * 256, *true],
-        ["-k", "k", "--lease", "0", *true],
-        ["-k", "k", "--lease", "1s", *true],
-        ["-k", "k", "--lease", "-5s", *true],
-        ["-k", "k", "--lease", "1.5m", *true],
-        ["-k", "k", "--lease", "99999999999999999999s", *true],
-        ["-k", "k", "--lease", "2h", "--retention", "1h", *true],
-        ["-k", "k", "--retention", "0s", *true],
-        ["-k", "k", "--outcome", "42=explode", *true],
-        ["-k", "k", "--on-expired-lease", "maybe", *true],
-        ["-k", "k", "--outcome", "256=release", *true],
-        ["-k", "k", "--outcome", "0=release", *true],
-        ["-k", "k", "--outcome", "*=retry", *true],
-        ["-k", "k", "--outcome", "0=complete *=retry 75=release", *true],
-        ["-k", "k", "--max-output", "1T", *true],
-        ["-k", "k", "--busy-exit", "256", *true],
-        ["-k", "k", "--status-fd", "99", *true],
-        ["-k", "k", "--input", "@missing", *true],
-    ):
-        got = b("run", *args)
-        equal((args, got.status, got.stdout), (args, 64, b""))
-        contains(got.stderr, b"idem: ")
-    contains(b("run", *true).stderr, b"--key KEY", b"--key-from-args")
-    equal(b.effects(), 0)
-    assert not os.path.exists(b.file("idem.db"))
 
 
 @case
@@ -492,16 +427,6 @@ def the_mending_command_mends(b):
             equal(b.shell(command.replace("TEXT", "looked")).returncode, 0)
             again = b.run(key + decision, "echo ran", *options)
             equal((again.status, again.stdout), (0, answer))
-
-
-@case
-def chosen_statuses_release(b):
-    """75 means: nothing happened, try again; a table chooses others, or says that 75 does not."""
-    for _ in range(2):
-        equal(b.run("a", f"{EFFECT}; exit 75").status, 75)
-        equal(b.run("b", f"{EFFECT}; exit 9", "--outcome", "8-10=release").status, 9)
-        equal(b.run("c", f"{EFFECT}; exit 75", "--outcome", "9=release 75=complete").status, 75)
-    equal(b.effects(), 2 + 2 + 1)
 
 
 @case

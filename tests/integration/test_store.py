@@ -1,6 +1,5 @@
 """Whole stores: export and import, counters, versions, stores of several users."""
 
-import base64
 import json
 import os
 import random
@@ -84,88 +83,11 @@ def ten_thousand_records_survive_the_way():
     assert some and all(json.loads(x)["scope"] == "shop-7" for x in some)
 
 
-@test
-def a_token_is_good_for_the_new_store():
-    """Work that was going on when its store moved is ended in the new store."""
-    a, b = shop("a.db"), shop("b.db")
-    token = run_ok(a, "begin", "-k", "order-42").decode().strip()
-    run_ok(a, "run", "-k", "done", "--", "echo", "hello")
-    out = run_ok(a, "export")
-    equal(run_ok(b, "import", input=out), b"added 2, kept 0, refused 0\n")
-    equal(run_ok(b, "complete", "--token", token, "--result", "paid"), b"")
-    equal(b("begin", "-k", "order-42").stdout, b"paid")
-    equal(run_ok(b, "run", "-k", "done", "--", "echo", "hello"), b"hello\n")
-    # What is there stays, also what is older.
-    equal(run_ok(b, "import", input=out), b"added 0, kept 2, refused 0\n")
-    equal(b("begin", "-k", "order-42").stdout, b"paid")
-
-
 def export_of_one():
     idem = shop("a.db")
     run_ok(idem, "run", "-k", "a", "--", "echo", "hello")
     header, line = run_ok(idem, "export", "-").splitlines()
     return header, json.loads(line)
-
-
-@test
-def lines_that_cannot_be_trusted_are_refused():
-    """A bad line is told by its number, the others go in, the status is 74."""
-    header, good = export_of_one()
-    head = base64.b64decode(good["head"])
-    result = base64.b64decode(good["result"])
-
-    def changed(**members):
-        line = {**good, **members}
-        return json.dumps({k: v for k, v in line.items() if v is not None})
-
-    def flipped(data, at):
-        data = bytearray(data)
-        data[at] ^= 1
-        return base64.b64encode(data).decode()
-
-    bad = [
-        ("", "it is cut short"),
-        ("{", "it is cut short"),
-        (json.dumps(good)[:-1], "it is cut short"),
-        (json.dumps(good) + "}", "not JSON: "),
-        (json.dumps(good) + "\0}", "not JSON: "),
-        ("{a: 1}", "not JSON: "),
-        ("[1]", "not a JSON object"),
-        (b'{"key": "\xff"}', "not JSON: "),
-        ("{}", "it has no scope and key"),
-        (changed(key=None), "it has no scope and key"),
-        (changed(key="x" * 256), "it has no scope and key"),
-        (changed(key=None, key_hex="6g"), "it has no scope and key"),
-        (changed(key=None, key_hex="616"), "it has no scope and key"),
-        (changed(key="b"), "its checksum does not match"),
-        (changed(scope="b"), "its checksum does not match"),
-        (changed(head=None), "it has no head in base64"),
-        (changed(head=good["head"][:-1]), "it has no head in base64"),
-        (changed(head="A" * 200_000), "it has no head in base64"),
-        (changed(head=good["head"].replace("A", " ", 1)), "it has no head"),
-        (changed(result="="), "its result is not in base64"),
-        (changed(result=flipped(result, 0)), "its result is not the one"),
-        (changed(result=None), "its result is not the one"),
-        (changed(input="AAAA"), "its input is not the one"),
-        (changed(status="released"), 'its "status" does not match its head'),
-        (changed(fence=7), 'its "fence" does not match its head'),
-    ]
-    bad += [
-        (changed(head=flipped(head, at)), "line") for at in range(0, len(head), 9)
-    ]
-    for text, wanted in bad:
-        text = text if isinstance(text, bytes) else text.encode()
-        other = {**good}
-        lines = [header, text, json.dumps(other).encode()]
-        idem = shop("b.db")
-        told = idem("import", "--json", input=b"\n".join(lines))
-        equal(summary(told, 74)["refused_lines"], [2])
-        assert b"idem: line 2: " in told.stderr, told
-        assert wanted.encode() in told.stderr, (wanted, told)
-        equal(summary(told, 74)["added"], 1)
-        equal(idem("begin", "-k", "a").status, 10)
-        for suffix in ("", "-wal", "-shm", "-lock"):
-            os.unlink("b.db" + suffix)
 
 
 @test
@@ -277,45 +199,6 @@ def stats(idem):
 def counters(idem):
     """The counters that are not 0."""
     return {k: v for k, v in stats(idem)["counters"].items() if v}
-
-
-@test
-def short_processes_are_counted():
-    """Fifty processes that live for a moment are counted, each of them."""
-    idem = shop("a.db")
-    expected = dict(
-        started=22, completed=20, failed=1, replayed=12, busy=8, mismatch=9, lost=2,
-        resolved=1, released=1,
-    )  # fmt: skip
-    waiting = [idem.start("run", "-k", f"c{n}", "--", "true") for n in range(10)]
-    for n in range(10):
-        run_ok(idem, "run", "-k", f"k{n}", "--", "true")
-    for process in waiting:
-        process.communicate()
-        equal(process.returncode, 0)
-    for n in range(12):
-        run_ok(idem, "run", "-k", f"k{n % 10}", "--", "true")
-    for n in range(9):
-        equal(idem("run", "-k", f"k{n}", "--", "false").status, 65)
-    token = run_ok(idem, "begin", "-k", "busy").decode().strip()
-    for n in range(5):
-        equal(idem("run", "-k", "busy", "--", "true").status, 75)
-    # A caller that waits looks many times and is busy once.
-    waiter = ["run", "--wait", "300ms", "-k", "busy", "--", "true"]
-    equal(idem(*waiter).status, 75)
-    equal(idem(*waiter[:1], "--wait-then-run", *waiter[1:]).status, 75)
-    equal(idem("begin", "-k", "busy", "--wait", "300ms").status, 75)
-    run_ok(idem, "release", "--token", token)
-    run_ok(idem, "release", "--token", token)
-    equal(idem("complete", "--token", token).status, 80)
-    token = run_ok(idem, "begin", "-k", "bad").decode().strip()
-    run_ok(idem, "fail", "--token", token, "--error", "x")
-    equal(idem("renew", "--token", token).status, 80)
-    idem("resolve", "bad", "--fail", "--reason", "r")
-    idem("resolve", "bad", "--fail", "--reason", "r")
-    equal(counters(idem), expected)
-    now = stats(idem)["records"]
-    equal(now, dict(in_progress=0, **NO_RETRY, overdue=0, failed=1, unknown=0, corrupt=0, failed_outcomes=0))
 
 
 @test

@@ -5,14 +5,12 @@ script in a key can do nothing.
 IDEM_SCREENSHOTS names a directory to keep the pictures in.
 """
 
-import collections
 import contextlib
 import errno
 import http.client
 import http.server
 import json
 import os
-import random
 import re
 import signal
 import socket
@@ -25,7 +23,7 @@ import chromium
 import dynamo
 from line import Line
 from patience import PATIENCE, until
-from tap import LONG, Idem, add, equal, kill_session, main, note, skip, test
+from tap import Idem, add, equal, kill_session, main, note, skip, test
 
 EVIL = '<script>document.title="taken";alert(1)</script>'
 EVIL_OWNER = '"><img src=x onerror=alert(1)>'
@@ -206,40 +204,6 @@ def a_stuck_operation_is_found_and_put_right(page):
     note(f"{len(page.requests)} requests, all to this site; 6 pictures")
 
 
-@in_browser
-def records_are_searched_and_released(page):
-    """A search finds a record by scope and key, or what is open and like it; another
-    decision about it is told where somebody was faster."""
-    store = filled()
-    with site(store) as s:
-        log_in(page, s)
-        page.type("input[name=k]", "order-4")
-        page.enter()
-        equal(sorted(page.texts("tbody th a")), ["order-42", "order-43", "order-44", "order-45"])
-        page.open(s.home)
-        page.type("input[name=k]", "order-44")
-        page.enter()
-        equal(page.text("h1"), "order-44")
-        page.click("input[value=release]", load=False)
-        page.type("input[name=reason]", "never sent")
-        equal(store("resolve", "order-44", "--fail", "--reason", "first").status, 0)
-        equal(store("resolve", "order-44", "--release", "--reason", "then").status, 0)
-        equal(store("begin", "-k", "order-44", "--lease", "1h").status, 0)
-        page.click("button")
-        assert page.text(".said").startswith("Nothing was decided:"), page.text()
-        equal(record(store, "order-44")["status"], "in_progress")
-        told = [each.partition("\n")[0].partition(":")[0] for each in page.texts("ol.history li")]
-        equal(told, ["First asked for", "Started", "On record until then as", "It said", "A person decided",
-                     "On record until then as", "It said", "A person decided", "Started",
-                     "Its lease ends", "It is at work."])
-        times = page.eval("[...document.querySelectorAll('ol.history time')].map(e => e.dateTime)")
-        equal(times, sorted(times))
-        keep(page, "7-too-late")
-        page.open(s.home + "record?s=&k=" + b"none".hex())
-        equal(page.text("h1"), "Record not found")
-        quiet(page, s)
-
-
 # ---- What a person reads ----
 
 
@@ -325,46 +289,6 @@ def it_is_used_without_a_mouse(page):
         unnamed = page.eval("""[...document.querySelectorAll('input:not([type=hidden]), textarea')]
             .filter(e => !e.labels.length).length""")
         equal(unnamed, 0)
-
-
-@in_browser
-def times_read(page):
-    """A time is how long ago it was; the moment is in it for machines, and for the
-    mouse that rests on it."""
-    store = filled()
-    with site(store) as s:
-        log_in(page, s)
-        times = page.eval("[...document.querySelectorAll('td time')].map(e => [e.innerText, e.title, e.dateTime])")
-        assert times, "there are times"
-        for text, title, machine in times:
-            assert re.fullmatch(r"(\d+ (second|minute)s?|less than a second) ago", text), text
-            moment = re.fullmatch(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC", title)
-            assert moment and machine.startswith(f"{moment[1]}T{moment[2]}."), (title, machine)
-        page.open(link(s, "order-44"))
-        assert re.search(r"ago \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", page.text("ol.history li")), page.text("ol.history li")
-
-
-@in_browser
-def failed_outcomes_are_listed(page):
-    """What was completed with a failure is a list with the exit status, and what is to
-    be run again is a status of its own."""
-    store = many(filled())
-    equal(store("run", "-k", "late-backup", "--", "sh", "-c", "exit 4").status, 4)
-    with site(store) as s:
-        log_in(page, s)
-        page.click("a[href='./?show=outcomes']")
-        equal(page.text("h1"), "Failed outcomes")
-        equal(page.texts("tbody th a"), ["late-backup", "backup"])  # The newest first.
-        equal(" ".join(page.texts("tbody td[data-label=Status]")[0].split()), "completed exit 4")
-        equal(page.texts("nav [aria-current=page]"), ["2\nfailed outcomes\nin 24 hours"])
-        page.click("tbody th a")
-        equal(page.eval("[...document.querySelectorAll('ol.history li')].pop().className"), "warn")
-        page.open(s.home)
-        page.click("a[href='./?show=retry']")
-        equal((page.texts("tbody th a"), page.texts("tbody td[data-label=Status]")), (["deploy"], ["retry exit 1"]))
-        page.click("tbody th a")
-        told = [each.partition("\n")[0].partition(":")[0] for each in page.texts("ol.history li")]
-        equal(told, ["First asked for", "Started", "Ended, to be run again", "The next caller runs it."])
 
 
 @in_browser
@@ -804,7 +728,6 @@ def odd_requests_are_refused():
 
 
 FORM = "application/x-www-form-urlencoded"
-NAMELESS = b'--XYZ\r\nContent-Disposition: form-data; filename="t"\r\n\r\nhello\r\n--XYZ--\r\n'
 
 
 def answer_to(s, *pieces, more=True):
@@ -855,58 +778,6 @@ def a_body_is_not_waited_for():
                          b"token=", s.token.encode())
         assert told.startswith(b"HTTP/1.1 303"), told
         equal(audit(), [])
-
-
-def noise(dice, s):
-    """The pieces of a request by somebody who has no token."""
-    paths = ("/", "/x", "/login", "/resolve", "/reopen", "/record?s=&k=" + b"order-44".hex(), "/search?k=order", "/%00",
-             "/style.css", "*", "/" + "a" * 9000, f"/{'0' * 32}/resolve", f"/{'0' * 32}/")
-    kinds = (FORM, FORM + "; charset=utf-8", "multipart/form-data; boundary=XYZ", "multipart/form-data",
-             "multipart/mixed; boundary=XYZ", "text/plain", "application/json")
-    bodies = (NAMELESS, NAMELESS.replace(b"filename", b"name"), b"", b"token=" + b"0" * 32, b"token=%",
-              b"=&&==%00", b"token=" * 2000, dice.randbytes(dice.randrange(300)))
-    body = dice.choice(bodies)
-    us = (f"127.0.0.1:{s.port}",) * 6
-    more = ["Host: " + dice.choice((*us, f"localhost:{s.port}", "evil.example", "")), "Content-Type: " + dice.choice(kinds)]
-    for each, how_often in (
-        ("Origin: http://evil.example", 6), ("Cookie: idem=x; " + "0" * 40, 4), ("Expect: 100-continue", 8), ("Sec-Fetch-Site: cross-site", 8),
-    ):
-        if dice.randrange(how_often) == 0:
-            more.append(each)
-    if dice.randrange(5):
-        more.append(f"Content-Length: {len(body)}")
-    else:
-        more.append("Transfer-Encoding: chunked")
-        body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
-    method = dice.choice(("POST",) * 6 + ("GET", "PUT", "HEAD", "get"))
-    text = bytearray(head(f"{method} {dice.choice(paths)}", *more) + body)
-    for _ in range(dice.choice((0, 0, 0, 1, 3))):
-        text[dice.randrange(len(text))] = dice.randrange(256)
-    cut = dice.randrange(len(text))
-    return bytes(text[:cut]), bytes(text[cut:])
-
-
-@test
-def noise_does_nothing():
-    """After thousands of requests that are wrong in some way, with a part of a form
-    that has no name among them, the page is there, was told nothing and tells
-    nothing."""
-    store = filled()
-    dice = random.Random(7)
-    statuses = collections.Counter()
-    with site(store) as s:
-        nameless = (head("POST /x", f"Host: 127.0.0.1:{s.port}", "Content-Type: multipart/form-data; boundary=XYZ",
-                         f"Content-Length: {len(NAMELESS)}"), NAMELESS)
-        equal(answer_to(s, *nameless)[:12], b"HTTP/1.1 403")
-        for _ in range(100_000 if LONG else 2000):
-            pieces = noise(dice, s)
-            told = answer_to(s, *pieces, more=False)
-            assert b"order-4" not in told and s.inside.strip("/").encode() not in told, (pieces, told)
-            statuses[told.split(b" ")[1] if told else b"none"] += 1
-        equal(s.process.poll(), None)
-        equal(s.ask("GET", "/")[0], 200)
-        equal((audit(), record(store, "order-44")["status"]), ([], "unknown"))
-    note(", ".join(f"{n} times {status.decode()}" for status, n in sorted(statuses.items())))
 
 
 @test

@@ -227,7 +227,6 @@ def a_hook_has_a_sentence_for_people():
     equal(store("show", "none").stderr, b'idem: no record for "none"; see: idem list\n')
 
 
-
 @test
 def a_person_who_looks_once_reads_sentences():
     """On a terminal --once tells what stands in words; with --json it does not."""
@@ -317,7 +316,7 @@ def a_job_without_success_is_told(kind):
         equal((options, Store()("watch", "--once", *options).status), (options, 64))
 
 
-for _kind in ("sqlite", "local", "postgresql"):
+for _kind in ("local", "postgresql"):
 
     def _missing(kind=_kind):
         a_job_without_success_is_told(kind)
@@ -433,46 +432,6 @@ def every_look_tells_what_is_new_and_what_is_over():
         process.stdout.close()
         process.stderr.close()
     equal(seen, ["overdue", "cleared"])
-
-
-def fail_some(store, many):
-    for n in range(many):
-        equal(store("fail", "--token", begin(store, f"k{n}")).status, 0)
-
-
-@test
-def so_many_are_named_and_the_rest_is_counted():
-    """--alerts bounds what is named: the oldest stay until they are over, and then others come."""
-    store = Store()
-    fail_some(store, 5)
-    process = store.start("watch", "--every", "100ms", "--alerts", "2", env=AWS)
-    seen, looks = [], 0
-    try:
-        for line in process.stdout:
-            event = json.loads(line)
-            looks += event["event"] == "look"
-            if event["event"] != "look":
-                seen.append((event["event"], event.get("key", event.get("more"))))
-            elif looks == 4:
-                equal(store("resolve", "k1", "--release", "--reason", "done").status, 0)
-            elif ("failed", "k2") in seen and looks > 8:
-                process.send_signal(signal.SIGTERM)
-        equal((process.wait(PATIENCE), process.stderr.read()), (0, b""))
-    finally:
-        kill_session(process)
-        process.stdout.close()
-        process.stderr.close()
-    equal(seen, [("failed", "k0"), ("failed", "k1"), ("more", 3), ("failed", "k2"), ("cleared", "k1")])
-
-    done = store("watch", "--once", "--alerts", "3", env=AWS)
-    assert done.stdout.startswith(b"IDEM WARNING - 0 overdue, 4 failed,"), done.stdout
-    equal([(line["event"], line.get("key", line.get("more"))) for line in lines(done.stdout)],
-          [("failed", "k0"), ("failed", "k2"), ("failed", "k3"), ("more", 1)])
-    for _ in range(2):
-        store("watch", "--once", "--alerts", "1", "--hook", HOOK + '; echo "$IDEM_ALERT" >>said')
-    equal([line.get("more") for line in alerts()], [None, 3])
-    with open("said", encoding="utf-8") as f:
-        equal(f.read().splitlines()[1], "and 3 more: failed; see: idem list --status failed")
 
 
 @test
