@@ -37,6 +37,7 @@
 #include <idem/key.h>
 #include <idem/outcome.h>
 #include <idem/queue.h>
+#include <idem/setting.h>
 
 
 /* The bit in r->buffered; ngx_http_image_filter_module has it too. */
@@ -54,10 +55,6 @@
 
 /* How many limits a location may have. */
 #define NGX_HTTP_IDEM_LIMITS    8
-
-/* A retention without an end. */
-#define NGX_HTTP_IDEM_FOREVER   -2
-
 
 typedef struct ngx_http_idem_ctx_s     ngx_http_idem_ctx_t;
 typedef struct ngx_http_idem_flight_s  ngx_http_idem_flight_t;
@@ -91,8 +88,8 @@ typedef enum {
 typedef struct {
     ngx_str_t                 url;          /* with a NUL */
     ngx_str_t                 journal_dir;  /* with a NUL; or empty */
-    ngx_msec_t                timeout;
-    ngx_msec_t                end_timeout;  /* 0: by the kind of the store */
+    int64_t                   timeout;
+    int64_t                   end_timeout;  /* 0: by the kind of the store */
 
     struct idem_store        *store;        /* NULL: it could not be opened */
     struct idem_queue        *queue;
@@ -153,20 +150,20 @@ typedef struct {
     ngx_http_idem_select_t   *key_from;     /* in place of both */
     ngx_http_idem_select_t   *fingerprint_from;  /* in place of the body */
     ngx_uint_t                methods;
-    ngx_msec_t                lease;
-    time_t                    retention;    /* or ..._FOREVER */
-    ngx_uint_t                on_expired;
-    ngx_msec_t                wait;
-    ngx_uint_t                waiters;
+    int64_t                   lease;
+    int64_t                   retention;    /* or IDEM_NEVER */
+    int64_t                   on_expired;
+    int64_t                   wait;
+    int64_t                   waiters;
     ngx_uint_t                fingerprint;
     ngx_array_t              *fingerprint_values;
     ngx_str_t                 fingerprint_secret;
     struct idem_outcome_table *outcomes;
-    ngx_int_t                 max_failures; /* 0: no budget */
-    ngx_msec_t                retry_after;  /* after a retry */
+    int64_t                   max_failures; /* 0: no budget */
+    int64_t                   retry_after;  /* after a retry */
     ngx_array_t              *replay_headers;
-    size_t                    max_request;
-    size_t                    max_response;
+    int64_t                   max_request;
+    int64_t                   max_response;
     ngx_flag_t                keep_request;
     ngx_array_t              *limits;       /* ngx_http_idem_limit_t */
     ngx_uint_t                store_error;  /* 1: pass */
@@ -339,8 +336,9 @@ ngx_http_idem_slice(const ngx_str_t *s)
 char *ngx_http_idem_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_idem_conf_scope(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_idem_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-char *ngx_http_idem_conf_retention(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
+char *ngx_http_idem_read(ngx_conf_t *cf, const char *name,
+    const struct idem_setting *setting, u_char *text, int64_t *ret);
+char *ngx_http_idem_conf_value(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_idem_conf_wait(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_idem_conf_fingerprint(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

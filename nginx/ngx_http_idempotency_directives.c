@@ -16,6 +16,43 @@ ngx_http_idem_invalid(ngx_conf_t *cf, ngx_str_t *value)
 }
 
 
+/* The last byte of an argument is followed by a NUL. */
+
+char *
+ngx_http_idem_read(ngx_conf_t *cf, const char *name,
+    const struct idem_setting *setting, u_char *text, int64_t *ret)
+{
+    struct idem_error  error;
+
+    if (idem_setting_read(setting, name, (char *) text, ret, &error) != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s", error.text);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* A directive whose value goes to one place; cmd->post says what it takes. */
+
+char *
+ngx_http_idem_conf_value(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    u_char     *p = conf;
+    int64_t    *slot;
+    ngx_str_t  *value = cf->args->elts;
+
+    slot = (int64_t *) (void *) (p + cmd->offset);
+
+    if (*slot != NGX_CONF_UNSET) {
+        return "is duplicate";
+    }
+
+    return ngx_http_idem_read(cf, (char *) cmd->name.data, cmd->post,
+                              value[1].data, slot);
+}
+
+
 /* A relative path is one to the prefix, as everywhere in nginx. */
 
 static char *
@@ -53,30 +90,18 @@ ngx_http_idem_store_file(ngx_conf_t *cf, ngx_str_t *url,
 
 
 static char *
-ngx_http_idem_store_time(ngx_conf_t *cf, ngx_str_t *value, size_t name,
-    ngx_msec_t *ret)
-{
-    ngx_str_t  text;
-
-    text.data = value->data + name;
-    text.len = value->len - name;
-    *ret = ngx_parse_time(&text, 0);
-
-    return *ret == (ngx_msec_t) NGX_ERROR || *ret == 0
-           ? ngx_http_idem_invalid(cf, value) : NGX_CONF_OK;
-}
-
-
-static char *
 ngx_http_idem_store_parameter(ngx_conf_t *cf, ngx_str_t *value,
     ngx_http_idem_store_t *store)
 {
     if (ngx_strncmp(value->data, "timeout=", 8) == 0) {
-        return ngx_http_idem_store_time(cf, value, 8, &store->timeout);
+        return ngx_http_idem_read(cf, "timeout", IDEM_SETTING_STORE_TIMEOUT,
+                                  value->data + 8, &store->timeout);
     }
 
     if (ngx_strncmp(value->data, "end_timeout=", 12) == 0) {
-        return ngx_http_idem_store_time(cf, value, 12, &store->end_timeout);
+        return ngx_http_idem_read(cf, "end_timeout",
+                                  IDEM_SETTING_STORE_TIMEOUT,
+                                  value->data + 12, &store->end_timeout);
     }
 
     if (ngx_strcmp(value->data, "journal=off") == 0) {
@@ -268,67 +293,24 @@ ngx_http_idem_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 char *
-ngx_http_idem_conf_retention(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_str_t                 *value = cf->args->elts;
-    ngx_http_idem_loc_conf_t  *ilcf = conf;
-
-    if (ilcf->retention != NGX_CONF_UNSET) {
-        return "is duplicate";
-    }
-
-    if (ngx_strcmp(value[1].data, "forever") == 0) {
-        ilcf->retention = NGX_HTTP_IDEM_FOREVER;
-        return NGX_CONF_OK;
-    }
-
-    ilcf->retention = ngx_parse_time(&value[1], 1);
-
-    if (ilcf->retention == (time_t) NGX_ERROR) {
-        return "invalid value";
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-char *
 ngx_http_idem_conf_wait(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_int_t                  n;
+    char                      *rv;
     ngx_str_t                 *value = cf->args->elts;
     ngx_http_idem_loc_conf_t  *ilcf = conf;
 
-    if (ilcf->wait != NGX_CONF_UNSET_MSEC) {
-        return "is duplicate";
+    rv = ngx_http_idem_conf_value(cf, cmd, conf);
+
+    if (rv != NGX_CONF_OK || cf->args->nelts == 2) {
+        return rv;
     }
 
-    if (ngx_strcmp(value[1].data, "off") == 0) {
-        ilcf->wait = 0;
-
-    } else {
-        ilcf->wait = ngx_parse_time(&value[1], 0);
-
-        if (ilcf->wait == (ngx_msec_t) NGX_ERROR) {
-            return ngx_http_idem_invalid(cf, &value[1]);
-        }
+    if (ngx_strncmp(value[2].data, "waiters=", 8) != 0) {
+        return ngx_http_idem_invalid(cf, &value[2]);
     }
 
-    if (cf->args->nelts == 3) {
-        if (ngx_strncmp(value[2].data, "waiters=", 8) != 0) {
-            return ngx_http_idem_invalid(cf, &value[2]);
-        }
-
-        n = ngx_atoi(value[2].data + 8, value[2].len - 8);
-
-        if (n == NGX_ERROR) {
-            return ngx_http_idem_invalid(cf, &value[2]);
-        }
-
-        ilcf->waiters = n;
-    }
-
-    return NGX_CONF_OK;
+    return ngx_http_idem_read(cf, "waiters", IDEM_SETTING(IDEM_SETTING_COUNT),
+                              value[2].data + 8, &ilcf->waiters);
 }
 
 

@@ -158,7 +158,8 @@ ngx_http_idem_end_submit(ngx_http_idem_ctx_t *ctx)
     op = NULL;
     limit = ngx_http_idem_end_limit(ctx);
     ctx->end_until = ngx_current_msec
-                     + (limit != 0 ? limit : ctx->store->timeout);
+                     + (limit != 0 ? limit
+                                   : (ngx_msec_t) ctx->store->timeout);
 
     (void) ngx_http_idem_end_slice(ctx);
     rc = idem_op_end(ctx->attempt, &ctx->outcome, &op, &error);

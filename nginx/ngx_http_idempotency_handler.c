@@ -289,8 +289,7 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
     request.on_expired_lease = (enum idem_on_expired_lease) conf->on_expired;
     request.owner = ngx_http_idem_slice(&imcf->owner);
     request.lease_ms = conf->lease;
-    request.retention_ms = conf->retention == NGX_HTTP_IDEM_FOREVER
-                           ? IDEM_NEVER : (int64_t) conf->retention * 1000;
+    request.retention_ms = conf->retention;
 
     /* A waiter for the last attempt of all hears about any, and starts none. */
 

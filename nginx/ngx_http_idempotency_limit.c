@@ -286,14 +286,11 @@ ngx_http_idem_limit_rate(ngx_str_t *rate, ngx_http_idem_limit_t *limit)
         }
     }
 
-    n = ngx_parse_time(&per, 1);
-
-    if (n < 1 || n > IDEM_LIMIT_PER_MAX / 1000) {
-        return NGX_ERROR;
-    }
-
-    limit->per_ms = (int64_t) n * 1000;
-    return NGX_OK;
+    return idem_setting_read(IDEM_SETTING(IDEM_SETTING_TIME,
+                                          .min = IDEM_LIMIT_SECOND,
+                                          .max = IDEM_LIMIT_PER_MAX),
+                             "rate", (char *) per.data, &limit->per_ms, NULL)
+           == 0 ? NGX_OK : NGX_ERROR;
 }
 
 

@@ -22,13 +22,6 @@ static ngx_conf_enum_t  ngx_http_idem_enable[] = {
 };
 
 
-static ngx_conf_enum_t  ngx_http_idem_on_expired[] = {
-    { ngx_string("hold"), IDEM_HOLD },
-    { ngx_string("rerun"), IDEM_RERUN },
-    { ngx_null_string, 0 }
-};
-
-
 static ngx_conf_enum_t  ngx_http_idem_store_error[] = {
     { ngx_string("reject"), 0 },
     { ngx_string("pass"), 1 },
@@ -45,167 +38,79 @@ static ngx_conf_bitmask_t  ngx_http_idem_methods[] = {
 };
 
 
-#define NGX_HTTP_IDEM_ANY                                                     \
-    NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF
+/*
+ * The rows of directives: one whose value goes to a place of the location's
+ * configuration, read as <idem/setting.h> says or by a setter of nginx, and one
+ * that has a setter of its own.
+ */
+
+#define ngx_http_idem_directive(name, takes, set, offset, post)               \
+    { ngx_string(name),                                                       \
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|takes,           \
+      set, NGX_HTTP_LOC_CONF_OFFSET, offset, post }
+
+#define ngx_http_idem_place(name, takes, set, field, post)                    \
+    ngx_http_idem_directive(name, takes, set,                                 \
+                            offsetof(ngx_http_idem_loc_conf_t, field), post)
+
+#define ngx_http_idem_value(name, field, setting)                             \
+    ngx_http_idem_place(name, NGX_CONF_TAKE1, ngx_http_idem_conf_value,       \
+                        field, (void *) setting)
+
+#define ngx_http_idem_own(name, takes, set)                                   \
+    ngx_http_idem_directive(name, takes, set, 0, NULL)
 
 
 static ngx_command_t  ngx_http_idem_commands[] = {
 
-    { ngx_string("idempotency"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_idem_loc_conf_t, enable),
-      &ngx_http_idem_enable },
+    ngx_http_idem_place("idempotency", NGX_CONF_TAKE1, ngx_conf_set_enum_slot,
+                        enable, &ngx_http_idem_enable),
+    ngx_http_idem_own("idempotency_store", NGX_CONF_TAKE1234,
+                      ngx_http_idem_conf_store),
+    ngx_http_idem_own("idempotency_scope", NGX_CONF_TAKE1,
+                      ngx_http_idem_conf_scope),
+    ngx_http_idem_own("idempotency_key", NGX_CONF_TAKE1,
+                      ngx_http_idem_conf_key),
+    ngx_http_idem_place("idempotency_key_from", NGX_CONF_TAKE1,
+                        ngx_http_idem_conf_select, key_from, NULL),
+    ngx_http_idem_place("idempotency_methods", NGX_CONF_1MORE,
+                        ngx_conf_set_bitmask_slot, methods,
+                        &ngx_http_idem_methods),
+    ngx_http_idem_value("idempotency_lease", lease, IDEM_SETTING_LEASE),
+    ngx_http_idem_value("idempotency_retention", retention,
+                        IDEM_SETTING_RETENTION),
+    ngx_http_idem_value("idempotency_on_expired_lease", on_expired,
+                        IDEM_SETTING_POLICY),
+    ngx_http_idem_place("idempotency_wait", NGX_CONF_TAKE12,
+                        ngx_http_idem_conf_wait, wait,
+                        (void *) IDEM_SETTING_WAIT),
+    ngx_http_idem_own("idempotency_fingerprint", NGX_CONF_1MORE,
+                      ngx_http_idem_conf_fingerprint),
+    ngx_http_idem_place("idempotency_fingerprint_from", NGX_CONF_TAKE1,
+                        ngx_http_idem_conf_select, fingerprint_from, NULL),
+    ngx_http_idem_own("idempotency_outcome", NGX_CONF_1MORE,
+                      ngx_http_idem_conf_outcome),
+    ngx_http_idem_value("idempotency_max_failures", max_failures,
+                        IDEM_SETTING_MAX_FAILURES),
+    ngx_http_idem_value("idempotency_retry_after", retry_after,
+                        IDEM_SETTING_RETRY_AFTER),
+    ngx_http_idem_own("idempotency_replay_headers", NGX_CONF_1MORE,
+                      ngx_http_idem_conf_headers),
+    ngx_http_idem_value("idempotency_max_request", max_request,
+                        IDEM_SETTING_MAX_REQUEST),
+    ngx_http_idem_value("idempotency_max_response", max_response,
+                        IDEM_SETTING_MAX_RESULT),
+    ngx_http_idem_place("idempotency_keep_request", NGX_CONF_FLAG,
+                        ngx_conf_set_flag_slot, keep_request, NULL),
+    ngx_http_idem_own("idempotency_limit", NGX_CONF_TAKE13,
+                      ngx_http_idem_conf_limit),
+    ngx_http_idem_place("idempotency_on_store_error", NGX_CONF_TAKE1,
+                        ngx_conf_set_enum_slot, store_error,
+                        &ngx_http_idem_store_error),
+    ngx_http_idem_place("idempotency_chain", NGX_CONF_FLAG,
+                        ngx_conf_set_flag_slot, chain, NULL),
 
-    { ngx_string("idempotency_store"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1234,
-      ngx_http_idem_conf_store,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
-
-    { ngx_string("idempotency_scope"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
-      ngx_http_idem_conf_scope,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
-
-    { ngx_string("idempotency_key"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
-      ngx_http_idem_conf_key,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
-
-    { ngx_string("idempotency_key_from"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
-      ngx_http_idem_conf_select,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_idem_loc_conf_t, key_from),
-      NULL },
-
-    { ngx_string("idempotency_methods"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_1MORE,
-      ngx_conf_set_bitmask_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_idem_loc_conf_t, methods),
-      &ngx_http_idem_methods },
-
-    { ngx_string("idempotency_lease"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
-      ngx_conf_set_msec_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_idem_loc_conf_t, lease),
-      NULL },
-
-    { ngx_string("idempotency_retention"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
-      ngx_http_idem_conf_retention,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
-
-    { ngx_string("idempotency_on_expired_lease"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_idem_loc_conf_t, on_expired),
-      &ngx_http_idem_on_expired },
-
-    { ngx_string("idempotency_wait"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE12,
-      ngx_http_idem_conf_wait,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
-
-    { ngx_string("idempotency_fingerprint"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_1MORE,
-      ngx_http_idem_conf_fingerprint,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
-
-    { ngx_string("idempotency_fingerprint_from"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
-      ngx_http_idem_conf_select,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_idem_loc_conf_t, fingerprint_from),
-      NULL },
-
-    { ngx_string("idempotency_outcome"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_1MORE,
-      ngx_http_idem_conf_outcome,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
-
-    { ngx_string("idempotency_max_failures"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
-      ngx_conf_set_num_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_idem_loc_conf_t, max_failures),
-      NULL },
-
-    { ngx_string("idempotency_retry_after"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
-      ngx_conf_set_msec_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_idem_loc_conf_t, retry_after),
-      NULL },
-
-    { ngx_string("idempotency_replay_headers"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_1MORE,
-      ngx_http_idem_conf_headers,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
-
-    { ngx_string("idempotency_max_request"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
-      ngx_conf_set_size_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_idem_loc_conf_t, max_request),
-      NULL },
-
-    { ngx_string("idempotency_max_response"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
-      ngx_conf_set_size_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_idem_loc_conf_t, max_response),
-      NULL },
-
-    { ngx_string("idempotency_keep_request"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_idem_loc_conf_t, keep_request),
-      NULL },
-
-    { ngx_string("idempotency_limit"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE13,
-      ngx_http_idem_conf_limit,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
-
-    { ngx_string("idempotency_on_store_error"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_idem_loc_conf_t, store_error),
-      &ngx_http_idem_store_error },
-
-    { ngx_string("idempotency_chain"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_idem_loc_conf_t, chain),
-      NULL },
-
-      ngx_null_command
+    ngx_null_command
 };
 
 

@@ -171,7 +171,8 @@ ngx_http_idem_turn_handler(ngx_event_t *ev)
         ngx_add_timer(&flight->guard,
                       flight->limit != 0
                       ? flight->limit
-                      : store->timeout + NGX_HTTP_IDEM_GRACE_MS);
+                      : (ngx_msec_t) store->timeout
+                        + NGX_HTTP_IDEM_GRACE_MS);
     }
 }
 

@@ -42,7 +42,7 @@ ngx_http_idem_wait(ngx_http_idem_ctx_t *ctx)
     }
 
     if (!ctx->waits) {
-        if (ngx_http_idem_waiters_n >= ctx->conf->waiters) {
+        if ((int64_t) ngx_http_idem_waiters_n >= ctx->conf->waiters) {
             return NGX_DECLINED;
         }
 

@@ -4,6 +4,7 @@
 #include "text/exit_status.h"
 #include "text/text.h"
 
+#include <idem/setting.h>
 #include <stdarg.h>
 
 static void warn(unsigned *warnings, const char *format, ...)
@@ -33,8 +34,8 @@ static void check_visibility(const struct consume_options *options,
     if (visibility_ms >= options->lease_ms) {
         return;
     }
-    cli_duration_text(visibility_ms, visibility);
-    cli_duration_text(options->lease_ms, lease);
+    idem_setting_time(visibility_ms, visibility);
+    idem_setting_time(options->lease_ms, lease);
     warn(warnings,
          "its visibility timeout (%s) is shorter than the lease (%s): when a "
          "consumer dies, its message comes back before another may begin it, "

@@ -14,6 +14,9 @@
 
 #include <errno.h>
 #include <idem/key.h>
+#include <idem/setting.h>
+
+const char *const consume_captures[] = {"none", "both", NULL};
 
 static const char *const fingerprints[] = {
     [CONSUME_BODY] = "body",
@@ -22,6 +25,7 @@ static const char *const fingerprints[] = {
 };
 
 static struct consume_options options = {
+    .on_expired_lease = IDEM_RERUN,
     .workers = 1,
     .lease_ms = 60000,
     .retention_ms = 86400000,
@@ -47,15 +51,15 @@ static struct cli_option option_table[] = {
     CLI_OPTION_SCOPE(&options.scope),
     CLI_VALUE("lease", "TIME", CLI_DURATION, &options.lease_ms,
               "how long the key is a worker's, unless renewed (60s)",
-              .min = IDEM_LEASE_MIN_MS),
+              .as = IDEM_SETTING_LEASE),
     CLI_VALUE("retention", "TIME", CLI_DURATION, &options.retention_ms,
               "how long a duplicate is known as one (24h)",
-              .min = CLI_OR_NEVER(1)),
-    CLI_VALUE("on-expired-lease", "POLICY", CLI_CHOICE,
-              &options.on_expired_lease, "rerun, or hold (a person must look)",
-              .choices = consume_policies),
+              .as = IDEM_SETTING_RETENTION),
+    CLI_OPTION_POLICY(&options.on_expired_lease,
+                      "rerun, or hold (a person must look)"),
     CLI_VALUE("max-attempts", "N", CLI_COUNT, &options.attempts_max,
-              "give up after N starts; 0: never (5)", .max = UINT32_MAX),
+              "give up after N starts; 0: never (5)",
+              .as = IDEM_SETTING_MAX_ATTEMPTS),
     CLI_VALUE("fingerprint", "WHAT", CLI_CHOICE, &options.fingerprint,
               "what messages of one key must agree in: body, none",
               .choices = fingerprints, .given = &options.fingerprint_given),
@@ -120,7 +124,7 @@ static int check(const struct cli_command *command, int argc)
                                   "--fingerprint-from");
     }
     if (options.lease_ms > options.retention_ms) {
-        cli_duration_text(options.lease_ms, lease);
+        idem_setting_time(options.lease_ms, lease);
         return cli_usage(command, "--retention is shorter than --lease %s",
                          lease);
     }
@@ -135,8 +139,8 @@ static int check_lease(int64_t min_ms)
     if (options.lease_ms >= min_ms) {
         return 0;
     }
-    cli_duration_text(options.lease_ms, lease);
-    cli_duration_text(min_ms, min);
+    idem_setting_time(options.lease_ms, lease);
+    idem_setting_time(min_ms, min);
     cli_say("--lease %s is too short for this store; the shortest is %s", lease,
             min);
     return CLI_USAGE;

@@ -41,7 +41,7 @@ struct consume_options {
     const char *scope;
     int64_t lease_ms;
     int64_t retention_ms;
-    int on_expired_lease; /* Index into consume_policies. */
+    int on_expired_lease; /* enum idem_on_expired_lease */
     uint64_t attempts_max;
     int fingerprint; /* enum consume_fingerprint */
     bool fingerprint_given;
@@ -64,9 +64,6 @@ struct consume_options {
     const char *store;
 };
 
-/* ---- choices.c ---- */
-
-extern const char *const consume_policies[]; /* "rerun", "hold", NULL. */
 extern const char *const consume_captures[]; /* "none", "both", NULL. */
 
 /* ---- status_report.c, classify.c ---- */

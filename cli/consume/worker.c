@@ -63,9 +63,7 @@ static const char *failure(const struct consume *consume,
     if (max != 0 && message->receives >= max) {
         return "fail";
     }
-    return strcmp(consume_policies[o->on_expired_lease], "hold") == 0
-               ? "unknown"
-               : "retry";
+    return o->on_expired_lease == IDEM_HOLD ? "unknown" : "retry";
 }
 
 /* True for a status of which `idem run` would say that the message was done. */
@@ -136,7 +134,8 @@ static void fill(struct args *args, const struct consume *consume,
     }
     add_ms(args, "--lease", o->lease_ms);
     add_ms(args, "--retention", o->retention_ms);
-    add(args, "--on-expired-lease", consume_policies[o->on_expired_lease]);
+    add(args, "--on-expired-lease",
+        o->on_expired_lease == IDEM_HOLD ? "hold" : "rerun");
     add_count(args, "--max-attempts", o->attempts_max);
     add(args, "--outcome", outcome);
     if (o->failures_max != 0 && may_retry(outcome)) {

@@ -13,11 +13,8 @@
 
 #define TIMEOUT_MS 60000
 
-const char *const gateway_policies[] = {"hold", "rerun", NULL};
-
 struct gateway_args gateway_args = {
     .config = {.timeout_ms = TIMEOUT_MS, .workers = 1},
-    .on_expired_lease = -1, /* As the module has it. */
     .listen = "127.0.0.1:8080",
 };
 
@@ -68,7 +65,7 @@ static int check_outcome(const struct cli_command *command)
     }
     /* The default is hold. */
     retries =
-        idem_outcome_of_none(&table, gateway_args.on_expired_lease == 1
+        idem_outcome_of_none(&table, config->on_expired_lease == IDEM_RERUN
                                          ? IDEM_RERUN
                                          : IDEM_HOLD) == IDEM_STATUS_RETRY;
     for (status = 200; status <= 599 && !retries; status++) {
@@ -249,26 +246,27 @@ struct cli_option gateway_option_table[] = {
     CLI_VALUE("cors-origin", "LIST", CLI_TEXT, &gateway_args.config.cors_origin,
               "origins whose scripts may read our answers"),
     CLI_VALUE("max-request", "SIZE", CLI_SIZE, &gateway_args.config.max_request,
-              "refuse larger requests with keys (default: 16M)", .min = 1,
-              .max = INT64_C(1) << 40),
+              "refuse larger requests with keys (default: 16M)",
+              .as = IDEM_SETTING_MAX_REQUEST),
     CLI_VALUE("max-response", "SIZE", CLI_SIZE,
               &gateway_args.config.max_response,
-              "do not keep a larger answer (default: 16M)", .min = 1,
-              .max = IDEM_RESULT_MAX),
+              "do not keep a larger answer (default: 16M)",
+              .as = IDEM_SETTING_MAX_RESULT),
     CLI_VALUE("access-log", "FILE", CLI_TEXT, &gateway_args.config.access_log,
               "write a line for each request there"),
     CLI_VALUE("lease", "TIME", CLI_DURATION, &gateway_args.config.lease_ms,
               "how long work is taken for alive without a word (default: 60s)",
-              .min = 2000),
+              .as = IDEM_SETTING_LEASE),
     CLI_VALUE("retention", "TIME", CLI_DURATION,
               &gateway_args.config.retention_ms,
-              "how long an answer is replayed (default: 24h)", .min = 1000),
-    CLI_VALUE("on-expired-lease", "POLICY", CLI_CHOICE,
-              &gateway_args.on_expired_lease,
-              "hold: a person must look; rerun: start again (default: hold)",
-              .choices = gateway_policies),
+              "how long an answer is replayed (default: 24h)",
+              .as = IDEM_SETTING_RETENTION),
+    CLI_OPTION_POLICY(
+        &gateway_args.config.on_expired_lease,
+        "hold: a person must look; rerun: start again (default: hold)"),
     CLI_VALUE("wait", "TIME", CLI_DURATION, &gateway_args.config.wait_ms,
-              "let a duplicate wait so long for the answer", .min = 1),
+              "let a duplicate wait so long for the answer",
+              .as = IDEM_SETTING_WAIT),
     CLI_VALUE("timeout", "TIME", CLI_DURATION, &gateway_args.config.timeout_ms,
               "how long the service may take (default: 60s)", .min = 1000),
     CLI_VALUE("tls-cert", "FILE", CLI_TEXT, &gateway_args.config.tls_cert,

@@ -7,71 +7,33 @@
 #include <ctype.h>
 #include <idem/http.h>
 #include <inttypes.h>
+#include <stddef.h>
+#include <unistd.h>
 
-/* The variables that the stores and their libraries read from the environment,
- * of which nginx hands its workers only those that are named. */
-static const char *const variables[] = {
-    "AWS_ACCESS_KEY_ID",
-    "AWS_CA_BUNDLE",
-    "AWS_CONFIG_FILE",
-    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
-    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
-    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-    "AWS_DEFAULT_PROFILE",
-    "AWS_DEFAULT_REGION",
-    "AWS_EC2_METADATA_DISABLED",
-    "AWS_EC2_METADATA_SERVICE_ENDPOINT",
-    "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
-    "AWS_ENDPOINT_URL",
-    "AWS_ENDPOINT_URL_DYNAMODB",
-    "AWS_ENDPOINT_URL_STS",
-    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
-    "AWS_PROFILE",
-    "AWS_REGION",
-    "AWS_ROLE_ARN",
-    "AWS_ROLE_SESSION_NAME",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AWS_SHARED_CREDENTIALS_FILE",
-    "AWS_USE_DUALSTACK_ENDPOINT",
-    "AWS_USE_FIPS_ENDPOINT",
-    "AWS_WEB_IDENTITY_TOKEN_FILE",
-    "HOME",
-    "HTTPS_PROXY",
-    "IDEM_JOURNAL",
-    "IDEM_JOURNAL_DIR",
-    "NO_PROXY",
-    "PGCHANNELBINDING",
-    "PGCONNECT_TIMEOUT",
-    "PGDATABASE",
-    "PGGSSENCMODE",
-    "PGGSSLIB",
-    "PGHOST",
-    "PGHOSTADDR",
-    "PGKRBSRVNAME",
-    "PGOPTIONS",
-    "PGPASSFILE",
-    "PGPASSWORD",
-    "PGPORT",
-    "PGREQUIREAUTH",
-    "PGREQUIREPEER",
-    "PGSERVICE",
-    "PGSERVICEFILE",
-    "PGSSLCERT",
-    "PGSSLCRL",
-    "PGSSLCRLDIR",
-    "PGSSLKEY",
-    "PGSSLMAXPROTOCOLVERSION",
-    "PGSSLMINPROTOCOLVERSION",
-    "PGSSLMODE",
-    "PGSSLROOTCERT",
-    "PGSSLSNI",
-    "PGSYSCONFDIR",
-    "PGTARGETSESSIONATTRS",
-    "PGUSER",
-    "XDG_STATE_HOME",
-};
+/* nginx hands its workers only those variables of the environment that are named.
+ * The stores and their libraries read these, and all of AWS and PostgreSQL. */
+static const char *const variables[] = {"HOME",         "HTTPS_PROXY",
+                                        "IDEM_JOURNAL", "IDEM_JOURNAL_DIR",
+                                        "NO_PROXY",     "XDG_STATE_HOME"};
+
+static void print_variables(FILE *f)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    char **entry;
+    size_t i;
+
+    for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        (void)fprintf(f, "env %s;\n", variables[i]);
+    }
+    for (entry = environ; *entry != NULL; entry++) {
+        size_t len = strspn(*entry, letters);
+
+        if ((*entry)[len] == '=' && (strncmp(*entry, "AWS_", 4) == 0 ||
+                                     strncmp(*entry, "PG", 2) == 0)) {
+            (void)fprintf(f, "env %.*s;\n", (int)len, *entry);
+        }
+    }
+}
 
 /* @before and @text as one word of nginx. */
 static void print_quoted_as(FILE *f, const char *before, const char *text)
@@ -112,25 +74,24 @@ static void print_list(FILE *f, const char *directive, const char *list)
 
 static void print_time(FILE *f, const char *directive, int64_t ms)
 {
-    char text[32];
-
-    if (ms != 0) {
-        cli_duration_text(ms, text);
-        (void)fprintf(f, "%s %s;\n", directive, text);
+    if (ms == IDEM_NEVER) {
+        (void)fprintf(f, "%s never;\n", directive);
+    } else if (ms != 0) {
+        (void)fprintf(f, "%s %lld%s;\n", directive,
+                      (long long)(ms % 1000 == 0 ? ms / 1000 : ms),
+                      ms % 1000 == 0 ? "s" : "ms");
     }
 }
 
-static void print_size(FILE *f, const char *directive, uint64_t bytes)
+static void print_number(FILE *f, const char *directive, uint64_t number)
 {
-    if (bytes != 0) {
-        (void)fprintf(f, "%s %llu;\n", directive, (unsigned long long)bytes);
+    if (number != 0) {
+        (void)fprintf(f, "%s %llu;\n", directive, (unsigned long long)number);
     }
 }
 
 static void print_main(FILE *f, const struct gateway_config *config)
 {
-    size_t i;
-
     print_word(f, "load_module", config->module);
     (void)fputs("daemon off;\n"
                 "pid nginx.pid;\n"
@@ -147,9 +108,7 @@ static void print_main(FILE *f, const struct gateway_config *config)
                 "env IDEM_METER;\n",
                 f);
     if (strncmp(config->store, "sqlite:", 7) != 0) {
-        for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-            (void)fprintf(f, "env %s;\n", variables[i]);
-        }
+        print_variables(f);
     }
     (void)fputs("\n"
                 "events {\n"
@@ -191,8 +150,68 @@ static void print_header_variable(FILE *f, const char *name)
     }
 }
 
+/* The settings that a directive of the module has under the same name. */
+enum value {
+    WORD,  /* const char * */
+    WORDS, /* The same, with commas. */
+    TIME,  /* int64_t, in ms. */
+    NUMBER /* uint64_t */
+};
+
+#define AT(member) offsetof(struct gateway_config, member)
+
+static const struct setting {
+    const char *directive;
+    enum value value;
+    size_t at;
+} settings[] = {
+    {"methods", WORDS, AT(methods)},
+    {"key", WORD, AT(key_header)},
+    {"key_from", WORD, AT(key_from)},
+    {"fingerprint_from", WORD, AT(fingerprint_from)},
+    {"outcome", WORD, AT(outcome)},
+    {"max_failures", NUMBER, AT(failures_max)},
+    {"retry_after", TIME, AT(retry_after_ms)},
+    {"replay_headers", WORDS, AT(replay_headers)},
+    {"lease", TIME, AT(lease_ms)},
+    {"retention", TIME, AT(retention_ms)},
+    {"wait", TIME, AT(wait_ms)},
+    {"max_request", NUMBER, AT(max_request)},
+    {"max_response", NUMBER, AT(max_response)},
+};
+
+static void print_setting(FILE *f, const struct gateway_config *config,
+                          const struct setting *setting)
+{
+    const void *at = (const char *)config + setting->at;
+    const char *word;
+    char directive[64];
+
+    (void)snprintf(directive, sizeof(directive), "    idempotency_%s",
+                   setting->directive);
+    switch (setting->value) {
+    case WORD:
+    case WORDS:
+        word = *(const char *const *)at;
+        if (word != NULL && setting->value == WORD) {
+            print_word(f, directive, word);
+        } else if (word != NULL) {
+            print_list(f, directive, word);
+        }
+        break;
+    case TIME:
+        print_time(f, directive, *(const int64_t *)at);
+        break;
+    case NUMBER:
+        print_number(f, directive, *(const uint64_t *)at);
+        break;
+    }
+}
+
 static void print_idempotency(FILE *f, const struct gateway_config *config)
 {
+    size_t i;
+
     (void)fputs("    idempotency_store ", f);
     print_quoted(f, config->store);
     if (config->journal != NULL) {
@@ -213,39 +232,13 @@ static void print_idempotency(FILE *f, const struct gateway_config *config)
                   config->routes != NULL ? "off"
                   : config->required     ? "required"
                                          : "on");
-    if (config->methods != NULL) {
-        print_list(f, "    idempotency_methods", config->methods);
+    for (i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        print_setting(f, config, &settings[i]);
     }
-    if (config->key_header != NULL) {
-        print_word(f, "    idempotency_key", config->key_header);
-    }
-    if (config->key_from != NULL) {
-        print_word(f, "    idempotency_key_from", config->key_from);
-    }
-    if (config->fingerprint_from != NULL) {
-        print_word(f, "    idempotency_fingerprint_from",
-                   config->fingerprint_from);
-    }
-    if (config->outcome != NULL) {
-        print_word(f, "    idempotency_outcome", config->outcome);
-    }
-    if (config->failures_max != 0) {
-        (void)fprintf(f, "    idempotency_max_failures %llu;\n",
-                      (unsigned long long)config->failures_max);
-    }
-    print_time(f, "    idempotency_retry_after", config->retry_after_ms);
-    if (config->replay_headers != NULL) {
-        print_list(f, "    idempotency_replay_headers", config->replay_headers);
-    }
-    print_time(f, "    idempotency_lease", config->lease_ms);
-    print_time(f, "    idempotency_retention", config->retention_ms);
-    if (config->on_expired_lease != NULL) {
+    if (config->on_expired_lease != 0) {
         (void)fprintf(f, "    idempotency_on_expired_lease %s;\n",
-                      config->on_expired_lease);
+                      config->on_expired_lease == IDEM_HOLD ? "hold" : "rerun");
     }
-    print_time(f, "    idempotency_wait", config->wait_ms);
-    print_size(f, "    idempotency_max_request", config->max_request);
-    print_size(f, "    idempotency_max_response", config->max_response);
 }
 
 /* Browsers show a script no answer without these headers. The service adds them to
@@ -559,7 +552,7 @@ static void print_health(FILE *f, const struct gateway_config *config)
                   "            idempotency_fingerprint_from off;\n"
                   "            idempotency_outcome 204=complete;\n"
                   "            idempotency_max_failures 0;\n"
-                  "            idempotency_retry_after 0;\n"
+                  "            idempotency_retry_after 0s;\n"
                   "            idempotency_methods POST;\n"
                   "            idempotency_lease 4s;\n"
                   "            idempotency_retention 4s;\n"

@@ -31,8 +31,8 @@ struct gateway_config {
     const char *user;      /* The user that the workers run as; of root only. */
     const char *tls_cert;  /* Both files, or neither. */
     const char *tls_key;
-    const char *on_expired_lease; /* "hold", "rerun" */
-    bool required;                /* A request without a key is refused. */
+    int on_expired_lease; /* enum idem_on_expired_lease */
+    bool required;        /* A request without a key is refused. */
     int64_t lease_ms;
     int64_t retention_ms;
     int64_t wait_ms;

@@ -364,10 +364,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return status;
     }
     gateway_args.config.end_timeout_ms = patience.chosen_ms;
-    if (gateway_args.on_expired_lease >= 0) {
-        gateway_args.config.on_expired_lease =
-            gateway_policies[gateway_args.on_expired_lease];
-    }
     return gateway_args.print_config ? print_config(&addresses)
                                      : serve(&addresses);
 }

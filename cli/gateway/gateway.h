@@ -14,7 +14,6 @@ struct gateway_args {
     struct gateway_config config;
     bool global_scope;
     bool print_config;
-    int on_expired_lease;
     const char *health;
     const char *listen;
     const char *module;
@@ -27,8 +26,6 @@ extern struct gateway_args gateway_args;
 
 /* Their rows, for the table of idem gateway; ends with a name of NULL. */
 extern struct cli_option gateway_option_table[];
-
-extern const char *const gateway_policies[]; /* "hold", "rerun", NULL. */
 
 /* The addresses to listen on. */
 struct gateway_addresses {

@@ -18,6 +18,7 @@
 
 #include <idem/http.h>
 #include <idem/operator.h>
+#include <idem/setting.h>
 
 static struct {
     const char *key_file;
@@ -75,7 +76,7 @@ static void line_duration(const char *name, int64_t ms)
 {
     char text[32];
 
-    cli_duration_text(ms, text);
+    idem_setting_time(ms, text);
     line(name, text);
 }
 

@@ -9,6 +9,7 @@
 #include "text/log.h"
 #include "text/text.h"
 
+#include <idem/setting.h>
 #include <stdlib.h>
 
 /* A jump of the store's time at a boot that a person should know of. */
@@ -74,7 +75,7 @@ static void tell_job(struct watcher *watch, struct cli_job *job)
     cli_json_ms(&line, "success_ms", job->success_ms);
     (void)snprintf(name, sizeof(name), "missing/%lld/%.220s",
                    (long long)job->success_ms, job->pattern);
-    cli_duration_text(watch->args->within_ms, within);
+    idem_setting_time(watch->args->within_ms, within);
     cli_time_text(job->success_ms, since);
     if (f != NULL) {
         (void)fprintf(
@@ -100,8 +101,8 @@ static void warn_of_retention(const struct watcher *watch,
     char within[32];
     char kept[32];
 
-    cli_duration_text(watch->args->within_ms, within);
-    cli_duration_text(job->kept_ms, kept);
+    idem_setting_time(watch->args->within_ms, within);
+    idem_setting_time(job->kept_ms, kept);
     cli_say("--within %s is longer than %s keeps its records (%s): raise its "
             "--retention, or a success is forgotten before",
             within, job->pattern, kept);

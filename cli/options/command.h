@@ -4,9 +4,7 @@
 #define IDEM_CLI_OPTIONS_COMMAND_H
 
 #include <idem.h>
-
-/* A minimum for a duration that may also be "never". */
-#define CLI_OR_NEVER(min) (-(int64_t)(min))
+#include <idem/setting.h>
 
 /* The kind of value that an option takes, and the type that its target points
  * to. */
@@ -15,10 +13,10 @@ enum cli_kind {
     CLI_TEXT,     /* const char *; must not be empty */
     CLI_ANY_TEXT, /* const char *; may be empty. Both: at most @max bytes
                      where @max is not 0 */
-    CLI_DURATION, /* int64_t, ms: 500ms, 30s, 5m, 2h, 7d; where @min is
-                     CLI_OR_NEVER(n), from n, or "never": IDEM_NEVER */
-    CLI_COUNT,    /* uint64_t, decimal */
-    CLI_SIZE,     /* uint64_t, bytes: 512, 64k, 8M, 1G (powers of 1024) */
+    /* As <idem/setting.h> reads them: */
+    CLI_DURATION, /* int64_t, in ms */
+    CLI_COUNT,    /* uint64_t */
+    CLI_SIZE,     /* uint64_t, in bytes */
     CLI_CHOICE,   /* int: index into @choices */
 };
 
@@ -32,9 +30,11 @@ struct cli_option {
     const char *arg;   /* "KEY"; NULL for a flag. */
     const char *help;  /* One line. */
     const char *group; /* Heads what follows in --help; NULL: nothing new. */
-    int64_t min;       /* For durations, counts and sizes. */
-    int64_t max;       /* Of these 0 is as much as there may be. */
-    const char *const *choices; /* NULL-terminated. */
+    const struct idem_setting *as; /* What it takes in every front end; NULL: */
+    int64_t min;                   /* for durations, counts and sizes, */
+    int64_t max;                   /* of which 0 is as much as there may be. */
+    bool or_never;                 /* A duration may be "never". */
+    const char *const *choices;    /* NULL-terminated. */
     bool *given; /* May be NULL: set to true when it was given. */
 };
 

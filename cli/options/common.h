@@ -35,15 +35,20 @@
 #define CLI_OPTION_OUTCOME(to, text)                                           \
     CLI_VALUE("outcome", "TABLE", CLI_TEXT, to, (text))
 
+#define CLI_OPTION_POLICY(to, text)                                            \
+    CLI_VALUE("on-expired-lease", "POLICY", CLI_CHOICE, to, (text),            \
+              .as = IDEM_SETTING_POLICY)
+
 /* Both are about endings that are to be run again. */
 #define CLI_OPTION_MAX_FAILURES(to)                                            \
     CLI_VALUE("max-failures", "N", CLI_COUNT, to,                              \
-              "the N-th that ends in retry is for a person", .min = 1,         \
-              .max = UINT32_MAX)
+              "the N-th that ends in retry is for a person",                   \
+              .as = IDEM_SETTING_MAX_FAILURES)
 
 #define CLI_OPTION_RETRY_AFTER(to)                                             \
     CLI_VALUE("retry-after", "TIME", CLI_DURATION, to,                         \
-              "after a retry, nobody starts before this")
+              "after a retry, nobody starts before this",                      \
+              .as = IDEM_SETTING_RETRY_AFTER)
 
 #define CLI_OPTION_KILL_AFTER(to)                                              \
     CLI_VALUE("kill-after", "TIME", CLI_DURATION, to,                          \

@@ -7,92 +7,8 @@
 #include "text/text.h"
 
 #include <ctype.h>
+#include <idem/setting.h>
 #include <stdlib.h>
-
-struct unit {
-    const char *name;
-    uint64_t factor;
-};
-
-static const struct unit time_units[] = {
-    {"ms", 1},      {"s", 1000},     {"m", 60000},
-    {"h", 3600000}, {"d", 86400000}, {NULL, 0},
-};
-
-static const struct unit size_units[] = {
-    {"", 1},         {"k", 1u << 10}, {"K", 1u << 10},
-    {"M", 1u << 20}, {"G", 1u << 30}, {NULL, 0},
-};
-
-static const struct unit no_units[] = {
-    {"", 1},
-    {NULL, 0},
-};
-
-/* Digits, at least one, and nothing that does not fit. Moves *@text past it. */
-static bool take_digits(const char **text, uint64_t *ret_number)
-{
-    const char *p = *text;
-    uint64_t number = 0;
-
-    if (!isdigit((unsigned char)*p)) {
-        return false;
-    }
-    for (; isdigit((unsigned char)*p); p++) {
-        if (__builtin_mul_overflow(number, 10, &number) ||
-            __builtin_add_overflow(number, (uint64_t)(*p - '0'), &number)) {
-            return false;
-        }
-    }
-    *text = p;
-    *ret_number = number;
-    return true;
-}
-
-static bool parse_number(const char *text, const struct unit *units,
-                         uint64_t *ret_number)
-{
-    uint64_t number;
-    const struct unit *u;
-
-    if (!take_digits(&text, &number)) {
-        return false;
-    }
-    for (u = units; u->name != NULL; u++) {
-        if (strcmp(u->name, text) == 0) {
-            return !__builtin_mul_overflow(number, u->factor, ret_number);
-        }
-    }
-    return false;
-}
-
-static int64_t max_of(const struct cli_option *option)
-{
-    if (option->max != 0) {
-        return option->max;
-    }
-    return option->kind == CLI_DURATION ? IDEM_DURATION_MAX_MS : INT64_MAX;
-}
-
-static bool in_range(const struct cli_option *option, uint64_t number)
-{
-    uint64_t min = (uint64_t)(option->min < 0 ? -option->min : option->min);
-
-    return number >= min && number <= (uint64_t)max_of(option);
-}
-
-static int refuse(const struct cli_command *command,
-                  const struct cli_option *option, const char *text,
-                  const char *wanted)
-{
-    char shown[128];
-
-    /* Variables are set as options are. */
-    return cli_usage(command, "%s%s: \"%s\" is not %s",
-                     isupper((unsigned char)option->name[0]) ? "" : "--",
-                     option->name,
-                     cli_escape(idem_str(text), shown, sizeof(shown)), wanted);
-}
 
 static int set_text(const struct cli_command *command,
                     const struct cli_option *option, const char *text)
@@ -110,66 +26,43 @@ static int set_text(const struct cli_command *command,
     return 0;
 }
 
-static int set_duration(const struct cli_command *command,
-                        const struct cli_option *option, const char *text)
+static struct idem_setting setting_of(const struct cli_option *option)
 {
-    bool or_never = option->min < 0;
-    char wanted[128];
-    char min[32];
-    char max[32];
-    uint64_t ms;
+    struct idem_setting setting = {.min = option->min,
+                                   .max = option->max,
+                                   .or_never = option->or_never,
+                                   .words = option->choices};
 
-    if (or_never && strcmp(text, "never") == 0) {
-        *(int64_t *)option->target = IDEM_NEVER;
-        return 0;
+    if (option->as != NULL) {
+        return *option->as;
     }
-    if (parse_number(text, time_units, &ms) && in_range(option, ms)) {
-        *(int64_t *)option->target = (int64_t)ms;
-        return 0;
-    }
-    cli_duration_text(or_never ? -option->min : option->min, min);
-    cli_duration_text(max_of(option), max);
-    (void)snprintf(wanted, sizeof(wanted),
-                   "a time from %s to %s%s (500ms, 30s, 5m, 2h, 7d)", min, max,
-                   or_never ? ", or never" : "");
-    return refuse(command, option, text, wanted);
+    setting.kind = option->kind == CLI_DURATION ? IDEM_SETTING_TIME
+                   : option->kind == CLI_SIZE   ? IDEM_SETTING_SIZE
+                   : option->kind == CLI_CHOICE ? IDEM_SETTING_WORD
+                                                : IDEM_SETTING_COUNT;
+    return setting;
 }
 
-static int set_number(const struct cli_command *command,
-                      const struct cli_option *option, const char *text)
+static int set_value(const struct cli_command *command,
+                     const struct cli_option *option, const char *text)
 {
-    bool is_size = option->kind == CLI_SIZE;
-    char wanted[128];
-    uint64_t number;
+    struct idem_setting setting = setting_of(option);
+    struct idem_error error = {0};
+    char name[64];
+    int64_t value;
 
-    if (parse_number(text, is_size ? size_units : no_units, &number) &&
-        in_range(option, number)) {
-        *(uint64_t *)option->target = number;
-        return 0;
+    (void)snprintf(name, sizeof(name), "--%s", option->name);
+    if (idem_setting_read(&setting, name, text, &value, &error) != 0) {
+        return cli_usage(command, "%s", error.text);
     }
-    (void)snprintf(wanted, sizeof(wanted), "a %s from %lld to %lld%s",
-                   is_size ? "number of bytes" : "number",
-                   (long long)option->min, (long long)max_of(option),
-                   is_size ? " (512, 64k, 8M, 1G)" : "");
-    return refuse(command, option, text, wanted);
-}
-
-static int set_choice(const struct cli_command *command,
-                      const struct cli_option *option, const char *text)
-{
-    char wanted[128] = "one of";
-    size_t len = strlen(wanted);
-    int i;
-
-    for (i = 0; option->choices[i] != NULL; i++) {
-        if (strcmp(option->choices[i], text) == 0) {
-            *(int *)option->target = i;
-            return 0;
-        }
-        len += (size_t)snprintf(wanted + len, sizeof(wanted) - len, "%s %s",
-                                i > 0 ? "," : "", option->choices[i]);
+    if (option->kind == CLI_CHOICE) {
+        *(int *)option->target = (int)value;
+    } else if (option->kind == CLI_DURATION) {
+        *(int64_t *)option->target = value;
+    } else {
+        *(uint64_t *)option->target = (uint64_t)value;
     }
-    return refuse(command, option, text, wanted);
+    return 0;
 }
 
 int cli_set_value(const struct cli_command *command,
@@ -182,12 +75,10 @@ int cli_set_value(const struct cli_command *command,
     case CLI_ANY_TEXT:
         return set_text(command, option, text);
     case CLI_DURATION:
-        return set_duration(command, option, text);
     case CLI_COUNT:
     case CLI_SIZE:
-        return set_number(command, option, text);
     case CLI_CHOICE:
-        return set_choice(command, option, text);
+        return set_value(command, option, text);
     }
     return CLI_INTERNAL;
 }

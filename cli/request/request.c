@@ -7,12 +7,9 @@
 #include "request/owner.h"
 #include "text/text.h"
 
+#include <idem/setting.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-const char *const cli_on_expired_lease[] = {"hold", "rerun", NULL};
-
-static const enum idem_on_expired_lease policies[] = {IDEM_HOLD, IDEM_RERUN};
 
 /* A finite lease beyond the retention is a slip: units mixed up, or the two
  * exchanged. */
@@ -29,8 +26,8 @@ static int check_times(const struct cli_command *command,
         claim->lease_ms <= claim->retention_ms) {
         return 0;
     }
-    cli_duration_text(claim->lease_ms, lease);
-    cli_duration_text(claim->retention_ms, retention);
+    idem_setting_time(claim->lease_ms, lease);
+    idem_setting_time(claim->retention_ms, retention);
     return cli_usage(command,
                      "--lease %s is longer than --retention %s; a retention "
                      "from %s on is allowed, or never",
@@ -169,7 +166,8 @@ static void fill_settings(struct cli_request *r, const struct cli_claim *claim)
 
     cli_owner(claim->owner, claim->by_caller ? getppid() : getpid(), r->owner);
     q->owner = idem_str(r->owner);
-    q->on_expired_lease = policies[claim->on_expired_lease];
+    q->on_expired_lease =
+        claim->on_expired_lease == IDEM_RERUN ? IDEM_RERUN : IDEM_HOLD;
     q->lease_ms = claim->lease_ms;
     q->retention_ms = claim->retention_ms;
     q->expect_ms = claim->expect_ms;

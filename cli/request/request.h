@@ -3,6 +3,7 @@
 #define IDEM_CLI_REQUEST_REQUEST_H
 
 #include "options/command.h"
+#include "options/common.h"
 #include "request/identity.h"
 
 #include <idem.h>
@@ -21,8 +22,7 @@ struct cli_claim {
     int64_t lease_ms;
     int64_t retention_ms;
     int64_t expect_ms;
-    int on_expired_lease; /* Index into cli_on_expired_lease. */
-    bool policy_given;
+    int on_expired_lease; /* enum idem_on_expired_lease; 0: not given. */
     uint64_t attempts_max;
     int64_t wait_ms;
     bool wait_then_run;
@@ -32,9 +32,6 @@ struct cli_claim {
     {                                                                          \
         .lease_ms = 60000, .retention_ms = 86400000, .attempts_max = 5         \
     }
-
-extern const char *const cli_on_expired_lease[]; /* "hold", "rerun", NULL. */
-#define CLI_RERUN 1
 
 /* The rows of these options, for the middle of a table. */
 #define CLI_CLAIM_OPTIONS(c)                                                   \
@@ -47,19 +44,17 @@ extern const char *const cli_on_expired_lease[]; /* "hold", "rerun", NULL. */
                   .max = IDEM_OWNER_MAX),                                      \
         CLI_VALUE("lease", "TIME", CLI_DURATION, &(c)->lease_ms,               \
                   "how long the key is yours, unless renewed (60s)",           \
-                  .min = CLI_OR_NEVER(IDEM_LEASE_MIN_MS)),                     \
+                  .min = IDEM_LEASE_MIN_MS, .or_never = true),                 \
         CLI_VALUE("retention", "TIME", CLI_DURATION, &(c)->retention_ms,       \
                   "how long the outcome is replayed (24h)",                    \
-                  .min = CLI_OR_NEVER(1)),                                     \
+                  .as = IDEM_SETTING_RETENTION),                               \
         CLI_VALUE("expect", "TIME", CLI_DURATION, &(c)->expect_ms,             \
                   "call it overdue after this long", .min = 1),                \
-        CLI_VALUE("on-expired-lease", "POLICY", CLI_CHOICE,                    \
-                  &(c)->on_expired_lease,                                      \
-                  "hold (the default: a person must look), rerun",             \
-                  .choices = cli_on_expired_lease,                             \
-                  .given = &(c)->policy_given),                                \
+        CLI_OPTION_POLICY(&(c)->on_expired_lease,                              \
+                          "hold (the default: a person must look), rerun"),    \
         CLI_VALUE("max-attempts", "N", CLI_COUNT, &(c)->attempts_max,          \
-                  "give up after N starts; 0: never (5)", .max = UINT32_MAX),  \
+                  "give up after N starts; 0: never (5)",                      \
+                  .as = IDEM_SETTING_MAX_ATTEMPTS),                            \
         CLI_VALUE("fingerprint", "WHAT", CLI_TEXT, &(c)->fingerprint,          \
                   "what must be the same: auto, none, TEXT, @FILE"),           \
         CLI_VALUE("input", "WHAT", CLI_TEXT, &(c)->input,                      \
@@ -67,7 +62,8 @@ extern const char *const cli_on_expired_lease[]; /* "hold", "rerun", NULL. */
         CLI_OPTION_KEY_FROM(&(c)->key_from),                                   \
         CLI_OPTION_FINGERPRINT_FROM(&(c)->fingerprint_from),                   \
         CLI_VALUE("wait", "TIME", CLI_DURATION, &(c)->wait_ms,                 \
-                  "how long to wait for another's attempt (0s)"),              \
+                  "how long to wait for another's attempt (0s)",               \
+                  .as = IDEM_SETTING_WAIT),                                    \
         CLI_SWITCH("wait-then-run", &(c)->wait_then_run,                       \
                    "start it if that attempt is given up")
 

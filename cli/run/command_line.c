@@ -60,7 +60,7 @@ struct cli_option run_option_table[] = {
                "do not stop processes that outlive the command"),
     CLI_VALUE("max-output", "SIZE", CLI_SIZE, &run_options.max_output,
               "record up to SIZE of output (16M), else none",
-              .max = IDEM_RESULT_MAX),
+              .as = IDEM_SETTING_MAX_RESULT),
     CLI_VALUE("capture", "WHAT", CLI_CHOICE, &run_options.capture,
               "both: record the output; none: leave it alone",
               .choices = capture_names),
@@ -107,14 +107,14 @@ static int choose_lock(const struct cli_command *command)
         refused = "outcome";
     } else if (run_options.every != NULL) {
         refused = "every";
-    } else if (claim->policy_given && claim->on_expired_lease != CLI_RERUN) {
+    } else if (claim->on_expired_lease == IDEM_HOLD) {
         refused = "on-expired-lease hold";
     }
     if (refused != NULL) {
         return cli_usage(command, "--lock keeps no outcome: leave out --%s",
                          refused);
     }
-    claim->on_expired_lease = CLI_RERUN;
+    claim->on_expired_lease = IDEM_RERUN;
     claim->fingerprint = "none";
     claim->attempts_max = 0;
     claim->wait_then_run = claim->wait_ms > 0;

@@ -2,7 +2,6 @@
 #include "store/patience.h"
 
 #include "options/command.h"
-#include "options/value.h"
 
 #include <stdlib.h>
 
@@ -16,19 +15,17 @@ int cli_patience_choose(const struct cli_command *command,
                         struct cli_patience *ret_patience)
 {
     const char *text = secure_getenv("IDEM_STORE_TIMEOUT");
-    struct cli_option variable = {
-        .name = "IDEM_STORE_TIMEOUT",
-        .kind = CLI_DURATION,
-        .target = &ret_patience->chosen_ms,
-        .min = 1,
-        .max = LONGEST_MS,
-    };
+    struct idem_error error = {0};
 
     ret_patience->chosen_ms = 0;
     if (text == NULL || *text == '\0') {
         return 0;
     }
-    return cli_set_value(command, &variable, text);
+    if (idem_setting_read(IDEM_SETTING_STORE_TIMEOUT, "IDEM_STORE_TIMEOUT",
+                          text, &ret_patience->chosen_ms, &error) != 0) {
+        return cli_usage(command, "%s", error.text);
+    }
+    return 0;
 }
 
 int64_t cli_patience_ms(const struct cli_patience *patience,

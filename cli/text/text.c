@@ -357,30 +357,6 @@ void cli_span_words(int64_t ms, char buf[CLI_WORDS_MAX])
     }
 }
 
-void cli_duration_text(int64_t ms, char buf[32])
-{
-    static const struct {
-        const char *name;
-        int64_t ms;
-    } units[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}};
-    size_t i;
-
-    if (ms == IDEM_NEVER) {
-        (void)snprintf(buf, 32, "never");
-        return;
-    }
-    for (i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        int64_t whole = ms / units[i].ms;
-        bool exact = whole > 0 && ms % units[i].ms == 0;
-
-        if (whole >= 10 || exact) {
-            (void)snprintf(buf, 32, "%lld%s", (long long)whole, units[i].name);
-            return;
-        }
-    }
-    (void)snprintf(buf, 32, "%lldms", (long long)ms);
-}
-
 bool cli_is_utf8(struct idem_slice s)
 {
     const unsigned char *bytes = s.base;

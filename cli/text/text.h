@@ -58,15 +58,12 @@ void cli_local_time_text(int64_t ms, char buf[48]);
 void cli_time_for(bool is_tty, int64_t ms, char buf[48]);
 
 /* How long ago or ahead, as people say it: "420ms", "2.1s", "43s", "3h20m",
- * "12d", "56y". It is rounded down; cli_duration_text() is exact. */
+ * "12d", "56y". It is rounded down; idem_setting_time() is exact. */
 void cli_span_text(int64_t ms, char buf[32]);
 
 /* The same in words: "less than a second", "43 seconds", "3 hours 20 minutes",
  * "12 days". It is rounded down. */
 #define CLI_WORDS_MAX 64
 void cli_span_words(int64_t ms, char buf[CLI_WORDS_MAX]);
-
-/* "90s", "2h", "1d"; "never". The largest unit that is exact enough to read. */
-void cli_duration_text(int64_t ms, char buf[32]);
 
 #endif

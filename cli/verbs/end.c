@@ -151,7 +151,7 @@ static struct cli_option renew_options[] = {
     CLI_TOKEN_OPTIONS(&args.attempt),
     CLI_VALUE("lease", "TIME", CLI_DURATION, &args.lease_ms,
               "from now on (default: as long as at the start)",
-              .min = CLI_OR_NEVER(IDEM_LEASE_MIN_MS)),
+              .min = IDEM_LEASE_MIN_MS, .or_never = true),
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},

@@ -2,7 +2,6 @@
 #include "options/command.h"
 #include "options/commands.h"
 #include "options/common.h"
-#include "options/value.h"
 #include "process/host.h"
 #include "request/period.h"
 #include "store/open.h"
@@ -55,13 +54,10 @@ static int read_per(const struct cli_command *command,
                                            {"minute", "1m"},
                                            {"hour", "1h"},
                                            {"day", "1d"}};
-    const struct cli_option per_time = {
-        .name = "per",
-        .kind = CLI_DURATION,
-        .target = &limit->per_ms,
-        .min = IDEM_LIMIT_SECOND,
-        .max = IDEM_LIMIT_PER_MAX,
-    };
+    const struct idem_setting per_time = {.kind = IDEM_SETTING_TIME,
+                                          .min = IDEM_LIMIT_SECOND,
+                                          .max = IDEM_LIMIT_PER_MAX};
+    struct idem_error error = {0};
     const char *text = args.per;
     size_t i;
 
@@ -74,7 +70,11 @@ static int read_per(const struct cli_command *command,
             text = words[i][1];
         }
     }
-    return cli_set_value(command, &per_time, text);
+    if (idem_setting_read(&per_time, "--per", text, &limit->per_ms, &error) !=
+        0) {
+        return cli_usage(command, "%s", error.text);
+    }
+    return 0;
 }
 
 static int check(const struct cli_command *command, int argc)

@@ -11,6 +11,7 @@
 #include "text/nearest.h"
 #include "text/text.h"
 
+#include <idem/setting.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -226,11 +227,11 @@ static void show_duration(int64_t ms)
                                 .kind = CLI_DURATION,
                                 .target = &read,
                                 .arg = "TIME",
-                                .min = CLI_OR_NEVER(0),
+                                .or_never = true,
                                 .max = INT64_MAX};
     char text[32];
 
-    cli_duration_text(ms, text);
+    idem_setting_time(ms, text);
     option.min = ms == IDEM_NEVER ? -1 : 0;
     must(cli_set_value(&command, &option, text) == 0);
     must(read <= ms && ms - read <= ms / 10);

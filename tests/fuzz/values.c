@@ -48,7 +48,9 @@ static wide factor_of(enum cli_kind kind, const char *unit)
         {CLI_SIZE, "", 1},
         {CLI_SIZE, "k", 1 << 10},
         {CLI_SIZE, "K", 1 << 10},
+        {CLI_SIZE, "m", 1 << 20},
         {CLI_SIZE, "M", 1 << 20},
+        {CLI_SIZE, "g", 1 << 30},
         {CLI_SIZE, "G", 1 << 30},
         {CLI_COUNT, "", 1},
     };
@@ -70,15 +72,17 @@ static void numbers(const struct cli_command *command,
     const char *unit = text;
     wide n = number_of(&unit);
     wide factor = n < 0 ? -1 : factor_of(option->kind, unit);
-    bool or_never = option->kind == CLI_DURATION && option->min < 0;
-    int64_t min = option->min < 0 ? -option->min : option->min;
+    bool or_never = option->kind == CLI_DURATION && option->or_never;
+    int64_t max = option->max != 0               ? option->max
+                  : option->kind == CLI_DURATION ? IDEM_DURATION_MAX_MS
+                                                 : INT64_MAX;
     int rc;
 
     option->target = &target;
     rc = cli_set_value(command, option, text);
     if (or_never && strcmp(text, "never") == 0) {
         must(rc == 0 && target == IDEM_NEVER);
-    } else if (factor > 0 && n * factor >= min && n * factor <= option->max) {
+    } else if (factor > 0 && n * factor >= option->min && n * factor <= max) {
         must(rc == 0 && target == (int64_t)(n * factor));
     } else {
         must(rc == CLI_USAGE && target == before);
@@ -137,7 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     option.min = take_limit(&tape);
     option.max = take_limit(&tape);
     if (take_bool(&tape)) {
-        option.min = CLI_OR_NEVER(option.min);
+        option.or_never = true;
     }
     text = text_of(take_rest(&tape));
     switch (option.kind) {

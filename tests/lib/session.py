@@ -140,6 +140,7 @@ def compile_complaints(source, flags=()):
 HEADERS = """#include <idem.h>
 #include <idem/operator.h>
 #include <idem/outcome.h>
+#include <idem/setting.h>
 #include <idem/queue.h>
 #include <idem/consume.h>
 #include <idem/dynamodb.h>

@@ -29,20 +29,21 @@ def refused():
     yield "idempotency_scope", SCOPED, {}
     yield "idempotency_scope", SCOPED.replace(" on;", " required;"), {}
     yield "idempotency_store", "idempotency on; idempotency_scope global;", {}
-    yield "2s or more", on + "idempotency_lease 1s;", {}
+    yield "is not a time from 2s to 36525d (500ms, 30s", on + "idempotency_lease 1s;", {}
     yield "4s or more with a store in DynamoDB", (
         "idempotency_store dynamodb://idem?region=local;" + on[len(STORE) :]
         + "idempotency_lease 3s;"), {}
     yield "idempotency_retention", on + "idempotency_retention 30s;", {}
-    yield "invalid value", on + "idempotency_retention soon;", {}
-    yield "64m or less", on + "idempotency_max_response 65m;", {}
+    yield 'idempotency_retention: "soon" is not a time', on + "idempotency_retention soon;", {}
+    yield '"60" is not a time', on + "idempotency_retention 60;", {}
+    yield "bytes from 0 to 67108864", on + "idempotency_max_response 65m;", {}
     yield "HTTP statuses from 200 to 599", on + "idempotency_outcome 700=complete;", {}
     yield "HTTP statuses from 200 to 599", on + "idempotency_outcome 100=complete;", {}
     yield "an outcome is", on + "idempotency_outcome 500=keep;", {}
     yield "expected STATUS=OUTCOME", on + "idempotency_outcome 500 complete;", {}
     yield "invalid number of arg", on + "idempotency_outcome;", {}
-    yield "is too large", on + "idempotency_max_failures 4294967296;", {}
-    yield "is too large", on + "idempotency_retry_after 100000d;", {}
+    yield "is not a number from 0 to 4294967295", on + "idempotency_max_failures 4294967296;", {}
+    yield "is not a time", on + "idempotency_retry_after 100000d;", {}
     yield "can never match", on + "idempotency_outcome 5xx=retry 503=release;", {}
     yield "without a status", on + "idempotency_outcome none=release;", {}
     yield "duplicate", on + "idempotency_outcome 500=retry; idempotency_outcome 501=retry;", {}
@@ -50,18 +51,18 @@ def refused():
     yield "never replayed", on + "idempotency_replay_headers X-A Authorization;", {}
     yield "invalid parameter", on + "idempotency_replay_headers 'a b';", {}
     yield "invalid value", on + "idempotency_methods GET;", {}
-    yield "invalid value", on + "idempotency_on_expired_lease maybe;", {}
+    yield "is not one of rerun, hold", on + "idempotency_on_expired_lease maybe;", {}
     yield "invalid value", on + "idempotency_on_store_error retry;", {}
     yield "invalid parameter", on + "idempotency_fingerprint cookies;", {}
     yield "either", on + "idempotency_fingerprint off body;", {}
     yield "failed", on + "idempotency_fingerprint body key_file=none;", {}
-    yield "invalid parameter", on + "idempotency_wait long;", {}
+    yield "is not a time", on + "idempotency_wait long;", {}
     yield "invalid parameter", on + "idempotency_wait 1s maybe=2;", {}
     yield "invalid parameter", on + "idempotency_key 'a b';", {}
     yield "invalid parameter", "idempotency_store nowhere;" + on[len(STORE) :], {}
     for bad in ("end_timeout=", "end_timeout=0", "end_timeout=soon"):
         store = STORE.replace(";", f" {bad};")
-        yield "invalid parameter", store + on[len(STORE) :], {}
+        yield 'end_timeout: "', store + on[len(STORE) :], {}
     yield "invalid parameter", STORE[:-1] + " colour=red;" + on[len(STORE) :], {}
     for rate in "8", "8r", "8r/", "0r/d", "r/d", "8r/x", "-1r/s", "8r/0s", "8r/367d":
         yield "invalid rate", on + f"idempotency_limit a $arg_a {rate};", {}
@@ -111,7 +112,7 @@ def what_cannot_be_safe_does_not_start():
                 os.unlink(nginx.home + "/error.log")
         everything = (
             ON + "idempotency_methods POST PUT; idempotency_lease 2s;"
-            "idempotency_retention forever; idempotency_on_expired_lease rerun;"
+            "idempotency_retention never; idempotency_on_expired_lease rerun;"
             "idempotency_wait 5s waiters=7; idempotency_key $arg_key;"
             "idempotency_fingerprint method path $http_x_version body;"
             "idempotency_outcome 409,500-502=unknown '503=release none=retry' 5xx=fail;"

@@ -36,7 +36,8 @@ static struct cli_option options[] = {
      .kind = CLI_DURATION,
      .target = &got.time_ms,
      .arg = "TIME",
-     .min = CLI_OR_NEVER(2000),
+     .min = 2000,
+     .or_never = true,
      .max = IDEM_DURATION_MAX_MS},
     {.name = "limit",
      .kind = CLI_DURATION,
@@ -342,7 +343,7 @@ TEST(count, isInRange)
 
 TEST(size, hasUnitsOf1024)
 {
-    static const char *const bad[] = {"test --size 1g", "test --size 1kB",
+    static const char *const bad[] = {"test --size 1t", "test --size 1kB",
                                       "test --size 17179869184G", NULL};
 
     check_refused(bad);

@@ -3,6 +3,7 @@
 
 #include "test.h"
 
+#include <idem/setting.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -302,7 +303,7 @@ TEST(duration, isInTheUnitThatReadsBest)
     size_t i;
 
     for (i = 0; i < COUNT(rows); i++) {
-        cli_duration_text(rows[i].ms, buf);
+        idem_setting_time(rows[i].ms, buf);
         assert_string_equal(buf, rows[i].want);
     }
 }

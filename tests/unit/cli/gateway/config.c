@@ -106,7 +106,7 @@ TEST(config, saysWhatWasAsked)
     config.lease_ms = 90000;
     config.retention_ms = 7 * 86400000;
     config.wait_ms = 1500;
-    config.on_expired_lease = "rerun";
+    config.on_expired_lease = IDEM_RERUN;
     config.timeout_ms = 120000;
     config.workers = 4;
     config.user = "www-data";
@@ -116,11 +116,11 @@ TEST(config, saysWhatWasAsked)
     assert_has(&config, "    idempotency required;\n");
     assert_has(&config, "    idempotency_methods POST PUT;\n");
     assert_has(&config, "    idempotency_lease 90s;\n");
-    assert_has(&config, "    idempotency_retention 7d;\n");
+    assert_has(&config, "    idempotency_retention 604800s;\n");
     assert_has(&config, "    idempotency_wait 1500ms;\n");
     assert_has(&config, "    idempotency_on_expired_lease rerun;\n");
-    assert_has(&config, "            proxy_read_timeout 2m;\n");
-    assert_has(&config, "\nworker_shutdown_timeout 2m;\n");
+    assert_has(&config, "            proxy_read_timeout 120s;\n");
+    assert_has(&config, "\nworker_shutdown_timeout 120s;\n");
     assert_has(&config, "\nworker_processes 4;\n");
     assert_has(&config, "\nuser www-data;\n");
 }
@@ -156,12 +156,16 @@ TEST(config, handsCredentialsOn)
 {
     struct gateway_config config = plain;
 
+    assert_int_equal(setenv("AWS_SECRET_ACCESS_KEY", "secret", 1), 0);
+    assert_int_equal(setenv("PGPASSFILE", "/etc/pass", 1), 0);
+    assert_int_equal(setenv("PGodd;", "", 1), 0);
     config.store = "dynamodb://idem";
     assert_has(&config, "\nenv AWS_SECRET_ACCESS_KEY;\n");
     assert_has(&config, "    idempotency_store \"dynamodb://idem\";\n");
     config.store = "postgres:///idem";
     assert_has(&config, "\nenv PGPASSFILE;\n");
-    assert_has(&config, "\nenv PGSERVICE;\n");
+    assert_has_not(&config, "secret");
+    assert_has_not(&config, "PGodd");
 }
 
 /* No word that goes into it can become two. */

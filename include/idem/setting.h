@@ -1,0 +1,76 @@
+/* idem/setting.h: the values of settings, as people write them.
+ *
+ * An option of a command, a directive of nginx and a variable of a Lambda function that
+ * mean the same take the same values, and a value that is wrong is refused with the same
+ * sentence, which begins with the setting's name:
+ *
+ *     --lease: "1s" is not a time from 2s to 36525d (500ms, 30s, 5m, 2h, 7d)
+ */
+#ifndef IDEM_SETTING_H
+#define IDEM_SETTING_H
+
+#include <idem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+enum idem_setting_kind {
+    IDEM_SETTING_TIME = 1, /* 500ms, 30s, 5m, 2h, 7d; a value in ms. */
+    IDEM_SETTING_SIZE,     /* 512, 64k, 8M, 1G, in powers of 1024; in bytes. */
+    IDEM_SETTING_COUNT,    /* Decimal digits. */
+    IDEM_SETTING_WORD,     /* One of @words: @min is the first, and so on. */
+};
+
+/* What a setting takes. */
+struct idem_setting {
+    enum idem_setting_kind kind;
+    int64_t min;
+    int64_t max;              /* 0: as much as there may be. */
+    bool or_never;            /* A time that may be "never", IDEM_NEVER. */
+    const char *const *words; /* NULL-terminated. */
+};
+
+/* Those that several front ends have. */
+#define IDEM_SETTING(...) (&(const struct idem_setting){.kind = __VA_ARGS__})
+#define IDEM_SETTING_LEASE                                                     \
+    IDEM_SETTING(IDEM_SETTING_TIME, .min = IDEM_LEASE_MIN_MS)
+#define IDEM_SETTING_RETENTION                                                 \
+    IDEM_SETTING(IDEM_SETTING_TIME, .min = 1, .or_never = true)
+#define IDEM_SETTING_POLICY /* An enum idem_on_expired_lease. */               \
+    IDEM_SETTING(IDEM_SETTING_WORD, .min = IDEM_RERUN,                         \
+                 .words = (const char *const[]){"rerun", "hold", NULL})
+#define IDEM_SETTING_WAIT IDEM_SETTING(IDEM_SETTING_TIME)
+#define IDEM_SETTING_RETRY_AFTER IDEM_SETTING(IDEM_SETTING_TIME)
+#define IDEM_SETTING_STORE_TIMEOUT                                             \
+    IDEM_SETTING(IDEM_SETTING_TIME, .min = 1, .max = 3600000)
+#define IDEM_SETTING_MAX_FAILURES /* 0: no budget. */                          \
+    IDEM_SETTING(IDEM_SETTING_COUNT, .max = UINT32_MAX)
+#define IDEM_SETTING_MAX_ATTEMPTS /* 0: any number. */                         \
+    IDEM_SETTING(IDEM_SETTING_COUNT, .max = UINT32_MAX)
+#define IDEM_SETTING_MAX_REQUEST                                               \
+    IDEM_SETTING(IDEM_SETTING_SIZE, .max = INT64_C(1) << 40)
+#define IDEM_SETTING_MAX_RESULT                                                \
+    IDEM_SETTING(IDEM_SETTING_SIZE, .max = IDEM_RESULT_MAX)
+
+/* Reads @text, the value of the setting that people know as @name.
+ *
+ * IDEM_EINVALID  It is not a value of @setting; *@ret_value is as it was.
+ */
+int idem_setting_read(const struct idem_setting *setting, const char *name,
+                      const char *text, int64_t *ret_value,
+                      struct idem_error *ret_error);
+
+/* Writes a time to @buf as it is written: "7d", "90s", "never"; from ten of a unit on
+ * what is below the unit is left out. */
+void idem_setting_time(int64_t ms, char buf[32]);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
