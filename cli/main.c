@@ -7,8 +7,6 @@
 #include "process/self.h"
 #include "text/error.h"
 #include "text/exit_status.h"
-#include "text/nearest.h"
-#include "text/output.h"
 #include "text/text.h"
 
 #include <idem/sqlite.h>

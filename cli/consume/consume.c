@@ -1,11 +1,10 @@
-/* idem consume: one recorded outcome for each message of a queue. */
+/* idem consume: runs a command once for each message of a queue. */
 #include "consume/consume.h"
 
 #include "options/command.h"
 #include "options/commands.h"
 #include "options/common.h"
 #include "process/descriptors.h"
-#include "request/extract.h"
 #include "request/identity.h"
 #include "store/open.h"
 #include "text/error.h"

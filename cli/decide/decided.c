@@ -1,10 +1,222 @@
-/* A person's decision about a record, as a line and in words. */
+/* A decision by a person: the record it is about, the decision, and its audit log. */
 #include "decide/decided.h"
 
+#include "process/host.h"
+#include "record/record.h"
+#include "store/journal.h"
+#include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/json.h"
 #include "text/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <idem/operator.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- Reading the record ---- */
+
+int cli_decide_look_up(const char *url, bool dry_run, struct idem_slice scope,
+                       struct idem_slice key, struct idem_store **ret_store,
+                       struct idem_answer **ret_answer)
+{
+    unsigned flags = dry_run ? IDEM_OPEN_READONLY
+                             : IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON;
+    struct idem_error error = {0};
+    struct idem_store *store;
+    int status = cli_open_store(url, flags, &store);
+
+    if (status != 0) {
+        return status;
+    }
+    if (!dry_run) {
+        (void)cli_journal_settle(store, scope, key, /* remarks= */ true,
+                                 &error);
+    }
+    status = cli_get(store, url, scope, key, ret_answer);
+    if (status != 0) {
+        idem_close(store);
+        return status;
+    }
+    *ret_store = store;
+    return 0;
+}
+
+/* ---- The audit log ---- */
+
+static int open_file(const char *path, int *ret_fd)
+{
+    *ret_fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+                   0600);
+    if (*ret_fd >= 0) {
+        return 0;
+    }
+    cli_say("cannot keep the audit log %s: %s; nothing is decided without it "
+            "(IDEM_AUDIT_LOG says where it is)",
+            path, strerror(errno));
+    return CLI_DENIED;
+}
+
+static int open_default(int *ret_fd)
+{
+    char *path = cli_state_path("audit.log");
+    int status;
+
+    if (path == NULL) {
+        cli_say(
+            "no home directory for the audit log; name a file: IDEM_AUDIT_LOG");
+        return CLI_CONFIG;
+    }
+    if (cli_make_directories(path) != 0) {
+        cli_say("cannot make the directory %s: %s", path, strerror(errno));
+        status = CLI_DENIED;
+    } else {
+        status = open_file(path, ret_fd);
+    }
+    free(path);
+    return status;
+}
+
+/* NULL, or empty: the default one. */
+static const char *named_path(void)
+{
+    return secure_getenv("IDEM_AUDIT_LOG");
+}
+
+static bool is_off(const char *path)
+{
+    return path != NULL && strcmp(path, "off") == 0;
+}
+
+bool cli_audit_keeps_records(void)
+{
+    return !is_off(named_path()) && cli_log_shows_keys();
+}
+
+int cli_audit_open(struct cli_audit *ret_audit)
+{
+    const char *path = named_path();
+    int status = cli_log_init();
+
+    ret_audit->fd = -1;
+    if (status != 0 || is_off(path)) {
+        return status;
+    }
+    return path != NULL && *path != '\0' ? open_file(path, &ret_audit->fd)
+                                         : open_default(&ret_audit->fd);
+}
+
+void cli_audit_close(struct cli_audit *audit)
+{
+    if (audit->fd >= 0) {
+        (void)close(audit->fd);
+        audit->fd = -1;
+    }
+}
+
+/* The whole line in one write, so that several processes may append. */
+static void append(int fd, struct cli_json *line)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+    bool kept;
+
+    if (f == NULL) {
+        cli_json_finish(line);
+        cli_say("the audit log is short of a line: out of memory");
+        return;
+    }
+    kept = cli_log_end(line, f) == 0;
+    kept = fclose(f) == 0 && kept && write(fd, text, len) == (ssize_t)len;
+    if (!kept || (fsync(fd) != 0 && errno != EINVAL)) {
+        cli_say("the audit log is short of a line: %s", strerror(errno));
+    }
+    free(text);
+}
+
+static void begin(struct cli_json *line, const char *event,
+                  const struct idem_record *before, uint64_t fence,
+                  const struct cli_decision *decision, int code)
+{
+    cli_log_begin(line, code == 0 ? "info" : "warning", event);
+    cli_log_identity(line, before);
+    cli_json_count(line, "fence", fence);
+    cli_json_text(line, "before", idem_status_name(idem_record_status(before)));
+    cli_json_text(line, "after", idem_status_name(decision->status));
+    cli_json_bytes(line, "owner", before->owner);
+    cli_json_bytes(line, "who", idem_str(decision->who));
+    cli_json_bytes(line, "why", idem_str(decision->why));
+    cli_json_text(line, "answer", idem_error_name(code));
+}
+
+static void add_record(struct cli_json *line, const struct idem_record *before)
+{
+    struct cli_json record;
+
+    if (cli_audit_keeps_records()) {
+        cli_json_init(&record);
+        cli_json_record(&record, before, /* with_bytes= */ true);
+        cli_json_object(line, "record", &record);
+    }
+}
+
+/* The log keeps the replaced record whole, and nothing of it after a refusal. */
+static void keep(const struct cli_audit *audit, const char *event,
+                 const struct idem_record *before, uint64_t fence,
+                 const struct cli_decision *decision, int code)
+{
+    struct cli_json line;
+
+    if (audit->fd < 0) {
+        return;
+    }
+    begin(&line, event, before, fence, decision, code);
+    if (code == 0) {
+        add_record(&line, before);
+    }
+    append(audit->fd, &line);
+}
+
+int cli_decide(struct idem_store *store, const struct cli_audit *audit,
+               const struct idem_record *before, uint64_t fence,
+               const struct cli_decision *decision,
+               struct idem_error *ret_error)
+{
+    struct idem_outcome outcome = {.status = decision->status};
+    int rc;
+
+    outcome.text = idem_str(decision->why);
+    if (decision->result != NULL) {
+        outcome.result = *decision->result;
+    }
+    rc = idem_resolve(store, before->scope, before->key, fence,
+                      idem_str(decision->who), &outcome,
+                      decision->force ? IDEM_RESOLVE_FORCE : 0, ret_error);
+    keep(audit, "resolve", before, fence, decision, rc);
+    return rc;
+}
+
+int cli_reopen_record(struct idem_store *store, const struct cli_audit *audit,
+                      const struct idem_record *before, uint64_t fence,
+                      const char *who, const char *why,
+                      struct idem_error *ret_error)
+{
+    const struct cli_decision decision = {
+        .status = IDEM_STATUS_RETRY,
+        .who = who,
+        .why = why,
+    };
+    int rc = idem_reopen(store, before->scope, before->key, fence,
+                         idem_str(who), idem_str(why), ret_error);
+
+    keep(audit, "reopen", before, fence, &decision, rc);
+    return rc;
+}
+
+/* ---- The decision ---- */
 
 int cli_decide_refused(const struct idem_error *error)
 {

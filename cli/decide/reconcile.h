@@ -15,7 +15,7 @@ struct cli_harvest {
 /* Takes up what is in the file @path ("-": stdin): the one outcome, if it is a file
  * of a journal; else all that it has in base64, whatever surrounds it, as in
  * the lines that `idem lambda` logs and in their exports, JSON in JSON too. 0
- * or an exit status, after saying why. */
+ * or an exit status, after an error message. */
 int cli_harvest_file(struct cli_harvest *harvest, const char *path);
 
 /* ---- One line for each outcome that waits in a journal ------------------ */

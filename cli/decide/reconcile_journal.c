@@ -2,11 +2,10 @@
 #include "contract/store.h"
 #include "decide/reconcile.h"
 #include "process/host.h"
-#include "record/remedy.h"
+#include "record/verdict.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
-#include "text/progress.h"
 #include "text/screen.h"
 
 #include <stdio.h>

@@ -1,7 +1,5 @@
 /* idem resolve: a person decides how work ended. */
-#include "decide/audit.h"
 #include "decide/decided.h"
-#include "decide/look_up.h"
 #include "options/command.h"
 #include "options/commands.h"
 #include "options/common.h"
@@ -9,8 +7,7 @@
 #include "process/host.h"
 #include "record/record.h"
 #include "request/identity.h"
-#include "request/owner.h"
-#include "request/result.h"
+#include "request/request.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
@@ -216,7 +213,7 @@ static int resolve(struct idem_slice scope, struct idem_slice key,
     return status;
 }
 
-/* 0, or an exit status after saying why. */
+/* 0, or an exit status after an error message. */
 static int read_selection(const struct cli_command *command,
                           struct idem_slice *scope,
                           struct cli_selection *selection)

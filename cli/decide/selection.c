@@ -1,7 +1,5 @@
 /* One decision for all records that are alike. */
-#include "decide/audit.h"
 #include "decide/decided.h"
-#include "record/names.h"
 #include "record/record.h"
 #include "store/journal.h"
 #include "text/error.h"

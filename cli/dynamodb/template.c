@@ -1,5 +1,5 @@
 /* idem store template: what makes a table, for the tool that makes it. */
-#include "dynamodb/template.h"
+#include "dynamodb/table.h"
 
 #include "options/command.h"
 

@@ -4,7 +4,7 @@
 #include "gateway/gateway.h"
 #include "options/command.h"
 #include "options/common.h"
-#include "request/extract.h"
+#include "request/identity.h"
 #include "store/open.h"
 #include "text/text.h"
 

@@ -4,7 +4,6 @@
 #include "options/commands.h"
 #include "store/journal.h"
 #include "store/open.h"
-#include "store/patience.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 

@@ -1,12 +1,12 @@
 /* Alerts: findings that an operator is told of, with a severity, and once. */
-#include "inspect/alert.h"
+#include "inspect/watch.h"
 
 #include "options/command.h"
 #include "record/record.h"
-#include "record/remedy.h"
-#include "request/owner.h"
+#include "record/verdict.h"
+#include "request/request.h"
 #include "text/error.h"
-#include "text/log.h"
+#include "text/json.h"
 #include "text/text.h"
 
 #include <errno.h>

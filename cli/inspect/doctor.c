@@ -7,10 +7,10 @@
 #include "record/open_records.h"
 #include "store/journal.h"
 #include "store/open.h"
+#include "text/error.h"
 #include "text/json.h"
-#include "text/nearest.h"
 #include "text/text.h"
-#include "upkeep/check.h"
+#include "upkeep/store.h"
 
 #include <errno.h>
 #include <idem/journal.h>

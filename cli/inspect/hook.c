@@ -1,5 +1,5 @@
 /* Somebody else's command, which is told something in JSON. */
-#include "inspect/alert.h"
+#include "inspect/watch.h"
 #include "process/descriptors.h"
 #include "process/host.h"
 #include "process/self.h"

@@ -1,9 +1,7 @@
 /* idem list: the records, one on a line. */
 #include "inspect/list.h"
 
-#include "inspect/jobs.h"
-#include "inspect/repeat.h"
-#include "inspect/rows.h"
+#include "inspect/metrics.h"
 #include "options/command.h"
 #include "options/commands.h"
 #include "options/common.h"
@@ -14,7 +12,6 @@
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
-#include "text/progress.h"
 #include "text/screen.h"
 #include "text/text.h"
 

@@ -1,14 +1,10 @@
 /* The columns and rows of idem list. */
 #include "inspect/list.h"
-#include "inspect/list_order.h"
 #include "options/command.h"
-#include "record/fields.h"
 #include "record/record.h"
-#include "record/record_json.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/json.h"
-#include "text/progress.h"
 #include "text/screen.h"
 #include "text/text.h"
 

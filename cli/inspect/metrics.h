@@ -1,12 +1,46 @@
-/* metrics.h: what the commands count, and how an operator's tools get it. */
+/* metrics.h: the metrics of a store, and jobs that must succeed regularly. */
 #ifndef IDEM_CLI_INSPECT_METRICS_H
 #define IDEM_CLI_INSPECT_METRICS_H
 
-#include "inspect/jobs.h"
+#include "options/command.h"
 #include "record/open_records.h"
 
 #include <idem.h>
 #include <idem/metrics.h>
+
+struct cli_job {
+    const char *pattern; /* Of its keys, as fnmatch() has them. */
+    int64_t success_ms;  /* End of the last success; 0: none is on record. */
+    int64_t kept_ms;     /* The shortest retention that was seen; 0: none. */
+    bool told;           /* By idem watch, when it looked last. */
+};
+
+struct cli_jobs {
+    struct cli_job list[IDEM_METRICS_JOBS];
+    size_t len;
+    char text[IDEM_METRICS_JOBS * (IDEM_KEY_MAX + 1)]; /* The patterns. */
+};
+
+#define CLI_OPTION_MISSING(to, says)                                           \
+    CLI_VALUE("missing", "KEYS", CLI_TEXT, to, (says),                         \
+              .max = sizeof(((struct cli_jobs *)0)->text) - 1)
+
+/* True if the key looks like @pattern, as fnmatch() has it. */
+bool cli_matches(const struct idem_record *record, const char *pattern);
+
+/* Reads "backup@*,report@*"; NULL: none. 0 or a usage error. */
+int cli_jobs_read(const struct cli_command *command, const char *text,
+                  struct cli_jobs *ret_jobs);
+
+/* Looks when each of them last succeeded, in @scope (NULL: any). All that is on record
+ * is read, the newest first where the store has an order; not further than until each
+ * is known to have succeeded after @enough_ms (IDEM_NEVER: all of it). An enum
+ * idem_code. */
+int cli_jobs_look(struct cli_jobs *jobs, struct idem_store *store,
+                  const struct idem_slice *scope, int64_t enough_ms,
+                  struct idem_error *ret_error);
+
+/* ---- What the commands count, and how an operator's tools get it ---- */
 
 /* The known facts of @store, and when @jobs, which are looked for, last succeeded.
  * @snapshot may be NULL, and both where the store cannot be read. An enum idem_code. */
@@ -15,7 +49,7 @@ int cli_metrics(struct idem_store *store, const struct cli_snapshot *snapshot,
                 struct idem_error *ret_error);
 
 /* Writes them to the file @path as Prometheus text, all of it or nothing; "-" is
- * stdout. 0 or an exit status, after saying why. */
+ * stdout. 0 or an exit status, after an error message. */
 int cli_metrics_write(const struct idem_metrics *metrics, const char *path);
 
 /* Writes what is on record now to stdout, as a line in CloudWatch's embedded metric

@@ -7,7 +7,7 @@
 #include "process/self.h"
 #include "store/open.h"
 #include "text/error.h"
-#include "text/log.h"
+#include "text/json.h"
 
 static struct watch_args args = {
     .hook_timeout_ms = 60000,

@@ -8,13 +8,118 @@
 #ifndef IDEM_CLI_INSPECT_WATCH_H
 #define IDEM_CLI_INSPECT_WATCH_H
 
-#include "inspect/alert.h"
-#include "inspect/jobs.h"
+#include "inspect/metrics.h"
+#include "options/command.h"
 #include "record/open_records.h"
 #include "text/json.h"
 
+#include <idem.h>
 #include <idem/journal.h>
 #include <idem/sqlite.h>
+
+/* ---- What an operator is told of, how bad it is, and that once ---- */
+
+enum cli_alert_kind {
+    CLI_ALERT_OVERDUE,     /* Work that should have ended by now. */
+    CLI_ALERT_FAILED,      /* Work that ended, and needs a person. */
+    CLI_ALERT_UNKNOWN,     /* It may have happened. */
+    CLI_ALERT_UNREADABLE,  /* A record that cannot be trusted. */
+    CLI_ALERT_IN_PROGRESS, /* Too much at a time; about no record. */
+    CLI_ALERT_OUTCOME,     /* Work that was completed with a failure. */
+    CLI_ALERT_RETRY,       /* Work that is to be run again. */
+    CLI_ALERT_KINDS,
+};
+
+/* "overdue" ...; NULL at the end. */
+extern const char *const cli_alert_kinds[];
+
+/* The exit statuses of a monitoring plugin. */
+enum cli_level {
+    CLI_LEVEL_OK,
+    CLI_LEVEL_WARNING,
+    CLI_LEVEL_CRITICAL,
+    CLI_LEVEL_UNKNOWN,
+};
+
+extern const char *const cli_levels[]; /* "ok" ... */
+
+/* More than this many are worth an alert; IDEM_NEVER: never. */
+struct cli_limits {
+    int64_t warn[CLI_ALERT_KINDS];
+    int64_t critical[CLI_ALERT_KINDS];
+};
+
+/* Its severity unless the options say otherwise: critical from the first that
+ * is overdue, unknown or unreadable, a warning from the first that failed or
+ * ended with a failure. */
+void cli_limits_init(struct cli_limits *limits);
+
+/* Reads "failed=3,in_progress=100" into @limits; a number, or "never". 0, or a
+ * usage error that names @option. */
+int cli_limits_read(const struct cli_command *command, const char *option,
+                    const char *text, int64_t limits[CLI_ALERT_KINDS]);
+
+/* How many there are, and how bad that is. */
+uint64_t cli_alert_count(const struct cli_snapshot *snapshot,
+                         enum cli_alert_kind kind);
+enum cli_level cli_alert_level(const struct cli_limits *limits,
+                               const struct cli_snapshot *snapshot,
+                               enum cli_alert_kind kind);
+
+/* The worst of all. */
+enum cli_level cli_alert_worst(const struct cli_limits *limits,
+                               const struct cli_snapshot *snapshot);
+
+/* Finds the fault of one record; false: nothing. */
+bool cli_alert_of(const struct cli_open *open, enum cli_alert_kind *ret_kind);
+
+enum cli_raised {
+    CLI_RAISED_NOW,    /* The hook has run. */
+    CLI_RAISED_BEFORE, /* It was raised already. */
+    CLI_RAISED_BUSY,   /* Another process is at it. */
+    CLI_RAISED_FAILED, /* The hook failed, or could not be run: try again. */
+};
+
+extern const char *const cli_raised_names[]; /* "now" ... */
+
+struct cli_raise {
+    struct idem_store *store;
+    const char *command;
+    const char *text;   /* Its subject, for people; may be NULL. */
+    int64_t timeout_ms; /* Of the command. */
+    int64_t again_ms;   /* When an alert that persists is raised again. */
+};
+
+/* Runs the hook for the alert @name once, whoever else raises it too: @name is a
+ * key, and @line is what the hook is told. Says what went wrong. */
+enum cli_raised cli_alert_raise(const struct cli_raise *raise, const char *name,
+                                const struct cli_json *line);
+
+/* Describes the fault of a record in a sentence for people, and gives the
+ * command that shows more. Where keys are not logged the id is shown for the
+ * key. @store_url:
+ * --store, or NULL if it was not given; @elsewhere: it is read in another
+ * shell, such as by a person who gets a mail, and so names the store of
+ * IDEM_STORE too. The caller frees it; NULL: no memory. */
+char *cli_alert_text(const struct cli_open *open, enum cli_alert_kind kind,
+                     const char *store_url, bool elsewhere);
+
+/* The name of an alert about a record: its id, the fence, the kind. */
+#define CLI_ALERT_NAME_MAX 128
+void cli_alert_name(const struct idem_record *record, enum cli_alert_kind kind,
+                    char buf[CLI_ALERT_NAME_MAX]);
+
+/* ---- Somebody else's command, which is told something in JSON ----------- */
+
+/* Runs @command by sh -c, with the line @json on its stdin, the sentence @text (may
+ * be NULL) in its environment as IDEM_ALERT, and our stderr as its stdout, in a
+ * process group of its own. One that is not done after @timeout_ms is
+ * killed with its group. Its exit status; 128 + N if signal N ended it; 124 if it
+ * took too long; 127 if it could not be started. */
+int cli_hook(const char *command, const struct cli_json *json, const char *text,
+             int64_t timeout_ms);
+
+/* ---- Watch ---- */
 
 struct watch_args {
     bool once;
@@ -69,7 +174,7 @@ int watcher_class_of(void *ctx, struct cli_open *open);
 void watcher_tell_kind(struct watcher *watch, enum cli_alert_kind kind);
 
 /* Takes what was named over, to know at the next look what is new and what is
- * over. 0 or an exit status, after saying why. */
+ * over. 0 or an exit status, after an error message. */
 int watcher_remember(struct watcher *watch);
 void watcher_forget(struct watcher *watch);
 

@@ -1,11 +1,9 @@
 /* Alerts about records: which are named, and what of them is news. */
-#include "inspect/alert.h"
 #include "inspect/watch.h"
 #include "record/open_records.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/json.h"
-#include "text/log.h"
 #include "text/screen.h"
 
 #include <stdlib.h>

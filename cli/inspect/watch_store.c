@@ -1,12 +1,10 @@
 /* Alerts about no record. */
-#include "inspect/alert.h"
 #include "inspect/watch.h"
 #include "process/host.h"
-#include "record/remedy.h"
+#include "record/verdict.h"
 #include "store/journal.h"
 #include "text/error.h"
 #include "text/json.h"
-#include "text/log.h"
 #include "text/text.h"
 
 #include <idem/setting.h>

@@ -3,7 +3,6 @@
 #define IDEM_CLI_OPTIONS_COMMON_H
 
 #include "options/command.h"
-#include "text/progress.h"
 #include "text/screen.h"
 
 #define CLI_OPTION_JSON(to)                                                    \

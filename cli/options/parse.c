@@ -3,9 +3,8 @@
 
 #include "options/command.h"
 #include "options/value.h"
+#include "text/error.h"
 #include "text/exit_status.h"
-#include "text/nearest.h"
-#include "text/output.h"
 #include "text/text.h"
 
 #include <assert.h>

@@ -1,9 +1,8 @@
 /* The fields of a record, as they are printed, compared and named. */
-#include "record/fields.h"
+#include "record/record.h"
 
 #include "options/command.h"
 #include "process/host.h"
-#include "record/record.h"
 #include "text/text.h"
 
 #include <idem/http.h>

@@ -2,7 +2,6 @@
 #include "record/open_records.h"
 
 #include "process/host.h"
-#include "record/fields.h"
 #include "record/record.h"
 
 #include <idem/operator.h>

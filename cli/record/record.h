@@ -1,12 +1,17 @@
-/* record.h: what a record says to somebody who looks at it now. */
+/* record.h: a record for people and as JSON. */
 #ifndef IDEM_CLI_RECORD_RECORD_H
 #define IDEM_CLI_RECORD_RECORD_H
 
+#include "options/command.h"
+#include "text/json.h"
+
 #include <idem.h>
 #include <idem/form.h>
+#include <json-c/json.h>
+#include <stdbool.h>
 #include <stdio.h>
 
-/* Reads one record. 0 or an exit status, after saying why. */
+/* Reads one record. 0 or an exit status, after an error message. */
 int cli_get(struct idem_store *store, const char *store_url,
             struct idem_slice scope, struct idem_slice key,
             struct idem_answer **ret_answer);
@@ -44,7 +49,7 @@ int cli_replay_status(const struct idem_record *record,
 void cli_outcome_text(const struct idem_record *record, char buf[64]);
 
 /* Writes a result as it was given: frames go to stdout and stderr, all else to
- * stdout. 0, or CLI_CORRUPT after saying why; cli_finish_output() sees what
+ * stdout. 0, or CLI_CORRUPT after an error message; cli_finish_output() sees what
  * could not be written. */
 int cli_write_result(const struct idem_record *record);
 
@@ -61,5 +66,88 @@ int64_t cli_lease_end_ms(const struct idem_record *record);
 
 /* True of such a record, which is about no work. */
 bool cli_is_alert(const struct idem_record *record);
+
+/* ---- What of a record can be shown and chosen: --fields ---- */
+
+struct cli_field {
+    const char *name;    /* As it is typed: "started". */
+    const char *heading; /* "STARTED" */
+    const char *member;  /* In JSON: "started_ms". */
+    int width;           /* Negative: on the right. */
+    void (*print)(FILE *f, const struct idem_record *record, bool is_tty);
+};
+
+/* The field of this name, or NULL. */
+const struct cli_field *cli_field_find(const char *name, size_t len);
+
+enum {
+    CLI_FIELDS_MAX = 24
+};
+
+struct cli_fields {
+    const struct cli_field *list[CLI_FIELDS_MAX];
+    size_t len;
+};
+
+/* The fields of "key,status,exit". 0 or a usage error that names them all. */
+int cli_fields_parse(const struct cli_command *command, const char *option,
+                     const char *text, struct cli_fields *ret_fields);
+
+/* Every field, for messages and completion: "status, exit, ...". */
+void cli_fields_print_names(FILE *f, const char *between);
+
+/* The member names of @fields, taken out of a record in JSON: all others go. */
+void cli_fields_keep(const struct cli_fields *fields,
+                     struct json_object *object);
+
+/* The exit status, or the HTTP status, on record; -1: there is none. */
+int cli_outcome_exit(const struct idem_record *record);
+int cli_outcome_http(const struct idem_record *record);
+
+/* True if the work ended badly: failed, or completed with an exit status other
+ * than 0 or an HTTP status from 500 on. */
+bool cli_outcome_failed(const struct idem_record *record);
+
+/* ---- A record as an answer in JSON ---- */
+
+/* Everything that may be shown of @record; with its bytes if @with_bytes. The
+ * nonce may not: it is a credential. */
+void cli_json_record(struct cli_json *json, const struct idem_record *record,
+                     bool with_bytes);
+
+/* The records of a list, noted in a file without a name.
+ *
+ * A list shows no results, and nothing may be asked of the store meanwhile: so
+ * what is to be done with each record comes after it. A store may have many: they
+ * are not kept in memory. */
+
+struct cli_names {
+    FILE *f;
+    uint64_t len; /* How many were noted. */
+};
+
+struct cli_name {
+    struct idem_slice scope; /* The slices until the next is read. */
+    struct idem_slice key;
+    struct idem_slice owner; /* From here on when it was listed. */
+    uint64_t bytes;          /* Of its result and input. */
+    uint64_t fence;
+    enum idem_status status;
+    bool retry;
+    char text[2 * UINT8_MAX + IDEM_OWNER_MAX];
+};
+
+/* 0 or an exit status, after an error message. */
+int cli_names_open(struct cli_names *names);
+void cli_names_close(struct cli_names *names);
+
+/* False: it could not be written; cli_names_rewind() says why. */
+bool cli_names_add(struct cli_names *names, const struct idem_record *record);
+
+/* Goes back to the first. 0 or an exit status, after an error message. */
+int cli_names_rewind(struct cli_names *names);
+
+/* The next one; false: that was all. */
+bool cli_names_next(struct cli_names *names, struct cli_name *ret_name);
 
 #endif

@@ -1,7 +1,4 @@
 /* A record as an answer in JSON. */
-#include "record/record_json.h"
-
-#include "record/fields.h"
 #include "record/record.h"
 
 #include <idem/form.h>

@@ -1,8 +1,9 @@
-/* verdict.h: verdicts for people. */
+/* verdict.h: verdicts for people, and the commands that help. */
 #ifndef IDEM_CLI_RECORD_VERDICT_H
 #define IDEM_CLI_RECORD_VERDICT_H
 
 #include <idem.h>
+#include <stdio.h>
 
 /* The exit status of a verdict: 0 STARTED, 10 REPLAY, 65, 75, 76, 79. */
 int cli_exit_of_verdict(enum idem_verdict verdict);
@@ -11,5 +12,30 @@ int cli_exit_of_verdict(enum idem_verdict verdict);
  * BUSY and RELEASED, with the command that mends it. Returns the exit status.
  * @store_url: --store, if it was given. */
 int cli_refuse(const struct idem_attempt *attempt, const char *store_url);
+
+/* ---- Commands for people to type when they must decide ---- */
+
+/* @s as one word of a shell. */
+void cli_print_quoted(FILE *f, struct idem_slice s);
+
+/* Likewise the URL of a store, without its passwords. */
+void cli_print_url(FILE *f, const char *url);
+
+/* "idem COMMAND --store=URL --scope=SCOPE" + @options + " KEY", ready to be
+ * typed. @store_url: --store, or NULL if it was not given. */
+void cli_print_remedy(FILE *f, const char *command, const char *options,
+                      const struct idem_record *record, const char *store_url);
+
+/* True if the owner is an nginx, whose callers wait for an answer of HTTP. */
+bool cli_is_http(const struct idem_record *record);
+
+/* The ways to resolve @record, each on an indented line of its own, each after
+ * its newline. */
+void cli_print_resolve(FILE *f, const struct idem_record *record,
+                       const char *store_url);
+
+/* The same for the command that lets it be run again. */
+void cli_print_reopen(FILE *f, const struct idem_record *record,
+                      const char *store_url);
 
 #endif

@@ -15,21 +15,21 @@ struct cli_key_text {
 
 /* The key of an attempt: exactly one of @text (--key) and @file (--key-file)
  * must be given. From a file one newline at the end is taken off; all other
- * bytes are the key as they are. 0 or an exit status, after saying why. */
+ * bytes are the key as they are. 0 or an exit status, after an error message. */
 int cli_read_key(const struct cli_command *command, const char *text,
                  const char *file, struct cli_key_text *ret_key);
 
 /* The key of a command that takes it as its only operand, or with --key-file.
- * 0 or an exit status, after saying why. */
+ * 0 or an exit status, after an error message. */
 int cli_operand_key(const struct cli_command *command, int argc, char **argv,
                     const char *file, struct cli_key_text *ret_key);
 
 /* --key-from-args: "args-" and the hex digits of a digest of the command line.
- * 0 or an exit status, after saying why. */
+ * 0 or an exit status, after an error message. */
 int cli_key_from_args(int argc, char **argv, struct cli_key_text *ret_key);
 
 /* --scope, else $IDEM_SCOPE, else the empty scope. Its bytes live as long as
- * the process. 0 or an exit status, after saying why. */
+ * the process. 0 or an exit status, after an error message. */
 int cli_scope(const char *given, struct idem_slice *ret_scope);
 
 /* --input; bytes.base is NULL where there is none. */
@@ -41,14 +41,14 @@ struct cli_input {
 /* --fingerprint: "auto" (or NULL) means the command line, with the working directory
  * if that counts, and with @input if there is one; "none" for no fingerprint; "@FILE" for the
  * bytes of a file; anything else for itself. *@ret_has is false where there is
- * nothing to make one from. 0 or an exit status, after saying why. */
+ * nothing to make one from. 0 or an exit status, after an error message. */
 int cli_fingerprint(const char *spec, int argc, char **argv, bool in_directory,
                     const struct cli_input *input,
                     uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN],
                     bool *ret_has);
 
 /* --fingerprint-from: what the selector selects of @input. 0 or an exit
- * status, after saying why. */
+ * status, after an error message. */
 int cli_fingerprint_from(const char *text, struct idem_slice input,
                          uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN]);
 
@@ -73,5 +73,25 @@ int cli_fingerprint_from(const char *text, struct idem_slice input,
 #define CLI_OPTION_FINGERPRINT_FROM(to)                                        \
     CLI_VALUE("fingerprint-from", "SEL", CLI_TEXT, to,                         \
               "compare only what this selects of it")
+
+/* Key and fingerprint from a JSON text, with the selectors of
+ * --key-from and --fingerprint-from. */
+
+struct idem_selector;
+
+/* Compiles the selector of --@option. 0 with a selector for
+ * idem_selector_destroy(), or an exit status after an error message. */
+int cli_extract_open(const char *option, const char *text,
+                     struct idem_selector **ret_selector);
+
+/* The key that the selector of --key-from makes of @input. 0 or an exit status,
+ * after an error message. */
+int cli_extract_key(const char *text, struct idem_slice input,
+                    struct cli_key_text *ret_key);
+
+/* The values that the selector of --fingerprint-from selects: canonical JSON, an
+ * array of the values, to be freed. 0 or an exit status, after an error message. */
+int cli_extract_parts(const char *text, struct idem_slice input,
+                      char **ret_bytes, size_t *ret_len);
 
 #endif

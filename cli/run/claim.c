@@ -16,7 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- --every: the key of a calendar window ---- */
+/* ---- --every ----
+ *
+ * Each calendar window has its own key. Work of the window before that is not done is
+ * not forgotten: its key is known, so one read finds its record. Then the usual rules
+ * apply to that key: work in flight is waited for or refused, work that may run again
+ * runs first, and work that needs a person stops the run. */
 
 int windows_take(const struct windows *windows, struct run *run,
                  const struct cli_window *window)

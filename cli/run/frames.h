@@ -1,12 +1,16 @@
-/* spool.h: bytes to keep, in memory first and in an unlinked file once they are
- * many, so that a command that prints a lot does not make the runner grow. */
+/* frames.h: what a command printed, as it is recorded and replayed. <idem/form.h> has
+ * the drawing of a frame. Two neighbours are never of one stream. Output to stdout
+ * alone is recorded without frames: every front end can replay that. */
 #ifndef IDEM_CLI_RUN_FRAMES_H
 #define IDEM_CLI_RUN_FRAMES_H
 
 #include <idem.h>
 #include <idem/form.h>
 
-/* ---- The spool ---- */
+/* ---- The spool ----
+ *
+ * Keeps bytes in memory first, and in an unlinked file once they are many, so that a
+ * command that prints a lot does not make the runner grow. */
 
 #define SPOOL_MEMORY                                                           \
     ((size_t)1 << 20) /* The bytes that stay in memory at
@@ -36,6 +40,8 @@ size_t spool_len(const struct spool *spool);
 int spool_bytes(struct spool *spool, struct idem_slice *ret_bytes);
 
 void spool_finish(struct spool *spool);
+
+/* ---- Frames ---- */
 
 enum frame_stream {
     FRAME_STDOUT = IDEM_STREAM_STDOUT,

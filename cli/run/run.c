@@ -2,7 +2,7 @@
 #include "run/run.h"
 
 #include "process/host.h"
-#include "record/remedy.h"
+#include "record/verdict.h"
 #include "text/error.h"
 #include "text/screen.h"
 

@@ -30,7 +30,7 @@
 #include "run/signals.h"
 #include "run/status_report.h"
 #include "store/journal.h"
-#include "store/patience.h"
+#include "store/open.h"
 
 #include <idem.h>
 #include <idem/outcome.h>

@@ -173,6 +173,8 @@ void runner_death_of_work(const struct run *run,
                           const struct supervisor_order *start,
                           const struct child_end *end, const char *note);
 
+/* ---- Ending the command in time ---- */
+
 /* The way of the work:
  *
  *     RUNNING -- a reason: the lease, --max-time, an order, the runner's death,

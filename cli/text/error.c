@@ -1,12 +1,18 @@
-/* Errors: one sentence on stderr, and the exit status that goes with it. */
+/* Messages on stderr, suggestions for typos, and the end of standard output. */
 #include "text/error.h"
 
+#include "process/host.h"
 #include "text/exit_status.h"
-#include "text/progress.h"
+#include "text/screen.h"
+#include "text/text.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* One write for the whole line, so that lines of several processes that share
  * stderr do not run into each other. */
@@ -92,4 +98,86 @@ int cli_fail_before(const char *undone, const struct idem_error *error)
 int cli_fail_with(const struct idem_error *error)
 {
     return cli_fail_before("", error);
+}
+
+/* ---- Standard output ---- */
+
+int cli_finish_output(int status)
+{
+    bool failed = ferror(stdout) != 0;
+
+    errno = 0;
+    if (fflush(stdout) != 0) {
+        failed = true;
+    }
+    cli_page_end();
+    if (!failed) {
+        return status;
+    }
+    cli_say("cannot write to standard output: %s",
+            errno != 0 ? strerror(errno) : "an earlier write failed");
+    clearerr(stdout);
+    return status == CLI_OK || status == CLI_REPLAY ? CLI_OUTPUT_FAILED
+                                                    : status;
+}
+
+/* ---- Did you mean ---- */
+
+#define WORD_MAX 32
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+    size_t least = a < b ? a : b;
+
+    return least < c ? least : c;
+}
+
+/* How many letters must be put in, taken out, changed or swapped with their
+ * neighbour to make @b of @a. @table[i][j] is that for the first i letters of
+ * @a and the first j of @b. */
+static size_t edit_distance(const char *a, size_t a_len, const char *b,
+                            size_t b_len)
+{
+    size_t table[WORD_MAX + 1][WORD_MAX + 1];
+    size_t i;
+    size_t j;
+
+    for (i = 0; i <= a_len; i++) {
+        table[i][0] = i;
+    }
+    for (j = 0; j <= b_len; j++) {
+        table[0][j] = j;
+    }
+    for (i = 1; i <= a_len; i++) {
+        for (j = 1; j <= b_len; j++) {
+            table[i][j] = min3(table[i - 1][j] + 1, table[i][j - 1] + 1,
+                               table[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
+                a[i - 2] == b[j - 1] && table[i - 2][j - 2] < table[i][j]) {
+                table[i][j] = table[i - 2][j - 2] + 1;
+            }
+        }
+    }
+    return table[a_len][b_len];
+}
+
+void cli_nearest_offer(struct cli_nearest *nearest, const char *candidate)
+{
+    size_t word_len = strlen(nearest->word);
+    size_t len = strlen(candidate);
+    size_t distance;
+
+    if (word_len > WORD_MAX || len > WORD_MAX) {
+        return;
+    }
+    distance = edit_distance(nearest->word, word_len, candidate, len);
+    if (word_len > 1 && strncmp(nearest->word, candidate, word_len) == 0) {
+        distance = 1; /* The beginning of it was typed. */
+    }
+    if (distance > (len > 4 ? 2 : 1) ||
+        (nearest->best != NULL && distance >= nearest->distance)) {
+        return;
+    }
+    nearest->best = candidate;
+    nearest->distance = distance;
 }

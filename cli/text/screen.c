@@ -1,7 +1,9 @@
-/* The terminal that stdout may be: its width, a pager before it, and whether to paint. */
+/* The terminal: its width and colors, and progress on it. */
 #include "text/screen.h"
 
+#include "process/host.h"
 #include "text/exit_status.h"
+#include "text/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WIDTH 80
+#define WIDTH_UNKNOWN 80
 
 bool cli_no_pager;
 
@@ -41,7 +43,7 @@ int cli_width(void)
         size.ws_col > 0) {
         return size.ws_col;
     }
-    return WIDTH;
+    return WIDTH_UNKNOWN;
 }
 
 /* The pager to run, or NULL: "cat" and nothing are the same. */
@@ -153,4 +155,187 @@ bool cli_may_paint(void)
         return true;
     }
     return !is_zero("CLICOLOR") && terminal_has_colors();
+}
+
+/* ---- Progress ---- */
+
+enum {
+    EVERY_MS = 100,
+    FROM_MS = 250,    /* Work that is over sooner shows nothing ... */
+    FROM_DONE = 1000, /* ... or has done less. */
+    WIDTH = 80,
+    WIDTH_MIN = 20,
+    BAR_MAX = 40,
+    BAR_MIN = 8
+};
+
+bool cli_progress_off;
+
+static struct {
+    const char *doing; /* NULL: nothing is done now. */
+    int64_t from_ms;
+    int64_t drawn_ms; /* When it was drawn last; 0: not yet. */
+    int columns;      /* Of the line that is on the terminal; 0: none is. */
+} shown;
+
+/* ---- The line ---- */
+
+static void rate_text(uint64_t done, int64_t ms, char buf[32])
+{
+    if (ms < EVERY_MS) {
+        buf[0] = '\0'; /* A guess. */
+        return;
+    }
+    (void)snprintf(buf, 32, "  %llu/s",
+                   (unsigned long long)((double)done * 1000 / (double)ms));
+}
+
+/* The rest at the rate so far, or, without a known end, the time taken. */
+static void time_text(uint64_t done, uint64_t all, int64_t ms, char buf[40])
+{
+    double left_ms = (double)ms;
+    char span[32];
+
+    buf[0] = '\0';
+    if (ms < EVERY_MS || done == 0) {
+        return;
+    }
+    if (all != 0) {
+        left_ms = (double)ms / (double)done * (double)(all - done);
+    }
+    if (left_ms > (double)IDEM_DURATION_MAX_MS) {
+        return; /* Nobody waits for that: it is a guess. */
+    }
+    if (left_ms < 120000) {
+        (void)snprintf(span, sizeof(span), "%llds",
+                       (long long)((left_ms + 999) / 1000));
+    } else {
+        cli_span_text((int64_t)left_ms, span);
+    }
+    (void)snprintf(buf, 40, "  %s%s", span, all != 0 ? " left" : "");
+}
+
+/* "[====> ]" of @columns, or nothing if it does not fit. */
+static void bar_text(uint64_t done, uint64_t all, int columns,
+                     char buf[BAR_MAX + 2])
+{
+    int room = columns > BAR_MAX ? BAR_MAX : columns;
+    int full;
+    int i;
+
+    buf[0] = '\0';
+    if (all == 0 || room < BAR_MIN) {
+        return;
+    }
+    full = (int)((double)done / (double)all * (room - 3));
+    buf[0] = ' ';
+    buf[1] = '[';
+    for (i = 0; i < room - 3; i++) {
+        buf[2 + i] = i < full ? '=' : i == full ? '>' : ' ';
+    }
+    buf[room - 1] = ']';
+    buf[room] = '\0';
+}
+
+int cli_progress_line(const char *doing, uint64_t done, uint64_t all,
+                      int64_t ms, int columns, char buf[CLI_PROGRESS_MAX])
+{
+    int cap = columns < CLI_PROGRESS_MAX ? columns : CLI_PROGRESS_MAX;
+    char numbers[64];
+    char rate[32];
+    char time[40];
+    char bar[BAR_MAX + 2];
+    int len;
+
+    done = all != 0 && done > all ? all : done;
+    if (all != 0) {
+        (void)snprintf(numbers, sizeof(numbers), " %3d%% %llu/%llu",
+                       (int)((double)done / (double)all * 100),
+                       (unsigned long long)done, (unsigned long long)all);
+    } else {
+        (void)snprintf(numbers, sizeof(numbers), " %llu",
+                       (unsigned long long)done);
+    }
+    rate_text(done, ms, rate);
+    time_text(done, all, ms, time);
+    bar_text(done, all,
+             cap - 1 -
+                 (int)(strlen(doing) + strlen(numbers) + strlen(rate) +
+                       strlen(time)),
+             bar);
+    len = snprintf(buf, (size_t)cap, "%s%s%s%s%s", doing, bar, numbers, rate,
+                   time);
+    return len < cap ? len : cap - 1;
+}
+
+/* ---- The terminal ---- */
+
+/* Asked for each row: the system is asked once. */
+static bool may_show(void)
+{
+    static int is_tty = -1;
+
+    if (is_tty < 0) {
+        is_tty = cli_stderr_is_tty();
+    }
+    return is_tty == 1 && !cli_progress_off;
+}
+
+static int width(void)
+{
+    struct winsize size;
+
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) {
+        return WIDTH;
+    }
+    return size.ws_col < WIDTH_MIN ? WIDTH_MIN : size.ws_col;
+}
+
+/* Over the line that is there: blanks hide what was longer, on any terminal. */
+static void draw(const char *doing, uint64_t done, uint64_t all, int64_t now_ms)
+{
+    char line[CLI_PROGRESS_MAX];
+    int len = cli_progress_line(doing, done, all, now_ms - shown.from_ms,
+                                width(), line);
+    int over = shown.columns > len ? shown.columns - len : 0;
+
+    (void)fprintf(stderr, "\r%s%*s", line, over, "");
+    (void)fflush(stderr);
+    shown.columns = len;
+    shown.drawn_ms = now_ms;
+}
+
+void cli_progress(const char *doing, uint64_t done, uint64_t all)
+{
+    int64_t now_ms;
+
+    if (!may_show()) {
+        return;
+    }
+    now_ms = cli_mono_ms();
+    if (shown.doing == NULL || strcmp(shown.doing, doing) != 0) {
+        cli_progress_end();
+        shown.doing = doing;
+        shown.from_ms = now_ms;
+    }
+    if ((done >= FROM_DONE || now_ms - shown.from_ms >= FROM_MS) &&
+        (shown.drawn_ms == 0 || now_ms - shown.drawn_ms >= EVERY_MS)) {
+        draw(doing, done, all, now_ms);
+    }
+}
+
+void cli_progress_hide(void)
+{
+    if (shown.columns > 0) {
+        (void)fprintf(stderr, "\r%*s\r", shown.columns, "");
+        (void)fflush(stderr);
+        shown.columns = 0;
+        shown.drawn_ms = 0;
+    }
+}
+
+void cli_progress_end(void)
+{
+    cli_progress_hide();
+    memset(&shown, 0, sizeof(shown));
 }

@@ -1,14 +1,12 @@
 /* Records: one is shown, found, decided about, or let be run again. */
-#include "decide/audit.h"
 #include "decide/decided.h"
 #include "process/host.h"
 #include "record/record.h"
 #include "store/journal.h"
 #include "text/text.h"
-#include "ui/form.h"
 #include "ui/page.h"
 #include "ui/request.h"
-#include "ui/server.h"
+#include "ui/ui.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* The fields of a request's form. */
-#include "ui/form.h"
+#include "ui/request.h"
 
 struct ui_field *ui_form_field(struct ui_form *form, const char *name)
 {

@@ -1,7 +1,7 @@
 /* Where libmicrohttpd was not there when this was built. */
 #include "text/error.h"
 #include "text/exit_status.h"
-#include "ui/server.h"
+#include "ui/ui.h"
 
 int ui_server_start(const struct ui_options *options,
                     struct ui_server **ret_server, unsigned *ret_port)

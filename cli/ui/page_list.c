@@ -2,7 +2,6 @@
 #include "record/open_records.h"
 #include "record/record.h"
 #include "text/text.h"
-#include "ui/html.h"
 #include "ui/page.h"
 
 enum {

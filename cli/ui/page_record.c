@@ -1,8 +1,6 @@
 /* One record: what is known of it, and its history. */
-#include "record/fields.h"
 #include "record/record.h"
 #include "text/text.h"
-#include "ui/html.h"
 #include "ui/page.h"
 
 /* ---- What is known ---- */

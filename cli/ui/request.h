@@ -1,13 +1,82 @@
-/* request.h: one request to the page, on its way from server.c to its answer. */
+/* mhd.h: libmicrohttpd, loaded when it is needed. */
 #ifndef IDEM_CLI_UI_REQUEST_H
 #define IDEM_CLI_UI_REQUEST_H
 
-#include "ui/mhd.h"
-#include "ui/form.h"
 #include "ui/page.h"
-#include "ui/server.h"
+#include "ui/ui.h"
 
+#include <idem.h>
+#include <microhttpd.h>
 #include <stdio.h>
+#include <sys/socket.h>
+
+/* ---- libmicrohttpd, loaded when it is needed ---- */
+
+#define UI_MHD_MAP(X)                                                          \
+    X(start_daemon)                                                            \
+    X(stop_daemon)                                                             \
+    X(create_response_from_buffer)                                             \
+    X(add_response_header)                                                     \
+    X(queue_response)                                                          \
+    X(destroy_response)                                                        \
+    X(lookup_connection_value)                                                 \
+    X(create_post_processor)                                                   \
+    X(post_process)                                                            \
+    X(destroy_post_processor)
+
+struct ui_mhd {
+#define X(name) __typeof__(MHD_##name) *name;
+    UI_MHD_MAP(X)
+#undef X
+};
+
+/* NULL after an error message. */
+const struct ui_mhd *ui_mhd(void);
+
+/* ---- The socket of the page, which is open before anybody is answered --- */
+
+/* Listens at @address, of IPv4 or IPv6; port 0 is any that is free. The socket,
+ * and in *@ret_port which it is; or -1 with errno set. */
+int ui_listen(const struct sockaddr *address, unsigned *ret_port);
+
+/* ---- The fields of a form ---- */
+
+#define UI_TEXT_MAX 4096
+
+/* A value that a person typed, or that one of our links has. */
+struct ui_field {
+    char text[UI_TEXT_MAX + 1]; /* With a NUL after len. */
+    size_t len;
+    bool too_long;
+};
+
+struct ui_form {
+    struct ui_field decision; /* "complete", "fail", "release". */
+    struct ui_field result;
+    struct ui_field http; /* Its status, where it is an answer of HTTP. */
+    struct ui_field type; /* Its content type. */
+    struct ui_field reason;
+    struct ui_field force; /* "yes": although the lease of its owner runs. */
+    struct ui_field fence;
+    struct ui_field token; /* Of who logs in. */
+    struct ui_field scope; /* In hex, of links; as typed, of a search. */
+    struct ui_field key;
+};
+
+/* The field that a form calls @name; NULL: none of ours. */
+struct ui_field *ui_form_field(struct ui_form *form, const char *name);
+
+/* Adds to it what came. */
+void ui_field_add(struct ui_field *field, const char *bytes, size_t len);
+
+/* Reads @field, which is hex, into @buf of @max bytes. */
+bool ui_field_unhex(const struct ui_field *field, uint8_t *buf, size_t max,
+                    size_t *ret_len);
+
+/* Takes as long for a wrong text as for the right one. */
+bool ui_same(const char *given, size_t len, const char *right);
+
+/* ---- A request ---- */
 
 struct ui_server {
     const struct ui_mhd *mhd;

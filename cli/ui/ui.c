@@ -1,19 +1,20 @@
 /* idem ui: a page on this host for a person who puts things right. */
-#include "inspect/jobs.h"
+#include "ui/ui.h"
+
+#include "inspect/metrics.h"
 #include "options/command.h"
 #include "options/commands.h"
 #include "options/common.h"
 #include "options/read.h"
 #include "process/host.h"
 #include "process/self.h"
-#include "request/owner.h"
+#include "request/request.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
-#include "text/log.h"
+#include "text/json.h"
 #include "text/text.h"
-#include "ui/html.h"
-#include "ui/server.h"
+#include "ui/page.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

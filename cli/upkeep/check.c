@@ -1,12 +1,12 @@
 /* idem store check: is the store as it should be? */
-#include "upkeep/check.h"
+#include "upkeep/store.h"
 
 #include "contract/kind.h"
 #include "process/self.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
-#include "text/progress.h"
+#include "text/screen.h"
 #include "text/text.h"
 
 #include <poll.h>
@@ -92,7 +92,7 @@ static int report(void *ctx, uint64_t done, uint64_t all)
     return check->stopped;
 }
 
-/* 0, or an exit status after saying why. */
+/* 0, or an exit status after an error message. */
 static int without_check(struct cli_check *check,
                          const struct idem_store_kind *kind)
 {
@@ -110,7 +110,7 @@ static int without_check(struct cli_check *check,
     return 0;
 }
 
-/* An exit status, after saying why. */
+/* An exit status, after an error message. */
 static int check_store(struct cli_check *check, const char *url)
 {
     struct idem_check_options options = IDEM_CHECK_OPTIONS_INIT;

@@ -7,8 +7,8 @@
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
-#include "text/progress.h"
-#include "upkeep/exporting.h"
+#include "text/screen.h"
+#include "upkeep/transfer.h"
 
 #include <errno.h>
 #include <fcntl.h>

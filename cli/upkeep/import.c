@@ -9,8 +9,7 @@
 #include "text/exit_status.h"
 #include "text/json.h"
 #include "text/lines.h"
-#include "text/progress.h"
-#include "upkeep/arrive.h"
+#include "text/screen.h"
 #include "upkeep/transfer.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* idem purge: deletes records whose retention ended. */
-#include "dynamodb/purge_table.h"
-#include "dynamodb/table_size.h"
+#include "dynamodb/table.h"
 #include "options/command.h"
 #include "options/commands.h"
 #include "options/common.h"
@@ -9,7 +8,6 @@
 #include "store/open.h"
 #include "text/error.h"
 #include "text/json.h"
-#include "text/progress.h"
 #include "text/screen.h"
 
 #include <errno.h>

@@ -1,18 +1,103 @@
-/* idem store mark-restored, and store create --accept-loss: what it means is asked
- * and told here, for it cannot be undone. */
+/* idem store create, template and mark-restored. */
+#include "contract/kind.h"
 #include "options/command.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/json.h"
-#include "text/progress.h"
 #include "text/screen.h"
 #include "text/text.h"
 #include "upkeep/store.h"
 
 #include <idem/sqlite.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+/* ---- idem store create ---- */
+
+static int print_done(const char *url, bool created, bool json)
+{
+    struct cli_json object;
+    char shown[IDEM_STORE_URL_MAX + 1];
+    int status;
+
+    url = idem_url_hide(url, shown, sizeof(shown));
+    if (!json) {
+        cli_print_escaped(stdout, idem_str(url));
+        (void)fputs(created ? " was made\n"
+                            : " is there already; nothing was changed\n",
+                    stdout);
+        return 0;
+    }
+    cli_json_init(&object);
+    cli_json_bytes(&object, "store", idem_str(url));
+    cli_json_bool(&object, "created", created);
+    status = cli_json_print(&object);
+    cli_json_finish(&object);
+    return status;
+}
+
+int cli_create(const char *store_url, bool json)
+{
+    const struct idem_store_kind *kind;
+    const char *place;
+    struct idem_error error = {0};
+    bool created = false;
+    char *url;
+    int status = cli_store_url(store_url, /* make= */ true, &url);
+
+    if (status != 0) {
+        return status;
+    }
+    error.code = idem__kind_find(url, &kind, &place, &error);
+    if (error.code == 0 && kind->create == NULL) {
+        cli_say("only sqlite:, dynamodb: and postgres: stores can be made");
+        free(url);
+        return CLI_USAGE;
+    }
+    if (error.code == 0) {
+        error.code = kind->create(place, &created, &error);
+    }
+    status = error.code != 0 ? cli_fail_with(&error)
+                             : print_done(url, created, json);
+    free(url);
+    return status;
+}
+
+/* ---- idem store template ---- */
+
+int cli_schema(const char *store_url, char **ret_text)
+{
+    const char *url =
+        store_url != NULL ? store_url : secure_getenv("IDEM_STORE");
+    const size_t cap = 16384;
+    const struct idem_store_kind *kind;
+    struct idem_error error = {0};
+    const char *place;
+
+    *ret_text = NULL;
+    /* A table of DynamoDB has templates for several tools: cli/dynamodb. */
+    if (url == NULL || strncmp(url, "dynamodb:", strlen("dynamodb:")) == 0 ||
+        idem__kind_find(url, &kind, &place, &error) != 0 ||
+        kind->size < offsetof(struct idem_store_kind, completion) ||
+        kind->schema == NULL) {
+        return 0;
+    }
+    *ret_text = malloc(cap);
+    error.code = *ret_text == NULL
+                     ? IDEM_ENOMEM
+                     : kind->schema(place, *ret_text, cap, &error);
+    if (error.code == 0) {
+        return 0;
+    }
+    free(*ret_text);
+    *ret_text = NULL;
+    return cli_fail_with(&error);
+}
+
+/* ---- Stores that were put back or lost ---- */
 
 static void plural(char *buf, size_t cap, uint64_t n, const char *one,
                    const char *many)

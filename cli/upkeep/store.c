@@ -1,7 +1,7 @@
 /* idem store: what the store is, and its care. */
 #include "upkeep/store.h"
 
-#include "dynamodb/template.h"
+#include "dynamodb/table.h"
 #include "options/command.h"
 #include "options/commands.h"
 #include "options/common.h"
@@ -10,7 +10,6 @@
 #include "text/exit_status.h"
 #include "text/json.h"
 #include "text/text.h"
-#include "upkeep/check.h"
 
 #include <idem/operator.h>
 #include <idem/sqlite.h>

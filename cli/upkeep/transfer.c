@@ -4,7 +4,7 @@
 #include "base/base64.h"
 #include "contract/kind.h"
 #include "process/host.h"
-#include "record/record_json.h"
+#include "record/record.h"
 #include "text/json.h"
 
 #include <stdarg.h>
@@ -120,7 +120,7 @@ static enum cli_transfer_kind bad(struct cli_transfer *t, const char *format,
     return CLI_TRANSFER_BAD;
 }
 
-/* One object that nothing follows; NULL after saying why not. */
+/* One object that nothing follows; NULL after an error message. */
 static struct json_object *parse(struct idem_slice line, struct cli_transfer *t)
 {
     struct json_tokener *tokener;

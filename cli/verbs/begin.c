@@ -3,7 +3,6 @@
 #include "options/commands.h"
 #include "options/common.h"
 #include "record/record.h"
-#include "record/record_json.h"
 #include "record/verdict.h"
 #include "request/request.h"
 #include "store/journal.h"
@@ -11,7 +10,6 @@
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/json.h"
-#include "text/output.h"
 #include "text/screen.h"
 
 #include <signal.h>

@@ -3,8 +3,8 @@
 
 #include "options/command.h"
 #include "options/read.h"
-#include "record/record_json.h"
-#include "record/remedy.h"
+#include "record/record.h"
+#include "record/verdict.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"

@@ -4,7 +4,7 @@
 
 #include "options/command.h"
 #include "store/journal.h"
-#include "store/patience.h"
+#include "store/open.h"
 
 /* How the attempt is named. */
 struct cli_token_choice {
@@ -32,7 +32,7 @@ struct cli_held {
     struct cli_patience patience;
 };
 
-/* Opens the store and the attempt. 0 or an exit status, after saying why. */
+/* Opens the store and the attempt. 0 or an exit status, after an error message. */
 int cli_hold(const struct cli_command *command,
              const struct cli_token_choice *choice, const char *store_url,
              bool json, struct cli_held *ret_held);

@@ -2,7 +2,7 @@
  * that are made at build time. It is not installed. */
 #include "commands.h"
 #include "options/command.h"
-#include "record/fields.h"
+#include "record/record.h"
 
 #include <json-c/json.h>
 #include <stdio.h>

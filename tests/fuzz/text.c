@@ -7,8 +7,8 @@
 #include "fuzz.h"
 #include "options/command.h"
 #include "options/value.h"
-#include "record/remedy.h"
-#include "text/nearest.h"
+#include "record/verdict.h"
+#include "text/error.h"
 #include "text/text.h"
 
 #include <idem/setting.h>

@@ -8,9 +8,9 @@
  */
 #include "fuzz.h"
 
-#include "ui/mhd.h"
 #include "store/journal.h"
-#include "ui/server.h"
+#include "ui/request.h"
+#include "ui/ui.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -18,7 +18,7 @@ def lines(path):
 
 
 print("/* Made from cli/dynamodb/templates. */")
-print('#include "dynamodb/template.h"')
+print('#include "dynamodb/table.h"')
 for template in map(Path, sys.argv[1:]):
     symbol = "cli_template_" + template.name.replace(".", "_")
     print(f"\nconst char *const {symbol}[] = {{")

@@ -1,5 +1,5 @@
 /* Commands for people to type: every byte must reach the program again. */
-#include "record/remedy.h"
+#include "record/verdict.h"
 
 #include "test.h"
 

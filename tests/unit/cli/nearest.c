@@ -1,5 +1,5 @@
 /* What somebody who mistyped may have meant. */
-#include "text/nearest.h"
+#include "text/error.h"
 
 #include "test.h"
 

@@ -1,6 +1,6 @@
 /* The line of progress: what it says, and how wide it is. */
-#include "text/progress.h"
 #include "test.h"
+#include "text/screen.h"
 
 /* A count that is known has a bar, a share, a rate and the time left. */
 TEST(progress, hasABarWhereTheEndIsKnown)

@@ -1,5 +1,5 @@
 /* The first lines of a list in its order. */
-#include "inspect/rows.h"
+#include "inspect/list.h"
 
 #include "test.h"
 

@@ -1,6 +1,6 @@
-/* server.h: the page of a store, for one person on this host. */
-#ifndef IDEM_CLI_UI_SERVER_H
-#define IDEM_CLI_UI_SERVER_H
+/* ui.h: the page of a store, for one person on this host. */
+#ifndef IDEM_CLI_UI_UI_H
+#define IDEM_CLI_UI_UI_H
 
 #include <idem.h>
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ struct ui_options {
 struct ui_server;
 
 /* Listens, and answers on a thread of its own. @options must stay. *@ret_port is
- * where. 0, or an exit status after saying why. */
+ * where. 0, or an exit status after an error message. */
 int ui_server_start(const struct ui_options *options,
                     struct ui_server **ret_server, unsigned *ret_port);
 void ui_server_stop(struct ui_server *server);

@@ -1,12 +1,35 @@
-/* idem purge of a DynamoDB table, and what it costs. */
-#include "dynamodb/purge_table.h"
+/* A table of DynamoDB: its size, and purging it. */
+#include "dynamodb/table.h"
 
-#include "dynamodb/table_size.h"
 #include "store/journal.h"
 #include "text/error.h"
 #include "text/json.h"
-#include "text/progress.h"
 #include "text/screen.h"
+
+/* ---- Its size ---- */
+
+#define SCHEME "dynamodb:"
+
+const char *cli_table_place(const char *url)
+{
+    size_t len = strlen(SCHEME);
+
+    return url != NULL && strncmp(url, SCHEME, len) == 0 ? url + len : NULL;
+}
+
+bool cli_is_table(const struct idem_store *store)
+{
+    return cli_table_place(idem_store_url(store)) != NULL;
+}
+
+int cli_table_size(const char *place, struct idem_dynamodb_extent *ret_size,
+                   struct idem_error *ret_error)
+{
+    *ret_size = (struct idem_dynamodb_extent)IDEM_DYNAMODB_EXTENT_INIT;
+    return idem_dynamodb_size(place, ret_size, ret_error);
+}
+
+/* ---- Purging it ---- */
 
 enum {
     /* Items that a dry run reads: about 100 read units for small records. */
