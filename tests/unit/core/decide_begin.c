@@ -90,64 +90,6 @@ TEST(begin, startsWhereThereIsNothing)
     assert_same_record(&decision.next, &want);
 }
 
-/* A lease without an end, a hold and a retention without an end never expire. */
-TEST(begin, keepsNever)
-{
-    struct idem_op op = sample_begin();
-    struct idem_decision decision;
-
-    op.u.begin.lease_ms = IDEM_NEVER;
-    op.u.begin.on_expired_lease = IDEM_RERUN;
-    decision = decide_now(NULL, &op);
-    assert_true(decision.next.lease_end_ms == IDEM_NEVER);
-    assert_true(decision.next.lease_end_boot_ms == IDEM_NEVER);
-    assert_true(decision.next.expires_ms == IDEM_NEVER);
-
-    op.u.begin.lease_ms = 60000;
-    op.u.begin.retention_ms = IDEM_NEVER;
-    decision = decide_now(NULL, &op);
-    assert_true(decision.next.expires_ms == IDEM_NEVER);
-    assert_int_equal(decision.next.expected_ms, 0);
-
-    op.u.begin.retention_ms = 1;
-    op.u.begin.on_expired_lease = IDEM_HOLD;
-    decision = decide_now(NULL, &op);
-    assert_true(decision.next.expires_ms == IDEM_NEVER);
-}
-
-/* What was released is the same operation: the next attempt counts on, keeps the
- * day of the first claim, and remembers the one that gave up. */
-TEST(begin, goesOnAfterARelease)
-{
-    struct idem_record found = sample_ended(IDEM_STATUS_RELEASED, 86400000);
-    struct idem_op op = sample_begin();
-    struct idem_decision decision;
-
-    found.attempts = 3;
-    found.note = idem_str("no connection");
-    found.fingerprint = fingerprint('b');
-    found.unknown_fields = idem_bytes("\x64\0\0\0\1x", 6);
-    op.u.begin.fingerprint = fingerprint('a');
-    decision = decide_now(&found, &op);
-
-    assert_int_equal(decision.verdict, IDEM_STARTED);
-    assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
-    assert_false(decision.takeover);
-    assert_int_equal(decision.next.attempts, 4);
-    assert_int_equal(decision.next.retried, 3);
-    assert_int_equal(decision.next.created_ms, found.created_ms);
-    assert_int_equal(decision.next.started_ms, NOW_MS);
-    assert_int_equal(decision.next.ended_ms, 0);
-    assert_int_equal(decision.next.note.len, 0);
-    assert_slice(decision.next.fingerprint, fingerprint('a'));
-    assert_slice(decision.next.unknown_fields, found.unknown_fields);
-    assert_int_equal(decision.next.history_len, 1);
-    assert_int_equal(decision.next.history[0].end, IDEM_PAST_RELEASED);
-    assert_int_equal(decision.next.history[0].fence, found.fence);
-    assert_text(decision.next.history[0].owner, "host/1");
-    assert_int_equal(decision.next.history[0].ended_ms, found.ended_ms);
-}
-
 /* However often others gave the key back since: while no person has looked, an
  * attempt that stopped without a word is not forgotten. */
 TEST(begin, remembersThatItMayHaveHappened)
@@ -619,34 +561,6 @@ TEST(begin, tiesAWaiterToItsAttempt)
 
 /* ---- Texts, caps and leases that the table has no room for ---- */
 
-/* What closes a record says how, and the busy answer how long. */
-TEST(begin, saysWhatItFound)
-{
-    struct idem_record found = sample_record();
-    struct idem_op op = sample_begin();
-    struct idem_decision decision;
-
-    decision = decide_now(&found, &op);
-    assert_int_equal(decision.verdict, IDEM_BUSY);
-    assert_int_equal(decision.lease_left_ms, 50000);
-
-    found.lease_end_ms = IDEM_NEVER;
-    decision = decide_now(&found, &op);
-    assert_true(decision.lease_left_ms == IDEM_NEVER);
-
-    sample_lease(&found, 0);
-    decision = decide_now(&found, &op);
-    assert_text(decision.next.note,
-                "the lease of attempt 1 ended without a word");
-    assert_int_equal(decision.next.error.len, 0);
-
-    found.on_expired_lease = op.u.begin.on_expired_lease = IDEM_RERUN;
-    op.u.begin.attempts_max = 1;
-    decision = decide_now(&found, &op);
-    assert_text(decision.next.error, "gave up after 1 attempts");
-    assert_int_equal(decision.next.note.len, 0);
-}
-
 /* A lease of this boot is judged by the boot clock alone, to the millisecond. */
 TEST(lease, endsByTheBootClockOnItsBoot)
 {
@@ -668,31 +582,6 @@ TEST(lease, endsByTheBootClockOnItsBoot)
         now.store_err_ms = 3600000;
         assert_int_equal(decide(&found, &op, &now).verdict, rows[i].want);
     }
-}
-
-/* Two hosts that know no boot id are not thereby one boot. */
-TEST(lease, endsByStoreTimeWithoutABoot)
-{
-    struct idem_record found = sample_record();
-    struct idem_op op = sample_begin();
-    struct idem_now now = sample_now();
-
-    memset(found.boot_id, 0, 16);
-    memset(now.boot_id, 0, 16);
-    found.lease_end_boot_ms = 0;
-    assert_int_equal(decide(&found, &op, &now).verdict, IDEM_BUSY);
-}
-
-/* The latest lease end that a record can hold is reached without overflow. */
-TEST(lease, mayEndJustBeforeNever)
-{
-    struct idem_record found = sample_record();
-    struct idem_op op = sample_begin();
-    struct idem_now now = sample_now();
-
-    found.lease_end_ms = IDEM_NEVER - 1;
-    found.boot_id[0] = 'B';
-    assert_int_equal(decide(&found, &op, &now).verdict, IDEM_BUSY);
 }
 
 /* ---- One's own earlier claim ---- */
@@ -786,41 +675,5 @@ TEST(begin, takesBackAClaimThatNobodyWasToldOf)
                          now.store_ms + now.store_err_ms + op.u.begin.lease_ms);
         assert_true(decision.set_result);
         assert_false(decision.set_input);
-    }
-}
-
-/* What its owner, or a person, has said is not taken back. */
-TEST(begin, takesBackNothingThatWasSaid)
-{
-    static const enum idem_status ended[] = {IDEM_STATUS_UNKNOWN,
-                                             IDEM_STATUS_FAILED,
-                                             IDEM_STATUS_RELEASED};
-    size_t i;
-
-    for (i = 0; i < COUNT(ended); i++) {
-        struct idem_record found = sample_ended(ended[i], 60000);
-        struct idem_op op = sample_begin();
-        struct idem_decision decision;
-
-        memcpy(op.nonce, found.nonce, 16);
-        op.fence = found.fence;
-        decision = decide_now(&found, &op);
-        assert_int_equal(decision.change, IDEM_CHANGE_NONE);
-        assert_true(decision.verdict != IDEM_STARTED);
-    }
-}
-
-/* A nonce that differs in one bit is a stranger's. */
-TEST(begin, doesNotTakeAStrangerForItself)
-{
-    struct idem_op op = sample_begin();
-    unsigned bit;
-
-    for (bit = 0; bit < 128; bit++) {
-        struct idem_record found = sample_record();
-
-        memcpy(found.nonce, op.nonce, 16);
-        found.nonce[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        assert_int_equal(decide_now(&found, &op).verdict, IDEM_BUSY);
     }
 }

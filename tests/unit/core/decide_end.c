@@ -182,71 +182,6 @@ TEST(end, comparesEveryPartOfAResult)
     }
 }
 
-/* ---- What is written ---- */
-
-/* A completion keeps what the attempt was and adds what came of it. */
-TEST(end, writesTheResult)
-{
-    struct idem_record found = sample_record();
-    struct idem_op op = ending(IDEM_STATUS_COMPLETED);
-    struct idem_record want = sample_ended(IDEM_STATUS_COMPLETED, 0);
-    struct idem_decision decision;
-
-    found.input_len = 9;
-    found.fingerprint = idem_bytes("\1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 33);
-    found.history_len = 1;
-    found.history[0] = (struct idem_past){.owner = idem_str("x"),
-                                          .fence = 40,
-                                          .started_ms = 1,
-                                          .ended_ms = 2,
-                                          .end = IDEM_PAST_TAKEN_OVER};
-    found.unknown_fields = idem_bytes("\x64\0\0\0\1x", 6);
-    want.input_len = 9;
-    want.fingerprint = found.fingerprint;
-    want.history_len = 1;
-    want.history[0] = found.history[0];
-    want.unknown_fields = found.unknown_fields;
-    want.ended_ms = NOW_MS;
-    want.expires_ms = NOW_MS + 3600000;
-    op.u.end.text = want.note = idem_str("in good time");
-
-    decision = decide_end(&found, &op);
-    assert_code(IDEM_OK, decision.code);
-    assert_true(decision.set_result);
-    assert_false(decision.set_input);
-    assert_text(decision.next.result.bytes, "done");
-    assert_same_record(&decision.next, &want);
-}
-
-/* Texts go where they belong: a failure's is its error, any other a note. */
-TEST(end, putsTextsInTheirPlace)
-{
-    static const struct {
-        enum idem_status status;
-        const char *error;
-        const char *note;
-    } rows[] = {
-        {IDEM_STATUS_COMPLETED, "", "text"},
-        {IDEM_STATUS_FAILED, "text", ""},
-        {IDEM_STATUS_UNKNOWN, "", "text"},
-        {IDEM_STATUS_RELEASED, "", "text"},
-    };
-    size_t i;
-
-    for (i = 0; i < COUNT(rows); i++) {
-        struct idem_record found = sample_record();
-        struct idem_op op = ending(rows[i].status);
-        struct idem_decision decision;
-
-        found.note = idem_str("an old note");
-        op.u.end.text = idem_str("text");
-        decision = decide_end(&found, &op);
-        assert_text(decision.next.error, rows[i].error);
-        assert_text(decision.next.note, rows[i].note);
-        assert_int_equal(decision.next.ended_ms, NOW_MS);
-    }
-}
-
 /* ---- Renewing ---- */
 
 static struct idem_decision decide_renew(const struct idem_record *found,
@@ -293,47 +228,6 @@ TEST(renew, followsTheTable)
             assert_true(may || decision.text[0] != '\0');
         }
     }
-}
-
-/* Nothing changes but the lease, and the end of retention that follows it. */
-TEST(renew, changesTheLeaseAlone)
-{
-    struct idem_record found = sample_record();
-    struct idem_op op = renewing(90000);
-    struct idem_decision decision;
-    struct idem_record want;
-
-    found.on_expired_lease = IDEM_RERUN;
-    found.input_len = 9;
-    want = found;
-    want.lease_ms = 90000;
-    want.lease_end_ms = NOW_MS + 90000;
-    want.lease_end_boot_ms = NOW_BOOT_MS + 90000;
-    want.expires_ms = NOW_MS + 90000 + 3600000;
-    decision = decide_renew(&found, &op);
-    assert_false(decision.set_result || decision.set_input);
-    assert_same_record(&decision.next, &want);
-}
-
-/* 0 stands for the length on record. */
-TEST(renew, takesTheLengthOnRecord)
-{
-    struct idem_record found = sample_record();
-    struct idem_op op = renewing(0);
-
-    assert_int_equal(decide_renew(&found, &op).next.lease_end_boot_ms,
-                     NOW_BOOT_MS + 60000);
-}
-
-/* An owner that comes late, and whom nobody followed, has its lease again. */
-TEST(renew, comesLateWhenNobodyFollowed)
-{
-    struct idem_record found = sample_record();
-    struct idem_op op = renewing(60000);
-
-    sample_lease(&found, -1000);
-    assert_int_equal(decide_renew(&found, &op).next.lease_end_ms,
-                     NOW_MS + 60000);
 }
 
 /* The margin that a taker waits out is no part of a lease: however often it is
@@ -448,41 +342,4 @@ TEST(expire, endsTheLeaseEverywhere)
             }
         }
     }
-}
-
-/* What may have happened is remembered for the retention from then on, and be it
- * shorter than what a lease of another boot is given. */
-TEST(expire, keepsTheRecordForItsRetention)
-{
-    struct idem_record found = sample_record();
-    struct idem_op op = renewing(0);
-    struct idem_now now = sample_now();
-    struct idem_decision decision;
-
-    found.on_expired_lease = IDEM_RERUN;
-    found.retention_ms = IDEM_LEASE_MIN_MS;
-    now.margin_ms = 5000;
-    now.store_err_ms = 100;
-    decision = decide_expire(&found, &op, &now);
-    assert_int_equal(decision.next.expires_ms,
-                     NOW_MS + 100 + IDEM_LEASE_MIN_MS);
-    found.retention_ms = IDEM_NEVER;
-    decision = decide_expire(&found, &op, &now);
-    assert_true(decision.next.expires_ms == IDEM_NEVER);
-    found.on_expired_lease = IDEM_HOLD;
-    found.retention_ms = IDEM_LEASE_MIN_MS;
-    decision = decide_expire(&found, &op, &now);
-    assert_true(decision.next.expires_ms == IDEM_NEVER);
-}
-
-/* Said twice, or of a lease that is over, it changes nothing. */
-TEST(expire, isIdempotent)
-{
-    struct idem_record found = sample_record();
-    struct idem_op op = renewing(0);
-    struct idem_now now = sample_now();
-
-    found = decide_expire(&found, &op, &now).next;
-    assert_code(IDEM_OK, decide_expire(&found, &op, &now).code);
-    assert_int_equal(decide_expire(&found, &op, &now).change, IDEM_CHANGE_NONE);
 }

@@ -80,57 +80,6 @@ TEST(resolve, isMadeOnceForEachAttempt)
     assert_code(IDEM_ELOST, decide(&next, &op).code);
 }
 
-/* A person may correct a person while nobody has started since, and never an owner. The
- * correction has a fence of its own: a late copy of what it corrects is LOST. */
-TEST(resolve, correctsAPerson)
-{
-    static const enum idem_status outcomes[] = {IDEM_STATUS_COMPLETED,
-                                                IDEM_STATUS_FAILED,
-                                                IDEM_STATUS_RELEASED,
-                                                IDEM_STATUS_RETRY};
-    size_t i;
-    size_t j;
-
-    for (i = 0; i < COUNT(outcomes); i++) {
-        for (j = 0; j < COUNT(outcomes); j++) {
-            bool reopens = outcomes[j] == IDEM_STATUS_RETRY;
-            bool may = !reopens || outcomes[i] == IDEM_STATUS_COMPLETED ||
-                       outcomes[i] == IDEM_STATUS_FAILED;
-            struct idem_record found = sample_ended(IDEM_STATUS_UNKNOWN, 0);
-            struct idem_op first = sample_resolve();
-            struct idem_op second = first;
-            struct idem_decision decision;
-            struct idem_record next;
-
-            first.u.resolve.outcome.status = outcomes[i];
-            next = decide(&found, &first).next;
-            second.u.resolve.outcome.status = outcomes[j];
-            second.u.resolve.who = idem_str("bob");
-            second.nonce[0] ^= 1;
-            decision = decide(&next, &second);
-            assert_code(may ? IDEM_OK : IDEM_EINVALID, decision.code);
-            if (!may) {
-                continue;
-            }
-            assert_int_equal(idem_record_status(&decision.next), outcomes[j]);
-            assert_int_equal(decision.next.fence, found.fence + 1);
-            assert_int_equal(decision.next.history[0].was, next.status);
-            assert_text(decision.next.history[0].text, "the bank says no");
-            next = decision.next;
-            first.nonce[0] ^= 2;
-            assert_code(IDEM_ELOST, decide(&next, &first).code);
-            /* Somebody starts. */
-            next.status = IDEM_STATUS_COMPLETED;
-            next.retry = false;
-            next.fence++;
-            second.fence = next.fence;
-            second.nonce[0] ^= 4;
-            second.u.resolve.outcome.status = IDEM_STATUS_RELEASED;
-            assert_code(IDEM_EINVALID, decide(&next, &second).code);
-        }
-    }
-}
-
 /* What is stored of the decision, and read back; @head has its bytes. */
 static struct idem_record stored(const struct idem_record *found,
                                  const struct idem_op *op,
@@ -168,28 +117,6 @@ TEST(resolve, keepsWhatItReplaces)
     next = stored(&found, &op, head);
     assert_int_equal(past->was, IDEM_STATUS_UNKNOWN);
     assert_text(past->text, "asleep");
-}
-
-/* A lease that runs is told of, with its owner and what is left; it gives way to
- * force. */
-TEST(resolve, overridesALeaseByForce)
-{
-    struct idem_record found = sample_record();
-    struct idem_op op = sample_resolve();
-    struct idem_decision decision;
-
-    sample_lease(&found, 56001);
-    decision = decide(&found, &op);
-    assert_code(IDEM_EINVALID, decision.code);
-    assert_string_equal(decision.text, "the lease of host/1 runs 57 s more; "
-                                       "--force overrides it");
-    op.u.resolve.flags = IDEM_RESOLVE_FORCE;
-    decision = decide(&found, &op);
-    assert_code(IDEM_OK, decision.code);
-    assert_int_equal(decision.next.status, IDEM_STATUS_FAILED);
-    assert_memory_equal(decision.next.nonce, op.nonce, sizeof(op.nonce));
-    found = sample_ended(IDEM_STATUS_COMPLETED, 3600000);
-    assert_code(IDEM_EINVALID, decide(&found, &op).code);
 }
 
 /* A lease without an end is never over, so a person may decide at any time. */

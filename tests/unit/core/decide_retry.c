@@ -62,34 +62,6 @@ static struct idem_decision resolve(const struct idem_record *found,
 
 /* ---- An owner says so ---- */
 
-/* The attempt is over and told of; the operation is in progress, with a lease that
- * any program finds over, and the retention of its policy. */
-TEST(retry, writesTheMark)
-{
-    struct idem_record found = sample_record();
-    struct idem_op op = retry();
-    struct idem_record want = found;
-    struct idem_decision decision;
-
-    found.attempts = want.attempts = 3;
-    found.note = idem_str("an old note");
-    want.retry = true;
-    want.retried = 1;
-    want.failures = 1;
-    want.ended_ms = NOW_MS;
-    want.note = idem_str("the bank was away");
-    want.lease_ms = 0;
-    want.lease_end_ms = NOW_MS - 5000;
-    want.lease_end_boot_ms = NOW_BOOT_MS;
-    decision = end(&found, &op);
-    assert_code(IDEM_OK, decision.code);
-    assert_true(decision.set_result);
-    assert_same_record(&decision.next, &want);
-
-    found.on_expired_lease = IDEM_RERUN;
-    assert_int_equal(end(&found, &op).next.expires_ms, NOW_MS + 3600000);
-}
-
 /* A waiter is told to begin again and starts nothing; a late copy of the claim is
  * not told that its attempt is at work. */
 TEST(retry, isNoStartForThoseWhoDoNotAsk)
@@ -122,42 +94,6 @@ static struct idem_op failure_of(const struct idem_record *found, uint32_t max)
     memcpy(op.nonce, found->nonce, sizeof(op.nonce));
     op.u.end.failures_max = max;
     return op;
-}
-
-/* The last failure that the end allows calls for a person, with all that it said; each
- * before it does not. It is the budget of the end that counts. */
-TEST(budget, endsAsFailed)
-{
-    struct idem_record found = sample_record();
-    struct idem_op op;
-    struct idem_decision decision;
-
-    found.failures = 1;
-    found.attempts = 4;
-    op = failure_of(&found, 3);
-    op.u.end.result = sample_result();
-    op.u.end.retry_after_ms = 600000;
-    decision = end(&found, &op);
-    assert_int_equal(idem_record_status(&decision.next), IDEM_STATUS_RETRY);
-    assert_int_equal(decision.next.failures, 2);
-
-    op.u.end.failures_max = 2;
-    decision = end(&found, &op);
-    assert_int_equal(decision.next.status, IDEM_STATUS_FAILED);
-    assert_false(decision.next.retry);
-    assert_false(decision.next.by_lease);
-    assert_int_equal(decision.next.failures, 2);
-    assert_text(decision.next.error, "the bank was away");
-    assert_text(decision.next.note, "");
-    assert_slice(decision.next.result.bytes, sample_result().bytes);
-    assert_true(decision.next.expires_ms == IDEM_NEVER);
-
-    found.failures = 7; /* Others allowed for more. */
-    assert_int_equal(end(&found, &op).next.status, IDEM_STATUS_FAILED);
-    op.u.end.failures_max = 0;
-    decision = end(&found, &op);
-    assert_int_equal(idem_record_status(&decision.next), IDEM_STATUS_RETRY);
-    assert_int_equal(decision.next.failures, 8);
 }
 
 /* Said again it is done already, and counts once; what another end would have come to
@@ -237,37 +173,6 @@ static struct idem_record paused(void)
 
     op.u.end.retry_after_ms = pause_ms;
     return end(&found, &op).next;
-}
-
-/* Nobody starts before it is over, and on this boot the boot clock says when. */
-TEST(pause, isALeaseOfNobody)
-{
-    struct idem_record found = paused();
-    struct idem_op op = sample_begin();
-    struct idem_decision decision = begin_at(&found, &op, pause_ms - 1);
-
-    assert_int_equal(decision.verdict, IDEM_BUSY);
-    assert_int_equal(decision.lease_left_ms, 1);
-    assert_int_equal(decision.change, IDEM_CHANGE_NONE);
-    op.u.begin.join_fence = found.fence;
-    decision = begin_at(&found, &op, pause_ms - 1);
-    assert_int_equal(decision.verdict, IDEM_BUSY);
-    assert_int_equal(decision.lease_left_ms, 1);
-    decision = begin_at(&found, &op, pause_ms);
-    assert_int_equal(decision.verdict, IDEM_BUSY);
-    assert_int_equal(decision.lease_left_ms, 0);
-
-    op = sample_begin();
-    memcpy(op.nonce, found.nonce, sizeof(op.nonce)); /* Its own late copy. */
-    decision = begin_at(&found, &op, pause_ms - 1);
-    assert_int_equal(decision.verdict, IDEM_BUSY);
-    assert_int_equal(decision.lease_left_ms, 1);
-
-    op = sample_begin();
-    decision = begin_at(&found, &op, pause_ms);
-    assert_int_equal(decision.verdict, IDEM_STARTED);
-    assert_true(decision.takeover);
-    assert_int_equal(decision.next.lease_ms, op.u.begin.lease_ms);
 }
 
 /* On another boot it is over once the store's time is certainly past it; one that only
@@ -396,41 +301,6 @@ TEST(reopen, followsTheTable)
     }
 }
 
-/* Its result is gone and its fingerprint too, it never expires, nobody owns it,
- * none of its attempts counts, and the history tells who did it, when, and to
- * what. */
-TEST(reopen, writesTheMark)
-{
-    static const char print[] = "\1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-    struct idem_record found = sample_ended(IDEM_STATUS_COMPLETED, 3600000);
-    struct idem_op op = reopening();
-    struct idem_decision decision;
-    const struct idem_record *next = &decision.next;
-
-    found.on_expired_lease = IDEM_RERUN;
-    found.attempts = 4;
-    found.expected_ms = found.started_ms + 7000;
-    found.fingerprint = idem_bytes(print, IDEM_FINGERPRINT_LEN);
-    decision = resolve(&found, &op);
-    assert_true(decision.set_result);
-    assert_int_equal(idem_record_status(next), IDEM_STATUS_RETRY);
-    assert_int_equal(next->result_len, 0);
-    assert_int_equal(next->result.meta.len, 0);
-    assert_int_equal(next->fingerprint.len, 0);
-    assert_int_equal(next->fence, 41);
-    assert_int_equal(next->retried, 4);
-    assert_int_equal(next->expires_ms, IDEM_NEVER);
-    assert_int_equal(next->ended_ms, NOW_MS);
-    assert_int_equal(next->expected_ms, NOW_MS + 7000);
-    assert_memory_equal(next->nonce, op.nonce, sizeof(op.nonce));
-    assert_text(next->note, "the key file was missing");
-    assert_int_equal(next->history_len, 1);
-    assert_text(next->history[0].owner, "ann");
-    assert_int_equal(next->history[0].end, IDEM_PAST_REOPENED);
-    assert_int_equal(next->history[0].was, IDEM_STATUS_COMPLETED);
-    assert_int_equal(next->history[0].ended_ms, NOW_MS);
-}
-
 /* ---- What may have happened ---- */
 
 /* @found, released by its owner at sample_now(). */
@@ -443,37 +313,6 @@ static struct idem_record released(const struct idem_record *found)
     memcpy(op.nonce, found->nonce, sizeof(op.nonce));
     op.u.end.status = IDEM_STATUS_RELEASED;
     return end(found, &op).next;
-}
-
-/* That an attempt may have done the work is remembered for the longest retention of
- * the life, whatever came after it: here it asked for 30 days, and the next one,
- * for two hours, did nothing. Without a doubt a release is forgotten in a day. */
-TEST(doubt, outlivesARelease)
-{
-    const int64_t day_ms = 86400000;
-    struct idem_record found = sample_record();
-    struct idem_op op = sample_begin();
-    struct idem_record next;
-
-    found.retention_ms = 30 * day_ms;
-    assert_int_equal(released(&found).expires_ms, NOW_MS + day_ms);
-
-    found.on_expired_lease = op.u.begin.on_expired_lease = IDEM_RERUN;
-    sample_lease(&found, 0);
-    op.u.begin.retention_ms = 7200000;
-    next = begin_at(&found, &op, 0).next;
-    assert_true(next.retention_ms == 30 * day_ms);
-    assert_int_equal(next.in_doubt, 41);
-    next = released(&next);
-    assert_true(next.expires_ms == NOW_MS + 30 * day_ms);
-    op.nonce[0] ^= 1;
-    assert_true(begin_at(&next, &op, 30 * day_ms - 1).takeover);
-    assert_false(begin_at(&next, &op, 30 * day_ms).takeover);
-
-    found.retention_ms = op.u.begin.retention_ms;
-    next = begin_at(&found, &op, 0).next;
-    next = released(&next);
-    assert_int_equal(next.expires_ms, NOW_MS + day_ms);
 }
 
 /* It does not hang on the history, which holds eight, and a person ends it. */
@@ -547,40 +386,6 @@ TEST(doubt, outlivesAnImport)
 }
 
 /* ---- Clocks ---- */
-
-/* A lease that no right clock can have written is made shorter for its owner, and
- * nobody starts; one that is only as far off as clocks may be is left alone. */
-TEST(lease, isBounded)
-{
-    const int64_t bound_ms = NOW_MS + 1800000 + 60000;
-    struct idem_record found = sample_record();
-    struct idem_op op = sample_begin();
-    struct idem_decision decision;
-
-    found.on_expired_lease = op.u.begin.on_expired_lease = IDEM_RERUN;
-    found.boot_id[0] = 'B';
-    found.lease_end_ms = bound_ms;
-    decision = begin_at(&found, &op, 0);
-    assert_int_equal(decision.verdict, IDEM_BUSY);
-    assert_int_equal(decision.change, IDEM_CHANGE_NONE);
-
-    found.lease_end_ms = NOW_MS + 365 * 86400000LL;
-    decision = begin_at(&found, &op, 0);
-    assert_int_equal(decision.verdict, IDEM_BUSY);
-    assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
-    assert_true(decision.next.lease_end_ms == bound_ms);
-    assert_true(decision.next.expires_ms == bound_ms + 3600000);
-    assert_true(decision.lease_left_ms == bound_ms + 5000 - NOW_MS);
-    assert_int_equal(decision.next.fence, found.fence);
-    assert_memory_equal(decision.next.nonce, found.nonce, 16);
-    assert_int_equal(begin_at(&decision.next, &op, 0).change, IDEM_CHANGE_NONE);
-
-    found.boot_id[0] = 'A'; /* Here the boot clock is right all the same. */
-    assert_int_equal(begin_at(&found, &op, 0).change, IDEM_CHANGE_NONE);
-    found.boot_id[0] = 'B';
-    found.lease_ms = IDEM_NEVER; /* Its length is not known. */
-    assert_int_equal(begin_at(&found, &op, 0).change, IDEM_CHANGE_NONE);
-}
 
 /* The owner renews as ever, and its renewal mends the end, too. An end that stays
  * because it was asked for stays with its length, so nobody takes it for wrong. */

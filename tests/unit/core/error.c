@@ -64,31 +64,6 @@ TEST(error, knowsWhatIsNoError)
     }
 }
 
-/* A sentence is cut to fit, with its NUL; the code is set and returned. */
-TEST(error, cutsLongSentences)
-{
-    struct idem_error error;
-    char text[1000];
-
-    memset(text, 'x', sizeof(text) - 1);
-    text[sizeof(text) - 1] = '\0';
-    memset(&error, 0x55, sizeof(error));
-    assert_int_equal(idem__error(&error, IDEM_EFULL, "<%s>", text), IDEM_EFULL);
-    assert_int_equal(error.code, IDEM_EFULL);
-    assert_int_equal(strlen(error.text), sizeof(error.text) - 1);
-    assert_int_equal(error.text[0], '<');
-
-    assert_int_equal(idem__error_plain(&error, IDEM_ELOST), IDEM_ELOST);
-    assert_string_equal(error.text, idem_error_text(IDEM_ELOST));
-}
-
-/* Who does not want the sentence gives NULL. */
-TEST(error, mayBeNull)
-{
-    assert_int_equal(idem__error(NULL, IDEM_EFULL, "%d", 1), IDEM_EFULL);
-    assert_int_equal(idem__error_plain(NULL, IDEM_ELOST), IDEM_ELOST);
-}
-
 /* Each status has the word that the CLI and the man pages use. */
 TEST(names, ofStatuses)
 {

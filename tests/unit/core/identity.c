@@ -147,52 +147,6 @@ TEST(fingerprint, givesTheGoldenVectors)
     }
 }
 
-/* Lists that differ in one element, in how many there are, or in where one ends
- * and the next begins, have different fingerprints. */
-TEST(fingerprint, differsForEveryOtherList)
-{
-    struct list lists[] = {
-        {{{NULL, 0}}, 0},
-        {{idem_str("")}, 1},
-        {{idem_str(""), idem_str("")}, 2},
-        {{idem_str("POST"), idem_str("/a"), idem_str("x=1")}, 3},
-        {{idem_str("PUT"), idem_str("/a"), idem_str("x=1")}, 3},
-        {{idem_str("POST"), idem_str("/b"), idem_str("x=1")}, 3},
-        {{idem_str("POST"), idem_str("/a"), idem_str("x=2")}, 3},
-        {{idem_str("post"), idem_str("/a"), idem_str("x=1")}, 3},
-        {{idem_str("POST"), idem_str("x=1"), idem_str("/a")}, 3},
-        {{idem_str("POST"), idem_str("/a")}, 2},
-        {{idem_str("POST"), idem_str("/a"), idem_str("x=1"), idem_str("")}, 4},
-        {{idem_str("POST"), idem_str("/a"), idem_str(""), idem_str("x=1")}, 4},
-        {{idem_str(""), idem_str("POST"), idem_str("/a"), idem_str("x=1")}, 4},
-        {{idem_str("POST/a"), idem_str("x=1")}, 2},
-        {{idem_str("POST"), idem_str("/ax=1")}, 2},
-        {{idem_str("POST/ax=1")}, 1},
-        {{idem_str("POS"), idem_str("T/a"), idem_str("x=1")}, 3},
-        {{idem_str("POST"), idem_str("/a"), idem_bytes("x=1\0", 4)}, 3},
-        {{idem_bytes("POST\0/a\0x=1", 11)}, 1},
-        {{idem_bytes("\0", 1)}, 1},
-        {{idem_bytes("\0\0", 2)}, 1},
-        {{idem_bytes("\0", 1), idem_bytes("\0", 1)}, 2},
-    };
-    uint8_t made[COUNT(lists)][IDEM_FINGERPRINT_LEN];
-    static const char *const secrets[] = {"", "secret"};
-    size_t s;
-    size_t i;
-    size_t j;
-
-    for (s = 0; s < COUNT(secrets); s++) {
-        for (i = 0; i < COUNT(lists); i++) {
-            fingerprint_of(&lists[i], secrets[s], made[i]);
-            for (j = 0; j < i; j++) {
-                if (memcmp(made[i], made[j], sizeof(made[i])) == 0) {
-                    fail_with("lists %zu and %zu are one", j, i);
-                }
-            }
-        }
-    }
-}
-
 /* Each byte of each part counts, in every bit. */
 TEST(fingerprint, dependsOnEveryBit)
 {
