@@ -82,45 +82,6 @@ TEST(lease, ignoresTheWallClock)
     idem_close(store);
 }
 
-/* A lease without an end is one for its owner too. */
-TEST(lease, mayHaveNoEnd)
-{
-    struct host host;
-    struct idem_store *store = open_on(&host);
-    struct idem_request request = request_for("k");
-    struct idem_attempt *attempt;
-
-    request.lease_ms = IDEM_NEVER;
-    attempt = begin(store, &request);
-    assert_true(idem_attempt_lease_left_ms(attempt) == IDEM_NEVER);
-    host_pass(&host, 86400000);
-    assert_true(idem_attempt_lease_left_ms(attempt) == IDEM_NEVER);
-    idem_attempt_destroy(attempt);
-    idem_close(store);
-}
-
-/* Renewed it counts anew, by its own length or another, and never shorter. */
-TEST(lease, isRenewed)
-{
-    struct host host;
-    struct idem_store *store = open_on(&host);
-    struct idem_request request = request_for("k");
-    struct idem_attempt *attempt = begin(store, &request);
-    int64_t margin_ms = store->margin_ms;
-
-    host_pass(&host, 20000);
-    assert_ok(idem_renew(attempt, 0, &why));
-    assert_int_equal(idem_attempt_lease_left_ms(attempt), 60000 - margin_ms);
-    assert_ok(idem_renew(attempt, 2000, &why));
-    assert_int_equal(idem_attempt_lease_left_ms(attempt), 60000 - margin_ms);
-    assert_ok(idem_renew(attempt, 90000, &why));
-    assert_int_equal(idem_attempt_lease_left_ms(attempt), 90000 - margin_ms);
-    assert_ok(idem_renew(attempt, IDEM_NEVER, &why));
-    assert_true(idem_attempt_lease_left_ms(attempt) == IDEM_NEVER);
-    idem_attempt_destroy(attempt);
-    idem_close(store);
-}
-
 static int end_by(int how, struct idem_attempt *attempt)
 {
     switch (how) {
@@ -197,63 +158,6 @@ TEST(lease, countsFromBeforeItWasAsked)
 
 /* ---- Tokens ---- */
 
-/* Another process ends, renews and passes on an attempt by its token. */
-TEST(token, carriesAnAttempt)
-{
-    struct host host;
-    struct idem_store *store = open_on(&host);
-    struct idem_request request = request_for("k");
-    struct idem_attempt *attempt = begin(store, &request);
-    struct idem_attempt *other;
-    struct idem_result result = {.bytes = {"ok", 2}};
-    char token[IDEM_TOKEN_MAX];
-    char again[IDEM_TOKEN_MAX];
-
-    assert_ok(idem_attempt_token(attempt, token));
-    assert_ok(idem_attempt_from_token(store, token, &other, &why));
-    assert_int_equal(other->verdict, IDEM_STARTED);
-    assert_true(other->fence == attempt->fence);
-    assert_true(other->record->fence == attempt->fence);
-    assert_text(other->record->scope, "shop");
-    assert_text(other->record->key, "k");
-    assert_memory_equal(other->record->id, attempt->record->id, IDEM_ID_LEN);
-    assert_ok(idem_attempt_token(other, again));
-    assert_string_equal(again, token);
-
-    /* How long its lease runs is not in the token: nothing, until renewed. */
-    assert_int_equal(idem_attempt_lease_left_ms(other), 0);
-    assert_ok(idem_renew(other, 0, &why));
-    assert_int_equal(idem_attempt_lease_left_ms(other),
-                     60000 - store->margin_ms);
-
-    assert_ok(idem_complete(other, &result, &why));
-    assert_int_equal(other->record->status, IDEM_STATUS_COMPLETED);
-    assert_text(other->record->owner, "");
-    assert_ok(idem_complete(attempt, &result, &why));
-    result.bytes = idem_str("no");
-    assert_code(IDEM_ELOST, idem_complete(attempt, &result, &why));
-    idem_attempt_destroy(other);
-    idem_attempt_destroy(attempt);
-    idem_close(store);
-}
-
-/* Only who was started has one. */
-TEST(token, isAnOwners)
-{
-    struct host host;
-    struct idem_store *store = open_on(&host);
-    struct idem_request request = request_for("k");
-    struct idem_attempt *attempt = begin(store, &request);
-    struct idem_attempt *busy = begin(store, &request);
-    char token[IDEM_TOKEN_MAX] = "untouched";
-
-    assert_code(IDEM_EINVALID, idem_attempt_token(busy, token));
-    assert_string_equal(token, "untouched");
-    idem_attempt_destroy(busy);
-    idem_attempt_destroy(attempt);
-    idem_close(store);
-}
-
 /* What is no token is refused with a reason; one of no record loses. */
 TEST(token, isRefusedOrLost)
 {
@@ -283,37 +187,6 @@ TEST(token, isRefusedOrLost)
 }
 
 /* ---- Records of attempts ---- */
-
-/* The same content said twice is answered 0 twice, with the record as stored. */
-TEST(attempt, hasItsRecordAfterEveryVerb)
-{
-    struct host host;
-    struct idem_store *store = open_on(&host);
-    struct idem_request request = request_for("k");
-    struct idem_attempt *attempt;
-    struct idem_result result = {
-        .bytes = idem_str("bytes"),
-        .content_type = idem_str("text/plain"),
-        .meta = idem_str("meta"),
-    };
-    int i;
-
-    request.input = idem_str("input");
-    attempt = begin(store, &request);
-    assert_text(attempt->record->input, "input");
-    assert_ok(idem_renew(attempt, 0, &why));
-    assert_int_equal(attempt->record->input_len, 5);
-    for (i = 0; i < 3; i++) {
-        assert_ok(idem_complete(attempt, &result, &why));
-        assert_int_equal(attempt->record->status, IDEM_STATUS_COMPLETED);
-        assert_int_equal(attempt->record->result_len, 5);
-        assert_text(attempt->record->result.bytes, "bytes");
-        assert_text(attempt->record->result.content_type, "text/plain");
-        assert_text(attempt->record->result.meta, "meta");
-    }
-    idem_attempt_destroy(attempt);
-    idem_close(store);
-}
 
 /* What a mismatch is shown of the other request is neither what it was nor what
  * came of it. */
@@ -347,75 +220,5 @@ TEST(attempt, showsNothingOfAnotherRequest)
     assert_int_equal(attempt->record->result_len, 0);
     assert_int_equal(attempt->record->input_len, 0);
     idem_attempt_destroy(attempt);
-    idem_close(store);
-}
-
-/* ---- Ops that give an attempt away ---- */
-
-/* The attempt outlives its op, which cannot be submitted or asked again. */
-TEST(take, leavesTheOpEmpty)
-{
-    struct host host;
-    struct idem_store *store = open_on(&host);
-    struct idem_request request = request_for("k");
-    struct idem_queue *queue;
-    struct idem_attempt *attempt;
-    struct idem_attempt *none = NULL;
-    struct idem_op *op;
-
-    request.input = idem_str("input");
-    assert_ok(idem_queue_create(store, &queue, &why));
-    assert_ok(idem_op_begin(&request, &op, &why));
-    assert_code(IDEM_EINVALID, idem_op_take_attempt(op, &none));
-    assert_ok(idem_queue_submit(queue, op, &why));
-    assert_ptr_equal(idem_queue_reap(queue, -1), op);
-    assert_int_equal(idem_op_verdict(op), IDEM_STARTED);
-    assert_text(idem_op_record(op)->input, "input");
-    assert_ok(idem_op_take_attempt(op, &attempt));
-    assert_code(IDEM_EINVALID, idem_op_take_attempt(op, &none));
-    assert_null(idem_op_record(op));
-    assert_code(IDEM_EINVALID, idem_queue_submit(queue, op, &why));
-    assert_why("gave its attempt away");
-    idem_op_destroy(op);
-    assert_null(none);
-
-    assert_text(attempt->record->input, "input");
-    assert_text(attempt->record->key, "k");
-    assert_ok(idem_complete(attempt, NULL, &why));
-    idem_attempt_destroy(attempt);
-    idem_queue_destroy(queue);
-    idem_close(store);
-}
-
-/* Only a begin that was answered has one; whatever its verdict is. */
-TEST(take, needsABegin)
-{
-    struct host host;
-    struct idem_store *store = open_on(&host);
-    struct idem_request request = request_for("k");
-    struct idem_queue *queue;
-    struct idem_attempt *attempt = NULL;
-    struct idem_attempt *first = begin(store, &request);
-    struct idem_op *op;
-
-    assert_ok(idem_queue_create(store, &queue, &why));
-    assert_ok(idem_op_get(request.scope, request.key, &op, &why));
-    assert_ok(idem_queue_submit(queue, op, &why));
-    assert_ptr_equal(idem_queue_reap(queue, -1), op);
-    assert_ok(idem_op_code(op));
-    assert_code(IDEM_EINVALID, idem_op_take_attempt(op, &attempt));
-    idem_op_destroy(op);
-
-    assert_ok(idem_op_begin(&request, &op, &why));
-    assert_ok(idem_queue_submit(queue, op, &why));
-    assert_ptr_equal(idem_queue_reap(queue, -1), op);
-    assert_ok(idem_op_take_attempt(op, &attempt));
-    assert_int_equal(attempt->verdict, IDEM_BUSY);
-    assert_int_equal(attempt->lease_left_ms, 60000);
-    idem_op_destroy(op);
-    idem_attempt_destroy(attempt);
-    idem_attempt_destroy(first);
-    idem_attempt_destroy(NULL);
-    idem_queue_destroy(queue);
     idem_close(store);
 }

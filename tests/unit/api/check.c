@@ -1,6 +1,5 @@
 /* What callers give: each member that is missing or out of range is refused, by
  * name, before any store is asked; the ends of each range are taken. */
-#include "heap.h"
 #include "test.h"
 
 #include <idem/operator.h>
@@ -193,22 +192,6 @@ TEST(request, waitsOnlyWhenBlocking)
     idem_close(store);
 }
 
-/* The blocking call refuses the same, and leaves its output alone. */
-TEST(request, isCheckedByBegin)
-{
-    struct idem_store *store = open_memory();
-    struct idem_request request = good_request();
-    struct idem_attempt *attempt = NULL;
-
-    request.lease_ms = 1;
-    assert_code(IDEM_EINVALID, idem_begin(store, &request, &attempt, &why));
-    assert_why("lease: 2000 to 3155760000000 ms, or never");
-    assert_code(IDEM_EINVALID, idem_begin(store, &request, &attempt, NULL));
-    assert_code(IDEM_EINVALID, idem_begin(store, NULL, &attempt, &why));
-    assert_null(attempt);
-    idem_close(store);
-}
-
 /* Every input is copied before the call returns. */
 TEST(request, isCopied)
 {
@@ -301,55 +284,6 @@ TEST(outcome, isInRange)
 
         check_outcome(attempt, &outcome, rows[i].name);
     }
-    idem_attempt_destroy(attempt);
-    idem_close(store);
-}
-
-/* The blocking verbs refuse the same, and the attempt may still be ended. */
-TEST(outcome, isCheckedByTheVerbs)
-{
-    struct idem_store *store = open_memory();
-    struct idem_attempt *attempt = start(store);
-    struct idem_result result = {.meta = {zeros, IDEM_META_MAX + 1}};
-
-    assert_code(IDEM_EINVALID, idem_complete(attempt, &result, &why));
-    assert_code(IDEM_EINVALID,
-                idem_fail(attempt, idem_str("x"), &result, &why));
-    assert_code(IDEM_EINVALID, idem_renew(attempt, 1999, &why));
-    assert_code(IDEM_EINVALID, idem_renew(attempt, -1, &why));
-    assert_code(IDEM_EINVALID,
-                idem_renew(attempt, IDEM_DURATION_MAX_MS + 1, &why));
-    assert_why("lease");
-    assert_int_equal(attempt->record->status, IDEM_STATUS_IN_PROGRESS);
-    assert_ok(idem_complete(attempt, NULL, &why));
-    idem_attempt_destroy(attempt);
-    idem_close(store);
-}
-
-/* Who was not started has nothing to end. */
-TEST(outcome, isTheOwnersToGive)
-{
-    struct idem_store *store = open_memory();
-    struct idem_attempt *attempt = start(store);
-    struct idem_request request = good_request();
-    struct idem_attempt *busy;
-    struct idem_op *op = NULL;
-    struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};
-
-    assert_ok(idem_begin(store, &request, &busy, &why));
-    assert_int_equal(busy->verdict, IDEM_BUSY);
-    assert_code(IDEM_EINVALID, idem_complete(busy, NULL, &why));
-    assert_why("not started");
-    assert_code(IDEM_EINVALID, idem_fail(busy, idem_str("x"), NULL, &why));
-    assert_code(IDEM_EINVALID, idem_release(busy, idem_str(""), &why));
-    assert_code(IDEM_EINVALID, idem_unknown(busy, idem_str(""), &why));
-    assert_code(IDEM_EINVALID, idem_renew(busy, 0, &why));
-    assert_code(IDEM_EINVALID, idem_op_end(busy, &outcome, &op, &why));
-    assert_code(IDEM_EINVALID, idem_op_renew(busy, 0, &op, &why));
-    assert_null(op);
-    assert_int_equal(idem_attempt_lease_left_ms(busy), 0);
-    idem_attempt_destroy(busy);
-    assert_ok(idem_complete(attempt, NULL, &why));
     idem_attempt_destroy(attempt);
     idem_close(store);
 }

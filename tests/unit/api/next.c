@@ -148,29 +148,6 @@ TEST(next, submitsBothTogether)
     finish(&f);
 }
 
-/* What is unknown of either is asked again, and the other is not. */
-TEST(next, settlesEach)
-{
-    int which;
-
-    for (which = 0; which < 2; which++) {
-        struct plan plan = {.apply = true};
-        int *codes = which == 0 ? plan.end : plan.begin;
-        struct fixture f;
-
-        codes[0] = IDEM_EUNKNOWN;
-        codes[1] = IDEM_EUNAVAILABLE;
-        start(&f, &plan);
-        assert_ok(go_on(&f));
-        assert_int_equal(f.next->verdict, IDEM_STARTED);
-        assert_int_equal(f.next->attempts, 1);
-        assert_int_equal(plan.ends, which == 0 ? 3 : 1);
-        assert_int_equal(plan.begins, which == 0 ? 1 : 3);
-        assert_int_equal(plan.releases, 0);
-        finish(&f);
-    }
-}
-
 /* Whatever the end was answered but 0, the claim is released, and the caller can end
  * the attempt again and go on. */
 TEST(next, startsNothingWithoutTheEnd)
@@ -199,35 +176,6 @@ TEST(next, startsNothingWithoutTheEnd)
     }
 }
 
-/* While it is unknown whether the end was recorded nothing starts either, done or
- * not done; nor is the end taken for lost. */
-TEST(next, startsNothingWhileTheEndIsUnknown)
-{
-    int apply;
-
-    for (apply = 0; apply < 2; apply++) {
-        struct plan plan = {.apply = apply != 0};
-        struct fixture f;
-        size_t i;
-
-        for (i = 0; i < COUNT(plan.end); i++) {
-            plan.end[i] = IDEM_EUNKNOWN;
-        }
-        start(&f, &plan);
-        assert_code(IDEM_EUNKNOWN, go_on(&f));
-        assert_null(f.next);
-        assert_int_equal(plan.begins, 1);
-        assert_int_equal(plan.releases, 1);
-        assert_int_equal(behind(&f, "b"), IDEM_STATUS_RELEASED);
-        assert_int_equal(idem_record_status(f.attempt->record),
-                         IDEM_STATUS_IN_PROGRESS);
-        plan.ends = COUNT(plan.end);
-        assert_ok(go_on(&f));
-        assert_int_equal(f.next->verdict, IDEM_STARTED);
-        finish(&f);
-    }
-}
-
 /* The claim of the next is released until the store has answered that; a store that did
  * not answer for the end is told once, for the caller has waited for it already. */
 TEST(next, waitsOnceForAStoreThatIsAway)
@@ -250,40 +198,6 @@ TEST(next, waitsOnceForAStoreThatIsAway)
         assert_int_equal(plan.releases, codes[i] == IDEM_ECORRUPT ? 3 : 1);
         finish(&f);
     }
-}
-
-/* A store that takes the end and never answers: it is given up in time, and so is
- * the claim. */
-TEST(next, startsNothingWithoutAnAnswer)
-{
-    struct plan plan = {.keeps_end = true};
-    struct fixture f;
-
-    start(&f, &plan);
-    assert_code(IDEM_EUNKNOWN, go_on(&f));
-    assert_null(f.next);
-    assert_int_equal(behind(&f, "b"), IDEM_STATUS_RELEASED);
-    script_release(&f.script);
-    plan.keeps_end = false;
-    assert_ok(go_on(&f));
-    assert_int_equal(f.next->verdict, IDEM_STARTED);
-    finish(&f);
-}
-
-/* Nothing is handed over: nothing was done. */
-TEST(next, doesNothingWhereTheStoreTakesNothing)
-{
-    struct plan plan = {.apply = false};
-    struct fixture f;
-
-    start(&f, &plan);
-    f.script.refuse = IDEM_EUNAVAILABLE;
-    assert_code(IDEM_EUNAVAILABLE, go_on(&f));
-    f.script.refuse = 0;
-    assert_null(f.next);
-    assert_int_equal(behind(&f, "a"), IDEM_STATUS_IN_PROGRESS);
-    assert_int_equal(behind(&f, "b"), (enum idem_status)0);
-    finish(&f);
 }
 
 /* The claim fails and the end does not: the attempt says so, and the code is that of

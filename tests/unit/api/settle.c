@@ -6,8 +6,6 @@
 #include "test.h"
 #include "threads.h"
 
-#include <idem/operator.h>
-
 struct plan {
     int codes[8]; /* Answers in their order; then the relay's. */
     unsigned len;
@@ -88,52 +86,6 @@ TEST(settle, asksAgainWithTheSameNonce)
         /* The lease counts from the first time it was asked for. */
         assert_true(idem_attempt_lease_left_ms(attempt) <= 60000 - 35);
         idem_attempt_destroy(attempt);
-        idem_close(store);
-    }
-}
-
-/* Between two unknown answers the store may be away; that is no answer. */
-TEST(settle, goesOnWhileTheStoreIsAway)
-{
-    struct plan plan = {{IDEM_EUNKNOWN, IDEM_EUNAVAILABLE, IDEM_EUNAVAILABLE},
-                        3,
-                        true};
-    struct host host;
-    struct script script;
-    struct idem_store *store = open_plan(&script, &plan, &host);
-    struct idem_request request = request_for("k");
-    struct idem_attempt *attempt;
-
-    assert_ok(idem_begin(store, &request, &attempt, &why));
-    assert_int_equal(attempt->verdict, IDEM_STARTED);
-    assert_int_equal(script.served, 4);
-    assert_one_nonce(&script);
-    idem_attempt_destroy(attempt);
-    idem_close(store);
-}
-
-/* What is not unknown is not asked again: nothing was done, and it says so. */
-TEST(settle, asksOnlyOnceWhenItIsKnown)
-{
-    static const int codes[] = {IDEM_EUNAVAILABLE, IDEM_EFULL,   IDEM_ECORRUPT,
-                                IDEM_EDENIED,      IDEM_ENOMEM,  IDEM_ECONFIG,
-                                IDEM_ELOST,        IDEM_EINVALID};
-    size_t i;
-
-    for (i = 0; i < COUNT(codes); i++) {
-        struct plan plan = {{codes[i]}, 1, false};
-        struct host host;
-        struct script script;
-        struct idem_store *store = open_plan(&script, &plan, &host);
-        struct idem_request request = request_for("k");
-        struct idem_attempt *attempt = NULL;
-
-        assert_code(codes[i], idem_begin(store, &request, &attempt, &why));
-        assert_int_equal(why.code, codes[i]);
-        assert_string_equal(why.text, "as planned");
-        assert_int_equal(script.served, 1);
-        assert_int_equal(host.sleeps, 0);
-        assert_null(attempt);
         idem_close(store);
     }
 }
@@ -238,129 +190,6 @@ TEST(settle, givesBackWhatMayHaveBeenClaimed)
     assert_string_equal(why.text, "as planned");
     assert_null(attempt);
     assert_int_equal(ends, 1);
-    idem_close(store);
-}
-
-/* A refusal that comes after an unknown answer settles nothing either; one that says
- * what has to be mended goes on saying so. */
-TEST(settle, staysUnknownWhenRefusedLater)
-{
-    static const int codes[] = {IDEM_EFULL, IDEM_EDENIED, IDEM_ECONFIG,
-                                IDEM_ENOMEM};
-    size_t i;
-
-    for (i = 0; i < COUNT(codes); i++) {
-        struct plan plan = {{IDEM_EUNKNOWN, codes[i]}, 2, false};
-        struct host host;
-        struct script script;
-        struct idem_store *store = open_plan(&script, &plan, &host);
-        struct idem_request request = request_for("k");
-        struct idem_attempt *attempt = NULL;
-
-        assert_code(IDEM_EUNKNOWN, idem_begin(store, &request, &attempt, &why));
-        assert_string_equal(why.text, codes[i] == IDEM_EFULL
-                                          ? idem_error_text(IDEM_EUNKNOWN)
-                                          : "as planned");
-        assert_int_equal(script.served, 2);
-        assert_null(attempt);
-        idem_close(store);
-    }
-}
-
-/* ---- The verbs that end ---- */
-
-static int end_by(int verb, struct idem_attempt *attempt)
-{
-    struct idem_result result = {.bytes = idem_str("result")};
-
-    switch (verb) {
-    case 0:
-        return idem_complete(attempt, &result, &why);
-    case 1:
-        return idem_fail(attempt, idem_str("text"), &result, &why);
-    case 2:
-        return idem_release(attempt, idem_str("text"), &why);
-    case 3:
-        return idem_unknown(attempt, idem_str("text"), &why);
-    default:
-        return idem_renew(attempt, 120000, &why);
-    }
-}
-
-/* An end whose answer was lost is not taken for a stranger's; its caller has the
- * record with all that it said. */
-TEST(settle, recognisesItsOwnEnd)
-{
-    static const enum idem_status statuses[] = {IDEM_STATUS_COMPLETED,
-                                                IDEM_STATUS_FAILED,
-                                                IDEM_STATUS_RELEASED,
-                                                IDEM_STATUS_UNKNOWN,
-                                                IDEM_STATUS_IN_PROGRESS};
-    int verb;
-
-    for (verb = 0; verb < 5; verb++) {
-        struct plan plan = {{0, IDEM_EUNKNOWN, IDEM_EUNKNOWN}, 3, true};
-        struct host host;
-        struct script script;
-        struct idem_store *store = open_plan(&script, &plan, &host);
-        struct idem_request request = request_for("k");
-        struct idem_attempt *attempt;
-
-        assert_ok(idem_begin(store, &request, &attempt, &why));
-        assert_ok(end_by(verb, attempt));
-        assert_int_equal(script.served, 4);
-        assert_int_equal(attempt->record->status, statuses[verb]);
-        if (verb < 2) {
-            assert_text(attempt->record->result.bytes, "result");
-        }
-        if (verb > 0 && verb < 4) {
-            assert_text(verb == 1 ? attempt->record->error
-                                  : attempt->record->note,
-                        "text");
-        }
-        if (verb == 4) {
-            assert_true(idem_attempt_lease_left_ms(attempt) > 119000);
-        }
-        idem_attempt_destroy(attempt);
-        idem_close(store);
-    }
-}
-
-/* A decision whose answer was lost is made once. */
-TEST(settle, recognisesItsOwnDecision)
-{
-    struct plan plan = {{0, 0, IDEM_EUNKNOWN, IDEM_EUNKNOWN}, 4, true};
-    struct host host;
-    struct script script;
-    struct idem_store *store = open_plan(&script, &plan, &host);
-    struct idem_request request = request_for("k");
-    struct idem_outcome outcome = {.status = IDEM_STATUS_RELEASED,
-                                   .text = idem_str("never sent")};
-    struct idem_attempt *attempt;
-
-    assert_ok(idem_begin(store, &request, &attempt, &why));
-    assert_ok(idem_unknown(attempt, idem_str("?"), &why));
-    assert_ok(idem_resolve(store, idem_str(""), idem_str("k"), attempt->fence,
-                           idem_str("ann"), &outcome, /* flags= */ 0, &why));
-    assert_int_equal(script.served, 5);
-    idem_attempt_destroy(attempt);
-    idem_close(store);
-}
-
-/* A record whose import had no answer was added, and once. */
-TEST(settle, recognisesItsOwnImport)
-{
-    struct plan plan = {{IDEM_EUNKNOWN}, 1, true};
-    struct host host;
-    struct script script;
-    struct idem_store *store = open_plan(&script, &plan, &host);
-    struct idem_record record = sample_ended(IDEM_STATUS_COMPLETED, 86400000);
-    bool added = false;
-
-    assert_ok(idem_import(store, &record, &added, &why));
-    assert_true(added);
-    assert_ok(idem_import(store, &record, &added, &why));
-    assert_false(added);
     idem_close(store);
 }
 

@@ -146,12 +146,6 @@ static void purge(struct event *event, struct host *host)
     assert_int_equal(purged, 1);
 }
 
-static void break_clock(struct event *event, struct host *host)
-{
-    (void)event;
-    host->clock_code = -1;
-}
-
 /* ---- The table ---- */
 
 /* What a waiter is told when this happens in its fourth sleep. */
@@ -203,19 +197,6 @@ TEST(wait, answersWhatHappened)
         }
         close_event(&event);
     }
-}
-
-/* A replay has the outcome of the attempt that ended, here the second owner's. */
-TEST(wait, bringsTheOutcome)
-{
-    struct event event = {.sleep = 2, .happens = take_over};
-
-    open_event(&event, IDEM_RERUN);
-    assert_ok(wait_for(&event, 3600000));
-    assert_int_equal(event.waiter->verdict, IDEM_REPLAY);
-    assert_text(event.waiter->record->result.bytes, "by the second");
-    assert_true(event.waiter->fence == event.next_fence);
-    close_event(&event);
 }
 
 /* ---- Outages ---- */
@@ -275,47 +256,6 @@ static struct idem_store *open_away(struct outage *outage, bool remote)
     return store;
 }
 
-/* Looks that the store does not answer are followed by others, until it does. */
-TEST(wait, outlastsAnOutage)
-{
-    int remote;
-
-    for (remote = 0; remote < 2; remote++) {
-        struct outage outage = {.from = 3, .until = 9};
-        struct idem_request request = request_for(IDEM_HOLD);
-        struct idem_store *store = open_away(&outage, remote == 1);
-        struct idem_attempt *waiter;
-
-        assert_ok(idem_begin(store, &request, &outage.owner, &why));
-        why.code = 0;
-        request.wait_ms = 60000;
-        assert_ok(idem_begin(store, &request, &waiter, &why));
-        assert_int_equal(waiter->verdict, IDEM_REPLAY);
-        assert_int_equal(outage.refused, 6);
-        assert_int_equal(why.code, 0); /* It was answered after all. */
-        idem_attempt_destroy(waiter);
-        idem_attempt_destroy(outage.owner);
-        idem_close(store);
-    }
-}
-
-/* An outage that lasts longer than the wait is its answer, at its end. */
-TEST(wait, endsInAnOutage)
-{
-    struct outage outage = {.from = 3};
-    struct idem_request request = request_for(IDEM_HOLD);
-    struct idem_store *store = open_away(&outage, true);
-    struct idem_attempt *waiter;
-
-    assert_ok(idem_begin(store, &request, &outage.owner, &why));
-    request.wait_ms = 5000;
-    assert_code(IDEM_EUNAVAILABLE, idem_begin(store, &request, &waiter, &why));
-    assert_string_equal(why.text, "it is away");
-    assert_int_equal(outage.host.slept_ms, 5000);
-    idem_attempt_destroy(outage.owner);
-    idem_close(store);
-}
-
 /* A store that does not answer at the first look: on this host others keep it busy,
  * and are waited for; across a network it may be away for good. */
 TEST(wait, beginsInAnOutage)
@@ -359,44 +299,5 @@ TEST(wait, endsAtItsTime)
     assert_int_equal(event.waiter->lease_left_ms, 50000);
     assert_int_equal(event.host.slept_ms, 10000);
     assert_true(event.host.sleeps >= 40 && event.host.sleeps < 100);
-    close_event(&event);
-}
-
-/* Without a time to wait it asks once. */
-TEST(wait, isNotTheDefault)
-{
-    struct event event = {.sleep = 0};
-
-    open_event(&event, IDEM_HOLD);
-    assert_ok(idem_begin(event.store, &event.request, &event.waiter, &why));
-    assert_int_equal(event.waiter->verdict, IDEM_BUSY);
-    assert_int_equal(event.host.sleeps, 0);
-    close_event(&event);
-}
-
-/* A waiter that starts counts its lease from when it started. */
-TEST(wait, startsWithAWholeLease)
-{
-    struct event event = {.sleep = 8, .happens = release};
-
-    open_event(&event, IDEM_HOLD);
-    event.request.flags = IDEM_WAIT_THEN_RUN;
-    assert_ok(wait_for(&event, 60000));
-    assert_int_equal(event.waiter->verdict, IDEM_STARTED);
-    assert_int_equal(idem_attempt_lease_left_ms(event.waiter),
-                     60000 - event.store->margin_ms);
-    close_event(&event);
-}
-
-/* A clock that stops answering ends the wait, in one way or another. */
-TEST(wait, endsWithTheClock)
-{
-    struct event event = {.sleep = 3, .happens = break_clock};
-    int rc;
-
-    open_event(&event, IDEM_HOLD);
-    rc = wait_for(&event, 60000);
-    assert_true(rc == IDEM_EUNAVAILABLE ||
-                (rc == 0 && event.waiter->verdict == IDEM_BUSY));
     close_event(&event);
 }

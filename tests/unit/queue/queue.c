@@ -2,7 +2,6 @@
  * they were given, and nothing is lost, done twice or done for nobody. */
 #include "queue/queue.h"
 
-#include "heap.h"
 #include "host.h"
 #include "queue/op.h"
 #include "script.h"
@@ -10,7 +9,6 @@
 #include "threads.h"
 
 #include <idem/queue.h>
-#include <poll.h>
 #include <unistd.h>
 
 enum {
@@ -81,13 +79,6 @@ static void submit(struct idem_queue *queue, struct idem_op *op)
     assert_ok(idem_queue_submit(queue, op, &why));
 }
 
-static bool readable(int fd)
-{
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-
-    return poll(&p, 1, 0) == 1 && (p.revents & POLLIN) != 0;
-}
-
 /* ---- Reaping ---- */
 
 /* The answer that was given first is reaped first. */
@@ -109,16 +100,6 @@ TEST_ON(reap, givesTheOldestAnswer, answer)
         idem_op_destroy(op);
     }
     assert_null(idem_queue_reap(queue, 0));
-}
-
-/* Where nothing is under way there is nothing to wait for. */
-TEST_ON(reap, doesNotWaitForNothing, answer)
-{
-    long long before_ms = now_ms();
-
-    assert_null(idem_queue_reap(queue, -1));
-    assert_null(idem_queue_reap(queue, LOST_MS));
-    assert_in_time(now_ms() - before_ms, BOUND_MS);
 }
 
 /* It waits as long as it was told, and not at all if told so. A busy machine is
@@ -143,82 +124,7 @@ TEST_ON(reap, endsAtItsTimeout, leave_waiting)
     assert_int_equal(idem_queue_len(queue), 1);
 }
 
-static void release_soon(void *ctx)
-{
-    sleep_ms(30);
-    script_release(ctx);
-}
-
-/* An answer that another thread gives ends the wait. */
-TEST_ON(reap, isWokenByAnAnswer, keep)
-{
-    struct thread *thread;
-    struct idem_op *op;
-
-    submit(queue, make_op("a"));
-    assert_null(idem_queue_reap(queue, 0));
-    thread = thread_start(release_soon, script);
-    op = idem_queue_reap(queue, -1);
-    thread_join(thread);
-    assert_non_null(op);
-    idem_op_destroy(op);
-}
-
 /* ---- The descriptor ---- */
-
-/* Readable while there is an answer to reap, and not otherwise. */
-TEST_ON(fd, isReadableWhileThereIsSomethingToReap, keep)
-{
-    int fd = idem_queue_fd(queue);
-    struct idem_op *op;
-    int i;
-
-    assert_true(fd >= 0);
-    assert_int_equal(idem_queue_fd(queue), fd);
-    for (i = 0; i < 3; i++) {
-        assert_false(readable(fd));
-        submit(queue, make_op("a"));
-        assert_null(idem_queue_reap(queue, 0));
-        assert_false(readable(fd));
-        script_release(script);
-        assert_true(readable(fd));
-        assert_true(readable(fd));
-        op = idem_queue_reap(queue, 0);
-        assert_non_null(op);
-        idem_op_destroy(op);
-    }
-    assert_false(readable(fd));
-}
-
-/* Asked for when answers are there already, it is readable at once; it stays so
- * until the last of them is reaped. */
-TEST_ON(fd, mayBeAskedForLate, answer)
-{
-    int fd;
-
-    submit(queue, make_op("a"));
-    submit(queue, make_op("b"));
-    submit(queue, make_op("c"));
-    idem_op_destroy(idem_queue_reap(queue, 0));
-    fd = idem_queue_fd(queue);
-    assert_true(readable(fd));
-    idem_op_destroy(idem_queue_reap(queue, 0));
-    assert_true(readable(fd));
-    idem_op_destroy(idem_queue_reap(queue, 0));
-    assert_false(readable(fd));
-}
-
-/* A poke makes it readable until somebody reaps. */
-TEST_ON(fd, isReadableAfterAPoke, answer)
-{
-    int fd = idem_queue_fd(queue);
-
-    idem__queue_poke(queue);
-    idem__queue_poke(queue);
-    assert_true(readable(fd));
-    assert_null(idem_queue_reap(queue, 0));
-    assert_false(readable(fd));
-}
 
 static struct idem_queue *asked;
 static bool was_locked;
@@ -410,147 +316,7 @@ TEST(submit, keepsTheNonceWhenItIsDoneAgain)
     idem_close(store);
 }
 
-/* An old answer does not show through a new one. */
-TEST_ON(submit, forgetsTheAnswerBefore, keep)
-{
-    struct idem_record record = {.key = idem_str("k")};
-    struct idem_op *op = make_op("a");
-
-    assert_ok(idem__op_set_record(op, &record));
-    op->verdict = IDEM_REPLAY;
-    op->takeover = true;
-    op->lease_left_ms = 9;
-    (void)idem__op_fail(op, IDEM_EFULL, "full");
-    submit(queue, op);
-    assert_int_equal(op->error.code, 0);
-    assert_null(idem_op_record(op));
-    assert_int_equal(idem_op_verdict(op), 0);
-    assert_false(op->takeover);
-    assert_int_equal(op->lease_left_ms, 0);
-    assert_null(idem_queue_reap(queue, 0));
-    script_release(script);
-    assert_ptr_equal(idem_queue_reap(queue, 0), op);
-    idem_op_destroy(op);
-}
-
-/* The caller's pointer comes back with the op. */
-TEST_ON(submit, carriesTheUsersPointer, answer)
-{
-    struct idem_op *op = make_op("a");
-
-    assert_null(idem_op_user(op));
-    idem_op_set_user(op, script);
-    submit(queue, op);
-    op = idem_queue_reap(queue, 0);
-    assert_ptr_equal(idem_op_user(op), script);
-    idem_op_destroy(op);
-}
-
-/* ---- Many threads, one queue ---- */
-
-enum {
-    SUBMITTERS = 8,
-    OPS_EACH = 250
-};
-
-struct crowd {
-    struct idem_queue *queue;
-    unsigned refused;
-};
-
-static void submit_many(void *ctx, size_t i)
-{
-    struct crowd *crowd = ctx;
-    int n;
-
-    (void)i;
-    for (n = 0; n < OPS_EACH; n++) {
-        struct idem_op *op;
-
-        if (idem_op_get(idem_str(""), idem_str("k"), &op, NULL) != 0 ||
-            idem_queue_submit(crowd->queue, op, NULL) != 0) {
-            (void)__atomic_add_fetch(&crowd->refused, 1, __ATOMIC_RELAXED);
-        }
-    }
-}
-
-static void crowd_in(void *ctx)
-{
-    threads_run(SUBMITTERS, submit_many, ctx);
-}
-
-/* A queue takes ops from many threads while one of them reaps; each comes back
- * once. */
-TEST(submit, mayBeCalledFromManyThreads)
-{
-    struct idem_store *store;
-    struct crowd crowd = {.refused = 0};
-    struct thread *thread;
-    size_t reaped = 0;
-
-    assert_ok(idem_open("memory:", NULL, &store, &why));
-    crowd.queue = make_queue(store);
-    thread = thread_start(crowd_in, &crowd);
-    while (reaped < SUBMITTERS * OPS_EACH) {
-        struct idem_op *op = idem_queue_reap(crowd.queue, 5000);
-
-        if (op != NULL) {
-            assert_code(IDEM_ENOTFOUND, idem_op_code(op));
-            idem_op_destroy(op);
-            reaped++;
-        }
-    }
-    thread_join(thread);
-    assert_int_equal(crowd.refused, 0);
-    assert_int_equal(idem_queue_len(crowd.queue), 0);
-    idem_queue_destroy(crowd.queue);
-    idem_close(store);
-}
-
 /* ---- Taking back ---- */
-
-/* A queue that is destroyed takes back what nobody has begun: nothing is done
- * for a caller that has gone. */
-TEST(destroy, takesBackWhatIsQueued)
-{
-    struct script script;
-    struct idem_store *store = script_open(&script, answer, NULL);
-    struct idem_queue *queue = make_queue(store);
-
-    submit(queue, make_op("a"));
-    submit(queue, make_op("b"));
-    idem_queue_destroy(queue);
-    assert_int_equal(script.served, 0);
-    assert_int_equal(script.cancelled, 2);
-    assert_null(script.pending);
-    idem_close(store);
-}
-
-/* What was answered and not reaped goes with the queue. */
-TEST(destroy, freesWhatWasAnswered)
-{
-    struct script script;
-    struct idem_store *store = script_open(&script, answer, NULL);
-    struct idem_queue *queue = make_queue(store);
-
-    submit(queue, make_op("a"));
-    submit(queue, make_op("b"));
-    idem_op_destroy(idem_queue_reap(queue, 0));
-    idem_queue_destroy(queue);
-    idem_queue_destroy(NULL);
-    idem_close(store);
-}
-
-static struct idem_op *begin_op(void)
-{
-    struct idem_request request = IDEM_REQUEST_INIT;
-    struct idem_op *op;
-
-    request.key = idem_str("k");
-    request.on_expired_lease = IDEM_HOLD;
-    assert_ok(idem_op_begin(&request, &op, &why));
-    return op;
-}
 
 static int blocking_begin(struct idem_store *store)
 {
@@ -591,28 +357,6 @@ TEST(cancel, ofARunningOpIsUnknown)
     assert_why("not known");
     assert_non_null(script.kept);
     script_release(&script);
-    idem_close(store);
-}
-
-static enum idem_cancel cancel_late(struct idem_store *base, struct idem_op *op)
-{
-    struct script *script = (struct script *)base;
-
-    (void)idem__op_fail(op, IDEM_EFULL, "no room");
-    script_release(script);
-    return idem__op_detach(op);
-}
-
-/* One that was answered in the last moment has its answer. */
-TEST(cancel, ofAnAnsweredOpComesTooLate)
-{
-    struct script script;
-    struct idem_store *store = script_open(&script, keep, NULL);
-    struct idem_store_ops ops = *store->ops;
-
-    ops.cancel = cancel_late;
-    store->ops = &ops;
-    assert_code(IDEM_EFULL, blocking_begin(store));
     idem_close(store);
 }
 
@@ -680,183 +424,4 @@ TEST(fork, isRefused)
     idem_op_destroy(idem_queue_reap(h.queue, -1));
     idem_queue_destroy(h.queue);
     idem_close(h.store);
-}
-
-/* ---- Ops ---- */
-
-/* A clone has the same arguments in memory of its own, and no answer. */
-TEST(op, isCloned)
-{
-    struct idem_request request = IDEM_REQUEST_INIT;
-    struct idem_op *op;
-    struct idem_op *copy;
-
-    request.scope = idem_str("scope");
-    request.key = idem_str("key");
-    request.owner = idem_str("owner");
-    request.input = idem_str("input");
-    request.on_expired_lease = IDEM_RERUN;
-    assert_ok(idem_op_begin(&request, &op, &why));
-    memset(op->nonce, 'n', 16);
-    op->has_nonce = true;
-    op->verdict = IDEM_REPLAY;
-    copy = idem__op_clone(op);
-    assert_non_null(copy);
-    assert_memory_equal(copy->id, op->id, sizeof(op->id));
-    assert_memory_equal(copy->nonce, op->nonce, 16);
-    assert_int_equal(copy->verdict, 0);
-    idem_op_destroy(op);
-    assert_text(copy->scope, "scope");
-    assert_text(copy->key, "key");
-    assert_text(copy->u.begin.owner, "owner");
-    assert_text(copy->u.begin.input, "input");
-    idem_op_destroy(copy);
-    idem_op_destroy(NULL);
-}
-
-/* What lies in long arguments is not copied for an answer, and goes with it to the
- * attempt; a short one is copied. */
-TEST(op, keepsLongArgumentsAsTheyAre)
-{
-    char input[1000];
-    struct idem_request request = IDEM_REQUEST_INIT;
-    struct idem_record record = {.status = IDEM_STATUS_IN_PROGRESS};
-    struct idem_attempt *attempt;
-    struct idem_op *op;
-    size_t len;
-
-    memset(input, 'i', sizeof(input));
-    for (len = 10; len <= sizeof(input); len += sizeof(input) - 10) {
-        request.key = idem_str("key");
-        request.input = idem_bytes(input, len);
-        request.on_expired_lease = IDEM_RERUN;
-        assert_ok(idem_op_begin(&request, &op, &why));
-        record.key = op->key;
-        record.input = op->u.begin.input;
-        assert_ok(idem__op_set_record(op, &record));
-        assert_int_equal(idem_op_record(op)->input.base == record.input.base,
-                         len == sizeof(input));
-        assert_ok(idem_op_take_attempt(op, &attempt));
-        idem_op_destroy(op);
-        assert_text(attempt->record->key, "key");
-        assert_int_equal(attempt->record->input.len, len);
-        assert_memory_equal(attempt->record->input.base, input, len);
-        idem_attempt_destroy(attempt);
-    }
-}
-
-/* An answer's record is a copy. */
-TEST(op, keepsItsRecord)
-{
-    struct idem_op *op = begin_op();
-    struct idem_record record = {.status = IDEM_STATUS_FAILED};
-    char text[] = "an error that is long enough to be noticed";
-    const struct idem_record *kept;
-
-    record.key = op->key;
-    record.error = idem_str(text);
-    record.history_len = 1;
-    record.history[0].owner = idem_str(text);
-    assert_ok(idem__op_set_record(op, &record));
-    memset(text, 'x', sizeof(text));
-    kept = idem_op_record(op);
-    assert_true(kept->key.base != op->key.base);
-    assert_int_equal(kept->key.len, op->key.len);
-    assert_memory_equal(kept->key.base, op->key.base, op->key.len);
-    assert_text(kept->error, "an error that is long enough to be noticed");
-    assert_text(kept->history[0].owner,
-                "an error that is long enough to be noticed");
-    assert_int_equal(kept->scope.len, 0);
-
-    /* A shorter one later uses the same memory. */
-    record.error = idem_str("short");
-    record.history_len = 0;
-    assert_ok(idem__op_set_record(op, &record));
-    assert_text(idem_op_record(op)->error, "short");
-    idem_op_destroy(op);
-}
-
-/* The error of an op is a sentence, and its code is passed on. */
-TEST(op, hasAnError)
-{
-    struct idem_op *op = begin_op();
-
-    assert_code(IDEM_OK, idem_op_code(op));
-    assert_null(idem_op_record(op));
-    assert_int_equal(idem__op_fail(op, IDEM_EFULL, "%d of %s", 7, "9"),
-                     IDEM_EFULL);
-    assert_code(IDEM_EFULL, idem_op_code(op));
-    assert_string_equal(idem_op_error(op)->text, "7 of 9");
-    idem_op_destroy(op);
-}
-
-/* Without memory for a copy the answer is that, and nothing is half set. */
-TEST(op, saysWhenItCannotKeepARecord)
-{
-    struct idem_op *op = begin_op();
-    struct idem_record record = {.error = idem_str("some text")};
-
-    heap_fail(0, true);
-    assert_code(IDEM_ENOMEM, idem__op_set_record(op, &record));
-    assert_true(heap_fail_never());
-    assert_code(IDEM_ENOMEM, idem_op_code(op));
-    assert_null(idem_op_record(op));
-    idem_op_destroy(op);
-}
-
-/* ---- A store that is closed before its queues ---- */
-
-/* A queue whose store was closed refuses what is submitted, with a sentence; what
- * was answered before is still reaped. */
-TEST(queue, refusesWhenItsStoreWasClosed)
-{
-    struct script script;
-    struct idem_store *store = script_open(&script, answer, NULL);
-    struct idem_queue *queue = make_queue(store);
-    struct idem_op *reaped = make_op("reaped");
-    struct idem_op *answered = make_op("answered");
-    struct idem_op *late = make_op("late");
-
-    submit(queue, reaped);
-    submit(queue, answered);
-    assert_ptr_equal(idem_queue_reap(queue, AT_ONCE_MS), reaped);
-    idem_close(store);
-    assert_code(IDEM_EINVALID, idem_queue_submit(queue, late, &why));
-    assert_why("the store of this queue was closed");
-    assert_int_equal(idem_queue_submit_all(queue, &late, 1, &why), 1);
-    assert_why("before idem_close()");
-    assert_int_equal(idem_queue_fd(queue), IDEM_EINVALID);
-    assert_ptr_equal(idem_queue_reap(queue, 0), answered);
-    assert_null(idem_queue_reap(queue, AT_ONCE_MS));
-    idem_op_destroy(reaped);
-    idem_op_destroy(answered);
-    idem_op_destroy(late);
-    idem_queue_destroy(queue);
-}
-
-/* One that is destroyed after its store takes with it what nobody reaped. */
-TEST(queue, isDestroyedAfterItsStore)
-{
-    struct script script;
-    struct idem_store *store = script_open(&script, answer, NULL);
-    struct idem_queue *queue = make_queue(store);
-
-    submit(queue, make_op("a"));
-    submit(queue, make_op("b"));
-    idem_op_destroy(idem_queue_reap(queue, AT_ONCE_MS));
-    idem_close(store);
-    idem_queue_destroy(queue);
-}
-
-/* A store whose head cannot be set up is none; there is nothing to finish. */
-TEST(store, saysWhenItCannotBeSetUp)
-{
-    struct script script;
-    struct idem_store *store = script_open(&script, answer, NULL);
-    struct idem_store other;
-
-    heap_fail(0, true);
-    assert_code(IDEM_ENOMEM, idem__store_init(&other, store->ops, NULL, &why));
-    assert_true(heap_fail_never());
-    idem_close(store);
 }

@@ -24,41 +24,6 @@ static bool now_at(struct idem_anchor *anchor, char boot, int64_t boot_ms,
     return idem__anchor_now(anchor, &reading, last_ms, ret_now);
 }
 
-/* The first reading of all anchors store time at the wall clock. */
-TEST(anchor, beginsAtTheWallClock)
-{
-    struct idem_anchor anchor = {.store_ms = 0};
-    struct idem_now now;
-
-    assert_true(now_at(&anchor, 'A', 5000, 1000000, 0, &now));
-    assert_int_equal(now.store_ms, 1000000);
-    assert_int_equal(now.boot_ms, 5000);
-    assert_int_equal(now.store_err_ms, 0);
-    assert_int_equal(now.margin_ms, 5000);
-    assert_int_equal(now.fence_floor, 0);
-    assert_int_equal(now.boot_id[15], 'A');
-    assert_int_equal(anchor.store_ms, 1000000);
-    assert_int_equal(anchor.boot_ms, 5000);
-}
-
-/* Within a boot only the boot clock moves it: the wall may jump as it likes. */
-TEST(anchor, followsTheBootClock)
-{
-    static const int64_t walls[] = {0, 1000000, 1000000 + 86400000, -5, 1};
-    struct idem_anchor anchor = {.store_ms = 0};
-    struct idem_now now;
-    size_t i;
-
-    assert_true(now_at(&anchor, 'A', 5000, 1000000, 0, &now));
-    for (i = 0; i < COUNT(walls); i++) {
-        int64_t passed_ms = (int64_t)i * 700;
-
-        assert_false(now_at(&anchor, 'A', 5000 + passed_ms, walls[i], 9, &now));
-        assert_int_equal(now.store_ms, 1000000 + passed_ms);
-        assert_int_equal(now.boot_ms, 5000 + passed_ms);
-    }
-}
-
 /* A boot clock that seems to run backwards does not take store time with it. */
 TEST(anchor, doesNotGoBehindItself)
 {
@@ -68,45 +33,6 @@ TEST(anchor, doesNotGoBehindItself)
     assert_true(now_at(&anchor, 'A', 5000, 1000000, 0, &now));
     assert_false(now_at(&anchor, 'A', 4000, 1000000, 0, &now));
     assert_int_equal(now.store_ms, 1000000);
-}
-
-/* After a boot it is the wall's again, but never behind what was given out. */
-TEST(anchor, movesAtAnotherBoot)
-{
-    static const struct {
-        int64_t wall_ms;
-        int64_t last_ms;
-        int64_t want_ms;
-    } rows[] = {
-        {2000000, 1500000, 2000000}, {1200000, 1500000, 1500000},
-        {500000, 0, 1000000},        {-7, 0, 1000000},
-        {1200000, 900000, 1200000},
-    };
-    size_t i;
-
-    for (i = 0; i < COUNT(rows); i++) {
-        struct idem_anchor anchor = {.store_ms = 0};
-        struct idem_now now;
-
-        assert_true(now_at(&anchor, 'A', 5000, 1000000, 0, &now));
-        assert_true(
-            now_at(&anchor, 'B', 10, rows[i].wall_ms, rows[i].last_ms, &now));
-        assert_int_equal(now.store_ms, rows[i].want_ms);
-        assert_false(now_at(&anchor, 'B', 30, 0, rows[i].last_ms, &now));
-        assert_int_equal(now.store_ms, rows[i].want_ms + 20);
-    }
-}
-
-/* A wall clock that was never set gives a store time all the same. */
-TEST(anchor, needsNoWallClock)
-{
-    struct idem_anchor anchor = {.store_ms = 0};
-    struct idem_now now;
-
-    assert_true(now_at(&anchor, 'A', 5000, 0, 0, &now));
-    assert_int_equal(now.store_ms, 1);
-    assert_false(now_at(&anchor, 'A', 5001, 0, 0, &now));
-    assert_int_equal(now.store_ms, 2);
 }
 
 /* ---- A wall clock that nothing keeps right ---- */

@@ -14,7 +14,6 @@
 enum {
     RUNS_MAX = 4096,
     PATIENCE_MS = 60000,
-    BOUND_MS = 20000
 };
 
 /* A store whose ops do nothing, and which notes how they were run. */
@@ -211,24 +210,6 @@ TEST(group, runsTogetherWhatIsQueued)
     finish(&store, queue);
 }
 
-/* A batch is bounded in ops, so that nobody waits for ever behind it. */
-TEST(group, boundsABatchInOps)
-{
-    struct store store;
-    struct idem_queue *queue = open_store(&store, false, 4096);
-    int i;
-
-    for (i = 0; i < 1100; i++) {
-        submit(queue, 0);
-    }
-    reap_all(queue, 1100);
-    assert_int_equal(store.runs, 3);
-    assert_int_equal(store.lens[0], 512);
-    assert_int_equal(store.lens[1], 512);
-    assert_int_equal(store.lens[2], 76);
-    finish(&store, queue);
-}
-
 /* And in bytes: what is large runs alone. */
 TEST(group, runsLargeOpsAlone)
 {
@@ -246,26 +227,6 @@ TEST(group, runsLargeOpsAlone)
     for (i = 0; i < COUNT(batches); i++) {
         assert_int_equal(store.lens[i], batches[i]);
     }
-    finish(&store, queue);
-}
-
-/* The queue is bounded: the next op is refused at once, and taken once there is
- * room again. */
-TEST(group, refusesWhenFull)
-{
-    struct store store;
-    struct idem_queue *queue = open_store(&store, false, 3);
-    struct idem_op *op = make_op(0);
-    int i;
-
-    for (i = 0; i < 3; i++) {
-        submit(queue, 0);
-    }
-    assert_code(IDEM_EUNAVAILABLE, idem_queue_submit(queue, op, &why));
-    assert_why("too many");
-    idem_op_destroy(idem_queue_reap(queue, 0));
-    assert_ok(idem_queue_submit(queue, op, &why));
-    reap_all(queue, 3);
     finish(&store, queue);
 }
 
@@ -290,66 +251,6 @@ TEST(group, takesAllOfATurn)
         assert_int_equal(store.lens[round], COUNT(ops));
     }
     finish(&store, queue);
-}
-
-/* Of a turn that is too large the first are taken; the others are their caller's
- * again, and can be submitted once there is room. */
-TEST(group, takesWhatThereIsRoomFor)
-{
-    struct store store;
-    struct idem_queue *queue = open_store(&store, false, 3);
-    struct idem_op *ops[5];
-    struct idem_op *made[COUNT(ops)];
-    size_t i;
-
-    for (i = 0; i < COUNT(ops); i++) {
-        made[i] = ops[i] = make_op(0);
-    }
-    assert_int_equal(idem_queue_submit_all(queue, ops, COUNT(ops), &why), 2);
-    assert_why("too many");
-    assert_int_equal(idem_queue_len(queue), 3);
-    for (i = 0; i < 2; i++) {
-        assert_ptr_equal(ops[i], made[3 + i]);
-        assert_int_equal(idem_op_code(ops[i]), IDEM_EUNAVAILABLE);
-    }
-    reap_all(queue, 3);
-    assert_int_equal(store.lens[0], 3);
-    assert_int_equal(idem_queue_submit_all(queue, ops, 2, &why), 0);
-    reap_all(queue, 2);
-    finish(&store, queue);
-}
-
-/* One batch may be of several queues, in any order: each answer comes to its own,
- * and in the order in which it was asked. */
-TEST(group, answersEachInItsQueue)
-{
-    static const unsigned order[] = {0, 0, 1, 0, 2, 2, 1, 1, 0, 2};
-    struct store store;
-    struct idem_queue *queues[3];
-    struct idem_op *ops[COUNT(order)];
-    size_t i;
-    unsigned q;
-
-    queues[0] = open_store(&store, false, 4096);
-    assert_ok(idem_queue_create(&store.base, &queues[1], &why));
-    assert_ok(idem_queue_create(&store.base, &queues[2], &why));
-    for (i = 0; i < COUNT(order); i++) {
-        ops[i] = make_op(0);
-        assert_ok(idem_queue_submit(queues[order[i]], ops[i], &why));
-    }
-    for (q = 0; q < COUNT(queues); q++) {
-        for (i = 0; i < COUNT(order); i++) {
-            if (order[i] == q) {
-                assert_ptr_equal(idem_queue_reap(queues[q], -1), ops[i]);
-                idem_op_destroy(ops[i]);
-            }
-        }
-        assert_null(idem_queue_reap(queues[q], 0));
-    }
-    assert_int_equal(store.runs, 1);
-    idem_queue_destroy(queues[2]);
-    idem_queue_destroy(queues[1]);
-    finish(&store, queues[0]);
 }
 
 /* ---- The descriptor ---- */
@@ -472,36 +373,6 @@ TEST(group, tellsOfEnds)
 
 /* ---- Lateness and refusal ---- */
 
-/* What could not begin before its deadline comes back as unavailable. */
-TEST(group, refusesWhatIsLate)
-{
-    struct store store;
-    struct idem_queue *queue = open_store(&store, false, 4096);
-    long long before_ms = now_ms();
-    int i;
-
-    store.enter_code = IDEM_EUNAVAILABLE;
-    for (i = 0; i < 3; i++) {
-        submit(queue, 0);
-        sleep_ms(20);
-    }
-    for (i = 0; i < 3; i++) {
-        struct idem_op *op = idem_queue_reap(queue, -1);
-
-        assert_code(IDEM_EUNAVAILABLE, idem_op_code(op));
-        assert_string_equal(idem_op_error(op)->text, "no entry");
-        idem_op_destroy(op);
-    }
-    /* The last one came 40 ms after the first, and had its time too. */
-    assert_true(now_ms() - before_ms >= 238);
-    assert_in_time(now_ms() - before_ms, BOUND_MS);
-    assert_int_equal(store.runs, 0);
-    store.enter_code = 0;
-    submit(queue, 0);
-    reap_all(queue, 1);
-    finish(&store, queue);
-}
-
 /* Another refusal, or one that does not wait for its time, is everybody's answer
  * at once: to ask again would be to ask without a pause. */
 TEST(group, passesARefusalOn)
@@ -528,41 +399,6 @@ TEST(group, passesARefusalOn)
         assert_int_equal(store.entered, 1);
         finish(&store, queue);
     }
-}
-
-/* What the store can answer without being entered it answers. */
-TEST(group, answersWhatNeedsNoEntry)
-{
-    struct store store;
-    struct idem_queue *queue = open_store(&store, false, 4096);
-    struct idem_op *op;
-
-    store.enter_code = IDEM_EUNAVAILABLE;
-    store.can_refuse = true;
-    submit(queue, 0);
-    op = idem_queue_reap(queue, -1);
-    assert_ok(idem_op_code(op));
-    assert_int_equal(idem_op_verdict(op), IDEM_REPLAY);
-    idem_op_destroy(op);
-    finish(&store, queue);
-}
-
-/* What nobody has begun is taken back when its queue goes. */
-TEST(group, takesBackWhatIsQueued)
-{
-    struct store store;
-    struct idem_queue *queue = open_store(&store, false, 4096);
-    struct idem_queue *other;
-
-    assert_ok(idem_queue_create(&store.base, &other, &why));
-    submit(queue, 0);
-    submit(other, 0);
-    submit(queue, 0);
-    idem_queue_destroy(queue);
-    assert_int_equal(store.runs, 0);
-    reap_all(other, 1);
-    assert_int_equal(store.lens[0], 1);
-    finish(&store, other);
 }
 
 /* ---- Threads ---- */
@@ -708,24 +544,6 @@ TEST(group, forgetsNoOpOfACallerThatIsAnswered)
     finish(&store, queue);
 }
 
-/* An op whose own caller is not there is run by whoever comes. */
-TEST(group, runsWhatStrangersQueued)
-{
-    struct store store;
-    struct idem_queue *queue = open_store(&store, false, 4096);
-    struct idem_queue *other;
-
-    assert_ok(idem_queue_create(&store.base, &other, &why));
-    submit(queue, 0);
-    submit(other, 0);
-    reap_all(other, 1);
-    assert_true(idem__queue_ready(queue));
-    assert_int_equal(store.lens[0], 2);
-    reap_all(queue, 1);
-    idem_queue_destroy(other);
-    finish(&store, queue);
-}
-
 /* With a thread of its own a store works while nobody reaps, on that thread
  * alone, and no signal is ever handled there. */
 TEST(thread, doesTheWork)
@@ -746,18 +564,4 @@ TEST(thread, doesTheWork)
     assert_int_equal(sigismember(&store.blocked, SIGTERM), 1);
     assert_int_equal(sigismember(&store.blocked, SIGUSR1), 1);
     finish(&store, queue);
-}
-
-/* Many callers and one thread that works for them all. */
-TEST(thread, worksForMany)
-{
-    assert_batches_are_shared(/* thread= */ true);
-}
-
-/* It ends when the store is closed, also with nothing ever done. */
-TEST(thread, endsWithItsStore)
-{
-    struct store store;
-
-    finish(&store, open_store(&store, true, 1));
 }

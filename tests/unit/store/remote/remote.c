@@ -6,7 +6,6 @@
 #include "base/host.h"
 #include "test.h"
 
-#include <idem/operator.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/eventfd.h>
@@ -284,36 +283,6 @@ static struct service *open_service(unsigned flags, int64_t timeout_ms)
     return service;
 }
 
-/* Looks for @key, which must be answered with @code and a sentence with @text. */
-static void expect(struct service *service, const char *key, int code,
-                   const char *text)
-{
-    struct idem_answer *answer = NULL;
-
-    assert_code(code, idem_get(&service->remote.base, idem_str(""),
-                               idem_str(key), &answer, &why));
-    if (strstr(why.text, text) == NULL) {
-        fail_with("%s: %s", key, why.text);
-    }
-}
-
-/* An op is answered by one request, or by several with pauses between them; its
- * flight serves the next op. */
-TEST(remote, asksUntilItIsAnswered)
-{
-    static const unsigned flags[] = {0, IDEM_OPEN_THREAD};
-    size_t i;
-
-    for (i = 0; i < COUNT(flags); i++) {
-        struct service *service = open_service(flags[i], 60000);
-
-        expect(service, "1", IDEM_ENOTFOUND, "done");
-        expect(service, "5", IDEM_ENOTFOUND, "done");
-        assert_int_equal(service->made, 1);
-        idem_close(&service->remote.base);
-    }
-}
-
 /* So many at once and no more; all of them are answered. */
 TEST(remote, boundsWhatIsSent)
 {
@@ -424,69 +393,6 @@ TEST(remote, hearsOwnersBesideAllThatPauses)
     assert_ptr_equal(idem_queue_reap(queue, 10000), op);
     assert_code(IDEM_ENOTFOUND, idem_op_code(op));
     idem_op_destroy(op);
-    idem_queue_destroy(queue);
-    idem_close(&service->remote.base);
-}
-
-/* A service that does not answer costs a caller its time, and no more; the sentence
- * names it. */
-TEST(remote, givesUpInTime)
-{
-    struct service *service = open_service(0, 300);
-
-    service->silent = true;
-    expect(service, "1", IDEM_EUNAVAILABLE,
-           "waiting for The service (service.example)");
-    service->silent = false;
-    expect(service, "1", IDEM_ENOTFOUND, "done");
-    idem_close(&service->remote.base);
-}
-
-/* Without a clock nothing is decided: at the start, after a pause, or about an
- * answer. */
-TEST(remote, decidesNothingWithoutAClock)
-{
-    struct service *service = open_service(0, 60000);
-
-    service->no_time = 1;
-    expect(service, "1", IDEM_EUNAVAILABLE, "no clock");
-    expect(service, "1", IDEM_ENOTFOUND, "done");
-    idem_close(&service->remote.base);
-}
-
-/* A handle for reading sends nothing that could write. */
-TEST(remote, onlyReads)
-{
-    struct service *service = open_service(IDEM_OPEN_READONLY, 60000);
-    struct idem_request request = IDEM_REQUEST_INIT;
-    struct idem_attempt *attempt = NULL;
-
-    request.key = idem_str("1");
-    request.on_expired_lease = IDEM_HOLD;
-    assert_code(IDEM_EDENIED,
-                idem_begin(&service->remote.base, &request, &attempt, &why));
-    assert_int_equal(service->sent_most, 0);
-    expect(service, "1", IDEM_ENOTFOUND, "done");
-    idem_close(&service->remote.base);
-}
-
-/* What is under way, and what has not begun, when a queue is destroyed holds up
- * nobody, and closing ends it. */
-TEST(remote, letsGo)
-{
-    struct service *service = open_service(0, 60000);
-    struct idem_queue *queue;
-    struct idem_op *op;
-    size_t i;
-
-    service->silent = true;
-    assert_ok(idem_queue_create(&service->remote.base, &queue, &why));
-    for (i = 0; i < MANY; i++) {
-        assert_ok(idem_op_get(idem_str(""), idem_str("1"), &op, &why));
-        assert_ok(idem_queue_submit(queue, op, &why));
-    }
-    assert_null(idem_queue_reap(queue, 0));
-    assert_int_equal(service->sent_len, PLACES);
     idem_queue_destroy(queue);
     idem_close(&service->remote.base);
 }
