@@ -138,7 +138,7 @@ def each_directive_is_documented():
 
     page = read("man", "idem-nginx.7")
     source = read("nginx", "ngx_http_idempotency_module.c")
-    directives = re.findall(r'{ ngx_string\("(idempotency\w*)"\),\n', source)
+    directives = re.findall(r'ngx_http_idem_\w+\("(idempotency\w*)",', source)
     assert len(directives) > 15, directives
     equal(re.findall(r"^\.It Ic (\w+)", page, re.M), directives)
     source = read("nginx", "ngx_http_idempotency_variables.c")
