@@ -41,13 +41,13 @@ class Row:
 ROWS = [
     Row("idem stats", ("stats",), OPEN),
     Row("idem watch", ("watch", "--once"), OPEN, FOUND),
-    Row("idem list, 20 failed", ("list", "--status", "failed", "--limit", "20"), OPEN),
-    Row("idem list, 20 of any", ("list", "--limit", "20")),
+    Row("idem list, 20 failed", ("list", "--status", "failed", "--max", "20"), OPEN),
+    Row("idem list, 20 of any", ("list", "--max", "20")),
     Row("idem list, all", ("list", "--all"), TABLE),
     Row("idem store check --quick", ("store", "check", "--quick"), CONSTANT, FOUND),
     Row("idem store check", ("store", "check"), TABLE, FOUND),
     Row("idem purge --dry-run", ("purge", "--dry-run")),
-    Row("idem purge", ("purge", "--units-per-second", "100000"), GONE),
+    Row("idem purge", ("purge", "--rate", "100000"), GONE),
 ]
 
 

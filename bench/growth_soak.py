@@ -154,7 +154,7 @@ class Purger:
     def work(self):
         idem = os.path.join(self.build, "idem")
         while not self.stop.wait(5):
-            for words in (["purge", "-q"], ["stats"], ["list", "--limit", "20"]):
+            for words in (["purge", "-q"], ["stats"], ["list", "--max", "20"]):
                 done = subprocess.run(
                     [idem, *words, "--store", self.url], stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,

@@ -35,8 +35,6 @@ static struct consume_options options = {
 static struct cli_option option_table[] = {
     CLI_VALUE("queue", "URL", CLI_TEXT, &options.queue,
               "the queue, by its URL or its name"),
-    CLI_VALUE("region", "REGION", CLI_TEXT, &options.region,
-              "where it is (default: as its URL says, else AWS's settings)"),
     CLI_SWITCH("insecure", &options.insecure,
                "allow http:// to another machine"),
     CLI_VALUE("workers", "N", CLI_COUNT, &options.workers,
@@ -82,7 +80,7 @@ static struct cli_option option_table[] = {
               .choices = consume_captures),
     CLI_SWITCH("until-empty", &options.until_empty,
                "end when nothing more comes"),
-    CLI_VALUE("max-messages", "N", CLI_COUNT, &options.max_messages,
+    CLI_VALUE("max", "N", CLI_COUNT, &options.max_messages,
               "end after N messages"),
     CLI_SWITCH("strict", &options.strict,
                "do not begin if something is wrong with the queue"),
@@ -167,7 +165,6 @@ static int open_consumer(struct consume *consume)
     struct idem_error error = {0};
 
     to.queue = options.queue;
-    to.region = options.region;
     to.insecure = options.insecure;
     to.hold_max = (size_t)options.workers;
     to.visibility_ms = options.visibility_ms / 1000 * 1000;

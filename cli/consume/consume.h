@@ -33,7 +33,6 @@ enum consume_fingerprint {
 
 struct consume_options {
     const char *queue;
-    const char *region;
     bool insecure;
     uint64_t workers;
     int64_t visibility_ms;

@@ -21,7 +21,6 @@ static struct {
     const char *output;
     const char *drop;
     const char *from;
-    const char *directory;
     bool json;
     const char *store;
     bool named; /* Journals or logs. */
@@ -98,10 +97,9 @@ static int check(const struct cli_command *command, int argc)
 {
     bool replays = !args.list && args.output == NULL && args.drop == NULL;
 
-    if (argc > 0 &&
-        (args.output != NULL || args.drop != NULL || args.directory != NULL)) {
-        return cli_usage(command, "--output, --drop and --dir are for the "
-                                  "journal of this host: name no others");
+    if (argc > 0 && (args.output != NULL || args.drop != NULL)) {
+        return cli_usage(command, "--output and --drop are for the journal of "
+                                  "this host: name no others");
     }
     if (args.list + (args.output != NULL) + (args.drop != NULL) > 1) {
         return cli_usage(command, "choose one: --list, --output or --drop");
@@ -142,7 +140,7 @@ static int act(struct idem_journal *journal)
     return args.drop != NULL ? drop(journal) : reconcile(journal);
 }
 
-/* The journal of this host, or the one of --dir. */
+/* The journal of this host. */
 static int act_here(void)
 {
     struct idem_error error = {0};
@@ -150,18 +148,17 @@ static int act_here(void)
     char *directory;
     int status;
 
-    error.code = cli_journal_open(args.directory, /* make= */ false, &journal,
-                                  &directory, &error);
+    error.code =
+        cli_journal_open(/* make= */ false, &journal, &directory, &error);
     free(directory);
     if (error.code == IDEM_ENOTFOUND) {
         /* A journal that was never needed is empty; what was named should be
          * there. */
-        if (args.directory == NULL && args.output == NULL &&
-            args.drop == NULL) {
+        if (args.output == NULL && args.drop == NULL) {
             return 0;
         }
         cli_say("%s", error.text);
-        return args.directory != NULL ? CLI_CONFIG : CLI_NO_RECORD;
+        return CLI_NO_RECORD;
     }
     if (error.code != 0) {
         return cli_fail_with(&error);
@@ -290,7 +287,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (status != 0) {
         return status;
     }
-    args.named = argc > 0 || args.directory != NULL;
+    args.named = argc > 0;
     return argc > 0 ? act_on(argc, argv) : act_here();
 }
 
@@ -306,8 +303,6 @@ static struct cli_option options[] = {
               "delete an entry: it was seen, and is not needed"),
     CLI_VALUE("from", "URL", CLI_TEXT, &args.from,
               "record what was meant for that store, which has moved"),
-    CLI_VALUE("dir", "DIR", CLI_TEXT, &args.directory,
-              "the journal (default: $IDEM_JOURNAL_DIR)"),
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_NO_PROGRESS,
     CLI_VALUE("store", "URL", CLI_TEXT, &args.store,

@@ -85,7 +85,6 @@ static int purge(struct idem_store *store,
     struct idem_error error = {0};
 
     how.max = options->max;
-    how.records_per_second = options->rate;
     how.units_per_second = options->units_per_second;
     how.look_only = options->dry_run;
     how.look_max = options->dry_run ? SAMPLE : 0;

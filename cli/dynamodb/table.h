@@ -19,7 +19,6 @@ int cli_table_size(const char *place, struct idem_dynamodb_extent *ret_size,
 
 struct cli_purge_options {
     uint64_t max;              /* Records; 0: all. */
-    uint64_t rate;             /* Records in a second; 0: no limit. */
     uint64_t units_per_second; /* 0: IDEM_DYNAMODB_PURGE_UNITS. */
     bool dry_run;
     bool json;

@@ -267,7 +267,7 @@ struct cli_option gateway_option_table[] = {
     CLI_VALUE("wait", "TIME", CLI_DURATION, &gateway_args.config.wait_ms,
               "let a duplicate wait so long for the answer",
               .as = IDEM_SETTING_WAIT),
-    CLI_VALUE("timeout", "TIME", CLI_DURATION, &gateway_args.config.timeout_ms,
+    CLI_VALUE("max-time", "TIME", CLI_DURATION, &gateway_args.config.timeout_ms,
               "how long the service may take (default: 60s)", .min = 1000),
     CLI_VALUE("tls-cert", "FILE", CLI_TEXT, &gateway_args.config.tls_cert,
               "speak TLS, and HTTP/2, with this certificate"),

@@ -66,8 +66,7 @@ static int journal_directory(const char *url, bool make, char **ret_directory)
         *ret_directory = strdup("off");
         return 0;
     }
-    error.code =
-        cli_journal_open(/* given= */ NULL, make, &journal, &directory, &error);
+    error.code = cli_journal_open(make, &journal, &directory, &error);
     if (error.code == 0) {
         idem_journal_close(journal);
     } else if (make) {

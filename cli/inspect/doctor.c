@@ -113,12 +113,23 @@ static void check_limits(struct cli_check *check)
 
 /* All that a command reads, or that `idem run` and `idem watch` set. */
 static const char *const variables[] = {
-    "IDEM_STORE",     "IDEM_SCOPE",    "IDEM_OWNER",
-    "IDEM_TOKEN",     "IDEM_JOURNAL",  "IDEM_JOURNAL_DIR",
-    "IDEM_AUDIT_LOG", "IDEM_LOG_KEYS", "IDEM_METER",
-    "IDEM_KEY",       "IDEM_FENCE",    "IDEM_ATTEMPTS",
-    "IDEM_TAKEOVER",  "IDEM_EVENT_MS", "IDEM_STORE_TIMEOUT",
-    "IDEM_PAGER",     "IDEM_ALERT",    NULL,
+    "IDEM_STORE",
+    "IDEM_SCOPE",
+    "IDEM_OWNER",
+    "IDEM_TOKEN",
+    "IDEM_JOURNAL",
+    "IDEM_JOURNAL_DIR",
+    "IDEM_AUDIT_LOG",
+    "IDEM_LOG_KEYS",
+    "IDEM_METER",
+    "IDEM_KEY",
+    "IDEM_FENCE",
+    "IDEM_ATTEMPTS",
+    "IDEM_TAKEOVER",
+    "IDEM_EVENT_MS",
+    "IDEM_STORE_TIMEOUT",
+    "IDEM_ALERT",
+    NULL,
 };
 
 /* Of what idem consume and idem lambda have many of. */
@@ -258,8 +269,8 @@ static void check_journal(struct cli_check *check)
     struct idem_journal *journal;
     char *directory = NULL;
 
-    error.code = cli_journal_open(/* given= */ NULL, /* make= */ false,
-                                  &journal, &directory, &error);
+    error.code =
+        cli_journal_open(/* make= */ false, &journal, &directory, &error);
     if (error.code == IDEM_ENOTFOUND) {
         found(check, IDEM_GRADE_OK, "journal", NULL,
               "there is none: it was never needed");

@@ -155,8 +155,7 @@ static int walk_parts(struct idem_store *store,
 static void print_next(const struct listing *listing, bool certain,
                        const char *place)
 {
-    static const char *const but[] = {"after", "color", "no-pager", "quiet",
-                                      NULL};
+    static const char *const but[] = {"after", "color", "quiet", NULL};
     FILE *f = listing->is_tty && !args.json ? stdout : stderr;
 
     (void)fflush(stdout);
@@ -312,12 +311,11 @@ static struct cli_option options[] = {
               "only keys that look like this: 'order-*'"),
     CLI_OPTION_SCOPES(&args.scope),
     /* Rows are counted in size_t. */
-    CLI_VALUE("limit", "N", CLI_COUNT, &args.limit,
+    CLI_VALUE("max", "N", CLI_COUNT, &args.limit,
               "at most so many, and the command for the next ones", .min = 1,
               .max = PTRDIFF_MAX),
     CLI_VALUE("after", "PLACE", CLI_TEXT, &args.after,
-              "go on where a list with --limit ended",
-              .max = IDEM_PLACE_MAX - 1),
+              "go on where a list with --max ended", .max = IDEM_PLACE_MAX - 1),
     CLI_SWITCH("reverse", &args.reverse, "the oldest first", .letter = 'r'),
     CLI_VALUE("fields", "FIELDS", CLI_TEXT, &args.fields,
               "show these, with commas between them: status exit started age "
@@ -326,7 +324,6 @@ static struct cli_option options[] = {
               .letter = 'f'),
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_COLOR,
-    CLI_OPTION_NO_PAGER,
     CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
@@ -334,7 +331,7 @@ static struct cli_option options[] = {
 
 static const char *const examples[] = {
     "idem list --status failed,unknown # what waits for a person",
-    "idem list --limit 20              # the newest",
+    "idem list --max 20                # the newest",
     "idem list --overdue               # what should have ended by now",
     "idem list --failed --since 24h    # what went wrong since yesterday",
     "idem list --match 'order-*' --fields key,status,exit",

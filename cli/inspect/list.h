@@ -63,7 +63,7 @@ void cli_rows_finish(struct cli_rows *rows);
  * on: a list goes on at the store's place ("p..."). An index finds
  * --status without completed, --overdue and --failed, in another order: all of these
  * records are read and sorted by when their keys were first claimed, and the list goes
- * on after that time and id ("s..."). Without --limit it does so by itself, part by part,
+ * on after that time and id ("s..."). Without --max it does so by itself, part by part,
  * so that no more than a part is held. PostgreSQL has no order of what it is asked for
  * without an index, and is read whole likewise. A DynamoDB table has none either, and to
  * read it costs money: a page of it is sorted by itself. */
@@ -140,7 +140,7 @@ struct listing {
     struct cli_list_order order;
     const char *looking; /* The text of the progress. */
     uint64_t shown;      /* As they came, not sorted. */
-    bool more;           /* Than --limit shows; for certain. */
+    bool more;           /* Than --max shows; for certain. */
     bool maybe_more;
     int status; /* Of the whole command, so far. */
     uint64_t corrupt;
@@ -166,7 +166,7 @@ int listing_keep(struct listing *listing, int code,
 
 /* ---- The options of a command, to be typed once more ---- */
 
-/* Prints " --limit 20 --store 'URL'": each of @options that has a value, but not
+/* Prints " --max 20 --store 'URL'": each of @options that has a value, but not
  * those named in @but (ends with NULL). Values are quoted for the shell. */
 void cli_print_options(FILE *f, const struct cli_option *options,
                        const char *const *but);

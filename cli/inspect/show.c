@@ -387,7 +387,6 @@ static struct cli_option options[] = {
     CLI_OPTION_SCOPE(&args.scope),
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_COLOR,
-    CLI_OPTION_NO_PAGER,
     CLI_SWITCH("output", &args.output, "write the recorded result itself",
                .letter = 'o'),
     CLI_SWITCH("input", &args.input, "write the input that was kept with it"),

@@ -14,10 +14,14 @@
 #include <idem/operator.h>
 #include <stdlib.h>
 
+#define PROMETHEUS 1
+#define EMF 2
+
+static const char *const formats[] = {"prometheus", "emf", NULL};
+
 static struct {
     bool json;
-    bool prometheus;
-    bool emf;
+    int format; /* PROMETHEUS, EMF; 0: for people, or JSON. */
     const char *output;
     const char *missing;
     const char *store;
@@ -179,8 +183,8 @@ static int print_metrics(struct idem_store *store,
     if (error.code != 0) {
         return cli_fail_with(&error);
     }
-    return args.emf ? cli_metrics_emf(&metrics)
-                    : cli_metrics_write(&metrics, to);
+    return args.format == EMF ? cli_metrics_emf(&metrics)
+                              : cli_metrics_write(&metrics, to);
 }
 
 static int stats(struct idem_store *store)
@@ -195,8 +199,8 @@ static int stats(struct idem_store *store)
     if (error.code != 0) {
         return cli_fail_with(&error);
     }
-    status = args.prometheus || args.emf ? print_metrics(store, &snapshot)
-                                         : print_stats(store, &snapshot);
+    status = args.format != 0 ? print_metrics(store, &snapshot)
+                              : print_stats(store, &snapshot);
     if (status == 0 && snapshot.unreadable > 0) {
         status = CLI_CORRUPT;
     }
@@ -207,7 +211,7 @@ static int stats(struct idem_store *store)
 /* A collector of metrics is told that the store is away, too. */
 static int away(int status)
 {
-    if (args.prometheus || args.emf) {
+    if (args.format != 0) {
         (void)print_metrics(/* store= */ NULL, /* snapshot= */ NULL);
     }
     return status;
@@ -222,14 +226,13 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc > 0) {
         return cli_usage(command, "stats takes no key; see idem show");
     }
-    if (args.json + args.prometheus + args.emf > 1) {
-        return cli_usage(command, "choose one: --json, --prometheus or --emf");
+    if (args.json && args.format != 0) {
+        return cli_usage(command, "choose one: --json or --format");
     }
-    if (args.output != NULL && !args.prometheus) {
-        return cli_usage(command, "--output belongs to --prometheus");
-    }
-    if (args.missing != NULL && !args.prometheus) {
-        return cli_usage(command, "--missing belongs to --prometheus");
+    if (args.format != PROMETHEUS &&
+        (args.output != NULL || args.missing != NULL)) {
+        return cli_usage(command, "--%s needs --format prometheus",
+                         args.output != NULL ? "output" : "missing");
     }
     status = cli_jobs_read(command, args.missing, &jobs);
     if (status != 0) {
@@ -247,10 +250,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 static struct cli_option options[] = {
     CLI_OPTION_JSON(&args.json),
-    CLI_SWITCH("prometheus", &args.prometheus,
-               "answer in the text format of Prometheus", .letter = 'p'),
-    CLI_SWITCH("emf", &args.emf,
-               "answer in CloudWatch's embedded metric format"),
+    CLI_VALUE("format", "FORMAT", CLI_CHOICE, &args.format,
+              "metrics: prometheus, or emf (CloudWatch's embedded format)",
+              .as = IDEM_SETTING(IDEM_SETTING_WORD, .min = PROMETHEUS,
+                                 .words = formats)),
     CLI_VALUE("output", "FILE", CLI_TEXT, &args.output,
               "write it there, all of it or nothing (default: stdout)",
               .letter = 'o'),
@@ -263,8 +266,8 @@ static struct cli_option options[] = {
 static const char *const examples[] = {
     "idem stats",
     "idem stats --json | jq .counters.replayed",
-    "idem stats -p -o /var/lib/prometheus/node-exporter/idem.prom",
-    "idem stats -p --missing 'backup@*,report@*'",
+    "idem stats --format prometheus -o /var/lib/prometheus/node-exporter/idem.prom",
+    "idem stats --format prometheus --missing 'backup@*,report@*'",
     NULL,
 };
 

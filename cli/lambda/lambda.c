@@ -19,7 +19,6 @@ static struct {
     const char *handler;
     const char *store;
     const char *request_id;
-    const char *arn;
     int64_t time_ms;
     bool json;
 } args = {.time_ms = 30000};
@@ -105,7 +104,6 @@ static int handle(struct idem_lambda *lambda, struct idem_slice event)
 
     make_request_id(id);
     now.request_id = args.request_id == NULL ? id : args.request_id;
-    now.function_arn = args.arn;
     now.deadline_ms = cli_now_ms() + args.time_ms;
     now.event = event;
     if (idem_lambda_handle(lambda, &now, &response) != 0) {
@@ -205,14 +203,12 @@ static int run(const struct cli_command *command, int argc, char **argv)
 static struct cli_option options[] = {
     CLI_VALUE("handler", "PROGRAM", CLI_TEXT, &args.handler,
               "the handler, an executable (default: $_HANDLER)"),
-    CLI_VALUE("time", "TIME", CLI_DURATION, &args.time_ms,
+    CLI_VALUE("max-time", "TIME", CLI_DURATION, &args.time_ms,
               "invoke: how long the function may take (default: 30s)", .min = 1,
               .max = 900000),
-    CLI_VALUE("request-id", "ID", CLI_TEXT, &args.request_id,
+    CLI_VALUE("request", "ID", CLI_TEXT, &args.request_id,
               "invoke: the id of this delivery (default: a new one)",
               .max = 128),
-    CLI_VALUE("function-arn", "ARN", CLI_TEXT, &args.arn,
-              "invoke: what the handler is told of itself"),
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},

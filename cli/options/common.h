@@ -17,7 +17,7 @@
     CLI_SWITCH("dry-run", to, (text), .letter = 'n')
 
 #define CLI_OPTION_WHO(to)                                                     \
-    CLI_VALUE("who", "NAME", CLI_TEXT, to,                                     \
+    CLI_VALUE("owner", "NAME", CLI_TEXT, to,                                   \
               "who decides (default: $IDEM_OWNER, or USER@HOST)",              \
               .max = IDEM_OWNER_MAX)
 
@@ -67,9 +67,5 @@
     CLI_VALUE("color", "WHEN", CLI_CHOICE, &cli_color,                         \
               "paint: auto (on a terminal), always, never",                    \
               .choices = cli_color_names)
-
-#define CLI_OPTION_NO_PAGER                                                    \
-    CLI_SWITCH("no-pager", &cli_no_pager,                                      \
-               "print to the terminal, whatever $PAGER says")
 
 #endif

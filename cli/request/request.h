@@ -89,7 +89,7 @@ void cli_request_finish(struct cli_request *request);
 /* "HOST/PID" with the process @pid, or what --owner or $IDEM_OWNER says. */
 void cli_owner(const char *given, long pid, char buf[IDEM_OWNER_MAX + 1]);
 
-/* The person who decides: "USER@HOST", or what --who or $IDEM_OWNER says. */
+/* The person who decides: "USER@HOST", or what --owner or $IDEM_OWNER says. */
 void cli_who(const char *given, char buf[IDEM_OWNER_MAX + 1]);
 
 /* ---- Results that are said on the command line ---- */

@@ -70,19 +70,17 @@ static int fail(struct idem_error *error, int code, const char *format, ...)
 
 /* The directory that somebody chose, or NULL: it is beside the default
  * store. */
-static const char *chosen(const char *given)
+static const char *chosen(void)
 {
-    if (given == NULL) {
-        given = secure_getenv("IDEM_JOURNAL_DIR");
-    }
+    const char *given = secure_getenv("IDEM_JOURNAL_DIR");
+
     return given != NULL && *given != '\0' ? given : NULL;
 }
 
-int cli_journal_open(const char *given, bool make,
-                     struct idem_journal **ret_journal, char **ret_directory,
-                     struct idem_error *ret_error)
+int cli_journal_open(bool make, struct idem_journal **ret_journal,
+                     char **ret_directory, struct idem_error *ret_error)
 {
-    const char *choice = chosen(given);
+    const char *choice = chosen();
     char *directory =
         choice != NULL ? strdup(choice) : cli_state_path("journal");
 
@@ -201,8 +199,7 @@ static int open_existing(const struct idem_store *store, bool say,
     if (idem_store_url(store) == NULL) {
         return 0;
     }
-    rc = cli_journal_open(/* given= */ NULL, /* make= */ false, ret_journal,
-                          &directory, error);
+    rc = cli_journal_open(/* make= */ false, ret_journal, &directory, error);
     free(directory);
     if (rc == IDEM_EDENIED && say) {
         cli_say("%s; outcomes cannot be kept there: name a directory of your "
@@ -374,8 +371,8 @@ bool cli_journal_read_usage(struct idem_journal_usage *ret_usage)
     char *directory;
     bool known = false;
 
-    if (cli_journal_open(/* given= */ NULL, /* make= */ false, &journal,
-                         &directory, &error) == 0) {
+    if (cli_journal_open(/* make= */ false, &journal, &directory, &error) ==
+        0) {
         known = idem_journal_read_usage(journal, ret_usage, &error) == 0;
         idem_journal_close(journal);
     }
@@ -389,8 +386,7 @@ static void keep(struct cli_net *net)
     char *directory;
     int rc;
 
-    rc = cli_journal_open(/* given= */ NULL, /* make= */ true, &journal,
-                          &directory, &net->error);
+    rc = cli_journal_open(/* make= */ true, &journal, &directory, &net->error);
     if (rc == 0) {
         rc = idem_journal_put(journal, net->store, net->attempt, net->outcome,
                               &net->entry, &net->error);

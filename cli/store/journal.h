@@ -38,12 +38,11 @@ int cli_journal_choose(const struct cli_command *command,
                        struct cli_journal_choice *choice);
 
 /* Opens $IDEM_JOURNAL_DIR, else the journal in the directory of idem's state,
- * which is made if @make. @given is --dir (may be NULL). *@ret_directory is its
+ * which is made if @make. *@ret_directory is its
  * path, also where it cannot be opened; the caller frees it. An enum idem_code;
  * IDEM_ENOTFOUND: there is none. */
-int cli_journal_open(const char *given, bool make,
-                     struct idem_journal **ret_journal, char **ret_directory,
-                     struct idem_error *ret_error);
+int cli_journal_open(bool make, struct idem_journal **ret_journal,
+                     char **ret_directory, struct idem_error *ret_error);
 
 /* ---- What waits -------------------------------------------------------- */
 

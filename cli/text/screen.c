@@ -18,8 +18,6 @@
 
 #define WIDTH_UNKNOWN 80
 
-bool cli_no_pager;
-
 static pid_t pager; /* 0: there is none. */
 
 bool cli_stdout_is_tty(void)
@@ -49,11 +47,8 @@ int cli_width(void)
 /* The pager to run, or NULL: "cat" and nothing are the same. */
 static const char *pager_name(void)
 {
-    const char *name = secure_getenv("IDEM_PAGER");
+    const char *name = secure_getenv("PAGER");
 
-    if (name == NULL) {
-        name = secure_getenv("PAGER");
-    }
     return name == NULL || *name == '\0' || strcmp(name, "cat") == 0 ? NULL
                                                                      : name;
 }
@@ -94,7 +89,7 @@ void cli_page_begin(void)
 {
     const char *name = pager_name();
 
-    if (name != NULL && !cli_no_pager && pager == 0 && cli_stdout_is_tty()) {
+    if (name != NULL && pager == 0 && cli_stdout_is_tty()) {
         (void)fflush(stdout);
         start(name);
     }

@@ -11,12 +11,10 @@ bool cli_stdout_is_tty(void);
 /* Columns of it; 80 where it is none, or does not say. */
 int cli_width(void);
 
-/* Sends stdout through $IDEM_PAGER or $PAGER where stdout is a terminal and one
+/* Sends stdout through $PAGER where stdout is a terminal and one
  * of them is set: without one nothing is paged. cli_page_end() waits for it. */
 void cli_page_begin(void);
 void cli_page_end(void);
-
-extern bool cli_no_pager; /* --no-pager: nothing is paged. */
 
 /* True if stderr is a terminal. */
 bool cli_stderr_is_tty(void);

@@ -20,7 +20,6 @@
 static struct {
     uint64_t max;
     uint64_t rate;
-    uint64_t units;
     bool dry_run;
     bool json;
     bool verbose;
@@ -142,8 +141,7 @@ static int print_json(uint64_t purged)
 static int purge_table(struct idem_store *store)
 {
     struct cli_purge_options table = {.max = args.max,
-                                      .rate = args.rate,
-                                      .units_per_second = args.units,
+                                      .units_per_second = args.rate,
                                       .dry_run = args.dry_run,
                                       .json = args.json,
                                       .verbose = args.verbose};
@@ -175,11 +173,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
         idem_close(store);
         return status;
     }
-    if (args.units != 0) {
-        idem_close(store);
-        return cli_usage(command, "--units-per-second: only a DynamoDB table "
-                                  "is paid by units; see --rate");
-    }
     status =
         args.dry_run ? dry_run(store, &purged) : purge_slices(store, &purged);
     if (status == 0 && !args.dry_run) {
@@ -199,11 +192,8 @@ static struct cli_option options[] = {
     CLI_VALUE("max", "N", CLI_COUNT, &args.max,
               "at most so many (default: all)", .min = 1),
     CLI_VALUE("rate", "N", CLI_COUNT, &args.rate,
-              "at most so many each second (default: no limit)", .min = 1,
-              .max = 1000000),
-    CLI_VALUE("units-per-second", "N", CLI_COUNT, &args.units,
-              "capacity of a DynamoDB table (default: 1000)", .min = 1,
-              .max = 1000000),
+              "at most so many each second; of a DynamoDB table units (1000)",
+              .min = 1, .max = 1000000),
     CLI_OPTION_DRY_RUN(&args.dry_run, "only say how many it would be"),
     CLI_OPTION_JSON(&args.json),
     CLI_SWITCH("verbose", &args.verbose,

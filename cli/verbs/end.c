@@ -197,8 +197,8 @@ static int renew(const struct cli_command *command, int argc, char **argv)
     return cli_held_finish(&held, &error);
 }
 
-#define OPTION_TEXT(option, what)                                              \
-    CLI_VALUE((option), "TEXT", CLI_ANY_TEXT, &args.text, (what),              \
+#define OPTION_REASON(what)                                                    \
+    CLI_VALUE("reason", "TEXT", CLI_ANY_TEXT, &args.text, (what),              \
               .max = IDEM_TEXT_MAX)
 
 #define OPTION_RESULT(what)                                                    \
@@ -223,7 +223,7 @@ static struct cli_option complete_options[] = {
 
 static struct cli_option fail_options[] = {
     CLI_TOKEN_OPTIONS(&args.attempt),
-    OPTION_TEXT("error", "what went wrong, for the person who looks"),
+    OPTION_REASON("what went wrong, for the person who looks"),
     OPTION_RESULT("what is replayed: TEXT, @FILE or - for stdin"),
     CLI_RESULT_OPTIONS(&args.spec),
     OPTIONS_OF_ENDS,
@@ -231,13 +231,13 @@ static struct cli_option fail_options[] = {
 
 static struct cli_option release_options[] = {
     CLI_TOKEN_OPTIONS(&args.attempt),
-    OPTION_TEXT("note", "why, for people"),
+    OPTION_REASON("why, for people"),
     OPTIONS_OF_ENDS,
 };
 
 static struct cli_option retry_options[] = {
     CLI_TOKEN_OPTIONS(&args.attempt),
-    OPTION_TEXT("note", "why, for the person who looks"),
+    OPTION_REASON("why, for the person who looks"),
     CLI_OPTION_MAX_FAILURES(&args.failures_max),
     CLI_OPTION_RETRY_AFTER(&args.retry_after_ms),
     OPTIONS_OF_ENDS,
@@ -245,7 +245,7 @@ static struct cli_option retry_options[] = {
 
 static struct cli_option unknown_options[] = {
     CLI_TOKEN_OPTIONS(&args.attempt),
-    OPTION_TEXT("note", "what is known, for the person who looks"),
+    OPTION_REASON("what is known, for the person who looks"),
     OPTIONS_OF_ENDS,
 };
 
@@ -269,27 +269,27 @@ static const char *const complete_examples[] = {
 };
 
 static const char *const fail_examples[] = {
-    "idem fail --token \"$token\" --error \"card 4711 was refused\"",
+    "idem fail --token \"$token\" --reason \"card 4711 was refused\"",
     "idem fail --token \"$token\" --result @answer.json --exit 3",
     "idem list --status failed                  # who looks, finds it here",
     NULL,
 };
 
 static const char *const release_examples[] = {
-    "idem release --token \"$token\" --note \"the bank was closed\"",
+    "idem release --token \"$token\" --reason \"the bank was closed\"",
     "idem release --self                # inside idem run: try again later",
     NULL,
 };
 
 static const char *const retry_examples[] = {
-    "idem retry --token \"$token\" --note \"the host ran out of space\"",
+    "idem retry --token \"$token\" --reason \"the host ran out of space\"",
     "idem retry --token \"$token\" --max-failures 5 --retry-after 10m",
     "idem list --status retry           # what waits for the next caller",
     NULL,
 };
 
 static const char *const unknown_examples[] = {
-    "idem unknown --token \"$token\" --note \"no answer from the bank\"",
+    "idem unknown --token \"$token\" --reason \"no answer from the bank\"",
     "idem list --status unknown         # who looks, finds it here",
     NULL,
 };

@@ -199,21 +199,20 @@ static int print_identity(const struct idem_request *q)
 static bool names_identity(const struct cli_claim *claim)
 {
     return claim->key != NULL || claim->key_file != NULL || claim->from_args ||
-           claim->key_from != NULL || claim->scope != NULL ||
-           claim->fingerprint != NULL || claim->fingerprint_from != NULL ||
-           claim->input != NULL;
+           claim->scope != NULL || claim->fingerprint != NULL ||
+           claim->fingerprint_from != NULL || claim->input != NULL;
 }
 
 static int run_flavour(const struct cli_command *command, int argc, char **argv)
 {
     if (!args.has_flavour) {
-        return cli_usage(command, "--select, --prefix and --allow-null want "
-                                  "--flavour");
+        return cli_usage(command, "--prefix and --allow-null want --flavour");
     }
     if (names_identity(&args.claim)) {
         return cli_usage(command, "--flavour makes the key of the event: it "
                                   "takes no other key, and no scope");
     }
+    args.flavour.select = args.claim.key_from;
     args.flavour.json = args.json;
     return print_flavour(command, &args.flavour, argc, argv);
 }
@@ -223,8 +222,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct cli_request request;
     int status;
 
-    if (args.has_flavour || args.flavour.select != NULL ||
-        args.flavour.prefix != NULL || args.flavour.allow_null) {
+    if (args.has_flavour || args.flavour.prefix != NULL ||
+        args.flavour.allow_null) {
         return run_flavour(command, argc, argv);
     }
     if (argc > 0 && argv[0][0] == '@') {
@@ -253,8 +252,6 @@ static struct cli_option options[] = {
     CLI_VALUE("flavour", "NAME", CLI_CHOICE, &args.flavour.choice,
               "the key that Powertools makes of an event: python, typescript",
               .choices = flavours, .given = &args.has_flavour),
-    CLI_VALUE("select", "SEL", CLI_TEXT, &args.flavour.select,
-              "what of the event it makes it of"),
     CLI_VALUE("prefix", "TEXT", CLI_ANY_TEXT, &args.flavour.prefix,
               "the part before the # of that key"),
     CLI_SWITCH("allow-null", &args.flavour.allow_null,
@@ -268,7 +265,7 @@ static const char *const examples[] = {
     "idem key -k order-42 -- charge 42 # what idem run would compare",
     "idem key --key-from-args -- charge 42",
     "idem key --input @order.json --key-from .id --fingerprint-from .sum,.currency",
-    "idem key --flavour typescript --prefix pay --select .body.id @event.json",
+    "idem key --flavour typescript --prefix pay --key-from .body.id @event.json",
     NULL,
 };
 

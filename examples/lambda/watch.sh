@@ -16,7 +16,7 @@ set -eu
 # 1 and 2 are a warning and a critical state: it did look.
 status=0
 idem watch --once --json --store "$WATCH_STORE" >&2 || status=$?
-idem stats --emf --store "$WATCH_STORE" >&2 || true
+idem stats --format emf --store "$WATCH_STORE" >&2 || true
 if [ "$status" -gt 2 ]; then
     printf '{"errorType": "CannotLook", "errorMessage": "the log says why"}\n'
     exit 1

@@ -25,7 +25,7 @@ key=$(idem key -k "$IDEM_KEY" | awk '$1 == "id" { print $2 }')
 # It may have been charged, and we cannot find out: that is for a person, not for
 # a later run, which might come when the service has forgotten the key.
 give_up() {
-    idem unknown --self --note "$1"
+    idem unknown --self --reason "$1"
     echo "pay: $1; it may have been charged" >&2
     exit 76
 }

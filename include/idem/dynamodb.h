@@ -112,8 +112,7 @@ struct idem_dynamodb_purged;
 struct idem_dynamodb_purge_options {
     size_t size;  /* sizeof, set by IDEM_DYNAMODB_PURGE_OPTIONS_INIT. */
     uint64_t max; /* Records to delete at most; 0: all. */
-    uint64_t records_per_second; /* At most; 0: as many as the units allow. */
-    uint64_t units_per_second;   /* Read and written together, at most, but for
+    uint64_t units_per_second; /* Read and written together, at most, but for
                                     one page of each segment; 0:
                                     IDEM_DYNAMODB_PURGE_UNITS. */
     unsigned segments; /* Of the table that are read side by side, 64 at most;
@@ -129,8 +128,8 @@ struct idem_dynamodb_purge_options {
 };
 #define IDEM_DYNAMODB_PURGE_OPTIONS_INIT                                       \
     {                                                                          \
-        sizeof(struct idem_dynamodb_purge_options), 0, 0, 0, 0, false, 0,      \
-            NULL, NULL                                                         \
+        sizeof(struct idem_dynamodb_purge_options), 0, 0, 0, false, 0, NULL,   \
+            NULL                                                               \
     }
 
 /* The result of a purge. */

@@ -42,7 +42,8 @@ static struct json_object *option_of(const struct cli_option *option)
     if (option->kind != CLI_FLAG) {
         add_text(to, "arg", option->arg);
     }
-    add_words(to, "choices", option->choices);
+    add_words(to, "choices",
+              option->as != NULL ? option->as->words : option->choices);
     return to;
 }
 

@@ -135,7 +135,7 @@ def options():
     for lines in (
         ["-k", "order-42", "--", "true", "-x"],
         ["--key=order-42", "-aq", "one", "two"],
-        ["--note=", "--count", "99", "--all", "-"],
+        ["--reason=", "--count", "99", "--all", "-"],
         ["--key", "--", "a"],
         ["-aa"],
         ["--coun=1"],

@@ -73,7 +73,7 @@ def a_token_brings_both(b):
 @case
 def the_command_says_so_itself(b):
     """idem retry from inside an attempt stands, and is in idem list."""
-    script = "./idem retry --self --note 'no room'; exit 3"
+    script = "./idem retry --self --reason 'no room'; exit 3"
     got = b.run("k", script)
     equal((got.status, got.stderr), (3, b""))
     record = b.record("k")
@@ -99,7 +99,7 @@ def a_token_says_so(b):
     refused."""
     token = b("begin", "-k", "k").stdout.decode().strip()
     for _ in range(2):
-        equal(b("retry", "--token", token, "--note", "again"), (0, b"", b""))
+        equal(b("retry", "--token", token, "--reason", "again"), (0, b"", b""))
     again = b("begin", "-k", "k").stdout.decode().strip()
     assert again and again != token
     equal(b("complete", "--token", token).status, 80)
@@ -141,7 +141,7 @@ def its_runner_dies_after_it(b):
 
 # ---- reopen ------------------------------------------------------------------
 
-WHY = ("--reason", "the disk has room", "--who", "ada@ops")
+WHY = ("--reason", "the disk has room", "--owner", "ada@ops")
 
 
 @case

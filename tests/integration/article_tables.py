@@ -111,7 +111,7 @@ def lock_tokens_keep_each_other_out(url):
     equal((done.status, done.stdout, done.stderr), (0, b"hello\n", b"a note\n"))
     equal(json.loads(locks.begin("order_3")["result"]), "hello\n")
 
-    equal(idem.end("fail", idem.started("order_4"), "--error", "card refused"), 0)
+    equal(idem.end("fail", idem.started("order_4"), "--reason", "card refused"), 0)
     there = locks.begin("order_4")
     equal((there["status"], json.loads(there["result"])), ("error", "card refused"))
     equal(locks.begin("order_5"), None)
@@ -162,7 +162,7 @@ def events_keep_each_other_out(url):
     equal(refusal(table, "m2"), ("DuplicateInProgressException", None))
     equal(idem.end("complete", ours, "--result", '{"order": "o-2"}'), 0)
     equal(refusal(table, "m2"), ("DuplicateCompletedException", {"order": "o-2"}))
-    equal(idem.end("fail", idem.started("m3"), "--error", "no"), 0)
+    equal(idem.end("fail", idem.started("m3"), "--reason", "no"), 0)
     equal(refusal(table, "m3"), ("DuplicateInProgressException", None))
     equal(idem.end("release", idem.started("m4")), 0)
     with EventHandler(table, "m4"):
@@ -256,10 +256,10 @@ def requests_keep_each_other_out(url):
     equal(http_begin(table, "u1:c"), articles.answer_409())
     equal(idem.end("complete", ours, "--result", json.dumps(CREATED)), 0)
     equal(http_begin(table, "u1:c"), CREATED)
-    equal(idem.end("fail", idem.started("u1:d"), "--error", "no funds"), 0)
+    equal(idem.end("fail", idem.started("u1:d"), "--reason", "no funds"), 0)
     there = http_begin(table, "u1:d")
     equal((there["statusCode"], json.loads(there["body"])), (500, {"error": "no funds"}))
-    equal(idem.end("unknown", idem.started("u1:e"), "--note", "cut off"), 0)
+    equal(idem.end("unknown", idem.started("u1:e"), "--reason", "cut off"), 0)
     equal(http_begin(table, "u1:e"), articles.answer_409())
     equal(idem("run", "-k", "u1:f", "--on-expired-lease", "hold", "--", "true").status, 0)
     equal(json.loads(table.get_item(Key={"idempotencyKey": "u1:f"})["Item"]["responsePayload"]),

@@ -141,7 +141,7 @@ LINES = [
     Line(f"idem list --store '{TABLE}:{{silent}}'"),
     Line(f"idem list --store '{TABLE}:{{502}}'"),
     Line(f"idem list --store '{TABLE}:{{dynamodb}}'"),
-    Line(f"idem stats --store '{ORDERS}'; idem stats --json --store '{ORDERS}'; idem stats -p --store '{ORDERS}' | grep -c started",
+    Line(f"idem stats --store '{ORDERS}'; idem stats --json --store '{ORDERS}'; idem stats --format prometheus --store '{ORDERS}' | grep -c started",
          f"idem store create --store '{ORDERS}'; "),
     Line("idem gateway --upstream http://localhost:1"),
     Line(f"{GATEWAY} --upstream http://no.such.invalid --global-scope --listen 127.0.0.1:0", as_user=True),

@@ -99,7 +99,7 @@ def an_input_stays_with_a_failure():
 
     def one(idem, found, body):
         token = idem("begin", "-k", "a", "--input", body, "--on-expired-lease", "rerun").strip()
-        idem("fail", "--self", "--error", "no", token=token.decode())
+        idem("fail", "--self", "--reason", "no", token=token.decode())
         found.act_out_ttl(1000 * DAY)
         equal((len(found.heads()), len(found.parts("i"))), (1, 1))
         shown = json.loads(idem("show", "a", "--json"))

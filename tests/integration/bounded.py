@@ -49,8 +49,8 @@ def memory_does_not_grow_with_the_store():
         skip("a sanitizer keeps what is freed")
     few, many = filled("few.db", FEW), filled("many.db", MANY)
     for args in (
-        ["stats"], ["stats", "--prometheus"], ["watch", "--once"], ["watch", "--once", "--json"],
-        ["doctor"], ["list", "--json"], ["list", "--failed", "--limit", "20"],
+        ["stats"], ["stats", "--format", "prometheus"], ["watch", "--once"], ["watch", "--once", "--json"],
+        ["doctor"], ["list", "--json"], ["list", "--failed", "--max", "20"],
         ["list", "--failed", "--json"], ["list", "--failed"],
         ["list", "-s", "none"], ["purge", "--dry-run"], ["export", "-"],
         ["resolve", "--status", "failed", "--release", "--reason", "x"],
@@ -94,7 +94,7 @@ def a_sorted_list_is_printed_in_parts():
     down = store("list", "--failed", "-f", "key").stdout.decode().splitlines()
     equal(sorted(down), [f"order-{n:06d}" for n in range(MANY) if n % 3 != 1])
     equal(store("list", "--failed", "-f", "key", "-r").stdout.decode().splitlines(), down[::-1])
-    first = store("list", "--failed", "-f", "key", "--limit", "5000").stdout.decode().splitlines()
+    first = store("list", "--failed", "-f", "key", "--max", "5000").stdout.decode().splitlines()
     equal(first, down[:5000])
 
 

@@ -64,8 +64,8 @@ def work(store):
     tokens = []
     for key, verb, option, text in (
         (KEY, None, None, None),
-        ("failed", "fail", "--error", ERROR),
-        ("unknown", "unknown", "--note", NOTE),
+        ("failed", "fail", "--reason", ERROR),
+        ("unknown", "unknown", "--reason", NOTE),
     ):
         begun = store("begin", "-k", key, "-s", SCOPE, "--expect", "1ms", "--lease", "1h",
                       "--input", "@input", "--owner", "worker/7")
@@ -84,8 +84,8 @@ def tell_all(store, env, told):
         ("watch", "--once", "--json"),
         ("stats",),
         ("stats", "--json"),
-        ("stats", "--prometheus", "--output", "metrics.prom"),
-        ("stats", "--emf"),
+        ("stats", "--format", "prometheus", "--output", "metrics.prom"),
+        ("stats", "--format", "emf"),
         ("list",),
         ("doctor",),
         ("store", "check"),
@@ -137,7 +137,7 @@ def hashed_keys_are_not_told():
     told = Artefacts()
     for args in (
         ("watch", "--once", "--json", "--hook", "cat >>hook"),
-        ("stats", "--prometheus", "--output", "metrics.prom"),
+        ("stats", "--format", "prometheus", "--output", "metrics.prom"),
         ("resolve", KEY, "-s", SCOPE, "--force", "--release", "--reason", "died"),
     ):
         done = store(*args, env=env)

@@ -126,9 +126,9 @@ def the_newest_is_first():
     listed = ("list", "--fields", "key")
     equal(said(idem, *listed).split(), names[::-1])
     equal(said(idem, *listed, "--reverse").split(), names)
-    page = idem(*listed, "--limit", "4")
+    page = idem(*listed, "--max", "4")
     place = re.search(r"--after (\S+)", page.stderr.decode())[1]
-    equal(page.stdout.decode().split() + said(idem, *listed, "--limit", "4", "--after", place).split(), names[::-1])
+    equal(page.stdout.decode().split() + said(idem, *listed, "--max", "4", "--after", place).split(), names[::-1])
 
 
 @test

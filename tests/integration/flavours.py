@@ -175,13 +175,13 @@ def names_are_ordered_alike():
 
 @test
 def a_selection_has_its_key():
-    """With --select the key is that of the selection, digits and all."""
+    """With --key-from the key is that of the selection, digits and all."""
     event = '{"body":{"id":12345678901234567890,"n":1.0,"t":"x"},"time":7}'
     equal(
-        our_key("python", event, "--select", "[.body.id, .body.n]"),
+        our_key("python", event, "--key-from", "[.body.id, .body.n]"),
         python_key("[12345678901234567890,1.0]"),
     )
-    equal(our_key("python", event, "--select", ".body.t"), python_key('"x"'))
+    equal(our_key("python", event, "--key-from", ".body.t"), python_key('"x"'))
 
 
 @test

@@ -182,9 +182,9 @@ def a_journal_leaves_some_of_its_disk_to_others(b):
         told, (room,) = told_of_the_room(b, env)
         equal(told, ("warn", 1, "warning"))
         assert 1 << 20 < room < 2 << 20, room
-        contains(b("stats", "--prometheus", env=env).stdout, b"idem_journal_entries{",
+        contains(b("stats", "--format", "prometheus", env=env).stdout, b"idem_journal_entries{",
                  b"idem_journal_room_bytes{", f"}} {room}\n".encode())
-        line = json.loads(b("stats", "--emf", env=env).stdout)
+        line = json.loads(b("stats", "--format", "emf", env=env).stdout)
         equal((line["journalEntries"], line["journalRoom"]), (0, room))
         with open(os.path.join(d.path, "filler"), "ab") as f:
             f.write(bytes(room + 8192))

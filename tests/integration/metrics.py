@@ -37,7 +37,7 @@ def work(store, env):
     equal(store("run", "-k", "a", "--", "false", env=env).status, 65)
     token = store("begin", "-k", "b", "--lease", "1h", env=env).stdout
     equal(store("begin", "-k", "b", env=env).status, 75)
-    equal(store("fail", "--token", "-", "--error", "no", input=token, env=env).status, 0)
+    equal(store("fail", "--token", "-", "--reason", "no", input=token, env=env).status, 0)
     equal(store("release", "--token", "-", input=token, env=env).status, 80)
     equal(store("begin", "-k", "c", "--lease", "1h", env=env).status, 0)
     equal(store("resolve", "b", "--release", "--reason", "x", env=env).status, 0)
@@ -59,7 +59,7 @@ WANTED = {"started": 3, "completed": 1, "replayed": 3, "mismatch": 1, "busy": 1,
 
 
 def counted(store, env=None):
-    done = store("stats", "--prometheus", env=env or METER)
+    done = store("stats", "--format", "prometheus", env=env or METER)
     equal(done.status, 0)
     return prometheus(done.stdout)
 
@@ -98,7 +98,7 @@ def all_metrics():
     """The text of every metric there is."""
     store = Idem()
     work(store, METER)
-    return store("stats", "--prometheus", "--missing", "k*", env=METER).stdout
+    return store("stats", "--format", "prometheus", "--missing", "k*", env=METER).stdout
 
 
 def exported(text):
@@ -193,7 +193,7 @@ def alarms_name_what_is_there():
     metric that an alarm or the dashboard names."""
     store = Idem()
     work(store, METER)
-    (line,) = emf_lines(store("stats", "--emf", env=METER).stdout)
+    (line,) = emf_lines(store("stats", "--format", "emf", env=METER).stdout)
     gauges = check_emf(line)
     assert "overdue" in gauges and "started" not in gauges, gauges
     counted = emf_of_a_function()

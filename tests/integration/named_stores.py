@@ -47,8 +47,7 @@ def forms(url):
             f.write("\n")
     with open("log", "rb") as f:
         text = f.read()
-    return [(("log",), None), (("-",), text), (("entry",), None), (("from",), None),
-            (("--dir", "from"), None)]
+    return [(("log",), None), (("-",), text), (("entry",), None), (("from",), None)]
 
 
 def reconcile(*args, store=None, status=0, input=None, env=None):
@@ -297,10 +296,10 @@ def an_outcome_under_another_name_is_not_passed_over():
     real, link = linked()
     put(link, "k", store=real, journal="journal")
     is_listed(link, reconcile("--store", real, status=NAMED))
-    is_listed(link, reconcile("--dir", "journal", store=real, status=NAMED))
-    (row,), _ = reconcile("-n", "--dir", "journal", "--store", link)
+    is_listed(link, reconcile("journal", store=real, status=NAMED))
+    (row,), _ = reconcile("-n", "journal", "--store", link)
     equal(row["would_be"], "recorded")
-    (row,), _ = reconcile("--dir", "journal", "--store", link)
+    (row,), _ = reconcile("journal", "--store", link)
     equal(row["state"], "recorded")
 
 

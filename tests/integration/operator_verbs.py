@@ -50,7 +50,7 @@ def lists_and_records_say_what_a_person_asks():
     begin(store, "slow", "--expect", "1ms", "--lease", "1h")
     begin(store, "live", "--lease", "1h")
     token = begin(store, "failed", "--lease", "1h")
-    equal(store("fail", "--token", "-", "--error", "no", input=token.encode()).status, 0)
+    equal(store("fail", "--token", "-", "--reason", "no", input=token.encode()).status, 0)
     equal(store("run", "-qk", "job-489", "-s", "runner", "--", "sleep", "0.2").status, 0)
     killed = store("run", "-qk", "died", "--on-expired-lease", "rerun", "--", "sh", "-c", "kill -9 $PPID; sleep 9")
     assert killed.status != 0, killed
@@ -60,7 +60,7 @@ def lists_and_records_say_what_a_person_asks():
         return sorted(store("list", "--fields", "key", *options).stdout.decode().split())
 
     equal(keys("--overdue", "--status", "failed,completed"), ["died", "failed", "job-489", "slow"])
-    equal(keys("--overdue", "--status", "failed", "--limit", "9"), ["died", "failed", "slow"])
+    equal(keys("--overdue", "--status", "failed", "--max", "9"), ["died", "failed", "slow"])
     equal((keys("--overdue"), keys("--status", "failed")), (["died", "slow"], ["failed"]))
     (took,) = re.findall(r"(\d+)ms", store("list", "--fields", "took", "--match", "job-489").stdout.decode())
     assert 200 <= int(took) < 1000, took
@@ -102,14 +102,14 @@ def fill(store):
         begin(store, "late", "--lease", "4s", scope=scope)
         begin(store, "slow", "--expect", "1ms", "--lease", "1h", scope=scope)
         begin(store, "live", "--lease", "1h", scope=scope)
-        for key, verb, text in (("unknown", "unknown", "--note"), ("failed", "fail", "--error")):
+        for key, verb, text in (("unknown", "unknown", "--reason"), ("failed", "fail", "--reason")):
             token = begin(store, key, "--lease", "1h", scope=scope)
             done = store(verb, "--token", "-", text, "hm", input=token.encode(), env=AWS)
             equal(done.status, 0)
     time.sleep(7)  # A table counts a lease two seconds longer.
 
 
-WHY = ("--release", "--reason", "the bank never saw them", "--who", "ada@ops")
+WHY = ("--release", "--reason", "the bank never saw them", "--owner", "ada@ops")
 
 
 def decides_for_many(store):

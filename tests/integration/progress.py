@@ -181,7 +181,7 @@ def reconcile_shows_how_many_wait(b):
     store = Idem(b.idem.store)
     with locked(b):
         running = threading.Thread(
-            target=lambda: screen.run(store, "reconcile", "--dir", b.file("journal")))
+            target=lambda: screen.run(store, "reconcile", b.file("journal")))
         running.start()
         time.sleep(3)  # Most of which it waits for the store, also where it begins late.
     running.join(PATIENCE)

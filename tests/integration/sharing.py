@@ -54,7 +54,7 @@ class Sides:
 
     def key(self, payload_id):
         done = self.ours(
-            *("key", "--flavour", "typescript", "--prefix", "pay", "--select", ".id", "-"),
+            *("key", "--flavour", "typescript", "--prefix", "pay", "--key-from", ".id", "-"),
             input=json.dumps({"id": payload_id}).encode(),
         )
         equal(done.status, 0)
@@ -183,7 +183,7 @@ def what_we_release_they_run(both):
 def what_is_to_be_run_again_they_run(both):
     """Control: what idem is to run again Powertools takes over at once, also under hold,
     and the record is its own then."""
-    equal(both.end("retry", both.started("r1", policy="hold"), "--note", "again").status, 0)
+    equal(both.end("retry", both.started("r1", policy="hold"), "--reason", "again").status, 0)
     equal(both.end("complete", both.started("r2", policy="hold"), "--result", "1").status, 0)
     equal(both.theirs("r2")["executed"], False)
     reopened = both.ours("reopen", both.key("r2"), "--reason", "the cause is mended")
@@ -201,8 +201,8 @@ def what_is_to_be_run_again_they_run(both):
 def what_a_person_must_see_they_leave(both):
     """What failed, is unknown or held Powertools never runs, whatever time it is."""
     failed, unknown = both.started("g1"), both.started("g2")
-    equal(both.end("fail", failed, "--error", "card refused").status, 0)
-    equal(both.end("unknown", unknown, "--note", "cut off").status, 0)
+    equal(both.end("fail", failed, "--reason", "card refused").status, 0)
+    equal(both.end("unknown", unknown, "--reason", "cut off").status, 0)
     both.started("g3", "--lease", f"{LEASE}s", policy="hold")
     time.sleep(LEASE + CLOCKS + 0.5)
     for payload_id in ("g1", "g2", "g3"):

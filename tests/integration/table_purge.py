@@ -157,13 +157,13 @@ def says_before_what_it_would_cost():
 
 @test
 def keeps_to_its_budget():
-    """No more units are used in the time that it takes than --units-per-second, but
+    """No more units are used in the time that it takes than --rate, but
     for a page of each segment."""
     budget = 100
     with table() as t:
         begun = time.monotonic()
         told = json.loads(t.idem("purge", "--json", "--max", "75",
-                                 "--units-per-second", str(budget)))
+                                 "--rate", str(budget)))
         took = time.monotonic() - begun
         assert told["purged"] <= 75, told
         used = told["read_units"] + told["write_units"]
@@ -184,7 +184,7 @@ def a_throttled_table_loses_nothing():
             return turn["n"] % 3 == 0
 
         t.counted.throttles = every_third
-        told = json.loads(t.idem("purge", "--json", "--units-per-second", "100000"))
+        told = json.loads(t.idem("purge", "--json", "--rate", "100000"))
         check_purged(told, t.used()[0]["DeleteItem"])
         assert EXPIRED // 3 <= told["throttled"] <= t.counted.throttled, told
         equal(t.records(), left())
@@ -211,7 +211,7 @@ def a_hot_partition_holds_nobody_up():
             return False
 
         t.counted.throttles = hot
-        told = json.loads(t.idem("purge", "--json", "--units-per-second", "100000"))
+        told = json.loads(t.idem("purge", "--json", "--rate", "100000"))
         check_purged(told, t.used()[0]["DeleteItem"])
         assert 0 < told["throttled"] <= refused["n"], (told, refused)
         equal(t.records(), left())
@@ -223,7 +223,7 @@ def is_refused_elsewhere():
     with tempfile.TemporaryDirectory() as folder:
         env = dict(os.environ, IDEM_STORE=f"sqlite:{folder}/s.db", XDG_STATE_HOME=folder)
         subprocess.run([PROGRAM, "run", "-k", "a", "--", "true"], env=env, check=True)
-        done = subprocess.run([PROGRAM, "purge", "--units-per-second", "5"], env=env,
+        done = subprocess.run([PROGRAM, "purge", "--rate", "5"], env=env,
                               capture_output=True)
         equal(done.returncode, 64)
         assert b"only a DynamoDB table is paid by units" in done.stderr, done.stderr

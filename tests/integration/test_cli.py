@@ -131,7 +131,7 @@ def fail():
     """What failed is refused until a person decides."""
     s = Session("fail")
     token = s.start("-k", "order-42")
-    s("fail", "--token", token, "--error", "card refused")
+    s("fail", "--token", token, "--reason", "card refused")
     s("begin", "-k", "order-42")
     s("show", "order-42")
     s("resolve", "order-42", "--release", "--reason", "new card", "--dry-run")
@@ -151,7 +151,7 @@ def release():
     s = Session("release")
     token = s.start("-k", "order-42")
     s("release", "--token", "-", input=token.encode() + b"\0")
-    s("release", "--token", "-", "--note", "bank closed", input=token.encode() + b"\n")
+    s("release", "--token", "-", "--reason", "bank closed", input=token.encode() + b"\n")
     s("show", "order-42")
     again = s.start("-k", "order-42")
     s("release", "--token", token)
@@ -164,7 +164,7 @@ def unknown():
     """What may have happened is held, and the way out is said."""
     s = Session("unknown")
     token = s.start("-k", "order 42", "--scope", "it's")
-    s("unknown", "--token", token, "--note", "no answer")
+    s("unknown", "--token", token, "--reason", "no answer")
     s("begin", "-k", "order 42", "--scope", "it's")
     s("show", "order 42", "--scope", "it's")
     s("resolve", "order 42", "--scope", "it's", "--complete", "yes", "--exit", "0",
@@ -219,7 +219,7 @@ def listing():
         lines = sorted(masked(result.stdout).splitlines(keepends=True))
         s.seen += f"$ idem list {' '.join(map(shlex.quote, args))} | sort\n".encode()
         s.seen += b"".join(lines) + b"\n"
-    equal(len(s.idem("list", "--limit", "2").stdout.splitlines()), 2)
+    equal(len(s.idem("list", "--max", "2").stdout.splitlines()), 2)
     s.check()
 
 
@@ -317,9 +317,9 @@ BAD_USAGE = [
     (["complete", "--result", "@/no/such"] + TOKEN, "No such file"),
     (["complete", "--result", "-", "--token", "-"], "standard input"),
     (["fail"], "no attempt given"),
-    (["fail", "--error", "x" * 4097] + TOKEN, "at most 4096 bytes"),
+    (["fail", "--reason", "x" * 4097] + TOKEN, "at most 4096 bytes"),
     (["release"], "no attempt given"),
-    (["release", "--note", "x" * 4097] + TOKEN, "at most 4096 bytes"),
+    (["release", "--reason", "x" * 4097] + TOKEN, "at most 4096 bytes"),
     (["unknown"], "no attempt given"),
     (["unknown", "operand"] + TOKEN, "--token TOKEN"),
     (["renew"], "no attempt given"),
@@ -331,7 +331,7 @@ BAD_USAGE = [
     (["show", "a", "--json", "--output"], "choose one"),
     (["list", "--status", "failed,"], "not one of"),
     (["list", "--status", ""], "must not be empty"),
-    (["list", "--limit", "0"], "from 1 to"),
+    (["list", "--max", "0"], "from 1 to"),
     (["resolve", "a", "--fail", "--release", "--reason", "r"], "exactly one"),
     (["resolve", "a", "--complete", "", "--fail", "--reason", "r"], "exactly one"),
     (["resolve", "a", "--fail", "--reason", ""], "must not be empty"),
@@ -345,7 +345,7 @@ BAD_USAGE = [
     (["reconcile", "--list", "-n"], "--dry-run"),
     (["reconcile", "--drop", "e", "--store", "memory:"], "--store"),
     (["reconcile", "--output", ""], "must not be empty"),
-    (["reconcile", "f", "--dir", "d"], "--dir"),
+    (["reconcile", "f", "--drop", "d"], "name no others"),
     (["complete", "--journal", "x"] + TOKEN, "on-failure"),
     (["release", "--journal", ""] + TOKEN, "on-failure"),
     (["key"], "--key KEY"),
@@ -353,7 +353,7 @@ BAD_USAGE = [
     (["key", "-k", "a", "--key-from-args", "--", "b"], "once"),
     (["lambda"], "AWS_LAMBDA_RUNTIME_API"),
     (["lambda", "invoke"], "EVENT.json"),
-    (["lambda", "invoke", "-", "--time", "0"], "from 1ms to"),
+    (["lambda", "invoke", "-", "--max-time", "0"], "from 1ms to"),
     (["lambda", "invoke", "/no/such"], "No such file"),
     (["lambda", "telex"], "sources"),
 ]  # fmt: skip
@@ -707,9 +707,7 @@ def a_pager_is_used_where_one_is_named():
         seen = on_terminal(idem, *args, env=pager)
         assert all(line.startswith("paged:") for line in seen.splitlines()), seen
         assert b"paged:" not in idem(*args, env=pager).stdout
-        assert "paged:" not in on_terminal(idem, *args, env={**pager, "IDEM_PAGER": ""})
-    for args in [["list"], ["show", "a"]]:
-        assert "paged:" not in on_terminal(idem, *args, "--no-pager", env=pager)
+        assert "paged:" not in on_terminal(idem, *args, env={"PAGER": "cat"})
     equal(idem("complete", "--token", begin(idem, "-k", "b"), "--result", "x").status, 0)
     equal(on_terminal(idem, "show", "b", "--output", env=pager), "x")  # Bytes are not text.
 
@@ -734,8 +732,8 @@ def a_list_is_chosen_and_sorted():
     equal(listed(idem, "-r"), listed(idem)[::-1])
     equal(listed(idem, "--failed"), ["bad", "order-2", "order-0"])
     equal(listed(idem, "--failed", "--reverse"), ["order-0", "order-2", "bad"])
-    equal(listed(idem, "--limit", "2"), ["open", "bad"])
-    equal(listed(idem, "-r", "--limit", "2"), ["order-0", "order-1"])
+    equal(listed(idem, "--max", "2"), ["open", "bad"])
+    equal(listed(idem, "-r", "--max", "2"), ["order-0", "order-1"])
     equal(len(listed(idem, "--since", "1h")), 6)
     time.sleep(0.05)
     equal(listed(idem, "--since", "1ms"), [])
@@ -768,7 +766,7 @@ def a_list_goes_on_page_by_page():
     ]:  # fmt: skip
         for limit in [2, 5]:
             whole = idem("list", *options).stdout
-            command = ["list", *options, "--limit", str(limit)]
+            command = ["list", *options, "--max", str(limit)]
             seen, pages = b"", 0
             while command:
                 page = idem(*command)
@@ -781,7 +779,7 @@ def a_list_goes_on_page_by_page():
                     new += 1
             equal(seen.splitlines(), whole.splitlines())
             equal(pages, max(1, -(-len(whole.splitlines()) // limit)))
-    seen = on_terminal(idem, "list", "-s", "it's 1", "--limit", "2").replace("\r", "")
+    seen = on_terminal(idem, "list", "-s", "it's 1", "--max", "2").replace("\r", "")
     last = seen.splitlines()[-1]
     assert last.startswith("there are more; the next: idem list --scope="), seen
 
@@ -806,7 +804,7 @@ def what_is_changed_is_told_in_json():
     for n, (args, status) in enumerate(
         [
             (["complete", "--result", "secret"], "completed"),
-            (["fail", "--error", "no"], "failed"),
+            (["fail", "--reason", "no"], "failed"),
             (["release"], "released"),
             (["unknown"], "unknown"),
             (["retry"], "retry"),
@@ -834,7 +832,7 @@ def a_failure_may_have_a_result():
     """What fail is given is replayed by run, with its exit status."""
     idem = Idem()
     token = begin(idem, "-k", "a")
-    done = idem("fail", "--token", token, "--error", "x", "-r", "no funds\n", "--exit", "7")
+    done = idem("fail", "--token", token, "--reason", "x", "-r", "no funds\n", "--exit", "7")
     equal(done, (0, b"", b""))
     equal(idem("run", "-k", "a", "--fingerprint", "none", "--", "true")[:2], (7, b"no funds\n"))
     equal(record(idem, "a")["status"], "failed")

@@ -118,7 +118,7 @@ def a_table_is_listed_page_by_page():
             program("run", "-k", f"order-{n}", "-s", "a b", "--", "sh", "-c", f"exit {n % 2}", env=env)
         for options in ([], ["--failed"], ["-s", "a b"]):
             whole = program("list", "--json", *options, env=env)[1].splitlines()
-            seen, command = [], ["list", "--json", "--limit", "2", *options]
+            seen, command = [], ["list", "--json", "--max", "2", *options]
             while command:
                 status, out, said = program(*command, env=env)
                 page = [json.loads(line) for line in out.splitlines()]

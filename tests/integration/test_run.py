@@ -112,7 +112,7 @@ def dry_run_reads_only(b):
         told(75, b"would not run: attempt 1 is in flight", key=key,
              options=("--on-expired-lease", policy, "--fingerprint", "none"))
     token = b("begin", "-k", "k6").stdout.decode().strip()
-    equal(b("fail", "--token", token, "--error", "x").status, 0)
+    equal(b("fail", "--token", token, "--reason", "x").status, 0)
     told(79, b"would not run: failed", key="k6", options=("--fingerprint", "none"))
     equal(b("show", "k3").status, b("show", "none").status)
 

@@ -33,7 +33,7 @@ class Site:
     """idem ui on a store, left running."""
 
     def __init__(self, store, *options, env=None):
-        self.process = store.start("ui", "--who", "ada@ops", *options, env=env)
+        self.process = store.start("ui", "--owner", "ada@ops", *options, env=env)
         self.url = self.process.stdout.readline().decode().strip()
         if not self.url:
             error = self.process.stderr.read().decode()
@@ -102,8 +102,8 @@ def filled():
     begin("order-42", "-s", "eu", "--expect", "1ms", "--lease", "2s", "--owner", "web-1/77")
     begin(EVIL, "--expect", "1ms", "--lease", "1h", "--owner", EVIL_OWNER)
     begin("order-45", "--lease", "1h")
-    equal(store("fail", "--token", "-", "--error", "<b>refused</b>", input=begin("order-43", "--lease", "1h")).status, 0)
-    equal(store("unknown", "--token", "-", "--note", "no answer", input=begin("order-44", "--lease", "1h")).status, 0)
+    equal(store("fail", "--token", "-", "--reason", "<b>refused</b>", input=begin("order-43", "--lease", "1h")).status, 0)
+    equal(store("unknown", "--token", "-", "--reason", "no answer", input=begin("order-44", "--lease", "1h")).status, 0)
     time.sleep(2.2)
     return store
 
@@ -671,7 +671,7 @@ def pages_say_where_they_are_and_what_follows():
 
 @test
 def metrics_are_for_a_program_with_the_token():
-    """/metrics answers as idem stats --prometheus does, to whoever sends the token."""
+    """/metrics answers as idem stats --format prometheus does, to whoever sends the token."""
     store = filled()
     with site(store, "--missing", "order-*") as s:
         for given in ({}, {"Authorization": "Bearer " + "0" * 32}, {"Authorization": f"Basic {s.token}"}):
@@ -682,7 +682,7 @@ def metrics_are_for_a_program_with_the_token():
         equal((status, s.headers["Content-Type"]), (200, "text/plain; version=0.0.4; charset=utf-8"))
         moving = re.compile(r"^(idem_(?:look|oldest).* )[0-9.]+$", re.M)
         equal(moving.sub(r"\1", text),
-              moving.sub(r"\1", store("stats", "-p", "--missing", "order-*").stdout.decode()))
+              moving.sub(r"\1", store("stats", "--format", "prometheus", "--missing", "order-*").stdout.decode()))
         assert "\nidem_last_success_seconds{" in text and "\nidem_up" in text, text
 
 

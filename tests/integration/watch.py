@@ -72,7 +72,7 @@ def metrics(path="metrics.prom"):
 
 def watch(store, *options, **rest):
     """One look, and the metrics of that moment."""
-    store("stats", "--prometheus", "--output", "metrics.prom")
+    store("stats", "--format", "prometheus", "--output", "metrics.prom")
     return store("watch", "--once", *options, **rest)
 
 
@@ -119,7 +119,7 @@ def tells_of_a_killed_worker(kind):
         equal(len(alerts()), 1)
 
         done = store("resolve", "order-42", "--force", "--complete", "paid", "--reason", "the bank has it",
-                     "--who", "ada@ops", "--fence", str(record["fence"]))
+                     "--owner", "ada@ops", "--fence", str(record["fence"]))
         equal(done.status, 0)
         assert done.stderr.startswith(b"idem: a lease that runs is overridden"), done.stderr
         clear = watch(store, "--hook", HOOK)
@@ -189,7 +189,7 @@ def a_hook_that_fails_is_run_again():
         ("/nonexistent/pager", b"status 127"),
     ):
         limit = "200ms" if "sleep" in hook else "20s"
-        done = watch(store, "--hook", hook, "--hook-timeout", limit)
+        done = watch(store, "--hook", hook, "--max-time", limit)
         equal((done.status, lines(done.stdout)[0]["raised"]), (2, "failed"))
         assert word in done.stderr, done
     equal(lines(watch(store, "--hook", HOOK).stdout)[0]["raised"], "now")
@@ -254,7 +254,7 @@ def levels_follow_the_limits():
     for i in range(3):
         begin(store, f"live{i}", "--lease", "1h")
     token = begin(store, "bad", "--lease", "1h")
-    equal(store("fail", "--error", "no", "--token", "-", input=token.encode()).status, 0)
+    equal(store("fail", "--reason", "no", "--token", "-", input=token.encode()).status, 0)
     for options, status, events in (
         ((), 1, ["failed"]),
         (("--warn", "failed=1"), 0, []),
@@ -306,7 +306,7 @@ def a_job_without_success_is_told(kind):
         (line,) = lines(old.stdout)
         equal((old.status, line["success_ms"]), (2, json.loads(store("show", "--json", "ran@1").stdout)["ended_ms"]))
 
-        text = store("stats", "-p", "--missing", "ran@*,never@*").stdout.decode()
+        text = store("stats", "--format", "prometheus", "--missing", "ran@*,never@*").stdout.decode()
         found = dict(re.findall(r'^idem_last_success_seconds\{.*key="(.*)"\} (.*)$', text, re.M))
         equal(found, {"ran@*": f"{line['success_ms'] / 1000:.3f}".rstrip("0").rstrip("."), "never@*": "0"})
     away = Store("sqlite:" + os.path.abspath("none/idem.db"))("watch", "--once", "--missing", "ran@*", "--within", "26h")
@@ -440,7 +440,7 @@ def what_is_named_gives_way_to_nothing():
     store = Store()
     begin(store, "early", "--expect", "2s", "--lease", "1h")
     begin(store, "late", "--expect", "1ms", "--lease", "1h")
-    process = store.start("watch", "--every", "100ms", "--alerts", "1", env=AWS)
+    process = store.start("watch", "--every", "100ms", "--max", "1", env=AWS)
     seen, looks = [], 0
     try:
         for line in process.stdout:
@@ -527,7 +527,7 @@ def a_log_that_cannot_shrink_is_told():
         status, found, held = told()
         equal((status, held, [line["pid"] for line in found]), (1, 1, [os.getpid()]))
         assert found[0]["log_bytes"] == metrics()["idem_log_bytes"] > 32 << 20, found
-        emf = json.loads(store("stats", "--emf").stdout)
+        emf = json.loads(store("stats", "--format", "emf").stdout)
         equal((emf["logHeld"], emf["logLength"]), (1, found[0]["log_bytes"]))
     equal(told()[::2], (0, 0))
 

@@ -235,7 +235,7 @@ class Storm:
 
     def records(self):
         """{key: record} of all that is on record."""
-        told = self.store("list", "--json", "--limit", "1000000", env=dynamo.environment())
+        told = self.store("list", "--json", "--max", "1000000", env=dynamo.environment())
         equal((told.status, told.stderr), (0, b""))
         found = [json.loads(line) for line in told.stdout.splitlines()]
         return {r["key"]: r for r in found if "key" in r}

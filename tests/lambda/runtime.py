@@ -180,7 +180,7 @@ def what_was_counted_is_in_the_log():
 
         note(f"{len(cases)} events, {len(emf(box))} lines of {len(emf(box)[0])} bytes")
         store = Idem(box.env["IDEM_STORE"])
-        equal(json.loads(store("stats", "--emf").stdout)["store"], store.store)
+        equal(json.loads(store("stats", "--format", "emf").stdout)["store"], store.store)
         equal(store("reconcile", box.log).status, 0)
     with Sandbox(handler) as box:
         equal(box.invoke(event("unasked")).kind, "response")

@@ -695,7 +695,7 @@ def at_work(event, text, env):
     os.chmod("slow", 0o755)
     before = effects()
     holder = subprocess.Popen(
-        [PROGRAM, "lambda", "invoke", "--handler", "./slow", "--time", "5m", "-"],
+        [PROGRAM, "lambda", "invoke", "--handler", "./slow", "--max-time", "5m", "-"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

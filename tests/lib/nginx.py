@@ -578,7 +578,7 @@ class Nginx:
     def stats(self):
         """Return {counter: number} of its store, a file, once it has ended."""
         store = f"sqlite:{self.home}/idem.db"
-        done = tap.run([tap.PROGRAM, "stats", "--prometheus", "--store", store])
+        done = tap.run([tap.PROGRAM, "stats", "--format", "prometheus", "--store", store])
         assert done.status == 0, done
         found = re.findall(r"^idem_(\w+)_total\S* (\d+)$", done.stdout.decode(), re.M)
         return {name: int(number) for name, number in found}

@@ -672,7 +672,7 @@ def the_meter_of_the_host_counts_too():
     store, errors and times too; a meter that is none is said, and nothing else."""
     store = f"sqlite:{os.getcwd()}/ngx/idem.db"
     meter = {"IDEM_METER": os.path.abspath("meter")}
-    look = [PROGRAM, "stats", "--prometheus", "--store", store]
+    look = [PROGRAM, "stats", "--format", "prometheus", "--store", store]
     with Upstream() as up:
         with Nginx(up, env=meter, main="env IDEM_METER;") as nginx:
             for body in (b"x", b"x", b"y"):

@@ -275,7 +275,7 @@ if LONG:
     STORIES += [
         ("idem run, without a store", nothing, lambda _: RUN, judge_run),
         ("idem run, a replay", done, lambda _: RUN, judge_replay),
-        verb("fail", "failed", "--error", "no"),
+        verb("fail", "failed", "--reason", "no"),
         verb("release", "released"),
         verb("unknown", "unknown"),
         verb("renew", "in_progress"),

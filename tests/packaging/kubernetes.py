@@ -163,7 +163,7 @@ def every_pod_is_an_ordinary_user():
 
 @test
 def a_pod_stops_after_its_requests():
-    """A service beside a gateway outlasts requests in flight (--timeout, 60 s), and the
+    """A service beside a gateway outlasts requests in flight (--max-time, 60 s), and the
     pod has time for both."""
     pods = {}
     for name, pod, container in containers():

@@ -290,7 +290,7 @@ def what_is_wrong_with_the_queue_is_said_before_it_begins():
     """No dead-letter queue, one receive, more receives than attempts, a visibility
     below the lease: each is said; with --strict nothing is received."""
     p = Place(visibility=30, receives=None)
-    _, _, said = p.consume("--max-messages", "1", work="true")
+    _, _, said = p.consume("--max", "1", work="true")
     assert "it has no dead-letter queue" in said, said
     assert "visibility timeout (30s) is shorter than the lease (1m)" in said, said
     p = Place(visibility=60, receives=1)

@@ -36,8 +36,7 @@ struct purge {
     struct idem_error *error;
     struct idem_queue *queue;
     struct idem__budget budget; /* In half units. */
-    int64_t from_ms;
-    uint64_t promised; /* Records that pages in flight may delete. */
+    uint64_t promised;          /* Records that pages in flight may delete. */
     struct segment segments[SEGMENTS_MAX];
     size_t segments_len;
     size_t busy;
@@ -68,20 +67,10 @@ static bool is_over(const struct purge *p)
            (look_max != 0 && p->told->looked >= look_max);
 }
 
-/* In how many ms the next page may begin: by units, and by records. */
+/* In how many ms the next page may begin. */
 static int64_t wait_ms(struct purge *p)
 {
-    int64_t now_ms = idem__mono_ms();
-    int64_t ms = idem__budget_wait_ms(&p->budget, now_ms);
-    uint64_t rate = p->options->records_per_second;
-    int64_t due_ms;
-
-    if (rate != 0) {
-        due_ms = p->from_ms +
-                 (int64_t)((p->told->purged + p->promised) * 1000 / rate);
-        ms = due_ms - now_ms > ms ? due_ms - now_ms : ms;
-    }
-    return ms;
+    return idem__budget_wait_ms(&p->budget, idem__mono_ms());
 }
 
 /* A page of a small budget is small, so that it does not take many seconds' units at
@@ -89,11 +78,7 @@ static int64_t wait_ms(struct purge *p)
 static uint64_t page_limit(const struct purge *p, uint64_t records)
 {
     uint64_t most = p->options->units_per_second;
-    uint64_t rate = p->options->records_per_second;
 
-    if (rate != 0 && rate < most) {
-        most = rate;
-    }
     most = most < IDEM__HEADS_GET ? most : IDEM__HEADS_GET;
     return p->options->look_only || records >= most ? most : records;
 }
@@ -261,9 +246,8 @@ static void run(struct purge *p)
 
     if (make_segments(p, segments == 0 ? SEGMENTS : segments) == 0 &&
         idem_queue_create(p->store, &p->queue, p->error) == 0) {
-        p->from_ms = idem__mono_ms();
         idem__budget_init(&p->budget, 2 * p->options->units_per_second,
-                          p->from_ms);
+                          idem__mono_ms());
         while (work(p)) {
         }
         p->told->parts =
