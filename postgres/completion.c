@@ -4,7 +4,7 @@
 #include "core/decide.h"
 #include "core/error.h"
 #include "postgres/store.h"
-#include "queue/attempt.h"
+#include "queue/op.h"
 
 #include <idem/postgres.h>
 #include <idem/queue.h>

@@ -1,7 +1,7 @@
 /* From a SQLSTATE to a code of ours. */
 #include "postgres/request.h"
 
-#include "base/text.h"
+#include "base/bytes.h"
 #include "core/error.h"
 
 #include <stdio.h>

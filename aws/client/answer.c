@@ -5,7 +5,7 @@
  * another answer, an answer is not read any further: a status line that is not
  * HTTP/1's, lengths that are not a number or are two numbers, codings but
  * "chunked", folded lines. */
-#include "aws/client/slot.h"
+#include "aws/client/client.h"
 
 #include "base/hash.h"
 #include "base/heap.h"

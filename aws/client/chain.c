@@ -1,6 +1,6 @@
 /* Fetching credentials from where they are, and fetching them anew in time. */
 #include "aws/client/credentials.h"
-#include "aws/client/quiet.h"
+#include "aws/client/curl.h"
 #include "aws/client/source.h"
 #include "base/heap.h"
 #include "base/host.h"

@@ -17,7 +17,7 @@
 #ifndef IDEM_AWS_CLIENT_CREDENTIALS_H
 #define IDEM_AWS_CLIENT_CREDENTIALS_H
 
-#include "aws/client/env.h"
+#include "aws/client/settings.h"
 
 #define IDEM__AWS_KEY_MAX 128
 #define IDEM__AWS_TOKEN_MAX 16384

@@ -4,8 +4,10 @@
 #include "base/host.h"
 #include "core/error.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #define OLDEST 0x075500 /* 7.85: CURLOPT_PROTOCOLS_STR. */
 
@@ -80,4 +82,32 @@ bool idem__curl_set_up(CURL *easy, const struct idem__curl_setup *setup)
     /* From 7.87: a deadline does not wait for a name that is being looked up. */
     (void)set(easy, CURLOPT_QUICK_EXIT, 1L);
     return bad == 0;
+}
+
+/* ---- Blocking signals around calls of libcurl ---- */
+
+void idem__quiet_begin(struct idem__quiet *quiet)
+{
+    sigset_t all;
+
+    (void)sigfillset(&all);
+    quiet->blocked = pthread_sigmask(SIG_SETMASK, &all, &quiet->before) == 0;
+}
+
+void idem__quiet_end(struct idem__quiet *quiet)
+{
+    static const struct timespec at_once = {0, 0};
+    sigset_t pipe;
+
+    if (!quiet->blocked) {
+        return;
+    }
+    /* If it was not blocked before, it was not pending before. */
+    if (sigismember(&quiet->before, SIGPIPE) == 0) {
+        (void)sigemptyset(&pipe);
+        (void)sigaddset(&pipe, SIGPIPE);
+        while (sigtimedwait(&pipe, NULL, &at_once) < 0 && errno == EINTR) {
+        }
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
 }

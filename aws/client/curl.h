@@ -2,9 +2,10 @@
 #ifndef IDEM_AWS_CLIENT_CURL_H
 #define IDEM_AWS_CLIENT_CURL_H
 
-#include <idem.h>
-
 #include <curl/curl.h>
+#include <idem.h>
+#include <signal.h>
+#include <stdbool.h>
 
 /* Makes libcurl ready for this process when it is first needed, which takes some
  * milliseconds; later calls return the same.
@@ -32,5 +33,21 @@ curl_socket_t idem__curl_socket(void *ctx, curlsocktype purpose,
  * inherit, the path of a URL as it was signed, "idem/VERSION" as the user agent;
  * a proxy as the usual variables say. False: memory ran out. */
 bool idem__curl_set_up(CURL *easy, const struct idem__curl_setup *setup);
+
+/* ---- Signals ---- */
+
+/* Keeping signals out while TLS libraries write and resolver threads start. */
+
+struct idem__quiet {
+    sigset_t before;
+    bool blocked;
+};
+
+/* Blocks all signals of this thread, so that a thread that libcurl starts now has
+ * them blocked too, and SIGPIPE does not end the process. */
+void idem__quiet_begin(struct idem__quiet *quiet);
+
+/* Takes back a SIGPIPE that was raised meanwhile and lets signals in again. */
+void idem__quiet_end(struct idem__quiet *quiet);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef IDEM_AWS_CLIENT_ENDPOINT_H
 #define IDEM_AWS_CLIENT_ENDPOINT_H
 
-#include "aws/client/profile.h"
+#include "aws/client/settings.h"
 
 #define IDEM__AWS_HOST_MAX 300
 #define IDEM__AWS_PATH_MAX 512

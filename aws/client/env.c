@@ -1,5 +1,5 @@
 /* The AWS_* variables of this process. */
-#include "aws/client/env.h"
+#include "aws/client/settings.h"
 
 #include "base/heap.h"
 

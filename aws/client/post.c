@@ -1,5 +1,5 @@
 /* The header lines of a request to AWS, signed, as libcurl takes them. */
-#include "aws/client/post.h"
+#include "aws/client/client.h"
 
 #include "base/heap.h"
 

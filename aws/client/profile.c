@@ -1,7 +1,6 @@
 /* The shared files of AWS and the profile that is in use. */
-#include "aws/client/profile.h"
+#include "aws/client/settings.h"
 
-#include "aws/client/ini.h"
 #include "base/heap.h"
 #include "core/error.h"
 

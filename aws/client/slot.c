@@ -1,5 +1,5 @@
 /* One handle of libcurl's and the request that it carries. */
-#include "aws/client/slot.h"
+#include "aws/client/client.h"
 
 #include "base/heap.h"
 #include "base/host.h"

@@ -1,5 +1,5 @@
 /* The sockets of a client, kept registered while they are idle. */
-#include "aws/client/sockets.h"
+#include "aws/client/client.h"
 
 #include "base/heap.h"
 #include "base/wait.h"

@@ -14,7 +14,7 @@
 
 #include "aws/client/credentials.h"
 #include "aws/client/fetch.h"
-#include "aws/client/profile.h"
+#include "aws/client/settings.h"
 
 struct idem__aws_ask {
     const struct idem__aws_env *env;

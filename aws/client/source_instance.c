@@ -1,7 +1,7 @@
 /* Credentials and region of an instance, from its metadata service, version 2:
  * first a token is asked for, and every request carries it. */
 #include "aws/client/endpoint.h"
-#include "aws/client/quiet.h"
+#include "aws/client/curl.h"
 #include "aws/client/source.h"
 #include "base/heap.h"
 #include "core/error.h"

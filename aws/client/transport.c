@@ -3,7 +3,7 @@
 #include "aws/client/transport.h"
 
 #include "aws/client/client.h"
-#include "aws/client/quiet.h"
+#include "aws/client/curl.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "base/list.h"

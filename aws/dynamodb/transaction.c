@@ -1,12 +1,11 @@
 /* A record and its caller's own writes, in one transaction of the store. */
 #include "api/call.h"
-#include "api/check.h"
 #include "base/crash.h"
 #include "base/hash.h"
 #include "base/heap.h"
 #include "core/error.h"
 #include "core/outcome.h"
-#include "queue/attempt.h"
+#include "queue/op.h"
 
 #include <idem/dynamodb.h>
 #include <idem/queue.h>

@@ -1,7 +1,7 @@
 /* JSON in the runtime: events, responses, and the writing of both. */
 #include "aws/lambda/event.h"
 
-#include "base/text.h"
+#include "base/bytes.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 
 #include "aws/lambda/lambda.h"
 #include "base/base64.h"
-#include "base/text.h"
+#include "base/bytes.h"
 
 #include <stdio.h>
 #include <strings.h>

@@ -12,7 +12,7 @@
  * its next attempt may begin. */
 #include "aws/lambda/batch.h"
 
-#include "aws/client/env.h"
+#include "aws/client/settings.h"
 #include "aws/lambda/lambda.h"
 #include "aws/sqs/queue.h"
 #include "base/heap.h"

@@ -1,7 +1,7 @@
 /* Ops, blocking: submit, wait, settle what is unknown. */
 #include "api/call.h"
 #include "base/host.h"
-#include "base/text.h"
+#include "base/bytes.h"
 #include "core/error.h"
 #include "queue/queue.h"
 

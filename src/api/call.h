@@ -1,9 +1,11 @@
-/* How the blocking verbs run their ops. */
+/* How the blocking verbs check what they are given, and run their ops. */
 #ifndef IDEM_API_CALL_H
 #define IDEM_API_CALL_H
 
 #include "contract/store.h"
 
+#include <idem.h>
+#include <idem/operator.h>
 #include <idem/queue.h>
 
 /* Submits @op and waits for its answer, asking again (the same nonce) while it
@@ -67,5 +69,29 @@ int idem__op_resolve(const struct idem_store *store, struct idem_slice scope,
                      struct idem_slice who, const struct idem_outcome *outcome,
                      unsigned flags, struct idem_op **ret_op,
                      struct idem_error *error);
+
+/* ---- Checking what callers give: check.c ---- */
+
+/* 0, or IDEM_EINVALID with a sentence that names the member and its range. */
+int idem__check_names(struct idem_slice scope, struct idem_slice key,
+                      struct idem_error *error);
+int idem__check_request(const struct idem_request *request,
+                        struct idem_error *error);
+int idem__check_duration(const char *name, int64_t ms, int64_t min_ms,
+                         bool may_be_never, struct idem_error *error);
+
+/* ---- Where a list goes on: list_place.c ---- */
+
+/* A place in a list as text, by which another process goes on with it. */
+
+/* Writes the cursor of the list @op of @store. */
+void idem__list_place_write(const struct idem_store *store,
+                            const struct idem_op *op,
+                            char place[IDEM_PLACE_MAX]);
+
+/* Sets the cursor of @op, whose filter is set, to @place. 0, or IDEM_EINVALID: it
+ * was not written for a list of this kind of store with this filter. */
+int idem__list_place_read(const struct idem_store *store,
+                          const char place[IDEM_PLACE_MAX], struct idem_op *op);
 
 #endif

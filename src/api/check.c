@@ -1,5 +1,5 @@
 /* Checking what callers give: every member and its range. */
-#include "api/check.h"
+#include "api/call.h"
 
 #include "core/error.h"
 

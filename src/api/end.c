@@ -4,7 +4,7 @@
 #include "base/crash.h"
 #include "base/host.h"
 #include "core/error.h"
-#include "queue/attempt.h"
+#include "queue/op.h"
 
 #include <idem/queue.h>
 #include <idem/statement.h>

@@ -1,5 +1,5 @@
 /* A place in a list as text, by which another process goes on with it. */
-#include "api/list_place.h"
+#include "api/call.h"
 
 #include "base/base64.h"
 #include "base/hash.h"

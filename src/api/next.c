@@ -2,7 +2,7 @@
 #include "api/call.h"
 #include "base/crash.h"
 #include "core/error.h"
-#include "queue/attempt.h"
+#include "queue/op.h"
 #include "queue/queue.h"
 
 #include <idem/queue.h>

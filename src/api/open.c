@@ -2,6 +2,8 @@
 #include "contract/kind.h"
 #include "queue/queue.h"
 
+#include <string.h>
+
 int idem_open(const char *url, const struct idem_open_options *options,
               struct idem_store **ret_store, struct idem_error *ret_error)
 {
@@ -17,4 +19,97 @@ void idem_close(struct idem_store *store)
     if (store != NULL) {
         store->ops->close(store);
     }
+}
+
+/* ---- URLs as they may be shown ---- */
+
+/* Adds the @len bytes of @text at *@at, as far as there is room. */
+static void add(char *buf, size_t cap, size_t *at, const char *text, size_t len)
+{
+    if (len > cap - 1 - *at) {
+        len = cap - 1 - *at;
+    }
+    memcpy(buf + *at, text, len);
+    *at += len;
+    buf[*at] = '\0';
+}
+
+/* A name of an option whose value nobody is shown. Kinds of stores have names of their
+ * own, and those of libpq grow with its versions: too many are better than too few. */
+static bool is_secret(const char *name, size_t len)
+{
+    static const char *const words[] = {"passw", "passphrase", "secret",
+                                        "token", "_key"};
+    size_t i = 0;
+
+    while (i < sizeof(words) / sizeof(words[0]) &&
+           memmem(name, len, words[i], strlen(words[i])) == NULL) {
+        i++;
+    }
+    return i < sizeof(words) / sizeof(words[0]);
+}
+
+/* The length of "NAME=" at @text, after "?" or "&", if the value is a secret; or 0. */
+static size_t name_of_secret(const char *text)
+{
+    size_t len;
+
+    if (text[-1] != '?' && text[-1] != '&') {
+        return 0;
+    }
+    len = strcspn(text, "=&");
+    return text[len] == '=' && is_secret(text, len) ? len + 1 : 0;
+}
+
+/* Where the password before an "@" begins, and in *@ret_len how long it is. A "/" in
+ * it should have been escaped, and often is not: the last "@" before the options
+ * counts. NULL: there is none. */
+static const char *find_password(const char *url, size_t *ret_len)
+{
+    const char *start = strstr(url, "://");
+    const char *end;
+    const char *at;
+    const char *colon;
+
+    if (start == NULL) {
+        return NULL;
+    }
+    start += strlen("://");
+    end = start + strcspn(start, "?");
+    for (at = end; at > start && at[-1] != '@'; at--) {
+    }
+    colon = at == start ? NULL : memchr(start, ':', (size_t)(at - start));
+    if (colon == NULL) {
+        return NULL;
+    }
+    *ret_len = (size_t)(at - 1 - (colon + 1));
+    return colon + 1;
+}
+
+char *idem_url_hide(const char *url, char *buf, size_t cap)
+{
+    size_t password_len = 0;
+    const char *password = find_password(url, &password_len);
+    size_t at = 0;
+
+    if (cap == 0) {
+        return buf;
+    }
+    buf[0] = '\0';
+    while (*url != '\0') {
+        size_t name = at == 0 ? 0 : name_of_secret(url);
+
+        if (url == password) {
+            add(buf, cap, &at, "***", 3);
+            url += password_len;
+            password = NULL;
+        } else if (name > 0) {
+            add(buf, cap, &at, url, name);
+            add(buf, cap, &at, "***", 3);
+            url += name + strcspn(url + name, "&");
+        } else {
+            add(buf, cap, &at, url++, 1);
+        }
+    }
+    return buf;
 }

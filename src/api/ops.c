@@ -1,11 +1,9 @@
 /* Makers of ops: arguments checked and copied. */
 #include "api/call.h"
-#include "api/check.h"
 #include "base/heap.h"
 #include "core/error.h"
 #include "core/outcome.h"
 #include "core/record.h"
-#include "queue/attempt.h"
 #include "queue/op.h"
 
 #include <idem/queue.h>

@@ -1,4 +1,4 @@
-/* bytes.h: runs of bytes: big-endian numbers in them, and buffers that grow. */
+/* Runs of bytes: big-endian numbers in them, buffers that grow, UTF-8, spans of time. */
 #ifndef IDEM_BASE_BYTES_H
 #define IDEM_BASE_BYTES_H
 
@@ -63,5 +63,22 @@ static inline struct idem_slice idem__buffer_slice(
 {
     return idem_bytes(buffer->base, buffer->len);
 }
+
+/* ---- UTF-8 as RFC 3629 defines it ---------------------------------------- */
+
+/* Returns how many of the @left bytes at @p the character there takes, which is above
+ * 0x7f; 0: it is not well-formed. */
+size_t idem__utf8_len(const uint8_t *p, size_t left);
+
+/* True if @bytes is well-formed UTF-8. */
+bool idem__utf8_is(struct idem_slice bytes);
+
+/* ---- Spans of time ------------------------------------------------------- */
+
+#define IDEM__SPAN_MAX 32
+
+/* Writes "420 ms", "2.2 s", "43 s", "12 minutes", "3 hours", "12 days", "56 years" to
+ * @buf, rounded down; a negative @ms counts as 0. */
+void idem__span(int64_t ms, char buf[IDEM__SPAN_MAX]);
 
 #endif

@@ -1,7 +1,7 @@
 /* Decides a resolve: a person says how an attempt ended. */
 #include "core/decide.h"
 
-#include "base/text.h"
+#include "base/bytes.h"
 #include "core/identity.h"
 #include "core/slice.h"
 

@@ -7,7 +7,6 @@
 
 #include "base/heap.h"
 #include "core/identity.h"
-#include "http/media_type.h"
 #include "http/multipart.h"
 #include "key/canonical.h"
 

@@ -3,8 +3,8 @@
 #include <idem/http.h>
 #include <idem/outcome.h>
 
-#include "base/text.h"
-#include "http/media_type.h"
+#include "base/bytes.h"
+#include "http/multipart.h"
 
 enum {
     FRAME_HEADER = 5,

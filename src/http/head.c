@@ -1,8 +1,10 @@
-/* Status and headers of an answer as the metadata of a result, and back. */
+/* Status and headers of an answer as the metadata of a result, and back; content types. */
+#include "http/multipart.h"
+
 #include <idem/http.h>
 #include <idem/outcome.h>
-
 #include <stdio.h>
+#include <strings.h>
 
 #define OPENING "HTTP "
 
@@ -145,4 +147,37 @@ bool idem_http_head_next(struct idem_slice *rest, struct idem_slice *ret_name,
     }
     *ret_code = 0;
     return false;
+}
+
+/* ---- Content types ---- */
+
+bool idem__media_type_is(struct idem_slice type, const char *name)
+{
+    size_t len = strlen(name);
+
+    return type.len == len && strncasecmp(type.base, name, len) == 0;
+}
+
+struct idem_slice idem__media_type(struct idem_slice type)
+{
+    const char *p = type.base;
+    const char *end = type.len == 0 ? NULL : memchr(p, ';', type.len);
+    size_t len = end == NULL ? type.len : (size_t)(end - p);
+
+    while (len > 0 && (p[len - 1] == ' ' || p[len - 1] == '\t')) {
+        len--;
+    }
+    return idem_bytes(p, len);
+}
+
+bool idem__media_type_is_json(struct idem_slice type)
+{
+    static const char suffix[] = "+json";
+    struct idem_slice name = idem__media_type(type);
+    size_t len = sizeof(suffix) - 1;
+
+    return idem__media_type_is(name, "application/json") ||
+           (name.len > len &&
+            strncasecmp((const char *)name.base + name.len - len, suffix,
+                        len) == 0);
 }

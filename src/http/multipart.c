@@ -1,8 +1,6 @@
 /* The parts of a multipart/form-data body, whatever divides them. */
 #include "http/multipart.h"
 
-#include "http/media_type.h"
-
 #include <strings.h>
 
 /* ---- The boundary ------------------------------------------------------ */

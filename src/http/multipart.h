@@ -16,6 +16,8 @@
 
 #include "base/hash.h"
 
+#include <idem.h>
+
 enum {
     IDEM__BOUNDARY_MAX = 70, /* RFC 2046 section 5.1.1. */
 };
@@ -54,5 +56,16 @@ void idem__multipart_add(struct idem__multipart *form, struct idem_slice piece);
  */
 int idem__multipart_end(struct idem__multipart *form,
                         uint8_t ret_digest[IDEM__SHA256_LEN]);
+
+/* ---- Content types: head.c ---- */
+
+/* @type without its parameters. */
+struct idem_slice idem__media_type(struct idem_slice type);
+
+/* True if @type is @name, in any case. */
+bool idem__media_type_is(struct idem_slice type, const char *name);
+
+/* True for application/json and what ends with +json, with any parameters. */
+bool idem__media_type_is_json(struct idem_slice type);
 
 #endif

@@ -3,8 +3,6 @@
 
 #include "base/heap.h"
 #include "core/error.h"
-#include "key/number.h"
-#include "key/order.h"
 
 enum {
     PYTHON_DIGITS_MAX = 4300, /* int() refuses more. */

@@ -4,7 +4,7 @@
  * take the fewest digits that are read back as the same double, and of these the
  * nearest to it; they differ in where the exponent begins.
  */
-#include "key/number.h"
+#include "key/canonical.h"
 
 #include <locale.h>
 #include <math.h>

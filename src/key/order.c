@@ -1,5 +1,5 @@
 /* The order of an object's members. */
-#include "key/order.h"
+#include "key/canonical.h"
 
 #include "core/error.h"
 

@@ -5,8 +5,6 @@
 #include "base/heap.h"
 #include "core/error.h"
 #include "key/canonical.h"
-#include "key/number.h"
-#include "key/selector_request.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* Compiling a selector: one pass, no token is looked at twice. */
 #include "core/error.h"
-#include "key/selector_reader.h"
+#include "key/selector.h"
 
 enum {
     INDEX_DIGITS_MAX = 9,

@@ -1,5 +1,5 @@
 /* Reading signs and words of a selector, refusing others, and adding parts. */
-#include "key/selector_reader.h"
+#include "key/selector.h"
 
 #include "core/error.h"
 

@@ -1,8 +1,8 @@
 /* Builds the tree of a request: its bytes are copied once, and nothing is escaped
  * and read again. */
-#include "key/selector_request.h"
+#include "key/selector.h"
 
-#include "base/text.h"
+#include "base/bytes.h"
 #include "core/error.h"
 
 #include <idem/http.h>

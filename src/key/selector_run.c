@@ -1,6 +1,6 @@
 /* Running a selector: steps of paths, copies, and parts of parts. */
 #include "core/error.h"
-#include "key/selector_value.h"
+#include "key/selector.h"
 
 #include <stdlib.h>
 

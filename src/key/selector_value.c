@@ -1,10 +1,10 @@
 /* The values of a run: made within bounds, and texts made of texts. */
-#include "key/selector_value.h"
+#include "key/selector.h"
 
 #include "base/base64.h"
-#include "base/text.h"
+#include "base/bytes.h"
 #include "core/error.h"
-#include "key/number.h"
+#include "key/canonical.h"
 
 enum {
     JSON_PER_STEP = 4, /* Bytes of a text that is read. */

@@ -2,7 +2,7 @@
 #include "key/tree.h"
 
 #include "base/heap.h"
-#include "base/text.h"
+#include "base/bytes.h"
 #include "core/error.h"
 
 #include <stdio.h>

@@ -4,7 +4,6 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/host.h"
-#include "base/text.h"
 #include "core/error.h"
 
 /* The last millisecond of the year 9999. */

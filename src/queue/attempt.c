@@ -1,11 +1,10 @@
 /* Attempts: what a begin gives to its caller. */
-#include "queue/attempt.h"
+#include "queue/op.h"
 
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
 #include "core/token.h"
-#include "queue/op.h"
 
 #include <idem/queue.h>
 

@@ -3,6 +3,7 @@
 #define IDEM_QUEUE_OP_H
 
 #include "contract/parts.h"
+#include "contract/store.h"
 
 /* A zeroed op of @verb with room for @args_len bytes of arguments, or NULL. */
 struct idem_op *idem__op_create(enum idem_verb verb, size_t args_len);
@@ -25,5 +26,54 @@ void idem__op_keep_record(struct idem_op *op, struct idem_record *record);
 
 /* An independent copy in state IDLE, without answer, or NULL. */
 struct idem_op *idem__op_clone(const struct idem_op *op);
+
+/* ---- The inside of attempts, which a begin gives to its caller: attempt.c ---- */
+
+struct idem__attempt {
+    struct idem_attempt pub;    /* First: what callers hold points here. */
+    struct idem_store *store;   /* NULL: it lives in a caller's transaction. */
+    struct idem_record *record; /* pub.record; its slices point to the bytes
+                                   after it ... */
+    uint8_t *args; /* ... or into long arguments of an op, or names. */
+    struct idem_op *planned; /* The end that a statement of the caller's writes,
+                                whose values point there; or NULL. */
+    uint8_t nonce[16];
+    int64_t lease_ms;          /* As asked for at begin. */
+    int64_t lease_end_boot_ms; /* As this process counts it; atomic, because a
+                                  renewal may come from another thread. */
+    struct idem_slice scope;   /* Into names. */
+    struct idem_slice key;
+    uint8_t names[];
+};
+
+static inline struct idem__attempt *idem__attempt_of(struct idem_attempt *pub)
+{
+    return (struct idem__attempt *)pub;
+}
+
+static inline int64_t idem__attempt_lease_end(const struct idem__attempt *a)
+{
+    return __atomic_load_n(&a->lease_end_boot_ms, __ATOMIC_RELAXED);
+}
+
+static inline void idem__attempt_set_lease_end(struct idem__attempt *a,
+                                               int64_t boot_ms)
+{
+    __atomic_store_n(&a->lease_end_boot_ms, boot_ms, __ATOMIC_RELAXED);
+}
+
+/* The attempt of a begin that answered 0; it takes the record, and what that
+ * points to, away from @op. NULL: no memory, @op is as it was. */
+struct idem_attempt *idem__attempt_create(struct idem_op *op);
+
+/* Gives the attempt the record of @op, a verb that changed it; destroys @op. */
+void idem__attempt_update(struct idem_attempt *attempt, struct idem_op *op);
+
+/* After the renewal @op. The lease counts from before it was asked for, and is not
+ * counted shorter than it was, unless the record knows better: another holder of
+ * the token may have ended it in between. A renewal is on the boot clock of who
+ * asks. */
+void idem__attempt_count_lease(struct idem__attempt *a,
+                               const struct idem_op *op);
 
 #endif

@@ -1,8 +1,6 @@
 /* Queues: who is in one, and how answers come back to the thread that reaps. */
 #include "queue/queue.h"
 
-#include "queue/liveness.h"
-
 #include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"

@@ -1,4 +1,5 @@
-/* The inside of queues: where answered ops wait for their caller. */
+/* The inside of queues, where answered ops wait for their caller; liveness and waiters of
+ * a store. */
 #ifndef IDEM_QUEUE_QUEUE_H
 #define IDEM_QUEUE_QUEUE_H
 
@@ -54,5 +55,39 @@ void idem__queue_observe(const struct idem_store *store,
 /* IDEM_EINVALID, with a sentence, if the process is not the one that opened
  * @store. */
 int idem__store_check(const struct idem_store *store, struct idem_error *error);
+
+/* ---- Liveness: store.c ---- */
+
+/* Whether a store is open, for its queues, which may outlive it by mistake. */
+
+/* Of an open store; its store holds it. NULL when memory ran out. */
+struct idem_liveness *idem__liveness_create(void);
+
+/* The store is closed: nobody may follow a pointer to it any more. Lets go of it.
+ * NULL is allowed. */
+void idem__liveness_end(struct idem_liveness *liveness);
+
+/* Each queue that is not on the stack of a call holds it, too. */
+struct idem_liveness *idem__liveness_hold(struct idem_liveness *liveness);
+void idem__liveness_drop(struct idem_liveness *liveness);
+
+bool idem__liveness_is_closed(const struct idem_liveness *liveness);
+
+/* 0 if the store is open, and this process opened it; else IDEM_EINVALID, with a
+ * sentence. */
+int idem__liveness_check(const struct idem_liveness *liveness,
+                         struct idem_error *error);
+
+/* ---- Callers of this process that wait for a record to change: waiters.c ---- */
+
+/* NULL when memory ran out. */
+struct idem_waiters *idem__waiters_create(void);
+void idem__waiters_destroy(struct idem_waiters *waiters);
+
+/* A mark: take it, look at the record, then sleep until idem__store_changed()
+ * was called for @id after the mark, or @ms have gone. */
+uint64_t idem__waiters_mark(struct idem_waiters *waiters, const uint8_t *id);
+void idem__waiters_sleep(struct idem_waiters *waiters, const uint8_t *id,
+                         uint64_t mark, int64_t ms);
 
 #endif

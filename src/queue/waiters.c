@@ -1,5 +1,5 @@
 /* Waiters sleep in buckets by id; a change wakes one bucket. */
-#include "queue/waiters.h"
+#include "queue/queue.h"
 
 #include "base/heap.h"
 #include "base/host.h"

@@ -8,7 +8,7 @@
  * - what an endpoint or a program printed, or STS, in XML. The keys that it has can stand in a
  *   header line.
  */
-#include "aws/client/ini.h"
+#include "aws/client/settings.h"
 #include "aws/client/source.h"
 #include "base/bytes.h"
 #include "fuzz.h"

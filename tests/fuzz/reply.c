@@ -3,7 +3,7 @@
  * what a 1xx or a trailer says is not what the answer says; and an answer that
  * shows neither its length nor its checksum is never whole.
  */
-#include "aws/client/slot.h"
+#include "aws/client/client.h"
 
 #include "fuzz.h"
 

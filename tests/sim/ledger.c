@@ -1,7 +1,7 @@
 /* Claims, completions, owners and effects of each key. */
 #include "ledger.h"
 
-#include "queue/attempt.h"
+#include "queue/op.h"
 #include "host.h"
 #include "table.h"
 

@@ -3,7 +3,7 @@
 #include "state.h"
 
 #include "explore.h"
-#include "queue/attempt.h"
+#include "queue/op.h"
 #include "table.h"
 
 /* ---- Mixing ---- */

@@ -3,7 +3,7 @@
 
 #include "history.h"
 #include "ledger.h"
-#include "queue/attempt.h"
+#include "queue/op.h"
 #include "table.h"
 
 static void check_started(struct client *c, const struct idem_request *request,

@@ -3,7 +3,7 @@
 
 #include "host.h"
 #include "ledger.h"
-#include "queue/attempt.h"
+#include "queue/op.h"
 #include "table.h"
 
 /* The record, if it is still that of @held. */

@@ -1,7 +1,7 @@
 /* What clients do. Every choice is the seed's. */
 #include "work.h"
 
-#include "queue/attempt.h"
+#include "queue/op.h"
 #include "calls.h"
 #include "client.h"
 #include "ledger.h"

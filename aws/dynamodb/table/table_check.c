@@ -2,7 +2,7 @@
 #include "aws/dynamodb/table/table.h"
 
 #include "aws/dynamodb/layout/layout.h"
-#include "base/text.h"
+#include "base/bytes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 
 #include "base/host.h"
 #include "base/list.h"
-#include "base/text.h"
+#include "base/bytes.h"
 #include "contract/parts.h"
 #include "core/error.h"
 

@@ -20,8 +20,7 @@
 #include "base/crash.h"
 #include "base/host.h"
 #include "core/error.h"
-#include "store/sqlite/identity.h"
-#include "store/sqlite/making.h"
+#include "store/sqlite/store.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,9 +1,8 @@
 /* Is the file as it should be, and where it should be? */
 #include "core/error.h"
 #include "core/finding.h"
-#include "store/sqlite/check_contents.h"
-#include "store/sqlite/filesystem.h"
 #include "store/sqlite/store.h"
+#include "store/sqlite/filesystem.h"
 
 #include <idem/sqlite.h>
 #include <errno.h>

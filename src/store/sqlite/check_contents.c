@@ -12,10 +12,9 @@
  * The copy is a temporary database of SQLite's: only its owner may read it, and it
  * has no name from the moment it is made, so that nothing is left of it after a signal
  * or a crash. */
-#include "store/sqlite/check_contents.h"
+#include "store/sqlite/store.h"
 
 #include "core/error.h"
-#include "store/sqlite/table.h"
 
 #include <errno.h>
 #include <stdio.h>

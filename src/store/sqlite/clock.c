@@ -1,5 +1,5 @@
 /* Store time, anchored in the file, and the fence floor. */
-#include "store/sqlite/clock.h"
+#include "store/sqlite/conn.h"
 
 #include "base/crash.h"
 #include "core/error.h"

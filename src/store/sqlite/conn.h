@@ -1,10 +1,13 @@
-/* One connection to the file: opened, set up, with its statements. */
+/* One connection to the file: opened, set up, with its statements; and what the file
+ * holds: its tables, records, clock. */
 #ifndef IDEM_STORE_SQLITE_CONN_H
 #define IDEM_STORE_SQLITE_CONN_H
 
+#include "contract/parts.h"
 #include "store/sqlite/api.h"
 
 #include <idem.h>
+#include <pthread.h>
 
 enum idem__sql {
     IDEM__SQL_BEGIN,
@@ -112,5 +115,129 @@ int idem__conn_fail(const struct idem__conn *conn, int sqlite_rc,
 
 /* True where it is not known what reached the disk. */
 bool idem__sqlite_is_io(int sqlite_rc);
+
+/* ---- The tables of the file, and the version of them: schema.c ---- */
+
+#define IDEM__STORE_ID_LEN 16
+
+enum idem__holder {
+    IDEM__HOLDER_NONE, /* The file has no tables. */
+    IDEM__HOLDER_STORE,
+    IDEM__HOLDER_APPLICATION, /* It keeps its records in it: in.c. */
+};
+
+/* Whose file is it? Changes nothing.
+ *
+ * IDEM_ECONFIG  It is another program's file, or of a newer version.
+ */
+int idem__schema_check(struct idem__conn *conn, enum idem__holder *ret_holder,
+                       struct idem_error *error);
+
+/* IDEM_ECONFIG  Tables of @version are not ours. */
+int idem__schema_check_version(int version, struct idem_error *error);
+
+/* Makes the tables in an empty file, which is the store @id. The store's lock is
+ * held. */
+int idem__schema_create(struct idem__conn *conn,
+                        const uint8_t id[IDEM__STORE_ID_LEN],
+                        struct idem_error *error);
+
+/* Makes the tables in a database of somebody else's, inside the transaction that
+ * is open, unless they are there.
+ *
+ * IDEM_ECONFIG  They are of another version.
+ */
+int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error);
+
+/* Adds what purges keep, within the caller's transaction. SQLITE_OK or a result code. */
+int idem__schema_add_purge(struct idem__conn *conn);
+
+/* The id that the database has; false in *@ret_has: none. 0 or a code. */
+int idem__schema_load_id(struct idem__conn *conn, bool *ret_has,
+                         uint8_t ret_id[IDEM__STORE_ID_LEN],
+                         struct idem_error *error);
+
+/* Gives a database its id, in a transaction of its own or the one that is open.
+ * An SQLite result. */
+int idem__schema_save_id(struct idem__conn *conn,
+                         const uint8_t id[IDEM__STORE_ID_LEN]);
+
+/* ---- Records in the table, which the engine loads and saves: table.c ---- */
+
+struct idem__sqlite_table {
+    struct idem__conn *conn;
+    int64_t seq;       /* Of the row that was loaded last. */
+    sqlite3_stmt *row; /* Is on its row, if it was loaded without bodies. */
+    struct idem_record record; /* Its contents then. */
+    int sqlite_rc;             /* Of the first write that failed; SQLITE_OK. */
+    uint8_t *head; /* IDEM_HEAD_MAX bytes to write with; NULL: it only reads. */
+    bool notes_failed; /* A record that is completed with a failure is noted. */
+};
+
+/* The engine's view of @table. */
+struct idem_table idem__sqlite_table_of(struct idem__sqlite_table *table);
+
+/* Lets go of the record that was loaded last, and of the snapshot that an
+ * unfinished statement would keep alive. */
+void idem__sqlite_table_reset(struct idem__sqlite_table *table);
+
+/* Reads a row of ROW_COLUMNS: verifies and decodes it. Fills in scope, key and
+ * id also where it fails. @id is what the row is stored under. 0 or a code. */
+int idem__row_decode(sqlite3_stmt *stmt, const uint8_t *id,
+                     struct idem_record *ret_record, struct idem_error *error);
+
+/* Adds result and input, the columns after those, to a record that was read from
+ * the row, and verifies them. 0 or a code. */
+int idem__row_bodies(sqlite3_stmt *stmt, struct idem_record *record,
+                     struct idem_error *error);
+
+/* ---- Store time, anchored in the file, and the fence floor: clock.c ---- */
+
+/* The part of the store's time that is sure: what is saved of it never goes back. */
+static inline int64_t idem__clock_sure_ms(const struct idem_now *now)
+{
+    return now->store_ms - now->doubt_ms;
+}
+
+/* The clock row as this process last saw it. Writers know it exactly: they load
+ * it in each transaction. */
+struct idem__sqlite_clock {
+    pthread_mutex_t mutex; /* Over the next two, which readers need. */
+    struct idem_anchor anchor;
+    int64_t last_ms;          /* The newest time in the file that is sure. */
+    uint64_t fence_floor;     /* For writers ... */
+    char mark[IDEM_MARK_MAX]; /* ... likewise; see idem__clock_mark(). */
+};
+
+void idem__clock_init(struct idem__sqlite_clock *clock);
+void idem__clock_finish(struct idem__sqlite_clock *clock);
+
+/* Loads the row; a reader leaves the fence floor alone. An SQLite result. */
+int idem__clock_load(struct idem__sqlite_clock *clock, struct idem__conn *conn,
+                     bool writer);
+
+/* Store time for a write. *@ret_save: the row must be saved with this
+ * transaction. 0 or IDEM_EUNAVAILABLE. */
+int idem__clock_now(struct idem__sqlite_clock *clock,
+                    const struct idem_host *host, struct idem_now *ret_now,
+                    bool *ret_save, struct idem_error *error);
+
+/* Store time for a read. *@ret_moved: the anchor is of another boot, and only a
+ * writer may move it. 0 or IDEM_EUNAVAILABLE. */
+int idem__clock_peek(struct idem__sqlite_clock *clock,
+                     const struct idem_host *host, struct idem_now *ret_now,
+                     bool *ret_moved);
+
+/* Makes it @store_ms where @reading was taken, whatever it was. */
+void idem__clock_set(struct idem__sqlite_clock *clock,
+                     const struct idem_clock_reading *reading,
+                     int64_t store_ms);
+
+/* The store's mark (core/move.h) as @conn sees it. An SQLite result. */
+int idem__clock_mark(struct idem__conn *conn, char ret_mark[IDEM_MARK_MAX]);
+
+/* Writes the row. An SQLite result. */
+int idem__clock_save(struct idem__sqlite_clock *clock, struct idem__conn *conn,
+                     const struct idem_now *now);
 
 #endif

@@ -3,8 +3,6 @@
 #include "base/crash.h"
 #include "base/host.h"
 #include "core/error.h"
-#include "store/sqlite/making.h"
-#include "store/sqlite/schema.h"
 #include "store/sqlite/store.h"
 
 /* ---- One connection ------------------------------------------------------ */

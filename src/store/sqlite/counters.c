@@ -1,5 +1,5 @@
 /* Counters in the file. */
-#include "store/sqlite/counters.h"
+#include "store/sqlite/store.h"
 
 #include "base/crash.h"
 #include "base/host.h"

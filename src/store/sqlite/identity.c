@@ -1,5 +1,5 @@
 /* The notes in the lock file about the store beside it. */
-#include "store/sqlite/identity.h"
+#include "store/sqlite/store.h"
 
 #include "base/bytes.h"
 #include "core/error.h"

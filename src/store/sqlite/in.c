@@ -3,10 +3,8 @@
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
-#include "queue/attempt.h"
-#include "store/sqlite/clock.h"
-#include "store/sqlite/schema.h"
-#include "store/sqlite/table.h"
+#include "queue/op.h"
+#include "store/sqlite/conn.h"
 
 #include <idem/queue.h>
 #include <idem/sqlite.h>

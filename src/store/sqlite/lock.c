@@ -1,5 +1,5 @@
 /* The lock between processes: who has it, and the file that it is on. */
-#include "store/sqlite/lock.h"
+#include "store/sqlite/place.h"
 
 #include "base/crash.h"
 #include "base/heap.h"

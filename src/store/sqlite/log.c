@@ -1,6 +1,5 @@
 /* How long the log is, and which process keeps it from shrinking. */
 #include "core/error.h"
-#include "store/sqlite/place.h"
 #include "store/sqlite/store.h"
 
 #include <idem/sqlite.h>

@@ -1,10 +1,8 @@
 /* Making a store, and knowing one that was made; see identity.c. */
-#include "store/sqlite/making.h"
+#include "store/sqlite/store.h"
 
 #include "base/crash.h"
 #include "core/error.h"
-#include "store/sqlite/identity.h"
-#include "store/sqlite/schema.h"
 
 #include <errno.h>
 #include <fcntl.h>

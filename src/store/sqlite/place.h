@@ -1,8 +1,10 @@
-/* The place of a store, from its URL: its path, and the options after "?". */
+/* The place of a store, from its URL: its path, and the options after "?"; its lock file,
+ * and its reserve of disk. */
 #ifndef IDEM_STORE_SQLITE_PLACE_H
 #define IDEM_STORE_SQLITE_PLACE_H
 
 #include <idem.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* SQLite refuses longer ones. */
@@ -71,5 +73,82 @@ int idem__path_create(const char *path, const struct idem__share *share,
  * makes them: gives them the group of @path. Without a descriptor, because
  * closing one would drop the locks of the process. */
 void idem__path_share_rest(const char *path);
+
+/* ---- The lock file: lock.c ---- */
+
+/* The lock between processes: held around every write transaction, checkpoint,
+ * opening and recovery of a store. */
+
+/* A lock file, opened once in this process however many stores use it: closing
+ * any descriptor of a file drops all of a process's record locks on it. */
+struct idem__lock;
+
+/* Opens the lock file @path, making it as @share says.
+ *
+ * IDEM_EDENIED  It may not be opened, or is not a regular file.
+ * IDEM_EFULL, IDEM_ECONFIG, IDEM_ENOMEM
+ */
+int idem__lock_open(const char *path, const struct idem__share *share,
+                    struct idem__lock **ret_lock, struct idem_error *error);
+void idem__lock_close(struct idem__lock *lock);
+
+/* Takes the lock. 0, or IDEM_EUNAVAILABLE when CLOCK_MONOTONIC has reached
+ * @deadline_ms. */
+int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
+                       struct idem_error *error);
+
+/* Likewise. Once *@ends is true (atomic) the caller ends or renews something, which
+ * a long line does not keep waiting. */
+int idem__lock_acquire_for(struct idem__lock *lock, int64_t deadline_ms,
+                           const bool *ends, struct idem_error *error);
+void idem__lock_release(struct idem__lock *lock);
+
+/* Which turn this is among those of all processes; for whoever holds the lock.
+ * It wraps around, and stays where the order is not kept. */
+uint32_t idem__lock_turn(const struct idem__lock *lock);
+
+/* True, once, if the lock file had been truncated by somebody; for whoever holds
+ * the lock. */
+bool idem__lock_was_emptied(struct idem__lock *lock);
+
+/* Tests the file system that the lock file is on: idem__lock_test_file(). */
+int idem__lock_test(const struct idem__lock *lock, struct idem_error *error);
+
+/* The descriptor of the lock file, which no one else may open or close. */
+int idem__lock_fd(const struct idem__lock *lock);
+
+/* ---- The reserve of disk: reserve.c ---- */
+
+/* Room on the disk that is kept for ending what was begun.
+ *
+ * PATH-reserve is a file of blocks that nobody uses. A claim is made only while
+ * it is whole. Where an end finds the disk full, it gives a slice of it back to
+ * the file system, until the end is written; by then the log has been carried
+ * over too, whose blocks are used again. When there is room once more, the next
+ * claim fills it up first.
+ */
+
+enum {
+    IDEM__RESERVE_LEN = 4 << 20,
+    IDEM__RESERVE_SLICES = 8,
+    IDEM__RESERVE_PART = 16, /* Of a small file system no more than 1/16. */
+};
+
+/* Zeroed, but for fd: -1, before its first use. All under the store's lock. */
+struct idem__reserve {
+    int fd;       /* -1: not opened yet. */
+    int64_t len;  /* When it is whole. 0: there can be none here. */
+    bool lacking; /* It was not whole when it was last filled. */
+};
+
+/* Makes the reserve of the store in @path whole. False: the disk is too full. */
+bool idem__reserve_fill(struct idem__reserve *reserve, const char *path,
+                        const struct idem__share *share);
+
+/* Gives a slice back to the file system. False: there is none left. */
+bool idem__reserve_give(struct idem__reserve *reserve, const char *path,
+                        const struct idem__share *share);
+
+void idem__reserve_close(struct idem__reserve *reserve);
 
 #endif

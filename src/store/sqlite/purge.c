@@ -26,7 +26,6 @@
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
-#include "store/sqlite/schema.h"
 #include "store/sqlite/store.h"
 
 #include <stdlib.h>

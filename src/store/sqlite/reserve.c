@@ -1,5 +1,5 @@
 /* Room on the disk that is kept for ending what was begun. */
-#include "store/sqlite/reserve.h"
+#include "store/sqlite/place.h"
 
 #include <errno.h>
 #include <fcntl.h>

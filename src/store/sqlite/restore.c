@@ -17,8 +17,7 @@
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
-#include "store/sqlite/identity.h"
-#include "store/sqlite/making.h"
+#include "store/sqlite/store.h"
 
 #include <idem/sqlite.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The tables of the file. */
-#include "store/sqlite/schema.h"
+#include "store/sqlite/conn.h"
 
 #include "base/crash.h"
 #include "core/error.h"

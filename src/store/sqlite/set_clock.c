@@ -21,8 +21,7 @@
 #include "base/host.h"
 #include "core/decide.h"
 #include "core/error.h"
-#include "store/sqlite/identity.h"
-#include "store/sqlite/making.h"
+#include "store/sqlite/store.h"
 
 #include <idem/sqlite.h>
 

@@ -5,8 +5,7 @@
 #include "base/process.h"
 #include "core/error.h"
 #include "queue/op.h"
-#include "store/sqlite/identity.h"
-#include "store/sqlite/making.h"
+#include "store/sqlite/store.h"
 
 #include <assert.h>
 #include <idem/queue.h>

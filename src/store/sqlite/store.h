@@ -2,16 +2,100 @@
 #ifndef IDEM_STORE_SQLITE_STORE_H
 #define IDEM_STORE_SQLITE_STORE_H
 
+#include "core/finding.h"
 #include "store/local/group.h"
-#include "store/sqlite/clock.h"
-#include "store/sqlite/counters.h"
-#include "store/sqlite/identity.h"
-#include "store/sqlite/lock.h"
+#include "store/shared/tally.h"
+#include "store/sqlite/conn.h"
 #include "store/sqlite/place.h"
-#include "store/sqlite/reserve.h"
-#include "store/sqlite/table.h"
 
+#include <idem/sqlite.h>
 #include <sys/stat.h>
+
+/* identity.h: the notes in the lock file about the store beside it: which one was made
+ * here, and how new it has been. */
+
+/* ---- Which store was made here ------------------------------------------- */
+
+/* The lock file's knowledge of the store beside it. */
+enum idem__made {
+    IDEM__MADE_NONE,    /* Nothing: it is new, or was emptied. */
+    IDEM__MADE_PENDING, /* A store is being made; the maker may have died. */
+    IDEM__MADE_DONE,    /* It was made. */
+    IDEM__MADE_DAMAGED, /* That it was made is written, but torn; the id is that
+                           of the pending store, if that can be read. */
+};
+
+struct idem__identity {
+    enum idem__made made;
+    uint8_t id[IDEM__STORE_ID_LEN];
+};
+
+/* Reads the lock file's note. */
+void idem__identity_read(const struct idem__lock *lock,
+                         struct idem__identity *ret_identity);
+
+/* Writes the note, flushed. 0 or a code. */
+int idem__identity_write(const struct idem__lock *lock, enum idem__made made,
+                         const uint8_t id[IDEM__STORE_ID_LEN],
+                         struct idem_error *error);
+
+/* IDEM_ECONFIG, with what a person does about a store that is gone. */
+int idem__identity_gone(const char *path, struct idem_error *error);
+
+/* ---- How new the store has been ------------------------------------------ */
+
+/* A time that is durable in the store; the lock is held. */
+void idem__seen_note(const struct idem__lock *lock, int64_t ms);
+
+/* The same, whatever the note was before; it is flushed with the identity, which
+ * is written after it: 0, or -1. */
+int idem__seen_set(const struct idem__lock *lock, int64_t ms);
+
+/* A new store is made here: what was noted was of another one. */
+void idem__seen_forget(const struct idem__lock *lock);
+
+/* The time in the note; 0: nothing that can be read. */
+int64_t idem__seen_ms(const struct idem__lock *lock);
+
+/* ---- Counters: counters.c ---- */
+
+/* Counters in the file, so that processes which live for a moment are counted.
+ *
+ * Answers are counted in memory, and go into the file with a write transaction
+ * that happens anyway: with each of the first few of a process, then with one a
+ * second, because a save is one more page in the commit. The rest, when the
+ * store is closed, is written without a flush. So a power cut, or a process
+ * that is killed, can take back the counts of the last moments, and nothing
+ * else. */
+
+struct idem__counters {
+    struct idem__tally pending; /* Answered, and not in the file; atomic. */
+    struct idem__tally saved;   /* By the transaction that is open. */
+    int64_t paid_ms; /* CLOCK_MONOTONIC: saves are paid for up to here. */
+};
+
+/* Counts @op, which was answered without a transaction; from any thread. */
+void idem__counters_note(struct idem__counters *counters,
+                         const struct idem_op *op);
+
+/* Saves what is pending and what @batch comes to in the open transaction, if it
+ * is time. An SQLite result. */
+int idem__counters_save(struct idem__counters *counters,
+                        struct idem__conn *conn, const struct idem_op *batch);
+
+/* The transaction of @batch was begun, or was committed. */
+void idem__counters_begun(struct idem__counters *counters);
+void idem__counters_committed(struct idem__counters *counters,
+                              const struct idem_op *batch);
+
+/* Writes what is left, in a transaction without a flush. The lock is held. */
+void idem__counters_flush(struct idem__counters *counters,
+                          struct idem__conn *conn);
+bool idem__counters_left(const struct idem__counters *counters);
+
+/* Answers an IDEM_OP_COUNT from the file and what is pending. */
+void idem__counters_answer(const struct idem__counters *counters,
+                           struct idem__conn *conn, struct idem_op *op);
 
 /* Readers, each with a connection of its own, at the same time at most. */
 enum {
@@ -226,7 +310,7 @@ bool idem__sqlite_limit_purge(struct idem__sqlite_store *store,
                               struct idem_op *op, const struct idem_now *now,
                               int64_t until_ms, bool *ret_done);
 
-/* ---- move.c ---- */
+/* ---- info.c: the mark of a store that is moved ---- */
 
 /* Reads or sets the store's mark, inside a write transaction. True if it wrote. */
 bool idem__sqlite_move(struct idem__sqlite_store *store, struct idem_op *op,
@@ -258,5 +342,51 @@ void idem__sqlite_before_read(const struct idem__sqlite_store *store);
  * carried over, because the next process that opens it has to read all of it.
  * Both only if nobody is in the way. */
 void idem__sqlite_tidy(struct idem__sqlite_store *store);
+
+/* ---- Making a store, and knowing one that was made; see identity.c ---- */
+
+/* May the database of @conn, which is @empty or not, be used as the store in
+ * this place? Notes in the lock file that one is being made. The lock is held.
+ *
+ * IDEM_ECONFIG    It is not the store that was made here.
+ * IDEM_ENOTFOUND  There is none, and the options allow none to be made.
+ */
+int idem__making_begin(struct idem__sqlite_store *store,
+                       struct idem__conn *conn, bool empty,
+                       struct idem_error *error);
+
+/* The tables and the id, where they are missing, and then the note. */
+int idem__making_end(struct idem__sqlite_store *store, struct idem__conn *conn,
+                     bool empty, struct idem_error *error);
+
+/* Whichever store was here before: this one is the store from now on. */
+int idem__making_accept(struct idem__sqlite_store *store,
+                        struct idem_error *error);
+
+/* IDEM_ECONFIG if a store was made here whose file is not there any more. */
+int idem__making_missing(const struct idem__sqlite_store *store,
+                         struct idem_error *error);
+
+/* The lock file was truncated by somebody while this store was open: what it
+ * knew is written again. */
+void idem__making_renew(const struct idem__sqlite_store *store);
+
+/* ---- check_contents.c: the records, indexes and pages inside a file ---- */
+
+#define IDEM__CHECK_PUT_BACK                                                   \
+    "Stop all users and put back a copy; see idem-store(7), Back-up."
+
+/* Free space that a check leaves on the disk of the copy. */
+#define IDEM__CHECK_ROOM_LOW (UINT64_C(64) << 20)
+
+/* The space that this user may still write in @directory; UINT64_MAX: unknown. */
+uint64_t idem__check_room(const char *directory);
+
+/* Copies the database that @store has open to a temporary file, and tells of the
+ * records and the pages there. @info: of the store. */
+void idem__check_contents(const struct idem__findings *to,
+                          const struct idem_check_options *options,
+                          struct idem__sqlite_store *store,
+                          const struct idem_sqlite_info *info);
 
 #endif

@@ -1,10 +1,9 @@
 /* Records in the table: what the engine loads and saves. */
-#include "store/sqlite/table.h"
+#include "store/sqlite/conn.h"
 
 #include "base/crash.h"
 #include "core/decide.h"
 #include "core/error.h"
-#include "store/sqlite/schema.h"
 
 #include <assert.h>
 #include <idem/operator.h>

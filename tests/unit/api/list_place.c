@@ -1,5 +1,5 @@
 /* Places of lists: what is written is read back, and nothing else. */
-#include "api/list_place.h"
+#include "api/call.h"
 
 #include "test.h"
 

@@ -1,4 +1,4 @@
-/* Tests of src/api/url.c: no password is shown. */
+/* Tests of src/api/open.c: no password is shown. */
 #include "contract/kind.h"
 #include "test.h"
 

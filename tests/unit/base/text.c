@@ -1,5 +1,5 @@
 /* Spans of time as people read them. */
-#include "base/text.h"
+#include "base/bytes.h"
 
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* Callers that wait for a record: woken by its change. */
-#include "queue/waiters.h"
+#include "queue/queue.h"
 
 #include "script.h"
 #include "test.h"

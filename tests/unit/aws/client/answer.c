@@ -1,6 +1,6 @@
 /* Tests of reading an answer from what libcurl gives: the lines of its head, and of
  * a trailer. Its bytes on a wire are in tests/integration/aws_transport.py. */
-#include "aws/client/slot.h"
+#include "aws/client/client.h"
 
 #include "aws/client/transport.h"
 #include "base/host.h"

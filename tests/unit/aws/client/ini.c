@@ -1,5 +1,5 @@
 /* Tests of reading the format of AWS's shared files. */
-#include "aws/client/ini.h"
+#include "aws/client/settings.h"
 
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* Tests of the header lines of a request. */
-#include "aws/client/post.h"
+#include "aws/client/client.h"
 
 #include "test.h"
 

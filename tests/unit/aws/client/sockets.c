@@ -1,5 +1,5 @@
 /* Tests of the client's set of sockets. */
-#include "aws/client/sockets.h"
+#include "aws/client/client.h"
 
 #include "base/wait.h"
 #include "heap.h"

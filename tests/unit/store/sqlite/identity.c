@@ -1,6 +1,6 @@
 /* A store knows itself: what may lie in its place, and what becomes of a handle
  * whose file is taken away. */
-#include "store/sqlite/identity.h"
+#include "store/sqlite/store.h"
 
 #include "temp.h"
 #include "test.h"

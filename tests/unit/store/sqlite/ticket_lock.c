@@ -1,6 +1,6 @@
 /* The lock between processes: one holder at a time, everybody in turn, and nobody
  * waits for the dead. */
-#include "store/sqlite/lock.h"
+#include "store/sqlite/place.h"
 
 #include "temp.h"
 #include "test.h"
