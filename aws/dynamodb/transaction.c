@@ -137,19 +137,22 @@ int idem_dynamodb_complete_with(struct idem_attempt *attempt,
     struct idem_op *op = NULL;
     int rc = check_writes(a->store, writes, writes_len, ret_commit, ret_error);
 
+    if (rc != 0) {
+        return rc;
+    }
     if (result != NULL) {
         outcome.result = *result;
     }
-    if (rc == 0) {
-        rc = idem_op_end(attempt, &outcome, &op, ret_error);
+    rc = idem_op_end(attempt, &outcome, &op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = add_commit(op, &nothing, writes, writes_len, ret_error);
+    rc = add_commit(op, &nothing, writes, writes_len, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        IDEM__CRASH_POINT("api/commit/asks");
-        rc = idem__call(a->store, &op, ret_error);
-    }
+    IDEM__CRASH_POINT("api/commit/asks");
+    rc = idem__call(a->store, &op, ret_error);
     if (rc == IDEM_ELOST || (rc == 0 && op->commit->committed)) {
         idem__attempt_set_lease_end(a, 0);
     }
@@ -179,23 +182,27 @@ int idem_dynamodb_commit(struct idem_store *store,
     struct idem_op *op = NULL;
     int rc = check_writes(store, writes, writes_len, ret_commit, ret_error);
 
-    if (rc == 0) {
-        if (result != NULL) {
-            outcome.result = *result;
-        }
-        outcome = idem__outcome_bounded(&outcome, store->options.result_max);
-        rc = idem__outcome_check(&outcome, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = idem_op_begin(request, &op, ret_error);
+    if (result != NULL) {
+        outcome.result = *result;
     }
-    if (rc == 0) {
-        rc = add_commit(op, &outcome.result, writes, writes_len, ret_error);
+    outcome = idem__outcome_bounded(&outcome, store->options.result_max);
+    rc = idem__outcome_check(&outcome, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        IDEM__CRASH_POINT("api/commit/asks");
-        rc = idem__call(store, &op, ret_error);
+    rc = idem_op_begin(request, &op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
+    rc = add_commit(op, &outcome.result, writes, writes_len, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
+    IDEM__CRASH_POINT("api/commit/asks");
+    rc = idem__call(store, &op, ret_error);
     if (rc != 0) {
         return rc;
     }

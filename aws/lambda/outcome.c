@@ -5,7 +5,7 @@
 #include "aws/lambda/lambda.h"
 #include "base/bytes.h"
 #include "base/host.h"
-#include "journal/entry.h"
+#include "journal/journal.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -119,22 +119,27 @@ int idem_renew(struct idem_attempt *attempt, int64_t lease_ms,
     struct idem_op *op;
     int rc = idem__check_in_store(attempt, ret_error);
 
-    if (rc == 0) {
-        rc = idem_op_renew(attempt, lease_ms == 0 ? a->lease_ms : lease_ms, &op,
-                           ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = idem__call(a->store, &op, ret_error);
+    rc = idem_op_renew(attempt, lease_ms == 0 ? a->lease_ms : lease_ms, &op,
+                       ret_error);
+    if (rc != 0) {
+        return rc;
     }
+    rc = idem__call(a->store, &op, ret_error);
+    /* Another attempt owns the key: this one stops counting on its lease. After any other
+     * failure the lease that was granted before still holds. */
     if (rc == IDEM_ELOST) {
         idem__attempt_set_lease_end(a, 0);
     }
-    if (rc == 0) {
-        IDEM__CRASH_POINT("api/renew/answered");
-        idem__attempt_count_lease(a, op);
-        idem_op_destroy(op);
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    IDEM__CRASH_POINT("api/renew/answered");
+    idem__attempt_count_lease(a, op);
+    idem_op_destroy(op);
+    return 0;
 }
 
 int idem_expire(struct idem_attempt *attempt, struct idem_error *ret_error)
@@ -143,12 +148,16 @@ int idem_expire(struct idem_attempt *attempt, struct idem_error *ret_error)
     struct idem_op *op;
     int rc = idem__check_in_store(attempt, ret_error);
 
-    if (rc == 0) {
-        rc = idem__op_expire(attempt, &op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = idem__call(a->store, &op, ret_error);
+    rc = idem__op_expire(attempt, &op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
+    rc = idem__call(a->store, &op, ret_error);
+    /* An end that may have been applied counts as one: the owner is the only one who can
+     * still be wrong about the lease. */
     if (rc == 0 || rc == IDEM_ELOST || rc == IDEM_EUNKNOWN) {
         idem__attempt_set_lease_end(a, 0);
     }

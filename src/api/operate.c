@@ -270,31 +270,30 @@ int idem_purge(struct idem_store *store, uint64_t max, uint64_t *ret_purged,
     struct idem_op *op = idem__op_create(IDEM_OP_PURGE, 0);
     uint64_t purged = 0;
     bool done = false;
-    int rc = 0;
+    int rc;
 
     if (op == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
-    while (rc == 0 && !done && (max == 0 || purged < max)) {
+    while (!done && (max == 0 || purged < max)) {
         uint64_t left = max == 0 ? PURGE_SLICE : max - purged;
 
         op->u.purge.max = left < PURGE_SLICE ? left : PURGE_SLICE;
         op->u.purge.purged = 0;
         op->u.purge.rest_ms = 0;
         rc = idem__call(store, &op, ret_error);
-        if (rc == 0) {
-            purged += op->u.purge.purged;
-            done = op->u.purge.done;
-            rest(store, done ? 0 : op->u.purge.rest_ms);
+        if (rc != 0) {
+            return rc;
         }
+        purged += op->u.purge.purged;
+        done = op->u.purge.done;
+        rest(store, done ? 0 : op->u.purge.rest_ms);
     }
-    if (rc == 0) {
-        idem_op_destroy(op);
-        if (ret_purged != NULL) {
-            *ret_purged = purged;
-        }
+    idem_op_destroy(op);
+    if (ret_purged != NULL) {
+        *ret_purged = purged;
     }
-    return rc;
+    return 0;
 }
 
 /* ---- A store that is moved: reading its mark, and setting it ---- */

@@ -1,5 +1,5 @@
 /* The directory of a journal: its names, its files, their locks. */
-#include "journal/directory.h"
+#include "journal/journal.h"
 
 #include "base/heap.h"
 #include "core/error.h"
@@ -42,19 +42,18 @@ int idem__journal_errno(struct idem_error *error, const char *doing,
 }
 
 /* By its length and ending alone: an entry says in its content what it is called. */
-enum idem__journal_kind idem__journal_kind_of(const char *name)
+enum idem_journal_state idem__journal_state_of(const char *name)
 {
     const char *end = strrchr(name, '.');
-    size_t len = strlen(name);
 
     if (end == NULL || end - name <= IDEM__ENTRY_RECORD_LEN ||
-        len > IDEM__JOURNAL_NAME_MAX) {
-        return IDEM__JOURNAL_FOREIGN;
+        strlen(name) > IDEM__JOURNAL_NAME_MAX) {
+        return 0;
     }
-    return strcmp(end, ".idj") == 0    ? IDEM__JOURNAL_PENDING
-           : strcmp(end, ".lost") == 0 ? IDEM__JOURNAL_LOST
-           : strcmp(end, ".bad") == 0  ? IDEM__JOURNAL_BAD
-                                       : IDEM__JOURNAL_FOREIGN;
+    return strcmp(end, ".idj") == 0    ? IDEM_JOURNAL_WAITING
+           : strcmp(end, ".lost") == 0 ? IDEM_JOURNAL_LOST
+           : strcmp(end, ".bad") == 0  ? IDEM_JOURNAL_DAMAGED
+                                       : 0;
 }
 
 int idem__journal_walk(const struct idem_journal *journal,
@@ -140,7 +139,7 @@ int idem__journal_hold(const struct idem_journal *journal, const char *name,
     int fd;
     int rc;
 
-    if (idem__journal_kind_of(name) == IDEM__JOURNAL_FOREIGN) {
+    if (idem__journal_state_of(name) == 0) {
         return odd(error);
     }
     fd = how == IDEM__JOURNAL_MAKE

@@ -1,7 +1,6 @@
 /* The stored form of an entry; its layout is drawn in <idem/journal.h>. */
-#include "journal/entry.h"
+#include "journal/journal.h"
 
-#include "base/bytes.h"
 #include "base/hash.h"
 #include "core/error.h"
 #include "core/identity.h"

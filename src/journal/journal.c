@@ -4,7 +4,7 @@
 #include "base/host.h"
 #include "core/error.h"
 #include "core/outcome.h"
-#include "journal/directory.h"
+#include "journal/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>

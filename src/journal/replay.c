@@ -1,11 +1,10 @@
 /* The entries of a journal: told to their stores, shown, deleted. */
-#include "base/bytes.h"
 #include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
 #include "core/token.h"
-#include "journal/directory.h"
+#include "journal/journal.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -155,7 +154,6 @@ static int look_into(const struct round *round,
                      const struct idem__journal_file *file,
                      struct idem_journal_info *info)
 {
-    enum idem__journal_kind kind = idem__journal_kind_of(info->name);
     struct idem_error error = {0};
     uint8_t *bytes = NULL;
     int rc = idem__journal_read(file, &bytes, &error);
@@ -167,15 +165,10 @@ static int look_into(const struct round *round,
     if (rc == 0 && !is_wanted(round, info)) {
         goto done;
     }
-    if (rc == IDEM_ECONFIG) {
-        info->state = IDEM_JOURNAL_NEWER;
-    } else if (rc == IDEM_ECORRUPT || kind == IDEM__JOURNAL_BAD) {
-        info->state = IDEM_JOURNAL_DAMAGED;
-    } else if (kind == IDEM__JOURNAL_LOST) {
-        info->state = IDEM_JOURNAL_LOST;
-    } else {
-        info->state = IDEM_JOURNAL_WAITING; /* Or it could not be read now. */
-    }
+    /* One that could not be read now is what its name says. */
+    info->state = rc == IDEM_ECONFIG    ? IDEM_JOURNAL_NEWER
+                  : rc == IDEM_ECORRUPT ? IDEM_JOURNAL_DAMAGED
+                                        : idem__journal_state_of(info->name);
     if (round->store != NULL && info->state == IDEM_JOURNAL_DAMAGED) {
         set_aside(round, info->name, file, "bad");
     }
@@ -279,13 +272,13 @@ static int tell_record(struct round *round, const char *name)
 /* Whether the name says that the file may be of interest. */
 static bool is_due(const struct round *round, const char *name)
 {
-    enum idem__journal_kind kind = idem__journal_kind_of(name);
+    enum idem_journal_state state = idem__journal_state_of(name);
 
     if (round->store == NULL && round->record[0] == '\0') {
         return true;
     }
-    return (kind == IDEM__JOURNAL_PENDING ||
-            (round->store == NULL && kind != IDEM__JOURNAL_FOREIGN)) &&
+    return (round->store == NULL ? state != 0
+                                 : state == IDEM_JOURNAL_WAITING) &&
            strncmp(name, round->record, strlen(round->record)) == 0;
 }
 

@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "fuzz.h"
-#include "journal/entry.h"
+#include "journal/journal.h"
 
 #include <stdlib.h>
 

@@ -149,12 +149,14 @@ int idem_sqlite_end_in(struct sqlite3 *db, struct idem_attempt *attempt,
     struct idem_op *op;
     int rc = check_origin(attempt, ret_error);
 
-    if (rc == 0) {
-        rc = idem_op_end(attempt, outcome, &op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = call_in(db, op, ret_error);
+    rc = idem_op_end(attempt, outcome, &op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
+    rc = call_in(db, op, ret_error);
     if (rc == 0 || rc == IDEM_ELOST) {
         idem__attempt_set_lease_end(idem__attempt_of(attempt), 0);
     }
@@ -183,19 +185,22 @@ int idem_sqlite_renew_in(struct sqlite3 *db, struct idem_attempt *attempt,
     struct idem_op *op;
     int rc = check_origin(attempt, ret_error);
 
-    if (rc == 0) {
-        rc = idem_op_renew(attempt, lease_ms == 0 ? a->lease_ms : lease_ms, &op,
-                           ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = call_in(db, op, ret_error);
+    rc = idem_op_renew(attempt, lease_ms == 0 ? a->lease_ms : lease_ms, &op,
+                       ret_error);
+    if (rc != 0) {
+        return rc;
     }
+    rc = call_in(db, op, ret_error);
     if (rc == IDEM_ELOST) {
         idem__attempt_set_lease_end(a, 0);
     }
-    if (rc == 0) {
-        idem__attempt_count_lease(a, op);
-        idem_op_destroy(op);
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    idem__attempt_count_lease(a, op);
+    idem_op_destroy(op);
+    return 0;
 }

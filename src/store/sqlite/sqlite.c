@@ -227,6 +227,30 @@ static int connect_visitor(struct idem__sqlite_store *store,
     return rc;
 }
 
+static int connect_writer(struct idem__sqlite_store *store,
+                          struct idem_error *error)
+{
+    int rc = idem__making_missing(store, error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = idem__path_create(store->path, &store->share, error);
+    if (rc != 0) {
+        return rc;
+    }
+    IDEM__CRASH_POINT("sqlite/open/file-made");
+    rc = idem__sqlite_connect(store, /* writer= */ true, &store->table.conn,
+                              error);
+    if (rc != 0) {
+        return rc;
+    }
+    IDEM__CRASH_POINT("sqlite/open/connected");
+    rc = anchor(store, error);
+    IDEM__CRASH_POINT("sqlite/open/anchored");
+    return rc;
+}
+
 /* The first connections, under the lock: one that writes, which makes the file
  * if there is none, and one that reads. */
 static int connect_first(struct idem__sqlite_store *store,
@@ -245,22 +269,7 @@ static int connect_first(struct idem__sqlite_store *store,
         return rc;
     }
     IDEM__CRASH_POINT("sqlite/open/locked");
-    if (!idem__sqlite_reads_only(store)) {
-        rc = idem__making_missing(store, error);
-        if (rc == 0) {
-            rc = idem__path_create(store->path, &store->share, error);
-        }
-        if (rc == 0) {
-            IDEM__CRASH_POINT("sqlite/open/file-made");
-            rc = idem__sqlite_connect(store, /* writer= */ true,
-                                      &store->table.conn, error);
-        }
-        if (rc == 0) {
-            IDEM__CRASH_POINT("sqlite/open/connected");
-            rc = anchor(store, error);
-            IDEM__CRASH_POINT("sqlite/open/anchored");
-        }
-    }
+    rc = idem__sqlite_reads_only(store) ? 0 : connect_writer(store, error);
     if (rc != 0) {
         goto done;
     }

@@ -2,7 +2,7 @@
  * torn, changed, or written by another version is ever taken for one. */
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "journal/entry.h"
+#include "journal/journal.h"
 #include "sample.h"
 #include "test.h"
 
