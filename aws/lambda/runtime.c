@@ -70,8 +70,7 @@ static int check(const struct idem_lambda_options *o, struct idem_error *error)
         strlen(o->function) > 128) {
         return idem__error(error, IDEM_EINVALID,
                            "the function has no name, or one of more than 128 "
-                           "bytes: AWS_LAMBDA_FUNCTION_NAME or "
-                           "IDEM_LAMBDA_SCOPE_NAME");
+                           "bytes: AWS_LAMBDA_FUNCTION_NAME or IDEM_SCOPE");
     }
     if (o->source != NULL && idem__lambda_rule_named(o->source) == NULL) {
         return idem__error(error, IDEM_EINVALID,

@@ -102,7 +102,7 @@ struct idem_lambda_options {
     void *ctx;
     const char *handler;   /* _HANDLER: an executable. */
     const char *directory; /* LAMBDA_TASK_ROOT: where handler is; NULL: here. */
-    const char *function;  /* IDEM_SCOPE_NAME, else AWS_LAMBDA_FUNCTION_NAME:
+    const char *function;  /* IDEM_SCOPE, else AWS_LAMBDA_FUNCTION_NAME:
                               begins the scope of every key. */
     const char
         *source;       /* IDEM_LAMBDA_SOURCE: a name of idem_lambda_source_at();
@@ -126,7 +126,7 @@ struct idem_lambda_options {
     enum idem_on_expired_lease
         on_expired_lease;    /* IDEM_LAMBDA_ON_EXPIRED_LEASE:
                                 rerun, hold. */
-    uint32_t attempts_max;   /* IDEM_LAMBDA_ATTEMPTS: 5. */
+    uint32_t attempts_max;   /* IDEM_LAMBDA_MAX_ATTEMPTS: 5. */
     int64_t retention_ms;    /* IDEM_LAMBDA_RETENTION: 24 hours. */
     int64_t lease_margin_ms; /* IDEM_LAMBDA_LEASE_MARGIN: the lease ends so long
                                 after the deadline; 2,000. */
@@ -134,12 +134,11 @@ struct idem_lambda_options {
                                 nothing is started; 500. */
     int64_t stop_margin_ms;  /* IDEM_LAMBDA_STOP_MARGIN: a program is stopped so
                                 long before the deadline; 500. */
-    int64_t
-        store_timeout_ms; /* IDEM_LAMBDA_STORE_TIMEOUT: how long the store may
+    int64_t store_timeout_ms; /* IDEM_STORE_TIMEOUT: how long the store may
                                  take to answer, and an answer to a caller
                                  waits for its record, but no longer than half
                                  of what is left; 2,000. */
-    bool credentials;     /* IDEM_LAMBDA_CREDENTIALS=pass: a program gets the
+    bool credentials; /* IDEM_LAMBDA_CREDENTIALS=pass: a program gets the
                                 function's AWS credentials. */
     bool metrics; /* IDEM_LAMBDA_METRICS=emf: what each event counted goes to
                      the log, for CloudWatch. */

@@ -357,7 +357,7 @@ def limiter(host):
     script = os.path.join(TOP, "examples/lambda/rate-limit/limit.sh")
     env = {**stage.settings_in(script), "LIMIT_STORE": host.store, "LIMIT_MAX": "8"}
     for handler in script, f"{BUILT}/examples/limit":
-        env["IDEM_LAMBDA_SCOPE_NAME"] = os.path.basename(handler)
+        env["IDEM_SCOPE"] = os.path.basename(handler)
         with contextlib.ExitStack() as stack:
             box = place(stack, host).box(handler, env)
             said = [box.invoke({"user": handler[-2:], "request": f"r{n}", "timestamp": 1510067704370})

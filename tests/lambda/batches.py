@@ -26,7 +26,7 @@ from procfs import children
 from tap import LONG, Idem, equal, note, skip
 
 SEED = int(os.environ.get("IDEM_TEST_SEED", "1"))
-ATTEMPTS = 5  # As is the default of IDEM_LAMBDA_ATTEMPTS.
+ATTEMPTS = 5  # As is the default of IDEM_LAMBDA_MAX_ATTEMPTS.
 
 # ---- Handlers that do the same as storm.c ----
 

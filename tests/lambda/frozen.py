@@ -112,7 +112,7 @@ class Scene:
         self.store = store
         self.work = work
         self.env = {**store.env, "IDEM_STORE": store.url, "PLACE": place,
-                    "IDEM_LAMBDA_STORE_TIMEOUT": TIMEOUT,
+                    "IDEM_STORE_TIMEOUT": TIMEOUT,
                     "LAMBDA_TASK_ROOT": place}
         if not LONG:
             self.env.update(IDEM_LAMBDA_LEASE_MARGIN="200ms",
@@ -329,7 +329,7 @@ def while_a_batch_is_at_work(scene):
 def past_the_deadline_of_a_batch(scene):
     """It stays away until the deadline: what was done is acknowledged, as the log has it,
     what was not begun comes again."""
-    scene.env["IDEM_LAMBDA_STORE_TIMEOUT"] = "2s"
+    scene.env["IDEM_STORE_TIMEOUT"] = "2s"
     with scene.box() as box:
         answer = scene.begin(box, message("a", "b"), scene.work + PAST)
         time.sleep(scene.work)
@@ -346,7 +346,7 @@ def past_the_deadline_of_a_batch(scene):
 def close_to_the_deadline(scene):
     """It has no more than half of what is left, for a claim and for an end, however long
     it may take otherwise: the function is not killed, and the answer goes out."""
-    scene.env["IDEM_LAMBDA_STORE_TIMEOUT"] = "10s"
+    scene.env["IDEM_STORE_TIMEOUT"] = "10s"
     scene.env["IDEM_LAMBDA_START_MIN"] = "100ms"
     with scene.box() as box:
         equal(box.invoke(request("")).json()["statusCode"], 400)  # It is ready.
@@ -364,7 +364,7 @@ def close_to_the_deadline(scene):
 def during_a_wait(scene):
     """It stands still at the end of a wait for another's attempt: the function is not
     killed, and the answer goes out."""
-    scene.env["IDEM_LAMBDA_STORE_TIMEOUT"] = "10s"
+    scene.env["IDEM_STORE_TIMEOUT"] = "10s"
     scene.env["IDEM_LAMBDA_START_MIN"] = "100ms"
     scene.env["IDEM_LAMBDA_WAIT"] = "10m"
     held = ("begin", "-s", "pay", "-k", "held", "--lease", "1h")

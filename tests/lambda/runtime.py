@@ -236,8 +236,8 @@ def what_cannot_be_set_up_is_an_init_error():
         (good, {"IDEM_LAMBDA_SOURCE": "telex"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_RETENTION": "soon"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_ON_EXPIRED_LEASE": "pray"}, "Idem.Init.INVALID"),
-        (good, {"IDEM_LAMBDA_ATTEMPTS": "0"}, "Idem.Init.INVALID"),
-        (good, {"IDEM_LAMBDA_MAX_FAILURES": "0"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_MAX_ATTEMPTS": "-1"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_MAX_FAILURES": "4294967296"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_RETRY_AFTER": "soon"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_CREDENTIALS": "yes"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_METRICS": "yes"}, "Idem.Init.INVALID"),
@@ -336,7 +336,7 @@ TELL = 'cat >event.json\necho "$IDEM_ATTEMPTS $IDEM_TAKEOVER" >>ledger\n'
 def an_error_that_nobody_classified_is_not_nothing():
     """After an error the work may have been done: the next delivery is a takeover, or a person looks. Only who knows that nothing happened releases: exit 75, an error that IDEM_LAMBDA_OUTCOME calls a release, idem_lambda_release()."""
     handler = script(TELL + ". ./do\n")
-    with Sandbox(handler, {"IDEM_LAMBDA_ATTEMPTS": "2", "IDEM_LAMBDA_OUTCOME": "Exit.4,Busy*=release"}) as box:
+    with Sandbox(handler, {"IDEM_LAMBDA_MAX_ATTEMPTS": "2", "IDEM_LAMBDA_OUTCOME": "Exit.4,Busy*=release"}) as box:
         for line, wanted in (
             ("exit 1", [(1, 0), (2, 1), (3, 1), (4, 1)]),
             ("exit 4", [(1, 0), (2, 0)]),
@@ -440,10 +440,10 @@ def lines_before_a_response_are_left_out():
 
 @test
 def a_program_that_dies_of_a_signal_is_taken_over():
-    """A program that was killed said nothing of its work: the next delivery is told that it takes over, and no more are started than IDEM_LAMBDA_ATTEMPTS."""
+    """A program that was killed said nothing of its work: the next delivery is told that it takes over, and no more are started than IDEM_LAMBDA_MAX_ATTEMPTS."""
     told = 'echo "$IDEM_ATTEMPTS $IDEM_TAKEOVER" >>ledger\n'
     handler = script(f"cat >event.json\n{told}kill -9 $$\n")
-    with Sandbox(handler, {"IDEM_LAMBDA_ATTEMPTS": "3"}) as box:
+    with Sandbox(handler, {"IDEM_LAMBDA_MAX_ATTEMPTS": "3"}) as box:
         kinds = [box.invoke(event()).type for _ in range(4)]
     equal(kinds, ["Idem.Killed"] * 3 + ["Idem.Failed"])
     with open("ledger", encoding="utf-8") as f:
@@ -703,7 +703,7 @@ def too_little_time_starts_nothing():
 @test
 def without_the_store_nothing_runs():
     """With the store away the event is an error and the handler does not run; with it back it does."""
-    with Sandbox(FUNCTION, {"IDEM_LAMBDA_STORE_TIMEOUT": "300ms"}) as box:
+    with Sandbox(FUNCTION, {"IDEM_STORE_TIMEOUT": "300ms"}) as box:
         equal(box.invoke(event("a")).kind, "response")
         os.rename("idem.db", "away.db")
         with open("idem.db", "wb") as f:
@@ -727,7 +727,7 @@ echo '"done"'
 def the_log_has_what_the_store_was_not_told():
     """With the store gone while the handler is at work the caller gets the response, the log has the outcome, and idem reconcile records it; a second delivery replays it."""
     handler = script(STORE_GOES)
-    env = {"IDEM_LAMBDA_STORE_TIMEOUT": "300ms", "IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold"}
+    env = {"IDEM_STORE_TIMEOUT": "300ms", "IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold"}
     with Sandbox(handler, env) as box:
         answer = box.invoke(event("a"), seconds=3)
         equal((answer.kind, answer.body), ("response", b'"done"\n'))

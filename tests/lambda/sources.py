@@ -1165,7 +1165,7 @@ def two_functions_share_no_record():
             equal(box.invoke(event).kind, "response")
     equal(effects(), 2)
     for name in ("three", "four"):
-        env = {"AWS_LAMBDA_FUNCTION_NAME": name, "IDEM_LAMBDA_SCOPE_NAME": "shop"}
+        env = {"AWS_LAMBDA_FUNCTION_NAME": name, "IDEM_SCOPE": "shop"}
         with Sandbox(FUNCTION, env) as box:
             equal(box.invoke(event).kind, "response")
     equal(effects(), 3)

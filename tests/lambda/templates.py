@@ -154,7 +154,7 @@ def queues_fit_leases():
                 assert queue["VisibilityTimeout"] >= 6 * function["Timeout"], folder
                 assert queue["VisibilityTimeout"] > function["Timeout"] + LEASE_MARGIN
                 redrive = queue["RedrivePolicy"]
-                attempts = int(variables(function).get("IDEM_LAMBDA_ATTEMPTS", 5))
+                attempts = int(variables(function).get("IDEM_LAMBDA_MAX_ATTEMPTS", 5))
                 assert redrive["maxReceiveCount"] > attempts, folder
                 dead = queues[redrive["deadLetterTargetArn"]["Fn::GetAtt"][0]]
                 assert dead["MessageRetentionPeriod"] > queue.get("MessageRetentionPeriod", 345600)
