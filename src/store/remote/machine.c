@@ -231,8 +231,8 @@ static idem__state decide(struct idem__flight *flight,
     bool stays;
     bool wants;
 
-    /* Each round but the first is another's success, so that all of them together
-     * get on; one op alone may not. */
+    /* A write is refused only because another write succeeded. So the callers as a whole
+     * make progress, but one op may lose every round, and gives up here. */
     if (flight->rounds++ == flight->ops->rounds_max) {
         return too_many_rounds(flight);
     }
@@ -242,11 +242,13 @@ static idem__state decide(struct idem__flight *flight,
         return next;
     }
     stays = decision->code != 0 || decision->change == IDEM_CHANGE_NONE;
-    /* What is remembered is good for a write that is conditional on it, and for no
-     * answer: it may be long gone. */
+    /* The record was remembered, not read, and may have changed since. A conditional
+     * write detects that; an answer without a write would not, so read first. */
     if (stays && flight->remembered) {
         return IDEM__STATE_LOOK;
     }
+    /* An earlier write of this op is still unanswered and rests on the same record: if
+     * the service applies it after this answer, the answer was wrong. */
     if (stays && flight->has_found &&
         idem__pending_holds(op, *flight->found_head)) {
         return idem__flight_again(flight, IDEM__STATE_LOOK,
@@ -262,6 +264,7 @@ static idem__state decide(struct idem__flight *flight,
     }
     idem__own_claim_note(op, there, decision);
     wants = idem__verb_given(op, there, decision, &flight->given);
+    /* Encode now: the service's prepare() needs the head to lay out the request. */
     if (decision->change != IDEM_CHANGE_NONE) {
         *flight->next_record = decision->next;
         memcpy(flight->next_record->id, op->id, IDEM_ID_LEN);
@@ -298,8 +301,10 @@ static idem__state act(struct idem__flight *flight, const struct idem_now *now)
         return flight->ops->store != NULL ? flight->ops->store(flight)
                                           : IDEM__STATE_WRITE;
     }
+    /* The claim on record is this op's own, whose answer was lost, and a slow clock made
+     * its lease too short. */
     if (flight->has_found && is_too_short(flight, flight->found, now)) {
-        return IDEM__STATE_EXTEND; /* It is ours; its answer was lost. */
+        return IDEM__STATE_EXTEND;
     }
     idem__verb_answer(flight->op, &flight->decision, &flight->given);
     flight->op->changed = flight->ambiguous;
@@ -346,7 +351,10 @@ static idem__state applied(struct idem__flight *flight,
 {
     struct idem_op *op = flight->op;
 
-    remember(flight); /* First: whatever follows, it is on record. */
+    /* Remember it first: the write is on record whatever happens next. */
+    remember(flight);
+    /* The claim stands, but its owner would count on more time than others grant it. Do
+     * not answer before the lease is extended. */
     if (!flight->extending && is_too_short(flight, flight->next_record, now)) {
         return extend_written(flight);
     }
@@ -391,9 +399,11 @@ idem__state idem__flight_written(struct idem__flight *flight,
         flight->tries = 0;
         return applied(flight, now);
     case IDEM__SAID_REFUSED:
+        /* The record is not as it was found, so nothing was written. */
         flight->tries = 0;
         return refused(flight);
     case IDEM__SAID_NOT_APPLIED:
+        /* Certainly not applied (throttled, say): the decision still stands. */
         return idem__flight_retry(flight, said, sent, error, IDEM__STATE_WRITE);
     case IDEM__SAID_UNKNOWN:
         return not_answered(flight, sent, error);

@@ -115,8 +115,10 @@ void idem__leader_drive(struct idem__leader *leader, struct idem_queue *queue,
     while (!late && !idem__queue_ready(queue)) {
         if (!leader->led &&
             (!leader->ops->batches || idem__leader_has_work(leader))) {
+            /* Nobody leads: work for all callers until this one's answer is there. */
             late = leader->ops->lead(leader->ctx, queue, deadline_ms);
         } else if (idem__mono_ms() < deadline_ms) {
+            /* Another leads: sleep until it answers this queue, or hands over the lead. */
             (void)pthread_mutex_unlock(&leader->mutex);
             idem__queue_sleep(queue, deadline_ms);
             (void)pthread_mutex_lock(&leader->mutex);
@@ -124,6 +126,8 @@ void idem__leader_drive(struct idem__leader *leader, struct idem_queue *queue,
             late = true;
         }
     }
+    /* This caller leaves while others may still wait: one of them has to lead, or their ops
+     * would rest until the next caller comes. */
     if (!leader->led) {
         idem__leader_call_next(leader);
     }

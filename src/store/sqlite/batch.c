@@ -136,6 +136,8 @@ static int run_ops(struct idem__sqlite_store *store, struct idem_op *batch)
         fail_all(batch, &error);
         return SQLITE_OK;
     }
+    /* Every op of the batch is decided at the same time. A later op sees the rows of an
+     * earlier one, and the fence floor that an earlier purge raised. */
     for (op = batch; op != NULL; op = op->next) {
         uint64_t floor = store->clock.fence_floor;
 
@@ -147,6 +149,8 @@ static int run_ops(struct idem__sqlite_store *store, struct idem_op *batch)
         save_clock = save_clock || store->clock.fence_floor != floor;
         now.fence_floor = store->clock.fence_floor;
     }
+    /* The time by which something was decided is committed with it, so that no later
+     * writer decides by an earlier time. */
     if (wrote && save_clock) {
         rc = idem__clock_save(&store->clock, store->table.conn, &now);
         store->saved_ms = idem__clock_sure_ms(&now);
@@ -227,6 +231,8 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
         rc = idem__conn_run(store->table.conn, IDEM__SQL_COMMIT);
     }
     if (rc == SQLITE_OK) {
+        /* Durable from here on, before any caller is answered: a claim of a process that
+         * dies now is held until its lease ends. */
         IDEM__CRASH_POINT("sqlite/batch/committed");
         store->table.conn->makes_tables = false;
         idem__counters_committed(&store->counters, batch);
@@ -296,7 +302,8 @@ static void fail_unknown(struct idem_op *batch, const char *why)
     fail_all(batch, &error);
 }
 
-/* After a write that failed on the disk. */
+/* Runs the batch once more after a write failed on the disk. What was written before may
+ * reappear in the log, so the log is carried over by a new connection first. */
 static void run_settled(struct idem__sqlite_store *store, struct idem_op *batch)
 {
     struct idem_error error;
