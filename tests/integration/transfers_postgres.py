@@ -25,7 +25,7 @@ KILLS = {"C": 10_000} if LONG else {}  # At least; and one at each of the places
 KILLS_OF_OTHERS = 1000 if LONG else 0
 WORKERS = os.cpu_count() if LONG else 1  # Each with accounts of its own.
 # Of a test that is in a hurry, where a program takes long to start.
-STRIDE = {} if LONG else {"Python": 3, "Node.js": 3, "Java": 7}
+STRIDE = {} if LONG else {"Python": 3, "Node.js": 3, "Java": 12}
 LEASE_IS_OVER_S = 4 + 2 + 0.5  # As a taker sees it; see docs/postgresql.md.
 EMPTY = """
 DROP SCHEMA IF EXISTS idem CASCADE; DROP SCHEMA public CASCADE; CREATE SCHEMA public;

@@ -10,6 +10,7 @@ Clicks and keys go in as a person's would; scripts that look at a page run in a
 world of their own, which the page's policy does not bind.
 """
 
+import atexit
 import base64
 import contextlib
 import json
@@ -34,12 +35,20 @@ class Page:
         self.process, self.to, self.source = process, write, read
         self.number = 0
         self.buffer = b""
+        self.session = self.profile = None
+
+    def begin(self):
+        """Be the one page of a new profile; the one before goes, with its pages."""
         self.session = None
+        if self.profile:
+            self.call("Target.disposeBrowserContext", browserContextId=self.profile)
+        self.profile = self.call("Target.createBrowserContext")["browserContextId"]
         self.loads = 0  # How many pages were loaded ...
         self.awaited = 0  # ... and how many of these somebody waited for.
         self.requests = []  # The URLs that the browser asked for.
         self.complaints = []  # What it refused, and errors of pages.
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        target = self.call("Target.createTarget", url="about:blank",
+                           browserContextId=self.profile)["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.call(domain + ".enable")
@@ -70,6 +79,8 @@ class Page:
         deadline = time.monotonic() + seconds
         while True:
             message = self._message(deadline)
+            if message.get("sessionId") != self.session:
+                continue  # Of a page that is gone.
             self._note(message)
             if wanted(message):
                 return message
@@ -162,9 +173,22 @@ class Page:
             f.write(base64.b64decode(shot["data"]))
 
 
+_running = []  # The page of the one browser.
+
+
+def browser():
+    """A page of a new profile, for a with block. The browser stays for the next one."""
+    if not _running or _running[0].process.poll() is not None:
+        ending = contextlib.ExitStack()
+        _running[:] = [ending.enter_context(started())]
+        atexit.register(ending.close)
+    _running[0].begin()
+    return contextlib.nullcontext(_running[0])
+
+
 @contextlib.contextmanager
-def browser(*options):
-    """A browser with a profile of its own, which goes with it."""
+def started():
+    """A browser, and what will be its page."""
     ours_read, theirs_write = os.pipe()
     theirs_read, ours_write = os.pipe()
 
@@ -177,7 +201,7 @@ def browser(*options):
         process = subprocess.Popen(
             ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
              "--no-first-run", "--disable-extensions", "--disable-background-networking",
-             "--remote-debugging-pipe", "--user-data-dir=" + profile, *options],
+             "--remote-debugging-pipe", "--user-data-dir=" + profile],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             preexec_fn=take_pipes, close_fds=False, start_new_session=True,
             env={**os.environ, "HOME": profile},

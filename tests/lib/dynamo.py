@@ -10,6 +10,7 @@ IDEM_TEST_DYNAMODB, and ends the server with it:
     python3 dynamo.py local PROGRAM [ARGUMENT ...]
 """
 
+import atexit
 import contextlib
 import ctypes
 import glob
@@ -31,6 +32,7 @@ SERVERS = os.environ.get("IDEM_TEST_SERVERS", os.path.join(TOP, "build", "server
 KINDS = ("local", "dynoxide")
 PR_SET_PDEATHSIG = 1
 _serving = {}  # The process behind each URL.
+_idle = []  # URLs of DynamoDB Local that serve nobody.
 
 
 def environment():
@@ -158,11 +160,26 @@ def frozen(url):
         thaw()
 
 
+@contextlib.contextmanager
 def server(kind):
-    """A server with nothing in it, as its URL, for a with block."""
-    return serving(
-        lambda port: command(kind, port), lambda url: call(url, "ListTables", {})
-    )
+    """A server with nothing in it, as its URL, for a with block. What starts a JVM, which
+    takes its time, is emptied then and kept for the next block."""
+    url = _idle.pop() if kind == "local" and _idle else None
+    if url is None or _serving[url].poll() is not None:
+        ending = contextlib.ExitStack()
+        url = ending.enter_context(
+            serving(lambda port: command(kind, port), lambda url: call(url, "ListTables", {}))
+        )
+        if kind != "local":
+            with ending:
+                yield url
+            return
+        atexit.register(ending.close)
+    yield url
+    with contextlib.suppress(OSError):  # Who cannot be emptied is not asked again.
+        for name in call(url, "ListTables", {})["TableNames"]:
+            call(url, "DeleteTable", {"TableName": name})
+        _idle.append(url)
 
 
 def main():
