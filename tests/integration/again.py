@@ -36,6 +36,27 @@ def a_failure_is_run_again(b):
 
 
 @case
+def the_last_of_its_failures_is_for_a_person(b):
+    """--max-failures: so many runs are made and not one more, whoever comes; what was
+    released or died in between counts for nothing. A person's decision begins anew."""
+    fails = ("--outcome", "0=complete 75=release *=retry", "--max-failures", "3")
+    policy = ("--fingerprint", "none", "--on-expired-lease", "rerun")
+    for n in range(1, 4):
+        equal(b.run("k", "exit 75", *fails, *policy).status, 75)
+        equal(b.run("k", "kill -9 $$", *fails, *policy).status, 137)
+        got = b.run("k", TOLD, *fails, *policy)
+        equal((got.status, b.record("k")["failures"]), (1, n))
+    contains(got.stderr, b"failure 3 of 3")
+    record = b.record("k")
+    equal((record["status"], record["exit_status"]), ("failed", 1))
+    equal(b.run("k", TOLD, *fails, *policy).status, 1)  # What it left is replayed.
+    equal(b.effects(), 3)
+    equal(b("reopen", "k", *WHY).status, 0)
+    equal(b.run("k", TOLD, *fails, *policy).status, 1)
+    equal(b.record("k")["failures"], 1)
+
+
+@case
 def nobody_starts_in_a_pause(b):
     """--retry-after: a run in the pause is told how long it is, a waiter waits for its
     end, and a person does not."""

@@ -751,6 +751,20 @@ def a_time_that_cannot_be_learned_is_a_refusal():
 
 
 @test(rows=[21])
+def a_refused_time_is_mended_once():
+    """A service that goes on refusing the time is not asked a third time."""
+
+    def never(connection, request):
+        body = b'{"__type":"x#RequestTimeTooSkewed","message":"no"}'
+        connection.answer(body, "403 Forbidden")
+
+    with pair({"never": never}) as (server, client):
+        result = client.one("never")
+        equal((*outcome(result), result["signed_anew"]), ("ANSWERED", 403, "OK", 1))
+        equal(len(server.seen), 2)
+
+
+@test(rows=[21])
 def a_second_copy_is_never_signed_anew():
     """When there may be another copy under way, a refusal for its time is the
     answer: what was refused here may have been applied there."""

@@ -392,6 +392,15 @@ class Migrations:
 
 
 @test
+def migrations_of_two_hosts_run_once():
+    """Two at once: one runs them, the other waits, and both succeed."""
+    m = Migrations()
+    results = m.host.at_once(2, MIGRATE, "app.db", "migrations")
+    equal(results, [(0, b"", b"")] * 2)
+    equal(m.steps(), ["001-start", "002-more"])
+
+
+@test
 def a_changed_migration_is_refused():
     """A file that was changed after it was run answers 65, and stops the rest."""
     m = Migrations()

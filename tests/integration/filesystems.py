@@ -6,7 +6,7 @@ import subprocess
 
 import fuse
 import mounts
-from tap import SANITIZER, Idem, equal, main, skip, test
+from tap import SANITIZER, Idem, equal, main, skip, test, traced
 
 
 def tested():
@@ -105,6 +105,30 @@ def an_overlay_is_tested_and_taken():
         works(Idem(f"sqlite:{here}/merged/idem.db"))
     finally:
         fuse.unmount("merged")
+
+
+@test(rows=[43])
+def a_local_disk_is_not_tested():
+    """On a file system that is known nothing is spent: no process is made."""
+    strace = ["strace", "-f", "-e", "trace=clone,clone3,fork,vfork,statfs", "-o", "calls"]
+    idem = Idem("sqlite:" + os.path.abspath("idem.db"))
+    works(idem)
+    try:
+        subprocess.run([*strace, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        skip("strace does not work here")
+    kind = subprocess.run(
+        ["stat", "-f", "-c", "%T", "."], capture_output=True, check=True
+    ).stdout.strip()
+    if kind not in (b"ext2/ext3", b"xfs", b"btrfs", b"tmpfs"):
+        skip(f"the tests are on {kind.decode()}")
+    env = traced({**os.environ, "IDEM_STORE": idem.store})
+    command = [*strace, os.environ["IDEM_PROGRAM"], "show", "k"]
+    subprocess.run(command, env=env, check=True, capture_output=True)
+    with open("calls", encoding="ascii") as f:
+        calls = f.read()
+    assert "statfs(" in calls, calls
+    assert "clone" not in calls and "fork" not in calls, calls
 
 
 if __name__ == "__main__":

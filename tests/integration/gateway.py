@@ -253,6 +253,30 @@ def the_configuration_can_be_printed():
 
 
 @test
+def each_option_is_a_directive():
+    """What an option says is in the configuration; nginx/settings has what it does there."""
+    gateway = Gateway()
+    base = [arg for arg in gateway.args if arg != "--global-scope"]
+    for options, line in (
+        (["--scope-header", "X-Tenant"], "idempotency_scope $http_x_tenant;"),
+        (["--required"], "idempotency required;"),
+        (["--methods", "PUT"], "idempotency_methods PUT;"),
+        (["--wait", "20s"], "idempotency_wait 20s;"),
+        (["--lease", "90s"], "idempotency_lease 90s;"),
+        (["--retention", "7d"], "idempotency_retention 604800s;"),
+        (["--on-expired-lease", "rerun"], "idempotency_on_expired_lease rerun;"),
+        (["--outcome", "500=retry 4xx=fail"], 'idempotency_outcome "500=retry 4xx=fail";'),
+        (["--outcome", "webhook", "--max-failures", "2"], "idempotency_max_failures 2;"),
+        (["--outcome", "webhook", "--retry-after", "1h"], "idempotency_retry_after 3600s;"),
+        (["--max-time", "2m"], "proxy_read_timeout 120s;"),
+        (["--routes", "/charge,/pay"], "location /pay {\n            idempotency on;"),
+    ):
+        scope = [] if options[0] == "--scope-header" else ["--global-scope"]
+        got = Idem()(*base, *scope, *options, "--print-config", env=gateway.env)
+        assert line in got.stdout.decode(), (options, got)
+
+
+@test
 def outcomes_wait_where_idem_reconcile_looks():
     """The journal is that of every other command; where there can be none it is left to
     the module, for a file, and refused for a table; it can be switched off."""

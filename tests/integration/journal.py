@@ -2,6 +2,7 @@
 recorded by whoever comes next."""
 
 import contextlib
+import glob
 import json
 import os
 import signal
@@ -251,6 +252,24 @@ def a_runner_that_dies_leaves_its_outcome(b):
 
 
 # ---- What cannot be trusted, or does not belong --------------------------------
+
+
+@case(slow=True)
+def a_store_that_moved_is_followed(b):
+    """--from records in one store what was meant for another, which it was."""
+    waiting(b)
+    (row,), _ = reconcile(b, "--list")
+    for path in glob.glob(b.file("idem.db*")):
+        os.rename(path, path.replace("idem.db", "moved.db"))
+    rows, said = reconcile(b, status=78)
+    equal([row["state"] for row in rows], ["waiting"])
+    contains(said, b"no store in")
+    moved = "sqlite:" + b.file("moved.db")
+    rows, _ = reconcile(b, "--store", moved, status=78)
+    equal([(row["state"], row["problem"]) for row in rows], [("waiting", "CONFIG")])
+    rows, _ = reconcile(b, "--store", moved, "--from", row["store"])
+    equal([row["state"] for row in rows], ["recorded"])
+    equal(journal(b), [])
 
 
 @case

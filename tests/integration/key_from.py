@@ -62,6 +62,25 @@ def another_selected_value_is_a_mismatch():
 
 
 @test
+def what_is_compared_may_be_spelled_differently():
+    """The values, and an input from which something is selected, are compared as JSON;
+    another input, which may be anything, by its bytes."""
+    idem = Idem()
+    one, same, other = '{"id":"k","n":[9007199254740993,1.0],"m":2}', """{
+        "m": 20e-1, "n": [9007199254740993, 1], "\\u0069d": "k"}""", \
+        '{"id":"k","n":[9007199254740992,1.0],"m":2}'
+    for options, twice in (
+        (("--key-from", ".id"), 0),
+        (("-k", "by-hand", "--fingerprint-from", ".n, .m"), 0),
+        (("-k", "bytes"), 65),
+    ):
+        for input, status in (one, 0), (same, twice), (other, 65):
+            got = idem("run", *options, "--input", input, *WORK).status
+            equal((options, input, got), (options, input, status))
+    equal(effects() > 0, True)
+
+
+@test
 def begin_and_key_take_the_same_options():
     """idem begin claims that key, and idem key shows what both would use."""
     idem = Idem()

@@ -196,6 +196,34 @@ def what_died_yesterday_runs_first(b):
 
 
 @case
+def what_died_yesterday_is_held(b):
+    """Under hold nothing runs until a person has said what came of it."""
+    days = Days(b)
+    days.crash()
+    days.next()
+    for _ in range(2):
+        got = days.run("echo effect >> ledger")
+        equal((got.status, b.effects()), (76, 0))
+        contains(got.stderr, days.key(-1).encode(), b"idem resolve")
+    equal(days.record(days.key()), None)
+    fence = str(days.record(days.key(-1))["fence"])
+    done = b("resolve", days.key(-1), "--complete", "by hand", "--fence", fence, "--reason", "seen", env=days.clocks.env)
+    equal(done.status, 0)
+    equal((days.run("echo effect >> ledger").status, b.effects()), (0, 1))
+
+
+@case
+def what_failed_yesterday_runs_again_first(b):
+    """What is to be run again is, and today's follows whether it then ends well or not."""
+    days = Days(b)
+    again = ("--outcome", "jobs")
+    equal(days.run("exit 5", *again).status, 5)
+    days.next()
+    equal(days.run("echo $IDEM_WINDOW >> seen; exit 6", *again).status, 6)
+    equal(b.read("seen").split(), [days.key(-1)[2:], days.key()[2:]])
+
+
+@case
 def what_still_runs_is_busy(b):
     """Yesterday's work that goes on is not joined by today's, unless that is asked for."""
     days = Days(b)

@@ -11,7 +11,7 @@ import threading
 import time
 
 from box import case, finish, locked
-from patience import PATIENCE
+from patience import PATIENCE, until
 from records import HEADER, NEVER, line_of
 from tap import PROGRAM, Idem, equal, main, note, run, start, test
 
@@ -160,6 +160,28 @@ def an_export_shows_its_records():
     equal(screen.run(store, "export", "-", terminal_out=True)[0], 0)
     equal(len(screen.text.splitlines()), MANY + 1)
     assert "exporting" not in screen.text
+
+
+@test
+def what_looks_at_everything_counts():
+    """A check and doctor count pages; list says so where no index helps; a purge does not
+    know how much there is, and shows a count and the time."""
+    store = filled(8000)
+    shown(store, "store", "check", doing="checking")
+    shown(store, "doctor", "--full", doing="checking")
+    for args, doing in ((("-s", "none"), "no index has the scope, looking at all records"),
+                        (("--match", "none"), "looking at all records")):
+        shown(store, "list", *args, doing=doing, all_known=False)
+    for args in (("store", "check"), ("list", "-s", "none"), ("purge", "--dry-run")):
+        silent(store, *args)
+    expires = int(time.time() * 1000) + 15000
+    write("old.jsonl", expires)
+    old = Idem("sqlite:" + os.path.abspath("old.db"))
+    assert b"added 1500," in old("import", "old.jsonl").stdout
+    time.sleep(max(0, expires / 1000 - time.time()) + 0.5)
+    until(lambda: b"1500" in old("purge", "--dry-run").stdout)
+    shown(old, "purge", "--dry-run", doing="counting", all_known=False)
+    shown(old, "purge", doing="purging", all_known=False)
 
 
 WORK = "echo $$ > pid; read x < gate"

@@ -45,5 +45,20 @@ def result_of_complete(b):
         equal((n, again.status, len(again.stdout)), (n, *((10, n) if fits else (82, 0))))
 
 
+@case
+def texts(b):
+    """Errors, notes and reasons: 4096 bytes, and longer ones are refused or cut to
+    that, never lost."""
+    for n, fits in sizes(4096):
+        for verb, option, member in (("fail", "--error", "error"), ("unknown", "--note", "note")):
+            key = f"{verb}{n}"
+            token = b("begin", "-k", key).stdout.decode().strip()
+            got = b(verb, "--token", token, option, "x" * n)
+            if got.status == 64 and not fits:
+                continue
+            equal((verb, n, got.status), (verb, n, 0))
+            equal((verb, n, len(b.record(key)[member])), (verb, n, min(n, 4096)))
+
+
 if __name__ == "__main__":
     main()

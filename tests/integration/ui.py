@@ -204,6 +204,40 @@ def a_stuck_operation_is_found_and_put_right(page):
     note(f"{len(page.requests)} requests, all to this site; 6 pictures")
 
 
+@in_browser
+def records_are_searched_and_released(page):
+    """A search finds a record by scope and key, or what is open and like it; another
+    decision about it is told where somebody was faster."""
+    store = filled()
+    with site(store) as s:
+        log_in(page, s)
+        page.type("input[name=k]", "order-4")
+        page.enter()
+        equal(sorted(page.texts("tbody th a")), ["order-42", "order-43", "order-44", "order-45"])
+        page.open(s.home)
+        page.type("input[name=k]", "order-44")
+        page.enter()
+        equal(page.text("h1"), "order-44")
+        page.click("input[value=release]", load=False)
+        page.type("input[name=reason]", "never sent")
+        equal(store("resolve", "order-44", "--fail", "--reason", "first").status, 0)
+        equal(store("resolve", "order-44", "--release", "--reason", "then").status, 0)
+        equal(store("begin", "-k", "order-44", "--lease", "1h").status, 0)
+        page.click("button")
+        assert page.text(".said").startswith("Nothing was decided:"), page.text()
+        equal(record(store, "order-44")["status"], "in_progress")
+        told = [each.partition("\n")[0].partition(":")[0] for each in page.texts("ol.history li")]
+        equal(told, ["First asked for", "Started", "On record until then as", "It said", "A person decided",
+                     "On record until then as", "It said", "A person decided", "Started",
+                     "Its lease ends", "It is at work."])
+        times = page.eval("[...document.querySelectorAll('ol.history time')].map(e => e.dateTime)")
+        equal(times, sorted(times))
+        keep(page, "7-too-late")
+        page.open(s.home + "record?s=&k=" + b"none".hex())
+        equal(page.text("h1"), "Record not found")
+        quiet(page, s)
+
+
 # ---- What a person reads ----
 
 
@@ -289,6 +323,46 @@ def it_is_used_without_a_mouse(page):
         unnamed = page.eval("""[...document.querySelectorAll('input:not([type=hidden]), textarea')]
             .filter(e => !e.labels.length).length""")
         equal(unnamed, 0)
+
+
+@in_browser
+def times_read(page):
+    """A time is how long ago it was; the moment is in it for machines, and for the
+    mouse that rests on it."""
+    store = filled()
+    with site(store) as s:
+        log_in(page, s)
+        times = page.eval("[...document.querySelectorAll('td time')].map(e => [e.innerText, e.title, e.dateTime])")
+        assert times, "there are times"
+        for text, title, machine in times:
+            assert re.fullmatch(r"(\d+ (second|minute)s?|less than a second) ago", text), text
+            moment = re.fullmatch(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC", title)
+            assert moment and machine.startswith(f"{moment[1]}T{moment[2]}."), (title, machine)
+        page.open(link(s, "order-44"))
+        assert re.search(r"ago \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", page.text("ol.history li")), page.text("ol.history li")
+
+
+@in_browser
+def failed_outcomes_are_listed(page):
+    """What was completed with a failure is a list with the exit status, and what is to
+    be run again is a status of its own."""
+    store = many(filled())
+    equal(store("run", "-k", "late-backup", "--", "sh", "-c", "exit 4").status, 4)
+    with site(store) as s:
+        log_in(page, s)
+        page.click("a[href='./?show=outcomes']")
+        equal(page.text("h1"), "Failed outcomes")
+        equal(page.texts("tbody th a"), ["late-backup", "backup"])  # The newest first.
+        equal(" ".join(page.texts("tbody td[data-label=Status]")[0].split()), "completed exit 4")
+        equal(page.texts("nav [aria-current=page]"), ["2\nfailed outcomes\nin 24 hours"])
+        page.click("tbody th a")
+        equal(page.eval("[...document.querySelectorAll('ol.history li')].pop().className"), "warn")
+        page.open(s.home)
+        page.click("a[href='./?show=retry']")
+        equal((page.texts("tbody th a"), page.texts("tbody td[data-label=Status]")), (["deploy"], ["retry exit 1"]))
+        page.click("tbody th a")
+        told = [each.partition("\n")[0].partition(":")[0] for each in page.texts("ol.history li")]
+        equal(told, ["First asked for", "Started", "Ended, to be run again", "The next caller runs it."])
 
 
 @in_browser

@@ -466,6 +466,20 @@ def failures_have_a_budget_and_a_pause():
 
 
 @test
+def what_is_named_complete_is_a_success():
+    """A 503 that the table names complete is recorded as a success, and replayed as it was; a 500 by default is a failure."""
+    with Upstream() as up, Nginx(up, http=ON + "idempotency_outcome 503=complete;") as nginx:
+        for _ in range(2):
+            for status in 503, 500:
+                equal(nginx.post(f"/pay?status={status}", f"s{status}", b"x").status, status)
+        assert record(nginx, "s503")["meta"].startswith("HTTP 503 complete\n"), record(nginx, "s503")
+        assert record(nginx, "s500")["meta"].startswith("HTTP 500\n"), record(nginx, "s500")
+        store = f"sqlite:{nginx.home}/idem.db"
+        failed = run([PROGRAM, "list", "--failed", "--store", store]).stdout
+        equal((b"s500" in failed, b"s503" in failed), (True, False))
+
+
+@test
 def no_answer_follows_the_policy():
     """An upstream that gave no whole answer leaves no status: unknown under hold, a retry under rerun, what none= says in either; "*" is not about it."""
     paths = "/pay?mode=drop", "/pay?mode=cut", "/pay?mode=twolengths", "/pay?delay=900"
