@@ -57,9 +57,9 @@ static void check_dead_letter(const struct idem_consumer_queue *queue,
              queue->dead_letter);
     }
     if (queue->max_receives == 1) {
-        warn(warnings,
-             "a message goes to its dead-letter queue after one receive "
-             "(maxReceiveCount): also when a consumer dies before it begins");
+        warn(
+            warnings,
+            "a message goes to its dead-letter queue after one receive (maxReceiveCount), even if a consumer dies before it starts the work");
     }
 }
 

@@ -227,7 +227,7 @@ static void tell_trouble(struct consume *consume)
         now_ms >= consume->trouble_ms) {
         consume->trouble_ms = now_ms + TROUBLE_MS;
         consume_progress_end(consume);
-        cli_say("the queue: %s; it is asked again", trouble);
+        cli_say("the queue: %s; retrying", trouble);
     }
 }
 

@@ -27,10 +27,10 @@ static int take_id(struct idem_slice id, char key[IDEM_KEY_MAX + 1],
 {
     if (id.len == 0 || id.len > IDEM_KEY_MAX ||
         memchr(id.base, '\0', id.len) != NULL) {
-        (void)snprintf(error->text, sizeof(error->text),
-                       "its id is empty, longer than %d bytes, or has a NUL in "
-                       "it",
-                       IDEM_KEY_MAX);
+        (void)snprintf(
+            error->text, sizeof(error->text),
+            "its id is empty, longer than %d bytes, or contains a NUL byte",
+            IDEM_KEY_MAX);
         return IDEM_EINVALID;
     }
     memcpy(key, id.base, id.len);

@@ -126,13 +126,13 @@ static void append(int fd, struct cli_json *line)
 
     if (f == NULL) {
         cli_json_finish(line);
-        cli_say("the audit log is short of a line: out of memory");
+        cli_say("a line is missing from the audit log: out of memory");
         return;
     }
     kept = cli_log_end(line, f) == 0;
     kept = fclose(f) == 0 && kept && write(fd, text, len) == (ssize_t)len;
     if (!kept || (fsync(fd) != 0 && errno != EINVAL)) {
-        cli_say("the audit log is short of a line: %s", strerror(errno));
+        cli_say("a line is missing from the audit log: %s", strerror(errno));
     }
     free(text);
 }
@@ -240,7 +240,7 @@ const char *cli_decided_text(enum idem_status status)
     case IDEM_STATUS_IN_PROGRESS:
         break;
     }
-    return "nobody knows whether it happened";
+    return "it is unknown whether it happened";
 }
 
 const char *cli_decided_next(enum idem_status status)

@@ -62,7 +62,7 @@ static int write_one(void *ctx, const struct idem_journal_info *info,
         *status = cli_write_result(&record);
     } else {
         cli_say("%s", error->code != 0 ? error->text
-                                       : "another process is at the entry");
+                                       : "another process is using the entry");
         *status = error->code != 0 ? CLI_CORRUPT : CLI_BUSY;
     }
     return 1;

@@ -155,7 +155,7 @@ static struct cli_option options[] = {
     CLI_OPTION_FENCE(&args.fence, &args.fence_given),
     CLI_OPTION_WHO(&args.who),
     CLI_OPTION_DRY_RUN(&args.dry_run,
-                       "say what would change, and change nothing"),
+                       "print what would change, change nothing"),
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_KEY_FILE(&args.key_file),
     CLI_OPTION_SCOPE(&args.scope),

@@ -147,9 +147,9 @@ static void say_overridden(const struct idem_record *r)
 
     if (args.force && r->live) {
         cli_live_text(r, cli_now_ms(), live);
-        cli_say("a lease that runs %s overridden (%s): its owner may go on "
-                "until its next renewal",
-                args.dry_run ? "would be" : "is", live);
+        cli_say(
+            "a running lease %s overridden (%s): its owner may go on until its next renewal",
+            args.dry_run ? "would be" : "is", live);
     }
 }
 
@@ -321,7 +321,7 @@ static struct cli_option options[] = {
     CLI_OPTION_FENCE(&args.fence, &args.fence_given),
     CLI_OPTION_WHO(&args.who),
     CLI_OPTION_DRY_RUN(&args.dry_run,
-                       "say what would change, and change nothing"),
+                       "print what would change, change nothing"),
     CLI_SWITCH("overdue", &args.overdue,
                "instead of a key: all that should have ended by now"),
     CLI_VALUE("status", "STATUS", CLI_TEXT, &args.statuses,
@@ -332,7 +332,7 @@ static struct cli_option options[] = {
               "only if it is about so many records", .min = 1),
     CLI_SWITCH("force", &args.force, "although the lease of its owner runs"),
     CLI_SWITCH("yes", &args.yes,
-               "decide for all of these; without, they are only shown",
+               "decide for all of these; without it, only list them",
                .letter = 'y'),
     CLI_RESULT_OPTIONS(&args.spec),
     CLI_OPTION_JSON(&args.json),

@@ -37,7 +37,7 @@ static void say_left_out(const struct choosing *choosing)
 
     if (n > 0) {
         (void)fflush(stdout);
-        cli_say("%llu more %s late, but the lease of the owner runs: left out",
+        cli_say("%llu more %s late, but skipped: the owner's lease still runs",
                 n, n == 1 ? "is" : "are");
     }
 }

@@ -187,10 +187,11 @@ static void print_wrong(FILE *f, const struct cli_open *open,
 {
     switch (kind) {
     case CLI_ALERT_OVERDUE:
-        (void)fputs(open->record.retry
-                        ? " is to be run again, and nobody did in time"
-                        : " should have ended by now",
-                    f);
+        (void)fputs(
+            open->record.retry
+                ? " is due for a retry, and no caller has retried it in time"
+                : " should have ended by now",
+            f);
         break;
     case CLI_ALERT_RETRY:
         (void)fputs(" is to be run again", f);
@@ -199,7 +200,7 @@ static void print_wrong(FILE *f, const struct cli_open *open,
         (void)fputs(" failed and waits for a person", f);
         break;
     case CLI_ALERT_UNKNOWN:
-        (void)fputs(" may have happened, and nobody knows", f);
+        (void)fputs(" has an unknown outcome", f);
         break;
     case CLI_ALERT_UNREADABLE:
         (void)fputs(" cannot be trusted: its record is damaged", f);
@@ -300,7 +301,7 @@ static enum cli_raised finish(struct idem_attempt *attempt, int exit_status)
     } else {
         (void)snprintf(text, sizeof(text), "the hook ended with status %d",
                        exit_status);
-        cli_say("%s; it is tried again at the next look", text);
+        cli_say("%s; retrying at the next check", text);
         error.code = idem_release(attempt, idem_str(text), &error);
     }
     if (error.code != 0) {

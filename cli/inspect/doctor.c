@@ -77,15 +77,16 @@ static void check_clock(struct cli_check *check)
 
     if (rc < 0) {
         found(check, IDEM_GRADE_WARN, "clock", NULL,
-              "cannot ask whether the clock is kept right: %s",
+              "cannot check whether the clock is synchronized: %s",
               strerror(errno));
     } else if (rc == TIME_ERROR || (state.status & STA_UNSYNC) != 0) {
-        found(check, IDEM_GRADE_WARN, "clock", "timedatectl set-ntp true",
-              "nothing keeps this host's clock right: what people read, and "
-              "what is signed for AWS, may be wrong");
+        found(
+            check, IDEM_GRADE_WARN, "clock", "timedatectl set-ntp true",
+            "this host's clock is not synchronized: displayed times and AWS signatures may be wrong");
     } else {
         found(check, IDEM_GRADE_OK, "clock", NULL,
-              "it is kept right, to %lld ms", (long long)state.maxerror / 1000);
+              "it is synchronized to %lld ms",
+              (long long)state.maxerror / 1000);
     }
 }
 
@@ -106,7 +107,7 @@ static void check_limits(struct cli_check *check)
     check_limit(check, RLIMIT_NOFILE, FILES_FEW, "ulimit -n 1024",
                 "few files may be open at a time");
     check_limit(check, RLIMIT_FSIZE, RLIM_INFINITY, "ulimit -f unlimited",
-                "files, and so the store, may only grow to so many bytes");
+                "the file size limit also limits the store");
 }
 
 /* ---- The environment ---- */
@@ -174,7 +175,7 @@ static void check_variable(struct cli_check *check, const char *name,
                        "program that reads it.");
     }
     found(check, IDEM_GRADE_WARN, "environment", mend,
-          "%s is set, and nothing reads it", word);
+          "%s is set, but no program reads it", word);
 }
 
 static void check_environment(struct cli_check *check)
@@ -193,7 +194,7 @@ static void check_environment(struct cli_check *check)
     }
     if (!odd) {
         found(check, IDEM_GRADE_OK, "environment", NULL,
-              "each variable that is set is one that is read");
+              "every variable that is set is known");
     }
 }
 
@@ -225,12 +226,12 @@ static void judge_room(struct cli_check *check, struct idem_journal *journal)
     struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
 
     if (idem_journal_read_usage(journal, &usage, NULL) == 0 && usage.near) {
-        found(check, usage.room > 0 ? IDEM_GRADE_WARN : IDEM_GRADE_BAD,
-              "journal", "Make room on the disk.",
-              "there is room for %llu MiB of outcomes more beside the %llu "
-              "that it holds; without room it keeps nothing more",
-              (unsigned long long)(usage.room >> 20),
-              (unsigned long long)usage.entries);
+        found(
+            check, usage.room > 0 ? IDEM_GRADE_WARN : IDEM_GRADE_BAD, "journal",
+            "Make room on the disk.",
+            "it has room for %llu MiB more than the %llu that it holds; when full, it keeps no more outcomes",
+            (unsigned long long)(usage.room >> 20),
+            (unsigned long long)usage.entries);
     }
 }
 
@@ -273,7 +274,7 @@ static void check_journal(struct cli_check *check)
         cli_journal_open(/* make= */ false, &journal, &directory, &error);
     if (error.code == IDEM_ENOTFOUND) {
         found(check, IDEM_GRADE_OK, "journal", NULL,
-              "there is none: it was never needed");
+              "it does not exist: it was never needed");
     } else if (error.code != 0) {
         found(check, IDEM_GRADE_BAD, "journal",
               "Name a directory of your own in IDEM_JOURNAL_DIR.", "%s",
@@ -475,8 +476,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 }
 
 static struct cli_option options[] = {
-    CLI_SWITCH("full", &args.full,
-               "read all of the store; it may take minutes"),
+    CLI_SWITCH("full", &args.full, "read the whole store; may take minutes"),
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
@@ -492,7 +492,7 @@ static const char *const examples[] = {
 
 const struct cli_command cli_doctor = {
     .name = "doctor",
-    .summary = "say what is wrong with store and host, and what to do",
+    .summary = "check store and host, and say what to do",
     .usage = "idem doctor [OPTION...]",
     .examples = examples,
     .options = options,

@@ -127,7 +127,7 @@ int cli_hook(const char *command, const struct cli_json *json, const char *text,
     int rc;
 
     if (input < 0) {
-        cli_say("cannot tell the hook: %s", strerror(errno));
+        cli_say("cannot write to the hook: %s", strerror(errno));
         return NOT_STARTED;
     }
     rc = start(command, text, input, &pid);

@@ -312,7 +312,7 @@ static struct cli_option options[] = {
     CLI_OPTION_SCOPES(&args.scope),
     /* Rows are counted in size_t. */
     CLI_VALUE("max", "N", CLI_COUNT, &args.limit,
-              "at most so many, and the command for the next ones", .min = 1,
+              "at most N, and the command for the next page", .min = 1,
               .max = PTRDIFF_MAX),
     CLI_VALUE("after", "PLACE", CLI_TEXT, &args.after,
               "go on where a list with --max ended", .max = IDEM_PLACE_MAX - 1),

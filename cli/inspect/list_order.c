@@ -128,9 +128,9 @@ enum {
 
 int cli_list_bad_place(const struct cli_command *command)
 {
-    return cli_usage(command,
-                     "--after: not a place of this list; type the command that "
-                     "the page before it ended with");
+    return cli_usage(
+        command,
+        "--after: not a place in this list; use the command printed after the previous page");
 }
 
 /* "s1763900000000-0123456789abcdef" */

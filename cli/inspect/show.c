@@ -317,8 +317,8 @@ static int print_output(const struct idem_record *r)
 static int print_input(const struct idem_record *r)
 {
     if (r->input.len == 0) {
-        cli_say("no input was kept with it: see --input of idem run, "
-                "--keep-input of idem consume and IDEM_LAMBDA_KEEP_INPUT");
+        cli_say(
+            "its input was not kept: see --input of idem run, --keep-input of idem consume and IDEM_LAMBDA_KEEP_INPUT");
         return CLI_NO_RECORD;
     }
     (void)fwrite(r->input.base, 1, r->input.len, stdout);
@@ -359,8 +359,9 @@ static int show(struct idem_slice scope, struct idem_slice key)
     }
     waits = cli_journal_peek(store, scope, key);
     if (waits != 0) {
-        cli_say("that it is %s waits in the journal; record it: idem reconcile",
-                idem_status_name(waits));
+        cli_say(
+            "its outcome, %s, waits in the journal; record it: idem reconcile",
+            idem_status_name(waits));
     }
     idem_close(store);
     return status;
@@ -389,7 +390,7 @@ static struct cli_option options[] = {
     CLI_OPTION_COLOR,
     CLI_SWITCH("output", &args.output, "write the recorded result itself",
                .letter = 'o'),
-    CLI_SWITCH("input", &args.input, "write the input that was kept with it"),
+    CLI_SWITCH("input", &args.input, "write the input kept with the record"),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };

@@ -179,12 +179,10 @@ void watcher_tell_log(struct watcher *watch)
         cli_json_count(&line, "pid", (uint64_t)pid);
         cli_json_bytes(&line, "process", idem_str(watch->log.process));
         (void)snprintf(name, sizeof(name), "log/%lld", (long long)pid);
-        (void)snprintf(text, sizeof(text),
-                       "the store's log is %llu MB long and cannot shrink: "
-                       "process %lld keeps a transaction open; see: idem "
-                       "doctor",
-                       (unsigned long long)(watch->log.len >> 20),
-                       (long long)pid);
+        (void)snprintf(
+            text, sizeof(text),
+            "the store's log has %llu MB and cannot shrink: process %lld keeps a transaction open; see: idem doctor",
+            (unsigned long long)(watch->log.len >> 20), (long long)pid);
         watcher_tell(watch, name, text, &line, pid != watch->log_pid);
     }
     watch->log_pid = pid;

@@ -325,7 +325,7 @@ int cli_write_result(const struct idem_record *record)
     }
     /* Half of a damaged recording must not pass for the whole of it. */
     if (form.kind == IDEM_FORM_DAMAGED) {
-        cli_say("the recorded result is damaged; nothing of it was written");
+        cli_say("the recorded result is damaged; none of it was written");
         return CLI_CORRUPT;
     }
     write_streams(&form);

@@ -144,7 +144,7 @@ static void say_recorded(const struct idem_journal_info *info)
 {
     char key[128];
 
-    cli_say("the outcome of \"%s\" that waited in the journal is on record now",
+    cli_say("recorded the outcome of \"%s\" from the journal",
             cli_escape(info->key, key, sizeof(key)));
 }
 
@@ -202,9 +202,9 @@ static int open_existing(const struct idem_store *store, bool say,
     rc = cli_journal_open(/* make= */ false, ret_journal, &directory, error);
     free(directory);
     if (rc == IDEM_EDENIED && say) {
-        cli_say("%s; outcomes cannot be kept there: name a directory of your "
-                "own in IDEM_JOURNAL_DIR",
-                error->text);
+        cli_say(
+            "%s; cannot keep outcomes there: name a directory of your own in IDEM_JOURNAL_DIR",
+            error->text);
     }
     return rc == IDEM_ENOTFOUND || rc == IDEM_EDENIED ? 0 : rc;
 }
@@ -447,7 +447,7 @@ void cli_net_explain(const struct cli_net *net, struct idem_error *error)
 
     if (net->error.code != 0) {
         (void)snprintf(error->text + len, sizeof(error->text) - len,
-                       "; nor could it be kept in the journal: %s",
+                       "; the journal could not keep it either: %s",
                        net->error.text);
     }
 }

@@ -187,7 +187,7 @@ int cli_log_init(void)
     if (rule == NULL || *rule == '\0' || hashed || strcmp(rule, "clear") == 0) {
         return 0;
     }
-    cli_say("IDEM_LOG_KEYS is neither clear nor hashed");
+    cli_say("invalid IDEM_LOG_KEYS; expected clear or hashed");
     return CLI_USAGE;
 }
 

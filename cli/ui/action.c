@@ -221,9 +221,9 @@ static int decide(const struct ui_request *request, const struct wanted *wanted,
     struct cli_audit audit;
 
     if (cli_audit_open(&audit) != 0) {
-        (void)snprintf(error->text, sizeof(error->text),
-                       "the audit log cannot be written; the terminal of idem "
-                       "ui says why");
+        (void)
+            snprintf(error->text, sizeof(error->text),
+                     "cannot write the audit log; see the terminal of idem ui");
         return IDEM_ECONFIG;
     }
     error->code = reopens ? cli_reopen_record(options->store, &audit, r,
@@ -295,11 +295,9 @@ static const char *bad_field(const struct ui_form *form,
         return "The content type is too long.";
     }
     if (wanted->status == 0) {
-        return "The form does not say how it ended: choose one.";
+        return "No decision was chosen: choose one.";
     }
-    return known ? NULL
-                 : "The form does not say which attempt it is about: open the "
-                   "record again.";
+    return known ? NULL : "The form names no attempt: open the record again.";
 }
 
 static bool read_wanted(const struct ui_request *request, bool reopens,

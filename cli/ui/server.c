@@ -128,7 +128,7 @@ static enum MHD_Result route_get(struct ui_request *request, const char *path)
         return ui_search(request);
     }
     return ui_say(request, MHD_HTTP_NOT_FOUND, "Page not found",
-                  "The address is not one of ours.");
+                  "The address is not a page of idem.");
 }
 
 static enum MHD_Result take_field(void *ctx, enum MHD_ValueKind kind,
@@ -175,9 +175,9 @@ static enum MHD_Result refuse_name(const struct ui_request *request)
 {
     char text[128];
 
-    (void)snprintf(text, sizeof(text), "Its address is %s/ and no other.",
+    (void)snprintf(text, sizeof(text), "This page is at %s/ only.",
                    request->server->origin);
-    return ui_say(request, MHD_HTTP_FORBIDDEN, "This is not that site", text);
+    return ui_say(request, MHD_HTTP_FORBIDDEN, "Wrong host name", text);
 }
 
 /* Decides by the head alone. What is answered here is answered before a byte of the
@@ -216,7 +216,7 @@ static enum MHD_Result begin(struct ui_request *request, const char *method,
     }
     if (post || strcmp(method, "GET") != 0) {
         return ui_say(request, MHD_HTTP_METHOD_NOT_ALLOWED, "Nothing was done",
-                      "That cannot be done here.");
+                      "This method is not allowed here.");
     }
     return route_get(request, inside);
 }

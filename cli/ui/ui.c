@@ -95,7 +95,7 @@ static int make_secret(char text[UI_SECRET_LEN + 1])
     uint8_t bytes[UI_SECRET_LEN / 2];
 
     if (cli_random(bytes, sizeof(bytes)) != 0) {
-        cli_say("the random source does not answer");
+        cli_say("cannot get random bytes");
         return CLI_UNAVAILABLE;
     }
     cli_hex(idem_bytes(bytes, sizeof(bytes)), text);

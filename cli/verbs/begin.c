@@ -75,16 +75,15 @@ static int started(struct idem_attempt *attempt)
     int status;
 
     if (attempt->takeover) {
-        cli_say("takeover: an earlier attempt did not end; its work may have "
-                "been done, in part or whole");
+        cli_say(
+            "takeover: an earlier attempt did not end; it may have done some or all of its work");
     }
     status = hand_over(attempt);
     if (status == 0) {
         return 0;
     }
     error.code =
-        idem_release(attempt, idem_str("its token could not be handed over"),
-                     &error);
+        idem_release(attempt, idem_str("cannot write the token"), &error);
     if (error.code == 0) {
         cli_say("the claim was released again");
     } else {
@@ -113,7 +112,7 @@ static int answer(struct idem_attempt *attempt)
             return CLI_REPLAY;
         }
         cli_say(
-            "its result was not kept: it was too long, or the store had no room");
+            "its result was not kept: it was too long, or the store was full");
         return CLI_NOT_KEPT;
     }
     return cli_refuse(attempt, args.store);
@@ -193,7 +192,7 @@ static const char *const examples[] = {
 
 const struct cli_command cli_begin = {
     .name = "begin",
-    .summary = "claim a key for work that is done elsewhere",
+    .summary = "claim a key for work done elsewhere",
     .usage = "idem begin [OPTION...] -k KEY",
     .examples = examples,
     .options = options,

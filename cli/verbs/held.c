@@ -55,7 +55,7 @@ static int read_token(const struct cli_command *command,
     cut_newline(buf, &len);
     free(text);
     if (strlen(buf) != len) {
-        return cli_usage(command, "not an idem token: it has a NUL byte");
+        return cli_usage(command, "not an idem token: it contains a NUL byte");
     }
     return 0;
 }
@@ -117,8 +117,7 @@ static int say_lost(const struct cli_held *held, const struct idem_error *error)
 static int say_kept(const struct cli_net *net, const struct idem_error *error)
 {
     cli_say(
-        "%s; the outcome is kept in %s, and is recorded by the next command "
-        "about this key, or by: idem reconcile",
+        "%s; the outcome is kept in %s; the next command for this key records it, or: idem reconcile",
         error->text, net->path != NULL ? net->path : "the journal");
     return CLI_NOT_RECORDED;
 }

@@ -117,7 +117,7 @@ static int print_flavour(const struct cli_command *command,
 
     if (argc != 1) {
         return cli_usage(command,
-                         "one event is needed: @FILE, or - for standard input");
+                         "no event given: name @FILE, or - for standard input");
     }
     status = find_prefix(command, flavour, which, &prefix);
     if (status == 0) {
@@ -209,8 +209,9 @@ static int run_flavour(const struct cli_command *command, int argc, char **argv)
         return cli_usage(command, "--prefix and --allow-null want --flavour");
     }
     if (names_identity(&args.claim)) {
-        return cli_usage(command, "--flavour makes the key of the event: it "
-                                  "takes no other key, and no scope");
+        return cli_usage(
+            command,
+            "--flavour makes the key from the event: give no other key and no scope");
     }
     args.flavour.select = args.claim.key_from;
     args.flavour.json = args.json;

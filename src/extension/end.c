@@ -50,7 +50,7 @@ static int take_attempt(const struct call *call,
     }
     if (strlen(token) != (size_t)sqlite3_value_bytes(call->argv[0])) {
         return idem__error(error, IDEM_EINVALID,
-                           "not an idem token: it has a NUL byte");
+                           "not an idem token: it contains a NUL byte");
     }
     return idem_attempt_from_token(/* store= */ NULL, token, ret_attempt,
                                    error);

@@ -129,7 +129,7 @@ def variables_that_are_read_are_known():
     said = store("doctor", env=env).stdout.decode()
     assert "ok    environment: " in said, said
     odd = store("doctor", env={"IDEM_QQQQQQQQQQQQ": "1"}).stdout.decode()
-    assert "IDEM_QQQQQQQQQQQQ is set, and nothing reads it; mend: Unset it" in odd, odd
+    assert "IDEM_QQQQQQQQQQQQ is set, but no program reads it; mend: Unset it" in odd, odd
 
 
 if __name__ == "__main__":

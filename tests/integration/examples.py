@@ -144,7 +144,7 @@ def cron_mails_what_failed():
 
     # The backup is tried again, and told of once its half hour is over.
     equal(host.run("sh", "-c", cron_command("backup").replace("30m", "1s")).status, 3)
-    until(lambda: b"@20" in (mail := mailed(host)) and b" is to be run again, and nobody did in time" in mail)
+    until(lambda: b"@20" in (mail := mailed(host)) and b" is due for a retry, and no caller has retried it in time" in mail)
     for job in ("backup", "send-invoices", "report"):
         host.work(job, f"echo {job} >>{os.path.abspath('ledger')}")
         host.run("sh", "-c", cron_command(job))

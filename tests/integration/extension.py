@@ -234,7 +234,7 @@ REFUSED = [
     ("SELECT idem_complete('idem1.x')", "INVALID: not an idem token"),
     ("SELECT idem_complete(NULL)", "INVALID: the token is NULL"),
     ("BEGIN; SELECT idem_complete(token || char(0) || 'x') FROM idem_begin('k')",
-     "INVALID: not an idem token: it has a NUL byte"),
+     "INVALID: not an idem token: it contains a NUL byte"),
     ("BEGIN; SELECT idem_retry(token, '', 4294967296) FROM idem_begin('k')",
      "INVALID: max_failures: too large"),
     ("BEGIN; SELECT idem_retry(token, '', 1, 'soon') FROM idem_begin('k')",

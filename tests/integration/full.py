@@ -196,7 +196,7 @@ def a_journal_leaves_some_of_its_disk_to_others(b):
             b.open_gate()
             got = finish(worker)
         equal(got.status, 80)
-        contains(got.stderr, b"nor could it be kept in the journal", b"make room on it",
+        contains(got.stderr, b"the journal could not keep it either", b"make room on it",
                  env["IDEM_JOURNAL_DIR"].encode())
         equal(kept(env["IDEM_JOURNAL_DIR"]), [])
 

@@ -110,12 +110,12 @@ def without_a_place_for_it_the_commands_are_said(b):
     contains(said, b"no journal: ")
     got = refused(b, "k", WORK, env=nowhere)
     equal(got.status, 80)
-    contains(got.stderr, b"nor could it be kept in the journal", b"idem resolve")
+    contains(got.stderr, b"the journal could not keep it either", b"idem resolve")
     token = b("begin", "-k", "l").stdout.decode().strip()
     with locked(b):
         got = b("complete", "--self", env={**nowhere, "IDEM_TOKEN": token})
     equal(got.status, 69)
-    contains(got.stderr, b"nor could it be kept in the journal")
+    contains(got.stderr, b"the journal could not keep it either")
 
 
 def told(b, worker, verb, token):
@@ -224,7 +224,7 @@ def a_person_hears_first_what_is_known(b):
     time.sleep(2)
     got = b("resolve", "k", "--release", "--reason", "guess", env=own(b))
     equal(got.status, 80)
-    contains(got.stderr, b"is on record now")
+    contains(got.stderr, b"recorded the outcome of")
     equal((b.record("k")["status"], journal(b)), ("completed", []))
 
 
@@ -288,7 +288,7 @@ def a_journal_belongs_to_its_user(b):
     for rule in ("auto", "always"):
         got = b.run(f"l-{rule}", "true", env=own(b, IDEM_JOURNAL=rule))
         equal(got[:2], (0, b""))
-        contains(got.stderr, b"chmod 700", b"outcomes cannot be kept there")
+        contains(got.stderr, b"chmod 700", b"cannot keep outcomes there")
     if os.geteuid() == 0:
         os.chmod(b.file("journal"), 0o700)
         os.chown(b.file("journal"), 65534, -1)

@@ -125,7 +125,7 @@ def decides_for_many(store):
     equal((refused.status, status_of(store, "unknown", "eu"), audit()), (80, "unknown", []))
 
     done = store("resolve", *some, *WHY, "--count", "2", "--yes", env=AWS)
-    left_out = b"idem: 1 more is late, but the lease of the owner runs: left out\n"
+    left_out = b"idem: 1 more is late, but skipped: the owner's lease still runs\n"
     equal((done.status, done.stderr), (0, left_out))
     for key in ("late", "unknown"):
         equal(status_of(store, key, "eu"), "released")

@@ -736,9 +736,9 @@ def pages_say_where_they_are_and_what_follows():
         equal((s.ask("GET", "/?show=failed&again=")[0], s.headers["Refresh"]), (200, "60"))
         assert './?show=failed&amp;again=' in s.ask("GET", "/?show=failed")[1]
         good = decision(store, "order-44")
-        for wrong, said in (({"decision": "explode"}, "how it ended"), ({"reason": "x" * 5000}, "reason is too long"),
-                            ({"result": "x" * 5000}, "result is too long"), ({"fence": "x"}, "which attempt"),
-                            ({"k": ""}, "which attempt")):
+        for wrong, said in (({"decision": "explode"}, "No decision was chosen"), ({"reason": "x" * 5000}, "reason is too long"),
+                            ({"result": "x" * 5000}, "result is too long"), ({"fence": "x"}, "names no attempt"),
+                            ({"k": ""}, "names no attempt")):
             status, text = s.ask("POST", "/resolve", {**good, **wrong})
             equal((wrong, status, said in text), (wrong, 400, True))
 
@@ -771,7 +771,7 @@ def odd_requests_are_refused():
             status, text = s.ask("GET", "/", Host=host)
             assert status in (400, 403) and "order-4" not in text, (host, text)
         status, text = s.ask("GET", "/", Host=f"localhost:{s.port}")  # Which may be [::1], and somebody else.
-        assert status == 403 and f"Its address is {s.url} and no other." in text, text
+        assert status == 403 and f"This page is at {s.url} only." in text, text
         good = decision(store, "order-44")
         for wrong, status in (
             ({"fence": ""}, 400), ({"fence": "x"}, 400),

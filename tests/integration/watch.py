@@ -121,7 +121,7 @@ def tells_of_a_killed_worker(kind):
         done = store("resolve", "order-42", "--force", "--complete", "paid", "--reason", "the bank has it",
                      "--owner", "ada@ops", "--fence", str(record["fence"]))
         equal(done.status, 0)
-        assert done.stderr.startswith(b"idem: a lease that runs is overridden"), done.stderr
+        assert done.stderr.startswith(b"idem: a running lease is overridden"), done.stderr
         clear = watch(store, "--hook", HOOK)
         equal((clear.status, lines(clear.stdout), len(alerts())), (0, [], 1))
         equal(metrics()["idem_overdue"], 0)
@@ -210,7 +210,7 @@ def a_hook_has_a_sentence_for_people():
     with open("said", encoding="utf-8") as f:
         said = sorted(f.read().splitlines())
     show = f"see: idem show --store={store.store}"
-    equal(said, [f'"bad" may have happened, and nobody knows; {show} bad',
+    equal(said, [f'"bad" has an unknown outcome; {show} bad',
                  f'"late one" should have ended by now; {show} --scope=eu \'late one\'',
                  f'"worse\\x0aX" ended with exit status 3; {show} ' + "'escaped:worse\\x0aX'",
                  "1 are in progress, more than the limit"])
