@@ -15,46 +15,6 @@ static bool parse(const char *text, int64_t *ret_ms)
     return idem__aws_date_parse(idem_str(text), ret_ms);
 }
 
-/* Nothing learned, nothing said. */
-TEST(clock, knowsNothingAtFirst)
-{
-    struct idem__learned_clock clock = {.known = false};
-    int64_t ms = 1, err_ms = 2;
-
-    assert_false(idem__learned_clock_now(&clock, BOOT, &ms, &err_ms));
-    assert_int_equal(ms, 1);
-    assert_int_equal(err_ms, 2);
-}
-
-/* One answer gives the second of its date, and as much more as it took. */
-TEST(clock, learnsFromOneAnswer)
-{
-    struct idem__learned_clock clock = {.known = false};
-    int64_t ms = 0, err_ms = 0;
-
-    assert_true(
-        idem__aws_clock_learn(&clock, BOOT, BOOT + 100, WALL, WALL + 3000));
-    assert_true(idem__learned_clock_now(&clock, BOOT + 100, &ms, &err_ms));
-    /* Made between WALL and WALL + 1 s, up to 100 ms before the reading, by a
-     * host that may be 250 ms off. */
-    assert_between(ms - err_ms, WALL - 250 - 10, WALL - 250);
-    assert_between(ms + err_ms, WALL + 1000 + 100 + 250,
-                   WALL + 1000 + 100 + 250 + 10);
-}
-
-/* A host's clock that is an hour off is found to be. ROW(21) */
-TEST(clock, doesNotNeedTheWallClock)
-{
-    struct idem__learned_clock clock = {.known = false};
-    int64_t ms = 0, err_ms = 0;
-
-    assert_true(idem__aws_clock_learn(&clock, BOOT, BOOT + 10, WALL,
-                                      WALL + 3600 * 1000));
-    assert_true(
-        idem__learned_clock_now(&clock, BOOT + 10 + 60000, &ms, &err_ms));
-    assert_between(ms, WALL + 60000 - 2000, WALL + 60000 + 2000);
-}
-
 /* Answers whose seconds turn at different moments narrow it down; time widens it
  * again. */
 TEST(clock, narrowsWithAnswersAndWidensWithTime)
@@ -79,20 +39,6 @@ TEST(clock, narrowsWithAnswersAndWidensWithTime)
     /* 200 ppm of an hour. */
     assert_between(later_err_ms - err_ms, 719, 721);
     assert_between(later_ms - ms, 3600 * 1000 - 1, 3600 * 1000 + 1);
-}
-
-/* It can be asked about a moment before the last answer. */
-TEST(clock, looksBackToo)
-{
-    struct idem__learned_clock clock = {.known = false};
-    int64_t ms = 0, err_ms = 0, back_ms, back_err_ms;
-
-    assert_true(idem__aws_clock_learn(&clock, BOOT, BOOT, WALL, WALL));
-    assert_true(idem__learned_clock_now(&clock, BOOT, &ms, &err_ms));
-    assert_true(
-        idem__learned_clock_now(&clock, BOOT - 100000, &back_ms, &back_err_ms));
-    assert_int_equal(back_err_ms - err_ms, 20);
-    assert_int_equal(ms - back_ms, 100000);
 }
 
 /* Dates that are years off, from before there was anything to answer, and
@@ -179,20 +125,6 @@ TEST(clock, isNotDeceivedByOneHost)
     assert_true(says(&clock, 2700, -60000));
     assert_true(idem__learned_clock_now(&clock, BOOT + 2700, &ms, &err_ms));
     assert_true(err_ms < 1000);
-}
-
-/* Three that contradict each other too are not three that agree. */
-TEST(clock, wantsThemToAgree)
-{
-    struct idem__learned_clock clock = {.known = false};
-    int64_t off;
-
-    learn_exact(&clock, 0, 0);
-    for (off = 1; off < 20; off++) {
-        learn_exact(&clock, off * 100, off * 60000);
-    }
-    assert_true(says(&clock, 2100, 0));
-    assert_true(says(&clock, 2100, 19 * 60000));
 }
 
 /* What a simulated run met. */

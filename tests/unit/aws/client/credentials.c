@@ -27,58 +27,6 @@ static int provide(const char *const *pairs,
     return idem__aws_provider_default(&env, "", ret_provider, &why);
 }
 
-/* The three variables give credentials that do not end. */
-TEST(credentials, comeFromTheEnvironment)
-{
-    static const char *const with_token[] = {"AWS_ACCESS_KEY_ID",
-                                             "AKID",
-                                             "AWS_SECRET_ACCESS_KEY",
-                                             "secret/+",
-                                             "AWS_SESSION_TOKEN",
-                                             "to/ken==",
-                                             NULL};
-    static const char *const without[] = {"AWS_ACCESS_KEY_ID",
-                                          "AKID",
-                                          "AWS_SECRET_ACCESS_KEY",
-                                          "secret/+",
-                                          "AWS_SESSION_TOKEN",
-                                          "",
-                                          NULL};
-    const struct idem__aws_credentials *credentials = NULL;
-    struct idem__aws_provider *provider = NULL;
-
-    assert_ok(provide(with_token, &provider));
-    assert_int_equal(provider->get(provider, 0, &credentials, &why), 0);
-    assert_string_equal(credentials->access_key, "AKID");
-    assert_string_equal(credentials->secret_key, "secret/+");
-    assert_string_equal(credentials->token, "to/ken==");
-    assert_int_equal(credentials->expires_ms, IDEM_NEVER);
-    assert_string_equal(provider->name, "the environment");
-    assert_null(provider->expired);
-    idem__aws_provider_close(provider);
-
-    assert_ok(provide(without, &provider));
-    assert_int_equal(provider->get(provider, 0, &credentials, &why), 0);
-    assert_string_equal(credentials->token, "");
-    idem__aws_provider_close(provider);
-    idem__aws_provider_close(NULL);
-}
-
-/* What is missing is named. */
-TEST(credentials, areMissedByName)
-{
-    static const char *const no_key[] = {"AWS_SECRET_ACCESS_KEY", "s", NULL};
-    static const char *const no_secret[] = {"AWS_ACCESS_KEY_ID", "a",
-                                            "AWS_SECRET_ACCESS_KEY", "", NULL};
-    struct idem__aws_provider *provider = NULL;
-
-    assert_code(IDEM_ECONFIG, provide(no_key, &provider));
-    assert_why("AWS_ACCESS_KEY_ID is not set");
-    assert_code(IDEM_ECONFIG, provide(no_secret, &provider));
-    assert_why("AWS_SECRET_ACCESS_KEY is not set");
-    assert_null(provider);
-}
-
 /* What could break a header line or is too long is refused, and not repeated. */
 TEST(credentials, areRefusedWithoutBeingShown)
 {
@@ -119,27 +67,6 @@ TEST(credentials, areRefusedWithoutBeingShown)
         idem__aws_provider_close(provider);
     }
     free(longest);
-}
-
-/* Without keys in the environment others are asked, which may take its time; what
- * they lack is said then. */
-TEST(credentials, areAskedForElsewhere)
-{
-    static const char *const nothing[] = {"AWS_EC2_METADATA_DISABLED", "true",
-                                          NULL};
-    const struct idem__aws_credentials *credentials = NULL;
-    struct idem__aws_provider *provider = NULL;
-    int rc;
-
-    assert_ok(provide(nothing, &provider));
-    assert_non_null(provider->expired);
-    do {
-        rc = provider->get(provider, 0, &credentials, &why);
-    } while (rc == 1);
-    assert_code(IDEM_ECONFIG, rc);
-    assert_why("there are no AWS credentials in the environment, the profile");
-    assert_null(credentials);
-    idem__aws_provider_close(provider);
 }
 
 /* Wiping leaves nothing. */

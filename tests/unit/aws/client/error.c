@@ -1,7 +1,6 @@
 /* Tests of what refusals mean. */
 #include "aws/client/error.h"
 
-#include "host.h"
 #include "test.h"
 
 #include <json-c/json_tokener.h>
@@ -189,24 +188,6 @@ TEST(error, readsOnlyWholeObjects)
     }
 }
 
-/* Depth is bounded: ten thousand brackets are no object and no crash. */
-TEST(error, boundsTheDepth)
-{
-    static const char head[] = "{\"__type\":\"ThrottlingException\",\"a\":";
-    size_t depth = 10000;
-    char *body = malloc(sizeof(head) + 2 * depth + 2);
-    struct idem__aws_error error;
-
-    assert_non_null(body);
-    strcpy(body, head);
-    memset(body + sizeof(head) - 1, '[', depth);
-    memset(body + sizeof(head) - 1 + depth, ']', depth);
-    strcpy(body + sizeof(head) - 1 + 2 * depth, "}");
-    error = parse(400, NULL, body);
-    assert_string_equal(error.type, "");
-    free(body);
-}
-
 /* A body of more than 16 MiB is not read. */
 TEST(error, boundsTheLength)
 {
@@ -223,17 +204,6 @@ TEST(error, boundsTheLength)
     idem__aws_error_parse(400, NULL, idem_bytes(body + 1, len - 1), &error);
     assert_string_equal(error.type, "ThrottlingException");
     free(body);
-}
-
-/* The last of two members of one name counts, as everywhere in the library that
- * reads them. */
-TEST(error, takesTheLastOfTwo)
-{
-    struct idem__aws_error error =
-        parse(400, NULL,
-              "{\"__type\":\"A\",\"__type\":\"ThrottlingException\"}");
-
-    assert_string_equal(error.type, "ThrottlingException");
 }
 
 /* A long message is cut between characters, and nothing in it can move a
@@ -271,57 +241,4 @@ TEST(error, boundsTheName)
     header[96] = '\0';
     error = parse(400, header, "");
     assert_string_equal(error.type, "");
-}
-
-/* A body that was parsed already gives the same. */
-TEST(error, readsAParsedBody)
-{
-    struct json_object *body =
-        json_tokener_parse("{\"__type\":\"x#ThrottlingException\","
-                           "\"message\":\"m\",\"Item\":{}}");
-    struct idem__aws_error error;
-
-    idem__aws_error_read(400, NULL, body, &error);
-    assert_int_equal(error.meaning, IDEM__AWS_THROTTLED);
-    assert_true(idem__aws_error_is(&error, "ThrottlingException"));
-    assert_false(idem__aws_error_is(&error, "Throttling"));
-    json_object_put(body);
-
-    idem__aws_error_read(400, NULL, NULL, &error);
-    assert_int_equal(error.meaning, IDEM__AWS_UNCLEAR);
-}
-
-/* Random bytes, and random changes to a real answer, never give more than there
- * is room for. */
-TEST(error, survivesAnyBytes)
-{
-    static const char real[] =
-        "{\"__type\":\"" V
-        "ThrottlingException\",\"message\":\"Rate \\u20ac\"}";
-    uint64_t seed = 3;
-    unsigned typed = 0;
-    unsigned i;
-
-    for (i = 0; i < 20000; i++) {
-        uint8_t body[sizeof(real)];
-        struct idem__aws_error error;
-        size_t n;
-
-        memcpy(body, real, sizeof(real));
-        for (n = random_next(&seed) % 4; n > 0; n--) {
-            body[random_next(&seed) % sizeof(body)] =
-                (uint8_t)random_next(&seed);
-        }
-        idem__aws_error_parse(400, NULL,
-                              idem_bytes(body,
-                                         random_next(&seed) % 3 == 0
-                                             ? random_next(&seed) % sizeof(body)
-                                             : sizeof(body) - 1),
-                              &error);
-        assert_true(strlen(error.type) < sizeof(error.type));
-        assert_true(strlen(error.message) < sizeof(error.message));
-        typed += error.meaning == IDEM__AWS_THROTTLED;
-    }
-    assert_true(typed > 1000);
-    print_message("# 20000 bodies, %u still throttled\n", typed);
 }

@@ -90,46 +90,6 @@ static int ask_profile(const char *config, const char *keys,
 
 /* ---- Profiles ---------------------------------------------------------- */
 
-/* Keys come from either file; the credentials file wins, and gives all three. */
-TEST(profile, givesItsKeys)
-{
-    assert_int_equal(ask_profile(NULL,
-                                 "[default]\naws_access_key_id = A\n"
-                                 "aws_secret_access_key = b/+=\n",
-                                 NULL),
-                     0);
-    assert_string_equal(credentials.access_key, "A");
-    assert_string_equal(credentials.secret_key, "b/+=");
-    assert_string_equal(credentials.token, "");
-    assert_int_equal(credentials.expires_ms, IDEM_NEVER);
-
-    assert_int_equal(ask_profile("[profile w]\naws_access_key_id = C\n"
-                                 "aws_secret_access_key = d\n"
-                                 "aws_session_token = e\n",
-                                 NULL, "w"),
-                     0);
-    assert_string_equal(credentials.access_key, "C");
-    assert_string_equal(credentials.token, "e");
-
-    assert_int_equal(ask_profile("[profile w]\naws_access_key_id = C\n"
-                                 "aws_secret_access_key = d\n"
-                                 "aws_session_token = e\n",
-                                 "[w]\naws_access_key_id = A\n"
-                                 "aws_secret_access_key = b\n",
-                                 "w"),
-                     0);
-    assert_string_equal(credentials.access_key, "A");
-    assert_string_equal(credentials.token, "");
-}
-
-/* Without files, or without keys in them, the source is not set up. */
-TEST(profile, isNotSetUp)
-{
-    assert_int_equal(ask_profile(NULL, NULL, NULL), 1);
-    assert_int_equal(ask_profile("[default]\nregion = eu-west-1\n", NULL, NULL),
-                     1);
-}
-
 /* What cannot be used is named, with what to do, and without the secret. */
 TEST(profile, saysWhatIsWrong)
 {
@@ -167,18 +127,6 @@ TEST(profile, saysWhatIsWrong)
     }
 }
 
-/* A command that is not there is told from one that failed. */
-TEST(profile, saysThatACommandIsMissing)
-{
-    if (test_under("valgrind") || test_under("qemu")) {
-        test_skip("this makes fork() of vfork(), and the child cannot tell us");
-    }
-    assert_code(IDEM_ECONFIG,
-                ask_profile("[profile w]\ncredential_process = /nowhere/x\n",
-                            NULL, "w"));
-    assert_why("/nowhere/x cannot be run: No such file");
-}
-
 /* A file that is none, or far too long, is refused; one that may not be read, or
  * is not there, says nothing. */
 TEST(profile, readsOnlyFiles)
@@ -202,31 +150,6 @@ TEST(profile, readsOnlyFiles)
     idem__aws_profiles_finish(&profiles);
 }
 
-/* The endpoint of a service comes before the profile's. */
-TEST(profile, givesEndpoints)
-{
-    const char *pairs[] = {"HOME", NULL, NULL};
-    struct idem__aws_profiles profiles;
-    struct idem_slice url;
-
-    begin_home("[default]\nendpoint_url = http://all\nservices = s\n"
-               "[services s]\ndynamodb =\n  endpoint_url = http://one\n",
-               NULL);
-    pairs[1] = folder;
-    variables = pairs;
-    assert_ok(idem__aws_profiles_load(&env, &profiles, &why));
-    assert_int_equal(idem__aws_profiles_url(&profiles, "default", "dynamodb",
-                                            &url, &why),
-                     1);
-    assert_text(url, "http://one");
-    assert_int_equal(idem__aws_profiles_url(&profiles, "default", "sts", &url,
-                                            &why),
-                     1);
-    assert_text(url, "http://all");
-    idem__aws_profiles_finish(&profiles);
-    end_home();
-}
-
 /* Without memory it fails cleanly. */
 TEST(profile, failsWithoutMemory)
 {
@@ -245,42 +168,6 @@ TEST(profile, failsWithoutMemory)
         (void)heap_fail_never();
     }
     assert_true(n == 3);
-    end_home();
-}
-
-/* ---- Programs ---------------------------------------------------------- */
-
-/* A program's words are parted as a shell does, and its end of time is read. */
-TEST(process, givesItsKeys)
-{
-    assert_int_equal(
-        ask_profile(
-            "[profile w]\ncredential_process = printf "
-            "'{\"Version\":1,\"AccessKeyId\":\"%s\",\"SecretAccessKey\":"
-            "\"%s\",\"SessionToken\":\"t\",\"Expiration\":\"%s\"}' A\"\" "
-            "b\\c 2026-11-21T15:04:05Z\n",
-            NULL, "w"),
-        0);
-    assert_string_equal(credentials.access_key, "A");
-    assert_string_equal(credentials.secret_key, "bc");
-    assert_string_equal(credentials.token, "t");
-    assert_int_equal(credentials.expires_ms, INT64_C(1795273445000));
-}
-
-/* One that hangs is ended when we stop, with all that it started. */
-TEST(process, isEndedWhenWeStop)
-{
-    int fds[2];
-
-    begin_home(NULL, NULL);
-    assert_int_equal(pipe(fds), 0);
-    assert_int_equal(write(fds[1], "x", 1), 1);
-    ask.stop = fds[0];
-    assert_code(IDEM_EUNAVAILABLE,
-                idem__aws_source_process(&ask, "sh -c 'sleep 60 & sleep 60'",
-                                         &credentials, &why));
-    (void)close(fds[0]);
-    (void)close(fds[1]);
     end_home();
 }
 

@@ -199,38 +199,6 @@ static void drive(struct idem__aws_client *client,
 
 /* ---- Using it ---------------------------------------------------------- */
 
-/* A request and its memory serve again; counters count. */
-TEST(client, sendsARequestAgainAndAgain)
-{
-    struct server server;
-    struct idem__aws_request request;
-    struct idem__aws_client *client = client_open(0);
-    struct idem__aws_counters counters;
-    unsigned i;
-
-    server_open(&server, /* silent= */ false);
-    request = request_to(&server, "body", PATIENCE_MS);
-    for (i = 0; i < 10; i++) {
-        idem__aws_submit(client, &request);
-        assert_int_equal(idem__aws_in_flight(client), 1);
-        drive(client, &request);
-        assert_int_equal(idem__aws_in_flight(client), 0);
-        assert_int_equal(request.outcome, IDEM__AWS_ANSWERED);
-        assert_int_equal(request.status, 200);
-        assert_slice(idem_bytes(request.answer, request.answer_len),
-                     idem_str("body"));
-    }
-    idem__aws_client_counters(client, &counters);
-    assert_int_equal(counters.requests, 10);
-    assert_int_equal(counters.sends, 10);
-    assert_int_equal(counters.connections, 1);
-    idem__aws_request_finish(&request);
-    assert_null(idem__aws_reap(client));
-    idem__aws_client_close(client);
-    idem__aws_client_close(NULL);
-    server_close(&server);
-}
-
 /* Credentials that take until the deadline of the request has passed, by @late_ms. */
 static int64_t late_ms;
 static int64_t deadline_ms;
@@ -270,38 +238,6 @@ TEST(client, mindsADeadlineThatPassesMeanwhile)
         assert_true(idem__mono_ms() - started_ms < PATIENCE_MS);
         idem__aws_request_finish(&request);
     }
-    idem__aws_client_close(client);
-    server_close(&server);
-}
-
-/* What is too long for a header line is refused before it is sent. */
-TEST(client, refusesWhatDoesNotFitALine)
-{
-    struct server server;
-    struct idem__aws_client *client = client_open(0);
-    struct idem__aws_request request;
-    char longest[200];
-
-    memset(longest, 't', sizeof(longest));
-    longest[sizeof(longest) - 1] = '\0';
-    server_open(&server, /* silent= */ false);
-    request = request_to(&server, "", PATIENCE_MS);
-    request.target = longest;
-    idem__aws_submit(client, &request);
-    drive(client, &request);
-    assert_int_equal(request.outcome, IDEM__AWS_NOT_SENT);
-    assert_int_equal(request.error.code, IDEM_EINVALID);
-    request.target = NULL;
-    request.content_type = longest;
-    idem__aws_submit(client, &request);
-    drive(client, &request);
-    assert_int_equal(request.outcome, IDEM__AWS_NOT_SENT);
-    request.content_type = "application/x-amz-json-1.1";
-    idem__aws_submit(client, &request);
-    drive(client, &request);
-    assert_int_equal(request.outcome, IDEM__AWS_ANSWERED);
-    assert_int_equal(request.answer_len, 0);
-    idem__aws_request_finish(&request);
     idem__aws_client_close(client);
     server_close(&server);
 }
@@ -549,102 +485,6 @@ TEST(wait, hearsOfNewRequests)
     (void)pthread_mutex_destroy(&shared.mutex);
     idem__aws_client_close(client);
     server_close(&silent);
-}
-
-/* ---- Many threads ------------------------------------------------------ */
-
-enum {
-    THREADS = 6,
-    EACH = 60
-};
-
-/* One client for many threads, as a store uses it: whoever finds nobody waiting
- * waits for all, without the lock. */
-struct pool {
-    struct server server;
-    struct idem__aws_client *client;
-    pthread_mutex_t mutex;
-    pthread_cond_t cond;
-    bool led;
-    unsigned wrong;
-    unsigned answered;
-};
-
-static void collect(struct pool *pool)
-{
-    struct idem__aws_request *request;
-
-    idem__aws_work(pool->client);
-    while ((request = idem__aws_reap(pool->client)) != NULL) {
-        *(bool *)request->user = true;
-        (void)pthread_cond_broadcast(&pool->cond);
-    }
-}
-
-/* With the mutex held; until *@done. */
-static void wait_for(struct pool *pool, const bool *done)
-{
-    while (!*done) {
-        if (pool->led) {
-            (void)pthread_cond_wait(&pool->cond, &pool->mutex);
-            continue;
-        }
-        pool->led = true;
-        (void)pthread_mutex_unlock(&pool->mutex);
-        idem__aws_wait(pool->client, idem__mono_ms() + 10000);
-        (void)pthread_mutex_lock(&pool->mutex);
-        collect(pool);
-        pool->led = false;
-        (void)pthread_cond_broadcast(&pool->cond);
-    }
-}
-
-static void ask(void *ctx, size_t thread)
-{
-    struct pool *pool = ctx;
-    struct idem__aws_request request = {.endpoint = &pool->server.endpoint};
-    char body[40];
-    unsigned i;
-
-    for (i = 0; i < EACH; i++) {
-        bool done = false;
-
-        snprintf(body, sizeof(body), "thread %zu, request %u", thread, i);
-        request.body = idem_str(body);
-        request.deadline_ms = idem__mono_ms() + PATIENCE_MS;
-        request.user = &done;
-        (void)pthread_mutex_lock(&pool->mutex);
-        idem__aws_submit(pool->client, &request);
-        collect(pool);
-        wait_for(pool, &done);
-        if (request.outcome == IDEM__AWS_ANSWERED &&
-            request.answer_len == strlen(body) &&
-            memcmp(request.answer, body, strlen(body)) == 0) {
-            pool->answered++;
-        } else {
-            pool->wrong++;
-        }
-        (void)pthread_mutex_unlock(&pool->mutex);
-    }
-    idem__aws_request_finish(&request);
-}
-
-/* Many threads share a client, and each gets its own answers. */
-TEST(client, servesManyThreads)
-{
-    struct pool pool = {.client = client_open(4)};
-
-    assert_int_equal(pthread_mutex_init(&pool.mutex, NULL), 0);
-    assert_int_equal(pthread_cond_init(&pool.cond, NULL), 0);
-    server_open(&pool.server, /* silent= */ false);
-    threads_run(THREADS, ask, &pool);
-    assert_int_equal(pool.wrong, 0);
-    assert_int_equal(pool.answered, THREADS * EACH);
-    print_message("# %u requests of %d threads\n", pool.answered, THREADS);
-    (void)pthread_mutex_destroy(&pool.mutex);
-    (void)pthread_cond_destroy(&pool.cond);
-    idem__aws_client_close(pool.client);
-    server_close(&pool.server);
 }
 
 /* ---- Signals ----------------------------------------------------------- */

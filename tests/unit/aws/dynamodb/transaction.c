@@ -1,6 +1,5 @@
 /* A record together with its caller's own writes: what is checked before a store is
  * asked, what it is handed, and what the caller is told. */
-#include "heap.h"
 #include "sample.h"
 #include "script.h"
 #include "test.h"
@@ -208,34 +207,4 @@ TEST(commit, isBounded)
     idem_attempt_destroy(attempt);
     idem_close(store);
     free(long_text);
-}
-
-/* Out of memory: it says so, and holds nothing. */
-TEST(commit, survivesWithoutMemory)
-{
-    struct idem_dynamodb_committed commit = IDEM_DYNAMODB_COMMITTED_INIT;
-    struct idem_slice write = idem_str("{\"Put\":{}}");
-    int on;
-
-    for (on = 0; on < 2; on++) {
-        long n = 0;
-        int rc;
-
-        do {
-            struct plan plan = {.code = IDEM_ECONFIG};
-            struct script script;
-            struct idem_store *store = open_plan(&script, &plan);
-            struct idem_request request = request_for("k");
-            struct idem_attempt *attempt;
-
-            heap_fail(n++, on != 0);
-            rc = idem_dynamodb_commit(store, &request, NULL, &write, 1,
-                                      &attempt, &commit, &why);
-            (void)heap_fail_never();
-            assert_true(rc == IDEM_ENOMEM || rc == IDEM_ECONFIG);
-            idem_close(store);
-        } while (rc == IDEM_ENOMEM);
-        print_message("# %ld allocations\n", n - 1);
-        assert_true(n > 2);
-    }
 }

@@ -5,8 +5,6 @@
 #include "sample.h"
 #include "test.h"
 
-#include <stdlib.h>
-
 static uint8_t head[IDEM_HEAD_MAX];
 
 /* The item of @record, parsed; the caller puts it back. */
@@ -43,47 +41,6 @@ static struct idem__body inline_body(struct idem_slice bytes, uint64_t len)
                                .stored = bytes};
 }
 
-static void round_trip(struct idem_record record)
-{
-    struct idem__body result =
-        inline_body(record.result.bytes, record.result_len);
-    struct idem__body input = inline_body(record.input, record.input_len);
-    json_object *object = made(&record, &result, &input);
-    struct idem__buffer memory = {.len = 0};
-    struct idem__item item;
-
-    assert_ok(idem__item_read(object, record.id, &memory, &item, &why));
-    assert_same_record(&item.record, &record);
-    assert_slice(item.result.stored, record.result.bytes);
-    assert_slice(item.input.stored, record.input);
-    assert_ok(idem__item_read(object, NULL, &memory, &item, &why));
-    assert_memory_equal(item.record.id, record.id, IDEM_ID_LEN);
-    (void)json_object_put(object);
-    idem__buffer_free(&memory);
-}
-
-/* Every status, the largest and the smallest record come back as they went. */
-TEST(item, roundTrips)
-{
-    static const enum idem_status statuses[] = {IDEM_STATUS_COMPLETED,
-                                                IDEM_STATUS_FAILED,
-                                                IDEM_STATUS_UNKNOWN,
-                                                IDEM_STATUS_RELEASED};
-    struct idem_record for_ever;
-    size_t i;
-
-    round_trip(sample_record());
-    round_trip(sample_largest());
-    round_trip(sample_smallest());
-    for (i = 0; i < COUNT(statuses); i++) {
-        round_trip(sample_ended(statuses[i], 86400000));
-    }
-    for_ever = sample_ended(IDEM_STATUS_COMPLETED, 86400000);
-    for_ever.retention_ms = IDEM_NEVER;
-    for_ever.expires_ms = IDEM_NEVER;
-    round_trip(for_ever);
-}
-
 static const char *text_at(json_object *object, const char *name,
                            const char *type)
 {
@@ -95,34 +52,6 @@ static const char *text_at(json_object *object, const char *name,
         return NULL;
     }
     return json_object_get_string(text);
-}
-
-/* A key that is text can be read by people, any other is kept as bytes. */
-TEST(item, showsTextAsText)
-{
-    static const struct idem_slice keys[] = {
-        {"order-42", 8},
-        {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9},
-        {"a\"b\\c\n\x01\x7f", 8},
-        {"\xff\xfe", 2},
-        {"\xed\xa0\x80", 3},
-        {"\xc0\x80", 2},
-        {"a\0b", 3},
-        {"\xf4\x90\x80\x80", 4}};
-    size_t i;
-
-    for (i = 0; i < COUNT(keys); i++) {
-        struct idem_record record = sample_record();
-        json_object *object;
-
-        record.key = keys[i];
-        assert_ok(idem_id(record.scope, record.key, record.id));
-        round_trip(record);
-        object = made(&record, NULL, NULL);
-        assert_true((text_at(object, "key", "S") != NULL) ==
-                    idem__json_is_utf8(keys[i]));
-        (void)json_object_put(object);
-    }
 }
 
 /* The index has what is not at its end; the ttl is later than the retention, and

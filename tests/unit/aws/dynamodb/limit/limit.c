@@ -231,29 +231,6 @@ TEST_LIMIT(small, saysWhenItIsNotKnown, 8, 1)
     assert_code(IDEM_EUNKNOWN, run(lost));
 }
 
-/* An update whose answer nobody looks at, for the clock is away, may have counted the
- * request; one that was not sent did not. */
-TEST_LIMIT(small, isNotKnownWithoutAClock, 8, 1)
-{
-    const struct step counted = {"UpdateItem", 200, admitted_7};
-    const struct step not_sent = {"UpdateItem", -1, ""};
-
-    task.base.op = &op;
-
-    idem__flight_start(&task.base, &now);
-    carry(&counted);
-    idem__flight_no_clock(&task.base);
-    assert_int_equal(task.base.next, IDEM__FLIGHT_DONE);
-    assert_code(IDEM_EUNKNOWN, op.error.code);
-    idem__task_reset(&task);
-    task.base.op = &op;
-    idem__flight_start(&task.base, &now);
-    carry(&not_sent);
-    idem__flight_no_clock(&task.base);
-    assert_code(IDEM_EUNAVAILABLE, op.error.code);
-    idem__task_reset(&task);
-}
-
 /* A refusal with something left is remembered, on condition that nothing changed
  * meanwhile; if it did, it is decided anew. */
 TEST_LIMIT(small, remembersARefusal, 8, 5)
@@ -273,22 +250,6 @@ TEST_LIMIT(small, remembersARefusal, 8, 5)
 
     expect_answer(steps, false, 2, false);
     expect_answer(again, false, 2, true);
-}
-
-/* A window that is over is looked at and not begun. */
-TEST_LIMIT(small, looksWhenItIsLate, 8, 1)
-{
-    const struct step nothing[] = {{"GetItem", 200, "{}"}, {NULL, 0, NULL}};
-    const struct step there[] = {
-        {"GetItem", 200,
-         "{\"Item\":{\"$\":{\"N\":\"4\"},\"lim\":{\"N\":\"7\"}}}"},
-        {NULL, 0, NULL}};
-
-    (void)run(
-        (const struct step[]){{"UpdateItem", 200, admitted_7}}); /* Its name. */
-    now.store_ms = AT + 3 * IDEM_LIMIT_DAY;
-    assert_code(IDEM_EINVALID, run(nothing));
-    expect_answer(there, true, 4, true);
 }
 
 /* What is not understood is neither an absence nor a decision. */
@@ -334,25 +295,6 @@ TEST_LIMIT(small, believesNothingStrange, 8, 1)
 
 static const char first_of_400[] =
     ATTRIBUTES("\"$\":{\"N\":\"399\"},\"lim\":{\"N\":\"1\"}");
-
-/* The window is read, and then counted in; a retry and what comes too late for the
- * limit write nothing. */
-TEST_LIMIT(large, readsTheWindowFirst, 400, 1)
-{
-    const struct step admits[] = {{"GetItem", 200, "{}"},
-                                  {"UpdateItem", 200, first_of_400},
-                                  {NULL, 0, NULL}};
-    const struct step again[] = {
-        {"GetItem", 200, ITEM("\"$\":{\"N\":\"399\"},\"lim\":{\"N\":\"90\"}")},
-        {NULL, 0, NULL}};
-    const struct step full[] = {{"GetItem", 200,
-                                 ITEM("\"lim\":{\"N\":\"400\"}")},
-                                {NULL, 0, NULL}};
-
-    expect_answer(admits, true, 399, false);
-    expect_answer(again, true, 399, true);
-    expect_answer(full, false, 0, false);
-}
 
 /* An update that was not answered is made again, and shows whether the first one was
  * applied, even where its entry was moved meanwhile. */
@@ -460,20 +402,6 @@ TEST_LIMIT(moved, areLookedForBeforeAnUpdate, 400, 1)
     assert_code(IDEM_ECORRUPT, run(strange));
 }
 
-/* A small limit takes for granted that none was, and finds out. */
-TEST_LIMIT(moved, areFoundBySmallLimits, 8, 1)
-{
-    task.base.op = &op;
-    idem__flight_start(&task.base, &now);
-    carry_with("attribute_not_exists(gen)", "UpdateItem", 400,
-               REFUSED("{\"lim\":{\"N\":\"3\"},\"gen\":{\"N\":\"1\"}}"));
-    carry_with("limit#r", "GetItem", 200, "{}");
-    carry_with("\":g\":{\"N\":\"1\"}", "UpdateItem", 200,
-               ATTRIBUTES("\"$\":{\"N\":\"4\"},\"lim\":{\"N\":\"4\"},"
-                          "\"gen\":{\"N\":\"1\"}"));
-    expect_end(true, 4);
-}
-
 /* Attributes of a window with @n entries, the op's own among them. */
 static const char *window_of(unsigned n, const char *gen)
 {
@@ -531,36 +459,6 @@ TEST_LIMIT(moves, writeBeforeTheyTakeOut, 400, 1)
     carry_with("gen = :g", "UpdateItem", 200,
                window_of(5, "\"gen\":{\"N\":\"2\"},"));
     expect_end(true, 7);
-}
-
-/* One caller of all moves them, and none where the limit is small. */
-TEST(moves, areMadeByOne)
-{
-    static const struct {
-        uint64_t max;
-        unsigned entries;
-        bool moves;
-    } rows[] = {{400, 24, false}, {400, 25, true}, {400, 26, false},
-                {400, 50, true},  {129, 25, true}, {128, 25, false}};
-    size_t i;
-
-    for (i = 0; i < COUNT(rows); i++) {
-        set_up(rows[i].max, 1);
-        task.base.op = &op;
-        idem__flight_start(&task.base, &now);
-        if (rows[i].max > 128) {
-            carry_with("limit#", "GetItem", 200, "{}");
-        }
-        carry_with("ALL_NEW", "UpdateItem", 200,
-                   window_of(rows[i].entries, ""));
-        assert_int_equal(task.base.next,
-                         rows[i].moves ? IDEM__FLIGHT_SEND : IDEM__FLIGHT_DONE);
-        if (rows[i].moves) {
-            idem__flight_give_up(&task.base);
-        }
-        expect_end(true, 7);
-        tear_down();
-    }
 }
 
 /* The request is counted whatever comes of it; nothing is taken out that was not

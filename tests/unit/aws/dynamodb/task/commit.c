@@ -8,7 +8,6 @@
 #include "wire.h"
 
 #include <idem/queue.h>
-#include <stdlib.h>
 
 #define ROW_PUT                                                                \
     "{\"Put\":{\"TableName\":\"table\",\"Item\":{\"id\":{\"S\":\"row-%s\"}}}}"
@@ -173,24 +172,6 @@ TEST_WIRE(commit, isDoneOnce)
     assert_false(has_row("other"));
 }
 
-/* Completed without writes, it was not completed with them. */
-TEST_WIRE(commit, isNotAPlainCompletion)
-{
-    char text[256];
-    struct idem_op *op;
-    uint64_t fence;
-
-    (void)snprintf(text, sizeof(text), ROW_PUT, "a");
-    fence = begin('a');
-    op = complete('a', fence, NULL, 0);
-    assert_ok(op->error.code);
-    idem_op_destroy(op);
-    op = complete('a', fence, text, 1);
-    assert_code(IDEM_EINVALID, op->error.code);
-    idem_op_destroy(op);
-    assert_false(has_row("a"));
-}
-
 /* Claim, writes and outcome in one request; a duplicate gets the result, and a
  * refused one leaves no trace. */
 TEST(commit, needsNoAttemptInProgress)
@@ -226,45 +207,6 @@ TEST(commit, needsNoAttemptInProgress)
     assert_int_equal(op->commit->refused, 1);
     idem_op_destroy(op);
     assert_int_equal(table_len(&wire.table), 1);
-    wire_finish(&wire);
-}
-
-/* An attempt in progress, a failure, a lease that ran out: as every claim. */
-TEST(commit, takesOverAndWaitsAsAClaim)
-{
-    char text[256];
-    struct idem_op *op;
-
-    (void)snprintf(text, sizeof(text), NEW_ROW_PUT, "a");
-    set_up(true);
-    (void)begin('a');
-    op = run(make(IDEM_OP_BEGIN, 'b', text, 1));
-    assert_int_equal(op->verdict, IDEM_BUSY);
-    idem_op_destroy(op);
-    assert_false(has_row("a"));
-    wire.now.store_ms += 70000;
-    wire.now.boot_ms += 70000;
-    op = run(make(IDEM_OP_BEGIN, 'b', text, 1));
-    assert_ok(op->error.code);
-    assert_int_equal(op->verdict, IDEM_STARTED);
-    assert_true(op->takeover);
-    assert_true(op->commit->committed);
-    idem_op_destroy(op);
-    assert_true(has_row("a"));
-    assert_int_equal(asks('c'), IDEM_REPLAY);
-    wire_finish(&wire);
-
-    set_up(true);
-    (void)begin('a');
-    wire.now.store_ms += 70000;
-    wire.now.boot_ms += 70000;
-    op = make(IDEM_OP_BEGIN, 'b', text, 1);
-    op->u.begin.on_expired_lease = IDEM_HOLD;
-    (void)run(op);
-    assert_int_equal(op->verdict, IDEM_UNKNOWN);
-    assert_false(op->commit->committed);
-    idem_op_destroy(op);
-    assert_false(has_row("a"));
     wire_finish(&wire);
 }
 
@@ -329,33 +271,6 @@ TEST(commit, survivesEveryPairOfFates)
 {
     meets_every_fate(/* one_shot= */ false);
     meets_every_fate(/* one_shot= */ true);
-}
-
-/* ROW(14) ROW(24) Without a service: what is said is what is in the table. */
-TEST(commit, endsWithoutAService)
-{
-    char text[256];
-    int fate;
-
-    (void)snprintf(text, sizeof(text), NEW_ROW_PUT, "a");
-    for (fate = FATE_NOT_SENT; fate <= FATE_500_AFTER; fate++) {
-        struct idem_op *op = make(IDEM_OP_BEGIN, 'a', text, 1);
-        size_t i;
-
-        set_up(true);
-        for (i = 0; i < COUNT(wire.fates); i++) {
-            wire.fates[i] = (enum fate)fate;
-        }
-        (void)run(op);
-        assert_code(fate == FATE_NOT_SENT || fate == FATE_THROTTLED
-                        ? IDEM_EUNAVAILABLE
-                        : IDEM_EUNKNOWN,
-                    op->error.code);
-        assert_int_equal(op->fence, 0);
-        assert_true(has_row("a") == (table_len(&wire.table) == 2));
-        idem_op_destroy(op);
-        wire_finish(&wire);
-    }
 }
 
 /* A caller's condition is believed only when the record was looked at, if an

@@ -113,22 +113,6 @@ TEST_WIRE(task, needsFewRequests)
     assert_code(IDEM_ELOST, complete('c', fence, idem_str("late")));
 }
 
-/* An owner whose claim is not remembered reads it first; and so does one whose
- * item was changed behind its back. */
-TEST(task, readsWhatItDoesNotKnow)
-{
-    uint64_t fence;
-
-    set_up(false);
-    assert_int_equal(begin('a', &fence), IDEM_STARTED);
-    assert_ok(complete('a', fence, idem_str("done")));
-    expect_requests("PutItem GetItem PutItem ");
-    assert_ok(complete('a', fence, idem_str("done")));
-    assert_code(IDEM_ELOST, complete('a', fence, idem_str("other")));
-    expect_requests("GetItem GetItem ");
-    wire_finish(&wire);
-}
-
 /* Results of every size around the edges come back byte for byte; the parts of
  * a large one lie in items of their own. */
 TEST(task, keepsResultsOfEverySize)
@@ -176,35 +160,6 @@ TEST(task, keepsResultsOfEverySize)
         free_answer(&op);
         wire_finish(&wire);
     }
-    free(bytes);
-}
-
-/* A completed record without its body, or with another's, is corrupt. */
-TEST(task, refusesALostBody)
-{
-    uint8_t *bytes = malloc(3 * IDEM__PART_LEN);
-    struct idem_slice result = {bytes, 3 * IDEM__PART_LEN};
-    struct idem_op op = begin_op('b');
-    uint64_t seed = 1;
-    uint64_t fence;
-
-    assert_non_null(bytes);
-    random_fill(&seed, bytes, result.len);
-    set_up(true);
-    assert_int_equal(begin('a', &fence), IDEM_STARTED);
-    assert_ok(complete('a', fence, result));
-    json_object_object_foreach(wire.table.items, id, item)
-    {
-        (void)item;
-        if (strstr(id, "#1") != NULL) {
-            json_object_object_del(wire.table.items, id);
-            break;
-        }
-    }
-    wire_run(&wire, &op);
-    assert_int_equal(op.error.code, IDEM_ECORRUPT);
-    free_answer(&op);
-    wire_finish(&wire);
     free(bytes);
 }
 
@@ -346,39 +301,6 @@ TEST(task, survivesEveryPairOfFates)
     free(large);
 }
 
-/* ROW(14) ROW(24) A service that never answers, or is not there: the caller is
- * told what is known, and nothing is taken for granted. */
-TEST(task, endsWithoutAService)
-{
-    int fate;
-
-    for (fate = FATE_NOT_SENT; fate < FATES; fate++) {
-        struct idem_op op = begin_op('a');
-        bool applied = fate == FATE_ANSWER_LOST || fate == FATE_500_AFTER;
-        bool answered = fate == FATE_TWICE || fate == FATE_NO_OLD_ITEM;
-        bool surely_not = fate == FATE_NOT_SENT || fate == FATE_THROTTLED ||
-                          fate == FATE_CONFLICT;
-        int want = answered     ? 0
-                   : surely_not ? IDEM_EUNAVAILABLE
-                                : IDEM_EUNKNOWN;
-        size_t i;
-
-        set_up(true);
-        for (i = 0; i < COUNT(wire.fates); i++) {
-            wire.fates[i] = (enum fate)fate;
-        }
-        wire_run(&wire, &op);
-        if (op.error.code != want) {
-            fail_with("always %s: %s", fate_names[fate],
-                      idem_error_name(op.error.code));
-        }
-        assert_true((table_len(&wire.table) == 1) == (applied || answered));
-        assert_true(wire.requests < 40);
-        free_answer(&op);
-        wire_finish(&wire);
-    }
-}
-
 /* ROW(27) A look that is answered in a form that is not DynamoDB's does not say that
  * there is nothing. */
 TEST(task, takesNothingStrangeForAnAbsence)
@@ -437,29 +359,6 @@ TEST_WIRE(task, knowsThatACopyMayHaveBeenApplied)
     idem__flight_give_up(&wire.task.base);
     assert_code(IDEM_EUNKNOWN, op.error.code);
     idem__task_reset(&wire.task);
-    free_answer(&op);
-}
-
-/* A renewal that changes nothing asks all the same whether the attempt still
- * stands. */
-TEST_WIRE(task, answersNothingFromMemory)
-{
-    struct idem_op op = make(IDEM_OP_RENEW, 'a');
-    struct idem__claims *claims;
-    uint64_t fence;
-
-    assert_int_equal(begin('a', &op.fence), IDEM_STARTED);
-    claims = wire.env.base.claims;
-    wire.env.base.claims = NULL; /* Another process. */
-    wire.now.store_ms += 70000;
-    memset(wire.now.boot_id, 2, sizeof(wire.now.boot_id));
-    assert_int_equal(begin('b', &fence), IDEM_STARTED);
-    assert_int_equal(fence, op.fence + 1);
-    wire.env.base.claims = claims;
-    wire.now.store_ms -= 70000;
-    op.u.renew.lease_ms = 2000; /* Ends before what it remembers. */
-    wire_run(&wire, &op);
-    assert_code(IDEM_ELOST, op.error.code);
     free_answer(&op);
 }
 
@@ -609,113 +508,10 @@ TEST_WIRE(clock, thatMayBeSlowExtendsItsClaim)
     free_answer(&op);
 }
 
-/* A claim of a slow clock is extended before its owner hears of it; one of a clock
- * that is right is not. */
-TEST(clock, thatIsSlowExtendsItsClaim)
-{
-    int64_t slow_ms;
-
-    for (slow_ms = 0; slow_ms <= 3600000; slow_ms += 1800000) {
-        struct idem_op op = begin_op('a');
-
-        set_up(true);
-        wire.now.store_err_ms = 2000;
-        op.asked_boot_ms = wire.now.boot_ms;
-        wire.task.base.op = &op;
-        idem__flight_start(&wire.task.base, &wire.now);
-        assert_int_equal(wire.task.base.next, IDEM__FLIGHT_SEND);
-        wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-        wire.now.store_ms += slow_ms; /* Learned from that answer. */
-        wire.now.store_err_ms = 600;
-        idem__flight_answered(&wire.task.base, &wire.now);
-        if (slow_ms == 0) {
-            assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
-        } else {
-            assert_int_equal(wire.task.base.next, IDEM__FLIGHT_SEND);
-            wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-            idem__flight_answered(&wire.task.base, &wire.now);
-            assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
-        }
-        assert_int_equal(op.verdict, IDEM_STARTED);
-        assert_true(op.record->lease_end_ms - op.record->lease_ms >=
-                    wire.now.store_ms - 1000);
-        idem__task_reset(&wire.task);
-        assert_ok(complete('a', op.record->fence, idem_str("x")));
-        free_answer(&op);
-        wire_finish(&wire);
-    }
-}
-
-/* A claim on "k" by a clock that is twelve seconds slow, as its first answer shows;
- * the second one casts doubt on that. Its first two requests have these fates, the
- * others @rest. */
-static void claim_slowly(struct idem_op *op, const enum fate fates[2],
-                         enum fate rest)
-{
-    unsigned answers = 0;
-    unsigned n = 0;
-
-    wire.now.store_err_ms = 2000;
-    op->asked_boot_ms = wire.now.boot_ms;
-    wire.task.base.op = op;
-    idem__flight_start(&wire.task.base, &wire.now);
-    while (wire.task.base.next != IDEM__FLIGHT_DONE) {
-        if (wire.task.base.next == IDEM__FLIGHT_PAUSE) {
-            idem__flight_resume(&wire.task.base, &wire.now);
-            continue;
-        }
-        wire_carry(&wire.table, &wire.task.request, n < 2 ? fates[n] : rest);
-        n++;
-        if (wire.task.request.outcome == IDEM__AWS_ANSWERED) {
-            wire.now.store_ms += answers == 0 ? 12000 : 0;
-            wire.now.store_err_ms = answers == 1 ? 15000 : 600;
-            answers++;
-        }
-        idem__flight_answered(&wire.task.base, &wire.now);
-    }
-    wire.now.store_err_ms = 600;
-    idem__task_reset(&wire.task);
-}
-
 static void pass(int64_t ms)
 {
     wire.now.store_ms += ms;
     wire.now.boot_ms += ms;
-}
-
-/* So is one whose answer was lost, or that of its extension, and which was then
- * read back, on a new key and at a takeover; what is on record then is what the
- * owner was told, and can be read. */
-TEST(clock, thatIsSlowExtendsAClaimThatWasReadBack)
-{
-    unsigned i;
-
-    for (i = 0; i < 2 * FATES * FATES; i++) {
-        const enum fate fates[] = {(enum fate)(i % FATES),
-                                   (enum fate)(i / FATES % FATES)};
-        bool takeover = i >= FATES * FATES;
-        struct idem_op op = begin_op('a');
-
-        set_up(true);
-        if (takeover) {
-            assert_int_equal(begin('z', NULL), IDEM_STARTED);
-            pass(120000);
-        }
-        claim_slowly(&op, fates, FATE_GOOD);
-        assert_ok(op.error.code);
-        assert_int_equal(op.verdict, IDEM_STARTED);
-        assert_int_equal(op.record->attempts, takeover ? 2 : 1);
-        if (op.record->lease_end_ms - op.record->lease_ms <
-            wire.now.store_ms - 1000) {
-            fail_with("%s, %s: the lease is too short", fate_names[fates[0]],
-                      fate_names[fates[1]]);
-        }
-        pass(op.record->lease_ms - 1000);
-        assert_int_equal(begin('b', NULL), IDEM_BUSY);
-        assert_ok(complete('a', op.record->fence, idem_str("x")));
-        free_answer(&op);
-        wire_finish(&wire);
-    }
 }
 
 /* Carries the next request of @op, which has this fate, after the pauses before it. */
@@ -770,78 +566,6 @@ TEST_WIRE(clock, thatIsSetBackSettlesNoTakeover)
     assert_ok(op.error.code);
     assert_int_equal(op.verdict, IDEM_BUSY);
     free_answer(&op);
-}
-
-/* Where such a claim was read back and cannot be extended, its caller does not have
- * it; its fence is known, so that it can be given back. */
-TEST_WIRE(clock, thatIsSlowNamesAClaimThatCannotBeExtended)
-{
-    static const enum fate fates[] = {FATE_ANSWER_LOST, FATE_GOOD};
-    struct idem_op op = begin_op('a');
-
-    claim_slowly(&op, fates, FATE_LOST);
-    assert_code(IDEM_EUNKNOWN, op.error.code);
-    assert_true(op.fence != 0);
-    free_answer(&op);
-}
-
-/* Also one whose answer was lost: it is found, and is as short. If the extension is
- * lost, too, it is made again. */
-TEST_WIRE(clock, thatIsSlowExtendsAClaimThatWasFound)
-{
-    struct idem_op op = begin_op('a');
-
-    op.asked_boot_ms = wire.now.boot_ms;
-    wire.task.base.op = &op;
-    idem__flight_start(&wire.task.base, &wire.now);
-    wire_carry(&wire.table, &wire.task.request, FATE_ANSWER_LOST);
-    idem__flight_answered(&wire.task.base, &wire.now);
-    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_PAUSE);
-    idem__flight_resume(&wire.task.base, &wire.now);
-    wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-    wire.now.store_ms += 600000; /* Learned from that answer. */
-    idem__flight_answered(&wire.task.base, &wire.now);
-    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_SEND);
-    wire_carry(&wire.table, &wire.task.request, FATE_LOST);
-    idem__flight_answered(&wire.task.base, &wire.now);
-    while (wire.task.base.next != IDEM__FLIGHT_DONE) {
-        if (wire.task.base.next == IDEM__FLIGHT_PAUSE) {
-            idem__flight_resume(&wire.task.base, &wire.now);
-        } else {
-            wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-            idem__flight_answered(&wire.task.base, &wire.now);
-        }
-    }
-    assert_ok(op.error.code);
-    assert_int_equal(op.verdict, IDEM_STARTED);
-    assert_true(op.record->lease_end_ms - op.record->lease_ms >=
-                wire.now.store_ms);
-    free_answer(&op);
-    op = make(IDEM_OP_GET, 'b');
-    wire_run(&wire, &op);
-    assert_true(op.record->lease_end_ms - op.record->lease_ms >=
-                wire.now.store_ms);
-    free_answer(&op);
-}
-
-/* The claim stands, whether it could be extended or not: never "nothing was
- * done". */
-TEST_WIRE(clock, thatIsSlowDoesNotUndoItsClaim)
-{
-    struct idem_op op = begin_op('a');
-
-    op.asked_boot_ms = wire.now.boot_ms;
-    wire.task.base.op = &op;
-    idem__flight_start(&wire.task.base, &wire.now);
-    wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-    wire.now.store_ms += 600000;
-    idem__flight_answered(&wire.task.base, &wire.now);
-    wire_carry(&wire.table, &wire.task.request, FATE_THROTTLED);
-    idem__flight_answered(&wire.task.base, &wire.now);
-    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_PAUSE);
-    idem__flight_give_up(&wire.task.base);
-    assert_code(IDEM_EUNKNOWN, op.error.code);
-    idem__task_reset(&wire.task);
 }
 
 /* The claim of "a", by a clock that is @slow_ms slow, is on record, and its answer is here; the
