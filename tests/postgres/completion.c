@@ -443,26 +443,6 @@ TEST_BANK(completion, isRefusedAfterItsRetention)
     idem_attempt_destroy(attempt);
 }
 
-/* A record that is kept for ever is never late. */
-TEST_BANK(completion, isNeverLateWithoutAnEndOfItsRetention)
-{
-    struct idem_request request = IDEM_REQUEST_INIT;
-    struct idem_statement statement;
-    struct idem_attempt *attempt;
-
-    request.key = idem_str("k");
-    request.on_expired_lease = IDEM_RERUN;
-    request.retention_ms = IDEM_NEVER;
-    assert_ok(idem_begin(bank->store, &request, &attempt, &why));
-    assert_int_equal(attempt->verdict, IDEM_STARTED);
-    statement = completion(attempt, "for ever");
-    go_forward(bank, 365000);
-    assert_string_equal(transfer(bank, &statement), "");
-    must(bank, "COMMIT");
-    assert_replay(bank, "for ever");
-    idem_attempt_destroy(attempt);
-}
-
 /* From the statement until the end of its transaction nobody takes over, though the lease
  * is over; the next caller is given the outcome. */
 TEST_BANK(completion, keepsTakersOutUntilItsTransactionEnds)
@@ -655,44 +635,4 @@ TEST_BANK(completion, isNotMadeOfWhatIsUnknown)
     idem_attempt_destroy(found);
     idem_attempt_destroy(same);
     idem_attempt_destroy(attempt);
-}
-
-/* Another process, which has the token alone, can end the attempt likewise; and after a
- * commit of which it was not told it is refused, so that it does nothing a second time. */
-TEST_BANK(completion, isMadeFromAToken)
-{
-    struct idem_result result = receipt("token");
-    struct idem_attempt *attempt = begin(bank->store, IDEM_STARTED);
-    struct idem_attempt *same = in_other(bank, attempt);
-    struct idem_statement statement = completion(same, "token");
-
-    assert_string_equal(transfer(bank, &statement), "");
-    must(bank, "COMMIT");
-    assert_code(IDEM_ELOST,
-                idem_postgres_completion(same, &result, &statement, &why));
-    assert_why("on record");
-    statement = completion(attempt, "token"); /* By what this handle knows. */
-    assert_string_equal(transfer(bank, &statement), "22P02");
-    must(bank, "ROLLBACK");
-    idem_attempt_recorded(attempt);
-    assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
-    assert_replay(bank, "token");
-    idem_attempt_destroy(same);
-    idem_attempt_destroy(attempt);
-}
-
-/* The effect is in PostgreSQL, so the store must be. */
-TEST(completion, isForStoresInPostgreSQLAlone)
-{
-    struct idem_statement statement;
-    struct idem_attempt *attempt;
-    struct idem_store *store;
-
-    assert_ok(idem_memory_open(NULL, &store, &why));
-    attempt = begin(store, IDEM_STARTED);
-    assert_code(IDEM_EINVALID,
-                idem_postgres_completion(attempt, NULL, &statement, &why));
-    assert_why("PostgreSQL");
-    idem_attempt_destroy(attempt);
-    idem_close(store);
 }

@@ -3,7 +3,6 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "heap.h"
 #include "rng.h"
 #include "test.h"
 
@@ -380,24 +379,4 @@ TEST(http_fingerprint, takesWhatIsSelected)
                                              idem_str("[1e100000000000000000]"),
                                              idem_str(NULL), got));
     is_of(got, "selected", idem_str("[1e100000000000000000]"));
-}
-
-/* No memory is an error, and never another fingerprint. */
-TEST(http_fingerprint, failsWithoutMemory)
-{
-    uint8_t got[IDEM_FINGERPRINT_LEN];
-    size_t row;
-    long n;
-    int rc;
-
-    for (row = 0; row < COUNT(bodies); row++) {
-        bool failed = true;
-
-        for (n = 0; failed; n++) {
-            heap_fail(n, /* on= */ false);
-            rc = in_pieces(row, 3, idem_str(NULL), got);
-            failed = heap_fail_never();
-            assert_code(failed ? IDEM_ENOMEM : IDEM_OK, rc);
-        }
-    }
 }

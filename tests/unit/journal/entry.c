@@ -200,63 +200,6 @@ TEST(entry, hasTheLayoutOfTheHeader)
     assert_string_equal(name, "2d711642-06792253e9f093b5-");
 }
 
-/* Any byte changed, and it is no entry; at most it seems to be a newer one. */
-TEST(entry, isRefusedWithAByteChanged)
-{
-    struct idem_journal_info entry = sample_entry();
-    struct file file = encode(&entry);
-    struct idem_journal_info back;
-    unsigned newer = 0;
-    size_t i;
-    int bit;
-
-    for (i = 0; i < file.len; i++) {
-        for (bit = 0; bit < 8; bit++) {
-            int rc;
-
-            file.bytes[i] ^= (uint8_t)(1 << bit);
-            rc = decode(&file, &back);
-            file.bytes[i] ^= (uint8_t)(1 << bit);
-            if (rc != IDEM_ECORRUPT && (rc != IDEM_ECONFIG || i != 4)) {
-                fail_with("byte %zu, bit %d: %s", i, bit, idem_error_name(rc));
-            }
-            newer += rc == IDEM_ECONFIG;
-            assert_int_equal(back.store_url.len, 0);
-            assert_true(back.fence == 0);
-        }
-    }
-    assert_true(newer > 0);
-    print_message("# %zu bits changed, none believed\n", file.len * 8);
-    assert_ok(decode(&file, &back));
-}
-
-/* Cut anywhere, or followed by anything, it is no entry. What is left of it may
- * still tell a person what it was about. */
-TEST(entry, isRefusedWhenTorn)
-{
-    struct idem_journal_info entry = sample_entry();
-    struct file file = encode(&entry);
-    size_t len = file.len;
-    struct idem_journal_info back;
-    unsigned named = 0;
-
-    for (file.len = 0; file.len < len; file.len++) {
-        assert_code(IDEM_ECORRUPT, decode(&file, &back));
-        named += back.key.len == 8 && memcmp(back.key.base, "order-42", 8) == 0;
-    }
-    assert_true(named > 10);
-    print_message("# cut at %zu places, key legible at %u\n", len, named);
-    file.len = len;
-    assert_ok(decode(&file, &back));
-    memset(file.bytes + len, 0, 64);
-    for (file.len = len + 1; file.len < len + 64; file.len++) {
-        assert_code(IDEM_ECORRUPT, decode(&file, &back));
-    }
-    memset(file.bytes, 0, len);
-    file.len = len;
-    assert_code(IDEM_ECORRUPT, decode(&file, &back));
-}
-
 /* What a later version may write is left to it, and not called damaged. */
 TEST(entry, isNotReadWhereItIsNewer)
 {

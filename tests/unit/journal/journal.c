@@ -157,24 +157,6 @@ TEST(replay, knowsWhenTheWorkEnded)
     }
 }
 
-/* What the store knows already is recognised, and nothing is changed. */
-TEST_PLACE(replay, recognisesWhatIsRecorded)
-{
-    struct idem_outcome outcome = completed("receipt 7");
-    int64_t ended_ms;
-    struct idem_attempt *attempt = started(p, "k");
-
-    (void)put(p, attempt, &outcome);
-    assert_ok(idem_end(attempt, &outcome, &why));
-    ended_ms = attempt->record->ended_ms;
-    sleep_ms(2);
-    assert_int_equal(replay(p, NULL).by_state[IDEM_JOURNAL_RECORDED], 1);
-    assert_ok(idem_end(attempt, &outcome, &why));
-    assert_true(attempt->record->ended_ms == ended_ms);
-    assert_int_equal(files(p->directory, ""), 0);
-    idem_attempt_destroy(attempt);
-}
-
 /* What became of the attempt since is never written over: the outcome is set
  * aside, where a person finds it whole. */
 TEST_PLACE(replay, setsAsideWhatIsLost)
@@ -205,42 +187,6 @@ TEST_PLACE(replay, setsAsideWhatIsLost)
     assert_int_equal(files(p->directory, ""), 0);
     assert_code(IDEM_ENOTFOUND,
                 idem_journal_drop(p->journal, told.of[0].name, &why));
-}
-
-/* A lease that ended does not keep the truth from being told; but "nothing
- * happened" comes too late. */
-TEST(replay, followsTheRulesOfTheLease)
-{
-    static const enum idem_journal_state wanted[] = {
-        [IDEM_STATUS_COMPLETED] = IDEM_JOURNAL_RECORDED,
-        [IDEM_STATUS_FAILED] = IDEM_JOURNAL_RECORDED,
-        [IDEM_STATUS_UNKNOWN] = IDEM_JOURNAL_RECORDED,
-        [IDEM_STATUS_RELEASED] = IDEM_JOURNAL_LOST,
-        [IDEM_STATUS_RETRY] = IDEM_JOURNAL_RECORDED,
-    };
-    size_t i;
-
-    for (i = 0; i < SAMPLE_ENDS; i++) {
-        enum idem_status status = sample_ends[i];
-        struct idem_outcome outcome = {.status = status};
-        struct idem_request request = IDEM_REQUEST_INIT;
-        struct idem_attempt *attempt;
-        struct idem_attempt *other;
-        struct place p;
-
-        place_open(&p);
-        attempt = started(&p, "k");
-        (void)put(&p, attempt, &outcome);
-        assert_ok(idem_expire(attempt, &why));
-        idem_attempt_destroy(attempt);
-        request.key = idem_str("k");
-        request.on_expired_lease = IDEM_HOLD;
-        assert_ok(idem_begin(p.store, &request, &other, &why));
-        assert_int_equal(other->verdict, IDEM_UNKNOWN);
-        idem_attempt_destroy(other);
-        assert_int_equal(replay(&p, NULL).of[0].state, wanted[status]);
-        place_close(&p);
-    }
 }
 
 static int refusal;
@@ -471,214 +417,6 @@ TEST(put, cutsWhereAStoreCuts)
     free(bytes);
 }
 
-/* Only what was started has an outcome, and only some things are one. */
-TEST_PLACE(put, wantsAnOutcome)
-{
-    struct idem_outcome outcome = completed("x");
-    struct idem_journal_entry *entry = NULL;
-    struct idem_attempt *busy;
-    struct idem_store *memory;
-    struct idem_request request = IDEM_REQUEST_INIT;
-    char long_text[IDEM_META_MAX + 1] = "";
-    struct idem_attempt *attempt = started(p, "k");
-
-    request.key = idem_str("k");
-    request.on_expired_lease = IDEM_HOLD;
-    assert_ok(idem_begin(p->store, &request, &busy, &why));
-    assert_code(IDEM_EINVALID, idem_journal_put(p->journal, p->store, busy,
-                                                &outcome, &entry, &why));
-    outcome.status = IDEM_STATUS_IN_PROGRESS;
-    assert_code(IDEM_EINVALID, idem_journal_put(p->journal, p->store, attempt,
-                                                &outcome, &entry, &why));
-    outcome = completed("x");
-    outcome.result.content_type = idem_bytes(long_text, 256);
-    assert_code(IDEM_EINVALID, idem_journal_put(p->journal, p->store, attempt,
-                                                &outcome, &entry, &why));
-    outcome = completed("x");
-    outcome.result.meta = idem_bytes(long_text, sizeof(long_text));
-    assert_code(IDEM_EINVALID, idem_journal_put(p->journal, p->store, attempt,
-                                                &outcome, &entry, &why));
-    outcome = completed("x");
-    assert_ok(idem_open("memory:", NULL, &memory, &why));
-    assert_code(IDEM_EINVALID, idem_journal_put(p->journal, memory, attempt,
-                                                &outcome, &entry, &why));
-    assert_ok(idem_journal_replay(p->journal, memory, NULL, NULL, NULL, &why));
-    idem_close(memory);
-    assert_null(entry);
-    assert_int_equal(files(p->directory, ""), 0);
-    idem_attempt_destroy(busy);
-    idem_attempt_destroy(attempt);
-}
-
-/* An entry outlives its journal. */
-TEST_PLACE(put, isKeptUntilItIsRemoved)
-{
-    struct idem_outcome outcome = completed("x");
-    struct idem_journal_entry *entry;
-    struct idem_journal *journal;
-    struct idem_attempt *attempt = started(p, "k");
-
-    assert_ok(
-        idem_journal_open(p->directory, /* create= */ false, &journal, &why));
-    assert_ok(
-        idem_journal_put(journal, p->store, attempt, &outcome, &entry, &why));
-    idem_journal_close(journal);
-    assert_int_equal(files(p->directory, ""), 1);
-    idem_journal_remove(entry);
-    assert_int_equal(files(p->directory, ""), 0);
-    idem_journal_remove(NULL);
-    idem_journal_leave(NULL);
-    idem_journal_close(NULL);
-    idem_attempt_destroy(attempt);
-}
-
-/* ---- Which entries ---- */
-
-/* An outcome is told to the store that it was meant for, and to another only
- * where somebody says that it has moved. */
-TEST_PLACE(replay, asksTheRightStore)
-{
-    struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
-    struct idem_outcome outcome = completed("receipt 7");
-    struct idem_store *first;
-    char url[700];
-    struct told told;
-    struct idem_attempt *attempt = started(p, "k");
-
-    (void)put(p, attempt, &outcome);
-    idem_attempt_destroy(attempt);
-    first = p->store;
-    (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("other.db"));
-    assert_ok(idem_open(url, NULL, &p->store, &why));
-    assert_int_equal(replay(p, NULL).len, 0);
-    assert_int_equal(files(p->directory, ".idj"), 1);
-    assert_int_equal(list(p, NULL).len, 1);
-    filter.store_url = idem_store_url(p->store);
-    assert_int_equal(list(p, &filter).len, 0);
-    filter.store_url = idem_store_url(first);
-    assert_int_equal(list(p, &filter).len, 1);
-
-    /* The wrong store refuses it; it is not gone for that. */
-    told = replay(p, &filter);
-    assert_int_equal(told.by_state[IDEM_JOURNAL_LOST], 1);
-    assert_int_equal(files(p->directory, ".lost"), 1);
-    idem_close(p->store);
-    p->store = first;
-}
-
-static void move_store(const char *from, const char *to)
-{
-    static const char *const endings[] = {"", "-wal", "-lock"};
-    size_t i;
-
-    for (i = 0; i < COUNT(endings); i++) {
-        char old[700];
-        char new[700];
-
-        (void)snprintf(old, sizeof(old), "%s%s", from, endings[i]);
-        (void)snprintf(new, sizeof(new), "%s%s", to, endings[i]);
-        assert_int_equal(rename(old, new), 0);
-    }
-}
-
-/* Where a store has moved to, what waits for it follows. */
-TEST_PLACE(replay, followsAStoreThatMoved)
-{
-    struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
-    struct idem_outcome outcome = completed("receipt 7");
-    char before[700];
-    char result[64];
-    const char *to = temp_path("moved.db");
-    struct idem_attempt *attempt = started(p, "k");
-
-    (void)put(p, attempt, &outcome);
-    idem_attempt_destroy(attempt);
-    (void)strcpy(before, idem_store_url(p->store));
-    idem_close(p->store);
-    move_store(p->url + strlen("sqlite:"), to);
-    (void)snprintf(p->url, sizeof(p->url), "sqlite:%s", to);
-    assert_ok(idem_open(p->url, NULL, &p->store, &why));
-    assert_int_equal(replay(p, NULL).len, 0);
-    filter.store_url = before;
-    assert_int_equal(replay(p, &filter).by_state[IDEM_JOURNAL_RECORDED], 1);
-    assert_int_equal(status_of(p, "k", result), IDEM_STATUS_COMPLETED);
-    assert_string_equal(result, "receipt 7");
-}
-
-/* One record's outcomes, or one file, can be chosen. */
-TEST_PLACE(replay, choosesOne)
-{
-    struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
-    struct idem_outcome outcome = completed("x");
-    const char *const keys[] = {"a", "b", "c"};
-    uint8_t id[IDEM_ID_LEN];
-    char name[80] = "";
-    struct told told;
-    size_t i;
-
-    for (i = 0; i < COUNT(keys); i++) {
-        struct idem_attempt *attempt = started(p, keys[i]);
-
-        (void)strcpy(name, put(p, attempt, &outcome));
-        idem_attempt_destroy(attempt);
-    }
-    assert_int_equal(list(p, NULL).len, 3);
-    assert_ok(idem_id(idem_str(""), idem_str("b"), id));
-    filter.id = id;
-    assert_code(IDEM_EINVALID,
-                idem_journal_list(p->journal, &filter, NULL, NULL, &why));
-    filter.store_url = idem_store_url(p->store);
-    assert_int_equal(list(p, &filter).len, 1);
-    told = replay(p, &filter);
-    assert_int_equal(told.len, 1);
-    assert_string_equal(told.of[0].key, "b");
-    filter.id = NULL;
-    filter.name = name;
-    told = replay(p, &filter);
-    assert_int_equal(told.len, 1);
-    assert_string_equal(told.of[0].key, "c");
-    assert_int_equal(status_of(p, "a", NULL), IDEM_STATUS_IN_PROGRESS);
-    filter.size = 0;
-    assert_code(IDEM_EINVALID, idem_journal_replay(p->journal, p->store,
-                                                   &filter, NULL, NULL, &why));
-    assert_code(IDEM_EINVALID,
-                idem_journal_list(p->journal, &filter, NULL, NULL, &why));
-    assert_ok(
-        idem_journal_replay(p->journal, p->store, NULL, NULL, NULL, &why));
-    assert_int_equal(status_of(p, "a", NULL), IDEM_STATUS_COMPLETED);
-}
-
-static int stop_at_first(void *ctx, const struct idem_journal_info *info,
-                         const struct idem_error *error)
-{
-    (void)info;
-    (void)error;
-    ++*(unsigned *)ctx;
-    return 1;
-}
-
-/* Who is told may stop it. */
-TEST_PLACE(replay, stopsWhenTold)
-{
-    struct idem_outcome outcome = completed("x");
-    unsigned seen = 0;
-    int i;
-
-    for (i = 0; i < 3; i++) {
-        char key[2] = {(char)('a' + i), '\0'};
-        struct idem_attempt *attempt = started(p, key);
-
-        (void)put(p, attempt, &outcome);
-        idem_attempt_destroy(attempt);
-    }
-    assert_ok(idem_journal_list(p->journal, NULL, stop_at_first, &seen, &why));
-    assert_int_equal(seen, 1);
-    assert_ok(idem_journal_replay(p->journal, p->store, NULL, stop_at_first,
-                                  &seen, &why));
-    assert_int_equal(seen, 2);
-    assert_int_equal(files(p->directory, ""), 2);
-}
-
 /* ---- What cannot be trusted ---- */
 
 /* Torn or changed, an entry is never told, and never deleted. */
@@ -719,21 +457,6 @@ TEST(damaged, isSetAside)
     }
 }
 
-/* What a newer version wrote waits for that version. */
-TEST_PLACE(damaged, isNotWhatIsNewer)
-{
-    struct idem_outcome outcome = completed("receipt 7");
-    struct told told;
-    struct idem_attempt *attempt = started(p, "k");
-
-    damage(p, put(p, attempt, &outcome), -1, 4);
-    idem_attempt_destroy(attempt);
-    told = replay(p, NULL);
-    assert_int_equal(told.of[0].state, IDEM_JOURNAL_NEWER);
-    assert_int_equal(files(p->directory, ".idj"), 1);
-    assert_int_equal(list(p, NULL).of[0].state, IDEM_JOURNAL_NEWER);
-}
-
 /* An entry under the name of another is not believed. */
 TEST_PLACE(damaged, isWhatHasAnotherName)
 {
@@ -751,47 +474,6 @@ TEST_PLACE(damaged, isWhatHasAnotherName)
     assert_int_equal(files(p->directory, ".bad"), 1);
     assert_int_equal(status_of(p, "k", NULL), IDEM_STATUS_IN_PROGRESS);
     idem_attempt_destroy(attempt);
-}
-
-/* What others leave in the directory is left alone, and shown. */
-TEST_PLACE(foreign, isLeftAlone)
-{
-    static const char *const names[] = {
-        "README",
-        "01234567-0123456789abcdef-2-0",
-        "01234567-0123456789abcdef-9-0.idj",
-        "01234567-0123456789abcdef-2-1000.idj",
-        "01234567-0123456789abcdef-2-.idj",
-        "01234567-0123456789ABCDEF-2-0.idj",
-        "01234567-0123456789abcdef-2-0.idj~",
-        "0123456-0123456789abcdef-2-0.idj",
-        "a-name-that-is-much-longer-than-any-name-of-an-entry-can-ever-be.idj",
-        ".hidden",
-    };
-    static const char entry[] = "/01234567-0123456789abcdef-2-0.";
-    char path[900];
-    struct told told;
-    size_t i;
-
-    for (i = 0; i < COUNT(names); i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s", p->directory, names[i]);
-        assert_int_equal(close(open(path, O_CREAT | O_WRONLY, 0600)), 0);
-    }
-    (void)snprintf(path, sizeof(path), "%s%sidj", p->directory, entry);
-    assert_int_equal(mkdir(path, 0700), 0);
-    (void)snprintf(path, sizeof(path), "%s%s1.lost", p->directory, entry);
-    assert_int_equal(symlink("/etc/passwd", path), 0);
-    (void)snprintf(path, sizeof(path), "%s%s1.bad", p->directory, entry);
-    assert_int_equal(mkfifo(path, 0600), 0);
-    told = list(p, NULL);
-    assert_int_equal(told.len, COUNT(names) + 3);
-    assert_int_equal(told.by_state[IDEM_JOURNAL_DAMAGED], told.len);
-    assert_int_equal(replay(p, NULL).len, 0);
-    assert_int_equal(list(p, NULL).len, COUNT(names) + 3);
-    assert_code(IDEM_ENOTFOUND, idem_journal_drop(p->journal, "README", &why));
-    assert_code(IDEM_ENOTFOUND,
-                idem_journal_drop(p->journal, "../idem.db", &why));
-    assert_code(IDEM_ENOTFOUND, idem_journal_drop(p->journal, entry + 1, &why));
 }
 
 /* ---- The directory ---- */
@@ -837,23 +519,6 @@ TEST(open, wantsADirectoryOfItsOwn)
     assert_code(IDEM_EDENIED, open_journal(directory, false));
     assert_int_equal(chmod(directory, 0755), 0);
     assert_ok(open_journal(directory, false));
-}
-
-/* Files are for the user alone, whatever the umask. */
-TEST_PLACE(put, makesPrivateFiles)
-{
-    struct idem_outcome outcome = completed("x");
-    char path[700];
-    struct stat st;
-    struct idem_attempt *attempt = started(p, "k");
-
-    (void)umask(0);
-    (void)snprintf(path, sizeof(path), "%s/%s", p->directory,
-                   put(p, attempt, &outcome));
-    (void)umask(022);
-    assert_int_equal(stat(path, &st), 0);
-    assert_int_equal(st.st_mode & 07777, 0600);
-    idem_attempt_destroy(attempt);
 }
 
 /* ---- Several at once ---- */

@@ -2,8 +2,6 @@
  * libraries in tests/integration/flavours.py. */
 #include "test.h"
 
-#include "heap.h"
-
 #include <idem/key.h>
 #include <string.h>
 
@@ -12,16 +10,6 @@ static struct idem_key_text key;
 static int make(enum idem_flavour flavour, const char *json)
 {
     return idem_flavour_key(flavour, "pay", idem_str(json), 0, &key, &why);
-}
-
-/* Names are found, and only they. */
-TEST(flavour, hasAName)
-{
-    assert_string_equal(idem_flavour_name(IDEM_FLAVOUR_PYTHON), "python");
-    assert_int_equal(idem_flavour_find("typescript"), IDEM_FLAVOUR_TYPESCRIPT);
-    assert_int_equal(idem_flavour_find("perl"), IDEM_FLAVOUR_NONE);
-    assert_null(idem_flavour_name(IDEM_FLAVOUR_NONE));
-    assert_null(idem_flavour_name((enum idem_flavour)99));
 }
 
 /* One event has a key of its own in each flavour. */
@@ -79,21 +67,4 @@ TEST(flavour, checksThePrefix)
     assert_ok(idem_flavour_key(IDEM_FLAVOUR_PYTHON, large, idem_str("1"), 0,
                                &key, &why));
     assert_int_equal(key.len, 255);
-}
-
-/* Without memory it fails cleanly. */
-TEST(flavour, failsWithoutMemory)
-{
-    const char *json = "{\"b\":[1,{\"d\":1,\"c\":2}],\"a\":\"\\u00e9\"}";
-    bool failed = true;
-    long n;
-    int rc;
-
-    for (n = 0; failed; n++) {
-        heap_fail(n, /* on= */ false);
-        rc = make(IDEM_FLAVOUR_PYTHON, json);
-        failed = heap_fail_never();
-        assert_code(failed ? IDEM_ENOMEM : IDEM_OK, rc);
-    }
-    assert_true(n > 6);
 }

@@ -1,7 +1,6 @@
 /* Tests of src/key/tree.c. */
 #include "test.h"
 
-#include "heap.h"
 #include "key/tree.h"
 
 #include <string.h>
@@ -11,27 +10,6 @@ static struct idem__tree tree;
 static int read_text(const char *text)
 {
     return idem__tree_read(&tree, idem_str(text), &why);
-}
-
-/* A tree names its values in their order, with what is in them. */
-TEST(tree, keepsTheOrderOfTheText)
-{
-    const struct idem__tree_node *node;
-
-    assert_ok(read_text(" {\"b\" : [1, {}], \"a\":\"x\"} "));
-    assert_int_equal(idem__tree_len(&tree), 5);
-    node = idem__tree_at(&tree, 0);
-    assert_int_equal(node->kind, IDEM__TREE_OBJECT);
-    assert_int_equal(node->count, 2);
-    assert_int_equal(node->end, 5);
-    node = idem__tree_at(&tree, 1);
-    assert_text(idem__tree_name(&tree, node), "b");
-    assert_text(idem__tree_raw(&tree, node), "[1, {}]");
-    assert_int_equal(node->end, 4);
-    node = idem__tree_at(&tree, 4);
-    assert_text(idem__tree_name(&tree, node), "a");
-    assert_text(idem__tree_text(&tree, node), "x");
-    idem__tree_free(&tree);
 }
 
 /* Numbers keep the digits that they are written with. */
@@ -146,27 +124,5 @@ TEST(tree, goesDownTwoHundredLevels)
     assert_ok(nested(200));
     assert_code(IDEM_EINVALID, nested(201));
     assert_why("200 levels");
-    idem__tree_free(&tree);
-}
-
-/* Without memory it fails cleanly, and can be used again. */
-TEST(tree, failsWithoutMemory)
-{
-    const char *text = "{\"a\":[\"some text\",1],\"b\":{\"c\":2,\"d\":3}}";
-    long n;
-    int rc;
-
-    for (n = 0;; n++) {
-        heap_fail(n, /* on= */ false);
-        rc = read_text(text);
-        if (!heap_fail_never()) {
-            break;
-        }
-        assert_code(IDEM_ENOMEM, rc);
-        assert_ok(read_text(text));
-        idem__tree_free(&tree);
-    }
-    assert_ok(rc);
-    assert_true(n >= 3);
     idem__tree_free(&tree);
 }

@@ -37,84 +37,6 @@ static void has_left(uint64_t left)
     found.used = limit.max - left;
 }
 
-/* The first request of a window finds nothing and is admitted. */
-TEST(decide, admitsTheFirst)
-{
-    begin(8);
-    decide();
-    assert_int_equal(d.code, 0);
-    assert_true(d.limited.admitted);
-    assert_false(d.limited.repeated);
-    assert_int_equal(d.limited.remaining, 7);
-    assert_int_equal(d.limited.start_ms, START);
-    assert_int_equal(d.limited.end_ms, END);
-    assert_true(d.remember);
-    assert_int_equal(d.used, 1);
-    assert_int_equal(d.entry, 7);
-    assert_int_equal(d.refusals, 0);
-    assert_int_equal(d.expires_ms, END + limit.late_ms + IDEM__LIMIT_GRACE_MS);
-}
-
-/* The last unit is given away; then there is none, and a refusal leaves nothing
- * to be remembered. */
-TEST(decide, refusesWhenNothingIsLeft)
-{
-    begin(8);
-    has_left(1);
-    decide();
-    assert_true(d.limited.admitted);
-    assert_int_equal(d.entry, 0);
-    has_left(0);
-    decide();
-    assert_int_equal(d.code, 0);
-    assert_false(d.limited.admitted);
-    assert_int_equal(d.limited.remaining, 0);
-    assert_false(d.remember);
-}
-
-/* A limit of one admits one. */
-TEST(decide, admitsOneOfOne)
-{
-    begin(1);
-    decide();
-    assert_true(d.limited.admitted);
-    assert_int_equal(d.limited.remaining, 0);
-    has_left(0);
-    decide();
-    assert_false(d.limited.admitted);
-}
-
-/* What was decided is answered again, whatever happened since, at whatever time. */
-TEST(decide, repeatsWhatWasDecided)
-{
-    static const int64_t entries[] = {7, 0, -5, -1};
-    static const int64_t times[] = {0, AT, AT + 3650 * IDEM_LIMIT_DAY};
-    static const uint64_t lefts[] = {0, 3, 8};
-    size_t i;
-    size_t j;
-    size_t k;
-
-    for (i = 0; i < COUNT(entries); i++) {
-        for (j = 0; j < COUNT(times); j++) {
-            for (k = 0; k < COUNT(lefts); k++) {
-                begin(8);
-                has_left(lefts[k]);
-                found.has_entry = true;
-                found.entry = entries[i];
-                now.store_ms = times[j];
-                limit.cost = 1 + k;
-                decide();
-                assert_int_equal(d.code, 0);
-                assert_true(d.limited.repeated);
-                assert_int_equal(d.limited.admitted, entries[i] >= 0);
-                assert_int_equal(d.limited.remaining,
-                                 entries[i] < 0 ? -entries[i] : entries[i]);
-                assert_false(d.remember);
-            }
-        }
-    }
-}
-
 /* A request that costs more than is left is refused and remembered, so that it
  * hears the same count when others have taken the rest; but not without end. */
 TEST(decide, remembersARefusalWithSomethingLeft)
@@ -216,37 +138,6 @@ TEST(decide, refusesWhatCannotBe)
     found.entry = INT64_MIN;
     decide();
     assert_int_equal(d.code, IDEM_ECORRUPT);
-}
-
-/* What was counted goes on to count when max is changed: below it nothing more is
- * admitted until what was taken is below max again, and above it there is room for
- * the difference. A refusal with nothing left is not remembered, so that a larger
- * max may admit the request. */
-TEST(decide, goesOnWithAnotherMax)
-{
-    begin(8);
-    has_left(2);
-    limit.max = 6;
-    decide();
-    assert_false(d.limited.admitted);
-    assert_int_equal(d.limited.remaining, 0);
-    assert_false(d.remember);
-    limit.max = 7;
-    decide();
-    assert_true(d.limited.admitted);
-    assert_int_equal(d.limited.remaining, 0);
-    assert_int_equal(d.used, 7);
-    limit.max = 100;
-    decide();
-    assert_true(d.limited.admitted);
-    assert_int_equal(d.limited.remaining, 93);
-    limit.max = 5;
-    found.has_entry = true;
-    found.entry = 7;
-    decide();
-    assert_true(d.limited.admitted);
-    assert_true(d.limited.repeated);
-    assert_int_equal(d.limited.remaining, 7);
 }
 
 /* However costs are mixed, what is admitted never comes to more than max, nothing

@@ -120,19 +120,6 @@ TEST(prometheus, writesEverything)
     assert_non_null(strstr(text, line));
 }
 
-/* A store that is away has no numbers of what is on record, and says so. */
-TEST(prometheus, leavesOutWhatIsNotKnown)
-{
-    static char text[IDEM_METRICS_TEXT_MAX];
-    struct idem_metrics m = IDEM_METRICS_INIT;
-    size_t len;
-
-    assert_ok(idem_metrics_prometheus(&m, text, sizeof(text), &len));
-    assert_non_null(strstr(text, "idem_up 0\n"));
-    assert_null(strstr(text, "overdue"));
-    assert_null(strstr(text, "_total"));
-}
-
 /* Both refuse every buffer that is too short, and write nothing behind it. */
 TEST(metrics, fitOrAreRefused)
 {
@@ -186,28 +173,6 @@ TEST(emf, givesDifferences)
     assert_non_null(strstr(text, ",\"completed\":2,"));
     assert_non_null(strstr(text, ",\"inProgress\":8,"));
     assert_null(strstr(text, "store"));
-}
-
-/* Who only counted says nothing of what is on record, in either form. */
-TEST(emf, leavesOutWhatNobodyLookedAt)
-{
-    static char text[IDEM_METRICS_TEXT_MAX];
-    struct idem_metrics m = full();
-    size_t len;
-
-    m.store = NULL;
-    assert_ok(idem_metrics_emf(&m, NULL, "idem", text, sizeof(text), &len));
-    assert_non_null(strstr(text, ",\"up\":1,"));
-    m.unseen = true;
-    assert_ok(idem_metrics_emf(&m, NULL, "idem", text, sizeof(text), &len));
-    assert_non_null(strstr(text, "\"Metrics\":[{\"Name\":\"started\""));
-    assert_null(strstr(text, "\"up\""));
-    assert_null(strstr(text, "overdue"));
-    assert_ok(idem_metrics_prometheus(&m, text, sizeof(text), &len));
-    assert_non_null(strstr(text, "\nidem_started_total "));
-    assert_null(strstr(text, "idem_up"));
-    assert_null(strstr(text, "idem_look_timestamp"));
-    assert_null(strstr(text, "idem_overdue"));
 }
 
 /* ---- Meters ---- */
@@ -299,22 +264,4 @@ TEST(meter, isSharedByProcesses)
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
     assert_int_equal(st.st_size, 4096);
-}
-
-/* What is no meter is refused and left as it is. */
-TEST(meter, refusesWhatIsNone)
-{
-    struct idem_meter *meter = NULL;
-    const char *path = temp_path("none");
-    FILE *f;
-
-    assert_code(IDEM_ENOTFOUND, idem_meter_open(path, 0, &meter, &why));
-    assert_code(IDEM_EDENIED,
-                idem_meter_open("/", IDEM_METER_READONLY, &meter, &why));
-    f = fopen(path, "w");
-    (void)fputs("a letter to my aunt", f);
-    (void)fclose(f);
-    assert_code(IDEM_ECONFIG,
-                idem_meter_open(path, IDEM_METER_CREATE, &meter, &why));
-    assert_null(meter);
 }

@@ -209,21 +209,6 @@ TEST(place, isRefusedWithThePartOfASecret)
     expect_option("///db?host=@abstract", "host", "@abstract");
 }
 
-/* What libpq cannot put together is said when the store is opened. */
-TEST(place, leadsToADatabase)
-{
-    struct idem__pg_place place;
-
-    clear_environment();
-    assert_code(IDEM_ECONFIG,
-                idem__pg_place_read("///db?service=nowhere", &place, &why));
-    assert_non_null(strstr(why.text, "\"nowhere\""));
-    assert_code(IDEM_ECONFIG,
-                idem__pg_place_read("//u:secret@a:1,b:2/db?port=1,2,3", &place,
-                                    &why));
-    assert_null(strstr(why.text, "secret"));
-}
-
 /* Each host with its port, and addresses in brackets. */
 TEST(place, namesItsHosts)
 {
@@ -304,22 +289,4 @@ TEST(place, knowsTheSecretsOfLibpq)
     }
     PQconninfoFree(options);
     assert_true(secrets >= 2);
-}
-
-/* A server that repeats a password in its message does not get it into ours. */
-TEST(place, hidesItsPasswords)
-{
-    struct idem__pg_place place;
-    char text[64] = "FATAL: hunter2 is not hunter2, hunter";
-
-    clear_environment();
-    place = read_place("//u:hunter2@127.0.0.1/db");
-    idem__pg_place_hide(&place, text);
-    assert_string_equal(text, "FATAL: ******* is not *******, hunter");
-    idem__pg_place_finish(&place);
-    place = read_place("//u:%2A@127.0.0.1/db");
-    (void)strcpy(text, "a*b");
-    idem__pg_place_hide(&place, text);
-    assert_string_equal(text, "a-b");
-    idem__pg_place_finish(&place);
 }

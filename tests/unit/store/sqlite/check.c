@@ -442,53 +442,6 @@ TEST(check, saysWhereItStopped)
 
 /* ---- The copy ---- */
 
-/* In the directory there is nothing to see; what this process has open there is for its user
- * alone, and has no name. */
-static int look_at_copy(void *ctx, uint64_t done, uint64_t all)
-{
-    int *seen = ctx;
-    struct stat st;
-    char target[400];
-    char link[64];
-    int fd;
-
-    (void)done;
-    (void)all;
-    assert_int_equal(rmdir(copies), 0); /* It is empty. */
-    assert_int_equal(mkdir(copies, 0700), 0);
-    for (fd = 3; fd < 256; fd++) {
-        ssize_t len;
-
-        (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-        len = readlink(link, target, sizeof(target) - 1);
-        target[len > 0 ? len : 0] = '\0';
-        if (strncmp(target, copies, strlen(copies)) == 0 &&
-            target[strlen(copies)] == '/') {
-            assert_int_equal(fstat(fd, &st), 0);
-            assert_int_equal(st.st_mode & 0777, 0600);
-            assert_int_equal(st.st_nlink, 0);
-            ++*seen;
-        }
-    }
-    return 0;
-}
-
-TEST(check, leavesNothingOfItsCopy)
-{
-    struct idem_check_options options = IDEM_CHECK_OPTIONS_INIT;
-    struct checked checked;
-    int seen = 0;
-
-    (void)sqlite3_close(new_store("copied.db", MANY));
-    options.progress = look_at_copy;
-    options.ctx = &seen;
-    checked = check(&options);
-    assert_sound(&checked);
-    assert_said(&checked, "ok copy: reading a copy of ");
-    assert_said(&checked, copies);
-    assert_true(seen > 0);
-}
-
 static unsigned long free_mib; /* On every disk; 0: as it is. */
 
 /* In place of the C library's. */
@@ -529,27 +482,6 @@ TEST(check, leavesRoomOnTheDisk)
     free_mib = 0;
 }
 
-/* A copy that cannot be written to its end is none. */
-TEST(check, saysThatItsCopyWasRefused)
-{
-    struct rlimit kept;
-    struct rlimit few;
-    struct checked checked;
-
-    (void)sqlite3_close(new_store("refused.db", MANY));
-    (void)signal(SIGXFSZ, SIG_IGN);
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &kept), 0);
-    few = kept;
-    few.rlim_cur = 100 << 10;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
-    checked = check(NULL);
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &kept), 0);
-    assert_said(&checked, "bad copy: records and pages were not read: cannot "
-                          "write a copy in ");
-    assert_unsaid(&checked, "ok records");
-    assert_unsaid(&checked, "bad file");
-}
-
 /* ---- The quick form ---- */
 
 /* Pages that no record has make it a large file. */
@@ -578,18 +510,4 @@ TEST(check, looksQuicklyAndSaysSo)
     assert_unsaid(&checked, "ok records");
     assert_unsaid(&checked, "it is whole");
     assert_unsaid(&checked, "bad ");
-}
-
-/* A quick check of a small store reads all of it. */
-TEST(check, looksQuicklyAtAllOfASmallStore)
-{
-    struct checked checked;
-
-    (void)sqlite3_close(new_store("small.db", 20));
-    checked = check(&quick);
-    assert_sound(&checked);
-    (void)sqlite3_close(new_store("empty.db", 0));
-    checked = check(&quick);
-    assert_sound(&checked);
-    temp_remove();
 }

@@ -55,40 +55,6 @@ TEST(filesystem, isKnownByNumberOrName)
     }
 }
 
-/* A line of mountinfo is about one device; what is not well formed is about
- * none. */
-TEST(filesystem, hasItsNameInMountinfo)
-{
-    static const struct {
-        const char *line;
-        const char *want;
-    } rows[] = {
-        {"36 35 0:45 / /m rw,relatime shared:1 - fuse.sshfs me@there:/ rw\n",
-         "fuse.sshfs"},
-        {"36 35 0:45 /a\\040b /m rw - overlay overlay rw,upperdir=/u",
-         "overlay"},
-        {"36 35 0:45 / /m rw master:1 propagate_from:2 - fuse mountpoint-s3 rw",
-         "mountpoint-s3"},
-        {"36 35 0:46 / /m rw - fuse.sshfs there rw", NULL},
-        {"36 35 1:45 / /m rw - fuse.sshfs there rw", NULL},
-        {"36 35 0:45 / /m rw", NULL},
-        {"36 35 0:45 / /m rw - fuse.sshfs", NULL},
-        {"- fuse.sshfs there rw", NULL},
-        {"", NULL},
-    };
-    char name[64];
-    size_t i;
-
-    for (i = 0; i < COUNT(rows); i++) {
-        bool found = idem__filesystem_name(rows[i].line, 0, 45, name);
-
-        assert_int_equal(found, rows[i].want != NULL);
-        if (found) {
-            assert_string_equal(name, rows[i].want);
-        }
-    }
-}
-
 /* ROW(43) On a disk of ours another process sees our lock; it leaves no child to
  * wait for. */
 TEST(filesystem, isTestedByAnotherProcess)

@@ -234,25 +234,6 @@ TEST(full, losesWithoutAReserve)
     end_test();
 }
 
-/* What is too long for what is left is refused, and may be said later, or
- * shorter. */
-TEST(full, refusesWhatDoesNotFit)
-{
-    struct idem_result none = {.not_kept = true};
-
-    if (!begin_test()) {
-        test_skip("no file system can be mounted here");
-    }
-    begin_many();
-    fill();
-    assert_code(IDEM_EFULL, complete(t.attempts[0], 14 << 20));
-    assert_code(IDEM_EFULL, complete(t.attempts[1], 14 << 20));
-    assert_ok(idem_complete(t.attempts[1], &none, &why));
-    disk_free(t.disk);
-    assert_ok(complete(t.attempts[0], 14 << 20));
-    end_test();
-}
-
 /* All that ends or goes on with what was begun may use it, in one batch too. */
 TEST(full, servesAllThatEnds)
 {
@@ -299,55 +280,6 @@ TEST(full, servesAllThatEnds)
     }
     idem_queue_destroy(queue);
     assert_code(IDEM_EFULL, begin("k0", &attempt)); /* It was released. */
-    end_test();
-}
-
-/* On a small disk the reserve is small too. */
-TEST(reserve, isASixteenthAtMost)
-{
-    struct idem_attempt *attempt;
-
-    if (!begin_test_on(1 << 20)) {
-        test_skip("no file system can be mounted here");
-    }
-    assert_ok(begin("k", &attempt));
-    assert_int_equal(reserved(), (1 << 20) / 16);
-    disk_fill(t.disk);
-    assert_ok(complete(attempt, 100));
-    idem_attempt_destroy(attempt);
-    end_test();
-}
-
-/* A small reserve lasts too: the blocks of the log are used again and again. */
-TEST(full, carriesTheLogOver)
-{
-    enum {
-        SOME = 100
-    };
-    char tokens[SOME][IDEM_TOKEN_MAX];
-    size_t i;
-
-    if (!begin_test_on(8 << 20)) {
-        test_skip("no file system can be mounted here");
-    }
-    begin_some(SOME);
-    for (i = 0; i < SOME; i++) {
-        assert_ok(idem_attempt_token(t.attempts[i], tokens[i]));
-        idem_attempt_destroy(t.attempts[i]);
-    }
-    idem_close(t.store); /* The log is empty now. */
-    open_store();
-    for (i = 0; i < SOME; i++) {
-        disk_fill(t.disk);
-        assert_ok(
-            idem_attempt_from_token(t.store, tokens[i], &t.attempts[i], &why));
-        if (idem_unknown(t.attempts[i], idem_str("x"), &why) != 0) {
-            fail_with("attempt %zu: %s", i, why.text);
-        }
-    }
-    print_message("# %d attempts ended on a full disk, of 512 KiB in reserve "
-                  "%ld left\n",
-                  SOME, reserved() / 1024);
     end_test();
 }
 

@@ -240,53 +240,6 @@ TEST(open, takesWhatAPersonAccepts)
     }
 }
 
-/* One that reads looks at whatever is there, and is told what it is. */
-TEST(readonly, looksAtAnother)
-{
-    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
-    struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
-    const char *path = temp_path("read.db");
-    struct idem_store *store;
-
-    put_database(path, ONE);
-    note(path, IDEM__MADE_DONE, two);
-    options.flags = IDEM_OPEN_READONLY;
-    assert_ok(idem_sqlite_open(path, &options, &store, &why));
-    assert_ok(idem_sqlite_inspect(store, &info, &why));
-    assert_true(info.is_other);
-    assert_int_equal(memcmp(info.id, one, 16), 0);
-    idem_close(store);
-}
-
-/* Where a store must be there, an empty file is none, and neither is one that
- * somebody began to make. */
-TEST(create, isNotAllowedByNo)
-{
-    static const enum database nothings[] = {MISSING, EMPTY};
-    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
-    struct idem_store *store;
-    char url[600];
-    bool created;
-    size_t i;
-
-    options.flags = IDEM_OPEN_NO_CREATE;
-    for (i = 0; i < COUNT(nothings); i++) {
-        const char *path = temp_path("no.db");
-
-        put_database(path, nothings[i]);
-        (void)snprintf(url, sizeof(url), "%s?create=no", path);
-        assert_code(IDEM_ENOTFOUND, open_at(url, &store));
-        assert_code(IDEM_ENOTFOUND,
-                    idem_sqlite_open(path, &options, &store, &why));
-        assert_ok(idem_sqlite_create(url, &created, &why));
-        assert_true(created);
-        assert_ok(open_at(url, &store));
-        idem_close(store);
-        assert_ok(idem_sqlite_create(path, &created, &why));
-        assert_false(created);
-    }
-}
-
 /* A file of two names is refused under either. */
 TEST(open, refusesASecondName)
 {
@@ -381,44 +334,6 @@ TEST(handle, noticesARename)
     expect_refused(&held, "renamed");
     assert_int_equal(rename(away, held.path), 0);
     expect_taken(&held);
-    let_go(&held);
-}
-
-TEST(handle, noticesAnotherFile)
-{
-    struct held held = hold();
-    const char *other = temp_path("other.db");
-
-    open_and_close(other);
-    assert_int_equal(rename(other, held.path), 0);
-    expect_refused(&held, "another file");
-    let_go(&held);
-}
-
-TEST(handle, noticesALockFileThatIsDeleted)
-{
-    struct held held = hold();
-    char name[600];
-
-    name_beside(held.path, "-lock", name);
-    assert_int_equal(unlink(name), 0);
-    expect_refused(&held, "lock file was deleted");
-    let_go(&held);
-}
-
-/* Under a second name nothing new is begun; what was begun is ended, for its name
- * still is the store. */
-TEST(handle, noticesASecondName)
-{
-    struct held held = hold();
-    const char *second = temp_path("second.db");
-
-    assert_int_equal(link(held.path, second), 0);
-    assert_code(IDEM_ECONFIG, claim(&held, "new"));
-    assert_why("hard link");
-    assert_ok(idem_complete(held.attempt, NULL, &why));
-    assert_int_equal(unlink(second), 0);
-    assert_ok(claim(&held, "new"));
     let_go(&held);
 }
 

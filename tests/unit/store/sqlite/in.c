@@ -124,27 +124,6 @@ TEST(in, replaysWhatWasCommitted)
     (void)sqlite3_close(db);
 }
 
-/* Another connection sees nothing before the commit, and all of it after. */
-TEST(in, isSeenByOthersWithTheCommit)
-{
-    const char *path = temp_path("app.db");
-    sqlite3 *db = open_app(path);
-    sqlite3 *other = open_app(path);
-    struct idem_attempt *attempt;
-
-    live(db, "before", "");
-    sql(db, "BEGIN IMMEDIATE");
-    attempt = begin(db, "k");
-    assert_ok(complete(db, attempt, "done"));
-    assert_int_equal(records(other), 1);
-    sql(db, "COMMIT");
-    assert_int_equal(records(other), 2);
-    assert_verdict(other, "k", IDEM_REPLAY);
-    idem_attempt_destroy(attempt);
-    (void)sqlite3_close(other);
-    (void)sqlite3_close(db);
-}
-
 /* A transaction that is rolled back leaves nothing: no record, no table of ours,
  * no effect. The key is free, and who held it no longer owns it. */
 TEST(in, leavesNothingAfterRollback)
@@ -239,99 +218,6 @@ TEST(in, endsInALaterTransaction)
     assert_true(idem_attempt_lease_left_ms(attempt) == 0);
     idem_attempt_destroy(attempt);
     assert_verdict(db, "k", IDEM_REPLAY);
-    (void)sqlite3_close(db);
-}
-
-/* The same end again is no error; another one is LOST and changes nothing. */
-TEST(in, endsOnce)
-{
-    sqlite3 *db = open_app(":memory:");
-    struct idem_attempt *attempt;
-    struct idem_attempt *replay;
-
-    sql(db, "BEGIN IMMEDIATE");
-    attempt = begin(db, "k");
-    assert_ok(complete(db, attempt, "done"));
-    assert_ok(complete(db, attempt, "done"));
-    assert_code(IDEM_ELOST, complete(db, attempt, "something else"));
-    replay = begin(db, "k");
-    assert_text(replay->record->result.bytes, "done");
-    sql(db, "COMMIT");
-    idem_attempt_destroy(replay);
-    idem_attempt_destroy(attempt);
-    (void)sqlite3_close(db);
-}
-
-/* Each way to end is recorded as it was said, and answers the next caller. */
-TEST(in, recordsEveryEnd)
-{
-    static const struct {
-        enum idem_status says;
-        enum idem_verdict next;
-    } rows[] = {
-        {IDEM_STATUS_COMPLETED, IDEM_REPLAY},
-        {IDEM_STATUS_FAILED, IDEM_FAILED},
-        {IDEM_STATUS_RELEASED, IDEM_STARTED},
-        {IDEM_STATUS_UNKNOWN, IDEM_UNKNOWN},
-    };
-    sqlite3 *db = open_app(":memory:");
-    size_t i;
-
-    for (i = 0; i < COUNT(rows); i++) {
-        struct idem_outcome outcome = {.status = rows[i].says,
-                                       .text = idem_str("why")};
-        struct idem_attempt *attempt;
-        char key[8];
-
-        (void)snprintf(key, sizeof(key), "k%zu", i);
-        sql(db, "BEGIN IMMEDIATE");
-        attempt = begin(db, key);
-        assert_ok(idem_sqlite_end_in(db, attempt, &outcome, &why));
-        assert_int_equal(attempt->record->status, rows[i].says);
-        sql(db, "COMMIT");
-        idem_attempt_destroy(attempt);
-        assert_verdict(db, key, rows[i].next);
-    }
-    (void)sqlite3_close(db);
-}
-
-/* No result is an empty result. */
-TEST(in, completesWithoutAResult)
-{
-    sqlite3 *db = open_app(":memory:");
-    struct idem_attempt *attempt;
-
-    sql(db, "BEGIN IMMEDIATE");
-    attempt = begin(db, "k");
-    assert_ok(idem_sqlite_complete_in(db, attempt, NULL, &why));
-    sql(db, "COMMIT");
-    idem_attempt_destroy(attempt);
-    assert_verdict(db, "k", IDEM_REPLAY);
-    (void)sqlite3_close(db);
-}
-
-/* The same key for another request is refused, and not told what came of it. */
-TEST(in, refusesAnotherRequest)
-{
-    sqlite3 *db = open_app(":memory:");
-    struct idem_request request = request_for("k");
-    struct idem_slice parts[2] = {idem_str("ann"), idem_str("bob")};
-    uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
-    struct idem_attempt *attempt;
-
-    request.fingerprint = idem_bytes(fingerprint, sizeof(fingerprint));
-    assert_ok(idem_fingerprint(parts, 2, idem_str(NULL), fingerprint));
-    sql(db, "BEGIN IMMEDIATE");
-    assert_ok(idem_sqlite_begin_in(db, &request, &attempt, &why));
-    assert_ok(complete(db, attempt, "secret"));
-    idem_attempt_destroy(attempt);
-    parts[1] = idem_str("eve");
-    assert_ok(idem_fingerprint(parts, 2, idem_str(NULL), fingerprint));
-    assert_ok(idem_sqlite_begin_in(db, &request, &attempt, &why));
-    assert_int_equal(attempt->verdict, IDEM_MISMATCH);
-    assert_int_equal(attempt->record->result.bytes.len, 0);
-    idem_attempt_destroy(attempt);
-    sql(db, "COMMIT");
     (void)sqlite3_close(db);
 }
 
@@ -439,29 +325,6 @@ TEST(in, renewsWhatWasCommitted)
     (void)sqlite3_close(db);
 }
 
-/* An attempt that another one followed cannot end the key. */
-TEST(in, isLostAfterASuccessor)
-{
-    sqlite3 *db = open_app(":memory:");
-    struct idem_outcome released = {.status = IDEM_STATUS_RELEASED};
-    struct idem_attempt *first;
-    struct idem_attempt *second;
-
-    sql(db, "BEGIN IMMEDIATE");
-    first = begin(db, "k");
-    assert_ok(idem_sqlite_end_in(db, first, &released, &why));
-    second = begin(db, "k");
-    assert_int_equal(second->verdict, IDEM_STARTED);
-    assert_true(second->fence > first->fence);
-    assert_code(IDEM_ELOST, complete(db, first, "late"));
-    assert_ok(complete(db, second, "done"));
-    sql(db, "COMMIT");
-    idem_attempt_destroy(second);
-    idem_attempt_destroy(first);
-    assert_verdict(db, "k", IDEM_REPLAY);
-    (void)sqlite3_close(db);
-}
-
 /* The application's own tables, version and marks stay as they are. */
 TEST(in, livesBesideOtherTables)
 {
@@ -475,24 +338,6 @@ TEST(in, livesBesideOtherTables)
     assert_int_equal(number(db, "PRAGMA user_version"), 12);
     assert_int_equal(number(db, "SELECT count(*) FROM record"), 1);
     assert_int_equal(tables_of_ours(db), 4);
-    (void)sqlite3_close(db);
-}
-
-/* A store that is attached is not mistaken for the tables of this database. */
-TEST(in, livesBesideAnAttachedStore)
-{
-    const char *path = temp_path("attached.db");
-    sqlite3 *db = open_app(":memory:");
-    struct idem_store *store;
-    char text[600];
-
-    assert_ok(idem_sqlite_open(path, NULL, &store, &why));
-    idem_close(store);
-    (void)snprintf(text, sizeof(text), "ATTACH '%s' AS store", path);
-    sql(db, text);
-    live(db, "k", "done");
-    assert_int_equal(number(db, "SELECT count(*) FROM main.idem_record"), 1);
-    assert_int_equal(number(db, "SELECT count(*) FROM store.idem_record"), 0);
     (void)sqlite3_close(db);
 }
 
@@ -530,28 +375,6 @@ TEST(in, refusesTablesOfAnotherVersion)
     }
 }
 
-/* A record that was changed by hand is CORRUPT, not absent. */
-TEST(in, refusesADamagedRecord)
-{
-    sqlite3 *db = open_app(":memory:");
-    struct idem_request request = request_for("k");
-    struct idem_attempt *attempt = NULL;
-
-    live(db, "k", "done");
-    sql(db, "UPDATE idem_record SET result = CAST('undo' AS BLOB)");
-    sql(db, "BEGIN IMMEDIATE");
-    assert_code(IDEM_ECORRUPT,
-                idem_sqlite_begin_in(db, &request, &attempt, &why));
-    sql(db, "ROLLBACK");
-    sql(db, "UPDATE idem_record SET status = 5");
-    sql(db, "BEGIN IMMEDIATE");
-    assert_code(IDEM_ECORRUPT,
-                idem_sqlite_begin_in(db, &request, &attempt, &why));
-    assert_null(attempt);
-    sql(db, "ROLLBACK");
-    (void)sqlite3_close(db);
-}
-
 /* While another connection writes, the answer is that the database is locked. */
 TEST(in, isUnavailableWhileLocked)
 {
@@ -572,41 +395,6 @@ TEST(in, isUnavailableWhileLocked)
     sql(other, "ROLLBACK");
     (void)sqlite3_close(other);
     (void)sqlite3_close(db);
-}
-
-/* A connection that may not write is told so. A replay needs no writing. */
-TEST(in, isDeniedWithoutWriting)
-{
-    const char *path = temp_path("denied.db");
-    sqlite3 *db = open_app(path);
-    struct idem_request request = request_for("new");
-    struct idem_attempt *attempt = NULL;
-
-    live(db, "k", "done");
-    (void)sqlite3_close(db);
-    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL),
-                     SQLITE_OK);
-    sql(db, "BEGIN");
-    assert_code(IDEM_EDENIED,
-                idem_sqlite_begin_in(db, &request, &attempt, &why));
-    assert_null(attempt);
-    attempt = begin(db, "k");
-    assert_int_equal(attempt->verdict, IDEM_REPLAY);
-    idem_attempt_destroy(attempt);
-    sql(db, "ROLLBACK");
-    (void)sqlite3_close(db);
-}
-
-/* No statement of ours stays behind that would keep the commit from being made
- * or the database from being closed. */
-TEST(in, leavesNoStatement)
-{
-    sqlite3 *db = open_app(":memory:");
-
-    live(db, "k", "done");
-    assert_verdict(db, "k", IDEM_REPLAY);
-    assert_null(sqlite3_next_stmt(db, NULL));
-    assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
 /* ---- Out of memory ---- */
@@ -725,19 +513,6 @@ TEST(in, isNotWrittenByAStore)
     assert_why("app.db is an application's database");
     assert_null(store);
     assert_false(exists(path, "-lock") || exists(path, "-wal"));
-    (void)sqlite3_close(db);
-}
-
-/* A database without our tables is another program's, for readers too. */
-TEST(in, isNotTakenForAnyDatabase)
-{
-    const char *path = temp_path("app.db");
-    sqlite3 *db = open_app(path);
-    struct idem_store *store = NULL;
-
-    assert_code(IDEM_ECONFIG, open_app_as(path, IDEM_OPEN_READONLY, &store));
-    assert_why("app.db is an SQLite database of another program");
-    assert_null(store);
     (void)sqlite3_close(db);
 }
 

@@ -3,7 +3,6 @@
 #include "temp.h"
 #include "test.h"
 
-#include <idem/operator.h>
 #include <idem/sqlite.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -83,27 +82,6 @@ static int begin(struct idem_store *store, const char *key,
     return rc;
 }
 
-/* A store is made where there is none, for its user alone, and found again. */
-TEST(open, makesAStore)
-{
-    const char *path = temp_path("new.db");
-    enum idem_verdict verdict = IDEM_BUSY;
-    struct idem_store *store;
-    struct stat st;
-    int i;
-
-    (void)umask(0);
-    for (i = 0; i < 2; i++) {
-        assert_ok(open_at(path, 0, &store));
-        assert_int_equal(stat(path, &st), 0);
-        assert_int_equal(st.st_mode & 07777, 0600);
-        assert_ok(begin(store, "k", &verdict));
-        assert_int_equal(verdict, i == 0 ? IDEM_STARTED : IDEM_REPLAY);
-        idem_close(store);
-    }
-    (void)umask(022);
-}
-
 /* However it is written, the URL of a store is an absolute path, and no more. */
 TEST(open, knowsItsUrl)
 {
@@ -136,20 +114,6 @@ TEST(open, knowsItsUrl)
     assert_int_equal(chdir(before), 0);
 }
 
-/* An empty file is a place for a store. */
-TEST(open, takesAnEmptyFile)
-{
-    const char *path = temp_path("empty.db");
-    enum idem_verdict verdict = IDEM_BUSY;
-    struct idem_store *store;
-
-    write_file(path, "", 0600);
-    assert_ok(open_at(path, 0, &store));
-    assert_ok(begin(store, "k", &verdict));
-    assert_int_equal(verdict, IDEM_STARTED);
-    idem_close(store);
-}
-
 /* Paths that lead to no file of ours. */
 TEST(open, refusesPlacesThatAreNoFile)
 {
@@ -176,25 +140,6 @@ TEST(open, refusesPlacesThatAreNoFile)
     memset(path, 'x', sizeof(path) - 1);
     path[sizeof(path) - 1] = '\0';
     assert_refused(IDEM_ECONFIG, path, 0);
-}
-
-/* A store may be reached through a directory that is a symbolic link, and is the
- * same one. */
-TEST(open, followsLinksToItsDirectory)
-{
-    const char *directory = temp_path("real");
-    const char *link_path = temp_path("link");
-    struct idem_store *store;
-    char name[1100];
-
-    assert_int_equal(mkdir(directory, 0700), 0);
-    assert_int_equal(symlink(directory, link_path), 0);
-    (void)snprintf(name, sizeof(name), "%s/idem.db", link_path);
-    assert_ok(open_at(name, 0, &store));
-    idem_close(store);
-    (void)snprintf(name, sizeof(name), "%s/idem.db", directory);
-    assert_ok(open_at(name, IDEM_OPEN_NO_CREATE, &store));
-    idem_close(store);
 }
 
 /* The names of the files beside a store are longer than its own, and all of them
@@ -330,66 +275,6 @@ TEST(open, refusesAClockThatCannotBe)
     }
 }
 
-/* Where a store is only to be found, none is made. */
-TEST(open, makesNothingWhenToldSo)
-{
-    static const unsigned flags[] = {IDEM_OPEN_READONLY, IDEM_OPEN_NO_CREATE,
-                                     IDEM_OPEN_READONLY | IDEM_OPEN_NO_CREATE};
-    size_t i;
-
-    for (i = 0; i < COUNT(flags); i++) {
-        const char *path = temp_path("none.db");
-
-        assert_refused(IDEM_ENOTFOUND, path, flags[i]);
-        assert_int_not_equal(access(path, F_OK), 0);
-    }
-}
-
-/* Opened to read, it reads: lists, gets and replays. Whatever would change it is
- * denied, and does not. */
-TEST(readonly, onlyReads)
-{
-    const char *path = temp_path("read.db");
-    struct idem_outcome outcome = {.status = IDEM_STATUS_FAILED};
-    enum idem_verdict verdict = IDEM_BUSY;
-    struct idem_attempt *attempt = NULL;
-    struct idem_request request = request_for("open");
-    struct idem_answer *answer;
-    struct idem_store *store;
-    struct idem_store *reader;
-    char token[IDEM_TOKEN_MAX];
-
-    assert_ok(open_at(path, 0, &store));
-    assert_ok(begin(store, "done", &verdict));
-    assert_ok(idem_begin(store, &request, &attempt, &why));
-    assert_ok(idem_attempt_token(attempt, token));
-    idem_attempt_destroy(attempt);
-
-    assert_ok(open_at(path, IDEM_OPEN_READONLY, &reader));
-    assert_ok(begin(reader, "done", &verdict));
-    assert_int_equal(verdict, IDEM_REPLAY);
-    assert_ok(begin(reader, "open", &verdict));
-    assert_int_equal(verdict, IDEM_BUSY);
-    assert_ok(idem_get(reader, idem_str(""), idem_str("done"), &answer, &why));
-    idem_answer_destroy(answer);
-    assert_code(IDEM_EDENIED, begin(reader, "new", &verdict));
-    assert_ok(idem_attempt_from_token(reader, token, &attempt, &why));
-    assert_code(IDEM_EDENIED, idem_complete(attempt, NULL, &why));
-    assert_code(IDEM_EDENIED, idem_renew(attempt, 0, &why));
-    assert_code(IDEM_EDENIED, idem_expire(attempt, &why));
-    assert_code(IDEM_EDENIED,
-                idem_resolve(reader, idem_str(""), idem_str("open"),
-                             attempt->fence, idem_str(""), &outcome,
-                             /* flags= */ 0, &why));
-    assert_code(IDEM_EDENIED, idem_purge(reader, 0, NULL, &why));
-    idem_attempt_destroy(attempt);
-    idem_close(reader);
-
-    assert_code(IDEM_ENOTFOUND,
-                idem_get(store, idem_str(""), idem_str("new"), &answer, &why));
-    idem_close(store);
-}
-
 /* Whether SQLite counts what an open store takes; for a process of its own, for
  * it cannot be changed once SQLite is in use. */
 static bool counts_memory(const char *path, bool disable)
@@ -430,20 +315,4 @@ TEST(open, canDoWithoutSqliteCountingMemory)
 
     assert_int_equal(counts_in_child(path, /* disable= */ false), 1);
     assert_int_equal(counts_in_child(path, /* disable= */ true), 0);
-}
-
-/* People look inside with a stock shell: the view reads well. */
-TEST(file, isReadableForPeople)
-{
-    const char *path = temp_path("people.db");
-    enum idem_verdict verdict = IDEM_BUSY;
-    struct idem_store *store;
-
-    assert_ok(open_at(path, 0, &store));
-    assert_ok(begin(store, "order-42", &verdict));
-    run_sql(path, "CREATE TEMP TABLE t (n CHECK (n = 1));"
-                  "INSERT INTO t SELECT count(*) FROM idem_operations"
-                  " WHERE key = 'order-42' AND status = 'completed'"
-                  " AND due LIKE '20__-__-__T%Z'");
-    idem_close(store);
 }

@@ -20,7 +20,6 @@ enum {
     RECORDS = 1000,
     SHORT_OF_TEN = 6,
     SHORT_MS = 60000,
-    LONG_ROUNDS = 3,
     RESULT_LEN = 300,
     BATCH = 250,
     PATIENCE_S = 60,
@@ -200,71 +199,6 @@ static void record(const struct store *s, int from, int to, int64_t long_ms)
         }
     }
     idem_queue_destroy(queue);
-}
-
-/* ---- Space ---- */
-
-/* Of each ten records six go after a round, and four after LONG_ROUNDS. Once as many
- * go as come, they come into the space of those that went. */
-TEST(space, isUsedAgain)
-{
-    struct store s;
-    int64_t pages = 0;
-    int i;
-
-    open_new(&s, /* sleeping= */ false);
-    for (i = 0; i < 4 * LONG_ROUNDS; i++) {
-        record(&s, i * RECORDS, (i + 1) * RECORDS, LONG_ROUNDS * SHORT_MS);
-        if (i == LONG_ROUNDS) {
-            pages = number(&s, "PRAGMA page_count");
-        }
-        host_pass(&s.host, SHORT_MS);
-        assert_true(purge(&s) > 0);
-    }
-    print_message("# %lld pages, later %lld\n", (long long)pages,
-                  (long long)number(&s, "PRAGMA page_count"));
-    assert_true(number(&s, "PRAGMA page_count") <= pages + pages / 10);
-    idem_close(s.idem);
-}
-
-/* What is left is what was recorded, where it was: in the order of a list, too. */
-TEST(space, isTakenFromNoOther)
-{
-    uint8_t want[RESULT_LEN];
-    struct store s;
-    int64_t first;
-    char key[32];
-    int n;
-
-    open_new(&s, /* sleeping= */ false);
-    record(&s, 0, RECORDS, IDEM_NEVER);
-    first = number(&s, "SELECT sum(seq * (seq % 97)) FROM idem_record "
-                       "WHERE deadline = 9223372036854775807");
-    host_pass(&s.host, SHORT_MS);
-    assert_int_equal(purge(&s), RECORDS / 10 * SHORT_OF_TEN);
-
-    assert_int_equal(first, number(&s, "SELECT sum(seq * (seq % 97)) FROM "
-                                       "idem_record"));
-    assert_int_equal(number(&s, "SELECT count(*) FROM pragma_integrity_check "
-                                "WHERE integrity_check = 'ok'"),
-                     1);
-    for (n = 0; n < RECORDS; n++) {
-        struct idem_answer *answer = NULL;
-        int rc;
-
-        (void)snprintf(key, sizeof(key), "record-%d", n);
-        rc = idem_get(s.idem, idem_str(""), idem_str(key), &answer, &why);
-        if (is_short(n)) {
-            assert_code(IDEM_ENOTFOUND, rc);
-            continue;
-        }
-        assert_ok(rc);
-        result_of(n, want);
-        assert_memory_equal(idem_answer_record(answer)->result.bytes.base, want,
-                            RESULT_LEN);
-        idem_answer_destroy(answer);
-    }
-    idem_close(s.idem);
 }
 
 /* ---- What is held ---- */

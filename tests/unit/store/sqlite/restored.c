@@ -1,6 +1,5 @@
 /* A file that was put back from a copy: noticed, marked, and safe from then on.
  * ROW(32) */
-#include "heap.h"
 #include "host.h"
 #include "temp.h"
 #include "test.h"
@@ -312,61 +311,6 @@ TEST(mark, isWhatRaisesThem)
     idem_close(shop.store);
 }
 
-/* A second loss, of the days after the first, to the same copy. */
-TEST(mark, raisesThemAgain)
-{
-    struct shop shop = make_shop();
-    struct idem_sqlite_restored first;
-    struct idem_sqlite_restored second;
-    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
-    struct idem_attempt *attempt;
-    uint64_t lost = 0;
-    int i;
-
-    prepare_fences(&shop);
-    put_back(&shop);
-    first = mark(&shop);
-    assert_ok(idem_sqlite_open(shop.path, &options, &shop.store, &why));
-    for (i = 0; i < 50; i++) {
-        attempt = begin(shop.store, "released", IDEM_RERUN);
-        lost = attempt->fence;
-        assert_ok(idem_release(attempt, idem_str("not today"), &why));
-        idem_attempt_destroy(attempt);
-    }
-    assert_true(lost > first.fence + 45);
-    put_back(&shop);
-    second = mark(&shop);
-    assert_true(second.fence > lost);
-    assert_int_equal(second.times, 1);
-    assert_memory_not_equal(first.id, second.id, sizeof(first.id));
-}
-
-/* Higher fences than the time's, from an import, are gone beyond too. */
-TEST(mark, goesBeyondImportedFences)
-{
-    static const uint64_t high = (uint64_t)1 << 60;
-    struct shop shop = make_shop();
-    struct idem_sqlite_restored restored;
-    struct idem_answer *answer;
-    struct idem_record record;
-
-    open_shop(&shop);
-    fill(shop.store);
-    assert_ok(idem_get(shop.store, idem_str(""), idem_str("completed"), &answer,
-                       &why));
-    record = *idem_answer_record(answer);
-    record.key = idem_str("imported");
-    assert_ok(idem_id(record.scope, record.key, record.id));
-    record.fence = high;
-    assert_ok(idem_import(shop.store, &record, NULL, &why));
-    idem_answer_destroy(answer);
-    back_up(&shop);
-    put_back(&shop);
-    restored = mark(&shop);
-    assert_true(restored.fence > high + 1000);
-    assert_true(restored.fence < INT64_MAX);
-}
-
 /* So are fences of which only the floor is left, because their records were
  * purged. */
 TEST(mark, goesBeyondPurgedFences)
@@ -473,26 +417,6 @@ TEST(mark, isWhatCutsThemOff)
     idem_close(shop.store);
 }
 
-/* A second mark finds nothing to change, and its fences only grow. */
-TEST(mark, mayBeMadeTwice)
-{
-    struct shop shop = make_shop();
-    struct idem_sqlite_restored first;
-    struct idem_sqlite_restored second;
-
-    open_shop(&shop);
-    fill(shop.store);
-    back_up(&shop);
-    put_back(&shop);
-    first = mark(&shop);
-    second = mark(&shop);
-    assert_int_equal(first.unknown, 2);
-    assert_int_equal(second.unknown + second.cut_off, 0);
-    assert_int_equal(second.times, 2);
-    assert_true(second.fence > first.fence);
-    assert_true(second.known_ms >= first.marked_ms);
-}
-
 static void note_progress(void *ctx, uint64_t records)
 {
     uint64_t *seen = ctx;
@@ -543,95 +467,6 @@ TEST(mark, goesThroughManyRecords)
     assert_int_equal(info.records[IDEM_STATUS_IN_PROGRESS], 0);
     assert_int_equal(info.restores, 1);
     assert_int_equal(info.restored_ms, restored.marked_ms);
-    idem_close(shop.store);
-}
-
-static void run_sql(const char *path, const char *sql)
-{
-    sqlite3 *db;
-
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK) {
-        fail_with("%s: %s", sql, sqlite3_errmsg(db));
-    }
-    assert_int_equal(sqlite3_close(db), SQLITE_OK);
-}
-
-/* A record that cannot be trusted is counted and left; the others are marked. */
-TEST(mark, leavesWhatCannotBeTrusted)
-{
-    struct shop shop = make_shop();
-    struct idem_sqlite_restored restored;
-
-    open_shop(&shop);
-    fill(shop.store);
-    idem_close(shop.store);
-    run_sql(shop.path, "UPDATE idem_record SET head = zeroblob(200) "
-                       "WHERE key = CAST('hold' AS BLOB)");
-    restored = mark(&shop);
-    assert_int_equal(restored.corrupt, 1);
-    assert_int_equal(restored.unknown, 1);
-}
-
-/* A damaged file is refused, and nothing in it is marked. */
-TEST(mark, refusesADamagedFile)
-{
-    struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
-    struct shop shop = make_shop();
-
-    open_shop(&shop);
-    fill(shop.store);
-    idem_close(shop.store);
-    run_sql(shop.path, "PRAGMA wal_checkpoint(TRUNCATE);"
-                       "PRAGMA writable_schema = ON;"
-                       "UPDATE sqlite_schema SET rootpage = 2 "
-                       "WHERE name = 'idem_record_due'");
-    assert_code(IDEM_ECORRUPT, idem_sqlite_mark_restored(shop.path, NULL, NULL,
-                                                         &restored, &why));
-    assert_int_equal(restored.times, 0);
-}
-
-/* What is asked for wrongly, or is not there, is refused. */
-TEST(mark, wantsAFileAndItsSize)
-{
-    struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
-
-    assert_code(IDEM_ENOTFOUND,
-                idem_sqlite_mark_restored(temp_path("none.db"), NULL, NULL,
-                                          &restored, &why));
-    restored.size--;
-    assert_code(IDEM_EINVALID,
-                idem_sqlite_mark_restored(temp_path("none.db"), NULL, NULL,
-                                          &restored, &why));
-}
-
-/* Whichever allocation fails, the copy stays refused, and another call finishes
- * what was begun. */
-TEST(mark, survivesTheLackOfMemory)
-{
-    struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
-    struct shop shop = make_shop();
-    struct idem_open_options options = host_options(&shop.host, false);
-    long n = 0;
-    int rc;
-
-    open_shop(&shop);
-    fill(shop.store);
-    back_up(&shop);
-    host_pass(&shop.host, 5000);
-    (void)begin_fence(shop.store, "later");
-    put_back(&shop);
-    do {
-        assert_code(IDEM_ECONFIG,
-                    idem_sqlite_open(shop.path, &options, &shop.store, &why));
-        heap_fail(n++, /* on= */ false);
-        rc = idem_sqlite_mark_restored(shop.path, NULL, NULL, &restored, &why);
-        (void)heap_fail_never();
-        assert_true(rc == 0 || rc == IDEM_ENOMEM);
-    } while (rc != 0);
-    assert_true(n > 3);
-    open_shop(&shop);
-    expect(shop.store, "rerun", IDEM_STATUS_UNKNOWN, "put back");
     idem_close(shop.store);
 }
 

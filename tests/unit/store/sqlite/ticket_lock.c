@@ -510,21 +510,6 @@ static void take_to_end(unsigned i)
     give(lock, witness);
 }
 
-/* One that comes to end something while it waits already. */
-static void take_and_then_end(unsigned i)
-{
-    int witness = open_witness();
-    struct idem__lock *lock = open_lock();
-
-    if (idem__lock_acquire_for(lock, now_ms() + PATIENCE_MS, &shared->ends,
-                               NULL) != 0) {
-        _exit(8);
-    }
-    note_double(witness);
-    note_order(i);
-    give(lock, witness);
-}
-
 /* A holder, pids[0], and @n in line; shared->stop ends the hold. */
 static void form_crowd(pid_t *pids, unsigned n)
 {
@@ -579,39 +564,6 @@ TEST_LINE(crowd, doesNotDelayAnEnd)
         assert_true(shared->order[i] != 0);
     }
     assert_int_equal(at_head(), 0);
-}
-
-/* So does one that has to end something only once it stands in line. */
-TEST_LINE(crowd, letsAnEndThroughThatComesLater)
-{
-    pid_t pids[LONG + 2];
-    uint32_t before;
-
-    form_crowd(pids, LONG);
-    before = tickets();
-    pids[LONG + 1] = start(take_and_then_end, LONG + 1);
-    wait_for_ticket(before + 1);
-    __atomic_store_n(&shared->ends, true, __ATOMIC_RELAXED);
-    wait_until_at_head();
-    end_crowd(pids, LONG + 1);
-    assert_between(shared->order[LONG + 1], 1, LONG * 3 / 4);
-    assert_int_equal(at_head(), 0);
-}
-
-/* The control: in a short line an end waits for its turn. */
-TEST_LINE(crowd, isNotPassedWhereItIsSmall)
-{
-    pid_t pids[8];
-    uint32_t before;
-
-    form_crowd(pids, 6);
-    before = tickets();
-    pids[7] = start(take_to_end, 7);
-    while (at_head() == 0 && tickets() == before) {
-        sleep_ms(1);
-    }
-    assert_int_equal(at_head(), 0);
-    end_crowd(pids, 7);
 }
 
 /* One that is killed at the head of the line is counted there no longer once others
@@ -723,46 +675,6 @@ TEST_LINE(storm, ofKills)
     print_message("# %u kills, then %u turns\n", n, all);
 }
 
-static void set_words(uint32_t next, uint32_t served)
-{
-    uint32_t buf[2] = {next, served};
-    int fd = open(path, O_RDWR);
-
-    assert_int_equal(pwrite(fd, buf, sizeof(buf), NEXT_AT), sizeof(buf));
-    (void)close(fd);
-}
-
-/* Somebody's ticket is of another line, far behind the one that moves. */
-TEST_LINE(storm, leavesNobodyInAnotherLine)
-{
-    pid_t pids[PROCESSES];
-    uint32_t ticket;
-    unsigned n;
-    unsigned i;
-
-    pids[0] = start(hold, 0);
-    wait_until_held(0);
-    ticket = tickets();
-    pids[1] = start(take_once, 1);
-    wait_for_ticket(ticket + 1);
-    set_words(ticket - (1u << 30), ticket - 5);
-    for (i = 2; i < PROCESSES; i++) {
-        pids[i] = start(take_turns, i);
-    }
-    wait_for_ticket(ticket - (1u << 30) + 20);
-    end(pids[0], SIGKILL);
-    for (n = 0; n < 5000 && shared->at_ms[1] == 0; n++) {
-        sleep_ms(1);
-    }
-    print_message("# after %u turns of others\n",
-                  shared->turns[2] + shared->turns[3]);
-    assert_true(shared->at_ms[1] != 0);
-    shared->stop = 1;
-    for (i = 1; i < PROCESSES; i++) {
-        end(pids[i], 0);
-    }
-}
-
 /* The words in the file are advice: with anything in them there is one holder at
  * a time, and everybody has a turn. */
 TEST_LINE(storm, ofNonsense)
@@ -830,34 +742,6 @@ TEST_LINE(deadline, isKept)
     end(waiter, 0);
     assert_at_once(1, since_ms);
     idem__lock_close(lock);
-}
-
-/* With a deadline that is over the lock is had if it is free, and no place is
- * taken in line. */
-TEST_LINE(deadline, mayBeOver)
-{
-    struct idem__lock *lock;
-    pid_t holder;
-    int i;
-
-    assert_ok(idem__lock_open(path, &plain, &lock, &why));
-    for (i = 0; i < 3; i++) {
-        assert_ok(idem__lock_acquire(lock, now_ms(), &why));
-        idem__lock_release(lock);
-    }
-    idem__lock_close(lock);
-    assert_int_equal(tickets(), 3);
-    holder = start(hold, 0);
-    wait_until_held(0);
-    assert_ok(idem__lock_open(path, &plain, &lock, &why));
-    for (i = 0; i < 3; i++) {
-        assert_code(IDEM_EUNAVAILABLE,
-                    idem__lock_acquire(lock, now_ms(), &why));
-    }
-    idem__lock_close(lock);
-    assert_int_equal(tickets(), 4);
-    shared->stop = 1;
-    end(holder, 0);
 }
 
 /* ---- Containers ---- */
