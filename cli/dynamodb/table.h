@@ -46,10 +46,10 @@ extern const char *const cli_template_formats[];
 struct cli_command;
 
 /* Prints the template of the table that @store_url (NULL: $IDEM_STORE) names, or
- * of "idem". Without its index if @no_index, or where the URL says so; with the right
+ * of "idem". Without its index where the URL says so; with the right
  * that rate limits need if @limits. Returns an exit status. */
 int cli_template(const struct cli_command *command, const char *store_url,
-                 enum cli_template_format format, bool no_index, bool limits);
+                 enum cli_template_format format, bool limits);
 
 /* The files of cli/dynamodb/templates, by line; each ends with NULL. A line
  * "@include FILE" of such a file is replaced by those of another.

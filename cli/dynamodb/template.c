@@ -68,7 +68,7 @@ static bool read_url(const char *url, struct table *t)
     }
     memcpy(t->name, name, len);
     t->name[len] = '\0';
-    t->index = t->index && strstr(name + len, "index=off") == NULL;
+    t->index = strstr(name + len, "index=off") == NULL;
     read_region(name + len, t);
     return true;
 }
@@ -147,9 +147,9 @@ static void print_lines(const struct table *t, const char *const *lines)
 }
 
 int cli_template(const struct cli_command *command, const char *store_url,
-                 enum cli_template_format format, bool no_index, bool limits)
+                 enum cli_template_format format, bool limits)
 {
-    struct table t = {.index = !no_index, .limits = limits};
+    struct table t = {.index = true, .limits = limits};
     int status = find_table(command, store_url, &t);
 
     if (status == 0) {

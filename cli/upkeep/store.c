@@ -18,7 +18,6 @@
 static struct {
     bool json;
     bool yes;
-    bool no_index;
     bool limits;
     bool accept_loss;
     bool quick;
@@ -179,13 +178,11 @@ static int template(const struct cli_command *command)
         return status;
     }
     if (text == NULL) {
-        return cli_template(command, args.store, format_wanted(), args.no_index,
-                            args.limits);
+        return cli_template(command, args.store, format_wanted(), args.limits);
     }
-    if (format_wanted() != 0 || args.no_index || args.limits) {
+    if (format_wanted() != 0 || args.limits) {
         status = cli_usage(command, "the template of this store is SQL: leave "
-                                    "out --format, --json, --no-index and "
-                                    "--limits");
+                                    "out --format, --json and --limits");
     } else {
         (void)fputs(text, stdout);
     }
@@ -315,8 +312,6 @@ static struct cli_option options[] = {
     CLI_OPTION_JSON(&args.json),
     CLI_SWITCH("limits", &args.limits,
                "template: with the right that rate limits need"),
-    CLI_SWITCH("no-index", &args.no_index,
-               "template: a table without its index"),
     CLI_SWITCH("quick", &args.quick,
                "check: for seconds, and say what was not looked at"),
     CLI_SWITCH("yes", &args.yes,

@@ -125,9 +125,10 @@ def command_properties(text):
     return properties
 
 
-def same_table(kind, *options, more=""):
+def same_table(kind, more=""):
     """The table of the template, and of create, are alike, and as they should be."""
-    stack = json.loads(template("--format", "json", *options))
+    named = f"dynamodb://{TABLE}{more.replace('&', '?')}"
+    stack = json.loads(template("--format", "json", url=named))
     properties = stack["Resources"]["IdemTable"]["Properties"]
     equal(stack["Parameters"]["TableName"]["Default"], TABLE)
     env = dynamo.environment()
@@ -142,7 +143,7 @@ def same_table(kind, *options, more=""):
     plain = {name: properties[name] for name in properties
              if name not in ("TableName", "TimeToLiveSpecification",
                              "PointInTimeRecoverySpecification")}
-    equal(command_properties(template("--format", "cli", *options)), plain)
+    equal(command_properties(template("--format", "cli", url=named)), plain)
 
 
 @test
@@ -155,12 +156,10 @@ def the_table_is_that_of_create():
 
 @test
 def the_table_without_an_index_too():
-    """Likewise without an index, by the option or by the URL."""
-    same_table("local", "--no-index", more="&index=off")
-    equal(template("--no-index").replace("&index=off", ""),
-          template(url=f"dynamodb://{TABLE}?index=off").replace("&index=off", ""))
+    """Likewise without an index, where the URL says so."""
+    same_table("local", more="&index=off")
     for name in ("cloudformation", "sam", "json", "terraform", "cli"):
-        text = template("--format", name, "--no-index")
+        text = template("--format", name, url=f"dynamodb://{TABLE}?index=off")
         assert "since" not in text and "dynamodb:Query" not in text, text
         assert ("index=off" in text) == (name != "cli"), text
 
@@ -168,11 +167,11 @@ def the_table_without_an_index_too():
 @test
 def yaml_says_what_json_says():
     """The template in YAML is the one in JSON."""
-    for options in ((), ("--no-index",)):
-        stack = json.loads(template("--format", "json", *options))
-        equal(read_yaml(template(*options)), stack)
-        equal(read_yaml(template("--format", "cloudformation", *options)), stack)
-        equal(json.loads(template("--json", *options)), stack)
+    for url in (f"dynamodb://{TABLE}", f"dynamodb://{TABLE}?index=off"):
+        stack = json.loads(template("--format", "json", url=url))
+        equal(read_yaml(template(url=url)), stack)
+        equal(read_yaml(template("--format", "cloudformation", url=url)), stack)
+        equal(json.loads(template("--json", url=url)), stack)
     # Names that YAML could take for something else.
     for name in ("true", "123", "1e3", "off", "a.b", "x-1", "0x1f", "2026-11-21", "1.5", "-.-"):
         equal(read_yaml(template(url=f"dynamodb://{name}"))["Parameters"]["TableName"]["Default"],
