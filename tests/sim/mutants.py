@@ -56,7 +56,7 @@ ROOMS += ["src/store/local", "src/store/remote", "src/store/shared", "aws/client
 ROOMS += [f"aws/dynamodb/{room}" for room in "layout limit task".split()]
 LEFT_OUT = ["src/api/kind.c", "src/api/open.c"]
 LEFT_OUT += ["src/base/no_loader.c"]
-HELPERS = [f"src/http/{name}.c" for name in "form head header_policy key media_type".split()]
+HELPERS = [f"src/http/{name}.c" for name in "form head header_policy key".split()]
 HELPERS += ["tests/lib/table.c", "tests/lib/verbs.c", "tests/lib/wire.c"]
 if HAS_POSTGRES:
     TASK = "limit record row task walk".split()
