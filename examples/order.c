@@ -230,7 +230,7 @@ int main(int argc, char **argv)
     order.key = args[3];
     order.item = args[4];
     if (write_order(&order) != 0) {
-        return say("no order", "the random source does not answer", EXIT_AGAIN);
+        return say("no order", "cannot read random bytes", EXIT_AGAIN);
     }
     if (idem_open(args[1], /* options= */ NULL, &store, &error) != 0) {
         return say_error(&error);

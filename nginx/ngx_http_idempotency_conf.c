@@ -143,12 +143,11 @@ ngx_http_idem_check_values(ngx_conf_t *cf, ngx_http_idem_loc_conf_t *conf)
     const char  *wrong = NULL;
 
     if (conf->store == NULL) {
-        wrong = "\"idempotency_store\" says where outcomes are recorded, and "
-                "must be set";
+        wrong = "\"idempotency_store\" must be set to the URL of a store";
 
     } else if (conf->scope == NULL && !conf->scope_global) {
-        wrong = "\"idempotency_scope\" says whose keys these are, and must be "
-                "set: to a variable of your authentication, or to \"global\"";
+        wrong = "\"idempotency_scope\" must be set to a variable of your "
+                "authentication, or to \"global\"";
 
     } else if (ngx_http_idem_is_remote(conf->store)
                && conf->lease < IDEM_DYNAMODB_LEASE_MIN_MS)
@@ -239,7 +238,8 @@ ngx_http_idem_check(ngx_conf_t *cf, ngx_http_idem_loc_conf_t *conf)
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"grpc_pass\" with \"idempotency\": a replay "
                            "would lack the status of the call, which is a "
-                           "trailer; say \"idempotency off\" in this location");
+                           "trailer; set \"idempotency off\" in this "
+                           "location");
         return NGX_CONF_ERROR;
     }
 

@@ -1,7 +1,7 @@
 
 /*
- * What the module knows of a request: made, found again, held while the store is
- * asked, and let go of with the request.
+ * The module's context of a request: made, found again, held while the store is
+ * asked, and released with the request.
  */
 
 

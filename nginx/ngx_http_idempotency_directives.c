@@ -274,7 +274,7 @@ ngx_http_idem_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ilcf->key_value = NULL;
 
     if (ngx_http_idem_select_contradicts(ilcf)) {
-        return "and \"idempotency_key_from\" both say where the key is";
+        return "and \"idempotency_key_from\" exclude each other";
     }
 
     if (ngx_http_script_variables_count(&value[1]) > 0) {

@@ -295,8 +295,8 @@ ngx_http_idem_end_finish(ngx_http_idem_ctx_t *ctx, int code)
     } else if (code == IDEM_ELOST) {
         ctx->outcome_name = "lost";
         ngx_log_error(NGX_LOG_ERR, c->log, 0,
-                      "the outcome came too late: its idempotency key belongs "
-                      "to somebody else now");
+                      "the outcome came too late: another attempt owns its "
+                      "idempotency key now");
         idem_attempt_destroy(attempt);
 
     } else {

@@ -465,7 +465,8 @@ ngx_http_idem_broken(ngx_http_idem_ctx_t *ctx, const char *why)
     ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
                   "the answer to a request with an idempotency key %s", why);
 
-    ngx_http_idem_may_have_happened(ctx, "the upstream gave no whole answer");
+    ngx_http_idem_may_have_happened(ctx, "the upstream sent an incomplete "
+                                         "answer");
 }
 
 

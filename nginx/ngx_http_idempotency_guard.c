@@ -43,7 +43,7 @@ ngx_http_idem_guard(ngx_http_idem_ctx_t *ctx)
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                   "%s is refused: it would send a request with an idempotency "
-                  "key to an upstream once more, in location \"%V\"",
+                  "key to an upstream again, in location \"%V\"",
                   ngx_http_idem_guard_who(r), &clcf->name);
 
     return ngx_http_idem_guard_refuse(ctx);
@@ -117,7 +117,7 @@ ngx_http_idem_guard_subrequest(ngx_http_request_t *r)
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                   "a subrequest to \"%V\" is refused: it would send a request "
-                  "with an idempotency key to an upstream once more", &r->uri);
+                  "with an idempotency key to an upstream again", &r->uri);
 
     return NGX_HTTP_FORBIDDEN;
 }

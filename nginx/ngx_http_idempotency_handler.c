@@ -313,7 +313,7 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
 
     if (rc != 0) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "idempotency: a key cannot be looked up: %s", error.text);
+                      "idempotency: cannot look up a key: %s", error.text);
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -444,7 +444,7 @@ ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
 
     } else {
         ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
-                      "idempotency: a key cannot be looked up: %s",
+                      "idempotency: cannot look up a key: %s",
                       ngx_http_idem_flight_reason(flight));
     }
 

@@ -117,8 +117,8 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
 
     if (entry == NULL && store->journal == NULL) {
         ngx_log_error(NGX_LOG_CRIT, store->log, 0,
-                      "an outcome is not in the idempotency store, and there "
-                      "is not a journal");
+                      "an outcome is not in the idempotency store, and no "
+                      "journal is set");
 
     } else if (entry == NULL
                && idem_journal_put(store->journal, store->store, attempt,

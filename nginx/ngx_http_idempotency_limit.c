@@ -54,7 +54,7 @@ ngx_http_idem_limit(ngx_http_idem_ctx_t *ctx)
 
     if (idem_op_limit(&limits[ctx->limit_n].request, &op, &error) != 0) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "idempotency: a limit cannot be asked: %s", error.text);
+                      "idempotency: cannot check a limit: %s", error.text);
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -164,7 +164,7 @@ ngx_http_idem_limit_done(ngx_http_idem_flight_t *flight)
 
     } else {
         ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
-                      "idempotency: a limit cannot be asked: %s",
+                      "idempotency: cannot check a limit: %s",
                       ngx_http_idem_flight_reason(flight));
     }
 
@@ -306,7 +306,7 @@ ngx_http_idem_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     off = (cf->args->nelts == 2);
 
     if (off && ngx_strcmp(value[1].data, "off") != 0) {
-        return "wants a name, a value and a rate, or \"off\"";
+        return "needs a name, a value and a rate, or \"off\"";
     }
 
     if (ilcf->limits == NULL || (off && ilcf->limits != NGX_CONF_UNSET_PTR)) {
@@ -327,7 +327,7 @@ ngx_http_idem_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (ilcf->limits->nelts == NGX_HTTP_IDEM_LIMITS) {
-        return "is there too often: at most 8 are asked";
+        return "is given too often: at most 8 limits apply";
     }
 
     if (value[1].len < 1 || value[1].len > IDEM_LIMIT_NAME_MAX) {
@@ -340,7 +340,7 @@ ngx_http_idem_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         if (limit[i].name.len == value[1].len
             && ngx_strcmp(limit[i].name.data, value[1].data) == 0)
         {
-            return "is duplicate: each has a name of its own";
+            return "is a duplicate: each limit needs its own name";
         }
     }
 

@@ -300,8 +300,8 @@ ngx_http_idem_renew_done(ngx_http_idem_flight_t *flight)
     } else if (code == IDEM_ELOST) {
         ctx->lost = 1;
         ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
-                      "the work goes on, but its idempotency key belongs to "
-                      "somebody else now");
+                      "the work goes on, but another attempt owns its "
+                      "idempotency key now");
 
     } else {
         ngx_add_timer(&ctx->renew, ctx->conf->lease / 10);

@@ -253,7 +253,7 @@ ngx_http_idem_replay_refuse(ngx_http_idem_ctx_t *ctx, enum idem_way way)
     default: /* IDEM_WAY_CORRUPT */
         ctx->verdict_name = "corrupt";
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "the result of an idempotency key does not keep to the "
+                      "the result of an idempotency key does not have the "
                       "form that it states");
         return ngx_http_idem_reply_problem(r, IDEM_HTTP_CORRUPT, -1);
     }

@@ -40,7 +40,7 @@ ngx_http_idem_conf_select(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     return ngx_http_idem_select_contradicts(conf)
            ? (fingerprint ? "contradicts \"idempotency_fingerprint off\""
-                          : "and \"idempotency_key\" both say where the key is")
+                          : "and \"idempotency_key\" exclude each other")
            : NGX_CONF_OK;
 }
 

@@ -181,8 +181,8 @@ static void
 ngx_http_idem_thread_guard(ngx_event_t *ev)
 {
     ngx_log_error(NGX_LOG_ERR, ev->log, 0,
-                  "the idempotency journal, or the store that is told of what "
-                  "is in it, is slow");
+                  "the idempotency journal, or the store that takes its "
+                  "outcomes, is slow");
     ngx_add_timer(ev, NGX_HTTP_IDEM_THREAD_GUARD);
 }
 

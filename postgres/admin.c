@@ -78,11 +78,11 @@ static PGresult *await(PGconn *conn, const struct idem__pg_place *place,
 
         if (!exchange(conn, ms)) {
             PQclear(last);
-            (void)idem__error(error, IDEM_EUNAVAILABLE,
-                              "timed out after %lld s waiting for PostgreSQL "
-                              "(%.100s); see whether the server hangs, then "
-                              "run this again",
-                              (long long)ms / 1000, place->endpoint);
+            (void)idem__error(
+                error, IDEM_EUNAVAILABLE,
+                "timed out after %lld s waiting for PostgreSQL "
+                "(%.100s); check whether the server hangs, then run this again",
+                (long long)ms / 1000, place->endpoint);
             return NULL;
         }
         result = PQgetResult(conn);

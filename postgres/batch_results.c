@@ -351,11 +351,11 @@ static enum idem__said read_failure(const struct idem__pg_batch *batch,
         return IDEM__SAID_NEVER;
     }
     if (checks && failed_by(failed, "22003")) {
-        (void)idem__error(error, IDEM_ECONFIG,
-                          "PostgreSQL (%s): the session has lost its settings; "
-                          "a pooler in between needs prepare=no in the store "
-                          "URL",
-                          batch->conn->place->endpoint);
+        (void)idem__error(
+            error, IDEM_ECONFIG,
+            "PostgreSQL (%s): the session has lost its settings; a connection "
+            "pooler needs prepare=no in the store URL",
+            batch->conn->place->endpoint);
         return IDEM__SAID_NEVER;
     }
     if (checks && failed_by(failed, "22P02")) {

@@ -102,13 +102,14 @@ static void check_tls(struct idem__pg_check *check)
                       "its name");
         return;
     }
-    idem__pg_tell(check, IDEM_GRADE_WARN, "tls",
-                  "set sslmode=verify-full, or leave sslmode out.",
-                  PQsslInUse(check->conn) == 1
-                      ? "the connection is encrypted, but nobody has verified "
-                        "whose it is"
-                      : "the connection is not encrypted: records and the "
-                        "password's proof can be read on the way");
+    idem__pg_tell(
+        check, IDEM_GRADE_WARN, "tls",
+        "set sslmode=verify-full, or leave sslmode out.",
+        PQsslInUse(check->conn) == 1
+            ? "the connection is encrypted, but the server's identity is not "
+              "verified"
+            : "the connection is not encrypted: records and the password's "
+              "proof can be read in transit");
 }
 
 /* ---- What "on disk" means there ---- */
@@ -138,7 +139,7 @@ static void check_disk(struct idem__pg_check *check)
     } else {
         idem__pg_tell(
             check, IDEM_GRADE_OK, "durability", NULL,
-            "what is answered is flushed there: fsync and full_page_writes are "
+            "answers are flushed there: fsync and full_page_writes are "
             "on, and each transaction sets synchronous_commit (default here: "
             "%.20s)",
             PQgetvalue(result, 0, 2));
@@ -167,7 +168,7 @@ static void tell_synchronous(struct idem__pg_check *check,
                       "see which are");
     } else if (n->synchronous + n->quorum == 0) {
         idem__pg_tell(check, IDEM_GRADE_BAD, "replicas",
-                      "bring one back, or mend synchronous_standby_names.",
+                      "bring one back, or correct synchronous_standby_names.",
                       "synchronous_standby_names is set, and none of these "
                       "replicas follows: nothing can be recorded");
     } else {
@@ -260,7 +261,7 @@ static void check_clock(struct idem__pg_check *check)
                   "this machine's clock is %lld ms off the server's%s",
                   (long long)off_ms,
                   check->place->host_clock
-                      ? ", and the store's URL says clock=host"
+                      ? ", and the store URL has clock=host"
                       : "; leases and retention follow the server's");
 }
 
@@ -353,7 +354,7 @@ static void check_all(struct idem__pg_check *check)
     }
     if (!idem__pg_admin_answers(check->conn)) {
         idem__pg_tell(check, IDEM_GRADE_SKIP, "server", NULL,
-                      "the rest was not looked at");
+                      "the rest was not checked");
     }
 }
 

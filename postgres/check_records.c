@@ -118,14 +118,14 @@ static void check_ids(struct idem__pg_check *check)
 
     if (result == NULL || PQntuples(result) == 0) {
         idem__pg_tell(check, IDEM_GRADE_SKIP, "records", NULL,
-                      "whether each row has an id is not known: %.200s",
+                      "the ids of the rows were not checked: %.200s",
                       error.text);
     } else if (strcmp(PQgetvalue(result, 0, 0), "0") != 0) {
         idem__pg_tell(
             check, IDEM_GRADE_BAD, "records",
             "find out who wrote them, and delete them.",
-            "%.20s rows have an id that is not one of idem's, and are "
-            "in no list",
+            "%.20s rows have an id that idem did not make, and appear in no "
+            "list",
             PQgetvalue(result, 0, 0));
     }
     PQclear(result);
@@ -164,6 +164,6 @@ void idem__pg_check_records(struct idem__pg_check *check)
     }
     if (part) {
         idem__pg_tell(check, IDEM_GRADE_SKIP, "records", NULL,
-                      "the rest was not looked at");
+                      "the rest was not checked");
     }
 }

@@ -97,7 +97,7 @@ static bool look_at_schema(struct idem__pg_check *check, struct rights *rights)
     if (!there) {
         check->code = IDEM_ECONFIG;
         idem__pg_tell(check, IDEM_GRADE_BAD, "schema", "idem store create",
-                      "there is no schema \"%s\" in this database", schema);
+                      "no schema \"%s\" in this database", schema);
     } else {
         (void)snprintf(rights->role, sizeof(rights->role), "%.130s",
                        PQgetvalue(result, 0, 0));
@@ -268,9 +268,9 @@ bool idem__pg_check_rights(struct idem__pg_check *check)
         tell_hidden(check, &rights);
     }
     if (rights.unreadable) {
-        idem__pg_tell(check, IDEM_GRADE_SKIP, "records", NULL,
-                      "neither the version of the schema nor the records were "
-                      "looked at");
+        idem__pg_tell(
+            check, IDEM_GRADE_SKIP, "records", NULL,
+            "neither the version of the schema nor the records were checked");
     }
     return !rights.unreadable;
 }

@@ -379,7 +379,7 @@ static void exchange(struct idem__pg_conn *conn)
     if (!send_on(conn)) {
         return;
     }
-    /* What came before the connection broke is of no use: Sync did not. */
+    /* Results before the connection broke are useless without that of Sync. */
     if (PQconsumeInput(conn->pg) != 1) {
         lose_saying(conn);
         return;

@@ -89,7 +89,7 @@ struct idem__pg_batch {
     size_t by_id_len;
     struct idem__pg_step steps[IDEM__PG_STEPS_MAX];
     size_t steps_len;
-    size_t step; /* Whose result comes next. */
+    size_t step; /* Its result comes next. */
     int64_t sent_boot_ms;
     bool missed_time; /* It was told, and could not be taken in. */
 };

@@ -29,19 +29,19 @@ static const struct state {
     {"58", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
     {"42501", IDEM__SAID_NEVER, IDEM_EDENIED,
      "; the role needs the rights of idem-postgres(7)"},
-    {"28P01", IDEM__SAID_NEVER, IDEM_EDENIED, "; put it right in ~/.pgpass"},
+    {"28P01", IDEM__SAID_NEVER, IDEM_EDENIED, "; correct it in ~/.pgpass"},
     {"28", IDEM__SAID_NEVER, IDEM_EDENIED,
-     "; make the role with createuser, and let it in by pg_hba.conf"},
-    {"3D000", IDEM__SAID_NEVER, IDEM_ECONFIG, "; make it with createdb"},
-    {"3F000", IDEM__SAID_NEVER, IDEM_ECONFIG, "; make it: idem store create"},
-    {"42P01", IDEM__SAID_NEVER, IDEM_ECONFIG, "; make it: idem store create"},
+     "; create the role with createuser, and allow it in pg_hba.conf"},
+    {"3D000", IDEM__SAID_NEVER, IDEM_ECONFIG, "; create it with createdb"},
+    {"3F000", IDEM__SAID_NEVER, IDEM_ECONFIG, "; create it: idem store create"},
+    {"42P01", IDEM__SAID_NEVER, IDEM_ECONFIG, "; create it: idem store create"},
     /* Of all that we write, the name of the schema alone is not ours. */
     {"42601", IDEM__SAID_NEVER, IDEM_ECONFIG,
-     "; take another schema: this name is a word of SQL"},
+     "; choose another schema: this name is an SQL keyword"},
     {"26000", IDEM__SAID_NEVER, IDEM_ECONFIG,
-     "; a pooler in between needs prepare=no in the store URL"},
+     "; a connection pooler needs prepare=no in the store URL"},
     {"42P05", IDEM__SAID_NEVER, IDEM_ECONFIG,
-     "; a pooler in between needs prepare=no in the store URL"},
+     "; a connection pooler needs prepare=no in the store URL"},
     {"08P01", IDEM__SAID_NEVER, IDEM_ECONFIG, ""},
     {"", IDEM__SAID_NEVER, IDEM_ECONFIG, ""},
 };
@@ -152,7 +152,7 @@ static const struct {
     const char *mend;
 } sentences[] = {
     {"no password supplied", IDEM_EDENIED, "; put it into ~/.pgpass"},
-    {"authentication failed", IDEM_EDENIED, "; put it right in ~/.pgpass"},
+    {"authentication failed", IDEM_EDENIED, "; correct it in ~/.pgpass"},
     {"no pg_hba.conf entry", IDEM_EDENIED, ""},
     {"no such database", IDEM_ECONFIG, ""},
     {"no such user", IDEM_EDENIED, ""},
@@ -167,9 +167,9 @@ static const struct {
     /* A certificate or a key. */
     {"file \"", IDEM_ECONFIG, ""},
     /* A value of an option, as in "invalid port number". */
-    {"invalid ", IDEM_ECONFIG, "; put it right in the store URL"},
+    {"invalid ", IDEM_ECONFIG, "; correct it in the store URL"},
     {"timeout expired", IDEM_EUNAVAILABLE,
-     "; see whether the server or the network hangs, then run this again"},
+     "; check whether the server or the network hangs, then run this again"},
 };
 
 static bool has_several_hosts(const struct idem__pg_place *place)

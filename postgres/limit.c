@@ -67,8 +67,7 @@ static idem__state settle(struct idem__pg_task *task, const PGresult *result,
     if (!read_window(result, &task->limit_found)) {
         return idem__flight_fail_with(
             &task->base, IDEM_ECORRUPT,
-            "what was counted in this window cannot be "
-            "trusted");
+            "the count of this window cannot be trusted");
     }
     if (task->base.rounds++ == ROUNDS_MAX) {
         return idem__flight_fail_with(

@@ -196,11 +196,11 @@ static int read_own(struct idem_slice name, struct idem_slice value,
                                (const char *)value.base, IDEM__PG_SCHEMA_MAX);
         }
         if (is_text(value, "public")) {
-            return idem__error(error, IDEM_EINVALID,
-                               "store: schema=public, as in the URL of an ORM, "
-                               "is where applications have their tables: leave "
-                               "it out, and those of idem are in the schema "
-                               "\"idem\"");
+            return idem__error(
+                error, IDEM_EINVALID,
+                "store: schema=public, as in the URL of an ORM, holds the "
+                "tables of applications: leave it out, and idem uses the "
+                "schema \"idem\"");
         }
         memcpy(place->schema, value.base, value.len);
         place->schema[value.len] = '\0';
@@ -462,7 +462,7 @@ static void name_endpoint(struct idem__pg_place *place, const char *hosts,
     (void)snprintf(to + len, 64, "/%.60s", dbname);
 }
 
-/* What is found now is used for every connection, and is on record in the URL. */
+/* The values found now serve every connection, and are on record in the URL. */
 static int settle(struct idem__pg_place *place, const PQconninfoOption *found,
                   struct idem_error *error)
 {

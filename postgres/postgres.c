@@ -62,7 +62,7 @@ static int read_now(struct idem__remote *remote, struct idem_now *ret_now)
     if (conn->missed_time && !host_clock) {
         return IDEM_EUNAVAILABLE;
     }
-    /* What is written by a guess is mended when the answer has told the time, so after
+    /* A record with a guessed time is mended once an answer has told the time, so after
      * that a guess does not do. */
     rc = idem__remote_now(&remote->base.options.host,
                           host_clock ? NULL : &conn->clock,
@@ -241,10 +241,11 @@ static int set_up(struct idem__pg_store *store, const char *place,
         return idem__error_plain(error, IDEM_ENOMEM);
     }
     rc = idem__pg_conn_init(&store->conn, &store->place, &base->options.host);
-    return rc == 0 ? 0
-                   : idem__error(error, rc,
-                                 "PostgreSQL: no descriptor is left for the "
-                                 "connection");
+    return rc == 0
+               ? 0
+               : idem__error(
+                     error, rc,
+                     "PostgreSQL: no file descriptor left for the connection");
 }
 
 int idem_postgres_open(const char *place,

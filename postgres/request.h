@@ -1,4 +1,4 @@
-/* What a task asks of the database, and what it is answered. */
+/* The requests of a task to the database, and their answers. */
 #ifndef IDEM_POSTGRES_REQUEST_H
 #define IDEM_POSTGRES_REQUEST_H
 #include "base/bytes.h"

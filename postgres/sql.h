@@ -104,7 +104,7 @@ enum {
 void idem__pg_completion_text(const char *schema,
                               char buf[IDEM__PG_COMPLETION_MAX]);
 
-/* What makes the tables in @schema, in @buf: several statements. */
+/* The statements that make the tables in @schema, in @buf. */
 enum {
     IDEM__PG_SCHEMA_TEXT_MAX = 8192
 };

@@ -38,7 +38,7 @@ static bool reserve(struct idem__aws_slot *slot, size_t len)
     uint8_t *grown;
 
     if (len > max - request->answer_len) {
-        slot->arrival.flaw = "the answer is longer than it may be";
+        slot->arrival.flaw = "the answer is too long";
         return false;
     }
     while (cap - request->answer_len < len) {
@@ -152,7 +152,7 @@ static void on_chunks(struct idem__aws_slot *slot, struct idem_slice value)
 {
     slot->arrival.chunked = true;
     if (value.len != 7 || strncasecmp(value.base, "chunked", 7) != 0) {
-        slot->arrival.flaw = "the answer is framed in an unknown way";
+        slot->arrival.flaw = "the answer has unknown framing";
     }
 }
 
@@ -257,7 +257,7 @@ size_t idem__aws_on_header(char *line, size_t size, size_t n, void *ctx)
 
     arrival->head_len += len;
     if (arrival->head_len > HEAD_MAX) {
-        arrival->flaw = "the head of the answer is longer than it may be";
+        arrival->flaw = "the head of the answer is too long";
     } else if (arrival->head_over && arrival->final) {
         /* A trailer says nothing that is believed. */
     } else if (arrival->head_len == len || arrival->head_over) {
@@ -276,7 +276,7 @@ const char *idem__aws_answer_flaw(const struct idem__aws_slot *slot)
     struct idem_slice body = {request->answer, request->answer_len};
 
     if (slot->arrival.encoded) {
-        return "the answer is encoded in a way that was not requested";
+        return "the answer has an encoding that was not requested";
     }
     if (request->has_crc32) {
         return slot->arrival.has_crc32 &&
@@ -286,7 +286,7 @@ const char *idem__aws_answer_flaw(const struct idem__aws_slot *slot)
     }
     if (!slot->arrival.has_length && !slot->arrival.chunked &&
         request->status != 204 && request->status != 304) {
-        return "the answer does not say how long it is, and may be cut";
+        return "the answer has no length and may be truncated";
     }
     return NULL;
 }

@@ -72,11 +72,12 @@ static int say_none(const struct idem__aws_ask *ask, const char *instance,
 {
     const char *profile = idem__aws_env_value(ask->env, "AWS_PROFILE");
 
-    return idem__error(error, IDEM_ECONFIG,
-                       "there are no AWS credentials in the environment, the "
-                       "profile \"%.20s\" or a container; %.107s; set "
-                       "AWS_PROFILE, or run \"aws configure\"",
-                       profile == NULL ? "default" : profile, instance);
+    return idem__error(
+        error, IDEM_ECONFIG,
+        "no AWS credentials in the environment, the profile \"%.20s\" or a "
+        "container; %.107s; set "
+        "AWS_PROFILE, or run \"aws configure\"",
+        profile == NULL ? "default" : profile, instance);
 }
 
 static int ask_all(struct chain *chain, struct idem__aws_credentials *ret,

@@ -1,8 +1,8 @@
 /* The service's time, learned from the Date headers of its answers; see
  * base/learned_clock.h.
  *
- * A Date header says in whole seconds when the service made the answer. What one
- * gives starts out wider than the header says by IDEM__AWS_DATE_SLACK_MS at both
+ * A Date header says in whole seconds when the service made the answer. Its
+ * range starts out wider than the header says by IDEM__AWS_DATE_SLACK_MS at both
  * ends, because the hosts of a service differ a little and some keep a formatted
  * Date for a moment. Pure.
  */

@@ -23,10 +23,11 @@ int idem__aws_copy_value(const char *name, struct idem_slice value, char *buf,
     }
     for (i = 0; i < value.len; i++) {
         if (p[i] <= ' ' || p[i] > '~') {
-            return idem__error(error, IDEM_ECONFIG,
-                               "%s has a character that does not belong there, "
-                               "such as a space or a line end",
-                               name);
+            return idem__error(
+                error, IDEM_ECONFIG,
+                "%s contains an invalid character, such as a space or a line "
+                "end",
+                name);
         }
         buf[i] = p[i];
     }

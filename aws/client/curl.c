@@ -22,8 +22,7 @@ static void make_ready(void)
 
     if (version->version_num < OLDEST) {
         (void)idem__error(&libcurl.error, IDEM_ECONFIG,
-                          "libcurl is %s; to talk to AWS 7.85 or newer is "
-                          "needed",
+                          "libcurl is %s, but AWS needs 7.85 or newer",
                           version->version);
         return;
     }

@@ -77,11 +77,10 @@ static int find_region(const struct idem__aws_endpoint_options *options,
         }
     }
     if (region.len > 0 && !is_region(region)) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "\"%.*s\" is no AWS region: one is, for example, "
-                           "eu-central-1",
-                           region.len > 64 ? 64 : (int)region.len,
-                           (const char *)region.base);
+        return idem__error(
+            error, IDEM_ECONFIG,
+            "\"%.*s\" is not an AWS region, such as eu-central-1",
+            region.len > 64 ? 64 : (int)region.len, (const char *)region.base);
     }
     *ret_region = region;
     return 0;
@@ -305,8 +304,8 @@ static int make_url(const struct idem__aws_endpoint_options *options,
     }
     if (custom && (fips || dual_stack)) {
         return idem__error(error, IDEM_ECONFIG,
-                           "an endpoint is named, and %s is wanted, which only "
-                           "AWS's own endpoints have: take one of the two away",
+                           "%s needs AWS's own endpoint, but another is set: "
+                           "remove one of the two settings",
                            fips ? "FIPS" : "dual stack");
     }
     if (custom || region.len == 0) {

@@ -125,8 +125,7 @@ static int classify(struct transfer *transfer, CURLcode code,
     case CURLE_OUT_OF_MEMORY:
         return idem__error_plain(error, IDEM_ENOMEM);
     case CURLE_WRITE_ERROR:
-        return idem__error(error, IDEM_EUNAVAILABLE,
-                           "the answer is longer than it may be");
+        return idem__error(error, IDEM_EUNAVAILABLE, "the answer is too long");
     default:
         return idem__error(error,
                            code == CURLE_SSL_CACERT_BADFILE ? IDEM_ECONFIG

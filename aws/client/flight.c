@@ -48,15 +48,12 @@ void idem__aws_refuse_late(struct idem__aws_client *client,
     struct idem_error why;
 
     if (client->unsigned_yet) {
-        (void)
-            idem__error(&why, IDEM_EUNAVAILABLE,
-                        "no usable AWS credentials came from %.80s in the time "
-                        "for the request",
-                        client->options.provider->name);
+        (void)idem__error(&why, IDEM_EUNAVAILABLE,
+                          "timed out waiting for AWS credentials from %.80s",
+                          client->options.provider->name);
     } else {
         (void)idem__error(&why, IDEM_EUNAVAILABLE,
-                          "the time for the request to %.80s was over before "
-                          "it could be sent",
+                          "request to %.80s timed out before it was sent",
                           request->endpoint->host);
     }
     idem__aws_refuse(client, request, &why);
@@ -113,7 +110,7 @@ int idem__aws_launch(struct idem__aws_client *client,
 
     if (host->clock(host->ctx, &reading) != 0) {
         return idem__error(error, IDEM_EUNAVAILABLE,
-                           "the clocks of this machine cannot be read");
+                           "cannot read the clocks of this machine");
     }
     if (now_ms == 0) {
         now_ms = service_now(client, &reading);

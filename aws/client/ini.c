@@ -91,7 +91,7 @@ static int read_section(struct idem__aws_ini *ini, const char *from,
     struct idem_slice rest;
 
     if (end == NULL) {
-        return refuse(ret_flaw, "the ] of a section is missing");
+        return refuse(ret_flaw, "a section lacks its ]");
     }
     line->kind = IDEM__AWS_INI_SECTION;
     line->name = trim(from + 1, end);
@@ -128,8 +128,7 @@ static int read_indented(struct idem__aws_ini *ini, const char *from,
                          const char **ret_flaw)
 {
     if (!ini->set) {
-        return refuse(ret_flaw, "it begins with a blank and follows no "
-                                "setting");
+        return refuse(ret_flaw, "an indented line follows no setting");
     }
     if (ini->open) {
         line->kind = IDEM__AWS_INI_NESTED;
@@ -164,7 +163,7 @@ int idem__aws_ini_next(struct idem__aws_ini *ini,
         return read_section(ini, from, to, ret_line, ret_flaw);
     }
     if (!ini->in_section) {
-        return refuse(ret_flaw, "it belongs to no section");
+        return refuse(ret_flaw, "it is outside any section");
     }
     if (is_blank(*from)) {
         return read_indented(ini, from, to, ret_line, ret_flaw);

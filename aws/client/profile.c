@@ -98,8 +98,8 @@ static int check_lines(const struct idem__aws_file *file,
         rc = idem__aws_ini_next(&ini, &line, &flaw);
     } while (rc == 1);
     return rc == 0 ? 0
-                   : idem__error(error, rc, "line %u of %.150s cannot be: %s",
-                                 ini.number, file->path, flaw);
+                   : idem__error(error, rc, "%.150s:%u: %s", file->path,
+                                 ini.number, flaw);
 }
 
 static int load_file(struct idem__aws_file *file, struct idem_error *error)

@@ -231,7 +231,7 @@ done:
 static const char *reason(const struct idem__aws_slot *slot, CURLcode code)
 {
     if (slot->arrival.no_memory) {
-        return "memory ran out for the answer";
+        return "out of memory for the answer";
     }
     if (slot->arrival.flaw != NULL) {
         return slot->arrival.flaw;
@@ -283,7 +283,7 @@ void idem__aws_slot_classify(struct idem__aws_slot *slot, CURLcode code)
         request->outcome = IDEM__AWS_NO_ANSWER;
         (void)idem__error(&request->error,
                           no_memory ? IDEM_ENOMEM : IDEM_EUNKNOWN,
-                          "%.80s did not answer in full: %s", host, flaw);
+                          "incomplete answer from %.80s: %s", host, flaw);
     } else {
         request->outcome = IDEM__AWS_NOT_SENT;
         (void)idem__error(&request->error,

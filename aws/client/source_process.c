@@ -67,8 +67,8 @@ static int split(char *command, char *words[WORDS_MAX + 1],
     if (n == 0 || *command != '\0') {
         return idem__error(
             error, IDEM_ECONFIG,
-            "credential_process is not a command: it is empty, has "
-            "a quotation mark too few, or more than %d words",
+            "credential_process is not a command: it is empty, lacks a "
+            "quotation mark, or more than %d words",
             WORDS_MAX);
     }
     return 0;
@@ -201,10 +201,11 @@ static int run(struct idem__aws_ask *ask, char *const *words,
     (void)close(fds[0]);
     rc = finish(ask, pid, whole ? end_ms : 0);
     if (!whole) {
-        return idem__error(error, IDEM_EUNAVAILABLE,
-                           "credential_process: %.80s printed no end within %d "
-                           "seconds, or too much",
-                           words[0], TIME_MS / 1000);
+        return idem__error(
+            error, IDEM_EUNAVAILABLE,
+            "credential_process: %.80s did not finish within %d seconds, or "
+            "printed too much",
+            words[0], TIME_MS / 1000);
     }
     if (rc != 0) {
         return idem__error(error, IDEM_EUNAVAILABLE,

@@ -259,10 +259,10 @@ int idem__aws_source_web(struct idem__aws_ask *ask,
         return 1;
     }
     if (role.arn == NULL) {
-        return idem__error(ret_error, IDEM_ECONFIG,
-                           "%s is set, and AWS_ROLE_ARN, which says what role "
-                           "its token is for, is not",
-                           name);
+        return idem__error(
+            ret_error, IDEM_ECONFIG,
+            "%s is set, but AWS_ROLE_ARN, the role for its token, is not",
+            name);
     }
     rc = idem__aws_profiles_load(ask->env, &profiles, ret_error);
     if (rc != 0) {

@@ -415,7 +415,7 @@ void idem__aws_abort(struct idem__aws_client *client,
     switch (request->state) {
     case IDEM__AWS_QUEUED:
         (void)idem__error(&why, IDEM_EUNAVAILABLE,
-                          "the request was given up before it was sent");
+                          "the request was cancelled before it was sent");
         IDEM__LIST_REMOVE(&client->queued, request);
         idem__aws_refuse(client, request, &why);
         break;
@@ -423,7 +423,7 @@ void idem__aws_abort(struct idem__aws_client *client,
         idem__quiet_begin(&quiet);
         request->deadline_ms = 0; /* Not to be signed anew. */
         idem__aws_land(client, request->slot, CURLE_OPERATION_TIMEDOUT,
-                       "it was not waited for");
+                       "the request was cancelled");
         idem__quiet_end(&quiet);
         set_due(client);
         break;

@@ -28,18 +28,18 @@ static int check(const struct idem_consumer_options *options,
     }
     if (options->hold_max < 1 || options->hold_max > HOLD_MAX) {
         return idem__error(error, IDEM_EINVALID,
-                           "consumer: hold_max is not from 1 to %d", HOLD_MAX);
+                           "consumer: hold_max must be 1 to %d", HOLD_MAX);
     }
     if (visibility_ms != 0 &&
         (visibility_ms < VISIBILITY_MIN_MS ||
          visibility_ms > IDEM__SQS_VISIBILITY_MAX_S * 1000LL)) {
         return idem__error(error, IDEM_EINVALID,
-                           "consumer: the visibility is not from 2 s to 12 h");
+                           "consumer: the visibility must be 2 s to 12 h");
     }
     if (options->wait_ms < 0 ||
         options->wait_ms > IDEM__SQS_WAIT_MAX_S * 1000) {
         return idem__error(error, IDEM_EINVALID,
-                           "consumer: the wait is not from 0 to 20 s");
+                           "consumer: the wait must be 0 to 20 s");
     }
     return 0;
 }

@@ -237,10 +237,10 @@ static int check_writer(const struct idem__dynamodb_store *store,
         strcmp(writer, store->endpoint.region) == 0) {
         return 0;
     }
-    return idem__error(error, IDEM_ECONFIG,
-                       "the store's URL says that %s alone writes to this "
-                       "table, and this is %s",
-                       writer, store->endpoint.region);
+    return idem__error(
+        error, IDEM_ECONFIG,
+        "the store URL lets only %s write to this table, and this is %s",
+        writer, store->endpoint.region);
 }
 
 static int prepare_tasks(struct idem__dynamodb_store *store,
@@ -345,7 +345,7 @@ int idem_dynamodb_inspect(struct idem_store *base,
     }
     if (host->clock(host->ctx, &reading) != 0) {
         return idem__error(ret_error, IDEM_EUNAVAILABLE,
-                           "the clock does not answer");
+                           "cannot read the clock");
     }
     idem__aws_client_counters(store->client, &counters);
     idem__aws_client_shown_clock(store->client, &clock);

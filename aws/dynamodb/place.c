@@ -86,8 +86,8 @@ static int read_word(const char *name, const char *value, const char *word,
         return 0;
     }
     return idem__error(error, IDEM_EINVALID,
-                       "store: %s is \"%s\" or \"%s\", not \"%.60s\"", name,
-                       word, other, value);
+                       "store: %s must be \"%s\" or \"%s\", not \"%.60s\"",
+                       name, word, other, value);
 }
 
 static int read_region(const char *value, char to[64], struct idem_error *error)
@@ -122,8 +122,7 @@ static int read_partition(const char *value, struct idem__place_conf *conf,
     if (strlen(value) > IDEM__PARTITION_MAX ||
         !idem__json_is_utf8(idem_str(value))) {
         return idem__error(error, IDEM_EINVALID,
-                           "store: static-pk-value is a text of at most %d "
-                           "bytes",
+                           "store: static-pk-value may have at most %d bytes",
                            IDEM__PARTITION_MAX);
     }
     (void)strcpy(conf->table.partition, value);

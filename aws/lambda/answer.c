@@ -18,9 +18,9 @@ const struct idem__lambda_refusal idem__lambda_scope_unset = {
     "Idem.Invalid", "IDEM_LAMBDA_SCOPE is not set", IDEM_HTTP_SCOPE_UNSET,
     false};
 const char idem__lambda_scope_mending[] =
-    "HTTP requests are refused: IDEM_LAMBDA_SCOPE is not set, and without it a "
-    "caller could be given the response of another who used the same key; set it "
-    "to a selector that names the caller, such as "
+    "IDEM_LAMBDA_SCOPE is not set, so HTTP requests are refused: a caller "
+    "could get the response of another caller with the same key; set it to a "
+    "selector that names the caller, such as "
     ".requestContext.authorizer.jwt.claims.sub, or to global";
 const struct idem__lambda_refusal idem__lambda_corrupt = {
     "Idem.Corrupt", "The record cannot be trusted", IDEM_HTTP_CORRUPT, false};
@@ -32,8 +32,9 @@ const struct idem__lambda_refusal idem__lambda_too_late = {
     "Idem.TooLate", "There is too little time left to start",
     IDEM_HTTP_UNAVAILABLE, true};
 const struct idem__lambda_refusal idem__lambda_not_kept = {
-    "Idem.ResultNotKept", "It was done; its response was too long to be kept",
-    IDEM_HTTP_NOT_KEPT, false};
+    "Idem.ResultNotKept",
+    "The work was done; its response was too long to keep", IDEM_HTTP_NOT_KEPT,
+    false};
 
 static const struct idem__lambda_refusal busy = {"Idem.InProgress",
                                                  "Another delivery is at work",
@@ -42,10 +43,10 @@ static const struct idem__lambda_refusal mismatch = {
     "Idem.Mismatch", "The key was used for another event", IDEM_HTTP_MISMATCH,
     false};
 static const struct idem__lambda_refusal failed = {
-    "Idem.Failed", "It failed, and a person must look at it", IDEM_HTTP_FAILED,
-    false};
+    "Idem.Failed", "The work failed, and a person must look at it",
+    IDEM_HTTP_FAILED, false};
 static const struct idem__lambda_refusal unknown = {
-    "Idem.Unknown", "It may have happened, and a person must look at it",
+    "Idem.Unknown", "The work may have happened, and a person must look at it",
     IDEM_HTTP_OUTCOME_UNKNOWN, false};
 
 const struct idem__lambda_refusal *idem__lambda_refusal_of(

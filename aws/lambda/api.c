@@ -146,11 +146,11 @@ static void take_header(struct idem__lambda_api *api, enum header which,
         len--;
     }
     if (api->seen[which]) {
-        api->fault = "a header is there twice";
+        api->fault = "a header is repeated";
     } else if (len >= VALUE_MAX) {
         api->fault = "a header is too long";
     } else if (!is_plain(value, len)) {
-        api->fault = "a header has control bytes in it";
+        api->fault = "a header contains control bytes";
     } else {
         memcpy(api->values[which], value, len);
         api->values[which][len] = '\0';
@@ -329,7 +329,7 @@ int idem__lambda_api_next(struct idem__lambda_api *api,
     *ret_fault = api->fault;
     if (!read_deadline(api->values[HEADER_DEADLINE], &ret_now->deadline_ms) &&
         *ret_fault == NULL) {
-        *ret_fault = "the deadline is missing or no number";
+        *ret_fault = "the deadline is missing or not a number";
     }
     return 0;
 }

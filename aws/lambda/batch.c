@@ -88,7 +88,7 @@ static void run(struct batch *b, struct item *item)
     idem__lambda_unit_event(lambda, &item->unit, &lambda->event);
     idem__buffer_add(&lambda->event, "", 1);
     if (lambda->event.failed) {
-        give_back(b, item, "there was no memory for the event");
+        give_back(b, item, "out of memory for the event");
         item->state = ITEM_FAILED;
         return;
     }
@@ -250,7 +250,8 @@ static void judge(struct batch *b, struct item *item)
             b->last = item;
         } else {
             b->held_up = true;
-            give_back(b, item, "the end of the record before it is not known");
+            give_back(b, item,
+                      "the outcome of the previous record is not known");
             refuse(b, item, &idem__lambda_no_store);
         }
         break;
@@ -295,7 +296,7 @@ static void answer_refusal(struct batch *b, const struct item *item,
     if (batch_answers(b, item)) {
         idem__lambda_answer_refusal(
             b->lambda, b->rule, refusal,
-            "a record could not be claimed; the log says why");
+            "a record could not be claimed; see the log");
     }
 }
 
@@ -339,7 +340,7 @@ static void work(struct batch *b)
     if (b->cut_off > 0) {
         fields[0].number = b->cut_off;
         idem__lambda_log(b->lambda->now, "WARN", fields,
-                         "the deadline cut records off");
+                         "deadline reached; some records not processed");
     }
     if (b->rule->shape != IDEM__LAMBDA_RECORDS) {
         idem__batch_report(b);

@@ -44,7 +44,7 @@ static const char *read_item(struct batch *b, struct item *item, uint32_t at,
     item->unit.list = list;
     if (b->rule->shape != IDEM__LAMBDA_RECORDS &&
         idem__lambda_join(event, at, b->rule->item, &item->name, NULL) != 0) {
-        return "a record has no name by which it could be reported";
+        return "a record has no id to report it by";
     }
     if (idem__lambda_join(event, at, b->rule->group, &item->group, NULL) != 0) {
         item->group.len = 0;
@@ -70,7 +70,7 @@ static const char *read_list(struct batch *b, uint32_t at,
     uint32_t end = list->end;
 
     if (list->kind != IDEM__TREE_ARRAY) {
-        return "a list of records is not one";
+        return "the records are not a list";
     }
     for (at++; why == NULL && at < end;
          at = idem__tree_at(&b->lambda->tree, at)->end) {

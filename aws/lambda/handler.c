@@ -134,9 +134,10 @@ int idem__lambda_handler_init(struct idem_lambda *lambda,
         return 0;
     }
     if (options->handler == NULL || options->handler[0] == '\0') {
-        return idem__error(ret_error, IDEM_EINVALID,
-                           "no handler is named: _HANDLER is an executable, "
-                           "which reads the event from standard input");
+        return idem__error(
+            ret_error, IDEM_EINVALID,
+            "no handler given: _HANDLER names an executable that reads the "
+            "event from standard input");
     }
     lambda->program = path_of(options);
     if (lambda->program == NULL) {

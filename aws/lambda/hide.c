@@ -117,8 +117,9 @@ static int read_visibility(struct idem__lambda_hider *h, int64_t deadline_ms,
                                                   call.request.answer_len),
                                        &attributes);
         if (rc != 0) {
-            rc = idem__error(error, IDEM_EUNAVAILABLE,
-                             "what answers is not SQS: it gave no attributes");
+            rc = idem__error(
+                error, IDEM_EUNAVAILABLE,
+                "the endpoint is not SQS: it returned no attributes");
         }
     }
     idem__sqs_call_finish(&call);
@@ -157,7 +158,7 @@ static int open_queue(struct idem__lambda_hider *h, struct idem_slice arn,
     close_queue(h);
     if (arn.len >= sizeof(h->arn) ||
         (arn.len > 0 && memchr(arn.base, '\0', arn.len) != NULL)) {
-        return idem__error(error, IDEM_EINVALID, "the ARN is not one");
+        return idem__error(error, IDEM_EINVALID, "the ARN is not valid");
     }
     (void)snprintf(h->arn, sizeof(h->arn), "%.*s", (int)arn.len,
                    arn.len == 0 ? "" : (const char *)arn.base);
@@ -261,9 +262,9 @@ static void tell(const struct batch *b, struct idem__lambda_hider *h,
         h->told = true;
         idem__lambda_log(
             b->lambda->now, "WARN", NULL,
-            "a message that is not to be handled yet could not be hidden in its "
-            "queue, where it comes again and counts towards the dead-letter "
-            "queue: %s; allow the function sqs:ChangeMessageVisibility, or set "
+            "cannot hide a message that must wait, so it returns and counts "
+            "towards the dead-letter queue: %s; allow the function "
+            "sqs:ChangeMessageVisibility, or set "
             "IDEM_LAMBDA_VISIBILITY=keep",
             error->text);
     }

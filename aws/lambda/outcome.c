@@ -140,18 +140,16 @@ static void judge_answer(const struct idem_lambda *lambda,
         keep_answer(lambda, shape, scratch, answer, named, &out->result);
         break;
     case IDEM_STATUS_RELEASED:
-        out->text = idem_str("the response asks for another try");
+        out->text = idem_str("the response requests a retry");
         break;
     case IDEM_STATUS_FAILED:
-        out->text = idem_str("the status of the response is one of failure");
+        out->text = idem_str("the status of the response means failure");
         break;
     case IDEM_STATUS_RETRY:
-        out->text =
-            idem_str("the response has a status after which the work is "
-                     "run again");
+        out->text = idem_str("the status of the response means retry");
         break;
     default:
-        out->text = idem_str("the response does not say whether it happened");
+        out->text = idem_str("the response leaves the outcome unknown");
         break;
     }
 }

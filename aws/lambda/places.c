@@ -138,18 +138,18 @@ static int read_header(const struct idem__tree *event, struct idem__buffer *key,
 
     if (search.is_odd || search.is_two) {
         return idem__error(error, IDEM_EINVALID,
-                           search.is_odd
-                               ? "the Idempotency-Key is not a text"
-                               : "there is more than one Idempotency-Key");
+                           search.is_odd ? "the Idempotency-Key is not a text"
+                                         : "more than one Idempotency-Key");
     }
     if (search.found == 0) {
         return idem__error(error, IDEM_ENOTFOUND,
                            "the header Idempotency-Key is missing");
     }
     if (idem_http_key(search.value, text, &len, NULL) != 0) {
-        return idem__error(error, IDEM_EINVALID,
-                           "the Idempotency-Key is not one: 1 to 255 visible "
-                           "ASCII characters, best in quotes");
+        return idem__error(
+            error, IDEM_EINVALID,
+            "the Idempotency-Key is not valid: expected 1 to 255 visible ASCII "
+            "characters, best in quotes");
     }
     idem__buffer_add(key, text, len);
     return 0;

@@ -45,10 +45,11 @@ static int check_methods(const char *list, struct idem_error *error)
         struct idem_slice method = {list, strcspn(list, ",")};
 
         if (!idem__lambda_is_in_list("POST,PATCH,PUT,DELETE", method)) {
-            return idem__error(error, IDEM_EINVALID,
-                               "IDEM_LAMBDA_METHODS: \"%.*s\": methods are "
-                               "some of POST,PATCH,PUT,DELETE",
-                               (int)method.len, list);
+            return idem__error(
+                error, IDEM_EINVALID,
+                "IDEM_LAMBDA_METHODS: \"%.*s\": expected some of "
+                "POST,PATCH,PUT,DELETE",
+                (int)method.len, list);
         }
         list += method.len;
         list += *list == ',' ? 1 : 0;
@@ -73,9 +74,10 @@ static int check(const struct idem_lambda_options *o, struct idem_error *error)
                            "bytes: AWS_LAMBDA_FUNCTION_NAME or IDEM_SCOPE");
     }
     if (o->source != NULL && idem__lambda_rule_named(o->source) == NULL) {
-        return idem__error(error, IDEM_EINVALID,
-                           "IDEM_LAMBDA_SOURCE names no source: idem lambda "
-                           "sources");
+        return idem__error(
+            error, IDEM_EINVALID,
+            "IDEM_LAMBDA_SOURCE is not a known source; see: idem lambda "
+            "sources");
     }
     if (o->lease_margin_ms < 0 || o->start_min_ms < 0 ||
         o->stop_margin_ms < 0 || o->store_timeout_ms < 1 || o->wait_ms < 0 ||
@@ -198,7 +200,7 @@ static const char *why_not(const struct idem_lambda *lambda,
     const struct idem__tree *event = &lambda->tree;
 
     if (rule == NULL) {
-        return "it is of no source that is known: set IDEM_LAMBDA_KEY";
+        return "its source is unknown: set IDEM_LAMBDA_KEY";
     }
     if (lambda->options->source != NULL) {
         return rule == idem__lambda_direct ||
@@ -208,7 +210,7 @@ static const char *why_not(const struct idem_lambda *lambda,
                             IDEM__LAMBDA_NOWHERE &&
                         idem__lambda_first(rule, event) == 0)
                    ? NULL
-                   : "it is not of the source in IDEM_LAMBDA_SOURCE";
+                   : "it does not come from the source in IDEM_LAMBDA_SOURCE";
     }
     if (rule->records != NULL &&
         idem__tree_at(event, 0)->kind == IDEM__TREE_ARRAY) {
@@ -218,8 +220,8 @@ static const char *why_not(const struct idem_lambda *lambda,
                "is data";
     }
     if (rule == idem__lambda_direct && idem__lambda_has_key_header(event)) {
-        return "it has the header Idempotency-Key, and is of no source of "
-               "HTTP that is known: set IDEM_LAMBDA_SOURCE to its source, or "
+        return "it has the header Idempotency-Key, but comes from an unknown "
+               "source of HTTP: set IDEM_LAMBDA_SOURCE to its source, or "
                "to direct, and IDEM_LAMBDA_KEY";
     }
     return NULL;

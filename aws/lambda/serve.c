@@ -30,8 +30,8 @@ static int not_sent(struct idem_lambda *lambda, struct idem__lambda_api *api,
     char text[96];
     enum idem__lambda_post how;
 
-    (void)snprintf(text, sizeof(text), "the response was refused: HTTP %ld",
-                   status);
+    (void)snprintf(text, sizeof(text),
+                   "the Runtime API refused the response: HTTP %ld", status);
     idem__lambda_log(now, "ERROR", NULL, "%s", text);
     idem__lambda_error_body(&lambda->response, type, text);
     how = idem__lambda_api_post(api, now->request_id, type,
@@ -39,9 +39,10 @@ static int not_sent(struct idem_lambda *lambda, struct idem__lambda_api *api,
     if (how == IDEM__LAMBDA_ACCEPTED || how == IDEM__LAMBDA_REFUSED) {
         return 0;
     }
-    return idem__error(ret_error, IDEM_EUNAVAILABLE,
-                       "neither a response nor an error was taken: HTTP %ld",
-                       status);
+    return idem__error(
+        ret_error, IDEM_EUNAVAILABLE,
+        "the Runtime API took neither the response nor the error: HTTP %ld",
+        status);
 }
 
 static int answer(struct idem_lambda *lambda, struct idem__lambda_api *api,
@@ -98,8 +99,7 @@ static void warn_of_scope(const struct idem_lambda *lambda)
     if (lambda->options->scope == NULL &&
         (rule == NULL || rule->shape == IDEM__LAMBDA_HTTP)) {
         idem__lambda_log(NULL, "WARN", NULL, "%s%s", idem__lambda_scope_mending,
-                         rule == NULL ? "; where none come, say so with "
-                                        "IDEM_LAMBDA_SOURCE"
+                         rule == NULL ? "; if none come, set IDEM_LAMBDA_SOURCE"
                                       : "");
     }
 }

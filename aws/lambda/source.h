@@ -31,7 +31,7 @@ struct idem__lambda_rule {
     const char *has[4];
 
     /* The member that has its records: an array or, with "{}", an object of arrays. NULL: it is one
-     * unit. What EventBridge Pipes hands on is an array of the records. */
+     * unit. EventBridge Pipes passes an array of the records. */
     const char *records;
 
     /* The key, with "/" between them; with "?" after it one may be missing, with "#" it may

@@ -40,10 +40,11 @@ static void warn_of_weakness(struct idem_lambda *lambda,
 
     if (!lambda->warned && unit->key.len == id.len &&
         memcmp(unit->key.base, id.base, id.len) == 0) {
-        idem__lambda_log(lambda->now, "WARN", NULL,
-                         "the key is the id of the request: only what Lambda "
-                         "itself sends again is recognised; set "
-                         "IDEM_LAMBDA_KEY");
+        idem__lambda_log(
+            lambda->now, "WARN", NULL,
+            "the key is the id of the request, so only Lambda's own retries "
+            "are recognised; set "
+            "IDEM_LAMBDA_KEY");
         lambda->warned = true;
     }
 }
@@ -123,8 +124,8 @@ static int find_scope(struct idem_lambda *lambda,
 
 /* ---- The fingerprint --------------------------------------------------- */
 
-/* What is selected takes the place of the body; of HTTP method, path and query go on
- * to count, so that no path is answered with the response of another one. */
+/* The selected values replace the body; of HTTP method, path and query still count, so
+ * that no path is answered with the response of another one. */
 static int add_selected(struct idem_lambda *lambda,
                         struct idem__lambda_unit *unit,
                         const struct idem__lambda_parts *parts,
@@ -199,10 +200,11 @@ static int find_time(struct idem_lambda *lambda, struct idem__lambda_unit *unit,
     if (rc == 0) {
         unit->event_ms = idem__lambda_time_of(idem__buffer_slice(&text));
         if (unit->event_ms == 0) {
-            rc = idem__error(error, IDEM_EINVALID,
-                             "IDEM_LAMBDA_EVENT_TIME selects no time: "
-                             "milliseconds since 1970, or as in "
-                             "2026-01-02T12:45:07Z");
+            rc = idem__error(
+                error, IDEM_EINVALID,
+                "IDEM_LAMBDA_EVENT_TIME selects no time; expected milliseconds "
+                "since 1970, or a text such as "
+                "2026-01-02T12:45:07Z");
         }
     }
     idem__buffer_free(&text);

@@ -167,8 +167,9 @@ static int find_url(struct idem__sqs_queue *queue,
                                                  call.request.answer_len),
                                       queue->url);
         if (rc != 0) {
-            rc = idem__error(error, IDEM_EUNAVAILABLE,
-                             "what answers is no SQS: it gave no queue URL");
+            rc = idem__error(
+                error, IDEM_EUNAVAILABLE,
+                "the endpoint is not SQS: it returned no queue URL");
         }
     }
     idem__sqs_call_finish(&call);

@@ -1,5 +1,5 @@
-/* What forward.c would load is inside a static program; its kinds of stores are
- * registered before main(). */
+/* A static program contains the library that forward.c would load; its kinds of stores
+ * are registered before main(). */
 
 #include <idem.h>
 #include <idem/dynamodb.h>

@@ -70,7 +70,7 @@ static int open_default(int *ret_fd)
         return CLI_CONFIG;
     }
     if (cli_make_directories(path) != 0) {
-        cli_say("cannot make the directory %s: %s", path, strerror(errno));
+        cli_say("cannot create the directory %s: %s", path, strerror(errno));
         status = CLI_DENIED;
     } else {
         status = open_file(path, ret_fd);

@@ -265,7 +265,7 @@ static int act_on(int argc, char **argv)
         return CLI_INTERNAL;
     }
     if (mkdtemp(temp) == NULL) {
-        cli_say("cannot make the directory %s: %s", temp, strerror(errno));
+        cli_say("cannot create the directory %s: %s", temp, strerror(errno));
         free(temp);
         return CLI_DENIED;
     }

@@ -49,7 +49,7 @@ struct cli_reconcile_how {
 };
 
 /* Tells stores what waits in @journal and shows what became of each outcome; in a
- * dry run, what would. What is for other stores is shown too. An exit status: the
+ * dry run, what would. Outcomes for other stores are shown too. An exit status: the
  * worst of all. */
 int cli_reconcile_journal(struct idem_journal *journal,
                           const struct cli_reconcile_how *how);

@@ -98,7 +98,7 @@ static void say_live(const struct idem_record *r)
 static int check_record(const struct idem_record *r, uint64_t fence)
 {
     if (r->fence != fence) {
-        cli_say("its fence is %llu now and not %llu: look again",
+        cli_say("its fence is now %llu, not %llu: run idem show again",
                 (unsigned long long)r->fence, (unsigned long long)fence);
         return CLI_NOT_RECORDED;
     }

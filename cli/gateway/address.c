@@ -41,7 +41,7 @@ static const char *take_host(const char *text, char host[GATEWAY_NAME_MAX + 1],
     size_t len = strcspn(begin, in_brackets ? "]" : ":/?#");
 
     if (memchr(text, '@', strcspn(text, "/?#")) != NULL) {
-        return "a user or a password does not belong there";
+        return "a user or password is not allowed there";
     }
     if (in_brackets && begin[len] != ']') {
         return "the bracket of its IPv6 address is not closed";
@@ -54,7 +54,7 @@ static const char *take_host(const char *text, char host[GATEWAY_NAME_MAX + 1],
     }
     if (!is_host(begin, len, in_brackets) &&
         !(len == 1 && *begin == '*' && !in_brackets)) {
-        return "its host has a character that no host has";
+        return "its host contains an invalid character";
     }
     copy(host, begin, len);
     *ret_brackets = in_brackets;
@@ -70,8 +70,8 @@ static const char *take_port(const char *text, int min, char port[6],
     int number = len > 0 && len <= 5 ? atoi(text) : -1;
 
     if (number < min || number > 65535) {
-        return min > 0 ? "its port is not one from 1 to 65535"
-                       : "its port is not one from 0 to 65535";
+        return min > 0 ? "its port must be 1 to 65535"
+                       : "its port must be 0 to 65535";
     }
     (void)snprintf(port, 6, "%hu", (unsigned short)number);
     *ret_rest = text + len;
@@ -94,7 +94,7 @@ static const char *take_path(const char *text, char path[GATEWAY_PATH_MAX + 1])
         /* nginx would take these for its own. */
         if (!isgraph((unsigned char)text[i]) ||
             strchr(":;{}\"'\\$#", text[i]) != NULL) {
-            return "its path has a character that nginx cannot take";
+            return "its path contains a character that nginx cannot take";
         }
     }
     copy(path, text, len);
@@ -143,8 +143,8 @@ static const char *parse_tcp(const char *text,
         }
     }
     if (*text != '\0' && strcmp(text, "/") != 0) {
-        return "it must end after host and port: the paths of requests are "
-               "passed on as they are";
+        return "it must end after host and port: the gateway adds the path of "
+               "each request";
     }
     (void)snprintf(upstream->name, sizeof(upstream->name),
                    brackets ? "[%s]" : "%s", host);

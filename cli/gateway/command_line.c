@@ -42,7 +42,7 @@ static const char *check_methods(const char *text)
             }
         }
         if (i == 4) {
-            return "methods are some of POST,PATCH,PUT,DELETE";
+            return "expected some of POST,PATCH,PUT,DELETE";
         }
         if (text[len] == '\0') {
             return NULL;
@@ -74,11 +74,11 @@ static int check_outcome(const struct cli_command *command)
     }
     if ((config->failures_max != 0 || config->retry_after_ms != 0) &&
         !retries) {
-        return cli_usage(command,
-                         "--%s is about endings that are retry, and no entry "
-                         "of --outcome is: use webhook, or add 5xx=retry",
-                         config->failures_max != 0 ? "max-failures"
-                                                   : "retry-after");
+        return cli_usage(
+            command,
+            "--%s bounds retries, but no entry of --outcome is retry: use "
+            "webhook, or add 5xx=retry",
+            config->failures_max != 0 ? "max-failures" : "retry-after");
     }
     return 0;
 }
@@ -156,7 +156,7 @@ int gateway_check_args(const struct cli_command *command, int argc, char **argv,
 
     if (argc > 0) {
         return refuse(command, "upstream", argv[0],
-                      "say the service with this option");
+                      "give the service with this option");
     }
     if (gateway_args.upstream == NULL) {
         return cli_usage(command, "no service given: --upstream URL");
@@ -173,14 +173,14 @@ int gateway_check_args(const struct cli_command *command, int argc, char **argv,
                    gateway_args.config.key_header != NULL
                        ? gateway_args.config.key_header
                        : "Idempotency-Key") == 0) {
-        return refuse(command, "scope-header", gateway_args.config.scope_header,
-                      "the scope says whose a key is, and so is not the key "
-                      "itself");
+        return refuse(
+            command, "scope-header", gateway_args.config.scope_header,
+            "the scope names the client, so it cannot be the key itself");
     }
     if (gateway_args.config.key_header != NULL &&
         gateway_args.config.key_from != NULL) {
-        return cli_usage(command, "--key-header and --key-from both say where "
-                                  "the key is; give one of them");
+        return cli_usage(command,
+                         "give only one of --key-header and --key-from");
     }
     if ((gateway_args.config.tls_cert != NULL) !=
         (gateway_args.config.tls_key != NULL)) {
@@ -218,7 +218,7 @@ struct cli_option gateway_option_table[] = {
               "answer probes there, with 204 while it works"),
     CLI_VALUE("scope-header", "NAME", CLI_TEXT,
               &gateway_args.config.scope_header,
-              "the trusted header that names whose a key is"),
+              "the trusted header that names the client"),
     CLI_SWITCH("global-scope", &gateway_args.global_scope,
                "all clients share their keys"),
     CLI_SWITCH("required", &gateway_args.config.required,
@@ -255,7 +255,7 @@ struct cli_option gateway_option_table[] = {
     CLI_VALUE("access-log", "FILE", CLI_TEXT, &gateway_args.config.access_log,
               "write a line for each request there"),
     CLI_VALUE("lease", "TIME", CLI_DURATION, &gateway_args.config.lease_ms,
-              "how long work is taken for alive without a word (default: 60s)",
+              "lease duration without renewal (default: 60s)",
               .as = IDEM_SETTING_LEASE),
     CLI_VALUE("retention", "TIME", CLI_DURATION,
               &gateway_args.config.retention_ms,
@@ -265,7 +265,7 @@ struct cli_option gateway_option_table[] = {
         &gateway_args.config.on_expired_lease,
         "hold: a person must look; rerun: start again (default: hold)"),
     CLI_VALUE("wait", "TIME", CLI_DURATION, &gateway_args.config.wait_ms,
-              "let a duplicate wait so long for the answer",
+              "how long a duplicate waits for the answer",
               .as = IDEM_SETTING_WAIT),
     CLI_VALUE("max-time", "TIME", CLI_DURATION, &gateway_args.config.timeout_ms,
               "how long the service may take (default: 60s)", .min = 1000),
@@ -274,13 +274,13 @@ struct cli_option gateway_option_table[] = {
     CLI_VALUE("tls-key", "FILE", CLI_TEXT, &gateway_args.config.tls_key,
               "its private key"),
     CLI_VALUE("workers", "N", CLI_COUNT, &gateway_args.config.workers,
-              "processes of nginx that work (default: 1)", .min = 1, .max = 64),
+              "worker processes of nginx (default: 1)", .min = 1, .max = 64),
     CLI_VALUE("user", "NAME", CLI_TEXT, &gateway_args.config.user,
               "as root: run as this user", .max = 64),
     CLI_VALUE("nginx", "FILE", CLI_TEXT, &gateway_args.nginx,
               "the program (default: where it is installed)"),
     CLI_VALUE("module", "FILE", CLI_TEXT, &gateway_args.module,
-              "its module (default: likewise)"),
+              "its module (default: where it is installed)"),
     CLI_SWITCH("print-config", &gateway_args.print_config,
                "print the configuration and start nothing"),
     CLI_OPTION_STORE(&gateway_args.store),

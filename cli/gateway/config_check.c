@@ -27,7 +27,7 @@ const char *gateway_path_check(const char *path)
 {
     for (; *path != '\0'; path++) {
         if (iscntrl((unsigned char)*path) || *path == '$') {
-            return "its path has a character that nginx cannot take";
+            return "its path contains a character that nginx cannot take";
         }
     }
     return NULL;

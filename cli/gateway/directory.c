@@ -47,13 +47,14 @@ int gateway_directory_make(const struct gateway_config *config, char **ret_path)
         return CLI_INTERNAL;
     }
     if (mkdtemp(path) == NULL) {
-        cli_say("no directory can be made in %s: %s; choose another: TMPDIR",
-                parent, strerror(errno));
+        cli_say(
+            "cannot create a directory in %s: %s; choose another with TMPDIR",
+            parent, strerror(errno));
         free(path);
         return CLI_DENIED;
     }
     if (write_config(path, config) != 0) {
-        cli_say("%s/nginx.conf cannot be written: %s", path, strerror(errno));
+        cli_say("cannot write %s/nginx.conf: %s", path, strerror(errno));
         gateway_directory_remove(path);
         free(path);
         return CLI_FULL;

@@ -88,8 +88,8 @@ int gateway_find_nginx(const char *given, char **ret_path)
         path = usable(folders[i], (int)strlen(folders[i]), "nginx", X_OK);
     }
     if (path == NULL) {
-        cli_say("nginx is not installed: apt install nginx-light (or say where "
-                "it is: --nginx PATH)");
+        cli_say("nginx is not installed: apt install nginx-light (or name it: "
+                "--nginx PATH)");
         return CLI_CONFIG;
     }
     *ret_path = path;

@@ -245,9 +245,7 @@ static void tell(void *ctx)
             gateway_args.config.store);
     if (!socket->is_loopback) {
         cli_say("other machines can reach it%s",
-                gateway_args.config.tls_cert != NULL
-                    ? ""
-                    : ", and it speaks no TLS");
+                gateway_args.config.tls_cert != NULL ? "" : ", without TLS");
     }
     if (sockets->n > 1) {
         cli_say("probes are answered at %s%s",
@@ -302,8 +300,8 @@ static int serve_as_user(const char *nginx, struct sockets *sockets)
     return status;
 }
 
-/* nginx's own master reads these files as root; ours is the user already. What the user
- * can read is left to nginx, which reads it again when it is told to. */
+/* nginx's own master reads these files as root; ours is the user already. A file that
+ * the user can read is left to nginx, which reads it again when it is told to. */
 static void use_copy(const char **path, const char *copy)
 {
     if (copy[0] != '\0' && access(*path, R_OK) != 0) {

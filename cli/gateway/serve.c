@@ -20,9 +20,9 @@ struct serve {
     struct gateway_socket *sockets; /* That are handed over. */
     size_t n;
     pid_t pid;
-    sigset_t before;  /* What is blocked when we do not serve. */
+    sigset_t before;  /* Blocked when we do not serve. */
     sigset_t signals; /* Those that are taken. */
-    sigset_t early;   /* What is blocked for nginx until it looks at signals. */
+    sigset_t early;   /* Blocked for nginx until it looks at signals. */
 };
 
 /* In the child: nginx's master, which ends with us, and in a group of its own, so
@@ -65,7 +65,7 @@ static int start(struct serve *serve, const char *const *argv)
         _exit(CLI_CANNOT_EXECUTE);
     }
     if (serve->pid < 0) {
-        cli_say("nginx cannot be started: %s", strerror(errno));
+        cli_say("cannot start nginx: %s", strerror(errno));
         return CLI_INTERNAL;
     }
     return 0;

@@ -19,7 +19,7 @@ const char *gateway_user_check(const char *name)
 {
     for (; *name != '\0'; name++) {
         if (!isalnum((unsigned char)*name) && strchr("-_.", *name) == NULL) {
-            return "it has a character that no user has";
+            return "it contains an invalid character";
         }
     }
     return NULL;
@@ -71,10 +71,9 @@ int gateway_check_readable(const char *path)
     }
     why = errno;
     user = getpwuid(geteuid());
-    cli_say(
-        "nginx is to run as \"%s\", which cannot read %s: %s; move it where "
-        "that user can, and name it with --module",
-        user != NULL ? user->pw_name : "?", path, strerror(why));
+    cli_say("the user \"%s\", as which nginx runs, cannot read %s: %s; move it "
+            "where that user can read it, and name it with --module",
+            user != NULL ? user->pw_name : "?", path, strerror(why));
     return CLI_DENIED;
 }
 

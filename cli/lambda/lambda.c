@@ -28,10 +28,10 @@ static struct {
 static int serve(const struct cli_command *command)
 {
     if (secure_getenv("AWS_LAMBDA_RUNTIME_API") == NULL) {
-        return cli_usage(command,
-                         "AWS_LAMBDA_RUNTIME_API is not set: this is what "
-                         "Lambda runs; to try a handler here: idem lambda "
-                         "invoke");
+        return cli_usage(
+            command,
+            "AWS_LAMBDA_RUNTIME_API is not set: only Lambda sets it; to try a "
+            "handler here: idem lambda invoke");
     }
     return idem_lambda_main(/* run= */ NULL);
 }

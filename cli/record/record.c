@@ -19,7 +19,7 @@ int cli_names_open(struct cli_names *names)
     names->len = 0;
     names->f = tmpfile();
     if (names->f == NULL) {
-        cli_say("cannot make a temporary file: %s", strerror(errno));
+        cli_say("cannot create a temporary file: %s", strerror(errno));
         return CLI_OUTPUT_FAILED;
     }
     return 0;

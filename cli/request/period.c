@@ -67,7 +67,7 @@ static int read_zone(struct cli_period *period,
     return 0;
 }
 
-/* What TZ was, while it names the zone of a period. */
+/* The value of TZ before it names the zone of a period. */
 struct zone_before {
     char *tz;
     bool was_set;

@@ -95,7 +95,7 @@ int cli_journal_open(bool make, struct idem_journal **ret_journal,
     }
     if (make && choice == NULL && cli_make_directories(directory) != 0) {
         return fail(ret_error, IDEM_EDENIED,
-                    "cannot make the journal %.140s: %s; name another "
+                    "cannot create the journal %.140s: %s; name another "
                     "directory: IDEM_JOURNAL_DIR",
                     directory, strerror(errno));
     }

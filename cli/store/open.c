@@ -122,7 +122,7 @@ static int default_url(bool make, char **ret_url)
         return CLI_INTERNAL;
     }
     if (make && cli_make_directories(path) != 0) {
-        cli_say("cannot make the directory %s: %s", path, strerror(errno));
+        cli_say("cannot create the directory %s: %s", path, strerror(errno));
         free(path);
         free(url);
         return CLI_DENIED;

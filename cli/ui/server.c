@@ -180,8 +180,8 @@ static enum MHD_Result refuse_name(const struct ui_request *request)
     return ui_say(request, MHD_HTTP_FORBIDDEN, "Wrong host name", text);
 }
 
-/* Decides by the head alone. What is answered here is answered before a byte of the
- * body is looked at, and libmicrohttpd closes the connection after it: only a form
+/* Decides by the head alone. An answer here goes out before a byte of the
+ * body is read, and libmicrohttpd closes the connection after it: only a form
  * that may act here has a body that is worth reading. */
 static enum MHD_Result begin(struct ui_request *request, const char *method,
                              const char *path)

@@ -20,7 +20,7 @@ struct ui_options {
                                        opens: see who.c. */
     const char *who;                /* The person who decides. */
     struct idem_store *store;
-    const struct cli_jobs *jobs; /* Whose last success metrics have. */
+    const struct cli_jobs *jobs; /* The metrics have their last success. */
 };
 
 struct ui_server;

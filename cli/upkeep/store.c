@@ -100,8 +100,8 @@ static void print_restores(const struct idem_sqlite_info *info)
                      info->restores == 1 ? "" : "s");
     }
     if (info->is_copy) {
-        cli_say("the store is older than what was here before: it was put back "
-                "from a copy; mark it: idem store mark-restored");
+        cli_say("the store is older than it was before: it was restored from a "
+                "copy; mark it: idem store mark-restored");
     }
     if (info->is_other) {
         cli_say("the store is not the one that was made here, or lies here "

@@ -14,8 +14,8 @@
 /* Makes the store @store_url (NULL: the default) names. Returns an exit status. */
 int cli_create(const char *store_url, bool json);
 
-/* What makes the store that @store_url (NULL: $IDEM_STORE) names, for free(), where its
- * kind says that; else *@ret_text is NULL. Returns an exit status. */
+/* The statements or template that make the store of @store_url (NULL: $IDEM_STORE), for
+ * free(), if its kind has any; else *@ret_text is NULL. Returns an exit status. */
 int cli_schema(const char *store_url, char **ret_text);
 
 /* ---- Idem store mark-restored, and store create --accept-loss ----------- */

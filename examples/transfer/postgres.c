@@ -35,7 +35,7 @@ enum {
     LEASE_MS = 4000, /* A transfer takes milliseconds. */
     RECEIPT_MAX = 512,
 
-    /* What run() answers where it did not work. */
+    /* The answers of run() where it did not work. */
     FAILED = -1,
     REFUSED = -2, /* By a CHECK of the tables. */
 };
@@ -206,7 +206,7 @@ static int start(const struct transfer *t, struct idem_attempt *attempt)
                      ? transfer_and_end(db, t, attempt)
                      : say(PQerrorMessage(db), EXIT_AGAIN);
 
-    PQfinish(db); /* What is not committed is rolled back. */
+    PQfinish(db); /* Rolls back an open transaction. */
     if (status == EXIT_FAILURE &&
         idem_release(attempt, idem_str("refused"), &error) != 0) {
         (void)say(error.text, status);

@@ -103,7 +103,7 @@ int idem_dynamodb_inspect(struct idem_store *store,
  * within days. */
 
 /* Units in a second where the options say 0: what one partition can write. A table
- * that is paid by request and has not grown yet takes four times as many writes and
+ * that is billed per request and has not grown yet takes four times as many writes and
  * twelve times as many reads. */
 #define IDEM_DYNAMODB_PURGE_UNITS 1000
 
@@ -186,7 +186,7 @@ int idem_dynamodb_size(const char *place, struct idem_dynamodb_extent *ret_size,
                        struct idem_error *ret_error);
 
 /* Makes the table that @place names: the key "id", the index "open" (unless
- * index=off), TTL on the attribute "ttl", paid by request; and waits until it can
+ * index=off), TTL on the attribute "ttl", billed per request; and waits until it can
  * be used. A table that is there already keeps its data and its shape (only its
  * TTL is set where there is none): *@ret_created (may be NULL) is false then.
  *

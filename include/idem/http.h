@@ -47,8 +47,8 @@ int idem_http_key(struct idem_slice value, char buf[IDEM_KEY_MAX],
 
 /* ---- The fingerprint --------------------------------------------------- */
 
-/* What makes two requests one: @parts, compared by their bytes, and the body,
- * compared by what it means to those who know its Content-Type:
+/* Two requests are one if @parts agree in their bytes, and the bodies in their meaning
+ * by Content-Type:
  *
  *     application/json, ...+json    a JSON value of at most IDEM_HTTP_JSON_MAX bytes:
  *                                   its canonical form. The order of members, blanks,
@@ -180,31 +180,28 @@ bool idem_http_head_next(struct idem_slice *rest, struct idem_slice *ret_name,
     IDEM__X(KEY_MISSING, 400, "key-missing", "Idempotency-Key is missing")     \
     IDEM__X(KEY_INVALID, 400, "key-invalid", "Idempotency-Key is not valid")   \
     IDEM__X(SCOPE_MISSING, 400, "scope-missing",                               \
-            "It cannot be told whose Idempotency-Key this is")                 \
+            "The client of this Idempotency-Key is unknown")                   \
     IDEM__X(SCOPE_AMBIGUOUS, 400, "scope-ambiguous",                           \
-            "The request has several values for whose Idempotency-Key this "   \
-            "is")                                                              \
+            "The request names several clients for its Idempotency-Key")       \
     IDEM__X(KEY_UNSELECTED, 400, "key-not-selected",                           \
-            "No idempotency key can be made of this request")                  \
+            "The request has no value for its idempotency key")                \
     IDEM__X(FINGERPRINT_UNSELECTED, 400, "fingerprint-not-selected",           \
-            "This request lacks what it is compared with others by")           \
+            "The request lacks the parts that are compared")                   \
     IDEM__X(UPGRADE, 400, "upgrade",                                           \
             "A request with an Idempotency-Key cannot be upgraded")            \
     IDEM__X(UNAUTHENTICATED, 401, "unauthenticated",                           \
-            "The caller of this request, whose Idempotency-Key it would be, "  \
-            "is not known")                                                    \
+            "The caller of this request is unknown")                           \
     IDEM__X(NOT_ACCEPTABLE, 406, "encoding-not-acceptable",                    \
             "The recorded response has an encoding that is not accepted")      \
     IDEM__X(IN_PROGRESS, 409, "in-progress",                                   \
             "A request is outstanding for this Idempotency-Key")               \
     IDEM__X(OUTCOME_UNKNOWN, 409, "outcome-unknown",                           \
-            "It is not known what became of the request with this "            \
-            "Idempotency-Key")                                                 \
+            "The outcome of the request with this Idempotency-Key is unknown") \
     IDEM__X(FAILED, 409, "failed",                                             \
             "The request with this Idempotency-Key failed for good")           \
     IDEM__X(NOT_KEPT, 409, "response-not-kept",                                \
-            "The request with this Idempotency-Key is done, but its response " \
-            "was not kept")                                                    \
+            "The request with this Idempotency-Key was executed, but its "     \
+            "response was not kept")                                           \
     IDEM__X(TOO_LARGE, 413, "request-too-large",                               \
             "The request is too large for an Idempotency-Key")                 \
     IDEM__X(MISMATCH, 422, "request-mismatch",                                 \
@@ -212,13 +209,14 @@ bool idem_http_head_next(struct idem_slice *rest, struct idem_slice *ret_name,
     IDEM__X(RATE_LIMITED, 429, "rate-limited", "Too many requests")            \
     IDEM__X(CORRUPT, 500, "record-corrupt",                                    \
             "The record of this Idempotency-Key cannot be trusted")            \
-    IDEM__X(SCOPE_UNSET, 500, "scope-not-configured",                          \
-            "This function has no setting for whose an Idempotency-Key is")    \
+    IDEM__X(                                                                   \
+        SCOPE_UNSET, 500, "scope-not-configured",                              \
+        "This function has no setting for the scope of an Idempotency-Key")    \
     IDEM__X(UPSTREAM, 502, "upstream-broke-off",                               \
-            "The upstream gave no whole response; it is not known what "       \
-            "became of the request")                                           \
+            "The upstream sent an incomplete response; the outcome of the "    \
+            "request is unknown")                                              \
     IDEM__X(UNAVAILABLE, 503, "store-unavailable",                             \
-            "Idempotency-Key cannot be looked up; this request was not "       \
+            "The Idempotency-Key cannot be looked up; this request was not "   \
             "executed")
 
 enum idem_http_problem_kind {

@@ -91,9 +91,9 @@ int idem_journal_open(const char *directory, bool create,
 struct idem_journal_usage {
     size_t size;      /* sizeof, set by IDEM_JOURNAL_USAGE_INIT. */
     uint64_t entries; /* Files of any kind. */
-    uint64_t room;    /* Bytes that it takes yet: it leaves 16 MiB of its file
+    uint64_t room; /* Bytes left for the journal: it leaves 16 MiB of its file
                          system free, or a 64th if that is less. */
-    bool near;        /* That is less than 256 MiB, or a quarter of all. */
+    bool near;     /* That is less than 256 MiB, or a quarter of all. */
 };
 #define IDEM_JOURNAL_USAGE_INIT                                                \
     {                                                                          \

@@ -116,8 +116,8 @@ struct idem_key_text {
 int idem_key_of(struct idem_selector *selector, struct idem_key_text *ret_key,
                 struct idem_error *ret_error);
 
-/* What was selected, to be compared: the values as an array of JSON in canonical
- * form, so that texts that mean the same are the same. It is valid until the next
+/* The selected values, for a comparison: an array of JSON in canonical form, so that
+ * texts with the same meaning are equal. It is valid until the next
  * call.
  *
  * IDEM_ENOTFOUND  Nothing, null, or nothing but nulls.

@@ -99,7 +99,7 @@ struct idem_metrics {
     bool has_journal; /* Of this host, for all stores:
                          idem_journal_read_usage(). */
     uint64_t journal_entries;
-    uint64_t journal_room; /* Bytes that it takes yet. */
+    uint64_t journal_room; /* Bytes left for the journal. */
 };
 
 #define IDEM_METRICS_INIT                                                      \

@@ -21,11 +21,11 @@
  *                retry     it may have happened: the next caller takes over
  *                unknown   it may have happened: a person must look
  *
- * What no entry matches has the default: exit status 75 is a release; 401, 407, 408,
- * 425, 429 and 503 of HTTP are a release, 502 and 504 unknown; all other statuses
+ * A status that no entry matches has the default: exit status 75 is a release; 401, 407,
+ * 408, 425, 429 and 503 of HTTP are a release, 502 and 504 unknown; all other statuses
  * complete. An ending without a status is unknown under hold, and a retry under rerun;
- * a table may make it unknown, retry or fail, for only the work itself can say that it
- * was done, or that nothing happened.
+ * a table may make it unknown, retry or fail, because only the work itself can report
+ * that it was done, or that nothing happened.
  *
  * An ending that an entry, and not the default, calls complete is a success, whatever its
  * status: the metadata of the result says so ("exit 1 complete", "HTTP 404 complete"),
@@ -50,7 +50,7 @@ extern "C" {
 /* At the end of the first line of the metadata: the ending was named complete. */
 #define IDEM_META_COMPLETE " complete"
 
-/* What a table is about. */
+/* The kind of endings in a table. */
 enum idem_endings {
     IDEM_ENDINGS_EXIT = 1, /* Exit statuses, 0 to 255. */
     IDEM_ENDINGS_HTTP,     /* Statuses of HTTP, 200 to 599. */

@@ -55,7 +55,7 @@ int idem_postgres_open(const char *place,
                        struct idem_store **ret_store,
                        struct idem_error *ret_error);
 
-/* Makes schema and tables, in one transaction. What is there already is left as it is,
+/* Makes schema and tables, in one transaction. Existing tables are left as they are,
  * and *@ret_created (may be NULL) is false then.
  *
  * Blocks: for connect_timeout, 5 s unless it is set, for each address of each host; and

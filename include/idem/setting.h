@@ -24,7 +24,7 @@ enum idem_setting_kind {
     IDEM_SETTING_WORD,     /* One of @words: @min is the first, and so on. */
 };
 
-/* What a setting takes. */
+/* The kind of a setting's value. */
 struct idem_setting {
     enum idem_setting_kind kind;
     int64_t min;

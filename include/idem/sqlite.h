@@ -254,7 +254,7 @@ struct sqlite3;
  *
  * IDEM_EINVALID      No transaction is open on @db, or @request is not valid.
  * IDEM_ECONFIG       The tables are of another version of idem.
- * IDEM_EUNAVAILABLE  The database is locked, or the clock does not answer.
+ * IDEM_EUNAVAILABLE  The database is locked, or the clock cannot be read.
  * IDEM_EFULL, IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM
  */
 int idem_sqlite_begin_in(struct sqlite3 *db, const struct idem_request *request,

@@ -250,7 +250,7 @@ static int record(struct idem_attempt *attempt,
     case IDEM_STATUS_IN_PROGRESS:
         break;
     }
-    return idem_unknown(attempt, idem_str("the work did not say how it ended"),
+    return idem_unknown(attempt, idem_str("the work reported no outcome"),
                         error);
 }
 

@@ -17,7 +17,7 @@ int idem__check_names(struct idem_slice scope, struct idem_slice key,
         return idem__error(error, IDEM_EINVALID, "key, scope: no bytes given");
     }
     if (key.len == 0) {
-        return idem__error(error, IDEM_EINVALID, "key: it must not be empty");
+        return idem__error(error, IDEM_EINVALID, "key must not be empty");
     }
     if (key.len > IDEM_KEY_MAX) {
         return too_long("key", IDEM_KEY_MAX, error);
@@ -67,7 +67,7 @@ static int check_durations(const struct idem_request *request,
     if (request->lease_ms != IDEM_NEVER &&
         request->lease_ms > request->retention_ms) {
         return idem__error(error, IDEM_EINVALID,
-                           "retention: it must not be shorter than the lease");
+                           "retention must not be shorter than the lease");
     }
     return 0;
 }
@@ -91,24 +91,25 @@ int idem__check_request(const struct idem_request *request,
     if (request->on_expired_lease != IDEM_RERUN &&
         request->on_expired_lease != IDEM_HOLD) {
         return idem__error(error, IDEM_EINVALID,
-                           "on_expired_lease: say IDEM_RERUN or IDEM_HOLD");
+                           "on_expired_lease must be IDEM_RERUN or IDEM_HOLD");
     }
     if (request->owner.len > IDEM_OWNER_MAX) {
         return too_long("owner", IDEM_OWNER_MAX, error);
     }
     if (request->fingerprint.len != 0 &&
         request->fingerprint.len != IDEM_FINGERPRINT_LEN) {
-        return idem__error(error, IDEM_EINVALID,
-                           "fingerprint: none, or %d bytes of "
-                           "idem_fingerprint()",
-                           IDEM_FINGERPRINT_LEN);
+        return idem__error(
+            error, IDEM_EINVALID,
+            "fingerprint: leave it empty, or give the %d bytes of "
+            "idem_fingerprint()",
+            IDEM_FINGERPRINT_LEN);
     }
     if (request->input.len > IDEM_RESULT_MAX) {
         return too_long("input", IDEM_RESULT_MAX, error);
     }
     if ((request->flags &
          ~(unsigned)(IDEM_WAIT_THEN_RUN | IDEM_LIKELY_REPLAY)) != 0) {
-        return idem__error(error, IDEM_EINVALID, "flags: no such flag");
+        return idem__error(error, IDEM_EINVALID, "flags: unknown flag");
     }
     return 0;
 }

@@ -192,7 +192,7 @@ static int say_not_loaded(const char *scheme, const char *library,
 {
     const char *package = package_of(scheme);
 
-    why = why == NULL ? "the loader says nothing" : why;
+    why = why == NULL ? "the loader gave no reason" : why;
     if (package != NULL) {
         return idem__error(error, IDEM_ECONFIG,
                            "a store \"%s:\" needs %s, which cannot be loaded "
@@ -258,8 +258,7 @@ static int load(const char *scheme, const char *url,
     }
     if (strcmp(kind->scheme, scheme) != 0) {
         return idem__error(error, IDEM_ECONFIG,
-                           "%s has a kind of store for another scheme, "
-                           "\"%.20s\"",
+                           "%s provides another kind of store, \"%.20s\"",
                            library, kind->scheme);
     }
     *ret_kind = kind;

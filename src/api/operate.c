@@ -355,8 +355,7 @@ int idem__move_set(struct idem_store *store, const struct idem_move *was,
     if (idem__move_write(was, marks[0]) != 0 ||
         idem__move_write(move, marks[1]) != 0 ||
         move->fence_floor >= FENCE_MAX || move->store_ms < 0) {
-        return idem__error(ret_error, IDEM_EINVALID,
-                           "move: no store can have such a state");
+        return idem__error(ret_error, IDEM_EINVALID, "move: invalid state");
     }
     rc = make_op(marks[0], marks[1], move, &op);
     if (rc != 0) {

@@ -94,9 +94,9 @@ static int make_for(enum idem_verb verb, const struct idem_attempt *attempt,
     int rc;
 
     if (attempt->verdict != IDEM_STARTED) {
-        return idem__error(error, IDEM_EINVALID,
-                           "the attempt was not started: it is not the "
-                           "caller's to end");
+        return idem__error(
+            error, IDEM_EINVALID,
+            "cannot end the attempt: its verdict is not STARTED");
     }
     rc = make(verb, a->scope, a->key, more, ret_op, error);
     if (rc == 0) {
@@ -188,7 +188,7 @@ static int check_record(const struct idem_record *record,
         idem__record_check_body(record->input, record->input_len,
                                 record->input_digest) != 0) {
         return idem__error(error, IDEM_EINVALID,
-                           "record: its parts do not belong together");
+                           "record: its fields contradict one another");
     }
     head = idem__alloc(IDEM_HEAD_MAX);
     if (head == NULL) {
@@ -201,7 +201,7 @@ static int check_record(const struct idem_record *record,
     idem__free(head);
     return rc == 0 ? 0
                    : idem__error(error, IDEM_EINVALID,
-                                 "record: it is none that a store could hold");
+                                 "record: no store can hold it");
 }
 
 int idem_op_import(const struct idem_record *record, struct idem_op **ret_op,

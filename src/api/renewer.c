@@ -119,8 +119,9 @@ int idem_renewer_create(struct idem_renewer **ret_renewer,
     (void)pthread_condattr_destroy(&attr);
     if (idem__thread_start(&renewer->thread, run, renewer) != 0) {
         finish(renewer);
-        return idem__error(ret_error, IDEM_EFULL,
-                           "no thread for the renewals: there are too many");
+        return idem__error(
+            ret_error, IDEM_EFULL,
+            "cannot start the thread that renews leases: too many threads");
     }
     *ret_renewer = renewer;
     return 0;

@@ -1,5 +1,5 @@
-/* What the library asks of its host: clocks, randomness and sleep, the boot, and what is
- * installed. */
+/* The services that the library needs from its host: clocks, randomness, sleep, the
+ * boot, and installed files. */
 #include "base/host.h"
 
 #include <errno.h>

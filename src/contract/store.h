@@ -16,8 +16,8 @@
  * - One step. Between reading a record and writing what was decided about it falls
  *   no other change of it, by any process: a lock, a transaction, or a write on
  *   condition that what was found is still there.
- * - Durable. What is answered 0 survives the death of the process and, where the
- *   store says that it is durable, of the machine: it is flushed before
+ * - Durable. A change that is answered 0 survives the death of the process and, where
+ *   the store says that it is durable, of the machine: it is flushed before
  *   idem__op_answer(). A read sees every change that was answered before.
  * - True. IDEM_EUNAVAILABLE and IDEM_EFULL say that nothing was done. If it may have
  *   been done the code is IDEM_EUNKNOWN: the caller then submits the same op

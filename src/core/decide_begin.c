@@ -259,8 +259,8 @@ static enum idem_verdict own_earlier_claim(const struct idem_record *found)
  * slow clock wrote and the write that mends its lease, say, or while an answer was lost for
  * longer than the lease. Then nobody works under it, or ever did:
  *
- * - Nonce and fence of an attempt are given to nobody but with the answer to its op. Who was
- *   answered STARTED has taken the attempt, and the op can be submitted no more
+ * - Only the answer to its op has the nonce and fence of an attempt. A caller with the
+ *   answer STARTED has taken the attempt, and cannot submit the op again
  *   (queue/submit.c): one that asks again came back with an error.
  * - op->fence is set by an earlier decision of this op to claim the key (store/remote/own.c).
  *   A copy of a request is none: what it writes it writes only where it finds what that was
@@ -274,8 +274,8 @@ static bool is_untold(const struct idem_record *found, const struct idem_op *op)
     return found->by_lease && op->fence != 0;
 }
 
-/* The same attempt, with its fence, under a new lease. Whoever was told UNKNOWN or FAILED
- * meanwhile finds it in progress. */
+/* The same attempt, with its fence, under a new lease. A caller that got UNKNOWN or
+ * FAILED meanwhile finds it in progress. */
 static void take_back(const struct idem_record *found, const struct idem_op *op,
                       const struct idem_now *now,
                       struct idem_decision *decision)

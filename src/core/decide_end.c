@@ -26,7 +26,7 @@ static bool is_own(const struct idem_record *found, const struct idem_op *op,
         return false;
     }
     if (memcmp(found->nonce, op->nonce, 16) != 0) {
-        idem__refuse(decision, IDEM_ELOST, "it was decided by a person: %s",
+        idem__refuse(decision, IDEM_ELOST, "a person decided: %s",
                      idem_status_name(idem_record_status(found)));
         return false;
     }

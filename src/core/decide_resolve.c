@@ -35,7 +35,7 @@ bool idem__is_seen(const struct idem_record *found, const struct idem_op *op,
         return true;
     }
     idem__refuse(decision, IDEM_ELOST,
-                 "its fence is %llu now and not %llu: look again",
+                 "its fence is now %llu, not %llu: read the record again",
                  (unsigned long long)found->fence,
                  (unsigned long long)op->fence);
     return false;

@@ -349,10 +349,11 @@ bool idem__refuse_fence(struct idem_decision *decision)
     bool bad = decision->next.fence > INT64_MAX;
 
     if (bad) {
-        idem__refuse(decision, IDEM_ECORRUPT,
-                     "no fence is left for an attempt: the record, or one that "
-                     "was purged, has %lld, and idem gives none so high",
-                     (long long)INT64_MAX);
+        idem__refuse(
+            decision, IDEM_ECORRUPT,
+            "no fence left for a new attempt: the record, or a purged one, has "
+            "%lld, above all that idem assigns",
+            (long long)INT64_MAX);
     }
     return bad;
 }

@@ -266,7 +266,8 @@ static int refuse_match(struct reader *r)
 
 static int refuse_dead(struct reader *r)
 {
-    return refuse(r, "can never match: the entries before it have all of it");
+    return refuse(
+        r, "can never match: earlier entries match everything that it matches");
 }
 
 /* One to three digits; -1: it is something else. */
@@ -331,9 +332,8 @@ static int read_none(struct reader *r, enum idem_status status)
 {
     if (status != IDEM_STATUS_UNKNOWN && status != IDEM_STATUS_RETRY &&
         status != IDEM_STATUS_FAILED) {
-        return refuse(r,
-                      "an ending without a status is unknown, retry or fail: "
-                      "only the work can say more");
+        return refuse(
+            r, "without a status, the outcome must be unknown, retry or fail");
     }
     if (r->table->none != 0) {
         return refuse_dead(r);
@@ -421,7 +421,7 @@ static int read_entries(struct reader *r, const char *text)
         }
     }
     if (rc == 0 && n == 0) {
-        return idem__error(r->error, IDEM_EINVALID, "the table has no entry");
+        return idem__error(r->error, IDEM_EINVALID, "the table is empty");
     }
     return rc;
 }

@@ -337,10 +337,10 @@ const char *idem__record_fault(const struct idem_record *r)
 
     if (r->status < IDEM_STATUS_IN_PROGRESS ||
         r->status > IDEM_STATUS_RELEASED) {
-        return "its status is none that exists";
+        return "its status is invalid";
     }
     if (r->on_expired_lease != IDEM_RERUN && r->on_expired_lease != IDEM_HOLD) {
-        return "its policy is none that exists";
+        return "its policy is invalid";
     }
     if (r->fence == 0 || r->fence > INT64_MAX || r->attempts == 0) {
         return "it was never claimed";
@@ -351,7 +351,7 @@ const char *idem__record_fault(const struct idem_record *r)
         return "a time is out of range";
     }
     if (r->result_len > IDEM_RESULT_MAX || r->input_len > IDEM_RESULT_MAX) {
-        return "a body is longer than any";
+        return "a body is too long";
     }
     if (open && r->failures == 0 && (r->result_len > 0 || r->result.not_kept)) {
         return "it has a result but no attempt has ended";
@@ -360,7 +360,7 @@ const char *idem__record_fault(const struct idem_record *r)
         return "it is a tombstone with a result";
     }
     if (r->retry && !open) {
-        return "it is to be run again but is not in progress";
+        return "it is marked retry but is not in progress";
     }
     if (r->retried > r->attempts) {
         return "more attempts were retried than there were";
@@ -397,7 +397,7 @@ static const char *read_retry(struct idem_slice s, struct idem_record *record)
     const uint8_t *p = s.base;
 
     if (s.len != RETRY_LEN || idem__get_u32(p + 16) > record->attempts) {
-        return "its mark for another run is malformed";
+        return "its retry mark is malformed";
     }
     record->retry = record->status == IDEM_STATUS_IN_PROGRESS &&
                     idem__get_u64(p) == record->fence &&
@@ -411,7 +411,7 @@ static const char *read_in_doubt(struct idem_slice s,
                                  struct idem_record *record)
 {
     if (s.len != IN_DOUBT_LEN || idem__get_u64(s.base) == 0) {
-        return "its doubt is malformed";
+        return "its in_doubt field is malformed";
     }
     record->in_doubt = idem__get_u64(s.base);
     return NULL;

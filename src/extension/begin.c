@@ -192,8 +192,8 @@ static int find_arguments(sqlite3_vtab *base, const sqlite3_index_info *info,
         }
     }
     if (found[KEY] < 0) {
-        return refuse(base, "idem_begin(): no key is given: FROM "
-                            "idem_begin('KEY')");
+        return refuse(base,
+                      "idem_begin(): no key given: FROM idem_begin('KEY')");
     }
     return SQLITE_OK;
 }

@@ -44,9 +44,10 @@ static int take_attempt(const struct call *call,
     const char *token = (const char *)sqlite3_value_text(call->argv[0]);
 
     if (token == NULL) {
-        return idem__error(error, IDEM_EINVALID,
-                           "the token is NULL: it is given by an idem_begin() "
-                           "that answers STARTED");
+        return idem__error(
+            error, IDEM_EINVALID,
+            "the token is NULL: idem_begin() returns one with the verdict "
+            "STARTED only");
     }
     if (strlen(token) != (size_t)sqlite3_value_bytes(call->argv[0])) {
         return idem__error(error, IDEM_EINVALID,
@@ -253,8 +254,8 @@ static void version(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     sqlite3_result_text(ctx, IDEM_VERSION, -1, SQLITE_STATIC);
 }
 
-/* What changes records cannot be called from views and triggers, which a file may
- * bring along. */
+/* Views and triggers, which a file may bring along, cannot call the functions that
+ * change records. */
 static const struct {
     const char *name;
     int args_min;

@@ -20,8 +20,8 @@ static int refuse_old(char **ret_message, const sqlite3_api_routines *api)
 static int refuse_other(char **ret_message, const sqlite3_api_routines *api)
 {
     *ret_message = api->mprintf(
-        "mod_idem was loaded by another SQLite of this process: use idem through "
-        "one of them alone");
+        "another SQLite in this process has loaded mod_idem: use idem through "
+        "only one of them");
     return SQLITE_ERROR;
 }
 

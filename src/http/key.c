@@ -46,7 +46,7 @@ static int read_raw(struct idem_slice s, char *buf, size_t *ret_len,
             return bad(error, "is a list; send one key, or quote it");
         }
         if (p[i] == ';' || p[i] == '"' || p[i] == '\\') {
-            return bad(error, "has a sign in it that must be quoted");
+            return bad(error, "contains a character that must be quoted");
         }
         if (!is_visible(p[i])) {
             return bad(error, "has bytes that are not visible ASCII");
@@ -70,8 +70,9 @@ static int read_quoted(struct idem_slice s, char *buf, size_t *ret_len,
         if (p[i] == '\\') {
             i++;
             if (i == s.len || (p[i] != '"' && p[i] != '\\')) {
-                return bad(error, "has a backslash before a sign that needs "
-                                  "none");
+                return bad(
+                    error,
+                    "has a backslash before a character that needs none");
             }
         } else if (!is_visible(p[i]) && p[i] != ' ') {
             return bad(error, "has bytes that are not visible ASCII");
@@ -86,8 +87,10 @@ static int read_quoted(struct idem_slice s, char *buf, size_t *ret_len,
         return bad(error, "has no closing quote");
     }
     if (i + 1 < s.len) {
-        return bad(error, "goes on after its closing quote; parameters and "
-                          "lists are not allowed");
+        return bad(
+            error,
+            "continues after its closing quote; parameters and lists are not "
+            "allowed");
     }
     if (blank) {
         return bad(error, "is empty");

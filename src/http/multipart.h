@@ -1,8 +1,8 @@
 /* The parts of a multipart/form-data body, whatever divides them.
  *
- * A client that sends a form again divides it by another boundary. What is compared
- * is each part as it was sent: its header lines (name, file name, content type) and
- * its bytes.
+ * A client that sends a form again divides it by another boundary. Two forms are
+ * equal if their parts are, as they were sent: header lines (name, file name, content
+ * type) and bytes.
  *
  * Only a body with nothing outside of its parts is taken:
  *

@@ -13,39 +13,42 @@ static const char *const details[] = {
         "Send one key of 1 to 255 visible ASCII characters, best in quotes.",
     [IDEM_HTTP_SCOPE_MISSING] = "Authenticate, and send the request again.",
     [IDEM_HTTP_SCOPE_AMBIGUOUS] =
-        "Send what names the client once: one header line, one value.",
+        "Send the header that names the client once, with one value.",
     [IDEM_HTTP_KEY_UNSELECTED] =
-        "This service makes the key of the request itself. Send the member or "
-        "header that it is made of: a text, a number or a boolean. A compressed "
-        "body is not read.",
+        "This service takes the key from the request. Send the member or "
+        "header that it selects: a text, a number or a boolean. It does not "
+        "read a compressed body.",
     [IDEM_HTTP_FINGERPRINT_UNSELECTED] =
-        "This service selects what is compared. Send the members or headers that "
-        "it looks for. A compressed body is not read.",
+        "This service compares selected parts of the request. Send the members "
+        "or headers that it selects. It does not read a compressed body.",
     [IDEM_HTTP_UPGRADE] = "Send the request without the key.",
     [IDEM_HTTP_UNAUTHENTICATED] = "Authenticate, and send the request again.",
     [IDEM_HTTP_NOT_ACCEPTABLE] =
         "Send the request again with the Accept-Encoding of the first one.",
     [IDEM_HTTP_IN_PROGRESS] =
-        "Send the same request again later; Retry-After says when.",
+        "Send the same request again later; see Retry-After.",
     [IDEM_HTTP_OUTCOME_UNKNOWN] =
-        "It may have been done, and is not done again. A person must look.",
-    [IDEM_HTTP_FAILED] = "It is not done again. A person must look.",
+        "The request may have been executed, and is not executed again. A "
+        "person must look.",
+    [IDEM_HTTP_FAILED] =
+        "The request is not executed again. A person must look.",
     [IDEM_HTTP_NOT_KEPT] =
-        "It was done once, and is not done again. Look for its effect.",
+        "The request was executed, and is not executed again. Look for its "
+        "effect.",
     [IDEM_HTTP_TOO_LARGE] = "Send a smaller request.",
     [IDEM_HTTP_MISMATCH] =
-        "The key belongs to a request that was different. Use a new key.",
+        "The key belongs to a different request. Use a new key.",
     [IDEM_HTTP_RATE_LIMITED] =
-        "Nothing was done. Send the same request, with the same key, again "
-        "later; Retry-After says when.",
+        "Nothing was executed. Send the same request, with the same key, "
+        "later; see Retry-After.",
     [IDEM_HTTP_CORRUPT] = "This request was not executed. A person must look.",
     [IDEM_HTTP_SCOPE_UNSET] =
         "Nothing was done. Set IDEM_LAMBDA_SCOPE to a selector that names the "
         "caller, such as .requestContext.authorizer.jwt.claims.sub, or to global "
         "if all callers may see each other's responses.",
     [IDEM_HTTP_UPSTREAM] =
-        "It may have been done. Send the same request, with the same key, to "
-        "learn what became of it.",
+        "The request may have been executed. Send it again, with the same key, "
+        "to learn its outcome.",
     [IDEM_HTTP_UNAVAILABLE] = "Send the same request again later.",
 };
 

@@ -74,7 +74,7 @@ int idem__entry_record_name(struct idem_slice store_url,
 static const char *fault_of(const struct idem_journal_info *e)
 {
     if (!idem__is_end(e->outcome.status)) {
-        return "its status does not exist";
+        return "its status is invalid";
     }
     if (e->fence == 0 || e->fence > INT64_MAX) {
         return "it does not belong to an attempt";
@@ -133,7 +133,7 @@ static int damaged(struct idem_error *error, const char *what)
                        what);
 }
 
-/* What is wrong with the fields, which must fill the file, or NULL. Those before a
+/* The fault of the fields, which must fill the file, or NULL. Those before a
  * fault are in @entry: a torn one may still say what it was about. */
 static const char *read_fields(struct idem_slice file,
                                struct idem_journal_info *entry)

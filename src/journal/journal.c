@@ -13,8 +13,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* What a journal leaves free of its file system: so much, or this part where that is
- * less; and how many times as much room is little. */
+/* A journal leaves so much of its file system free, or this part where that is less; so
+ * many times as much is little room. */
 enum {
     LEFT_BYTES = 16 << 20,
     LEFT_PART = 64,
@@ -48,10 +48,11 @@ static int open_directory(struct idem_journal *journal, bool make,
     journal->fd = open(directory, how);
     if (journal->fd < 0 && errno == ENOENT && make) {
         if (mkdir(directory, 0700) != 0 && errno == ENOENT) {
-            return idem__error(error, IDEM_ECONFIG,
-                               "cannot make the journal %.120s: make the "
-                               "directory above it first",
-                               directory);
+            return idem__error(
+                error, IDEM_ECONFIG,
+                "cannot create the journal %.120s: create its parent directory "
+                "first",
+                directory);
         }
         journal->fd = open(directory, how);
     }
@@ -69,10 +70,10 @@ static int open_directory(struct idem_journal *journal, bool make,
                            directory, (unsigned long)st.st_uid);
     }
     if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        return idem__error(error, IDEM_EDENIED,
-                           "others may write to the journal %.120s: chmod 700 "
-                           "it",
-                           directory);
+        return idem__error(
+            error, IDEM_EDENIED,
+            "the journal %.120s is writable by others: chmod 700 it",
+            directory);
     }
     return 0;
 }
@@ -108,8 +109,8 @@ void idem_journal_close(struct idem_journal *journal)
 
 /* ---- Room ---- */
 
-/* What the file system has left for entries, and whether that is little. One that does
- * not say how large it is has room until a write fails. */
+/* The room of the file system for entries, and whether that is little. A file system
+ * without a stated size has room until a write fails. */
 static int read_room(const struct idem_journal *journal, uint64_t *ret_room,
                      bool *ret_near, struct idem_error *error)
 {
@@ -139,10 +140,11 @@ static int check_room(const struct idem_journal *journal, uint64_t len,
 
     return rc != 0 || room >= len
                ? rc
-               : idem__error(error, IDEM_EFULL,
-                             "the disk of the journal %.120s is full: make "
-                             "room on it (idem reconcile records what waits)",
-                             journal->directory);
+               : idem__error(
+                     error, IDEM_EFULL,
+                     "the disk of the journal %.120s is full: make "
+                     "room on it (idem reconcile records the waiting outcomes)",
+                     journal->directory);
 }
 
 static int count_one(void *ctx, const char *name)

@@ -122,9 +122,9 @@ static int decode(struct idem_slice bytes, struct idem_journal_info *entry,
     if (rc == 0 && (memcmp(record, entry->name, IDEM__ENTRY_RECORD_LEN) != 0 ||
                     entry->name[IDEM__ENTRY_RECORD_LEN] !=
                         '0' + (char)entry->outcome.status)) {
-        rc =
-            idem__error(error, IDEM_ECORRUPT,
-                        "the entry cannot be trusted: its name is not its own");
+        rc = idem__error(
+            error, IDEM_ECORRUPT,
+            "the entry cannot be trusted: its name does not match its content");
     }
     return rc;
 }
@@ -444,7 +444,7 @@ int idem_journal_drop(struct idem_journal *journal, const char *name,
     }
     if (rc == IDEM__JOURNAL_BUSY) {
         return idem__error(ret_error, IDEM_EUNAVAILABLE,
-                           "another process is at the entry %.80s", base);
+                           "another process is using the entry %.80s", base);
     }
     return rc == IDEM_ENOTFOUND || rc == IDEM_ECORRUPT
                ? idem__error(ret_error, IDEM_ENOTFOUND,

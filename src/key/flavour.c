@@ -109,8 +109,7 @@ static int make_key(const struct idem__tree *tree, uint32_t number,
     if ((flags & IDEM_FLAVOUR_NULL) == 0 && says_nothing(tree, number)) {
         return idem__error(
             error, IDEM_EINVALID,
-            "there is nothing to make a key of: every event that "
-            "lacks it would have this key");
+            "it selects nothing: every event without it would have this key");
     }
     rc = idem__canonical(tree, number, flavour, &text, error);
     if (rc != 0) {

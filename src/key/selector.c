@@ -126,7 +126,7 @@ static int check_there(const struct idem_selector *s, struct idem_error *error)
         }
     }
     return idem__error(error, IDEM_ENOTFOUND,
-                       "it selects %s: what it names is not there%s",
+                       "it selects %s: the input has no such member%s",
                        len == 0 ? "nothing" : "null",
                        s->packed ? ", and the body, compressed with gzip, is "
                                    "read as it was sent"
@@ -199,9 +199,9 @@ static int add_scalar(struct idem_selector *s, uint32_t number,
         idem__buffer_str(out, "false");
         return 0;
     case IDEM__TREE_NULL:
-        return idem__error(error, IDEM_EINVALID,
-                           "part of the key is null: what it names is not "
-                           "there");
+        return idem__error(
+            error, IDEM_EINVALID,
+            "part of the key is null: the input has no such member");
     case IDEM__TREE_ARRAY:
         return idem__error(error, IDEM_EINVALID,
                            "it selects an array of the text, which is not a "

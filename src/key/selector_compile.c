@@ -79,7 +79,7 @@ static uint32_t read_text(struct idem__reader *r, enum idem__part_kind kind,
         }
         if (plain) {
             return idem__reader_refuse(
-                r, opening, "a name has no \\( ) in it: write it out");
+                r, opening, "a name cannot contain \\( ): write it out");
         }
         inner = read_selector(r);
         idem__reader_want(r, ")", "a )");
@@ -108,16 +108,16 @@ static uint32_t read_index(struct idem__reader *r)
     if (r->at == from + minus || (*r->at >= '0' && *r->at <= '9')) {
         return idem__reader_refuse(
             r, from,
-            "in [ ] is a name, as in .[\"a\"], a place, as in .[0], "
-            "or nothing, as in .[]");
+            "[ ] takes a name, as in .[\"a\"], an index, as in .[0], or "
+            "nothing, as in .[]");
     }
     part.index = minus ? -part.index : part.index;
     idem__reader_skip(r);
     if (*r->at == ':') {
         return idem__reader_refuse(
             r, r->at,
-            "nothing is cut: select the whole text, or elements by "
-            "their places, as in [.[0], .[1]]");
+            "slices are not supported: select the whole text, or elements by "
+            "index, as in [.[0], .[1]]");
     }
     return idem__reader_add(r, part);
 }
@@ -135,8 +135,8 @@ static uint32_t read_brackets(struct idem__reader *r)
     } else if (*r->at == ':') {
         part = idem__reader_refuse(
             r, r->at,
-            "nothing is cut: select the whole text, or elements by "
-            "their places, as in [.[0], .[1]]");
+            "slices are not supported: select the whole text, or elements by "
+            "index, as in [.[0], .[1]]");
     } else {
         part = read_index(r);
     }
@@ -375,7 +375,7 @@ static uint32_t read_selector(struct idem__reader *r)
     uint32_t part;
 
     if (++r->depth > IDEM__SELECTOR_DEPTH_MAX) {
-        return idem__reader_refuse(r, r->at, "too many brackets in brackets");
+        return idem__reader_refuse(r, r->at, "brackets are nested too deeply");
     }
     part = read_comma(r);
     while (r->rc == 0 && take_pipe(r)) {

@@ -11,7 +11,7 @@ enum {
 };
 
 static const char too_much[] =
-    "the selector takes more steps, or makes more, than one run may";
+    "the selector exceeds its limit of steps or memory";
 
 /* ---- Bounds ---- */
 
@@ -173,8 +173,7 @@ int idem__value_to_text(struct idem_selector *s, uint32_t input)
     case IDEM__TREE_NULL:
         return idem__value_fail(
             s, IDEM_EINVALID,
-            "null cannot be part of a text: what is named is "
-            "not there");
+            "null cannot be part of a text: the input has no such member");
     case IDEM__TREE_ARRAY:
     case IDEM__TREE_OBJECT:
         break;
@@ -305,7 +304,7 @@ int idem__value_of_base64(struct idem_selector *s, uint32_t input)
     }
     if (!idem__utf8_is(idem_bytes(to, len))) {
         return idem__value_fail(s, IDEM_EINVALID,
-                                "@base64d: what is in it is not UTF-8");
+                                "@base64d: the decoded text is not UTF-8");
     }
     s->tree.text.len += len;
     return give_text(s, from);

@@ -83,7 +83,7 @@ static int read_unit(struct reader *r, uint32_t *ret_unit)
         int value = hex_value(peek(r));
 
         if (value < 0) {
-            return refuse(r, r->at, "\\u wants four hexadecimal digits");
+            return refuse(r, r->at, "\\u needs four hexadecimal digits");
         }
         unit = unit * 16 + (uint32_t)value;
         r->at++;
@@ -179,7 +179,7 @@ static int read_string(struct reader *r, uint32_t *ret_at, uint32_t *ret_len)
         size_t n = 0;
 
         if (r->at == r->len) {
-            return refuse(r, r->at, "a string has no end");
+            return refuse(r, r->at, "a string is not terminated");
         }
         if (*p < ' ') {
             return refuse(r, r->at, "a control character in a string");
@@ -479,8 +479,9 @@ int idem__tree_add(struct idem__tree *tree, struct idem_slice json,
                                                    : read_value(&r, &top);
     if (rc == 0) {
         skip_blanks(&r);
-        rc = r.at == r.len ? 0
-                           : refuse(&r, r.at, "there is more after the value");
+        rc = r.at == r.len
+                 ? 0
+                 : refuse(&r, r.at, "unexpected text after the value");
     }
     if (rc != 0) {
         tree->nodes.len = nodes_len;

@@ -44,7 +44,7 @@ void idem__limit_decide(const struct idem_limit_request *limit,
                        &decision->limited.end_ms);
     if (!is_sound(found)) {
         refuse(decision, IDEM_ECORRUPT,
-               "what was counted in this window cannot be trusted");
+               "the count of this window cannot be trusted");
         return;
     }
     if (found->has_entry) {

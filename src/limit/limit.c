@@ -148,10 +148,11 @@ int idem__limit_in_time(const struct idem_limit_request *limit,
     if (earliest_ms > closes(limit)) {
         idem__span(now->store_ms - (closes(limit) - limit->late_ms), away);
         idem__span(limit->late_ms, bound);
-        return idem__error(error, IDEM_EINVALID,
-                           "at: the window of %lld has been over for %s, and "
-                           "what was counted in it is remembered for %s (late)",
-                           (long long)limit->at_ms, away, bound);
+        return idem__error(
+            error, IDEM_EINVALID,
+            "at: the window of %lld ended %s ago, and its count is kept for %s "
+            "(late)",
+            (long long)limit->at_ms, away, bound);
     }
     return 0;
 }

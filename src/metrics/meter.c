@@ -57,13 +57,12 @@ static int cannot(struct idem_error *error, const char *path)
     switch (errno) {
     case ENOENT:
     case ENOTDIR:
-        return idem__error(error, IDEM_ENOTFOUND,
-                           has_directory(path)
-                               ? "no meter in %.100s: its first user "
-                                 "makes it"
-                               : "cannot make the meter %.100s: make its "
-                                 "directory first",
-                           path);
+        return idem__error(
+            error, IDEM_ENOTFOUND,
+            has_directory(path)
+                ? "no meter in %.100s: its first user creates it"
+                : "cannot create the meter %.100s: create its directory first",
+            path);
     case EACCES:
     case EPERM:
     case EROFS:

@@ -17,8 +17,9 @@
     IDEM__X(retried, "retried", "Attempts that are to be run again")           \
     IDEM__X(replayed, "replayed", "Callers that were given what is on record") \
     IDEM__X(busy, "busy", "Callers that found another at work")                \
-    IDEM__X(mismatch, "mismatch", "Callers that used a key anew")              \
-    IDEM__X(lost, "lost", "Owners whose attempt was no longer theirs")         \
+    IDEM__X(mismatch, "mismatch",                                              \
+            "Callers that used a key for another request")                     \
+    IDEM__X(lost, "lost", "Owners that had lost their attempt")                \
     IDEM__X(resolved, "resolved", "Decisions by persons")                      \
     IDEM__X(purged, "purged", "Records that were deleted")
 
@@ -30,7 +31,7 @@
     IDEM__X(retry, "retry_records", "retryRecords",                            \
             "Records that are to be run again")                                \
     IDEM__X(retry_attempts, "retry_attempts", "retryAttempts",                 \
-            "Attempts of the one of these that was tried most")                \
+            "Attempts of the most-tried record to be run again")               \
     IDEM__X(failed, "failed_records", "failedRecords",                         \
             "Records that are failed and wait for a person")                   \
     IDEM__X(unknown, "unknown_records", "unknownRecords",                      \
@@ -38,7 +39,7 @@
     IDEM__X(unreadable, "unreadable_records", "unreadableRecords",             \
             "Records that cannot be trusted")                                  \
     IDEM__X(failed_outcomes, "failed_outcomes", "failedOutcomes",              \
-            "Operations that were completed with a failure of late")
+            "Operations that recently completed with a failure")
 
 /* "begin" ... */
 extern const char *const idem__call_names[IDEM_CALLS];

@@ -148,7 +148,7 @@ static void jobs(struct idem__out *out, const struct idem_metrics *m)
     size_t i;
 
     head(out, "last_success_seconds", "gauge",
-         "When work with such keys last succeeded, since 1970; 0 is never");
+         "Unix time of the last success of such keys; 0: never");
     for (i = 0; i < m->jobs_len; i++) {
         idem__out(out, "idem_last_success_seconds{");
         if (m->store != NULL) {
@@ -193,7 +193,7 @@ static void look(struct idem__out *out, const struct idem_metrics *m)
 {
     head(out, "up", "gauge", "Whether the store could be read");
     number(out, m->store, "up", m->up);
-    in_seconds(out, m, "look_timestamp_seconds", "When the store was looked at",
+    in_seconds(out, m, "look_timestamp_seconds", "Unix time of this reading",
                m->now_ms);
     if (m->up) {
         gauges(out, m);
@@ -205,7 +205,7 @@ static void journal(struct idem__out *out, const struct idem_metrics *m)
     head(out, "journal_entries", "gauge",
          "Outcomes in the journal of this host");
     number(out, m->store, "journal_entries", m->journal_entries);
-    head(out, "journal_room_bytes", "gauge", "Bytes that it takes yet");
+    head(out, "journal_room_bytes", "gauge", "Bytes left for the journal");
     number(out, m->store, "journal_room_bytes", m->journal_room);
 }
 

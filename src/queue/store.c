@@ -32,7 +32,7 @@ static int check_options(const struct idem_open_options *options,
                            "options: begin with IDEM_OPEN_OPTIONS_INIT");
     }
     if ((options->flags & ~flags) != 0) {
-        return idem__error(error, IDEM_EINVALID, "options: no such flag");
+        return idem__error(error, IDEM_EINVALID, "options: unknown flag");
     }
     if (check_timeout(options->timeout_ms, error) != 0) {
         return IDEM_EINVALID;

@@ -19,8 +19,7 @@ static int give_nonce(const struct idem_store *store, struct idem_op *op)
 
     if (!op->has_nonce &&
         host->random(host->ctx, op->nonce, sizeof(op->nonce)) != 0) {
-        return idem__op_fail(op, IDEM_EUNAVAILABLE,
-                             "the random source does not answer");
+        return idem__op_fail(op, IDEM_EUNAVAILABLE, "cannot read random bytes");
     }
     op->has_nonce = true;
     return 0;
@@ -77,7 +76,7 @@ static int prepare(struct idem_queue *queue, struct idem_op *op,
     if (op->asked_boot_ms == 0 || op->verb == IDEM_OP_RENEW) {
         if (read_boot_ms(&options->host, moment) != 0) {
             return idem__op_fail(op, IDEM_EUNAVAILABLE,
-                                 "the clock does not answer");
+                                 "cannot read the clock");
         }
         op->asked_boot_ms = moment->boot_ms;
     }
@@ -244,7 +243,7 @@ static size_t hand_over(struct idem_queue *queue, struct idem_op **ops,
 
     while (i < n) {
         i += submit_to_store(queue->store, ops + i, n - i);
-        if (i < n) { /* What comes after it may be an end. */
+        if (i < n) { /* The next one may be an end. */
             (void)idem__op_fail(ops[i], IDEM_EUNAVAILABLE,
                                 "too many operations are queued (queue_max is "
                                 "%zu): reap answers before you submit more, or "

@@ -732,7 +732,7 @@ TEST_VIRTUAL(resolve, isAboutWhatWasSeen)
     attempt = begin(f->store, &request, IDEM_STARTED);
     host_pass(&f->host, 60000);
     assert_code(IDEM_ELOST, resolve(f, fence, IDEM_STATUS_RELEASED));
-    assert_why("look again");
+    assert_why("read the record again");
     assert_ok(resolve(f, fence + 1, IDEM_STATUS_RELEASED));
     idem_attempt_destroy(attempt);
 }

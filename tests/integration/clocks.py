@@ -135,7 +135,7 @@ def a_clock_that_is_ahead_at_a_boot_expires_nothing(b):
         watched = b("watch", "--once", "--json", env=clocks.env)
         contains(watched.stdout, b'"clock"', b'"jump_ms"')
         equal(watched.status, 1)
-        contains(b("doctor", env=clocks.env).stdout, b"warn  clock: at this boot")
+        contains(b("doctor", env=clocks.env).stdout, b"warn  clock: the store's time advanced")
         reboot(b)
         clocks.move(wall=-3 * DAY)
         clocks.keep_right("yes")

@@ -248,16 +248,16 @@ def refusals(server):
     database = f"/{postgres.DATABASE}?"
     elsewhere = f"{place}-gone,{server.folder}"
     return [
-        ((owner, "user=absent"), 77, '"absent" does not exist (28000); make the role with createuser'),
+        ((owner, "user=absent"), 77, '"absent" does not exist (28000); create the role with createuser'),
         ((owner, "user=replica&schema=refused"), 69, "(25006); name the primary, or all hosts"),
         ((owner, "user=locked_out"), 77, "is not permitted to log in (28000)"),
         ((owner, "user=crowded"), 69, "(53300); nothing was run; see: idem doctor"),
-        ((database, "/absent?"), 78, '/absent): database "absent" does not exist (3D000); make it with createdb'),
+        ((database, "/absent?"), 78, '/absent): database "absent" does not exist (3D000); create it with createdb'),
         ((f"{database}{place}&{owner}", f"/postgres?{place}&user=uninvited"), 77, "(42501); the role needs"),
-        ((owner, f"{owner}&schema=select"), 78, "(42601); take another schema"),
+        ((owner, f"{owner}&schema=select"), 78, "(42601); choose another schema"),
         ((owner, f"{owner}&service=absent"), 78, 'definition of service "absent" not found'),
-        ((owner, f"{owner}&port=99999"), 78, 'invalid port number: "99999"; put it right in the store URL'),
-        ((owner, f"{owner}&sslmode=often"), 78, 'invalid sslmode value: "often"; put it right'),
+        ((owner, f"{owner}&port=99999"), 78, 'invalid port number: "99999"; correct it in the store URL'),
+        ((owner, f"{owner}&sslmode=often"), 78, 'invalid sslmode value: "often"; correct it'),
         ((place, f"{place}-gone"), 69, "-gone:5432/idem): No such file or directory; nothing was run"),
         ((f"{place}&{owner}", f"{elsewhere}&user=absent"), 77, f"({server.folder}:5432/idem): role"),
     ]
@@ -436,7 +436,7 @@ def a_role_that_may_do_nothing_is_told_what_it_may_not():
     equal(idem("store", "create").status, 0)
     server.psql("DROP SCHEMA parts CASCADE")
     check = idem("store", "check")
-    none = b'there is no schema "parts" in this database; mend: idem store create'
+    none = b'no schema "parts" in this database; mend: idem store create'
     assert none in check.stdout, check
 
 

@@ -251,7 +251,7 @@ def settings_that_are_taken_back_are_noticed():
             equal((done.status, line.hits.total()), (status, fault is not None))
             record = json.loads(idem("show", "--json", key).stdout)
             equal((fault, record["status"]), (fault, shown))
-            said = b"has lost its settings; a pooler in between needs prepare=no"
+            said = b"has lost its settings; a connection pooler needs prepare=no"
             equal((fault, said in done.stderr), (fault, fault is not None))
             equal(through("reconcile").status, 0)
         once(idem, key)
@@ -386,7 +386,7 @@ def a_server_that_falls_silent_holds_up_no_check():
         replicas, records, commit = pool.map(without_answer, cases)
     for said, words in (replicas, "bad   replicas: "), (records, "records cannot be read: "):
         assert words + SILENT in said and HANGS in said, said
-        assert said.startswith("ok    server: ") and said.endswith("rest was not looked at\n"), said
+        assert said.startswith("ok    server: ") and said.endswith("rest was not checked\n"), said
     assert SILENT in commit and HANGS + "; the tables may have been made" in commit, commit
     equal(Idem(f"{the_server().url}&schema=silent_new")("store", "create").status, 0)
 

@@ -54,7 +54,7 @@ def refuses_hosts_that_it_would_harm():
         .splitlines()
     )
     equal(old, "1 mod_idem needs SQLite 3.37 or later; this program has 3.36.0")
-    assert second.startswith("1 mod_idem was loaded by another SQLite of this process"), second
+    assert second.startswith("1 another SQLite in this process has loaded mod_idem"), second
     equal((first.strip(), again.strip()), ("7", "7"))  # NOMEM, as the fake host says.
 
 
@@ -208,8 +208,8 @@ def every_argument_counts():
 
 REFUSED = [
     ("SELECT * FROM idem_begin('k')", "INVALID: no transaction is open: run BEGIN IMMEDIATE"),
-    ("BEGIN; SELECT * FROM idem_begin", "no key is given: FROM idem_begin('KEY')"),
-    ("BEGIN; SELECT * FROM idem_begin('')", "INVALID: key: it must not be empty"),
+    ("BEGIN; SELECT * FROM idem_begin", "no key given: FROM idem_begin('KEY')"),
+    ("BEGIN; SELECT * FROM idem_begin('')", "INVALID: key must not be empty"),
     ("BEGIN; SELECT * FROM idem_begin('k') WHERE key = 'l'", "key is given twice"),
     ("BEGIN; SELECT * FROM idem_begin('k') WHERE lease_ms > 5",
      "lease_ms is an argument: give it in the brackets, or as WHERE lease_ms = VALUE"),
@@ -226,7 +226,7 @@ REFUSED = [
     ("BEGIN; SELECT * FROM idem_begin('k') WHERE on_expired_lease = 'maybe'",
      "INVALID: on_expired_lease: give 'hold' or 'rerun'"),
     ("BEGIN; SELECT * FROM idem_begin('k') WHERE fingerprint = 'mine'",
-     "INVALID: fingerprint: none, or 33 bytes of idem_fingerprint()"),
+     "INVALID: fingerprint: leave it empty, or give the 33 bytes of idem_fingerprint()"),
     ("BEGIN; SELECT * FROM idem_begin('k') WHERE network = 'no'",
      "INVALID: network: give 'yes', or leave it out"),
     ("BEGIN; CREATE VIEW v AS SELECT * FROM idem_begin('k'); SELECT * FROM v",

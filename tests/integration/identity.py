@@ -123,7 +123,7 @@ def a_copy_without_its_log_is_no_new_one(b):
 ACCIDENTS = {
     "rm idem.db": b"was deleted while it was in use",
     "mv idem.db elsewhere": b"was renamed or unmounted",
-    "cp idem.db copy && mv copy idem.db": b"another file has taken the place",
+    "cp idem.db copy && mv copy idem.db": b"another file has replaced",
     "rm idem.db-lock": b"lock file was deleted",
 }
 

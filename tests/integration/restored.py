@@ -76,7 +76,7 @@ def a_copy_is_put_back(b):
     equal(b.run("done", "echo effect >> ledger").status, 0)
     equal(b.effects(), 1)
     equal(b.run("open", "echo effect >> ledger").status, 76)
-    contains(b.record("open")["note"], "put back from a copy")
+    contains(b.record("open")["note"], "restored from a copy")
     for lost in (token, later_token):
         equal(b("complete", "--token", lost, "--result", "late").status, 80)
     equal(b("resolve", "open", "--release", "--reason", "looked").status, 0)

@@ -66,7 +66,7 @@ def who_waits_is_not_refused(b):
         until(lambda: in_line(lock) > CROWD, "all stand in line", 300 if LONG else 60)
         until(lambda: impatient.poll() is not None, "it is refused")
         refused = finish(impatient)
-        contains(refused.stderr, b"its lock was held by others for too long")
+        contains(refused.stderr, b"other processes held its lock for too long")
         equal(refused.status, 69)
         assert time.monotonic() - began >= USUAL - 1
         assert begin.poll() is None

@@ -273,7 +273,7 @@ def the_deadline_cuts_a_batch_off():
         equal(cut, keys[10 - len(cut) :])
         assert 1 <= len(cut) <= 9, cut
         equal(effects(), 10 - len(cut))
-        said = [line for line in box.lines() if "cut records off" in line["message"]]
+        said = [line for line in box.lines() if "some records not processed" in line["message"]]
         equal(said[0]["records"], len(cut))
         note(f"{len(cut)} of 10 cut off")
         equal(failures(box.invoke(batch("sqs", cut), seconds=60)), [])

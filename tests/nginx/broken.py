@@ -309,8 +309,8 @@ def a_store_that_cannot_be_opened_refuses():
         got = nginx.post("/pay", "k", b"x")
         equal((got.status, got.problem), (503, "store-unavailable"))
         assert int(got.headers["retry-after"]) >= 1
-        said = [line for line in nginx.errors().splitlines() if "cannot be looked up: " in line]
-        assert said and "looked up: the store is away" in said[0], said
+        said = [line for line in nginx.errors().splitlines() if "cannot look up a key: " in line]
+        assert said and "look up a key: the store is away" in said[0], said
         equal(up.executions(), 0)
         equal(nginx.post("/pay", None, b"x").status, 201)
     with Upstream() as up:

@@ -449,7 +449,7 @@ def a_service_that_breaks_off_is_named():
             told = json.loads(got.body)
             equal((got.status, told["status"], told["type"]),
                   (status, status, "urn:idem:problem:upstream-broke-off"))
-            assert "to learn what became of it" in told["detail"], told
+            assert "to learn its outcome" in told["detail"], told
         again = gateway(Idempotency_Key="cut")
         equal(json.loads(again.body)["type"], "urn:idem:problem:outcome-unknown")
         equal(json.loads(gateway(path="/plain").body)["type"], "about:blank")
@@ -476,7 +476,7 @@ def large_bodies_are_no_fault_of_the_client():
     with Service() as service, Gateway(service, "--key-from", ".body.id") as gateway:
         got = gateway(body=gzip.compress(b'{"id":"a"}'), Content_Encoding="gzip")
         equal(got.status, 400)
-        assert "A compressed body is not read." in json.loads(got.body)["detail"], got
+        assert "It does not read a compressed body." in json.loads(got.body)["detail"], got
         equal(service.effects, [])
 
 
@@ -729,7 +729,7 @@ def a_journal_that_the_user_cannot_have_is_named():
                "--user", "nobody", "--module", MODULE, "--store", "dynamodb://idem"],
               {"IDEM_JOURNAL_DIR": None, "XDG_STATE_HOME": None})
     equal((got.status, got.stdout), (77, b""))
-    assert b"cannot make the journal" in got.stderr and b"IDEM_JOURNAL_DIR" in got.stderr, got
+    assert b"cannot create the journal" in got.stderr and b"IDEM_JOURNAL_DIR" in got.stderr, got
 
 
 @test
@@ -744,7 +744,7 @@ def a_module_that_the_user_cannot_read_is_named():
     got = run([PROGRAM, "gateway", "-u", "http://127.0.0.1:1", "-l", "0", "--global-scope",
                "--user", "nobody", "--module", module])
     equal((got.status, got.stdout), (77, b""))
-    assert f'"nobody", which cannot read {module}: Permission denied'.encode() in got.stderr, got
+    assert f'"nobody", as which nginx runs, cannot read {module}: Permission denied'.encode() in got.stderr, got
     equal(got.stderr.count(b"\n"), 1)
 
 

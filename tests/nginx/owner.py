@@ -72,7 +72,7 @@ def an_owner_that_lost_its_key_answers_for_it_no_more():
             up.wait_for(1, "k")
             equal(nginx.post("/pay?hold=h", "k", b"x").problem, "in-progress")
             taken_away(nginx)
-            until(lambda: "belongs to somebody else now" in nginx.errors())
+            until(lambda: "another attempt owns its idempotency key now" in nginx.errors())
             known = time.monotonic()
             equal(nginx.post("/pay?hold=h", "k", b"x").problem, "outcome-unknown")
             in_time(time.monotonic() - known, 15, "the answer, with a lease of 30 s,")
@@ -98,7 +98,7 @@ def a_lease_counts_from_the_question():
                 taken_away(nginx)
                 until(lambda key=key: nginx.post(f"/pay?hold={key}", key, b"x").problem
                       == "outcome-unknown")
-                told = nginx.errors().count("belongs to somebody else now")
+                told = nginx.errors().count("another attempt owns its idempotency key now")
                 up.let_go(key)
             if told <= turn:
                 note(f"in turn {turn + 1}, before the owner was told of its loss")

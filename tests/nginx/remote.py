@@ -247,7 +247,7 @@ def a_claim_whose_answer_is_lost(kind):
                     until(lambda: shown(url, env) == "in_progress")
                     if not leaves:
                         equal(read_answer(stream).problem, "store-unavailable")
-                until(lambda: nginx.errors().count("a key cannot be looked up") == 1 + leaves)
+                until(lambda: nginx.errors().count("cannot look up a key") == 1 + leaves)
                 equal(shown(url, env), "in_progress")
                 losing.clear()
                 until(lambda: shown(url, env) == "released")

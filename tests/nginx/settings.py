@@ -481,7 +481,7 @@ def what_is_named_complete_is_a_success():
 
 @test
 def no_answer_follows_the_policy():
-    """An upstream that gave no whole answer leaves no status: unknown under hold, a retry under rerun, what none= says in either; "*" is not about it."""
+    """An incomplete answer leaves no status: unknown under hold, a retry under rerun, what none= says in either; "*" is not about it."""
     paths = "/pay?mode=drop", "/pay?mode=cut", "/pay?mode=twolengths", "/pay?delay=900"
     for more, wanted in (
         ("", "unknown"),

@@ -122,14 +122,12 @@ static int check(const struct idem__table_conf *table, const struct idem_op *op,
     }
     if (!idem__json_is_utf8(op->key)) {
         return idem__error(ret_error, IDEM_EINVALID,
-                           "layout %s has keys of text only: this one is no "
-                           "UTF-8",
-                           layout);
+                           "layout %s takes only keys in UTF-8", layout);
     }
     if (idem__slice_equal(op->key, idem_str(IDEM__MOVE_NAME))) {
         return idem__error(ret_error, IDEM_EINVALID,
-                           "layout %s has the mark of a move in the item "
-                           "\"" IDEM__MOVE_NAME "\": that is not a key",
+                           "layout %s reserves the key \"" IDEM__MOVE_NAME
+                           "\" for the mark of a move",
                            layout);
     }
     return 0;

@@ -311,27 +311,27 @@ static bool tells_http(const struct idem__item *item, struct idem__buffer *text)
 
 static const char *const powertools_gives_up[] = {
     NO_SCOPES,
-    "Powertools ends its attempts without a condition: one that was paused past "
-    "its lease writes over an attempt of idem, or deletes it",
+    "Powertools ends its attempts without a condition: a function that was "
+    "paused past its lease overwrites an attempt of idem, or deletes it",
     "payloads are compared between attempts of idem only",
     NULL,
 };
 
 static const char *const store_gives_up[] = {
     NO_SCOPES,
-    "the consumer claims only what is not there: what idem left in progress waits "
-    "for idem, or until DynamoDB deletes it",
-    "the consumer ends whatever is IN_PROGRESS: one that was paused past its lease "
-    "writes over an attempt of idem",
-    "what was released is deleted, with its attempts and its doubt",
+    "the consumer claims only keys without an item: an attempt that idem left "
+    "in progress waits for idem, or until DynamoDB deletes it",
+    "the consumer ends any item that is IN_PROGRESS: a consumer that was "
+    "paused past its lease overwrites an attempt of idem",
+    "a release deletes the item, with its attempts and its doubt",
     "payloads are compared between attempts of idem only",
     NULL,
 };
 
 static const char *const http_gives_up[] = {
     NO_SCOPES,
-    "the function ends its attempts without a condition: one that outlives its "
-    "lockExpiry writes over an attempt of idem, or over its result",
+    "the function ends its attempts without a condition: an attempt that "
+    "outlives its lockExpiry overwrites an attempt of idem, or its result",
     "the function takes over what is past its lockExpiry, with hold on neither "
     "side: work of its own may run twice",
     "payloads are compared between attempts of idem only",

@@ -290,10 +290,10 @@ static const char *const gives_up[] = {
     "than 120 KiB becomes a tombstone",
     "it has no lease: work that died there is in progress until a person "
     "decides, and is never taken over",
-    "what was released is deleted, with its attempts and its doubt",
+    "a release deletes the item, with its attempts and its doubt",
     "payloads are compared between attempts of idem only",
-    "a program that ends a lock without comparing lockedBy writes over what a "
-    "person decided",
+    "a program that ends a lock without comparing lockedBy overwrites a "
+    "person's decision",
     NULL,
 };
 

@@ -47,7 +47,7 @@ static idem__state corrupt(struct idem__task *task)
 {
     return idem__flight_fail_with(
         &task->base, IDEM_ECORRUPT,
-        "DynamoDB: what was counted in this window has a form that is not ours");
+        "DynamoDB: the count of this window is malformed");
 }
 
 static idem__state answer_op(struct idem__task *task, bool changed)
@@ -213,9 +213,8 @@ idem__state idem__limit_write_answered(struct idem__task *task,
         }
         /* It can be asked for again. */
         task->base.ambiguous = true;
-        return idem__flight_fail_with(
-            &task->base, IDEM_EUNKNOWN,
-            "DynamoDB: the answer has a form that is not its own");
+        return idem__flight_fail_with(&task->base, IDEM_EUNKNOWN,
+                                      "DynamoDB: malformed answer");
     }
     if (answer->said == IDEM__SAID_REFUSED) {
         return answer->item != NULL ? found_window(task, answer->item, now)

@@ -110,7 +110,7 @@ void idem__admin_call(struct idem__admin *admin, const char *target, bool safe,
     }
 }
 
-/* ---- Making the table: key, index, TTL, paid by request ---- */
+/* ---- Making the table: key, index, TTL, billed per request ---- */
 
 enum {
     ACTIVE_MS = 120 * 1000,
@@ -177,9 +177,10 @@ static int wait_active(struct idem__admin *admin, struct idem_error *error)
             return 0;
         }
         if (idem__mono_ms() >= until_ms) {
-            return idem__error(error, IDEM_EUNAVAILABLE,
-                               "the table was made and is not active yet: try "
-                               "again in a minute");
+            return idem__error(
+                error, IDEM_EUNAVAILABLE,
+                "the table was created, but is not active yet: try again in a "
+                "minute");
         }
         host->sleep(host->ctx, POLL_MS);
     }
@@ -207,7 +208,7 @@ static int enable_ttl(struct idem__admin *admin, struct idem_error *error)
     idem__admin_call(admin, IDEM__TARGET("UpdateTimeToLive"), true, &answer);
     if (answer.said != IDEM__SAID_OK) {
         rc = idem__error(error, answer.error.code,
-                         "the table is there, but its TTL cannot be set: %s",
+                         "the table exists, but its TTL cannot be set: %s",
                          answer.error.text);
     }
     idem__answer_finish(&answer);

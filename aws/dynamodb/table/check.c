@@ -82,10 +82,10 @@ static enum described explain(struct check *check,
                           "knows.",
                           &answer->error);
     } else {
-        idem__found_error(&check->to, "service",
-                          "Look at the endpoint and the region, the network "
-                          "and its proxies.",
-                          &answer->error);
+        idem__found_error(
+            &check->to, "service",
+            "Check the endpoint and the region, the network and its proxies.",
+            &answer->error);
     }
     return NO_USE;
 }
@@ -150,10 +150,10 @@ static void describe(struct check *check, const char *target,
                        "operator.",
                        action);
         idem__found(&check->to, IDEM_GRADE_WARN, about, mend,
-                    "these credentials may not ask for it: it was not checked");
+                    "not checked: these credentials lack the permission");
     } else {
         idem__found(&check->to, IDEM_GRADE_WARN, about, /* mend= */ NULL,
-                    "it was not checked: %.200s", answer.error.text);
+                    "not checked: %.200s", answer.error.text);
     }
     idem__answer_finish(&answer);
 }
@@ -356,7 +356,7 @@ static void check_clock(struct check *check)
                                 info.clock_err_ms);
     } else {
         idem__found(&check->to, IDEM_GRADE_WARN, "clock", /* mend= */ NULL,
-                    "the service does not say what time it is");
+                    "the service does not report the time");
     }
 }
 

@@ -71,12 +71,12 @@ static void tell(const struct idem__table_check *table,
                  const struct idem__orphans *orphans)
 {
     if (orphans->found > 0) {
-        idem__found(&table->to, IDEM_GRADE_WARN, "bodies", table->purge,
-                    "%llu item%s of large results and inputs ha%s no record, "
-                    "the first is %s: nobody reads them, and they are paid for",
-                    (unsigned long long)orphans->found,
-                    orphans->found == 1 ? "" : "s",
-                    orphans->found == 1 ? "s" : "ve", orphans->first);
+        idem__found(
+            &table->to, IDEM_GRADE_WARN, "bodies", table->purge,
+            "%llu item%s of large results and inputs ha%s no record, the first "
+            "is %s: nothing reads them, and they cost storage",
+            (unsigned long long)orphans->found, orphans->found == 1 ? "" : "s",
+            orphans->found == 1 ? "s" : "ve", orphans->first);
     }
 }
 
@@ -86,11 +86,11 @@ static void tell_all(const struct walk *walk)
 
     tell(table, &walk->store->orphans);
     if (walk->stopped) {
-        idem__found(&table->to, IDEM_GRADE_SKIP, "bodies", /* mend= */ NULL,
-                    "about %llu items of the table were read: whether the "
-                    "rest has large results or inputs without a record was "
-                    "not looked at",
-                    (unsigned long long)walk->pages * IDEM__HEADS_GET);
+        idem__found(
+            &table->to, IDEM_GRADE_SKIP, "bodies", /* mend= */ NULL,
+            "about %llu items of the table were read; the rest was not checked "
+            "for large results and inputs without a record",
+            (unsigned long long)walk->pages * IDEM__HEADS_GET);
     } else if (walk->store->orphans.found == 0) {
         idem__found(&table->to, IDEM_GRADE_OK, "bodies", /* mend= */ NULL,
                     "every large result and input in the table has its "
@@ -114,7 +114,7 @@ static void walk_table(struct walk *walk)
         tell_all(walk);
     } else if (rc != IDEM_EDENIED) { /* The right to scan was checked before. */
         idem__found(&walk->table->to, IDEM_GRADE_WARN, "bodies",
-                    /* mend= */ NULL, "it was not checked: %.200s", error.text);
+                    /* mend= */ NULL, "not checked: %.200s", error.text);
     }
     idem_queue_destroy(queue);
 }
@@ -125,9 +125,10 @@ static void tell_quick(const struct idem__table_check *table, const char *place)
 
     (void)snprintf(mend, sizeof(mend), "idem store check --store 'dynamodb:%s'",
                    place);
-    idem__found(&table->to, IDEM_GRADE_SKIP, "bodies", mend,
-                "the table was not read: whether large results and inputs all "
-                "have their record was not looked at");
+    idem__found(
+        &table->to, IDEM_GRADE_SKIP, "bodies", mend,
+        "the table was not read: large results and inputs were not checked for "
+        "their records");
 }
 
 int idem__check_bodies(const struct idem__table_check *table,

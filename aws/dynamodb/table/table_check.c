@@ -118,15 +118,15 @@ static void check_status(const struct idem__table_check *check,
 
     if (strcmp(status, "ACTIVE") == 0) {
         idem__found(&check->to, IDEM_GRADE_OK, "table", /* mend= */ NULL,
-                    "%s in %s is there and active", name, check->region);
+                    "%s in %s exists and is active", name, check->region);
     } else if (strcmp(status, "UPDATING") == 0) {
         idem__found(&check->to, IDEM_GRADE_OK, "table", /* mend= */ NULL,
-                    "%s in %s is there, and its settings are being changed",
-                    name, check->region);
+                    "%s in %s exists, and its settings are changing", name,
+                    check->region);
     } else if (strcmp(status, "CREATING") == 0) {
         idem__found(&check->to, IDEM_GRADE_BAD, "table",
                     "Wait a minute and check again.",
-                    "%s in %s is being made and cannot be used yet", name,
+                    "%s in %s is being created and cannot be used yet", name,
                     check->region);
     } else {
         idem__found(&check->to, IDEM_GRADE_BAD, "table", check->create,
@@ -212,14 +212,14 @@ static void check_no_index(const struct idem__table_check *check,
     char mend[MEND_MAX];
 
     if (!check->place->table.index) {
-        good(check, "index", "there is none, as the store's URL says");
+        good(check, "index", "none, as the store URL has index=off");
         return;
     }
     idem__found(
         &check->to, IDEM_GRADE_BAD, "index", index_line(check, index, mend),
-        "the index \"open\", which \"idem list\" asks for open records, "
-        "does not exist; without it say index=off in the store's URL, "
-        "everywhere");
+        "the index \"open\", from which \"idem list\" reads open records, does "
+        "not exist; to do without it, put index=off into the store URL of "
+        "every user");
 }
 
 static void check_index(const struct idem__table_check *check,
@@ -237,29 +237,31 @@ static void check_index(const struct idem__table_check *check,
     if (index == NULL) {
         check_no_index(check, &schema.index);
     } else if (!has_key(index, table, schema.index.key, 2)) {
-        idem__found(&check->to, IDEM_GRADE_BAD, "index",
-                    aws_line(check, "update-table",
-                             "--global-secondary-index-updates "
-                             "'[{\"Delete\":{\"IndexName\":\"open\"}}]'",
-                             mend),
-                    "the key of the index \"open\" is not \"open\" (a string) "
-                    "and \"since\" (a number): delete it, and check again to "
-                    "be told how to make it");
+        idem__found(
+            &check->to, IDEM_GRADE_BAD, "index",
+            aws_line(check, "update-table",
+                     "--global-secondary-index-updates "
+                     "'[{\"Delete\":{\"IndexName\":\"open\"}}]'",
+                     mend),
+            "the key of the index \"open\" is not \"open\" (a string) "
+            "and \"since\" (a number): delete it, and check again to see the "
+            "command that creates it");
     } else if (!check->place->table.index) {
-        idem__found(&check->to, IDEM_GRADE_WARN, "index",
-                    "Take index=off out of the store's URL, or say it "
-                    "everywhere and delete the index.",
-                    "the table has an index, and the store's URL says "
-                    "index=off: what is recorded so is missing from the lists "
-                    "of those who use the index");
+        idem__found(
+            &check->to, IDEM_GRADE_WARN, "index",
+            "Remove index=off from the store URL, or give it to every user and "
+            "delete the index.",
+            "the table has an index, but the store URL has index=off: users of "
+            "the index miss the records that are written this way");
     } else if (strcmp(status, "ACTIVE") == 0 || status[0] == '\0') {
-        good(check, "index", "the index \"open\" is there");
+        good(check, "index", "the index \"open\" exists");
     } else {
-        idem__found(&check->to, IDEM_GRADE_WARN, "index",
-                    "Wait until it is active, and check again.",
-                    "the index \"open\" is %.60s: until it is active, a list "
-                    "of what is open may lack some, or fail",
-                    status);
+        idem__found(
+            &check->to, IDEM_GRADE_WARN, "index",
+            "Wait until it is active, and check again.",
+            "the index \"open\" is %.60s: until it is active, lists of open "
+            "records may be incomplete or fail",
+            status);
     }
 }
 
@@ -271,14 +273,14 @@ static void check_billing(const struct idem__table_check *check,
     char mend[MEND_MAX];
 
     if (says(summary, "BillingMode", "PAY_PER_REQUEST")) {
-        good(check, "billing", "paid by request");
+        good(check, "billing", "billed per request");
         return;
     }
     idem__found(
         &check->to, IDEM_GRADE_WARN, "billing",
         aws_line(check, "update-table", "--billing-mode PAY_PER_REQUEST", mend),
-        "the table has a fixed capacity: what exceeds it, or that of its "
-        "index, is turned away and asked again, and then not begun");
+        "the table has a fixed capacity: requests beyond it, or beyond that of "
+        "its index, are throttled and retried, and then fail to begin");
 }
 
 /* ---- Replicas ---- */
@@ -317,26 +319,27 @@ static void check_lagging(const struct idem__table_check *check,
     char mend[MEND_MAX];
 
     if (writer[0] != '\0') {
-        idem__found(&check->to, IDEM_GRADE_WARN, "replicas",
-                    "Give every user of the table a URL with writer=, and "
-                    "before another region takes over, stop all of them.",
-                    "there are replicas in %s, where the last writer wins; the "
-                    "store's URL says that %s alone writes",
-                    regions, writer);
+        idem__found(
+            &check->to, IDEM_GRADE_WARN, "replicas",
+            "Give every user of the table a URL with writer=, and "
+            "before another region takes over, stop all of them.",
+            "replicas in %s, where the last writer wins; the store URL lets "
+            "only %s write",
+            regions, writer);
         return;
     }
     (void)snprintf(rest, sizeof(rest),
                    "--replica-updates '[{\"Delete\":{\"RegionName\":"
                    "\"%.60s\"}}]'",
                    first == NULL ? "REGION" : first);
-    idem__found(&check->to, IDEM_GRADE_BAD, "replicas",
-                aws_line(check, "update-table", rest, mend),
-                "there are replicas in %s, where of two writes the last wins "
-                "whatever its condition: an operation can run once in each "
-                "region; delete them, or make a global table with strong "
-                "consistency, or let one region alone write and say "
-                "writer=REGION in the store's URL, everywhere",
-                regions);
+    idem__found(
+        &check->to, IDEM_GRADE_BAD, "replicas",
+        aws_line(check, "update-table", rest, mend),
+        "replicas in %s, where the last of two writes wins whatever its "
+        "condition: an operation can run once in each region; delete them, or "
+        "make a global table with strong consistency, or let only one region "
+        "write and put writer=REGION into the store URL of every user",
+        regions);
 }
 
 static void check_replicas(const struct idem__table_check *check,
@@ -351,11 +354,10 @@ static void check_replicas(const struct idem__table_check *check,
     if (first == NULL && says(table, "GlobalTableVersion", "2017.11.29")) {
         check_lagging(check, "other regions", NULL);
     } else if (first == NULL) {
-        good(check, "replicas", "one region has the table");
+        good(check, "replicas", "the table is in one region");
     } else if (says(table, "MultiRegionConsistency", "STRONG")) {
         idem__found(&check->to, IDEM_GRADE_OK, "replicas", /* mend= */ NULL,
-                    "there are replicas in %s, with strong consistency",
-                    regions);
+                    "replicas in %s, with strong consistency", regions);
     } else {
         check_lagging(check, regions, first);
     }
@@ -415,7 +417,7 @@ static void check_status_index(const struct idem__table_check *check,
             return;
         }
     }
-    good(check, "index", "there is none on the status, and idem needs none");
+    good(check, "index", "none on the status, and idem needs none");
 }
 
 void idem__table_check_table(const struct idem__table_check *check,
@@ -459,20 +461,21 @@ void idem__table_check_ttl(const struct idem__table_check *check,
                        "--time-to-live-specification "
                        "Enabled=false,AttributeName='%.255s'",
                        attribute);
-        idem__found(&check->to, IDEM_GRADE_WARN, "ttl",
-                    aws_line(check, "update-time-to-live", rest, mend),
-                    "TTL is on \"%.255s\" and not on \"%s\", so that no record "
-                    "is deleted: switch that off, and an hour later make it "
-                    "right with \"idem store create\"",
-                    attribute, own);
+        idem__found(
+            &check->to, IDEM_GRADE_WARN, "ttl",
+            aws_line(check, "update-time-to-live", rest, mend),
+            "TTL is on \"%.255s\" and not on \"%s\", so no record is deleted: "
+            "switch that off, and an hour later run \"idem store create\"",
+            attribute, own);
     } else if (strcmp(status, "DISABLING") == 0) {
         idem__found(&check->to, IDEM_GRADE_WARN, "ttl",
                     "Wait an hour and check again.",
                     "TTL is being switched off");
     } else {
-        idem__found(&check->to, IDEM_GRADE_WARN, "ttl", check->create,
-                    "TTL is off: records past their retention stay, and are "
-                    "paid for, until \"idem purge\" deletes them");
+        idem__found(
+            &check->to, IDEM_GRADE_WARN, "ttl", check->create,
+            "TTL is off: records past their retention stay, and cost storage, "
+            "until \"idem purge\" deletes them");
     }
 }
 
@@ -487,13 +490,13 @@ void idem__table_check_backups(const struct idem__table_check *check,
         good(check, "backups", "point-in-time recovery is on");
         return;
     }
-    idem__found(&check->to, IDEM_GRADE_WARN, "backups",
-                aws_line(check, "update-continuous-backups",
-                         "--point-in-time-recovery-specification "
-                         "PointInTimeRecoveryEnabled=true",
-                         mend),
-                "point-in-time recovery is off: what is lost cannot be brought "
-                "back");
+    idem__found(
+        &check->to, IDEM_GRADE_WARN, "backups",
+        aws_line(check, "update-continuous-backups",
+                 "--point-in-time-recovery-specification "
+                 "PointInTimeRecoveryEnabled=true",
+                 mend),
+        "point-in-time recovery is off: lost records cannot be restored");
 }
 
 /* ---- The clock ---- */
@@ -508,11 +511,11 @@ void idem__table_check_clock(const struct idem__table_check *check,
 
     idem__span((off + 500) / 1000 * 1000, span);
     if (check->place->host_clock && certain > HOST_CLOCK_OFF_MAX_MS) {
-        idem__found(&check->to, IDEM_GRADE_BAD, "clock",
-                    "timedatectl set-ntp true",
-                    "this machine's clock is %s %s the service's, and the "
-                    "store's URL says clock=host: leases end early or late",
-                    span, way);
+        idem__found(
+            &check->to, IDEM_GRADE_BAD, "clock", "timedatectl set-ntp true",
+            "this machine's clock is %s %s the service's, but the store URL "
+            "has clock=host: leases end early or late",
+            span, way);
     } else if (certain > CLOCK_OFF_MAX_MS) {
         idem__found(&check->to, IDEM_GRADE_WARN, "clock",
                     "timedatectl set-ntp true",
@@ -520,8 +523,9 @@ void idem__table_check_clock(const struct idem__table_check *check,
                     "goes by the service's",
                     span, way);
     } else {
-        idem__found(&check->to, IDEM_GRADE_OK, "clock", /* mend= */ NULL,
-                    "this machine's clock is the service's, within %lld ms",
-                    (long long)(off + err_ms));
+        idem__found(
+            &check->to, IDEM_GRADE_OK, "clock", /* mend= */ NULL,
+            "this machine's clock agrees with the service's within %lld ms",
+            (long long)(off + err_ms));
     }
 }

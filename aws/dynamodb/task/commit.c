@@ -53,7 +53,7 @@ static int check_list(const struct idem_commit *commit, json_object *list,
     bad = first_bad(list);
     if (bad != 0) {
         return idem__error(error, IDEM_EINVALID,
-                           "write %zu is none of {\"Put\":{...}}, "
+                           "write %zu is not one of {\"Put\":{...}}, "
                            "{\"Update\":...}, {\"Delete\":...} and "
                            "{\"ConditionCheck\":...}",
                            bad);

@@ -175,7 +175,7 @@ idem__state idem__gate_answered(struct idem__task *task,
     if (!read_item(gate, answer->body)) {
         return idem__flight_fail_with(&task->base, IDEM_ECORRUPT,
                                       "DynamoDB: the item \"" IDEM__MOVE_NAME
-                                      "\" has a form that is not ours");
+                                      "\" is malformed");
     }
     gate->until_boot_ms = task->gate_asked_ms + IDEM__GATE_MS;
     if (task->base.op->verb == IDEM_OP_MOVE) {

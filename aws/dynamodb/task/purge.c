@@ -277,9 +277,8 @@ idem__state idem__purge_heads_answered(struct idem__task *task,
     }
     list = idem__task_under_table(task, answer->body, "Responses");
     if (!json_object_is_type(list, json_type_array)) {
-        return idem__flight_fail_with(
-            &task->base, IDEM_ECORRUPT,
-            "DynamoDB: the answer has an unknown form");
+        return idem__flight_fail_with(&task->base, IDEM_ECORRUPT,
+                                      "DynamoDB: malformed answer");
     }
     n = json_object_array_length(list);
     for (i = 0; i < n; i++) {

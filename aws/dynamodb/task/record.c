@@ -70,9 +70,8 @@ idem__state idem__look_answered(struct idem__task *task,
     there = json_object_object_get_ex(answer->body, "Item", &item);
     /* An answer that is not understood does not prove absence. */
     if (there ? item == NULL : !idem__look_found_nothing(answer->body)) {
-        return idem__flight_fail_with(
-            &task->base, IDEM_ECORRUPT,
-            "DynamoDB: the answer has a form that is not its own");
+        return idem__flight_fail_with(&task->base, IDEM_ECORRUPT,
+                                      "DynamoDB: malformed answer");
     }
     return idem__task_found(task, item);
 }

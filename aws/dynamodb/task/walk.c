@@ -117,7 +117,7 @@ static idem__state strange(struct idem__task *task)
 {
     return idem__flight_fail_with(
         &task->base, IDEM_ECORRUPT,
-        "DynamoDB: the answer, or the table, has a form that is not ours");
+        "DynamoDB: malformed answer, or not a table of idem");
 }
 
 static json_object *array_of(json_object *body, const char *name)

@@ -364,8 +364,7 @@ static int read_now(struct memory_store *m, struct idem_now *ret_now,
     struct idem_clock_reading reading = {0};
 
     if (host->clock(host->ctx, &reading) != 0) {
-        return idem__error(error, IDEM_EUNAVAILABLE,
-                           "the clock does not answer");
+        return idem__error(error, IDEM_EUNAVAILABLE, "cannot read the clock");
     }
     (void)idem__anchor_now(&m->anchor, &reading, m->last_ms, ret_now);
     m->last_ms = ret_now->store_ms - ret_now->doubt_ms;

@@ -22,7 +22,7 @@ void idem__claims_put(struct idem__claims *claims,
                       const uint8_t id[IDEM_ID_LEN],
                       const struct idem_slice *parts, size_t n);
 
-/* What is remembered for @id, one part after the other; copied to @memory, which
+/* The parts that are remembered for @id, one after the other; copied to @memory, which
  * is emptied first. False: nothing, or no memory. */
 bool idem__claims_get(struct idem__claims *claims,
                       const uint8_t id[IDEM_ID_LEN],

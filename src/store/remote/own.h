@@ -1,5 +1,5 @@
-/* What a remote store's op knows of its own writes: the answer to a write may be lost,
- * and then the op finds what it wrote. Pure. */
+/* An op of a remote store recognises its own writes: the answer to a write may be lost,
+ * and then the op finds the record that it wrote. Pure. */
 #ifndef IDEM_STORE_REMOTE_OWN_H
 #define IDEM_STORE_REMOTE_OWN_H
 

@@ -224,10 +224,10 @@ static bool may_ask(struct idem__remote *remote, struct idem_op *op)
         return true;
     }
     idem__span(idem__mono_ms() - breaker->first_ms, span);
-    (void)idem__op_fail(op, IDEM_EUNAVAILABLE,
-                        "%s (%.100s) has not answered for %s; it is asked "
-                        "again every second or two",
-                        remote->ops->service, remote->endpoint, span);
+    (void)idem__op_fail(
+        op, IDEM_EUNAVAILABLE,
+        "%s (%.100s) has not answered for %s; idem retries every second or two",
+        remote->ops->service, remote->endpoint, span);
     return false;
 }
 

@@ -1,4 +1,4 @@
-/* Who leads, who is woken to lead next, and how that ends. */
+/* Chooses the leader, wakes the next one, and ends leadership. */
 #include "store/shared/leader.h"
 
 #include "base/host.h"

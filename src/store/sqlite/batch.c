@@ -73,9 +73,10 @@ static void refuse(const struct idem__sqlite_store *store,
                           store->path);
         return;
     }
-    (void)idem__op_fail(op, IDEM_EFULL,
-                        "the disk is full: what is left of it is kept for "
-                        "ending what was begun; nothing was done");
+    (void)idem__op_fail(
+        op, IDEM_EFULL,
+        "the disk is full: the rest of it is reserved for ending open "
+        "attempts; nothing was done");
 }
 
 /* True if @op wrote something. */

@@ -91,7 +91,7 @@ static void check_filesystem(struct check *check)
 
     if (!idem__filesystem_look(check->directory, name, &trust)) {
         idem__found(&check->to, IDEM_GRADE_WARN, "filesystem", /* mend= */ NULL,
-                    "cannot look at %s: %s", check->directory, strerror(errno));
+                    "cannot inspect %s: %s", check->directory, strerror(errno));
         return;
     }
     if (trust == IDEM__TRUST_LOCAL) {
@@ -147,16 +147,16 @@ static void check_directory(struct check *check)
 static const char *flaw_of(mode_t mode, bool shared)
 {
     if ((mode & S_IWOTH) != 0) {
-        return "may be written by anyone: a record can be forged";
+        return "is writable by anyone: a record can be forged";
     }
     if ((mode & S_IROTH) != 0) {
-        return "may be read by anyone: every recorded outcome";
+        return "is readable by anyone: every recorded outcome";
     }
     if (!shared && (mode & S_IWGRP) != 0) {
-        return "may be written by its group: a record can be forged";
+        return "is writable by its group: a record can be forged";
     }
     if (!shared && (mode & S_IRGRP) != 0) {
-        return "may be read by its group: every recorded outcome";
+        return "is readable by its group: every recorded outcome";
     }
     return NULL;
 }
@@ -176,7 +176,7 @@ static bool check_mode(struct check *check, const char *suffix)
             return true;
         }
         idem__found(&check->to, IDEM_GRADE_WARN, "mode", /* mend= */ NULL,
-                    "cannot look at %s: %s", name, strerror(errno));
+                    "cannot inspect %s: %s", name, strerror(errno));
         return false;
     }
     flaw = flaw_of(st.st_mode, shared);
@@ -229,12 +229,12 @@ static void check_create(struct check *check)
 {
     if (check->place.no_create) {
         idem__found(&check->to, IDEM_GRADE_OK, "create", /* mend= */ NULL,
-                    "where it is missing, none is made");
+                    "a missing store is not created");
     } else {
         idem__found(
             &check->to, IDEM_GRADE_OK, "create",
             "Add create=no to the store's URL.",
-            "where file and lock file are missing, a new store is made");
+            "a store whose file and lock file are missing is created anew");
     }
 }
 
@@ -279,22 +279,22 @@ static void check_reserve(struct check *check)
                     errno == ENOENT ? IDEM_GRADE_OK : IDEM_GRADE_WARN,
                     "reserve", /* mend= */ NULL,
                     errno == ENOENT ? "none yet: the first claim makes it"
-                                    : "it cannot be looked at");
+                                    : "it cannot be inspected");
     } else if ((uint64_t)st.st_blocks * 512 < wanted) {
         uint64_t lacks = wanted - (uint64_t)st.st_blocks * 512;
 
-        idem__found(&check->to,
-                    idem__check_room(check->directory) < lacks
-                        ? IDEM_GRADE_BAD
-                        : IDEM_GRADE_WARN,
-                    "reserve", "Make room on the disk.",
-                    "%llu KiB of %llu are in reserve for ending what was "
-                    "begun: the next claim fills it up, or is refused",
-                    (unsigned long long)st.st_blocks / 2,
-                    (unsigned long long)wanted >> 10);
+        idem__found(
+            &check->to,
+            idem__check_room(check->directory) < lacks ? IDEM_GRADE_BAD
+                                                       : IDEM_GRADE_WARN,
+            "reserve", "Make room on the disk.",
+            "%llu KiB of %llu are reserved for ending open attempts: the next "
+            "claim fills the reserve, or is refused",
+            (unsigned long long)st.st_blocks / 2,
+            (unsigned long long)wanted >> 10);
     } else {
         idem__found(&check->to, IDEM_GRADE_OK, "reserve", /* mend= */ NULL,
-                    "%llu KiB are in reserve for ending what was begun",
+                    "%llu KiB are reserved for ending open attempts",
                     (unsigned long long)st.st_blocks / 2);
     }
 }
@@ -322,9 +322,8 @@ static bool open_store(struct check *check)
     }
     if (check->of_application) {
         idem__found(&check->to, IDEM_GRADE_OK, "application", /* mend= */ NULL,
-                    "the database is an application's: its records change in "
-                    "the application's transactions alone, and idem reads "
-                    "them");
+                    "the database is an application's: only the application's "
+                    "transactions change its records, and idem reads them");
     }
     idem__found(&check->to, IDEM_GRADE_OK, "schema", /* mend= */ NULL,
                 "it opens; its schema is %u", check->info.schema);
@@ -343,9 +342,10 @@ static void check_copy(const struct check *check)
                     "without its lock file");
     }
     if (check->info.is_copy) {
-        idem__found(&check->to, IDEM_GRADE_BAD, "copy", mend,
-                    "it is older than what was here before: it was put back "
-                    "from a copy, and is not marked");
+        idem__found(
+            &check->to, IDEM_GRADE_BAD, "copy", mend,
+            "it is older than it was before: it was restored from a copy, and "
+            "is not marked");
     }
 }
 
@@ -366,11 +366,12 @@ static void check_clock(const struct check *check)
             &check->to, IDEM_GRADE_WARN, "clock",
             "If the host was not down for so long, set its clock right, "
             "then: idem store set-clock",
-            "at this boot the store's time went on by %lld hours%s",
+            "the store's time advanced by %lld hours at this boot%s",
             (long long)(jump_ms / (DAY_MS / 24)),
-            doubt_ms > 0 ? "; nothing is known to keep the host's clock "
-                           "right, so that nothing expires by it yet"
-                         : "");
+            doubt_ms > 0
+                ? "; the host's clock is not known to be synchronised, so "
+                  "nothing expires by it yet"
+                : "");
     }
 }
 

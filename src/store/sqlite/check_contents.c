@@ -190,8 +190,7 @@ static int copy_pages(struct check *check)
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* What is refused with these results is refused to the copy: the source is only
- * read. */
+/* These results concern the copy: the source is only read. */
 static bool is_of_copy(int sqlite_rc)
 {
     return (sqlite_rc & 0xff) == SQLITE_FULL ||
@@ -306,10 +305,11 @@ static void tell_records(const struct check *check, uint64_t corrupt)
                           "%llu of %llu records cannot be trusted",
                           (unsigned long long)corrupt,
                           (unsigned long long)check->rows);
-        idem__found_error(check->to, "records",
-                          "idem list shows them; what they ask for does not "
-                          "run again by itself.",
-                          &error);
+        idem__found_error(
+            check->to, "records",
+            "idem list shows them; idem does not run their work again by "
+            "itself.",
+            &error);
     } else if (!check->stopped) {
         idem__found(check->to, IDEM_GRADE_OK, "records", /* mend= */ NULL,
                     "%llu, and all of them can be trusted",

@@ -146,7 +146,7 @@ int idem__clock_now(struct idem__sqlite_clock *clock,
 
     if (host->clock(host->ctx, &reading) != 0) {
         return idem__error(error, IDEM_EUNAVAILABLE,
-                           "the clock does not answer; nothing was done");
+                           "cannot read the clock; nothing was done");
     }
     (void)pthread_mutex_lock(&clock->mutex);
     moved = idem__anchor_now(&clock->anchor, &reading, clock->last_ms, ret_now);

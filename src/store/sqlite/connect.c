@@ -15,8 +15,8 @@ static int ready_to_visit(struct idem__sqlite_store *store,
     if ((store->base.options.flags & IDEM_OPEN_READONLY) == 0) {
         return idem__error(
             error, IDEM_ECONFIG,
-            "%.90s is an application's database: its records change in the "
-            "application's transactions alone; idem can read them: list, show, "
+            "%.90s is an application's database: only the application's "
+            "transactions change its records; idem can read them: list, show, "
             "stats, export, watch, store check",
             idem__conn_path(conn));
     }

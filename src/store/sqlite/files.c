@@ -86,10 +86,11 @@ static int check_log(const struct idem__sqlite_store *store,
                                   : errno != ENOENT) {
         return 0;
     }
-    return fail(store,
-                "another file has taken the place of the store's log since it "
-                "was opened; stop its users and start them anew",
-                error);
+    return fail(
+        store,
+        "another file has replaced the store's log since it was opened; stop "
+        "all users and start them again",
+        error);
 }
 
 /* Nothing lies under the name of the file that is open, or nobody may look there
@@ -134,10 +135,11 @@ int idem__files_check(struct idem__sqlite_store *store, bool committed,
         return tell_missing(store, error);
     }
     if (!is_same(&st, &files->file)) {
-        return fail(store,
-                    "another file has taken the place of the store since it "
-                    "was opened; open it anew",
-                    error);
+        return fail(
+            store,
+            "another file has replaced the store since it was opened; open it "
+            "again",
+            error);
     }
     files->is_linked = st.st_nlink > 1;
     return committed ? check_log(store, error) : 0;

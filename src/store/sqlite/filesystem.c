@@ -174,7 +174,7 @@ int idem__filesystem_check(const char *path, bool *ret_test,
     struct statfs fs;
 
     if (statfs(path, &fs) != 0) {
-        return idem__error(error, IDEM_ECONFIG, "cannot look at %.120s: %s",
+        return idem__error(error, IDEM_ECONFIG, "cannot inspect %.120s: %s",
                            path, strerror(errno));
     }
     trust = idem__filesystem_trust((unsigned long)fs.f_type, /* name= */ NULL);
@@ -234,18 +234,18 @@ int idem__names_check(const char *path, const char *directory,
         return 0;
     }
     if ((file.stx_mask & STATX_NLINK) != 0 && file.stx_nlink > 1) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "%.120s has %u hard links: each name would be a "
-                           "store of its own, and work would run twice; keep "
-                           "one",
-                           path, (unsigned)file.stx_nlink);
+        return idem__error(
+            error, IDEM_ECONFIG,
+            "%.120s has %u hard links: each name would be a store of its own, "
+            "and work could run twice; keep one",
+            path, (unsigned)file.stx_nlink);
     }
     if (is_mount_root(&file) || is_other_mount(&file, directory)) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "%.120s is mounted without its directory: its log "
-                           "and lock would be others, and work would run "
-                           "twice; mount the directory",
-                           path);
+        return idem__error(
+            error, IDEM_ECONFIG,
+            "%.120s is mounted without its directory: others would use another "
+            "log and lock, and work could run twice; mount the directory",
+            path);
     }
     return 0;
 }
@@ -341,11 +341,11 @@ int idem__lock_test_file(int fd, struct idem_error *error)
                            strerror(clone_rc));
     }
     if (rc != 0) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "the locks of the store's file system cannot be "
-                           "trusted, another process does not see them (%s): "
-                           "use a local disk",
-                           strerror(rc));
+        return idem__error(
+            error, IDEM_ECONFIG,
+            "the locks of the store's file system cannot be trusted (%s): "
+            "another process does not see them; use a local disk",
+            strerror(rc));
     }
     return 0;
 }

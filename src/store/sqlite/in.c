@@ -69,8 +69,7 @@ static int run_op(struct visit *visit, struct idem_op *op)
     }
     op->asked_boot_ms = now.boot_ms;
     if (!op->has_nonce && host.random(host.ctx, op->nonce, 16) != 0) {
-        return idem__op_fail(op, IDEM_EUNAVAILABLE,
-                             "the random source does not answer");
+        return idem__op_fail(op, IDEM_EUNAVAILABLE, "cannot read random bytes");
     }
     op->has_nonce = true;
     if (idem__table_run(&table, op, &now) && save_clock) {

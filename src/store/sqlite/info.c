@@ -182,7 +182,7 @@ static int read_clock(struct idem__sqlite_store *store, struct idem__conn *conn,
         rc = idem__conn_fail(conn, rc, "read the clock", error);
     } else if (idem__clock_peek(&clock, &store->base.options.host, &now,
                                 &moved) != 0) {
-        rc = idem__error(error, IDEM_EUNAVAILABLE, "the clock does not answer");
+        rc = idem__error(error, IDEM_EUNAVAILABLE, "cannot read the clock");
     } else {
         *ret_jump_ms = clock.anchor.jump_ms;
         *ret_doubt_ms = now.doubt_ms;

@@ -237,9 +237,10 @@ bool idem__sqlite_limit(struct idem__sqlite_store *store, struct idem_op *op,
         return false;
     }
     if (store->reserve.lacking) {
-        (void)idem__op_fail(op, IDEM_EFULL,
-                            "the disk is full: what is left of it is kept for "
-                            "ending what was begun; nothing was counted");
+        (void)idem__op_fail(
+            op, IDEM_EFULL,
+            "the disk is full: the rest of it is reserved for ending open "
+            "attempts; nothing was counted");
         return false;
     }
     rc = save(conn, op, &decision, &place);

@@ -46,7 +46,7 @@ static int open_error(const char *path, int err, struct idem_error *error)
     case ENOENT:
     case ENOTDIR:
         return idem__error(error, IDEM_ECONFIG,
-                           "cannot create %.120s: make its directory first",
+                           "cannot create %.120s: create its directory first",
                            path);
     case EMFILE:
     case ENFILE:
@@ -188,9 +188,10 @@ int idem__lock_acquire_for(struct idem__lock *lock, int64_t deadline_ms,
         }
     }
     if (rc == ETIMEDOUT) {
-        return idem__error(error, IDEM_EUNAVAILABLE,
-                           "the store is busy: its lock was held by others "
-                           "for too long; nothing was done");
+        return idem__error(
+            error, IDEM_EUNAVAILABLE,
+            "the store is busy: other processes held its lock for too long; "
+            "nothing was done");
     }
     if (rc != 0) {
         return idem__error(error, IDEM_EUNAVAILABLE,

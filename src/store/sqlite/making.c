@@ -28,7 +28,7 @@ static int draw(struct idem__sqlite_store *store, struct idem_error *error)
     return host->random(host->ctx, store->id, sizeof(store->id)) == 0
                ? 0
                : idem__error(error, IDEM_EUNAVAILABLE,
-                             "the random source does not answer");
+                             "cannot read random bytes");
 }
 
 /* The names of the lock file and of the empty database. */

@@ -132,7 +132,7 @@ static bool look(struct view *view, struct idem_op *op)
         idem__counters_answer(&store->counters, conn, op);
     } else if (view_clock(view) != 0) {
         (void)idem__op_fail(op, IDEM_EUNAVAILABLE,
-                            "the clock does not answer; nothing was done");
+                            "cannot read the clock; nothing was done");
     } else if (op->verb == IDEM_OP_LIST) {
         idem__sqlite_list(conn, op, &view->now);
         view->has_time = false; /* It may have taken long. */

@@ -33,8 +33,8 @@ static int find_group(const char *name, gid_t *ret_gid,
     if (found == NULL) {
         return idem__error(
             error, IDEM_ECONFIG,
-            "unknown group \"%.60s\", or one that is too large to be "
-            "looked up: say its number",
+            "unknown group \"%.60s\", or one that is too large to be looked "
+            "up: give its number",
             name);
     }
     *ret_gid = group.gr_gid;
@@ -168,12 +168,12 @@ static int check_file(struct idem__place *place, const struct stat *st,
                            : S_ISFIFO(st->st_mode) ? "a pipe"
                                                    : "a device",
                            S_ISDIR(st->st_mode)   ? "a file in it"
-                           : S_ISLNK(st->st_mode) ? "the file that it leads to"
+                           : S_ISLNK(st->st_mode) ? "the file that it points to"
                                                   : "another file");
     }
     if ((st->st_mode & S_IWOTH) != 0) {
         return idem__error(error, IDEM_EDENIED,
-                           "%.120s may be written by anyone: chmod o-w it",
+                           "%.120s is writable by anyone: chmod o-w it",
                            place->path);
     }
     idem__path_directory(place->path, directory);
@@ -188,9 +188,9 @@ static int check_directory(struct idem__place *place, struct idem_error *error)
 
     idem__path_directory(place->path, directory);
     if (stat(directory, &st) != 0 || !S_ISDIR(st.st_mode)) {
-        return idem__error(error, errno == EACCES ? IDEM_EDENIED : IDEM_ECONFIG,
-                           "the directory %.120s does not exist: make it first",
-                           directory);
+        return idem__error(
+            error, errno == EACCES ? IDEM_EDENIED : IDEM_ECONFIG,
+            "the directory %.120s does not exist: create it first", directory);
     }
     return check_file_system(directory, place, error);
 }
@@ -211,7 +211,7 @@ int idem__path_check(struct idem__place *place, struct idem_error *error)
         return check_directory(place, error);
     }
     return idem__error(error, errno == EACCES ? IDEM_EDENIED : IDEM_ECONFIG,
-                       "cannot look at %.120s: %s", place->path,
+                       "cannot inspect %.120s: %s", place->path,
                        strerror(errno));
 }
 

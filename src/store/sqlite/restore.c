@@ -154,7 +154,7 @@ static int turn_one(struct restore *r, const uint8_t id[IDEM_ID_LEN])
 
     if (host->random(host->ctx, nonce, sizeof(nonce)) != 0) {
         return idem__error(r->error, IDEM_EUNAVAILABLE,
-                           "the random source does not answer");
+                           "cannot read random bytes");
     }
     rc = table.load(table.ctx, id, /* with_bodies= */ false, &record, r->error);
     if (rc < 0) {
@@ -316,10 +316,11 @@ static void make_note(struct restore *r)
     if (gmtime_r(&seconds, &tm) != NULL) {
         (void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
     }
-    (void)snprintf(r->note, sizeof(r->note),
-                   "the store was put back from a copy of about %s, which does "
-                   "not know how it ended",
-                   text);
+    (void)snprintf(
+        r->note, sizeof(r->note),
+        "the store was restored from a copy of about %s, which does not have "
+        "its outcome",
+        text);
 }
 
 static int read_clock(struct restore *r)
@@ -334,7 +335,7 @@ static int read_clock(struct restore *r)
     }
     if (host->random(host->ctx, r->told.id, sizeof(r->told.id)) != 0) {
         return idem__error(r->error, IDEM_EUNAVAILABLE,
-                           "the random source does not answer");
+                           "cannot read random bytes");
     }
     rc = idem__clock_now(&store->clock, host, &r->now, &save, r->error);
     r->told.marked_ms = r->now.store_ms;

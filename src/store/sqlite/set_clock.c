@@ -191,8 +191,7 @@ static int read_times(struct setting *s)
     }
     rc = idem__clock_now(&store->clock, host, &s->now, &save, s->error);
     if (rc == 0 && host->clock(host->ctx, &s->reading) != 0) {
-        rc = idem__error(s->error, IDEM_EUNAVAILABLE,
-                         "the clock does not answer");
+        rc = idem__error(s->error, IDEM_EUNAVAILABLE, "cannot read the clock");
     }
     s->from_ms = s->now.store_ms;
     if (s->reading.wall_ms < s->from_ms) {

@@ -163,10 +163,10 @@ static int check_age(struct idem__sqlite_store *store, struct idem_error *error)
     if (store->is_copy || idem__seen_ms(store->lock) <= store->found_ms) {
         return 0;
     }
-    return idem__error(error, IDEM_ECONFIG,
-                       "the store is older than what was here before: it was "
-                       "put back from a copy; mark it: idem store "
-                       "mark-restored");
+    return idem__error(
+        error, IDEM_ECONFIG,
+        "the store is older than it was before: it was restored from a copy; "
+        "mark it: idem store mark-restored");
 }
 
 /* Writes the anchor of this boot, if the file has none. */
@@ -191,7 +191,7 @@ static int anchor(struct idem__sqlite_store *store, struct idem_error *error)
                              &moved, NULL);
     }
     if (rc != 0) {
-        return idem__error(error, rc, "the clock does not answer");
+        return idem__error(error, rc, "cannot read the clock");
     }
     if (moved && !store->is_copy) { /* That is marked first. */
         rc = idem__clock_save(&store->clock, conn, &now);

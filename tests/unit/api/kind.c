@@ -146,7 +146,8 @@ static void a_library_has_the_kind_of_its_name(void **state)
                      IDEM_EDENIED); /* All that this kind ever says. */
     expect_refusal("oldkind:", IDEM_ECONFIG, "another version");
     expect_refusal("nokind:", IDEM_ECONFIG, "no symbol idem_nokind_kind");
-    expect_refusal("otherkind:", IDEM_ECONFIG, "another scheme");
+    expect_refusal("otherkind:", IDEM_ECONFIG,
+                   "provides another kind of store");
 }
 
 static void a_path_is_never_loaded(void **state)

@@ -101,12 +101,12 @@ TEST(once, recordsHowTheWorkEnded)
         {IDEM_STATUS_FAILED, IDEM_STATUS_FAILED, "t", IDEM_FAILED, 1},
         {IDEM_STATUS_RELEASED, IDEM_STATUS_RELEASED, "t", IDEM_STARTED, 2},
         {IDEM_STATUS_UNKNOWN, IDEM_STATUS_UNKNOWN, "t", IDEM_UNKNOWN, 1},
-        {(enum idem_status)0, IDEM_STATUS_UNKNOWN, "did not say", IDEM_UNKNOWN,
-         1},
-        {IDEM_STATUS_IN_PROGRESS, IDEM_STATUS_UNKNOWN, "did not say",
+        {(enum idem_status)0, IDEM_STATUS_UNKNOWN, "reported no outcome",
          IDEM_UNKNOWN, 1},
-        {(enum idem_status)99, IDEM_STATUS_UNKNOWN, "did not say", IDEM_UNKNOWN,
-         1},
+        {IDEM_STATUS_IN_PROGRESS, IDEM_STATUS_UNKNOWN, "reported no outcome",
+         IDEM_UNKNOWN, 1},
+        {(enum idem_status)99, IDEM_STATUS_UNKNOWN, "reported no outcome",
+         IDEM_UNKNOWN, 1},
     };
     struct idem_store *store = open_memory();
     size_t i;

@@ -184,13 +184,11 @@ TEST(outcome_table, refusesWhatCannotBe)
 #define MATCH_HTTP                                                             \
     "expected HTTP statuses from 200 to 599 (404, 500-504 or 5xx), * or none " \
     "before the ="
-#define DEAD "can never match: the entries before it have all of it"
-#define NONE                                                                   \
-    "an ending without a status is unknown, retry or fail: only the work can " \
-    "say more"
+#define DEAD "can never match: earlier entries match everything that it matches"
+#define NONE "without a status, the outcome must be unknown, retry or fail"
 #define WORD "an outcome is complete, fail, release, retry or unknown"
-        {IDEM_ENDINGS_EXIT, "", "the table has no entry"},
-        {IDEM_ENDINGS_EXIT, " \n", "the table has no entry"},
+        {IDEM_ENDINGS_EXIT, "", "the table is empty"},
+        {IDEM_ENDINGS_EXIT, " \n", "the table is empty"},
         {IDEM_ENDINGS_EXIT, "42",
          "\"42\": expected STATUS=OUTCOME, as in 42=fail, or jobs"},
         {IDEM_ENDINGS_EXIT, "webhook",

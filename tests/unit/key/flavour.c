@@ -40,7 +40,7 @@ TEST(flavour, wantsSomething)
 
     for (i = 0; i < COUNT(nothing); i++) {
         assert_code(IDEM_EINVALID, make(IDEM_FLAVOUR_TYPESCRIPT, nothing[i]));
-        assert_why("every event that lacks it");
+        assert_why("every event without it");
         assert_ok(idem_flavour_key(IDEM_FLAVOUR_TYPESCRIPT, "pay",
                                    idem_str(nothing[i]), IDEM_FLAVOUR_NULL,
                                    &key, &why));

@@ -182,7 +182,8 @@ TEST(selector, makesOneKeyOfEach)
 /* A key that others would share is refused. */
 TEST(selector, refusesWhatIsNotAKey)
 {
-    refuse_key(IDEM_ENOTFOUND, ".id", "{}", "selects null: what it names");
+    refuse_key(IDEM_ENOTFOUND, ".id", "{}",
+               "selects null: the input has no such member");
     refuse_key(IDEM_ENOTFOUND, ".a, .b", "{}", "selects null");
     refuse_key(IDEM_ENOTFOUND, "[.a, [.b]]", "{}", "selects null");
     refuse_key(IDEM_ENOTFOUND, ".[]", "[]", "selects nothing");
@@ -237,22 +238,22 @@ TEST(selector, isBounded)
     for (i = 0; i < 40; i++) {
         strcat(many, "|(.,.)");
     }
-    refuse(many, "1", "more steps");
+    refuse(many, "1", "exceeds its limit of steps");
     strcpy(many, ".");
     for (i = 0; i < 40; i++) {
         strcat(many, "|.+.");
     }
-    refuse(many, "\"0123456789\"", "more steps");
+    refuse(many, "\"0123456789\"", "exceeds its limit of steps");
     strcpy(many, "[.,.]");
     for (i = 0; i < 40; i++) {
         strcat(many, "|[.,.]");
     }
-    refuse(many, "1", "more steps");
+    refuse(many, "1", "exceeds its limit of steps");
 
     memset(many, '[', IDEM__SELECTOR_DEPTH_MAX + 1);
     many[IDEM__SELECTOR_DEPTH_MAX + 1] = '\0';
     assert_code(IDEM_EINVALID, idem_selector_create(many, &selector, &why));
-    assert_why("too many brackets");
+    assert_why("nested too deeply");
     memset(many, ' ', sizeof(many) - 1);
     many[sizeof(many) - 1] = '\0';
     assert_code(IDEM_EINVALID, idem_selector_create(many, &selector, &why));

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 
-/* What we use of <linux/stat.h>, which cannot be included beside <sys/stat.h>. */
+/* Parts of <linux/stat.h>, which cannot be included beside <sys/stat.h>. */
 #ifndef AT_STATX_DONT_SYNC
 #define AT_STATX_DONT_SYNC 0x4000
 #endif

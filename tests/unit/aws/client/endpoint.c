@@ -68,7 +68,7 @@ TEST(endpoint, mayBeForFipsOrDualStack)
             assert_code(IDEM_ECONFIG,
                         resolve(pairs, rows[i].region, "http://localhost:8000",
                                 false, &endpoint));
-            assert_why(i == 1 ? "dual stack is wanted" : "FIPS is wanted");
+            assert_why(i == 1 ? "dual stack needs" : "FIPS needs");
         }
     }
 }

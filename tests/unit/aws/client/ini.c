@@ -108,8 +108,8 @@ TEST(ini, refusesWhatIsNoSuchFile)
         unsigned line;
         const char *why;
     } rows[] = {
-        {"x = 1\n", 1, "no section"},
-        {"\n[a\n", 2, "missing"},
+        {"x = 1\n", 1, "outside any section"},
+        {"\n[a\n", 2, "lacks its ]"},
         {"[a] b\n", 1, "not a section"},
         {"[ ]\n", 1, "not a section"},
         {"[a]\nhello\n", 2, "no ="},

@@ -157,7 +157,7 @@ TEST(place, isRefused)
          "c123456789d123456789e123456789f1234567",
          "name of an attribute"},
         {"//orders?layout=powertools-python&sort-key-attr=s&static-pk-value=%ff",
-         "is a text"},
+         "may have at most"},
         {"//orders?insecure=1", "insecure"},
         {"//orders?writer="
          "a-region-with-a-name-that-is-longer-than-any-region-will-ever-be",

@@ -221,7 +221,7 @@ TEST(mark, callsOpenAttemptsUnknown)
     assert_int_equal(restored.known_ms, HOST_WALL_MS);
 
     open_shop(&shop);
-    expect(shop.store, "hold", IDEM_STATUS_UNKNOWN, "put back from a copy");
+    expect(shop.store, "hold", IDEM_STATUS_UNKNOWN, "restored from a copy");
     expect(shop.store, "rerun", IDEM_STATUS_UNKNOWN, "2023-11-14T22:13:20Z");
     expect(shop.store, "completed", IDEM_STATUS_COMPLETED, NULL);
     expect(shop.store, "failed", IDEM_STATUS_FAILED, NULL);

@@ -121,7 +121,7 @@ TEST(waiters, areToldWhyTheyWaitedInVain)
     request.wait_ms = 5LL * TIMEOUT_MS;
     assert_code(IDEM_EUNAVAILABLE, idem_begin(store, &request, &attempt, &why));
     assert_true(now_ms() - since_ms >= request.wait_ms);
-    assert_non_null(strstr(why.text, "its lock was held by others"));
+    assert_non_null(strstr(why.text, "other processes held its lock"));
     end(pid, SIGKILL);
     idem_close(store);
 }
