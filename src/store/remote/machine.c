@@ -251,9 +251,9 @@ static idem__state decide(struct idem__flight *flight,
      * the service applies it after this answer, the answer was wrong. */
     if (stays && flight->has_found &&
         idem__pending_holds(op, *flight->found_head)) {
-        return idem__flight_again(flight, IDEM__STATE_LOOK,
-                                  "a write was not answered, and may be done "
-                                  "yet");
+        return idem__flight_again(
+            flight, IDEM__STATE_LOOK,
+            "a write was not answered, and may still be applied");
     }
     if (decision->code != 0) {
         return idem__flight_fail_with(flight, decision->code, decision->text);
@@ -525,7 +525,7 @@ void idem__flight_no_clock(struct idem__flight *flight)
     if (flight->ops->may_have_written(flight)) {
         flight->ambiguous = true; /* Its answer is not looked at. */
     }
-    end(flight, "the clock does not answer");
+    end(flight, "cannot read the clock");
 }
 
 void idem__flight_give_up(struct idem__flight *flight)
