@@ -246,8 +246,8 @@ static bool holds(const struct idem__journal_file *file,
 }
 
 /* Takes an empty file under the first number that is free, or one that holds the
- * outcome already; locked. One that cannot be locked is passed over: another process is at it, or it is gone, or a process
- * that read it before it was locked has set it aside. */
+ * outcome already; locked. One that cannot be locked is passed over: another process
+ * is at it, or found it empty before it was locked and deleted it. */
 static int take_file(const struct idem_journal *journal,
                      const struct idem_journal_info *what,
                      struct idem_slice bytes, struct idem_journal_entry *entry,

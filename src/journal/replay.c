@@ -159,6 +159,15 @@ static int look_into(const struct round *round,
     int rc = idem__journal_read(file, &bytes, &error);
 
     info->len = file->len;
+    /* Nothing was put: the writer was killed, or has not locked its new file yet and
+     * will find that it is gone and take another. */
+    if (rc == 0 && file->len == 0 &&
+        idem__journal_state_of(info->name) == IDEM_JOURNAL_WAITING) {
+        if (round->store != NULL) {
+            (void)unlinkat(round->journal->fd, info->name, 0);
+        }
+        goto done;
+    }
     if (rc == 0) {
         rc = decode(idem_bytes(bytes, (size_t)file->len), info, &error);
     }

@@ -431,7 +431,7 @@ TEST(damaged, isSetAside)
     long i;
 
     for (i = 0; i < 2; i++) {
-        for (len = 0; len < 150; len += 7) {
+        for (len = i == 0 ? 1 : 0; len < 150; len += 7) {
             place_open(&p);
             attempt = started(&p, "k");
             name = put(&p, attempt, &outcome);
@@ -455,6 +455,20 @@ TEST(damaged, isSetAside)
             place_close(&p);
         }
     }
+}
+
+/* A writer has put nothing yet where its file is empty: it may find it gone. */
+TEST_PLACE(damaged, isNotWhatIsEmpty)
+{
+    struct idem_outcome outcome = completed("receipt 7");
+    struct idem_attempt *attempt = started(p, "k");
+
+    damage(p, put(p, attempt, &outcome), 0, -1);
+    idem_attempt_destroy(attempt);
+    assert_int_equal(list(p, NULL).len, 0);
+    assert_int_equal(files(p->directory, ""), 1);
+    assert_int_equal(replay(p, NULL).len, 0);
+    assert_int_equal(files(p->directory, ""), 0);
 }
 
 /* An entry under the name of another is not believed. */
