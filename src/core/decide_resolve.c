@@ -13,9 +13,14 @@ void idem__refuse_live(struct idem_decision *decision,
 {
     struct idem_slice owner =
         found->owner.len > 0 ? found->owner : idem_str("its owner");
+    int64_t left_ms = idem__lease_left(found, now);
     char left[IDEM__SPAN_MAX];
 
-    idem__span((idem__lease_left(found, now) + 999) / 1000 * 1000, left);
+    /* In whole seconds, and not one too few; a record may have any lease. */
+    if (left_ms <= IDEM_DURATION_MAX_MS) {
+        left_ms = (left_ms + 999) / 1000 * 1000;
+    }
+    idem__span(left_ms, left);
     idem__refuse(decision, IDEM_EINVALID, "the lease of %.*s runs %s more; %s",
                  (int)(owner.len < 64 ? owner.len : 64),
                  (const char *)owner.base, left, mend);

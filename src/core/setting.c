@@ -111,7 +111,8 @@ static bool read_value(const struct idem_setting *setting, const char *text,
     if (setting->kind == IDEM_SETTING_WORD) {
         return read_word(setting, text, ret_value);
     }
-    if (setting->or_never && strcmp(text, "never") == 0) {
+    if (setting->kind == IDEM_SETTING_TIME && setting->or_never &&
+        strcmp(text, "never") == 0) {
         *ret_value = IDEM_NEVER;
         return true;
     }

@@ -165,17 +165,21 @@ static void record(struct tape *tape)
     recorder_finish(&recorder);
 }
 
-/* The number in "@word N\n" at the start of @text; -1: that does not stand there. */
+/* The number in "@word N\n" at the start of @text, or in "@word N complete\n"; -1: that
+ * does not stand there. */
 static int number_in(const char *text, const char *word, int max)
 {
     size_t len = strlen(word);
+    const char *end;
     size_t digits;
 
     if (strncmp(text, word, len) != 0) {
         return -1;
     }
     digits = strspn(text + len, "0123456789");
-    if (digits == 0 || len + digits > 14 || text[len + digits] != '\n' ||
+    end = text + len + digits;
+    if (digits == 0 || digits > 3 ||
+        (*end != '\n' && strncmp(end, " complete\n", 10) != 0) ||
         atoi(text + len) > max) {
         return -1;
     }

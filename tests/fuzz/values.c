@@ -100,6 +100,7 @@ static void choice(const struct cli_command *command, struct cli_option *option,
         want = strcmp(text, choices[i]) == 0 ? i : want;
     }
     option->target = &target;
+    option->min = 0; /* The first of them. */
     option->choices = choices;
     must(cli_set_value(command, option, text) == (want < 0 ? CLI_USAGE : 0));
     must(target == want);

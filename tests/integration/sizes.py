@@ -47,13 +47,13 @@ def result_of_complete(b):
 
 @case
 def texts(b):
-    """Errors, notes and reasons: 4096 bytes, and longer ones are refused or cut to
+    """Reasons: 4096 bytes, and longer ones are refused or cut to
     that, never lost."""
     for n, fits in sizes(4096):
-        for verb, option, member in (("fail", "--error", "error"), ("unknown", "--note", "note")):
+        for verb, member in (("fail", "error"), ("unknown", "note")):
             key = f"{verb}{n}"
             token = b("begin", "-k", key).stdout.decode().strip()
-            got = b(verb, "--token", token, option, "x" * n)
+            got = b(verb, "--token", token, "--reason", "x" * n)
             if got.status == 64 and not fits:
                 continue
             equal((verb, n, got.status), (verb, n, 0))

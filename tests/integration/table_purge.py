@@ -217,17 +217,5 @@ def a_hot_partition_holds_nobody_up():
         equal(t.records(), left())
 
 
-@test
-def is_refused_elsewhere():
-    """A budget of units says nothing to a store in a file."""
-    with tempfile.TemporaryDirectory() as folder:
-        env = dict(os.environ, IDEM_STORE=f"sqlite:{folder}/s.db", XDG_STATE_HOME=folder)
-        subprocess.run([PROGRAM, "run", "-k", "a", "--", "true"], env=env, check=True)
-        done = subprocess.run([PROGRAM, "purge", "--rate", "5"], env=env,
-                              capture_output=True)
-        equal(done.returncode, 64)
-        assert b"only a DynamoDB table is paid by units" in done.stderr, done.stderr
-
-
 with servers:
     main()
