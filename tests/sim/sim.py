@@ -31,7 +31,7 @@ USED = {
         *("src_core_decide_begin", "src_core_decide_end", "src_core_record"),
         "src_store_remote_machine",
     ],
-    "libidem-aws": ["aws_dynamodb_task_decide", "aws_dynamodb_task_write"],
+    "libidem-aws": ["aws_dynamodb_task_record"],
     "libidem-postgres": [f"postgres_{name}" for name in ("record", "task", "walk")],
 }
 MILLION = 10**7 if tap.LONG else 10**4 if tap.SANITIZED else 10**6
