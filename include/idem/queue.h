@@ -90,6 +90,8 @@ int idem_op_end(const struct idem_attempt *attempt,
                 struct idem_error *ret_error);
 int idem_op_renew(const struct idem_attempt *attempt, int64_t lease_ms,
                   struct idem_op **ret_op, struct idem_error *ret_error);
+int idem_op_expire(const struct idem_attempt *attempt, struct idem_op **ret_op,
+                   struct idem_error *ret_error);
 int idem_op_get(struct idem_slice scope, struct idem_slice key,
                 struct idem_op **ret_op, struct idem_error *ret_error);
 int idem_op_import(const struct idem_record *record, struct idem_op **ret_op,

@@ -61,9 +61,7 @@ void idem__end_answered(struct idem_attempt *attempt, int code,
 /* The boot clock of the store's host; IDEM_NEVER when it does not answer. */
 int64_t idem__boot_ms(const struct idem_store *store);
 
-/* The ops of idem_expire(), and of idem_resolve() and idem_reopen(). */
-int idem__op_expire(const struct idem_attempt *attempt, struct idem_op **ret_op,
-                    struct idem_error *error);
+/* The op of idem_resolve() and idem_reopen(). */
 int idem__op_resolve(const struct idem_store *store, struct idem_slice scope,
                      struct idem_slice key, uint64_t fence,
                      struct idem_slice who, const struct idem_outcome *outcome,

@@ -151,7 +151,7 @@ int idem_expire(struct idem_attempt *attempt, struct idem_error *ret_error)
     if (rc != 0) {
         return rc;
     }
-    rc = idem__op_expire(attempt, &op, ret_error);
+    rc = idem_op_expire(attempt, &op, ret_error);
     if (rc != 0) {
         return rc;
     }

@@ -150,10 +150,10 @@ int idem_op_renew(const struct idem_attempt *attempt, int64_t lease_ms,
     return 0;
 }
 
-int idem__op_expire(const struct idem_attempt *attempt, struct idem_op **ret_op,
-                    struct idem_error *error)
+int idem_op_expire(const struct idem_attempt *attempt, struct idem_op **ret_op,
+                   struct idem_error *ret_error)
 {
-    return make_for(IDEM_OP_EXPIRE, attempt, 0, ret_op, error);
+    return make_for(IDEM_OP_EXPIRE, attempt, 0, ret_op, ret_error);
 }
 
 /* Only what the codec accepts can be stored; so let the codec judge. */

@@ -196,6 +196,13 @@ TEST(queue, carriesEveryVerb)
     assert_int_equal(idem_op_record(op)->lease_ms, 120000);
     idem_op_destroy(op);
 
+    assert_ok(idem_op_expire(attempt, &op, &why));
+    assert_ok(idem_queue_submit(queue, op, &why));
+    assert_ptr_equal(idem_queue_reap(queue, -1), op);
+    assert_ok(idem_op_code(op));
+    assert_false(idem_op_record(op)->live);
+    idem_op_destroy(op);
+
     assert_ok(idem_op_get(idem_str(""), idem_str("k"), &op, &why));
     assert_ok(idem_queue_submit(queue, op, &why));
     assert_ptr_equal(idem_queue_reap(queue, -1), op);
