@@ -466,13 +466,14 @@ int idem__tree_add(struct idem__tree *tree, struct idem_slice json,
                        .error = ret_error};
     const struct idem__tree_node top = {0};
     size_t nodes_len = tree->nodes.len, text_len = tree->text.len;
+    uint32_t len_max = tree->len_max != 0 ? tree->len_max : IDEM__TREE_LEN_MAX;
     int rc;
 
-    if (json.len > IDEM__TREE_LEN_MAX) {
+    if (json.len > len_max) {
         return idem__error(ret_error, IDEM_EINVALID,
-                           "the JSON text has %zu bytes, and at most %d are "
+                           "the JSON text has %zu bytes, and at most %u are "
                            "taken",
-                           json.len, IDEM__TREE_LEN_MAX);
+                           json.len, len_max);
     }
     /* An empty text, too, is somewhere. */
     rc = idem__buffer_room(&tree->text, 1) == NULL ? no_memory(&r)

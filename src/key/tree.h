@@ -47,6 +47,7 @@ struct idem__tree {
     struct idem__buffer nodes;
     struct idem__buffer text; /* Of strings, names and numbers. */
     uint32_t nodes_max;       /* 0: as many as there are. */
+    uint32_t len_max;         /* Bytes of a text; 0: IDEM__TREE_LEN_MAX. */
     bool halves;              /* A string has half a surrogate pair: as three
                                * bytes, which UTF-8 does not know. */
     bool twins;               /* An object was refused that has a name twice. */
