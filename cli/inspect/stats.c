@@ -4,6 +4,7 @@
 #include "options/commands.h"
 #include "options/common.h"
 #include "record/open_records.h"
+#include "record/record.h"
 #include "store/journal.h"
 #include "store/open.h"
 #include "text/error.h"
@@ -51,21 +52,17 @@ static void put(struct printer *p, const char *name, uint64_t value)
     }
 }
 
-static void put_counters(struct printer *p, const struct idem_counters *c)
+static void print_members(const struct idem_counters *c)
 {
-    put(p, "started", c->started);
-    put(p, "takeovers", c->takeovers);
-    put(p, "completed", c->completed);
-    put(p, "failed", c->failed);
-    put(p, "unknown", c->unknown);
-    put(p, "released", c->released);
-    put(p, "retried", c->retried);
-    put(p, "replayed", c->replayed);
-    put(p, "busy", c->busy);
-    put(p, "mismatch", c->mismatch);
-    put(p, "lost", c->lost);
-    put(p, "resolved", c->resolved);
-    put(p, "purged", c->purged);
+    struct cli_json json;
+
+    cli_json_init(&json);
+    cli_json_counters(&json, c);
+    json_object_object_foreach(json.object, name, value)
+    {
+        (void)printf("  %-15s %s\n", name, json_object_get_string(value));
+    }
+    cli_json_finish(&json);
 }
 
 static void put_gauges(struct printer *p, const struct cli_snapshot *snapshot)
@@ -98,7 +95,7 @@ static int print_json(const struct counted *counted,
     p.json = &child;
     cli_json_init(&child);
     if (counted->counters != NULL) {
-        put_counters(&p, counted->counters);
+        cli_json_counters(&child, counted->counters);
         cli_json_object(&json, "counters", &child);
     } else {
         cli_json_null(&json, "counters");
@@ -115,7 +112,7 @@ static int print_json(const struct counted *counted,
 }
 
 /* A number that nobody counted is not 0. */
-static void print_counters(struct printer *p, const struct counted *counted)
+static void print_counters(const struct counted *counted)
 {
     if (counted->counters == NULL) {
         (void)puts(counted->of_table
@@ -132,7 +129,7 @@ static void print_counters(struct printer *p, const struct counted *counted)
     } else {
         (void)puts("Since the store was made:");
     }
-    put_counters(p, counted->counters);
+    print_members(counted->counters);
 }
 
 static int print(const struct counted *counted,
@@ -143,7 +140,7 @@ static int print(const struct counted *counted,
     if (args.json) {
         return print_json(counted, snapshot);
     }
-    print_counters(&p, counted);
+    print_counters(counted);
     (void)puts("On record now:");
     put_gauges(&p, snapshot);
     return 0;

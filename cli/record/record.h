@@ -7,6 +7,7 @@
 
 #include <idem.h>
 #include <idem/form.h>
+#include <idem/operator.h>
 #include <json-c/json.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -114,6 +115,9 @@ bool cli_outcome_failed(const struct idem_record *record);
  * nonce may not: it is a credential. */
 void cli_json_record(struct cli_json *json, const struct idem_record *record,
                      bool with_bytes);
+
+/* How often things happened. */
+void cli_json_counters(struct cli_json *json, const struct idem_counters *c);
 
 /* The records of a list, noted in a file without a name.
  *

@@ -150,3 +150,20 @@ void cli_json_record(struct cli_json *json, const struct idem_record *r,
         add_past(json, &r->history[i]);
     }
 }
+
+void cli_json_counters(struct cli_json *json, const struct idem_counters *c)
+{
+    cli_json_count(json, "started", c->started);
+    cli_json_count(json, "takeovers", c->takeovers);
+    cli_json_count(json, "completed", c->completed);
+    cli_json_count(json, "failed", c->failed);
+    cli_json_count(json, "unknown", c->unknown);
+    cli_json_count(json, "released", c->released);
+    cli_json_count(json, "retried", c->retried);
+    cli_json_count(json, "replayed", c->replayed);
+    cli_json_count(json, "busy", c->busy);
+    cli_json_count(json, "mismatch", c->mismatch);
+    cli_json_count(json, "lost", c->lost);
+    cli_json_count(json, "resolved", c->resolved);
+    cli_json_count(json, "purged", c->purged);
+}

@@ -94,7 +94,11 @@ void cli_json_bytes(struct cli_json *json, const char *name,
     cli_json_hex(json, name_hex, s);
 }
 
-/* Adds a value that was just made to an array; NULL: memory ran out. */
+void cli_json_array(struct cli_json *json, const char *name)
+{
+    add(json, name, json_object_new_array());
+}
+
 /* @value may be NULL, which is null. */
 static void append_any(struct cli_json *json, const char *name,
                        struct json_object *value)
@@ -103,8 +107,8 @@ static void append_any(struct cli_json *json, const char *name,
 
     if (!json->failed &&
         !json_object_object_get_ex(json->object, name, &array)) {
-        array = json_object_new_array();
-        add(json, name, array);
+        cli_json_array(json, name);
+        (void)json_object_object_get_ex(json->object, name, &array);
     }
     if (json->failed || json_object_array_add(array, value) != 0) {
         json->failed = true;

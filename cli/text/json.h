@@ -34,6 +34,9 @@ void cli_json_bytes(struct cli_json *json, const char *name,
                     struct idem_slice s);
 void cli_json_hex(struct cli_json *json, const char *name, struct idem_slice s);
 
+/* An array without anything in it. */
+void cli_json_array(struct cli_json *json, const char *name);
+
 /* Adds @child to the end of the array @name, which the first of them makes.
  * Finishes @child. */
 void cli_json_append(struct cli_json *json, const char *name,
