@@ -21,6 +21,9 @@ extern const struct cli_command cli_show, cli_list, cli_stats, cli_watch,
 /* cli/run */
 extern const struct cli_command cli_run;
 
+/* cli/serve */
+extern const struct cli_command cli_serve;
+
 /* cli/consume */
 extern const struct cli_command cli_consume;
 

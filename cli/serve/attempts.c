@@ -1,0 +1,342 @@
+/* The attempts of clients: their leases, and what becomes of them when the client has
+ * gone. */
+#include "serve/attempts.h"
+
+#include "base/list.h"
+#include "process/host.h"
+#include "serve/calls.h"
+#include "serve/reply.h"
+
+#include <stdlib.h>
+
+enum {
+    PAUSE_MIN_MS = 200 /* Between two renewals of an attempt. */
+};
+
+static int64_t later(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms > IDEM_NEVER - b_ms ? IDEM_NEVER : a_ms + b_ms;
+}
+
+/* ---- The table ----------------------------------------------------------- */
+
+static bool keep_id(struct serve_attempt *a, const struct serve_call *call)
+{
+    a->id = malloc(call->id_len);
+    if (a->id == NULL) {
+        return false;
+    }
+    memcpy(a->id, call->id, call->id_len);
+    a->id_len = call->id_len;
+    return true;
+}
+
+static void schedule(struct serve *serve, struct serve_attempt *a)
+{
+    int64_t now_ms = io_now_ms();
+    int64_t pause_ms = (a->lease_end_ms - now_ms) / 3;
+
+    if (pause_ms < PAUSE_MIN_MS) {
+        pause_ms = PAUSE_MIN_MS;
+    }
+    a->due_ms = now_ms + pause_ms < a->lease_end_ms ? now_ms + pause_ms
+                                                    : a->lease_end_ms;
+    if (a->lease_end_ms == IDEM_NEVER || a->lost) {
+        a->due_ms = IDEM_NEVER;
+    }
+    if (a->due_ms < serve->due_ms) {
+        serve->due_ms = a->due_ms;
+    }
+}
+
+void serve_attempt_renewed(struct serve *serve, struct serve_attempt *a,
+                           int64_t lease_ms, int64_t asked_ms)
+{
+    int64_t end_ms = lease_ms == IDEM_NEVER
+                         ? IDEM_NEVER
+                         : later(asked_ms, lease_ms) - serve->store->margin_ms;
+
+    if (end_ms > a->lease_end_ms) {
+        a->lease_end_ms = end_ms;
+    }
+    a->lost = a->lease_end_ms <= io_now_ms();
+    schedule(serve, a);
+}
+
+struct serve_attempt *serve_attempt_add(struct serve_call *call,
+                                        struct idem_attempt *attempt,
+                                        int64_t lease_ms, int64_t asked_ms)
+{
+    struct serve *serve = call->serve;
+    struct serve_attempt *a = calloc(1, sizeof(*a));
+    struct serve_attempt **chain;
+
+    if (a == NULL || !keep_id(a, call)) {
+        free(a);
+        return NULL;
+    }
+    a->number = ++serve->number;
+    a->conn = call->conn;
+    a->attempt = attempt;
+    memcpy(a->nonce, call->begin.nonce, sizeof(a->nonce));
+    a->hold = attempt->record->on_expired_lease == IDEM_HOLD;
+    a->now = call->begin.now;
+    a->lease_ms = lease_ms;
+    a->renew_until_ms = later(io_now_ms(), call->begin.max_time_ms);
+    a->told_at = UINT64_MAX;
+    serve_attempt_renewed(serve, a, lease_ms, asked_ms);
+    a->lost = false; /* If so, the client is told after its answer. */
+
+    chain = &serve->numbered[a->number % SERVE_BUCKETS];
+    a->next_numbered = *chain;
+    *chain = a;
+    IDEM__LIST_PREPEND(&serve->attempts, a);
+    a->conn->attempts++;
+    return a;
+}
+
+void serve_attempt_remove(struct serve *serve, struct serve_attempt *a)
+{
+    struct serve_attempt **at = &serve->numbered[a->number % SERVE_BUCKETS];
+
+    while (*at != a) {
+        at = &(*at)->next_numbered;
+    }
+    *at = a->next_numbered;
+    IDEM__LIST_REMOVE(&serve->attempts, a);
+    a->conn->attempts--;
+    idem_attempt_destroy(a->attempt);
+    free(a->id);
+    free(a);
+}
+
+struct serve_attempt *serve_attempt_find(struct serve *serve,
+                                         const struct serve_conn *conn,
+                                         uint64_t number)
+{
+    struct serve_attempt *a = serve->numbered[number % SERVE_BUCKETS];
+
+    while (a != NULL && (a->number != number || a->conn != conn)) {
+        a = a->next_numbered;
+    }
+    return a;
+}
+
+struct serve_attempt *serve_attempt_of_nonce(struct serve *serve,
+                                             const uint8_t nonce[16])
+{
+    struct serve_attempt *a = serve->attempts.first;
+
+    while (a != NULL && memcmp(a->nonce, nonce, sizeof(a->nonce)) != 0) {
+        a = a->next;
+    }
+    return a;
+}
+
+struct serve_attempt *serve_attempt_of_id(struct serve *serve,
+                                          const struct serve_conn *conn,
+                                          struct idem_slice id)
+{
+    struct serve_attempt *a = serve->attempts.first;
+
+    while (a != NULL && (a->conn != conn || a->id_len != id.len ||
+                         memcmp(a->id, id.base, id.len) != 0)) {
+        a = a->next;
+    }
+    return a;
+}
+
+int64_t serve_attempt_left_ms(const struct serve_attempt *a)
+{
+    int64_t now_ms = io_now_ms();
+
+    if (a->lease_end_ms == IDEM_NEVER) {
+        return IDEM_NEVER;
+    }
+    return a->lost || a->lease_end_ms <= now_ms ? 0 : a->lease_end_ms - now_ms;
+}
+
+/* ---- Leases -------------------------------------------------------------- */
+
+static void lose(struct serve_attempt *a, const char *reason)
+{
+    struct cli_json json;
+
+    a->lost = true;
+    a->due_ms = IDEM_NEVER;
+    if (serve_conn_hears(a->conn)) {
+        cli_json_init(&json);
+        cli_json_count(&json, "attempt", a->number);
+        cli_json_text(&json, "reason", reason);
+        serve_notify(a->conn, "lost", &json);
+    }
+}
+
+static void renewed(struct serve_call *call)
+{
+    struct serve *serve = call->serve;
+    struct serve_attempt *a =
+        serve_attempt_find(serve, call->conn, call->attempt);
+
+    if (a != NULL) {
+        a->renewing = false;
+        if (idem_op_code(call->op) == 0) {
+            serve_attempt_renewed(serve, a, a->lease_ms, call->asked_ms);
+        } else if (idem_op_code(call->op) == IDEM_ELOST && a->endings == 0) {
+            lose(a, "taken");
+        } else {
+            schedule(serve, a);
+        }
+    }
+    serve_call_end(call);
+}
+
+/* A client that was not heard for half of a lease may hang, and one that closed its end
+ * may be dead. */
+static bool is_renewed(const struct serve_attempt *a, int64_t now_ms)
+{
+    return !a->renewing && a->endings == 0 && a->conn->in >= 0 &&
+           serve_conn_hears(a->conn) && now_ms < a->renew_until_ms &&
+           now_ms - a->conn->heard_ms <= a->lease_ms / 2;
+}
+
+static void renew(struct serve *serve, struct serve_attempt *a)
+{
+    const struct idem_slice ours = {NULL, 0};
+    struct serve_call *call = serve_call_create(serve, a->conn, ours);
+    struct idem_op *op;
+
+    if (call == NULL) {
+        return;
+    }
+    if (idem_op_renew(a->attempt, a->lease_ms, &op, NULL) != 0) {
+        serve_call_end(call);
+        return;
+    }
+    call->attempt = a->number;
+    call->settle_ms = 0; /* The next one comes in any case. */
+    a->renewing = true;
+    serve_call_submit(call, op, renewed);
+}
+
+void serve_attempts_due(struct serve *serve, int64_t now_ms, int64_t *due_ms)
+{
+    struct serve_attempt *next;
+    struct serve_attempt *a;
+
+    for (a = serve->attempts.first; a != NULL; a = next) {
+        next = a->next;
+        if (a->due_ms <= now_ms && a->lease_end_ms <= now_ms) {
+            lose(a, "lease_over");
+            if (a->conn->in < 0 && a->endings == 0) {
+                serve_attempt_remove(serve, a); /* Nobody ends it any more. */
+                continue;
+            }
+        } else if (a->due_ms <= now_ms) {
+            schedule(serve, a);
+            if (is_renewed(a, now_ms)) {
+                renew(serve, a);
+            }
+        }
+        *due_ms = a->due_ms < *due_ms ? a->due_ms : *due_ms;
+    }
+}
+
+/* ---- Ends that nobody asked for ------------------------------------------ */
+
+/* A store that is away is told again until the lease has decided. */
+static void told(struct serve_call *call)
+{
+    int code = idem_op_code(call->op);
+
+    if (idem_error_kind(code) == IDEM_KIND_RETRY &&
+        io_now_ms() < call->settle_ms) {
+        serve_call_retry(call);
+        return;
+    }
+    if (code == 0) {
+        serve_calls_wake(call->serve, idem_op_id(call->op));
+    }
+    serve_call_end(call);
+}
+
+static void tell(struct serve *serve, struct serve_conn *conn,
+                 const struct idem_attempt *attempt, enum idem_status status,
+                 const char *text, int64_t until_ms)
+{
+    const struct idem_outcome outcome = {.status = status,
+                                         .text = idem_str(text)};
+    const struct idem_slice ours = {NULL, 0};
+    struct serve_call *call = serve_call_create(serve, conn, ours);
+    struct idem_op *op;
+    int rc;
+
+    if (call == NULL) {
+        return;
+    }
+    rc = status == IDEM_STATUS_IN_PROGRESS
+             ? idem_op_expire(attempt, &op, NULL)
+             : idem_op_end(attempt, &outcome, &op, NULL);
+    if (rc != 0) {
+        serve_call_end(call);
+        return;
+    }
+    if (until_ms > call->settle_ms) {
+        call->settle_ms = until_ms;
+    }
+    serve_call_submit(call, op, told);
+}
+
+void serve_give_back(struct serve *serve, struct serve_conn *conn,
+                     const struct idem_attempt *attempt)
+{
+    tell(serve, conn, attempt, IDEM_STATUS_RELEASED,
+         "its caller was not told that it had the key", /* until_ms= */ 0);
+}
+
+void serve_attempt_give_back(struct serve *serve, struct serve_attempt *a)
+{
+    serve_give_back(serve, a->conn, a->attempt);
+    serve_attempt_remove(serve, a);
+}
+
+static bool was_told(const struct serve_attempt *a)
+{
+    return a->conn->sent >= a->told_at;
+}
+
+/* Under hold a person is needed anyway, and may as well be called now. Under rerun the
+ * work may go on in a child of the process: only its begin can have said that it does
+ * not. */
+static void settle_dead(struct serve *serve, struct serve_attempt *a)
+{
+    if (a->hold) {
+        tell(serve, a->conn, a->attempt, IDEM_STATUS_UNKNOWN,
+             "the process that had the key died", a->lease_end_ms);
+    } else if (a->now) {
+        tell(serve, a->conn, a->attempt, IDEM_STATUS_IN_PROGRESS, NULL,
+             a->lease_end_ms);
+    }
+    serve_attempt_remove(serve, a);
+}
+
+void serve_attempts_leave(struct serve *serve, struct serve_conn *conn)
+{
+    struct serve_attempt *next;
+    struct serve_attempt *a;
+
+    for (a = serve->attempts.first; a != NULL; a = next) {
+        next = a->next;
+        if (a->conn != conn || a->endings > 0) {
+            continue;
+        }
+        if (!was_told(a) && !serve_conn_hears(conn)) {
+            serve_attempt_give_back(serve, a);
+        } else if (conn->dead) {
+            settle_dead(serve, a);
+        } else if (a->lost ||
+                   (a->lease_end_ms == IDEM_NEVER && conn->death < 0)) {
+            serve_attempt_remove(serve, a);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+/* attempts.h: the attempts of clients: their leases, and what becomes of them when the
+ * client has gone.
+ *
+ *     answered STARTED --told--> renewed while the client is heard --end--> gone
+ *            |                        |            |
+ *            |                        |            '-- the client died:
+ *            |                        |                hold: unknown
+ *            |                        |                rerun: its lease, or now
+ *            |                        '-- lost: the client is told
+ *            '-- its answer never left: released
+ */
+#ifndef IDEM_CLI_SERVE_ATTEMPTS_H
+#define IDEM_CLI_SERVE_ATTEMPTS_H
+
+#include "serve/server.h"
+
+/* The attempt that @call, a begin, was given at @asked_ms. It takes @attempt. NULL: no
+ * memory. */
+struct serve_attempt *serve_attempt_add(struct serve_call *call,
+                                        struct idem_attempt *attempt,
+                                        int64_t lease_ms, int64_t asked_ms);
+
+/* Forgets it: it ended, or nobody can say more about it. */
+void serve_attempt_remove(struct serve *serve, struct serve_attempt *a);
+
+struct serve_attempt *serve_attempt_find(struct serve *serve,
+                                         const struct serve_conn *conn,
+                                         uint64_t number);
+struct serve_attempt *serve_attempt_of_nonce(struct serve *serve,
+                                             const uint8_t nonce[16]);
+/* The one that the begin with this id was given. */
+struct serve_attempt *serve_attempt_of_id(struct serve *serve,
+                                          const struct serve_conn *conn,
+                                          struct idem_slice id);
+
+/* It was renewed: its lease counts from @asked_ms. */
+void serve_attempt_renewed(struct serve *serve, struct serve_attempt *a,
+                           int64_t lease_ms, int64_t asked_ms);
+
+/* How long its owner may go on. */
+int64_t serve_attempt_left_ms(const struct serve_attempt *a);
+
+/* Says what was lost, and renews what is due; lowers *@due_ms to the next moment. */
+void serve_attempts_due(struct serve *serve, int64_t now_ms, int64_t *due_ms);
+
+/* ---- Ends that nobody asked for ------------------------------------------ */
+
+/* Gives a claim back that no client was told of. */
+void serve_give_back(struct serve *serve, struct serve_conn *conn,
+                     const struct idem_attempt *attempt);
+
+/* Forgets @a after such a release. */
+void serve_attempt_give_back(struct serve *serve, struct serve_attempt *a);
+
+/* @conn is not read any more: what its client can no longer be told of is given back; of
+ * a client that is dead, all else ends as its begin said. */
+void serve_attempts_leave(struct serve *serve, struct serve_conn *conn);
+
+#endif

@@ -1,0 +1,247 @@
+/* Calls on their way to the store and back. */
+#include "serve/calls.h"
+
+#include "base/list.h"
+#include "process/host.h"
+
+#include <stdlib.h>
+
+enum {
+    PAUSE_FIRST_MS = 20,
+    PAUSE_MAX_MS = 1000
+};
+
+struct serve_call *serve_call_create(struct serve *serve,
+                                     struct serve_conn *conn,
+                                     struct idem_slice id)
+{
+    struct serve_call *call = calloc(1, sizeof(*call));
+
+    if (call == NULL) {
+        return NULL;
+    }
+    if (id.len > 0) {
+        call->id = malloc(id.len);
+        if (call->id == NULL) {
+            free(call);
+            return NULL;
+        }
+        memcpy(call->id, id.base, id.len);
+        call->id_len = id.len;
+    }
+    call->serve = serve;
+    call->conn = conn;
+    call->pause_ms = PAUSE_FIRST_MS;
+    call->settle_ms = io_now_ms() + SERVE_SETTLE_MS;
+    IDEM__LIST_PREPEND(&serve->calls, call);
+    conn->in_flight++;
+    return call;
+}
+
+void serve_call_end(struct serve_call *call)
+{
+    struct serve *serve = call->serve;
+
+    IDEM__LIST_REMOVE(&serve->calls, call);
+    call->conn->in_flight--;
+    idem_attempt_destroy(call->begin.found);
+    idem_op_destroy(call->op);
+    free(call->id);
+    free(call);
+}
+
+static bool make_room(struct serve *serve)
+{
+    size_t room = serve->batch_room == 0 ? 64 : 2 * serve->batch_room;
+    struct idem_op **batch;
+
+    if (serve->batch_len < serve->batch_room) {
+        return true;
+    }
+    batch = realloc(serve->batch, room * sizeof(struct idem_op *));
+    if (batch == NULL) {
+        return false;
+    }
+    serve->batch = batch;
+    serve->batch_room = room;
+    return true;
+}
+
+static void put(struct serve_call *call)
+{
+    struct serve *serve = call->serve;
+
+    call->asked_ms = io_now_ms();
+    if (!make_room(serve)) {
+        serve_call_park(call, call->asked_ms + PAUSE_MAX_MS);
+        return;
+    }
+    serve->batch[serve->batch_len++] = call->op;
+}
+
+void serve_call_submit(struct serve_call *call, struct idem_op *op,
+                       void (*answered)(struct serve_call *call))
+{
+    if (call->op != op) {
+        idem_op_destroy(call->op);
+        call->op = op;
+    }
+    call->answered = answered;
+    idem_op_set_user(op, call);
+    put(call);
+}
+
+/* ---- Later --------------------------------------------------------------- */
+
+void serve_call_park(struct serve_call *call, int64_t due_ms)
+{
+    struct serve *serve = call->serve;
+
+    call->parked = true;
+    call->due_ms = due_ms;
+    call->next_parked = serve->parked;
+    serve->parked = call;
+    serve->parked_len++;
+    if (due_ms < serve->due_ms) {
+        serve->due_ms = due_ms;
+    }
+}
+
+void serve_call_retry(struct serve_call *call)
+{
+    serve_call_park(call, io_now_ms() + call->pause_ms);
+    call->pause_ms =
+        call->pause_ms * 2 < PAUSE_MAX_MS ? call->pause_ms * 2 : PAUSE_MAX_MS;
+}
+
+void serve_calls_wake(struct serve *serve, const uint8_t *id)
+{
+    struct serve_call *call;
+
+    for (call = serve->parked; call != NULL; call = call->next_parked) {
+        if (memcmp(idem_op_id(call->op), id, IDEM_ID_LEN) == 0) {
+            call->due_ms = 0;
+            serve->due_ms = 0;
+        }
+    }
+}
+
+void serve_calls_due(struct serve *serve, int64_t now_ms, int64_t *due_ms)
+{
+    struct serve_call **at = &serve->parked;
+    struct serve_call *call;
+
+    while ((call = *at) != NULL) {
+        bool is_over = call->cancelled && !call->unknown;
+
+        if (call->due_ms > now_ms && !is_over) {
+            *due_ms = call->due_ms < *due_ms ? call->due_ms : *due_ms;
+            at = &call->next_parked;
+            continue;
+        }
+        *at = call->next_parked;
+        serve->parked_len--;
+        call->parked = false;
+        if (is_over) {
+            call->answered(call);
+        } else {
+            put(call);
+        }
+    }
+}
+
+/* ---- There and back ------------------------------------------------------ */
+
+/* Once a copy may have been applied, "nothing was done" is not ours to say. True: it is
+ * asked again. */
+static bool settle(struct serve_call *call)
+{
+    struct idem_op *op = call->op;
+    int code = op->error.code;
+
+    call->unknown = call->unknown || code == IDEM_EUNKNOWN;
+    if (!call->unknown || idem_error_kind(code) != IDEM_KIND_RETRY) {
+        return false;
+    }
+    if (io_now_ms() < call->settle_ms) {
+        serve_call_retry(call);
+        return true;
+    }
+    op->error.code = IDEM_EUNKNOWN;
+    return false;
+}
+
+static void give_back(struct idem_op *op)
+{
+    struct serve_call *call = idem_op_user(op);
+
+    if (!settle(call)) {
+        call->answered(call);
+    }
+}
+
+/* An op that was refused among others has the error of the last of them: each is asked
+ * for its own. */
+static void hand_over(struct serve *serve)
+{
+    struct idem_op **ops = serve->batch;
+    size_t n = serve->batch_len;
+    struct idem_error error;
+    size_t refused;
+    size_t i;
+
+    serve->batch = NULL; /* An answer may submit the next. */
+    serve->batch_len = 0;
+    serve->batch_room = 0;
+    refused = idem_queue_submit_all(serve->queue, ops, n, &error);
+    for (i = 0; i < refused; i++) {
+        if (idem_queue_submit(serve->queue, ops[i], &error) != 0) {
+            ops[i]->error = error;
+            give_back(ops[i]);
+        }
+    }
+    free(ops);
+}
+
+void serve_calls_run(struct serve *serve)
+{
+    struct idem_op *op;
+
+    do {
+        if (serve->batch_len > 0) {
+            hand_over(serve);
+        }
+        while ((op = idem_queue_reap(serve->queue, 0)) != NULL) {
+            give_back(op);
+        }
+    } while (serve->batch_len > 0);
+}
+
+struct serve_call *serve_call_find(struct serve *serve,
+                                   const struct serve_conn *conn,
+                                   struct idem_slice id)
+{
+    struct serve_call *call;
+
+    for (call = serve->calls.first; call != NULL; call = call->next) {
+        if (call->conn == conn && call->id_len == id.len &&
+            memcmp(call->id, id.base, id.len) == 0) {
+            return call;
+        }
+    }
+    return NULL;
+}
+
+void serve_calls_finish(struct serve *serve)
+{
+    while (serve->calls.first != NULL) {
+        struct serve_call *call = serve->calls.first;
+
+        if (!call->parked) {
+            call->op = NULL; /* The queue destroys what it has. */
+        }
+        serve_call_end(call);
+    }
+    serve->parked = NULL;
+    free(serve->batch);
+}

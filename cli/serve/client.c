@@ -1,0 +1,170 @@
+/* The client: which process it is, that it is there, and that it goes. */
+#include "serve/client.h"
+
+#include "base/process.h"
+#include "process/host.h"
+#include "request/request.h"
+#include "serve/attempts.h"
+#include "serve/calls.h"
+#include "serve/methods.h"
+#include "serve/reply.h"
+#include "text/text.h"
+
+#include "process/descriptors.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- The process at the other end ---------------------------------------- */
+
+/* Its number may have gone to another process before the descriptor was opened: the
+ * parent is still the parent after it. */
+void serve_client_is_parent(struct serve_conn *conn)
+{
+    conn->peer = getppid();
+    conn->death = idem__child_open(conn->peer);
+    conn->proved = conn->death >= 0 && getppid() == conn->peer;
+}
+
+void serve_client_is_peer(struct serve_conn *conn)
+{
+    struct ucred peer = {.pid = 0};
+    socklen_t len = sizeof(peer);
+
+    conn->death = -1;
+    if (getsockopt(conn->in, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0) {
+        conn->peer = peer.pid;
+    }
+}
+
+/* The descriptor is of the process only if that answers once more after it was
+ * opened: it cannot be another one by then. */
+static void challenge(struct serve_conn *conn)
+{
+    uint8_t bytes[16];
+
+    conn->death = idem__child_open(conn->peer);
+    if (conn->death >= 0 && cli_random(bytes, sizeof(bytes)) == 0) {
+        cli_hex(idem_bytes(bytes, sizeof(bytes)), conn->challenge);
+    }
+}
+
+/* Where the client gives another number than the kernel, another process is meant to
+ * be watched, or it is in another container: its leases decide. */
+static void meet(struct serve *serve, struct serve_conn *conn, pid_t pid,
+                 const char *proof)
+{
+    if (proof[0] != '\0') {
+        conn->proved = conn->proved || (conn->challenge[0] != '\0' &&
+                                        strcmp(proof, conn->challenge) == 0);
+        return;
+    }
+    if (serve->is_socket && conn->death < 0 && pid != 0 && pid == conn->peer) {
+        challenge(conn);
+    } else if (!serve->is_socket && pid != 0 && pid != conn->peer) {
+        conn->proved = false;
+    }
+}
+
+static void reply_hello(struct serve_call *call)
+{
+    struct serve *serve = call->serve;
+    struct serve_conn *conn = call->conn;
+    char url[IDEM_STORE_URL_MAX];
+    struct cli_json json;
+
+    cli_json_init(&json);
+    cli_json_count(&json, "protocol", SERVE_PROTOCOL);
+    cli_json_text(&json, "version", IDEM_VERSION);
+    if (idem_store_url(serve->store) != NULL) {
+        cli_json_text(&json, "store",
+                      idem_url_hide(idem_store_url(serve->store), url,
+                                    sizeof(url)));
+    }
+    cli_json_ms(&json, "lease_min_ms", idem_store_lease_min_ms(serve->store));
+    cli_json_count(&json, "line_max", SERVE_LINE_MAX);
+    cli_json_count(&json, "result_max", SERVE_RESULT_MAX);
+    cli_json_count(&json, "in_flight_max", SERVE_IN_FLIGHT_MAX);
+    cli_json_bool(&json, "operator", serve->is_operator);
+    cli_json_ms(&json, "boot_ms", io_now_ms());
+    cli_json_text(&json, "death", conn->proved ? "process" : "lease");
+    if (conn->challenge[0] != '\0' && !conn->proved) {
+        cli_json_text(&json, "challenge", conn->challenge);
+    }
+    serve_reply(call, &json);
+}
+
+void serve_hello(struct serve_call *call, struct serve_message *m,
+                 struct serve_params *p)
+{
+    struct serve_conn *conn = call->conn;
+    pid_t pid = (pid_t)p->pid;
+
+    (void)m;
+    conn->greeted = true;
+    cli_owner(p->owner[0] != '\0' ? p->owner : NULL,
+              pid != 0 ? pid : conn->peer, conn->owner);
+    meet(call->serve, conn, pid, p->challenge);
+    reply_hello(call);
+}
+
+/* ---- It is there --------------------------------------------------------- */
+
+void serve_ping(struct serve_call *call, struct serve_message *m,
+                struct serve_params *p)
+{
+    struct cli_json json;
+
+    (void)m;
+    (void)p;
+    cli_json_init(&json);
+    cli_json_ms(&json, "boot_ms", io_now_ms());
+    serve_reply(call, &json);
+}
+
+/* ---- It gives up --------------------------------------------------------- */
+
+/* The client says that it starts nothing on the answer to that begin, whether it was
+ * given yet or not: the claim is nobody's. */
+void serve_cancel(struct serve_call *call, struct serve_message *m,
+                  struct serve_params *p)
+{
+    struct serve *serve = call->serve;
+    struct serve_call *other = serve_call_find(serve, call->conn, p->id);
+    struct serve_attempt *a = serve_attempt_of_id(serve, call->conn, p->id);
+    const char *was = "over";
+    struct cli_json json;
+
+    (void)m;
+    if (other != NULL && other->is_begin) {
+        other->cancelled = true;
+        serve->due_ms = 0; /* One that waits is answered now. */
+        was = "in_flight";
+    } else if (a != NULL && a->endings == 0) {
+        serve_attempt_give_back(serve, a);
+        was = "started";
+    }
+    cli_json_init(&json);
+    cli_json_text(&json, "was", was);
+    serve_reply(call, &json);
+}
+
+void serve_bye(struct serve_call *call, struct serve_message *m,
+               struct serve_params *p)
+{
+    struct serve_conn *conn = call->conn;
+    struct cli_json json;
+
+    (void)p;
+    if (conn->attempts > 0 || conn->in_flight > 1) {
+        m->error.code = IDEM_EINVALID;
+        (void)snprintf(m->error.text, sizeof(m->error.text),
+                       "%zu attempts were not ended, and %zu requests are "
+                       "in flight",
+                       conn->attempts, conn->in_flight - 1);
+        return;
+    }
+    conn->bye = true;
+    cli_json_init(&json);
+    serve_reply(call, &json);
+}

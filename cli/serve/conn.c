@@ -1,0 +1,254 @@
+/* The connection of a client: what it sends, what it is told, and its end. */
+#include "serve/conn.h"
+
+#include "process/descriptors.h"
+#include "process/host.h"
+#include "serve/attempts.h"
+#include "serve/calls.h"
+#include "serve/methods.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    READ_LEN = 64 * 1024,
+    READS = 16, /* In one turn: the others have theirs. */
+    KEEP = 64 * 1024,
+    BATCH = 256 /* Requests, after which the store is asked. */
+};
+
+/* Pipes and sockets are ours alone; a terminal or a file is shared with the shell, and
+ * is written as it is. */
+static void do_not_wait(int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) {
+        (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    }
+}
+
+struct serve_conn *serve_conn_open(struct serve *serve, int in, int out)
+{
+    struct serve_conn *conn = calloc(1, sizeof(*conn));
+
+    if (conn == NULL) {
+        (void)close(in);
+        if (out != in) {
+            (void)close(out);
+        }
+        return NULL;
+    }
+    do_not_wait(in);
+    do_not_wait(out);
+    conn->in = in;
+    conn->out = out;
+    conn->death = -1;
+    conn->heard_ms = io_now_ms();
+    conn->next = serve->conns;
+    serve->conns = conn;
+    return conn;
+}
+
+/* ---- Reading ------------------------------------------------------------- */
+
+static void close_in(struct serve_conn *conn)
+{
+    if (conn->in != conn->out) {
+        io_close(&conn->in);
+    }
+    conn->in = -1;
+}
+
+static void close_out(struct serve_conn *conn)
+{
+    if (conn->in != conn->out) {
+        io_close(&conn->out);
+    }
+    conn->out = -1;
+    idem__buffer_reset(&conn->unsent, 0);
+    conn->unsent_from = 0;
+}
+
+void serve_conn_close(struct serve_conn *conn)
+{
+    close_out(conn);
+    io_close(&conn->in);
+}
+
+/* A client that does not read its answers is not read either. */
+static bool has_room(const struct serve_conn *conn)
+{
+    return !conn->broken && !conn->bye &&
+           (conn->dead ||
+            (conn->in_flight < SERVE_IN_FLIGHT_MAX &&
+             conn->unsent.len - conn->unsent_from < SERVE_UNSENT_MAX));
+}
+
+bool serve_conn_reads(const struct serve_conn *conn)
+{
+    return conn->in >= 0 && has_room(conn);
+}
+
+void serve_conn_take(struct serve *serve, struct serve_conn *conn)
+{
+    struct idem_slice line;
+    enum serve_line got = SERVE_LINE_ONE;
+
+    while (has_room(conn) && got != SERVE_LINE_NONE) {
+        got = serve_lines_next(&conn->lines, &line);
+        if (got == SERVE_LINE_ONE) {
+            serve_line(serve, conn, line);
+        } else if (got == SERVE_LINE_TOO_LONG) {
+            serve_long_line(conn);
+        }
+        if (serve->batch_len >= BATCH) { /* Its answers may fill the room. */
+            serve_calls_run(serve);
+        }
+    }
+}
+
+static bool is_readable(int fd)
+{
+    struct pollfd source = {.fd = fd, .events = POLLIN};
+
+    return poll(&source, 1, 0) == 1;
+}
+
+/* Bytes that were read; 0: nothing is there now. */
+static size_t read_once(struct serve_conn *conn)
+{
+    uint8_t *to = serve_lines_room(&conn->lines, READ_LEN);
+    ssize_t n;
+
+    if (to == NULL) {
+        conn->broken = true;
+        return 0;
+    }
+    n = read(conn->in, to, READ_LEN);
+    if (n > 0) {
+        serve_lines_added(&conn->lines, (size_t)n);
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        close_in(conn);
+    }
+    return n > 0 ? (size_t)n : 0;
+}
+
+void serve_conn_read(struct serve *serve, struct serve_conn *conn)
+{
+    int i;
+
+    for (i = 0; i < READS && serve_conn_reads(conn) && is_readable(conn->in);
+         i++) {
+        size_t n = read_once(conn);
+
+        serve_conn_take(serve, conn);
+        if (n < READ_LEN) {
+            break;
+        }
+    }
+}
+
+/* ---- Sending ------------------------------------------------------------- */
+
+static ssize_t send_some(int fd, const uint8_t *bytes, size_t len)
+{
+    ssize_t n = send(fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    return n < 0 && errno == ENOTSOCK ? write(fd, bytes, len) : n;
+}
+
+void serve_conn_send(struct serve_conn *conn)
+{
+    struct idem__buffer *unsent = &conn->unsent;
+
+    while (conn->out >= 0 && conn->unsent_from < unsent->len) {
+        ssize_t n = send_some(conn->out, unsent->base + conn->unsent_from,
+                              unsent->len - conn->unsent_from);
+
+        if (n > 0) {
+            conn->unsent_from += (size_t)n;
+            conn->sent += (size_t)n;
+        } else if (n < 0 && errno == EAGAIN) {
+            break;
+        } else if (n < 0 && errno != EINTR) {
+            close_out(conn);
+        }
+    }
+    if (conn->unsent_from == unsent->len) {
+        idem__buffer_reset(unsent, KEEP);
+        conn->unsent_from = 0;
+    } else if (conn->unsent_from > unsent->len / 2) {
+        memmove(unsent->base, unsent->base + conn->unsent_from,
+                unsent->len - conn->unsent_from);
+        unsent->len -= conn->unsent_from;
+        conn->unsent_from = 0;
+    }
+}
+
+/* ---- Its end ------------------------------------------------------------- */
+
+void serve_conn_deaf(struct serve_conn *conn)
+{
+    close_out(conn);
+}
+
+/* It may have said how its work ended before it died: that is in the pipe. What others
+ * who hold the other end write from now on is not its word. */
+void serve_conn_died(struct serve *serve, struct serve_conn *conn)
+{
+    size_t n = 1;
+    int left = 0;
+
+    conn->dead = true;
+    io_close(&conn->death);
+    serve_conn_take(serve, conn);
+    if (conn->in >= 0) {
+        (void)ioctl(conn->in, FIONREAD, &left);
+    }
+    while (left > 0 && n > 0 && serve_conn_reads(conn)) {
+        n = read_once(conn);
+        left -= (int)n;
+        serve_conn_take(serve, conn);
+    }
+    serve_conn_close(conn);
+}
+
+void serve_conn_settle(struct serve *serve, struct serve_conn *conn)
+{
+    bool is_told = conn->unsent_from == conn->unsent.len;
+
+    if (conn->broken) {
+        serve_conn_close(conn);
+    }
+    if (conn->bye && is_told) {
+        serve_conn_close(conn);
+    }
+    if (conn->in < 0 && conn->in_flight == 0 && is_told) {
+        serve_conn_close(conn);
+    }
+    if (conn->in < 0 && conn->attempts > 0) {
+        serve_attempts_leave(serve, conn);
+    }
+}
+
+bool serve_conn_is_over(const struct serve_conn *conn)
+{
+    return conn->in < 0 && conn->out < 0 && conn->in_flight == 0 &&
+           conn->attempts == 0;
+}
+
+void serve_conn_free(struct serve_conn *conn)
+{
+    serve_conn_close(conn);
+    io_close(&conn->death);
+    serve_lines_finish(&conn->lines);
+    idem__buffer_free(&conn->unsent);
+    free(conn);
+}

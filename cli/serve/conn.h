@@ -1,0 +1,39 @@
+/* conn.h: the connection of a client: what it sends, what it is told, and its end. */
+#ifndef IDEM_CLI_SERVE_CONN_H
+#define IDEM_CLI_SERVE_CONN_H
+
+#include "serve/server.h"
+
+/* Both descriptors are the connection's from now on. NULL: no memory, and they are
+ * closed. */
+struct serve_conn *serve_conn_open(struct serve *serve, int in, int out);
+
+/* True if more is to be read from it now. */
+bool serve_conn_reads(const struct serve_conn *conn);
+
+/* Takes the lines that came before, and for which there is room now. */
+void serve_conn_take(struct serve *serve, struct serve_conn *conn);
+
+/* Reads what is there, and takes its lines. */
+void serve_conn_read(struct serve *serve, struct serve_conn *conn);
+
+/* Sends as much as goes without waiting. */
+void serve_conn_send(struct serve_conn *conn);
+
+/* Nobody reads what it is told. */
+void serve_conn_deaf(struct serve_conn *conn);
+
+/* The process at the other end has ended. Its last lines are taken first. */
+void serve_conn_died(struct serve *serve, struct serve_conn *conn);
+
+/* Closes what has come to its end, and settles what that leaves. */
+void serve_conn_settle(struct serve *serve, struct serve_conn *conn);
+
+/* True if nothing is left of it; serve_conn_free() takes it out of its list. */
+bool serve_conn_is_over(const struct serve_conn *conn);
+void serve_conn_free(struct serve_conn *conn);
+
+/* Nothing more is read or sent. */
+void serve_conn_close(struct serve_conn *conn);
+
+#endif

@@ -1,0 +1,85 @@
+/* Decisions of persons, for serve --operator. */
+#include "serve/methods.h"
+
+#include "decide/decided.h"
+#include "request/request.h"
+#include "serve/calls.h"
+#include "serve/reply.h"
+
+#include <stdio.h>
+
+/* The line in the log has what was on record. */
+static int decide(struct idem_store *store, const struct serve_params *p,
+                  const struct cli_decision *decision, struct idem_error *error)
+{
+    struct idem_answer *before;
+    struct cli_audit audit;
+
+    error->code =
+        idem_get(store, p->request.scope, p->request.key, &before, error);
+    if (error->code != 0) {
+        return error->code;
+    }
+    if (cli_audit_open(&audit) != 0) {
+        idem_answer_destroy(before);
+        error->code = IDEM_ECONFIG;
+        (void)snprintf(error->text, sizeof(error->text),
+                       "the audit log cannot be written; nothing was decided");
+        return error->code;
+    }
+    error->code =
+        decision->status == IDEM_STATUS_RETRY
+            ? cli_reopen_record(store, &audit, idem_answer_record(before),
+                                p->fence, decision->who, decision->why, error)
+            : cli_decide(store, &audit, idem_answer_record(before), p->fence,
+                         decision, error);
+    cli_audit_close(&audit);
+    idem_answer_destroy(before);
+    return error->code;
+}
+
+static void decide_as(struct serve_call *call, struct serve_message *m,
+                      const struct serve_params *p, enum idem_status status)
+{
+    char who[IDEM_OWNER_MAX + 1];
+    const struct cli_decision decision = {
+        .status = status,
+        .result = status == IDEM_STATUS_COMPLETED ? &p->outcome.result : NULL,
+        .who = who,
+        .why = p->reason,
+        .force = p->force,
+    };
+    uint8_t id[IDEM_ID_LEN];
+    struct cli_json json;
+
+    cli_who(p->who[0] != '\0' ? p->who : NULL, who);
+    if (decide(call->serve->store, p, &decision, &m->error) != 0) {
+        return;
+    }
+    if (idem_id(p->request.scope, p->request.key, id) == 0) {
+        serve_calls_wake(call->serve, id);
+    }
+    cli_json_init(&json);
+    cli_json_text(&json, "status", idem_status_name(status));
+    serve_reply(call, &json);
+}
+
+void serve_resolve(struct serve_call *call, struct serve_message *m,
+                   struct serve_params *p)
+{
+    enum idem_status status = (enum idem_status)p->status;
+
+    if (status != IDEM_STATUS_COMPLETED && status != IDEM_STATUS_FAILED &&
+        status != IDEM_STATUS_RELEASED) {
+        serve_param_refuse(m, "status",
+                           "\"completed\", \"failed\" or \"released\"");
+        return;
+    }
+    decide_as(call, m, p, status);
+}
+
+void serve_reopen(struct serve_call *call, struct serve_message *m,
+                  struct serve_params *p)
+{
+    decide_as(call, m, p, IDEM_STATUS_RETRY);
+}

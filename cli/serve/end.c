@@ -1,0 +1,181 @@
+/* How clients end and renew their attempts. */
+#include "serve/methods.h"
+
+#include "process/host.h"
+#include "serve/attempts.h"
+#include "serve/calls.h"
+#include "serve/reply.h"
+
+/* ---- Which attempt ------------------------------------------------------- */
+
+/* The attempt that the message names. *@ret_known is ours, where it is one of this
+ * connection; else the attempt comes from a token, and is the caller's to destroy. NULL:
+ * it is refused. */
+static struct idem_attempt *read_attempt(struct serve_call *call,
+                                         struct serve_message *m,
+                                         const struct serve_params *p,
+                                         struct serve_attempt **ret_known)
+{
+    struct serve *serve = call->serve;
+    struct idem_attempt *attempt = NULL;
+
+    *ret_known = NULL;
+    if ((p->attempt == 0) == (p->token[0] == '\0')) {
+        serve_param_refuse(m, "attempt", "the number of one, or the token");
+        return NULL;
+    }
+    if (p->attempt == 0) {
+        m->error.code = idem_attempt_from_token(serve->store, p->token,
+                                                &attempt, &m->error);
+        return attempt;
+    }
+    *ret_known = serve_attempt_find(serve, call->conn, (uint64_t)p->attempt);
+    if (*ret_known == NULL) {
+        serve_param_refuse(m, "attempt",
+                           "this connection has none with the number %lld; it "
+                           "ended, or use the token",
+                           (long long)p->attempt);
+        return NULL;
+    }
+    call->attempt = (uint64_t)p->attempt;
+    return (*ret_known)->attempt;
+}
+
+static void done_with(struct idem_attempt *attempt,
+                      const struct serve_attempt *known)
+{
+    if (known == NULL) {
+        idem_attempt_destroy(attempt);
+    }
+}
+
+/* An end by token is that of the attempt, whoever holds its number. */
+static struct serve_attempt *ended_one(struct serve_call *call)
+{
+    return call->attempt != 0
+               ? serve_attempt_find(call->serve, call->conn, call->attempt)
+               : serve_attempt_of_nonce(call->serve, call->op->nonce);
+}
+
+/* ---- Ends ---------------------------------------------------------------- */
+
+static void reply_ended(struct serve_call *call)
+{
+    const struct idem_record *record = idem_op_record(call->op);
+    struct cli_json json;
+
+    cli_json_init(&json);
+    cli_json_text(&json, "status",
+                  idem_status_name(idem_record_status(record)));
+    if (call->op->u.end.result.not_kept) {
+        cli_json_bool(&json, "not_kept", true);
+    }
+    serve_reply(call, &json);
+}
+
+/* The last word of a client that died is told again until its lease has decided: nobody
+ * else will. */
+static bool is_said_again(const struct serve_call *call,
+                          const struct serve_attempt *a)
+{
+    return a != NULL && call->conn->dead &&
+           idem_error_kind(idem_op_code(call->op)) == IDEM_KIND_RETRY &&
+           io_now_ms() < a->lease_end_ms;
+}
+
+static void ended(struct serve_call *call)
+{
+    int code = idem_op_code(call->op);
+    struct serve_attempt *a = ended_one(call);
+
+    if (is_said_again(call, a)) {
+        serve_call_retry(call);
+        return;
+    }
+    if (a != NULL && call->attempt != 0) {
+        a->endings--;
+    }
+    if (a != NULL && (code == 0 || code == IDEM_ELOST) && a->endings == 0) {
+        serve_attempt_remove(call->serve, a);
+    }
+    if (code == 0) {
+        serve_calls_wake(call->serve, idem_op_id(call->op));
+        reply_ended(call);
+    } else {
+        serve_reply_error(call, idem_op_error(call->op));
+    }
+}
+
+void serve_end(struct serve_call *call, struct serve_message *m,
+               struct serve_params *p)
+{
+    struct serve_attempt *known;
+    struct idem_attempt *attempt = read_attempt(call, m, p, &known);
+    struct idem_op *op;
+
+    if (attempt == NULL) {
+        return;
+    }
+    m->error.code = idem_op_end(attempt, &p->outcome, &op, &m->error);
+    done_with(attempt, known);
+    if (m->error.code != 0) {
+        return;
+    }
+    if (known != NULL) {
+        known->endings++;
+    }
+    serve_call_submit(call, op, ended);
+}
+
+/* ---- Renewals ------------------------------------------------------------ */
+
+static void renewed(struct serve_call *call)
+{
+    struct serve *serve = call->serve;
+    const struct idem_op *op = call->op;
+    struct serve_attempt *a = ended_one(call);
+    int64_t lease_ms = op->u.renew.lease_ms;
+    struct cli_json json;
+    int64_t left_ms;
+
+    if (idem_op_code(op) != 0) {
+        serve_reply_error(call, idem_op_error(op));
+        return;
+    }
+    if (lease_ms == 0) {
+        lease_ms = op->record->lease_ms;
+    }
+    if (a != NULL) {
+        serve_attempt_renewed(serve, a, lease_ms, call->asked_ms);
+        left_ms = serve_attempt_left_ms(a);
+    } else {
+        left_ms = lease_ms == IDEM_NEVER
+                      ? IDEM_NEVER
+                      : call->asked_ms + lease_ms - serve->store->margin_ms -
+                            io_now_ms();
+    }
+    cli_json_init(&json);
+    cli_json_ms(&json, "lease_left_ms", left_ms > 0 ? left_ms : 0);
+    serve_reply(call, &json);
+}
+
+void serve_renew(struct serve_call *call, struct serve_message *m,
+                 struct serve_params *p)
+{
+    int64_t lease_ms = p->request.lease_ms;
+    struct serve_attempt *known;
+    struct idem_attempt *attempt = read_attempt(call, m, p, &known);
+    struct idem_op *op;
+
+    if (attempt == NULL) {
+        return;
+    }
+    if (lease_ms == 0 && known != NULL) {
+        lease_ms = known->lease_ms;
+    }
+    m->error.code = idem_op_renew(attempt, lease_ms, &op, &m->error);
+    done_with(attempt, known);
+    if (m->error.code == 0) {
+        serve_call_submit(call, op, renewed);
+    }
+}

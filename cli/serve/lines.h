@@ -1,0 +1,36 @@
+/* lines.h: the bytes of a client as lines of a bounded length. */
+#ifndef IDEM_CLI_SERVE_LINES_H
+#define IDEM_CLI_SERVE_LINES_H
+
+#include "base/bytes.h"
+
+enum {
+    SERVE_LINE_MAX = 24 << 20, /* Bytes of a line, without its newline. */
+};
+
+/* Zeroed before the first use. */
+struct serve_lines {
+    struct idem__buffer bytes;
+    size_t from;    /* Where the next line begins ... */
+    size_t scanned; /* ... and up to where it has no newline. */
+    bool skips; /* The line was too long: up to its end it is passed over. */
+};
+
+enum serve_line {
+    SERVE_LINE_NONE, /* It has not come to its end yet. */
+    SERVE_LINE_ONE,
+    SERVE_LINE_TOO_LONG, /* Said once, as soon as it is known. */
+};
+
+/* Room for @len bytes of the client; serve_lines_added() says how many came. NULL: no
+ * memory. */
+uint8_t *serve_lines_room(struct serve_lines *lines, size_t len);
+void serve_lines_added(struct serve_lines *lines, size_t len);
+
+/* The next line, without its newline, valid until there is room for more. */
+enum serve_line serve_lines_next(struct serve_lines *lines,
+                                 struct idem_slice *ret_line);
+
+void serve_lines_finish(struct serve_lines *lines);
+
+#endif

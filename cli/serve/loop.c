@@ -1,0 +1,268 @@
+/* The loop of the server. */
+#include "serve/loop.h"
+
+#include "process/host.h"
+#include "serve/attempts.h"
+#include "serve/calls.h"
+#include "serve/client.h"
+#include "serve/conn.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+enum {
+    TIMER,
+    QUEUE,
+    STOP,
+    LISTEN,
+    CONNS,
+    FOR_CONN = 3, /* in, out, death */
+
+    ACCEPT_PAUSE_MS = 100, /* While there are no descriptors. */
+    PASSES_MAX = 16        /* Over what is due at once. */
+};
+
+struct watch {
+    struct pollfd *fds;
+    size_t room;
+    size_t len;
+};
+
+static bool make_room(struct watch *watch, size_t len)
+{
+    struct pollfd *fds;
+
+    if (len > watch->room) {
+        fds = realloc(watch->fds, 2 * len * sizeof(*fds));
+        if (fds == NULL) {
+            return false;
+        }
+        watch->fds = fds;
+        watch->room = 2 * len;
+    }
+    watch->len = len;
+    return true;
+}
+
+static void watch_conn(struct pollfd *fds, const struct serve_conn *conn)
+{
+    bool unsent = conn->unsent_from < conn->unsent.len;
+
+    fds[0] = (struct pollfd){.fd = serve_conn_reads(conn) ? conn->in : -1,
+                             .events = POLLIN};
+    /* Without events, for the moment at which nobody reads any more. */
+    fds[1] = (struct pollfd){.fd = conn->out, .events = unsent ? POLLOUT : 0};
+    fds[2] = (struct pollfd){.fd = conn->proved ? conn->death : -1,
+                             .events = POLLIN};
+}
+
+static void watch_listen(struct serve *serve, struct pollfd *listen)
+{
+    bool lets_in = serve->accept_ms <= io_now_ms();
+
+    listen->events = lets_in ? POLLIN : 0;
+    if (!lets_in && serve->accept_ms < serve->due_ms) {
+        serve->due_ms = serve->accept_ms;
+    }
+}
+
+static bool prepare(struct serve *serve, struct watch *watch)
+{
+    struct serve_conn *conn;
+    size_t n = CONNS;
+
+    for (conn = serve->conns; conn != NULL; conn = conn->next) {
+        n += FOR_CONN;
+    }
+    if (!make_room(watch, n)) {
+        return false;
+    }
+    watch_listen(serve, watch->fds + LISTEN);
+    n = CONNS;
+    for (conn = serve->conns; conn != NULL; conn = conn->next) {
+        watch_conn(watch->fds + n, conn);
+        n += FOR_CONN;
+    }
+    return true;
+}
+
+/* ---- What is due --------------------------------------------------------- */
+
+/* A lease that ran out, above all while this process was frozen, is reported before
+ * anything that has come meanwhile is answered. */
+static void run_due(struct serve *serve)
+{
+    int i;
+
+    for (i = 0; i < PASSES_MAX && serve->due_ms <= io_now_ms(); i++) {
+        int64_t now_ms = io_now_ms();
+        int64_t due_ms = IDEM_NEVER;
+
+        serve->due_ms = IDEM_NEVER;
+        serve_attempts_due(serve, now_ms, &due_ms);
+        serve_calls_due(serve, now_ms, &due_ms);
+        if (due_ms < serve->due_ms) {
+            serve->due_ms = due_ms;
+        }
+        serve_calls_run(serve);
+    }
+}
+
+static void set_timer(const struct serve *serve, int timer)
+{
+    int64_t due_ms = serve->due_ms;
+
+    boot_timer_set(timer, due_ms == IDEM_NEVER ? 0 : due_ms < 1 ? 1 : due_ms);
+}
+
+/* ---- Clients ------------------------------------------------------------- */
+
+/* For want of descriptors nobody is let in for a while, and all others are served. */
+static void accept_all(struct serve *serve, int listen)
+{
+    int fd;
+
+    while ((fd = accept4(listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >=
+           0) {
+        struct serve_conn *conn = serve_conn_open(serve, fd, fd);
+
+        if (conn != NULL) {
+            serve_client_is_peer(conn);
+        }
+    }
+    if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
+        serve->accept_ms = io_now_ms() + ACCEPT_PAUSE_MS;
+    }
+}
+
+/* Connections that came in this turn are at the head, and have no place in @fds. */
+static void read_all(struct serve *serve, struct serve_conn *first,
+                     const struct pollfd *fds)
+{
+    struct serve_conn *conn;
+
+    for (conn = first; conn != NULL; conn = conn->next, fds += FOR_CONN) {
+        if (fds[2].revents != 0) {
+            serve_conn_died(serve, conn);
+            continue;
+        }
+        if ((fds[1].revents & (POLLERR | POLLHUP)) != 0) {
+            serve_conn_deaf(conn);
+        }
+        if (fds[0].revents != 0) {
+            serve_conn_read(serve, conn);
+        }
+    }
+}
+
+static void take_all(struct serve *serve)
+{
+    struct serve_conn *conn;
+
+    for (conn = serve->conns; conn != NULL; conn = conn->next) {
+        serve_conn_take(serve, conn);
+    }
+}
+
+static void settle_all(struct serve *serve)
+{
+    struct serve_conn **at = &serve->conns;
+    struct serve_conn *conn;
+
+    while ((conn = *at) != NULL) {
+        serve_conn_send(conn);
+        serve_conn_settle(serve, conn);
+        if (serve_conn_is_over(conn)) {
+            *at = conn->next;
+            serve_conn_free(conn);
+        } else {
+            at = &conn->next;
+        }
+    }
+}
+
+/* ---- The loop ------------------------------------------------------------ */
+
+static void turn(struct serve *serve, struct serve_conn *first,
+                 const struct watch *watch)
+{
+    run_due(serve);
+    if (watch->fds[LISTEN].revents != 0) {
+        accept_all(serve, watch->fds[LISTEN].fd);
+    }
+    read_all(serve, first, watch->fds + CONNS);
+    take_all(serve);
+    serve_calls_run(serve);
+    run_due(serve);
+    settle_all(serve);
+    serve_calls_run(serve); /* Releases of claims that nobody hears of. */
+    settle_all(serve);
+}
+
+/* Sends what can still be sent, and releases claims whose answers never left. */
+static void stop(struct serve *serve)
+{
+    struct serve_conn *conn;
+
+    settle_all(serve);
+    for (conn = serve->conns; conn != NULL; conn = conn->next) {
+        serve_conn_close(conn);
+        if (conn->attempts > 0) {
+            serve_attempts_leave(serve, conn);
+        }
+    }
+    serve_calls_run(serve);
+}
+
+static int serve_all(struct serve *serve, struct watch *watch)
+{
+    struct pollfd *fds;
+    int status = 0;
+
+    while (serve->is_socket || serve->conns != NULL) {
+        struct serve_conn *first = serve->conns;
+
+        if (!prepare(serve, watch)) {
+            cli_say("out of memory");
+            status = CLI_INTERNAL;
+            break;
+        }
+        fds = watch->fds;
+        set_timer(serve, fds[TIMER].fd);
+        if (poll(fds, watch->len, serve->due_ms <= io_now_ms() ? 0 : -1) < 0) {
+            continue;
+        }
+        if (fds[STOP].revents != 0) {
+            break;
+        }
+        boot_timer_take(fds[TIMER].fd);
+        turn(serve, first, watch);
+    }
+    stop(serve);
+    return status;
+}
+
+int serve_loop(struct serve *serve, int listen, int stop_fd)
+{
+    struct watch watch = {.fds = NULL};
+    int timer = boot_timer_open();
+    int queue = idem_queue_fd(serve->queue);
+    int status;
+
+    if (timer < 0 || queue < 0 || !make_room(&watch, CONNS)) {
+        cli_say("cannot serve: too many files are open, or out of memory");
+        return CLI_UNAVAILABLE;
+    }
+    watch.fds[TIMER] = (struct pollfd){.fd = timer, .events = POLLIN};
+    watch.fds[QUEUE] = (struct pollfd){.fd = queue, .events = POLLIN};
+    watch.fds[STOP] = (struct pollfd){.fd = stop_fd, .events = POLLIN};
+    watch.fds[LISTEN] = (struct pollfd){.fd = listen, .events = POLLIN};
+    serve->due_ms = IDEM_NEVER;
+    status = serve_all(serve, &watch);
+    free(watch.fds);
+    return status;
+}

@@ -1,0 +1,154 @@
+/* One message of a client. */
+#include "serve/message.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum {
+    NODES_MAX = 1 << 20, /* Values in one message. */
+};
+
+void serve_message_refuse(struct serve_message *m, int code, const char *member,
+                          const char *format, ...)
+{
+    va_list args;
+
+    if (m->code != 0) {
+        return;
+    }
+    m->code = code;
+    if (member != NULL) {
+        (void)snprintf(m->member, sizeof(m->member), "%s", member);
+    }
+    va_start(args, format);
+    (void)vsnprintf(m->text, sizeof(m->text), format, args);
+    va_end(args);
+}
+
+void serve_param_refuse(struct serve_message *m, const char *member,
+                        const char *format, ...)
+{
+    char why[sizeof(m->text)];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(why, sizeof(why), format, args);
+    va_end(args);
+    serve_message_refuse(m, SERVE_BAD_PARAMS, member, "%s: %s", member, why);
+}
+
+bool serve_is_text(struct idem_slice s, const char *text)
+{
+    return s.len == strlen(text) && memcmp(s.base, text, s.len) == 0;
+}
+
+uint32_t serve_member(const struct idem__tree *tree, uint32_t object,
+                      const char *name)
+{
+    uint32_t end = idem__tree_at(tree, object)->end;
+    uint32_t i;
+
+    for (i = object + 1; i < end; i = idem__tree_at(tree, i)->end) {
+        if (serve_is_text(idem__tree_name(tree, idem__tree_at(tree, i)),
+                          name)) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+/* ---- The message --------------------------------------------------------- */
+
+static void read_id(struct serve_message *m)
+{
+    const struct idem__tree *tree = m->tree;
+    uint32_t number = serve_member(tree, 0, "id");
+    const struct idem__tree_node *node = idem__tree_at(tree, number);
+    struct idem_slice raw = idem__tree_raw(tree, node);
+
+    if (number == 0 ||
+        (node->kind != IDEM__TREE_STRING && node->kind != IDEM__TREE_NUMBER)) {
+        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
+                             "id: a text or a number that the answer is to "
+                             "have");
+    } else if (raw.len > SERVE_ID_MAX) {
+        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
+                             "id: at most %d bytes", SERVE_ID_MAX);
+    } else {
+        m->id = raw;
+    }
+}
+
+static void read_method(struct serve_message *m)
+{
+    const struct idem__tree *tree = m->tree;
+    uint32_t number = serve_member(tree, 0, "method");
+    const struct idem__tree_node *node = idem__tree_at(tree, number);
+
+    if (number == 0 || node->kind != IDEM__TREE_STRING) {
+        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
+                             "method: the name of one");
+        return;
+    }
+    m->method = idem__tree_text(tree, node);
+}
+
+static void read_params(struct serve_message *m)
+{
+    uint32_t number = serve_member(m->tree, 0, "params");
+
+    if (number != 0 &&
+        idem__tree_at(m->tree, number)->kind != IDEM__TREE_OBJECT) {
+        serve_message_refuse(m, SERVE_BAD_PARAMS, NULL,
+                             "params: an object; they have names");
+        return;
+    }
+    m->params = number;
+}
+
+static void read_envelope(struct serve_message *m)
+{
+    const struct idem__tree *tree = m->tree;
+    uint32_t version;
+
+    if (idem__tree_at(tree, 0)->kind != IDEM__TREE_OBJECT) {
+        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
+                             "a message is an object, one a line");
+        return;
+    }
+    read_id(m);
+    version = serve_member(tree, 0, "jsonrpc");
+    if (version == 0 ||
+        !serve_is_text(idem__tree_raw(tree, idem__tree_at(tree, version)),
+                       "\"2.0\"")) {
+        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL, "jsonrpc: \"2.0\"");
+    }
+    if (tree->halves) {
+        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
+                             "half of a surrogate pair, which UTF-8 does not "
+                             "have");
+    }
+    read_method(m);
+    read_params(m);
+}
+
+bool serve_message_read(struct idem__tree *tree, struct idem_slice line,
+                        struct serve_message *ret_message)
+{
+    struct idem_error error = {0};
+    int rc;
+
+    memset(ret_message, 0, sizeof(*ret_message));
+    ret_message->tree = tree;
+    tree->nodes_max = NODES_MAX;
+    tree->len_max = UINT32_MAX; /* The line has its own limit. */
+    rc = idem__tree_read(tree, line, &error);
+    if (rc != 0) {
+        serve_message_refuse(ret_message,
+                             tree->twins ? SERVE_NOT_A_REQUEST : SERVE_NOT_JSON,
+                             NULL, "%s", error.text);
+    } else {
+        read_envelope(ret_message);
+    }
+    return ret_message->code == 0;
+}

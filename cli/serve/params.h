@@ -1,0 +1,51 @@
+/* params.h: the parameters of all methods.
+ *
+ * One table says for each name what it takes and where it is put. A method takes those
+ * that it names; any other is refused, since it was meant to change something.
+ */
+#ifndef IDEM_CLI_SERVE_PARAMS_H
+#define IDEM_CLI_SERVE_PARAMS_H
+
+#include "serve/message.h"
+
+#include <idem.h>
+#include <idem/limit.h>
+#include <idem/operator.h>
+
+/* What was not given is empty, or as it is usual. */
+struct serve_params {
+    struct idem_request request; /* lease_ms 0: not given. */
+    struct idem_outcome outcome;
+    struct idem_limit_request limit; /* max 0, at_ms 0: not given. */
+    struct idem_slice id;            /* As it was written. */
+    int64_t protocol;
+    int64_t pid;
+    int64_t attempt; /* 0: a token is given. */
+    int64_t wait_ms;
+    int64_t max_time_ms;
+    uint64_t fence;
+    int status;       /* An enum idem_status; 0: not given. */
+    int dies_at_once; /* on_death: "now" */
+    bool again;
+    bool wait_then_run;
+    bool overdue;
+    bool force;
+    uint8_t nonce[16];
+    uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
+    char key[IDEM_KEY_MAX + 1];
+    char token[IDEM_TOKEN_MAX];
+    char owner[IDEM_OWNER_MAX + 1];
+    char who[IDEM_OWNER_MAX + 1];
+    char reason[IDEM_TEXT_MAX + 1];
+    char place[IDEM_PLACE_MAX];
+    char challenge[33];
+    uint8_t *bytes; /* Of a result in base64. */
+};
+
+/* Reads those of @m, which may have @names (NULL-terminated; "*": must have), or refuses
+ * it. The caller calls serve_params_finish(). */
+void serve_params_read(struct serve_message *m, const char *const *names,
+                       struct serve_params *ret_params);
+void serve_params_finish(struct serve_params *params);
+
+#endif

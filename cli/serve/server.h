@@ -1,0 +1,162 @@
+/* server.h: what serves: connections, calls, and attempts.
+ *
+ *     line -> message -> call -> op -> queue -> answer     calls.h
+ *                          '-> parked, submitted again ----'
+ *
+ * One thread. A turn of its loop (loop.c) reads what came, hands all ops over, reaps
+ * the answers and writes them: what came together shares a flush to the disk, whoever
+ * sent it. Nothing here waits for one client while another has something to do; the
+ * verbs of operators and lists do wait for the store.
+ *
+ * All times are of the boot clock, io_now_ms(), which nobody sets and which goes on
+ * while the machine, or this process, is frozen.
+ */
+#ifndef IDEM_CLI_SERVE_SERVER_H
+#define IDEM_CLI_SERVE_SERVER_H
+
+#include "base/pace.h"
+#include "key/tree.h"
+#include "serve/lines.h"
+
+#include "contract/store.h"
+
+#include <idem/queue.h>
+#include <sys/types.h>
+
+enum {
+    SERVE_IN_FLIGHT_MAX = 4096,  /* On a connection; then it is not read. */
+    SERVE_UNSENT_MAX = 1 << 20,  /* Nor while it has so much to read itself. */
+    SERVE_RESULT_MAX = 16 << 20, /* Bytes of a result that fit into a line. */
+    SERVE_MAX_TIME_MS = 15 * 60000, /* Of renewals, unless begin says so. */
+    SERVE_SETTLE_MS = 10000,        /* For an answer that is not known. */
+    SERVE_BUCKETS = 1024,
+    SERVE_PROTOCOL = 1,
+};
+
+struct serve_conn;
+struct serve_call;
+struct serve_attempt;
+
+struct serve {
+    struct idem_store *store;
+    struct idem_queue *queue;
+    bool is_operator;
+    bool is_socket; /* Else one client, over standard input and output. */
+    struct serve_conn *conns;
+    struct {
+        struct serve_call *first;
+        struct serve_call *last;
+    } calls; /* All of them. */
+    struct serve_call *parked;
+    size_t parked_len;
+    struct idem_op **batch; /* To be handed over at the end of the turn. */
+    size_t batch_len;
+    size_t batch_room;
+    struct {
+        struct serve_attempt *first;
+        struct serve_attempt *last;
+    } attempts; /* All of them. */
+    struct serve_attempt *numbered[SERVE_BUCKETS];
+    uint64_t number;   /* The last one that was given. */
+    int64_t accept_ms; /* Until then nobody is let in. */
+    int64_t due_ms;    /* Nothing of attempts or parked calls is due before. */
+    struct idem__tree tree;  /* Of the message that is read. */
+    struct idem__tree other; /* Of a result that is sent. */
+};
+
+/* A client.
+ *
+ *     in, out     until    end of file, or an error
+ *     attempts    until    they end, the client is dead, or the last lease is over
+ *     calls       until    their answers came back
+ *
+ * It is freed when it has none of these. */
+struct serve_conn {
+    struct serve_conn *next;
+    int in;
+    int out; /* -1: closed. One descriptor, where it is a socket. */
+    struct serve_lines lines;
+    struct idem__buffer unsent;
+    size_t unsent_from;
+    uint64_t sent; /* Bytes, of all answers so far. */
+    size_t in_flight;
+    size_t attempts;
+    int64_t heard_ms; /* The last line: the heartbeat. */
+    bool greeted;
+    bool bye;
+    bool broken; /* Memory ran out for an answer: it is closed. */
+    bool dead;   /* The process has ended, which is known and not guessed. */
+    pid_t peer;  /* The process at the other end; 0: not known. */
+    int death;   /* Readable when that has ended; -1: its leases decide. */
+    bool proved; /* The peer was there after the descriptor was opened. */
+    char challenge[33];
+    char owner[IDEM_OWNER_MAX + 1];
+};
+
+/* True while the client can be told something. */
+static inline bool serve_conn_hears(const struct serve_conn *conn)
+{
+    return conn->out >= 0 && !conn->dead && !conn->broken;
+}
+
+/* A request that was not answered yet, or an op of our own (id_len is 0). */
+struct serve_call {
+    struct serve_call *next;
+    struct serve_call *prev;
+    struct serve_call *next_parked;
+    struct serve *serve;
+    struct serve_conn *conn;
+    char *id;
+    size_t id_len;
+    struct idem_op *op;
+    void (*answered)(struct serve_call *call); /* The op came back. */
+    uint64_t attempt;  /* The one that it is about; 0: none, or a token. */
+    int64_t asked_ms;  /* When the op was submitted. */
+    int64_t due_ms;    /* PARKED: when it is submitted again. */
+    int64_t settle_ms; /* Until then it is asked again whether it was done. */
+    int64_t pause_ms;
+    bool parked;
+    bool unknown; /* A copy of the op may have been applied. */
+    bool cancelled;
+    bool is_begin;
+
+    /* Of a begin. */
+    struct {
+        uint8_t nonce[16];
+        bool now; /* on_death */
+        bool again;
+        bool then_run;
+        int64_t max_time_ms;
+        int64_t until_ms; /* Of the wait; 0: it does not wait. */
+        struct idem__pace pace;
+        struct idem_attempt *found; /* Its own claim, which is renewed. */
+    } begin;
+
+    /* Of an end. */
+    enum idem_status status;
+};
+
+/* An attempt that a client was told is its own. */
+struct serve_attempt {
+    struct serve_attempt *next;
+    struct serve_attempt *prev;
+    struct serve_attempt *next_numbered;
+    uint64_t number;
+    struct serve_conn *conn;
+    struct idem_attempt *attempt;
+    uint8_t nonce[16];
+    char *id; /* Of the begin. */
+    size_t id_len;
+    bool hold;
+    bool now;         /* on_death: the work dies with the process. */
+    bool lost;        /* And the client was told. */
+    bool renewing;    /* A renewal of ours is in flight. */
+    unsigned endings; /* Ops in flight that end it. */
+    int64_t lease_ms;
+    int64_t lease_end_ms; /* As the owner counts it, margin and all. */
+    int64_t renew_until_ms;
+    int64_t due_ms;
+    uint64_t told_at; /* conn->sent, once its answer has left whole. */
+};
+
+#endif
