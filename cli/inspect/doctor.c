@@ -18,8 +18,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timex.h>
+#include <sys/un.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -365,6 +367,35 @@ static void check_meter(struct cli_check *check)
     }
 }
 
+/* ---- The server ---- */
+
+/* The socket that the unit idem-serve.socket makes. */
+static void check_serve(struct cli_check *check)
+{
+    static const struct sockaddr_un address = {.sun_family = AF_UNIX,
+                                               .sun_path =
+                                                   "/run/idem/serve.sock"};
+    const char *path = address.sun_path;
+    int fd;
+
+    if (access(path, F_OK) != 0) {
+        return;
+    }
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0) {
+        found(check, IDEM_GRADE_OK, "serve", NULL, "a server listens at %s",
+              path);
+    } else if (errno == EACCES) {
+        found(check, IDEM_GRADE_OK, "serve", NULL,
+              "%s is for other users: its group may connect", path);
+    } else {
+        found(check, IDEM_GRADE_WARN, "serve",
+              "systemctl start idem-serve.socket", "nobody listens at %s: %s",
+              path, strerror(errno));
+    }
+    (void)close(fd);
+}
+
 /* ---- What is in the store ---- */
 
 static void check_snapshot(struct cli_check *check,
@@ -447,6 +478,7 @@ static int check_all(const char *url)
     check_journal(&check);
     check_audit(&check);
     check_meter(&check);
+    check_serve(&check);
     status = cli_check_url(&check, url);
     if (status == 0 && check.code == 0 && !check.stopped) {
         check_work(&check);

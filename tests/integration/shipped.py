@@ -20,7 +20,9 @@ import yaml
 import dynamo
 import payment_service
 import postgres
+import serve_client
 import sqs
+from patience import until
 from ports import free_port
 from tap import PROGRAM, TOP, add, equal, kill_session, main, note, run, skip, start, test
 
@@ -271,6 +273,24 @@ def unit(name, status=0):
     return play
 
 
+def served(host):
+    """The command of a server: a client that asks twice is answered from the record."""
+    host.make_store()
+    line = re.search(r"^ExecStart=(.*)$", read("packaging/systemd/idem-serve.service"), re.M)[1]
+    sock = re.search(r"^ListenStream=(.*)$", read("packaging/systemd/idem-serve.socket"), re.M)[1]
+    words = [os.path.abspath("s") if word == sock else word for word in shlex.split(line)]
+    process = start(host.here(words), host.env)
+    try:
+        client = until(lambda: serve_client.Client.reach(os.path.abspath("s")), "it listens")
+        client.hello()
+        got = client.begin("order-42")
+        client("complete", token=got["token"], result={"json": {"charged": 42}})
+        equal(client.begin("order-42")["result"]["json"], {"charged": 42})
+        client.close()
+    finally:
+        kill_session(process)
+
+
 def crontab(host):
     """Each line of the table, at three ticks of a clock that does everything each time."""
     host.make_store().work("backup", "send-invoices", "report")
@@ -445,6 +465,7 @@ SHIPPED = {
     "packaging/kubernetes/sidecar.yaml": manifest,
     "packaging/kubernetes/store.yaml": manifest,
     "packaging/systemd/idem-purge.service": unit,
+    "packaging/systemd/idem-serve.service": served,
     "packaging/systemd/idem-watch.service": unit,
     "packaging/cloudwatch/bootstrap": watcher,
     "examples/systemd/backup.service": unit,
