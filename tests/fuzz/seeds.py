@@ -479,6 +479,32 @@ def ui():
         yield b"\x80\xa0" + text
 
 
+def serve():
+    """The bytes of a client of idem serve, one message of each method, in small pieces and
+    in large ones."""
+    nonce = "00112233445566778899aabbccddeeff"
+
+    def message(method, **params):
+        return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n"
+
+    begin = message("begin", key="k", nonce=nonce, lease_ms=None, fingerprint={"a": [1.5]})
+    for text in (
+        begin + message("complete", attempt=1, result={"json": {"a": [1, "\n"]}}) + message("show", key="k"),
+        begin + message("begin", key="k", nonce=nonce, again=True) + message("cancel", id=1),
+        begin + message("begin", key=["k", 1], nonce=nonce, wait_ms=5, wait_then_run=True, max_time_ms=1)
+        + message("fail", attempt=1, text="no", result={"base64": "AA==", "content_type": "a/b"}),
+        begin + message("retry", attempt=1, failures_max=1, retry_after_ms=5) + message("stats") + message("bye"),
+        begin + message("unknown", attempt=1, text="x") + message("list", status="unknown", max=1, overdue=False)
+        + message("resolve", key="k", fence="1", reason="r", status="completed", result={"not_kept": True}),
+        begin + message("renew", attempt=1, lease_ms=2000) + message("release", attempt=1) + message("ping"),
+        message("limit", name="n", subject="s", request="r", per_ms=1000, max=1, at_ms=1700000000000),
+        message("hello", protocol=1, pid=7, owner="o", challenge="c") + message("reopen", key="k", fence="9", reason="r"),
+        b'[]\n{}\n\n{"id":1,"id":2}\n"\xff"\n' + message("nothing") + message("begin", token="idem1.AA"),
+    ):  # fmt: skip
+        yield b"\x00" + text
+        yield b"\xff" + text
+
+
 def body():
     form = b"\x01b\x01c"
     for rest in (
@@ -517,6 +543,7 @@ SEEDS = {
     "reply": reply,
     "status_report": status_report,
     "selector": selectors,
+    "serve": serve,
     "sqs": sqs,
     "text": text,
     "token": token,
