@@ -1,0 +1,650 @@
+"""The Python package: what it does once, what it tells of the verdicts, and what remains
+when it, its process or its child is killed."""
+
+import ast
+import asyncio
+import contextlib
+import glob
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+from box import case, children_of, contains, is_gone
+from patience import PATIENCE, until
+from procfs import stop
+from tap import PROGRAM, TOP, environment, equal, main, start
+
+PACKAGE = os.path.join(TOP, "clients", "python")
+sys.path.insert(0, PACKAGE)
+
+import idem  # noqa: E402
+from idem import child as idem_child  # noqa: E402
+
+
+@contextlib.contextmanager
+def store_of(b, program=PROGRAM):
+    with settings(b), idem.open(b.idem.store, program) as store:
+        yield store
+
+
+@contextlib.contextmanager
+def settings(b):
+    """The files of the child are in the box."""
+    before = dict(os.environ)
+    os.environ.update(environment_of(b))
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def environment_of(b):
+    return environment({
+        "IDEM_AUDIT_LOG": b.file("audit.log"), "IDEM_JOURNAL_DIR": b.file("journal"),
+        "PYTHONPATH": PACKAGE, "IDEM_PROGRAM": PROGRAM, "HOME": b.path, "STORE": b.idem.store,
+    })
+
+
+HEAD = """
+import asyncio, idem, os, signal, sys, threading
+store = idem.open(os.environ["STORE"])
+def effect():
+    with open("ledger", "a") as f:
+        f.write("effect\\n")
+    return "charged"
+def say(word):
+    print(word, flush=True)
+def wait():
+    sys.stdin.readline()
+"""
+
+
+class Worker:
+    """A process that uses the package."""
+
+    def __init__(self, b, script):
+        argv = [sys.executable, "-c", HEAD + script]
+        options = dict(cwd=b.path, stdin=subprocess.PIPE, stderr=None)
+        self.process = start(argv, environment_of(b), **options)
+        b.processes.append(self.process)
+
+    def reads(self):
+        return self.process.stdout.readline().decode().strip()
+
+    def go(self):
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+
+    def ends(self):
+        out = self.process.communicate(timeout=PATIENCE)[0].decode()
+        equal(self.process.returncode, 0)
+        return out
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def raised(kind, function, *args, **words):
+    try:
+        got = function(*args, **words)
+    except kind as error:
+        return error
+    raise AssertionError(f"not raised, but returned: {got!r}")
+
+
+def raises(error):
+    def work():
+        raise error
+
+    return work
+
+
+def never():
+    raise AssertionError("it ran again")
+
+
+# ---- The verbs ---------------------------------------------------------------
+
+
+@case
+def once_is_one_run(b):
+    """A second call returns what the first did, whatever JSON, text or bytes it was;
+    without idem the effect doubles."""
+    runs = []
+
+    def charge():
+        runs.append(1)
+        return {"receipt": (1, 2), "ä\0": None}
+
+    with store_of(b) as store:
+        charge(), charge()
+        equal(len(runs), 2)
+        first = store.once("order-42", charge)
+        equal(first, {"receipt": [1, 2], "ä\0": None})
+        equal((store.once("order-42", never), len(runs)), (first, 3))
+        deep = []
+        for _ in range(300):
+            deep = [deep]
+        for n, value in enumerate((None, "", "[1]", b"\0\xff", b"", b"ab", 0, [1.5, 10**30], "ä\0", deep)):
+            equal(store.once(["t", n], lambda value=value: value), value)
+            equal(store.once(["t", n], never), value)
+        equal(b.record('=["t","0"]')["status"], "completed")
+
+
+@case
+def results_that_cannot_be_kept(b):
+    """Work whose result is not JSON, or too long, is done all the same, and the first
+    caller hears of it."""
+    with store_of(b) as store:
+        for n, value in enumerate((object(), float("nan"), "\ud800", "x" * (25 << 20))):
+            assert raised(idem.NotKept, store.once, f"k{n}", lambda value=value: value).result is value
+            raised(idem.NotKept, store.once, f"k{n}", never)
+            equal(b.record(f"k{n}")["status"], "completed")
+
+
+@case
+def what_is_raised_decides(b):
+    """NothingHappened releases, Failed fails, and anything else is unknown under hold
+    and another attempt under rerun; all are raised again."""
+    with store_of(b) as store:
+        for kind, policy, status in (
+            (idem.NothingHappened, "hold", "released"), (idem.Failed, "rerun", "failed"),
+            (ValueError, "hold", "unknown"), (KeyboardInterrupt, "rerun", "retry"),
+            (SystemExit, "hold", "unknown"),
+        ):
+            key, error = f"{kind.__name__}-{policy}", kind("why")
+            words = {"on_expired_lease": policy}
+            assert raised(kind, store.once, key, raises(error), **words) is error
+            equal((key, b.record(key)["status"]), (key, status))
+        equal(store.once("NothingHappened-hold", lambda: "now"), "now")
+        equal(store.once("KeyboardInterrupt-rerun", lambda attempt: attempt.takeover), True)
+        failed = raised(idem.Failed, store.once, "f", raises(idem.Failed("no money", {"code": 7})))
+        again = raised(idem.Failed, store.once, "f", never)
+        equal((str(again), again.result), (str(failed), failed.result))
+        contains(str(raised(idem.Unknown, store.once, "ValueError-hold", never)), "why")
+
+
+@case
+def verdicts_are_exceptions(b):
+    """Each verdict but STARTED and REPLAY, and each kind of error; a missing key never
+    runs the work; no text has a token."""
+    with store_of(b) as store:
+        attempt = store.begin("k", fingerprint={"a": 1}, lease=600)
+        texts = [repr(attempt), str(attempt.__dict__["record"])]
+        busy = raised(idem.Busy, store.once, "k", never)
+        assert 590 < busy.lease_left <= 600
+        texts.append(str(busy))
+        equal(busy.record["status"], "in_progress")
+        mismatch = raised(idem.Mismatch, store.once, "k", never, fingerprint={"a": 2})
+        equal(attempt.renew(lease=900) > 800, True)
+        attempt.check()
+        attempt.complete("secret", text="note")
+        for call in (attempt.check, attempt.renew, attempt.complete, attempt.release):
+            texts.append(str(raised(idem.Lost, call)))
+        texts.append(str(mismatch))
+        replay = store.begin("k", fingerprint={"a": 1})
+        equal((replay.replayed, replay.result), (True, "secret"))
+        for verb, status in (("fail", "failed"), ("release", "released"), ("retry", "retry"),
+                             ("unknown", "unknown")):
+            getattr(store.begin(verb), verb)("why")
+            equal(b.record(verb)["status"], status)
+        for text in texts:
+            assert attempt._token not in text and "secret" not in text, text
+        for key in (None, "", [], ["a", None]):
+            raised(idem.MissingKey, store.once, key, never)
+        raised(TypeError, store.once, "x", never, leese=1)
+        raised(idem.Invalid, store.once, "x" * 2000, never)
+        raised(idem.Invalid, store.once, "x", never, on_expired_lease="both")
+        deep = []
+        for _ in range(300):
+            deep = [deep]
+        raised(idem.Invalid, store.once, "x", never, fingerprint=deep)
+        words = {"max": 1, "per": 3600}
+        got = [store.limit("up", "ann", r, **words).admitted for r in ("a", "b", "a")]
+        equal(got, [True, False, True])
+        store.begin("open")
+        raised(idem.Invalid, store.close)
+        store.begin("other").release()
+        next(iter(store.open.values())).release()
+    contains(str(raised(idem.Invalid, store.begin, "x")), "closed")
+
+
+@case
+def a_lease_that_is_over(b):
+    """check() asks where the lease is over by the clock, and where it runs a notice of
+    the server suffices."""
+    with store_of(b) as store:
+        attempt = store.begin("taken")
+        equal(b("resolve", "taken", "--release", "--force", "--reason", "test").status, 0)
+        attempt.check()  # By our clock it runs, and nobody has told us.
+        attempt._until = 0
+        raised(idem.Lost, attempt.check)
+        raised(idem.Lost, attempt.complete)
+        told = store.begin("told")
+        told._child.lost[told._number] = "lease_over"
+        raised(idem.Lost, told.check)
+        told.complete("nobody followed")
+        equal(store.once("told", never), "nobody followed")
+
+
+@case
+def a_decorator(b):
+    """The key, and the fingerprint, come from the arguments; the attempt is given to a
+    function that wants it."""
+    with store_of(b) as store:
+        @store.idempotent(key=lambda order: order.get("id"), fingerprint=lambda order: order)
+        def charge(order, *, attempt):
+            """Charge it."""
+            attempt.check()
+            return [order["id"], attempt.key, attempt.fence > 0, attempt.takeover]
+
+        equal((charge.__name__, charge.__doc__), ("charge", "Charge it."))
+        equal(charge({"id": "42"}), ["42", "42", True, False])
+        equal(charge({"id": "42"}), ["42", "42", True, False])
+        raised(idem.Mismatch, charge, {"id": "42", "amount": 7})
+        raised(idem.MissingKey, charge, {})
+        raised(TypeError, store.idempotent(key="42"), never)
+
+
+@case
+def no_program(b):
+    """One sentence says so, or that it does not start or has no store."""
+    with settings(b):
+        os.environ.pop("IDEM_PROGRAM")
+        os.environ["PATH"] = "/nonexistent"
+        contains(str(raised(idem.NoProgram, idem.open, b.idem.store)), "no idem program for linux-")
+        os.environ["PATH"] = b.path  # Which has the program.
+        idem.open(b.idem.store).close()
+        raised(idem.NoProgram, idem.open(b.idem.store, "/dev/null").begin, "k")
+        store = idem.open("sqlite:/nonexistent/idem.db", PROGRAM)
+        raised(idem.Unavailable, store.begin, "k")
+        raised(idem.Invalid, idem.open, "")
+
+
+# ---- Threads and asyncio -----------------------------------------------------
+
+
+@case
+def threads_share_one_child(b):
+    """64 threads, each with a key of its own and one that all want."""
+    runs, wrong = [], []
+
+    def work(n):
+        try:
+            equal(store.once(f"own-{n}", lambda: n), n)
+            equal(store.once("all", lambda: runs.append(n) or "one", wait=60), "one")
+        except BaseException as error:
+            wrong.append(error)
+
+    with store_of(b) as store:
+        threads = [threading.Thread(target=work, args=[n]) for n in range(64)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        equal((wrong, len(runs)), ([], 1))
+        equal(list(children_of(os.getpid()).values()).count("idem"), 1)
+
+
+@case
+def asyncio_and_cancellation(b):
+    """64 in flight, one of them waiting for another; what is cancelled while it waits
+    claims nothing, and what is cancelled at its work is ended as any failure."""
+
+    async def everything():
+        async with idem.open_async(b.idem.store, PROGRAM) as store:
+            async def number(n):
+                await asyncio.sleep(0)
+                return n
+
+            some = [store.once(f"k{n}", lambda n=n: number(n)) for n in range(64)]
+            equal(await asyncio.gather(*some), list(range(64)))
+            equal(await store.once("k7", never), 7)
+            equal(await store.once("plain", lambda: "not a coroutine"), "not a coroutine")
+
+            for policy, status in (("hold", "unknown"), ("rerun", "retry")):
+                at_work = asyncio.Event()
+
+                @store.idempotent(key=lambda k: k, on_expired_lease=policy)
+                async def hang(key, *, attempt, at_work=at_work):
+                    await attempt.check()
+                    at_work.set()
+                    await asyncio.Event().wait()
+
+                task = asyncio.ensure_future(hang(policy))
+                await at_work.wait()
+                waits = asyncio.ensure_future(store.begin(policy, wait=600))
+                await asyncio.sleep(0)  # It has asked.
+                waits.cancel()
+                await asyncio.gather(waits, return_exceptions=True)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                equal((waits.cancelled(), task.cancelled()), (True, True))
+                equal(b.record(policy)["status"], status)
+
+            task = asyncio.ensure_future(store.begin("cut"))
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await (await store.begin("cut", wait=60, wait_then_run=True)).complete({"a": 1})
+            equal((await store.begin("cut")).result, {"a": 1})
+            got = await store.limit("l", "s", "r", max=1, per=60)
+            equal(got.admitted, True)
+
+    with settings(b):
+        asyncio.run(everything())
+    equal([n for n in children_of(os.getpid()).values() if n == "idem"], [])
+
+
+# ---- Deaths ------------------------------------------------------------------
+
+
+@case
+def two_processes_race(b):
+    """Both want the same key at the same time: one effect, one result for both; the
+    control without idem has two."""
+    race = "say('ready'); wait(); say(store.once('k', effect, wait=60))"
+    control = "say('ready'); wait(); say(effect())"
+    for script, effects in ((race, 1), (control, 3)):
+        workers = [Worker(b, script) for _ in range(2)]
+        for worker in workers:
+            equal(worker.reads(), "ready")
+        for worker in workers:
+            worker.go()
+        equal([w.ends() for w in workers], ["charged\n", "charged\n"])
+        equal(b.effects(), effects)
+
+
+HANG = """
+def hang():
+    effect()
+    say(store.child.process.pid)
+    wait()
+    {then}
+    wait()
+store.once({key!r}, hang, on_expired_lease={policy!r}, on_death={death!r}, lease=60)
+"""
+
+
+@case
+def a_worker_is_killed(b):
+    """Under hold the next caller is told at once that it is unknown, with a lease of 60
+    seconds; under rerun the lease decides, unless the work died with its process."""
+    with store_of(b) as store:
+        for policy, death in (("hold", "lease"), ("rerun", "lease"), ("rerun", "now")):
+            key = f"{policy}-{death}"
+            worker = Worker(b, HANG.format(key=key, policy=policy, death=death, then=""))
+            child = int(worker.reads())
+            raised(idem.Busy, store.once, key, never, on_expired_lease=policy)
+            worker.kill()
+            if key == "rerun-lease":
+                waits = child  # Until the lease is over.
+            else:
+                until(lambda child=child: is_gone(child), "the child has gone")
+        raised(idem.Unknown, store.once, "hold-lease", never)
+        again = {"on_expired_lease": "rerun"}
+        raised(idem.Busy, store.once, "rerun-lease", never, **again)
+        equal(store.once("rerun-now", lambda attempt: attempt.takeover, **again), True)
+        os.kill(waits, signal.SIGKILL)
+
+
+@case
+def a_child_is_killed_at_work(b):
+    """The next child takes the attempt over: it renews it, ends it, and sees the worker
+    die as the first would have."""
+    then = """
+    child = store.child
+    os.kill(child.process.pid, signal.SIGKILL)
+    while store.child is child:
+        threading.Event().wait(0.01)
+    attempt, = store.open.values()
+    attempt.check()
+    say(store.child.process.pid)"""
+    with store_of(b) as store:
+        for key in ("ends", "dies"):
+            worker = Worker(b, HANG.format(key=key, policy="hold", death="lease", then=then))
+            first = int(worker.reads())
+            worker.go()
+            second = int(worker.reads())
+            assert first != second
+            if key == "ends":
+                worker.go()
+                worker.ends()
+                equal(store.once(key, never), None)
+            else:
+                worker.kill()
+                until(lambda second=second: is_gone(second), "the child has gone")
+                raised(idem.Unknown, store.once, key, never)
+    equal(b.effects(), 2)
+
+
+PROXY = """#!{python}
+import json, os, subprocess, sys, threading
+if os.path.exists({flag!r}):
+    os.execv({program!r}, [{program!r}, *sys.argv[1:]])
+real = subprocess.Popen([{program!r}, *sys.argv[1:]], stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE, bufsize=0)
+def there():
+    for line in iter(sys.stdin.buffer.readline, b""):
+        real.stdin.write(line)
+    real.kill()
+    os._exit(0)
+threading.Thread(target=there, daemon=True).start()
+for line in iter(real.stdout.readline, b""):
+    message = json.loads(line)
+    if "verdict" in message.get("result", {{}}):
+        open({flag!r}, "w").close()
+        {do}
+    sys.stdout.buffer.write(line)
+    sys.stdout.flush()
+"""
+
+
+def proxy(b, name, do):
+    path = b.file(name)
+    flag = path + ".done"
+    b.write(name, PROXY.format(python=sys.executable, flag=flag, program=PROGRAM, do=do))
+    os.chmod(path, 0o755)
+    return path
+
+
+@contextlib.contextmanager
+def sent(lines):
+    """Note what is sent."""
+    send = idem_child.Child.send
+
+    def noting(self, call):
+        lines.append(json.loads(call.line))
+        return send(self, call)
+
+    idem_child.Child.send = noting
+    try:
+        yield
+    finally:
+        idem_child.Child.send = send
+
+
+@case
+def a_child_is_killed_in_a_begin(b):
+    """It had made the claim and its answer never came, or was for somebody else: the next
+    child finds it by the nonce, and the work runs once. So it does for one that waits."""
+    for name, do in (
+        ("killed", "real.kill(); os.kill(os.getpid(), 9)"),
+        ("other", "line = line.replace(message['id'].encode(), b'1' * 16)"),
+    ):
+        with store_of(b, proxy(b, name, do)) as store:
+            runs, lines = [], []
+            with sent(lines):
+                equal(store.once(name, lambda attempt: runs.append(attempt.attempts) or "r"), "r")
+            equal((runs, store.once(name, never)), ([1], "r"))
+            first, second = (line["params"] for line in lines if line["method"] == "begin")
+            equal(second, {**first, "again": True})
+    with store_of(b) as store, store_of(b) as other:
+        attempt, got = other.begin("waits"), []
+        thread = threading.Thread(target=lambda: got.append(store.once("waits", never, wait=600)))
+        thread.start()
+        until(lambda: store.child and store.child.pending, "it waits")
+        killed = store.child
+        killed.process.kill()
+        until(lambda: store.child is not killed, "there is another")
+        attempt.complete("from the other")
+        thread.join()
+        equal(got, ["from the other"])
+
+
+@case
+def a_child_that_does_not_start_again(b):
+    """It is tried once for each call; an end that was not recorded can be said again."""
+    with store_of(b) as store:
+        attempt, starts = store.begin("k"), b.file("starts")
+        b.write("broken", f"#!/bin/sh\necho >>{starts}\n")
+        os.chmod(b.file("broken"), 0o755)
+        store.program = b.file("broken")
+        store.child.process.kill()
+        store.child.thread.join()
+        for _ in range(2):
+            contains(str(raised(idem.Unavailable, attempt.complete, "r")), "ended with status 0")
+        equal(b.read("starts"), "\n" * 3)
+        store.program = PROGRAM
+        attempt.complete("r")
+        equal(store.once("k", never), "r")
+
+
+@case
+def a_fork_has_a_child_of_its_own(b):
+    """Forked before and after the first call: 200 calls of each process at the same time,
+    and no answer of another; an attempt of the parent is not ended by its child."""
+    script = """
+def calls(who):
+    for n in range(200):
+        request = f"{who}-{n}"
+        got = store.once("same", never) + store.limit("l", who, request, max=n + 1, per=60).remaining
+        assert got == 7, (who, n, got)
+    mine = store.once(f"key-{who}", lambda: who)
+    assert mine == who, mine
+def never():
+    raise AssertionError
+def fork(who, more=lambda: None):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            more()
+            calls(who)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return pid
+def not_ours():
+    try:
+        attempt.complete()
+    except idem.Lost:
+        return
+    raise AssertionError
+wait()
+pids = [fork("before")]
+assert store.once("same", never) == 7
+attempt = store.begin("parents")
+pids.append(fork("after", not_ours))
+calls("parent")
+attempt.complete("still ours")
+for pid in pids:
+    assert os.waitpid(pid, 0)[1] == 0
+"""
+    with store_of(b) as store:
+        store.once("same", lambda: 7)
+        worker = Worker(b, script)
+        worker.go()
+        worker.ends()
+        equal(store.once("parents", never), "still ours")
+        equal([store.once(f"key-{w}", never) for w in ("before", "after", "parent")],
+              ["before", "after", "parent"])
+
+
+@case
+def an_exit_leaves_no_process(b):
+    """Without close(), also with an attempt that is open: that is unknown then."""
+    for key, work in (("done", "store.once('done', effect)"), ("open", "store.begin('open')"),
+                      ("exit", "store.once('exit', sys.exit)")):
+        worker = Worker(b, f"store.limit('l', 's', 'r', max=9, per=60)\n"
+                           f"say(store.child.process.pid)\n{work}")
+        child = int(worker.reads())
+        worker.ends()
+        if key != "open":
+            assert is_gone(child), "it went on after the process"
+        until(lambda child=child: is_gone(child), "the child has gone")
+    equal([b.record(k)["status"] for k in ("done", "open", "exit")],
+          ["completed", "unknown", "unknown"])
+
+
+@case(slow=True)
+def heartbeats_and_a_frozen_worker(b):
+    """Heartbeats renew the lease of work that takes longer. One that was stopped past its
+    lease is told so by check(), before it has another effect."""
+    script = """
+attempt = store.begin("k", on_expired_lease="rerun", lease=2)
+say("begun")
+wait()
+attempt.check()
+say("ours")
+wait()
+try:
+    attempt.check()
+    effect()
+except idem.Lost:
+    say("lost")
+"""
+    worker = Worker(b, script)
+    equal(worker.reads(), "begun")
+    first = b.record("k")["lease_end_ms"]
+    until(lambda: b.record("k")["lease_end_ms"] > first + 2000, "it is renewed")
+    worker.go()
+    equal(worker.reads(), "ours")
+    stop(worker.process.pid)
+    with store_of(b) as store:
+        words = {"on_expired_lease": "rerun", "wait": 600, "wait_then_run": True}
+        equal(store.once("k", lambda attempt: attempt.takeover, **words), True)
+    worker.process.send_signal(signal.SIGCONT)
+    worker.go()
+    equal(worker.ends(), "lost\n")
+    equal(b.effects(), 0)
+
+
+# ---- The package -------------------------------------------------------------
+
+
+@case
+def it_is_python_3_9(b):
+    """Its syntax, and no import but of the standard library and itself."""
+    for path in glob.glob(os.path.join(PACKAGE, "idem", "*.py")):
+        with open(path, encoding="utf-8") as f:
+            tree = ast.parse(f.read(), feature_version=(3, 9))
+        for node in ast.walk(tree):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module]
+            for name in names:
+                known = name.partition(".")[0] in sys.stdlib_module_names
+                assert known or name == "typing_extensions", (path, name)
+
+
+@case
+def what_the_pages_show_works(b):
+    """Each block of Python of its README and docs/languages.md runs, in order."""
+    for page in ("clients/python/README.md", "docs/languages.md"):
+        with open(os.path.join(TOP, page), encoding="utf-8") as f:
+            blocks = re.findall(r"^```python\n(.*?)^```$", f.read(), re.M | re.S)
+        assert blocks, page
+        script = "\n".join(blocks).replace("/var/lib/app", b.path)
+        argv = [sys.executable, "-W", "error", "-c", script]
+        done = subprocess.run(argv, cwd=b.path, env=environment_of(b), capture_output=True)
+        equal((page, done.returncode, done.stderr.decode()), (page, 0, ""))
+
+
+if __name__ == "__main__":
+    main()
