@@ -238,9 +238,13 @@ def variables_are_complete():
 def json_members_are_complete():
     """Each member of a JSON answer is in the page of the command that gives it."""
     calls = r'(?:cli_json|some|add)_\w+\(\S+, "(\w+)"'
-    words = re.findall(calls, read(f"{TOP}/cli/record/record_json.c"))
+    records, counters = read(f"{TOP}/cli/record/record_json.c").split("void cli_json_counters(")
+    words = re.findall(calls, records)
     assert "lease_end_ms" in words, words
     equal(all_in(words, PAGES["idem-show.1"] + PAGES["idem-begin.1"], "Va"), [])
+    words = re.findall(calls, counters)
+    assert "takeovers" in words, words
+    equal(all_in(words, PAGES["idem-stats.1"], "Va"), [])
     words = re.findall(calls, read(f"{TOP}/cli/run/status_report.c"))
     assert "idem_status" in words, words
     equal(all_in(words, PAGES["idem-run.1"], "Va"), [])
