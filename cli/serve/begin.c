@@ -159,7 +159,10 @@ static void started(struct serve_call *call)
     call->begin.found = attempt;
     if (!is_new && is_had(call)) {
         refuse_had(call);
-    } else if (call->begin.again && !is_new) {
+    } else if (!is_new && !call->begin.again && !call->unknown) {
+        fail(call, IDEM_EINVALID,
+             "nonce: an attempt has it; again says that it is the same claim");
+    } else if (!is_new && call->begin.again) {
         recognise(call, attempt);
     } else {
         call->begin.found = NULL;
@@ -169,14 +172,23 @@ static void started(struct serve_call *call)
 
 /* ---- Waiting ------------------------------------------------------------- */
 
+static bool is_waiting(const struct serve_call *call)
+{
+    return call->begin.pace.since_ms != 0;
+}
+
 /* As idem_begin() does: a waiter waits for the attempt of another, and for its turn,
- * where others keep a store of this host busy. */
+ * where others keep a store of this host busy. Some room is left: what they wait for may
+ * be an end that comes after them. */
 static bool goes_on(const struct serve_call *call, int64_t now_ms)
 {
     const struct idem_op *op = call->op;
 
     if (call->cancelled || now_ms >= call->begin.until_ms ||
         !serve_conn_hears(call->conn)) {
+        return false;
+    }
+    if (!is_waiting(call) && call->conn->waiting >= SERVE_WAITING_MAX) {
         return false;
     }
     if (idem_op_code(op) != 0) {
@@ -195,7 +207,8 @@ static void wait(struct serve_call *call, int64_t now_ms)
         (uint16_t)(call->begin.nonce[0] << 8 | call->begin.nonce[1]);
     int64_t pause_ms;
 
-    if (pace->since_ms == 0) {
+    if (!is_waiting(call)) {
+        call->conn->waiting++;
         pace->since_ms = now_ms;
         pace->pause_ms = POLL_FIRST_MS;
     }

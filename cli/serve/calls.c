@@ -44,6 +44,7 @@ void serve_call_end(struct serve_call *call)
 
     IDEM__LIST_REMOVE(&serve->calls, call);
     call->conn->in_flight--;
+    call->conn->waiting -= call->begin.pace.since_ms != 0;
     idem_attempt_destroy(call->begin.found);
     idem_op_destroy(call->op);
     free(call->id);

@@ -27,10 +27,13 @@ static struct {
 } args;
 
 /* Ctrl-C reaches the whole group of the terminal: ended by it, we could not record what
- * our client still has to say. It ends us by closing our input. */
+ * our client still has to say. It ends us by closing our input. A group of our own could
+ * not read from a terminal: it would be stopped. */
 static void stay(void)
 {
-    (void)setpgid(0, 0);
+    if (isatty(STDIN_FILENO) == 0) {
+        (void)setpgid(0, 0);
+    }
     (void)signal(SIGINT, SIG_IGN);
     (void)signal(SIGTERM, SIG_IGN);
     (void)signal(SIGHUP, SIG_IGN);

@@ -24,7 +24,8 @@
 #include <sys/types.h>
 
 enum {
-    SERVE_IN_FLIGHT_MAX = 4096,  /* On a connection; then it is not read. */
+    SERVE_IN_FLIGHT_MAX = 4096, /* On a connection; then it is not read. */
+    SERVE_WAITING_MAX = SERVE_IN_FLIGHT_MAX / 2, /* Else no end is read. */
     SERVE_UNSENT_MAX = 1 << 20,  /* Nor while it has so much to read itself. */
     SERVE_RESULT_MAX = 16 << 20, /* Bytes of a result that fit into a line. */
     SERVE_MAX_TIME_MS = 15 * 60000, /* Of renewals, unless begin says so. */
@@ -80,6 +81,7 @@ struct serve_conn {
     size_t unsent_from;
     uint64_t sent; /* Bytes, of all answers so far. */
     size_t in_flight;
+    size_t waiting; /* Of these: begins, for attempts of others. */
     size_t attempts;
     int64_t heard_ms; /* The last line: the heartbeat. */
     bool greeted;
