@@ -1,0 +1,210 @@
+'use strict';
+
+/* One process of `idem serve --stdio`, and its pipes. They keep our process from ending only
+ * while an answer is awaited. */
+
+const { randomBytes } = require('node:crypto');
+const fs = require('node:fs');
+const path = require('node:path');
+const { spawn } = require('node:child_process');
+const { setTimeout, clearTimeout } = require('node:timers');
+const { NoProgram } = require('./errors.js');
+
+const PATIENCE = 10000; /* Milliseconds, for a server that was told to end. */
+const NEWLINE = 10;
+
+/* What a call rejects with; any other error is the server's, as it was sent. */
+const GONE = { message: 'idem serve ended before it answered', data: { kind: 'retry' } };
+
+/* The path of the program, from `program`, IDEM_PROGRAM, our folder or PATH. */
+function findProgram(program) {
+    const own = path.join(__dirname, '..', 'bin', 'idem');
+    const named = program || process.env.IDEM_PROGRAM;
+    const folders = (process.env.PATH ?? '').split(':').filter(Boolean);
+    for (const place of named ? [] : [own, ...folders.map((folder) => path.join(folder, 'idem'))]) {
+        try {
+            fs.accessSync(place, fs.constants.X_OK);
+            return place;
+        } catch {
+            continue;
+        }
+    }
+    if (!named) {
+        const machine = `${process.platform}-${process.arch}`;
+        throw new NoProgram(`no idem program for ${machine} here: set IDEM_PROGRAM`);
+    }
+    return named;
+}
+
+class Child {
+    over = false;
+    lineMax = 0;
+    lost = new Map(); /* Attempts that the server says are lost, by number. */
+    #calls = new Map(); /* By id. */
+    #awaited = 0;
+    #rest = []; /* Of a line. */
+    #process;
+    #exit;
+    #onLost;
+    #onGone;
+
+    constructor(program, url, onLost, onGone) {
+        const env = { ...process.env, IDEM_STORE: url }; /* Not an argument: others read those. */
+        const stdio = ['pipe', 'pipe', 'inherit'];
+        const child = spawn(program, ['serve', '--stdio'], { env, stdio });
+        this.#process = child;
+        this.#onLost = onLost;
+        this.#onGone = onGone;
+        this.#exit = new Promise((resolve) => {
+            child.on('error', (error) => resolve({ error }));
+            child.on('exit', (status, signal) => resolve({ status, signal }));
+        });
+        child.on('error', () => this.#end());
+        child.stdin.on('error', () => {}); /* It has gone, and its end of file comes. */
+        child.stdout.on('error', () => {});
+        child.stdout.on('data', (more) => this.#take(more));
+        child.stdout.on('close', () => this.#end());
+    }
+
+    get pid() {
+        return this.#process.pid;
+    }
+
+    /* Greet it; reject with how it ended. */
+    async hello() {
+        this.#hold(1);
+        try {
+            const got = await this.call('hello', { protocol: 1, pid: process.pid }).answer;
+            this.lineMax = got.line_max;
+        } catch (error) {
+            throw error === GONE ? await this.#exit : error;
+        } finally {
+            this.#hold(-1);
+        }
+    }
+
+    /* The line of a request. Its id cannot be guessed, so that no answer to another is taken
+     * for its. */
+    static line(method, params) {
+        const id = randomBytes(8).toString('hex');
+        const text = JSON.stringify({ jsonrpc: '2.0', id, method, params });
+        return { id, bytes: Buffer.from(`${text}\n`) };
+    }
+
+    call(method, params, isAwaited = true) {
+        return this.send(Child.line(method, params), isAwaited);
+    }
+
+    send({ id, bytes }, isAwaited = true) {
+        const answer = new Promise((resolve, reject) => {
+            if (this.over) {
+                reject(GONE);
+                return;
+            }
+            this.#calls.set(id, { resolve, reject, isAwaited });
+            this.#hold(isAwaited ? 1 : 0);
+            this.#process.stdin.write(bytes);
+        });
+        return { id, answer };
+    }
+
+    /* Send a request whose answer does not matter. */
+    post(method, params) {
+        this.call(method, params, false).answer.catch(() => {});
+    }
+
+    /* Nobody awaits this answer any longer. */
+    forget(id) {
+        const call = this.#calls.get(id);
+        if (call?.isAwaited) {
+            call.isAwaited = false;
+            this.#hold(-1);
+        }
+    }
+
+    get isIdle() {
+        return this.#awaited === 0;
+    }
+
+    /* Say goodbye, and see it end. */
+    async close() {
+        this.#hold(1);
+        let timer;
+        const patience = new Promise((resolve) => {
+            timer = setTimeout(resolve, PATIENCE);
+        });
+        const end = this.call('bye', {}).answer.catch(() => {}).then(() => this.#exit);
+        await Promise.race([end, patience]);
+        clearTimeout(timer);
+        this.#hold(-1);
+        this.#cut();
+    }
+
+    #hold(more) {
+        const was = this.#awaited > 0;
+        this.#awaited += more;
+        const is = this.#awaited > 0;
+        if (was !== is) {
+            for (const handle of [this.#process, this.#process.stdin, this.#process.stdout]) {
+                handle[is ? 'ref' : 'unref']?.();
+            }
+        }
+    }
+
+    #cut() {
+        this.#process.stdin.destroy();
+        this.#process.stdout.destroy();
+        this.#end();
+    }
+
+    #end() {
+        if (this.over) {
+            return;
+        }
+        this.over = true;
+        const calls = [...this.#calls.values()];
+        this.#calls.clear();
+        this.#onGone(this);
+        for (const call of calls) {
+            this.#hold(call.isAwaited ? -1 : 0);
+            call.reject(GONE);
+        }
+    }
+
+    #take(more) {
+        let from = 0;
+        for (let to; !this.over && (to = more.indexOf(NEWLINE, from)) >= 0; from = to + 1) {
+            this.#rest.push(more.subarray(from, to));
+            const line = Buffer.concat(this.#rest);
+            this.#rest = [];
+            try {
+                this.#took(JSON.parse(line.toString()));
+            } catch {
+                this.#cut(); /* That is not of the protocol. */
+            }
+        }
+        if (from < more.length) {
+            this.#rest.push(more.subarray(from));
+        }
+    }
+
+    #took(message) {
+        if (message.method) {
+            this.lost.set(message.params.attempt, message.params.reason);
+            this.#onLost(this, message.params.attempt);
+            return;
+        }
+        const call = this.#calls.get(message.id);
+        if (!this.#calls.delete(message.id)) {
+            throw new Error('the answer to another');
+        }
+        if (message.error) {
+            call.reject(message.error);
+        } else {
+            call.resolve(message.result);
+        }
+        this.#hold(call.isAwaited ? -1 : 0);
+    }
+}
+
+module.exports = { Child, GONE, findProgram };
