@@ -4,7 +4,7 @@
 
 #include <idem.h>
 
-/* What persons decided, kept apart from the records.
+/* The decisions of persons, kept apart from the records.
  *
  * One line of JSON (see log.h) for each decision: who, why, the fence, the status
  * before and after, and what the store answered; of a record that is reopened the

@@ -1,4 +1,4 @@
-/* What the end of the command means for the record, and the recording of it. */
+/* Turns the end of the command into an outcome, and records it. */
 #include "run/work.h"
 
 #include "process/descriptors.h"

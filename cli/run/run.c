@@ -1,4 +1,4 @@
-/* What the parts of `idem run` share. */
+/* The nonce and the messages that all parts of `idem run` share. */
 #include "run/run.h"
 
 #include "process/host.h"

@@ -40,7 +40,7 @@ void signals_stop_self(void);
 /* In the child, before exec: nothing blocked, nothing ignored. */
 void signals_reset(void);
 
-/* Who has the terminal: the runner or the command.
+/* Gives the terminal to the runner or to the command.
  *
  * The command has a process group of its own, and a terminal serves one group
  * at a time. An interactive command gets the foreground; in a pipeline, where

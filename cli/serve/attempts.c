@@ -5,7 +5,7 @@
 #include "base/list.h"
 #include "process/host.h"
 #include "serve/calls.h"
-#include "serve/reply.h"
+#include "serve/methods.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,6 @@
 #include "process/host.h"
 #include "serve/attempts.h"
 #include "serve/calls.h"
-#include "serve/reply.h"
 #include "store/journal.h"
 
 enum {

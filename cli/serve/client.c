@@ -1,5 +1,5 @@
 /* The client: which process it is, that it is there, and that it goes. */
-#include "serve/client.h"
+#include "serve/conn.h"
 
 #include "base/process.h"
 #include "process/host.h"
@@ -7,7 +7,6 @@
 #include "serve/attempts.h"
 #include "serve/calls.h"
 #include "serve/methods.h"
-#include "serve/reply.h"
 #include "text/text.h"
 
 #include "process/descriptors.h"

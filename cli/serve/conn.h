@@ -1,8 +1,11 @@
-/* conn.h: the connection of a client: what it sends, what it is told, and its end. */
+/* conn.h: the clients: their socket, their connections and processes, and the loop over
+ * them all. */
 #ifndef IDEM_CLI_SERVE_CONN_H
 #define IDEM_CLI_SERVE_CONN_H
 
 #include "serve/server.h"
+
+/* ---- Connections, each from its first byte to its end --------------------- */
 
 /* Both descriptors are the connection's from now on. NULL: no memory, and they are
  * closed. */
@@ -35,5 +38,29 @@ void serve_conn_free(struct serve_conn *conn);
 
 /* Nothing more is read or sent. */
 void serve_conn_close(struct serve_conn *conn);
+
+/* ---- Processes of clients ------------------------------------------------- */
+
+/* The client is the process that started this one. */
+void serve_client_is_parent(struct serve_conn *conn);
+
+/* The client is what the kernel says of the socket, once it has proved that. */
+void serve_client_is_peer(struct serve_conn *conn);
+
+/* ---- The socket at which clients connect ---------------------------------- */
+
+/* A socket that systemd has made for this process, or a new one at @path with mode 0600,
+ * or 0660 for @group (may be NULL). *@ret_made: serve_socket_close() removes it. 0 or an
+ * exit status, after saying why. */
+int serve_socket_open(const char *path, const char *group, int *ret_fd,
+                      bool *ret_made);
+
+void serve_socket_close(const char *path, int fd, bool made);
+
+/* ---- The loop ------------------------------------------------------------- */
+
+/* Serves until @stop (-1: never) becomes readable or, with @listen negative, until the
+ * last client has gone. 0 or an exit status, after an error message. */
+int serve_loop(struct serve *serve, int listen, int stop);
 
 #endif

@@ -4,7 +4,6 @@
 #include "decide/decided.h"
 #include "request/request.h"
 #include "serve/calls.h"
-#include "serve/reply.h"
 
 #include <stdio.h>
 

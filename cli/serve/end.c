@@ -4,7 +4,6 @@
 #include "process/host.h"
 #include "serve/attempts.h"
 #include "serve/calls.h"
-#include "serve/reply.h"
 
 /* ---- Which attempt ------------------------------------------------------- */
 
@@ -49,7 +48,7 @@ static void done_with(struct idem_attempt *attempt,
     }
 }
 
-/* An end by token is that of the attempt, whoever holds its number. */
+/* A token names its attempt, even one that another connection began. */
 static struct serve_attempt *ended_one(struct serve_call *call)
 {
     return call->attempt != 0

@@ -4,7 +4,6 @@
 #include "process/host.h"
 #include "record/record.h"
 #include "serve/calls.h"
-#include "serve/reply.h"
 
 enum {
     LIST_MAX = 1000,

@@ -1,11 +1,9 @@
 /* The loop of the server. */
-#include "serve/loop.h"
+#include "serve/conn.h"
 
 #include "process/host.h"
 #include "serve/attempts.h"
 #include "serve/calls.h"
-#include "serve/client.h"
-#include "serve/conn.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 

@@ -3,7 +3,6 @@
 
 #include "process/host.h"
 #include "serve/calls.h"
-#include "serve/reply.h"
 
 struct method {
     const char *name;
@@ -80,8 +79,7 @@ static const struct method *find(const struct serve *serve,
         method++;
     }
     if (method->name == NULL) {
-        serve_message_refuse(m, SERVE_NO_METHOD, NULL,
-                             "there is no such method");
+        serve_message_refuse(m, SERVE_NO_METHOD, NULL, "unknown method");
     } else if (method->is_operators && !serve->is_operator) {
         serve_message_refuse(m, SERVE_NO_METHOD, NULL,
                              "%s: a decision of a person; it needs idem serve "

@@ -1,10 +1,11 @@
-/* methods.h: the methods, and a line as a call of one. */
+/* methods.h: the methods, a line as a call of one, and the lines that answer. */
 #ifndef IDEM_CLI_SERVE_METHODS_H
 #define IDEM_CLI_SERVE_METHODS_H
 
 #include "serve/message.h"
 #include "serve/params.h"
 #include "serve/server.h"
+#include "text/json.h"
 
 /* Takes one line of @conn, and answers it: now, or when the store has. */
 void serve_line(struct serve *serve, struct serve_conn *conn,
@@ -24,5 +25,31 @@ serve_method_fn serve_show, serve_list, serve_stats, serve_limit;
 
 /* Decisions of persons, which wait for the store and keep a line in the audit log. */
 serve_method_fn serve_resolve, serve_reopen;
+
+/* ---- The answer to a call, which ends it ---------------------------------
+ * Nothing is sent where nobody hears it, or the op was our own. */
+
+/* Finishes @result. One that is longer than a line may be says so instead. */
+void serve_reply(struct serve_call *call, struct cli_json *result);
+void serve_reply_error(struct serve_call *call, const struct idem_error *error);
+void serve_reply_cancelled(struct serve_call *call);
+
+/* ---- Other lines --------------------------------------------------------- */
+
+/* A notification. Finishes @params. */
+void serve_notify(struct serve_conn *conn, const char *method,
+                  struct cli_json *params);
+
+/* The answer to a message that was refused. */
+void serve_refuse(struct serve_conn *conn, const struct serve_message *m);
+
+/* ---- Members ------------------------------------------------------------- */
+
+/* A fence is a text: numbers of JavaScript end at 2^53. */
+void serve_json_fence(struct cli_json *json, uint64_t fence);
+
+/* "record", and with @with_result "result": as text, JSON or base64. */
+void serve_json_record(struct cli_json *json, struct serve *serve,
+                       const struct idem_record *record, bool with_result);
 
 #endif

@@ -1,5 +1,5 @@
 /* Lines for a client. */
-#include "serve/reply.h"
+#include "serve/methods.h"
 
 #include "base/base64.h"
 #include "record/record.h"

@@ -1,5 +1,5 @@
 /* The socket at which clients connect. */
-#include "serve/socket.h"
+#include "serve/conn.h"
 
 #include "text/error.h"
 #include "text/exit_status.h"

@@ -23,7 +23,7 @@ struct idem__admin {
 int idem__admin_open(const char *place, struct idem__admin *ret_admin,
                      struct idem_error *ret_error);
 
-/* The same for whoever changes nothing. */
+/* The same for a caller that only reads. */
 int idem__admin_open_readonly(const char *place, struct idem__admin *ret_admin,
                               struct idem_error *ret_error);
 void idem__admin_close(struct idem__admin *admin);
