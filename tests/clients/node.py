@@ -9,10 +9,10 @@ import signal
 import subprocess
 import sys
 
-from box import case, contains, is_gone
-from patience import PATIENCE, until
+from box import Worker, case, contains, is_gone
+from patience import until
 from procfs import stop
-from tap import PROGRAM, TOP, environment, equal, main, start
+from tap import PROGRAM, TOP, environment, equal, main
 
 PACKAGE = os.path.join(TOP, "clients", "node")
 NODE = os.environ.get("NODE", "node")
@@ -60,34 +60,13 @@ main().then(() => lines.close(), (error) => {
 """
 
 
-class Worker:
-    """A process that uses the package."""
-
-    def __init__(self, b, script, **more):
-        b.write("worker.js", HEAD % script)
-        argv, env = [NODE, "worker.js"], {**environment_of(b), **more}
-        self.process = start(argv, env, cwd=b.path, stdin=subprocess.PIPE, stderr=None)
-        b.processes.append(self.process)
-
-    def reads(self):
-        return self.process.stdout.readline().decode().strip()
-
-    def go(self):
-        self.process.stdin.write(b"\n")
-        self.process.stdin.flush()
-
-    def ends(self):
-        out = self.process.communicate(timeout=PATIENCE)[0].decode()
-        equal(self.process.returncode, 0)
-        return out
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
+def started(b, script, **more):
+    b.write("worker.js", HEAD % script)
+    return Worker(b, [NODE, "worker.js"], {**environment_of(b), **more})
 
 
 def runs(b, script, **more):
-    return Worker(b, script, **more).ends()
+    return started(b, script, **more).ends()
 
 
 # ---- The verbs ---------------------------------------------------------------
@@ -234,7 +213,7 @@ def verdicts_are_errors(b):
 def a_lease_that_is_over(b):
     """check() asks where the lease is over by the clock, and where it runs a notice of
     the server suffices, which fires the signal too."""
-    worker = Worker(b, """
+    worker = started(b, """
     const taken = await store.begin('taken');
     say('begun');
     await wait();
@@ -401,7 +380,7 @@ def two_processes_race(b):
     race = "say('ready'); await wait(); say(await store.once('k', effect, { wait: 60000 }));"
     control = "say('ready'); await wait(); say(effect());"
     for script, effects in ((race, 1), (control, 3)):
-        workers = [Worker(b, script) for _ in range(2)]
+        workers = [started(b, script) for _ in range(2)]
         for worker in workers:
             equal(worker.reads(), "ready")
         for worker in workers:
@@ -427,7 +406,7 @@ def a_worker_is_killed(b):
     seconds; under rerun the lease decides, unless the work died with its process."""
     for policy, death in (("hold", "lease"), ("rerun", "lease"), ("rerun", "now")):
         key = f"{policy}-{death}"
-        worker = Worker(b, HANG % (key, "", policy, death))
+        worker = started(b, HANG % (key, "", policy, death))
         child = int(worker.reads())
         equal(b.record(key)["status"], "in_progress")
         worker.kill()
@@ -458,7 +437,7 @@ def a_child_is_killed_at_work(b):
         assert.equal(held.child, door().child);
         say(door().child.pid);"""
     for key in ("ends", "dies"):
-        worker = Worker(b, HANG % (key, then, "hold", "lease"))
+        worker = started(b, HANG % (key, then, "hold", "lease"))
         first = int(worker.reads())
         worker.go()
         second = int(worker.reads())
@@ -564,7 +543,7 @@ def an_exit_leaves_no_process(b):
     for key, work in (("done", "await store.once('done', effect);"),
                       ("open", "await store.begin('open');"),
                       ("exit", "await store.once('exit', () => process.exit());")):
-        worker = Worker(b, f"await store.limit('l', 's', 'r', {{ max: 9, per: 60000 }});\n"
+        worker = started(b, f"await store.limit('l', 's', 'r', {{ max: 9, per: 60000 }});\n"
                            f"say(door().child.pid);\n{work}")
         child = int(worker.reads())
         worker.ends()
@@ -577,7 +556,7 @@ def an_exit_leaves_no_process(b):
 def heartbeats_and_a_frozen_worker(b):
     """Heartbeats renew the lease of work that takes longer. One that was stopped past its
     lease is told so by check() and by the signal, before it has another effect."""
-    worker = Worker(b, """
+    worker = started(b, """
     const attempt = await store.begin('k', { onExpiredLease: 'rerun', lease: 2000 });
     say('begun');
     await wait();

@@ -13,10 +13,10 @@ import subprocess
 import sys
 import threading
 
-from box import case, children_of, contains, is_gone
-from patience import PATIENCE, until
+from box import Worker, case, children_of, contains, is_gone
+from patience import until
 from procfs import stop
-from tap import PROGRAM, TOP, environment, equal, main, start
+from tap import PROGRAM, TOP, environment, equal, main
 
 PACKAGE = os.path.join(TOP, "clients", "python")
 sys.path.insert(0, PACKAGE)
@@ -64,30 +64,8 @@ def wait():
 """
 
 
-class Worker:
-    """A process that uses the package."""
-
-    def __init__(self, b, script):
-        argv = [sys.executable, "-c", HEAD + script]
-        options = dict(cwd=b.path, stdin=subprocess.PIPE, stderr=None)
-        self.process = start(argv, environment_of(b), **options)
-        b.processes.append(self.process)
-
-    def reads(self):
-        return self.process.stdout.readline().decode().strip()
-
-    def go(self):
-        self.process.stdin.write(b"\n")
-        self.process.stdin.flush()
-
-    def ends(self):
-        out = self.process.communicate(timeout=PATIENCE)[0].decode()
-        equal(self.process.returncode, 0)
-        return out
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
+def started(b, script):
+    return Worker(b, [sys.executable, "-c", HEAD + script], environment_of(b))
 
 
 def raised(kind, function, *args, **words):
@@ -352,7 +330,7 @@ def two_processes_race(b):
     race = "say('ready'); wait(); say(store.once('k', effect, wait=60))"
     control = "say('ready'); wait(); say(effect())"
     for script, effects in ((race, 1), (control, 3)):
-        workers = [Worker(b, script) for _ in range(2)]
+        workers = [started(b, script) for _ in range(2)]
         for worker in workers:
             equal(worker.reads(), "ready")
         for worker in workers:
@@ -379,7 +357,7 @@ def a_worker_is_killed(b):
     with store_of(b) as store:
         for policy, death in (("hold", "lease"), ("rerun", "lease"), ("rerun", "now")):
             key = f"{policy}-{death}"
-            worker = Worker(b, HANG.format(key=key, policy=policy, death=death, then=""))
+            worker = started(b, HANG.format(key=key, policy=policy, death=death, then=""))
             child = int(worker.reads())
             raised(idem.Busy, store.once, key, never, on_expired_lease=policy)
             worker.kill()
@@ -408,7 +386,7 @@ def a_child_is_killed_at_work(b):
     say(store.child.process.pid)"""
     with store_of(b) as store:
         for key in ("ends", "dies"):
-            worker = Worker(b, HANG.format(key=key, policy="hold", death="lease", then=then))
+            worker = started(b, HANG.format(key=key, policy="hold", death="lease", then=then))
             first = int(worker.reads())
             worker.go()
             second = int(worker.reads())
@@ -558,7 +536,7 @@ for pid in pids:
 """
     with store_of(b) as store:
         store.once("same", lambda: 7)
-        worker = Worker(b, script)
+        worker = started(b, script)
         worker.go()
         worker.ends()
         equal(store.once("parents", never), "still ours")
@@ -571,7 +549,7 @@ def an_exit_leaves_no_process(b):
     """Without close(), also with an attempt that is open: that is unknown then."""
     for key, work in (("done", "store.once('done', effect)"), ("open", "store.begin('open')"),
                       ("exit", "store.once('exit', sys.exit)")):
-        worker = Worker(b, f"store.limit('l', 's', 'r', max=9, per=60)\n"
+        worker = started(b, f"store.limit('l', 's', 'r', max=9, per=60)\n"
                            f"say(store.child.process.pid)\n{work}")
         child = int(worker.reads())
         worker.ends()
@@ -599,7 +577,7 @@ try:
 except idem.Lost:
     say("lost")
 """
-    worker = Worker(b, script)
+    worker = started(b, script)
     equal(worker.reads(), "begun")
     first = b.record("k")["lease_end_ms"]
     until(lambda: b.record("k")["lease_end_ms"] > first + 2000, "it is renewed")

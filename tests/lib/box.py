@@ -15,7 +15,7 @@ import termios
 import time
 
 from patience import PATIENCE, until
-from tap import PROGRAM, Idem, Result, add, kill_session, note, start
+from tap import PROGRAM, Idem, Result, add, equal, kill_session, note, start
 
 class Box:
     """A directory with a store, a ledger of effects and a gate to wait at."""
@@ -118,6 +118,30 @@ def box():
             yield b
         finally:
             b.clean()
+
+
+class Worker:
+    """A process of the box that is told to go on by a line, and says lines itself."""
+
+    def __init__(self, b, argv, env):
+        self.process = start(argv, env, cwd=b.path, stdin=subprocess.PIPE, stderr=None)
+        b.processes.append(self.process)
+
+    def reads(self):
+        return self.process.stdout.readline().decode().strip()
+
+    def go(self):
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+
+    def ends(self):
+        out = self.process.communicate(timeout=PATIENCE)[0].decode()
+        equal(self.process.returncode, 0)
+        return out
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
 
 
 def finish(process, input=None, timeout=PATIENCE):
