@@ -8,7 +8,9 @@ static const struct idem_setting never = {.kind = IDEM_SETTING_TIME,
                                           .or_never = true};
 static const struct idem_setting size = {.kind = IDEM_SETTING_SIZE,
                                          .max = 1 << 30};
-static const struct idem_setting count = {.kind = IDEM_SETTING_COUNT, .min = 1};
+static const struct idem_setting count = {.kind = IDEM_SETTING_COUNT,
+                                          .min = 1,
+                                          .or_never = true}; /* No time. */
 
 TEST(setting, readsWhatIsWritten)
 {
@@ -62,6 +64,8 @@ TEST(setting, refusesWithOneSentence)
          "1073741824 (512, 64k, 8M, 1G)"},
         {&count, "-1",
          "--x: \"-1\" is not a number from 1 to 9223372036854775807"},
+        {&count, "never",
+         "--x: \"never\" is not a number from 1 to 9223372036854775807"},
         {&count, "", "--x: \"\" is not a number from 1 to 9223372036854775807"},
         {IDEM_SETTING_POLICY, "\033[2J\\",
          "--x: \"\\x1b[2J\\x5c\" is not one of rerun, hold"},
