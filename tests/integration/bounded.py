@@ -62,6 +62,8 @@ def memory_does_not_grow_with_the_store():
         note(f"{' '.join(args)}: {small} KB with {FEW}, {large} KB with {MANY}")
         # Of lines to be sorted, twice a part is held.
         room = 16384 if args == ["list", "--failed", "--json"] else MARGIN_KB
+        # It holds as much with 100,000 records, but the caches alone are the margin.
+        room = 2 * MARGIN_KB if args[0] == "watch" else room
         assert large - small < room, (args, small, large, said[-300:])
     for verb in ("import", "export --open --wait 0s"):
         peaks = []
