@@ -67,15 +67,12 @@ TEST_VIRTUAL(lease, isTakenOver)
     assert_text(second->record->history[0].owner, "first");
     assert_int_equal(second->record->history[0].end, IDEM_PAST_TAKEN_OVER);
     assert_true(second->record->history[0].fence == first->fence);
-    idem_attempt_destroy(first);
 
     request.input = idem_str("another way");
     host_pass(&f->host, 60000);
     first = begin(f->store, &request, IDEM_STARTED);
     assert_int_equal(first->attempts, 3);
     assert_text(first->record->input, "another way");
-    idem_attempt_destroy(first);
-    idem_attempt_destroy(second);
 }
 
 /* Work is started as often as the cap says, and given up then; a person may look
@@ -88,15 +85,12 @@ TEST_VIRTUAL(lease, isTakenOverUpToACap)
 
     request.attempts_max = 3;
     for (i = 1; i <= 3; i++) {
-        attempt = begin(f->store, &request, IDEM_STARTED);
-        assert_int_equal(attempt->attempts, i);
-        idem_attempt_destroy(attempt);
+        assert_int_equal(begin(f->store, &request, IDEM_STARTED)->attempts, i);
         host_pass(&f->host, 60000);
     }
     attempt = begin(f->store, &request, IDEM_FAILED);
     assert_text(attempt->record->error, "gave up after 3 attempts");
     assert_int_equal(attempt->record->history_len, 2);
-    idem_attempt_destroy(attempt);
     request.attempts_max = 0;
     expect(f->store, &request, IDEM_FAILED);
     assert_int_equal(status_of(f->store, "k"), IDEM_STATUS_FAILED);
@@ -118,8 +112,6 @@ TEST_VIRTUAL(lease, isTakenOverWhenItWasGivenUp)
     assert_true(second->takeover);
     assert_int_equal(second->attempts, 2);
     assert_true(second->fence == first->fence + 1);
-    idem_attempt_destroy(second);
-    idem_attempt_destroy(first);
 }
 
 /* Without a cap it goes on. */
@@ -139,14 +131,12 @@ TEST_VIRTUAL(lease, isTakenOverForEverWithoutACap)
 TEST_VIRTUAL(lease, mayHaveNoEnd)
 {
     struct idem_request request = rerun("k");
-    struct idem_attempt *busy;
 
     request.lease_ms = IDEM_NEVER;
     expect(f->store, &request, IDEM_STARTED);
     host_pass(&f->host, 1000 * DAY_MS);
-    busy = begin(f->store, &request, IDEM_BUSY);
-    assert_true(busy->lease_left_ms == IDEM_NEVER);
-    idem_attempt_destroy(busy);
+    assert_true(begin(f->store, &request, IDEM_BUSY)->lease_left_ms ==
+                IDEM_NEVER);
     host_reboot(&f->host, 1000 * DAY_MS);
     expect(f->store, &request, IDEM_BUSY);
 }
@@ -183,7 +173,6 @@ TEST(retention, isExact)
         assert_true(attempt->fence > fence);
         assert_int_equal(attempt->attempts, 1);
         assert_false(attempt->takeover);
-        idem_attempt_destroy(attempt);
         finish(&f);
     }
 }
@@ -244,7 +233,6 @@ TEST(wall, changesNothing)
         expect(f.store, &open, IDEM_STARTED);
         expect(f.store, &done, IDEM_STARTED);
         assert_int_equal(store_ms(f.store), before_ms + 60000);
-        idem_attempt_destroy(attempt);
         finish(&f);
     }
 }
@@ -320,11 +308,9 @@ TEST(suspend, endsTheLease)
             assert_code(IDEM_ELOST, idem_renew(owner, 0, &why));
             assert_code(IDEM_ELOST, complete(owner, "late"));
             assert_ok(complete(next, "in time"));
-            idem_attempt_destroy(next);
         } else {
             assert_ok(complete(owner, "late, and alone"));
         }
-        idem_attempt_destroy(owner);
         finish(&f);
         if (followed) {
             break;
@@ -340,20 +326,16 @@ TEST_VIRTUAL(boot, leavesALeaseSomeSecondsMore)
 {
     struct idem_request request = rerun("k");
     int64_t more_ms = traits()->other_boot_ms;
-    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
+    expect(f->store, &request, IDEM_STARTED);
     host_pass(&f->host, 10000);
     host_reboot(&f->host, 20000);
-    idem_attempt_destroy(attempt);
-    attempt = begin(f->store, &request, IDEM_BUSY);
-    assert_int_equal(attempt->lease_left_ms, 30000 + more_ms);
-    idem_attempt_destroy(attempt);
+    assert_int_equal(begin(f->store, &request, IDEM_BUSY)->lease_left_ms,
+                     30000 + more_ms);
     host_pass(&f->host, 30000 + more_ms - 1);
     expect(f->store, &request, IDEM_BUSY);
     host_pass(&f->host, 1);
-    attempt = begin(f->store, &request, IDEM_STARTED);
-    assert_true(attempt->takeover);
-    idem_attempt_destroy(attempt);
+    assert_true(begin(f->store, &request, IDEM_STARTED)->takeover);
 }
 
 /* A lease that was long over when the host came up is over at once. */
@@ -383,7 +365,6 @@ TEST_VIRTUAL(boot, isRenewedOver)
     expect(f->store, &request, IDEM_BUSY);
     host_pass(&f->host, 1);
     expect(f->store, &request, IDEM_STARTED);
-    idem_attempt_destroy(attempt);
 }
 
 /* A wall clock that is behind when the host comes up does not take store time
@@ -410,7 +391,6 @@ TEST_VIRTUAL(boot, doesNotGoBack)
         attempt = begin(f->store, &request, IDEM_STARTED);
         assert_true(attempt->fence > fence - 1000);
         assert_ok(idem_release(attempt, idem_str(""), &why));
-        idem_attempt_destroy(attempt);
     }
 }
 
@@ -476,7 +456,6 @@ TEST_VIRTUAL(overdue, isWhatIsLate)
     assert_ok(complete(attempt, "late"));
     assert_int_equal(count(f->store, &filter), 0);
     assert_shown(f->store, "k", /* overdue= */ false, /* live= */ false);
-    idem_attempt_destroy(attempt);
 
     request = claim("other");
     attempt = begin(f->store, &request, IDEM_STARTED);
@@ -486,7 +465,6 @@ TEST_VIRTUAL(overdue, isWhatIsLate)
     host_pass(&f->host, 1);
     assert_int_equal(count(f->store, &filter), 1);
     assert_shown(f->store, "other", /* overdue= */ true, /* live= */ false);
-    idem_attempt_destroy(attempt);
 }
 
 /* ---- Away ---- */
@@ -516,5 +494,4 @@ TEST_VIRTUAL(host, mayBeAway)
     assert_int_not_equal(complete(attempt, "x"), 0);
     f->host.clock_code = 0;
     assert_ok(complete(attempt, "x"));
-    idem_attempt_destroy(attempt);
 }

@@ -163,61 +163,6 @@ void handle_close(struct fixture *f, struct idem_store *store)
 
 /* ---- Requests and what they meet ---- */
 
-struct idem_request claim(const char *key)
-{
-    struct idem_request request = IDEM_REQUEST_INIT;
-
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
-    return request;
-}
-
-struct idem_request rerun(const char *key)
-{
-    struct idem_request request = claim(key);
-
-    request.on_expired_lease = IDEM_RERUN;
-    return request;
-}
-
-struct idem_attempt *begin(struct idem_store *store,
-                           const struct idem_request *request,
-                           enum idem_verdict verdict)
-{
-    struct idem_attempt *attempt;
-
-    assert_ok(idem_begin(store, request, &attempt, &why));
-    if (attempt->verdict != verdict) {
-        fail_with("%.*s: %s, not %s", (int)request->key.len,
-                  (const char *)request->key.base,
-                  idem_verdict_name(attempt->verdict),
-                  idem_verdict_name(verdict));
-    }
-    return attempt;
-}
-
-void expect(struct idem_store *store, const struct idem_request *request,
-            enum idem_verdict verdict)
-{
-    idem_attempt_destroy(begin(store, request, verdict));
-}
-
-int complete(struct idem_attempt *attempt, const char *text)
-{
-    struct idem_result result = {.bytes = idem_str(text)};
-
-    return idem_complete(attempt, &result, &why);
-}
-
-void run(struct idem_store *store, const struct idem_request *request,
-         const char *text)
-{
-    struct idem_attempt *attempt = begin(store, request, IDEM_STARTED);
-
-    assert_ok(complete(attempt, text));
-    idem_attempt_destroy(attempt);
-}
-
 int call_verb(int verb, struct idem_attempt *attempt)
 {
     switch (verb) {
@@ -234,30 +179,14 @@ int call_verb(int verb, struct idem_attempt *attempt)
     }
 }
 
-struct idem_answer *get(struct idem_store *store, const char *key)
-{
-    struct idem_answer *answer;
-
-    assert_ok(idem_get(store, idem_str(""), idem_str(key), &answer, &why));
-    return answer;
-}
-
 enum idem_status status_of(struct idem_store *store, const char *key)
 {
-    struct idem_answer *answer = get(store, key);
-    enum idem_status status = idem_answer_record(answer)->status;
-
-    idem_answer_destroy(answer);
-    return status;
+    return get(store, key)->status;
 }
 
 uint64_t fence_of(struct idem_store *store, const char *key)
 {
-    struct idem_answer *answer = get(store, key);
-    uint64_t fence = idem_answer_record(answer)->fence;
-
-    idem_answer_destroy(answer);
-    return fence;
+    return get(store, key)->fence;
 }
 
 static int count_one(void *ctx, int code, const struct idem_record *record)

@@ -3,10 +3,9 @@
 #ifndef CONTRACT_H
 #define CONTRACT_H
 
+#include "claims.h"
 #include "host.h"
 #include "test.h"
-
-#include <idem/operator.h>
 
 /* A store under test, on a host of its own. */
 struct fixture {
@@ -67,35 +66,13 @@ void handle_close(struct fixture *f, struct idem_store *store);
 
 /* ---- Requests and what they meet ---- */
 
-/* A claim of @key in the empty scope, under IDEM_HOLD. */
-struct idem_request claim(const char *key);
-
-/* Likewise under IDEM_RERUN. */
-struct idem_request rerun(const char *key);
-
-/* idem_begin(), which must answer @verdict. */
-struct idem_attempt *begin(struct idem_store *store,
-                           const struct idem_request *request,
-                           enum idem_verdict verdict);
-
-/* Likewise, without the attempt. */
-void expect(struct idem_store *store, const struct idem_request *request,
-            enum idem_verdict verdict);
-
-/* Starts and completes with @text. */
-void run(struct idem_store *store, const struct idem_request *request,
-         const char *text);
-
-int complete(struct idem_attempt *attempt, const char *text);
-
 /* Calls one of complete, fail, release, unknown, renew, by number. */
 enum {
     VERBS = 5
 };
 int call_verb(int verb, struct idem_attempt *attempt);
 
-/* The record of @key in the empty scope, which must be there. */
-struct idem_answer *get(struct idem_store *store, const char *key);
+/* Of @key in the empty scope, which must be there. */
 enum idem_status status_of(struct idem_store *store, const char *key);
 uint64_t fence_of(struct idem_store *store, const char *key);
 

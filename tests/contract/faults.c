@@ -115,7 +115,6 @@ TEST(corrupt, headIsRefused)
     stored_write(&f, "open", HEAD, head, len);
     expect(f.store, &request, IDEM_BUSY);
     assert_ok(complete(owner, "after all"));
-    idem_attempt_destroy(owner);
     finish(&f);
 }
 
@@ -139,7 +138,6 @@ TEST(corrupt, completedRecordIsNotReplayed)
     head[len - 1] ^= 1;
     stored_write(&f, "done", HEAD, head, len);
     expect(f.store, &request, IDEM_STARTED);
-    idem_attempt_destroy(owner);
     finish(&f);
 }
 
@@ -169,7 +167,6 @@ TEST(corrupt, newerRecordIsRefused)
     assert_refused(&f, "open", owner);
     assert_code(IDEM_ECORRUPT, idem_begin(f.store, &request, &attempt, &why));
     assert_why("newer version");
-    idem_attempt_destroy(owner);
     finish(&f);
 }
 
@@ -207,7 +204,6 @@ TEST(corrupt, bodiesAreNotGiven)
         assert_int_equal(count(f.store, NULL), 2);
         stored_write(&f, "done", parts[i], body, len);
         expect(f.store, &request, IDEM_REPLAY);
-        idem_attempt_destroy(owner);
         finish(&f);
     }
 }
@@ -272,7 +268,6 @@ TEST(corrupt, columnsAreNotBelieved)
             fail_with("not found: %s", edits[i]);
         }
         assert_code(IDEM_ECORRUPT, complete(owner, "x"));
-        idem_attempt_destroy(owner);
         finish(&f);
     }
 }
@@ -420,7 +415,6 @@ TEST(lock, boundsTheWait)
     assert_int_equal(status_of(f.store, "fresh"), IDEM_STATUS_IN_PROGRESS);
     assert_ok(complete(owner, "y"));
     run(f.store, &fresh, "z");
-    idem_attempt_destroy(owner);
     finish(&f);
 }
 
@@ -493,10 +487,7 @@ TEST(lock, boundsTheWaitOfAQueue)
         holder = start_holder(&f, holds[h]);
         since_ms = now_ms();
         for (i = 0; i < QUEUED; i++) {
-            char key[16];
-
-            (void)snprintf(key, sizeof(key), "k%d", i);
-            request = claim(key);
+            request = claim(numbered("k", i));
             assert_ok(idem_op_begin(&request, &op, &why));
             assert_ok(idem_queue_submit(queue, op, &why));
         }
@@ -659,7 +650,6 @@ TEST(fork, isRefused)
         }
         assert_ok(complete(h.attempt, "by the parent"));
         expect(f.store, &request, IDEM_REPLAY);
-        idem_attempt_destroy(h.attempt);
         idem_queue_destroy(h.queue);
         finish(&f);
     }

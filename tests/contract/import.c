@@ -19,8 +19,6 @@ TEST(import, bringsEveryStatusOver)
         struct fixture from;
         struct fixture to;
         struct idem_request request = rerun("k");
-        struct idem_attempt *attempt;
-        struct idem_answer *answer;
         const struct idem_record *record;
         bool added = false;
 
@@ -31,28 +29,22 @@ TEST(import, bringsEveryStatusOver)
         expect(from.store, &request, IDEM_STARTED);
         host_pass(&from.host, 60000);
         request.owner = idem_str("second");
-        attempt = begin(from.store, &request, IDEM_STARTED);
-        assert_ok(call_verb(verb, attempt));
-        idem_attempt_destroy(attempt);
+        assert_ok(call_verb(verb, begin(from.store, &request, IDEM_STARTED)));
 
-        answer = get(from.store, "k");
-        record = idem_answer_record(answer);
+        record = get(from.store, "k");
         assert_ok(idem_import(to.store, record, &added, &why));
         assert_true(added);
         assert_ok(idem_import(to.store, record, &added, &why));
         assert_false(added);
         assert_ok(idem_import(to.store, record, NULL, &why));
-        idem_answer_destroy(answer);
 
-        answer = get(to.store, "k");
-        record = idem_answer_record(answer);
+        record = get(to.store, "k");
         assert_text(record->owner, "second");
         assert_text(record->input, "input");
         assert_int_equal(record->attempts, 2);
         assert_int_equal(record->history_len, 1);
         assert_text(record->history[0].owner, "first");
         assert_true(record->fence == fence_of(from.store, "k"));
-        idem_answer_destroy(answer);
         expect(to.store, &request, then[verb]);
         finish(&to);
         finish(&from);
@@ -65,23 +57,17 @@ TEST(import, bringsTheOwnerOver)
     struct fixture from;
     struct fixture to;
     struct idem_request request = claim("k");
-    struct idem_attempt *attempt;
     struct idem_attempt *there;
-    struct idem_answer *answer;
     char token[IDEM_TOKEN_MAX];
 
     open_virtual(&from);
     open_virtual(&to);
-    attempt = begin(from.store, &request, IDEM_STARTED);
-    assert_ok(idem_attempt_token(attempt, token));
-    answer = get(from.store, "k");
-    assert_ok(idem_import(to.store, idem_answer_record(answer), NULL, &why));
-    idem_answer_destroy(answer);
-    assert_ok(idem_attempt_from_token(to.store, token, &there, &why));
+    assert_ok(
+        idem_attempt_token(begin(from.store, &request, IDEM_STARTED), token));
+    assert_ok(idem_import(to.store, get(from.store, "k"), NULL, &why));
+    there = by_token(to.store, token);
     assert_ok(complete(there, "done there"));
     expect(to.store, &request, IDEM_REPLAY);
-    idem_attempt_destroy(there);
-    idem_attempt_destroy(attempt);
     finish(&to);
     finish(&from);
 }
@@ -93,7 +79,7 @@ TEST(import, writesOverNothingThatCounts)
     struct fixture from;
     struct fixture to;
     struct idem_request request = claim("k");
-    struct idem_answer *answer;
+    const struct idem_record *answer;
     struct idem_attempt *attempt;
     uint64_t fence;
     bool added = true;
@@ -106,31 +92,27 @@ TEST(import, writesOverNothingThatCounts)
     host_pass(&from.host, 86400000);
     run(from.store, &request, "from elsewhere");
     answer = get(from.store, "k");
-    assert_ok(idem_import(to.store, idem_answer_record(answer), &added, &why));
+    assert_ok(idem_import(to.store, answer, &added, &why));
     assert_false(added);
-    attempt = begin(to.store, &request, IDEM_REPLAY);
-    assert_text(attempt->record->result.bytes, "there before");
-    idem_attempt_destroy(attempt);
+    assert_text(begin(to.store, &request, IDEM_REPLAY)->record->result.bytes,
+                "there before");
 
     host_pass(&to.host, 1);
-    assert_ok(idem_import(to.store, idem_answer_record(answer), &added, &why));
+    assert_ok(idem_import(to.store, answer, &added, &why));
     assert_true(added);
-    idem_answer_destroy(answer);
     attempt = begin(to.store, &request, IDEM_REPLAY);
     assert_text(attempt->record->result.bytes, "from elsewhere");
     assert_true(attempt->fence > fence);
-    idem_attempt_destroy(attempt);
     finish(&to);
     finish(&from);
 }
 
 static bool import_from(struct idem_store *from, struct idem_store *to)
 {
-    struct idem_answer *answer = get(from, "k");
+    const struct idem_record *record = get(from, "k");
     bool added = false;
 
-    assert_ok(idem_import(to, idem_answer_record(answer), &added, &why));
-    idem_answer_destroy(answer);
+    assert_ok(idem_import(to, record, &added, &why));
     return added;
 }
 
@@ -145,9 +127,8 @@ TEST(import, replacesWhatWasReleased)
 
     open_virtual(&from);
     open_virtual(&to);
-    attempt = begin(from.store, &request, IDEM_STARTED);
-    assert_ok(idem_release(attempt, idem_str("not yet"), &why));
-    idem_attempt_destroy(attempt);
+    assert_ok(idem_release(begin(from.store, &request, IDEM_STARTED),
+                           idem_str("not yet"), &why));
     assert_true(import_from(from.store, to.store));
     assert_false(import_from(from.store, to.store));
 
@@ -157,7 +138,6 @@ TEST(import, replacesWhatWasReleased)
     attempt = begin(to.store, &request, IDEM_REPLAY);
     assert_text(attempt->record->result.bytes, "the second time");
     assert_true(attempt->fence == fence_of(from.store, "k"));
-    idem_attempt_destroy(attempt);
     finish(&to);
     finish(&from);
 }
@@ -167,14 +147,14 @@ TEST(import, replacesWhatWasReleased)
 TEST_VIRTUAL(import, checksTheRecord)
 {
     struct idem_request request = claim("k");
-    struct idem_answer *answer;
+    const struct idem_record *answer;
     int fault;
 
     request.input = idem_str("input");
     run(f->store, &request, "result");
     answer = get(f->store, "k");
     for (fault = 0; fault < 11; fault++) {
-        struct idem_record record = *idem_answer_record(answer);
+        struct idem_record record = *answer;
 
         switch (fault) {
         case 0:
@@ -215,7 +195,6 @@ TEST_VIRTUAL(import, checksTheRecord)
             fail_with("fault %d was taken", fault);
         }
     }
-    idem_answer_destroy(answer);
 }
 
 /* A fence that leaves no room for greater ones would stop its key at the next
@@ -225,8 +204,8 @@ TEST_VIRTUAL(import, refusesAFenceWithoutRoomAbove)
     const uint64_t most = (uint64_t)1 << 61;
     struct idem_request request = rerun("k");
     struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
-    struct idem_answer *answer = get(f->store, "k");
-    struct idem_record record = *idem_answer_record(answer);
+    const struct idem_record *answer = get(f->store, "k");
+    struct idem_record record = *answer;
 
     record.key = idem_str("other");
     assert_ok(idem_id(record.scope, record.key, record.id));
@@ -235,21 +214,17 @@ TEST_VIRTUAL(import, refusesAFenceWithoutRoomAbove)
     assert_why("fence");
     record.fence = most - 1;
     assert_ok(idem_import(f->store, &record, NULL, &why));
-    idem_attempt_destroy(attempt);
-    idem_answer_destroy(answer);
 
     host_pass(&f->host, 60000);
     request.key = idem_str("other");
     attempt = begin(f->store, &request, IDEM_STARTED);
     assert_true(attempt->fence == most);
     assert_ok(complete(attempt, "done"));
-    idem_attempt_destroy(attempt);
     host_pass(&f->host, request.retention_ms);
     assert_ok(idem_purge(f->store, 0, NULL, &why));
     request.key = idem_str("third");
     attempt = begin(f->store, &request, IDEM_STARTED);
     assert_true(traits()->forgets_fences || attempt->fence == most + 1);
-    idem_attempt_destroy(attempt);
     expect(f->store, &request, IDEM_BUSY);
 }
 
@@ -269,12 +244,9 @@ static int import_long_history(void *ctx)
 TEST_VIRTUAL(import, survivesAHistoryThatIsTooLong)
 {
     struct idem_request request = claim("k");
-    struct idem_answer *answer;
     struct idem_record record;
 
     run(f->store, &request, "result");
-    answer = get(f->store, "k");
-    record = *idem_answer_record(answer);
+    record = *get(f->store, "k");
     assert_int_equal(child_run(import_long_history, &record), 0);
-    idem_answer_destroy(answer);
 }

@@ -20,7 +20,6 @@ TEST_VIRTUAL(begin, claimsAKey)
     struct idem_attempt *attempt;
     struct idem_attempt *busy;
     const struct idem_record *record;
-    struct idem_answer *answer;
 
     request.owner = idem_str("host/1");
     request.input = idem_str("input");
@@ -33,8 +32,7 @@ TEST_VIRTUAL(begin, claimsAKey)
     assert_int_equal(attempt->attempts, 1);
     assert_true(attempt->fence > 0);
 
-    answer = get(f->store, "k");
-    record = idem_answer_record(answer);
+    record = get(f->store, "k");
     assert_int_equal(record->status, IDEM_STATUS_IN_PROGRESS);
     assert_int_equal(record->on_expired_lease, IDEM_HOLD);
     assert_text(record->key, "k");
@@ -54,15 +52,12 @@ TEST_VIRTUAL(begin, claimsAKey)
     assert_true(record->expires_ms == IDEM_NEVER);
     assert_int_equal(record->ended_ms, 0);
     assert_int_equal(record->history_len, 0);
-    idem_answer_destroy(answer);
 
     host_pass(&f->host, 10000);
     busy = begin(f->store, &request, IDEM_BUSY);
     assert_int_equal(busy->lease_left_ms, 20000);
     assert_true(busy->fence == attempt->fence);
     assert_text(busy->record->owner, "host/1");
-    idem_attempt_destroy(busy);
-    idem_attempt_destroy(attempt);
 }
 
 /* What was completed is replayed, whole, to everybody; a get shows the same. */
@@ -74,7 +69,6 @@ TEST_VIRTUAL(complete, isReplayed)
         .content_type = idem_str("text/plain"),
         .meta = idem_str("HTTP 201"),
     };
-    struct idem_answer *answer;
     int i;
     struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
     uint64_t fence = attempt->fence;
@@ -83,7 +77,6 @@ TEST_VIRTUAL(complete, isReplayed)
     assert_ok(idem_complete(attempt, &result, &why));
     assert_int_equal(attempt->record->status, IDEM_STATUS_COMPLETED);
     assert_text(attempt->record->result.bytes, "receipt 7");
-    idem_attempt_destroy(attempt);
 
     for (i = 0; i < 3; i++) {
         attempt = begin(f->store, &request, IDEM_REPLAY);
@@ -96,12 +89,9 @@ TEST_VIRTUAL(complete, isReplayed)
         assert_int_equal(attempt->record->expires_ms,
                          HOST_WALL_MS + 1500 + 86400000);
         assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
-        idem_attempt_destroy(attempt);
         host_pass(&f->host, 1000);
     }
-    answer = get(f->store, "k");
-    assert_text(idem_answer_record(answer)->result.bytes, "receipt 7");
-    idem_answer_destroy(answer);
+    assert_text(get(f->store, "k")->result.bytes, "receipt 7");
 }
 
 /* An end says when the work ended, however late the store is told. */
@@ -120,7 +110,6 @@ TEST_VIRTUAL(end, isWhenTheWorkEnded)
     assert_int_equal(attempt->record->ended_ms, HOST_WALL_MS + 6500);
     assert_int_equal(attempt->record->expires_ms,
                      HOST_WALL_MS + 15500 + 86400000);
-    idem_attempt_destroy(attempt);
 
     request = claim("before its beginning");
     attempt = begin(f->store, &request, IDEM_STARTED);
@@ -128,7 +117,6 @@ TEST_VIRTUAL(end, isWhenTheWorkEnded)
     host_pass(&f->host, 500);
     assert_ok(idem_end(attempt, &outcome, &why));
     assert_int_equal(attempt->record->ended_ms, attempt->record->started_ms);
-    idem_attempt_destroy(attempt);
 }
 
 /* An empty result is a result. */
@@ -138,12 +126,10 @@ TEST_VIRTUAL(complete, mayHaveNoResult)
     struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
     assert_ok(idem_complete(attempt, NULL, &why));
-    idem_attempt_destroy(attempt);
     attempt = begin(f->store, &request, IDEM_REPLAY);
     assert_int_equal(attempt->record->result.bytes.len, 0);
     assert_int_equal(attempt->record->result_len, 0);
     assert_false(attempt->record->result.not_kept);
-    idem_attempt_destroy(attempt);
 }
 
 /* A failure is on record for good, with what was stored with it. */
@@ -155,13 +141,11 @@ TEST_VIRTUAL(fail, isOnRecord)
 
     assert_ok(idem_fail(attempt, idem_str("card refused"), &result, &why));
     assert_text(attempt->record->error, "card refused");
-    idem_attempt_destroy(attempt);
     host_pass(&f->host, 10LL * 365 * 86400000);
     attempt = begin(f->store, &request, IDEM_FAILED);
     assert_text(attempt->record->error, "card refused");
     assert_text(attempt->record->result.bytes, "402");
     assert_true(attempt->record->expires_ms == IDEM_NEVER);
-    idem_attempt_destroy(attempt);
 }
 
 /* So is that it is not known what happened, whatever the policy. */
@@ -171,12 +155,10 @@ TEST_VIRTUAL(unknown, isOnRecord)
     struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
     assert_ok(idem_unknown(attempt, idem_str("no answer"), &why));
-    idem_attempt_destroy(attempt);
     host_pass(&f->host, 10LL * 365 * 86400000);
     attempt = begin(f->store, &request, IDEM_UNKNOWN);
     assert_text(attempt->record->note, "no answer");
     assert_int_equal(attempt->record->error.len, 0);
-    idem_attempt_destroy(attempt);
 }
 
 /* What was released may be tried again at once, any number of times; each
@@ -201,7 +183,6 @@ TEST_VIRTUAL(release, mayBeTriedAgain)
         host_pass(&f->host, 7);
         assert_ok(idem_release(attempt, idem_str("not yet"), &why));
         assert_text(attempt->record->note, "not yet");
-        idem_attempt_destroy(attempt);
         assert_int_equal(status_of(f->store, "k"), IDEM_STATUS_RELEASED);
     }
     attempt = begin(f->store, &request, IDEM_STARTED);
@@ -217,7 +198,6 @@ TEST_VIRTUAL(release, mayBeTriedAgain)
                          7);
     }
     assert_ok(complete(attempt, "at last"));
-    idem_attempt_destroy(attempt);
     expect(f->store, &request, IDEM_REPLAY);
 }
 
@@ -240,21 +220,18 @@ TEST_VIRTUAL(release, isNotCapped)
         } else {
             host_pass(&f->host, request.lease_ms + 60000);
         }
-        idem_attempt_destroy(attempt);
         if (i == 6) {
             attempt = begin(f->store, &request, IDEM_FAILED);
             assert_text(attempt->record->error, "gave up after 2 attempts");
             assert_ok(idem_resolve(f->store, idem_str(""), idem_str("k"),
                                    attempt->fence, idem_str("ann"), &released,
                                    /* flags= */ 0, &why));
-            idem_attempt_destroy(attempt);
         }
     }
     attempt = begin(f->store, &request, IDEM_STARTED);
     assert_int_equal(attempt->attempts, 9);
     assert_int_equal(attempt->record->retried, 8);
     assert_false(attempt->takeover);
-    idem_attempt_destroy(attempt);
 }
 
 /* The fence of a key grows through its whole life: failure aside, which a person
@@ -291,7 +268,6 @@ TEST_VIRTUAL(fence, growsForLife)
                 assert_int_equal(purged, 1);
                 break;
             }
-            idem_attempt_destroy(attempt);
         }
     }
 }
@@ -325,7 +301,6 @@ static void bring_to(struct fixture *f, enum idem_status status)
     case IDEM_STATUS_IN_PROGRESS:
         break;
     }
-    idem_attempt_destroy(attempt);
 }
 
 /* Another request under the same key is a mismatch in every status but released,
@@ -408,7 +383,6 @@ TEST(end, mayBeSaidTwice)
                 assert_int_equal(status_of(f.store, "k"), status);
             }
         }
-        idem_attempt_destroy(attempt);
         finish(&f);
     }
 }
@@ -438,7 +412,6 @@ TEST(end, isTheVerbOfItsStatus)
                     "text");
         outcome.status = IDEM_STATUS_IN_PROGRESS;
         assert_code(IDEM_EINVALID, idem_end(attempt, &outcome, &why));
-        idem_attempt_destroy(attempt);
         finish(&f);
     }
 }
@@ -465,7 +438,6 @@ TEST_VIRTUAL(end, changesNoCompletedRecord)
     assert_memory_equal(after, before, len);
     assert_int_equal(stored_read(f, "k", RESULT, after, sizeof(after)), 5);
     assert_memory_equal(after, "first", 5);
-    idem_attempt_destroy(attempt);
 }
 
 /* What an owner has not said, but its lease, it may still set right; only not by
@@ -479,10 +451,8 @@ TEST_VIRTUAL(end, setsRightWhatTheLeaseSaid)
     expect(f->store, &request, IDEM_UNKNOWN);
     assert_code(IDEM_ELOST, idem_release(attempt, idem_str(""), &why));
     assert_ok(complete(attempt, "it was paid"));
-    idem_attempt_destroy(attempt);
-    attempt = begin(f->store, &request, IDEM_REPLAY);
-    assert_text(attempt->record->result.bytes, "it was paid");
-    idem_attempt_destroy(attempt);
+    assert_text(begin(f->store, &request, IDEM_REPLAY)->record->result.bytes,
+                "it was paid");
 }
 
 /* ---- Gone ---- */
@@ -528,7 +498,6 @@ TEST(close, losesNothing)
     struct fixture f;
     struct idem_request request = claim("k");
     struct idem_request open = claim("open");
-    struct idem_attempt *attempt;
     char token[IDEM_TOKEN_MAX];
 
     if (!is_durable()) {
@@ -536,19 +505,14 @@ TEST(close, losesNothing)
     }
     open_virtual(&f);
     run(f.store, &request, "kept");
-    attempt = begin(f.store, &open, IDEM_STARTED);
-    assert_ok(idem_attempt_token(attempt, token));
-    idem_attempt_destroy(attempt);
+    assert_ok(idem_attempt_token(begin(f.store, &open, IDEM_STARTED), token));
     finish(&f);
 
     open_again(&f);
-    attempt = begin(f.store, &request, IDEM_REPLAY);
-    assert_text(attempt->record->result.bytes, "kept");
-    idem_attempt_destroy(attempt);
+    assert_text(begin(f.store, &request, IDEM_REPLAY)->record->result.bytes,
+                "kept");
     expect(f.store, &open, IDEM_BUSY);
-    assert_ok(idem_attempt_from_token(f.store, token, &attempt, &why));
-    assert_ok(complete(attempt, "by token"));
-    idem_attempt_destroy(attempt);
+    assert_ok(complete(by_token(f.store, token), "by token"));
     expect(f.store, &open, IDEM_REPLAY);
     finish(&f);
 }

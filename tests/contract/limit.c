@@ -56,31 +56,24 @@ static void expect_limited(struct fixture *f,
     expect_limited_by(f->store, limit, admitted, remaining, repeated);
 }
 
-static struct idem_slice numbered(char buf[16], unsigned n)
-{
-    (void)snprintf(buf, 16, "r%u", n);
-    return idem_str(buf);
-}
-
 /* Eight of eight are admitted, each told what is left after it; a ninth is not;
  * and each of them hears the same whenever it asks again. */
 TEST_VIRTUAL(limit, countsEachRequestOnce)
 {
-    char name[16];
     unsigned round;
     unsigned n;
     struct idem_limit_request limit = ask(f, "", 8);
 
     for (n = 0; n < 8; n++) {
-        limit.request = numbered(name, n);
+        limit.request = idem_str(numbered("r", n));
         expect_limited(f, &limit, true, 7 - n, false);
         expect_limited(f, &limit, true, 7 - n, true);
     }
     for (round = 0; round < 3; round++) {
-        limit.request = numbered(name, 8 + round);
+        limit.request = idem_str(numbered("r", 8 + round));
         expect_limited(f, &limit, false, 0, false);
         for (n = 0; n < 8; n++) {
-            limit.request = numbered(name, n);
+            limit.request = idem_str(numbered("r", n));
             expect_limited(f, &limit, true, 7 - n, true);
         }
     }
@@ -181,7 +174,6 @@ TEST(limit, countsCosts)
 TEST_VIRTUAL(limit, remembersSoManyRefusals)
 {
     struct idem_limited limited;
-    char name[16];
     unsigned n;
     struct idem_limit_request limit = ask(f, "first", 10);
 
@@ -189,7 +181,7 @@ TEST_VIRTUAL(limit, remembersSoManyRefusals)
     expect_limited(f, &limit, true, 1, false);
     limit.cost = 2;
     for (n = 0; n < IDEM_LIMIT_REFUSALS + 3; n++) {
-        limit.request = numbered(name, n);
+        limit.request = idem_str(numbered("r", n));
         expect_limited(f, &limit, false, 1, false);
     }
     limit.request = idem_str("last");
@@ -197,7 +189,7 @@ TEST_VIRTUAL(limit, remembersSoManyRefusals)
     expect_limited(f, &limit, true, 0, false);
     limit.cost = 2;
     for (n = 0; n < IDEM_LIMIT_REFUSALS + 3; n++) {
-        limit.request = numbered(name, n);
+        limit.request = idem_str(numbered("r", n));
         limited = answer(f->store, &limit);
         assert_false(limited.admitted);
         assert_int_equal(limited.repeated, n < IDEM_LIMIT_REFUSALS);
@@ -335,11 +327,9 @@ static void share(uint64_t one, uint64_t other)
     stores[0] = f.store;
     stores[1] = handle_open(&f, &f.options);
     for (i = 0; i < 100; i++) {
-        char name[8];
         uint64_t max = i % 2 == 0 ? one : other;
 
-        (void)snprintf(name, sizeof(name), "r%u", i);
-        limit = ask(&f, name, max);
+        limit = ask(&f, numbered("r", i), max);
         expect_limited_by(stores[i % 2], &limit, true, max - i - 1, false);
         limit.max = i % 2 == 0 ? other : one;
         expect_limited_by(stores[(i + 1) % 2], &limit, true, max - i - 1, true);
@@ -440,9 +430,7 @@ TEST_REAL(limit, runsInAQueue)
 
     assert_ok(idem_queue_create(f->store, &queue, &why));
     for (n = 0; n < OPS; n++) {
-        char name[16];
-
-        limit.request = numbered(name, n / 2);
+        limit.request = idem_str(numbered("r", n / 2));
         assert_ok(idem_op_limit(&limit, &op, &why));
         assert_null(idem_op_limited(op));
         assert_ok(idem_queue_submit(queue, op, &why));
@@ -491,9 +479,7 @@ static void ask_in_crowd(void *ctx, size_t thread)
         unsigned id = (i * 7 + (unsigned)thread * 13) % crowd->ids;
         int first = 0;
         int told;
-        char name[16];
-
-        limit.request = numbered(name, id);
+        limit.request = idem_str(numbered("r", id));
         if (idem_limit(crowd->f->store, &limit, &limited, NULL) != 0) {
             (void)__atomic_add_fetch(&crowd->wrong, 1, __ATOMIC_SEQ_CST);
             continue;

@@ -32,7 +32,7 @@ struct pair {
     struct idem_attempt *next;
 };
 
-static void open_pair(struct pair *p, struct idem_request a)
+static void open_pair_of(struct pair *p, struct idem_request a)
 {
     p->a = a;
     p->b = claim("b");
@@ -41,27 +41,34 @@ static void open_pair(struct pair *p, struct idem_request a)
     p->attempt = begin(p->f.store, &p->a, IDEM_STARTED);
 }
 
+static void open_pair(struct pair *p)
+{
+    open_pair_of(p, claim("a"));
+}
+
 static void finish_pair(struct pair *p)
 {
-    idem_attempt_destroy(p->next);
-    idem_attempt_destroy(p->attempt);
     finish(&p->f);
 }
+
+#define TEST_PAIR(suite, condition)                                            \
+    TEST_WITH(suite, condition, struct pair, p, open_pair, finish_pair)
 
 /* Ends the attempt as @status, which is followed by @b. */
 static int next_of(struct pair *p, enum idem_status status)
 {
     struct idem_outcome outcome = outcome_of(status);
+    int rc = idem_next(p->attempt, &outcome, &p->b, &p->next, &why);
 
-    return idem_next(p->attempt, &outcome, &p->b, &p->next, &why);
+    freed_later(p->next);
+    return rc;
 }
 
 static enum idem_status shown_status(struct idem_store *store, const char *key)
 {
-    struct idem_answer *answer = get(store, key);
-    enum idem_status status = idem_record_status(idem_answer_record(answer));
+    const struct idem_record *record = get(store, key);
+    enum idem_status status = idem_record_status(record);
 
-    idem_answer_destroy(answer);
     return status;
 }
 
@@ -84,10 +91,8 @@ TEST_VIRTUAL(next, endsOneAndStartsAnother)
     for (i = 0; i < COUNT(ends); i++) {
         struct idem_outcome outcome = outcome_of(ends[i]);
         struct idem_attempt *next = NULL;
-        char before[16];
         char key[16];
 
-        (void)snprintf(before, sizeof(before), "k%zu", i);
         (void)snprintf(key, sizeof(key), "k%zu", i + 1);
         request = claim(key);
         assert_ok(idem_next(attempt, &outcome, &request, &next, &why));
@@ -97,32 +102,25 @@ TEST_VIRTUAL(next, endsOneAndStartsAnother)
         assert_true(idem_attempt_lease_left_ms(next) > 0);
         assert_int_equal(idem_record_status(attempt->record), ends[i]);
         assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
-        assert_int_equal(shown_status(f->store, before), ends[i]);
+        assert_int_equal(shown_status(f->store, numbered("k", i)), ends[i]);
         assert_int_equal(shown_status(f->store, key), IDEM_STATUS_IN_PROGRESS);
         if (ends[i] == IDEM_STATUS_COMPLETED) {
             assert_text(attempt->record->result.bytes, "a result");
         }
         assert_ok(idem_end(attempt, &outcome, &why)); /* The same again. */
-        idem_attempt_destroy(attempt);
-        attempt = next;
+        attempt = freed_later(next);
     }
     assert_ok(complete(attempt, "the last"));
-    idem_attempt_destroy(attempt);
 }
 
 /* So is that nothing happened. */
-TEST(next, mayRelease)
+TEST_PAIR(next, mayRelease)
 {
-    struct pair p;
-
-    open_pair(&p, claim("a"));
-    assert_ok(next_of(&p, IDEM_STATUS_RELEASED));
-    assert_int_equal(p.next->verdict, IDEM_STARTED);
-    assert_int_equal(p.attempt->record->status, IDEM_STATUS_RELEASED);
-    idem_attempt_destroy(p.attempt);
-    p.attempt = begin(p.f.store, &p.a, IDEM_STARTED);
-    assert_false(p.attempt->takeover);
-    finish_pair(&p);
+    assert_ok(next_of(p, IDEM_STATUS_RELEASED));
+    assert_int_equal(p->next->verdict, IDEM_STARTED);
+    assert_int_equal(p->attempt->record->status, IDEM_STATUS_RELEASED);
+    p->attempt = begin(p->f.store, &p->a, IDEM_STARTED);
+    assert_false(p->attempt->takeover);
 }
 
 /* What stands in the way of the next is told, and the end counts. */
@@ -145,7 +143,7 @@ TEST(next, tellsEveryVerdict)
         struct idem_attempt *other;
         struct pair p;
 
-        open_pair(&p, claim("a"));
+        open_pair(&p);
         other = begin(p.f.store, &p.b, IDEM_STARTED);
         if (cases[i].status != 0) {
             struct idem_outcome outcome = outcome_of(cases[i].status);
@@ -160,7 +158,6 @@ TEST(next, tellsEveryVerdict)
         if (p.next->verdict == IDEM_REPLAY) {
             assert_text(p.next->record->result.bytes, "a result");
         }
-        idem_attempt_destroy(other);
         finish_pair(&p);
     }
 }
@@ -183,7 +180,7 @@ TEST(next, mayNameTheSameKey)
     for (i = 0; i < COUNT(cases); i++) {
         struct pair p;
 
-        open_pair(&p, claim("a"));
+        open_pair(&p);
         p.b = p.a;
         assert_ok(next_of(&p, cases[i].status));
         assert_int_equal(p.next->verdict, cases[i].verdict);
@@ -200,7 +197,7 @@ TEST(next, isGivenBackWhereTheEndIsLost)
     struct idem_attempt *owner;
     struct pair p;
 
-    open_pair(&p, rerun("a"));
+    open_pair_of(&p, rerun("a"));
     host_pass(&p.f.host, 60000);
     owner = begin(p.f.store, &p.a, IDEM_STARTED);
     assert_code(IDEM_ELOST, next_of(&p, IDEM_STATUS_COMPLETED));
@@ -212,22 +209,17 @@ TEST(next, isGivenBackWhereTheEndIsLost)
     p.next = begin(p.f.store, &p.b, IDEM_STARTED);
     assert_false(p.next->takeover);
     assert_ok(complete(owner, "the owner's"));
-    idem_attempt_destroy(owner);
     finish_pair(&p);
 }
 
 /* A key that was completed is not touched when the end before it is lost. */
-TEST(next, leavesWhatItDidNotClaim)
+TEST_PAIR(next, leavesWhatItDidNotClaim)
 {
-    struct pair p;
-
-    open_pair(&p, claim("a"));
-    run(p.f.store, &p.b, "b's");
-    assert_ok(complete(p.attempt, "another result"));
-    assert_code(IDEM_ELOST, next_of(&p, IDEM_STATUS_COMPLETED));
-    assert_null(p.next);
-    assert_int_equal(shown_status(p.f.store, "b"), IDEM_STATUS_COMPLETED);
-    finish_pair(&p);
+    run(p->f.store, &p->b, "b's");
+    assert_ok(complete(p->attempt, "another result"));
+    assert_code(IDEM_ELOST, next_of(p, IDEM_STATUS_COMPLETED));
+    assert_null(p->next);
+    assert_int_equal(shown_status(p->f.store, "b"), IDEM_STATUS_COMPLETED);
 }
 
 static void refused(struct fixture *f, struct idem_attempt *attempt,
@@ -268,68 +260,51 @@ TEST_VIRTUAL(next, doesNothingWhereAnArgumentIsWrong)
     refused(f, busy, &done, &good);
     assert_int_equal(shown_status(f->store, "a"), IDEM_STATUS_IN_PROGRESS);
     assert_ok(complete(attempt, "a result"));
-    idem_attempt_destroy(busy);
-    idem_attempt_destroy(attempt);
 }
 
 /* A lease that carries no work is known only by the store: the end is on record, as
  * the attempt says, and nothing was started. */
-TEST(next, saysWhichOfTheTwoFailed)
+TEST_PAIR(next, saysWhichOfTheTwoFailed)
 {
-    struct pair p;
-
-    open_pair(&p, claim("a"));
-    p.b.lease_ms = IDEM_LEASE_MIN_MS;
+    p->b.lease_ms = IDEM_LEASE_MIN_MS;
     /* Else every valid lease is long enough here. */
-    if (idem_store_lease_min_ms(p.f.store) > IDEM_LEASE_MIN_MS) {
-        assert_code(IDEM_EINVALID, next_of(&p, IDEM_STATUS_COMPLETED));
+    if (idem_store_lease_min_ms(p->f.store) > IDEM_LEASE_MIN_MS) {
+        assert_code(IDEM_EINVALID, next_of(p, IDEM_STATUS_COMPLETED));
         assert_non_null(strstr(why.text, "lease"));
-        assert_null(p.next);
-        assert_int_equal(idem_record_status(p.attempt->record),
+        assert_null(p->next);
+        assert_int_equal(idem_record_status(p->attempt->record),
                          IDEM_STATUS_COMPLETED);
-        expect_no_record(p.f.store, "b");
+        expect_no_record(p->f.store, "b");
     }
-    finish_pair(&p);
 }
 
 /* The holder of a token goes on with the next key as the owner would. */
-TEST(next, goesOnByToken)
+TEST_PAIR(next, goesOnByToken)
 {
     struct idem_attempt *owner;
     char token[IDEM_TOKEN_MAX];
-    struct pair p;
 
-    open_pair(&p, claim("a"));
-    owner = p.attempt;
+    owner = p->attempt;
     assert_ok(idem_attempt_token(owner, token));
-    assert_ok(idem_attempt_from_token(p.f.store, token, &p.attempt, &why));
-    assert_ok(next_of(&p, IDEM_STATUS_COMPLETED));
-    assert_int_equal(p.next->verdict, IDEM_STARTED);
-    assert_int_equal(p.attempt->record->status, IDEM_STATUS_COMPLETED);
-    assert_ok(idem_attempt_token(p.next, token));
-    idem_attempt_destroy(p.attempt);
-    assert_ok(idem_attempt_from_token(p.f.store, token, &p.attempt, &why));
-    assert_ok(complete(p.attempt, "by token"));
-    assert_int_equal(shown_status(p.f.store, "b"), IDEM_STATUS_COMPLETED);
-    idem_attempt_destroy(owner);
-    finish_pair(&p);
+    p->attempt = by_token(p->f.store, token);
+    assert_ok(next_of(p, IDEM_STATUS_COMPLETED));
+    assert_int_equal(p->next->verdict, IDEM_STARTED);
+    assert_int_equal(p->attempt->record->status, IDEM_STATUS_COMPLETED);
+    assert_ok(idem_attempt_token(p->next, token));
+    p->attempt = by_token(p->f.store, token);
+    assert_ok(complete(p->attempt, "by token"));
+    assert_int_equal(shown_status(p->f.store, "b"), IDEM_STATUS_COMPLETED);
 }
 
 /* It waits for another's attempt as a begin does, with its own end on record. */
-TEST(next, waitsAfterTheEnd)
+TEST_PAIR(next, waitsAfterTheEnd)
 {
-    struct idem_attempt *other;
-    struct pair p;
-
-    open_pair(&p, claim("a"));
-    other = begin(p.f.store, &p.b, IDEM_STARTED);
-    p.b.wait_ms = 3000;
-    assert_ok(next_of(&p, IDEM_STATUS_COMPLETED));
-    assert_int_equal(p.next->verdict, IDEM_BUSY);
-    assert_true(p.f.host.slept_ms >= 3000);
-    assert_int_equal(shown_status(p.f.store, "a"), IDEM_STATUS_COMPLETED);
-    idem_attempt_destroy(other);
-    finish_pair(&p);
+    expect(p->f.store, &p->b, IDEM_STARTED);
+    p->b.wait_ms = 3000;
+    assert_ok(next_of(p, IDEM_STATUS_COMPLETED));
+    assert_int_equal(p->next->verdict, IDEM_BUSY);
+    assert_true(p->f.host.slept_ms >= 3000);
+    assert_int_equal(shown_status(p->f.store, "a"), IDEM_STATUS_COMPLETED);
 }
 
 /* With a thread of the store's own it is the same. */
@@ -348,40 +323,33 @@ TEST(next, isDoneByTheThread)
     attempt = begin(f.store, &request, IDEM_STARTED);
     for (i = 1; i <= 20; i++) {
         struct idem_attempt *next = NULL;
-        char key[16];
 
-        (void)snprintf(key, sizeof(key), "k%d", i);
-        request = claim(key);
+        request = claim(numbered("k", i));
         assert_ok(idem_next(attempt, &done, &request, &next, &why));
         assert_int_equal(next->verdict, IDEM_STARTED);
-        idem_attempt_destroy(attempt);
-        attempt = next;
+        attempt = freed_later(next);
     }
-    idem_attempt_destroy(attempt);
     assert_int_equal(count(f.store, NULL), 21);
     finish(&f);
 }
 
 /* A handle that crossed a fork() touches nothing. */
-TEST(next, doesNotCrossAFork)
+TEST_PAIR(next, doesNotCrossAFork)
 {
-    struct pair p;
     int status;
     pid_t pid;
 
-    open_pair(&p, claim("a"));
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        _exit(next_of(&p, IDEM_STATUS_COMPLETED) == IDEM_EINVALID &&
-                      p.next == NULL
+        _exit(next_of(p, IDEM_STATUS_COMPLETED) == IDEM_EINVALID &&
+                      p->next == NULL
                   ? 0
                   : 1);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    assert_int_equal(shown_status(p.f.store, "a"), IDEM_STATUS_IN_PROGRESS);
-    expect_no_record(p.f.store, "b");
-    assert_ok(complete(p.attempt, "a result"));
-    finish_pair(&p);
+    assert_int_equal(shown_status(p->f.store, "a"), IDEM_STATUS_IN_PROGRESS);
+    expect_no_record(p->f.store, "b");
+    assert_ok(complete(p->attempt, "a result"));
 }

@@ -144,7 +144,6 @@ static int try_verb(struct fixture *f, int verb)
     arm();
     rc = disarm(call_verb(verb, attempt));
     assert_ok(call_verb(verb, attempt));
-    idem_attempt_destroy(attempt);
     return rc;
 }
 
@@ -181,7 +180,6 @@ static int expire(struct fixture *f)
     arm();
     rc = disarm(idem_expire(attempt, &why));
     assert_ok(idem_expire(attempt, &why));
-    idem_attempt_destroy(attempt);
     return rc;
 }
 
@@ -204,7 +202,6 @@ static int next(struct fixture *f)
     }
     idem_attempt_destroy(other);
     assert_ok(idem_end(attempt, &outcome, &why));
-    idem_attempt_destroy(attempt);
     return rc;
 }
 
@@ -251,7 +248,6 @@ static int token(struct fixture *f)
     (void)disarm(rc);
     assert_int_equal(rc == 0, other != NULL);
     idem_attempt_destroy(other);
-    idem_attempt_destroy(attempt);
     return rc;
 }
 
@@ -310,7 +306,6 @@ static int resolve(struct fixture *f)
     int rc;
 
     assert_ok(idem_unknown(attempt, idem_str("?"), &why));
-    idem_attempt_destroy(attempt);
     arm();
     rc = disarm(idem_resolve(f->store, idem_str(""), request.key, fence,
                              idem_str("ann"), &outcome, /* flags= */ 0, &why));
@@ -321,13 +316,10 @@ static int resolve(struct fixture *f)
 
 static int import(struct fixture *f)
 {
-    struct idem_answer *answer = get(f->store, "replayed");
-    int rc;
+    const struct idem_record *record = get(f->store, "replayed");
 
     arm();
-    rc = disarm(idem_import(f->store, idem_answer_record(answer), NULL, &why));
-    idem_answer_destroy(answer);
-    return rc;
+    return disarm(idem_import(f->store, record, NULL, &why));
 }
 
 static int purge(struct fixture *f)
@@ -405,7 +397,6 @@ static int other_ops(struct fixture *f)
     (void)disarm(rc);
     idem_op_destroy(ops[0]);
     idem_op_destroy(ops[1]);
-    idem_attempt_destroy(attempt);
     return rc;
 }
 
@@ -453,7 +444,7 @@ static int first_read(struct fixture *f)
     return rc == IDEM_ENOTFOUND ? 0 : rc;
 }
 
-static int open_memory(struct fixture *f)
+static int open_in_memory(struct fixture *f)
 {
     struct idem_store *store = NULL;
     int rc;
@@ -470,7 +461,7 @@ static const struct scenario scenarios[] = {
     {"open", open_new},
     {"open with a thread", open_threaded},
     {"open, and read", first_read},
-    {"open memory", open_memory},
+    {"open memory", open_in_memory},
     {"begin", begin_anew},
     {"begin, a replay", begin_replay},
     {"begin, a takeover", begin_takeover},

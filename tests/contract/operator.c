@@ -62,15 +62,9 @@ static void fill(struct fixture *f)
         struct idem_request request;
 
         for (verb = 0; verb < VERBS; verb++) {
-            char key[16];
-            struct idem_attempt *attempt;
-
-            (void)snprintf(key, sizeof(key), "k%d", verb);
-            request = claim(key);
+            request = claim(numbered("k", verb));
             request.scope = idem_str(scopes[s]);
-            attempt = begin(f->store, &request, IDEM_STARTED);
-            assert_ok(call_verb(verb, attempt));
-            idem_attempt_destroy(attempt);
+            assert_ok(call_verb(verb, begin(f->store, &request, IDEM_STARTED)));
         }
         request = claim("late");
         request.scope = idem_str(scopes[s]);
@@ -143,7 +137,6 @@ static void end_with(struct fixture *f, const char *key, const char *meta)
 
     result.meta = idem_str(meta);
     assert_ok(idem_complete(attempt, &result, &why));
-    idem_attempt_destroy(attempt);
 }
 
 static size_t failed_outcomes(struct fixture *f, struct seen *seen)
@@ -250,11 +243,9 @@ TEST_VIRTUAL(list, pages)
 
     assert_ok(idem_queue_create(f->store, &queue, &why));
     for (n = 0; n < RECORDS; n++) {
-        char key[16];
         struct idem_request request;
 
-        (void)snprintf(key, sizeof(key), "k%zu", n);
-        request = claim(key);
+        request = claim(numbered("k", n));
         request.lease_ms = 60000 + (int64_t)(n / 300); /* Many alike. */
         assert_ok(idem_op_begin(&request, &op, &why));
         assert_ok(idem_queue_submit(queue, op, &why));
@@ -452,12 +443,10 @@ TEST_VIRTUAL(list, tellsWhatAPurgeWouldDelete)
     size_t i;
 
     for (i = 0; i < RECORDS; i++) {
-        char key[16];
         struct idem_request request;
         struct idem_attempt *attempt;
 
-        (void)snprintf(key, sizeof(key), "k%zu", i);
-        request = claim(key);
+        request = claim(numbered("k", i));
         request.on_expired_lease = IDEM_RERUN;
         request.retention_ms = i % 2 == 0 ? DAY_MS : 90 * DAY_MS;
         attempt = begin(f->store, &request, IDEM_STARTED);
@@ -466,7 +455,6 @@ TEST_VIRTUAL(list, tellsWhatAPurgeWouldDelete)
         } else if (i % 3 == 1) {
             assert_ok(idem_release(attempt, idem_str("no"), &why));
         }
-        idem_attempt_destroy(attempt);
     }
     filter.expired = true;
     in_pages(f, filter, 100, &shown);
@@ -496,11 +484,9 @@ TEST_VIRTUAL(list, looksAtNoMoreThanItMay)
 
     assert_ok(idem_queue_create(f->store, &queue, &why));
     for (n = 0; n < 600; n++) {
-        char key[16];
         struct idem_request request;
 
-        (void)snprintf(key, sizeof(key), "k%zu", n);
-        request = claim(key);
+        request = claim(numbered("k", n));
         assert_ok(idem_op_begin(&request, &op, &why));
         assert_ok(idem_queue_submit(queue, op, &why));
     }
@@ -533,11 +519,9 @@ TEST_VIRTUAL(list, refusesTheWrongPlace)
     size_t i;
 
     for (i = 0; i < 7; i++) {
-        char key[16];
         struct idem_request request;
 
-        (void)snprintf(key, sizeof(key), "k%zu", i);
-        request = claim(key);
+        request = claim(numbered("k", i));
         expect(f->store, &request, IDEM_STARTED);
     }
     filter.max = 3;
@@ -640,10 +624,8 @@ TEST(resolve, decides)
                 for (verb = 0; verb < VERBS; verb++) {
                     assert_code(IDEM_ELOST, call_verb(verb, attempt));
                 }
-                idem_attempt_destroy(attempt);
                 attempt = begin(f.store, &request, then[j]);
             }
-            idem_attempt_destroy(attempt);
             finish(&f);
         }
     }
@@ -654,7 +636,6 @@ TEST_VIRTUAL(resolve, isOnRecord)
 {
     struct idem_request request = claim("k");
     struct idem_attempt *attempt;
-    struct idem_answer *answer;
     const struct idem_record *record;
     uint64_t fence;
 
@@ -663,11 +644,9 @@ TEST_VIRTUAL(resolve, isOnRecord)
     attempt = begin(f->store, &request, IDEM_STARTED);
     fence = attempt->fence;
     assert_ok(idem_unknown(attempt, idem_str("?"), &why));
-    idem_attempt_destroy(attempt);
     host_pass(&f->host, 5000);
     assert_ok(resolve(f, fence, IDEM_STATUS_COMPLETED));
-    answer = get(f->store, "k");
-    record = idem_answer_record(answer);
+    record = get(f->store, "k");
     assert_int_equal(record->status, IDEM_STATUS_COMPLETED);
     assert_text(record->result.bytes, "by hand");
     assert_text(record->note, "the bank says so");
@@ -678,7 +657,6 @@ TEST_VIRTUAL(resolve, isOnRecord)
     assert_int_equal(record->history_len, 1);
     assert_text(record->history[0].owner, "ann");
     assert_int_equal(record->history[0].end, IDEM_PAST_RESOLVED);
-    idem_answer_destroy(answer);
 }
 
 /* A person may correct a person until somebody starts, and what each decision
@@ -687,54 +665,44 @@ TEST_VIRTUAL(resolve, isCorrected)
 {
     struct idem_request request = claim("k");
     struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
-    struct idem_answer *answer;
     const struct idem_record *record;
     uint64_t fence = attempt->fence;
 
     assert_ok(idem_unknown(attempt, idem_str("no answer"), &why));
-    idem_attempt_destroy(attempt);
     assert_ok(resolve(f, fence, IDEM_STATUS_COMPLETED));
     assert_ok(resolve(f, fence, IDEM_STATUS_FAILED));
     assert_code(IDEM_ELOST, resolve(f, fence, IDEM_STATUS_COMPLETED));
     assert_ok(resolve(f, fence + 1, IDEM_STATUS_COMPLETED));
-    idem_attempt_destroy(begin(f->store, &request, IDEM_REPLAY));
+    expect(f->store, &request, IDEM_REPLAY);
     assert_ok(resolve(f, fence + 2, IDEM_STATUS_RELEASED));
-    answer = get(f->store, "k");
-    record = idem_answer_record(answer);
+    record = get(f->store, "k");
     assert_int_equal(record->history_len, 4);
     assert_int_equal(record->history[0].was, IDEM_STATUS_COMPLETED);
     assert_text(record->history[0].text, "the bank says so");
     assert_int_equal(record->history[3].was, IDEM_STATUS_UNKNOWN);
     assert_text(record->history[3].text, "no answer");
-    idem_answer_destroy(answer);
-    attempt = begin(f->store, &request, IDEM_STARTED);
-    assert_true(attempt->fence > fence + 3);
+    assert_true(begin(f->store, &request, IDEM_STARTED)->fence > fence + 3);
     assert_code(IDEM_ELOST, resolve(f, fence + 3, IDEM_STATUS_COMPLETED));
-    idem_attempt_destroy(attempt);
 }
 
 /* It is about the fence that was seen, and of a record that is there. */
 TEST_VIRTUAL(resolve, isAboutWhatWasSeen)
 {
     struct idem_request request = rerun("k");
-    struct idem_attempt *attempt;
     uint64_t fence;
 
     assert_code(IDEM_ENOTFOUND, resolve(f, 1, IDEM_STATUS_FAILED));
-    attempt = begin(f->store, &request, IDEM_STARTED);
-    fence = attempt->fence;
-    idem_attempt_destroy(attempt);
+    fence = begin(f->store, &request, IDEM_STARTED)->fence;
     host_pass(&f->host, 60000);
     assert_code(IDEM_ELOST, resolve(f, fence + 1, IDEM_STATUS_FAILED));
     assert_code(IDEM_ELOST, resolve(f, fence - 1, IDEM_STATUS_FAILED));
 
     /* Somebody takes over while the person thinks. */
-    attempt = begin(f->store, &request, IDEM_STARTED);
+    expect(f->store, &request, IDEM_STARTED);
     host_pass(&f->host, 60000);
     assert_code(IDEM_ELOST, resolve(f, fence, IDEM_STATUS_RELEASED));
     assert_why("read the record again");
     assert_ok(resolve(f, fence + 1, IDEM_STATUS_RELEASED));
-    idem_attempt_destroy(attempt);
 }
 
 /* ---- Purges ---- */
@@ -785,11 +753,9 @@ TEST_VIRTUAL(purge, isBounded)
 
     assert_ok(idem_queue_create(f->store, &queue, &why));
     for (i = 0; i < RECORDS; i++) {
-        char key[16];
         struct idem_request request;
 
-        (void)snprintf(key, sizeof(key), "k%zu", i);
-        request = rerun(key);
+        request = rerun(numbered("k", i));
         request.lease_ms = idem_store_lease_min_ms(f->store);
         request.retention_ms = request.lease_ms;
         assert_ok(idem_op_begin(&request, &op, &why));
@@ -839,7 +805,6 @@ TEST(purge, remembersFences)
     static const char *const keys[] = {"k", "another", "third"};
     struct fixture f;
     struct idem_request request = claim("k");
-    struct idem_attempt *attempt;
     uint64_t fence;
     uint64_t purged;
     size_t i;
@@ -856,9 +821,7 @@ TEST(purge, remembersFences)
     assert_int_equal(purged, 1);
     for (i = 0; i < COUNT(keys); i++) {
         request = claim(keys[i]);
-        attempt = begin(f.store, &request, IDEM_STARTED);
-        assert_true(attempt->fence > fence);
-        idem_attempt_destroy(attempt);
+        assert_true(begin(f.store, &request, IDEM_STARTED)->fence > fence);
         if (is_durable()) {
             finish(&f);
             open_again(&f);
@@ -872,15 +835,12 @@ TEST(purge, remembersFences)
 TEST_VIRTUAL(fence, growsOverWhatIsForgotten)
 {
     struct idem_request request = claim("k");
-    struct idem_attempt *attempt;
     uint64_t fence;
 
     run(f->store, &request, "x");
     fence = raise_fence(f, "k");
     host_pass(&f->host, DAY_MS);
-    attempt = begin(f->store, &request, IDEM_STARTED);
-    assert_true(attempt->fence > fence);
-    idem_attempt_destroy(attempt);
+    assert_true(begin(f->store, &request, IDEM_STARTED)->fence > fence);
 }
 
 /* Space is used again: a store that forgets does not grow. */
@@ -899,13 +859,11 @@ TEST_VIRTUAL(purge, makesRoom)
         for (i = 0; i < 10; i++) {
             char key[16];
             struct idem_request request;
-            struct idem_attempt *attempt;
 
             (void)snprintf(key, sizeof(key), "k%d-%d", round, i);
             request = claim(key);
-            attempt = begin(f->store, &request, IDEM_STARTED);
-            assert_ok(idem_complete(attempt, &result, &why));
-            idem_attempt_destroy(attempt);
+            assert_ok(idem_complete(begin(f->store, &request, IDEM_STARTED),
+                                    &result, &why));
         }
         host_pass(&f->host, DAY_MS + traits()->purge_lag_ms);
         assert_ok(idem_purge(f->store, 0, &purged, &why));
@@ -950,7 +908,6 @@ TEST_VIRTUAL(count, isOfAnswers)
     assert_int_equal(complete(attempt, "other"), IDEM_ELOST);
     expect(f->store, &request, IDEM_REPLAY);
     expect(f->store, &request, IDEM_REPLAY);
-    idem_attempt_destroy(attempt);
 
     c = counters_of(f);
     assert_int_equal(c.started, 1);

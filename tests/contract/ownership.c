@@ -105,8 +105,6 @@ TEST(owner, losesOnEveryVerb)
                                  IDEM_STATUS_COMPLETED);
             }
             assert_code(IDEM_ELOST, call_verb(verb, old));
-            idem_attempt_destroy(old);
-            idem_attempt_destroy(next);
             finish(&f);
         }
     }
@@ -127,7 +125,6 @@ TEST(owner, mayBeLateWhenNobodyFollowed)
         host_pass(&f.host, 3600000);
         assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
         assert_ok(call_verb(verb, attempt));
-        idem_attempt_destroy(attempt);
         finish(&f);
     }
 }
@@ -149,7 +146,6 @@ TEST_VIRTUAL(owner, keepsWhatItRenews)
     host_pass(&f->host, 5000);
     expect(f->store, &request, IDEM_STARTED);
     assert_code(IDEM_ELOST, idem_renew(attempt, 0, &why));
-    idem_attempt_destroy(attempt);
 }
 
 /* A renewal never brings the end of the lease nearer. */
@@ -162,14 +158,12 @@ TEST_VIRTUAL(owner, renewsOnlyForward)
     host_pass(&f->host, 59999);
     expect(f->store, &request, IDEM_BUSY);
     host_pass(&f->host, 1);
-    idem_attempt_destroy(attempt);
     attempt = begin(f->store, &request, IDEM_STARTED);
     assert_true(attempt->takeover);
     assert_ok(idem_renew(attempt, IDEM_NEVER, &why));
     host_pass(&f->host, 100LL * 365 * 86400000);
     expect(f->store, &request, IDEM_BUSY);
     assert_ok(complete(attempt, "after a hundred years"));
-    idem_attempt_destroy(attempt);
 }
 
 /* A token is as good as the attempt, through any handle of the store. */
@@ -182,12 +176,10 @@ TEST_VIRTUAL(owner, maySpeakByToken)
     struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
     assert_ok(idem_attempt_token(attempt, token));
-    assert_ok(idem_attempt_from_token(handle, token, &other, &why));
+    other = by_token(handle, token);
     assert_ok(idem_renew(other, 0, &why));
     assert_ok(complete(other, "by token"));
     assert_ok(complete(attempt, "by token"));
     assert_code(IDEM_ELOST, complete(attempt, "by hand"));
-    idem_attempt_destroy(other);
-    idem_attempt_destroy(attempt);
     handle_close(f, handle);
 }

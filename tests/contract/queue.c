@@ -37,10 +37,8 @@ static void submit_begin(struct idem_queue *queue, size_t n)
 {
     struct idem_request request;
     struct idem_op *op;
-    char key[16];
 
-    (void)snprintf(key, sizeof(key), "k%zu", n);
-    request = claim(key);
+    request = claim(numbered("k", n));
     assert_ok(idem_op_begin(&request, &op, &why));
     idem_op_set_user(op, queue);
     assert_ok(idem_queue_submit(queue, op, &why));
@@ -110,14 +108,12 @@ static void assert_all_replayed(struct fixture *f)
     assert_int_equal(count(f->store, &filter), OPS);
     for (i = 0; i < OPS; i += 37) {
         struct idem_request request;
-        struct idem_attempt *attempt;
         char key[16];
 
         (void)snprintf(key, sizeof(key), "k%zu", i);
         request = claim(key);
-        attempt = begin(f->store, &request, IDEM_REPLAY);
-        assert_text(attempt->record->result.bytes, key);
-        idem_attempt_destroy(attempt);
+        assert_text(
+            begin(f->store, &request, IDEM_REPLAY)->record->result.bytes, key);
     }
 }
 
@@ -218,7 +214,6 @@ TEST(queue, carriesEveryVerb)
                         idem_error_text(IDEM_ENOTFOUND));
     assert_null(idem_op_record(op));
     idem_op_destroy(op);
-    idem_attempt_destroy(attempt);
     close_queue(&f, queue);
 }
 
@@ -247,7 +242,6 @@ TEST(queue, joins)
     }
     assert_int_equal(status_of(f.store, "k"), IDEM_STATUS_RELEASED);
     idem_op_destroy(op);
-    idem_attempt_destroy(attempt);
     close_queue(&f, queue);
 }
 
@@ -457,9 +451,6 @@ TEST(queue, takesEndsWhenItIsFull)
     fill(queue, &key, ROOM);
     assert_ok(idem_expire(attempts[COUNT(ends) + 1], &why));
     reap_started(queue, ROOM);
-    for (i = 0; i < COUNT(attempts); i++) {
-        idem_attempt_destroy(attempts[i]);
-    }
     close_queue(&f, queue);
 }
 

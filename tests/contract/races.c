@@ -175,7 +175,7 @@ TEST(race, failsJustAtTheBudget)
 {
     struct fixture f;
     struct race race;
-    struct idem_answer *answer;
+    const struct idem_record *record;
 
     open_real(&f);
     open_handles(&f, &race);
@@ -185,10 +185,9 @@ TEST(race, failsJustAtTheBudget)
     assert_int_equal(race.errors, 0);
     assert_int_equal(race.effects, BUDGET);
     assert_int_equal(race.verdicts[IDEM_FAILED], CALLERS);
-    answer = get(f.store, "k");
-    assert_int_equal(idem_answer_record(answer)->failures, BUDGET);
-    assert_int_equal(idem_answer_record(answer)->attempts, BUDGET);
-    idem_answer_destroy(answer);
+    record = get(f.store, "k");
+    assert_int_equal(record->failures, BUDGET);
+    assert_int_equal(record->attempts, BUDGET);
     finish(&f);
 }
 
@@ -316,7 +315,6 @@ TEST_VIRTUAL(race, decidesBetweenCompletionAndTakeover)
             assert_int_equal(duel.second->verdict, IDEM_REPLAY);
             assert_text(duel.second->record->result.bytes, "by the first");
         }
-        idem_attempt_destroy(duel.first);
         idem_attempt_destroy(duel.second);
     }
     print_message("# %u of 150 were taken over\n", taken);
@@ -361,7 +359,6 @@ static void work_in_turns(void *ctx, size_t i)
 TEST_REAL(race, hasOneOwnerAtATime)
 {
     struct race race;
-    struct idem_attempt *attempt;
 
     open_handles(f, &race);
     race.request = claim("k");
@@ -371,9 +368,8 @@ TEST_REAL(race, hasOneOwnerAtATime)
     assert_int_equal(race.wrong, 0);
     assert_true(race.effects >= 1);
     race.request = claim("k");
-    attempt = begin(f->store, &race.request, IDEM_STARTED);
-    assert_int_equal(attempt->attempts, race.effects + 1);
-    idem_attempt_destroy(attempt);
+    assert_int_equal(begin(f->store, &race.request, IDEM_STARTED)->attempts,
+                     race.effects + 1);
 }
 
 /* ---- Renewals from another thread ---- */
@@ -414,7 +410,6 @@ TEST_REAL(race, letsAnotherThreadRenew)
     thread_join(thread);
     assert_int_equal(watch.failures, 0);
     assert_ok(complete(watch.attempt, "x"));
-    idem_attempt_destroy(watch.attempt);
 }
 
 /* ---- Waiting ---- */
@@ -432,18 +427,11 @@ struct sleepers {
     int codes[WAITERS];
 };
 
-static struct idem_request request_number(size_t i, char *key)
-{
-    (void)snprintf(key, 16, "k%zu", i);
-    return claim(key);
-}
-
 /* One half waits, the other half completes what it waits for. */
 static void wait_or_complete(void *ctx, size_t i)
 {
     struct sleepers *s = ctx;
-    char key[16];
-    struct idem_request request = request_number(i % WAITERS, key);
+    struct idem_request request = claim(numbered("k", i % WAITERS));
     struct idem_attempt *attempt;
 
     if (i < WAITERS) {
@@ -471,8 +459,7 @@ static long long lateness_ms(void)
 
     open_real(&f);
     for (i = 0; i < WAITERS; i++) {
-        char key[16];
-        struct idem_request request = request_number(i, key);
+        struct idem_request request = claim(numbered("k", i));
 
         s.owners[i] = begin(f.store, &request, IDEM_STARTED);
     }
@@ -481,7 +468,6 @@ static long long lateness_ms(void)
         assert_ok(s.codes[i]);
         assert_int_equal(s.verdicts[i], IDEM_REPLAY);
         late_ms += s.woken_ms[i] - s.ended_ms[i];
-        idem_attempt_destroy(s.owners[i]);
     }
     finish(&f);
     return late_ms / WAITERS;

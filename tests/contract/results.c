@@ -42,7 +42,7 @@ TEST_VIRTUAL(result, isReplayedByteForByte)
         };
         struct idem_request request;
         struct idem_attempt *attempt;
-        struct idem_answer *answer;
+        const struct idem_record *answer;
 
         (void)snprintf(key, sizeof(key), "k%zu", i);
         request = claim(key);
@@ -50,7 +50,6 @@ TEST_VIRTUAL(result, isReplayedByteForByte)
         attempt = begin(f->store, &request, IDEM_STARTED);
         assert_ok(idem_complete(attempt, &result, &why));
         assert_slice(attempt->record->result.bytes, result.bytes);
-        idem_attempt_destroy(attempt);
 
         attempt = begin(f->store, &request, IDEM_REPLAY);
         assert_slice(attempt->record->result.bytes, result.bytes);
@@ -58,12 +57,10 @@ TEST_VIRTUAL(result, isReplayedByteForByte)
         assert_slice(attempt->record->result.meta, result.meta);
         assert_slice(attempt->record->input, request.input);
         assert_int_equal(attempt->record->result_len, lens[i]);
-        idem_attempt_destroy(attempt);
 
         answer = get(f->store, key);
-        assert_slice(idem_answer_record(answer)->result.bytes, result.bytes);
-        assert_slice(idem_answer_record(answer)->input, request.input);
-        idem_answer_destroy(answer);
+        assert_slice(answer->result.bytes, result.bytes);
+        assert_slice(answer->input, request.input);
     }
 }
 
@@ -81,7 +78,6 @@ TEST_VIRTUAL(result, isLeftOutAboveTheCallersLimit)
         struct idem_result result = {.bytes = idem_bytes(bytes, len)};
         struct idem_request request;
         struct idem_attempt *attempt;
-        struct idem_answer *answer;
         char key[16];
 
         (void)snprintf(key, sizeof(key), "k%zu", i);
@@ -91,18 +87,14 @@ TEST_VIRTUAL(result, isLeftOutAboveTheCallersLimit)
         attempt = begin(f->store, &request, IDEM_STARTED);
         assert_ok(failed ? idem_fail(attempt, idem_str("why"), &result, &why)
                          : idem_complete(attempt, &result, &why));
-        idem_attempt_destroy(attempt);
 
         attempt = begin(f->store, &request, failed ? IDEM_FAILED : IDEM_REPLAY);
         assert_int_equal(attempt->record->result_len, len);
         assert_int_equal(attempt->record->result.bytes.len, given);
         assert_int_equal(attempt->record->input_len, 5);
         assert_int_equal(attempt->record->input.len, given > 0 ? 5 : 0);
-        idem_attempt_destroy(attempt);
 
-        answer = get(f->store, key);
-        assert_slice(idem_answer_record(answer)->result.bytes, result.bytes);
-        idem_answer_destroy(answer);
+        assert_slice(get(f->store, key)->result.bytes, result.bytes);
     }
 }
 
@@ -143,7 +135,6 @@ TEST(result, becomesATombstoneAboveTheCap)
         attempt = begin(f.store, &request, IDEM_STARTED);
         assert_ok(idem_complete(attempt, &result, &why));
         assert_ok(idem_complete(attempt, &result, &why));
-        idem_attempt_destroy(attempt);
         attempt = begin(f.store, &request, IDEM_REPLAY);
         assert_int_equal(attempt->record->result.not_kept, !rows[i].kept);
         assert_int_equal(attempt->record->result.bytes.len,
@@ -152,7 +143,6 @@ TEST(result, becomesATombstoneAboveTheCap)
                          attempt->record->result.bytes.len);
         assert_text(attempt->record->result.content_type, "image/png");
         assert_text(attempt->record->result.meta, "HTTP 200");
-        idem_attempt_destroy(attempt);
         finish(&f);
     }
 }
@@ -166,11 +156,9 @@ TEST_VIRTUAL(result, mayBeATombstone)
     struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
 
     assert_ok(idem_complete(attempt, &result, &why));
-    idem_attempt_destroy(attempt);
     attempt = begin(f->store, &request, IDEM_REPLAY);
     assert_true(attempt->record->result.not_kept);
     assert_int_equal(attempt->record->result.bytes.len, 0);
-    idem_attempt_destroy(attempt);
 }
 
 /* Texts of full length are kept whole. */
@@ -182,17 +170,14 @@ TEST_VIRTUAL(texts, areKeptWhole)
     struct idem_attempt *attempt;
 
     request.owner = idem_bytes(bytes, IDEM_OWNER_MAX);
-    attempt = begin(f->store, &request, IDEM_STARTED);
-    assert_ok(idem_release(attempt, text, &why));
-    idem_attempt_destroy(attempt);
+    assert_ok(
+        idem_release(begin(f->store, &request, IDEM_STARTED), text, &why));
     attempt = begin(f->store, &request, IDEM_STARTED);
     assert_slice(attempt->record->history[0].owner, request.owner);
     assert_ok(idem_unknown(attempt, text, &why));
-    idem_attempt_destroy(attempt);
     attempt = begin(f->store, &request, IDEM_UNKNOWN);
     assert_slice(attempt->record->note, text);
     assert_slice(attempt->record->owner, request.owner);
-    idem_attempt_destroy(attempt);
 }
 
 /* Longer ones are cut, for the outcome matters more than what is said of it. */
@@ -206,7 +191,6 @@ TEST(texts, areCut)
         uint8_t *bytes = random_bytes(IDEM_TEXT_MAX + 1);
         struct idem_slice text = {bytes, IDEM_TEXT_MAX + 1};
         struct idem_attempt *attempt;
-        struct idem_answer *answer;
         const struct idem_record *record;
 
         open_virtual(&f);
@@ -214,23 +198,19 @@ TEST(texts, areCut)
         assert_ok(verb == 1   ? idem_fail(attempt, text, NULL, &why)
                   : verb == 2 ? idem_release(attempt, text, &why)
                               : idem_unknown(attempt, text, &why));
-        idem_attempt_destroy(attempt);
-        answer = get(f.store, "k");
-        record = idem_answer_record(answer);
+        record = get(f.store, "k");
         assert_slice(verb == 1 ? record->error : record->note,
                      idem_bytes(bytes, IDEM_TEXT_MAX));
-        idem_answer_destroy(answer);
         finish(&f);
     }
 }
 
 static void assert_input(struct fixture *f, const char *want)
 {
-    struct idem_answer *answer = get(f->store, "k");
+    const struct idem_record *record = get(f->store, "k");
 
-    assert_text(idem_answer_record(answer)->input, want);
-    assert_int_equal(idem_answer_record(answer)->input_len, strlen(want));
-    idem_answer_destroy(answer);
+    assert_text(record->input, want);
+    assert_int_equal(record->input_len, strlen(want));
 }
 
 /* Each life of a key has its own input; a taker keeps the one it found unless it
@@ -242,9 +222,8 @@ TEST_VIRTUAL(input, isOfItsAttempt)
     struct idem_attempt *attempt;
 
     request.input = idem_str("first");
-    attempt = begin(f->store, &request, IDEM_STARTED);
-    assert_ok(idem_release(attempt, idem_str(""), &why));
-    idem_attempt_destroy(attempt);
+    assert_ok(idem_release(begin(f->store, &request, IDEM_STARTED),
+                           idem_str(""), &why));
     assert_input(f, "first");
 
     request.input = idem_str("second, after a release");
@@ -259,7 +238,6 @@ TEST_VIRTUAL(input, isOfItsAttempt)
     attempt = begin(f->store, &request, IDEM_STARTED);
     assert_input(f, "third, by a taker");
     assert_ok(idem_complete(attempt, &result, &why));
-    idem_attempt_destroy(attempt);
     assert_input(f, "third, by a taker");
 
     host_pass(&f->host, 86400000);
@@ -349,6 +327,5 @@ TEST_VIRTUAL(scope, keepsResultsApart)
         assert_text(attempt->record->result.bytes, text);
         assert_text(attempt->record->scope, names[i].scope);
         assert_text(attempt->record->key, names[i].key);
-        idem_attempt_destroy(attempt);
     }
 }

@@ -19,12 +19,13 @@ static int reopen(struct fixture *f, uint64_t fence, const char *who)
 }
 
 /* What may differ on tables of other libraries is not looked at here. */
-static struct idem_answer *shown_as(struct fixture *f, enum idem_status status)
+static const struct idem_record *shown_as(struct fixture *f,
+                                          enum idem_status status)
 {
-    struct idem_answer *answer = get(f->store, "k");
+    const struct idem_record *record = get(f->store, "k");
 
-    assert_int_equal(idem_record_status(idem_answer_record(answer)), status);
-    return answer;
+    assert_int_equal(idem_record_status(record), status);
+    return record;
 }
 
 /* Under either policy the next caller starts at once and is told that the work may
@@ -64,8 +65,6 @@ TEST(retry, isATakeoverAtOnce)
         assert_code(IDEM_ELOST, retry(first));
         expect(f.store, &request, IDEM_BUSY);
         assert_ok(complete(second, "done"));
-        idem_attempt_destroy(first);
-        idem_attempt_destroy(second);
         expect(f.store, &request, IDEM_REPLAY);
         finish(&f);
     }
@@ -74,9 +73,9 @@ TEST(retry, isATakeoverAtOnce)
 /* It is on record with its reason, through idem_end() and a token alike. */
 TEST(retry, isOnRecord)
 {
-    int by_token;
+    int carried;
 
-    for (by_token = 0; by_token < 2; by_token++) {
+    for (carried = 0; carried < 2; carried++) {
         struct idem_outcome outcome = {
             .status = IDEM_STATUS_RETRY,
             .text = idem_str("the bank was away"),
@@ -85,26 +84,20 @@ TEST(retry, isOnRecord)
         };
         struct idem_request request = claim("k");
         struct idem_attempt *attempt;
-        struct idem_attempt *other;
-        struct idem_answer *answer;
+        const struct idem_record *record;
         struct fixture f;
         char token[IDEM_TOKEN_MAX];
 
         open_virtual(&f);
         attempt = begin(f.store, &request, IDEM_STARTED);
         assert_ok(idem_attempt_token(attempt, token));
-        assert_ok(idem_attempt_from_token(f.store, token, &other, &why));
-        assert_ok(idem_end(by_token ? other : attempt, &outcome, &why));
-        answer = shown_as(&f, IDEM_STATUS_RETRY);
-        assert_int_equal(idem_answer_record(answer)->status,
-                         IDEM_STATUS_IN_PROGRESS);
-        assert_text(idem_answer_record(answer)->note, "the bank was away");
-        assert_text(idem_answer_record(answer)->result.bytes,
-                    "no route to host");
-        assert_text(idem_answer_record(answer)->result.meta, "exit 7\n");
-        idem_answer_destroy(answer);
-        idem_attempt_destroy(attempt);
-        idem_attempt_destroy(other);
+        assert_ok(idem_end(carried ? by_token(f.store, token) : attempt,
+                           &outcome, &why));
+        record = shown_as(&f, IDEM_STATUS_RETRY);
+        assert_int_equal(record->status, IDEM_STATUS_IN_PROGRESS);
+        assert_text(record->note, "the bank was away");
+        assert_text(record->result.bytes, "no route to host");
+        assert_text(record->result.meta, "exit 7\n");
         finish(&f);
     }
 }
@@ -126,14 +119,12 @@ TEST(retry, leavesWhatItCameTo)
         };
         struct idem_request request = rerun("k");
         struct idem_attempt *attempt;
-        struct idem_answer *answer;
         struct fixture f;
 
         request.input = idem_str("the first");
         open_virtual(&f);
-        attempt = begin(f.store, &request, IDEM_STARTED);
-        assert_ok(idem_end(attempt, &outcome, &why));
-        idem_attempt_destroy(attempt);
+        assert_ok(
+            idem_end(begin(f.store, &request, IDEM_STARTED), &outcome, &why));
         request.input = inputs[i];
         attempt = begin(f.store, &request, IDEM_STARTED);
         assert_int_equal(attempt->record->result.bytes.len, 0);
@@ -141,15 +132,12 @@ TEST(retry, leavesWhatItCameTo)
                     inputs[i].len > 0 ? "another" : "the first");
         expect(f.store, &request, IDEM_BUSY);
         assert_ok(idem_renew(attempt, 0, &why));
-        answer = shown_as(&f, IDEM_STATUS_IN_PROGRESS);
-        assert_int_equal(idem_answer_record(answer)->result.bytes.len,
-                         sizeof(output));
-        idem_answer_destroy(answer);
+        assert_int_equal(
+            shown_as(&f, IDEM_STATUS_IN_PROGRESS)->result.bytes.len,
+            sizeof(output));
         assert_ok(complete(attempt, "done"));
-        idem_attempt_destroy(attempt);
-        attempt = begin(f.store, &request, IDEM_REPLAY);
-        assert_text(attempt->record->result.bytes, "done");
-        idem_attempt_destroy(attempt);
+        assert_text(begin(f.store, &request, IDEM_REPLAY)->record->result.bytes,
+                    "done");
         finish(&f);
     }
 }
@@ -176,15 +164,13 @@ TEST(budget, isExact)
 {
     struct idem_request request = rerun("k");
     struct idem_attempt *attempt;
-    struct idem_answer *answer;
     struct fixture f;
     uint32_t i;
 
     open_virtual(&f);
     for (i = 1; i <= 3; i++) {
-        attempt = begin(f.store, &request, IDEM_STARTED);
-        assert_ok(idem_release(attempt, idem_str(""), &why));
-        idem_attempt_destroy(attempt);
+        assert_ok(idem_release(begin(f.store, &request, IDEM_STARTED),
+                               idem_str(""), &why));
         expect(f.store, &request, IDEM_STARTED);
         host_pass(&f.host, 60000 + traits()->other_boot_ms);
         attempt = begin(f.store, &request, IDEM_STARTED);
@@ -192,18 +178,12 @@ TEST(budget, isExact)
         assert_ok(fail_once(attempt, 3, 0));
         assert_ok(fail_once(attempt, 3, 0));
         assert_int_equal(attempt->record->failures, i);
-        idem_attempt_destroy(attempt);
     }
     attempt = begin(f.store, &request, IDEM_FAILED);
     assert_text(attempt->record->error, "the bank was away");
     assert_ok(reopen(&f, attempt->fence, "ann"));
-    idem_attempt_destroy(attempt);
-    attempt = begin(f.store, &request, IDEM_STARTED);
-    assert_ok(fail_once(attempt, 3, 0));
-    idem_attempt_destroy(attempt);
-    answer = shown_as(&f, IDEM_STATUS_RETRY);
-    assert_int_equal(idem_answer_record(answer)->failures, 1);
-    idem_answer_destroy(answer);
+    assert_ok(fail_once(begin(f.store, &request, IDEM_STARTED), 3, 0));
+    assert_int_equal(shown_as(&f, IDEM_STATUS_RETRY)->failures, 1);
     finish(&f);
 }
 
@@ -219,13 +199,11 @@ TEST(pause, keepsEverybodyAway)
     host_pass(&f.host, 1000);
     assert_ok(fail_once(attempt, 0, 600000));
     assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
-    idem_attempt_destroy(attempt);
     host_pass(&f.host, 300000);
     attempt = begin(f.store, &request, IDEM_BUSY);
     assert_in_range(attempt->lease_left_ms, 299000,
                     300000 + traits()->other_boot_ms);
     assert_true(attempt->record->retry);
-    idem_attempt_destroy(attempt);
     request.wait_ms = 10000;
     expect(f.store, &request, IDEM_BUSY);
     request.wait_ms = 3600000;
@@ -236,7 +214,6 @@ TEST(pause, keepsEverybodyAway)
                     attempt->record->history[0].ended_ms >=
                 600000);
     assert_ok(complete(attempt, "done"));
-    idem_attempt_destroy(attempt);
     finish(&f);
 }
 
@@ -251,7 +228,6 @@ TEST(pause, isEndedByAPerson)
     attempt = begin(f.store, &request, IDEM_STARTED);
     assert_ok(fail_once(attempt, 0, DAY_MS));
     assert_ok(reopen(&f, attempt->fence, "ann"));
-    idem_attempt_destroy(attempt);
     expect(f.store, &request, IDEM_STARTED);
     finish(&f);
 }
@@ -269,7 +245,6 @@ TEST_VIRTUAL(retry, isNeverGivenUp)
         assert_int_equal(attempt->attempts, i);
         assert_int_equal(attempt->takeover, i > 1);
         assert_ok(retry(attempt));
-        idem_attempt_destroy(attempt);
     }
     for (i = 0; i < 2; i++) {
         expect(f->store, &request, IDEM_STARTED);
@@ -307,7 +282,6 @@ TEST(retry, isToldToWaiters)
                          then_run ? IDEM_STARTED : IDEM_BUSY);
         idem_op_destroy(op);
         idem_queue_destroy(queue);
-        idem_attempt_destroy(attempt);
         finish(&f);
     }
 }
@@ -319,13 +293,10 @@ TEST_VIRTUAL(retry, isListed)
     struct idem_request request = rerun("k");
     struct idem_request other = rerun("other");
     struct idem_filter filter = IDEM_FILTER_INIT;
-    struct idem_attempt *attempt;
 
     request.expect_ms = 90000;
     expect(f->store, &other, IDEM_STARTED);
-    attempt = begin(f->store, &request, IDEM_STARTED);
-    assert_ok(retry(attempt));
-    idem_attempt_destroy(attempt);
+    assert_ok(retry(begin(f->store, &request, IDEM_STARTED)));
     filter.statuses = 1u << IDEM_STATUS_RETRY;
     assert_int_equal(count(f->store, &filter), 1);
     filter.statuses = 1u << IDEM_STATUS_IN_PROGRESS;
@@ -350,16 +321,13 @@ TEST(retry, expiresUnderRerunAlone)
 
         request.retention_ms = 3 * DAY_MS;
         open_virtual(&f);
-        attempt = begin(f.store, &request, IDEM_STARTED);
-        assert_ok(retry(attempt));
-        idem_attempt_destroy(attempt);
+        assert_ok(retry(begin(f.store, &request, IDEM_STARTED)));
         host_pass(&f.host, 3 * DAY_MS - 1000);
-        idem_answer_destroy(shown_as(&f, IDEM_STATUS_RETRY));
+        (void)shown_as(&f, IDEM_STATUS_RETRY);
         host_pass(&f.host, 10000);
         attempt = begin(f.store, &request, IDEM_STARTED);
         assert_int_equal(attempt->takeover, hold);
         assert_int_equal(attempt->attempts, hold ? 2 : 1);
-        idem_attempt_destroy(attempt);
         finish(&f);
     }
 }
@@ -379,7 +347,7 @@ TEST(reopen, letsItRunAgain)
         struct fixture f;
         struct idem_request request = claim("k");
         struct idem_attempt *attempt;
-        struct idem_answer *answer;
+        const struct idem_record *answer;
         uint64_t fence;
 
         open_virtual(&f);
@@ -392,14 +360,10 @@ TEST(reopen, letsItRunAgain)
         assert_ok(reopen(&f, fence, "ann"));
         assert_code(IDEM_EINVALID, reopen(&f, fence, "bob"));
         assert_code(IDEM_ELOST, complete(attempt, "late"));
-        idem_attempt_destroy(attempt);
         answer = shown_as(&f, IDEM_STATUS_RETRY);
-        assert_text(idem_answer_record(answer)->note,
-                    "the key file was missing");
-        assert_text(idem_answer_record(answer)->history[0].owner, "ann");
-        assert_int_equal(idem_answer_record(answer)->history[0].end,
-                         IDEM_PAST_REOPENED);
-        idem_answer_destroy(answer);
+        assert_text(answer->note, "the key file was missing");
+        assert_text(answer->history[0].owner, "ann");
+        assert_int_equal(answer->history[0].end, IDEM_PAST_REOPENED);
 
         host_pass(&f.host, 3650 * DAY_MS);
         request.fingerprint = idem_bytes(prints[1], IDEM_FINGERPRINT_LEN);
@@ -407,10 +371,8 @@ TEST(reopen, letsItRunAgain)
         assert_true(attempt->takeover);
         assert_int_equal(attempt->fence, fence + 1);
         assert_ok(complete(attempt, "mended"));
-        idem_attempt_destroy(attempt);
-        attempt = begin(f.store, &request, IDEM_REPLAY);
-        assert_text(attempt->record->result.bytes, "mended");
-        idem_attempt_destroy(attempt);
+        assert_text(begin(f.store, &request, IDEM_REPLAY)->record->result.bytes,
+                    "mended");
         request.fingerprint = idem_bytes(prints[0], IDEM_FINGERPRINT_LEN);
         expect(f.store, &request, IDEM_MISMATCH);
         finish(&f);
@@ -435,12 +397,10 @@ TEST_VIRTUAL(reopen, letsAnotherRequestFollowARetry)
     assert_ok(reopen(f, fence, "ann"));
     assert_ok(reopen(f, fence, "ann"));
     assert_code(IDEM_ELOST, retry(attempt));
-    idem_attempt_destroy(attempt);
     attempt = begin(f->store, &request, IDEM_STARTED);
     assert_true(attempt->takeover);
     assert_int_equal(attempt->fence, fence + 1);
     assert_ok(complete(attempt, "mended"));
-    idem_attempt_destroy(attempt);
     expect(f->store, &request, IDEM_REPLAY);
 }
 
@@ -449,19 +409,16 @@ TEST_VIRTUAL(reopen, letsAnotherRequestFollowARetry)
 TEST_VIRTUAL(reopen, isRefused)
 {
     struct idem_request request = claim("k");
-    struct idem_attempt *attempt;
     uint64_t fence;
 
     assert_code(IDEM_ENOTFOUND, reopen(f, 1, "ann"));
-    attempt = begin(f->store, &request, IDEM_STARTED);
-    fence = attempt->fence;
+    fence = begin(f->store, &request, IDEM_STARTED)->fence;
     assert_code(IDEM_EINVALID, reopen(f, fence, "ann"));
     assert_why("s more");
     host_pass(&f->host, 60000);
     assert_ok(reopen(f, fence, "ann"));
     assert_code(IDEM_EINVALID, reopen(f, fence, "bob"));
     assert_why("already");
-    idem_attempt_destroy(attempt);
 }
 
 /* Both are counted: attempts as retried, persons as resolved. */
@@ -473,11 +430,9 @@ TEST_VIRTUAL(retry, isCounted)
 
     assert_ok(retry(attempt));
     assert_ok(retry(attempt)); /* A copy. */
-    idem_attempt_destroy(attempt);
     attempt = begin(f->store, &request, IDEM_STARTED);
     assert_ok(complete(attempt, "x"));
     assert_ok(reopen(f, attempt->fence, "ann"));
-    idem_attempt_destroy(attempt);
     assert_ok(idem_count(f->store, &n, &why));
     assert_int_equal(n.retried, 1);
     assert_int_equal(n.takeovers, 1);
@@ -508,7 +463,6 @@ TEST_VIRTUAL(resolve, takesForceWhileTheLeaseRuns)
                            idem_str("bob"), &released, IDEM_RESOLVE_FORCE,
                            &why));
     assert_code(IDEM_ELOST, idem_renew(attempt, 0, &why));
-    idem_attempt_destroy(attempt);
 }
 
 /* ---- What may have happened ---- */
@@ -527,7 +481,6 @@ TEST_VIRTUAL(doubt, outlivesARelease)
     attempt = begin(f->store, &request, IDEM_STARTED);
     assert_true(attempt->takeover);
     assert_ok(idem_release(attempt, idem_str("no connection"), &why));
-    idem_attempt_destroy(attempt);
 
     host_pass(&f->host, 29 * DAY_MS);
     assert_ok(idem_purge(f->store, 0, NULL, &why));
@@ -535,7 +488,6 @@ TEST_VIRTUAL(doubt, outlivesARelease)
     assert_true(attempt->takeover);
     assert_int_equal(attempt->attempts, 3);
     assert_true(attempt->record->retention_ms == 30 * DAY_MS);
-    idem_attempt_destroy(attempt);
 }
 
 /* ---- Clocks ---- */
@@ -545,7 +497,6 @@ TEST_VIRTUAL(doubt, outlivesARelease)
 TEST_VIRTUAL(lease, ofAFastClockIsBounded)
 {
     struct idem_request request = claim("k");
-    struct idem_answer *answer;
     const struct idem_record *record;
     struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
     struct idem_record copy = *attempt->record;
@@ -558,17 +509,14 @@ TEST_VIRTUAL(lease, ofAFastClockIsBounded)
     copy.key = idem_str("k");
     copy.owner = idem_str("ahead");
     assert_ok(idem_import(f->store, &copy, NULL, &why));
-    idem_attempt_destroy(attempt);
 
     expect(f->store, &request, IDEM_BUSY);
-    answer = get(f->store, "k");
-    record = idem_answer_record(answer);
+    record = get(f->store, "k");
     assert_true(record->lease_end_ms <= HOST_WALL_MS + 32 * 60000);
     assert_true(record->lease_end_ms >= HOST_WALL_MS + 60000);
     assert_memory_equal(record->nonce, copy.nonce, sizeof(copy.nonce));
     assert_int_equal(record->fence, copy.fence);
     assert_int_equal(record->attempts, 1);
-    idem_answer_destroy(answer);
     host_pass(&f->host, 33 * 60000);
     expect(f->store, &request, IDEM_UNKNOWN);
 }

@@ -27,6 +27,13 @@ struct test {
 
 static struct test bodies[TESTS_MAX];
 
+/* What this test leaves to its end. */
+static struct after {
+    void (*done)(void *what);
+    void *what;
+} * afters;
+static size_t afters_len;
+
 static int lates; /* Cases that failed by being late. */
 static const char *skipped;
 static jmp_buf at_skip;
@@ -43,6 +50,25 @@ static void name_skipped(struct CMUnitTest *test)
     test->name = name; /* Until the program ends. */
 }
 
+void test_after(void (*done)(void *what), void *what)
+{
+    afters = realloc(afters, (afters_len + 1) * sizeof(*afters));
+    if (afters == NULL) {
+        abort();
+    }
+    afters[afters_len++] = (struct after){done, what};
+}
+
+static void finish_all(void)
+{
+    while (afters_len > 0) {
+        afters_len--;
+        afters[afters_len].done(afters[afters_len].what);
+    }
+    free(afters);
+    afters = NULL;
+}
+
 void test_skip(const char *reason)
 {
     skipped = reason;
@@ -56,11 +82,14 @@ static void run_one(void **state)
     memset(&why, 0, sizeof(why));
     heap_fail_never();
     heap_forget();
+    afters_len = 0; /* A test that failed leaves them be. */
     if (setjmp(at_skip) != 0) {
+        finish_all();
         name_skipped(&tests[test - bodies]);
         return;
     }
     test->run();
+    finish_all();
     if (heap_live() != 0) {
         fail_with("%zu blocks of the library's heap were never freed",
                   heap_live());

@@ -61,6 +61,9 @@
 
 void test_add(const char *name, void (*run)(void));
 
+/* Calls @done for @what when this test has ended; what came last goes first. */
+void test_after(void (*done)(void *what), void *what);
+
 /* The first argument of the program that is no option; NULL if there is none. */
 extern const char *test_argument;
 

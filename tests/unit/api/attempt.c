@@ -1,6 +1,7 @@
 /* Attempts: their lease as the owner counts it, their tokens, and ops that give
  * an attempt away. */
 #include "contract/store.h"
+#include "claims.h"
 #include "host.h"
 #include "test.h"
 
@@ -13,28 +14,17 @@ static struct idem_store *open_on(struct host *host)
 
     host_init(host);
     options = host_options(host, true);
-    assert_ok(idem_open("memory:", &options, &store, &why));
+    store = open_memory(&options);
     store->margin_ms = 700;
     return store;
 }
 
-static struct idem_request request_for(const char *key)
+static struct idem_request shop_request(const char *key)
 {
-    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_request request = rerun(key);
 
     request.scope = idem_str("shop");
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_RERUN;
     return request;
-}
-
-static struct idem_attempt *begin(struct idem_store *store,
-                                  const struct idem_request *request)
-{
-    struct idem_attempt *attempt;
-
-    assert_ok(idem_begin(store, request, &attempt, &why));
-    return attempt;
 }
 
 /* ---- The lease, as the owner counts it ---- */
@@ -44,8 +34,8 @@ TEST(lease, countsDown)
 {
     struct host host;
     struct idem_store *store = open_on(&host);
-    struct idem_request request = request_for("k");
-    struct idem_attempt *attempt = begin(store, &request);
+    struct idem_request request = shop_request("k");
+    struct idem_attempt *attempt = begin(store, &request, IDEM_STARTED);
     int64_t margin_ms = store->margin_ms;
 
     assert_int_equal(idem_attempt_lease_left_ms(attempt), 60000 - margin_ms);
@@ -57,8 +47,6 @@ TEST(lease, countsDown)
     assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
     host_pass(&host, 86400000);
     assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
-    idem_attempt_destroy(attempt);
-    idem_close(store);
 }
 
 /* The wall clock has no part in it; a clock that does not answer stops work. */
@@ -66,8 +54,8 @@ TEST(lease, ignoresTheWallClock)
 {
     struct host host;
     struct idem_store *store = open_on(&host);
-    struct idem_request request = request_for("k");
-    struct idem_attempt *attempt = begin(store, &request);
+    struct idem_request request = shop_request("k");
+    struct idem_attempt *attempt = begin(store, &request, IDEM_STARTED);
     int64_t left_ms = idem_attempt_lease_left_ms(attempt);
 
     host_set_wall(&host, 0);
@@ -78,8 +66,6 @@ TEST(lease, ignoresTheWallClock)
     assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
     host.clock_code = 0;
     assert_int_equal(idem_attempt_lease_left_ms(attempt), left_ms);
-    idem_attempt_destroy(attempt);
-    idem_close(store);
 }
 
 static int end_by(int how, struct idem_attempt *attempt)
@@ -106,28 +92,23 @@ TEST(lease, isOverWithTheAttempt)
     for (how = 0; how < 5; how++) {
         struct host host;
         struct idem_store *store = open_on(&host);
-        struct idem_request request = request_for("k");
-        struct idem_attempt *attempt = begin(store, &request);
-        struct idem_attempt *next;
+        struct idem_request request = shop_request("k");
+        struct idem_attempt *attempt = begin(store, &request, IDEM_STARTED);
 
         assert_true(idem_attempt_lease_left_ms(attempt) > 0);
         assert_ok(end_by(how, attempt));
         assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
-        idem_attempt_destroy(attempt);
 
-        request = request_for("lost");
-        attempt = begin(store, &request);
+        request = shop_request("lost");
+        attempt = begin(store, &request, IDEM_STARTED);
         assert_ok(idem_renew(attempt, 86400000, &why));
         host_pass(&host, 86400000);
-        next = begin(store, &request);
+        expect(store, &request, IDEM_STARTED);
         host_pass(&host, -3600000);
         assert_true(idem_attempt_lease_left_ms(attempt) > 0);
         assert_code(IDEM_ELOST, how == 4 ? idem_renew(attempt, 0, &why)
                                          : end_by(how, attempt));
         assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
-        idem_attempt_destroy(next);
-        idem_attempt_destroy(attempt);
-        idem_close(store);
     }
 }
 
@@ -137,7 +118,7 @@ TEST(lease, countsFromBeforeItWasAsked)
 {
     struct host host;
     struct idem_store *store = open_on(&host);
-    struct idem_request request = request_for("k");
+    struct idem_request request = shop_request("k");
     struct idem_queue *queue;
     struct idem_attempt *attempt;
     struct idem_op *op;
@@ -153,7 +134,6 @@ TEST(lease, countsFromBeforeItWasAsked)
     idem_attempt_destroy(attempt);
     idem_op_destroy(op);
     idem_queue_destroy(queue);
-    idem_close(store);
 }
 
 /* ---- Tokens ---- */
@@ -165,8 +145,8 @@ TEST(token, isRefusedOrLost)
     struct idem_store *store = open_on(&host);
     struct host other_host;
     struct idem_store *other = open_on(&other_host);
-    struct idem_request request = request_for("k");
-    struct idem_attempt *attempt = begin(other, &request);
+    struct idem_request request = shop_request("k");
+    struct idem_attempt *attempt = begin(other, &request, IDEM_STARTED);
     struct idem_attempt *read = NULL;
     char token[IDEM_TOKEN_MAX];
 
@@ -176,14 +156,10 @@ TEST(token, isRefusedOrLost)
     assert_null(read);
 
     assert_ok(idem_attempt_token(attempt, token));
-    assert_ok(idem_attempt_from_token(store, token, &read, &why));
+    read = by_token(store, token);
     assert_code(IDEM_ELOST, idem_complete(read, NULL, &why));
     assert_why("not in this store");
     assert_code(IDEM_ELOST, idem_renew(read, 0, &why));
-    idem_attempt_destroy(read);
-    idem_attempt_destroy(attempt);
-    idem_close(other);
-    idem_close(store);
 }
 
 /* ---- Records of attempts ---- */
@@ -194,7 +170,7 @@ TEST(attempt, showsNothingOfAnotherRequest)
 {
     struct host host;
     struct idem_store *store = open_on(&host);
-    struct idem_request request = request_for("k");
+    struct idem_request request = shop_request("k");
     struct idem_result result = {
         .bytes = idem_str("secret"),
         .content_type = idem_str("text/secret"),
@@ -205,13 +181,11 @@ TEST(attempt, showsNothingOfAnotherRequest)
 
     request.fingerprint = idem_bytes(prints[0], IDEM_FINGERPRINT_LEN);
     request.input = idem_str("secret");
-    attempt = begin(store, &request);
-    assert_ok(idem_complete(attempt, &result, &why));
-    idem_attempt_destroy(attempt);
+    assert_ok(
+        idem_complete(begin(store, &request, IDEM_STARTED), &result, &why));
 
     request.fingerprint = idem_bytes(prints[1], IDEM_FINGERPRINT_LEN);
-    attempt = begin(store, &request);
-    assert_int_equal(attempt->verdict, IDEM_MISMATCH);
+    attempt = begin(store, &request, IDEM_MISMATCH);
     assert_int_equal(attempt->record->status, IDEM_STATUS_COMPLETED);
     assert_int_equal(attempt->record->result.bytes.len, 0);
     assert_int_equal(attempt->record->result.meta.len, 0);
@@ -219,6 +193,4 @@ TEST(attempt, showsNothingOfAnotherRequest)
     assert_int_equal(attempt->record->input.len, 0);
     assert_int_equal(attempt->record->result_len, 0);
     assert_int_equal(attempt->record->input_len, 0);
-    idem_attempt_destroy(attempt);
-    idem_close(store);
 }

@@ -1,28 +1,12 @@
 /* What callers give: each member that is missing or out of range is refused, by
  * name, before any store is asked; the ends of each range are taken. */
+#include "claims.h"
 #include "test.h"
 
 #include <idem/operator.h>
 #include <idem/queue.h>
 
 static uint8_t zeros[IDEM_META_MAX + 1];
-
-static struct idem_request good_request(void)
-{
-    struct idem_request request = IDEM_REQUEST_INIT;
-
-    request.key = idem_str("k");
-    request.on_expired_lease = IDEM_HOLD;
-    return request;
-}
-
-static struct idem_store *open_memory(void)
-{
-    struct idem_store *store;
-
-    assert_ok(idem_open("memory:", NULL, &store, &why));
-    return store;
-}
 
 /* ---- Requests ---- */
 
@@ -81,7 +65,7 @@ TEST(request, hasNumbersInRange)
     size_t i;
 
     for (i = 0; i < COUNT(rows); i++) {
-        struct idem_request request = good_request();
+        struct idem_request request = claim("k");
 
         memcpy((char *)&request + rows[i].at, &rows[i].value,
                sizeof(rows[i].value));
@@ -115,7 +99,7 @@ TEST(request, hasTextsInRange)
     size_t i;
 
     for (i = 0; i < COUNT(rows); i++) {
-        struct idem_request request = good_request();
+        struct idem_request request = claim("k");
         struct idem_slice text = {zeros, rows[i].len};
 
         memcpy((char *)&request + rows[i].at, &text, sizeof(text));
@@ -143,7 +127,7 @@ TEST(request, hasAPolicyAndKnownFlags)
     size_t i;
 
     for (i = 0; i < COUNT(rows); i++) {
-        struct idem_request request = good_request();
+        struct idem_request request = claim("k");
 
         request.on_expired_lease = (enum idem_on_expired_lease)rows[i].policy;
         request.flags = rows[i].flags;
@@ -154,7 +138,7 @@ TEST(request, hasAPolicyAndKnownFlags)
 /* A request that was not begun with IDEM_REQUEST_INIT is refused. */
 TEST(request, knowsItsSize)
 {
-    struct idem_request request = good_request();
+    struct idem_request request = claim("k");
 
     request.size = 0;
     check_request(&request, "request");
@@ -166,7 +150,7 @@ TEST(request, knowsItsSize)
 /* What is forgotten before its lease is over would be started twice. */
 TEST(request, remembersAtLeastForALease)
 {
-    struct idem_request request = good_request();
+    struct idem_request request = claim("k");
 
     request.lease_ms = 5000;
     request.retention_ms = 4999;
@@ -181,31 +165,27 @@ TEST(request, remembersAtLeastForALease)
 /* An op does not wait; a blocking call does. */
 TEST(request, waitsOnlyWhenBlocking)
 {
-    struct idem_store *store = open_memory();
-    struct idem_request request = good_request();
-    struct idem_attempt *attempt = NULL;
+    struct idem_store *store = open_memory(NULL);
+    struct idem_request request = claim("k");
 
     request.wait_ms = 5;
     check_request(&request, "wait");
-    assert_ok(idem_begin(store, &request, &attempt, &why));
-    idem_attempt_destroy(attempt);
-    idem_close(store);
+    expect(store, &request, IDEM_STARTED);
 }
 
 /* Every input is copied before the call returns. */
 TEST(request, isCopied)
 {
-    struct idem_request request = good_request();
+    struct idem_request request = claim("k");
     char text[] = "key\0scope\0owner\0input";
-    struct idem_store *store = open_memory();
+    struct idem_store *store = open_memory(NULL);
     struct idem_attempt *attempt;
-    struct idem_attempt *again;
 
     request.key = idem_str(text);
     request.scope = idem_str(text + 4);
     request.owner = idem_str(text + 10);
     request.input = idem_str(text + 16);
-    assert_ok(idem_begin(store, &request, &attempt, &why));
+    attempt = begin(store, &request, IDEM_STARTED);
     memset(text, 'x', sizeof(text) - 1);
     assert_text(attempt->record->key, "key");
     assert_text(attempt->record->scope, "scope");
@@ -214,23 +194,16 @@ TEST(request, isCopied)
 
     request.key = idem_str("key");
     request.scope = idem_str("scope");
-    assert_ok(idem_begin(store, &request, &again, &why));
-    assert_int_equal(again->verdict, IDEM_BUSY);
-    idem_attempt_destroy(again);
-    idem_attempt_destroy(attempt);
-    idem_close(store);
+    expect(store, &request, IDEM_BUSY);
 }
 
 /* ---- Outcomes ---- */
 
 static struct idem_attempt *start(struct idem_store *store)
 {
-    struct idem_request request = good_request();
-    struct idem_attempt *attempt;
+    struct idem_request request = claim("k");
 
-    assert_ok(idem_begin(store, &request, &attempt, &why));
-    assert_int_equal(attempt->verdict, IDEM_STARTED);
-    return attempt;
+    return begin(store, &request, IDEM_STARTED);
 }
 
 static void check_outcome(const struct idem_attempt *attempt,
@@ -253,7 +226,7 @@ static void check_outcome(const struct idem_attempt *attempt,
 /* Every member of an outcome. */
 TEST(outcome, isInRange)
 {
-    struct idem_store *store = open_memory();
+    struct idem_store *store = open_memory(NULL);
     struct idem_attempt *attempt = start(store);
     static const struct {
         const char *name;
@@ -284,8 +257,6 @@ TEST(outcome, isInRange)
 
         check_outcome(attempt, &outcome, rows[i].name);
     }
-    idem_attempt_destroy(attempt);
-    idem_close(store);
 }
 
 /* ---- The operator ---- */
@@ -293,7 +264,7 @@ TEST(outcome, isInRange)
 /* get, resolve and list check what they are given. */
 TEST(operate, checksItsArguments)
 {
-    struct idem_store *store = open_memory();
+    struct idem_store *store = open_memory(NULL);
     struct idem_slice long_name = {zeros, 256};
     struct idem_slice k = idem_str("k");
     struct idem_slice none = {NULL, 0};
@@ -332,7 +303,6 @@ TEST(operate, checksItsArguments)
     assert_code(IDEM_EINVALID,
                 idem_list(store, &filter, NULL, NULL, NULL, &why));
     assert_why("scope");
-    idem_close(store);
 }
 
 /* ---- Opening ---- */
@@ -340,15 +310,13 @@ TEST(operate, checksItsArguments)
 /* The one option that can be changed while it is open. */
 TEST(options, changeTheTimeout)
 {
-    struct idem_store *store;
+    struct idem_store *store = open_memory(NULL);
 
-    assert_ok(idem_open("memory:", NULL, &store, &why));
     assert_code(IDEM_EINVALID, idem_store_set_timeout(store, 0, &why));
     assert_why("timeout_ms");
     assert_code(IDEM_EINVALID, idem_store_set_timeout(store, 3600001, NULL));
     assert_ok(idem_store_set_timeout(store, 1, NULL));
     assert_ok(idem_store_set_timeout(store, 3600000, &why));
-    idem_close(store);
 }
 
 /* Every option of a store. */

@@ -1,4 +1,5 @@
 /* The next key does not start before the end of the last attempt is on record. */
+#include "claims.h"
 #include "host.h"
 #include "script.h"
 #include "test.h"
@@ -77,18 +78,9 @@ struct fixture {
     struct idem_attempt *next;
 };
 
-static struct idem_request request_for(const char *key)
-{
-    struct idem_request request = IDEM_REQUEST_INIT;
-
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
-    return request;
-}
-
 static void start(struct fixture *f, struct plan *plan)
 {
-    struct idem_request request = request_for("a");
+    struct idem_request request = claim("a");
     struct idem_open_options options;
 
     memset(f, 0, sizeof(*f));
@@ -104,7 +96,7 @@ static int go_on(struct fixture *f)
 {
     struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED,
                                    .result.bytes = idem_str("done")};
-    struct idem_request request = request_for("b");
+    struct idem_request request = claim("b");
 
     return idem_next(f->attempt, &outcome, &request, &f->next, &why);
 }

@@ -1,5 +1,6 @@
 /* The whole pattern in one call: whatever the work says is what is recorded, and
  * it runs for nobody but who was started. */
+#include "claims.h"
 #include "script.h"
 #include "test.h"
 
@@ -30,23 +31,6 @@ static void do_work(void *ctx, struct idem_attempt *attempt,
     }
 }
 
-static struct idem_request request_for(const char *key)
-{
-    struct idem_request request = IDEM_REQUEST_INIT;
-
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
-    return request;
-}
-
-static struct idem_store *open_memory(void)
-{
-    struct idem_store *store;
-
-    assert_ok(idem_open("memory:", NULL, &store, &why));
-    return store;
-}
-
 static struct idem_result sample_result(void)
 {
     return (struct idem_result){
@@ -64,11 +48,21 @@ static void assert_sample_result(const struct idem_record *record)
     assert_text(record->result.meta, "exit=0");
 }
 
+static struct idem_attempt *once(struct idem_store *store,
+                                 const struct idem_request *request,
+                                 struct work *work)
+{
+    struct idem_attempt *attempt;
+
+    assert_ok(idem_once(store, request, do_work, work, &attempt, &why));
+    return freed_later(attempt);
+}
+
 /* The first caller and every other one have the same result; the work ran once. */
 TEST(once, runsOnce)
 {
-    struct idem_store *store = open_memory();
-    struct idem_request request = request_for("k");
+    struct idem_store *store = open_memory(NULL);
+    struct idem_request request = claim("k");
     struct work work = {.outcome = {.status = IDEM_STATUS_COMPLETED,
                                     .result = sample_result()}};
     int i;
@@ -76,14 +70,12 @@ TEST(once, runsOnce)
     for (i = 0; i < 4; i++) {
         struct idem_attempt *attempt;
 
-        assert_ok(idem_once(store, &request, do_work, &work, &attempt, &why));
+        attempt = once(store, &request, &work);
         assert_int_equal(attempt->verdict, i == 0 ? IDEM_STARTED : IDEM_REPLAY);
         assert_true(attempt->fence == work.fence);
         assert_sample_result(attempt->record);
-        idem_attempt_destroy(attempt);
     }
     assert_int_equal(work.runs, 1);
-    idem_close(store);
 }
 
 /* Each way in which work can end is recorded as it was said, and the next caller
@@ -108,11 +100,10 @@ TEST(once, recordsHowTheWorkEnded)
         {(enum idem_status)99, IDEM_STATUS_UNKNOWN, "reported no outcome",
          IDEM_UNKNOWN, 1},
     };
-    struct idem_store *store = open_memory();
+    struct idem_store *store = open_memory(NULL);
     size_t i;
 
     for (i = 0; i < COUNT(rows); i++) {
-        char key[8];
         struct idem_request request;
         struct work work = {.outcome = {.status = rows[i].says,
                                         .text = idem_str("t"),
@@ -121,9 +112,8 @@ TEST(once, recordsHowTheWorkEnded)
         const struct idem_record *record;
         char said[64];
 
-        (void)snprintf(key, sizeof(key), "k%zu", i);
-        request = request_for(key);
-        assert_ok(idem_once(store, &request, do_work, &work, &attempt, &why));
+        request = claim(numbered("k", i));
+        attempt = once(store, &request, &work);
         record = attempt->record;
         assert_int_equal(attempt->verdict, IDEM_STARTED);
         assert_int_equal(record->status, rows[i].recorded);
@@ -133,14 +123,10 @@ TEST(once, recordsHowTheWorkEnded)
         if (strstr(said, rows[i].text) == NULL) {
             fail_with("row %zu: \"%s\"", i, said);
         }
-        idem_attempt_destroy(attempt);
 
-        assert_ok(idem_once(store, &request, do_work, &work, &attempt, &why));
-        assert_int_equal(attempt->verdict, rows[i].next);
+        assert_int_equal(once(store, &request, &work)->verdict, rows[i].next);
         assert_int_equal(work.runs, rows[i].runs);
-        idem_attempt_destroy(attempt);
     }
-    idem_close(store);
 }
 
 /* An outcome that cannot be recorded comes back with the attempt, so that it can
@@ -148,8 +134,8 @@ TEST(once, recordsHowTheWorkEnded)
 TEST(once, givesTheAttemptWhenRecordingFails)
 {
     static char meta[IDEM_META_MAX + 1];
-    struct idem_store *store = open_memory();
-    struct idem_request request = request_for("k");
+    struct idem_store *store = open_memory(NULL);
+    struct idem_request request = claim("k");
     struct work work = {.outcome = {.status = IDEM_STATUS_FAILED,
                                     .result.meta = {meta, sizeof(meta)}}};
     struct idem_attempt *attempt = NULL;
@@ -157,9 +143,7 @@ TEST(once, givesTheAttemptWhenRecordingFails)
     assert_code(IDEM_EINVALID,
                 idem_once(store, &request, do_work, &work, &attempt, &why));
     assert_int_equal(work.runs, 1);
-    assert_non_null(attempt);
+    assert_non_null(freed_later(attempt));
     assert_int_equal(attempt->verdict, IDEM_STARTED);
     assert_ok(idem_fail(attempt, idem_str("too much to tell"), NULL, &why));
-    idem_attempt_destroy(attempt);
-    idem_close(store);
 }

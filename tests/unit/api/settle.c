@@ -1,5 +1,6 @@
 /* What is unknown is asked again, as the same request, until it is known or the
  * time is over; what is known is not asked twice. */
+#include "claims.h"
 #include "host.h"
 #include "sample.h"
 #include "script.h"
@@ -25,15 +26,6 @@ static enum script_does follow_plan(struct script *script, struct idem_op *op)
         (void)idem__op_fail(op, code, "as planned");
     }
     return SCRIPT_ANSWERS;
-}
-
-static struct idem_request request_for(const char *key)
-{
-    struct idem_request request = IDEM_REQUEST_INIT;
-
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
-    return request;
 }
 
 static struct idem_store *open_plan(struct script *script, struct plan *plan,
@@ -72,7 +64,7 @@ TEST(settle, asksAgainWithTheSameNonce)
         struct host host;
         struct script script;
         struct idem_store *store = open_plan(&script, &plan, &host);
-        struct idem_request request = request_for("k");
+        struct idem_request request = claim("k");
         struct idem_attempt *attempt;
 
         assert_ok(idem_begin(store, &request, &attempt, &why));
@@ -111,7 +103,7 @@ TEST(settle, staysUnknownWhenTheTimeIsOver)
         struct idem_open_options options;
         struct script script;
         struct idem_store *store;
-        struct idem_request request = request_for("k");
+        struct idem_request request = claim("k");
         struct idem_attempt *attempt = NULL;
 
         host_init(&host);
@@ -137,7 +129,7 @@ TEST(settle, hasTheTimeThatWasSet)
     struct idem_open_options options;
     struct script script;
     struct idem_store *store;
-    struct idem_request request = request_for("k");
+    struct idem_request request = claim("k");
     struct idem_attempt *attempt = NULL;
 
     host_init(&host);
@@ -177,7 +169,7 @@ TEST(settle, givesBackWhatMayHaveBeenClaimed)
     struct idem_open_options options;
     struct script script;
     struct idem_store *store;
-    struct idem_request request = request_for("k");
+    struct idem_request request = claim("k");
     struct idem_attempt *attempt = NULL;
     unsigned ends = 0;
 
@@ -214,7 +206,7 @@ TEST(timeout, leavesTheAttemptToItsCaller)
 {
     struct script script;
     struct idem_store *store = script_open(&script, keep_first, NULL);
-    struct idem_request request = request_for("k");
+    struct idem_request request = claim("k");
     struct idem_attempt *attempt = NULL;
     long long before_ms = now_ms();
 

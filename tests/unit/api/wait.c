@@ -1,6 +1,7 @@
 /* Waiting for another's attempt. On a host with a sleep of its own a waiter polls
  * with it, so that what happens meanwhile is the test's to say. */
 #include "contract/store.h"
+#include "claims.h"
 #include "host.h"
 #include "script.h"
 #include "test.h"
@@ -30,15 +31,6 @@ static void on_sleep(void *ctx, struct host *host)
     }
 }
 
-static struct idem_request request_for(enum idem_on_expired_lease policy)
-{
-    struct idem_request request = IDEM_REQUEST_INIT;
-
-    request.key = idem_str("k");
-    request.on_expired_lease = policy;
-    return request;
-}
-
 /* A store with an attempt of the owner's. */
 static void open_event(struct event *event, enum idem_on_expired_lease policy)
 {
@@ -48,34 +40,26 @@ static void open_event(struct event *event, enum idem_on_expired_lease policy)
     event->host.on_sleep = on_sleep;
     event->host.ctx = event;
     options = host_options(&event->host, true);
-    assert_ok(idem_open("memory:", &options, &event->store, &why));
-    event->request = request_for(policy);
+    event->store = open_memory(&options);
+    event->request = claim("k");
+    event->request.on_expired_lease = policy;
     if (event->lease_ms != 0) {
         event->request.lease_ms = event->lease_ms;
     }
-    assert_ok(idem_begin(event->store, &event->request, &event->owner, &why));
+    event->owner = begin(event->store, &event->request, IDEM_STARTED);
 }
 
-static int wait_for(struct event *event, int64_t wait_ms)
+static void wait_for(struct event *event, int64_t wait_ms)
 {
     event->request.wait_ms = wait_ms;
-    return idem_begin(event->store, &event->request, &event->waiter, &why);
+    assert_ok(idem_begin(event->store, &event->request, &event->waiter, &why));
+    freed_later(event->waiter);
 }
 
-static void close_event(struct event *event)
+static void complete_it(struct event *event, struct host *host)
 {
-    idem_attempt_destroy(event->waiter);
-    idem_attempt_destroy(event->next);
-    idem_attempt_destroy(event->owner);
-    idem_close(event->store);
-}
-
-static void complete(struct event *event, struct host *host)
-{
-    struct idem_result result = {.bytes = idem_str("done")};
-
     (void)host;
-    assert_ok(idem_complete(event->owner, &result, &why));
+    assert_ok(complete(event->owner, "done"));
 }
 
 static void fail_it(struct event *event, struct host *host)
@@ -98,11 +82,10 @@ static void release(struct event *event, struct host *host)
 
 static void begin_again(struct event *event, int64_t lease_ms)
 {
-    struct idem_request request = request_for(IDEM_RERUN);
+    struct idem_request request = rerun("k");
 
     request.lease_ms = lease_ms;
-    assert_ok(idem_begin(event->store, &request, &event->next, &why));
-    assert_int_equal(event->next->verdict, IDEM_STARTED);
+    event->next = begin(event->store, &request, IDEM_STARTED);
     event->next_fence = event->next->fence;
 }
 
@@ -121,10 +104,8 @@ static void end_lease(struct event *event, struct host *host)
 /* The lease ends, another caller takes over and completes soon after. */
 static void complete_next(struct event *event, struct host *host)
 {
-    struct idem_result result = {.bytes = idem_str("by the second")};
-
     (void)host;
-    assert_ok(idem_complete(event->next, &result, &why));
+    assert_ok(complete(event->next, "by the second"));
 }
 
 static void take_over(struct event *event, struct host *host)
@@ -140,7 +121,7 @@ static void purge(struct event *event, struct host *host)
 {
     uint64_t purged;
 
-    complete(event, host);
+    complete_it(event, host);
     host_pass(host, 86400000);
     assert_ok(idem_purge(event->store, 0, &purged, &why));
     assert_int_equal(purged, 1);
@@ -159,7 +140,7 @@ TEST(wait, answersWhatHappened)
         enum idem_verdict want;
         bool takeover;
     } rows[] = {
-        {"completed", complete, IDEM_HOLD, 0, IDEM_REPLAY, false},
+        {"completed", complete_it, IDEM_HOLD, 0, IDEM_REPLAY, false},
         {"failed", fail_it, IDEM_HOLD, 0, IDEM_FAILED, false},
         {"unknown", make_unknown, IDEM_HOLD, 0, IDEM_UNKNOWN, false},
         {"released", release, IDEM_HOLD, 0, IDEM_RELEASED, false},
@@ -170,7 +151,7 @@ TEST(wait, answersWhatHappened)
         {"taken over and completed", take_over, IDEM_RERUN, 0, IDEM_REPLAY,
          false},
         {"completed and forgotten", purge, IDEM_HOLD, 0, IDEM_RELEASED, false},
-        {"completed", complete, IDEM_HOLD, IDEM_WAIT_THEN_RUN, IDEM_REPLAY,
+        {"completed", complete_it, IDEM_HOLD, IDEM_WAIT_THEN_RUN, IDEM_REPLAY,
          false},
         {"released", release, IDEM_HOLD, IDEM_WAIT_THEN_RUN, IDEM_STARTED,
          false},
@@ -187,15 +168,13 @@ TEST(wait, answersWhatHappened)
         open_event(&event, rows[i].policy);
         event.request.flags = rows[i].flags;
         /* Where nobody comes it waits its time out. */
-        assert_ok(
-            wait_for(&event, rows[i].want == IDEM_BUSY ? 120000 : 200000000));
+        wait_for(&event, rows[i].want == IDEM_BUSY ? 120000 : 200000000);
         if (event.waiter->verdict != rows[i].want ||
             event.waiter->takeover != rows[i].takeover) {
             fail_with("%s (flags %u): %s%s", rows[i].what, rows[i].flags,
                       idem_verdict_name(event.waiter->verdict),
                       event.waiter->takeover ? ", a takeover" : "");
         }
-        close_event(&event);
     }
 }
 
@@ -229,14 +208,13 @@ static enum script_does serve(struct script *script, struct idem_op *op)
 static void come_and_go(void *ctx, struct host *host)
 {
     struct outage *outage = ctx;
-    struct idem_result result = {.bytes = idem_str("done")};
 
     if (host->sleeps == outage->from) {
         outage->is_away = true;
     } else if (host->sleeps == outage->until) {
         outage->is_away = false;
         if (outage->owner != NULL) {
-            assert_ok(idem_complete(outage->owner, &result, &why));
+            assert_ok(complete(outage->owner, "done"));
         }
     }
 }
@@ -261,7 +239,7 @@ static struct idem_store *open_away(struct outage *outage, bool remote)
 TEST(wait, beginsInAnOutage)
 {
     struct outage outage = {.until = 4, .is_away = true};
-    struct idem_request request = request_for(IDEM_HOLD);
+    struct idem_request request = claim("k");
     struct idem_store *store = open_away(&outage, true);
     struct idem_attempt *attempt;
 
@@ -269,10 +247,8 @@ TEST(wait, beginsInAnOutage)
     assert_code(IDEM_EUNAVAILABLE, idem_begin(store, &request, &attempt, &why));
     assert_int_equal(outage.host.sleeps, 0);
     store->remote = false;
-    assert_ok(idem_begin(store, &request, &attempt, &why));
-    assert_int_equal(attempt->verdict, IDEM_STARTED);
+    expect(store, &request, IDEM_STARTED);
     assert_int_equal(outage.host.sleeps, 4);
-    idem_attempt_destroy(attempt);
     idem_close(store);
 }
 
@@ -282,10 +258,9 @@ TEST(wait, growsRare)
     struct event event = {.lease_ms = IDEM_NEVER};
 
     open_event(&event, IDEM_HOLD);
-    assert_ok(wait_for(&event, 1000000));
+    wait_for(&event, 1000000);
     assert_int_equal(event.waiter->verdict, IDEM_BUSY);
     assert_true(event.host.sleeps >= 1000 && event.host.sleeps < 2000);
-    close_event(&event);
 }
 
 /* Bounded by the caller's time, it polls more seldom as it goes on. */
@@ -294,10 +269,9 @@ TEST(wait, endsAtItsTime)
     struct event event = {.sleep = 0};
 
     open_event(&event, IDEM_HOLD);
-    assert_ok(wait_for(&event, 10000));
+    wait_for(&event, 10000);
     assert_int_equal(event.waiter->verdict, IDEM_BUSY);
     assert_int_equal(event.waiter->lease_left_ms, 50000);
     assert_int_equal(event.host.slept_ms, 10000);
     assert_true(event.host.sleeps >= 40 && event.host.sleeps < 100);
-    close_event(&event);
 }

@@ -1,5 +1,6 @@
 /* A record together with its caller's own writes: what is checked before a store is
  * asked, what it is handed, and what the caller is told. */
+#include "claims.h"
 #include "sample.h"
 #include "script.h"
 #include "test.h"
@@ -39,15 +40,6 @@ static enum script_does follow_plan(struct script *script, struct idem_op *op)
     return SCRIPT_ANSWERS;
 }
 
-static struct idem_request request_for(const char *key)
-{
-    struct idem_request request = IDEM_REQUEST_INIT;
-
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
-    return request;
-}
-
 static struct idem_store *open_plan(struct script *script, struct plan *plan)
 {
     struct idem_store *store = script_open(script, follow_plan, NULL);
@@ -57,14 +49,11 @@ static struct idem_store *open_plan(struct script *script, struct plan *plan)
     return store;
 }
 
-static struct idem_attempt *begin(struct idem_store *store)
+static struct idem_attempt *begin_k(struct idem_store *store)
 {
-    struct idem_request request = request_for("k");
-    struct idem_attempt *attempt;
+    struct idem_request request = claim("k");
 
-    assert_ok(idem_begin(store, &request, &attempt, &why));
-    assert_int_equal(attempt->verdict, IDEM_STARTED);
-    return attempt;
+    return begin(store, &request, IDEM_STARTED);
 }
 
 /* The store gets all writes in one text, in their order, and copies of everything;
@@ -78,7 +67,7 @@ TEST(commit, handsOverTheWrites)
     struct plan plan = {.refused = 2};
     struct script script;
     struct idem_store *store = open_plan(&script, &plan);
-    struct idem_attempt *attempt = begin(store);
+    struct idem_attempt *attempt = begin_k(store);
     uint8_t digest[16];
 
     plan.code = 0;
@@ -91,12 +80,11 @@ TEST(commit, handsOverTheWrites)
     assert_true(idem_attempt_lease_left_ms(attempt) > 0);
     assert_int_equal(attempt->record->status, IDEM_STATUS_IN_PROGRESS);
     memcpy(digest, plan.seen.digest, sizeof(digest));
-    idem_attempt_destroy(attempt);
     idem_close(store);
 
     memset(&plan, 0, sizeof(plan));
     store = open_plan(&script, &plan);
-    attempt = begin(store);
+    attempt = begin_k(store);
     assert_ok(idem_dynamodb_complete_with(attempt, &result, writes, 2, &commit,
                                           &why));
     assert_true(commit.committed);
@@ -107,7 +95,6 @@ TEST(commit, handsOverTheWrites)
     assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
     assert_int_equal(attempt->record->status, IDEM_STATUS_COMPLETED);
     assert_slice(attempt->record->result.bytes, result.bytes);
-    idem_attempt_destroy(attempt);
     idem_close(store);
 }
 
@@ -118,7 +105,7 @@ TEST(commit, endsAClaim)
     struct idem_result result = {.bytes = idem_str("done"),
                                  .content_type = idem_str("text/plain")};
     struct idem_dynamodb_committed commit = IDEM_DYNAMODB_COMMITTED_INIT;
-    struct idem_request request = request_for("k");
+    struct idem_request request = claim("k");
     struct idem_slice write = idem_str("{\"Put\":{}}");
     struct plan plan = {.code = 0};
     struct script script;
@@ -141,7 +128,7 @@ TEST(commit, endsAClaim)
     plan.code = 0;
 
     /* Too long to be kept: a tombstone, as elsewhere. */
-    request = request_for("l");
+    request = claim("l");
     result.bytes.base = calloc(1, store->options.result_max + 1);
     result.bytes.len = store->options.result_max + 1;
     assert_ok(idem_dynamodb_commit(store, &request, &result, &write, 1,
@@ -161,13 +148,13 @@ TEST(commit, isBounded)
     };
     static const struct idem_dynamodb_committed no_size;
     struct idem_dynamodb_committed commit = IDEM_DYNAMODB_COMMITTED_INIT;
-    struct idem_request request = request_for("k");
+    struct idem_request request = claim("k");
     struct idem_slice writes[MAX + 1];
     char *long_text = calloc(1, IDEM_DYNAMODB_WRITES_BYTES_MAX + 1);
     struct plan plan = {.code = 0};
     struct script script;
     struct idem_store *store = open_plan(&script, &plan);
-    struct idem_attempt *attempt = begin(store);
+    struct idem_attempt *attempt = begin_k(store);
     size_t i;
 
     assert_non_null(long_text);
@@ -204,7 +191,6 @@ TEST(commit, isBounded)
     assert_ok(
         idem_dynamodb_complete_with(attempt, NULL, writes, MAX, &commit, &why));
     assert_int_equal(plan.seen.writes_len, MAX);
-    idem_attempt_destroy(attempt);
     idem_close(store);
     free(long_text);
 }

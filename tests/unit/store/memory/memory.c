@@ -1,4 +1,5 @@
 /* The store in memory: what only it has to show. */
+#include "claims.h"
 #include "heap.h"
 #include "test.h"
 
@@ -8,27 +9,13 @@ enum {
     KEYS = 3000
 };
 
-static struct idem_request request_for(unsigned n)
-{
-    static char key[16];
-    struct idem_request request = IDEM_REQUEST_INIT;
-
-    (void)snprintf(key, sizeof(key), "key-%u", n);
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
-    return request;
-}
-
 static enum idem_verdict verdict_for(struct idem_store *store, unsigned n)
 {
-    struct idem_request request = request_for(n);
+    struct idem_request request = claim(numbered("key-", n));
     struct idem_attempt *attempt;
-    enum idem_verdict verdict;
 
     assert_ok(idem_begin(store, &request, &attempt, &why));
-    verdict = attempt->verdict;
-    idem_attempt_destroy(attempt);
-    return verdict;
+    return freed_later(attempt)->verdict;
 }
 
 /* It grows with its records and finds each of them. */
@@ -56,7 +43,7 @@ TEST(memory, survivesGrowthWithoutMemory)
 
     assert_ok(idem_memory_open(NULL, &store, &why));
     for (n = 0; n < 600; n++) {
-        struct idem_request request = request_for(n);
+        struct idem_request request = claim(numbered("key-", n));
         struct idem_attempt *attempt = NULL;
         int rc;
 

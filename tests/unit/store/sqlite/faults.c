@@ -1,4 +1,5 @@
 /* A disk that fails: what was answered stays true, what was not is settled. */
+#include "claims.h"
 #include "temp.h"
 #include "test.h"
 #include "vfs_fail.h"
@@ -20,15 +21,6 @@ static struct idem_store *open_at(const char *url)
     return store;
 }
 
-static struct idem_request request_for(const char *key)
-{
-    struct idem_request request = IDEM_REQUEST_INIT;
-
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
-    return request;
-}
-
 /* What one life of a key answered. */
 struct life {
     int begin;
@@ -38,7 +30,7 @@ struct life {
 
 static struct life live(struct idem_store *store, const char *key)
 {
-    struct idem_request request = request_for(key);
+    struct idem_request request = claim(key);
     struct idem_result result = {.bytes = idem_str("receipt 7")};
     struct life life = {.complete = 1};
     struct idem_attempt *attempt;
@@ -174,7 +166,7 @@ TEST(faults, stopServingWhileFlushesFail)
     for (i = 0; i < 3; i++) {
         char key[16];
         struct life refused;
-        struct idem_request request = request_for("before");
+        struct idem_request request = claim("before");
         struct idem_attempt *attempt;
 
         (void)snprintf(key, sizeof(key), "refused%d", i);
@@ -202,7 +194,7 @@ TEST(faults, stopServingWhileFlushesFail)
 /* One submission, which nobody repeats. */
 static int submit_once(struct idem_queue *queue, const char *key)
 {
-    struct idem_request request = request_for(key);
+    struct idem_request request = claim(key);
     struct idem_op *op;
     int code;
 
@@ -365,10 +357,8 @@ TEST(faults, settleWholeBatches)
     for (n = 0; n < OPS; n++) {
         struct idem_request request;
         struct idem_op *op;
-        char key[16];
 
-        (void)snprintf(key, sizeof(key), "k%d", n);
-        request = request_for(key);
+        request = claim(numbered("k", n));
         assert_ok(idem_op_begin(&request, &op, &why));
         assert_ok(idem_queue_submit(queue, op, &why));
     }

@@ -2,6 +2,7 @@
  * whose file is taken away. */
 #include "store/sqlite/store.h"
 
+#include "claims.h"
 #include "temp.h"
 #include "test.h"
 #include "vfs.h"
@@ -264,28 +265,19 @@ struct held {
     struct idem_attempt *attempt;
 };
 
-static struct idem_request request_for(const char *key)
-{
-    struct idem_request request = IDEM_REQUEST_INIT;
-
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
-    return request;
-}
-
 static struct held hold(void)
 {
     struct held held = {.path = temp_path("held.db")};
-    struct idem_request request = request_for("begun");
+    struct idem_request request = claim("begun");
 
     assert_ok(open_at(held.path, &held.store));
     assert_ok(idem_begin(held.store, &request, &held.attempt, &why));
     return held;
 }
 
-static int claim(const struct held *held, const char *key)
+static int try_claim(const struct held *held, const char *key)
 {
-    struct idem_request request = request_for(key);
+    struct idem_request request = claim(key);
     struct idem_attempt *attempt;
     int rc = idem_begin(held->store, &request, &attempt, &why);
 
@@ -298,7 +290,7 @@ static int claim(const struct held *held, const char *key)
 /* Neither claims nor ends, for this reason; once @restore has been, both. */
 static void expect_refused(struct held *held, const char *reason)
 {
-    assert_code(IDEM_ECONFIG, claim(held, "while it is away"));
+    assert_code(IDEM_ECONFIG, try_claim(held, "while it is away"));
     assert_why(reason);
     assert_code(IDEM_ECONFIG, idem_complete(held->attempt, NULL, &why));
     assert_why(reason);
@@ -306,7 +298,7 @@ static void expect_refused(struct held *held, const char *reason)
 
 static void expect_taken(struct held *held)
 {
-    assert_ok(claim(held, "while it is there"));
+    assert_ok(try_claim(held, "while it is there"));
     assert_ok(idem_complete(held->attempt, NULL, &why));
 }
 
@@ -389,7 +381,7 @@ TEST(handle, noticesADeletionUnderTheCommit)
 
     held = hold();
     going = held.path;
-    assert_code(IDEM_ECONFIG, claim(&held, "new"));
+    assert_code(IDEM_ECONFIG, try_claim(&held, "new"));
     let_go(&held);
 }
 

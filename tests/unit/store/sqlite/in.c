@@ -1,4 +1,5 @@
 /* Effect and record in one transaction: both are there, or neither is. */
+#include "claims.h"
 #include "heap.h"
 #include "temp.h"
 #include "test.h"
@@ -8,7 +9,13 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
-/* A database of an application: it has a table of its own. */
+static void close_app(void *db)
+{
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* A database of an application: it has a table of its own, and is closed when the test
+ * has ended. */
 static sqlite3 *open_app(const char *path)
 {
     sqlite3 *db;
@@ -18,6 +25,7 @@ static sqlite3 *open_app(const char *path)
         sqlite3_exec(db, "CREATE TABLE IF NOT EXISTS effect (key TEXT)", NULL,
                      NULL, NULL),
         SQLITE_OK);
+    test_after(close_app, db);
     return db;
 }
 
@@ -54,25 +62,17 @@ static int tables_of_ours(sqlite3 *db)
                       "WHERE name LIKE 'idem%'");
 }
 
-static struct idem_request request_for(const char *key)
+static struct idem_attempt *begin_in(sqlite3 *db, const char *key)
 {
-    struct idem_request request = IDEM_REQUEST_INIT;
-
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
-    return request;
-}
-
-static struct idem_attempt *begin(sqlite3 *db, const char *key)
-{
-    struct idem_request request = request_for(key);
+    struct idem_request request = claim(key);
     struct idem_attempt *attempt;
 
     assert_ok(idem_sqlite_begin_in(db, &request, &attempt, &why));
-    return attempt;
+    return freed_later(attempt);
 }
 
-static int complete(sqlite3 *db, struct idem_attempt *attempt, const char *text)
+static int complete_in(sqlite3 *db, struct idem_attempt *attempt,
+                       const char *text)
 {
     struct idem_result result = {.bytes = idem_str(text)};
 
@@ -85,23 +85,19 @@ static void live(sqlite3 *db, const char *key, const char *result)
     struct idem_attempt *attempt;
 
     sql(db, "BEGIN IMMEDIATE");
-    attempt = begin(db, key);
+    attempt = begin_in(db, key);
     assert_int_equal(attempt->verdict, IDEM_STARTED);
     sql(db, "INSERT INTO effect VALUES ('x')");
-    assert_ok(complete(db, attempt, result));
+    assert_ok(complete_in(db, attempt, result));
     sql(db, "COMMIT");
-    idem_attempt_destroy(attempt);
 }
 
 static void assert_verdict(sqlite3 *db, const char *key,
                            enum idem_verdict verdict)
 {
-    struct idem_attempt *attempt;
 
     sql(db, "BEGIN IMMEDIATE");
-    attempt = begin(db, key);
-    assert_int_equal(attempt->verdict, verdict);
-    idem_attempt_destroy(attempt);
+    assert_int_equal(begin_in(db, key)->verdict, verdict);
     sql(db, "ROLLBACK");
 }
 
@@ -114,14 +110,12 @@ TEST(in, replaysWhatWasCommitted)
 
     live(db, "k", "receipt 7");
     sql(db, "BEGIN IMMEDIATE");
-    attempt = begin(db, "k");
+    attempt = begin_in(db, "k");
     assert_int_equal(attempt->verdict, IDEM_REPLAY);
     assert_text(attempt->record->result.bytes, "receipt 7");
-    idem_attempt_destroy(attempt);
     sql(db, "ROLLBACK");
     assert_int_equal(number(db, "SELECT count(*) FROM effect"), 1);
     assert_int_equal(records(db), 1);
-    (void)sqlite3_close(db);
 }
 
 /* A transaction that is rolled back leaves nothing: no record, no table of ours,
@@ -132,27 +126,25 @@ TEST(in, leavesNothingAfterRollback)
     struct idem_attempt *attempt;
 
     sql(db, "BEGIN IMMEDIATE");
-    attempt = begin(db, "k");
+    attempt = begin_in(db, "k");
     sql(db, "INSERT INTO effect VALUES ('k')");
-    assert_ok(complete(db, attempt, "done"));
+    assert_ok(complete_in(db, attempt, "done"));
     sql(db, "ROLLBACK");
     assert_int_equal(tables_of_ours(db), 0);
     assert_int_equal(number(db, "SELECT count(*) FROM effect"), 0);
 
     sql(db, "BEGIN IMMEDIATE");
-    assert_code(IDEM_ELOST, complete(db, attempt, "done"));
+    assert_code(IDEM_ELOST, complete_in(db, attempt, "done"));
     assert_why("not in this store");
     sql(db, "ROLLBACK");
-    idem_attempt_destroy(attempt);
     assert_verdict(db, "k", IDEM_STARTED);
-    (void)sqlite3_close(db);
 }
 
 /* Outside a transaction nothing is touched, and the error names the cure. */
 TEST(in, wantsATransaction)
 {
     sqlite3 *db = open_app(":memory:");
-    struct idem_request request = request_for("k");
+    struct idem_request request = claim("k");
     struct idem_outcome outcome = {.status = IDEM_STATUS_FAILED};
     struct idem_attempt *attempt = NULL;
 
@@ -164,37 +156,34 @@ TEST(in, wantsATransaction)
     assert_int_equal(tables_of_ours(db), 0);
 
     sql(db, "BEGIN IMMEDIATE");
-    attempt = begin(db, "k");
+    attempt = begin_in(db, "k");
     sql(db, "COMMIT");
-    assert_code(IDEM_EINVALID, complete(db, attempt, "done"));
+    assert_code(IDEM_EINVALID, complete_in(db, attempt, "done"));
     assert_why("BEGIN IMMEDIATE");
     assert_code(IDEM_EINVALID, idem_sqlite_end_in(db, attempt, &outcome, NULL));
-    idem_attempt_destroy(attempt);
-    (void)sqlite3_close(db);
 }
 
 /* A request that a store would refuse is refused here, and so is waiting. */
 TEST(in, refusesABadRequest)
 {
     sqlite3 *db = open_app(":memory:");
-    struct idem_request request = request_for("");
+    struct idem_request request = claim("");
     struct idem_attempt *attempt = NULL;
 
     sql(db, "BEGIN IMMEDIATE");
     assert_code(IDEM_EINVALID,
                 idem_sqlite_begin_in(db, &request, &attempt, &why));
-    request = request_for("k");
+    request = claim("k");
     request.wait_ms = 1;
     assert_code(IDEM_EINVALID,
                 idem_sqlite_begin_in(db, &request, &attempt, &why));
     assert_why("wait");
-    request = request_for("k");
+    request = claim("k");
     request.on_expired_lease = IDEM_ON_EXPIRED_UNSET;
     assert_code(IDEM_EINVALID,
                 idem_sqlite_begin_in(db, &request, &attempt, NULL));
     assert_null(attempt);
     sql(db, "ROLLBACK");
-    (void)sqlite3_close(db);
 }
 
 /* A claim may be committed and ended in a later transaction: busy in between,
@@ -205,20 +194,18 @@ TEST(in, endsInALaterTransaction)
     struct idem_attempt *attempt;
 
     sql(db, "BEGIN IMMEDIATE");
-    attempt = begin(db, "k");
+    attempt = begin_in(db, "k");
     sql(db, "COMMIT");
     assert_verdict(db, "k", IDEM_BUSY);
     assert_true(idem_attempt_lease_left_ms(attempt) > 50000);
     assert_true(idem_attempt_lease_left_ms(attempt) <= 60000);
 
     sql(db, "BEGIN IMMEDIATE");
-    assert_ok(complete(db, attempt, "done"));
+    assert_ok(complete_in(db, attempt, "done"));
     sql(db, "COMMIT");
     assert_text(attempt->record->result.bytes, "done");
     assert_true(idem_attempt_lease_left_ms(attempt) == 0);
-    idem_attempt_destroy(attempt);
     assert_verdict(db, "k", IDEM_REPLAY);
-    (void)sqlite3_close(db);
 }
 
 /* An attempt that was not started, or that a store began, is not ended here; and
@@ -226,33 +213,27 @@ TEST(in, endsInALaterTransaction)
 TEST(in, endsWhatWasBegunHere)
 {
     sqlite3 *db = open_app(":memory:");
-    struct idem_request request = request_for("k");
+    struct idem_request request = claim("k");
     struct idem_attempt *attempt;
-    struct idem_store *store;
+    struct idem_store *store = open_memory(NULL);
 
     live(db, "k", "done");
     sql(db, "BEGIN IMMEDIATE");
-    attempt = begin(db, "k");
+    attempt = begin_in(db, "k");
     assert_int_equal(attempt->verdict, IDEM_REPLAY);
-    assert_code(IDEM_EINVALID, complete(db, attempt, "again"));
-    idem_attempt_destroy(attempt);
+    assert_code(IDEM_EINVALID, complete_in(db, attempt, "again"));
 
-    assert_ok(idem_open("memory:", NULL, &store, &why));
-    assert_ok(idem_begin(store, &request, &attempt, &why));
-    assert_code(IDEM_EINVALID, complete(db, attempt, "here"));
+    attempt = begin(store, &request, IDEM_STARTED);
+    assert_code(IDEM_EINVALID, complete_in(db, attempt, "here"));
     assert_why("idem_complete()");
     assert_ok(idem_complete(attempt, NULL, &why));
-    idem_attempt_destroy(attempt);
-    idem_close(store);
 
-    attempt = begin(db, "l");
+    attempt = begin_in(db, "l");
     assert_code(IDEM_EINVALID, idem_complete(attempt, NULL, &why));
     assert_why("idem_sqlite_end_in()");
     assert_code(IDEM_EINVALID, idem_renew(attempt, 0, &why));
-    assert_ok(complete(db, attempt, "done"));
-    idem_attempt_destroy(attempt);
+    assert_ok(complete_in(db, attempt, "done"));
     sql(db, "COMMIT");
-    (void)sqlite3_close(db);
 }
 
 /* A token carries a committed claim to another process and connection. */
@@ -264,22 +245,17 @@ TEST(in, endsByToken)
     struct idem_attempt *attempt;
 
     sql(db, "BEGIN IMMEDIATE");
-    attempt = begin(db, "k");
+    attempt = begin_in(db, "k");
     sql(db, "COMMIT");
     assert_ok(idem_attempt_token(attempt, token));
-    idem_attempt_destroy(attempt);
-    (void)sqlite3_close(db);
 
     db = open_app(path);
-    assert_ok(
-        idem_attempt_from_token(/* store= */ NULL, token, &attempt, &why));
+    attempt = by_token(/* store= */ NULL, token);
     assert_true(idem_attempt_lease_left_ms(attempt) == 0);
     sql(db, "BEGIN IMMEDIATE");
-    assert_ok(complete(db, attempt, "done"));
+    assert_ok(complete_in(db, attempt, "done"));
     sql(db, "COMMIT");
-    idem_attempt_destroy(attempt);
     assert_verdict(db, "k", IDEM_REPLAY);
-    (void)sqlite3_close(db);
 }
 
 /* A claim that was committed is renewed in a transaction, by its attempt or by its
@@ -293,7 +269,7 @@ TEST(in, renewsWhatWasCommitted)
     int64_t left;
 
     sql(db, "BEGIN IMMEDIATE");
-    attempt = begin(db, "k");
+    attempt = begin_in(db, "k");
     assert_code(IDEM_EINVALID, idem_sqlite_renew_in(db, attempt, 1, &why));
     assert_ok(idem_sqlite_renew_in(db, attempt, 90000, &why));
     sql(db, "COMMIT");
@@ -302,7 +278,7 @@ TEST(in, renewsWhatWasCommitted)
     assert_true(left > 80000 && left <= 90000);
 
     assert_ok(idem_attempt_token(attempt, token));
-    assert_ok(idem_attempt_from_token(NULL, token, &other, &why));
+    other = by_token(NULL, token);
     assert_true(idem_attempt_lease_left_ms(other) == 0);
     sql(db, "BEGIN IMMEDIATE");
     assert_ok(idem_sqlite_renew_in(db, other, IDEM_NEVER, &why));
@@ -312,17 +288,13 @@ TEST(in, renewsWhatWasCommitted)
     sql(db, "COMMIT");
     assert_true(idem_attempt_lease_left_ms(other) > 50000);
     assert_true(idem_attempt_lease_left_ms(other) <= 90000);
-    idem_attempt_destroy(other);
 
     sql(db, "BEGIN IMMEDIATE");
-    assert_ok(complete(db, attempt, "receipt"));
-    assert_ok(idem_attempt_from_token(NULL, token, &other, &why));
+    assert_ok(complete_in(db, attempt, "receipt"));
+    other = by_token(NULL, token);
     assert_code(IDEM_ELOST, idem_sqlite_renew_in(db, other, 0, &why));
     assert_true(idem_attempt_lease_left_ms(other) == 0);
     sql(db, "COMMIT");
-    idem_attempt_destroy(other);
-    idem_attempt_destroy(attempt);
-    (void)sqlite3_close(db);
 }
 
 /* The application's own tables, version and marks stay as they are. */
@@ -338,7 +310,6 @@ TEST(in, livesBesideOtherTables)
     assert_int_equal(number(db, "PRAGMA user_version"), 12);
     assert_int_equal(number(db, "SELECT count(*) FROM record"), 1);
     assert_int_equal(tables_of_ours(db), 4);
-    (void)sqlite3_close(db);
 }
 
 /* Tables of another version are refused, whatever their shape, and not changed. */
@@ -357,7 +328,7 @@ TEST(in, refusesTablesOfAnotherVersion)
 
     for (i = 0; i < COUNT(changes); i++) {
         sqlite3 *db = open_app(":memory:");
-        struct idem_request request = request_for("k");
+        struct idem_request request = claim("k");
         struct idem_attempt *attempt = NULL;
         int tables;
 
@@ -371,7 +342,6 @@ TEST(in, refusesTablesOfAnotherVersion)
         assert_null(attempt);
         sql(db, "COMMIT");
         assert_int_equal(tables_of_ours(db), tables);
-        (void)sqlite3_close(db);
     }
 }
 
@@ -381,7 +351,7 @@ TEST(in, isUnavailableWhileLocked)
     const char *path = temp_path("locked.db");
     sqlite3 *db = open_app(path);
     sqlite3 *other = open_app(path);
-    struct idem_request request = request_for("k");
+    struct idem_request request = claim("k");
     struct idem_attempt *attempt = NULL;
 
     live(db, "before", "done");
@@ -393,8 +363,6 @@ TEST(in, isUnavailableWhileLocked)
     assert_null(attempt);
     sql(db, "ROLLBACK");
     sql(other, "ROLLBACK");
-    (void)sqlite3_close(other);
-    (void)sqlite3_close(db);
 }
 
 /* ---- Out of memory ---- */
@@ -411,8 +379,7 @@ enum {
 /* One call of each public function; @attempt is of a claim in the transaction. */
 static int call(int which, sqlite3 *db, struct idem_attempt *attempt)
 {
-    struct idem_request request =
-        request_for(which == BEGIN_REPLAY ? "done" : "new");
+    struct idem_request request = claim(which == BEGIN_REPLAY ? "done" : "new");
     struct idem_outcome outcome = {.status = IDEM_STATUS_FAILED,
                                    .text = idem_str("refused")};
     struct idem_attempt *begun;
@@ -423,7 +390,7 @@ static int call(int which, sqlite3 *db, struct idem_attempt *attempt)
     case END:
         return idem_sqlite_end_in(db, attempt, &outcome, &why);
     case COMPLETE:
-        return complete(db, attempt, "receipt");
+        return complete_in(db, attempt, "receipt");
     case RENEW:
         return idem_sqlite_renew_in(db, attempt, 0, &why);
     default:
@@ -498,7 +465,6 @@ TEST(in, isReadByAReadOnlyStore)
     idem_close(store);
     assert_false(exists(path, "-lock") || exists(path, "-reserve"));
     assert_int_equal(number(db, "PRAGMA application_id"), 0);
-    (void)sqlite3_close(db);
 }
 
 /* A handle that may write is refused, says why, and leaves nothing behind. */
@@ -513,7 +479,6 @@ TEST(in, isNotWrittenByAStore)
     assert_why("app.db is an application's database");
     assert_null(store);
     assert_false(exists(path, "-lock") || exists(path, "-wal"));
-    (void)sqlite3_close(db);
 }
 
 /* Whichever allocation fails, the call says so, nothing leaks, and after the
@@ -534,7 +499,7 @@ TEST(in, survivesEveryFailedAllocation)
                 struct idem_attempt *attempt;
 
                 sql(db, "BEGIN IMMEDIATE");
-                attempt = begin(db, "k");
+                attempt = begin_in(db, "k");
                 memset(&why, 0, sizeof(why));
                 heap_fail(n, on != 0);
                 rc = call(which, db, attempt);
@@ -545,12 +510,10 @@ TEST(in, survivesEveryFailedAllocation)
                     assert_ok(rc);
                 }
                 sql(db, "ROLLBACK");
-                idem_attempt_destroy(attempt);
                 assert_null(sqlite3_next_stmt(db, NULL));
                 assert_int_equal(records(db), 1);
             }
             assert_true(n > 2);
         }
     }
-    (void)sqlite3_close(db);
 }

@@ -1,5 +1,6 @@
 /* Opening a store in a file: what is ours is opened, anything else is refused and
  * left as it is. */
+#include "claims.h"
 #include "temp.h"
 #include "test.h"
 
@@ -56,30 +57,11 @@ static void run_sql(const char *path, const char *sql)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-static struct idem_request request_for(const char *key)
+static void begin_and_complete(struct idem_store *store)
 {
-    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_request request = claim("k");
 
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
-    return request;
-}
-
-static int begin(struct idem_store *store, const char *key,
-                 enum idem_verdict *ret_verdict)
-{
-    struct idem_request request = request_for(key);
-    struct idem_attempt *attempt = NULL;
-    int rc = idem_begin(store, &request, &attempt, &why);
-
-    if (rc == 0) {
-        *ret_verdict = attempt->verdict;
-        if (attempt->verdict == IDEM_STARTED) {
-            assert_ok(idem_complete(attempt, NULL, &why));
-        }
-        idem_attempt_destroy(attempt);
-    }
-    return rc;
+    run(store, &request, "");
 }
 
 /* However it is written, the URL of a store is an absolute path, and no more. */
@@ -222,14 +204,13 @@ TEST(open, refusesFilesOfOthers)
 TEST(open, refusesADamagedFile)
 {
     const char *path = temp_path("damaged.db");
-    enum idem_verdict verdict = IDEM_BUSY;
     struct idem_store *store;
     struct stat before;
     struct stat after;
     FILE *f;
 
     assert_ok(open_at(path, 0, &store));
-    assert_ok(begin(store, "k", &verdict));
+    begin_and_complete(store);
     idem_close(store);
     run_sql(path, "PRAGMA wal_checkpoint(TRUNCATE)");
     assert_int_equal(stat(path, &before), 0);
@@ -261,12 +242,11 @@ TEST(open, refusesAClockThatCannotBe)
 
     for (i = 0; i < COUNT(damages); i++) {
         const char *path = temp_path("clock.db");
-        enum idem_verdict verdict = IDEM_BUSY;
         struct idem_store *store;
         char sql[128];
 
         assert_ok(open_at(path, 0, &store));
-        assert_ok(begin(store, "k", &verdict));
+        begin_and_complete(store);
         idem_close(store);
         (void)snprintf(sql, sizeof(sql), "UPDATE idem_clock SET %s",
                        damages[i]);

@@ -1,5 +1,6 @@
 /* A file that was put back from a copy: noticed, marked, and safe from then on.
  * ROW(32) */
+#include "claims.h"
 #include "host.h"
 #include "temp.h"
 #include "test.h"
@@ -114,40 +115,35 @@ static struct idem_sqlite_restored mark(const struct shop *shop)
     return restored;
 }
 
-static struct idem_attempt *begin(struct idem_store *store, const char *key,
-                                  enum idem_on_expired_lease policy)
+static struct idem_attempt *begin_as(struct idem_store *store, const char *key,
+                                     enum idem_on_expired_lease policy)
 {
-    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_request request = claim(key);
     struct idem_attempt *attempt;
 
-    request.key = idem_str(key);
     request.on_expired_lease = policy;
     request.lease_ms = 3600000;
     request.retention_ms = IDEM_NEVER; /* Marking has the clock of today. */
     request.attempts_max = 0;
     assert_ok(idem_begin(store, &request, &attempt, &why));
-    return attempt;
+    return freed_later(attempt);
 }
 
 /* The fence of a claim that must be STARTED; nobody ends it. */
 static uint64_t begin_fence(struct idem_store *store, const char *key)
 {
-    struct idem_attempt *attempt = begin(store, key, IDEM_RERUN);
+    struct idem_attempt *attempt = begin_as(store, key, IDEM_RERUN);
     uint64_t fence = attempt->fence;
 
     assert_int_equal(attempt->verdict, IDEM_STARTED);
-    idem_attempt_destroy(attempt);
     return fence;
 }
 
-static void expect(struct idem_store *store, const char *key,
-                   enum idem_status status, const char *note)
+static void expect_status(struct idem_store *store, const char *key,
+                          enum idem_status status, const char *note)
 {
-    struct idem_answer *answer;
-    const struct idem_record *record;
+    const struct idem_record *record = get(store, key);
 
-    assert_ok(idem_get(store, idem_str(""), idem_str(key), &answer, &why));
-    record = idem_answer_record(answer);
     if (record->status != status) {
         fail_with("%s is %s", key, idem_status_name(record->status));
     }
@@ -158,7 +154,6 @@ static void expect(struct idem_store *store, const char *key,
                        (const char *)record->note.base);
         assert_non_null(strstr(text, note));
     }
-    idem_answer_destroy(answer);
 }
 
 /* A person says that nothing happened. */
@@ -168,35 +163,26 @@ static void release(struct idem_store *store, const char *key)
         .status = IDEM_STATUS_RELEASED,
         .text = idem_str("looked"),
     };
-    struct idem_answer *answer;
-    uint64_t fence;
 
-    assert_ok(idem_get(store, idem_str(""), idem_str(key), &answer, &why));
-    fence = idem_answer_record(answer)->fence;
-    idem_answer_destroy(answer);
-    assert_ok(idem_resolve(store, idem_str(""), idem_str(key), fence,
-                           idem_str("ann"), &outcome, /* flags= */ 0, &why));
+    assert_ok(idem_resolve(store, idem_str(""), idem_str(key),
+                           get(store, key)->fence, idem_str("ann"), &outcome,
+                           /* flags= */ 0, &why));
 }
 
 /* One record of every status. */
 static void fill(struct idem_store *store)
 {
-    struct idem_attempt *attempt;
 
-    idem_attempt_destroy(begin(store, "hold", IDEM_HOLD));
-    idem_attempt_destroy(begin(store, "rerun", IDEM_RERUN));
-    attempt = begin(store, "completed", IDEM_HOLD);
-    assert_ok(idem_complete(attempt, NULL, &why));
-    idem_attempt_destroy(attempt);
-    attempt = begin(store, "failed", IDEM_HOLD);
-    assert_ok(idem_fail(attempt, idem_str("no"), NULL, &why));
-    idem_attempt_destroy(attempt);
-    attempt = begin(store, "unknown", IDEM_HOLD);
-    assert_ok(idem_unknown(attempt, idem_str("who knows"), &why));
-    idem_attempt_destroy(attempt);
-    attempt = begin(store, "released", IDEM_HOLD);
-    assert_ok(idem_release(attempt, idem_str("not today"), &why));
-    idem_attempt_destroy(attempt);
+    (void)begin_as(store, "hold", IDEM_HOLD);
+    (void)begin_as(store, "rerun", IDEM_RERUN);
+    assert_ok(
+        idem_complete(begin_as(store, "completed", IDEM_HOLD), NULL, &why));
+    assert_ok(idem_fail(begin_as(store, "failed", IDEM_HOLD), idem_str("no"),
+                        NULL, &why));
+    assert_ok(idem_unknown(begin_as(store, "unknown", IDEM_HOLD),
+                           idem_str("who knows"), &why));
+    assert_ok(idem_release(begin_as(store, "released", IDEM_HOLD),
+                           idem_str("not today"), &why));
 }
 
 /* What was in progress in the copy is unknown and says why; the rest is as it
@@ -221,11 +207,13 @@ TEST(mark, callsOpenAttemptsUnknown)
     assert_int_equal(restored.known_ms, HOST_WALL_MS);
 
     open_shop(&shop);
-    expect(shop.store, "hold", IDEM_STATUS_UNKNOWN, "restored from a copy");
-    expect(shop.store, "rerun", IDEM_STATUS_UNKNOWN, "2023-11-14T22:13:20Z");
-    expect(shop.store, "completed", IDEM_STATUS_COMPLETED, NULL);
-    expect(shop.store, "failed", IDEM_STATUS_FAILED, NULL);
-    expect(shop.store, "unknown", IDEM_STATUS_UNKNOWN, "who knows");
+    expect_status(shop.store, "hold", IDEM_STATUS_UNKNOWN,
+                  "restored from a copy");
+    expect_status(shop.store, "rerun", IDEM_STATUS_UNKNOWN,
+                  "2023-11-14T22:13:20Z");
+    expect_status(shop.store, "completed", IDEM_STATUS_COMPLETED, NULL);
+    expect_status(shop.store, "failed", IDEM_STATUS_FAILED, NULL);
+    expect_status(shop.store, "unknown", IDEM_STATUS_UNKNOWN, "who knows");
     assert_code(IDEM_ENOTFOUND, idem_get(shop.store, idem_str(""),
                                          idem_str("later"), &answer, &why));
     idem_close(shop.store);
@@ -250,22 +238,19 @@ static void use_fences(struct shop *shop, uint64_t ret_fences[3])
     }
     ret_fences[1] = begin_fence(shop->store, "new");
     for (i = 0; i < 50; i++) {
-        attempt = begin(shop->store, "released", IDEM_RERUN);
+        attempt = begin_as(shop->store, "released", IDEM_RERUN);
         ret_fences[2] = attempt->fence;
         assert_ok(idem_release(attempt, idem_str("not today"), &why));
-        idem_attempt_destroy(attempt);
     }
 }
 
 static void prepare_fences(struct shop *shop)
 {
-    struct idem_attempt *attempt;
 
     open_shop(shop);
     (void)begin_fence(shop->store, "taken");
-    attempt = begin(shop->store, "released", IDEM_RERUN);
-    assert_ok(idem_release(attempt, idem_str("not today"), &why));
-    idem_attempt_destroy(attempt);
+    assert_ok(idem_release(begin_as(shop->store, "released", IDEM_RERUN),
+                           idem_str("not today"), &why));
     back_up(shop);
 }
 
@@ -318,22 +303,18 @@ TEST(mark, goesBeyondPurgedFences)
     static const uint64_t high = (uint64_t)1 << 60;
     struct shop shop = make_shop();
     struct idem_sqlite_restored restored;
-    struct idem_answer *answer;
     struct idem_record record;
     uint64_t purged = 0;
 
     open_shop(&shop);
     fill(shop.store);
-    assert_ok(idem_get(shop.store, idem_str(""), idem_str("completed"), &answer,
-                       &why));
-    record = *idem_answer_record(answer);
+    record = *get(shop.store, "completed");
     record.key = idem_str("imported");
     assert_ok(idem_id(record.scope, record.key, record.id));
     record.fence = high;
     record.retention_ms = 1000;
     record.expires_ms = record.ended_ms + 1000;
     assert_ok(idem_import(shop.store, &record, NULL, &why));
-    idem_answer_destroy(answer);
     host_pass(&shop.host, 5000);
     assert_ok(idem_purge(shop.store, 1000, &purged, &why));
     assert_int_equal(purged, 1);
@@ -357,10 +338,9 @@ static void assert_lost(struct idem_attempt *attempt)
 static void token_of(struct shop *shop, const char *key,
                      char token[IDEM_TOKEN_MAX])
 {
-    struct idem_attempt *attempt = begin(shop->store, key, IDEM_HOLD);
+    struct idem_attempt *attempt = begin_as(shop->store, key, IDEM_HOLD);
 
     assert_ok(idem_attempt_token(attempt, token));
-    idem_attempt_destroy(attempt);
 }
 
 /* Owners of before are LOST: those whom the copy knows, those whom it does not,
@@ -371,15 +351,13 @@ TEST(mark, cutsOffTheOldOwners)
     char tokens[COUNT(keys)][IDEM_TOKEN_MAX];
     struct shop shop = make_shop();
     struct idem_sqlite_restored restored;
-    struct idem_attempt *attempt;
     size_t i;
 
     open_shop(&shop);
     token_of(&shop, "overdue", tokens[1]);
     host_pass(&shop.host, 3600001);
-    attempt = begin(shop.store, "overdue", IDEM_HOLD);
-    assert_int_equal(attempt->verdict, IDEM_UNKNOWN);
-    idem_attempt_destroy(attempt);
+    assert_int_equal(begin_as(shop.store, "overdue", IDEM_HOLD)->verdict,
+                     IDEM_UNKNOWN);
     token_of(&shop, "known", tokens[0]);
     back_up(&shop);
     host_pass(&shop.host, 1500);
@@ -391,10 +369,7 @@ TEST(mark, cutsOffTheOldOwners)
 
     open_shop(&shop);
     for (i = 0; i < COUNT(keys); i++) {
-        assert_ok(
-            idem_attempt_from_token(shop.store, tokens[i], &attempt, &why));
-        assert_lost(attempt);
-        idem_attempt_destroy(attempt);
+        assert_lost(by_token(shop.store, tokens[i]));
     }
     idem_close(shop.store);
 }
@@ -403,7 +378,6 @@ TEST(mark, cutsOffTheOldOwners)
 TEST(mark, isWhatCutsThemOff)
 {
     struct shop shop = make_shop();
-    struct idem_attempt *attempt;
     char token[IDEM_TOKEN_MAX];
 
     open_shop(&shop);
@@ -411,9 +385,7 @@ TEST(mark, isWhatCutsThemOff)
     back_up(&shop);
     put_back(&shop);
     open_shop(&shop);
-    assert_ok(idem_attempt_from_token(shop.store, token, &attempt, &why));
-    assert_ok(idem_complete(attempt, NULL, &why));
-    idem_attempt_destroy(attempt);
+    assert_ok(idem_complete(by_token(shop.store, token), NULL, &why));
     idem_close(shop.store);
 }
 
@@ -493,7 +465,7 @@ TEST(open, refusesAnOlderCopy)
     assert_why("mark-restored");
     options.flags = IDEM_OPEN_READONLY;
     assert_ok(idem_sqlite_open(shop.path, &options, &shop.store, &why));
-    expect(shop.store, "completed", IDEM_STATUS_COMPLETED, NULL);
+    expect_status(shop.store, "completed", IDEM_STATUS_COMPLETED, NULL);
     assert_ok(idem_sqlite_inspect(shop.store, &info, &why));
     assert_true(info.is_copy);
     assert_int_equal(info.restores, 0);
@@ -554,7 +526,7 @@ TEST(open, isNotGoodForAnotherFile)
     open_shop(&shop);
     fill(shop.store);
     back_up(&shop);
-    attempt = begin(shop.store, "new", IDEM_HOLD);
+    attempt = begin_as(shop.store, "new", IDEM_HOLD);
     assert_int_equal(rename(shop.copy, shop.path), 0);
     assert_int_equal(chmod(shop.path, 0600), 0);
     assert_code(IDEM_ECONFIG, idem_complete(attempt, NULL, &why));
@@ -570,5 +542,4 @@ TEST(open, isNotGoodForAnotherFile)
     open_shop(&shop);
     assert_int_equal(begin_fence(shop.store, "more") > restored.fence, 1);
     idem_close(shop.store);
-    idem_attempt_destroy(attempt);
 }

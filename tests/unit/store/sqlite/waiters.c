@@ -2,6 +2,7 @@
  * only to look. */
 #include "store/sqlite/store.h"
 
+#include "claims.h"
 #include "temp.h"
 #include "test.h"
 #include "threads.h"
@@ -34,26 +35,6 @@ static struct idem_store *open_new(const char *name)
     (void)snprintf(lock_path, sizeof(lock_path), "%s-lock", path);
     assert_ok(idem_open(url, &options, &store, &why));
     return store;
-}
-
-static struct idem_request request_for(const char *key)
-{
-    struct idem_request request = IDEM_REQUEST_INIT;
-
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
-    return request;
-}
-
-static struct idem_attempt *begin(struct idem_store *store,
-                                  const struct idem_request *request,
-                                  enum idem_verdict want)
-{
-    struct idem_attempt *attempt;
-
-    assert_ok(idem_begin(store, request, &attempt, &why));
-    assert_int_equal(attempt->verdict, want);
-    return attempt;
 }
 
 /* A process that has the lock for @ms. To close a descriptor of the lock file in
@@ -98,13 +79,13 @@ static void end(pid_t pid, int signal_number)
 TEST(waiters, waitForTheLockToo)
 {
     struct idem_store *store = open_new("lock.db");
-    struct idem_request request = request_for("new");
+    struct idem_request request = claim("new");
     struct idem_attempt *attempt;
     pid_t pid = hog(10LL * TIMEOUT_MS);
 
     assert_code(IDEM_EUNAVAILABLE, idem_begin(store, &request, &attempt, &why));
     request.wait_ms = PATIENCE_MS;
-    idem_attempt_destroy(begin(store, &request, IDEM_STARTED));
+    expect(store, &request, IDEM_STARTED);
     end(pid, 0);
     idem_close(store);
 }
@@ -113,7 +94,7 @@ TEST(waiters, waitForTheLockToo)
 TEST(waiters, areToldWhyTheyWaitedInVain)
 {
     struct idem_store *store = open_new("vain.db");
-    struct idem_request request = request_for("new");
+    struct idem_request request = claim("new");
     struct idem_attempt *attempt;
     pid_t pid = hog(PATIENCE_MS);
     long long since_ms = now_ms();
@@ -131,14 +112,14 @@ TEST(waiters, areToldWhyTheyWaitedInVain)
 TEST(waiters, lookWithoutTheLock)
 {
     struct idem_store *store = open_new("look.db");
-    struct idem_request request = request_for("k");
-    struct idem_attempt *owner = begin(store, &request, IDEM_STARTED);
-    pid_t pid = hog(PATIENCE_MS);
+    struct idem_request request = claim("k");
+    pid_t pid;
 
+    expect(store, &request, IDEM_STARTED);
+    pid = hog(PATIENCE_MS);
     request.wait_ms = 5LL * TIMEOUT_MS;
-    idem_attempt_destroy(begin(store, &request, IDEM_BUSY));
+    expect(store, &request, IDEM_BUSY);
     end(pid, SIGKILL);
-    idem_attempt_destroy(owner);
     idem_close(store);
 }
 
@@ -180,7 +161,7 @@ static void look(void *ctx)
 TEST(waiters, waitForAReader)
 {
     struct look looks = {.store = open_new("readers.db"),
-                         .request = request_for("k")};
+                         .request = claim("k")};
     struct idem__sqlite_store *store = (struct idem__sqlite_store *)looks.store;
     struct idem__conn *taken[IDEM__READERS_MAX];
     struct idem_attempt *owner =
@@ -203,6 +184,5 @@ TEST(waiters, waitForAReader)
     }
     thread_join(thread);
     assert_int_equal(tickets(store), before);
-    idem_attempt_destroy(owner);
     idem_close(looks.store);
 }
