@@ -18,23 +18,22 @@ TEST(lease, decidesByBothPolicies)
         {IDEM_HOLD, IDEM_RERUN, IDEM_UNKNOWN},
         {IDEM_HOLD, IDEM_HOLD, IDEM_UNKNOWN},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct fixture f;
         struct idem_request request = claim("k");
 
         open_virtual(&f);
-        request.on_expired_lease = rows[i].first;
+        request.on_expired_lease = row->first;
         expect(f.store, &request, IDEM_STARTED);
-        request.on_expired_lease = rows[i].second;
+        request.on_expired_lease = row->second;
         host_pass(&f.host, 59999);
         expect(f.store, &request, IDEM_BUSY);
         host_pass(&f.host, 1);
-        expect(f.store, &request, rows[i].want);
+        expect(f.store, &request, row->want);
 
         /* What became unknown stays so, for everybody and for good. */
-        if (rows[i].want == IDEM_UNKNOWN) {
+        if (row->want == IDEM_UNKNOWN) {
             request.on_expired_lease = IDEM_RERUN;
             expect(f.store, &request, IDEM_UNKNOWN);
             host_pass(&f.host, 1000 * DAY_MS);
@@ -148,9 +147,8 @@ TEST_VIRTUAL(lease, mayHaveNoEnd)
 TEST(retention, isExact)
 {
     static const int64_t lengths_ms[] = {60000, 86400000, 7 * 86400000};
-    size_t i;
 
-    for (i = 0; i < COUNT(lengths_ms); i++) {
+    EACH(lengths_m, lengths_ms) {
         struct fixture f;
         struct idem_request request = claim("k");
         struct idem_attempt *attempt;
@@ -158,11 +156,11 @@ TEST(retention, isExact)
         uint64_t fence;
 
         open_virtual(&f);
-        request.retention_ms = lengths_ms[i];
+        request.retention_ms = *lengths_m;
         host_pass(&f.host, 12345);
         run(f.store, &request, "x");
         fence = fence_of(f.store, "k");
-        host_pass(&f.host, lengths_ms[i] - 1);
+        host_pass(&f.host, *lengths_m - 1);
         expect(f.store, &request, IDEM_REPLAY);
         assert_int_equal(count(f.store, NULL), 1);
         host_pass(&f.host, 1);
@@ -199,9 +197,8 @@ TEST(wall, changesNothing)
 {
     static const int64_t jumps_ms[] = {86400000, -86400000, 365LL * 86400000,
                                        -1700000000000};
-    size_t i;
 
-    for (i = 0; i < COUNT(jumps_ms); i++) {
+    EACH(jumps_m, jumps_ms) {
         struct fixture f;
         struct idem_request open = rerun("open");
         struct idem_request done = claim("done");
@@ -216,7 +213,7 @@ TEST(wall, changesNothing)
         run(f.store, &done, "x");
         before_ms = store_ms(f.store);
 
-        host_set_wall(&f.host, HOST_WALL_MS + jumps_ms[i]);
+        host_set_wall(&f.host, HOST_WALL_MS + *jumps_m);
         assert_int_equal(store_ms(f.store), before_ms);
         expect(f.store, &open, IDEM_BUSY);
         expect(f.store, &done, IDEM_REPLAY);

@@ -175,9 +175,8 @@ TEST(corrupt, newerRecordIsRefused)
 TEST(corrupt, bodiesAreNotGiven)
 {
     static const enum part parts[] = {RESULT, INPUT};
-    size_t i;
 
-    for (i = 0; i < COUNT(parts); i++) {
+    EACH(one, parts) {
         struct fixture f;
         struct idem_attempt *owner;
         struct idem_attempt *attempt = NULL;
@@ -188,11 +187,11 @@ TEST(corrupt, bodiesAreNotGiven)
         size_t at;
 
         fill(&f, &owner);
-        len = stored_read(&f, "done", parts[i], body, sizeof(body));
+        len = stored_read(&f, "done", *one, body, sizeof(body));
         assert_int_equal(len, 8);
         for (at = 0; at < len; at++) {
             body[at] ^= 1;
-            stored_write(&f, "done", parts[i], body, len);
+            stored_write(&f, "done", *one, body, len);
             assert_code(IDEM_ECORRUPT,
                         idem_begin(f.store, &request, &attempt, &why));
             assert_code(IDEM_ECORRUPT,
@@ -202,7 +201,7 @@ TEST(corrupt, bodiesAreNotGiven)
         }
         assert_null(attempt);
         assert_int_equal(count(f.store, NULL), 2);
-        stored_write(&f, "done", parts[i], body, len);
+        stored_write(&f, "done", *one, body, len);
         expect(f.store, &request, IDEM_REPLAY);
         finish(&f);
     }
@@ -247,12 +246,11 @@ TEST(corrupt, columnsAreNotBelieved)
         "head = zeroblob(70000)",
         "head = (SELECT head FROM idem_record WHERE key = x'646f6e65')",
     };
-    size_t i;
 
     if (!traits()->file) {
         test_skip("only a file has columns");
     }
-    for (i = 0; i < COUNT(edits); i++) {
+    EACH(edit, edits) {
         struct fixture f;
         struct idem_attempt *owner;
         struct idem_attempt *attempt = NULL;
@@ -262,10 +260,10 @@ TEST(corrupt, columnsAreNotBelieved)
         fill(&f, &owner);
         (void)snprintf(sql, sizeof(sql),
                        "UPDATE idem_record SET %s WHERE key = x'6f70656e'",
-                       edits[i]);
+                       *edit);
         stored_sql(&f, sql);
         if (idem_begin(f.store, &request, &attempt, &why) != IDEM_ECORRUPT) {
-            fail_with("not found: %s", edits[i]);
+            fail_with("not found: %s", *edit);
         }
         assert_code(IDEM_ECORRUPT, complete(owner, "x"));
         finish(&f);
@@ -467,12 +465,11 @@ TEST(lock, boundsTheWaitOfAQueue)
 {
     static int (*const holds[])(const char *path) = {hold_lock_file,
                                                      hold_transaction};
-    size_t h;
 
     if (!traits()->file) {
         test_skip("only a file has a lock");
     }
-    for (h = 0; h < COUNT(holds); h++) {
+    EACH(hold, holds) {
         struct fixture f;
         struct holder holder;
         struct idem_queue *queue;
@@ -484,7 +481,7 @@ TEST(lock, boundsTheWaitOfAQueue)
         open_impatient(&f);
         run(f.store, &request, "x");
         assert_ok(idem_queue_create(f.store, &queue, &why));
-        holder = start_holder(&f, holds[h]);
+        holder = start_holder(&f, *hold);
         since_ms = now_ms();
         for (i = 0; i < QUEUED; i++) {
             request = claim(numbered("k", i));
@@ -627,16 +624,15 @@ static int open_anew(void *ctx)
 TEST(fork, isRefused)
 {
     static const unsigned flag_sets[] = {0, IDEM_OPEN_THREAD};
-    size_t i;
 
-    for (i = 0; i < COUNT(flag_sets); i++) {
+    EACH(flag_set, flag_sets) {
         struct fixture f;
         struct heritage h = {&f, NULL, NULL};
         struct idem_request request = claim("k");
 
         open_real(&f);
         finish(&f);
-        f.options.flags = flag_sets[i];
+        f.options.flags = *flag_set;
         open_again(&f);
         h.attempt = begin(f.store, &request, IDEM_STARTED);
         assert_ok(idem_queue_create(f.store, &h.queue, &why));

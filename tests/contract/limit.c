@@ -113,11 +113,10 @@ TEST_VIRTUAL(limit, keepsLimitsApart)
 {
     struct idem_limit_request limits[5];
     struct idem_limited window;
-    size_t i;
     int round;
 
-    for (i = 0; i < COUNT(limits); i++) {
-        limits[i] = ask(f, "r1", 3);
+    EACH(limit, limits) {
+        *limit = ask(f, "r1", 3);
     }
     limits[1].name = idem_str("downloads");
     limits[2].subject = idem_str("u2");
@@ -125,8 +124,8 @@ TEST_VIRTUAL(limit, keepsLimitsApart)
     limits[4].start_ms = limits[4].at_ms - 100; /* As a calendar has it. */
     limits[4].per_ms = DAY_MS - IDEM_LIMIT_HOUR;
     for (round = 0; round < 2; round++) {
-        for (i = 0; i < COUNT(limits); i++) {
-            expect_limited(f, &limits[i], true, limits[i].max - 1, round == 1);
+        EACH(row, limits) {
+            expect_limited(f, row, true, row->max - 1, round == 1);
         }
     }
     limits[4].request = idem_str("r2");
@@ -143,10 +142,9 @@ TEST_VIRTUAL(limit, keepsLimitsApart)
 TEST(limit, countsCosts)
 {
     static const uint64_t scales[] = {1, 100};
-    size_t i;
 
-    for (i = 0; i < COUNT(scales); i++) {
-        uint64_t scale = scales[i];
+    EACH(one, scales) {
+        uint64_t scale = *one;
         struct fixture f;
         struct idem_limit_request limit;
         struct idem_limit_request great;
@@ -252,12 +250,11 @@ TEST_VIRTUAL(limit, forgetsWindowsThatAreOver)
 TEST_VIRTUAL(limit, standsWhenTheClockJumps)
 {
     static const int64_t jumps[] = {-3600000, 3600000, -86400000, 86400000};
-    size_t i;
     struct idem_limit_request limit = ask(f, "r1", 5);
 
     expect_limited(f, &limit, true, 4, false);
-    for (i = 0; i < COUNT(jumps); i++) {
-        f->host.wall_ms += jumps[i];
+    EACH(jump, jumps) {
+        f->host.wall_ms += *jump;
         expect_limited(f, &limit, true, 4, true);
     }
 }
@@ -503,20 +500,19 @@ TEST(limit, admitsExactlyTheLimitToACrowd)
     enum {
         THREADS = 4
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(limits); i++) {
+    EACH(one, limits) {
         struct fixture f;
-        struct crowd crowd = {.f = &f, .ids = limits[i] * 3 / 2};
+        struct crowd crowd = {.f = &f, .ids = *one * 3 / 2};
 
         open_real(&f);
-        crowd.limit = ask(&f, "", limits[i]);
+        crowd.limit = ask(&f, "", *one);
         assert_true(crowd.ids <= COUNT(crowd.heard));
         threads_run(THREADS, ask_in_crowd, &crowd);
-        print_message("# limit %u: %u of %u admitted, %u asked\n", limits[i],
+        print_message("# limit %u: %u of %u admitted, %u asked\n", *one,
                       crowd.admitted, crowd.ids, crowd.ids * THREADS);
         assert_int_equal(crowd.wrong, 0);
-        assert_int_equal(crowd.admitted, limits[i]);
+        assert_int_equal(crowd.admitted, *one);
         finish(&f);
     }
 }

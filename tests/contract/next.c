@@ -137,23 +137,21 @@ TEST(next, tellsEveryVerdict)
         {IDEM_STATUS_RETRY, IDEM_STARTED},
         {IDEM_STATUS_RELEASED, IDEM_STARTED},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(cases); i++) {
+    EACH(row, cases) {
         struct idem_attempt *other;
         struct pair p;
 
         open_pair(&p);
         other = begin(p.f.store, &p.b, IDEM_STARTED);
-        if (cases[i].status != 0) {
-            struct idem_outcome outcome = outcome_of(cases[i].status);
+        if (row->status != 0) {
+            struct idem_outcome outcome = outcome_of(row->status);
 
             assert_ok(idem_end(other, &outcome, &why));
         }
         assert_ok(next_of(&p, IDEM_STATUS_COMPLETED));
-        assert_int_equal(p.next->verdict, cases[i].verdict);
-        assert_int_equal(p.next->takeover,
-                         cases[i].status == IDEM_STATUS_RETRY);
+        assert_int_equal(p.next->verdict, row->verdict);
+        assert_int_equal(p.next->takeover, row->status == IDEM_STATUS_RETRY);
         assert_int_equal(shown_status(p.f.store, "a"), IDEM_STATUS_COMPLETED);
         if (p.next->verdict == IDEM_REPLAY) {
             assert_text(p.next->record->result.bytes, "a result");
@@ -175,17 +173,15 @@ TEST(next, mayNameTheSameKey)
         {IDEM_STATUS_RELEASED, IDEM_STARTED},
         {IDEM_STATUS_RETRY, IDEM_STARTED},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(cases); i++) {
+    EACH(row, cases) {
         struct pair p;
 
         open_pair(&p);
         p.b = p.a;
-        assert_ok(next_of(&p, cases[i].status));
-        assert_int_equal(p.next->verdict, cases[i].verdict);
-        assert_int_equal(p.next->takeover,
-                         cases[i].status == IDEM_STATUS_RETRY);
+        assert_ok(next_of(&p, row->status));
+        assert_int_equal(p.next->verdict, row->verdict);
+        assert_int_equal(p.next->takeover, row->status == IDEM_STATUS_RETRY);
         finish_pair(&p);
     }
 }

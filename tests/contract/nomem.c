@@ -511,13 +511,12 @@ static void fail_all(bool on)
 {
     struct fixture f;
     struct idem_request request = full_request("replayed");
-    size_t i;
 
     fail_on = on;
     open_virtual(&f);
     run(f.store, &request, "a result");
-    for (i = 0; i < COUNT(scenarios); i++) {
-        fail_each(&f, &scenarios[i]);
+    EACH(scenario, scenarios) {
+        fail_each(&f, scenario);
     }
     /* At the end of all it works as before. */
     expect(f.store, &request, IDEM_REPLAY);

@@ -55,19 +55,18 @@ static void list(struct fixture *f, const struct idem_filter *filter,
 static void fill(struct fixture *f)
 {
     static const char *const scopes[] = {"", "tenant"};
-    size_t s;
     int verb;
 
-    for (s = 0; s < COUNT(scopes); s++) {
+    EACH(one, scopes) {
         struct idem_request request;
 
         for (verb = 0; verb < VERBS; verb++) {
             request = claim(numbered("k", verb));
-            request.scope = idem_str(scopes[s]);
+            request.scope = idem_str(*one);
             assert_ok(call_verb(verb, begin(f->store, &request, IDEM_STARTED)));
         }
         request = claim("late");
-        request.scope = idem_str(scopes[s]);
+        request.scope = idem_str(*one);
         request.expect_ms = 1;
         expect(f->store, &request, IDEM_STARTED);
     }
@@ -238,7 +237,6 @@ TEST_VIRTUAL(list, pages)
     static struct seen seen;
     static bool there[RECORDS];
     struct idem_op *op;
-    size_t i;
     size_t n;
 
     assert_ok(idem_queue_create(f->store, &queue, &why));
@@ -256,15 +254,14 @@ TEST_VIRTUAL(list, pages)
     }
     idem_queue_destroy(queue);
 
-    for (i = 0; i < COUNT(statuses); i++) {
+    EACH(statuse, statuses) {
         struct idem_filter filter = IDEM_FILTER_INIT;
         static const size_t stops[] = {0, 1, 255, 256, 257, 999, 1000};
-        size_t s;
 
-        filter.statuses = statuses[i];
-        for (s = 0; s < COUNT(stops); s++) {
-            list(f, &filter, stops[s], &seen);
-            assert_int_equal(seen.len, stops[s] == 0 ? RECORDS : stops[s]);
+        filter.statuses = *statuse;
+        EACH(stop, stops) {
+            list(f, &filter, *stop, &seen);
+            assert_int_equal(seen.len, *stop == 0 ? RECORDS : *stop);
             memset(there, 0, sizeof(there));
             for (n = 0; n < seen.len; n++) {
                 unsigned long k = strtoul(seen.keys[n] + 1, NULL, 10);
@@ -344,27 +341,26 @@ TEST_VIRTUAL(list, goesOnAtItsPlace)
         {0, true, false, NULL, 2, false},
         {0, false, false, "none", 0, false},
     };
-    size_t row;
 
     fill(f);
-    for (row = 0; row < COUNT(rows); row++) {
+    EACH(each, rows) {
         struct idem_filter filter = IDEM_FILTER_INIT;
         static struct shown up;
         static struct shown whole;
         static struct shown paged;
         size_t i;
 
-        filter.statuses = rows[row].statuses;
-        filter.overdue = rows[row].overdue;
-        filter.failed_outcomes = rows[row].failed_outcomes;
-        filter.any_scope = rows[row].scope == NULL;
-        filter.scope = idem_str(rows[row].scope);
+        filter.statuses = each->statuses;
+        filter.overdue = each->overdue;
+        filter.failed_outcomes = each->failed_outcomes;
+        filter.any_scope = each->scope == NULL;
+        filter.scope = idem_str(each->scope);
         in_pages(f, filter, 100, &up);
         filter.newest_first = true;
         in_pages(f, filter, 100, &whole);
-        assert_int_equal(whole.len, rows[row].want);
+        assert_int_equal(whole.len, each->want);
         assert_true(whole.looked >= whole.len);
-        for (i = 0; i < whole.len && rows[row].ordered && !traits()->unordered;
+        for (i = 0; i < whole.len && each->ordered && !traits()->unordered;
              i++) {
             assert_int_equal(whole.ids[i], up.ids[up.len - 1 - i]);
         }
@@ -602,10 +598,9 @@ TEST(resolve, decides)
         {1, 1000LL * 86400000, true},
         {3, 1000LL * 86400000, true},
     };
-    size_t i;
     size_t j;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         for (j = 0; j < COUNT(into); j++) {
             struct fixture f;
             struct idem_request request = claim("k");
@@ -616,11 +611,11 @@ TEST(resolve, decides)
             open_virtual(&f);
             attempt = begin(f.store, &request, IDEM_STARTED);
             fence = attempt->fence;
-            assert_ok(call_verb(rows[i].verb, attempt));
-            host_pass(&f.host, rows[i].pass_ms);
-            assert_code(rows[i].may ? IDEM_OK : IDEM_EINVALID,
+            assert_ok(call_verb(row->verb, attempt));
+            host_pass(&f.host, row->pass_ms);
+            assert_code(row->may ? IDEM_OK : IDEM_EINVALID,
                         resolve(&f, fence, into[j]));
-            if (rows[i].may) {
+            if (row->may) {
                 for (verb = 0; verb < VERBS; verb++) {
                     assert_code(IDEM_ELOST, call_verb(verb, attempt));
                 }
@@ -807,7 +802,6 @@ TEST(purge, remembersFences)
     struct idem_request request = claim("k");
     uint64_t fence;
     uint64_t purged;
-    size_t i;
 
     if (traits()->forgets_fences) {
         test_skip("this store forgets the fence of what was purged");
@@ -819,8 +813,8 @@ TEST(purge, remembersFences)
     host_pass(&f.host, DAY_MS);
     assert_ok(idem_purge(f.store, 0, &purged, &why));
     assert_int_equal(purged, 1);
-    for (i = 0; i < COUNT(keys); i++) {
-        request = claim(keys[i]);
+    EACH(key, keys) {
+        request = claim(*key);
         assert_true(begin(f.store, &request, IDEM_STARTED)->fence > fence);
         if (is_durable()) {
             finish(&f);

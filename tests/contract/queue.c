@@ -121,11 +121,9 @@ static void assert_all_replayed(struct fixture *f)
  * are answered, each once. */
 TEST(queue, carriesAThousandInFlight)
 {
-    size_t i;
-
-    for (i = 0; i < COUNT(flag_sets); i++) {
+    EACH(flag_set, flag_sets) {
         struct fixture f;
-        struct idem_queue *queue = open_queue(&f, flag_sets[i]);
+        struct idem_queue *queue = open_queue(&f, *flag_set);
 
         run_all(queue, false);
         assert_all_replayed(&f);
@@ -136,11 +134,9 @@ TEST(queue, carriesAThousandInFlight)
 /* The same in a loop that polls, and reaps once each time. */
 TEST(queue, carriesAThousandInAPollLoop)
 {
-    size_t i;
-
-    for (i = 0; i < COUNT(flag_sets); i++) {
+    EACH(flag_set, flag_sets) {
         struct fixture f;
-        struct idem_queue *queue = open_queue(&f, flag_sets[i]);
+        struct idem_queue *queue = open_queue(&f, *flag_set);
 
         run_all(queue, true);
         assert_all_replayed(&f);
@@ -151,11 +147,9 @@ TEST(queue, carriesAThousandInAPollLoop)
 /* In one queue, a thousand claims of one key: one is started. */
 TEST(queue, startsOneOfAThousand)
 {
-    size_t i;
-
-    for (i = 0; i < COUNT(flag_sets); i++) {
+    EACH(flag_set, flag_sets) {
         struct fixture f;
-        struct idem_queue *queue = open_queue(&f, flag_sets[i]);
+        struct idem_queue *queue = open_queue(&f, *flag_set);
         unsigned started = 0;
         unsigned busy = 0;
         struct idem_op *op;
@@ -249,11 +243,9 @@ TEST(queue, joins)
  * had not begun was not done. */
 TEST(queue, mayBeDestroyedWhileInUse)
 {
-    size_t i;
-
-    for (i = 0; i < COUNT(flag_sets); i++) {
+    EACH(flag_set, flag_sets) {
         struct fixture f;
-        struct idem_queue *queue = open_queue(&f, flag_sets[i]);
+        struct idem_queue *queue = open_queue(&f, *flag_set);
         struct idem_request request = claim("after");
         size_t n;
 
@@ -262,7 +254,7 @@ TEST(queue, mayBeDestroyedWhileInUse)
         }
         idem_queue_destroy(queue);
         run(f.store, &request, "x");
-        if (!traits()->at_once && flag_sets[i] == 0) {
+        if (!traits()->at_once && *flag_set == 0) {
             assert_int_equal(count(f.store, NULL), 1);
         }
         finish(&f);
@@ -475,13 +467,12 @@ TEST(queue, takesManyAtOnce)
 {
     uint8_t prints[2][IDEM_FINGERPRINT_LEN];
     struct idem_slice parts[2] = {idem_str("42"), idem_str("43")};
-    size_t i;
 
     assert_ok(idem_fingerprint(&parts[0], 1, idem_bytes(NULL, 0), prints[0]));
     assert_ok(idem_fingerprint(&parts[1], 1, idem_bytes(NULL, 0), prints[1]));
-    for (i = 0; i < COUNT(flag_sets); i++) {
+    EACH(flag_set, flag_sets) {
         struct fixture f;
-        struct idem_queue *queue = open_queue(&f, flag_sets[i]);
+        struct idem_queue *queue = open_queue(&f, *flag_set);
         struct pollfd p = {.fd = idem_queue_fd(queue), .events = POLLIN};
         struct idem_request done = claim("done");
         struct idem_request twice = claim("twice");
@@ -527,11 +518,9 @@ TEST(queue, takesManyAtOnce)
  * nothing was done. The queue then refuses more. */
 TEST(queue, mayOutliveItsStoreByMistake)
 {
-    size_t i;
-
-    for (i = 0; i < COUNT(flag_sets); i++) {
+    EACH(flag_set, flag_sets) {
         struct fixture f;
-        struct idem_queue *queue = open_queue(&f, flag_sets[i]);
+        struct idem_queue *queue = open_queue(&f, *flag_set);
         struct idem_request request = claim("late");
         struct idem_op *op;
         size_t n;

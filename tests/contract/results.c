@@ -115,13 +115,12 @@ TEST(result, becomesATombstoneAboveTheCap)
         {1 << 20, 1 << 20, true},
         {1 << 20, (1 << 20) + 1, false},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct fixture f;
-        uint8_t *bytes = random_bytes(rows[i].len);
+        uint8_t *bytes = random_bytes(row->len);
         struct idem_result result = {
-            .bytes = idem_bytes(bytes, rows[i].len),
+            .bytes = idem_bytes(bytes, row->len),
             .content_type = idem_str("image/png"),
             .meta = idem_str("HTTP 200"),
         };
@@ -130,15 +129,15 @@ TEST(result, becomesATombstoneAboveTheCap)
 
         open_virtual(&f);
         finish(&f);
-        f.options.result_max = rows[i].cap;
+        f.options.result_max = row->cap;
         open_again(&f);
         attempt = begin(f.store, &request, IDEM_STARTED);
         assert_ok(idem_complete(attempt, &result, &why));
         assert_ok(idem_complete(attempt, &result, &why));
         attempt = begin(f.store, &request, IDEM_REPLAY);
-        assert_int_equal(attempt->record->result.not_kept, !rows[i].kept);
+        assert_int_equal(attempt->record->result.not_kept, !row->kept);
         assert_int_equal(attempt->record->result.bytes.len,
-                         rows[i].kept ? rows[i].len : 0);
+                         row->kept ? row->len : 0);
         assert_int_equal(attempt->record->result_len,
                          attempt->record->result.bytes.len);
         assert_text(attempt->record->result.content_type, "image/png");
@@ -260,15 +259,14 @@ TEST_VIRTUAL(key, isAnyBytes)
         {"u\xcc\x88", 3}, {"\xcc\x88u", 3}, {"../../x", 7}, {"k/", 2},
     };
     struct idem_answer *answer;
-    size_t i;
     size_t j;
 
-    for (i = 0; i < COUNT(keys); i++) {
+    EACH(one, keys) {
         struct idem_request request = claim("");
 
-        request.key = keys[i];
+        request.key = *one;
         for (j = 0; j < 2; j++) {
-            request.scope = j == 0 ? idem_str("") : keys[i];
+            request.scope = j == 0 ? idem_str("") : *one;
             run(f->store, &request, "x");
             assert_ok(
                 idem_get(f->store, request.scope, request.key, &answer, &why));

@@ -109,10 +109,9 @@ TEST(retry, leavesWhatItCameTo)
 {
     static char output[100000];
     static const struct idem_slice inputs[] = {{NULL, 0}, {"another", 7}};
-    size_t i;
 
     memset(output, 'x', sizeof(output));
-    for (i = 0; i < COUNT(inputs); i++) {
+    EACH(row, inputs) {
         struct idem_outcome outcome = {
             .status = IDEM_STATUS_RETRY,
             .result = {.bytes = idem_bytes(output, sizeof(output))},
@@ -125,11 +124,11 @@ TEST(retry, leavesWhatItCameTo)
         open_virtual(&f);
         assert_ok(
             idem_end(begin(f.store, &request, IDEM_STARTED), &outcome, &why));
-        request.input = inputs[i];
+        request.input = *row;
         attempt = begin(f.store, &request, IDEM_STARTED);
         assert_int_equal(attempt->record->result.bytes.len, 0);
         assert_text(attempt->record->input,
-                    inputs[i].len > 0 ? "another" : "the first");
+                    row->len > 0 ? "another" : "the first");
         expect(f.store, &request, IDEM_BUSY);
         assert_ok(idem_renew(attempt, 0, &why));
         assert_int_equal(
@@ -339,9 +338,8 @@ TEST(retry, expiresUnderRerunAlone)
 TEST(reopen, letsItRunAgain)
 {
     static const int verbs[] = {0, 1, 3}; /* Completed, failed, unknown. */
-    size_t i;
 
-    for (i = 0; i < COUNT(verbs); i++) {
+    EACH(verb, verbs) {
         static const uint8_t prints[2][IDEM_FINGERPRINT_LEN] = {{1, 'a'},
                                                                 {1, 'b'}};
         struct fixture f;
@@ -354,7 +352,7 @@ TEST(reopen, letsItRunAgain)
         request.fingerprint = idem_bytes(prints[0], IDEM_FINGERPRINT_LEN);
         attempt = begin(f.store, &request, IDEM_STARTED);
         fence = attempt->fence;
-        assert_ok(call_verb(verbs[i], attempt));
+        assert_ok(call_verb(*verb, attempt));
         assert_code(IDEM_ELOST, reopen(&f, fence + 1, "ann"));
         assert_ok(reopen(&f, fence, "ann"));
         assert_ok(reopen(&f, fence, "ann"));

@@ -59,6 +59,11 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* A loop in which @row is a pointer to each element of @array. */
+#define EACH(row, array)                                                       \
+    for (__typeof__(&(array)[0]) row = (array); row < (array) + COUNT(array);  \
+         row++)
+
 void test_add(const char *name, void (*run)(void));
 
 /* Calls @done for @what when this test has ended; what came last goes first. */

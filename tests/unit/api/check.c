@@ -62,14 +62,12 @@ TEST(request, hasNumbersInRange)
          IDEM_DURATION_MAX_MS + 1},
         {"wait", offsetof(struct idem_request, wait_ms), IDEM_NEVER},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_request request = claim("k");
 
-        memcpy((char *)&request + rows[i].at, &rows[i].value,
-               sizeof(rows[i].value));
-        check_request(&request, rows[i].name);
+        memcpy((char *)&request + row->at, &row->value, sizeof(row->value));
+        check_request(&request, row->name);
     }
 }
 
@@ -96,14 +94,13 @@ TEST(request, hasTextsInRange)
         {"input", offsetof(struct idem_request, input), IDEM_RESULT_MAX + 1},
         {NULL, offsetof(struct idem_request, input), sizeof(zeros)},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_request request = claim("k");
-        struct idem_slice text = {zeros, rows[i].len};
+        struct idem_slice text = {zeros, row->len};
 
-        memcpy((char *)&request + rows[i].at, &text, sizeof(text));
-        check_request(&request, rows[i].name);
+        memcpy((char *)&request + row->at, &text, sizeof(text));
+        check_request(&request, row->name);
     }
 }
 
@@ -124,14 +121,13 @@ TEST(request, hasAPolicyAndKnownFlags)
         {IDEM_HOLD, 4, "flags"},
         {IDEM_HOLD, 0x80000000, "flags"},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_request request = claim("k");
 
-        request.on_expired_lease = (enum idem_on_expired_lease)rows[i].policy;
-        request.flags = rows[i].flags;
-        check_request(&request, rows[i].name);
+        request.on_expired_lease = (enum idem_on_expired_lease)row->policy;
+        request.flags = row->flags;
+        check_request(&request, row->name);
     }
 }
 
@@ -245,17 +241,16 @@ TEST(outcome, isInRange)
         {"content type", IDEM_STATUS_COMPLETED, 0, 256, 0},
         {"meta", IDEM_STATUS_COMPLETED, 0, 0, IDEM_META_MAX + 1},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_outcome outcome = {
-            .status = (enum idem_status)rows[i].status,
-            .text = idem_bytes(zeros, rows[i].text),
-            .result = {.content_type = idem_bytes(zeros, rows[i].type),
-                       .meta = idem_bytes(zeros, rows[i].meta)},
+            .status = (enum idem_status)row->status,
+            .text = idem_bytes(zeros, row->text),
+            .result = {.content_type = idem_bytes(zeros, row->type),
+                       .meta = idem_bytes(zeros, row->meta)},
         };
 
-        check_outcome(attempt, &outcome, rows[i].name);
+        check_outcome(attempt, &outcome, row->name);
     }
 }
 
@@ -342,21 +337,19 @@ TEST(options, areInRange)
         {"options", offsetof(struct idem_open_options, size), 0},
         {"options", offsetof(struct idem_open_options, size), 8},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
         struct idem_store *store = NULL;
         int rc;
 
-        memcpy((char *)&options + rows[i].at, &rows[i].value,
-               sizeof(rows[i].value));
+        memcpy((char *)&options + row->at, &row->value, sizeof(row->value));
         rc = idem_open("memory:", &options, &store, &why);
-        if (rows[i].name == NULL) {
+        if (row->name == NULL) {
             assert_ok(rc);
         } else {
             assert_code(IDEM_EINVALID, rc);
-            assert_why(rows[i].name);
+            assert_why(row->name);
             assert_null(store);
         }
         idem_close(store);
@@ -383,11 +376,10 @@ TEST(open, refusesWhatNamesNoStore)
         "redis://", "sqlite",  "MEMORY:",        " memory:",
         "/tmp/x",   "file:/x", "dynamodb:table", "dynamodb://t"};
     struct idem_store *store = NULL;
-    size_t i;
 
-    for (i = 0; i < COUNT(urls); i++) {
-        if (idem_open(urls[i], NULL, &store, &why) != IDEM_EINVALID) {
-            fail_with("\"%s\" was taken for a store", urls[i]);
+    EACH(url, urls) {
+        if (idem_open(*url, NULL, &store, &why) != IDEM_EINVALID) {
+            fail_with("\"%s\" was taken for a store", *url);
         }
         assert_true(why.text[0] != '\0');
     }

@@ -146,14 +146,13 @@ TEST(next, startsNothingWithoutTheEnd)
 {
     static const int codes[] = {IDEM_EUNAVAILABLE, IDEM_EFULL, IDEM_ECORRUPT,
                                 IDEM_ECONFIG, IDEM_ENOMEM};
-    size_t i;
 
-    for (i = 0; i < COUNT(codes); i++) {
-        struct plan plan = {.end = {codes[i]}};
+    EACH(code, codes) {
+        struct plan plan = {.end = {*code}};
         struct fixture f;
 
         start(&f, &plan);
-        assert_code(codes[i], go_on(&f));
+        assert_code(*code, go_on(&f));
         assert_string_equal(why.text, "as planned");
         assert_null(f.next);
         assert_int_equal(plan.releases, 1);
@@ -174,20 +173,18 @@ TEST(next, waitsOnceForAStoreThatIsAway)
 {
     static const int codes[] = {IDEM_EUNAVAILABLE, IDEM_EUNKNOWN,
                                 IDEM_ECORRUPT};
-    size_t i;
 
-    for (i = 0; i < COUNT(codes); i++) {
+    EACH(code, codes) {
         struct plan plan = {.release = {IDEM_EUNKNOWN, IDEM_EUNKNOWN}};
         struct fixture f;
-        size_t n;
 
-        for (n = 0; n < COUNT(plan.end); n++) {
-            plan.end[n] = codes[i];
+        EACH(one, plan.end) {
+            *one = *code;
         }
         start(&f, &plan);
-        assert_code(codes[i], go_on(&f));
+        assert_code(*code, go_on(&f));
         assert_null(f.next);
-        assert_int_equal(plan.releases, codes[i] == IDEM_ECORRUPT ? 3 : 1);
+        assert_int_equal(plan.releases, *code == IDEM_ECORRUPT ? 3 : 1);
         finish(&f);
     }
 }
@@ -202,10 +199,9 @@ TEST(next, saysThatTheEndIsOnRecord)
         struct plan plan = {.apply = unknown != 0};
         int code = unknown ? IDEM_EUNKNOWN : IDEM_EFULL;
         struct fixture f;
-        size_t i;
 
-        for (i = 0; i < COUNT(plan.begin); i++) {
-            plan.begin[i] = code;
+        EACH(one, plan.begin) {
+            *one = code;
         }
         start(&f, &plan);
         assert_code(code, go_on(&f));

@@ -96,9 +96,8 @@ static enum script_does never_know(struct script *script, struct idem_op *op)
 TEST(settle, staysUnknownWhenTheTimeIsOver)
 {
     static int codes[] = {IDEM_EUNKNOWN, IDEM_EUNAVAILABLE};
-    size_t i;
 
-    for (i = 0; i < COUNT(codes); i++) {
+    EACH(one, codes) {
         struct host host;
         struct idem_open_options options;
         struct script script;
@@ -110,7 +109,7 @@ TEST(settle, staysUnknownWhenTheTimeIsOver)
         options = host_options(&host, true);
         options.timeout_ms = 1000;
         store = script_open(&script, never_know, &options);
-        script.ctx = &codes[i];
+        script.ctx = one;
         assert_code(IDEM_EUNKNOWN, idem_begin(store, &request, &attempt, &why));
         assert_int_equal(why.code, IDEM_EUNKNOWN);
         assert_true(host.slept_ms < 1000);

@@ -34,11 +34,10 @@ TEST(url, hidesPasswords)
          "dynamodb://t?endpoint=http://h:1/@"},
     };
     char buf[100];
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        assert_ptr_equal(idem_url_hide(rows[i].url, buf, sizeof(buf)), buf);
-        assert_string_equal(buf, rows[i].shown);
+    EACH(row, rows) {
+        assert_ptr_equal(idem_url_hide(row->url, buf, sizeof(buf)), buf);
+        assert_string_equal(buf, row->shown);
     }
 }
 

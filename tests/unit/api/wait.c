@@ -160,18 +160,17 @@ TEST(wait, answersWhatHappened)
         {"lease over under hold", end_lease, IDEM_HOLD, IDEM_WAIT_THEN_RUN,
          IDEM_UNKNOWN, false},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        struct event event = {.sleep = 4, .happens = rows[i].happens};
+    EACH(row, rows) {
+        struct event event = {.sleep = 4, .happens = row->happens};
 
-        open_event(&event, rows[i].policy);
-        event.request.flags = rows[i].flags;
+        open_event(&event, row->policy);
+        event.request.flags = row->flags;
         /* Where nobody comes it waits its time out. */
-        wait_for(&event, rows[i].want == IDEM_BUSY ? 120000 : 200000000);
-        if (event.waiter->verdict != rows[i].want ||
-            event.waiter->takeover != rows[i].takeover) {
-            fail_with("%s (flags %u): %s%s", rows[i].what, rows[i].flags,
+        wait_for(&event, row->want == IDEM_BUSY ? 120000 : 200000000);
+        if (event.waiter->verdict != row->want ||
+            event.waiter->takeover != row->takeover) {
+            fail_with("%s (flags %u): %s%s", row->what, row->flags,
                       idem_verdict_name(event.waiter->verdict),
                       event.waiter->takeover ? ", a takeover" : "");
         }

@@ -47,21 +47,18 @@ TEST(base64, givesThePublishedText)
         {"\xff\xef\xbe", "/+++", "_---"},
         {"\xfb\xff", "+/8=", "-_8"},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        check_text(IDEM__BASE64, rows[i].bytes, rows[i].text);
-        check_text(IDEM__BASE64_URL, rows[i].bytes, rows[i].url);
+    EACH(row, rows) {
+        check_text(IDEM__BASE64, row->bytes, row->text);
+        check_text(IDEM__BASE64_URL, row->bytes, row->url);
     }
 }
 
 /* A length that cannot be counted is said to be so. */
 TEST(base64, countsNoLengthWrong)
 {
-    size_t i;
-
-    for (i = 0; i < COUNT(spellings); i++) {
-        enum idem__base64 kind = spellings[i].kind;
+    EACH(row, spellings) {
+        enum idem__base64 kind = row->kind;
 
         assert_true(idem__base64_len(kind, SIZE_MAX) == SIZE_MAX);
         assert_true(idem__base64_len(kind, SIZE_MAX / 2 + 1) == SIZE_MAX);
@@ -128,15 +125,14 @@ static void check_sign(const struct spelling *spelling, size_t at, int c)
  * letters of the other spelling, spaces, NUL, padding but at the end. */
 TEST(base64, readsItsAlphabetAndNoMore)
 {
-    size_t i;
     size_t at;
     int c;
 
-    for (i = 0; i < COUNT(spellings); i++) {
+    EACH(row, spellings) {
         for (at = 0; at < 8; at++) {
             for (c = 0; c < 256; c++) {
-                if (at < 7 || c != '=' || spellings[i].kind != IDEM__BASE64) {
-                    check_sign(&spellings[i], at, c);
+                if (at < 7 || c != '=' || row->kind != IDEM__BASE64) {
+                    check_sign(row, at, c);
                 }
             }
         }
@@ -164,13 +160,12 @@ TEST(base64, refusesOtherSpellings)
     static const char *const of_urls[] = {
         "A", "AAAAA", "Zg==", "Zh", "Zm9", "Zm8=", "Zm9vYmF=", "Zg\n",
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(padded); i++) {
-        check_refused(IDEM__BASE64, padded[i]);
+    EACH(one, padded) {
+        check_refused(IDEM__BASE64, *one);
     }
-    for (i = 0; i < COUNT(of_urls); i++) {
-        check_refused(IDEM__BASE64_URL, of_urls[i]);
+    EACH(of_url, of_urls) {
+        check_refused(IDEM__BASE64_URL, *of_url);
     }
 }
 

@@ -25,14 +25,13 @@ TEST(sha256, givesThePublishedDigests)
         {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
          "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        struct idem_slice part = idem_str(rows[i].text);
+    EACH(row, rows) {
+        struct idem_slice part = idem_str(row->text);
         uint8_t digest[IDEM__SHA256_LEN];
 
         assert_ok(idem__sha256(&part, 1, digest));
-        assert_digest(digest, rows[i].digest);
+        assert_digest(digest, row->digest);
     }
 }
 
@@ -52,24 +51,23 @@ TEST(hmac, givesTheDigestsOfRfc4231)
          "Test Using Larger Than Block-Size Key - Hash Key First",
          "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
     };
-    size_t i;
     int n;
 
     memset(aa, 0xaa, sizeof(aa));
-    for (i = 0; i < COUNT(rows); i++) {
-        struct idem_slice data = idem_str(rows[i].data);
+    EACH(row, rows) {
+        struct idem_slice data = idem_str(row->data);
         uint8_t digest[IDEM__SHA256_LEN];
         struct idem__hmac_key ready;
         struct idem__hash hash;
 
-        idem__hash_init(&hash, rows[i].key);
+        idem__hash_init(&hash, row->key);
         idem__hash_add(&hash, data);
         assert_ok(idem__hash_end(&hash, digest));
-        assert_digest(digest, rows[i].digest);
-        assert_ok(idem__hmac_key_init(&ready, rows[i].key));
+        assert_digest(digest, row->digest);
+        assert_ok(idem__hmac_key_init(&ready, row->key));
         for (n = 0; n < 2; n++) {
             assert_ok(idem__hmac(&ready, data, digest));
-            assert_digest(digest, rows[i].digest);
+            assert_digest(digest, row->digest);
         }
         idem__hmac_key_finish(&ready);
         assert_true(
@@ -122,11 +120,10 @@ TEST(md5, isTheRfcs)
          "57edf4a22be3c955ac49da2e2107b67a"},
     };
     char hex[2 * IDEM__MD5_LEN + 1];
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        hex_of(idem_str(rows[i][0]), hex);
-        assert_string_equal(rows[i][1], hex);
+    EACH(row, rows) {
+        hex_of(idem_str((*row)[0]), hex);
+        assert_string_equal((*row)[1], hex);
     }
 }
 

@@ -56,17 +56,16 @@ TEST(backoff, doublesUpToItsCap)
         {3, 50, 0, 0},
         {0, 5000, 1000, 1000},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         /* The random number that gives the longest wait. */
-        uint64_t most = (uint64_t)rows[i].want_ms;
+        uint64_t most = (uint64_t)row->want_ms;
 
-        assert_int_equal(idem__backoff(rows[i].attempt, rows[i].base_ms,
-                                       rows[i].cap_ms, most),
-                         rows[i].want_ms);
-        assert_int_equal(idem__backoff(rows[i].attempt, rows[i].base_ms,
-                                       rows[i].cap_ms, 0),
+        assert_int_equal(idem__backoff(row->attempt, row->base_ms, row->cap_ms,
+                                       most),
+                         row->want_ms);
+        assert_int_equal(idem__backoff(row->attempt, row->base_ms, row->cap_ms,
+                                       0),
                          0);
     }
 }

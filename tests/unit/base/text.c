@@ -31,10 +31,9 @@ TEST(span, isInTheUnitThatIsRead)
         {INT64_MAX, "292471208 years"},
     };
     char text[IDEM__SPAN_MAX];
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        idem__span(rows[i].ms, text);
-        assert_string_equal(text, rows[i].text);
+    EACH(row, rows) {
+        idem__span(row->ms, text);
+        assert_string_equal(text, row->text);
     }
 }

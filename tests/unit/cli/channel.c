@@ -178,25 +178,24 @@ TEST(channel, outlastsWhatPasses)
         {ENOMEM, 3, true, true},  {ECONNRESET, 1, false, true},
         {EBADF, 1, false, false}, {ENOMEM, 1000, false, false},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         char message[2] = "";
         int ends[2];
 
         assert_int_equal(channel_open(ends), 0);
-        how = rows[i].how;
-        left = rows[i].times;
+        how = row->how;
+        left = row->times;
         assert_int_equal(channel_send(ends[0], "m", 2, &channel_no_fds),
-                         rows[i].sent ? 0 : -1);
+                         row->sent ? 0 : -1);
         left = 0;
         assert_int_equal(channel_send(ends[0], "n", 2, &channel_no_fds), 0);
-        left = rows[i].times;
+        left = row->times;
         assert_int_equal(channel_receive(ends[1], message, 2, true, NULL),
-                         rows[i].received ? 1 : -1);
+                         row->received ? 1 : -1);
         left = 0;
-        if (rows[i].received) {
-            assert_string_equal(message, rows[i].sent ? "m" : "n");
+        if (row->received) {
+            assert_string_equal(message, row->sent ? "m" : "n");
         }
         (void)close(ends[0]);
         (void)close(ends[1]);

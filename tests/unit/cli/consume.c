@@ -75,17 +75,16 @@ TEST(check, deletesOnlyWhatIsOnRecord)
         {"'verdict':'REPLAY','status':'completed'", CONSUME_KEEP, "died"},
         {NULL, CONSUME_KEEP, "died"},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct json_object *line = NULL;
         struct consume_status_report report;
         struct consume_verdict got;
         char text[512] = "";
         char *p;
 
-        if (rows[i].report != NULL) {
-            (void)snprintf(text, sizeof(text), "{%s}", rows[i].report);
+        if (row->report != NULL) {
+            (void)snprintf(text, sizeof(text), "{%s}", row->report);
             for (p = text; *p != '\0'; p++) {
                 *p = *p == '\'' ? '"' : *p;
             }
@@ -95,8 +94,8 @@ TEST(check, deletesOnlyWhatIsOnRecord)
         print_message("# %s\n", text);
         consume_status_report_read(line, &report);
         got = consume_classify(&report, /* given= */ 1);
-        assert_int_equal(rows[i].fate, got.fate);
-        assert_string_equal(rows[i].word, got.word);
+        assert_int_equal(row->fate, got.fate);
+        assert_string_equal(row->word, got.word);
         (void)json_object_put(line);
     }
 }
@@ -139,17 +138,16 @@ TEST(report, countsOnlyWhenWhole)
         {"[]\n", false},
         {"", false},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         FILE *f = tmpfile();
         struct json_object *line;
 
         assert_non_null(f);
-        assert_true(fputs(rows[i].text, f) >= 0);
+        assert_true(fputs(row->text, f) >= 0);
         assert_int_equal(0, fflush(f));
         line = consume_status_report_line(fileno(f));
-        assert_int_equal(rows[i].counts, line != NULL);
+        assert_int_equal(row->counts, line != NULL);
         (void)json_object_put(line);
         (void)fclose(f);
     }

@@ -89,20 +89,19 @@ TEST(recorder, framesOnlyWhereThereAreTwoStreams)
          IDEM_FORM_FRAMES_TYPE,
          {"\1\0\0\0\2ab\2\0\0\0\2ab", 14}},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_result result = {.not_kept = true};
         struct recorder recorder;
         size_t at;
 
         recorder_init(&recorder, 1000);
-        for (at = 0; at < 3 && rows[i].streams[at] != 0; at++) {
-            recorder_add(&recorder, rows[i].streams[at], "ab", 2);
+        for (at = 0; at < 3 && row->streams[at] != 0; at++) {
+            recorder_add(&recorder, row->streams[at], "ab", 2);
         }
         recorder_result(&recorder, &result);
-        assert_text(result.content_type, rows[i].type);
-        assert_slice(result.bytes, rows[i].want);
+        assert_text(result.content_type, row->type);
+        assert_slice(result.bytes, row->want);
         recorder_finish(&recorder);
     }
 }
@@ -201,13 +200,12 @@ TEST(frames, arePrintedWholeOrNot)
          "b",
          12, false},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        struct idem_form form = form_of(idem_bytes(rows[i].bytes, rows[i].len));
+    EACH(row, rows) {
+        struct idem_form form = form_of(idem_bytes(row->bytes, row->len));
 
-        assert_int_equal(form.kind != IDEM_FORM_DAMAGED, rows[i].whole);
-        check_written(&form, rows[i].whole && rows[i].len > 0 ? "a" : "", "");
+        assert_int_equal(form.kind != IDEM_FORM_DAMAGED, row->whole);
+        check_written(&form, row->whole && row->len > 0 ? "a" : "", "");
     }
 }
 
@@ -254,12 +252,11 @@ TEST(meta, isAnExitStatus)
         {"exit 1\nmore", 1},
         {"exit 00000000000001\n", -1},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        if (cli_meta_status(idem_str(rows[i].meta)) != rows[i].want) {
-            fail_with("\"%s\" is %d", rows[i].meta,
-                      cli_meta_status(idem_str(rows[i].meta)));
+    EACH(row, rows) {
+        if (cli_meta_status(idem_str(row->meta)) != row->want) {
+            fail_with("\"%s\" is %d", row->meta,
+                      cli_meta_status(idem_str(row->meta)));
         }
     }
 }

@@ -9,10 +9,9 @@ static const char *nearest(const char *word)
                                         "show",  "list",  "key",   "completion",
                                         "purge", "fail"};
     struct cli_nearest n = {.word = word};
-    size_t i;
 
-    for (i = 0; i < COUNT(known); i++) {
-        cli_nearest_offer(&n, known[i]);
+    EACH(one, known) {
+        cli_nearest_offer(&n, *one);
     }
     return n.best;
 }

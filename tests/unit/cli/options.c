@@ -106,10 +106,9 @@ TEST(parse, takesEveryForm)
         "test -oftabc",          "test -oft abc",
         "test -f -t abc -o --",
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(lines); i++) {
-        assert_int_equal(parse(lines[i]), 0);
+    EACH(line, lines) {
+        assert_int_equal(parse(*line), 0);
         assert_true(got.flag && got.other);
         assert_string_equal(got.text, "abc");
         assert_int_equal(operands(), 0);
@@ -280,11 +279,10 @@ TEST(duration, isANumberAndAUnit)
                 {"test --time never", IDEM_NEVER},
                 {"test --time 0002s", 2000},
                 {"test --time 36525d", IDEM_DURATION_MAX_MS}};
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        assert_int_equal(parse(rows[i].line), 0);
-        assert_true(got.time_ms == rows[i].want_ms);
+    EACH(row, rows) {
+        assert_int_equal(parse(row->line), 0);
+        assert_true(got.time_ms == row->want_ms);
     }
 }
 

@@ -37,13 +37,12 @@ TEST(progress, fitsTheTerminal)
     char line[CLI_PROGRESS_MAX];
     int columns;
     size_t i;
-    size_t j;
 
     for (columns = 20; columns < 400; columns += 7) {
         for (i = 0; i < COUNT(numbers); i++) {
-            for (j = 0; j < COUNT(numbers); j++) {
+            EACH(number, numbers) {
                 int len = cli_progress_line("looking through the store",
-                                            numbers[i], numbers[j],
+                                            numbers[i], *number,
                                             (int64_t)i * 100000, columns, line);
 
                 assert_int_equal(len, strlen(line));

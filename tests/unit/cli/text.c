@@ -97,11 +97,10 @@ TEST(unescape, refusesAllElse)
                                       "\\n", "\\X41", "12345"};
     char buf[4];
     size_t len;
-    size_t i;
 
-    for (i = 0; i < COUNT(bad); i++) {
-        if (cli_unescape(bad[i], buf, sizeof(buf), &len)) {
-            fail_with("this was taken: %s", bad[i]);
+    EACH(one, bad) {
+        if (cli_unescape(*one, buf, sizeof(buf), &len)) {
+            fail_with("this was taken: %s", *one);
         }
     }
 }
@@ -239,11 +238,10 @@ TEST(span, isHowPeopleSayIt)
                 {1795392000000, "56y"},
                 {IDEM_NEVER, "never"}};
     char buf[32];
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        cli_span_text(rows[i].ms, buf);
-        assert_string_equal(buf, rows[i].want);
+    EACH(row, rows) {
+        cli_span_text(row->ms, buf);
+        assert_string_equal(buf, row->want);
     }
 }
 
@@ -269,11 +267,10 @@ TEST(spanWords, areHowPeopleSayIt)
                 {1795392000000, "56 years"},
                 {INT64_MAX, "292471208 years"}};
     char buf[CLI_WORDS_MAX];
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        cli_span_words(rows[i].ms, buf);
-        assert_string_equal(buf, rows[i].want);
+    EACH(row, rows) {
+        cli_span_words(row->ms, buf);
+        assert_string_equal(buf, row->want);
     }
 }
 
@@ -300,10 +297,9 @@ TEST(duration, isInTheUnitThatReadsBest)
                 {IDEM_NEVER, "never"},
                 {IDEM_DURATION_MAX_MS, "36525d"}};
     char buf[32];
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        idem_setting_time(rows[i].ms, buf);
-        assert_string_equal(buf, rows[i].want);
+    EACH(row, rows) {
+        idem_setting_time(row->ms, buf);
+        assert_string_equal(buf, row->want);
     }
 }

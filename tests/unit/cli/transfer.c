@@ -135,16 +135,14 @@ TEST(transfer, refusesWhatDoesNotHoldTogether)
     };
     struct idem_record record = record_with_bodies();
     char *line = line_of(&record);
-    size_t i;
 
     check_read(line, &record);
-    for (i = 0; i < COUNT(rows); i++) {
-        char *bad = changed(line, rows[i].from, rows[i].to);
+    EACH(row, rows) {
+        char *bad = changed(line, row->from, row->to);
 
         if (cli_transfer_read(idem_str(bad), &transfer) != CLI_TRANSFER_BAD ||
-            strstr(transfer.why, rows[i].why) == NULL) {
-            fail_with("%s for %s: \"%s\"", rows[i].to, rows[i].from,
-                      transfer.why);
+            strstr(transfer.why, row->why) == NULL) {
+            fail_with("%s for %s: \"%s\"", row->to, row->from, transfer.why);
         }
         cli_transfer_finish(&transfer);
         free(bad);
@@ -156,10 +154,9 @@ TEST(transfer, refusesWhatDoesNotHoldTogether)
 TEST(transfer, refusesWhatIsNoObject)
 {
     static const char *const lines[] = {"", "[]", "7", "null", "\"x\"", "\xff"};
-    size_t i;
 
-    for (i = 0; i < COUNT(lines); i++) {
-        assert_int_equal(cli_transfer_read(idem_str(lines[i]), &transfer),
+    EACH(line, lines) {
+        assert_int_equal(cli_transfer_read(idem_str(*line), &transfer),
                          CLI_TRANSFER_BAD);
         cli_transfer_finish(&transfer);
     }

@@ -187,22 +187,21 @@ TEST(fence, onlyGrows)
         {"record above floor", NOW_MS, NOW_MS + 20, NOW_MS + 9, NOW_MS + 21},
         {"no time at all", 0, 0, 0, 1},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_record found = sample_ended(IDEM_STATUS_COMPLETED, 0);
         struct idem_op op = sample_begin();
         struct idem_now now = sample_now();
         struct idem_decision decision;
 
         found.expires_ms = 0;
-        found.fence = rows[i].found;
-        now.store_ms = rows[i].store_ms;
-        now.fence_floor = rows[i].floor;
-        decision = decide(rows[i].found == 0 ? NULL : &found, &op, &now);
+        found.fence = row->found;
+        now.store_ms = row->store_ms;
+        now.fence_floor = row->floor;
+        decision = decide(row->found == 0 ? NULL : &found, &op, &now);
         assert_int_equal(decision.verdict, IDEM_STARTED);
-        if (decision.next.fence != rows[i].want) {
-            fail_with("%s: fence %llu", rows[i].what,
+        if (decision.next.fence != row->want) {
+            fail_with("%s: fence %llu", row->what,
                       (unsigned long long)decision.next.fence);
         }
     }
@@ -216,17 +215,16 @@ TEST(fence, growsWithATakeover)
         uint64_t floor;
         uint64_t want;
     } rows[] = {{0, 42}, {40, 42}, {41, 42}, {42, 43}, {NOW_MS, NOW_MS + 1}};
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_record found = sample_record();
         struct idem_op op = sample_begin();
         struct idem_now now = sample_now();
 
         found.on_expired_lease = op.u.begin.on_expired_lease = IDEM_RERUN;
         sample_lease(&found, 0);
-        now.fence_floor = rows[i].floor;
-        assert_true(decide(&found, &op, &now).next.fence == rows[i].want);
+        now.fence_floor = row->floor;
+        assert_true(decide(&found, &op, &now).next.fence == row->want);
     }
 }
 
@@ -538,23 +536,22 @@ TEST(begin, tiesAWaiterToItsAttempt)
         {"older than the history can tell", 12, 8, IDEM_PAST_TAKEN_OVER,
          IDEM_BUSY},
     };
-    size_t i;
     size_t n;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_record found = sample_record();
         struct idem_op op = sample_begin();
         enum idem_verdict got;
 
-        found.history_len = rows[i].history_len;
+        found.history_len = row->history_len;
         for (n = 0; n < found.history_len; n++) {
             found.history[n].fence = 40 - n;
-            found.history[n].end = rows[i].end;
+            found.history[n].end = row->end;
         }
-        op.u.begin.join_fence = rows[i].joined;
+        op.u.begin.join_fence = row->joined;
         got = decide_now(&found, &op).verdict;
-        if (got != rows[i].want) {
-            fail_with("%s: %s", rows[i].what, idem_verdict_name(got));
+        if (got != row->want) {
+            fail_with("%s: %s", row->what, idem_verdict_name(got));
         }
     }
 }
@@ -568,19 +565,18 @@ TEST(lease, endsByTheBootClockOnItsBoot)
         int64_t left_ms;
         enum idem_verdict want;
     } rows[] = {{1, IDEM_BUSY}, {0, IDEM_UNKNOWN}, {-1, IDEM_UNKNOWN}};
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_record found = sample_record();
         struct idem_op op = sample_begin();
         struct idem_now now = sample_now();
 
-        sample_lease(&found, rows[i].left_ms);
+        sample_lease(&found, row->left_ms);
         now.store_ms += 86400000;
-        assert_int_equal(decide(&found, &op, &now).verdict, rows[i].want);
+        assert_int_equal(decide(&found, &op, &now).verdict, row->want);
         now.store_ms -= 2 * 86400000LL;
         now.store_err_ms = 3600000;
-        assert_int_equal(decide(&found, &op, &now).verdict, rows[i].want);
+        assert_int_equal(decide(&found, &op, &now).verdict, row->want);
     }
 }
 

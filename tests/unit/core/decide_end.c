@@ -139,11 +139,10 @@ TEST(end, comparesEveryPartOfAResult)
 {
     static const enum idem_status statuses[] = {IDEM_STATUS_COMPLETED,
                                                 IDEM_STATUS_FAILED};
-    size_t i;
     int part;
 
-    for (i = 0; i < COUNT(statuses); i++) {
-        struct idem_op said = ending(statuses[i]);
+    EACH(statuse, statuses) {
+        struct idem_op said = ending(*statuse);
         struct idem_record open = sample_record();
         struct idem_record found;
 
@@ -312,11 +311,10 @@ TEST(expire, followsTheTable)
 TEST(expire, endsTheLeaseEverywhere)
 {
     static const int64_t lefts_ms[] = {1, 50000, IDEM_NEVER};
-    size_t i;
     int boot;
     int unsure;
 
-    for (i = 0; i < COUNT(lefts_ms); i++) {
+    EACH(lefts_m, lefts_ms) {
         for (boot = 0; boot < 2; boot++) {
             for (unsure = 0; unsure < 2; unsure++) {
                 struct idem_record found = sample_record();
@@ -324,11 +322,11 @@ TEST(expire, endsTheLeaseEverywhere)
                 struct idem_now now = sample_now();
                 struct idem_decision decision;
 
-                if (lefts_ms[i] == IDEM_NEVER) {
+                if (*lefts_m == IDEM_NEVER) {
                     found.lease_end_ms = IDEM_NEVER;
                     found.lease_end_boot_ms = IDEM_NEVER;
                 } else {
-                    sample_lease(&found, lefts_ms[i]);
+                    sample_lease(&found, *lefts_m);
                 }
                 now.store_err_ms = unsure * 3000;
                 decision = decide_expire(&found, &op, &now);

@@ -23,19 +23,18 @@ TEST(import, replacesWhatIsForgotten)
         uint64_t record;
         uint64_t want;
     } rows[] = {{41, 50, 50}, {50, 41, 51}, {41, 41, 42}};
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_record found = sample_ended(IDEM_STATUS_COMPLETED, 5000);
         struct idem_record record =
             sample_ended(IDEM_STATUS_COMPLETED, 3600000);
         struct idem_decision decision;
 
-        found.fence = rows[i].found;
-        record.fence = rows[i].record;
+        found.fence = row->found;
+        record.fence = row->record;
         decision = decide(&found, &record);
         assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
-        assert_true(decision.next.fence == rows[i].want);
+        assert_true(decision.next.fence == row->want);
     }
 }
 

@@ -22,15 +22,14 @@ TEST(resolve, isMadeOnce)
     static const enum idem_status outcomes[] = {IDEM_STATUS_COMPLETED,
                                                 IDEM_STATUS_FAILED,
                                                 IDEM_STATUS_RELEASED};
-    size_t i;
     int change;
 
-    for (i = 0; i < COUNT(outcomes); i++) {
+    EACH(one, outcomes) {
         struct idem_record found = sample_ended(IDEM_STATUS_UNKNOWN, 0);
         struct idem_op op = sample_resolve();
         struct idem_record next;
 
-        op.u.resolve.outcome.status = outcomes[i];
+        op.u.resolve.outcome.status = *one;
         next = decide(&found, &op).next;
         for (change = 0; change < 5; change++) {
             struct idem_op again = op;
@@ -38,7 +37,7 @@ TEST(resolve, isMadeOnce)
             bool same = change < 2;
 
             /* What was released has no content to differ in. */
-            if (outcomes[i] == IDEM_STATUS_RELEASED && change > 2) {
+            if (*one == IDEM_STATUS_RELEASED && change > 2) {
                 continue;
             }
             again.nonce[0] ^= change == 0 ? 0 : 1;

@@ -28,15 +28,14 @@ TEST(restored, callsOpenAttemptsUnknown)
         {IDEM_RERUN, 60000, NOW_MS + 60}, {IDEM_RERUN, 0, NOW_MS + 60},
         {IDEM_RERUN, 0, NOW_MS - 60},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_record found = sample_record();
         struct idem_decision decision;
 
-        found.on_expired_lease = rows[i].policy;
-        sample_lease(&found, rows[i].left_ms);
-        found.expires_ms = rows[i].expires_ms;
+        found.on_expired_lease = row->policy;
+        sample_lease(&found, row->left_ms);
+        found.expires_ms = row->expires_ms;
         decision = decide(&found);
         assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
         assert_int_equal(decision.next.status, IDEM_STATUS_UNKNOWN);
@@ -79,10 +78,9 @@ TEST(restored, cutsOffWhoseLeaseRanOut)
 {
     static const enum idem_status statuses[] = {IDEM_STATUS_UNKNOWN,
                                                 IDEM_STATUS_FAILED};
-    size_t i;
 
-    for (i = 0; i < COUNT(statuses); i++) {
-        struct idem_record found = sample_ended(statuses[i], 0);
+    EACH(statuse, statuses) {
+        struct idem_record found = sample_ended(*statuse, 0);
         struct idem_now now = sample_now();
         struct idem_op end = sample_end();
         struct idem_decision decision;
@@ -92,7 +90,7 @@ TEST(restored, cutsOffWhoseLeaseRanOut)
         idem__decide_end(&found, &end, &now, &decision);
         assert_code(IDEM_OK, decision.code);
         next = decide(&found).next;
-        assert_int_equal(next.status, statuses[i]);
+        assert_int_equal(next.status, *statuse);
         assert_slice(next.note, found.note);
         assert_slice(next.error, found.error);
         idem__decide_end(&next, &end, &now, &decision);
@@ -109,10 +107,9 @@ TEST(restored, leavesTheRest)
                                                 IDEM_STATUS_RELEASED};
     struct idem_record found = sample_record();
     struct idem_record marked = decide(&found).next;
-    size_t i;
 
-    for (i = 0; i < COUNT(statuses); i++) {
-        found = sample_ended(statuses[i], 3600000);
+    EACH(statuse, statuses) {
+        found = sample_ended(*statuse, 3600000);
         assert_int_equal(decide(&found).change, IDEM_CHANGE_NONE);
         assert_code(IDEM_OK, decide(&found).code);
     }

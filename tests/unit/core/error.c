@@ -52,15 +52,14 @@ TEST(error, hasNameTextAndKind)
 TEST(error, knowsWhatIsNoError)
 {
     static const int others[] = {1, -11, 1000, -1000, INT32_MAX, INT32_MIN};
-    size_t i;
 
     assert_string_equal(idem_error_name(0), "OK");
     assert_int_equal(idem_error_kind(0), IDEM_KIND_NONE);
     assert_non_null(idem_error_text(0));
-    for (i = 0; i < COUNT(others); i++) {
-        assert_non_null(idem_error_name(others[i]));
-        assert_non_null(idem_error_text(others[i]));
-        assert_int_equal(idem_error_kind(others[i]), IDEM_KIND_NONE);
+    EACH(other, others) {
+        assert_non_null(idem_error_name(*other));
+        assert_non_null(idem_error_text(*other));
+        assert_int_equal(idem_error_kind(*other), IDEM_KIND_NONE);
     }
 }
 

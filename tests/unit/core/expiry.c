@@ -14,15 +14,14 @@ TEST(expired, isExact)
         {-1, 0, false}, {0, 0, true},       {1, 0, true},
         {0, 1, false},  {999, 1000, false}, {1000, 1000, true},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_record record = sample_ended(IDEM_STATUS_COMPLETED, 0);
         struct idem_now now = sample_now();
 
-        record.expires_ms = NOW_MS - rows[i].past_ms;
-        now.store_err_ms = rows[i].error_ms;
-        assert_int_equal(idem__decide_expired(&record, &now), rows[i].want);
+        record.expires_ms = NOW_MS - row->past_ms;
+        now.store_err_ms = row->error_ms;
+        assert_int_equal(idem__decide_expired(&record, &now), row->want);
     }
 }
 
@@ -56,17 +55,16 @@ TEST(expiry, followsTheStatus)
         {IDEM_STATUS_FAILED, 1, IDEM_NEVER},
         {IDEM_STATUS_UNKNOWN, 1, IDEM_NEVER},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_record record = sample_record();
-        struct idem_outcome outcome = {.status = rows[i].status};
+        struct idem_outcome outcome = {.status = row->status};
         struct idem_now now = sample_now();
 
-        record.retention_ms = rows[i].retention_ms;
+        record.retention_ms = row->retention_ms;
         now.store_err_ms = 7;
         assert_ok(idem__outcome_set(&record, &outcome, &now));
-        assert_true(record.expires_ms == rows[i].want_ms);
+        assert_true(record.expires_ms == row->want_ms);
         assert_int_equal(record.ended_ms, NOW_MS);
     }
 }
@@ -121,22 +119,21 @@ TEST(lease, isOnlyEverExtended)
         {2000, 2000, 2000, 2000},
     };
     int boots;
-    size_t i;
 
     for (boots = 1; boots <= 2; boots++) {
-        for (i = 0; i < COUNT(rows); i++) {
+        EACH(row, rows) {
             struct idem_record record = sample_record();
             struct idem_now now = sample_now();
             int64_t end_ms;
 
-            sample_lease(&record, rows[i].left_ms);
+            sample_lease(&record, row->left_ms);
             now.margin_ms = 0;
             now.boot_id[0] = boots == 1 ? 'A' : 'B';
             end_ms = record.lease_end_ms;
-            idem__lease_extend(&record, rows[i].lease_ms, &now);
-            assert_true(idem__lease_left(&record, &now) == rows[i].want_ms);
+            idem__lease_extend(&record, row->lease_ms, &now);
+            assert_true(idem__lease_left(&record, &now) == row->want_ms);
             assert_true(record.lease_end_ms >= end_ms);
-            assert_true(record.lease_ms == rows[i].lease_is_ms);
+            assert_true(record.lease_ms == row->lease_is_ms);
             assert_memory_equal(record.boot_id, now.boot_id, 16);
         }
     }

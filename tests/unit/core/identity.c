@@ -43,14 +43,13 @@ TEST(id, givesTheGoldenVectors)
         {idem_bytes(NULL, 0), idem_bytes("\xff\xfe\x00\x80", 4),
          "1ba645b4b1a5f58b3fba5a177d6b467614ca49e9f27d62e8740b06717a4c6928"},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         uint8_t id[IDEM_ID_LEN];
         uint8_t want[IDEM_ID_LEN];
 
-        id_of(rows[i].scope, rows[i].key, id);
-        assert_slice(idem_bytes(id, sizeof(id)), from_hex(rows[i].id, want));
+        id_of(row->scope, row->key, id);
+        assert_slice(idem_bytes(id, sizeof(id)), from_hex(row->id, want));
     }
 }
 
@@ -133,17 +132,15 @@ TEST(fingerprint, givesTheGoldenVectors)
         {&letters, 1, repeat('y', 65),
          "023b62c4ad68ec9e013808ac2277f758be7205bc958f493fa160bac8693d1dba11"},
     };
-    size_t i;
 
     memset(secret, 'x', sizeof(secret));
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         uint8_t got[IDEM_FINGERPRINT_LEN];
         uint8_t want[IDEM_FINGERPRINT_LEN];
 
-        assert_ok(
-            idem_fingerprint(rows[i].parts, rows[i].len, rows[i].secret, got));
+        assert_ok(idem_fingerprint(row->parts, row->len, row->secret, got));
         assert_slice(idem_bytes(got, sizeof(got)),
-                     from_hex(rows[i].fingerprint, want));
+                     from_hex(row->fingerprint, want));
     }
 }
 

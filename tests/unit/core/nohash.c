@@ -300,22 +300,21 @@ TEST(hash, failsWhoeverNeedsIt)
         {"an end", end},
         {"a decision", resolve},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(needs); i++) {
+    EACH(row, needs) {
         int rc = IDEM_ENOMEM;
         int n;
 
         for (n = 0; rc != 0; n++) {
             left = n;
-            rc = needs[i].call();
+            rc = row->call();
             left = -1;
             if ((rc != 0 && rc != IDEM_ENOMEM) || n > 100) {
-                fail_with("%s: %s", needs[i].name, idem_error_name(rc));
+                fail_with("%s: %s", row->name, idem_error_name(rc));
             }
         }
         if (n < 3) {
-            fail_with("%s needed no hash", needs[i].name);
+            fail_with("%s needed no hash", row->name);
         }
     }
 }

@@ -37,14 +37,13 @@ TEST(outcome, failsByItsResult)
         {"exited 1\n", false, true},
         {"a program's own words", false, true},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_record record = sample_ended(IDEM_STATUS_COMPLETED, 0);
 
-        record.result.meta = idem_str(rows[i].meta);
-        assert_int_equal(idem_outcome_failed(&record), rows[i].failed);
-        assert_int_equal(idem_outcome_succeeded(&record), rows[i].succeeded);
+        record.result.meta = idem_str(row->meta);
+        assert_int_equal(idem_outcome_failed(&record), row->failed);
+        assert_int_equal(idem_outcome_succeeded(&record), row->succeeded);
     }
 }
 
@@ -57,12 +56,11 @@ TEST(outcome, isOfWhatIsCompleted)
         IDEM_STATUS_UNKNOWN,
         IDEM_STATUS_RELEASED,
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(others); i++) {
+    EACH(other, others) {
         struct idem_record record = sample_ended(IDEM_STATUS_COMPLETED, 0);
 
-        record.status = others[i];
+        record.status = *other;
         record.result.meta = idem_str("exit 1\n");
         assert_false(idem_outcome_failed(&record));
         record.result.meta = idem_str("exit 1 complete\n");

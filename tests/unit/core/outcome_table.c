@@ -240,16 +240,14 @@ TEST(outcome_table, refusesWhatCannotBe)
         {IDEM_ENDINGS_EXIT, "0=release",
          "exit status 0 must complete: put 0=complete first"},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_outcome_table table = {.text = "untouched"};
         struct idem_error error = {0};
 
-        assert_code(IDEM_EINVALID,
-                    idem_outcome_table_read(&table, rows[i].of, rows[i].text,
-                                            &error));
-        assert_string_equal(error.text, rows[i].why);
+        assert_code(IDEM_EINVALID, idem_outcome_table_read(&table, row->of,
+                                                           row->text, &error));
+        assert_string_equal(error.text, row->why);
         assert_string_equal(table.text, "untouched");
     }
 }

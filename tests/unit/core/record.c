@@ -384,14 +384,13 @@ TEST(record, isCorruptWhenARuleIsBroken)
         {"fields longer than there is room", 20, 4, "\0\0\xff\xff"},
         {"fields shorter than they are", 20, 4, "\0\0\0\0"},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct head head = sample_head();
 
-        memcpy(head.bytes + rows[i].at, rows[i].bytes, rows[i].len);
+        memcpy(head.bytes + row->at, row->bytes, row->len);
         seal(&head);
-        assert_corrupt(&head, rows[i].what);
+        assert_corrupt(&head, row->what);
     }
 }
 
@@ -423,13 +422,12 @@ TEST(record, isCorruptWhenAFieldIsMalformed)
         {"a doubt about no attempt", 9, 8},
     };
     struct idem_record smallest = sample_smallest();
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct head head = encode(&smallest);
 
-        append(&head, rows[i].tag, zeros, rows[i].len);
-        assert_corrupt(&head, rows[i].what);
+        append(&head, row->tag, zeros, row->len);
+        assert_corrupt(&head, row->what);
     }
 }
 
@@ -463,21 +461,20 @@ TEST(record, isCorruptWhenAPastIsTooLong)
         {"a status of no kind", 6, 0, 0, 0, false},
     };
     struct idem_record smallest = sample_smallest();
-    size_t i;
 
     past[0] = IDEM_PAST_RESOLVED;
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct head head = encode(&smallest);
         struct idem_record record;
 
-        past[1] = rows[i].was;
-        past[26] = rows[i].owner;
-        past[27] = rows[i].meta;
-        append(&head, 7, past, 28 + rows[i].len);
-        if (rows[i].good) {
+        past[1] = row->was;
+        past[26] = row->owner;
+        past[27] = row->meta;
+        append(&head, 7, past, 28 + row->len);
+        if (row->good) {
             assert_ok(decode(&head, &record));
         } else {
-            assert_corrupt(&head, rows[i].what);
+            assert_corrupt(&head, row->what);
         }
     }
 }

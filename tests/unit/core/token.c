@@ -37,14 +37,13 @@ TEST(token, roundTrips)
 {
     static const size_t lengths[] = {0, 1, 2, 3, 127, 128, 254, 255};
     uint64_t seed = 7;
-    size_t i;
     size_t j;
 
-    for (i = 0; i < COUNT(lengths); i++) {
+    EACH(length, lengths) {
         for (j = 1; j < COUNT(lengths); j++) {
             uint8_t names[2][255];
             struct idem__token token =
-                sample_token(idem_bytes(names[0], lengths[i]),
+                sample_token(idem_bytes(names[0], *length),
                              idem_bytes(names[1], lengths[j]));
             struct idem__token back;
             char text[IDEM_TOKEN_MAX];
@@ -154,10 +153,9 @@ TEST(token, refusesStrangers)
         NULL, "", "idem1.", "idem1", "idem2.AAAA", "IDEM1.AAAA", "order-42",
     };
     char huge[100000];
-    size_t i;
 
-    for (i = 0; i < COUNT(texts); i++) {
-        assert_refused(texts[i]);
+    EACH(text, texts) {
+        assert_refused(*text);
     }
     memset(huge, 'A', sizeof(huge) - 1);
     huge[sizeof(huge) - 1] = '\0';

@@ -49,15 +49,14 @@ TEST(http_coding, isTakenAsRfc9110Says)
         {"gzip", "gzip;q=1.0,br", false},
         {";q=1, gzip;q=0", "gzip", false},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        bool taken = idem_http_accepts(idem_str(rows[i].accept),
-                                       idem_str(rows[i].codings));
+    EACH(row, rows) {
+        bool taken =
+            idem_http_accepts(idem_str(row->accept), idem_str(row->codings));
 
-        if (taken != rows[i].taken) {
+        if (taken != row->taken) {
             fail_msg("Accept-Encoding: %s, Content-Encoding: %s: %d",
-                     rows[i].accept, rows[i].codings, taken);
+                     row->accept, row->codings, taken);
         }
     }
 }

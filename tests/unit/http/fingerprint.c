@@ -94,12 +94,11 @@ TEST(http_fingerprint, isOfWhatABodyMeans)
         {NULL, "[1", "[1 ", false},
         {NULL, "", " ", false},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        if (is_one(rows[i].type, idem_str(rows[i].a), rows[i].type,
-                   idem_str(rows[i].b)) != rows[i].one) {
-            fail_with("%s: %s and %s", rows[i].type, rows[i].a, rows[i].b);
+    EACH(row, rows) {
+        if (is_one(row->type, idem_str(row->a), row->type, idem_str(row->b)) !=
+            row->one) {
+            fail_with("%s: %s and %s", row->type, row->a, row->b);
         }
     }
     assert_false(is_one("application/json", idem_str("[1e0]"), "text/plain",
@@ -344,10 +343,9 @@ TEST(http_fingerprint, wantsWhatWasAnnounced)
                                         FORM "x"};
     struct idem_http_fingerprint *print;
     uint8_t got[IDEM_FINGERPRINT_LEN];
-    size_t i;
 
-    for (i = 0; i < COUNT(types); i++) {
-        struct idem_slice type = idem_str(types[i]);
+    EACH(one, types) {
+        struct idem_slice type = idem_str(*one);
 
         assert_ok(idem_http_fingerprint_create(NULL, 0, type, 3, idem_str(""),
                                                &print));

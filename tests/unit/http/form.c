@@ -191,14 +191,13 @@ TEST(form, hasTheContentTypeThatWasSaid)
         {"", "HTTP 200\n", {"ab", 2}, "", false},
         {FRAMES, "HTTP 200\n", {"ab", 2}, FRAMES, false},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_form form =
-            read_form(rows[i].type, rows[i].meta, rows[i].bytes, false);
+            read_form(row->type, row->meta, row->bytes, false);
 
-        assert_text(idem_form_content_type(&form), rows[i].want);
-        assert_int_equal(idem_form_is_plain(&form), rows[i].plain);
+        assert_text(idem_form_content_type(&form), row->want);
+        assert_int_equal(idem_form_is_plain(&form), row->plain);
     }
 }
 

@@ -75,20 +75,19 @@ TEST(http_head, keepsSecretsOut)
     struct idem_slice value;
     struct idem_slice rest;
     char buf[256];
-    size_t i;
 
-    for (i = 0; i < COUNT(names); i++) {
+    EACH(one, names) {
         struct idem_http_head head;
         int status;
         int rc = 1;
         int len;
 
         assert_ok(idem_http_head_open(&head, buf, sizeof(buf), 200));
-        assert_ok(add(&head, names[i], "secret"));
+        assert_ok(add(&head, *one, "secret"));
         assert_text(idem_bytes(buf, head.len), "HTTP 200\n");
 
-        len = snprintf(buf, sizeof(buf), "HTTP 200\n%s: secret\nETag: e\n",
-                       names[i]);
+        len =
+            snprintf(buf, sizeof(buf), "HTTP 200\n%s: secret\nETag: e\n", *one);
         assert_ok(
             idem_http_head_read(idem_bytes(buf, (size_t)len), &status, &rest));
         assert_true(idem_http_head_next(&rest, &name, &value, &rc));
@@ -208,16 +207,15 @@ TEST(http_head, refusesStrangers)
     struct idem_slice value;
     char buf[64];
     int status;
-    size_t i;
 
-    for (i = 0; i < COUNT(heads); i++) {
+    EACH(head, heads) {
         assert_code(IDEM_ECORRUPT,
-                    idem_http_head_read(idem_str(heads[i]), &status, &rest));
+                    idem_http_head_read(idem_str(*head), &status, &rest));
     }
-    for (i = 0; i < COUNT(lines); i++) {
+    EACH(line, lines) {
         int rc = 0;
 
-        (void)snprintf(buf, sizeof(buf), "HTTP 200\n%s", lines[i]);
+        (void)snprintf(buf, sizeof(buf), "HTTP 200\n%s", *line);
         assert_ok(idem_http_head_read(idem_str(buf), &status, &rest));
         assert_false(idem_http_head_next(&rest, &name, &value, &rc));
         assert_code(IDEM_ECORRUPT, rc);

@@ -47,10 +47,9 @@ TEST(http_key, quotedAndRawAreOne)
         {"$(reboot)&|`id`", "$(reboot)&|`id`"},
         {"\"a;b=1, c\"", "a;b=1, c"},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        assert_key(rows[i][0], rows[i][1]);
+    EACH(row, rows) {
+        assert_key((*row)[0], (*row)[1]);
     }
 }
 
@@ -79,11 +78,10 @@ TEST(http_key, refusesOtherShapes)
         {"\"a\\n\"", "backslash"},
         {":YWJj:", NULL},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        if (rows[i][1] != NULL) {
-            assert_none(idem_str(rows[i][0]), rows[i][1]);
+    EACH(row, rows) {
+        if ((*row)[1] != NULL) {
+            assert_none(idem_str((*row)[0]), (*row)[1]);
         }
     }
     assert_key(":YWJj:", ":YWJj:");

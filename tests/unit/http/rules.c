@@ -118,13 +118,12 @@ TEST(header, thatIsKeptIsNobodys)
                                          "X-Order",
                                          "Locations",
                                          ""};
-    size_t i;
 
-    for (i = 0; i < COUNT(kept); i++) {
-        assert_true(idem_http_header_kept(idem_str(kept[i])));
-        assert_false(idem_http_header_never(idem_str(kept[i])));
+    EACH(one, kept) {
+        assert_true(idem_http_header_kept(idem_str(*one)));
+        assert_false(idem_http_header_never(idem_str(*one)));
     }
-    for (i = 0; i < COUNT(others); i++) {
-        assert_false(idem_http_header_kept(idem_str(others[i])));
+    EACH(other, others) {
+        assert_false(idem_http_header_kept(idem_str(*other)));
     }
 }

@@ -74,10 +74,9 @@ TEST(canonical, hasNumbersByValue)
         {"1e99999999999999999", "1e99999999999999999"},
         {"0.1e100000000000000000", "1e99999999999999999"},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        is_written(rows[i][0], rows[i][1]);
+    EACH(row, rows) {
+        is_written((*row)[0], (*row)[1]);
     }
 }
 
@@ -99,10 +98,9 @@ TEST(canonical, isRefused)
         "{} {}",
     };
     struct idem__buffer out = {0};
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        assert_code(IDEM_EINVALID, canonical(idem_str(rows[i]), &out));
+    EACH(row, rows) {
+        assert_code(IDEM_EINVALID, canonical(idem_str(*row), &out));
     }
     idem__buffer_free(&out);
 }

@@ -22,12 +22,11 @@ TEST(flavour, makesKeys)
         {IDEM_FLAVOUR_PYTHON, "pay#ebd9f4c7b06cb0aaf5d13d80e49d8b90"},
         {IDEM_FLAVOUR_TYPESCRIPT, "pay#69n0x7BssKr10T2A5J2LkA=="},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        assert_ok(make(rows[i].flavour, "\"abc\""));
-        assert_string_equal(key.text, rows[i].key);
-        assert_int_equal(key.len, strlen(rows[i].key));
+    EACH(row, rows) {
+        assert_ok(make(row->flavour, "\"abc\""));
+        assert_string_equal(key.text, row->key);
+        assert_int_equal(key.len, strlen(row->key));
     }
 }
 
@@ -36,14 +35,13 @@ TEST(flavour, wantsSomething)
 {
     static const char *const nothing[] = {
         "null", "\"\"", "[]", "{}", "[null,[null]]", "{\"a\":null}"};
-    size_t i;
 
-    for (i = 0; i < COUNT(nothing); i++) {
-        assert_code(IDEM_EINVALID, make(IDEM_FLAVOUR_TYPESCRIPT, nothing[i]));
+    EACH(one, nothing) {
+        assert_code(IDEM_EINVALID, make(IDEM_FLAVOUR_TYPESCRIPT, *one));
         assert_why("every event without it");
         assert_ok(idem_flavour_key(IDEM_FLAVOUR_TYPESCRIPT, "pay",
-                                   idem_str(nothing[i]), IDEM_FLAVOUR_NULL,
-                                   &key, &why));
+                                   idem_str(*one), IDEM_FLAVOUR_NULL, &key,
+                                   &why));
     }
     assert_ok(make(IDEM_FLAVOUR_TYPESCRIPT, "[null,0]"));
     assert_ok(make(IDEM_FLAVOUR_PYTHON, "false"));

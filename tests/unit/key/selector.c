@@ -114,20 +114,19 @@ TEST(selector, keepsDigits)
         {"1e999999999", "1e999999999"},
         {"\"1.0\"", "1.0"},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem_selector *selector = compiled("\"\\(.)\"");
         struct idem_key_text key;
 
-        assert_ok(idem_selector_run(selector, idem_str(rows[i].json), 0, &why));
+        assert_ok(idem_selector_run(selector, idem_str(row->json), 0, &why));
         assert_ok(idem_key_of(selector, &key, &why));
-        assert_string_equal(key.text, rows[i].key);
+        assert_string_equal(key.text, row->key);
         idem_selector_destroy(selector);
         selector = compiled(".");
-        assert_ok(idem_selector_run(selector, idem_str(rows[i].json), 0, &why));
+        assert_ok(idem_selector_run(selector, idem_str(row->json), 0, &why));
         assert_ok(idem_key_of(selector, &key, &why));
-        assert_string_equal(key.text, rows[i].key);
+        assert_string_equal(key.text, row->key);
         idem_selector_destroy(selector);
     }
     refuse("\"\\(.)\"", "1e100000000000000000", "exponent of too many digits");
@@ -290,7 +289,6 @@ TEST(selector, seesARequest)
     struct idem_selector *body = compiled(".body");
     struct idem_slice got;
     struct idem_key_text key;
-    size_t i;
 
     assert_ok(idem_selector_run_request(selector, &request, &why));
     assert_ok(idem_selector_values(selector, &got, &why));
@@ -301,11 +299,11 @@ TEST(selector, seesARequest)
         "[\"b\",\"a\\\"\\\\\\t\"]},\"method\":\"POST\",\"path\":\"/o%20r\","
         "\"query\":{\"a\":\"\xc3\xa9 x\",\"b\":[\"1\",\"2%\"],\"c\":\"\","
         "\"d\":null}}]");
-    for (i = 0; i < COUNT(bodies); i++) {
-        request.body = idem_str(bodies[i].body);
+    EACH(row, bodies) {
+        request.body = idem_str(row->body);
         assert_ok(idem_selector_run_request(body, &request, &why));
         assert_ok(idem_selector_values(body, &got, &why));
-        assert_text(got, bodies[i].want);
+        assert_text(got, row->want);
     }
     request.body = idem_str("\x1f\x8b\x08\xff");
     assert_ok(idem_selector_run_request(body, &request, &why));

@@ -18,11 +18,10 @@ TEST(tree, keepsTheDigitsOfNumbers)
     static const char *const numbers[] = {
         "0",       "-0",    "1.0",   "1e21", "12345678901234567890123",
         "-1.5E-7", "1E400", "0.1e+2"};
-    size_t i;
 
-    for (i = 0; i < COUNT(numbers); i++) {
-        assert_ok(read_text(numbers[i]));
-        assert_text(idem__tree_raw(&tree, idem__tree_at(&tree, 0)), numbers[i]);
+    EACH(number, numbers) {
+        assert_ok(read_text(*number));
+        assert_text(idem__tree_raw(&tree, idem__tree_at(&tree, 0)), *number);
     }
     idem__tree_free(&tree);
 }
@@ -44,13 +43,11 @@ TEST(tree, readsEscapes)
         {"\"\\ud83d\\ud83d\\ude00\"", "\xed\xa0\xbd\xf0\x9f\x98\x80", true},
         {"\"\\ud83d\\u0041\"", "\xed\xa0\xbd\x41", true},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        assert_ok(read_text(rows[i].json));
-        assert_text(idem__tree_text(&tree, idem__tree_at(&tree, 0)),
-                    rows[i].text);
-        assert_int_equal(tree.halves, rows[i].halves);
+    EACH(row, rows) {
+        assert_ok(read_text(row->json));
+        assert_text(idem__tree_text(&tree, idem__tree_at(&tree, 0)), row->text);
+        assert_int_equal(tree.halves, row->halves);
     }
     assert_ok(read_text("\"a\\u0000b\""));
     assert_int_equal(idem__tree_at(&tree, 0)->text_len, 3);

@@ -14,10 +14,9 @@ static void clear_environment(void)
     static const char *const names[] = {"PGHOST",    "PGPORT",     "PGUSER",
                                         "PGSSLMODE", "PGDATABASE", "PGSERVICE",
                                         "PGPASSWORD"};
-    size_t i;
 
-    for (i = 0; i < COUNT(names); i++) {
-        assert_int_equal(unsetenv(names[i]), 0);
+    EACH(name, names) {
+        assert_int_equal(unsetenv(*name), 0);
     }
     assert_int_equal(setenv("HOME", "/nonexistent", 1), 0);
     assert_int_equal(setenv("PGUSER", "me", 1), 0);
@@ -224,13 +223,12 @@ TEST(place, namesItsHosts)
         {"///db?host=/run/pg", "/run/pg:5432/db"},
         {"///db", "local socket:5432/db"},
     };
-    size_t i;
 
     clear_environment();
-    for (i = 0; i < COUNT(rows); i++) {
-        struct idem__pg_place place = read_place(rows[i].text);
+    EACH(row, rows) {
+        struct idem__pg_place place = read_place(row->text);
 
-        assert_string_equal(place.endpoint, rows[i].endpoint);
+        assert_string_equal(place.endpoint, row->endpoint);
         idem__pg_place_finish(&place);
     }
 }
@@ -258,12 +256,11 @@ TEST(place, knowsTheSecretsOfLibpq)
     PQconninfoOption *options;
     PQconninfoOption *at;
     unsigned secrets = 0;
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        if (idem__pg_option_is_secret(rows[i].name, rows[i].dispchar) !=
-            rows[i].secret) {
-            fail_with("%s \"%s\"", rows[i].name, rows[i].dispchar);
+    EACH(row, rows) {
+        if (idem__pg_option_is_secret(row->name, row->dispchar) !=
+            row->secret) {
+            fail_with("%s \"%s\"", row->name, row->dispchar);
         }
     }
     clear_environment();

@@ -79,15 +79,14 @@ TEST(head, saysWhereItsAnswerEnds)
         OK "Transfer-Encoding: Chunked\r\n\r\n",
         "HTTP/1.1 100 Go on\r\n\r\n" OK "Content-Length: 2\r\n\r\n",
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(good); i++) {
+    EACH(one, good) {
         bool taken;
 
         start();
-        taken = give(good[i]);
+        taken = give(*one);
         if (!taken || idem__aws_answer_flaw(&slot) != NULL) {
-            fail_with("%s: %s", good[i],
+            fail_with("%s: %s", *one,
                       taken ? idem__aws_answer_flaw(&slot) : slot.arrival.flaw);
         }
         finish();
@@ -126,12 +125,11 @@ TEST(head, isRefusedWhereItCouldHideACut)
         OK ": no name\r\n",
         OK "HTTP/1.1 200 OK\r\n",
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(bad); i++) {
+    EACH(one, bad) {
         start();
-        if (give(bad[i]) || slot.arrival.flaw == NULL) {
-            fail_with("%s is taken", bad[i]);
+        if (give(*one) || slot.arrival.flaw == NULL) {
+            fail_with("%s is taken", *one);
         }
         finish();
     }

@@ -65,11 +65,10 @@ static void begin_source(void)
 static void end_source(void)
 {
     static const char *const names[] = {".aws/config", "give", "runs", "fail"};
-    size_t i;
 
     idem__aws_provider_close(provider);
-    for (i = 0; i < COUNT(names); i++) {
-        (void)unlink(path_of(names[i]));
+    EACH(name, names) {
+        (void)unlink(path_of(*name));
     }
     assert_int_equal(rmdir(path_of(".aws")), 0);
     assert_int_equal(rmdir(folder), 0);

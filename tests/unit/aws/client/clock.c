@@ -206,24 +206,23 @@ TEST(clock, alwaysHoldsTheTruth)
         {"control: three in a row", 190, 200, 500, 3, false},
     };
     uint64_t seed = 20240817;
-    size_t i;
     unsigned day;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(each, rows) {
         struct run run = {0};
 
-        for (day = 0; day < (rows[i].holds ? days : 10); day++) {
-            simulate(&seed, rows[i].ppm, rows[i].skew_ms, rows[i].liars,
-                     rows[i].in_a_row, &run);
+        for (day = 0; day < (each->holds ? days : 10); day++) {
+            simulate(&seed, each->ppm, each->skew_ms, each->liars,
+                     each->in_a_row, &run);
         }
         print_message("# %s: %llu answers, %llu far off, outside %llu times, "
                       "error at most %llu ms\n",
-                      rows[i].name, (unsigned long long)run.answers,
+                      each->name, (unsigned long long)run.answers,
                       (unsigned long long)run.liars,
                       (unsigned long long)run.outside,
                       (unsigned long long)run.worst_err_ms);
-        assert_int_equal(run.outside == 0, rows[i].holds);
-        if (rows[i].liars == 0 && rows[i].holds) {
+        assert_int_equal(run.outside == 0, each->holds);
+        if (each->liars == 0 && each->holds) {
             assert_true(run.worst_err_ms < 1600);
         }
     }
@@ -246,12 +245,11 @@ TEST(date, isRead)
         {"Fri, 31 Dec 9999 23:59:59 GMT", 253402300799000},
     };
     int64_t ms;
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         ms = -1;
-        if (!parse(rows[i].text, &ms) || ms != rows[i].ms) {
-            fail_with("%s gave %lld", rows[i].text, (long long)ms);
+        if (!parse(row->text, &ms) || ms != row->ms) {
+            fail_with("%s gave %lld", row->text, (long long)ms);
         }
     }
 }
@@ -334,11 +332,10 @@ TEST(date, isRefusedInAnyOtherForm)
         "2024-02-29T00:00:00Z",
     };
     int64_t ms = 7;
-    size_t i;
 
-    for (i = 0; i < COUNT(texts); i++) {
-        if (parse(texts[i], &ms)) {
-            fail_with("\"%s\" was read as %lld", texts[i], (long long)ms);
+    EACH(text, texts) {
+        if (parse(*text, &ms)) {
+            fail_with("\"%s\" was read as %lld", *text, (long long)ms);
         }
         assert_int_equal(ms, 7);
     }

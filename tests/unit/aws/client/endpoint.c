@@ -206,18 +206,16 @@ TEST(endpoint, takesTheUrlApart)
         {"https://under_score.example", "under_score.example", "/",
          "https://under_score.example/", true, false},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem__aws_endpoint e;
 
-        if (resolve(nothing, "a-1", rows[i].url, false, &e) != 0 ||
-            strcmp(e.host, rows[i].host) != 0 ||
-            strcmp(e.path, rows[i].path) != 0 ||
-            strcmp(e.url, rows[i].want_url) != 0 || e.tls != rows[i].tls ||
-            e.local != rows[i].local) {
-            fail_with("%s: %s %s %s %d %d %s", rows[i].url, e.host, e.path,
-                      e.url, e.tls, e.local, why.text);
+        if (resolve(nothing, "a-1", row->url, false, &e) != 0 ||
+            strcmp(e.host, row->host) != 0 || strcmp(e.path, row->path) != 0 ||
+            strcmp(e.url, row->want_url) != 0 || e.tls != row->tls ||
+            e.local != row->local) {
+            fail_with("%s: %s %s %s %d %d %s", row->url, e.host, e.path, e.url,
+                      e.tls, e.local, why.text);
         }
     }
 }
@@ -264,11 +262,10 @@ TEST(endpoint, refusesOtherUrls)
     };
     char longest[1200] = "https://";
     struct idem__aws_endpoint endpoint;
-    size_t i;
 
-    for (i = 0; i < COUNT(urls); i++) {
-        if (resolve(nothing, "a-1", urls[i], true, &endpoint) != IDEM_ECONFIG) {
-            fail_with("\"%s\" was taken", urls[i]);
+    EACH(url, urls) {
+        if (resolve(nothing, "a-1", *url, true, &endpoint) != IDEM_ECONFIG) {
+            fail_with("\"%s\" was taken", *url);
         }
         assert_null(strstr(why.text, "secret"));
     }
@@ -312,15 +309,13 @@ TEST(endpoint, sendsNothingInClearUnlessTold)
         "http://localhost.evil", "http://127.0.0.1.evil",
     };
     struct idem__aws_endpoint endpoint;
-    size_t i;
 
-    for (i = 0; i < COUNT(elsewhere); i++) {
-        if (resolve(nothing, "a-1", elsewhere[i], false, &endpoint) !=
-            IDEM_ECONFIG) {
-            fail_with("\"%s\" was taken", elsewhere[i]);
+    EACH(one, elsewhere) {
+        if (resolve(nothing, "a-1", *one, false, &endpoint) != IDEM_ECONFIG) {
+            fail_with("\"%s\" was taken", *one);
         }
         assert_why("https:");
-        assert_ok(resolve(nothing, "a-1", elsewhere[i], true, &endpoint));
+        assert_ok(resolve(nothing, "a-1", *one, true, &endpoint));
         assert_false(endpoint.tls);
     }
 }
@@ -338,16 +333,15 @@ TEST(endpoint, needsARegion)
         "a123456789012345678901234567890123456789012345678901234567890123",
     };
     struct idem__aws_endpoint endpoint;
-    size_t i;
 
     assert_code(IDEM_ECONFIG, resolve(nothing, NULL, NULL, false, &endpoint));
     assert_why("AWS_REGION");
     assert_code(IDEM_ECONFIG,
                 resolve(nothing, NULL, "https://a.example", false, &endpoint));
     assert_why("AWS_REGION");
-    for (i = 0; i < COUNT(bad); i++) {
+    EACH(one, bad) {
         assert_code(IDEM_ECONFIG,
-                    resolve(nothing, bad[i], NULL, false, &endpoint));
+                    resolve(nothing, *one, NULL, false, &endpoint));
         assert_why("region");
     }
 }

@@ -45,15 +45,14 @@ TEST(lines, areSigned)
     };
     struct idem__aws_post post = {.cap = 0};
     const struct curl_slist *line = post.lines;
-    size_t i;
 
     assert_ok(make(&post, "DynamoDB_20120810.GetItem", idem_str("{}")));
-    for (i = 0; i < COUNT(want); i++) {
+    EACH(one, want) {
         assert_non_null(line);
         if (strncmp(line->data, "Authorization", 13) == 0) {
-            assert_memory_equal(line->data, want[i], strlen(want[i]));
+            assert_memory_equal(line->data, *one, strlen(*one));
         } else {
-            assert_string_equal(line->data, want[i]);
+            assert_string_equal(line->data, *one);
         }
         line = line->next;
     }

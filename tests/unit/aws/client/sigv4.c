@@ -278,10 +278,9 @@ static void assert_signs(struct idem__sigv4 *signer, const struct setting *set,
 TEST(sigv4, givesThePublishedSignatures)
 {
     struct idem__sigv4 signer = {.cached = false};
-    size_t i;
 
-    for (i = 0; i < COUNT(suite_vectors); i++) {
-        assert_signs(&signer, &suite, &suite_vectors[i]);
+    EACH(suite_vector, suite_vectors) {
+        assert_signs(&signer, &suite, suite_vector);
     }
     assert_int_equal(signer.derived, 1);
     assert_signs(&signer, &iam, &iam_vector);

@@ -120,16 +120,13 @@ TEST(sockets, endsWhatSpeaksWhileItIsIdle)
     struct idem__sockets sockets;
     struct pair pairs[2] = {make_pair(), make_pair()};
     char bytes[8];
-    size_t i;
 
     assert_ok(idem__sockets_open(&sockets, MAX));
-    for (i = 0; i < COUNT(pairs); i++) {
-        idem__sockets_opened(&sockets, pairs[i].here);
-        assert_int_equal(idem__sockets_want(&sockets, pairs[i].here, POLLIN,
-                                            true),
+    EACH(row, pairs) {
+        idem__sockets_opened(&sockets, row->here);
+        assert_int_equal(idem__sockets_want(&sockets, row->here, POLLIN, true),
                          0);
-        assert_int_equal(idem__sockets_want(&sockets, pairs[i].here, 0, false),
-                         0);
+        assert_int_equal(idem__sockets_want(&sockets, row->here, 0, false), 0);
     }
     assert_int_equal(write(pairs[0].there, "HTTP/1.1", 8), 8);
     assert_int_equal(ready(&sockets, pairs, COUNT(pairs)), 0);
@@ -143,9 +140,9 @@ TEST(sockets, endsWhatSpeaksWhileItIsIdle)
                      0);
     assert_int_equal(ready(&sockets, pairs, COUNT(pairs)), 2);
     assert_int_equal(recv(pairs[1].here, bytes, 8, MSG_DONTWAIT), 8);
-    for (i = 0; i < COUNT(pairs); i++) {
-        idem__sockets_closing(&sockets, pairs[i].here);
-        close_pair(&pairs[i]);
+    EACH(row, pairs) {
+        idem__sockets_closing(&sockets, row->here);
+        close_pair(row);
     }
     idem__sockets_close(&sockets);
 }

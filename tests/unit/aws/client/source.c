@@ -195,15 +195,13 @@ TEST(time, isRead)
         {"1795273445", -1},
         {"", -1},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         int64_t ms = -1;
 
-        if (idem__aws_read_time(idem_str(rows[i].text), &ms) !=
-                (rows[i].ms >= 0) ||
-            ms != rows[i].ms) {
-            fail_with("%s: %lld", rows[i].text, (long long)ms);
+        if (idem__aws_read_time(idem_str(row->text), &ms) != (row->ms >= 0) ||
+            ms != row->ms) {
+            fail_with("%s: %lld", row->text, (long long)ms);
         }
     }
 }

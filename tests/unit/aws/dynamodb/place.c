@@ -165,13 +165,12 @@ TEST(place, isRefused)
     };
     struct idem__place_conf conf;
     char text[2000];
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        if (idem__place_read(rows[i].text, &conf, &why) != IDEM_EINVALID) {
-            fail_with("\"%s\" was taken", rows[i].text);
+    EACH(row, rows) {
+        if (idem__place_read(row->text, &conf, &why) != IDEM_EINVALID) {
+            fail_with("\"%s\" was taken", row->text);
         }
-        assert_why(rows[i].word);
+        assert_why(row->word);
     }
     memset(text, 'a', sizeof(text));
     memcpy(text, "//", 2);

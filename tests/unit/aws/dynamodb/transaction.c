@@ -155,11 +155,10 @@ TEST(commit, isBounded)
     struct script script;
     struct idem_store *store = open_plan(&script, &plan);
     struct idem_attempt *attempt = begin_k(store);
-    size_t i;
 
     assert_non_null(long_text);
-    for (i = 0; i < COUNT(writes); i++) {
-        writes[i] = idem_str("{\"Put\":{}}");
+    EACH(write, writes) {
+        *write = idem_str("{\"Put\":{}}");
     }
     assert_code(IDEM_EINVALID,
                 idem_dynamodb_complete_with(attempt, NULL, writes, 0, &commit,

@@ -30,12 +30,11 @@ TEST(address, isOfThisMachine)
         "localhosts:9",
         "127.0.0.1:9001\r\nX: y",
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(good); i++) {
-        assert_true(idem__lambda_api_is_local(good[i]));
+    EACH(one, good) {
+        assert_true(idem__lambda_api_is_local(*one));
     }
-    for (i = 0; i < COUNT(bad); i++) {
-        assert_false(idem__lambda_api_is_local(bad[i]));
+    EACH(one, bad) {
+        assert_false(idem__lambda_api_is_local(*one));
     }
 }

@@ -191,15 +191,14 @@ TEST(chain, claimsARecordWhenItsTurnComes)
 TEST(chain, stopsWhereAnEndIsNotKnown)
 {
     static const int codes[] = {IDEM_EUNAVAILABLE, IDEM_EUNKNOWN};
-    size_t i;
 
-    for (i = 0; i < COUNT(codes); i++) {
+    EACH(one, codes) {
         struct script script;
         struct idem_lambda *lambda;
 
         memset(&trouble, 0, sizeof(trouble));
         trouble.refused_ends = 1000000;
-        trouble.code = codes[i];
+        trouble.code = *one;
         lambda = open_with(&script);
         assert_response(handle(lambda, queue, 4000),
                         "{\"batchItemFailures\":[{\"itemIdentifier\":\"m2\"},"

@@ -151,14 +151,12 @@ TEST(form, isAValue)
         {IDEM_FORM_FRAMES_TYPE, "exit 0\n", {"\2\0\0\0\1!", 6}, "null"},
     };
     struct idem__buffer to = {0};
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        struct idem_form form =
-            form_of(rows[i].type, rows[i].meta, rows[i].bytes);
+    EACH(row, rows) {
+        struct idem_form form = form_of(row->type, row->meta, row->bytes);
 
         idem__lambda_form_value(&to, &form);
-        assert_text(idem__buffer_slice(&to), rows[i].want);
+        assert_text(idem__buffer_slice(&to), row->want);
     }
     idem__buffer_free(&to);
 }

@@ -77,9 +77,8 @@ TEST(nomem, isAnErrorOfItsOwn)
     static const char *const events[] = {single, web, batch};
     int kept = quiet();
     long n = 0;
-    size_t i;
 
-    for (i = 0; i < COUNT(events); i++) {
+    EACH(event, events) {
         bool hit = true;
 
         for (n = 0; hit; n++) {
@@ -93,14 +92,14 @@ TEST(nomem, isAnErrorOfItsOwn)
             assert_ok(idem_lambda_open(&o, &lambda, &why));
             runs = 0;
             heap_fail(n, /* on= */ false);
-            first = handle(lambda, events[i]);
+            first = handle(lambda, *event);
             hit = heap_fail_never();
             ran = runs;
             if (!hit) {
                 assert_false(first.is_error);
             }
-            again = handle(lambda, events[i]);
-            if (events[i] != batch && ran == 1 && !first.is_error) {
+            again = handle(lambda, *event);
+            if (*event != batch && ran == 1 && !first.is_error) {
                 assert_int_equal(runs, 1);
             }
             assert_true(again.json.len > 0);

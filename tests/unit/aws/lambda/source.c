@@ -77,10 +77,9 @@ static bool is_special_case(const char *name, const char *other)
         {"kafka", "kafka-partial"},
         {"kafka-partial", "kafka"},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(pairs); i++) {
-        if (strcmp(pairs[i][0], name) == 0 && strcmp(pairs[i][1], other) == 0) {
+    EACH(pair, pairs) {
+        if (strcmp((*pair)[0], name) == 0 && strcmp((*pair)[1], other) == 0) {
             return true;
         }
     }
@@ -149,15 +148,14 @@ TEST(table, missesWhatKeysAreMadeOf)
         {"rabbitmq", "{\"eventSourceArn\": \"a\", \"basicProperties\": "
                      "{\"messageId\": null}}"},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        struct event event = event_of(rows[i].event);
+    EACH(row, rows) {
+        struct event event = event_of(row->event);
         struct idem__buffer key = {0};
 
-        print_message("# %s\n", rows[i].event);
+        print_message("# %s\n", row->event);
         assert_int_not_equal(idem__lambda_key(idem__lambda_rule_named(
-                                                  rows[i].source),
+                                                  row->source),
                                               &event.tree, 0, "r", &key, NULL),
                              0);
         idem__buffer_free(&key);
@@ -202,11 +200,10 @@ TEST(table, makesTheKeys)
         {"rabbitmq", "arn:aws:mq:eu-west-1:123456789012:broker:shop:b-9bcfa592-"
                      "423a-4942-879d-eb284b418fc8/order-42"},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(keys); i++) {
+    EACH(one, keys) {
         const struct idem__lambda_rule *rule =
-            idem__lambda_rule_named(keys[i][0]);
+            idem__lambda_rule_named((*one)[0]);
         struct event event = sample(&rule->row);
         struct idem__buffer key = {0};
 
@@ -214,7 +211,7 @@ TEST(table, makesTheKeys)
                                           idem__lambda_first(rule, &event.tree),
                                           "r", &key, NULL),
                          0);
-        assert_text(idem__buffer_slice(&key), keys[i][1]);
+        assert_text(idem__buffer_slice(&key), (*one)[1]);
         idem__buffer_free(&key);
         finish(&event);
     }
@@ -241,11 +238,10 @@ TEST(replay, isMarked)
         {"null", "null"},
     };
     struct idem__buffer to = {0};
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        idem__lambda_replay_response(&to, idem_str(rows[i][0]));
-        assert_text(idem__buffer_slice(&to), rows[i][1]);
+    EACH(row, rows) {
+        idem__lambda_replay_response(&to, idem_str((*row)[0]));
+        assert_text(idem__buffer_slice(&to), (*row)[1]);
     }
     idem__buffer_free(&to);
 }
@@ -268,15 +264,14 @@ TEST(response, keepsWhatMayBeReplayed)
         {"\"a word\"", NULL},
     };
     struct idem__buffer to = {0};
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        bool changed = idem__lambda_keep_response(&to, idem_str(rows[i][0]),
+    EACH(row, rows) {
+        bool changed = idem__lambda_keep_response(&to, idem_str((*row)[0]),
                                                   "Link,X-Order");
 
-        assert_int_equal(changed, rows[i][1] != NULL);
+        assert_int_equal(changed, (*row)[1] != NULL);
         if (changed) {
-            assert_text(idem__buffer_slice(&to), rows[i][1]);
+            assert_text(idem__buffer_slice(&to), (*row)[1]);
         }
     }
     idem__buffer_free(&to);
@@ -300,7 +295,6 @@ TEST(time, isTheSourcesOwn)
     const struct idem_lambda_source *row;
     size_t said = 0;
     size_t i;
-    size_t j;
 
     for (i = 0; (row = idem_lambda_source_at(i)) != NULL; i++) {
         const struct idem__lambda_rule *rule =
@@ -309,9 +303,8 @@ TEST(time, isTheSourcesOwn)
         struct event other = event_of("{\"Sns\": 1}");
         int64_t wanted = 0;
 
-        for (j = 0; j < COUNT(rows); j++) {
-            wanted =
-                strcmp(rows[j].source, row->name) == 0 ? rows[j].ms : wanted;
+        EACH(each, rows) {
+            wanted = strcmp(each->source, row->name) == 0 ? each->ms : wanted;
         }
         print_message("# %s\n", row->name);
         assert_int_equal(idem__lambda_time(rule, &event.tree,
@@ -356,13 +349,12 @@ TEST(time, isReadStrictly)
                                           " 1",
                                           "253402300800000",
                                           "99999999999999999999999"};
-    size_t i;
 
-    for (i = 0; i < COUNT(none); i++) {
-        assert_int_equal(idem__lambda_time_of(idem_str(none[i])), 0);
+    EACH(one, none) {
+        assert_int_equal(idem__lambda_time_of(idem_str(*one)), 0);
     }
-    for (i = 0; i < COUNT(numbers); i++) {
-        assert_int_equal(idem__lambda_time_of(idem_str(numbers[i])), 0);
+    EACH(number, numbers) {
+        assert_int_equal(idem__lambda_time_of(idem_str(*number)), 0);
     }
     assert_int_equal(idem__lambda_time_of(
                          idem_bytes("2026-01-02T03:04:05Z\0", 21)),

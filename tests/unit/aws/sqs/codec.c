@@ -108,10 +108,9 @@ TEST(messages, mayBeNone)
     static const char *const rows[] = {"{}", "{\"Messages\":[]}",
                                        "{\"Messages\":null}"};
     struct idem__sqs_messages got;
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        assert_ok(idem__sqs_read_messages(idem_str(rows[i]), &got));
+    EACH(row, rows) {
+        assert_ok(idem__sqs_read_messages(idem_str(*row), &got));
         assert_int_equal(0, got.len);
         idem__sqs_messages_finish(&got);
     }
@@ -145,12 +144,11 @@ TEST(messages, ofAnotherShapeAreNone)
         "},{" M1 "},{" M1 "},{" M1 "},{" M1 "},{" M1 "}]}",
     };
     struct idem__sqs_messages got;
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        print_message("# %s\n", rows[i]);
+    EACH(row, rows) {
+        print_message("# %s\n", *row);
         assert_code(IDEM_ECORRUPT,
-                    idem__sqs_read_messages(idem_str(rows[i]), &got));
+                    idem__sqs_read_messages(idem_str(*row), &got));
     }
 }
 
@@ -197,12 +195,11 @@ TEST(batch, withoutEveryEntryIsNone)
         "\"Failed\":[{\"Id\":\"1\",\"SenderFault\":7}]}",
     };
     enum idem__sqs_entry got[2];
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        print_message("# %s\n", rows[i]);
+    EACH(row, rows) {
+        print_message("# %s\n", *row);
         assert_code(IDEM_ECORRUPT,
-                    idem__sqs_read_batch(idem_str(rows[i]), 2, got));
+                    idem__sqs_read_batch(idem_str(*row), 2, got));
     }
 }
 
@@ -260,12 +257,11 @@ TEST(attributes, ofAnotherShapeAreNone)
         "\\\"a\\\",\\\"maxReceiveCount\\\":0}\"}}",
     };
     struct idem__sqs_attributes got;
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        print_message("# %s\n", rows[i]);
+    EACH(row, rows) {
+        print_message("# %s\n", *row);
         assert_code(IDEM_ECORRUPT,
-                    idem__sqs_read_attributes(idem_str(rows[i]), &got));
+                    idem__sqs_read_attributes(idem_str(*row), &got));
     }
 }
 

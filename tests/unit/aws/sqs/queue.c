@@ -27,15 +27,14 @@ TEST(region, isThatOfTheHost)
         {"http://", ""},
         {"sqs.eu-west-1.amazonaws.com", ""},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         char region[64] = "";
 
-        print_message("# %s\n", rows[i][0]);
-        assert_int_equal(rows[i][1][0] != '\0',
-                         idem__sqs_region_of(rows[i][0], region));
-        assert_string_equal(rows[i][1], region);
+        print_message("# %s\n", (*row)[0]);
+        assert_int_equal((*row)[1][0] != '\0',
+                         idem__sqs_region_of((*row)[0], region));
+        assert_string_equal((*row)[1], region);
     }
 }
 
@@ -69,15 +68,14 @@ TEST(queue, isWhereItsUrlLeads)
          "vpce-1.sqs.eu-west-1.vpce.amazonaws.com"},
     };
     struct idem__sqs_queue queue;
-    size_t i;
 
     set_up();
-    for (i = 0; i < COUNT(rows); i++) {
-        assert_ok(open_at(rows[i][0], false, &queue));
-        assert_string_equal(rows[i][1], queue.endpoint.host);
+    EACH(row, rows) {
+        assert_ok(open_at((*row)[0], false, &queue));
+        assert_string_equal((*row)[1], queue.endpoint.host);
         assert_string_equal("eu-west-1", queue.endpoint.region);
         assert_string_equal("sqs", queue.endpoint.service);
-        assert_string_equal(rows[i][0], queue.url);
+        assert_string_equal((*row)[0], queue.url);
         idem__sqs_queue_close(&queue);
     }
 }
@@ -164,11 +162,10 @@ TEST(queue, hasAUrlOrAName)
     static const char *const rows[] = {"",          "a b", "a\"b",
                                        "ftp://x/q", "a/b", "arn:aws:sqs:r:1:q"};
     struct idem__sqs_queue queue;
-    size_t i;
 
     set_up();
-    for (i = 0; i < COUNT(rows); i++) {
-        print_message("# %s\n", rows[i]);
-        assert_code(IDEM_EINVALID, open_at(rows[i], false, &queue));
+    EACH(row, rows) {
+        print_message("# %s\n", *row);
+        assert_code(IDEM_EINVALID, open_at(*row, false, &queue));
     }
 }

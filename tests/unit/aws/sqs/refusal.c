@@ -34,21 +34,20 @@ TEST(refusal, isToldApart)
         {503, "AccessDenied", IDEM__SQS_LATER, IDEM_EUNAVAILABLE},
         {302, "", IDEM__SQS_LATER, IDEM_EUNAVAILABLE},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        struct idem__aws_request request = {.status = rows[i].status};
+    EACH(row, rows) {
+        struct idem__aws_request request = {.status = row->status};
         struct idem_error error = {0};
         char body[256];
 
         (void)snprintf(body, sizeof(body),
-                       "{\"__type\":\"%s\",\"message\":\"why\"}", rows[i].type);
+                       "{\"__type\":\"%s\",\"message\":\"why\"}", row->type);
         request.outcome = IDEM__AWS_ANSWERED;
         request.answer = (uint8_t *)body;
         request.answer_len = strlen(body);
-        print_message("# %d %s\n", rows[i].status, rows[i].type);
-        assert_int_equal(rows[i].result, idem__sqs_classify(&request, &error));
-        assert_code(rows[i].code, error.code);
+        print_message("# %d %s\n", row->status, row->type);
+        assert_int_equal(row->result, idem__sqs_classify(&request, &error));
+        assert_code(row->code, error.code);
         assert_non_null(strstr(error.text, "why"));
     }
 }

@@ -28,18 +28,17 @@ TEST(upstream, hasItsForms)
          "[::ffff:1.2.3.4]"},
         {"http://unix:/run/app.sock", false, "unix:/run/app.sock", "localhost"},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct gateway_upstream got = {0};
-        const char *why_not = gateway_upstream_parse(rows[i].url, &got);
+        const char *why_not = gateway_upstream_parse(row->url, &got);
 
         if (why_not != NULL) {
-            fail_with("%s: %s", rows[i].url, why_not);
+            fail_with("%s: %s", row->url, why_not);
         }
-        assert_int_equal(got.tls, rows[i].tls);
-        assert_string_equal(got.server, rows[i].server);
-        assert_string_equal(got.name, rows[i].name);
+        assert_int_equal(got.tls, row->tls);
+        assert_string_equal(got.server, row->server);
+        assert_string_equal(got.name, row->name);
     }
 }
 
@@ -86,14 +85,12 @@ TEST(upstream, saysWhatIsWrong)
         {"https://unix:/run/app.sock", "reached by http://"},
     };
     struct gateway_upstream got = {.server = "untouched"};
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        const char *why_not = gateway_upstream_parse(rows[i].url, &got);
+    EACH(row, rows) {
+        const char *why_not = gateway_upstream_parse(row->url, &got);
 
-        if (why_not == NULL || strstr(why_not, rows[i].why) == NULL) {
-            fail_with("%s: %s", rows[i].url,
-                      why_not != NULL ? why_not : "taken");
+        if (why_not == NULL || strstr(why_not, row->why) == NULL) {
+            fail_with("%s: %s", row->url, why_not != NULL ? why_not : "taken");
         }
         assert_string_equal(got.server, "untouched");
     }
@@ -139,18 +136,17 @@ TEST(address, hasItsForms)
         {"[::]:8080", "::", "8080", ""},
         {"unix:/run/idem.sock", "", "", "/run/idem.sock"},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct gateway_address got = {.path = "x"};
-        const char *why_not = gateway_address_parse(rows[i].text, &got);
+        const char *why_not = gateway_address_parse(row->text, &got);
 
         if (why_not != NULL) {
-            fail_with("%s: %s", rows[i].text, why_not);
+            fail_with("%s: %s", row->text, why_not);
         }
-        assert_string_equal(got.host, rows[i].host);
-        assert_string_equal(got.port, rows[i].port);
-        assert_string_equal(got.path, rows[i].path);
+        assert_string_equal(got.host, row->host);
+        assert_string_equal(got.port, row->port);
+        assert_string_equal(got.path, row->path);
     }
 }
 
@@ -177,14 +173,12 @@ TEST(address, saysWhatIsWrong)
         {"unix:/run/{}", "cannot take"},
     };
     struct gateway_address got = {.port = "1"};
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        const char *why_not = gateway_address_parse(rows[i].text, &got);
+    EACH(row, rows) {
+        const char *why_not = gateway_address_parse(row->text, &got);
 
-        if (why_not == NULL || strstr(why_not, rows[i].why) == NULL) {
-            fail_with("%s: %s", rows[i].text,
-                      why_not != NULL ? why_not : "taken");
+        if (why_not == NULL || strstr(why_not, row->why) == NULL) {
+            fail_with("%s: %s", row->text, why_not != NULL ? why_not : "taken");
         }
         assert_string_equal(got.port, "1");
     }

@@ -238,11 +238,10 @@ TEST(group, takesAllOfATurn)
     struct idem_queue *queue = open_store(&store, true, 4096);
     struct idem_op *ops[40];
     unsigned round;
-    size_t i;
 
     for (round = 0; round < 50; round++) {
-        for (i = 0; i < COUNT(ops); i++) {
-            ops[i] = make_op(0);
+        EACH(op, ops) {
+            *op = make_op(0);
         }
         assert_int_equal(idem_queue_submit_all(queue, ops, COUNT(ops), &why),
                          0);
@@ -378,14 +377,13 @@ TEST(group, tellsOfEnds)
 TEST(group, passesARefusalOn)
 {
     static const int codes[] = {IDEM_ECONFIG, IDEM_EUNAVAILABLE};
-    size_t n;
 
-    for (n = 0; n < COUNT(codes); n++) {
+    EACH(code, codes) {
         struct store store;
         struct idem_queue *queue = open_store(&store, false, 4096);
         int i;
 
-        store.enter_code = codes[n];
+        store.enter_code = *code;
         store.at_once = true;
         for (i = 0; i < 3; i++) {
             submit(queue, 0);
@@ -393,7 +391,7 @@ TEST(group, passesARefusalOn)
         for (i = 0; i < 3; i++) {
             struct idem_op *op = idem_queue_reap(queue, -1);
 
-            assert_code(codes[n], idem_op_code(op));
+            assert_code(*code, idem_op_code(op));
             idem_op_destroy(op);
         }
         assert_int_equal(store.entered, 1);

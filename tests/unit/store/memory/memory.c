@@ -82,13 +82,12 @@ TEST(memory, isOneStoreForEachOpen)
 TEST(memory, cannotBeThereBefore)
 {
     static const unsigned flags[] = {IDEM_OPEN_READONLY, IDEM_OPEN_NO_CREATE};
-    size_t i;
 
-    for (i = 0; i < COUNT(flags); i++) {
+    EACH(flag, flags) {
         struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
         struct idem_store *store = NULL;
 
-        options.flags = flags[i];
+        options.flags = *flag;
         assert_code(IDEM_ENOTFOUND, idem_memory_open(&options, &store, &why));
         assert_null(store);
     }

@@ -11,16 +11,13 @@ TEST(own, saysUnknownOnceItMayHaveBeenApplied)
                                        IDEM_EDENIED, IDEM_ECONFIG, IDEM_ENOMEM};
     static const int of_the_record[] = {IDEM_ELOST, IDEM_ECORRUPT,
                                         IDEM_EINVALID, IDEM_ENOTFOUND};
-    size_t i;
 
-    for (i = 0; i < COUNT(nothing_done); i++) {
-        assert_int_equal(idem__own_code(nothing_done[i], false),
-                         nothing_done[i]);
-        assert_int_equal(idem__own_code(nothing_done[i], true), IDEM_EUNKNOWN);
+    EACH(one, nothing_done) {
+        assert_int_equal(idem__own_code(*one, false), *one);
+        assert_int_equal(idem__own_code(*one, true), IDEM_EUNKNOWN);
     }
-    for (i = 0; i < COUNT(of_the_record); i++) {
-        assert_int_equal(idem__own_code(of_the_record[i], true),
-                         of_the_record[i]);
+    EACH(one, of_the_record) {
+        assert_int_equal(idem__own_code(*one, true), *one);
     }
     assert_int_equal(idem__own_code(IDEM_EUNKNOWN, false), IDEM_EUNAVAILABLE);
     assert_int_equal(idem__own_code(IDEM_EUNKNOWN, true), IDEM_EUNKNOWN);
@@ -34,16 +31,15 @@ TEST(own, notesAClaimThatCanBeGivenBack)
                                                IDEM_CHANGE_INSERT};
     struct idem_record found = {.fence = 7};
     struct idem_commit commit = {.writes_len = 1};
-    size_t i;
 
-    for (i = 0; i < COUNT(changes); i++) {
+    EACH(one, changes) {
         struct idem_decision decision = {.verdict = IDEM_STARTED,
-                                         .change = changes[i],
+                                         .change = *one,
                                          .next = {.fence = 8}};
         struct idem_op op = {.verb = IDEM_OP_BEGIN, .fence = 9};
 
         idem__own_claim_note(&op, &found, &decision);
-        assert_int_equal(op.fence, changes[i] == IDEM_CHANGE_NONE ? 7 : 8);
+        assert_int_equal(op.fence, *one == IDEM_CHANGE_NONE ? 7 : 8);
         op.commit = &commit;
         idem__own_claim_note(&op, &found, &decision);
         assert_int_equal(op.fence, 0);

@@ -325,9 +325,8 @@ TEST(remote, isWokenForWhatCanBeSent)
     enum {
         MORE = 4
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(wanted); i++) {
+    EACH(one, wanted) {
         struct service *service = open_service(IDEM_OPEN_THREAD, 60000);
         struct idem_queue *queue;
         int wakes;
@@ -335,14 +334,14 @@ TEST(remote, isWokenForWhatCanBeSent)
 
         service->blocks = true;
         service->silent = true;
-        service->wanted = wanted[i];
+        service->wanted = *one;
         assert_ok(idem_queue_create(&service->remote.base, &queue, &why));
         (void)submit(queue, "1");
         while (!__atomic_load_n(&service->waiting, __ATOMIC_SEQ_CST)) {
             (void)sched_yield();
         }
         wakes = __atomic_load_n(&service->wakes, __ATOMIC_SEQ_CST);
-        for (n = 1; n < MORE && n < wanted[i]; n++) {
+        for (n = 1; n < MORE && n < *one; n++) {
             (void)submit(queue, "1");
             assert_int_equal(__atomic_load_n(&service->wakes, __ATOMIC_SEQ_CST),
                              wakes);
@@ -350,8 +349,8 @@ TEST(remote, isWokenForWhatCanBeSent)
         service->silent = false;
         (void)submit(queue, "1");
         assert_int_equal(__atomic_load_n(&service->wakes, __ATOMIC_SEQ_CST),
-                         wakes + (wanted[i] <= MORE));
-        if (wanted[i] > MORE) {
+                         wakes + (*one <= MORE));
+        if (*one > MORE) {
             __atomic_store_n(&service->wanted, 1, __ATOMIC_SEQ_CST);
             (void)eventfd_write(service->fd, 1); /* The answer. */
         }

@@ -105,18 +105,17 @@ TEST(place, readsItsOptions)
         {"/a?group=no-such-group-here", IDEM_ECONFIG, NULL, 0, false},
     };
     struct idem__place place;
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        int rc = idem__path_split(rows[i].text, &place, &why);
+    EACH(row, rows) {
+        int rc = idem__path_split(row->text, &place, &why);
 
-        if (rc != rows[i].want) {
-            fail_with("%s: %s", rows[i].text, idem_error_name(rc));
+        if (rc != row->want) {
+            fail_with("%s: %s", row->text, idem_error_name(rc));
         }
         if (rc == 0) {
-            assert_string_equal(place.path, rows[i].path);
-            assert_true(place.gid == rows[i].gid);
-            assert_int_equal(place.network, rows[i].network);
+            assert_string_equal(place.path, row->path);
+            assert_true(place.gid == row->gid);
+            assert_int_equal(place.network, row->network);
         }
     }
 }

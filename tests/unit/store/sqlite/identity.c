@@ -26,10 +26,9 @@ static void remove_all(const char *path)
     static const char *const suffixes[] = {"", "-wal", "-shm", "-lock",
                                            "-reserve"};
     char name[600];
-    size_t i;
 
-    for (i = 0; i < COUNT(suffixes); i++) {
-        name_beside(path, suffixes[i], name);
+    EACH(suffixe, suffixes) {
+        name_beside(path, *suffixe, name);
         (void)unlink(name);
     }
 }

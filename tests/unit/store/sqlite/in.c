@@ -324,16 +324,15 @@ TEST(in, refusesTablesOfAnotherVersion)
         ("UPDATE idem_clock SET schema = 2; DROP TABLE idem_record;"
          "DROP VIEW idem_operations;"),
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(changes); i++) {
+    EACH(change, changes) {
         sqlite3 *db = open_app(":memory:");
         struct idem_request request = claim("k");
         struct idem_attempt *attempt = NULL;
         int tables;
 
         live(db, "before", "done");
-        sql(db, changes[i]);
+        sql(db, *change);
         tables = tables_of_ours(db);
         sql(db, "BEGIN IMMEDIATE");
         assert_code(IDEM_ECONFIG,

@@ -238,9 +238,8 @@ TEST(open, refusesAClockThatCannotBe)
         "fence_floor = -1",
         "boot_id = x'00'",
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(damages); i++) {
+    EACH(damage, damages) {
         const char *path = temp_path("clock.db");
         struct idem_store *store;
         char sql[128];
@@ -248,8 +247,7 @@ TEST(open, refusesAClockThatCannotBe)
         assert_ok(open_at(path, 0, &store));
         begin_and_complete(store);
         idem_close(store);
-        (void)snprintf(sql, sizeof(sql), "UPDATE idem_clock SET %s",
-                       damages[i]);
+        (void)snprintf(sql, sizeof(sql), "UPDATE idem_clock SET %s", *damage);
         run_sql(path, sql);
         assert_refused(IDEM_ECORRUPT, path, 0);
     }

@@ -400,9 +400,8 @@ TEST_LINE(death, ofTheHolder)
 TEST(death, ofThoseInLine)
 {
     static const unsigned killed[] = {0x2, 0x4, 0x6, 0xa, 0xe};
-    size_t n;
 
-    for (n = 0; n < COUNT(killed); n++) {
+    EACH(one, killed) {
         long long since_ms;
         pid_t pids[5];
         unsigned i;
@@ -410,7 +409,7 @@ TEST(death, ofThoseInLine)
         set_up();
         form_line(pids);
         for (i = 1; i < 5; i++) {
-            if ((killed[n] & 1u << i) != 0) {
+            if ((*one & 1u << i) != 0) {
                 end(pids[i], SIGKILL);
             }
         }
@@ -418,7 +417,7 @@ TEST(death, ofThoseInLine)
         __atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
         end(pids[0], 0);
         for (i = 1; i < 5; i++) {
-            if ((killed[n] & 1u << i) == 0) {
+            if ((*one & 1u << i) == 0) {
                 end(pids[i], 0);
                 assert_at_once(i, since_ms);
             }

@@ -168,19 +168,18 @@ TEST(waiters, waitForAReader)
         begin(looks.store, &looks.request, IDEM_STARTED);
     struct thread *thread;
     uint32_t before;
-    size_t i;
 
     looks.request.join_fence = owner->fence;
-    for (i = 0; i < COUNT(taken); i++) {
-        taken[i] = idem__readers_take(store, /* wait= */ true, &why);
-        assert_non_null(taken[i]);
+    EACH(one, taken) {
+        *one = idem__readers_take(store, /* wait= */ true, &why);
+        assert_non_null(*one);
     }
     before = tickets(store);
     thread = thread_start(look, &looks);
     sleep_ms(100);
     assert_false(__atomic_load_n(&looks.answered, __ATOMIC_ACQUIRE));
-    for (i = 0; i < COUNT(taken); i++) {
-        idem__readers_give(store, taken[i]);
+    EACH(one, taken) {
+        idem__readers_give(store, *one);
     }
     thread_join(thread);
     assert_int_equal(tickets(store), before);

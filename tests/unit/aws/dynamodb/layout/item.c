@@ -127,14 +127,13 @@ TEST(item, isRefusedInAnyOtherShape)
         {"result_in", "{\"S\":\"0123\"}"},
         {"input", "{\"B\":\"AAAA\"}"},
     };
-    size_t i;
 
     assert_ok(read_changed("colour", "{\"S\":\"red\"}"));
     assert_ok(read_changed("status", NULL));
-    for (i = 0; i < COUNT(rows); i++) {
-        if (read_changed(rows[i].name, rows[i].value) != IDEM_ECORRUPT) {
-            fail_with("%s %s was taken", rows[i].name,
-                      rows[i].value == NULL ? "gone" : rows[i].value);
+    EACH(row, rows) {
+        if (read_changed(row->name, row->value) != IDEM_ECORRUPT) {
+            fail_with("%s %s was taken", row->name,
+                      row->value == NULL ? "gone" : row->value);
         }
     }
 }

@@ -131,10 +131,9 @@ TEST(layout, keepsPowertoolsAway)
                                                 IDEM_STATUS_UNKNOWN};
     struct idem_record record;
     json_object *object;
-    size_t i;
 
-    for (i = 0; i < COUNT(statuses); i++) {
-        record = plain(sample_ended(statuses[i], 3600000));
+    EACH(statuse, statuses) {
+        record = plain(sample_ended(*statuse, 3600000));
         object = written(TYPESCRIPT, &record);
         says(object, "status", "S", "INPROGRESS");
         says(object, "expiration", "N", "253402300799");
@@ -333,14 +332,13 @@ TEST(layout, readsTheTablesOfArticles)
          "{'S':'[7]'}}",
          IDEM_NEVER, IDEM_NEVER, IDEM_HOLD},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        assert_ok(read_text(rows[i].layout, rows[i].text));
-        assert_int_equal(item.record.status, rows[i].status);
-        assert_true(item.record.lease_end_ms == rows[i].lease_end_ms);
-        assert_true(item.record.expires_ms == rows[i].expires_ms);
-        assert_int_equal(item.record.on_expired_lease, rows[i].policy);
+    EACH(row, rows) {
+        assert_ok(read_text(row->layout, row->text));
+        assert_int_equal(item.record.status, row->status);
+        assert_true(item.record.lease_end_ms == row->lease_end_ms);
+        assert_true(item.record.expires_ms == row->expires_ms);
+        assert_int_equal(item.record.on_expired_lease, row->policy);
         assert_text(item.record.key, "m1");
         assert_null(idem__record_fault(&item.record));
     }

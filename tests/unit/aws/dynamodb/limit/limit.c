@@ -198,15 +198,14 @@ TEST_LIMIT(small, readsBackWhatWasNotAnswered, 8, 1)
         {"UpdateItem", 400, THROTTLED},
         {"UpdateItem", -1, ""},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(losses); i++) {
+    EACH(loss, losses) {
         const struct step applied[] = {
-            losses[i],
+            *loss,
             {"UpdateItem", 400,
              REFUSED("{\"$\":{\"N\":\"7\"},\"lim\":{\"N\":\"1\"}}")},
             {NULL, 0, NULL}};
-        const struct step not_applied[] = {losses[i],
+        const struct step not_applied[] = {*loss,
                                            {"UpdateItem", 200, admitted_7},
                                            {NULL, 0, NULL}};
 
@@ -275,16 +274,15 @@ TEST_LIMIT(small, believesNothingStrange, 8, 1)
         "{\"Attributes\":{\"$\":{\"N\":\"8\"},\"lim\":{\"N\":\"1\"}}}",
         "{\"Attributes\":{\"$\":{\"N\":\"-1\"},\"lim\":{\"N\":\"1\"}}}",
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(items); i++) {
-        const struct step steps[] = {{"UpdateItem", 400, items[i]},
+    EACH(item, items) {
+        const struct step steps[] = {{"UpdateItem", 400, *item},
                                      {NULL, 0, NULL}};
 
         assert_code(IDEM_ECORRUPT, run(steps));
     }
-    for (i = 0; i < COUNT(answers); i++) {
-        const struct step steps[] = {{"UpdateItem", 200, answers[i]},
+    EACH(answer, answers) {
+        const struct step steps[] = {{"UpdateItem", 200, *answer},
                                      {NULL, 0, NULL}};
 
         assert_code(IDEM_EUNKNOWN, run(steps));
@@ -305,24 +303,23 @@ TEST_LIMIT(large, readsBackWhatWasNotAnswered, 400, 1)
         {"UpdateItem", 200, "{\"At"}, {"UpdateItem", 400, THROTTLED},
         {"UpdateItem", -1, ""},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(losses); i++) {
+    EACH(loss, losses) {
         const struct step applied[] = {
             {"GetItem", 200, "{}"},
-            losses[i],
+            *loss,
             {"UpdateItem", 400,
              REFUSED("{\"$\":{\"N\":\"399\"},\"lim\":{\"N\":\"1\"}}")},
             {NULL, 0, NULL}};
         const struct step moved[] = {
             {"GetItem", 200, "{}"},
-            losses[i],
+            *loss,
             {"UpdateItem", 400,
              REFUSED("{\"lim\":{\"N\":\"25\"},\"gen\":{\"N\":\"1\"}}")},
             {"GetItem", 200, ITEM("\"lim\":{\"N\":\"399\"}")},
             {NULL, 0, NULL}};
         const struct step not_applied[] = {{"GetItem", 200, "{}"},
-                                           losses[i],
+                                           *loss,
                                            {"UpdateItem", 200, first_of_400},
                                            {NULL, 0, NULL}};
 
@@ -514,7 +511,6 @@ static int64_t number_after(const char *name)
 TEST_LIMIT(ttl, isInSecondsAndSoonAfterTheWindow, 400, 1)
 {
     int64_t ttl_ms[2];
-    size_t i;
 
     task.base.op = &op;
 
@@ -523,9 +519,9 @@ TEST_LIMIT(ttl, isInSecondsAndSoonAfterTheWindow, 400, 1)
     ttl_ms[0] = number_after("\":t\":{\"N\":\"") * 1000;
     carry_with("ALL_NEW", "UpdateItem", 200, window_of(25, ""));
     ttl_ms[1] = number_after("\"ttl\":{\"N\":\"") * 1000;
-    for (i = 0; i < COUNT(ttl_ms); i++) {
-        assert_true(ttl_ms[i] > AT + IDEM_LIMIT_DAY / 2);
-        assert_true(ttl_ms[i] < AT + 5 * (int64_t)IDEM_LIMIT_DAY);
+    EACH(ttl_m, ttl_ms) {
+        assert_true(*ttl_m > AT + IDEM_LIMIT_DAY / 2);
+        assert_true(*ttl_m < AT + 5 * (int64_t)IDEM_LIMIT_DAY);
     }
     idem__flight_give_up(&task.base);
     idem__task_reset(&task);

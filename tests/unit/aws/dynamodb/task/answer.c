@@ -80,14 +80,13 @@ TEST(answer, isClassified)
         {400, "ThrottlingException", "{}", IDEM__SAID_NOT_APPLIED,
          IDEM_EUNAVAILABLE},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem__answer answer =
-            read_answer(rows[i].status, rows[i].header, rows[i].body);
+            read_answer(row->status, row->header, row->body);
 
-        if (answer.said != rows[i].said || answer.error.code != rows[i].code) {
-            fail_with("%d %s: said %d, %s", rows[i].status, rows[i].body,
+        if (answer.said != row->said || answer.error.code != row->code) {
+            fail_with("%d %s: said %d, %s", row->status, row->body,
                       (int)answer.said, idem_error_name(answer.error.code));
         }
         assert_true(answer.sent);

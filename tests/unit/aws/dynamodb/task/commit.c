@@ -316,17 +316,15 @@ TEST(commit, isCheckedFirst)
         {"", 1, false},
         {"{\"Put\":{\"a\":\"\xff\"}}", 1, false},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(cases); i++) {
-        struct idem_op *op =
-            make(IDEM_OP_BEGIN, 'a', cases[i].text, cases[i].len);
+    EACH(row, cases) {
+        struct idem_op *op = make(IDEM_OP_BEGIN, 'a', row->text, row->len);
         int rc = idem__commit_check(op->commit, &op->error);
 
-        if ((rc == 0) != cases[i].good) {
-            fail_with("%s: %s", cases[i].text, idem_error_name(rc));
+        if ((rc == 0) != row->good) {
+            fail_with("%s: %s", row->text, idem_error_name(rc));
         }
-        if (!cases[i].good) {
+        if (!row->good) {
             set_up(true);
             (void)run(op);
             assert_code(IDEM_EINVALID, op->error.code);
@@ -391,17 +389,16 @@ TEST(cancellation, isToldApart)
         {"{\"__type\":\"x#TransactionInProgressException\"}",
          IDEM__SAID_UNKNOWN, IDEM_EUNKNOWN, 0},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(rows); i++) {
+    EACH(row, rows) {
         struct idem__aws_request request = {.target = "x.TransactWriteItems"};
         struct idem__answer answer;
 
-        wire_answer(&request, 400, idem_str(rows[i].body));
+        wire_answer(&request, 400, idem_str(row->body));
         idem__answer_read(&request, "orders", &answer);
-        if (answer.said != rows[i].said || answer.error.code != rows[i].code ||
-            answer.caller_write != rows[i].caller_write) {
-            fail_with("%s: said %d, %s, %zu", rows[i].body, (int)answer.said,
+        if (answer.said != row->said || answer.error.code != row->code ||
+            answer.caller_write != row->caller_write) {
+            fail_with("%s: said %d, %s, %zu", row->body, (int)answer.said,
                       idem_error_name(answer.error.code), answer.caller_write);
         }
         idem__answer_finish(&answer);

@@ -318,18 +318,17 @@ TEST(task, takesNothingStrangeForAnAbsence)
         {"{\"item\":{}}", IDEM_ECORRUPT},
         {"{\"ConsumedCapacity\":{},\"Items\":[]}", IDEM_ECORRUPT},
     };
-    size_t i;
 
-    for (i = 0; i < COUNT(cases); i++) {
+    EACH(row, cases) {
         struct idem_op op = make(IDEM_OP_GET, 'a');
 
         set_up(true);
         wire.task.base.op = &op;
         idem__flight_start(&wire.task.base, &wire.now);
-        wire_answer(&wire.task.request, 200, idem_str(cases[i].body));
+        wire_answer(&wire.task.request, 200, idem_str(row->body));
         idem__flight_answered(&wire.task.base, &wire.now);
         assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
-        assert_code(cases[i].code, op.error.code);
+        assert_code(row->code, op.error.code);
         idem__task_reset(&wire.task);
         free_answer(&op);
         wire_finish(&wire);
