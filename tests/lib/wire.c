@@ -144,6 +144,10 @@ void wire_init(struct wire *wire, bool claims)
     wire->env.base.scratch = wire->scratch;
     wire->env.base.claims = claims ? idem__claims_create() : NULL;
     idem__task_init(&wire->task, &wire->env);
+    wire->now.store_ms = 1700000000000;
+    wire->now.boot_ms = 5000000;
+    memset(wire->now.boot_id, 'A', sizeof(wire->now.boot_id));
+    wire->now.margin_ms = 2000;
 }
 
 void wire_finish(struct wire *wire)
@@ -153,18 +157,34 @@ void wire_finish(struct wire *wire)
     table_finish(&wire->table);
 }
 
+void wire_pass(struct wire *wire, int64_t ms)
+{
+    wire->now.store_ms += ms;
+    wire->now.boot_ms += ms;
+}
+
+void wire_start(struct wire *wire, struct idem_op *op)
+{
+    wire->task.base.op = op;
+    idem__flight_start(&wire->task.base, &wire->now);
+}
+
+void wire_step(struct wire *wire, enum fate fate)
+{
+    wire_carry(&wire->table, &wire->task.request, fate);
+    idem__flight_answered(&wire->task.base, &wire->now);
+}
+
 static void carry(struct wire *wire)
 {
-    struct idem__aws_request *request = &wire->task.request;
     enum fate fate =
         wire->requests < 64 ? wire->fates[wire->requests] : FATE_GOOD;
     size_t used = strlen(wire->log);
 
     wire->requests++;
     (void)snprintf(wire->log + used, sizeof(wire->log) - used, "%s ",
-                   strchr(request->target, '.') + 1);
-    wire_carry(&wire->table, request, fate);
-    idem__flight_answered(&wire->task.base, &wire->now);
+                   strchr(wire->task.request.target, '.') + 1);
+    wire_step(wire, fate);
 }
 
 void wire_run(struct wire *wire, struct idem_op *op)
@@ -177,16 +197,40 @@ void wire_run(struct wire *wire, struct idem_op *op)
     op->has_record = false;
     op->verdict = (enum idem_verdict)0;
     op->asked_boot_ms = wire->now.boot_ms;
-    task->base.op = op;
-    idem__flight_start(&task->base, &wire->now);
+    wire_start(wire, op);
     while (task->base.next != IDEM__FLIGHT_DONE) {
         if (task->base.next == IDEM__FLIGHT_SEND) {
             carry(wire);
         } else {
-            wire->now.boot_ms += task->base.pause_ms;
-            wire->now.store_ms += task->base.pause_ms;
+            wire_pass(wire, task->base.pause_ms);
             idem__flight_resume(&task->base, &wire->now);
         }
     }
     idem__task_reset(task);
+}
+
+struct idem_op wire_op(enum idem_verb verb, const char *key, char who)
+{
+    static const struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_op op = {.verb = verb, .has_nonce = true};
+    int rc;
+
+    op.scope = idem_str("");
+    op.key = idem_str(key);
+    rc = idem_id(op.scope, op.key, op.id);
+    assert(rc == 0);
+    (void)rc;
+    memset(op.nonce, who, sizeof(op.nonce));
+    if (verb == IDEM_OP_BEGIN) {
+        op.u.begin = request;
+        op.u.begin.on_expired_lease = IDEM_RERUN;
+    }
+    return op;
+}
+
+void wire_free(struct idem_op *op)
+{
+    idem__free(op->record);
+    op->record = NULL;
+    op->record_room = 0;
 }

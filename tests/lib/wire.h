@@ -45,11 +45,27 @@ struct wire {
     struct idem_now now;
 };
 
-/* Remembers claims if @claims. */
+/* Remembers claims if @claims. Its clocks show what those of sample_now() do, with
+ * a margin of two seconds. */
 void wire_init(struct wire *wire, bool claims);
 void wire_finish(struct wire *wire);
 
 /* Runs @op to its end, by wire->now, which pauses move on. */
 void wire_run(struct wire *wire, struct idem_op *op);
+
+/* Starts @op, which wants to send its first request. */
+void wire_start(struct wire *wire, struct idem_op *op);
+
+/* Carries the request of the op, whose fate is @fate, and gives it the answer. */
+void wire_step(struct wire *wire, enum fate fate);
+
+void wire_pass(struct wire *wire, int64_t ms);
+
+/* An op of @verb on @key in the empty scope, by the claimant @who; a claim is under
+ * IDEM_RERUN. */
+struct idem_op wire_op(enum idem_verb verb, const char *key, char who);
+
+/* Frees what @op was given. */
+void wire_free(struct idem_op *op);
 
 #endif

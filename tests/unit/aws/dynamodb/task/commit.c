@@ -17,34 +17,18 @@
 
 static struct wire wire;
 
-static void set_up(bool claims)
-{
-    wire_init(&wire, claims);
-    wire.now = sample_now();
-    wire.now.margin_ms = 2000;
-}
-
 #define TEST_WIRE(suite, condition)                                            \
-    TEST_BETWEEN(suite, condition, set_up(true), wire_finish(&wire))
+    TEST_BETWEEN(suite, condition, wire_init(&wire, true), wire_finish(&wire))
 
 /* An op of @verb on "k", by the claimant @who, with the writes @text. */
 static struct idem_op *make(enum idem_verb verb, char who, const char *text,
                             size_t writes_len)
 {
-    static const struct idem_request request = IDEM_REQUEST_INIT;
     struct idem_op *op = idem__zalloc(sizeof(*op));
 
     assert_non_null(op);
-    op->verb = verb;
-    op->scope = idem_str("");
-    op->key = idem_str("k");
-    op->has_nonce = true;
-    assert_ok(idem_id(op->scope, op->key, op->id));
-    memset(op->nonce, who, sizeof(op->nonce));
-    if (verb == IDEM_OP_BEGIN) {
-        op->u.begin = request;
-        op->u.begin.on_expired_lease = IDEM_RERUN;
-    } else {
+    *op = wire_op(verb, "k", who);
+    if (verb == IDEM_OP_END) {
         op->u.end.status = IDEM_STATUS_COMPLETED;
         op->u.end.result.bytes = idem_str("done");
     }
@@ -152,8 +136,7 @@ TEST_WIRE(commit, isDoneOnce)
     (void)snprintf(first, sizeof(first), NEW_ROW_PUT, "a");
     (void)snprintf(other, sizeof(other), NEW_ROW_PUT, "other");
     late = begin('a');
-    wire.now.store_ms += 70000;
-    wire.now.boot_ms += 70000;
+    wire_pass(&wire, 70000);
     fence = begin('b');
     op = complete('a', late, other, 1);
     assert_code(IDEM_ELOST, op->error.code);
@@ -180,7 +163,7 @@ TEST(commit, needsNoAttemptInProgress)
     struct idem_op *op;
 
     (void)snprintf(text, sizeof(text), NEW_ROW_PUT, "a");
-    set_up(true);
+    wire_init(&wire, true);
     op = run(make(IDEM_OP_BEGIN, 'a', text, 1));
     assert_ok(op->error.code);
     assert_int_equal(op->verdict, IDEM_STARTED);
@@ -198,7 +181,7 @@ TEST(commit, needsNoAttemptInProgress)
     assert_int_equal(table_len(&wire.table), 2);
     wire_finish(&wire);
 
-    set_up(true);
+    wire_init(&wire, true);
     (void)json_object_object_add(wire.table.items, "row-a",
                                  json_object_new_object());
     op = run(make(IDEM_OP_BEGIN, 'a', text, 1));
@@ -233,7 +216,7 @@ static void meets_every_fate(bool one_shot)
                 for (b = 0; b < (i == j ? 1 : FATES); b++) {
                     struct idem_op *op;
 
-                    set_up(lives % 2 == 0);
+                    wire_init(&wire, lives % 2 == 0);
                     if (one_shot) {
                         op = make(IDEM_OP_BEGIN, 'a', text, 1);
                     } else {
@@ -325,7 +308,7 @@ TEST(commit, isCheckedFirst)
             fail_with("%s: %s", row->text, idem_error_name(rc));
         }
         if (!row->good) {
-            set_up(true);
+            wire_init(&wire, true);
             (void)run(op);
             assert_code(IDEM_EINVALID, op->error.code);
             assert_int_equal(wire.requests, 0);

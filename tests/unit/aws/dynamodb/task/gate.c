@@ -14,34 +14,18 @@ static struct idem__gate gate;
 static void set_up(void)
 {
     wire_init(&wire, /* claims= */ true);
-    wire.now = sample_now();
-    wire.now.margin_ms = 2000;
     memset(&gate, 0, sizeof(gate));
     wire.env.gate = &gate;
 }
 
 static struct idem_op *claim(const char *key)
 {
-    static const struct idem_request request = IDEM_REQUEST_INIT;
     struct idem_op *op = idem__zalloc(sizeof(*op));
 
     assert_non_null(op);
-    op->verb = IDEM_OP_BEGIN;
-    op->scope = idem_str("");
-    op->key = idem_str(key);
-    op->has_nonce = true;
-    assert_ok(idem_id(op->scope, op->key, op->id));
-    memset(op->nonce, 'n', sizeof(op->nonce));
-    op->u.begin = request;
-    op->u.begin.on_expired_lease = IDEM_RERUN;
+    *op = wire_op(IDEM_OP_BEGIN, key, 'n');
     op->asked_boot_ms = wire.now.boot_ms;
     return op;
-}
-
-static void pass(int64_t ms)
-{
-    wire.now.boot_ms += ms;
-    wire.now.store_ms += ms;
 }
 
 /* Another host marks the table. */
@@ -93,28 +77,26 @@ static void let_last(void)
 /* The mark is read before the first claim, and then not again for half a minute. */
 TEST(gate, isReadBeforeTheFirstClaim)
 {
-    struct idem_op *op;
+    static const struct {
+        const char *key;
+        const char *log;
+        int64_t pass_ms; /* Then. */
+    } rows[] = {
+        {"a", "GetItem PutItem ", IDEM__GATE_MS - 1},
+        {"b", "GetItem PutItem PutItem ", 1},
+        {"c", "GetItem PutItem PutItem GetItem PutItem ", 0},
+    };
 
     set_up();
-    op = claim("a");
-    wire_run(&wire, op);
-    assert_int_equal(op->verdict, IDEM_STARTED);
-    assert_string_equal(wire.log, "GetItem PutItem ");
-    idem_op_destroy(op);
+    EACH(row, rows) {
+        struct idem_op *op = claim(row->key);
 
-    pass(IDEM__GATE_MS - 1);
-    op = claim("b");
-    wire_run(&wire, op);
-    assert_int_equal(op->verdict, IDEM_STARTED);
-    assert_string_equal(wire.log, "GetItem PutItem PutItem ");
-    idem_op_destroy(op);
-
-    pass(1);
-    op = claim("c");
-    wire_run(&wire, op);
-    assert_int_equal(op->verdict, IDEM_STARTED);
-    assert_string_equal(wire.log, "GetItem PutItem PutItem GetItem PutItem ");
-    idem_op_destroy(op);
+        wire_run(&wire, op);
+        assert_int_equal(op->verdict, IDEM_STARTED);
+        assert_string_equal(wire.log, row->log);
+        idem_op_destroy(op);
+        wire_pass(&wire, row->pass_ms);
+    }
     wire_finish(&wire);
 }
 
@@ -126,14 +108,13 @@ TEST(gate, isReadAgainAfterAClaimThatTookLong)
 
     set_up();
     op = claim("a");
-    wire.task.base.op = op;
-    idem__flight_start(&wire.task.base, &wire.now);
+    wire_start(&wire, op);
     carry();
     answered();
     expect_target("DynamoDB_20120810.PutItem");
     carry();
     mark(LEFT);
-    pass(IDEM__GATE_MS);
+    wire_pass(&wire, IDEM__GATE_MS);
     answered();
     let_last();
     expect_target("DynamoDB_20120810.GetItem");
@@ -150,12 +131,11 @@ TEST(gate, isReadAgainAfterAClaimThatTookLong)
     wire_finish(&wire);
     set_up();
     op = claim("a");
-    wire.task.base.op = op;
-    idem__flight_start(&wire.task.base, &wire.now);
+    wire_start(&wire, op);
     carry();
     answered();
     carry();
-    pass(IDEM__GATE_MS);
+    wire_pass(&wire, IDEM__GATE_MS);
     answered();
     let_last();
     expect_target("DynamoDB_20120810.GetItem");
@@ -177,11 +157,10 @@ TEST(gate, holdsFromBeforeItWasAskedFor)
 
     set_up();
     op = claim("a");
-    wire.task.base.op = op;
-    idem__flight_start(&wire.task.base, &wire.now);
+    wire_start(&wire, op);
     carry();
     mark(LEFT);
-    pass(IDEM__GATE_MS);
+    wire_pass(&wire, IDEM__GATE_MS);
     answered();
     expect_target("DynamoDB_20120810.PutItem");
     carry();

@@ -20,39 +20,13 @@ static void set_up(bool claims)
     uint64_t seed = 3;
 
     wire_init(&wire, claims);
-    wire.now = sample_now();
-    wire.now.margin_ms = 2000;
     random_fill(&seed, bytes, sizeof(bytes));
 }
 
 #define TEST_WIRE(suite, condition)                                            \
     TEST_BETWEEN(suite, condition, set_up(true), wire_finish(&wire))
 
-static void pass(int64_t ms)
-{
-    wire.now.store_ms += ms;
-    wire.now.boot_ms += ms;
-}
-
 /* ---- Ops ---- */
-
-static struct idem_op make(enum idem_verb verb, const char *key, char who)
-{
-    struct idem_op op = {.verb = verb, .has_nonce = true};
-
-    op.scope = idem_str("");
-    op.key = idem_str(key);
-    assert_ok(idem_id(op.scope, op.key, op.id));
-    memset(op.nonce, who, sizeof(op.nonce));
-    return op;
-}
-
-static void free_answer(struct idem_op *op)
-{
-    idem__free(op->record);
-    op->record = NULL;
-    op->record_room = 0;
-}
 
 static int run(struct idem_op *op)
 {
@@ -60,17 +34,15 @@ static int run(struct idem_op *op)
     if (op->has_record) {
         op->fence = op->record->fence;
     }
-    free_answer(op);
+    wire_free(op);
     return op->error.code;
 }
 
 static struct idem_op begin_op(char who, enum idem_on_expired_lease policy,
                                size_t len)
 {
-    static const struct idem_request request = IDEM_REQUEST_INIT;
-    struct idem_op op = make(IDEM_OP_BEGIN, "k", who);
+    struct idem_op op = wire_op(IDEM_OP_BEGIN, "k", who);
 
-    op.u.begin = request;
     op.u.begin.on_expired_lease = policy;
     op.u.begin.input = idem_bytes(bytes, len);
     return op;
@@ -87,7 +59,7 @@ static uint64_t begin(char who, enum idem_on_expired_lease policy, size_t len)
 
 static int end(char who, uint64_t fence, enum idem_status status, size_t len)
 {
-    struct idem_op op = make(IDEM_OP_END, "k", who);
+    struct idem_op op = wire_op(IDEM_OP_END, "k", who);
 
     op.fence = fence;
     op.u.end.status = status;
@@ -97,7 +69,7 @@ static int end(char who, uint64_t fence, enum idem_status status, size_t len)
 
 static void resolve_released(uint64_t fence)
 {
-    struct idem_op op = make(IDEM_OP_RESOLVE, "k", 'p');
+    struct idem_op op = wire_op(IDEM_OP_RESOLVE, "k", 'p');
 
     op.fence = fence;
     op.u.resolve.who = idem_str("ann");
@@ -107,7 +79,7 @@ static void resolve_released(uint64_t fence)
 
 static uint64_t purge(void)
 {
-    struct idem_op op = make(IDEM_OP_PURGE, "none", 'p');
+    struct idem_op op = wire_op(IDEM_OP_PURGE, "none", 'p');
 
     op.u.purge.max = 100;
     while (!op.u.purge.done) {
@@ -215,7 +187,7 @@ TEST(input, goesWithItsHead)
             assert_ok(end('a', fence, IDEM_STATUS_COMPLETED, 10));
         }
         check_heads();
-        pass(5 * DAY_MS);
+        wire_pass(&wire, 5 * DAY_MS);
         act_out_ttl();
         assert_int_equal(table_len(&wire.table), 0);
         wire_finish(&wire);
@@ -228,14 +200,14 @@ TEST_WIRE(input, ofAHeldRecordIsGivenAnEndWithIt)
 {
     uint64_t fence = begin('a', IDEM_HOLD, 5000);
 
-    pass(1000 * DAY_MS);
+    wire_pass(&wire, 1000 * DAY_MS);
     act_out_ttl();
     check_heads();
     assert_int_equal(parts('i'), 1);
     assert_ok(end('a', fence, IDEM_STATUS_COMPLETED, 10));
     check_heads();
     assert_int_equal(parts('i'), 1);
-    pass(5 * DAY_MS);
+    wire_pass(&wire, 5 * DAY_MS);
     act_out_ttl();
     assert_int_equal(table_len(&wire.table), 0);
 }
@@ -244,31 +216,31 @@ TEST_WIRE(input, ofAHeldRecordIsGivenAnEndWithIt)
  * says so. */
 TEST_WIRE(input, livesAsLongAsAFailure)
 {
-    struct idem_op op = make(IDEM_OP_GET, "k", 'b');
+    struct idem_op op = wire_op(IDEM_OP_GET, "k", 'b');
     uint64_t fence = begin('a', IDEM_RERUN, 2 * IDEM__PART_LEN);
 
     assert_ok(end('a', fence, IDEM_STATUS_FAILED, 10));
     check_heads();
-    pass(1000 * DAY_MS);
+    wire_pass(&wire, 1000 * DAY_MS);
     act_out_ttl();
     wire_run(&wire, &op);
     assert_ok(op.error.code);
     assert_slice(op.record->input, idem_bytes(bytes, 2 * IDEM__PART_LEN));
-    free_answer(&op);
+    wire_free(&op);
 }
 
 /* Work that is renewed for days keeps its input, which is written again once a day
  * and not with each renewal. */
 TEST_WIRE(input, outlivesRenewals)
 {
-    struct idem_op op = make(IDEM_OP_RENEW, "k", 'a');
+    struct idem_op op = wire_op(IDEM_OP_RENEW, "k", 'a');
     int hour;
 
     op.fence = begin('a', IDEM_RERUN, 5000);
     wire.requests = 0;
     wire.log[0] = '\0';
     for (hour = 0; hour < 96; hour++) {
-        pass(HOUR_MS);
+        wire_pass(&wire, HOUR_MS);
         op.u.renew.lease_ms = 2 * HOUR_MS;
         assert_ok(run(&op));
         check_heads();
@@ -309,7 +281,7 @@ TEST(body, ofAFormerLifeGoes)
         assert_ok(end('a', fence, IDEM_STATUS_COMPLETED, 28 * IDEM__PART_LEN));
         assert_int_equal(parts('i'), 30);
         assert_int_equal(parts('r'), 28);
-        pass(DAY_MS + HOUR_MS);
+        wire_pass(&wire, DAY_MS + HOUR_MS);
         wire.table.spare = spares[i];
         (void)begin('b', IDEM_RERUN, 0);
         assert_int_equal(parts('i'), 0);
@@ -359,10 +331,10 @@ TEST_WIRE(body, ofAHeadThatWasNotAnsweredIsWrittenOnceMore)
 TEST_WIRE(body, ofATakeoverIsTheNewOne)
 {
     (void)begin('a', IDEM_RERUN, 5000);
-    pass(2 * HOUR_MS);
+    wire_pass(&wire, 2 * HOUR_MS);
     (void)begin('b', IDEM_RERUN, 0);
     assert_int_equal(parts('i'), 1);
-    pass(2 * HOUR_MS);
+    wire_pass(&wire, 2 * HOUR_MS);
     (void)begin('c', IDEM_RERUN, 6000);
     assert_int_equal(parts('i'), 1);
     check_heads();
@@ -379,7 +351,7 @@ TEST(body, thatCannotBeDeletedCostsNobodyHisClaim)
         set_up(true);
         fence = begin('a', IDEM_RERUN, 0);
         assert_ok(end('a', fence, IDEM_STATUS_COMPLETED, 5000));
-        pass(DAY_MS + HOUR_MS);
+        wire_pass(&wire, DAY_MS + HOUR_MS);
         wire.requests = 0;
         wire.fates[2] = (enum fate)fate; /* After two writes of the head. */
         (void)begin('b', IDEM_RERUN, 0);
@@ -400,11 +372,8 @@ TEST_WIRE(body, thatIsReplacedWhileItIsReadIsNotDamage)
     assert_ok(end('a', fence, IDEM_STATUS_FAILED, 5000));
     memset(&op.error, 0, sizeof(op.error));
     op.asked_boot_ms = wire.now.boot_ms;
-    wire.task.base.op = &op;
-    idem__flight_start(&wire.task.base, &wire.now);
-    wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-    idem__flight_answered(&wire.task.base,
-                          &wire.now); /* Now it wants the part. */
+    wire_start(&wire, &op);
+    wire_step(&wire, FATE_GOOD); /* Now it wants the part. */
     assert_string_equal(strchr(wire.task.request.target, '.') + 1,
                         "BatchGetItem");
 
@@ -419,13 +388,12 @@ TEST_WIRE(body, thatIsReplacedWhileItIsReadIsNotDamage)
     wire.env.base.claims = other.env.base.claims;
 
     while (wire.task.base.next != IDEM__FLIGHT_DONE) {
-        wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-        idem__flight_answered(&wire.task.base, &wire.now);
+        wire_step(&wire, FATE_GOOD);
     }
     assert_ok(op.error.code);
     assert_int_equal(op.verdict, IDEM_BUSY);
     idem__task_reset(&wire.task);
-    free_answer(&op);
+    wire_free(&op);
 }
 
 /* ---- Orphans ---- */
@@ -452,17 +420,17 @@ static void add_orphan(int64_t made_ms)
 TEST_WIRE(orphan, isPurgedAfterADay)
 {
     struct idem__orphans orphans = {0};
-    struct idem_op op = make(IDEM_OP_PURGE, "none", 'p');
+    struct idem_op op = wire_op(IDEM_OP_PURGE, "none", 'p');
     uint64_t fence;
 
     wire.env.orphans = &orphans;
     fence = begin('a', IDEM_HOLD, 5000);
     assert_ok(end('a', fence, IDEM_STATUS_FAILED, 6000));
     add_orphan(wire.now.store_ms);
-    pass(DAY_MS - 1000);
+    wire_pass(&wire, DAY_MS - 1000);
     assert_int_equal(purge(), 0);
     assert_int_equal(table_len(&wire.table), 4);
-    pass(2000);
+    wire_pass(&wire, 2000);
     op.u.purge.max = 100;
     op.u.purge.from[IDEM__PURGE_LOOKS] = 1;
     assert_ok(run(&op));
@@ -479,19 +447,17 @@ TEST_WIRE(orphan, isPurgedAfterADay)
  * seen the old ones leaves them alone. */
 TEST_WIRE(orphan, thatIsWrittenAgainIsLeftAlone)
 {
-    struct idem_op op = make(IDEM_OP_PURGE, "none", 'p');
+    struct idem_op op = wire_op(IDEM_OP_PURGE, "none", 'p');
 
     add_orphan(wire.now.store_ms);
-    pass(2 * DAY_MS);
+    wire_pass(&wire, 2 * DAY_MS);
     op.u.purge.max = 100;
-    wire.task.base.op = &op;
-    idem__flight_start(&wire.task.base, &wire.now);
+    wire_start(&wire, &op);
     while (wire.task.base.next != IDEM__FLIGHT_DONE) {
         if (strstr(wire.task.request.target, "DeleteItem") != NULL) {
             add_orphan(wire.now.store_ms);
         }
-        wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-        idem__flight_answered(&wire.task.base, &wire.now);
+        wire_step(&wire, FATE_GOOD);
     }
     assert_ok(op.error.code);
     assert_non_null(table_item(&wire.table, orphan_name));
@@ -530,14 +496,14 @@ static void any_op(uint64_t *seed, char who)
         (void)end(held.who, held.fence, ends[draw[1] % 4], lens[draw[2] % 4]);
         break;
     case 3:
-        op = make(IDEM_OP_RESOLVE, "k", who);
+        op = wire_op(IDEM_OP_RESOLVE, "k", who);
         op.fence = held.fence;
         op.u.resolve.who = idem_str("ann");
         op.u.resolve.outcome.status = ends[draw[1] % 4];
         (void)run(&op);
         break;
     }
-    pass(draw[3] % 8 == 0 ? 30 * HOUR_MS : draw[3] * 1000);
+    wire_pass(&wire, draw[3] % 8 == 0 ? 30 * HOUR_MS : draw[3] * 1000);
 }
 
 /* Whatever is done, and whatever becomes of its requests, a head never names parts
@@ -570,10 +536,10 @@ TEST(lifetime, holdsForAnythingThatIsDone)
             check_heads();
         }
         memset(wire.fates, 0, sizeof(wire.fates));
-        pass(25 * HOUR_MS);
+        wire_pass(&wire, 25 * HOUR_MS);
         (void)purge();
         check_heads();
-        pass(3000 * DAY_MS);
+        wire_pass(&wire, 3000 * DAY_MS);
         act_out_ttl();
         (void)purge();
         check_heads();

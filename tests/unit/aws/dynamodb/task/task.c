@@ -10,41 +10,12 @@
 
 static struct wire wire;
 
-static void set_up(bool claims)
-{
-    wire_init(&wire, claims);
-    wire.now = sample_now();
-    wire.now.margin_ms = 2000;
-}
-
 #define TEST_WIRE(suite, condition)                                            \
-    TEST_BETWEEN(suite, condition, set_up(true), wire_finish(&wire))
-
-/* An op of @verb on "k", by the claimant @who. */
-static struct idem_op make(enum idem_verb verb, char who)
-{
-    struct idem_op op = {.verb = verb, .has_nonce = true};
-
-    op.scope = idem_str("");
-    op.key = idem_str("k");
-    assert_ok(idem_id(op.scope, op.key, op.id));
-    memset(op.nonce, who, sizeof(op.nonce));
-    return op;
-}
-
-static struct idem_op begin_op(char who)
-{
-    static const struct idem_request request = IDEM_REQUEST_INIT;
-    struct idem_op op = make(IDEM_OP_BEGIN, who);
-
-    op.u.begin = request;
-    op.u.begin.on_expired_lease = IDEM_RERUN;
-    return op;
-}
+    TEST_BETWEEN(suite, condition, wire_init(&wire, true), wire_finish(&wire))
 
 static struct idem_op end_op(char who, uint64_t fence, struct idem_slice bytes)
 {
-    struct idem_op op = make(IDEM_OP_END, who);
+    struct idem_op op = wire_op(IDEM_OP_END, "k", who);
 
     op.fence = fence;
     op.u.end.status = IDEM_STATUS_COMPLETED;
@@ -52,16 +23,9 @@ static struct idem_op end_op(char who, uint64_t fence, struct idem_slice bytes)
     return op;
 }
 
-static void free_answer(struct idem_op *op)
-{
-    idem__free(op->record);
-    op->record = NULL;
-    op->record_room = 0;
-}
-
 static enum idem_verdict begin(char who, uint64_t *ret_fence)
 {
-    struct idem_op op = begin_op(who);
+    struct idem_op op = wire_op(IDEM_OP_BEGIN, "k", who);
     enum idem_verdict verdict;
 
     wire_run(&wire, &op);
@@ -70,7 +34,7 @@ static enum idem_verdict begin(char who, uint64_t *ret_fence)
     if (ret_fence != NULL) {
         *ret_fence = op.record->fence;
     }
-    free_answer(&op);
+    wire_free(&op);
     return verdict;
 }
 
@@ -79,7 +43,7 @@ static int complete(char who, uint64_t fence, struct idem_slice bytes)
     struct idem_op op = end_op(who, fence, bytes);
 
     wire_run(&wire, &op);
-    free_answer(&op);
+    wire_free(&op);
     return op.error.code;
 }
 
@@ -100,12 +64,10 @@ TEST_WIRE(task, needsFewRequests)
     expect_requests("PutItem PutItem ");
     assert_int_equal(begin('b', NULL), IDEM_REPLAY);
     expect_requests("PutItem ");
-    wire.now.store_ms += 2 * 86400000;
-    wire.now.boot_ms += 2 * 86400000;
+    wire_pass(&wire, 2 * 86400000);
     assert_int_equal(begin('c', &fence), IDEM_STARTED);
     expect_requests("PutItem PutItem ");
-    wire.now.store_ms += 61000;
-    wire.now.boot_ms += 61000;
+    wire_pass(&wire, 61000);
     assert_int_equal(begin('d', NULL), IDEM_STARTED);
     expect_requests("PutItem PutItem ");
     assert_int_equal(begin('e', NULL), IDEM_BUSY);
@@ -135,7 +97,7 @@ TEST(task, keepsResultsOfEverySize)
     assert_non_null(bytes);
     for (i = 0; i < 2 * COUNT(sizes); i++) {
         struct idem_slice result = {bytes, sizes[i / 2]};
-        struct idem_op op = begin_op('b');
+        struct idem_op op = wire_op(IDEM_OP_BEGIN, "k", 'b');
         uint64_t seed = i;
         uint64_t fence;
 
@@ -144,7 +106,7 @@ TEST(task, keepsResultsOfEverySize)
         if (packs == 1) {
             memset(bytes, 'x', result.len);
         }
-        set_up(true);
+        wire_init(&wire, true);
         wire.table.spare = 3;
         assert_int_equal(begin('a', &fence), IDEM_STARTED);
         assert_ok(complete('a', fence, result));
@@ -157,7 +119,7 @@ TEST(task, keepsResultsOfEverySize)
                              1 + (result.len + IDEM__PART_LEN - 1) /
                                      IDEM__PART_LEN);
         }
-        free_answer(&op);
+        wire_free(&op);
         wire_finish(&wire);
     }
     free(bytes);
@@ -176,16 +138,16 @@ static struct outcome run_life(const enum fate *fates, size_t fates_len,
                                bool claims, struct idem_slice result)
 {
     struct outcome outcome = {.end_code = 1};
-    struct idem_op op = begin_op('a');
+    struct idem_op op = wire_op(IDEM_OP_BEGIN, "k", 'a');
     uint64_t fence;
 
-    set_up(claims);
+    wire_init(&wire, claims);
     memcpy(wire.fates, fates, fates_len * sizeof(*fates));
     wire_run(&wire, &op);
     outcome.begin_code = op.error.code;
     outcome.verdict = op.verdict;
     fence = op.record->fence;
-    free_answer(&op);
+    wire_free(&op);
     if (outcome.begin_code == 0 && outcome.verdict == IDEM_STARTED) {
         outcome.end_code = complete('a', fence, result);
     }
@@ -196,7 +158,7 @@ static struct outcome run_life(const enum fate *fates, size_t fates_len,
 static void judge(const struct outcome *outcome, struct idem_slice result,
                   const char *what)
 {
-    struct idem_op op = begin_op('b');
+    struct idem_op op = wire_op(IDEM_OP_BEGIN, "k", 'b');
 
     memset(wire.fates, 0, sizeof(wire.fates));
     wire_run(&wire, &op);
@@ -241,7 +203,7 @@ static void judge(const struct outcome *outcome, struct idem_slice result,
         fail_with("%s: complete answered %s", what,
                   idem_error_name(outcome->end_code));
     }
-    free_answer(&op);
+    wire_free(&op);
 }
 
 /* ROW(10) ROW(11) ROW(13) ROW(15) ROW(16) ROW(17) ROW(28) One or two of the
@@ -320,17 +282,16 @@ TEST(task, takesNothingStrangeForAnAbsence)
     };
 
     EACH(row, cases) {
-        struct idem_op op = make(IDEM_OP_GET, 'a');
+        struct idem_op op = wire_op(IDEM_OP_GET, "k", 'a');
 
-        set_up(true);
-        wire.task.base.op = &op;
-        idem__flight_start(&wire.task.base, &wire.now);
+        wire_init(&wire, true);
+        wire_start(&wire, &op);
         wire_answer(&wire.task.request, 200, idem_str(row->body));
         idem__flight_answered(&wire.task.base, &wire.now);
         assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
         assert_code(row->code, op.error.code);
         idem__task_reset(&wire.task);
-        free_answer(&op);
+        wire_free(&op);
         wire_finish(&wire);
     }
 }
@@ -339,26 +300,22 @@ TEST(task, takesNothingStrangeForAnAbsence)
  * whoever gives up then cannot say that nothing was done. */
 TEST_WIRE(task, knowsThatACopyMayHaveBeenApplied)
 {
-    struct idem_op op = make(IDEM_OP_RENEW, 'a');
+    struct idem_op op = wire_op(IDEM_OP_RENEW, "k", 'a');
 
     assert_int_equal(begin('a', &op.fence), IDEM_STARTED);
     op.u.renew.lease_ms = 90000;
-    wire.now.store_ms += 1000;
-    wire.now.boot_ms += 1000;
-    wire.task.base.op = &op;
-    idem__flight_start(&wire.task.base, &wire.now);
+    wire_pass(&wire, 1000);
+    wire_start(&wire, &op);
     wire_carry(&wire.table, &wire.task.request, FATE_TWICE);
-    wire.now.store_ms += 1000;
-    wire.now.boot_ms += 1000;
+    wire_pass(&wire, 1000);
     idem__flight_answered(&wire.task.base, &wire.now);
     assert_int_equal(wire.task.base.next,
                      IDEM__FLIGHT_SEND); /* A longer lease. */
-    wire_carry(&wire.table, &wire.task.request, FATE_NOT_SENT);
-    idem__flight_answered(&wire.task.base, &wire.now);
+    wire_step(&wire, FATE_NOT_SENT);
     idem__flight_give_up(&wire.task.base);
     assert_code(IDEM_EUNKNOWN, op.error.code);
     idem__task_reset(&wire.task);
-    free_answer(&op);
+    wire_free(&op);
 }
 
 /* Once a copy of a write may have been applied, no refusal of a later request says
@@ -367,16 +324,14 @@ TEST(task, deniesNothingThatMayHaveBeenDone)
 {
     static const char denied[] =
         "{\"__type\":\"com.amazon.coral.service#AccessDeniedException\"}";
-    struct idem_op op = begin_op('a');
+    struct idem_op op = wire_op(IDEM_OP_BEGIN, "k", 'a');
     int lost;
 
     for (lost = 0; lost < 2; lost++) {
-        set_up(true);
-        wire.task.base.op = &op;
-        idem__flight_start(&wire.task.base, &wire.now);
+        wire_init(&wire, true);
+        wire_start(&wire, &op);
         if (lost) {
-            wire_carry(&wire.table, &wire.task.request, FATE_ANSWER_LOST);
-            idem__flight_answered(&wire.task.base, &wire.now);
+            wire_step(&wire, FATE_ANSWER_LOST);
             assert_int_equal(wire.task.base.next, IDEM__FLIGHT_PAUSE);
             idem__flight_resume(&wire.task.base, &wire.now);
         }
@@ -393,8 +348,8 @@ TEST(task, deniesNothingThatMayHaveBeenDone)
  * above that one's. Its result is named after its fence, and so is written again. */
 TEST_WIRE(task, writesABodyAgainUnderAnotherName)
 {
-    struct idem_op op = make(IDEM_OP_IMPORT, 'i');
-    struct idem_op get = make(IDEM_OP_GET, 'b');
+    struct idem_op op = wire_op(IDEM_OP_IMPORT, "k", 'i');
+    struct idem_op get = wire_op(IDEM_OP_GET, "k", 'b');
     struct idem_record record;
     struct idem_slice result = {wire.scratch, 5000};
     uint8_t bytes[5000];
@@ -411,18 +366,17 @@ TEST_WIRE(task, writesABodyAgainUnderAnotherName)
     record.expires_ms = IDEM_NEVER;
     record.retention_ms = IDEM_NEVER;
     record.result.bytes = result;
-    wire.now.store_ms += 2 * 86400000;
-    wire.now.boot_ms += 2 * 86400000;
+    wire_pass(&wire, 2 * 86400000);
     op.u.import.record = &record;
     wire_run(&wire, &op);
     assert_ok(op.error.code);
     assert_true(op.u.import.added);
-    free_answer(&get);
+    wire_free(&get);
     wire_run(&wire, &get);
     assert_ok(get.error.code);
     assert_true(get.record->fence == fence + 1);
     assert_slice(get.record->result.bytes, result);
-    free_answer(&get);
+    wire_free(&get);
 }
 
 /* ---- Lists ---- */
@@ -445,16 +399,16 @@ TEST(list, leavesNothingOutThatWasNotRead)
     size_t seen = 0;
     int i;
 
-    set_up(false);
+    wire_init(&wire, false);
     for (i = 0; i < KEYS; i++) {
-        struct idem_op claim = begin_op('a');
+        struct idem_op claim = wire_op(IDEM_OP_BEGIN, "k", 'a');
         char key[8];
 
         (void)snprintf(key, sizeof(key), "k%d", i);
         claim.key = idem_str(key);
         assert_ok(idem_id(claim.scope, claim.key, claim.id));
         wire_run(&wire, &claim);
-        free_answer(&claim);
+        wire_free(&claim);
     }
     op.u.list.filter.size = sizeof(op.u.list.filter);
     op.u.list.filter.any_scope = true;
@@ -463,8 +417,7 @@ TEST(list, leavesNothingOutThatWasNotRead)
     op.u.list.ctx = &seen;
     op.u.list.limit = 100;
     while (!op.u.list.done) {
-        wire.task.base.op = &op;
-        idem__flight_start(&wire.task.base, &wire.now);
+        wire_start(&wire, &op);
         wire.table.spare = 1;
         while (wire.task.base.next != IDEM__FLIGHT_DONE) {
             if (wire.task.base.next == IDEM__FLIGHT_PAUSE) {
@@ -472,8 +425,7 @@ TEST(list, leavesNothingOutThatWasNotRead)
                 idem__flight_resume(&wire.task.base, &wire.now);
                 continue;
             }
-            wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-            idem__flight_answered(&wire.task.base, &wire.now);
+            wire_step(&wire, FATE_GOOD);
         }
         assert_ok(op.error.code);
         idem__task_reset(&wire.task);
@@ -487,30 +439,22 @@ TEST(list, leavesNothingOutThatWasNotRead)
 /* What the clock may be off counts: a claim is extended if it may be too short. */
 TEST_WIRE(clock, thatMayBeSlowExtendsItsClaim)
 {
-    struct idem_op op = begin_op('a');
+    struct idem_op op = wire_op(IDEM_OP_BEGIN, "k", 'a');
 
     wire.now.store_err_ms = 2000;
     op.asked_boot_ms = wire.now.boot_ms;
-    wire.task.base.op = &op;
-    idem__flight_start(&wire.task.base, &wire.now);
+    wire_start(&wire, &op);
     wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
     wire.now.store_ms += 2500; /* Or 3500: then it is short by 1500. */
     wire.now.store_err_ms = 1000;
     idem__flight_answered(&wire.task.base, &wire.now);
     assert_int_equal(wire.task.base.next, IDEM__FLIGHT_SEND);
-    wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-    idem__flight_answered(&wire.task.base, &wire.now);
+    wire_step(&wire, FATE_GOOD);
     assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
     assert_true(op.record->lease_end_ms - op.record->lease_ms >=
                 wire.now.store_ms + wire.now.store_err_ms - 1000);
     idem__task_reset(&wire.task);
-    free_answer(&op);
-}
-
-static void pass(int64_t ms)
-{
-    wire.now.store_ms += ms;
-    wire.now.boot_ms += ms;
+    wire_free(&op);
 }
 
 /* Carries the next request of @op, which has this fate, after the pauses before it. */
@@ -520,8 +464,7 @@ static void carry(enum fate fate)
         idem__flight_resume(&wire.task.base, &wire.now);
     }
     assert_int_equal(wire.task.base.next, IDEM__FLIGHT_SEND);
-    wire_carry(&wire.table, &wire.task.request, fate);
-    idem__flight_answered(&wire.task.base, &wire.now);
+    wire_step(&wire, fate);
 }
 
 /* A takeover that was not answered may be done yet, for as long as what it changes is
@@ -530,17 +473,16 @@ static void carry(enum fate fate)
  * first takeover can no longer be done. */
 TEST_WIRE(clock, thatIsSetBackSettlesNoTakeover)
 {
-    struct idem_op op = begin_op('a');
+    struct idem_op op = wire_op(IDEM_OP_BEGIN, "k", 'a');
     unsigned i;
 
     assert_int_equal(begin('z', NULL), IDEM_STARTED);
-    pass(120000);
+    wire_pass(&wire, 120000);
     op.asked_boot_ms = wire.now.boot_ms;
-    wire.task.base.op = &op;
-    idem__flight_start(&wire.task.base, &wire.now);
+    wire_start(&wire, &op);
     carry(FATE_GOOD); /* Refused: z has it. */
     carry(FATE_LOST);
-    pass(-100000);
+    wire_pass(&wire, -100000);
     for (i = 0; i < 3; i++) {
         carry(FATE_GOOD);
         assert_int_equal(wire.task.base.next, IDEM__FLIGHT_PAUSE);
@@ -550,21 +492,20 @@ TEST_WIRE(clock, thatIsSetBackSettlesNoTakeover)
     idem__task_reset(&wire.task);
 
     memset(&op.error, 0, sizeof(op.error));
-    wire.task.base.op = &op;
-    idem__flight_start(&wire.task.base, &wire.now);
+    wire_start(&wire, &op);
     carry(FATE_GOOD);
     assert_int_equal(wire.task.base.next, IDEM__FLIGHT_PAUSE);
     idem__flight_give_up(&wire.task.base);
     assert_code(IDEM_EUNAVAILABLE, op.error.code); /* This copy did nothing. */
     idem__task_reset(&wire.task);
 
-    pass(100000);
+    wire_pass(&wire, 100000);
     assert_int_equal(begin('b', NULL), IDEM_STARTED);
     memset(&op.error, 0, sizeof(op.error));
     wire_run(&wire, &op);
     assert_ok(op.error.code);
     assert_int_equal(op.verdict, IDEM_BUSY);
-    free_answer(&op);
+    wire_free(&op);
 }
 
 /* The claim of "a", by a clock that is @slow_ms slow, is on record, and its answer is here; the
@@ -573,8 +514,7 @@ static void claim_by_slow_clock(struct idem_op *op, int64_t slow_ms)
 {
     wire.now.store_err_ms = 2000;
     op->asked_boot_ms = wire.now.boot_ms;
-    wire.task.base.op = op;
-    idem__flight_start(&wire.task.base, &wire.now);
+    wire_start(&wire, op);
     wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
     wire.now.store_ms += slow_ms;
     wire.now.store_err_ms = 600;
@@ -600,8 +540,8 @@ static void come_to_the_end_of(struct idem__task *other, struct idem_op *op)
 TEST_WIRE(clock, thatIsSlowIsWaitedFor)
 {
     struct idem__task other = {.env = NULL};
-    struct idem_op op = begin_op('a');
-    struct idem_op late = begin_op('b');
+    struct idem_op op = wire_op(IDEM_OP_BEGIN, "k", 'a');
+    struct idem_op late = wire_op(IDEM_OP_BEGIN, "k", 'b');
 
     idem__task_init(&other, &wire.env);
     claim_by_slow_clock(&op, 3600000);
@@ -609,8 +549,7 @@ TEST_WIRE(clock, thatIsSlowIsWaitedFor)
     come_to_the_end_of(&other, &late);
     wire.now.boot_id[0]--;
     idem__flight_answered(&wire.task.base, &wire.now);
-    wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-    idem__flight_answered(&wire.task.base, &wire.now);
+    wire_step(&wire, FATE_GOOD);
     assert_int_equal(op.verdict, IDEM_STARTED);
     wire.now.boot_id[0]++;
     idem__flight_resume(&other.base, &wire.now);
@@ -619,8 +558,8 @@ TEST_WIRE(clock, thatIsSlowIsWaitedFor)
     assert_int_equal(other.base.next, IDEM__FLIGHT_DONE);
     assert_int_equal(late.verdict, IDEM_BUSY);
     assert_false(late.changed);
-    free_answer(&op);
-    free_answer(&late);
+    wire_free(&op);
+    wire_free(&late);
     idem__task_free(&other);
 }
 
@@ -629,8 +568,8 @@ TEST_WIRE(clock, thatIsSlowIsWaitedFor)
 TEST_WIRE(clock, thatIsSlowTakesItsClaimBack)
 {
     struct idem__task other = {.env = NULL};
-    struct idem_op op = begin_op('a');
-    struct idem_op late = begin_op('b');
+    struct idem_op op = wire_op(IDEM_OP_BEGIN, "k", 'a');
+    struct idem_op late = wire_op(IDEM_OP_BEGIN, "k", 'b');
     uint64_t fence;
 
     idem__task_init(&other, &wire.env);
@@ -645,11 +584,9 @@ TEST_WIRE(clock, thatIsSlowTakesItsClaimBack)
     fence = late.record->fence;
     wire.now.boot_id[0]--;
     idem__flight_answered(&wire.task.base, &wire.now);
-    wire_carry(&wire.table, &wire.task.request, FATE_GOOD); /* Refused. */
-    idem__flight_answered(&wire.task.base, &wire.now);
+    wire_step(&wire, FATE_GOOD); /* Refused. */
     assert_int_equal(wire.task.base.next, IDEM__FLIGHT_SEND);
-    wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
-    idem__flight_answered(&wire.task.base, &wire.now);
+    wire_step(&wire, FATE_GOOD);
     assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
     assert_ok(op.error.code);
     assert_int_equal(op.verdict, IDEM_STARTED);
@@ -659,8 +596,8 @@ TEST_WIRE(clock, thatIsSlowTakesItsClaimBack)
                 wire.now.store_ms + op.record->lease_ms);
     idem__task_reset(&wire.task);
     assert_ok(complete('a', op.record->fence, idem_str("x")));
-    free_answer(&op);
-    free_answer(&late);
+    wire_free(&op);
+    wire_free(&late);
     idem__task_free(&other);
 }
 
@@ -668,11 +605,9 @@ TEST_WIRE(clock, thatIsSlowTakesItsClaimBack)
  * is used again knows nothing of it. */
 TEST_WIRE(clock, thatIsAwayLeavesAWriteUnknown)
 {
-    struct idem_op op = begin_op('a');
+    struct idem_op op = wire_op(IDEM_OP_BEGIN, "k", 'a');
 
-    wire.task.base.op = &op;
-
-    idem__flight_start(&wire.task.base, &wire.now);
+    wire_start(&wire, &op);
     wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
     idem__flight_no_clock(&wire.task.base);
     assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
@@ -684,9 +619,7 @@ TEST_WIRE(clock, thatIsAwayLeavesAWriteUnknown)
     assert_code(IDEM_EUNAVAILABLE, op.error.code);
     idem__task_reset(&wire.task);
 
-    wire.task.base.op = &op;
-
-    idem__flight_start(&wire.task.base, &wire.now);
+    wire_start(&wire, &op);
     wire_carry(&wire.table, &wire.task.request, FATE_NOT_SENT);
     idem__flight_no_clock(&wire.task.base);
     assert_code(IDEM_EUNAVAILABLE, op.error.code);
@@ -703,8 +636,7 @@ TEST_WIRE(ttl, mayBeLateOrSoon)
 
     assert_int_equal(begin('a', &fence), IDEM_STARTED);
     assert_ok(complete('a', fence, idem_str("x")));
-    wire.now.store_ms += 86400000 + 172800000;
-    wire.now.boot_ms += 86400000 + 172800000;
+    wire_pass(&wire, 86400000 + 172800000);
     assert_int_equal(begin('b', &again), IDEM_STARTED);
     assert_true(again > fence);
     json_object_object_foreach(wire.table.items, id, item)
