@@ -12,9 +12,10 @@
  *     BEGUN --> (FETCH -->) SEND --> REPLY             reply.c, head.c
  *     BEGUN --> OWNER                                  owner.c, guard.c
  *     OWNER --> CAPTURE                                filter.c, head.c, body.c
- *     CAPTURE --> COMMIT --> SEND --> REPLY            end.c, reply.c
+ *     CAPTURE --> COMMIT --> SEND --> REPLY            end.c, send.c
  *
- * ctx.c holds what is known of a request, and the request meanwhile.
+ * ctx.c holds what is known of a request, and the request meanwhile.  What a
+ * verdict and a response mean is decided by <idem/exchange.h>.
  *
  * Requests to the store, which store.c opens, go through queue.c, and outcomes
  * that it refused to record to journal.c. A remote store is told after the
@@ -31,11 +32,9 @@
 #include <ngx_http.h>
 
 #include <idem/dynamodb.h>
-#include <idem/form.h>
-#include <idem/http.h>
+#include <idem/exchange.h>
 #include <idem/journal.h>
 #include <idem/key.h>
-#include <idem/outcome.h>
 #include <idem/queue.h>
 #include <idem/setting.h>
 
@@ -161,7 +160,8 @@ typedef struct {
     struct idem_outcome_table *outcomes;
     int64_t                   max_failures; /* 0: no budget */
     int64_t                   retry_after;  /* after a retry */
-    ngx_array_t              *replay_headers;
+    struct idem_http_rules    rules;        /* of the four above */
+    char                     *replay_headers;  /* "Link,X-Id"; or NULL */
     int64_t                   max_request;
     int64_t                   max_response;
     ngx_flag_t                keep_request;
@@ -228,7 +228,8 @@ struct ngx_http_idem_ctx_s {
     int                           code;
     enum idem_verdict             verdict;
     int64_t                       lease_left;
-    ngx_int_t                     retry_after;  /* BUSY: in seconds */
+    int                           retry_after;  /* BUSY: in seconds */
+    struct idem_slice             error;        /* of a record that failed */
     uint64_t                      fence;
     ngx_uint_t                    attempts;
     ngx_uint_t                    tries;
@@ -267,8 +268,8 @@ struct ngx_http_idem_ctx_s {
 
     /* the answer */
     struct idem_outcome           outcome;
+    char                          text[IDEM_HTTP_TEXT_MAX];  /* of outcome */
     struct idem_http_head         head;
-    ngx_str_t                     content_type;
     ngx_http_idem_body_t          body;
     ngx_queue_t                   large;
     size_t                        large_bytes;
@@ -288,6 +289,7 @@ struct ngx_http_idem_ctx_s {
     ngx_msec_t                    end_until;
     unsigned                      in_large:1;
     unsigned                      kept:1;     /* the answer is a result */
+    unsigned                      named:1;    /* ... that is named complete */
     unsigned                      overflow:1;
     unsigned                      recorded:1;
     unsigned                      header_done:1;
@@ -443,12 +445,8 @@ ngx_int_t ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx);
 /* Status, content type and headers, as they come from the upstream. */
 ngx_int_t ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx);
 
-/* NGX_DECLINED: the bytes on record are not a head. */
 ngx_int_t ngx_http_idem_replay_head(ngx_http_request_t *r,
     const struct idem_form *form);
-
-/* Whether the client takes the encoding of a replay that has its head. */
-ngx_uint_t ngx_http_idem_acceptable(ngx_http_request_t *r);
 
 
 /* owner.c: an attempt, its work and its lease. */
@@ -463,11 +461,11 @@ ngx_uint_t ngx_http_idem_sent(ngx_http_request_t *r);
 
 /* end.c: how an attempt ends. */
 
-/* Ends an attempt that nobody waits for any more. Takes @attempt. @status may be
- * a retry only with @conf. */
-void ngx_http_idem_end_detached(ngx_http_idem_store_t *store,
-    struct idem_attempt *attempt, enum idem_status status, const char *why,
-    const ngx_http_idem_loc_conf_t *conf);
+/* Ends an attempt that nobody waits for any more, and returns its status.  Takes
+ * @attempt. @rules may be NULL where it was not sent. */
+enum idem_status ngx_http_idem_end_detached(ngx_http_idem_store_t *store,
+    struct idem_attempt *attempt, const struct idem_http_rules *rules,
+    enum idem_http_end end, const char *why);
 
 /* Ends ctx->attempt as ctx->outcome says; then the request goes on in SEND. */
 void ngx_http_idem_end(ngx_http_idem_ctx_t *ctx);
@@ -570,17 +568,21 @@ ngx_uint_t ngx_http_idem_thread_wanted(ngx_http_idem_thread_t *thread);
 /* filter.c */
 void ngx_http_idem_filter_init(void);
 
-/* The outcome of work that was begun, and gave no whole answer. */
-enum idem_status ngx_http_idem_no_answer(const ngx_http_idem_loc_conf_t *conf);
-
-/* That outcome, and a problem in place of the answer. */
+/* The outcome of work that gave no whole answer, and a problem in its place. */
 void ngx_http_idem_may_have_happened(ngx_http_idem_ctx_t *ctx,
     const char *text);
+
+/* The answer that is held is not kept: the record will say only that it is done. */
+void ngx_http_idem_not_kept(ngx_http_idem_ctx_t *ctx);
 
 /* Records ctx->outcome; the answer goes out when that is done. NGX_AGAIN. */
 ngx_int_t ngx_http_idem_commit(ngx_http_idem_ctx_t *ctx);
 extern ngx_http_output_header_filter_pt  ngx_http_idem_next_header_filter;
 extern ngx_http_output_body_filter_pt    ngx_http_idem_next_body_filter;
+
+
+/* send.c: hands on as much of the answer as goes. */
+ngx_int_t ngx_http_idem_send(ngx_http_idem_ctx_t *ctx);
 
 
 /* body.c: a body that is held. */

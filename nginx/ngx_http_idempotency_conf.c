@@ -115,6 +115,11 @@ ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                                        NULL, NULL);
     }
 
+    conf->rules.outcomes = conf->outcomes;
+    conf->rules.on_expired_lease = (enum idem_on_expired_lease) conf->on_expired;
+    conf->rules.failures_max = (uint32_t) conf->max_failures;
+    conf->rules.retry_after_ms = conf->retry_after;
+
     if (conf->enable == NGX_HTTP_IDEM_OFF) {
         return NGX_CONF_OK;
     }

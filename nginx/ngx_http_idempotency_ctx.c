@@ -71,6 +71,7 @@ ngx_http_idem_ctx(ngx_http_request_t *r)
 static void
 ngx_http_idem_cleanup(void *data)
 {
+    ngx_uint_t            sent;
     ngx_http_idem_ctx_t  *ctx = data;
 
     if (ctx->turn.posted) {
@@ -96,18 +97,13 @@ ngx_http_idem_cleanup(void *data)
     }
 
     if (ctx->attempt != NULL) {
-        if (ngx_http_idem_sent(ctx->request)) {
-            ngx_http_idem_end_detached(ctx->store, ctx->attempt,
-                                       ngx_http_idem_no_answer(ctx->conf),
-                                       "the request ended without an answer",
-                                       ctx->conf);
+        sent = ngx_http_idem_sent(ctx->request);
 
-        } else {
-            ngx_http_idem_end_detached(ctx->store, ctx->attempt,
-                                       IDEM_STATUS_RELEASED,
-                                       "the request ended before it was sent",
-                                       NULL);
-        }
+        (void) ngx_http_idem_end_detached(ctx->store, ctx->attempt,
+                              &ctx->conf->rules,
+                              sent ? IDEM_HTTP_NO_ANSWER : IDEM_HTTP_NOT_SENT,
+                              sent ? "the request ended without an answer"
+                                   : "the request ended before it was sent");
     }
 
     idem_http_fingerprint_destroy(ctx->print);

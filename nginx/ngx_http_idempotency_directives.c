@@ -453,13 +453,46 @@ ngx_http_idem_conf_fingerprint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* The arguments, each with @after; after those of @before, which may be NULL. */
+
+static char *
+ngx_http_idem_join(ngx_conf_t *cf, const char *before, char after)
+{
+    size_t       len;
+    u_char      *p, *text;
+    ngx_str_t   *value = cf->args->elts;
+    ngx_uint_t   i;
+
+    if (before == NULL) {
+        before = "";
+    }
+
+    len = ngx_strlen(before) + 1;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+        len += value[i].len + 1;
+    }
+
+    text = ngx_pnalloc(cf->pool, len);
+    if (text == NULL) {
+        return NULL;
+    }
+
+    p = ngx_cpymem(text, before, ngx_strlen(before));
+
+    for (i = 1; i < cf->args->nelts; i++) {
+        p = ngx_sprintf(p, "%V%c", &value[i], after);
+    }
+
+    *p = '\0';
+    return (char *) text;
+}
+
+
 char *
 ngx_http_idem_conf_outcome(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    u_char                     *p, *text;
-    size_t                      len = 1;
-    ngx_str_t                  *value = cf->args->elts;
-    ngx_uint_t                  i;
+    char                       *text;
     struct idem_error           error;
     ngx_http_idem_loc_conf_t   *ilcf = conf;
 
@@ -467,26 +500,14 @@ ngx_http_idem_conf_outcome(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "is duplicate";
     }
 
-    for (i = 1; i < cf->args->nelts; i++) {
-        len += value[i].len + 1;
-    }
-
-    text = ngx_pnalloc(cf->pool, len);
+    text = ngx_http_idem_join(cf, NULL, ' ');
     ilcf->outcomes = ngx_palloc(cf->pool, sizeof(struct idem_outcome_table));
 
     if (text == NULL || ilcf->outcomes == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    for (i = 1, p = text; i < cf->args->nelts; i++) {
-        p = ngx_sprintf(p, "%V ", &value[i]);
-    }
-
-    *p = '\0';
-    error.code = 0;
-
-    if (idem_outcome_table_read(ilcf->outcomes, IDEM_ENDINGS_HTTP,
-                                (char *) text, &error)
+    if (idem_outcome_table_read(ilcf->outcomes, IDEM_ENDINGS_HTTP, text, &error)
         != 0)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\": %s", &cmd->name,
@@ -501,39 +522,23 @@ ngx_http_idem_conf_outcome(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *
 ngx_http_idem_conf_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_str_t                 *value = cf->args->elts, *name;
-    ngx_uint_t                 i;
+    struct idem_error          error;
     ngx_http_idem_loc_conf_t  *ilcf = conf;
 
     if (ilcf->replay_headers == NGX_CONF_UNSET_PTR) {
-        ilcf->replay_headers = ngx_array_create(cf->pool, 4,
-                                                sizeof(ngx_str_t));
-        if (ilcf->replay_headers == NULL) {
-            return NGX_CONF_ERROR;
-        }
+        ilcf->replay_headers = NULL;
     }
 
-    for (i = 1; i < cf->args->nelts; i++) {
+    ilcf->replay_headers = ngx_http_idem_join(cf, ilcf->replay_headers, ',');
 
-        if (!idem_http_header_valid(ngx_http_idem_slice(&value[i]),
-                                    idem_bytes(NULL, 0)))
-        {
-            return ngx_http_idem_invalid(cf, &value[i]);
-        }
+    if (ilcf->replay_headers == NULL) {
+        return NGX_CONF_ERROR;
+    }
 
-        if (idem_http_header_never(ngx_http_idem_slice(&value[i]))) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "\"%V\" is never replayed: it belongs to one "
-                               "caller, connection or moment", &value[i]);
-            return NGX_CONF_ERROR;
-        }
-
-        name = ngx_array_push(ilcf->replay_headers);
-        if (name == NULL) {
-            return NGX_CONF_ERROR;
-        }
-
-        *name = value[i];
+    if (idem_http_headers_check(ilcf->replay_headers, &error) != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\": %s", &cmd->name,
+                           error.text);
+        return NGX_CONF_ERROR;
     }
 
     return NGX_CONF_OK;

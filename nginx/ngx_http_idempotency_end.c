@@ -25,19 +25,6 @@ static void ngx_http_idem_end_finish(ngx_http_idem_ctx_t *ctx, int code);
 static void ngx_http_idem_detached_done(ngx_http_idem_flight_t *flight);
 
 
-/* Each end says itself how many failures are too many, and how long to pause. */
-
-static void
-ngx_http_idem_end_budget(struct idem_outcome *outcome,
-    const ngx_http_idem_loc_conf_t *conf)
-{
-    if (outcome->status == IDEM_STATUS_RETRY) {
-        outcome->failures_max = (uint32_t) conf->max_failures;
-        outcome->retry_after_ms = conf->retry_after;
-    }
-}
-
-
 void
 ngx_http_idem_end(ngx_http_idem_ctx_t *ctx)
 {
@@ -53,7 +40,6 @@ ngx_http_idem_end(ngx_http_idem_ctx_t *ctx)
                                      + now.tv_nsec / 1000000;
     }
 
-    ngx_http_idem_end_budget(&ctx->outcome, ctx->conf);
     ngx_http_idem_hold(ctx);
 
     if (ctx->store->writer == NULL || ngx_http_idem_end_slice(ctx) != NGX_OK) {
@@ -88,24 +74,20 @@ ngx_http_idem_end_large(ngx_http_idem_ctx_t *ctx)
 static ngx_int_t
 ngx_http_idem_end_slice(ngx_http_idem_ctx_t *ctx)
 {
-    struct idem_result  *result = &ctx->outcome.result;
-
     ctx->map = NULL;
 
     if (!ctx->kept) {
         return NGX_OK;
     }
 
-    if (ngx_http_idem_body_slice(&ctx->body, &result->bytes, &ctx->map,
-                                 ctx->request->connection->log)
+    if (ngx_http_idem_body_slice(&ctx->body, &ctx->outcome.result.bytes,
+                                 &ctx->map, ctx->request->connection->log)
         == NGX_OK)
     {
         return NGX_OK;
     }
 
-    ngx_memzero(result, sizeof(struct idem_result));
-    result->not_kept = true;
-    ctx->kept = 0;
+    ngx_http_idem_not_kept(ctx);
     return NGX_ERROR;
 }
 
@@ -322,27 +304,26 @@ ngx_http_idem_end_finish(ngx_http_idem_ctx_t *ctx, int code)
 }
 
 
-void
+enum idem_status
 ngx_http_idem_end_detached(ngx_http_idem_store_t *store,
-    struct idem_attempt *attempt, enum idem_status status, const char *why,
-    const ngx_http_idem_loc_conf_t *conf)
+    struct idem_attempt *attempt, const struct idem_http_rules *rules,
+    enum idem_http_end end, const char *why)
 {
+    char                     text[IDEM_HTTP_TEXT_MAX];
     struct idem_op          *op;
     struct idem_error        error;
     struct idem_outcome      outcome;
     ngx_http_idem_flight_t  *flight;
 
-    ngx_memzero(&outcome, sizeof(outcome));
-    outcome.status = status;
+    (void) idem_http_outcome(rules, end, 0, text, &outcome);
     outcome.text = idem_str(why);
-    ngx_http_idem_end_budget(&outcome, conf);
 
     if (idem_op_end(attempt, &outcome, &op, &error) != 0) {
         ngx_log_error(NGX_LOG_ERR, store->log, 0,
                       "cannot record an outcome in the idempotency store: %s",
                       error.text);
         idem_attempt_destroy(attempt);
-        return;
+        return outcome.status;
     }
 
     flight = ngx_http_idem_submit(store, op, NULL, ngx_http_idem_detached_done,
@@ -350,6 +331,8 @@ ngx_http_idem_end_detached(ngx_http_idem_store_t *store,
     if (flight != NULL) {
         flight->outcome = outcome;
     }
+
+    return outcome.status;
 }
 
 

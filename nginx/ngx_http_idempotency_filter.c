@@ -1,6 +1,6 @@
 
 /*
- * The answer of the work: held from its first byte, recorded, and sent then.
+ * The answer of the work: held from its first byte, until its outcome is known.
  */
 
 
@@ -15,8 +15,6 @@ static ngx_int_t ngx_http_idem_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_idem_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 static void ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx);
-static void ngx_http_idem_decide_text(ngx_http_idem_ctx_t *ctx,
-    ngx_uint_t status);
 static ngx_int_t ngx_http_idem_overflow(ngx_http_idem_ctx_t *ctx,
     ngx_chain_t *rest);
 static ngx_int_t ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx,
@@ -24,8 +22,6 @@ static ngx_int_t ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx,
 static const char *ngx_http_idem_distrust(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_idem_replayable(ngx_http_request_t *r);
 static void ngx_http_idem_broken(ngx_http_idem_ctx_t *ctx, const char *why);
-static ngx_int_t ngx_http_idem_send(ngx_http_idem_ctx_t *ctx);
-static ngx_int_t ngx_http_idem_send_header(ngx_http_idem_ctx_t *ctx);
 
 
 void
@@ -86,12 +82,11 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
         /* From here on it is no HTTP, and nobody knows what becomes of it. */
 
         ctx->state = NGX_HTTP_IDEM_REPLY;
-        ctx->outcome_name = idem_status_name(ngx_http_idem_no_answer(ctx->conf));
         ngx_http_idem_disown(ctx);
-        ngx_http_idem_end_detached(ctx->store, ctx->attempt,
-                                   ngx_http_idem_no_answer(ctx->conf),
-                                   "the upstream changed the protocol",
-                                   ctx->conf);
+        ctx->outcome_name = idem_status_name(
+                     ngx_http_idem_end_detached(ctx->store, ctx->attempt,
+                                        &ctx->conf->rules, IDEM_HTTP_NO_ANSWER,
+                                        "the service changed the protocol"));
         ctx->attempt = NULL;
         return ngx_http_idem_next_header_filter(r);
     }
@@ -145,91 +140,29 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
 static void
 ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
 {
-    ngx_uint_t              status;
-    ngx_http_request_t     *r = ctx->request;
-    ngx_http_upstream_t    *u = r->upstream;
-    enum idem_status        outcome;
+    ngx_http_request_t   *r = ctx->request;
+    enum idem_http_end    end;
+    enum idem_http_keep   keep;
+    ngx_http_upstream_t  *u = r->upstream;
 
-    ngx_memzero(&ctx->outcome, sizeof(ctx->outcome));
-    ctx->kept = 0;
-
-    status = r->headers_out.status;
-    outcome = idem_outcome_of_status(ctx->conf->outcomes, (int) status, NULL);
-
-    if (outcome == 0) {
-        outcome = ngx_http_idem_no_answer(ctx->conf);
-    }
+    end = IDEM_HTTP_ANSWERED;
 
     if (u != NULL
         && (u->headers_in.status_n == 0
             || (r->err_status != 0
                 && r->err_status != u->headers_in.status_n)))
     {
-        /*
-         * It is nginx who says this, and not the upstream: only "it may have
-         * happened" is true of what was sent.
-         */
+        /* It is nginx who says this, and not the upstream. */
 
-        if (!ngx_http_idem_sent(r)) {
-            outcome = IDEM_STATUS_RELEASED;
-            ctx->outcome.text = idem_str("the upstream was not reached");
-
-        } else {
-            outcome = ngx_http_idem_no_answer(ctx->conf);
-            ctx->outcome.text = idem_str("the upstream did not answer");
-        }
+        end = ngx_http_idem_sent(r) ? IDEM_HTTP_NO_ANSWER : IDEM_HTTP_NOT_SENT;
     }
 
-    ctx->outcome.status = outcome;
+    keep = idem_http_outcome(&ctx->conf->rules, end,
+                             (int) r->headers_out.status, ctx->text,
+                             &ctx->outcome);
 
-    switch (outcome) {
-
-    case IDEM_STATUS_COMPLETED:
-
-        /* A part, or a comparison with what one client has, is not a result. */
-
-        ctx->kept = (status != NGX_HTTP_PARTIAL_CONTENT
-                     && status != NGX_HTTP_NOT_MODIFIED);
-        ctx->outcome.result.not_kept = !ctx->kept;
-        break;
-
-    case IDEM_STATUS_RETRY:
-
-        /* For the person who looks, if it is the upstream's. */
-
-        ctx->kept = (ctx->outcome.text.len == 0);
-
-        /* fall through */
-
-    case IDEM_STATUS_FAILED:
-        ngx_http_idem_decide_text(ctx, status);
-        break;
-
-    default:
-        break;
-    }
-}
-
-
-/* The explanation for a person of an outcome that a status was configured to
- * be. */
-
-static void
-ngx_http_idem_decide_text(ngx_http_idem_ctx_t *ctx, ngx_uint_t status)
-{
-    u_char  *p;
-
-    if (ctx->outcome.text.len > 0) {
-        return;
-    }
-
-    p = ngx_pnalloc(ctx->request->pool, sizeof("the upstream answered 200"));
-
-    if (p != NULL) {
-        ctx->outcome.text = idem_bytes(p,
-                            ngx_sprintf(p, "the upstream answered %03ui", status)
-                            - p);
-    }
+    ctx->kept = (keep != IDEM_HTTP_KEEP_NOTHING);
+    ctx->named = (keep == IDEM_HTTP_KEEP_NAMED);
 }
 
 
@@ -290,14 +223,9 @@ ngx_http_idem_distrust(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_idem_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
-    ngx_int_t             rc;
     ngx_http_idem_ctx_t  *ctx;
 
-    if (r != r->main) {
-        return ngx_http_idem_next_body_filter(r, in);
-    }
-
-    ctx = ngx_http_idem_ctx(r);
+    ctx = r == r->main ? ngx_http_idem_ctx(r) : NULL;
 
     if (ctx == NULL) {
         return ngx_http_idem_next_body_filter(r, in);
@@ -309,14 +237,6 @@ ngx_http_idem_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
         return ngx_http_idem_capture(ctx, in);
 
     case NGX_HTTP_IDEM_COMMIT:
-        if (ctx->overflow && in != NULL
-            && ngx_chain_add_copy(r->pool, &ctx->held, in) != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-
-        return NGX_AGAIN;
-
     case NGX_HTTP_IDEM_SEND:
         if (ctx->overflow && in != NULL
             && ngx_chain_add_copy(r->pool, &ctx->held, in) != NGX_OK)
@@ -324,8 +244,8 @@ ngx_http_idem_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
             return NGX_ERROR;
         }
 
-        rc = ngx_http_idem_send(ctx);
-        return rc;
+        return ctx->state == NGX_HTTP_IDEM_COMMIT ? NGX_AGAIN
+                                                  : ngx_http_idem_send(ctx);
 
     default:
         return ngx_http_idem_next_body_filter(r, in);
@@ -422,11 +342,7 @@ static ngx_int_t
 ngx_http_idem_overflow(ngx_http_idem_ctx_t *ctx, ngx_chain_t *rest)
 {
     ctx->overflow = 1;
-
-    if (ctx->kept) {
-        ctx->kept = 0;
-        ctx->outcome.result.not_kept = true;
-    }
+    ngx_http_idem_not_kept(ctx);
 
     if (rest != NULL
         && ngx_chain_add_copy(ctx->request->pool, &ctx->held, rest) != NGX_OK)
@@ -438,11 +354,13 @@ ngx_http_idem_overflow(ngx_http_idem_ctx_t *ctx, ngx_chain_t *rest)
 }
 
 
-enum idem_status
-ngx_http_idem_no_answer(const ngx_http_idem_loc_conf_t *conf)
+void
+ngx_http_idem_not_kept(ngx_http_idem_ctx_t *ctx)
 {
-    return idem_outcome_of_none(conf->outcomes,
-                            (enum idem_on_expired_lease) conf->on_expired);
+    if (ctx->kept) {
+        ctx->kept = 0;
+        idem_http_tombstone(&ctx->outcome.result);
+    }
 }
 
 
@@ -451,10 +369,10 @@ ngx_http_idem_no_answer(const ngx_http_idem_loc_conf_t *conf)
 void
 ngx_http_idem_may_have_happened(ngx_http_idem_ctx_t *ctx, const char *text)
 {
-    ngx_memzero(&ctx->outcome, sizeof(ctx->outcome));
-    ctx->kept = 0;
-    ctx->outcome.status = ngx_http_idem_no_answer(ctx->conf);
+    (void) idem_http_outcome(&ctx->conf->rules, IDEM_HTTP_NO_ANSWER, 0,
+                             ctx->text, &ctx->outcome);
     ctx->outcome.text = idem_str(text);
+    ctx->kept = 0;
     ctx->problem = IDEM_HTTP_UPSTREAM;
 }
 
@@ -465,8 +383,8 @@ ngx_http_idem_broken(ngx_http_idem_ctx_t *ctx, const char *why)
     ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
                   "the answer to a request with an idempotency key %s", why);
 
-    ngx_http_idem_may_have_happened(ctx, "the upstream sent an incomplete "
-                                         "answer");
+    ngx_http_idem_may_have_happened(ctx, "the service sent an incomplete "
+                                         "response");
 }
 
 
@@ -494,129 +412,14 @@ ngx_http_idem_commit(ngx_http_idem_ctx_t *ctx)
 {
     ngx_http_request_t  *r = ctx->request;
 
-    if (ctx->kept
-        && (ctx->body.len > (off_t) ctx->conf->max_response
-            || !ngx_http_idem_replayable(r)))
+    if (ctx->body.len > (off_t) ctx->conf->max_response
+        || !ngx_http_idem_replayable(r))
     {
-        ctx->kept = 0;
-        ctx->outcome.result.not_kept = true;
-    }
-
-    if (ctx->outcome.result.not_kept) {
-        ctx->outcome.result.meta = idem_bytes(NULL, 0);
-        ctx->outcome.result.content_type = idem_bytes(NULL, 0);
+        ngx_http_idem_not_kept(ctx);
     }
 
     r->buffered |= NGX_HTTP_IDEM_BUFFERED;
     ngx_http_idem_end(ctx);
 
     return NGX_AGAIN;
-}
-
-
-/* ---- The way out ---- */
-
-
-static ngx_int_t
-ngx_http_idem_send(ngx_http_idem_ctx_t *ctx)
-{
-    ngx_int_t            rc;
-    ngx_chain_t         *held;
-    ngx_http_request_t  *r = ctx->request;
-
-    if (!ctx->header_done) {
-        ctx->header_done = 1;
-        rc = ngx_http_idem_send_header(ctx);
-
-        if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
-            r->buffered &= ~NGX_HTTP_IDEM_BUFFERED;
-            ctx->state = NGX_HTTP_IDEM_REPLY;
-            return rc > NGX_OK ? NGX_ERROR : rc;
-        }
-    }
-
-    if (ctx->body.piece != NULL && ctx->body.piece->pos < ctx->body.piece->last)
-    {
-        rc = ngx_http_idem_next_body_filter(r, NULL);
-
-        if (rc == NGX_ERROR) {
-            return rc;
-        }
-    }
-
-    if (!ctx->overflow || ctx->body.len > 0) {
-        rc = ngx_http_idem_body_send(r, &ctx->body, !ctx->overflow);
-
-        if (rc == NGX_ERROR || !ctx->body.done) {
-            return rc;
-        }
-
-    } else {
-        rc = NGX_OK;
-    }
-
-    r->buffered &= ~NGX_HTTP_IDEM_BUFFERED;
-    ctx->state = NGX_HTTP_IDEM_REPLY;
-
-    if (ctx->held != NULL) {
-        held = ctx->held;
-        ctx->held = NULL;
-        rc = ngx_http_idem_next_body_filter(r, held);
-    }
-
-    return rc;
-}
-
-
-static ngx_int_t
-ngx_http_idem_send_header(ngx_http_idem_ctx_t *ctx)
-{
-    ngx_str_t            body;
-    ngx_http_request_t  *r = ctx->request;
-
-    if (ctx->problem >= 0) {
-        ngx_http_clean_header(r);
-        r->err_status = 0;
-
-        ngx_memzero(&ctx->body, sizeof(ctx->body));
-
-        if (ngx_http_idem_problem_header(r, ctx->problem, &body) != NGX_OK
-            || ngx_http_idem_body_add(r, &ctx->body, body.data, body.len,
-                                      body.len)
-               != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-
-    } else if (!ctx->overflow) {
-
-        if (r->headers_out.content_length != NULL) {
-            r->headers_out.content_length->hash = 0;
-            r->headers_out.content_length = NULL;
-        }
-
-        r->headers_out.content_length_n =
-            r->headers_out.status == NGX_HTTP_NO_CONTENT
-            || r->headers_out.status == NGX_HTTP_NOT_MODIFIED
-            ? -1 : ctx->body.len;
-    }
-
-    if (ngx_http_idem_limit_headers(ctx) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    if (!ctx->recorded) {
-        if (ngx_http_idem_add_header(r, "Idempotency-Recorded", "false", 5)
-            != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-
-    } else if (ctx->outcome.status == IDEM_STATUS_COMPLETED
-               && ngx_http_idem_add_expires(r, ctx->expires_ms) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_idem_next_header_filter(r);
 }

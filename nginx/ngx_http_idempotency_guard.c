@@ -83,12 +83,12 @@ ngx_http_idem_guard_refuse(ngx_http_idem_ctx_t *ctx)
         /* Its record is told already, or it has none. */
 
         return ctx->state == NGX_HTTP_IDEM_OWNER
-               ? ngx_http_idem_reply_problem(r, IDEM_HTTP_UPSTREAM, -1)
+               ? ngx_http_idem_reply_problem(r, IDEM_HTTP_UPSTREAM, 0)
                : NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_http_idem_may_have_happened(ctx, "it was sent to an upstream, and was "
-                                         "about to be sent again");
+    ngx_http_idem_may_have_happened(ctx, "the request was sent to a service, "
+                                         "and was about to be sent again");
 
     ngx_http_finalize_request(r, ngx_http_idem_commit(ctx));
     return NGX_DONE;

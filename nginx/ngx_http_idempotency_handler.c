@@ -19,7 +19,6 @@ static void ngx_http_idem_body_handler(ngx_http_request_t *r);
 static void ngx_http_idem_hash_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_idem_hashed(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_begin_local(ngx_http_idem_ctx_t *ctx);
-static ngx_int_t ngx_http_idem_retry_after(const struct idem_attempt *busy);
 static void ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight);
 static void ngx_http_idem_unclaim(ngx_http_idem_flight_t *flight);
 static ngx_uint_t ngx_http_idem_looked(ngx_http_idem_ctx_t *ctx);
@@ -163,7 +162,7 @@ ngx_http_idem_refuse(ngx_http_request_t *r, enum idem_http_problem_kind kind)
         return rc;
     }
 
-    return ngx_http_idem_reply_problem(r, kind, -1);
+    return ngx_http_idem_reply_problem(r, kind, 0);
 }
 
 
@@ -187,7 +186,7 @@ ngx_http_idem_body_handler(ngx_http_request_t *r)
     }
 
     if (ctx->body_len > (off_t) ctx->conf->max_request) {
-        (void) ngx_http_idem_reply_problem(r, IDEM_HTTP_TOO_LARGE, -1);
+        (void) ngx_http_idem_reply_problem(r, IDEM_HTTP_TOO_LARGE, 0);
         return;
     }
 
@@ -379,25 +378,13 @@ ngx_http_idem_begin_local(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* The rest of a pause is known; how long work takes is not. */
-
-static ngx_int_t
-ngx_http_idem_retry_after(const struct idem_attempt *busy)
-{
-    if (busy->record->retry && busy->lease_left_ms > 0) {
-        return (busy->lease_left_ms + 999) / 1000;
-    }
-
-    return idem_http_retry_after(idem_http_attempt_age(busy));
-}
-
-
 static void
 ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
 {
     struct idem_op            *op;
     struct idem_attempt       *attempt;
     ngx_http_idem_ctx_t       *ctx = flight->ctx;
+    struct idem_http_answer    answer;
     const struct idem_record  *record;
 
     if (flight->code == IDEM_EUNKNOWN) {
@@ -436,7 +423,8 @@ ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
             && idem_op_take_attempt(op, &attempt) == 0)
         {
             ctx->lease_left = attempt->lease_left_ms;
-            ctx->retry_after = ngx_http_idem_retry_after(attempt);
+            idem_http_answer_of(0, attempt, idem_bytes(NULL, 0), &answer);
+            ctx->retry_after = answer.retry_after_s;
             idem_attempt_destroy(attempt);
             idem_op_destroy(op);
             ctx->begun = NULL;
@@ -500,9 +488,9 @@ ngx_http_idem_unclaim(ngx_http_idem_flight_t *flight)
         && idem_op_verdict(flight->op) == IDEM_STARTED
         && idem_op_take_attempt(flight->op, &attempt) == 0)
     {
-        ngx_http_idem_end_detached(flight->store, attempt,
-                                   IDEM_STATUS_RELEASED,
-                                   "nobody waited for the claim", NULL);
+        (void) ngx_http_idem_end_detached(flight->store, attempt, NULL,
+                                          IDEM_HTTP_NOT_SENT,
+                                          "nobody waited for the claim");
     }
 
     ngx_http_idem_flight_free(flight);

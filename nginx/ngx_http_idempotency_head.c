@@ -15,37 +15,6 @@ static ngx_int_t ngx_http_idem_copy_header(ngx_http_request_t *r,
 /* ---- Recorded ---- */
 
 
-/* The recorded part of an answer: what every front end keeps, and what the
- * configuration adds. */
-
-static ngx_uint_t
-ngx_http_idem_keeps(ngx_http_idem_loc_conf_t *conf, ngx_str_t *name)
-{
-    ngx_str_t   *kept;
-    ngx_uint_t   i;
-
-    if (idem_http_header_kept(ngx_http_idem_slice(name))) {
-        return 1;
-    }
-
-    if (conf->replay_headers == NULL) {
-        return 0;
-    }
-
-    kept = conf->replay_headers->elts;
-
-    for (i = 0; i < conf->replay_headers->nelts; i++) {
-        if (kept[i].len == name->len
-            && ngx_strncasecmp(kept[i].data, name->data, name->len) == 0)
-        {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
 static ngx_uint_t
 ngx_http_idem_is_ours(ngx_str_t *name)
 {
@@ -64,7 +33,6 @@ ngx_int_t
 ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
 {
     int                   rc;
-    bool                  named;
     size_t                size;
     u_char               *p;
     ngx_uint_t            i, pass;
@@ -73,8 +41,6 @@ ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
     ngx_http_request_t   *r = ctx->request;
     struct idem_result   *result = &ctx->outcome.result;
 
-    (void) idem_outcome_of_status(ctx->conf->outcomes,
-                                  (int) r->headers_out.status, &named);
     size = sizeof("HTTP 200\n" IDEM_META_COMPLETE);
     rc = 0;
 
@@ -89,9 +55,7 @@ ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
             rc = idem_http_head_open(&ctx->head, (char *) p, size,
                                      r->headers_out.status);
 
-            if (rc == 0 && named
-                && ctx->outcome.status == IDEM_STATUS_COMPLETED)
-            {
+            if (rc == 0 && ctx->named) {
                 rc = idem_http_head_complete(&ctx->head);
             }
         }
@@ -113,7 +77,9 @@ ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
                     continue;
                 }
 
-                if (!ngx_http_idem_keeps(ctx->conf, &h[i].key)) {
+                if (!idem_http_header_kept(ngx_http_idem_slice(&h[i].key),
+                                           ctx->conf->replay_headers))
+                {
                     continue;
                 }
 
@@ -156,7 +122,7 @@ ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
     if (rc != 0 || size > 255) {
         ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
                       "the headers of an answer are too large to be kept");
-        result->not_kept = true;
+        ngx_http_idem_not_kept(ctx);
         return NGX_OK;
     }
 
@@ -173,15 +139,12 @@ ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
 ngx_int_t
 ngx_http_idem_replay_head(ngx_http_request_t *r, const struct idem_form *form)
 {
-    int                rc;
-    u_char            *p;
-    ngx_uint_t         cache_control;
-    struct idem_slice  rest, name, value, type;
+    u_char                   *p;
+    struct idem_slice         name, value, type;
+    struct idem_http_replay   replay;
 
     r->headers_out.status = form->http_status;
-    rest = form->headers;
     type = idem_form_content_type(form);
-    cache_control = 0;
 
     if (type.len > 0) {
         p = ngx_pnalloc(r->pool, type.len);
@@ -208,31 +171,14 @@ ngx_http_idem_replay_head(ngx_http_request_t *r, const struct idem_form *form)
         }
     }
 
-    while (idem_http_head_next(&rest, &name, &value, &rc)) {
+    ngx_memzero(&replay, sizeof(struct idem_http_replay));
+    replay.form = form;
+    replay.rest = form->headers;
+
+    while (idem_http_replay_next(&replay, &name, &value)) {
         if (ngx_http_idem_copy_header(r, name, value) != NGX_OK) {
             return NGX_ERROR;
         }
-
-        cache_control |= (name.len == sizeof("Cache-Control") - 1
-                          && ngx_strncasecmp((u_char *) name.base,
-                                             (u_char *) "Cache-Control",
-                                             name.len)
-                             == 0);
-    }
-
-    /* Nobody said what the body is, and no browser is to guess. */
-
-    if (type.len > 0 && idem_form_is_plain(form)
-        && ngx_http_idem_add_header(r, "X-Content-Type-Options", "nosniff",
-                                    sizeof("nosniff") - 1)
-           != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    if (!cache_control) {
-        return ngx_http_idem_add_header(r, "Cache-Control", "no-store",
-                                        sizeof("no-store") - 1);
     }
 
     return NGX_OK;
@@ -300,27 +246,4 @@ ngx_http_idem_copy_header(ngx_http_request_t *r, struct idem_slice name,
     }
 
     return NGX_OK;
-}
-
-
-/* The record has one encoding, and a retry may come from another client. */
-
-ngx_uint_t
-ngx_http_idem_acceptable(ngx_http_request_t *r)
-{
-    ngx_str_t         accepted;
-    ngx_table_elt_t  *h = r->headers_out.content_encoding;
-
-    if (h == NULL) {
-        return 1;
-    }
-
-    ngx_str_null(&accepted);
-
-    if (r->headers_in.accept_encoding != NULL) {
-        accepted = r->headers_in.accept_encoding->value;
-    }
-
-    return idem_http_accepts(ngx_http_idem_slice(&accepted),
-                             ngx_http_idem_slice(&h->value));
 }

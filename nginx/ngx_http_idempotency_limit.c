@@ -99,11 +99,11 @@ ngx_http_idem_limit_values(ngx_http_idem_ctx_t *ctx)
         }
 
         if (!ngx_http_idem_once(r, conf[i].value)) {
-            return ngx_http_idem_reply_problem(r, IDEM_HTTP_SCOPE_AMBIGUOUS, -1);
+            return ngx_http_idem_reply_problem(r, IDEM_HTTP_SCOPE_AMBIGUOUS, 0);
         }
 
         if (value.len > IDEM_LIMIT_NAME_MAX) {
-            return ngx_http_idem_reply_problem(r, IDEM_HTTP_SCOPE_MISSING, -1);
+            return ngx_http_idem_reply_problem(r, IDEM_HTTP_SCOPE_MISSING, 0);
         }
 
         limit = ngx_array_push(ctx->limits);

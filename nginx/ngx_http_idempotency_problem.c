@@ -15,24 +15,18 @@ ngx_int_t
 ngx_http_idem_problem_header(ngx_http_request_t *r,
     enum idem_http_problem_kind kind, ngx_str_t *body)
 {
-    struct idem_slice           text;
-    ngx_http_idem_ctx_t        *ctx;
-    const struct idem_record   *record;
+    ngx_http_idem_ctx_t  *ctx;
 
-    text = idem_bytes(NULL, 0);
     ctx = ngx_http_idem_ctx(r);
-
-    if (kind == IDEM_HTTP_FAILED && ctx != NULL && ctx->begun != NULL) {
-        record = idem_op_record(ctx->begun);
-        text = record != NULL ? record->error : text;
-    }
 
     body->data = ngx_pnalloc(r->pool, IDEM_HTTP_PROBLEM_MAX);
     if (body->data == NULL) {
         return NGX_ERROR;
     }
 
-    body->len = idem_http_problem_body(kind, text, (char *) body->data);
+    body->len = idem_http_problem_body(kind,
+                                  ctx != NULL ? ctx->error : idem_bytes(NULL, 0),
+                                       (char *) body->data);
 
     r->headers_out.status = idem_http_problem_of(kind)->status;
     r->headers_out.status_line.len = 0;
@@ -65,7 +59,7 @@ ngx_http_idem_problem_header(ngx_http_request_t *r,
 }
 
 
-/* Sends it and ends the request.  @retry_after: -1, none. */
+/* Sends it and ends the request.  @retry_after: 0, none. */
 
 ngx_int_t
 ngx_http_idem_reply_problem(ngx_http_request_t *r,
@@ -87,7 +81,7 @@ ngx_http_idem_reply_problem(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    if (retry_after >= 0
+    if (retry_after > 0
         && ngx_http_idem_add_header(r, "Retry-After", (char *) number,
                               ngx_sprintf(number, "%T", retry_after) - number)
            != NGX_OK)

@@ -9,11 +9,10 @@
 #include <idem/queue.h>
 
 
-static ngx_int_t ngx_http_idem_refused(ngx_http_idem_ctx_t *ctx);
-static ngx_int_t ngx_http_idem_busy(ngx_http_idem_ctx_t *ctx);
-static ngx_int_t ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx);
-static ngx_int_t ngx_http_idem_replay_refuse(ngx_http_idem_ctx_t *ctx,
-    enum idem_way way);
+static ngx_int_t ngx_http_idem_refuse(ngx_http_idem_ctx_t *ctx,
+    const struct idem_http_answer *answer);
+static ngx_int_t ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx,
+    const struct idem_form *form);
 static ngx_int_t ngx_http_idem_replay_body(ngx_http_request_t *r,
     const struct idem_form *form, struct idem_slice *body);
 static void ngx_http_idem_fetch(ngx_http_idem_ctx_t *ctx);
@@ -27,61 +26,22 @@ static void ngx_http_idem_fetch_done(ngx_http_idem_flight_t *flight);
 ngx_int_t
 ngx_http_idem_reply_verdict(ngx_http_idem_ctx_t *ctx)
 {
-    ngx_http_request_t  *r = ctx->request;
+    ngx_int_t                  rc;
+    ngx_http_request_t        *r = ctx->request;
+    struct idem_slice          accept;
+    struct idem_attempt        found;
+    struct idem_http_answer    answer;
 
-    if (ctx->code != 0) {
-        return ngx_http_idem_refused(ctx);
-    }
-
-    if (ctx->limited) {
+    if (ctx->code == 0 && ctx->limited) {
         return ngx_http_idem_limit_refuse(ctx);
     }
 
-    switch (ctx->verdict) {
+    /* A look of a waiter that failed: the attempt goes on, and time may be left. */
 
-    case IDEM_STARTED:
-        ctx->verdict_name = "started";
-        return ngx_http_idem_own(ctx);
-
-    case IDEM_REPLAY:
-        return ngx_http_idem_replay(ctx);
-
-    case IDEM_BUSY:
-        return ngx_http_idem_busy(ctx);
-
-    case IDEM_MISMATCH:
-        ctx->verdict_name = "mismatch";
-        return ngx_http_idem_reply_problem(r, IDEM_HTTP_MISMATCH, -1);
-
-    case IDEM_FAILED:
-        ctx->verdict_name = "failed";
-        return ngx_http_idem_reply_problem(r, IDEM_HTTP_FAILED, -1);
-
-    case IDEM_UNKNOWN:
-        ctx->verdict_name = "unknown";
-        return ngx_http_idem_reply_problem(r, IDEM_HTTP_OUTCOME_UNKNOWN, -1);
-
-    default: /* IDEM_RELEASED */
-
-        /* A waiter whose attempt was given up may come again at once. */
-
-        ctx->verdict_name = "released";
-        return ngx_http_idem_reply_problem(r, IDEM_HTTP_IN_PROGRESS, 1);
-    }
-}
-
-
-static ngx_int_t
-ngx_http_idem_refused(ngx_http_idem_ctx_t *ctx)
-{
-    ngx_int_t            rc;
-    ngx_http_request_t  *r = ctx->request;
-
-    if (ctx->waits
-        && (ctx->code == IDEM_EUNAVAILABLE || ctx->code == IDEM_EUNKNOWN))
+    if (ctx->code == 0 ? ctx->verdict == IDEM_BUSY
+        : ctx->waits && (ctx->code == IDEM_EUNAVAILABLE
+                         || ctx->code == IDEM_EUNKNOWN))
     {
-        /* Only a look was in vain: there is another attempt, and time is left. */
-
         rc = ngx_http_idem_wait(ctx);
 
         if (rc != NGX_DECLINED) {
@@ -89,37 +49,68 @@ ngx_http_idem_refused(ngx_http_idem_ctx_t *ctx)
         }
     }
 
-    if (ctx->code == IDEM_ECORRUPT) {
-        ctx->verdict_name = "corrupt";
-        return ngx_http_idem_reply_problem(r, IDEM_HTTP_CORRUPT, -1);
+    ngx_memzero(&found, sizeof(struct idem_attempt));
+    found.verdict = ctx->verdict;
+    found.record = ctx->begun != NULL ? idem_op_record(ctx->begun) : NULL;
+    accept = idem_bytes(NULL, 0);
+
+    if (r->headers_in.accept_encoding != NULL) {
+        accept = ngx_http_idem_slice(&r->headers_in.accept_encoding->value);
     }
 
-    if (ctx->conf->store_error && !ctx->waits) {
+    idem_http_answer_of(ctx->code, &found, accept, &answer);
+    ctx->verdict_name = answer.name;
+
+    switch (answer.action) {
+
+    case IDEM_HTTP_RUN:
+        return ngx_http_idem_own(ctx);
+
+    case IDEM_HTTP_REPLAY:
+        return ngx_http_idem_replay(ctx, &answer.form);
+
+    case IDEM_HTTP_FETCH:
+        ctx->state = NGX_HTTP_IDEM_FETCH;
+        ngx_http_idem_hold(ctx);
+        ngx_http_idem_large_acquire(ctx,
+                     (size_t) (found.record->result_len
+                               + found.record->input_len), ngx_http_idem_fetch);
+        return NGX_DONE;
+
+    default: /* IDEM_HTTP_REFUSE */
+        return ngx_http_idem_refuse(ctx, &answer);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_idem_refuse(ngx_http_idem_ctx_t *ctx,
+    const struct idem_http_answer *answer)
+{
+    ngx_http_request_t  *r = ctx->request;
+
+    if (answer->problem == IDEM_HTTP_UNAVAILABLE && ctx->conf->store_error
+        && !ctx->waits)
+    {
         ctx->verdict_name = "passed";
         ctx->unguarded = 1;
         ctx->state = NGX_HTTP_IDEM_OWNER;
         return NGX_DECLINED;
     }
 
-    ctx->verdict_name = "unavailable";
-    return ngx_http_idem_reply_problem(r, IDEM_HTTP_UNAVAILABLE, 1);
-}
-
-
-static ngx_int_t
-ngx_http_idem_busy(ngx_http_idem_ctx_t *ctx)
-{
-    ngx_int_t  rc;
-
-    rc = ngx_http_idem_wait(ctx);
-
-    if (rc != NGX_DECLINED) {
-        return rc;
+    if (answer->problem == IDEM_HTTP_CORRUPT && ctx->code == 0) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "the result of an idempotency key does not have the "
+                      "form that it states");
     }
 
-    ctx->verdict_name = "busy";
-    return ngx_http_idem_reply_problem(ctx->request, IDEM_HTTP_IN_PROGRESS,
-                                       ctx->retry_after);
+    ctx->error = answer->error;
+
+    return ngx_http_idem_reply_problem(r, answer->problem,
+                                       ctx->verdict == IDEM_BUSY
+                                       && ctx->code == 0
+                                       ? ctx->retry_after
+                                       : answer->retry_after_s);
 }
 
 
@@ -127,54 +118,23 @@ ngx_http_idem_busy(ngx_http_idem_ctx_t *ctx)
 
 
 static ngx_int_t
-ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx)
+ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx, const struct idem_form *form)
 {
-    ngx_int_t                  rc;
-    enum idem_way              way;
-    struct idem_form           form;
-    struct idem_slice          body;
-    ngx_http_request_t        *r = ctx->request;
-    const struct idem_record  *record;
-    const struct idem_result  *result;
+    ngx_int_t            rc;
+    struct idem_slice    body;
+    ngx_http_request_t  *r = ctx->request;
 
-    record = idem_op_record(ctx->begun);
-    result = &record->result;
-
-    if (!result->not_kept && result->bytes.len < record->result_len) {
-        ctx->state = NGX_HTTP_IDEM_FETCH;
-        ngx_http_idem_hold(ctx);
-        ngx_http_idem_large_acquire(ctx,
-                             (size_t) (record->result_len + record->input_len),
-                             ngx_http_idem_fetch);
-        return NGX_DONE;
-    }
-
-    idem_form_read(result, &form);
-    way = idem_form_way(form.kind, IDEM_FRONT_GATEWAY);
-
-    if (way != IDEM_WAY_ANSWER) {
-        return ngx_http_idem_replay_refuse(ctx, way);
-    }
-
-    if (ngx_http_idem_replay_head(r, &form) != NGX_OK
-        || ngx_http_idem_add_header(r, "Idempotent-Replayed", "true", 4)
-           != NGX_OK
-        || ngx_http_idem_add_expires(r, record->expires_ms) != NGX_OK)
+    if (ngx_http_idem_replay_head(r, form) != NGX_OK
+        || ngx_http_idem_add_expires(r,
+                                     idem_op_record(ctx->begun)->expires_ms)
+           != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (!ngx_http_idem_acceptable(r)) {
-        ngx_http_clean_header(r);
-        ctx->verdict_name = "not-acceptable";
-        return ngx_http_idem_reply_problem(r, IDEM_HTTP_NOT_ACCEPTABLE, -1);
-    }
-
-    if (ngx_http_idem_replay_body(r, &form, &body) != NGX_OK) {
+    if (ngx_http_idem_replay_body(r, form, &body) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-
-    ctx->verdict_name = "replayed";
 
     if (body.len <= NGX_HTTP_IDEM_MEMORY) {
 
@@ -230,33 +190,6 @@ ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx)
     r->buffered |= NGX_HTTP_IDEM_BUFFERED;
     ngx_http_finalize_request(r, ngx_http_output_filter(r, NULL));
     return NGX_DONE;
-}
-
-
-/* The record is not an answer that a client may see. */
-
-static ngx_int_t
-ngx_http_idem_replay_refuse(ngx_http_idem_ctx_t *ctx, enum idem_way way)
-{
-    ngx_http_request_t  *r = ctx->request;
-
-    switch (way) {
-
-    case IDEM_WAY_NOT_KEPT:
-        ctx->verdict_name = "not-kept";
-        return ngx_http_idem_reply_problem(r, IDEM_HTTP_NOT_KEPT, -1);
-
-    case IDEM_WAY_FAILED:
-        ctx->verdict_name = "failed";
-        return ngx_http_idem_reply_problem(r, IDEM_HTTP_FAILED, -1);
-
-    default: /* IDEM_WAY_CORRUPT */
-        ctx->verdict_name = "corrupt";
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "the result of an idempotency key does not have the "
-                      "form that it states");
-        return ngx_http_idem_reply_problem(r, IDEM_HTTP_CORRUPT, -1);
-    }
 }
 
 

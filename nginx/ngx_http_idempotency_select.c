@@ -40,7 +40,7 @@ ngx_http_idem_select(ngx_http_idem_ctx_t *ctx)
     }
 
     if (ctx->body_len > NGX_HTTP_IDEM_SELECT_MAX) {
-        return ngx_http_idem_reply_problem(r, IDEM_HTTP_TOO_LARGE, -1);
+        return ngx_http_idem_reply_problem(r, IDEM_HTTP_TOO_LARGE, 0);
     }
 
     if (ngx_array_init(&headers, r->pool, 16,
@@ -202,5 +202,5 @@ ngx_http_idem_select_refuse(ngx_http_idem_ctx_t *ctx,
     return ngx_http_idem_reply_problem(ctx->request,
                                        select->fingerprint
                                        ? IDEM_HTTP_FINGERPRINT_UNSELECTED
-                                       : IDEM_HTTP_KEY_UNSELECTED, -1);
+                                       : IDEM_HTTP_KEY_UNSELECTED, 0);
 }

@@ -65,13 +65,8 @@ typedef bool keeps_fn(struct idem_slice name, const char *replay_headers);
 bool idem__lambda_keeps_header(struct idem_slice name,
                                const char *replay_headers)
 {
-    if (idem_http_header_never(name)) {
-        return false;
-    }
-    return idem_http_header_kept(name) ||
-           idem__lambda_is_in_list("Content-Type", name) ||
-           (replay_headers != NULL &&
-            idem__lambda_is_in_list(replay_headers, name));
+    return idem__lambda_is_in_list("Content-Type", name) ||
+           idem_http_header_kept(name, replay_headers);
 }
 
 /* The record may be of another front end, or of a release that kept more. */

@@ -5,8 +5,7 @@
 
 #include "aws/lambda/event.h"
 
-#include <idem/form.h>
-#include <idem/http.h>
+#include <idem/exchange.h>
 
 /* True if a replay may have the header @name, of a response that is put on record: the
  * content type, what idem_http_header_kept() names, and @replay_headers (may be NULL). */

@@ -122,35 +122,31 @@ static void judge_answer(const struct idem_lambda *lambda,
                          enum idem__lambda_shape shape,
                          struct idem__buffer *scratch, struct idem_outcome *out)
 {
+    const struct idem_http_rules rules = {
+        .outcomes = &lambda->outcomes,
+        .on_expired_lease = lambda->options->on_expired_lease,
+        .failures_max = lambda->options->failures_max,
+        .retry_after_ms = lambda->options->retry_after_ms,
+    };
     struct idem_slice answer = idem__buffer_slice(&lambda->work.answer);
-    bool named = false;
+    enum idem_http_keep keep = IDEM_HTTP_KEEP_RESPONSE;
+    int64_t ended_boot_ms = out->ended_boot_ms;
+    char text[IDEM_HTTP_TEXT_MAX];
 
     out->status = IDEM_STATUS_COMPLETED;
     if (shape == IDEM__LAMBDA_HTTP) {
-        out->status =
-            idem_outcome_of_status(&lambda->outcomes,
-                                   idem__lambda_status_of(answer), &named);
+        keep = idem_http_outcome(&rules, IDEM_HTTP_ANSWERED,
+                                 idem__lambda_status_of(answer), text, out);
+        out->ended_boot_ms = ended_boot_ms;
     }
-    if (out->status == 0) {
-        out->status = idem_outcome_of_none(&lambda->outcomes,
-                                           lambda->options->on_expired_lease);
-    }
-    switch (out->status) {
-    case IDEM_STATUS_COMPLETED:
-        keep_answer(lambda, shape, scratch, answer, named, &out->result);
-        break;
-    case IDEM_STATUS_RELEASED:
-        out->text = idem_str("the response requests a retry");
-        break;
-    case IDEM_STATUS_FAILED:
-        out->text = idem_str("the status of the response means failure");
-        break;
-    case IDEM_STATUS_RETRY:
-        out->text = idem_str("the status of the response means retry");
-        break;
-    default:
-        out->text = idem_str("the response leaves the outcome unknown");
-        break;
+    if (out->status == IDEM_STATUS_COMPLETED &&
+        keep != IDEM_HTTP_KEEP_NOTHING) {
+        keep_answer(lambda, shape, scratch, answer,
+                    keep == IDEM_HTTP_KEEP_NAMED, &out->result);
+    } else if (out->text.len > 0) {
+        idem__buffer_reset(scratch, scratch->cap);
+        idem__buffer_str(scratch, text);
+        out->text = idem__buffer_slice(scratch);
     }
 }
 

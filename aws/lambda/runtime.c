@@ -12,32 +12,6 @@
 
 /* ---- Life -------------------------------------------------------------- */
 
-/* A name that is never replayed is refused: else it would be left out silently. */
-static int check_headers(const char *list, struct idem_error *error)
-{
-    while (list != NULL && *list != '\0') {
-        struct idem_slice name = {list, strcspn(list, ",")};
-
-        if (!idem_http_header_valid(name, idem_bytes(NULL, 0))) {
-            return idem__error(
-                error, IDEM_EINVALID,
-                "IDEM_LAMBDA_REPLAY_HEADERS: \"%.*s\" is not the "
-                "name of a header",
-                (int)name.len, list);
-        }
-        if (idem_http_header_never(name)) {
-            return idem__error(error, IDEM_EINVALID,
-                               "IDEM_LAMBDA_REPLAY_HEADERS: %.*s is never "
-                               "replayed: it belongs to one caller, connection "
-                               "or moment",
-                               (int)name.len, list);
-        }
-        list += name.len;
-        list += *list == ',' ? 1 : 0;
-    }
-    return 0;
-}
-
 /* A request that changes nothing has no key, as at the gateway. */
 static int check_methods(const char *list, struct idem_error *error)
 {
@@ -59,6 +33,8 @@ static int check_methods(const char *list, struct idem_error *error)
 
 static int check(const struct idem_lambda_options *o, struct idem_error *error)
 {
+    struct idem_error why;
+
     if (o->size != sizeof(*o)) {
         return idem__error(error, IDEM_EINVALID,
                            "the size of the options is not set");
@@ -84,8 +60,9 @@ static int check(const struct idem_lambda_options *o, struct idem_error *error)
         o->retention_ms < 1 || o->retry_after_ms < 0) {
         return idem__error(error, IDEM_EINVALID, "a time is out of range");
     }
-    if (check_headers(o->replay_headers, error) != 0) {
-        return IDEM_EINVALID;
+    if (idem_http_headers_check(o->replay_headers, &why) != 0) {
+        return idem__error(error, IDEM_EINVALID,
+                           "IDEM_LAMBDA_REPLAY_HEADERS: %s", why.text);
     }
     return check_methods(o->methods, error);
 }

@@ -95,15 +95,14 @@ static void refused(struct idem_lambda *lambda,
         {"fence", {NULL, 0}, attempt->fence},
         {NULL, {NULL, 0}, 0},
     };
+    struct idem_http_answer answer;
 
     idem__lambda_log(lambda->now,
                      attempt->verdict == IDEM_BUSY ? "INFO" : "WARN", fields,
                      "%s", idem_verdict_name(attempt->verdict));
     if (attempt->verdict == IDEM_BUSY) {
-        lambda->retry_after_s =
-            attempt->record->retry
-                ? (attempt->lease_left_ms + 999) / 1000
-                : idem_http_retry_after(idem_http_attempt_age(attempt));
+        idem_http_answer_of(0, attempt, idem_bytes(NULL, 0), &answer);
+        lambda->retry_after_s = answer.retry_after_s;
     }
     idem__lambda_answer_verdict(lambda, unit->rule, attempt);
 }

@@ -117,6 +117,7 @@ struct idem_form {
     int exit_status; /* As a shell gives it; else 0, or as defined above. */
     int http_status; /* Of an answer of HTTP; else 200. */
     struct idem_slice headers;      /* For idem_http_head_next(); valid. */
+    struct idem_slice coding;       /* Its Content-Encoding; empty: none. */
     struct idem_slice content_type; /* As recorded. */
     struct idem_slice bytes;        /* As recorded. */
 };

@@ -120,8 +120,16 @@ bool idem_http_header_never(struct idem_slice name);
 
 /* True for what a replay gives without being told to: the headers that describe
  * the body, and Location. The content type is kept apart. Every front end goes by
- * this list; all else is kept only where the user names it. */
-bool idem_http_header_kept(struct idem_slice name);
+ * this list; all else is kept only where the user names it in @more, a list with
+ * commas (may be NULL). */
+bool idem_http_header_kept(struct idem_slice name, const char *more);
+
+/* Checks such a list (may be NULL). A name that is never replayed is refused:
+ * otherwise it would be left out silently.
+ *
+ * IDEM_EINVALID  One of @names is not the name of a header, or is never replayed.
+ */
+int idem_http_headers_check(const char *names, struct idem_error *ret_error);
 
 /* True if a client may be sent a body with the Content-Encoding @codings: its
  * Accept-Encoding, @accept, takes each of them (RFC 9110 section 12.5.3). A

@@ -1,4 +1,6 @@
 /* Whether a client takes the coding that a recorded body has. */
+#include "http/multipart.h"
+
 #include <idem/http.h>
 
 #include <strings.h>
@@ -41,16 +43,10 @@ static bool next_member(struct idem_slice *rest, struct member *ret_member)
     return false;
 }
 
-static bool is(struct idem_slice name, const char *text)
-{
-    return name.len == strlen(text) &&
-           strncasecmp(name.base, text, name.len) == 0;
-}
-
 /* x-gzip and x-compress are old names: RFC 9110 sections 8.4.1.1, 8.4.1.3. */
 static struct idem_slice canonical(struct idem_slice name)
 {
-    if (is(name, "x-gzip") || is(name, "x-compress")) {
+    if (idem__http_is(name, "x-gzip") || idem__http_is(name, "x-compress")) {
         return idem_bytes((const char *)name.base + 2, name.len - 2);
     }
     return name;
@@ -86,14 +82,14 @@ static bool accepts_one(struct idem_slice accept, struct idem_slice coding)
     struct member member;
     bool any = false;
 
-    if (is(coding, "identity")) {
+    if (idem__http_is(coding, "identity")) {
         return true;
     }
     while (next_member(&accept, &member)) {
         if (is_same(member.coding, coding)) {
             return !is_refused(member.parameters);
         }
-        if (is(member.coding, "*")) {
+        if (idem__http_is(member.coding, "*")) {
             any = !is_refused(member.parameters);
         }
     }

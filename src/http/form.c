@@ -159,6 +159,9 @@ static bool read_head(const struct idem_result *result, struct idem_form *form)
     }
     rest = form->headers;
     while (idem_http_head_next(&rest, &name, &value, &code)) {
+        if (idem__http_is(name, "Content-Encoding")) {
+            form->coding = value;
+        }
     }
     if (form->http_status >= 400) {
         form->exit_status = IDEM_FORM_EXIT_HTTP;
@@ -176,8 +179,8 @@ bool idem_form_is_plain(const struct idem_form *form)
     }
     return form->framed || form->content_type.len == 0 ||
            (form->has_exit &&
-            idem__media_type_is(idem__media_type(form->content_type),
-                                IDEM_FORM_BYTES_TYPE)) ||
+            idem__http_is(idem__media_type(form->content_type),
+                          IDEM_FORM_BYTES_TYPE)) ||
            !idem_http_header_valid(idem_str("Content-Type"),
                                    form->content_type);
 }
@@ -221,7 +224,7 @@ static enum idem_form_kind kind_of(const struct idem_result *result,
     if (!http) {
         read_exit(result->meta, form);
         form->framed =
-            idem__media_type_is(result->content_type, IDEM_FORM_FRAMES_TYPE);
+            idem__http_is(result->content_type, IDEM_FORM_FRAMES_TYPE);
     }
     if (result->not_kept) {
         return IDEM_FORM_NOT_KEPT;
@@ -235,7 +238,7 @@ static enum idem_form_kind kind_of(const struct idem_result *result,
     if (form->exit_status != 0 && !form->named) {
         return IDEM_FORM_FAILURE;
     }
-    if (idem__media_type_is(result->content_type, IDEM_FORM_ERROR_TYPE)) {
+    if (idem__http_is(result->content_type, IDEM_FORM_ERROR_TYPE)) {
         form->exit_status = IDEM_FORM_EXIT_ERROR;
         return IDEM_FORM_ERROR;
     }

@@ -151,11 +151,11 @@ bool idem_http_head_next(struct idem_slice *rest, struct idem_slice *ret_name,
 
 /* ---- Content types ---- */
 
-bool idem__media_type_is(struct idem_slice type, const char *name)
+bool idem__http_is(struct idem_slice text, const char *name)
 {
     size_t len = strlen(name);
 
-    return type.len == len && strncasecmp(type.base, name, len) == 0;
+    return text.len == len && strncasecmp(text.base, name, len) == 0;
 }
 
 struct idem_slice idem__media_type(struct idem_slice type)
@@ -176,7 +176,7 @@ bool idem__media_type_is_json(struct idem_slice type)
     struct idem_slice name = idem__media_type(type);
     size_t len = sizeof(suffix) - 1;
 
-    return idem__media_type_is(name, "application/json") ||
+    return idem__http_is(name, "application/json") ||
            (name.len > len &&
             strncasecmp((const char *)name.base + name.len - len, suffix,
                         len) == 0);

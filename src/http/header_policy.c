@@ -1,6 +1,7 @@
 /* Which headers of an answer may be given to somebody else, later. */
-#include <idem/http.h>
+#include "core/error.h"
 
+#include <idem/http.h>
 #include <strings.h>
 
 /* Of one caller, one connection or one moment. A star matches any end. */
@@ -102,7 +103,48 @@ bool idem_http_header_never(struct idem_slice name)
     return is_in(name, never, sizeof(never) / sizeof(never[0]));
 }
 
-bool idem_http_header_kept(struct idem_slice name)
+/* Takes the next word off @list, which has commas. */
+static bool next_word(const char **list, struct idem_slice *ret_word)
 {
+    size_t len = *list == NULL ? 0 : strcspn(*list, ",");
+
+    if (*list == NULL || **list == '\0') {
+        return false;
+    }
+    *ret_word = idem_bytes(*list, len);
+    *list += len + ((*list)[len] == ',');
+    return true;
+}
+
+bool idem_http_header_kept(struct idem_slice name, const char *more)
+{
+    struct idem_slice word;
+
+    while (next_word(&more, &word)) {
+        if (word.len == name.len &&
+            strncasecmp(word.base, name.base, name.len) == 0) {
+            return !idem_http_header_never(name);
+        }
+    }
     return is_in(name, kept, sizeof(kept) / sizeof(kept[0]));
+}
+
+int idem_http_headers_check(const char *names, struct idem_error *ret_error)
+{
+    struct idem_slice name;
+
+    while (next_word(&names, &name)) {
+        if (!idem_http_header_valid(name, idem_bytes(NULL, 0))) {
+            return idem__error(ret_error, IDEM_EINVALID,
+                               "\"%.*s\" is not the name of a header",
+                               (int)name.len, (const char *)name.base);
+        }
+        if (idem_http_header_never(name)) {
+            return idem__error(ret_error, IDEM_EINVALID,
+                               "%.*s is never replayed: it belongs to one "
+                               "caller, connection or moment",
+                               (int)name.len, (const char *)name.base);
+        }
+    }
+    return 0;
 }

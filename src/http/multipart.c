@@ -66,7 +66,7 @@ static bool find_boundary(struct idem_slice content_type,
     size_t found = 0;
 
     while (next_parameter(&rest, &name, &value)) {
-        if (idem__media_type_is(name, "boundary")) {
+        if (idem__http_is(name, "boundary")) {
             *ret_boundary = value;
             found++;
         }
@@ -81,8 +81,7 @@ bool idem__multipart_init(struct idem__multipart *form,
     const char *p;
     size_t i;
 
-    if (!idem__media_type_is(idem__media_type(content_type),
-                             "multipart/form-data") ||
+    if (!idem__http_is(idem__media_type(content_type), "multipart/form-data") ||
         !find_boundary(content_type, &boundary) || boundary.len == 0 ||
         boundary.len > IDEM__BOUNDARY_MAX) {
         return false;

@@ -62,8 +62,8 @@ int idem__multipart_end(struct idem__multipart *form,
 /* @type without its parameters. */
 struct idem_slice idem__media_type(struct idem_slice type);
 
-/* True if @type is @name, in any case. */
-bool idem__media_type_is(struct idem_slice type, const char *name);
+/* True if @text is @name, in any case. */
+bool idem__http_is(struct idem_slice text, const char *name);
 
 /* True for application/json and what ends with +json, with any parameters. */
 bool idem__media_type_is_json(struct idem_slice type);

@@ -145,6 +145,7 @@ HEADERS = """#include <idem.h>
 #include <idem/consume.h>
 #include <idem/dynamodb.h>
 #include <idem/form.h>
+#include <idem/exchange.h>
 #include <idem/http.h>
 #include <idem/journal.h>
 #include <idem/key.h>

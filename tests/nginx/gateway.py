@@ -305,7 +305,7 @@ def a_budget_on(place):
             if key == "b":
                 told = json.loads(got[-1].body)
                 equal((told["type"], told["error"]),
-                      ("urn:idem:problem:failed", "the upstream answered 500"))
+                      ("urn:idem:problem:failed", "the service answered 500"))
             if key == "c":
                 assert 3500 < int(got[-1].headers["Retry-After"]) <= 3600, got[-1]
         equal(len(service.effects), 5 + 2 + 1)

@@ -49,7 +49,7 @@ def refused():
     yield "duplicate", on + "idempotency_outcome 500=retry; idempotency_outcome 501=retry;", {}
     yield "never replayed", on + "idempotency_replay_headers Set-Cookie;", {}
     yield "never replayed", on + "idempotency_replay_headers X-A Authorization;", {}
-    yield "invalid parameter", on + "idempotency_replay_headers 'a b';", {}
+    yield "is not the name of a header", on + "idempotency_replay_headers 'a b';", {}
     yield "invalid value", on + "idempotency_methods GET;", {}
     yield "is not one of rerun, hold", on + "idempotency_on_expired_lease maybe;", {}
     yield "invalid value", on + "idempotency_on_store_error retry;", {}
@@ -447,7 +447,7 @@ def failures_have_a_budget_and_a_pause():
             got = nginx.post(path, key, b"x")
             equal((got.status, got.problem, up.executions(key)), (409, "failed", 3))
         equal(json.loads(nginx.post("/pay?status=500", "s", b"x").body)["error"],
-              "the upstream answered 500")
+              "the service answered 500")
         shown = record(nginx, "s")
         equal((shown["failures"], shown["meta"].split()[1]), (3, "500"))
         equal(shown["result_len"], len(b"order 3 x\n"))

@@ -120,10 +120,32 @@ TEST(header, thatIsKeptIsNobodys)
                                          ""};
 
     EACH(one, kept) {
-        assert_true(idem_http_header_kept(idem_str(*one)));
+        assert_true(idem_http_header_kept(idem_str(*one), NULL));
         assert_false(idem_http_header_never(idem_str(*one)));
     }
     EACH(other, others) {
-        assert_false(idem_http_header_kept(idem_str(*other)));
+        assert_false(idem_http_header_kept(idem_str(*other), NULL));
     }
+}
+
+/* A name that the user adds is kept, in any case; one that is never replayed is refused
+ * where it is added, and not kept either. */
+TEST(header, thatIsAddedIsChecked)
+{
+    static const char more[] = "Link,x-order,Set-Cookie";
+    struct idem_error error;
+
+    assert_true(idem_http_header_kept(idem_str("link"), more));
+    assert_true(idem_http_header_kept(idem_str("X-Order"), more));
+    assert_true(idem_http_header_kept(idem_str("ETag"), more));
+    assert_false(idem_http_header_kept(idem_str("X-Orde"), more));
+    assert_false(idem_http_header_kept(idem_str("Set-Cookie"), more));
+    assert_int_equal(idem_http_headers_check(NULL, &error), 0);
+    assert_int_equal(idem_http_headers_check("", &error), 0);
+    assert_int_equal(idem_http_headers_check("Link,X-Order,", &error), 0);
+    assert_int_equal(idem_http_headers_check(more, &error), IDEM_EINVALID);
+    assert_non_null(strstr(error.text, "Set-Cookie is never replayed"));
+    assert_int_equal(idem_http_headers_check("Link,a b", &error),
+                     IDEM_EINVALID);
+    assert_non_null(strstr(error.text, "\"a b\" is not the name of a header"));
 }
