@@ -334,10 +334,47 @@ ngx_http_idem_slice(const ngx_str_t *s)
 }
 
 
+static ngx_inline ngx_uint_t
+ngx_http_idem_is(const ngx_str_t *s, const char *text)
+{
+    return s->len == ngx_strlen(text)
+           && ngx_strncasecmp(s->data, (u_char *) text, s->len) == 0;
+}
+
+
+/* A place in a list of headers. { &list->part, 0 } is its beginning. */
+typedef struct {
+    ngx_list_part_t          *part;
+    ngx_uint_t                i;
+} ngx_http_idem_place_t;
+
+
+/* The next header, or NULL at the end. */
+static ngx_inline ngx_table_elt_t *
+ngx_http_idem_next_header(ngx_http_idem_place_t *place)
+{
+    ngx_table_elt_t  *h;
+
+    while (place->i >= place->part->nelts) {
+        if (place->part->next == NULL) {
+            return NULL;
+        }
+
+        place->part = place->part->next;
+        place->i = 0;
+    }
+
+    h = place->part->elts;
+    return &h[place->i++];
+}
+
+
 /* directives.c */
 char *ngx_http_idem_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_idem_conf_scope(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_idem_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_idem_complex(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_http_complex_value_t **cv);
 char *ngx_http_idem_read(ngx_conf_t *cf, const char *name,
     const struct idem_setting *setting, u_char *text, int64_t *ret);
 char *ngx_http_idem_conf_value(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -354,8 +391,7 @@ char *ngx_http_idem_conf_headers(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_idem_conf_select(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 ngx_uint_t ngx_http_idem_select_contradicts(ngx_http_idem_loc_conf_t *conf);
-void ngx_http_idem_merge_select(ngx_http_idem_loc_conf_t *prev,
-    ngx_http_idem_loc_conf_t *conf);
+void ngx_http_idem_merge_select(ngx_http_idem_loc_conf_t *conf);
 ngx_int_t ngx_http_idem_select(ngx_http_idem_ctx_t *ctx);
 
 
@@ -384,6 +420,9 @@ ngx_int_t ngx_http_idem_ask(ngx_http_idem_ctx_t *ctx, struct idem_op *op,
 
 /* Submits the op once more if its answer was lost.  0: it is told as it is. */
 ngx_uint_t ngx_http_idem_ask_again(ngx_http_idem_flight_t *flight);
+
+/* Has @handler called in the next turn of the loop, with ctx as its data. */
+void ngx_http_idem_later(ngx_http_idem_ctx_t *ctx, ngx_event_handler_pt handler);
 
 /*
  * Ends an event handler with @rc of the request.  After NGX_DONE @r may be gone,
@@ -503,6 +542,9 @@ void ngx_http_idem_resubmit(ngx_http_idem_flight_t *flight);
 void ngx_http_idem_resubmit_after(ngx_http_idem_flight_t *flight,
     ngx_msec_t pause);
 void ngx_http_idem_flight_free(ngx_http_idem_flight_t *flight);
+
+/* Takes the first flight off @queue; NULL: it is empty. */
+ngx_http_idem_flight_t *ngx_http_idem_flight_pop(ngx_queue_t *queue);
 
 /* Why it failed, for the log; never empty. */
 const char *ngx_http_idem_flight_reason(ngx_http_idem_flight_t *flight);

@@ -11,6 +11,43 @@ static char *ngx_http_idem_check(ngx_conf_t *cf,
     ngx_http_idem_loc_conf_t *conf);
 
 
+/*
+ * The settings of a location: the kind of each, and its value where no level has
+ * one.
+ */
+
+#define NGX_HTTP_IDEM_SETTINGS(X)                                             \
+    X(uint, enable, NGX_HTTP_IDEM_OFF)                                        \
+    X(ptr, store, NULL)                                                       \
+    X(ptr, scope, NULL)                                                       \
+    X(ptr, key_value, NULL)                                                   \
+    X(ptr, key_from, NULL)                                                    \
+    X(ptr, fingerprint_from, NULL)                                            \
+    X(int, lease, 60000)                                                      \
+    X(int, retention, 86400000)                                               \
+    X(int, on_expired, IDEM_HOLD)                                             \
+    X(int, wait, 0)                                                           \
+    X(int, waiters, NGX_MAX_INT_T_VALUE)                                      \
+    X(uint, fingerprint, NGX_HTTP_IDEM_FP_DEFAULT)                            \
+    X(ptr, fingerprint_values, NULL)                                          \
+    X(ptr, outcomes, NULL)                                                    \
+    X(int, max_failures, 0)                                                   \
+    X(int, retry_after, 0)                                                    \
+    X(ptr, replay_headers, NULL)                                              \
+    X(int, max_request, 16 * 1024 * 1024)                                     \
+    X(int, max_response, 16 * 1024 * 1024)                                    \
+    X(int, keep_request, 0)                                                   \
+    X(ptr, limits, NULL)                                                      \
+    X(uint, store_error, 0)                                                   \
+    X(int, chain, 1)
+
+
+#define ngx_http_idem_unset_int          NGX_CONF_UNSET
+#define ngx_http_idem_unset_uint         NGX_CONF_UNSET_UINT
+#define ngx_http_idem_unset_ptr          NGX_CONF_UNSET_PTR
+#define ngx_conf_merge_int_value         ngx_conf_merge_value
+
+
 void *
 ngx_http_idem_create_loc_conf(ngx_conf_t *cf)
 {
@@ -21,29 +58,9 @@ ngx_http_idem_create_loc_conf(ngx_conf_t *cf)
         return NULL;
     }
 
-    conf->enable = NGX_CONF_UNSET_UINT;
-    conf->store = NGX_CONF_UNSET_PTR;
-    conf->scope = NGX_CONF_UNSET_PTR;
-    conf->key_value = NGX_CONF_UNSET_PTR;
-    conf->key_from = NGX_CONF_UNSET_PTR;
-    conf->fingerprint_from = NGX_CONF_UNSET_PTR;
-    conf->lease = NGX_CONF_UNSET;
-    conf->retention = NGX_CONF_UNSET;
-    conf->on_expired = NGX_CONF_UNSET;
-    conf->wait = NGX_CONF_UNSET;
-    conf->waiters = NGX_CONF_UNSET;
-    conf->fingerprint = NGX_CONF_UNSET_UINT;
-    conf->fingerprint_values = NGX_CONF_UNSET_PTR;
-    conf->outcomes = NGX_CONF_UNSET_PTR;
-    conf->max_failures = NGX_CONF_UNSET;
-    conf->retry_after = NGX_CONF_UNSET;
-    conf->replay_headers = NGX_CONF_UNSET_PTR;
-    conf->max_request = NGX_CONF_UNSET;
-    conf->max_response = NGX_CONF_UNSET;
-    conf->keep_request = NGX_CONF_UNSET;
-    conf->limits = NGX_CONF_UNSET_PTR;
-    conf->store_error = NGX_CONF_UNSET_UINT;
-    conf->chain = NGX_CONF_UNSET;
+#define X(kind, field, value)  conf->field = ngx_http_idem_unset_##kind;
+    NGX_HTTP_IDEM_SETTINGS(X)
+#undef X
 
     return conf;
 }
@@ -56,7 +73,7 @@ ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_idem_loc_conf_t   *conf = child;
     ngx_http_idem_main_conf_t  *imcf;
 
-    ngx_http_idem_merge_select(prev, conf);
+    ngx_http_idem_merge_select(conf);
 
     if (conf->scope == NGX_CONF_UNSET_PTR) {
         conf->scope_global = prev->scope_global;
@@ -70,35 +87,14 @@ ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->fingerprint_secret = prev->fingerprint_secret;
     }
 
-    ngx_conf_merge_uint_value(conf->enable, prev->enable, NGX_HTTP_IDEM_OFF);
-    ngx_conf_merge_ptr_value(conf->store, prev->store, NULL);
-    ngx_conf_merge_ptr_value(conf->scope, prev->scope, NULL);
-    ngx_conf_merge_ptr_value(conf->key_value, prev->key_value, NULL);
+#define X(kind, field, value)                                                 \
+    ngx_conf_merge_##kind##_value(conf->field, prev->field, value)
+    NGX_HTTP_IDEM_SETTINGS(X)
+#undef X
+
     ngx_conf_merge_bitmask_value(conf->methods, prev->methods,
                                  (NGX_CONF_BITMASK_SET
                                   |NGX_HTTP_POST|NGX_HTTP_PATCH));
-    ngx_conf_merge_value(conf->lease, prev->lease, 60000);
-    ngx_conf_merge_value(conf->retention, prev->retention, 86400000);
-    ngx_conf_merge_value(conf->on_expired, prev->on_expired, IDEM_HOLD);
-    ngx_conf_merge_value(conf->wait, prev->wait, 0);
-    ngx_conf_merge_value(conf->waiters, prev->waiters,
-                              NGX_MAX_INT_T_VALUE);
-    ngx_conf_merge_uint_value(conf->fingerprint, prev->fingerprint,
-                              NGX_HTTP_IDEM_FP_DEFAULT);
-    ngx_conf_merge_ptr_value(conf->fingerprint_values,
-                             prev->fingerprint_values, NULL);
-    ngx_conf_merge_ptr_value(conf->outcomes, prev->outcomes, NULL);
-    ngx_conf_merge_value(conf->max_failures, prev->max_failures, 0);
-    ngx_conf_merge_value(conf->retry_after, prev->retry_after, 0);
-    ngx_conf_merge_ptr_value(conf->replay_headers, prev->replay_headers, NULL);
-    ngx_conf_merge_value(conf->max_request, prev->max_request,
-                              16 * 1024 * 1024);
-    ngx_conf_merge_value(conf->max_response, prev->max_response,
-                              16 * 1024 * 1024);
-    ngx_conf_merge_value(conf->keep_request, prev->keep_request, 0);
-    ngx_conf_merge_ptr_value(conf->limits, prev->limits, NULL);
-    ngx_conf_merge_uint_value(conf->store_error, prev->store_error, 0);
-    ngx_conf_merge_value(conf->chain, prev->chain, 1);
 
     if (conf->key_name.len == 0) {
         ngx_str_set(&conf->key_name, "idempotency-key");

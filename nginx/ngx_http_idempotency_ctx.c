@@ -175,6 +175,18 @@ ngx_http_idem_ask_again(ngx_http_idem_flight_t *flight)
 
 
 void
+ngx_http_idem_later(ngx_http_idem_ctx_t *ctx, ngx_event_handler_pt handler)
+{
+    if (!ctx->turn.posted) {
+        ctx->turn.data = ctx;
+        ctx->turn.handler = handler;
+        ctx->turn.log = ctx->request->connection->log;
+        ngx_post_event(&ctx->turn, &ngx_posted_next_events);
+    }
+}
+
+
+void
 ngx_http_idem_go_on(ngx_connection_t *c, ngx_http_request_t *r, ngx_int_t rc)
 {
     if (rc != NGX_DONE) {

@@ -213,7 +213,7 @@ ngx_http_idem_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-static char *
+char *
 ngx_http_idem_complex(ngx_conf_t *cf, ngx_str_t *value,
     ngx_http_complex_value_t **cv)
 {

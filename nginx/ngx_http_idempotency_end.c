@@ -166,10 +166,7 @@ ngx_http_idem_end_submit(ngx_http_idem_ctx_t *ctx)
     /* Not from here: the caller may not expect to see the request go on. */
 
     ctx->code = rc;
-    ctx->turn.data = ctx;
-    ctx->turn.handler = ngx_http_idem_end_failed;
-    ctx->turn.log = ctx->request->connection->log;
-    ngx_post_event(&ctx->turn, &ngx_posted_next_events);
+    ngx_http_idem_later(ctx, ngx_http_idem_end_failed);
 }
 
 

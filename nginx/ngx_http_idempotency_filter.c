@@ -175,10 +175,10 @@ ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
 static const char *
 ngx_http_idem_distrust(ngx_http_request_t *r)
 {
-    ngx_uint_t            i, lengths;
-    ngx_list_part_t      *part;
-    ngx_table_elt_t      *h;
-    ngx_http_upstream_t  *u = r->upstream;
+    ngx_uint_t              lengths;
+    ngx_table_elt_t        *h;
+    ngx_http_upstream_t    *u = r->upstream;
+    ngx_http_idem_place_t   place;
 
     if (u == NULL || u->headers_in.status_n == 0 || r->err_status != 0) {
         return NULL;
@@ -189,27 +189,21 @@ ngx_http_idem_distrust(ngx_http_request_t *r)
     }
 
     lengths = 0;
+    place.part = &u->headers_in.headers.part;
+    place.i = 0;
 
-    for (part = &u->headers_in.headers.part; part != NULL; part = part->next) {
-        h = part->elts;
+    while ((h = ngx_http_idem_next_header(&place)) != NULL) {
 
-        for (i = 0; i < part->nelts; i++) {
+        if (!ngx_http_idem_is(&h->key, "Content-Length")) {
+            continue;
+        }
 
-            if (h[i].key.len != sizeof("Content-Length") - 1
-                || ngx_strncasecmp(h[i].key.data, (u_char *) "Content-Length",
-                                   h[i].key.len)
-                   != 0)
-            {
-                continue;
-            }
+        if (++lengths > 1) {
+            return "has several lengths";
+        }
 
-            if (++lengths > 1) {
-                return "has several lengths";
-            }
-
-            if (ngx_atoof(h[i].value.data, h[i].value.len) == NGX_ERROR) {
-                return "has a length that is not a number";
-            }
+        if (ngx_atoof(h->value.data, h->value.len) == NGX_ERROR) {
+            return "has a length that is not a number";
         }
     }
 

@@ -217,6 +217,17 @@ ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts)
     ngx_http_idem_loc_conf_t   *conf = ctx->conf;
     ngx_http_complex_value_t  **values;
 
+    struct {
+        ngx_uint_t        bit;
+        const char       *name;
+        const ngx_str_t  *value;
+    } named[] = {
+        { NGX_HTTP_IDEM_FP_METHOD, "method", &r->method_name },
+        { NGX_HTTP_IDEM_FP_HOST, "host", &r->headers_in.server },
+        { NGX_HTTP_IDEM_FP_PATH, "path", &path },
+        { NGX_HTTP_IDEM_FP_QUERY, "no query", &query }
+    };
+
     static ngx_str_t  form = ngx_string("multipart/form-data");
 
     ngx_str_null(&value);
@@ -229,36 +240,20 @@ ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts)
         query.data = p + 1;
         query.len = path.data + path.len - query.data;
         path.len = p - path.data;
+        named[3].name = "query";
     }
 
     if (ngx_http_idem_add_part(parts, "idem-http1", &value) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    if ((conf->fingerprint & NGX_HTTP_IDEM_FP_METHOD)
-        && ngx_http_idem_add_part(parts, "method", &r->method_name) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    if ((conf->fingerprint & NGX_HTTP_IDEM_FP_HOST)
-        && ngx_http_idem_add_part(parts, "host", &r->headers_in.server)
-           != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    if ((conf->fingerprint & NGX_HTTP_IDEM_FP_PATH)
-        && ngx_http_idem_add_part(parts, "path", &path) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    if ((conf->fingerprint & NGX_HTTP_IDEM_FP_QUERY)
-        && ngx_http_idem_add_part(parts, p ? "query" : "no query", &query)
-           != NGX_OK)
-    {
-        return NGX_ERROR;
+    for (i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
+        if ((conf->fingerprint & named[i].bit)
+            && ngx_http_idem_add_part(parts, named[i].name, named[i].value)
+               != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
     }
 
     if (conf->fingerprint & NGX_HTTP_IDEM_FP_CONTENT_TYPE) {

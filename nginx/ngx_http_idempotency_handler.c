@@ -214,13 +214,7 @@ ngx_http_idem_hashed(ngx_http_idem_ctx_t *ctx)
     rc = ngx_http_idem_request_hash(ctx);
 
     if (rc == NGX_AGAIN) {
-        if (!ctx->turn.posted) {
-            ctx->turn.data = ctx;
-            ctx->turn.handler = ngx_http_idem_hash_handler;
-            ctx->turn.log = ctx->request->connection->log;
-            ngx_post_event(&ctx->turn, &ngx_posted_next_events);
-        }
-
+        ngx_http_idem_later(ctx, ngx_http_idem_hash_handler);
         return NGX_DONE;
     }
 

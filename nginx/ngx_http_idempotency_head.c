@@ -18,28 +18,25 @@ static ngx_int_t ngx_http_idem_copy_header(ngx_http_request_t *r,
 static ngx_uint_t
 ngx_http_idem_is_ours(ngx_str_t *name)
 {
-    return (name->len > sizeof("idempotency-") - 1
-            && ngx_strncasecmp(name->data, (u_char *) "idempotency-",
-                               sizeof("idempotency-") - 1)
+    return (name->len > sizeof("Idempotency-") - 1
+            && ngx_strncasecmp(name->data, (u_char *) "Idempotency-",
+                               sizeof("Idempotency-") - 1)
                == 0)
-           || (name->len == sizeof("idempotent-replayed") - 1
-               && ngx_strncasecmp(name->data, (u_char *) "idempotent-replayed",
-                                  name->len)
-                  == 0);
+           || ngx_http_idem_is(name, "Idempotent-Replayed");
 }
 
 
 ngx_int_t
 ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
 {
-    int                   rc;
-    size_t                size;
-    u_char               *p;
-    ngx_uint_t            i, pass;
-    ngx_list_part_t      *part;
-    ngx_table_elt_t      *h;
-    ngx_http_request_t   *r = ctx->request;
-    struct idem_result   *result = &ctx->outcome.result;
+    int                     rc;
+    size_t                  size;
+    u_char                 *p;
+    ngx_uint_t              pass;
+    ngx_table_elt_t        *h;
+    ngx_http_request_t     *r = ctx->request;
+    struct idem_result     *result = &ctx->outcome.result;
+    ngx_http_idem_place_t   place;
 
     size = sizeof("HTTP 200\n" IDEM_META_COMPLETE);
     rc = 0;
@@ -60,44 +57,35 @@ ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
             }
         }
 
-        for (part = &r->headers_out.headers.part;
-             part != NULL && rc == 0;
-             part = part->next)
-        {
-            h = part->elts;
+        place.part = &r->headers_out.headers.part;
+        place.i = 0;
 
-            for (i = 0; i < part->nelts && rc == 0; i++) {
+        while (rc == 0 && (h = ngx_http_idem_next_header(&place)) != NULL) {
 
-                if (h[i].hash == 0) {
-                    continue;
-                }
+            if (h->hash != 0 && ngx_http_idem_is_ours(&h->key)) {
+                h->hash = 0;
+            }
 
-                if (ngx_http_idem_is_ours(&h[i].key)) {
-                    h[i].hash = 0;
-                    continue;
-                }
+            if (h->hash == 0
+                || !idem_http_header_kept(ngx_http_idem_slice(&h->key),
+                                          ctx->conf->replay_headers))
+            {
+                continue;
+            }
 
-                if (!idem_http_header_kept(ngx_http_idem_slice(&h[i].key),
-                                           ctx->conf->replay_headers))
-                {
-                    continue;
-                }
+            if (pass == 0) {
+                size += h->key.len + h->value.len + 3;
+                continue;
+            }
 
-                if (pass == 0) {
-                    size += h[i].key.len + h[i].value.len + 3;
-                    continue;
-                }
+            rc = idem_http_head_add(&ctx->head, ngx_http_idem_slice(&h->key),
+                                    ngx_http_idem_slice(&h->value));
 
-                rc = idem_http_head_add(&ctx->head,
-                                        ngx_http_idem_slice(&h[i].key),
-                                        ngx_http_idem_slice(&h[i].value));
-
-                if (rc == IDEM_EINVALID) {
-                    ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
-                                  "a header of the answer is not valid, and "
-                                  "not recorded: \"%V\"", &h[i].key);
-                    rc = 0;
-                }
+            if (rc == IDEM_EINVALID) {
+                ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                              "a header of the response is not valid, and not "
+                              "recorded: \"%V\"", &h->key);
+                rc = 0;
             }
         }
     }
@@ -224,25 +212,14 @@ ngx_http_idem_copy_header(ngx_http_request_t *r, struct idem_slice name,
     /* The settings that other filters need. Not Location: nginx would make it
      * absolute. */
 
-    switch (name.len) {
+    if (ngx_http_idem_is(&h->key, "ETag")) {
+        r->headers_out.etag = h;
 
-    case sizeof("etag") - 1:
-        if (ngx_strcmp(h->lowcase_key, "etag") == 0) {
-            r->headers_out.etag = h;
-        }
-        break;
+    } else if (ngx_http_idem_is(&h->key, "Last-Modified")) {
+        r->headers_out.last_modified = h;
 
-    case sizeof("last-modified") - 1:
-        if (ngx_strcmp(h->lowcase_key, "last-modified") == 0) {
-            r->headers_out.last_modified = h;
-        }
-        break;
-
-    case sizeof("content-encoding") - 1:
-        if (ngx_strcmp(h->lowcase_key, "content-encoding") == 0) {
-            r->headers_out.content_encoding = h;
-        }
-        break;
+    } else if (ngx_http_idem_is(&h->key, "Content-Encoding")) {
+        r->headers_out.content_encoding = h;
     }
 
     return NGX_OK;

@@ -244,9 +244,20 @@ ngx_http_idem_limit_now(void)
 static ngx_int_t
 ngx_http_idem_limit_rate(ngx_str_t *rate, ngx_http_idem_limit_t *limit)
 {
-    u_char     *p, *last;
-    ngx_int_t   n;
-    ngx_str_t   per;
+    static const struct {
+        u_char   letter;
+        int64_t  ms;
+    } units[] = {
+        { 's', IDEM_LIMIT_SECOND },
+        { 'm', IDEM_LIMIT_MINUTE },
+        { 'h', IDEM_LIMIT_HOUR },
+        { 'd', IDEM_LIMIT_DAY }
+    };
+
+    u_char      *p, *last;
+    ngx_int_t    n;
+    ngx_str_t    per;
+    ngx_uint_t   i;
 
     last = rate->data + rate->len;
     p = ngx_strlchr(rate->data, last, 'r');
@@ -265,23 +276,9 @@ ngx_http_idem_limit_rate(ngx_str_t *rate, ngx_http_idem_limit_t *limit)
     per.data = p + 2;
     per.len = last - per.data;
 
-    if (per.len == 1) {
-        switch (per.data[0]) {
-
-        case 's':
-            limit->per_ms = IDEM_LIMIT_SECOND;
-            return NGX_OK;
-
-        case 'm':
-            limit->per_ms = IDEM_LIMIT_MINUTE;
-            return NGX_OK;
-
-        case 'h':
-            limit->per_ms = IDEM_LIMIT_HOUR;
-            return NGX_OK;
-
-        case 'd':
-            limit->per_ms = IDEM_LIMIT_DAY;
+    for (i = 0; per.len == 1 && i < sizeof(units) / sizeof(units[0]); i++) {
+        if (per.data[0] == units[i].letter) {
+            limit->per_ms = units[i].ms;
             return NGX_OK;
         }
     }
@@ -297,11 +294,10 @@ ngx_http_idem_limit_rate(ngx_str_t *rate, ngx_http_idem_limit_t *limit)
 char *
 ngx_http_idem_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_str_t                         *value = cf->args->elts;
-    ngx_uint_t                         i, off;
-    ngx_http_idem_limit_t             *limit;
-    ngx_http_idem_loc_conf_t          *ilcf = conf;
-    ngx_http_compile_complex_value_t   ccv;
+    ngx_str_t                 *value = cf->args->elts;
+    ngx_uint_t                 i, off;
+    ngx_http_idem_limit_t     *limit;
+    ngx_http_idem_loc_conf_t  *ilcf = conf;
 
     off = (cf->args->nelts == 2);
 
@@ -351,17 +347,7 @@ ngx_http_idem_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     limit->name = value[1];
 
-    limit->value = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
-    if (limit->value == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-    ccv.cf = cf;
-    ccv.value = &value[2];
-    ccv.complex_value = limit->value;
-
-    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+    if (ngx_http_idem_complex(cf, &value[2], &limit->value) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 

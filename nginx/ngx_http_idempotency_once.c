@@ -20,11 +20,6 @@
      && ngx_strncmp((name)->data, prefix, sizeof(prefix) - 1) == 0)
 
 
-#define ngx_http_idem_is(name, text)                                          \
-    ((name)->len == sizeof(text) - 1                                          \
-     && ngx_strncmp((name)->data, text, sizeof(text) - 1) == 0)
-
-
 static ngx_uint_t ngx_http_idem_once_variable(ngx_http_request_t *r,
     ngx_str_t *name);
 static ngx_uint_t ngx_http_idem_once_any(ngx_http_request_t *r);
@@ -35,19 +30,19 @@ static ngx_uint_t ngx_http_idem_once_any(ngx_http_request_t *r);
  * value is made of them, several prove nothing.
  */
 
-static ngx_str_t  ngx_http_idem_lists[] = {
-    ngx_string("http_accept"),
-    ngx_string("http_accept_charset"),
-    ngx_string("http_accept_encoding"),
-    ngx_string("http_accept_language"),
-    ngx_string("http_cache_control"),
-    ngx_string("http_connection"),
-    ngx_string("http_forwarded"),
-    ngx_string("http_pragma"),
-    ngx_string("http_te"),
-    ngx_string("http_upgrade"),
-    ngx_string("http_via"),
-    ngx_null_string
+static const char  *ngx_http_idem_lists[] = {
+    "http_accept",
+    "http_accept_charset",
+    "http_accept_encoding",
+    "http_accept_language",
+    "http_cache_control",
+    "http_connection",
+    "http_forwarded",
+    "http_pragma",
+    "http_te",
+    "http_upgrade",
+    "http_via",
+    NULL
 };
 
 
@@ -112,12 +107,10 @@ ngx_http_idem_once(ngx_http_request_t *r, ngx_http_complex_value_t *value)
 static ngx_uint_t
 ngx_http_idem_is_list(ngx_str_t *name)
 {
-    ngx_str_t  *list;
+    const char  **list;
 
-    for (list = ngx_http_idem_lists; list->len != 0; list++) {
-        if (list->len == name->len
-            && ngx_strncmp(list->data, name->data, name->len) == 0)
-        {
+    for (list = ngx_http_idem_lists; *list != NULL; list++) {
+        if (ngx_http_idem_is(name, *list)) {
             return 1;
         }
     }
@@ -165,30 +158,22 @@ ngx_http_idem_header_char(u_char c)
 static ngx_uint_t
 ngx_http_idem_count_headers(ngx_http_request_t *r, u_char *name, size_t len)
 {
-    size_t            j;
-    ngx_uint_t        i, n;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
+    size_t                  j;
+    ngx_uint_t              n;
+    ngx_table_elt_t        *h;
+    ngx_http_idem_place_t   place = { &r->headers_in.headers.part, 0 };
 
     n = 0;
 
-    for (part = &r->headers_in.headers.part; part != NULL; part = part->next) {
-        h = part->elts;
+    while ((h = ngx_http_idem_next_header(&place)) != NULL) {
 
-        for (i = 0; i < part->nelts; i++) {
-
-            if (h[i].key.len != len) {
-                continue;
+        for (j = 0; j < len && h->key.len == len; j++) {
+            if (ngx_http_idem_header_char(h->key.data[j]) != name[j]) {
+                break;
             }
-
-            for (j = 0; j < len; j++) {
-                if (ngx_http_idem_header_char(h[i].key.data[j]) != name[j]) {
-                    break;
-                }
-            }
-
-            n += (j == len);
         }
+
+        n += (j == len);
     }
 
     return n;
@@ -229,23 +214,15 @@ ngx_http_idem_count_pairs(ngx_str_t *text, const char *between, u_char *name,
 static ngx_uint_t
 ngx_http_idem_count_cookies(ngx_http_request_t *r, u_char *name, size_t len)
 {
-    ngx_uint_t        i, n;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
+    ngx_uint_t              n;
+    ngx_table_elt_t        *h;
+    ngx_http_idem_place_t   place = { &r->headers_in.headers.part, 0 };
 
     n = 0;
 
-    for (part = &r->headers_in.headers.part; part != NULL; part = part->next) {
-        h = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-            if (h[i].key.len == sizeof("cookie") - 1
-                && ngx_strncasecmp(h[i].key.data, (u_char *) "cookie",
-                                   sizeof("cookie") - 1)
-                   == 0)
-            {
-                n += ngx_http_idem_count_pairs(&h[i].value, ";,", name, len);
-            }
+    while ((h = ngx_http_idem_next_header(&place)) != NULL) {
+        if (ngx_http_idem_is(&h->key, "Cookie")) {
+            n += ngx_http_idem_count_pairs(&h->value, ";,", name, len);
         }
     }
 

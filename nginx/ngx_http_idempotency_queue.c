@@ -138,6 +138,22 @@ ngx_http_idem_flight_free(ngx_http_idem_flight_t *flight)
 }
 
 
+ngx_http_idem_flight_t *
+ngx_http_idem_flight_pop(ngx_queue_t *queue)
+{
+    ngx_queue_t  *q;
+
+    if (ngx_queue_empty(queue)) {
+        return NULL;
+    }
+
+    q = ngx_queue_head(queue);
+    ngx_queue_remove(q);
+
+    return ngx_queue_data(q, ngx_http_idem_flight_t, queue);
+}
+
+
 /*
  * An answer that the store knows already comes back at once: neither its
  * descriptor nor a timer is needed for that.
@@ -146,7 +162,6 @@ ngx_http_idem_flight_free(ngx_http_idem_flight_t *flight)
 void
 ngx_http_idem_turn_handler(ngx_event_t *ev)
 {
-    ngx_queue_t             *q;
     ngx_http_idem_store_t   *store;
     ngx_http_idem_flight_t  *flight;
 
@@ -162,12 +177,8 @@ ngx_http_idem_turn_handler(ngx_event_t *ev)
      * under way has one.
      */
 
-    while (!ngx_queue_empty(&store->fresh)) {
-        q = ngx_queue_head(&store->fresh);
-        ngx_queue_remove(q);
-        ngx_queue_insert_tail(&store->flights, q);
-
-        flight = ngx_queue_data(q, ngx_http_idem_flight_t, queue);
+    while ((flight = ngx_http_idem_flight_pop(&store->fresh)) != NULL) {
+        ngx_queue_insert_tail(&store->flights, &flight->queue);
         ngx_add_timer(&flight->guard,
                       flight->limit != 0
                       ? flight->limit
@@ -190,17 +201,13 @@ static void
 ngx_http_idem_turn_some(ngx_http_idem_store_t *store)
 {
     size_t                   i, n, refused;
-    ngx_queue_t             *q;
     struct idem_op          *ops[NGX_HTTP_IDEM_TURN];
     struct idem_error        error;
     ngx_http_idem_flight_t  *flight;
 
     for (n = 0; n < NGX_HTTP_IDEM_TURN && !ngx_queue_empty(&store->turn); n++) {
-        q = ngx_queue_head(&store->turn);
-        ngx_queue_remove(q);
-        ngx_queue_insert_tail(&store->fresh, q);
-
-        flight = ngx_queue_data(q, ngx_http_idem_flight_t, queue);
+        flight = ngx_http_idem_flight_pop(&store->turn);
+        ngx_queue_insert_tail(&store->fresh, &flight->queue);
         ops[n] = flight->op;
     }
 
@@ -238,7 +245,7 @@ ngx_http_idem_queue_handler(ngx_event_t *ev)
 static void
 ngx_http_idem_reap(ngx_http_idem_store_t *store)
 {
-    ngx_queue_t             *q, landed;
+    ngx_queue_t              landed;
     struct idem_op          *op;
     ngx_http_idem_flight_t  *flight;
 
@@ -252,11 +259,7 @@ ngx_http_idem_reap(ngx_http_idem_store_t *store)
         ngx_queue_insert_tail(&landed, &flight->queue);
     }
 
-    while (!ngx_queue_empty(&landed)) {
-        q = ngx_queue_head(&landed);
-        ngx_queue_remove(q);
-
-        flight = ngx_queue_data(q, ngx_http_idem_flight_t, queue);
+    while ((flight = ngx_http_idem_flight_pop(&landed)) != NULL) {
         ngx_http_idem_land(flight, flight->code);
     }
 }

@@ -261,10 +261,7 @@ ngx_http_idem_fetch(ngx_http_idem_ctx_t *ctx)
     }
 
     ctx->code = IDEM_ENOMEM;
-    ctx->turn.data = ctx;
-    ctx->turn.handler = ngx_http_idem_fetch_failed;
-    ctx->turn.log = ctx->request->connection->log;
-    ngx_post_event(&ctx->turn, &ngx_posted_next_events);
+    ngx_http_idem_later(ctx, ngx_http_idem_fetch_failed);
 }
 
 

@@ -18,14 +18,14 @@ static ngx_int_t ngx_http_idem_remove_header(ngx_http_request_t *r,
 
 /* Headers that only we may send to an upstream. */
 
-static ngx_str_t  ngx_http_idem_ours[] = {
-    ngx_string("idempotency-fence"),
-    ngx_string("idempotency-attempts"),
-    ngx_string("idempotency-takeover"),
-    ngx_string("idempotency-recorded"),
-    ngx_string("idempotency-expires"),
-    ngx_string("idempotent-replayed"),
-    ngx_null_string
+static const char  *ngx_http_idem_ours[] = {
+    "idempotency-fence",
+    "idempotency-attempts",
+    "idempotency-takeover",
+    "idempotency-recorded",
+    "idempotency-expires",
+    "idempotent-replayed",
+    NULL
 };
 
 
@@ -41,12 +41,12 @@ ngx_int_t
 ngx_http_idem_request_key(ngx_http_request_t *r,
     ngx_http_idem_loc_conf_t *conf, ngx_str_t *key, ngx_int_t *problem)
 {
-    size_t             len;
-    ngx_str_t          value;
-    ngx_uint_t         i, n;
-    ngx_list_part_t   *part;
-    ngx_table_elt_t   *h;
-    struct idem_error  error;
+    size_t                  len;
+    ngx_str_t               value;
+    ngx_uint_t              n;
+    ngx_table_elt_t        *h;
+    struct idem_error       error;
+    ngx_http_idem_place_t   place = { &r->headers_in.headers.part, 0 };
 
     n = 0;
     ngx_str_null(&value);
@@ -66,28 +66,12 @@ ngx_http_idem_request_key(ngx_http_request_t *r,
 
         /* A variable would show the first of two lines and hide the other. */
 
-        part = &r->headers_in.headers.part;
-        h = part->elts;
-
-        for (i = 0; /* void */ ; i++) {
-
-            if (i >= part->nelts) {
-                if (part->next == NULL) {
-                    break;
-                }
-
-                part = part->next;
-                h = part->elts;
-                i = 0;
-            }
-
-            if (i < part->nelts
-                && h[i].key.len == conf->key_name.len
-                && ngx_strncasecmp(h[i].key.data, conf->key_name.data,
-                                   conf->key_name.len)
+        while ((h = ngx_http_idem_next_header(&place)) != NULL) {
+            if (h->key.len == conf->key_name.len
+                && ngx_strncasecmp(h->key.data, conf->key_name.data, h->key.len)
                    == 0)
             {
-                value = h[i].value;
+                value = h->value;
                 n++;
             }
         }
@@ -178,40 +162,33 @@ ngx_http_idem_request_scope(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_idem_request_strip(ngx_http_request_t *r)
 {
-    ngx_str_t        *name;
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
+    const char             **name;
+    ngx_table_elt_t         *h;
+    ngx_http_idem_place_t    place = { &r->headers_in.headers.part, 0 };
 
-again:
+    while ((h = ngx_http_idem_next_header(&place)) != NULL) {
 
-    for (part = &r->headers_in.headers.part; part != NULL; part = part->next) {
-        h = part->elts;
+        if (h->key.len < sizeof("idempot") - 1
+            || (h->key.data[0] | 0x20) != 'i'
+            || (h->key.data[6] | 0x20) != 't')
+        {
+            continue;
+        }
 
-        for (i = 0; i < part->nelts; i++) {
-
-            if (h[i].key.len < sizeof("idempot") - 1
-                || (h[i].key.data[0] | 0x20) != 'i'
-                || (h[i].key.data[6] | 0x20) != 't')
-            {
+        for (name = ngx_http_idem_ours; *name != NULL; name++) {
+            if (!ngx_http_idem_is(&h->key, *name)) {
                 continue;
             }
 
-            for (name = ngx_http_idem_ours; name->len != 0; name++) {
-
-                if (h[i].key.len != name->len
-                    || ngx_strncasecmp(h[i].key.data, name->data, name->len)
-                       != 0)
-                {
-                    continue;
-                }
-
-                if (ngx_http_idem_remove_header(r, part, i) != NGX_OK) {
-                    return NGX_ERROR;
-                }
-
-                goto again;
+            if (ngx_http_idem_remove_header(r, place.part, place.i - 1)
+                != NGX_OK)
+            {
+                return NGX_ERROR;
             }
+
+            place.part = &r->headers_in.headers.part;
+            place.i = 0;
+            break;
         }
     }
 
@@ -323,7 +300,7 @@ ngx_http_idem_push_header(ngx_http_request_t *r, const char *name,
 ngx_int_t
 ngx_http_idem_request_chain(ngx_http_idem_ctx_t *ctx)
 {
-    u_char              *p;
+    u_char              *p, *last;
     ngx_http_request_t  *r = ctx->request;
 
     p = ngx_pnalloc(r->pool, 2 * NGX_INT64_LEN);
@@ -331,18 +308,13 @@ ngx_http_idem_request_chain(ngx_http_idem_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    if (ngx_http_idem_push_header(r, "Idempotency-Fence", p,
-                                  ngx_sprintf(p, "%uL", ctx->fence) - p)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
+    last = ngx_sprintf(p, "%uL", ctx->fence);
 
-    p += NGX_INT64_LEN;
-
-    if (ngx_http_idem_push_header(r, "Idempotency-Attempts", p,
-                                  ngx_sprintf(p, "%ui", ctx->attempts) - p)
-        != NGX_OK)
+    if (ngx_http_idem_push_header(r, "Idempotency-Fence", p, last - p)
+        != NGX_OK
+        || ngx_http_idem_push_header(r, "Idempotency-Attempts", last,
+                              ngx_sprintf(last, "%ui", ctx->attempts) - last)
+           != NGX_OK)
     {
         return NGX_ERROR;
     }

@@ -117,23 +117,18 @@ ngx_http_idem_select_from(ngx_http_idem_ctx_t *ctx,
 static ngx_int_t
 ngx_http_idem_select_headers(ngx_http_request_t *r, ngx_array_t *headers)
 {
-    ngx_uint_t                    i;
-    ngx_list_part_t              *part;
     ngx_table_elt_t              *h;
+    ngx_http_idem_place_t         place = { &r->headers_in.headers.part, 0 };
     struct idem_selector_header  *header;
 
-    for (part = &r->headers_in.headers.part; part != NULL; part = part->next) {
-        h = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-            header = ngx_array_push(headers);
-            if (header == NULL) {
-                return NGX_ERROR;
-            }
-
-            header->name = ngx_http_idem_slice(&h[i].key);
-            header->value = ngx_http_idem_slice(&h[i].value);
+    while ((h = ngx_http_idem_next_header(&place)) != NULL) {
+        header = ngx_array_push(headers);
+        if (header == NULL) {
+            return NGX_ERROR;
         }
+
+        header->name = ngx_http_idem_slice(&h->key);
+        header->value = ngx_http_idem_slice(&h->value);
     }
 
     return NGX_OK;

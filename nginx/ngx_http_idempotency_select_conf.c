@@ -107,8 +107,7 @@ ngx_http_idem_select_contradicts(ngx_http_idem_loc_conf_t *conf)
 /* A setting of an inner level takes the place of the other of its pair outside. */
 
 void
-ngx_http_idem_merge_select(ngx_http_idem_loc_conf_t *prev,
-    ngx_http_idem_loc_conf_t *conf)
+ngx_http_idem_merge_select(ngx_http_idem_loc_conf_t *conf)
 {
     if (conf->key_value != NGX_CONF_UNSET_PTR) {
         conf->key_from = NULL;
@@ -118,15 +117,5 @@ ngx_http_idem_merge_select(ngx_http_idem_loc_conf_t *prev,
         && (conf->fingerprint & NGX_HTTP_IDEM_FP_OFF))
     {
         conf->fingerprint_from = NULL;
-    }
-
-    if (conf->key_from == NGX_CONF_UNSET_PTR) {
-        conf->key_from = prev->key_from == NGX_CONF_UNSET_PTR ? NULL
-                                                              : prev->key_from;
-    }
-
-    if (conf->fingerprint_from == NGX_CONF_UNSET_PTR) {
-        conf->fingerprint_from = prev->fingerprint_from == NGX_CONF_UNSET_PTR
-                                 ? NULL : prev->fingerprint_from;
     }
 }
