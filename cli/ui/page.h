@@ -8,22 +8,24 @@
 #include <idem.h>
 #include <stdio.h>
 
-/* @s as text, for between tags and in quoted attributes: markup becomes entities,
- * UTF-8 stays, what cannot be seen becomes \xHH. */
-void html_text(FILE *f, struct idem_slice s);
-
-/* A key, in the form that the search and the commands take back. */
-void html_key(FILE *f, struct idem_slice key);
-
-/* @s as the value of an input: what can be seen stays as it was typed. */
-void html_value(FILE *f, struct idem_slice s);
-
-/* Two hex digits for each byte: in a link any byte may be in a key. */
-void html_hex(FILE *f, struct idem_slice s);
-
-/* "3 minutes ago", and the moment in UTC where the mouse rests on it; "never"; "-"
- * for 0. */
-void html_time(FILE *f, int64_t ms, int64_t now_ms);
+/* Prints markup, in which values are escaped by what they are:
+ *
+ *     %s   const char *         markup of ours, as it is
+ *     %u   uint64_t
+ *     %t   struct idem_slice    text, between tags and in quoted attributes: markup
+ *                               becomes entities, UTF-8 stays, and what cannot be
+ *                               seen becomes \xHH
+ *     %k   struct idem_slice    a key, in the form that the search and the commands
+ *                               take back
+ *     %v   struct idem_slice    the value of an input: what can be seen stays as it was
+ *                               typed
+ *     %x   struct idem_slice    two hex digits for each byte: in a link any byte may be
+ *                               in a key
+ *     %T   int64_t, int64_t     a moment and now: "3 minutes ago", with the moment in
+ *                               UTC as its title; "never"; "-" for 0
+ *     %%   a percent sign
+ */
+void html_print(FILE *f, const char *format, ...);
 
 /* Both in the text: "3 minutes ago, 2026-11-21 08:24:00 UTC". */
 void html_full_time(FILE *f, int64_t ms, int64_t now_ms);
@@ -50,8 +52,8 @@ void html_begin(FILE *f, const char *title, bool inside);
 void html_begin_key(FILE *f, struct idem_slice key);
 void html_end(FILE *f);
 
-/* The one style sheet. */
-void html_style(FILE *f);
+/* The one style sheet, style.css. */
+extern const char ui_style_text[];
 
 /* ---- The pages ---- */
 

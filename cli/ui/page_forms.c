@@ -8,40 +8,35 @@
 
 static void alert(FILE *f, const char *text)
 {
-    (void)fputs("<p class=\"said bad\" role=\"alert\">", f);
-    html_text(f, idem_str(text));
-    (void)fputs("</p>\n", f);
+    html_print(f, "<p class=\"said bad\" role=\"alert\">%t</p>\n",
+               idem_str(text));
 }
 
 void page_text(FILE *f, const char *title, const char *text)
 {
     html_begin(f, title, /* inside= */ false);
-    (void)fputs("<p>", f);
-    html_text(f, idem_str(text));
-    (void)fputs("</p>\n<p><a href=\"./\">Back to what is open</a></p>\n", f);
+    html_print(
+        f, "<p>%t</p>\n<p><a href=\"./\">Back to the open records</a></p>\n",
+        idem_str(text));
     html_end(f);
-}
-
-static void say_decided(FILE *f, bool in_doubt)
-{
-    (void)fputs(
-        in_doubt ? "<p>Your decision may be on record, or may not be: look at "
-                   "the record when the store answers. The same decision may "
-                   "be sent again.</p>\n"
-                 : "<p>Nothing was decided.</p>\n",
-        f);
 }
 
 void page_outage(FILE *f, const char *reason, bool decided, bool in_doubt,
                  const char *back)
 {
+    const char *said =
+        !decided ? ""
+        : in_doubt
+            ? "<p>Your decision may or may not be on record: look at the "
+              "record when the store answers. You may send the same "
+              "decision again.</p>\n"
+            : "<p>Nothing was decided.</p>\n";
+
     html_begin(f, "The store does not answer", /* inside= */ false);
     alert(f, reason);
-    if (decided) {
-        say_decided(f, in_doubt);
-    }
-    (void)fputs(
-        "<h2>What to do</h2>\n<ol class=\"steps\">\n"
+    html_print(
+        f,
+        "%s<h2>What to do</h2>\n<ol class=\"steps\">\n"
         "<li>Find the cause: <code>idem doctor</code>, on the host where "
         "<code>idem ui</code> runs, names it.</li>\n"
         "<li>Leave the work alone. While the store is away no new work starts, "
@@ -49,10 +44,8 @@ void page_outage(FILE *f, const char *reason, bool decided, bool in_doubt,
         "<li>When the store answers again, run <code>idem reconcile</code> on "
         "each host that works: it records what the journals have. Then decide "
         "about what is still unknown.</li>\n</ol>\n"
-        "<p><a class=\"button\" href=\"",
-        f);
-    html_value(f, idem_str(back));
-    (void)fputs("\">Try again</a></p>\n", f);
+        "<p><a class=\"button\" href=\"%v\">Try again</a></p>\n",
+        said, idem_str(back));
     html_end(f);
 }
 
@@ -62,14 +55,13 @@ void page_login(FILE *f, bool wrong)
     if (wrong) {
         alert(f, "That is not the token.");
     }
-    (void)
-        fputs("<form action=\"/login\" method=\"post\" class=\"box\">\n"
-              "<label for=\"token\">The token that <code>idem ui</code> "
-              "printed</label>\n"
-              "<input type=\"password\" id=\"token\" name=\"token\" autofocus "
-              "required autocomplete=\"off\">\n"
-              "<button>Enter</button></form>\n",
-              f);
+    html_print(f,
+               "<form action=\"/login\" method=\"post\" class=\"box\">\n"
+               "<label for=\"token\">The token that <code>idem ui</code> "
+               "printed</label>\n"
+               "<input type=\"password\" id=\"token\" name=\"token\" autofocus "
+               "required autocomplete=\"off\">\n"
+               "<button>Enter</button></form>\n");
     html_end(f);
 }
 
@@ -89,22 +81,15 @@ static bool may_reopen(const struct idem_record *r)
     return !cli_is_reopened(r) && r->status != IDEM_STATUS_RELEASED && !r->live;
 }
 
-static void hidden(FILE *f, const char *name, struct idem_slice s)
-{
-    (void)fprintf(f, "<input type=\"hidden\" name=\"%s\" value=\"", name);
-    html_hex(f, s);
-    (void)fputs("\">\n", f);
-}
-
 /* Which attempt it is about. */
 static void begin_form(FILE *f, const char *action, const struct idem_record *r)
 {
-    (void)fprintf(f, "<form action=\"%s\" method=\"post\" class=\"box\">\n",
-                  action);
-    hidden(f, "s", r->scope);
-    hidden(f, "k", r->key);
-    (void)fprintf(f, "<input type=\"hidden\" name=\"fence\" value=\"%llu\">\n",
-                  (unsigned long long)r->fence);
+    html_print(f,
+               "<form action=\"%s\" method=\"post\" class=\"box\">\n"
+               "<input type=\"hidden\" name=\"s\" value=\"%x\">\n"
+               "<input type=\"hidden\" name=\"k\" value=\"%x\">\n"
+               "<input type=\"hidden\" name=\"fence\" value=\"%u\">\n",
+               action, r->scope, r->key, r->fence);
 }
 
 static void choice(FILE *f, const struct page_form *form, const char *value,
@@ -112,41 +97,34 @@ static void choice(FILE *f, const struct page_form *form, const char *value,
 {
     bool chosen = form->decision != NULL && strcmp(form->decision, value) == 0;
 
-    (void)fprintf(f,
-                  "<label class=\"line\"><input type=\"radio\" "
-                  "name=\"decision\" value=\"%s\" required%s> %s</label>\n",
-                  value, chosen ? " checked" : "", text);
+    html_print(f,
+               "<label class=\"line\"><input type=\"radio\" "
+               "name=\"decision\" value=\"%s\" required%s> %s</label>\n",
+               value, chosen ? " checked" : "", text);
 }
 
 static void text_field(FILE *f, const char *name, const char *label,
                        struct idem_slice typed)
 {
-    (void)fprintf(f,
-                  "<label for=\"%s\">%s</label>\n"
-                  "<input type=\"text\" id=\"%s\" name=\"%s\" "
-                  "maxlength=\"255\" autocomplete=\"off\" value=\"",
-                  name, label, name, name);
-    html_value(f, typed);
-    (void)fputs("\">\n", f);
+    html_print(f,
+               "<label for=\"%s\">%s</label>\n"
+               "<input type=\"text\" id=\"%s\" name=\"%s\" "
+               "maxlength=\"255\" autocomplete=\"off\" value=\"%v\">\n",
+               name, label, name, name, typed);
 }
 
 /* @id tells the two fields of a page apart. */
 static void reason_field(FILE *f, const struct page_form *form, const char *id,
                          const char *label, struct idem_slice typed)
 {
-    (void)fprintf(f,
-                  "<label for=\"%s\">%s</label>\n"
-                  "<input type=\"text\" id=\"%s\" name=\"reason\" "
-                  "maxlength=\"1000\" required autocomplete=\"off\" "
-                  "aria-describedby=\"%s-who\" value=\"",
-                  id, label, id, id);
-    html_value(f, typed);
-    (void)fprintf(f,
-                  "\">\n<p class=\"soft\" id=\"%s-who\">It is recorded, as "
-                  "said by ",
-                  id);
-    html_text(f, idem_str(form->who));
-    (void)fputs(".</p>\n", f);
+    html_print(f,
+               "<label for=\"%s\">%s</label>\n"
+               "<input type=\"text\" id=\"%s\" name=\"reason\" "
+               "maxlength=\"1000\" required autocomplete=\"off\" "
+               "aria-describedby=\"%s-who\" value=\"%v\">\n"
+               "<p class=\"soft\" id=\"%s-who\">It is recorded, as said by "
+               "%t.</p>\n",
+               id, label, id, id, typed, id, idem_str(form->who));
 }
 
 /* A person who ticks this has read what is overridden. */
@@ -155,17 +133,13 @@ static void force_field(FILE *f, const struct idem_record *r, int64_t now_ms)
     char words[CLI_WORDS_MAX];
 
     cli_span_words(r->lease_end_ms - now_ms, words);
-    (void)
-        fputs("<label class=\"line force\"><input type=\"checkbox\" "
-              "name=\"force\" value=\"yes\" required> <span>Override the lease "
-              "of <b>",
-              f);
-    html_text(f, r->owner.len > 0 ? r->owner : idem_str("its owner"));
-    (void)fprintf(f,
-                  "</b>, which has %s left. It may be at work, and may go on "
-                  "beside whoever starts next, until its next renewal.</span>"
-                  "</label>\n",
-                  words);
+    html_print(
+        f,
+        "<label class=\"line force\"><input type=\"checkbox\" "
+        "name=\"force\" value=\"yes\" required> <span>Override the lease "
+        "of <b>%t</b>, which has %s left. It may be at work, and may go on "
+        "beside the next owner until its next renewal.</span></label>\n",
+        r->owner.len > 0 ? r->owner : idem_str("its owner"), words);
 }
 
 static void decide_form(FILE *f, const struct idem_record *r,
@@ -173,20 +147,19 @@ static void decide_form(FILE *f, const struct idem_record *r,
 {
     bool live = r->live;
 
-    (void)fputs(
+    html_print(
+        f, "<section class=\"act\"><h2>%s</p>\n",
         live
-            ? "<section class=\"act\"><h2>Decide although it is at work</h2>\n<p>Decisions are "
-              "refused while its lease runs: wait for its end, unless "
-              "you know that the owner is gone.</p>\n"
+            ? "Decide although it is at work</h2>\n<p>Decisions are refused "
+              "while its lease runs: wait for its end, unless you know that the "
+              "owner is gone."
         : cli_is_decided(r) && !r->retry
-            ? "<section class=\"act\"><h2>Correct the decision</h2>\n<p>A person "
-              "decided so, and nobody has started since.</p>\n"
-            : "<section class=\"act\"><h2>Decide how it ended</h2>\n<p>Find out first what "
-              "really happened: in the logs of its owner, or where it "
-              "had its effect.</p>\n",
-        f);
+            ? "Correct the decision</h2>\n<p>A person decided so, and nobody has "
+              "started since."
+            : "Decide how it ended</h2>\n<p>Find out first what really happened: "
+              "in the logs of its owner, or where it had its effect.");
     begin_form(f, "resolve", r);
-    (void)fputs("<fieldset><legend>How did it end?</legend>\n", f);
+    html_print(f, "<fieldset><legend>How did it end?</legend>\n");
     choice(f, form, "complete", "It was done: later callers get the result.");
     choice(f, form, "release",
            "It did not happen: the next caller runs it, and is not told of "
@@ -194,14 +167,12 @@ static void decide_form(FILE *f, const struct idem_record *r,
     choice(
         f, form, "fail",
         "It failed for good: later callers are told so, and nobody runs it.");
-    (void)
-        fputs("</fieldset>\n<label for=\"result\">If it was done: the result, "
-              "for all who ask</label>\n"
-              "<textarea id=\"result\" name=\"result\" rows=\"2\" "
-              "maxlength=\"4000\" spellcheck=\"false\">\n",
-              f);
-    html_value(f, form->result);
-    (void)fputs("</textarea>\n", f);
+    html_print(f,
+               "</fieldset>\n<label for=\"result\">If it was done: the result, "
+               "for all who ask</label>\n"
+               "<textarea id=\"result\" name=\"result\" rows=\"2\" "
+               "maxlength=\"4000\" spellcheck=\"false\">\n%v</textarea>\n",
+               form->result);
     if (cli_is_http(r)) {
         text_field(f, "http", "Its HTTP status, from 200 to 599", form->http);
         text_field(f, "type", "Its content type", form->type);
@@ -210,8 +181,8 @@ static void decide_form(FILE *f, const struct idem_record *r,
     if (live) {
         force_field(f, r, form->now_ms);
     }
-    (void)fputs("<button class=\"main\">Decide</button>\n</form></section>\n",
-                f);
+    html_print(f,
+               "<button class=\"main\">Decide</button>\n</form></section>\n");
 }
 
 static void reopen_form(FILE *f, const struct idem_record *r,
@@ -220,19 +191,19 @@ static void reopen_form(FILE *f, const struct idem_record *r,
     static const struct idem_slice nothing;
     bool sent = form->decision != NULL && strcmp(form->decision, "reopen") == 0;
 
-    (void)fprintf(f,
-                  "<section class=\"act\"><h2>Run it again</h2>\n<p>Mend the "
-                  "cause first. The next caller starts the work, and is told "
-                  "that it takes over: the work may have had effects. The "
-                  "result on record is dropped; %s.</p>\n",
-                  form->audited ? "the audit log keeps it"
-                                : "the audit log does not keep it either");
+    html_print(f,
+               "<section class=\"act\"><h2>Run it again</h2>\n<p>Mend the "
+               "cause first. The next caller starts the work, and is told that "
+               "it takes over: the work may have had effects. The result on "
+               "record is dropped; %s.</p>\n",
+               form->audited ? "the audit log keeps it"
+                             : "the audit log does not keep it either");
     begin_form(f, "reopen", r);
-    (void)fputs("<input type=\"hidden\" name=\"decision\" value=\"reopen\">\n",
-                f);
+    html_print(f,
+               "<input type=\"hidden\" name=\"decision\" value=\"reopen\">\n");
     reason_field(f, form, "why-again", "Why is it to be run again?",
                  sent ? form->reason : nothing);
-    (void)fputs("<button>Reopen</button>\n</form></section>\n", f);
+    html_print(f, "<button>Reopen</button>\n</form></section>\n");
 }
 
 void page_forms(FILE *f, const struct idem_record *record,

@@ -98,35 +98,38 @@ static void cards(FILE *f, const struct cli_snapshot *snapshot,
                                         "info", "",    "warn"};
     int show;
 
-    (void)fputs("<nav class=\"cards\" aria-label=\"Lists\">\n", f);
+    html_print(f, "<nav class=\"cards\" aria-label=\"Lists\">\n");
     for (show = 0; show < PAGE_SHOWS; show++) {
         uint64_t n = count(snapshot, (enum page_show)show);
 
-        (void)fprintf(f,
-                      "<a class=\"card\" href=\"./?show=%s\"%s>"
-                      "<b class=\"%s\">%llu</b> %s</a>\n",
-                      page_shows[show],
-                      (int)here == show ? " aria-current=\"page\"" : "",
-                      n > 0 ? paint[show] : "", (unsigned long long)n,
-                      names[show]);
+        html_print(f,
+                   "<a class=\"card\" href=\"./?show=%s\"%s>"
+                   "<b class=\"%s\">%u</b> %s</a>\n",
+                   page_shows[show],
+                   (int)here == show ? " aria-current=\"page\"" : "",
+                   n > 0 ? paint[show] : "", n, names[show]);
     }
-    (void)fputs("</nav>\n", f);
+    html_print(f, "</nav>\n");
+}
+
+static void search_field(FILE *f, const char *id, const char *label,
+                         struct idem_slice typed)
+{
+    html_print(
+        f,
+        "<div><label for=\"%s\">%s</label><input type=\"text\" id=\"%s\" "
+        "name=\"%s\" maxlength=\"1029\" autocomplete=\"off\" "
+        "spellcheck=\"false\" value=\"%v\"></div>\n",
+        id, label, id, id, typed);
 }
 
 static void search_form(FILE *f, const struct page_search *search)
 {
-    (void)fputs("<form class=\"search\" role=\"search\" action=\"search\" "
-                "method=\"get\">\n<div><label for=\"k\">Key</label>"
-                "<input type=\"text\" id=\"k\" name=\"k\" maxlength=\"1029\" "
-                "autocomplete=\"off\" spellcheck=\"false\" value=\"",
-                f);
-    html_value(f, search->typed_key);
-    (void)fputs("\"></div>\n<div><label for=\"s\">Scope</label>"
-                "<input type=\"text\" id=\"s\" name=\"s\" maxlength=\"1029\" "
-                "autocomplete=\"off\" spellcheck=\"false\" value=\"",
-                f);
-    html_value(f, search->typed_scope);
-    (void)fputs("\"></div>\n<button>Find</button></form>\n", f);
+    html_print(f, "<form class=\"search\" role=\"search\" action=\"search\" "
+                  "method=\"get\">\n");
+    search_field(f, "k", "Key", search->typed_key);
+    search_field(f, "s", "Scope", search->typed_scope);
+    html_print(f, "<button>Find</button></form>\n");
 }
 
 static void as_of(FILE *f, int64_t now_ms, enum page_show show)
@@ -134,18 +137,23 @@ static void as_of(FILE *f, int64_t now_ms, enum page_show show)
     char utc[48];
 
     html_utc(now_ms, utc);
-    (void)fprintf(f,
-                  "<p class=\"soft\">As of %s. <a href=\"./?show=%s\">Look "
-                  "again</a>, or <a href=\"./?show=%s&amp;again=\">each "
-                  "minute</a></p>\n",
-                  utc, page_shows[show], page_shows[show]);
+    html_print(f,
+               "<p class=\"soft\">As of %s. <a href=\"./?show=%s\">Look "
+               "again</a>, or <a href=\"./?show=%s&amp;again=\">each "
+               "minute</a></p>\n",
+               utc, page_shows[show], page_shows[show]);
 }
 
 /* ---- The table ---- */
 
-static void cell(FILE *f, const char *name)
+static void begin_cell(FILE *f, const char *name)
 {
-    (void)fprintf(f, "<td data-label=\"%s\"><div>", name);
+    html_print(f, "<td data-label=\"%s\"><div>", name);
+}
+
+static void end_cell(FILE *f)
+{
+    html_print(f, "</div></td>");
 }
 
 static void key_cell(FILE *f, const struct cli_open *open)
@@ -154,33 +162,32 @@ static void key_cell(FILE *f, const struct cli_open *open)
     struct idem_slice text = r->error.len > 0 ? r->error : r->note;
     char shown[ERROR_SHOWN];
 
-    (void)fputs("<th scope=\"row\">", f);
+    html_print(f, "<th scope=\"row\">");
     html_record_link(f, r);
     if (text.len > 0) {
         (void)cli_escape(text, shown, sizeof(shown));
-        (void)fputs("<span class=\"why\">", f);
-        html_value(f, idem_str(shown)); /* It is escaped already. */
-        (void)fputs("</span>", f);
+        /* It is escaped already. */
+        html_print(f, "<span class=\"why\">%v</span>", idem_str(shown));
     }
-    (void)fputs("</th>", f);
+    html_print(f, "</th>");
 }
 
 static void status_cell(FILE *f, const struct cli_open *open)
 {
-    cell(f, "Status");
+    int exits = open->exit_status;
+
+    begin_cell(f, "Status");
     if (open->unreadable) {
-        (void)fputs("<span class=\"badge bad\">unreadable</span>", f);
+        html_print(f, "<span class=\"badge bad\">unreadable</span>");
     } else {
         html_status(f, &open->record, open->record.overdue);
     }
-    if (open->exit_status >= 0) {
-        (void)fprintf(f, " <span class=\"code\">exit %d</span>",
-                      open->exit_status);
-    } else if (open->http_status >= 0) {
-        (void)fprintf(f, " <span class=\"code\">HTTP %d</span>",
-                      open->http_status);
+    if (exits >= 0 || open->http_status >= 0) {
+        html_print(f, " <span class=\"code\">%s %u</span>",
+                   exits >= 0 ? "exit" : "HTTP",
+                   (uint64_t)(exits >= 0 ? exits : open->http_status));
     }
-    (void)fputs("</div></td>", f);
+    end_cell(f);
 }
 
 /* "57 seconds left, renewed 3 seconds ago". */
@@ -190,75 +197,60 @@ static void lease_cell(FILE *f, const struct cli_open *open, int64_t now_ms)
     int64_t renewed_ms = r->lease_end_ms - r->lease_ms;
     char words[CLI_WORDS_MAX];
 
-    cell(f, "Lease");
+    begin_cell(f, "Lease");
     if (open->unreadable || r->status != IDEM_STATUS_IN_PROGRESS || r->retry) {
-        (void)fputs("<span class=\"soft\">none</span>", f);
+        html_print(f, "<span class=\"soft\">none</span>");
     } else if (r->lease_end_ms == IDEM_NEVER) {
-        (void)fputs("has no end", f);
+        html_print(f, "has no end");
     } else if (r->live) {
         cli_span_words(r->lease_end_ms > now_ms ? r->lease_end_ms - now_ms : 0,
                        words);
-        (void)fprintf(f, "%s left, renewed ", words);
-        html_time(f, renewed_ms < now_ms ? renewed_ms : now_ms, now_ms);
+        html_print(f, "%s left, renewed %T", words,
+                   renewed_ms < now_ms ? renewed_ms : now_ms, now_ms);
     } else {
-        (void)fputs("ended ", f);
-        html_time(f, r->lease_end_ms, now_ms);
+        html_print(f, "ended %T", r->lease_end_ms, now_ms);
     }
-    (void)fputs("</div></td>", f);
+    end_cell(f);
 }
 
 static void when_cell(FILE *f, const struct cli_open *open, int64_t now_ms)
 {
     const struct idem_record *r = &open->record;
 
-    cell(f, "When");
+    begin_cell(f, "When");
     if (!open->unreadable) {
-        (void)fputs(r->ended_ms != 0 ? "ended " : "started ", f);
-        html_time(f, r->ended_ms != 0 ? r->ended_ms : r->started_ms, now_ms);
+        html_print(f, "%s %T", r->ended_ms != 0 ? "ended" : "started",
+                   r->ended_ms != 0 ? r->ended_ms : r->started_ms, now_ms);
     }
-    (void)fputs("</div></td>", f);
+    end_cell(f);
 }
 
 static void row(FILE *f, const struct cli_open *open, int64_t now_ms)
 {
     const struct idem_record *r = &open->record;
 
-    (void)fputs("<tr>", f);
+    html_print(f, "<tr>");
     key_cell(f, open);
-    cell(f, "Scope");
-    html_text(f, r->scope);
-    (void)fputs("</div></td>", f);
+    html_print(f, "<td data-label=\"Scope\"><div>%t</div></td>", r->scope);
     status_cell(f, open);
     when_cell(f, open, now_ms);
     lease_cell(f, open, now_ms);
-    cell(f, "Owner");
-    html_text(f, r->owner);
-    (void)fputs("</div></td>", f);
-    cell(f, "Tries");
-    (void)fprintf(f, "%u</div></td></tr>\n", (unsigned)r->attempts);
+    html_print(f,
+               "<td data-label=\"Owner\"><div>%t</div></td>"
+               "<td data-label=\"Tries\"><div>%u</div></td></tr>\n",
+               r->owner, (uint64_t)r->attempts);
 }
 
 static void begin_table(FILE *f, const char *caption)
 {
-    (void)
-        fprintf(f,
-                "<table class=\"records\"><caption class=\"unseen\">%s"
-                "</caption>\n<thead><tr><th scope=\"col\">Key</th>"
-                "<th scope=\"col\">Scope</th><th scope=\"col\">Status</th>"
-                "<th scope=\"col\">When</th><th scope=\"col\">Lease</th>"
-                "<th scope=\"col\">Owner</th><th scope=\"col\">Tries</th></tr>"
-                "</thead>\n<tbody>\n",
-                caption);
-}
-
-static void say_more(FILE *f, uint64_t found)
-{
-    if (found > ROWS_MAX) {
-        (void)fprintf(f,
-                      "<p>The first %d of %llu are shown. Search, or at a "
-                      "terminal: <code>idem list</code></p>\n",
-                      ROWS_MAX, (unsigned long long)found);
-    }
+    html_print(f,
+               "<table class=\"records\"><caption class=\"unseen\">%s"
+               "</caption>\n<thead><tr><th scope=\"col\">Key</th>"
+               "<th scope=\"col\">Scope</th><th scope=\"col\">Status</th>"
+               "<th scope=\"col\">When</th><th scope=\"col\">Lease</th>"
+               "<th scope=\"col\">Owner</th><th scope=\"col\">Tries</th></tr>"
+               "</thead>\n<tbody>\n",
+               caption);
 }
 
 static void table(FILE *f, const struct cli_snapshot *snapshot,
@@ -282,16 +274,19 @@ static void table(FILE *f, const struct cli_snapshot *snapshot,
         row(f, &rows->open[i], snapshot->now_ms);
     }
     if (rows->len > 0) {
-        (void)fputs("</tbody></table>\n", f);
+        html_print(f, "</tbody></table>\n");
     } else if (search->key.len + search->scope.len > 0) {
-        (void)
-            fputs("<p>No open record matches. A record that ended is found by "
-                  "its whole key and scope.</p>\n",
-                  f);
+        html_print(f, "<p>No open record matches. Find a record that ended by "
+                      "its whole key and scope.</p>\n");
     } else {
-        (void)fprintf(f, "<p class=\"none\">%s</p>\n", none[choice->show]);
+        html_print(f, "<p class=\"none\">%s</p>\n", none[choice->show]);
     }
-    say_more(f, rows->found);
+    if (rows->found > ROWS_MAX) {
+        html_print(f,
+                   "<p>The first %u of %u are shown. Search, or at a terminal: "
+                   "<code>idem list</code></p>\n",
+                   (uint64_t)ROWS_MAX, rows->found);
+    }
 }
 
 void page_list(FILE *f, const struct cli_snapshot *snapshot,
@@ -312,12 +307,12 @@ void page_list(FILE *f, const struct cli_snapshot *snapshot,
     cards(f, snapshot, searched ? PAGE_SHOWS : show);
     search_form(f, search);
     if (show == PAGE_OUTCOMES) {
-        (void)fputs(
+        html_print(
+            f,
             "<p>Work that was completed in the last 24 hours with an exit status "
             "other than 0, a signal, or an HTTP status of 500 or above. It is "
             "replayed until its retention ends, or until you reopen it. Older "
-            "ones: <code>idem list --failed</code></p>\n",
-            f);
+            "ones: <code>idem list --failed</code></p>\n");
     }
     table(f, snapshot, choice, title);
     as_of(f, snapshot->now_ms, show);

@@ -9,31 +9,16 @@ enum {
     INPUT_SHOWN = 8192
 };
 
-static void name(FILE *f, const char *text)
-{
-    (void)fprintf(f, "<dt>%s</dt><dd>", text);
-}
-
 static void fact(FILE *f, const char *text, struct idem_slice value)
 {
     if (value.len > 0) {
-        name(f, text);
-        html_text(f, value);
-        (void)fputs("</dd>\n", f);
+        html_print(f, "<dt>%s</dt><dd>%t</dd>\n", text, value);
     }
 }
 
 static void number(FILE *f, const char *text, uint64_t value)
 {
-    name(f, text);
-    (void)fprintf(f, "%llu</dd>\n", (unsigned long long)value);
-}
-
-static void status_fact(FILE *f, const struct idem_record *r)
-{
-    name(f, "Status");
-    html_status(f, r, r->overdue);
-    (void)fputs(r->retry ? " the next caller runs it</dd>\n" : "</dd>\n", f);
+    html_print(f, "<dt>%s</dt><dd>%u</dd>\n", text, value);
 }
 
 static void outcome_fact(FILE *f, const struct idem_record *r)
@@ -58,21 +43,11 @@ static void live(FILE *f, const struct idem_record *r, int64_t now_ms)
     char words[CLI_WORDS_MAX];
 
     cli_span_words(r->lease_end_ms - now_ms, words);
-    (void)fputs("<p class=\"live\"><strong>At work</strong>: its lease was "
-                "renewed ",
-                f);
-    html_time(f, renewed_ms < now_ms ? renewed_ms : now_ms, now_ms);
-    (void)fprintf(f, ", %s left, owner <b>", words);
-    html_text(f, r->owner.len > 0 ? r->owner : idem_str("not named"));
-    (void)fputs("</b>.</p>\n", f);
-}
-
-static void id_fact(FILE *f, const struct idem_record *r)
-{
-    name(f, "Id");
-    (void)fputs("<code>", f);
-    html_hex(f, idem_bytes(r->id, sizeof(r->id)));
-    (void)fputs("</code></dd>\n", f);
+    html_print(f,
+               "<p class=\"live\"><strong>At work</strong>: its lease was "
+               "renewed %T, %s left, owner <b>%t</b>.</p>\n",
+               renewed_ms < now_ms ? renewed_ms : now_ms, now_ms, words,
+               r->owner.len > 0 ? r->owner : idem_str("not named"));
 }
 
 /* The request, on which a decision depends. */
@@ -87,26 +62,28 @@ static void input(FILE *f, struct idem_slice bytes)
     }
     rest = bytes.base;
     end = rest + max;
-    (void)fprintf(f, "<details><summary>Input, %zu bytes</summary><pre>",
-                  bytes.len);
+    html_print(f, "<details><summary>Input, %u bytes</summary><pre>",
+               (uint64_t)bytes.len);
     while (rest < end) {
         const char *line = memchr(rest, '\n', (size_t)(end - rest));
         const char *stop = line != NULL ? line : end;
 
-        html_text(f, idem_bytes(rest, (size_t)(stop - rest)));
-        (void)fputs(line != NULL ? "\n" : "", f);
+        html_print(f, "%t%s", idem_bytes(rest, (size_t)(stop - rest)),
+                   line != NULL ? "\n" : "");
         rest = stop + (line != NULL);
     }
-    (void)fprintf(f, "</pre>%s</details>\n",
-                  max < bytes.len ? "<p>The rest: <code>idem show --input"
-                                    "</code></p>"
-                                  : "");
+    html_print(f, "</pre>%s</details>\n",
+               max < bytes.len
+                   ? "<p>The rest: <code>idem show --input</code></p>"
+                   : "");
 }
 
 static void facts(FILE *f, const struct idem_record *r)
 {
-    (void)fputs("<h2>What is known</h2>\n<dl class=\"facts\">\n", f);
-    status_fact(f, r);
+    html_print(f, "<h2>What is known</h2>\n<dl class=\"facts\">\n"
+                  "<dt>Status</dt><dd>");
+    html_status(f, r, r->overdue);
+    html_print(f, "%s</dd>\n", r->retry ? " the next caller runs it" : "");
     fact(f, "Scope", r->scope);
     fact(f, "Owner", r->owner);
     outcome_fact(f, r);
@@ -118,8 +95,8 @@ static void facts(FILE *f, const struct idem_record *r)
          idem_str(r->on_expired_lease == IDEM_RERUN
                       ? "the next caller runs it again"
                       : "it is unknown, and waits for a person"));
-    id_fact(f, r);
-    (void)fputs("</dl>\n", f);
+    html_print(f, "<dt>Id</dt><dd><code>%x</code></dd>\n</dl>\n",
+               idem_bytes(r->id, sizeof(r->id)));
     input(f, r->input);
 }
 
@@ -269,15 +246,10 @@ static void tell_present(struct timeline *timeline, const struct idem_record *r,
 
 static void print_event(FILE *f, const struct event *event, int64_t now_ms)
 {
-    (void)fprintf(f, "<li class=\"%s\"><span>", event->paint);
-    html_text(f, idem_str(event->what));
-    if (event->who.len > 0) {
-        (void)fputs(": ", f);
-        html_text(f, event->who);
-    }
-    (void)fputs("</span><br>", f);
+    html_print(f, "<li class=\"%s\"><span>%s%s%t</span><br>", event->paint,
+               event->what, event->who.len > 0 ? ": " : "", event->who);
     html_full_time(f, event->ms, now_ms);
-    (void)fputs("</li>\n", f);
+    html_print(f, "</li>\n");
 }
 
 static void print_timeline(FILE *f, const struct idem_record *r, int64_t now_ms)
@@ -291,19 +263,16 @@ static void print_timeline(FILE *f, const struct idem_record *r, int64_t now_ms)
         tell_past(&timeline, r, &r->history[i - 1]);
     }
     tell_present(&timeline, r, now_ms);
-    (void)fputs("<h2>History</h2>\n<ol class=\"history\">\n", f);
+    html_print(f, "<h2>History</h2>\n<ol class=\"history\">\n");
     for (i = 0; i < timeline.len; i++) {
         print_event(f, &timeline.events[i], now_ms);
     }
-    if (r->retry) {
-        (void)fputs("<li class=\"warn\">The next caller runs it.</li>\n", f);
-    } else if (r->live) {
-        (void)fputs("<li class=\"info\">It is at work.</li>\n", f);
-    } else if (r->status == IDEM_STATUS_IN_PROGRESS) {
-        (void)fputs("<li class=\"warn\">Nobody has said how it ended.</li>\n",
-                    f);
-    }
-    (void)fputs("</ol>\n", f);
+    html_print(f, "%s</ol>\n",
+               r->retry  ? "<li class=\"warn\">The next caller runs it.</li>\n"
+               : r->live ? "<li class=\"info\">It is at work.</li>\n"
+               : r->status == IDEM_STATUS_IN_PROGRESS
+                   ? "<li class=\"warn\">Nobody has said how it ended.</li>\n"
+                   : "");
 }
 
 void page_record(FILE *f, const struct idem_record *record,
@@ -311,10 +280,9 @@ void page_record(FILE *f, const struct idem_record *record,
 {
     html_begin_key(f, record->key);
     if (form->said != NULL) {
-        (void)fprintf(f, "<p class=\"said%s\" role=\"%s\">",
-                      form->bad ? " bad" : "", form->bad ? "alert" : "status");
-        html_value(f, idem_str(form->said));
-        (void)fputs("</p>\n", f);
+        html_print(f, "<p class=\"said%s\" role=\"%s\">%v</p>\n",
+                   form->bad ? " bad" : "", form->bad ? "alert" : "status",
+                   idem_str(form->said));
     }
     if (record->live) {
         live(f, record, form->now_ms);

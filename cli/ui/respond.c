@@ -99,19 +99,8 @@ enum MHD_Result ui_page_send_again(const struct ui_request *request,
 
 enum MHD_Result ui_style(const struct ui_request *request)
 {
-    enum MHD_Result result = MHD_NO;
-    struct ui_page page;
-
-    if (!ui_page_open(&page)) {
-        return MHD_NO;
-    }
-    html_style(page.f);
-    if (fclose(page.f) == 0) {
-        result = ui_answer(request, MHD_HTTP_OK, "text/css; charset=utf-8",
-                           idem_bytes(page.text, page.len), NULL, NULL);
-    }
-    free(page.text);
-    return result;
+    return ui_answer(request, MHD_HTTP_OK, "text/css; charset=utf-8",
+                     idem_str(ui_style_text), NULL, NULL);
 }
 
 enum MHD_Result ui_say(const struct ui_request *request, unsigned status,
