@@ -9,6 +9,36 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 
 
+USUAL = {"policy": "rerun", "lease": "2000", "retention": "9000"}  # Of a begin.
+
+
+def written(path):
+    """Return what is written in @path, as check reads it: {name: its lines}, and of those
+    with a defect {name: the answer that is wrong}. A line is an operation (history.h):
+
+        NAME [clock=none][: ID of the answer that is wrong]
+          ID CALLED ANSWERED VERB [name=value ...] : ANSWER [name=value ...]
+
+    ANSWERED is "-" where there is no answer, and the key is k where key= does not say it.
+    """
+    found, wrong = {}, {}
+    for line in Path(path).read_text(encoding="utf-8").splitlines():
+        if line.startswith("  "):
+            asked, _, told = line.partition(" : ")
+            name, called, answered, verb, *fields = asked.split()
+            fields = dict(field.split("=") for field in fields)
+            key = "-" if verb == "purge" else fields.pop("key", "k")
+            fields = {**(USUAL if verb == "begin" else {}), **fields}
+            fields = " ".join(f"{name}={value}" for name, value in fields.items())
+            lines.append(f"call {name} {called} {key} {verb} {fields}")
+            lines += [f"ret {name} {answered} {told}"] if told else []
+        elif not line.startswith("#"):
+            head, _, answer = line.partition(": ")
+            lines = found[head.split()[0]] = [f"history {head}"]
+            wrong.update({head: answer} if answer else {})
+    return found, wrong
+
+
 def check(program, *args, text=None):
     """Run check; return (status, what it prints). @text is its stdin."""
     command = [program, *map(str, args)]
@@ -27,11 +57,11 @@ def bad_names(output):
     return set(re.findall(r"^BAD history ([^,]+), key", output, re.M))
 
 
-def explained(program, *args, undecided=0):
+def explained(program, *args, undecided=0, text=None):
     """Fail unless check explains all, but for @undecided that have too many orders
     to try; return the numbers of histories and ops, and the longest time of one:
     the better of two, where the machine may have stood still in the first."""
-    status, output = check(program, *args)
+    status, output = check(program, *args, text=text)
     assert status in (0, 2), output
     print(summary(output))
     counts = r"^(?:OK|TOO HARD (\d+) of) (\d+) histories, (\d+) ops"
@@ -39,7 +69,7 @@ def explained(program, *args, undecided=0):
     assert int(found[1] or 0) <= undecided, output
     slowest = longest(output)
     if slowest >= 1:
-        slowest = min(slowest, longest(check(program, *args)[1]))
+        slowest = min(slowest, longest(check(program, *args, text=text)[1]))
     return int(found[2]), int(found[3]), slowest
 
 
