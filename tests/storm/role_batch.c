@@ -1,6 +1,4 @@
 /* Keys all at once, through a queue: begun together, ended together. */
-#include "ledger.h"
-#include "product.h"
 #include "worker.h"
 
 #include <idem/operator.h>
@@ -12,8 +10,7 @@
 struct ride {
     const char *key;
     struct idem_attempt *attempt;
-    char *product;
-    char id[PRODUCT_ID];
+    struct product product;
 };
 
 static void submit(struct idem_queue *queue, struct idem_op *op,
@@ -61,30 +58,22 @@ static void take_begun(struct idem_op *op)
     }
 }
 
-static void complete_all(struct idem_queue *queue, struct ride *rides,
-                         size_t len, size_t product_len)
+static void complete_all(const struct worker *w, struct idem_queue *queue,
+                         struct ride *rides)
 {
     size_t i;
 
-    for (i = 0; i < len; i++) {
+    for (i = 0; i < w->keys_len; i++) {
         struct ride *ride = &rides[i];
-        struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};
         struct idem_op *op;
 
         if (ride->attempt == NULL || ride->attempt->verdict != IDEM_STARTED) {
             continue;
         }
         worker_effect(ride->key, ride->attempt);
-        ride->product = malloc(product_len + 256);
-        if (ride->product == NULL) {
-            abort();
-        }
-        product_id(ride->attempt->fence, ride->id);
-        outcome.result.bytes =
-            idem_bytes(ride->product,
-                       product_make(ride->id, product_len, ride->product,
-                                    product_len + 256));
-        if (idem_op_end(ride->attempt, &outcome, &op, NULL) != 0) {
+        worker_product(w, ride->attempt, &ride->product);
+        if (idem_op_end(ride->attempt, &ride->product.outcome, &op, NULL) !=
+            0) {
             abort();
         }
         submit(queue, op, ride);
@@ -100,9 +89,7 @@ static void take_ended(struct idem_op *op)
         worker_complain(ride->key, "complete", idem_op_error(op));
         return;
     }
-    ledger_note(/* durable= */ true, "%s %s %llu %ld %s", lost ? "T" : "A",
-                ride->key, (unsigned long long)ride->attempt->fence,
-                (long)getpid(), ride->id);
+    worker_ended(ride->key, ride->attempt, lost ? "T" : "A", ride->product.id);
 }
 
 static void reap_all(struct idem_queue *queue, void (*take)(struct idem_op *op))
@@ -130,12 +117,12 @@ static void ride_all(struct worker *w, int64_t retention_ms, bool to_the_end)
     begin_all(queue, rides, w->keys_len, retention_ms);
     reap_all(queue, take_begun);
     if (to_the_end) {
-        complete_all(queue, rides, w->keys_len, w->len);
+        complete_all(w, queue, rides);
         reap_all(queue, take_ended);
     }
     for (i = 0; i < w->keys_len; i++) {
         idem_attempt_destroy(rides[i].attempt);
-        free(rides[i].product);
+        worker_product_free(&rides[i].product);
     }
     idem_queue_destroy(queue);
     free(rides);
@@ -143,21 +130,13 @@ static void ride_all(struct worker *w, int64_t retention_ms, bool to_the_end)
 
 int role_batch(struct worker *w)
 {
-    if (worker_open(w, /* flags= */ 0) != 0) {
-        return 1;
-    }
     ride_all(w, IDEM_NEVER, /* to_the_end= */ true);
-    idem_close(w->store);
     return 0;
 }
 
 int role_leave(struct worker *w)
 {
-    if (worker_open(w, /* flags= */ 0) != 0) {
-        return 1;
-    }
     ride_all(w, IDEM_NEVER, /* to_the_end= */ false);
-    idem_close(w->store);
     return 0;
 }
 
@@ -169,15 +148,11 @@ int role_purge(struct worker *w)
     uint64_t purged;
     int rc;
 
-    if (worker_open(w, /* flags= */ 0) != 0) {
-        return 1;
-    }
     rc = idem_purge(w->store, /* max= */ 0, &purged, &error);
     if (rc != 0) {
         worker_complain(w->path, "purge", &error);
     }
     ride_all(w, IDEM_LEASE_MIN_MS, /* to_the_end= */ true);
-    idem_close(w->store);
     return rc != 0;
 }
 
@@ -188,9 +163,6 @@ int role_abandon(struct worker *w)
     struct idem_queue *queue;
     size_t i;
 
-    if (worker_open(w, IDEM_OPEN_THREAD) != 0) {
-        return 1;
-    }
     for (i = 0; i < w->keys_len; i++) {
         struct ride ride = {.key = w->keys[i]};
 
@@ -201,15 +173,11 @@ int role_abandon(struct worker *w)
         (void)usleep((useconds_t)worker_random(w, 600));
         idem_queue_destroy(queue);
     }
-    idem_close(w->store);
     return 0;
 }
 
 int role_open(struct worker *w)
 {
-    if (worker_open(w, /* flags= */ 0) != 0) {
-        return 1;
-    }
-    idem_close(w->store);
+    (void)w;
     return 0;
 }

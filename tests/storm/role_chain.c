@@ -1,10 +1,5 @@
 /* Keys one after the other, each claimed with the end of the one before. */
-#include "ledger.h"
-#include "product.h"
 #include "worker.h"
-
-#include <stdlib.h>
-#include <unistd.h>
 
 /* What is at work; attempt is NULL where nothing is. */
 struct link {
@@ -55,9 +50,8 @@ static void note_end(const struct link *link, int rc, const char *id,
         idem_record_status(link->attempt->record) == IDEM_STATUS_COMPLETED;
 
     if (ended || (rc == IDEM_ELOST && !link->given_up)) {
-        ledger_note(/* durable= */ true, "%s %s %llu %ld %s", ended ? "A" : "T",
-                    link->key, (unsigned long long)link->attempt->fence,
-                    (long)getpid(), ended ? id : "");
+        worker_ended(link->key, link->attempt, ended ? "A" : "T",
+                     ended ? id : "");
     }
     if (rc != 0 && rc != IDEM_ELOST) {
         worker_complain(link->key, "next", error);
@@ -68,24 +62,17 @@ static void note_end(const struct link *link, int rc, const char *id,
 static struct idem_attempt *go_on(struct worker *w, struct link *link,
                                   const struct idem_request *request)
 {
-    struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};
     struct idem_error error = {0};
     struct idem_attempt *next = NULL;
-    char *product = malloc(w->len + 256);
-    char id[PRODUCT_ID];
+    struct product product;
     int rc;
 
-    if (product == NULL) {
-        abort();
-    }
-    product_id(link->attempt->fence, id);
-    outcome.result.bytes =
-        idem_bytes(product, product_make(id, w->len, product, w->len + 256));
-    rc = request != NULL
-             ? idem_next(link->attempt, &outcome, request, &next, &error)
-             : idem_end(link->attempt, &outcome, &error);
-    note_end(link, rc, id, &error);
-    free(product);
+    worker_product(w, link->attempt, &product);
+    rc = request != NULL ? idem_next(link->attempt, &product.outcome, request,
+                                     &next, &error)
+                         : idem_end(link->attempt, &product.outcome, &error);
+    note_end(link, rc, product.id, &error);
+    worker_product_free(&product);
     idem_attempt_destroy(link->attempt);
     link->attempt = NULL;
     return rc != 0 && request != NULL ? begin(w, request) : next;
@@ -115,9 +102,6 @@ int role_chain(struct worker *w)
     struct link link = {.attempt = NULL};
     size_t i;
 
-    if (worker_open(w, /* flags= */ 0) != 0) {
-        return 1;
-    }
     for (i = 0; i < w->keys_len; i++) {
         worker_request(w->keys[i], &request);
         link.attempt = link.attempt != NULL ? go_on(w, &link, &request)
@@ -130,6 +114,5 @@ int role_chain(struct worker *w)
     if (link.attempt != NULL) {
         (void)go_on(w, &link, /* request= */ NULL);
     }
-    idem_close(w->store);
     return 0;
 }

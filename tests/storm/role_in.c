@@ -1,14 +1,10 @@
 /* Effect and record in one transaction of the program's own database. */
 #include "base/crash.h"
-#include "ledger.h"
-#include "product.h"
 #include "worker.h"
 
 #include <idem/sqlite.h>
 #include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 static int run(sqlite3 *db, const char *sql)
 {
@@ -53,8 +49,7 @@ static int work(sqlite3 *db, const char *key, struct idem_attempt *attempt)
         return 1;
     }
     IDEM__CRASH_POINT("worker/in/committed");
-    ledger_note(/* durable= */ true, "A %s %llu %ld %s", key,
-                (unsigned long long)attempt->fence, (long)getpid(), id);
+    worker_ended(key, attempt, "A", id);
     return 0;
 }
 

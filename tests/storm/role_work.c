@@ -1,25 +1,14 @@
 /* Keys one after the other, with every verb that an owner has. */
 #include "base/crash.h"
-#include "ledger.h"
-#include "product.h"
 #include "worker.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
     THREADS = 3,
     WAIT_MS = 200
 };
-
-static void note_end(const char *key, const struct idem_attempt *attempt,
-                     const char *end, const char *id)
-{
-    ledger_note(/* durable= */ true, "%s %s %llu %ld %s", end, key,
-                (unsigned long long)attempt->fence, (long)getpid(), id);
-}
 
 /* Returns @rc. A lease that ran out is nobody's fault. */
 static int told(const char *key, const char *doing, int rc,
@@ -34,26 +23,20 @@ static int told(const char *key, const char *doing, int rc,
 static void complete(struct worker *w, const char *key,
                      struct idem_attempt *attempt)
 {
-    struct idem_result result = {.not_kept = false};
     struct idem_error error = {0};
-    char *product = malloc(w->len + 256);
-    char id[PRODUCT_ID];
+    struct product product;
     int rc;
 
-    if (product == NULL) {
-        abort();
-    }
-    product_id(attempt->fence, id);
-    result.bytes =
-        idem_bytes(product, product_make(id, w->len, product, w->len + 256));
-    rc = told(key, "complete", idem_complete(attempt, &result, &error), &error);
+    worker_product(w, attempt, &product);
+    rc = told(key, "complete",
+              idem_complete(attempt, &product.outcome.result, &error), &error);
     if (rc == 0) {
         IDEM__CRASH_POINT("worker/completed");
-        note_end(key, attempt, "A", id);
+        worker_ended(key, attempt, "A", product.id);
     } else if (rc == IDEM_ELOST) {
-        note_end(key, attempt, "T", "");
+        worker_ended(key, attempt, "T", "");
     }
-    free(product);
+    worker_product_free(&product);
 }
 
 static void work(struct worker *w, const char *key,
@@ -68,7 +51,7 @@ static void work(struct worker *w, const char *key,
         if (told(key, "release",
                  idem_release(attempt, idem_str("not today"), &error),
                  &error) == 0) {
-            note_end(key, attempt, "L", "");
+            worker_ended(key, attempt, "L", "");
         }
         return;
     }
@@ -123,11 +106,7 @@ static void *visit_all(void *arg)
 
 int role_work(struct worker *w)
 {
-    if (worker_open(w, /* flags= */ 0) != 0) {
-        return 1;
-    }
     (void)visit_all(w);
-    idem_close(w->store);
     return 0;
 }
 
@@ -137,9 +116,6 @@ int role_threads(struct worker *w)
     struct worker own[THREADS];
     size_t i;
 
-    if (worker_open(w, /* flags= */ 0) != 0) {
-        return 1;
-    }
     for (i = 0; i < THREADS; i++) {
         own[i] = *w;
         own[i].random += i * 2;
@@ -150,6 +126,5 @@ int role_threads(struct worker *w)
     for (i = 0; i < THREADS; i++) {
         (void)pthread_join(threads[i], NULL);
     }
-    idem_close(w->store);
     return 0;
 }

@@ -32,7 +32,7 @@ def program(name):
 
 
 WORKER, STORM_IDEM = program("storm-worker"), program("storm-idem")
-EFFECT, PLAIN = program("storm-effect"), program("storm-plain")
+EFFECT = program("storm-effect")
 
 # What the command of an idem run prints, how long it takes, and what it minds.
 STYLES = {
@@ -106,8 +106,8 @@ class Storm:
         # A commit is of a table: tests/integration/commit.py kills what makes one.
         names = [name for name in names if not name.startswith("api/commit/")]
         self.counters = points.Counters(self.file("hits"), names)
-        self.names = [name for name in names if not name.startswith("plain/")]
-        self.targets = points.Targets(self.counters, self.names, KILLS_PER_POINT)
+        self.names = names
+        self.targets = points.Targets(self.counters, names, KILLS_PER_POINT)
         self.keys = Keys(self.chance)
         self.ledger = self.file("ledger")
         self.path = self.file("idem.db")

@@ -6,7 +6,6 @@
 
 #include "base/crash.h"
 #include "ledger.h"
-#include "product.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,21 +17,23 @@ static const struct {
     const char *name;
     int (*run)(struct worker *w);
     enum style style;
+    bool opens; /* The file, by itself. */
+    unsigned flags;
 } roles[] = {
-    {"work", role_work, STYLE_ANY},
-    {"complete", role_work, STYLE_COMPLETE},
-    {"release", role_work, STYLE_RELEASE},
-    {"renew", role_work, STYLE_RENEW},
-    {"expire", role_work, STYLE_EXPIRE},
-    {"threads", role_threads, STYLE_ANY},
-    {"batch", role_batch, STYLE_ANY},
-    {"chain", role_chain, STYLE_ANY},
-    {"abandon", role_abandon, STYLE_ANY},
-    {"purge", role_purge, STYLE_ANY},
-    {"in", role_in, STYLE_ANY},
-    {"open", role_open, STYLE_ANY},
-    {"leave", role_leave, STYLE_ANY},
-    {"restore", role_restore, STYLE_ANY},
+    {"work", role_work, STYLE_ANY, false, 0},
+    {"complete", role_work, STYLE_COMPLETE, false, 0},
+    {"release", role_work, STYLE_RELEASE, false, 0},
+    {"renew", role_work, STYLE_RENEW, false, 0},
+    {"expire", role_work, STYLE_EXPIRE, false, 0},
+    {"threads", role_threads, STYLE_ANY, false, 0},
+    {"batch", role_batch, STYLE_ANY, false, 0},
+    {"chain", role_chain, STYLE_ANY, false, 0},
+    {"abandon", role_abandon, STYLE_ANY, false, IDEM_OPEN_THREAD},
+    {"purge", role_purge, STYLE_ANY, false, 0},
+    {"in", role_in, STYLE_ANY, true, 0},
+    {"open", role_open, STYLE_ANY, false, 0},
+    {"leave", role_leave, STYLE_ANY, false, 0},
+    {"restore", role_restore, STYLE_ANY, true, 0},
 };
 
 uint64_t worker_random(struct worker *w, uint64_t below)
@@ -55,6 +56,13 @@ void worker_request(const char *key, struct idem_request *ret_request)
     *ret_request = request;
 }
 
+static void note(bool durable, const char *what, const char *key,
+                 uint64_t fence, const char *id)
+{
+    ledger_note(durable, "%s %s %llu %ld %s", what, key,
+                (unsigned long long)fence, (long)getpid(), id);
+}
+
 void worker_started(const char *key, const struct idem_attempt *attempt)
 {
     ledger_note(/* durable= */ false, "S %s %llu %u %ld", key,
@@ -66,34 +74,53 @@ void worker_effect(const char *key, const struct idem_attempt *attempt)
 {
     IDEM__CRASH_POINT("worker/before-effect");
     if (idem_attempt_lease_left_ms(attempt) > 0) {
-        ledger_note(/* durable= */ true, "E %s %llu %ld", key,
-                    (unsigned long long)attempt->fence, (long)getpid());
+        note(/* durable= */ true, "E", key, attempt->fence, "");
     }
     IDEM__CRASH_POINT("worker/after-effect");
 }
 
-static void note_replay(const char *key, const struct idem_record *record)
+void worker_ended(const char *key, const struct idem_attempt *attempt,
+                  const char *what, const char *id)
 {
-    struct idem_slice bytes = record->result.bytes;
-    char id[PRODUCT_ID] = "";
-
-    if (product_check(bytes.base, bytes.len, id)) {
-        ledger_note(/* durable= */ false, "R %s %llu %ld %s", key,
-                    (unsigned long long)record->fence, (long)getpid(), id);
-    } else {
-        ledger_note(/* durable= */ false, "X %s %llu %ld", key,
-                    (unsigned long long)record->fence, (long)getpid());
-    }
+    note(/* durable= */ true, what, key, attempt->fence, id);
 }
 
 void worker_note(const char *key, const struct idem_attempt *attempt)
 {
-    if (attempt->verdict == IDEM_REPLAY) {
-        note_replay(key, attempt->record);
-    } else if (attempt->verdict == IDEM_UNKNOWN) {
-        ledger_note(/* durable= */ false, "U %s %llu %ld", key,
-                    (unsigned long long)attempt->fence, (long)getpid());
+    struct idem_slice bytes = attempt->record->result.bytes;
+    char id[PRODUCT_ID] = "";
+    bool whole = attempt->verdict == IDEM_REPLAY &&
+                 product_check(bytes.base, bytes.len, id);
+
+    if (attempt->verdict == IDEM_REPLAY || attempt->verdict == IDEM_UNKNOWN) {
+        note(/* durable= */ false,
+             attempt->verdict == IDEM_UNKNOWN ? "U"
+             : whole                          ? "R"
+                                              : "X",
+             key, attempt->record->fence, whole ? id : "");
     }
+}
+
+void worker_product(const struct worker *w, const struct idem_attempt *attempt,
+                    struct product *ret_product)
+{
+    struct product *p = ret_product;
+
+    *p = (struct product){.bytes = malloc(w->len + 256),
+                          .outcome = {.status = IDEM_STATUS_COMPLETED}};
+    if (p->bytes == NULL) {
+        abort();
+    }
+    product_id(attempt->fence, p->id);
+    p->outcome.result.bytes =
+        idem_bytes(p->bytes,
+                   product_make(p->id, w->len, p->bytes, w->len + 256));
+}
+
+void worker_product_free(struct product *product)
+{
+    free(product->bytes);
+    product->bytes = NULL;
 }
 
 void worker_complain(const char *key, const char *doing,
@@ -103,7 +130,7 @@ void worker_complain(const char *key, const char *doing,
                   idem_error_name(error->code), error->text);
 }
 
-int worker_open(struct worker *w, unsigned flags)
+static int open_store(struct worker *w, unsigned flags)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     struct idem_error error = {0};
@@ -122,6 +149,7 @@ int worker_open(struct worker *w, unsigned flags)
 int main(int argc, char **argv)
 {
     struct worker w = {.keys = argv + 5, .keys_len = (size_t)(argc - 5)};
+    int rc = 2;
     size_t i;
 
     if (argc < 5 || getrandom(&w.random, sizeof(w.random), 0) < 0) {
@@ -134,8 +162,11 @@ int main(int argc, char **argv)
     for (i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
         if (strcmp(roles[i].name, argv[1]) == 0) {
             w.style = roles[i].style;
-            return roles[i].run(&w);
+            rc = roles[i].opens ? 0 : open_store(&w, roles[i].flags);
+            rc = rc != 0 ? rc : roles[i].run(&w);
+            idem_close(w.store);
+            return rc;
         }
     }
-    return 2;
+    return rc;
 }
