@@ -42,69 +42,6 @@ static const char *judge_old(struct idem_store *store, const struct told *told)
 
 /* ---- Claims and their ends --------------------------------------------- */
 
-static void live_complete(const char *path, struct told *told)
-{
-    story_claim_and_end(path, told, IDEM_STATUS_COMPLETED);
-}
-
-static void live_fail(const char *path, struct told *told)
-{
-    story_claim_and_end(path, told, IDEM_STATUS_FAILED);
-}
-
-static void live_release(const char *path, struct told *told)
-{
-    story_claim_and_end(path, told, IDEM_STATUS_RELEASED);
-}
-
-static void live_unknown(const char *path, struct told *told)
-{
-    story_claim_and_end(path, told, IDEM_STATUS_UNKNOWN);
-}
-
-static void live_expire(const char *path, struct told *told)
-{
-    story_claim_and_end(path, told, IDEM_STATUS_IN_PROGRESS);
-}
-
-static const char *judge_end(struct idem_store *store, const struct told *told,
-                             enum idem_status wanted)
-{
-    const char *bad =
-        story_judge_key(store, told, /* before= */ 0, (int)wanted);
-
-    return bad != NULL ? bad : story_judge(store);
-}
-
-static const char *judge_complete(struct idem_store *store,
-                                  const struct told *told)
-{
-    return judge_end(store, told, IDEM_STATUS_COMPLETED);
-}
-
-static const char *judge_fail(struct idem_store *store, const struct told *told)
-{
-    return judge_end(store, told, IDEM_STATUS_FAILED);
-}
-
-static const char *judge_release(struct idem_store *store,
-                                 const struct told *told)
-{
-    return judge_end(store, told, IDEM_STATUS_RELEASED);
-}
-
-static const char *judge_unknown(struct idem_store *store,
-                                 const struct told *told)
-{
-    return judge_end(store, told, IDEM_STATUS_UNKNOWN);
-}
-
-static const char *judge_expire(struct idem_store *store,
-                                const struct told *told)
-{
-    return judge_end(store, told, IDEM_STATUS_IN_PROGRESS);
-}
-
 /* All of a short program's life. */
 static void live_whole(const char *path, struct told *told)
 {
@@ -141,9 +78,7 @@ static void live_large(const char *path, struct told *told)
     told->end = STORY_ASKED;
     told->end = idem_complete(attempt, &result, &story_why);
     idem_attempt_destroy(attempt);
-    story_disarm();
-    told->after = story_once(store, "after");
-    idem_close(store);
+    story_close(store, told);
 }
 
 static void do_work(void *ctx, struct idem_attempt *attempt,
@@ -175,22 +110,21 @@ static void live_once(const char *path, struct told *told)
         told->begin = rc;
     }
     idem_attempt_destroy(attempt);
-    story_disarm();
-    told->after = story_once(store, "after");
-    idem_close(store);
+    story_close(store, told);
 }
 
 const struct story stories_claims[] = {
-    {"make a store", NULL, live_open, judge_new, NULL},
-    {"open", story_prepare, live_open, judge_old, NULL},
-    {"open with a thread", story_prepare, live_open_thread, judge_old, NULL},
-    {"a whole life", story_prepare, live_whole, judge_complete, NULL},
-    {"complete", story_prepare, live_complete, judge_complete, NULL},
-    {"fail", story_prepare, live_fail, judge_fail, NULL},
-    {"release", story_prepare, live_release, judge_release, NULL},
-    {"unknown", story_prepare, live_unknown, judge_unknown, NULL},
-    {"expire", story_prepare, live_expire, judge_expire, NULL},
-    {"a large result", story_prepare, live_large, judge_complete, NULL},
-    {"once", story_prepare, live_once, judge_complete, NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+    {.name = "make a store", .live = live_open, .judge = judge_new},
+    {"open", story_prepare, live_open, .judge = judge_old},
+    {"open with a thread", story_prepare, live_open_thread, .judge = judge_old},
+    {"a whole life", story_prepare, live_whole, .ends = IDEM_STATUS_COMPLETED},
+    {"complete", story_prepare, .ends = IDEM_STATUS_COMPLETED},
+    {"fail", story_prepare, .ends = IDEM_STATUS_FAILED},
+    {"release", story_prepare, .ends = IDEM_STATUS_RELEASED},
+    {"unknown", story_prepare, .ends = IDEM_STATUS_UNKNOWN},
+    {"expire", story_prepare, .ends = IDEM_STATUS_IN_PROGRESS},
+    {"a large result", story_prepare, live_large,
+     .ends = IDEM_STATUS_COMPLETED},
+    {"once", story_prepare, live_once, .ends = IDEM_STATUS_COMPLETED},
+    {.name = NULL},
 };

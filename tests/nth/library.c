@@ -140,7 +140,7 @@ static void live(const struct story *story)
 {
     (void)alarm(PATIENCE_S);
     nth_use(&shared->page);
-    story->live(path, &shared->told);
+    story_live(story, path, &shared->told);
     nth_use(NULL);
     (void)strcpy(shared->told.text, story_why.text);
     shared->told.blocks = shared->page.blocks;
@@ -187,7 +187,7 @@ static const char *judge_store(const struct story *story,
         (void)strcpy(shared->told.text, story_why.text);
         return "the store does not open again";
     }
-    bad = story->judge(store, told);
+    bad = story_verdict(story, store, told);
     idem_close(store);
     return bad;
 }
@@ -277,7 +277,7 @@ static void make_template(const struct story *story)
     shared->page.left = -1;
     plan.n = -1;
     nth_use(&shared->page);
-    story->live(path, &shared->told);
+    story_live(story, path, &shared->told);
     nth_use(NULL);
 }
 

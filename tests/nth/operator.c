@@ -21,9 +21,7 @@ static void live_get(const char *path, struct told *told)
         idem_get(store, idem_str(""), idem_str("done"), &answer, &story_why);
     told->wrong = told->end == IDEM_ENOTFOUND;
     idem_answer_destroy(answer);
-    story_disarm();
-    told->after = story_once(store, "after");
-    idem_close(store);
+    story_close(store, told);
 }
 
 /* A list that could not be read to its end does not look like a whole one. */
@@ -37,10 +35,8 @@ static void live_list(const char *path, struct told *told)
     told->end = STORY_ASKED;
     told->end =
         idem_list(store, &filter, story_count, counts, NULL, &story_why);
-    story_disarm();
     told->wrong = counts[1] > 0 || (told->end == 0 && counts[0] != 2);
-    told->after = story_once(store, "after");
-    idem_close(store);
+    story_close(store, told);
 }
 
 static void live_count(const char *path, struct told *told)
@@ -51,10 +47,8 @@ static void live_count(const char *path, struct told *told)
     story_arm();
     told->end = STORY_ASKED;
     told->end = idem_count(store, &counters, &story_why);
-    story_disarm();
     told->wrong = told->end == 0 && counters.started != 2;
-    told->after = story_once(store, "after");
-    idem_close(store);
+    story_close(store, told);
 }
 
 struct checked {
@@ -84,10 +78,8 @@ static void live_check(const char *path, struct told *told)
     told->end = STORY_ASKED;
     told->end =
         idem_sqlite_check(path, NULL, note_finding, &checked, &story_why);
-    story_disarm();
     told->wrong = checked.wrong || (told->end == 0 && checked.findings == 0);
-    told->after = story_once(store, "after");
-    idem_close(store);
+    story_close(store, told);
 }
 
 static void prepare_unknown(const char *path)
@@ -437,19 +429,18 @@ static void live_queue(const char *path, struct told *told)
     for (i = 0; i < QUEUED; i++) {
         told->wrong = told->wrong || !is_true(store, i, codes[i]);
     }
-    told->after = story_once(store, "after");
-    idem_close(store);
+    story_close(store, told);
 }
 
 const struct story stories_operator[] = {
-    {"get", story_prepare, live_get, story_judge_shown, NULL},
-    {"list", story_prepare, live_list, story_judge_shown, NULL},
-    {"count", story_prepare, live_count, story_judge_shown, NULL},
-    {"check", story_prepare, live_check, story_judge_shown, NULL},
-    {"resolve", prepare_unknown, live_resolve, judge_resolve, NULL},
-    {"import", story_prepare, live_import, judge_import, NULL},
-    {"purge", prepare_gone, live_purge, judge_purge, NULL},
-    {"set the clock", prepare_ahead, live_set_clock, judge_set_clock, NULL},
-    {"a queue", story_prepare, live_queue, story_judge_shown, NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+    {"get", story_prepare, live_get, .judge = story_judge_shown},
+    {"list", story_prepare, live_list, .judge = story_judge_shown},
+    {"count", story_prepare, live_count, .judge = story_judge_shown},
+    {"check", story_prepare, live_check, .judge = story_judge_shown},
+    {"resolve", prepare_unknown, live_resolve, .judge = judge_resolve},
+    {"import", story_prepare, live_import, .judge = judge_import},
+    {"purge", prepare_gone, live_purge, .judge = judge_purge},
+    {"set the clock", prepare_ahead, live_set_clock, .judge = judge_set_clock},
+    {"a queue", story_prepare, live_queue, .judge = story_judge_shown},
+    {.name = NULL},
 };

@@ -56,16 +56,6 @@ static void prepare_late(const char *path)
     idem_close(store);
 }
 
-/* The claim that is in the way has the fence that a takeover adds one to. */
-static const char *judge_takeover(struct idem_store *store,
-                                  const struct told *told)
-{
-    const char *bad = story_judge_key(store, told, IDEM_STATUS_IN_PROGRESS,
-                                      IDEM_STATUS_COMPLETED);
-
-    return bad != NULL ? bad : story_judge(store);
-}
-
 static void live_replay(const char *path, struct told *told)
 {
     struct idem_store *store = story_open(path);
@@ -83,14 +73,7 @@ static void live_replay(const char *path, struct told *told)
                       memcmp(bytes.base, STORY_RESULT, bytes.len) != 0;
     }
     idem_attempt_destroy(attempt);
-    story_disarm();
-    told->after = story_once(store, "after");
-    idem_close(store);
-}
-
-static void live_takeover(const char *path, struct told *told)
-{
-    story_claim_and_end(path, told, IDEM_STATUS_COMPLETED);
+    story_close(store, told);
 }
 
 /* ---- In the caller's own transaction ------------------------------------ */
@@ -188,9 +171,10 @@ static const char *judge_in(const char *path, const struct told *told)
 }
 
 const struct story stories_owners[] = {
-    {"renew", story_prepare, live_renew, judge_renew, NULL},
-    {"take over", prepare_late, live_takeover, judge_takeover, NULL},
-    {"replay", story_prepare, live_replay, story_judge_shown, NULL},
-    {"in a transaction", prepare_own, live_in, NULL, judge_in},
-    {NULL, NULL, NULL, NULL, NULL},
+    {"renew", story_prepare, live_renew, .judge = judge_renew},
+    {"take over", prepare_late, .ends = IDEM_STATUS_COMPLETED,
+     .before = IDEM_STATUS_IN_PROGRESS},
+    {"replay", story_prepare, live_replay, .judge = story_judge_shown},
+    {"in a transaction", prepare_own, live_in, .judge_file = judge_in},
+    {.name = NULL},
 };

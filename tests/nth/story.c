@@ -133,8 +133,17 @@ int story_once(struct idem_store *store, const char *key)
     return rc;
 }
 
-void story_claim_and_end(const char *path, struct told *told,
-                         enum idem_status status)
+void story_close(struct idem_store *store, struct told *told)
+{
+    story_disarm();
+    told->after = story_once(store, "after");
+    idem_close(store);
+}
+
+/* The store is opened while all is well; so the first call that fails is one of
+ * the verbs. */
+static void claim_and_end(const char *path, struct told *told,
+                          enum idem_status status)
 {
     struct idem_store *store = story_open(path);
     struct idem_attempt *attempt;
@@ -146,9 +155,16 @@ void story_claim_and_end(const char *path, struct told *told,
         told->end = story_end(attempt, status);
         idem_attempt_destroy(attempt);
     }
-    story_disarm();
-    told->after = story_once(store, "after");
-    idem_close(store);
+    story_close(store, told);
+}
+
+void story_live(const struct story *story, const char *path, struct told *told)
+{
+    if (story->live != NULL) {
+        story->live(path, told);
+    } else {
+        claim_and_end(path, told, story->ends);
+    }
 }
 
 /* What another key must be there for: to be left alone. */
@@ -256,8 +272,8 @@ const char *story_judge(struct idem_store *store)
 /* The record of "k" after a begin and an end that were answered so: what was
  * answered is there; what was refused is not; where nothing was answered, or
  * memory for the answer was missing, either. */
-const char *story_judge_key(struct idem_store *store, const struct told *told,
-                            int before, int wanted)
+static const char *judge_key(struct idem_store *store, const struct told *told,
+                             int before, int wanted)
 {
     bool begin_open = told->begin == IDEM_EUNKNOWN ||
                       told->begin == IDEM_ENOMEM || told->begin == STORY_ASKED;
@@ -298,4 +314,16 @@ const char *story_judge_shown(struct idem_store *store, const struct told *told)
 {
     return told->wrong ? "what was shown is not what is on record"
                        : story_judge(store);
+}
+
+const char *story_verdict(const struct story *story, struct idem_store *store,
+                          const struct told *told)
+{
+    const char *bad;
+
+    if (story->judge != NULL) {
+        return story->judge(store, told);
+    }
+    bad = judge_key(store, told, story->before, (int)story->ends);
+    return bad != NULL ? bad : story_judge(store);
 }

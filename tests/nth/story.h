@@ -36,6 +36,11 @@ struct story {
     const char *(*judge)(struct idem_store *store, const struct told *told);
     /* The same, for a file that is no store of ours. */
     const char *(*judge_file)(const char *path, const struct told *told);
+    /* Instead of live() and judge(): "k" is claimed and ended in this status;
+     * IN_PROGRESS: its lease is ended. */
+    enum idem_status ends;
+    /* The status that "k" had before; 0: it was not there. */
+    int before;
 };
 
 /* The last of each has no name. */
@@ -92,10 +97,13 @@ void story_begin(struct idem_store *store, struct told *told,
 /* The verb that ends an attempt in @status; IN_PROGRESS: idem_expire(). */
 int story_end(struct idem_attempt *attempt, enum idem_status status);
 
-/* Claims "k" and ends it in @status. The store is opened while all is well; so the
- * first call that fails is one of the verbs. */
-void story_claim_and_end(const char *path, struct told *told,
-                         enum idem_status status);
+/* Lives through @story, or judges it. */
+void story_live(const struct story *story, const char *path, struct told *told);
+const char *story_verdict(const struct story *story, struct idem_store *store,
+                          const struct told *told);
+
+/* When nothing fails any more: the store still works. Closes it. */
+void story_close(struct idem_store *store, struct told *told);
 
 /* One life of a key from begin to completion. 0 or a code. */
 int story_once(struct idem_store *store, const char *key);
@@ -112,11 +120,6 @@ int story_status(struct idem_store *store, const char *key, uint64_t *ret_fence,
 
 /* What must be true whatever happened. */
 const char *story_judge(struct idem_store *store);
-
-/* What must be true of "k", which was in @before (0: absent) and should come to
- * be in @wanted. */
-const char *story_judge_key(struct idem_store *store, const struct told *told,
-                            int before, int wanted);
 
 /* What was shown must be what is on record. */
 const char *story_judge_shown(struct idem_store *store,
