@@ -13,21 +13,30 @@
 #include <time.h>
 
 static const char usage[] =
-    "usage: driver" CROWD_USAGE "           [--cold] [--naive]\n"
+    "usage: driver" CROWD_USAGE "           [--slow] [--cold]\n"
+    "           [--naive] [--careless] [--hasty]\n"
     "\n"
     "Each thread makes N calls. DIRECTORY gets the ledger (its lines: owner.h),\n"
     "the parts of the history, and each machine's journal. --kills: so many\n"
     "processes are killed, one every MS, and others go on until the last kill; then\n"
-    "the machines are told to stop. --cold: a machine claims before it knows the service's\n"
-    "time. --naive: takes no answer for \"not done\".\n";
+    "the machines are told to stop. --pauses: so many are stopped likewise, for up to\n"
+    "three leases. --slow: work takes up to most of a lease. --cold: a machine claims\n"
+    "before it knows the service's time. --naive: takes no answer for \"not done\".\n"
+    "--careless: never looks at its lease. --hasty: every other clock is ahead.\n";
 
 enum {
     TIMEOUT_MS = 3000,
     IMPATIENT_MS = 150,
+    /* Of a service's lease the last two seconds are margin. */
+    LEASE_MS = 4000,
+    AHEAD_MS = 1500,
 };
 
+static int slow;
 static int cold;
 static int naive;
+static int careless;
+static int hasty;
 
 /* ---- Clocks ---- */
 
@@ -69,7 +78,16 @@ static struct clocks clocks_of(unsigned machine)
     };
 
     memset(clocks.boot_id, (int)machine + 1, sizeof(clocks.boot_id));
+    if (hasty) { /* In the same boot. */
+        clocks = (struct clocks){.boot_ms = machine % 2 * AHEAD_MS};
+        clocks.boot_id[0] = 'h';
+    }
     return clocks;
+}
+
+static bool is_file(const struct crowd *crowd)
+{
+    return strncmp(crowd->store, "sqlite:", 7) == 0;
 }
 
 /* ---- A machine ---- */
@@ -114,6 +132,23 @@ static void warm_up(struct idem_store *store)
              !info.clock_known);
 }
 
+/* Who is stopped with a file's lock keeps the others out for as long. */
+static struct idem_store *open_store(const struct crowd *crowd,
+                                     const struct idem_open_options *options)
+{
+    struct idem_store *store = NULL;
+    struct idem_error error;
+    int rc;
+
+    do {
+        rc = idem_open(crowd->store, options, &store, &error);
+    } while (rc == IDEM_EUNAVAILABLE && crowd->pauses > 0);
+    if (rc != 0) {
+        fprintf(stderr, "driver: %s: %s\n", crowd->store, error.text);
+    }
+    return store;
+}
+
 /* The machine of @place, for the @life-th process of all. */
 static int live(const struct crowd *crowd, unsigned place, unsigned life)
 {
@@ -123,7 +158,6 @@ static int live(const struct crowd *crowd, unsigned place, unsigned life)
     struct caller *callers[CROWD_THREADS_MAX];
     struct idem_journal *journal = open_journal(crowd, place);
     struct idem_store *store;
-    struct idem_error error;
     char path[4096];
     char name[40];
     unsigned i;
@@ -134,10 +168,12 @@ static int live(const struct crowd *crowd, unsigned place, unsigned life)
     (void)snprintf(name, sizeof(name), "MACHINE%u", life);
     (void)setenv("AWS_ACCESS_KEY_ID", name, 1);
     options.timeout_ms = naive ? IMPATIENT_MS : TIMEOUT_MS;
-    options.host.ctx = &clocks;
-    options.host.clock = read_clocks;
-    if (idem_open(crowd->store, &options, &store, &error) != 0) {
-        fprintf(stderr, "driver: %s: %s\n", crowd->store, error.text);
+    if (hasty || !is_file(crowd)) { /* Or one clock is that of all. */
+        options.host.ctx = &clocks;
+        options.host.clock = read_clocks;
+    }
+    store = open_store(crowd, &options);
+    if (store == NULL) {
         return 1;
     }
     if (!cold) {
@@ -149,8 +185,13 @@ static int live(const struct crowd *crowd, unsigned place, unsigned life)
         crowd_caller(crowd, life, i, store, callers[i]);
         callers[i]->lossy = true;
         owners[i].journal = journal;
+        owners[i].lease_ms = is_file(crowd) ? IDEM_LEASE_MIN_MS : LEASE_MS;
+        owners[i].work_ms = slow ? IDEM_LEASE_MIN_MS * 3 / 4 : cold ? 100 : 5;
+        owners[i].rest_ms = slow ? 150 : 10;
+        owners[i].turn_ms = slow ? 2000 : 200;
         owners[i].cold = cold;
         owners[i].naive = naive;
+        owners[i].careless = careless;
     }
     crowd_threads(callers, crowd->threads, owner_run);
     idem_journal_close(journal);
@@ -160,13 +201,19 @@ static int live(const struct crowd *crowd, unsigned place, unsigned life)
 
 int main(int argc, char **argv)
 {
-    static const struct option flags[] = {{"cold", no_argument, &cold, true},
-                                          {"naive", no_argument, &naive, true},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option flags[] = {
+        {"slow", no_argument, &slow, true},
+        {"cold", no_argument, &cold, true},
+        {"naive", no_argument, &naive, true},
+        {"careless", no_argument, &careless, true},
+        {"hasty", no_argument, &hasty, true},
+        {NULL, 0, NULL, 0},
+    };
     struct crowd crowd = {.processes = 2,
                           .threads = 4,
                           .calls = 100,
                           .keys = 2,
+                          .pause_ms = 3 * IDEM_LEASE_MIN_MS,
                           .every_ms = 100,
                           .seed = 1,
                           .until_killed = true,

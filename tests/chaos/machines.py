@@ -16,11 +16,11 @@ import tap  # noqa: E402
 
 TABLE = "orders"
 # Nobody is early. A lying Date, until others contradict it, makes them late.
-SLACK = "history {name} early=10 late=60000\n"
+SLACK = "early=10 late=60000"
 
 
 def store(url):
-    return url if url.startswith("postgres:") else f"dynamodb://{TABLE}?endpoint={url}"
+    return url if url.startswith(("postgres:", "sqlite:")) else f"dynamodb://{TABLE}?endpoint={url}"
 
 
 def idem(url, *args):
@@ -48,7 +48,7 @@ def faults_of(into, url):
     return judge.judge(events, records)
 
 
-def history_of(into):
+def history_of(into, slack=SLACK):
     """All that the machines were answered, in one file.
 
     A claim that nobody knows of is given back behind its caller's back, so a
@@ -69,7 +69,7 @@ def history_of(into):
             lines.append((keys[word[1]], line))
     path = into / "all"
     with open(path, "w", encoding="ascii") as f:
-        f.write(SLACK.format(name="chaos"))
+        f.write(f"history chaos {slack}\n")
         f.writelines(line for key, line in lines if key not in unknown)
     print(f"# {len(unknown)} keys with a claim that nobody knows of are left out")
     return path

@@ -9,13 +9,11 @@
 #include <string.h>
 
 enum {
-    KEY_EVERY_MS = 200,    /* Everybody turns to new keys, */
-    SHORT_EVERY_MS = 8000, /* and to new ones of those that expire; */
-    BACK = 50,             /* and back, to see what has become of old ones. */
-    LEASE_MS = 4000,       /* Of which the last two seconds are margin. */
+    /* Everybody turns to new keys, and to new ones of those that expire; and
+     * back, for so long, to see what has become of old ones. */
+    SHORT_EVERY_MS = 8000,
+    BACK_MS = 10000,
     LONG_MS = 3600 * 1000,
-    WORK_MS = 5,
-    COLD_WORK_MS = 100, /* Time for others to come by. */
     TRIES = 3,
     LEN_MAX = 40000,
 };
@@ -120,7 +118,8 @@ static void complete(struct owner *o, const struct caller_held *held,
         abort();
     }
     make_product(o, fence, IDEM_STATUS_COMPLETED, product);
-    end_ms = caller_now_ms() + idem_attempt_lease_left_ms(held->attempt);
+    end_ms = caller_now_ms(); /* Before the lease is looked at. */
+    end_ms += idem_attempt_lease_left_ms(held->attempt);
     note(o, "C", held->key, fence, "");
     rc = tell_surely(o, held, &product->outcome);
     if (rc == 0) {
@@ -192,6 +191,11 @@ static enum style choose_style(struct owner *o, const char *key)
     return how < 96 ? STYLE_FAIL : how < 98 ? STYLE_UNKNOWN : STYLE_FORGET;
 }
 
+static bool is_over(const struct owner *o, const struct caller_held *held)
+{
+    return !o->careless && idem_attempt_lease_left_ms(held->attempt) == 0;
+}
+
 static void work(struct owner *o, const struct caller_held *held)
 {
     enum style style = choose_style(o, held->key);
@@ -202,16 +206,17 @@ static void work(struct owner *o, const struct caller_held *held)
         return;
     }
     if (style == STYLE_RENEW) {
-        (void)caller_renew(&o->caller, held, LEASE_MS + below(o, 1500));
+        (void)caller_renew(&o->caller, held, o->lease_ms + below(o, 1500));
     }
-    caller_pause(below(o, o->cold ? COLD_WORK_MS : WORK_MS));
-    if (idem_attempt_lease_left_ms(held->attempt) == 0) {
+    caller_pause(below(o, o->work_ms));
+    if (is_over(o, held)) {
         return; /* No effect any more. */
     }
     note(o, "E", held->key, held->attempt->fence, "");
-    if (idem_attempt_lease_left_ms(held->attempt) == 0) {
+    if (is_over(o, held)) {
         note(o, "Z", held->key, held->attempt->fence, "");
     }
+    caller_pause(below(o, o->work_ms));
     switch (style) {
     case STYLE_FORGET:
         return;
@@ -228,7 +233,7 @@ static void work(struct owner *o, const struct caller_held *held)
         end_as(o, held, IDEM_STATUS_UNKNOWN);
         return;
     case STYLE_LATE:
-        caller_pause(LEASE_MS + 4000 + below(o, 5000));
+        caller_pause(2 * o->lease_ms + below(o, (unsigned)o->lease_ms));
         break;
     default:
         break;
@@ -241,11 +246,11 @@ static void work(struct owner *o, const struct caller_held *held)
 static void choose_key(struct owner *o, char key[40])
 {
     char kind = "rrrrhhhx"[below(o, 8)];
-    int every_ms = kind == 'x' ? SHORT_EVERY_MS : KEY_EVERY_MS;
+    int64_t every_ms = kind == 'x' ? SHORT_EVERY_MS : o->turn_ms;
     long long turn = caller_now_ms() / every_ms;
 
     if (kind != 'x' && below(o, 2) == 0) {
-        turn -= below(o, BACK);
+        turn -= below(o, (unsigned)(BACK_MS / every_ms));
     }
     (void)snprintf(key, 40, "%c%lld.%u", kind, turn, below(o, o->caller.keys));
 }
@@ -257,7 +262,7 @@ static struct idem_request choose_request(struct owner *o, const char *key)
     request.key = idem_str(key);
     request.on_expired_lease = key[0] == 'h' ? IDEM_HOLD : IDEM_RERUN;
     request.owner = idem_str("owner");
-    request.lease_ms = LEASE_MS + below(o, 1000);
+    request.lease_ms = o->lease_ms + below(o, 1000);
     request.retention_ms = key[0] == 'x' ? request.lease_ms : LONG_MS;
     request.attempts_max = 0;
     if (below(o, 8) == 0) {
@@ -329,7 +334,7 @@ void owner_run(struct caller *caller)
         } else {
             visit(owner);
         }
-        caller_pause(below(owner, 10));
+        caller_pause(below(owner, owner->rest_ms));
     }
 }
 

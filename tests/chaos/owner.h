@@ -31,8 +31,15 @@
 struct owner {
     struct caller caller; /* The first member. */
     struct idem_journal *journal;
-    bool cold;  /* The service's time is not known to all; nobody waits long. */
-    bool naive; /* The control: takes no answer for "not done", and goes on. */
+    int64_t lease_ms;
+    unsigned work_ms; /* Before the effect, and after it; at most. */
+    unsigned rest_ms; /* Between two calls; at most. */
+    unsigned turn_ms; /* After so long everybody turns to new keys. */
+    bool cold; /* The service's time is not known to all; nobody waits long. */
+    /* The controls: it takes no answer for "not done", and goes on; or it never
+     * looks at its lease. */
+    bool naive;
+    bool careless;
 };
 
 /* Makes the calls of a struct owner. */

@@ -154,12 +154,47 @@ static bool kill_one(const struct crowd *crowd, const pid_t *pids,
     return pid > 0 && kill(pid, SIGKILL) == 0;
 }
 
+/* Stops one, if the place that is chosen has one that is awake; it is to wake at
+ * @wake_ms of its place. */
+static bool stop_one(const struct crowd *crowd, const pid_t *pids,
+                     int64_t *wake_ms, struct rng *rng)
+{
+    unsigned place = rng_below(rng, crowd->processes);
+    unsigned least_ms = crowd->pause_ms / 30;
+
+    if (pids[place] <= 0 || wake_ms[place] != 0 ||
+        kill(pids[place], SIGSTOP) != 0) {
+        return false;
+    }
+    wake_ms[place] =
+        read_ms() + least_ms + rng_below(rng, crowd->pause_ms - least_ms + 1);
+    return true;
+}
+
+/* Wakes those that have slept long enough. True: all are awake. */
+static bool wake(const struct crowd *crowd, const pid_t *pids, int64_t *wake_ms)
+{
+    bool all = true;
+    unsigned i;
+
+    for (i = 0; i < crowd->processes; i++) {
+        if (wake_ms[i] != 0 && read_ms() >= wake_ms[i]) {
+            (void)kill(pids[i], SIGCONT);
+            wake_ms[i] = 0;
+        }
+        all = all && wake_ms[i] == 0;
+    }
+    return all;
+}
+
 static int run(const struct crowd *crowd)
 {
     pid_t pids[CROWD_PROCESSES_MAX];
+    int64_t wake_ms[CROWD_PROCESSES_MAX] = {0};
     struct rng rng = {crowd->seed};
     unsigned started = 0;
     unsigned killed = 0;
+    unsigned paused = 0;
     unsigned running = crowd->processes;
     bool failed = false;
 
@@ -170,6 +205,7 @@ static int run(const struct crowd *crowd)
     while (running > 0) {
         int status = 0;
         int ended = wait_for(crowd, pids, &status);
+        bool awake = wake(crowd, pids, wake_ms);
 
         if (ended >= 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
             pids[ended] = start(crowd, (unsigned)ended, started++);
@@ -178,18 +214,21 @@ static int run(const struct crowd *crowd)
             running--;
         } else if (killed < crowd->kills) {
             killed += kill_one(crowd, pids, &rng);
-        } else if (crowd->until_killed && crowd->kills > 0) {
+        } else if (paused < crowd->pauses) {
+            paused += stop_one(crowd, pids, wake_ms, &rng);
+        } else if (awake && crowd->until_killed && killed + paused > 0) {
             send_all(crowd, pids, SIGTERM);
         }
     }
-    printf("%u processes, %u of them killed\n", started, killed);
+    printf("%u processes, %u of them killed, %u pauses\n", started, killed,
+           paused);
     return failed ? 1 : 0;
 }
 
 /* ---- Options ---- */
 
 enum {
-    OPTIONS_MAX = 16
+    OPTIONS_MAX = 20
 };
 
 static unsigned number(const char *text, unsigned most)
@@ -219,6 +258,7 @@ static bool read_options(int argc, char **argv, struct crowd *crowd,
         {"keys", &crowd->keys, 1000},
         {"seed", &crowd->seed, UINT32_MAX},
         {"kills", &crowd->kills, 1000000},
+        {"pauses", &crowd->pauses, 1000000},
         {"every", &crowd->every_ms, 60000},
     };
     struct option options[OPTIONS_MAX] = {

@@ -1,5 +1,5 @@
 /* A crowd of callers: processes of several threads on one store, some of which
- * are killed on the way and replaced by others. */
+ * are killed on the way and replaced by others, or stopped for a while. */
 #ifndef HISTORY_CROWD_H
 #define HISTORY_CROWD_H
 
@@ -8,7 +8,7 @@
 #include <getopt.h>
 
 enum {
-    CROWD_PROCESSES_MAX = 64,
+    CROWD_PROCESSES_MAX = 160,
     CROWD_THREADS_MAX = 64
 };
 
@@ -21,9 +21,11 @@ struct crowd {
     unsigned calls;   /* Of each thread. */
     unsigned keys;
     unsigned kills;
-    unsigned every_ms; /* Between two kills. */
+    unsigned pauses;
+    unsigned pause_ms; /* One of them, at most. */
+    unsigned every_ms; /* Between two of either. */
     unsigned seed;
-    bool until_killed; /* All are told to stop after the last kill. */
+    bool until_killed; /* All are told to stop after the last of them. */
 
     /* Is one process: number @life of all, in the place of number @place. Returns
      * its exit status. */
@@ -38,7 +40,8 @@ int crowd_main(int argc, char **argv, struct crowd *crowd,
 
 #define CROWD_USAGE                                                            \
     " --store URL --into DIRECTORY [--processes N] [--threads N]\n"            \
-    "           [--calls N] [--keys N] [--seed N] [--kills N] [--every MS]\n"
+    "           [--calls N] [--keys N] [--seed N] [--kills N] [--pauses N]\n"  \
+    "           [--every MS]\n"
 
 /* For live(): sets up caller @number of process @life. */
 void crowd_caller(const struct crowd *crowd, unsigned life, unsigned number,
