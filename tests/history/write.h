@@ -2,7 +2,7 @@
 #ifndef HISTORY_WRITE_H
 #define HISTORY_WRITE_H
 
-#include <idem.h>
+#include "../lib/history_line.h"
 
 #include <stdio.h>
 
@@ -13,8 +13,7 @@ struct writer {
     unsigned who; /* Of all that write this history. */
     unsigned calls;
     bool copies; /* The library may send a request more than once. */
-    char line[1024];
-    size_t len;
+    struct line line;
 };
 
 /* The name of a call: "who.number". */

@@ -2,18 +2,14 @@
  * made of it: so each attempt has the nonce that it really has. */
 #include "history.h"
 
+#include "../lib/history_line.h"
 #include "host.h"
 #include "table.h"
 
 #include <idem/operator.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum {
-    LINE_MAX = 512
-};
 
 /* The call that a client is in. */
 struct pending {
@@ -27,9 +23,9 @@ struct pending {
     char key[8];
     uint8_t nonce[16];
     /* Beside the one that is answered there may be done */
-    unsigned again;       /* so many that the library sent, */
-    unsigned doubled;     /* and so many that the network made of them. */
-    char asked[LINE_MAX]; /* Verb and fields. */
+    unsigned again;    /* so many that the library sent, */
+    unsigned doubled;  /* and so many that the network made of them. */
+    struct line asked; /* Verb and fields. */
 };
 
 static FILE *out;
@@ -112,97 +108,28 @@ void history_deleted(const struct world *w)
 
 /* ---- What is asked ---- */
 
-struct line {
-    char *text;
-    size_t len;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(struct line *line,
-                                                      const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    line->len += (size_t)vsnprintf(line->text + line->len, LINE_MAX - line->len,
-                                   format, args);
-    va_end(args);
-    if (line->len >= LINE_MAX) {
-        abort();
-    }
-}
-
-static void add_ms(struct line *line, const char *name, int64_t ms)
-{
-    if (ms == IDEM_NEVER) {
-        add(line, " %s=never", name);
-    } else {
-        add(line, " %s=%" PRId64, name, ms);
-    }
-}
-
-static void add_text(struct line *line, const char *name, struct idem_slice s)
-{
-    if (s.len > 0) {
-        add(line, " %s=%" PRIx64, name, hash_of(s, 1));
-    }
-}
-
-static void add_content(struct line *line, const struct idem_result *result)
-{
-    if (result->bytes.len + result->content_type.len + result->meta.len > 0 ||
-        result->not_kept) {
-        add(line, " content=%" PRIx64, content_of(result));
-    }
-}
-
 static void add_nonce(struct line *line, const uint8_t nonce[16])
 {
     uint64_t word;
 
     memcpy(&word, nonce, sizeof(word));
-    add(line, " nonce=%" PRIx64, word);
-}
-
-static const char *policy_name(enum idem_on_expired_lease policy)
-{
-    return policy == IDEM_HOLD ? "hold" : "rerun";
+    line_add(line, " nonce=%" PRIx64, word);
 }
 
 static void ask_begin(struct line *line, const struct idem_op *op)
 {
-    const struct idem_request *r = &op->u.begin;
-
-    add(line, "begin policy=%s cap=%u", policy_name(r->on_expired_lease),
-        r->attempts_max);
-    add_ms(line, "lease", r->lease_ms);
-    add_ms(line, "retention", r->retention_ms);
-    add_ms(line, "expect", r->expect_ms);
-    add_text(line, "print", r->fingerprint);
-    if (r->join_fence != 0) {
-        add(line, " join=%" PRIu64, r->join_fence);
+    line_add(line, "begin");
+    line_request(line, &op->u.begin);
+    if (op->u.begin.join_fence != 0) {
+        line_add(line, " join=%" PRIu64, op->u.begin.join_fence);
     }
     add_nonce(line, op->nonce);
 }
 
 static void ask_end(struct line *line, const struct idem_op *op)
 {
-    static const char *const names[] = {
-        [IDEM_STATUS_COMPLETED] = "complete",
-        [IDEM_STATUS_FAILED] = "fail",
-        [IDEM_STATUS_UNKNOWN] = "unknown",
-        [IDEM_STATUS_RELEASED] = "release",
-        [IDEM_STATUS_RETRY] = "retry",
-    };
-
-    add(line, "%s fence=%" PRIu64, names[op->u.end.status], op->fence);
-    add_content(line, &op->u.end.result);
-    add_text(line, "text", op->u.end.text);
-    if (op->u.end.failures_max != 0) {
-        add(line, " budget=%u", op->u.end.failures_max);
-    }
-    if (op->u.end.retry_after_ms != 0) {
-        add_ms(line, "pause", op->u.end.retry_after_ms);
-    }
+    line_add(line, "%s fence=%" PRIu64, line_verb(&op->u.end), op->fence);
+    line_outcome(line, &op->u.end);
     add_nonce(line, op->nonce);
 }
 
@@ -210,13 +137,12 @@ static void ask_resolve(struct line *line, const struct idem_op *op)
 {
     const struct idem_outcome *outcome = &op->u.resolve.outcome;
 
-    add(line, "resolve fence=%" PRIu64 " as=%s", op->fence,
-        idem_status_name(outcome->status));
-    add_content(line, &outcome->result);
-    add_text(line, "text", outcome->text);
-    add_text(line, "who", op->u.resolve.who);
+    line_add(line, "resolve fence=%" PRIu64 " as=%s", op->fence,
+             idem_status_name(outcome->status));
+    line_outcome(line, outcome);
+    line_word(line, "who", op->u.resolve.who);
     if ((op->u.resolve.flags & IDEM_RESOLVE_FORCE) != 0) {
-        add(line, " force=1");
+        line_add(line, " force=1");
     }
     add_nonce(line, op->nonce);
 }
@@ -225,15 +151,15 @@ static void ask_import(struct line *line, const struct idem_op *op)
 {
     const struct idem_record *r = op->u.import.record;
 
-    add(line, "import fence=%" PRIu64 " as=%s attempts=%u policy=%s", r->fence,
-        idem_status_name(idem_record_status(r)), r->attempts,
-        policy_name(r->on_expired_lease));
-    add_ms(line, "retention", r->retention_ms);
-    add_ms(line, "expires", r->expires_ms);
-    add_content(line, &r->result);
-    add_text(line, "text",
-             r->status == IDEM_STATUS_FAILED ? r->error : r->note);
-    add_text(line, "print", r->fingerprint);
+    line_add(line, "import fence=%" PRIu64 " as=%s attempts=%u policy=%s",
+             r->fence, idem_status_name(idem_record_status(r)), r->attempts,
+             line_policy(r->on_expired_lease));
+    line_ms(line, "retention", r->retention_ms);
+    line_ms(line, "expires", r->expires_ms);
+    line_content(line, &r->result);
+    line_word(line, "text",
+              r->status == IDEM_STATUS_FAILED ? r->error : r->note);
+    line_word(line, "print", r->fingerprint);
     add_nonce(line, r->nonce);
 }
 
@@ -247,12 +173,12 @@ static void ask(struct line *line, const struct idem_op *op)
         ask_end(line, op);
         return;
     case IDEM_OP_RENEW:
-        add(line, "renew fence=%" PRIu64, op->fence);
-        add_ms(line, "lease", op->u.renew.lease_ms);
+        line_add(line, "renew fence=%" PRIu64, op->fence);
+        line_ms(line, "lease", op->u.renew.lease_ms);
         add_nonce(line, op->nonce);
         return;
     case IDEM_OP_EXPIRE:
-        add(line, "expire fence=%" PRIu64, op->fence);
+        line_add(line, "expire fence=%" PRIu64, op->fence);
         add_nonce(line, op->nonce);
         return;
     case IDEM_OP_RESOLVE:
@@ -262,7 +188,7 @@ static void ask(struct line *line, const struct idem_op *op)
         ask_import(line, op);
         return;
     case IDEM_OP_PURGE:
-        add(line, "purge");
+        line_add(line, "purge");
         return;
     case IDEM_OP_GET:
     case IDEM_OP_LIST:
@@ -271,7 +197,7 @@ static void ask(struct line *line, const struct idem_op *op)
     case IDEM_OP_MOVE:
         break;
     }
-    add(line, "get");
+    line_add(line, "get");
 }
 
 /* ---- Calls ---- */
@@ -292,7 +218,7 @@ void history_call(struct client *c, const struct key *key)
 static unsigned long print_call(const struct client *c, const struct pending *p)
 {
     fprintf(body, "call %d.%lu %s %s %s boot=%u store=%" PRId64 "\n", c->no,
-            ++calls, p->time, p->key, p->asked, p->boot, p->store_ms);
+            ++calls, p->time, p->key, p->asked.text, p->boot, p->store_ms);
     return calls;
 }
 
@@ -308,7 +234,6 @@ static void print_copies(const struct client *c, struct pending *p)
 void history_submit(struct client *c, const struct idem_op *op)
 {
     struct pending *p = &pendings[c->no];
-    struct line line = {.text = p->asked};
 
     if (out == NULL) {
         return;
@@ -326,7 +251,8 @@ void history_submit(struct client *c, const struct idem_op *op)
     p->boot = c->world->config.mode == EMBEDDED ? boot : 1;
     p->store_ms = truth_ms(c->world);
     clock_text(c->world, p->time);
-    ask(&line, op);
+    p->asked.len = 0;
+    ask(&p->asked, op);
 }
 
 void history_again(const struct flight *f)
@@ -356,43 +282,16 @@ void history_doubled(const struct flight *f)
 static const char *answer_name(const struct pending *p, int rc,
                                const struct idem_attempt *attempt)
 {
-    switch (rc) {
-    case 0:
-        return attempt != NULL ? idem_verdict_name(attempt->verdict) : "OK";
-    case IDEM_ELOST:
-        return "LOST";
-    case IDEM_ENOTFOUND:
-        return "NOTFOUND";
-    case IDEM_EINVALID:
-        return p->resolves ? "INVALID" : "?";
-    case IDEM_EUNAVAILABLE:
-    case IDEM_EFULL:
-        return p->made ? "?" : "NOTHING"; /* Nothing that stands. */
-    case IDEM_ECORRUPT:                   /* It is never written over. */
-        return p->again + p->doubled == 0 ? "NOTHING" : "?";
-    default:
+    if ((rc == IDEM_EUNAVAILABLE || rc == IDEM_EFULL) && p->made) {
+        return "?"; /* Nothing that stands. */
+    }
+    if (rc == IDEM_EINVALID && !p->resolves) {
         return "?";
     }
-}
-
-static void show(struct line *line, const struct idem_record *r, bool content)
-{
-    bool ended =
-        r->status == IDEM_STATUS_COMPLETED || r->status == IDEM_STATUS_FAILED;
-
-    add(line, " fence=%" PRIu64, r->fence);
-    if (r->fence == 0) {
-        return; /* A record that is none. */
+    if (rc == IDEM_ECORRUPT && p->again + p->doubled == 0) {
+        return "NOTHING"; /* It is never written over. */
     }
-    add(line, " attempts=%u status=%s policy=%s", r->attempts,
-        idem_status_name(idem_record_status(r)),
-        policy_name(r->on_expired_lease));
-    if (content && ended) {
-        add_content(line, &r->result);
-    }
-    if (content && r->status == IDEM_STATUS_FAILED) {
-        add_text(line, "text", r->error);
-    }
+    return line_answer(rc, attempt);
 }
 
 /* The call of @c and its copies, and what it was answered unless it is NULL. */
@@ -424,26 +323,16 @@ void history_told(struct client *c, int rc, const struct idem_attempt *attempt,
                   const struct idem_record *record)
 {
     struct pending *p = &pendings[c->no];
-    char text[LINE_MAX];
-    struct line line = {.text = text};
+    struct line line = {.len = 0};
 
     if (out == NULL) {
         return;
     }
-    add(&line, "%s", answer_name(p, rc, attempt));
-    if (rc == 0 && attempt != NULL) {
-        show(&line, attempt->record,
-             attempt->verdict == IDEM_REPLAY ||
-                 attempt->verdict == IDEM_FAILED);
-        if (attempt->verdict == IDEM_STARTED) {
-            add(&line, " takeover=%d", attempt->takeover);
-        } else if (attempt->verdict == IDEM_BUSY) {
-            add_ms(&line, "left", attempt->lease_left_ms);
-        }
-    } else if (rc == 0 && record != NULL) {
-        show(&line, record, /* content= */ true);
+    line_add(&line, "%s", answer_name(p, rc, attempt));
+    if (rc == 0) {
+        line_shown(&line, attempt, record);
     }
-    print(c, p, text);
+    print(c, p, line.text);
     p->on = false;
 }
 
