@@ -4,24 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    TIME = 256 /* In the value of a state. */
+};
+
 void explore_init(struct explore *e, unsigned faults_max, unsigned delays_max)
 {
     memset(e, 0, sizeof(*e));
     e->faults_max = faults_max;
     e->delays_max = delays_max;
-    e->met_cap = 1 << 16;
-    e->met = calloc(e->met_cap, sizeof(*e->met));
-    if (e->met == NULL) {
-        abort();
-    }
 }
 
 void explore_finish(struct explore *e)
 {
-    free(e->met);
-    free(e->steps);
-    e->met = NULL;
-    e->steps = NULL;
+    free(e->met.at);
+    free(e->steps.at);
+    e->met.at = NULL;
+    e->steps.at = NULL;
 }
 
 bool explore_next(struct explore *e)
@@ -82,33 +81,44 @@ unsigned explore_fault(struct explore *e, unsigned n)
 
 /* ---- States ---- */
 
-static struct met *place_of(struct met *met, size_t cap, uint64_t state)
+static struct place *find(const struct places *places, uint64_t hash)
 {
-    size_t at = (size_t)(state * 0x9e3779b97f4a7c15ULL >> 20) & (cap - 1);
+    size_t at = (size_t)(hash * 0x9e3779b97f4a7c15ULL >> 20);
 
-    while (met[at].state != 0 && met[at].state != state) {
-        at = (at + 1) & (cap - 1);
-    }
-    return &met[at];
-}
+    for (;; at++) {
+        struct place *place = &places->at[at & (places->cap - 1)];
 
-static void grow(struct explore *e)
-{
-    size_t cap = e->met_cap * 2;
-    struct met *met = calloc(cap, sizeof(*met));
-    size_t i;
-
-    if (met == NULL) {
-        abort();
-    }
-    for (i = 0; i < e->met_cap; i++) {
-        if (e->met[i].state != 0) {
-            *place_of(met, cap, e->met[i].state) = e->met[i];
+        if (place->hash == 0 || place->hash == hash) {
+            return place;
         }
     }
-    free(e->met);
-    e->met = met;
-    e->met_cap = cap;
+}
+
+/* That of @hash, which is taken, with value 0, if it was free. */
+static struct place *place_of(struct places *places, uint64_t hash)
+{
+    struct places grown = {.cap = places->cap == 0 ? 1 << 16 : places->cap * 2};
+    struct place *place;
+    size_t i;
+
+    if (2 * places->len >= places->cap) {
+        grown.at = calloc(grown.cap, sizeof(*grown.at));
+        if (grown.at == NULL) {
+            abort();
+        }
+        for (i = 0; i < places->cap; i++) {
+            if (places->at[i].hash != 0) {
+                *find(&grown, places->at[i].hash) = places->at[i];
+            }
+        }
+        grown.len = places->len;
+        free(places->at);
+        *places = grown;
+    }
+    place = find(places, hash);
+    places->len += place->hash == 0;
+    place->hash = hash;
+    return place;
 }
 
 /* ---- Steps ---- */
@@ -126,51 +136,16 @@ static uint64_t step_of(const struct explore *e)
     return hash == 0 ? 1 : hash;
 }
 
-static struct step *place_of_step(struct step *steps, size_t cap, uint64_t from)
-{
-    size_t at = (size_t)(from * 0x9e3779b97f4a7c15ULL >> 20) & (cap - 1);
-
-    while (steps[at].from != 0 && steps[at].from != from) {
-        at = (at + 1) & (cap - 1);
-    }
-    return &steps[at];
-}
-
-static void grow_steps(struct explore *e)
-{
-    size_t cap = e->steps_cap == 0 ? 1 << 16 : e->steps_cap * 2;
-    struct step *steps = calloc(cap, sizeof(*steps));
-    size_t i;
-
-    if (steps == NULL) {
-        abort();
-    }
-    for (i = 0; i < e->steps_cap; i++) {
-        if (e->steps[i].from != 0) {
-            *place_of_step(steps, cap, e->steps[i].from) = e->steps[i];
-        }
-    }
-    free(e->steps);
-    e->steps = steps;
-    e->steps_cap = cap;
-}
-
 static void compare(struct explore *e, uint64_t state)
 {
-    struct step *step;
-    uint64_t from = step_of(e);
+    struct place *step = place_of(&e->steps, step_of(e));
 
-    if (2 * e->steps_len >= e->steps_cap) {
-        grow_steps(e);
-    }
-    step = place_of_step(e->steps, e->steps_cap, from);
-    if (step->from == 0) {
-        *step = (struct step){from, state};
-        e->steps_len++;
+    if (step->value == 0) {
+        step->value = state;
         return;
     }
     e->steps_again++;
-    e->unsound = e->unsound || step->to != state;
+    e->unsound = e->unsound || step->value != state;
 }
 
 /* ---- Meeting ---- */
@@ -188,7 +163,7 @@ static void note_step(struct explore *e, uint64_t state)
 
 bool explore_met(struct explore *e, uint64_t state)
 {
-    struct met *met;
+    struct place *met;
 
     state = state == 0 ? 1 : state;
     if (e->twice) {
@@ -197,17 +172,12 @@ bool explore_met(struct explore *e, uint64_t state)
     if (e->at < e->path_len) {
         return false; /* On the way that was gone before. */
     }
-    met = place_of(e->met, e->met_cap, state);
-    if (met->state != 0 && met->faults <= e->faults) {
-        return ++met->times > 2 || !e->twice;
+    met = place_of(&e->met, state);
+    if (met->value != 0 && met->value % TIME <= e->faults) {
+        met->value += TIME;
+        return met->value / TIME > 2 || !e->twice;
     }
-    if (met->state == 0) {
-        e->met_len++;
-    }
-    *met = (struct met){state, (uint8_t)e->faults, 1};
-    if (2 * e->met_len > e->met_cap) {
-        grow(e);
-    }
+    met->value = TIME + e->faults;
     return false;
 }
 

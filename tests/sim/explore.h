@@ -22,17 +22,16 @@ enum {
     CALLS_COUNTED = 40
 };
 
-/* A state, and with how few faults it was met so far. */
-struct met {
-    uint64_t state; /* 0: a free place. */
-    uint8_t faults;
-    uint8_t times; /* So often. */
+/* What is known of a state or a step, by its hash. Open addressing. */
+struct place {
+    uint64_t hash; /* 0: it is free. */
+    uint64_t value;
 };
 
-/* Which state followed: from a state, by some choices. */
-struct step {
-    uint64_t from; /* 0: a free place. */
-    uint64_t to;
+struct places {
+    struct place *at;
+    size_t cap; /* A power of two. */
+    size_t len;
 };
 
 struct explore {
@@ -51,13 +50,10 @@ struct explore {
     bool started;
     bool too_long; /* A path did not fit: what follows was not explored. */
 
-    struct met *met; /* Open addressing; a power of two. */
-    size_t met_cap;
-    size_t met_len;
-
-    struct step *steps; /* Likewise, under twice. */
-    size_t steps_cap;
-    size_t steps_len;
+    /* States: with how few faults each was met so far, and 256 for each time. */
+    struct places met;
+    /* Under twice, which state followed: from a state, by some choices. */
+    struct places steps;
     uint64_t
         steps_again;     /* That were taken a second time, from another path. */
     uint64_t last_state; /* 0: none in this execution. */

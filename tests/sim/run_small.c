@@ -56,10 +56,10 @@ static void account(const struct script *script, enum mode mode,
     line(script->name, mode, "faults at most", explore.faults_max);
     line(script->name, mode, "delays at most", explore.delays_max);
     line(script->name, mode, "executions", explore.executions);
-    line(script->name, mode, "states", explore.met_len);
+    line(script->name, mode, "states", explore.met.len);
     line(script->name, mode, "choices", explore.choices);
     if (explore.twice) {
-        line(script->name, mode, "steps", explore.steps_len);
+        line(script->name, mode, "steps", explore.steps.len);
         line(script->name, mode, "steps again", explore.steps_again);
         line(script->name, mode, "steps elsewhere", explore.unsound);
     }
