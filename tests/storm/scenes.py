@@ -499,7 +499,7 @@ SCENES = [
     (r"sqlite/making/accepted", [S.restored]),
     (r"sqlite/(schema|open|clock|making)/", [S.first]),
     (r"sqlite/in/tables-made", [S.first_in]),
-    (r"sqlite/restore/", [S.restored]),
+    (r"sqlite/pass/", [S.restored]),
     (r"sqlite/in/|worker/in/", [S.transaction]),
     (r"sqlite/purge/", [S.purge]),
     (r"sqlite/checkpoint/", [S.large]),

@@ -30,19 +30,6 @@ struct check {
 
 /* ---- Where it is ---- */
 
-static void find_directory(struct check *check)
-{
-    const char *path = check->place.path;
-    const char *slash = strrchr(path, '/');
-    size_t len = slash == NULL ? 0 : (size_t)(slash - path);
-
-    (void)strcpy(check->directory, slash == NULL ? "." : "/");
-    if (len > 0) {
-        memcpy(check->directory, path, len);
-        check->directory[len] = '\0';
-    }
-}
-
 /* It stays when the database is deleted. */
 static bool has_lock(const struct check *check)
 {
@@ -440,7 +427,7 @@ int idem_sqlite_check(const char *path,
         return idem__error(ret_error, IDEM_EINVALID,
                            "the store's path is empty");
     }
-    find_directory(&check);
+    idem__path_directory(check.place.path, check.directory);
     if (!check_file(&check)) {
         return 0;
     }

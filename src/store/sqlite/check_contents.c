@@ -153,21 +153,13 @@ static bool has_room(const struct check *check)
 /* Begins the transaction: the number of pages is the first thing read in it. */
 static int count_pages(struct check *check)
 {
-    sqlite3_stmt *stmt = NULL;
+    int64_t pages = 0;
     int rc = idem__conn_run(check->source, IDEM__SQL_READ);
 
     if (rc == SQLITE_OK) {
-        rc = sqlite3_prepare_v2(check->source->db, "PRAGMA page_count", -1,
-                                &stmt, NULL);
+        rc = idem__conn_number(check->source, "PRAGMA page_count", &pages);
     }
-    if (rc == SQLITE_OK) {
-        rc = idem__conn_step(check->source, stmt);
-    }
-    if (rc == SQLITE_ROW) {
-        check->pages = (uint64_t)sqlite3_column_int64(stmt, 0);
-        rc = SQLITE_OK;
-    }
-    (void)sqlite3_finalize(stmt);
+    check->pages = (uint64_t)pages;
     return rc;
 }
 
@@ -258,21 +250,6 @@ static int judge_row(sqlite3_stmt *stmt)
     return rc == 0 ? idem__row_bodies(stmt, &record, NULL) : rc;
 }
 
-static int find_last(struct check *check, int64_t *ret_last)
-{
-    sqlite3_stmt *stmt = NULL;
-    int rc =
-        sqlite3_prepare_v2(check->copy.db, "SELECT max(seq) FROM idem_record",
-                           -1, &stmt, NULL);
-
-    if (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-        *ret_last = sqlite3_column_int64(stmt, 0);
-        rc = SQLITE_OK;
-    }
-    (void)sqlite3_finalize(stmt);
-    return rc;
-}
-
 /* SQLITE_DONE, also where it was stopped. */
 static int read_rows(struct check *check, sqlite3_stmt *stmt, int64_t last,
                      uint64_t *corrupt)
@@ -322,7 +299,8 @@ static void read_records(struct check *check)
     sqlite3_stmt *stmt = NULL;
     uint64_t corrupt = 0;
     int64_t last = 0;
-    int rc = find_last(check, &last);
+    int rc = idem__conn_number(&check->copy, "SELECT max(seq) FROM idem_record",
+                               &last);
 
     if (rc == SQLITE_OK) {
         rc = sqlite3_prepare_v2(check->copy.db, rows_sql, -1, &stmt, NULL);

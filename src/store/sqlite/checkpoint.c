@@ -74,7 +74,7 @@ enum {
     RESTART_PAUSE_MAX_MS = 32000,
     KEEP_OUT_LOOK_US = 500,
     KEEP_OUT_AT = 260,
-    NOTE_AT = 256,
+    REFUSED_AT = 256,
     NOTE_LEN = 4,
 
     /* Of SQLite's index of the log, https://sqlite.org/walformat.html. */
@@ -84,25 +84,29 @@ enum {
     SHM_CHECKPOINT_LOCK = 1
 };
 
-static int refused_at(const struct idem__lock *lock, int pages)
+/* A number in the lock file; 0: none. */
+static uint32_t read_note(const struct idem__lock *lock, off_t at)
 {
     uint8_t note[NOTE_LEN];
-    uint32_t noted;
 
-    if (pread(idem__lock_fd(lock), note, NOTE_LEN, NOTE_AT) !=
-        (ssize_t)NOTE_LEN) {
-        return 0;
-    }
-    noted = idem__get_u32(note);
-    return noted <= (uint32_t)pages ? (int)noted : 0;
+    return pread(idem__lock_fd(lock), note, NOTE_LEN, at) == (ssize_t)NOTE_LEN
+               ? idem__get_u32(note)
+               : 0;
 }
 
-static void note_refused(const struct idem__lock *lock, int pages)
+static void write_note(const struct idem__lock *lock, off_t at, uint32_t number)
 {
     uint8_t note[NOTE_LEN];
 
-    idem__put_u32(note, (uint32_t)pages);
-    (void)!pwrite(idem__lock_fd(lock), note, NOTE_LEN, NOTE_AT);
+    idem__put_u32(note, number);
+    (void)!pwrite(idem__lock_fd(lock), note, NOTE_LEN, at);
+}
+
+static int refused_at(const struct idem__lock *lock, int pages)
+{
+    uint32_t noted = read_note(lock, REFUSED_AT);
+
+    return noted <= (uint32_t)pages ? (int)noted : 0;
 }
 
 /* Whether a checkpoint that is due after @step pages is due now. */
@@ -124,25 +128,10 @@ static bool is_due(const struct idem__sqlite_store *store, int step)
     return pages - refused >= (refused / 8 > step ? refused / 8 : step);
 }
 
-/* Asks readers to keep out until @until_ms, or 0: not any more. */
-static void ask_readers(const struct idem__lock *lock, int64_t until_ms)
-{
-    uint8_t note[NOTE_LEN];
-
-    idem__put_u32(note, (uint32_t)until_ms);
-    (void)!pwrite(idem__lock_fd(lock), note, NOTE_LEN, KEEP_OUT_AT);
-}
-
 static bool is_to_keep_out(const struct idem__lock *lock)
 {
-    uint8_t note[NOTE_LEN];
-    uint32_t until;
+    uint32_t until = read_note(lock, KEEP_OUT_AT);
 
-    if (pread(idem__lock_fd(lock), note, NOTE_LEN, KEEP_OUT_AT) !=
-        (ssize_t)NOTE_LEN) {
-        return false;
-    }
-    until = idem__get_u32(note);
     return until != 0 &&
            until - (uint32_t)idem__mono_ms() - 1 < RESTART_WAIT_MS;
 }
@@ -170,39 +159,39 @@ static sqlite3_file *file_of(const struct idem__conn *conn)
     return file != NULL && file->pMethods != NULL ? file : NULL;
 }
 
-uint32_t idem__sqlite_log_frames(const struct idem__conn *conn)
+/* The 32 bits at @at of SQLite's index of the log; NULL: it has none. */
+static uint32_t volatile *index_word(sqlite3_file *file, size_t at)
 {
-    sqlite3_file *file = file_of(conn);
     void volatile *index = NULL;
 
-    if (file == NULL || file->pMethods->iVersion < 2 ||
-        file->pMethods->xShmMap(file, 0, SHM_REGION, 0, &index) != SQLITE_OK ||
-        index == NULL) {
-        return 0;
-    }
-    return __atomic_load_n((uint32_t volatile *)index +
-                               SHM_FRAMES_AT / sizeof(uint32_t),
-                           __ATOMIC_RELAXED);
+    return file != NULL && file->pMethods->iVersion >= 2 &&
+                   file->pMethods->xShmMap(file, 0, SHM_REGION, 0, &index) ==
+                       SQLITE_OK &&
+                   index != NULL
+               ? (uint32_t volatile *)index + at / sizeof(uint32_t)
+               : NULL;
+}
+
+uint32_t idem__sqlite_log_frames(const struct idem__conn *conn)
+{
+    uint32_t volatile *frames = index_word(file_of(conn), SHM_FRAMES_AT);
+
+    return frames == NULL ? 0 : __atomic_load_n(frames, __ATOMIC_RELAXED);
 }
 
 /* Makes the next checkpoint copy all of the log. */
 static void copy_again(const struct idem__conn *conn)
 {
     sqlite3_file *file = file_of(conn);
-    void volatile *index = NULL;
+    uint32_t volatile *copied = index_word(file, SHM_BACKFILL_AT);
 
-    if (file == NULL || file->pMethods->iVersion < 2 ||
+    if (copied == NULL ||
         file->pMethods->xShmLock(file, SHM_CHECKPOINT_LOCK, 1,
                                  SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) !=
             SQLITE_OK) {
         return;
     }
-    if (file->pMethods->xShmMap(file, 0, SHM_REGION, 0, &index) == SQLITE_OK &&
-        index != NULL) {
-        __atomic_store_n((uint32_t volatile *)index +
-                             SHM_BACKFILL_AT / sizeof(uint32_t),
-                         0, __ATOMIC_SEQ_CST);
-    }
+    __atomic_store_n(copied, 0, __ATOMIC_SEQ_CST);
     (void)file->pMethods->xShmLock(file, SHM_CHECKPOINT_LOCK, 1,
                                    SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
 }
@@ -217,14 +206,14 @@ static int carry(struct idem__sqlite_store *store, int how, int *ret_copied)
 
     if (rc == SQLITE_OK) {
         if (refused_at(store->lock, INT_MAX) != 0) {
-            note_refused(store->lock, 0);
+            write_note(store->lock, REFUSED_AT, 0);
         }
         conn->wal_pages = 0;
     } else {
         if (idem__sqlite_is_io(rc)) {
             copy_again(conn);
         }
-        note_refused(store->lock, conn->wal_pages);
+        write_note(store->lock, REFUSED_AT, (uint32_t)conn->wal_pages);
     }
     return rc;
 }
@@ -344,10 +333,11 @@ void idem__sqlite_checkpoint(struct idem__sqlite_store *store)
     idem__conn_patience(conn, 0);
     rc = carry(store, SQLITE_CHECKPOINT_RESTART, &copied);
     if (wait && (rc & 0xff) == SQLITE_BUSY) {
-        ask_readers(store->lock, idem__mono_ms() + RESTART_WAIT_MS);
+        write_note(store->lock, KEEP_OUT_AT,
+                   (uint32_t)(idem__mono_ms() + RESTART_WAIT_MS));
         idem__conn_patience(conn, RESTART_WAIT_MS);
         rc = carry(store, SQLITE_CHECKPOINT_RESTART, &copied);
-        ask_readers(store->lock, 0);
+        write_note(store->lock, KEEP_OUT_AT, 0);
         note_wait(&store->restart, rc != SQLITE_OK, copied);
     }
     idem__conn_patience(conn, INT64_MAX);

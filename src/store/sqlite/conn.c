@@ -129,8 +129,7 @@ static const char settings[] = "PRAGMA journal_mode = WAL;"
 static const char guest_settings[] = "PRAGMA mmap_size = 0;"
                                      "PRAGMA cell_size_check = ON;"
                                      "PRAGMA trusted_schema = OFF;"
-                                     "PRAGMA temp_store = MEMORY;"
-                                     "PRAGMA query_only = ON;";
+                                     "PRAGMA temp_store = MEMORY;";
 
 /* The writer's cache holds what a full batch changes: pages that do not fit go
  * into the log before the commit, and once more with it. It looks at all cells
@@ -159,28 +158,21 @@ static int count_pages(void *ctx, sqlite3 *db, const char *name, int pages)
 
 static int set_up(struct idem__conn *conn)
 {
-    int rc = sqlite3_extended_result_codes(conn->db, 1);
+    static const int switches[] = {SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE,
+                                   SQLITE_DBCONFIG_DEFENSIVE};
+    int powersafe = -1;
+    int rc = SQLITE_OK;
+    size_t i;
 
-    if (rc == SQLITE_OK) {
-        rc = sqlite3_busy_timeout(conn->db, BUSY_MS);
+    (void)sqlite3_extended_result_codes(conn->db, 1);
+    (void)sqlite3_busy_timeout(conn->db, BUSY_MS);
+    for (i = 0; i < 2 && rc == SQLITE_OK; i++) {
+        rc = sqlite3_db_config(conn->db, switches[i], 1, (int *)NULL);
     }
-    if (rc == SQLITE_OK) {
-        rc = sqlite3_db_config(conn->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
-                               (int *)NULL);
-    }
-    if (rc == SQLITE_OK) {
-        rc = sqlite3_db_config(conn->db, SQLITE_DBCONFIG_DEFENSIVE, 1,
-                               (int *)NULL);
-    }
-    if (rc == SQLITE_OK) {
-        /* Without this trait SQLite writes more after the frame that commits. */
-        int powersafe = -1;
-
-        (void)sqlite3_file_control(conn->db, "main",
-                                   SQLITE_FCNTL_POWERSAFE_OVERWRITE,
-                                   &powersafe);
-        conn->full_is_clean = powersafe == 1;
-    }
+    /* Without this trait SQLite writes more after the frame that commits. */
+    (void)sqlite3_file_control(conn->db, "main",
+                               SQLITE_FCNTL_POWERSAFE_OVERWRITE, &powersafe);
+    conn->full_is_clean = powersafe == 1;
     /* With a hook of ours no commit checkpoints by itself. */
     (void)sqlite3_wal_hook(conn->db, count_pages, conn);
     return rc;
@@ -237,28 +229,29 @@ int idem__conn_open(const char *path, struct idem__conn **ret_conn,
     return 0;
 }
 
-int idem__conn_configure(struct idem__conn *conn, bool writer,
-                         struct idem_error *error)
+static int configure(struct idem__conn *conn, const char *sql, const char *more,
+                     struct idem_error *error)
 {
-    int rc = sqlite3_exec(conn->db, settings, NULL, NULL, NULL);
+    int rc = sqlite3_exec(conn->db, sql, NULL, NULL, NULL);
 
     if (rc == SQLITE_OK) {
-        rc = sqlite3_exec(conn->db, writer ? to_write : to_read, NULL, NULL,
-                          NULL);
+        rc = sqlite3_exec(conn->db, more, NULL, NULL, NULL);
     }
     return rc == SQLITE_OK
                ? 0
                : idem__conn_fail(conn, rc, "set up the store", error);
 }
 
+int idem__conn_configure(struct idem__conn *conn, bool writer,
+                         struct idem_error *error)
+{
+    return configure(conn, settings, writer ? to_write : to_read, error);
+}
+
 int idem__conn_configure_guest(struct idem__conn *conn,
                                struct idem_error *error)
 {
-    int rc = sqlite3_exec(conn->db, guest_settings, NULL, NULL, NULL);
-
-    return rc == SQLITE_OK
-               ? 0
-               : idem__conn_fail(conn, rc, "set up the store", error);
+    return configure(conn, guest_settings, to_read, error);
 }
 
 void idem__conn_patience(struct idem__conn *conn, int64_t ms)
@@ -302,6 +295,35 @@ sqlite3_stmt *idem__conn_stmt(struct idem__conn *conn, enum idem__sql sql)
     (void)sqlite3_reset(stmt);
     (void)sqlite3_clear_bindings(stmt);
     return stmt;
+}
+
+sqlite3_stmt *idem__conn_bind(struct idem__conn *conn, enum idem__sql sql,
+                              size_t len, const int64_t *numbers)
+{
+    sqlite3_stmt *stmt = idem__conn_stmt(conn, sql);
+    size_t i;
+
+    for (i = 0; stmt != NULL && i < len; i++) {
+        (void)sqlite3_bind_int64(stmt, (int)i + 1, numbers[i]);
+    }
+    return stmt;
+}
+
+int idem__conn_number(struct idem__conn *conn, const char *sql,
+                      int64_t *ret_number)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(conn->db, sql, -1, &stmt, NULL);
+
+    if (rc == SQLITE_OK) {
+        rc = idem__conn_step(conn, stmt);
+    }
+    if (rc == SQLITE_ROW) {
+        *ret_number = sqlite3_column_int64(stmt, 0);
+        rc = SQLITE_OK;
+    }
+    (void)sqlite3_finalize(stmt);
+    return rc;
 }
 
 int idem__conn_step(struct idem__conn *conn, sqlite3_stmt *stmt)

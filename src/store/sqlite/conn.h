@@ -95,6 +95,23 @@ void idem__conn_close(struct idem__conn *conn);
  * it cannot be prepared: idem__conn_step() then says why. */
 sqlite3_stmt *idem__conn_stmt(struct idem__conn *conn, enum idem__sql sql);
 
+/* The same with @numbers bound to its first parameters. */
+sqlite3_stmt *idem__conn_bind(struct idem__conn *conn, enum idem__sql sql,
+                              size_t len, const int64_t *numbers);
+#define IDEM__CONN_BIND(conn, sql, ...)                                        \
+    idem__conn_bind((conn), (sql),                                             \
+                    sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t),        \
+                    (const int64_t[]){__VA_ARGS__})
+
+/* idem__conn_run() with numbers bound to the first parameters. */
+#define IDEM__CONN_RUN(conn, sql, ...)                                         \
+    ((void)IDEM__CONN_BIND(conn, sql, __VA_ARGS__), idem__conn_run(conn, sql))
+
+/* Reads the one number that @sql gives. SQLITE_OK, SQLITE_DONE without a row, or a
+ * result code. */
+int idem__conn_number(struct idem__conn *conn, const char *sql,
+                      int64_t *ret_number);
+
 /* sqlite3_step() of a statement of this connection. */
 int idem__conn_step(struct idem__conn *conn, sqlite3_stmt *stmt);
 
@@ -132,9 +149,6 @@ enum idem__holder {
  */
 int idem__schema_check(struct idem__conn *conn, enum idem__holder *ret_holder,
                        struct idem_error *error);
-
-/* IDEM_ECONFIG  Tables of @version are not ours. */
-int idem__schema_check_version(int version, struct idem_error *error);
 
 /* Makes the tables in an empty file, which is the store @id. The store's lock is
  * held. */
@@ -176,6 +190,11 @@ struct idem__sqlite_table {
 
 /* The engine's view of @table. */
 struct idem_table idem__sqlite_table_of(struct idem__sqlite_table *table);
+
+/* Notes @sqlite_rc of a write that failed, and answers @op with it. False. */
+bool idem__sqlite_write_failed(struct idem__sqlite_table *table,
+                               struct idem_op *op, int sqlite_rc,
+                               const char *doing);
 
 /* Lets go of the record that was loaded last, and of the snapshot that an
  * unfinished statement would keep alive. */

@@ -71,23 +71,13 @@ int idem__sqlite_connect(struct idem__sqlite_store *store, bool writer,
     return 0;
 }
 
-int idem__sqlite_connect_reader(struct idem__sqlite_store *store,
-                                int64_t deadline_ms,
-                                struct idem__conn **ret_conn,
-                                struct idem_error *error)
+int idem__sqlite_lock(struct idem__sqlite_store *store,
+                      struct idem_error *error)
 {
-    int rc;
-
-    if (store->lock == NULL) {
-        return idem__sqlite_connect(store, /* writer= */ false, ret_conn,
-                                    error);
-    }
-    rc = idem__lock_acquire(store->lock, deadline_ms, error);
-    if (rc == 0) {
-        rc = idem__sqlite_connect(store, /* writer= */ false, ret_conn, error);
-        idem__lock_release(store->lock);
-    }
-    return rc;
+    return idem__lock_acquire(store->lock,
+                              idem__time_add(idem__mono_ms(),
+                                             store->base.options.timeout_ms),
+                              error);
 }
 
 bool idem__sqlite_is_of_application(const char *path)
@@ -118,12 +108,7 @@ void idem__readers_init(struct idem__sqlite_readers *readers)
 
 void idem__readers_finish(struct idem__sqlite_readers *readers)
 {
-    while (readers->idle != NULL) {
-        struct idem__conn *conn = readers->idle;
-
-        readers->idle = conn->next;
-        idem__conn_close(conn);
-    }
+    idem__readers_drop_idle(readers);
     (void)pthread_cond_destroy(&readers->freed);
     (void)pthread_mutex_destroy(&readers->mutex);
 }
@@ -142,18 +127,35 @@ void idem__readers_drop_idle(struct idem__sqlite_readers *readers)
     (void)pthread_mutex_unlock(&readers->mutex);
 }
 
+/* A connection to read with; takes the lock, and waits for it only with @wait. */
+static int connect_reader(struct idem__sqlite_store *store, bool wait,
+                          struct idem__conn **ret_conn,
+                          struct idem_error *error)
+{
+    int rc = 0;
+
+    if (store->lock != NULL) {
+        rc = wait ? idem__sqlite_lock(store, error)
+                  : idem__lock_acquire(store->lock, idem__mono_ms(), error);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    rc = idem__sqlite_connect(store, /* writer= */ false, ret_conn, error);
+    if (store->lock != NULL) {
+        idem__lock_release(store->lock);
+    }
+    return rc;
+}
+
 /* Opens one more, for which a place is taken already. */
 static struct idem__conn *open_reader(struct idem__sqlite_store *store,
                                       bool wait, struct idem_error *error)
 {
     struct idem__sqlite_readers *readers = &store->readers;
     struct idem__conn *conn = NULL;
-    int64_t deadline_ms = idem__mono_ms();
 
-    if (wait) {
-        deadline_ms += store->base.options.timeout_ms;
-    }
-    if (idem__sqlite_connect_reader(store, deadline_ms, &conn, error) != 0) {
+    if (connect_reader(store, wait, &conn, error) != 0) {
         (void)pthread_mutex_lock(&readers->mutex);
         readers->open--;
         (void)pthread_cond_signal(&readers->freed);
@@ -201,6 +203,22 @@ struct idem__conn *idem__readers_await(struct idem__sqlite_store *store)
     }
     (void)pthread_mutex_unlock(&readers->mutex);
     return conn;
+}
+
+int idem__sqlite_reader(struct idem_store *store, struct idem__conn **ret_conn,
+                        struct idem_error *ret_error)
+{
+    struct idem_error error;
+
+    if (strcmp(store->ops->name, "sqlite") != 0) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "the store is not an SQLite store");
+    }
+    *ret_conn = idem__readers_take((struct idem__sqlite_store *)store,
+                                   /* wait= */ true, &error);
+    return *ret_conn != NULL
+               ? 0
+               : idem__error(ret_error, error.code, "%s", error.text);
 }
 
 void idem__readers_add(struct idem__sqlite_store *store,

@@ -41,27 +41,44 @@
 enum {
     PENDING_AT = 128,
     MADE_AT = 192,
+    MAGIC_LEN = 8,
+    SUM_LEN = 16,
     NOTE_STATE = 8,
     NOTE_ID = 16,
-    NOTE_SUM = 32,
     NOTE_LEN = 48
 };
 
-static const char magic[NOTE_STATE] = {'I', 'D', 'E', 'M', 'S', 'T', 'O', 'R'};
+static const char made_magic[MAGIC_LEN] = {'I', 'D', 'E', 'M',
+                                           'S', 'T', 'O', 'R'};
 
 static off_t place_of(enum idem__made made)
 {
     return made == IDEM__MADE_PENDING ? PENDING_AT : MADE_AT;
 }
 
-static int make(enum idem__made made, const uint8_t id[IDEM__STORE_ID_LEN],
-                uint8_t ret_note[NOTE_LEN])
+/* Adds the sum to a note of @len bytes. False: no memory. */
+static bool seal(uint8_t *note, size_t len)
 {
-    memcpy(ret_note, magic, NOTE_STATE);
-    idem__put_u64(ret_note + NOTE_STATE, (uint64_t)made);
-    memcpy(ret_note + NOTE_ID, id, IDEM__STORE_ID_LEN);
-    return idem__body_digest(idem_bytes(ret_note, NOTE_SUM),
-                             ret_note + NOTE_SUM);
+    return idem__body_digest(idem_bytes(note, len - SUM_LEN),
+                             note + len - SUM_LEN) == 0;
+}
+
+/* Reads a note of @len bytes with @magic. True: it is there and whole. */
+static bool read_sealed(const struct idem__lock *lock, off_t at,
+                        const char magic[MAGIC_LEN], uint8_t *ret_note,
+                        size_t len)
+{
+    uint8_t wanted[NOTE_LEN];
+    ssize_t n = pread(idem__lock_fd(lock), ret_note, len, at);
+
+    if (n < 0) {
+        memset(ret_note, 0xff, len); /* Not to be taken for an empty one. */
+    }
+    if (n != (ssize_t)len || memcmp(ret_note, magic, MAGIC_LEN) != 0) {
+        return false;
+    }
+    memcpy(wanted, ret_note, len);
+    return seal(wanted, len) && memcmp(ret_note, wanted, len) == 0;
 }
 
 /* @made if the note of that kind is there; NONE; or DAMAGED. */
@@ -71,18 +88,15 @@ static enum idem__made read_note(const struct idem__lock *lock,
 {
     static const uint8_t nothing[NOTE_LEN];
     uint8_t note[NOTE_LEN] = {0};
-    uint8_t wanted[NOTE_LEN];
-    ssize_t n = pread(idem__lock_fd(lock), note, NOTE_LEN, place_of(made));
+    bool is_whole =
+        read_sealed(lock, place_of(made), made_magic, note, NOTE_LEN);
 
-    if (n >= 0 && memcmp(note, nothing, NOTE_LEN) == 0) {
-        return IDEM__MADE_NONE;
+    if (is_whole && idem__get_u64(note + NOTE_STATE) == (uint64_t)made) {
+        memcpy(ret_id, note + NOTE_ID, IDEM__STORE_ID_LEN);
+        return made;
     }
-    if (n != (ssize_t)NOTE_LEN || make(made, note + NOTE_ID, wanted) != 0 ||
-        memcmp(note, wanted, NOTE_LEN) != 0) {
-        return IDEM__MADE_DAMAGED;
-    }
-    memcpy(ret_id, note + NOTE_ID, IDEM__STORE_ID_LEN);
-    return made;
+    return memcmp(note, nothing, NOTE_LEN) == 0 ? IDEM__MADE_NONE
+                                                : IDEM__MADE_DAMAGED;
 }
 
 void idem__identity_read(const struct idem__lock *lock,
@@ -109,7 +123,10 @@ int idem__identity_write(const struct idem__lock *lock, enum idem__made made,
     int fd = idem__lock_fd(lock);
     uint8_t note[NOTE_LEN];
 
-    if (make(made, id, note) != 0) {
+    memcpy(note, made_magic, MAGIC_LEN);
+    idem__put_u64(note + NOTE_STATE, (uint64_t)made);
+    memcpy(note + NOTE_ID, id, IDEM__STORE_ID_LEN);
+    if (!seal(note, NOTE_LEN)) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
     if (pwrite(fd, note, NOTE_LEN, place_of(made)) == (ssize_t)NOTE_LEN &&
@@ -150,54 +167,37 @@ int idem__identity_gone(const char *path, struct idem_error *error)
 enum {
     SEEN_AT = 64,
     SEEN_TIME = 8,
-    SEEN_SUM = 16,
     SEEN_LEN = 32
 };
 
-static const char seen_magic[SEEN_TIME] = {'I', 'D', 'E', 'M',
+static const char seen_magic[MAGIC_LEN] = {'I', 'D', 'E', 'M',
                                            'S', 'E', 'E', 'N'};
-
-static bool make_seen(int64_t ms, uint8_t ret_note[SEEN_LEN])
-{
-    memcpy(ret_note, seen_magic, SEEN_TIME);
-    idem__put_u64(ret_note + SEEN_TIME, (uint64_t)ms);
-    return idem__body_digest(idem_bytes(ret_note, SEEN_SUM),
-                             ret_note + SEEN_SUM) == 0;
-}
-
-void idem__seen_note(const struct idem__lock *lock, int64_t ms)
-{
-    uint8_t note[SEEN_LEN];
-
-    if (make_seen(ms, note)) {
-        (void)!pwrite(idem__lock_fd(lock), note, SEEN_LEN, SEEN_AT);
-    }
-}
 
 int idem__seen_set(const struct idem__lock *lock, int64_t ms)
 {
     uint8_t note[SEEN_LEN];
     int fd = idem__lock_fd(lock);
 
-    return make_seen(ms, note) &&
+    memcpy(note, seen_magic, MAGIC_LEN);
+    idem__put_u64(note + SEEN_TIME, (uint64_t)ms);
+    return seal(note, SEEN_LEN) &&
                    pwrite(fd, note, SEEN_LEN, SEEN_AT) == (ssize_t)SEEN_LEN
                ? 0
                : -1;
 }
 
+void idem__seen_note(const struct idem__lock *lock, int64_t ms)
+{
+    (void)idem__seen_set(lock, ms);
+}
+
 int64_t idem__seen_ms(const struct idem__lock *lock)
 {
     uint8_t note[SEEN_LEN];
-    uint8_t wanted[SEEN_LEN];
-    int64_t ms;
 
-    if (pread(idem__lock_fd(lock), note, SEEN_LEN, SEEN_AT) !=
-        (ssize_t)SEEN_LEN) {
-        return 0;
-    }
-    ms = (int64_t)idem__get_u64(note + SEEN_TIME);
-    return make_seen(ms, wanted) && memcmp(note, wanted, SEEN_LEN) == 0 ? ms
-                                                                        : 0;
+    return read_sealed(lock, SEEN_AT, seen_magic, note, SEEN_LEN)
+               ? (int64_t)idem__get_u64(note + SEEN_TIME)
+               : 0;
 }
 
 void idem__seen_forget(const struct idem__lock *lock)

@@ -125,21 +125,16 @@ int idem__sqlite_inspect(struct idem_store *store, bool count,
     struct idem__sqlite_store *s = (struct idem__sqlite_store *)store;
     struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
     struct idem__conn *conn;
-    struct idem_error error;
     int64_t seen_ms;
     int rc;
 
-    if (strcmp(store->ops->name, "sqlite") != 0) {
-        return idem__error(ret_error, IDEM_EINVALID,
-                           "the store is not an SQLite store");
-    }
     if (ret_info->size != sizeof(*ret_info)) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "info: begin with IDEM_SQLITE_INFO_INIT");
     }
-    conn = idem__readers_take(s, /* wait= */ true, &error);
-    if (conn == NULL) {
-        return idem__error(ret_error, error.code, "%s", error.text);
+    rc = idem__sqlite_reader(store, &conn, ret_error);
+    if (rc != 0) {
+        return rc;
     }
     /* Before others commit more. */
     seen_ms = s->of_application ? INT64_MIN : idem__seen_ms(s->lock);
@@ -196,16 +191,10 @@ int idem_sqlite_clock(struct idem_store *store, int64_t *ret_jump_ms,
 {
     struct idem__sqlite_store *s = (struct idem__sqlite_store *)store;
     struct idem__conn *conn;
-    struct idem_error error;
-    int rc;
+    int rc = idem__sqlite_reader(store, &conn, ret_error);
 
-    if (strcmp(store->ops->name, "sqlite") != 0) {
-        return idem__error(ret_error, IDEM_EINVALID,
-                           "the store is not an SQLite store");
-    }
-    conn = idem__readers_take(s, /* wait= */ true, &error);
-    if (conn == NULL) {
-        return idem__error(ret_error, error.code, "%s", error.text);
+    if (rc != 0) {
+        return rc;
     }
     rc = read_clock(s, conn, ret_jump_ms, ret_doubt_ms, ret_error);
     idem__readers_give(s, conn);
@@ -249,10 +238,8 @@ bool idem__sqlite_move(struct idem__sqlite_store *store, struct idem_op *op,
     }
     rc = save(store, op, now);
     if (rc != SQLITE_OK) {
-        store->table.sqlite_rc = rc;
-        (void)idem__conn_fail(store->table.conn, rc, "mark the store",
-                              &op->error);
-        return false;
+        return idem__sqlite_write_failed(&store->table, op, rc,
+                                         "mark the store");
     }
     return true;
 }

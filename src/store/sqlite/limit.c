@@ -53,10 +53,10 @@ static int step(struct idem__conn *conn, enum idem__sql sql, sqlite3_stmt *stmt)
 static int load_entry(struct idem__conn *conn, const struct idem_op *op,
                       struct place *place)
 {
-    sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_LIMIT_ENTRY);
+    sqlite3_stmt *stmt =
+        IDEM__CONN_BIND(conn, IDEM__SQL_LIMIT_ENTRY, place->seq);
     int rc;
 
-    (void)sqlite3_bind_int64(stmt, 1, place->seq);
     (void)sqlite3_bind_blob(stmt, 2, op->u.limit.request, REQUEST_LEN,
                             SQLITE_STATIC);
     rc = step(conn, IDEM__SQL_LIMIT_ENTRY, stmt);
@@ -124,16 +124,12 @@ static int update_window(struct idem__conn *conn,
                          const struct idem_limit_decision *decision,
                          const struct place *place)
 {
-    sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_LIMIT_UPDATE);
     int64_t expires_ms = decision->expires_ms > place->expires_ms
                              ? decision->expires_ms
                              : place->expires_ms;
 
-    (void)sqlite3_bind_int64(stmt, 1, place->seq);
-    (void)sqlite3_bind_int64(stmt, 2, expires_ms);
-    (void)sqlite3_bind_int64(stmt, 3, (sqlite3_int64)decision->used);
-    (void)sqlite3_bind_int64(stmt, 4, (sqlite3_int64)decision->refusals);
-    return idem__conn_run(conn, IDEM__SQL_LIMIT_UPDATE);
+    return IDEM__CONN_RUN(conn, IDEM__SQL_LIMIT_UPDATE, place->seq, expires_ms,
+                          (int64_t)decision->used, (int64_t)decision->refusals);
 }
 
 static int save(struct idem__conn *conn, const struct idem_op *op,
@@ -144,8 +140,7 @@ static int save(struct idem__conn *conn, const struct idem_op *op,
                                      : insert_window(conn, op, decision, place);
 
     if (rc == SQLITE_OK) {
-        stmt = idem__conn_stmt(conn, IDEM__SQL_LIMIT_ADD);
-        (void)sqlite3_bind_int64(stmt, 1, place->seq);
+        stmt = IDEM__CONN_BIND(conn, IDEM__SQL_LIMIT_ADD, place->seq);
         (void)sqlite3_bind_blob(stmt, 2, op->u.limit.request, REQUEST_LEN,
                                 SQLITE_STATIC);
         (void)sqlite3_bind_int64(stmt, 3, decision->entry);
@@ -191,15 +186,10 @@ static int clean(struct idem__conn *conn, const struct idem_now *now,
             break;
         }
         idem__conn_reset(conn, IDEM__SQL_LIMIT_OLDEST);
-        stmt = idem__conn_stmt(conn, IDEM__SQL_LIMIT_FORGET);
-        (void)sqlite3_bind_int64(stmt, 1, seq);
-        (void)sqlite3_bind_int64(stmt, 2, max - deleted);
-        rc = idem__conn_run(conn, IDEM__SQL_LIMIT_FORGET);
+        rc = IDEM__CONN_RUN(conn, IDEM__SQL_LIMIT_FORGET, seq, max - deleted);
         deleted += sqlite3_changes(conn->db);
         if (rc == SQLITE_OK && deleted < max) {
-            stmt = idem__conn_stmt(conn, IDEM__SQL_LIMIT_DELETE);
-            (void)sqlite3_bind_int64(stmt, 1, seq);
-            rc = idem__conn_run(conn, IDEM__SQL_LIMIT_DELETE);
+            rc = IDEM__CONN_RUN(conn, IDEM__SQL_LIMIT_DELETE, seq);
             deleted++;
         }
     }
@@ -208,14 +198,6 @@ static int clean(struct idem__conn *conn, const struct idem_now *now,
 }
 
 /* ---- The verbs ---- */
-
-static bool fail(struct idem__sqlite_store *store, struct idem_op *op, int rc,
-                 const char *doing)
-{
-    store->table.sqlite_rc = rc;
-    (void)idem__conn_fail(store->table.conn, rc, doing, &op->error);
-    return false;
-}
 
 bool idem__sqlite_limit(struct idem__sqlite_store *store, struct idem_op *op,
                         const struct idem_now *now)
@@ -230,7 +212,8 @@ bool idem__sqlite_limit(struct idem__sqlite_store *store, struct idem_op *op,
         rc = load(conn, op, &place);
     }
     if (rc != SQLITE_OK) {
-        return fail(store, op, rc, "read what was counted");
+        return idem__sqlite_write_failed(&store->table, op, rc,
+                                         "read what was counted");
     }
     if (!idem__limit_settle(op, &place.state, now, &decision) ||
         !decision.remember) {
@@ -248,7 +231,8 @@ bool idem__sqlite_limit(struct idem__sqlite_store *store, struct idem_op *op,
         rc = clean(conn, now, CLEAN_ROWS, &deleted);
     }
     if (rc != SQLITE_OK) {
-        return fail(store, op, rc, "count a request");
+        return idem__sqlite_write_failed(&store->table, op, rc,
+                                         "count a request");
     }
     op->changed = true;
     return true;
@@ -294,7 +278,8 @@ bool idem__sqlite_limit_purge(struct idem__sqlite_store *store,
         }
     }
     if (rc != SQLITE_OK) {
-        return fail(store, op, rc, "delete what was counted");
+        return idem__sqlite_write_failed(&store->table, op, rc,
+                                         "delete what was counted");
     }
     *ret_done = deleted < PURGE_ROWS;
     return all > 0;

@@ -185,22 +185,17 @@ int idem_sqlite_log(struct idem_store *store,
 {
     struct idem__sqlite_store *s = (struct idem__sqlite_store *)store;
     struct idem_sqlite_log_info log = IDEM_SQLITE_LOG_INFO_INIT;
-    struct idem_error error;
     struct idem__conn *conn;
     pid_t pid;
     int rc;
 
-    if (strcmp(store->ops->name, "sqlite") != 0) {
-        return idem__error(ret_error, IDEM_EINVALID,
-                           "the store is not an SQLite store");
-    }
     if (ret_log->size != sizeof(*ret_log)) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "log: begin with IDEM_SQLITE_LOG_INFO_INIT");
     }
-    conn = idem__readers_take(s, /* wait= */ true, &error);
-    if (conn == NULL) {
-        return idem__error(ret_error, error.code, "%s", error.text);
+    rc = idem__sqlite_reader(store, &conn, ret_error);
+    if (rc != 0) {
+        return rc;
     }
     idem__sqlite_before_read(s);
     rc = read_len(conn, &log.len);

@@ -188,22 +188,18 @@ static int note_window(struct slice *slice)
 {
     struct idem__purge *purge = &slice->store->purge;
     int status = expiring[purge->from[0]];
-    sqlite3_stmt *stmt = idem__conn_stmt(slice->conn, IDEM__SQL_PURGE_SAME);
-    int rc;
+    int64_t deadline_ms = (int64_t)purge->from[1];
+    int rc =
+        note_rows(slice, IDEM__CONN_BIND(slice->conn, IDEM__SQL_PURGE_SAME,
+                                         status, deadline_ms,
+                                         (int64_t)purge->from[2], WINDOW_ROWS));
 
-    (void)sqlite3_bind_int(stmt, 1, status);
-    (void)sqlite3_bind_int64(stmt, 2, (sqlite3_int64)purge->from[1]);
-    (void)sqlite3_bind_int64(stmt, 3, (sqlite3_int64)purge->from[2]);
-    (void)sqlite3_bind_int64(stmt, 4, WINDOW_ROWS);
-    rc = note_rows(slice, stmt);
     if (rc == SQLITE_OK && purge->len < WINDOW_ROWS) {
-        stmt = idem__conn_stmt(slice->conn, IDEM__SQL_PURGE_LATER);
-        (void)sqlite3_bind_int(stmt, 1, status);
-        (void)sqlite3_bind_int64(stmt, 2, (sqlite3_int64)purge->from[1]);
-        (void)sqlite3_bind_int64(stmt, 3, idem__clock_sure_ms(slice->now));
-        (void)sqlite3_bind_int64(stmt, 4,
-                                 (sqlite3_int64)(WINDOW_ROWS - purge->len));
-        rc = note_rows(slice, stmt);
+        rc = note_rows(slice,
+                       IDEM__CONN_BIND(slice->conn, IDEM__SQL_PURGE_LATER,
+                                       status, deadline_ms,
+                                       idem__clock_sure_ms(slice->now),
+                                       (int64_t)(WINDOW_ROWS - purge->len)));
     }
     if (purge->len > 1) {
         qsort(purge->seqs, purge->len, sizeof(int64_t), compare);
@@ -228,8 +224,7 @@ static int find_rows(struct slice *slice)
         place[CURSOR_HELD] = INT64_MAX;
     }
     purge->held_ms = INT64_MAX;
-    purge->len = 0;
-    purge->next = 0;
+    idem__sqlite_purge_undone(slice->store);
     memcpy(purge->from, place, sizeof(purge->from));
     memcpy(purge->to, place, sizeof(purge->to));
     return note_window(slice);
@@ -263,14 +258,12 @@ static void note_unheld(struct slice *slice, sqlite3_stmt *stmt,
 static int look_at(struct slice *slice, int64_t seq, bool *ret_over)
 {
     struct idem__sqlite_clock *clock = &slice->store->clock;
-    sqlite3_stmt *stmt = idem__conn_stmt(slice->conn, IDEM__SQL_PURGE_ROW);
+    sqlite3_stmt *stmt = IDEM__CONN_BIND(slice->conn, IDEM__SQL_PURGE_ROW, seq);
     struct idem_record record;
     const void *id;
-    int rc;
+    int rc = idem__conn_step(slice->conn, stmt);
 
     *ret_over = false;
-    (void)sqlite3_bind_int64(stmt, 1, seq);
-    rc = idem__conn_step(slice->conn, stmt);
     if (rc == SQLITE_ROW) {
         id = sqlite3_column_blob(stmt, COLUMN_ID);
         /* A record that cannot be trusted is left as it is. */
@@ -293,11 +286,8 @@ static int look_at(struct slice *slice, int64_t seq, bool *ret_over)
 
 static int delete_row(struct slice *slice, int64_t seq)
 {
-    sqlite3_stmt *stmt = idem__conn_stmt(slice->conn, IDEM__SQL_DELETE);
-    int rc;
+    int rc = IDEM__CONN_RUN(slice->conn, IDEM__SQL_DELETE, seq);
 
-    (void)sqlite3_bind_int64(stmt, 1, seq);
-    rc = idem__conn_run(slice->conn, IDEM__SQL_DELETE);
     if (rc == SQLITE_OK) {
         slice->wrote = true;
         slice->op->u.purge.purged++;
@@ -349,8 +339,7 @@ static int leave_window(struct slice *slice)
         place[1] = 0;
         place[2] = 0;
     }
-    purge->len = 0;
-    purge->next = 0;
+    idem__sqlite_purge_undone(slice->store);
     return rc;
 }
 
@@ -426,10 +415,8 @@ bool idem__sqlite_purge(struct idem__sqlite_store *store, struct idem_op *op,
     }
     rc = purge_records(&slice);
     if (rc != SQLITE_OK) {
-        store->table.sqlite_rc = rc;
-        (void)idem__conn_fail(store->table.conn, rc, "delete records",
-                              &op->error);
-        return false;
+        return idem__sqlite_write_failed(&store->table, op, rc,
+                                         "delete records");
     }
     return slice.wrote;
 }

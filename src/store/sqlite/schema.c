@@ -91,53 +91,38 @@ static const char mark_file[] =
     "PRAGMA application_id = " APPLICATION_TEXT ";"
     "PRAGMA user_version = " TABLES_VERSION_TEXT ";";
 
-static int read_number(struct idem__conn *conn, const char *sql, int *ret)
-{
-    sqlite3_stmt *stmt = NULL;
-    int rc = sqlite3_prepare_v2(conn->db, sql, -1, &stmt, NULL);
-
-    if (rc == SQLITE_OK) {
-        rc = sqlite3_step(stmt);
-    }
-    if (rc == SQLITE_ROW) {
-        *ret = sqlite3_column_int(stmt, 0);
-        rc = SQLITE_OK;
-    }
-    (void)sqlite3_finalize(stmt);
-    return rc;
-}
-
-int idem__schema_check_version(int version, struct idem_error *error)
+/* IDEM_ECONFIG  Tables of @version are not ours. */
+static int check_version(int64_t version, struct idem_error *error)
 {
     if (version == TABLES_VERSION) {
         return 0;
     }
     if (version < TABLES_VERSION) {
         return idem__error(error, IDEM_ECONFIG,
-                           "the store has schema version %d, which no release "
-                           "of idem has written: name another file",
-                           version);
+                           "the store has schema version %lld, which no "
+                           "release of idem has written: name another file",
+                           (long long)version);
     }
     return idem__error(error, IDEM_ECONFIG,
-                       "the store has schema version %d and this program "
+                       "the store has schema version %lld and this program "
                        "knows %d: use a newer idem",
-                       version, TABLES_VERSION);
+                       (long long)version, TABLES_VERSION);
 }
 
 /* The version is kept twice: in the header, and beside the clock, for tables
  * that live in a file of somebody else's. */
-static int check_both_versions(struct idem__conn *conn, int version,
+static int check_both_versions(struct idem__conn *conn, int64_t version,
                                struct idem_error *error)
 {
-    int rc = idem__schema_check_version(version, error);
+    int rc = check_version(version, error);
 
     if (rc != 0) {
         return rc;
     }
-    rc = read_number(conn, "SELECT schema FROM idem_clock WHERE one = 1",
-                     &version);
+    rc = idem__conn_number(conn, "SELECT schema FROM idem_clock WHERE one = 1",
+                           &version);
     return rc == SQLITE_OK || rc == SQLITE_DONE
-               ? idem__schema_check_version(version, error)
+               ? check_version(version, error)
                : idem__conn_fail(conn, rc, "read the store", error);
 }
 
@@ -187,36 +172,36 @@ int idem__schema_add_purge(struct idem__conn *conn)
  * are not ours to complete, and a replay must not need to write. */
 int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error)
 {
-    int clocks = 0;
-    int version = TABLES_VERSION;
-    int rc = read_number(conn,
-                         "SELECT count(*) FROM main.sqlite_schema "
-                         "WHERE type = 'table' AND name = 'idem_clock'",
-                         &clocks);
+    int64_t clocks = 0;
+    int64_t version = TABLES_VERSION;
+    int rc = idem__conn_number(conn,
+                               "SELECT count(*) FROM main.sqlite_schema "
+                               "WHERE type = 'table' AND name = 'idem_clock'",
+                               &clocks);
 
     if (rc == SQLITE_OK && clocks == 0) {
         rc = run_all(conn, tables, rc);
         IDEM__CRASH_POINT("sqlite/in/tables-made");
     } else if (rc == SQLITE_OK) {
-        rc = read_number(conn,
-                         "SELECT schema FROM main.idem_clock WHERE one = 1",
-                         &version);
+        rc = idem__conn_number(
+            conn, "SELECT schema FROM main.idem_clock WHERE one = 1", &version);
     }
     if (rc != SQLITE_OK) {
         return idem__conn_fail(conn, rc, "make the tables of idem", error);
     }
-    return idem__schema_check_version(version, error);
+    return check_version(version, error);
 }
 
 /* A file of somebody else's: does idem_sqlite_begin_in() keep records there? */
 static int check_foreign(struct idem__conn *conn, struct idem_error *error)
 {
-    int tables_of_ours = 0;
-    int version = TABLES_VERSION;
-    int rc = read_number(conn,
-                         "SELECT count(*) FROM sqlite_schema WHERE type = "
-                         "'table' AND name IN ('idem_clock', 'idem_record')",
-                         &tables_of_ours);
+    int64_t tables_of_ours = 0;
+    int64_t version = TABLES_VERSION;
+    int rc =
+        idem__conn_number(conn,
+                          "SELECT count(*) FROM sqlite_schema WHERE type = "
+                          "'table' AND name IN ('idem_clock', 'idem_record')",
+                          &tables_of_ours);
 
     if (rc == SQLITE_OK && tables_of_ours < 2) {
         return idem__error(error, IDEM_ECONFIG,
@@ -233,16 +218,17 @@ static int check_foreign(struct idem__conn *conn, struct idem_error *error)
 int idem__schema_check(struct idem__conn *conn, enum idem__holder *ret_holder,
                        struct idem_error *error)
 {
-    int application = 0;
-    int version = 0;
-    int objects = 0;
-    int rc = read_number(conn, "PRAGMA application_id", &application);
+    int64_t application = 0;
+    int64_t version = 0;
+    int64_t objects = 0;
+    int rc = idem__conn_number(conn, "PRAGMA application_id", &application);
 
     if (rc == SQLITE_OK) {
-        rc = read_number(conn, "PRAGMA user_version", &version);
+        rc = idem__conn_number(conn, "PRAGMA user_version", &version);
     }
     if (rc == SQLITE_OK) {
-        rc = read_number(conn, "SELECT count(*) FROM sqlite_schema", &objects);
+        rc = idem__conn_number(conn, "SELECT count(*) FROM sqlite_schema",
+                               &objects);
     }
     if (rc != SQLITE_OK) {
         return idem__conn_fail(conn, rc, "read the store", error);

@@ -256,15 +256,13 @@ static int connect_writer(struct idem__sqlite_store *store,
 static int connect_first(struct idem__sqlite_store *store,
                          struct idem_error *error)
 {
-    int64_t deadline_ms =
-        idem__time_add(idem__mono_ms(), store->base.options.timeout_ms);
     struct idem__conn *reader;
     int rc;
 
     if (store->lock == NULL) {
         return connect_visitor(store, error);
     }
-    rc = idem__lock_acquire(store->lock, deadline_ms, error);
+    rc = idem__sqlite_lock(store, error);
     if (rc != 0) {
         return rc;
     }

@@ -205,11 +205,9 @@ int idem__sqlite_connect(struct idem__sqlite_store *store, bool writer,
  * it. Needs no lock: nothing is made or changed. */
 bool idem__sqlite_is_of_application(const char *path);
 
-/* A connection to read with; takes the lock, until @deadline_ms at most. */
-int idem__sqlite_connect_reader(struct idem__sqlite_store *store,
-                                int64_t deadline_ms,
-                                struct idem__conn **ret_conn,
-                                struct idem_error *error);
+/* Takes the lock, within the time that the store's options give. */
+int idem__sqlite_lock(struct idem__sqlite_store *store,
+                      struct idem_error *error);
 
 /* ---- files.c ---- */
 
@@ -223,7 +221,7 @@ void idem__files_close(struct idem__files *files);
 int idem__files_check(struct idem__sqlite_store *store, bool committed,
                       struct idem_error *error);
 
-/* ---- readers.c ---- */
+/* ---- connect.c: the pool of readers ---- */
 
 void idem__readers_init(struct idem__sqlite_readers *readers);
 void idem__readers_finish(struct idem__sqlite_readers *readers);
@@ -232,6 +230,10 @@ void idem__readers_finish(struct idem__sqlite_readers *readers);
  * @wait, none is to be had without waiting. */
 struct idem__conn *idem__readers_take(struct idem__sqlite_store *store,
                                       bool wait, struct idem_error *error);
+/* The same for a caller of the library, whose @store may be of another kind. 0 or a
+ * code. */
+int idem__sqlite_reader(struct idem_store *store, struct idem__conn **ret_conn,
+                        struct idem_error *ret_error);
 /* One that others give back, without the lock of the store; NULL: there are none. */
 struct idem__conn *idem__readers_await(struct idem__sqlite_store *store);
 /* Adds a new connection to the pool. */
@@ -256,6 +258,41 @@ int idem__sqlite_inspect(struct idem_store *store, bool count,
 
 void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
                        const struct idem_now *now);
+
+/* A change that may concern every record, in transactions of bounded size so that memory
+ * and log stay small. The lock is held all the time. A run that died is finished by
+ * another: @decide changes no record twice. */
+
+enum {
+    IDEM__PASS_ROWS = 500
+};
+
+struct idem__pass {
+    struct idem__sqlite_store *store;
+    struct idem_error *error;
+    const char *doing; /* Names it in messages. */
+
+    /* Decides what becomes of @record: first by a look alone, where NULL is a record that
+     * cannot be trusted, then with @writes inside the transaction. 0 or a code. */
+    int (*decide)(struct idem__pass *pass, const struct idem_record *record,
+                  bool writes, struct idem_decision *ret_decision);
+    void (*progress)(void *ctx, uint64_t rows); /* May be NULL. */
+    void *ctx;
+
+    /* Its own. */
+    int64_t seq; /* Of the row that was looked at last. */
+    uint64_t rows;
+    size_t len; /* Records of this page that must change. */
+    uint8_t ids[IDEM__PASS_ROWS][IDEM_ID_LEN];
+};
+
+/* Passes over all records. 0 or a code. */
+int idem__pass_run(struct idem__pass *pass);
+
+/* Runs @work in a transaction of its own. 0 or a code. */
+int idem__pass_commit(struct idem__pass *pass,
+                      int (*work)(struct idem__pass *pass));
+int idem__pass_fail(const struct idem__pass *pass, int sqlite_rc);
 
 /* ---- peek.c ---- */
 

@@ -182,15 +182,6 @@ static enum idem__sql write_for(const struct idem_decision *decision)
                                 : IDEM__SQL_UPDATE_HEAD;
 }
 
-/* For a watcher. */
-static int note_failed(struct idem__sqlite_table *table, int64_t seq)
-{
-    sqlite3_stmt *stmt = idem__conn_stmt(table->conn, IDEM__SQL_NOTE_FAILED);
-
-    (void)sqlite3_bind_int64(stmt, 1, seq);
-    return idem__conn_run(table->conn, IDEM__SQL_NOTE_FAILED);
-}
-
 static int write_row(struct idem__sqlite_table *table,
                      const struct idem_decision *decision, size_t head_len)
 {
@@ -217,9 +208,10 @@ static int write_row(struct idem__sqlite_table *table,
                           ? "sqlite/table/result-set"
                           : "sqlite/table/all-set");
     if (rc == SQLITE_OK && table->notes_failed && idem_outcome_failed(next)) {
-        rc = note_failed(table, inserts
-                                    ? sqlite3_last_insert_rowid(table->conn->db)
-                                    : table->seq);
+        int64_t seq =
+            inserts ? sqlite3_last_insert_rowid(table->conn->db) : table->seq;
+
+        rc = IDEM__CONN_RUN(table->conn, IDEM__SQL_NOTE_FAILED, seq);
     }
     return rc;
 }
@@ -241,6 +233,15 @@ static int save(void *ctx, const struct idem_decision *decision,
         return idem__conn_fail(table->conn, rc, "write the record", ret_error);
     }
     return 0;
+}
+
+bool idem__sqlite_write_failed(struct idem__sqlite_table *table,
+                               struct idem_op *op, int sqlite_rc,
+                               const char *doing)
+{
+    table->sqlite_rc = sqlite_rc;
+    (void)idem__conn_fail(table->conn, sqlite_rc, doing, &op->error);
+    return false;
 }
 
 void idem__sqlite_table_reset(struct idem__sqlite_table *table)

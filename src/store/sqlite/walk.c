@@ -1,28 +1,30 @@
-/* Walking over the rows: lists. */
+/* Walking over the rows: lists, and changes that may concern each record. */
+#include "base/crash.h"
 #include "store/sqlite/store.h"
 
 #include <idem/operator.h>
 
 enum {
-    COLUMN_ID = 6
-};
-enum {
+    COLUMN_ID = 6,
     SCOPE_ROWS = 2000 /* The size of a reader's cache: they are read twice. */
 };
 
-/* The position of a walk over one status: rows in the order of deadline and
- * seq. */
-struct position {
-    int64_t deadline_ms;
+/* One page of a list. */
+struct walk {
+    struct idem__conn *conn;
+    struct idem_op *op;
+    const struct idem_now *now;
+    int64_t
+        deadline_ms; /* Of the last row, in the order of deadline and seq. */
     int64_t seq;
+    uint64_t count; /* Rows of this page. */
+    bool down;
+    bool done; /* No row comes after it. */
 };
 
-typedef bool row_fn(void *ctx, int code, const struct idem_record *record,
-                    int64_t seq);
-
-/* Shows the current row. False: stop. A row without a usable id is skipped: it
- * cannot be found by any key either. */
-static bool show(sqlite3_stmt *stmt, row_fn *each, void *ctx)
+/* Shows the row that @stmt is on. False: stop. A row without a usable id is skipped:
+ * no key can find it either. */
+static bool show(struct walk *walk, sqlite3_stmt *stmt)
 {
     const void *id = sqlite3_column_blob(stmt, COLUMN_ID);
     struct idem_record record;
@@ -32,163 +34,121 @@ static bool show(sqlite3_stmt *stmt, row_fn *each, void *ctx)
         return true;
     }
     rc = idem__row_decode(stmt, id, &record, NULL);
-    return each(ctx, rc, &record, sqlite3_column_int64(stmt, 0));
+    return idem__verb_list_row(walk->op, rc, &record, walk->now);
 }
 
-/* Steps @stmt through its rows, noting the position of each. Adds to *@count.
- * SQLITE_OK or a result code; *@stopped when @each said so. */
-static int step_rows(struct idem__conn *conn, sqlite3_stmt *stmt,
-                     struct position *at, row_fn *each, void *ctx,
-                     uint64_t *count, bool *stopped)
+/* Shows the rows of @stmt. SQLITE_OK or a result code. */
+static int step_rows(struct walk *walk, sqlite3_stmt *stmt)
 {
     int rc;
 
-    while ((rc = idem__conn_step(conn, stmt)) == SQLITE_ROW) {
-        at->seq = sqlite3_column_int64(stmt, 0);
-        at->deadline_ms = sqlite3_column_int64(stmt, 2);
-        (*count)++;
-        if (!show(stmt, each, ctx)) {
-            *stopped = true;
+    while ((rc = idem__conn_step(walk->conn, stmt)) == SQLITE_ROW) {
+        walk->seq = sqlite3_column_int64(stmt, 0);
+        walk->deadline_ms = sqlite3_column_int64(stmt, 2);
+        walk->count++;
+        if (!show(walk, stmt)) {
+            walk->op->u.list.stopped = true;
             rc = SQLITE_DONE;
             break;
         }
     }
     (void)sqlite3_reset(stmt);
+    walk->done =
+        walk->count < walk->op->u.list.limit && !walk->op->u.list.stopped;
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* Up to @limit rows of @status that are due by @to_ms, after @at: first those
- * with the same deadline, then later ones. *@done: there are no more. */
-static int walk_status(struct idem__conn *conn, int status, int64_t to_ms,
-                       uint64_t limit, struct position *at, row_fn *each,
-                       void *ctx, bool *done, bool *stopped)
+/* The rows of @status that are due by @to_ms: first those with the deadline of the last
+ * row, then later ones. */
+static int walk_status(struct walk *walk, int status, int64_t to_ms)
 {
-    sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_WALK_SAME);
-    uint64_t count = 0;
-    int rc;
+    uint64_t limit = walk->op->u.list.limit;
+    int rc = step_rows(walk, IDEM__CONN_BIND(walk->conn, IDEM__SQL_WALK_SAME,
+                                             status, walk->deadline_ms,
+                                             walk->seq, (int64_t)limit));
 
-    (void)sqlite3_bind_int(stmt, 1, status);
-    (void)sqlite3_bind_int64(stmt, 2, at->deadline_ms);
-    (void)sqlite3_bind_int64(stmt, 3, at->seq);
-    (void)sqlite3_bind_int64(stmt, 4, (sqlite3_int64)limit);
-    rc = step_rows(conn, stmt, at, each, ctx, &count, stopped);
-    if (rc == SQLITE_OK && !*stopped && count < limit) {
-        uint64_t rest = limit - count;
-
-        stmt = idem__conn_stmt(conn, IDEM__SQL_WALK_LATER);
-        (void)sqlite3_bind_int(stmt, 1, status);
-        (void)sqlite3_bind_int64(stmt, 2, at->deadline_ms);
-        (void)sqlite3_bind_int64(stmt, 3, to_ms);
-        (void)sqlite3_bind_int64(stmt, 4, (sqlite3_int64)rest);
-        rc = step_rows(conn, stmt, at, each, ctx, &count, stopped);
+    if (rc == SQLITE_OK && !walk->op->u.list.stopped && walk->count < limit) {
+        rc = step_rows(walk, IDEM__CONN_BIND(walk->conn, IDEM__SQL_WALK_LATER,
+                                             status, walk->deadline_ms, to_ms,
+                                             (int64_t)(limit - walk->count)));
     }
-    *done = count < limit && !*stopped;
     return rc;
 }
 
-static int walk_all(struct idem__conn *conn, bool down, uint64_t limit,
-                    struct position *at, row_fn *each, void *ctx, bool *done,
-                    bool *stopped)
+static int walk_all(struct walk *walk)
 {
-    sqlite3_stmt *stmt =
-        idem__conn_stmt(conn, down ? IDEM__SQL_WALK_DOWN : IDEM__SQL_WALK_ALL);
-    uint64_t count = 0;
-    int rc;
-
-    (void)sqlite3_bind_int64(stmt, 1, at->seq);
-    (void)sqlite3_bind_int64(stmt, 2, (sqlite3_int64)limit);
-    rc = step_rows(conn, stmt, at, each, ctx, &count, stopped);
-    *done = count < limit && !*stopped;
-    return rc;
+    return step_rows(walk, IDEM__CONN_BIND(walk->conn,
+                                           walk->down ? IDEM__SQL_WALK_DOWN
+                                                      : IDEM__SQL_WALK_ALL,
+                                           walk->seq,
+                                           (int64_t)walk->op->u.list.limit));
 }
 
-/* The seq of the last of the next SCOPE_ROWS rows; *ret_last: there are not so
- * many. */
-static int scope_end(struct idem__conn *conn, bool down, int64_t seq,
-                     int64_t *ret_end, bool *ret_last)
+/* Finds the seq of the last of the next SCOPE_ROWS rows; *@ret_last: there are fewer. */
+static int scope_end(const struct walk *walk, int64_t *ret_end, bool *ret_last)
 {
-    sqlite3_stmt *stmt = idem__conn_stmt(conn, down ? IDEM__SQL_SCOPE_DOWN_END
-                                                    : IDEM__SQL_SCOPE_END);
-    int rc;
+    sqlite3_stmt *stmt = IDEM__CONN_BIND(walk->conn,
+                                         walk->down ? IDEM__SQL_SCOPE_DOWN_END
+                                                    : IDEM__SQL_SCOPE_END,
+                                         walk->seq, SCOPE_ROWS);
+    int rc = idem__conn_step(walk->conn, stmt);
 
-    (void)sqlite3_bind_int64(stmt, 1, seq);
-    (void)sqlite3_bind_int64(stmt, 2, SCOPE_ROWS);
-    rc = idem__conn_step(conn, stmt);
     *ret_last = rc == SQLITE_DONE;
     *ret_end = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0)
-               : down           ? INT64_MIN
+               : walk->down     ? INT64_MIN
                                 : INT64_MAX;
     (void)sqlite3_reset(stmt);
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* The rows of one scope among the next SCOPE_ROWS. A page that shows nothing moves
- * on, too, and no reader keeps the log from being checkpointed for long. */
-static int walk_scope(struct idem__conn *conn, bool down,
-                      struct idem_slice scope, struct position *at,
-                      row_fn *each, void *ctx, bool *done, bool *stopped)
+/* The rows of one scope among the next SCOPE_ROWS. A page that shows nothing moves on,
+ * too, and no reader keeps the log from being checkpointed for long. */
+static int walk_scope(struct walk *walk)
 {
-    uint64_t count = 0;
+    struct idem_slice scope = walk->op->u.list.filter.scope;
+    uint64_t looked = walk->op->u.list.looked;
     bool last = false;
     int64_t end = 0;
-    int rc = scope_end(conn, down, at->seq, &end, &last);
+    int rc = scope_end(walk, &end, &last);
     sqlite3_stmt *stmt;
 
     if (rc != SQLITE_OK) {
         return rc;
     }
-    stmt = idem__conn_stmt(conn, down ? IDEM__SQL_SCOPE_DOWN : IDEM__SQL_SCOPE);
-    (void)sqlite3_bind_int64(stmt, 1, at->seq);
-    (void)sqlite3_bind_int64(stmt, 2, end);
+    stmt = IDEM__CONN_BIND(walk->conn,
+                           walk->down ? IDEM__SQL_SCOPE_DOWN : IDEM__SQL_SCOPE,
+                           walk->seq, end);
     /* Without bytes it would be bound as NULL, which is equal to nothing. */
     (void)sqlite3_bind_blob(stmt, 3, scope.len > 0 ? scope.base : "",
                             (int)scope.len, SQLITE_STATIC);
-    rc = step_rows(conn, stmt, at, each, ctx, &count, stopped);
+    rc = step_rows(walk, stmt);
     (void)sqlite3_clear_bindings(stmt);
-    if (rc == SQLITE_OK && !*stopped) {
-        at->seq = end;
-        *done = last;
+    if (rc == SQLITE_OK && !walk->op->u.list.stopped) {
+        walk->op->u.list.looked = looked + SCOPE_ROWS;
+        walk->seq = end;
+        walk->done = last;
     }
     return rc;
 }
 
-/* Records that were completed with a failure. A note outlives a reopen, after
- * which the record is met under its status and must not be told a second time.
- * An application's database has no notes. */
-static int walk_failed(struct idem__conn *conn, uint64_t limit,
-                       struct position *at, row_fn *each, void *ctx, bool *done,
-                       bool *stopped)
+/* Records that were completed with a failure. A note outlives a reopen, after which the
+ * list meets the record under its status and must not show it twice. An application's
+ * database has no notes. */
+static int walk_failed(struct walk *walk)
 {
-    sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_WALK_FAILED);
-    uint64_t count = 0;
-    int rc;
+    sqlite3_stmt *stmt =
+        IDEM__CONN_BIND(walk->conn, IDEM__SQL_WALK_FAILED, walk->seq,
+                        (int64_t)walk->op->u.list.limit);
 
     if (stmt == NULL) {
-        *done = true;
-        return conn->prepare_rc == SQLITE_ERROR ? SQLITE_OK : conn->prepare_rc;
+        walk->done = true;
+        return walk->conn->prepare_rc == SQLITE_ERROR ? SQLITE_OK
+                                                      : walk->conn->prepare_rc;
     }
-    (void)sqlite3_bind_int64(stmt, 1, at->seq);
-    (void)sqlite3_bind_int64(stmt, 2, (sqlite3_int64)limit);
-    rc = step_rows(conn, stmt, at, each, ctx, &count, stopped);
-    *done = count < limit && !*stopped;
-    return rc;
+    return step_rows(walk, stmt);
 }
 
 /* ---- Lists ---- */
-
-struct lister {
-    struct idem_op *op;
-    const struct idem_now *now;
-};
-
-static bool list_row(void *ctx, int code, const struct idem_record *record,
-                     int64_t seq)
-{
-    struct lister *lister = ctx;
-
-    (void)seq;
-    return idem__verb_list_row(lister->op, code, record, lister->now);
-}
 
 enum {
     /* After the statuses in a list: what is completed with a failure. */
@@ -227,50 +187,22 @@ static int next_status(unsigned statuses, int after)
     return 0;
 }
 
-/* A page of a list that no index serves. */
-static int list_unsorted(struct idem__conn *conn, struct lister *lister,
-                         bool down, struct position *at, bool *done)
-{
-    struct idem_op *op = lister->op;
-    const struct idem_filter *filter = &op->u.list.filter;
-    uint64_t shown = op->u.list.looked;
-    int rc;
-
-    if (filter->any_scope) {
-        return walk_all(conn, down, op->u.list.limit, at, list_row, lister,
-                        done, &op->u.list.stopped);
-    }
-    rc = walk_scope(conn, down, filter->scope, at, list_row, lister, done,
-                    &op->u.list.stopped);
-    if (!op->u.list.stopped) {
-        op->u.list.looked = shown + SCOPE_ROWS;
-    }
-    return rc;
-}
-
 /* A page of those that an index serves: status after status, and of what a purge
  * would delete only what is due. */
-static int list_indexed(struct idem__conn *conn, struct lister *lister,
-                        unsigned statuses, int *status, struct position *at,
-                        bool *done)
+static int list_indexed(struct walk *walk, unsigned statuses, int *status)
 {
-    struct idem_op *op = lister->op;
-    bool *stopped = &op->u.list.stopped;
+    int64_t to_ms =
+        walk->op->u.list.filter.expired ? walk->now->store_ms : INT64_MAX;
     int rc;
 
     *status = *status == 0 ? next_status(statuses, 0) : *status;
-    rc = *status == FAILED_OUTCOMES
-             ? walk_failed(conn, op->u.list.limit, at, list_row, lister, done,
-                           stopped)
-             : walk_status(conn, *status,
-                           op->u.list.filter.expired ? lister->now->store_ms
-                                                     : INT64_MAX,
-                           op->u.list.limit, at, list_row, lister, done,
-                           stopped);
-    if (*done && next_status(statuses, *status) != 0) {
+    rc = *status == FAILED_OUTCOMES ? walk_failed(walk)
+                                    : walk_status(walk, *status, to_ms);
+    if (walk->done && next_status(statuses, *status) != 0) {
         *status = next_status(statuses, *status);
-        *at = (struct position){0, 0};
-        *done = false;
+        walk->deadline_ms = 0;
+        walk->seq = 0;
+        walk->done = false;
     }
     return rc;
 }
@@ -281,29 +213,151 @@ static int list_indexed(struct idem__conn *conn, struct lister *lister,
 void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
                        const struct idem_now *now)
 {
-    struct lister lister = {op, now};
     uint64_t *cursor = op->u.list.cursor;
     unsigned statuses = wanted(&op->u.list.filter);
-    struct position at = {(int64_t)cursor[1], (int64_t)cursor[2]};
-    bool down = idem__verb_list_down(op);
+    struct walk walk = {.conn = conn,
+                        .op = op,
+                        .now = now,
+                        .deadline_ms = (int64_t)cursor[1],
+                        .seq = (int64_t)cursor[2],
+                        .down = idem__verb_list_down(op),
+                        .done = true};
     int status = (int)cursor[0];
-    bool done = true;
     int rc = SQLITE_OK;
 
     op->u.list.now_ms = now->store_ms;
-    if (!op->u.list.filter.expired && (down || statuses == ALL_STATUSES)) {
-        at.seq = down && status == 0 ? INT64_MAX : at.seq;
-        status = down;
-        rc = list_unsorted(conn, &lister, down, &at, &done);
-        at.deadline_ms = 0;
+    if (!op->u.list.filter.expired && (walk.down || statuses == ALL_STATUSES)) {
+        walk.seq = walk.down && status == 0 ? INT64_MAX : walk.seq;
+        status = walk.down;
+        rc = op->u.list.filter.any_scope ? walk_all(&walk) : walk_scope(&walk);
+        walk.deadline_ms = 0;
     } else if (statuses != 0) {
-        rc = list_indexed(conn, &lister, statuses, &status, &at, &done);
+        rc = list_indexed(&walk, statuses, &status);
     }
     cursor[0] = (uint64_t)status;
-    cursor[1] = (uint64_t)at.deadline_ms;
-    cursor[2] = (uint64_t)at.seq;
-    op->u.list.done = done || op->u.list.stopped;
+    cursor[1] = (uint64_t)walk.deadline_ms;
+    cursor[2] = (uint64_t)walk.seq;
+    op->u.list.done = walk.done || op->u.list.stopped;
     if (rc != SQLITE_OK) {
         (void)idem__conn_fail(conn, rc, "list the records", &op->error);
     }
+}
+
+/* ---- Changes ---- */
+
+static int look_at(struct idem__pass *pass, sqlite3_stmt *stmt)
+{
+    const void *id = sqlite3_column_blob(stmt, COLUMN_ID);
+    bool is_id = sqlite3_column_bytes(stmt, COLUMN_ID) == IDEM_ID_LEN;
+    struct idem_decision decision = {.change = IDEM_CHANGE_NONE};
+    struct idem_record record;
+    int rc;
+
+    if (!is_id || idem__row_decode(stmt, id, &record, NULL) != 0) {
+        return pass->decide(pass, /* record= */ NULL, /* writes= */ false,
+                            &decision);
+    }
+    rc = pass->decide(pass, &record, /* writes= */ false, &decision);
+    if (rc == 0 && decision.change != IDEM_CHANGE_NONE) {
+        memcpy(pass->ids[pass->len++], id, IDEM_ID_LEN);
+    }
+    return rc;
+}
+
+/* Looks at the next rows, and notes those that must change. *@ret_more: there were any. */
+static int look_at_page(struct idem__pass *pass, bool *ret_more)
+{
+    struct idem__conn *conn = pass->store->table.conn;
+    sqlite3_stmt *stmt =
+        IDEM__CONN_BIND(conn, IDEM__SQL_WALK_ALL, pass->seq, IDEM__PASS_ROWS);
+    uint64_t before = pass->rows;
+    int sqlite_rc = SQLITE_DONE;
+    int rc = 0;
+
+    pass->len = 0;
+    while (rc == 0 && (sqlite_rc = idem__conn_step(conn, stmt)) == SQLITE_ROW) {
+        pass->seq = sqlite3_column_int64(stmt, 0);
+        pass->rows++;
+        rc = look_at(pass, stmt);
+    }
+    idem__conn_reset(conn, IDEM__SQL_WALK_ALL);
+    *ret_more = pass->rows > before;
+    if (rc == 0 && sqlite_rc != SQLITE_DONE) {
+        rc = idem__pass_fail(pass, sqlite_rc);
+    }
+    return rc;
+}
+
+static int change(struct idem__pass *pass, const uint8_t id[IDEM_ID_LEN])
+{
+    struct idem_table table = idem__sqlite_table_of(&pass->store->table);
+    struct idem_decision decision;
+    struct idem_record record;
+    int rc = table.load(table.ctx, id, /* with_bodies= */ false, &record,
+                        pass->error);
+
+    if (rc < 0) {
+        return rc;
+    }
+    rc = pass->decide(pass, &record, /* writes= */ true, &decision);
+    return rc == 0 ? table.save(table.ctx, &decision, pass->error) : rc;
+}
+
+static int change_page(struct idem__pass *pass)
+{
+    int rc = 0;
+    size_t i;
+
+    for (i = 0; i < pass->len && rc == 0; i++) {
+        rc = change(pass, pass->ids[i]);
+        IDEM__CRASH_POINT("sqlite/pass/changed");
+    }
+    idem__sqlite_table_reset(&pass->store->table);
+    return rc;
+}
+
+int idem__pass_fail(const struct idem__pass *pass, int sqlite_rc)
+{
+    return idem__conn_fail(pass->store->table.conn, sqlite_rc, pass->doing,
+                           pass->error);
+}
+
+int idem__pass_commit(struct idem__pass *pass,
+                      int (*work)(struct idem__pass *pass))
+{
+    struct idem__conn *conn = pass->store->table.conn;
+    int rc = idem__conn_run(conn, IDEM__SQL_BEGIN);
+
+    if (rc != SQLITE_OK) {
+        return idem__pass_fail(pass, rc);
+    }
+    rc = work(pass);
+    if (rc == 0) {
+        IDEM__CRASH_POINT("sqlite/pass/before-commit");
+        rc = idem__conn_run(conn, IDEM__SQL_COMMIT);
+        rc = rc == SQLITE_OK ? 0 : idem__pass_fail(pass, rc);
+    }
+    if (rc != 0) {
+        (void)idem__conn_run(conn, IDEM__SQL_ROLLBACK);
+    }
+    IDEM__CRASH_POINT("sqlite/pass/committed");
+    return rc;
+}
+
+int idem__pass_run(struct idem__pass *pass)
+{
+    bool more = true;
+    int rc = 0;
+
+    while (rc == 0 && more) {
+        rc = look_at_page(pass, &more);
+        if (rc == 0 && pass->len > 0) {
+            rc = idem__pass_commit(pass, change_page);
+            idem__sqlite_checkpoint(pass->store);
+        }
+        if (rc == 0 && more && pass->progress != NULL) {
+            pass->progress(pass->ctx, pass->rows);
+        }
+    }
+    return rc;
 }
