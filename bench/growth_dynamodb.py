@@ -46,7 +46,6 @@ ROWS = [
     Row("idem list, all", ("list", "--all"), TABLE),
     Row("idem store check --quick", ("store", "check", "--quick"), CONSTANT, FOUND),
     Row("idem store check", ("store", "check"), TABLE, FOUND),
-    Row("idem purge --dry-run", ("purge", "--dry-run")),
     Row("idem purge", ("purge", "--rate", "100000"), GONE),
 ]
 

@@ -142,7 +142,6 @@ static void print_line(const struct idem_message *message,
     }
     (void)cli_json_print(&json);
     (void)fflush(stdout); /* The reader waits for each line. */
-    cli_json_finish(&json);
 }
 
 /* " of 3": that the queue allows. */

@@ -286,7 +286,6 @@ int cli_print_decided_json(const struct idem_record *r, enum idem_status status,
                            bool changed)
 {
     struct cli_json json;
-    int printed;
 
     cli_json_init(&json);
     cli_json_bytes(&json, "scope", r->scope);
@@ -295,7 +294,5 @@ int cli_print_decided_json(const struct idem_record *r, enum idem_status status,
     cli_json_text(&json, "after", idem_status_name(status));
     cli_json_count(&json, "fence", r->fence);
     cli_json_bool(&json, "changed", changed);
-    printed = cli_json_print(&json);
-    cli_json_finish(&json);
-    return printed;
+    return cli_json_print(&json);
 }

@@ -89,7 +89,6 @@ static int print_json(const struct idem_journal_info *info,
                       const struct idem_error *error)
 {
     struct cli_json json;
-    int status;
 
     cli_json_init(&json);
     cli_json_text(&json, "state", state_name(info->state));
@@ -108,9 +107,7 @@ static int print_json(const struct idem_journal_info *info,
         cli_json_text(&json, "problem", idem_error_name(error->code));
         cli_json_text(&json, "why", error->text);
     }
-    status = cli_json_print(&json);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_print(&json);
 }
 
 int cli_waiting_print(const struct cli_waiting_style *style,

@@ -71,7 +71,6 @@ static int print_json(const struct idem_record *r)
 {
     struct cli_json json;
     struct cli_json was;
-    int status;
 
     cli_json_init(&json);
     cli_json_bytes(&json, "scope", r->scope);
@@ -83,9 +82,7 @@ static int print_json(const struct idem_record *r)
     cli_json_init(&was);
     cli_json_record(&was, r, /* with_bytes= */ true);
     cli_json_object(&json, "record", &was);
-    status = cli_json_print(&json);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_print(&json);
 }
 
 static int print_change(const struct idem_record *r)

@@ -2,6 +2,7 @@
 #include "decide/decided.h"
 #include "record/record.h"
 #include "store/journal.h"
+#include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/text.h"
@@ -131,18 +132,10 @@ static int choose_one(void *ctx, int code, const struct idem_record *r)
     return ferror(stdout);
 }
 
-static int stop_at_once(void *ctx, int code, const struct idem_record *r)
-{
-    (void)ctx;
-    (void)code;
-    (void)r;
-    return 1;
-}
-
 static int choose(struct idem_store *store, struct choosing *choosing)
 {
     struct idem_filter filter = IDEM_FILTER_INIT;
-    struct idem_page page = IDEM_PAGE_INIT;
+    bool any;
     struct idem_error error = {0};
 
     filter.statuses = 1u << IDEM_STATUS_IN_PROGRESS | 1u << IDEM_STATUS_FAILED |
@@ -152,9 +145,7 @@ static int choose(struct idem_store *store, struct choosing *choosing)
         filter.scope = *choosing->selection->scope;
     }
     /* Whether a lease runs depends on the store's time. */
-    error.code =
-        idem_list_page(store, &filter, stop_at_once, NULL, &page, &error);
-    choosing->now_ms = page.now_ms;
+    error.code = cli_store_look(store, &choosing->now_ms, &any, &error);
     if (error.code == 0) {
         error.code =
             idem_list(store, &filter, choose_one, choosing, NULL, &error);

@@ -9,24 +9,14 @@
 /* True: @store is a table. */
 bool cli_is_table(const struct idem_store *store);
 
-/* The part of @url after "dynamodb:"; NULL if it is not the URL of a table. */
-const char *cli_table_place(const char *url);
-
-/* By one request that costs no units. The service counts anew about every six hours:
- * 0 items may be many. An enum idem_code, with @ret_error. */
-int cli_table_size(const char *place, struct idem_dynamodb_extent *ret_size,
-                   struct idem_error *ret_error);
-
 struct cli_purge_options {
     uint64_t max;              /* Records; 0: all. */
     uint64_t units_per_second; /* 0: IDEM_DYNAMODB_PURGE_UNITS. */
-    bool dry_run;
     bool json;
-    bool verbose;
 };
 
-/* Purges the table of @store, or says from a sample what that would be, and prints
- * what came of it with the units. An exit status. */
+/* Purges the table of @store, and prints the result with the units that it used. An exit
+ * status. */
 int cli_purge_table(struct idem_store *store,
                     const struct cli_purge_options *options);
 

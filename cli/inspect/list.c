@@ -150,19 +150,17 @@ static int walk_parts(struct idem_store *store,
     return error->code;
 }
 
-/* The command for the next page: the last line on a terminal, else on standard
- * error, where it is in nobody's way. */
+/* How to see the next page: the last line on a terminal, else on standard error, apart
+ * from the records. */
 static void print_next(const struct listing *listing, bool certain,
                        const char *place)
 {
-    static const char *const but[] = {"after", "color", "quiet", NULL};
     FILE *f = listing->is_tty && !args.json ? stdout : stderr;
 
     (void)fflush(stdout);
-    (void)fprintf(f, "%sthere %s more; the next: idem list",
-                  f == stderr ? "idem: " : "", certain ? "are" : "may be");
-    cli_print_options(f, cli_list.options, but);
-    (void)fprintf(f, " --after %s\n", place);
+    (void)fprintf(f, "%sthere %s more; repeat the command with --after %s\n",
+                  f == stderr ? "idem: " : "", certain ? "are" : "may be",
+                  place);
 }
 
 static void say_more(const struct listing *listing,
@@ -312,10 +310,11 @@ static struct cli_option options[] = {
     CLI_OPTION_SCOPES(&args.scope),
     /* Rows are counted in size_t. */
     CLI_VALUE("max", "N", CLI_COUNT, &args.limit,
-              "at most N, and the command for the next page", .min = 1,
+              "show at most N, and where the next page begins", .min = 1,
               .max = PTRDIFF_MAX),
     CLI_VALUE("after", "PLACE", CLI_TEXT, &args.after,
-              "go on where a list with --max ended", .max = IDEM_PLACE_MAX - 1),
+              "continue where a list with --max ended",
+              .max = IDEM_PLACE_MAX - 1),
     CLI_SWITCH("reverse", &args.reverse, "the oldest first", .letter = 'r'),
     CLI_VALUE("fields", "FIELDS", CLI_TEXT, &args.fields,
               "show these, with commas between them: status exit started age "

@@ -164,11 +164,4 @@ int listing_print(FILE *f, const struct listing *listing, int code,
 int listing_keep(struct listing *listing, int code,
                  const struct idem_record *r);
 
-/* ---- The options of a command, to be typed once more ---- */
-
-/* Prints " --max 20 --store 'URL'": each of @options that has a value, but not
- * those named in @but (ends with NULL). Values are quoted for the shell. */
-void cli_print_options(FILE *f, const struct cli_option *options,
-                       const char *const *but);
-
 #endif

@@ -150,7 +150,6 @@ static int print_json_row(FILE *f, const struct listing *listing, int code,
                           const struct idem_record *r)
 {
     struct cli_json json;
-    int status;
 
     cli_json_init(&json);
     if (code == 0) {
@@ -164,9 +163,7 @@ static int print_json_row(FILE *f, const struct listing *listing, int code,
     if (listing->args->fields != NULL && code == 0 && !json.failed) {
         cli_fields_keep(&listing->fields, json.object);
     }
-    status = cli_json_write(&json, f);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_end(&json, f);
 }
 
 int listing_print(FILE *f, const struct listing *listing, int code,

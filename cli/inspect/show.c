@@ -295,13 +295,10 @@ static void print_record(const struct idem_record *r)
 static int print_json(const struct idem_record *r)
 {
     struct cli_json json;
-    int status;
 
     cli_json_init(&json);
     cli_json_record(&json, r, /* with_bytes= */ false);
-    status = cli_json_print(&json);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_print(&json);
 }
 
 static int print_output(const struct idem_record *r)

@@ -89,7 +89,6 @@ static int print_json(const struct counted *counted,
     struct printer p;
     struct cli_json json;
     struct cli_json child;
-    int status;
 
     cli_json_init(&json);
     p.json = &child;
@@ -106,9 +105,7 @@ static int print_json(const struct counted *counted,
     cli_json_init(&child);
     put_gauges(&p, snapshot);
     cli_json_object(&json, "records", &child);
-    status = cli_json_print(&json);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_print(&json);
 }
 
 /* A number that nobody counted is not 0. */

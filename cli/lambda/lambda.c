@@ -41,7 +41,6 @@ static int serve(const struct cli_command *command)
 static int print_source_json(const struct idem_lambda_source *source)
 {
     struct cli_json json;
-    int status;
 
     cli_json_init(&json);
     cli_json_text(&json, "name", source->name);
@@ -51,9 +50,7 @@ static int print_source_json(const struct idem_lambda_source *source)
     cli_json_text(&json, "busy", source->busy);
     cli_json_text(&json, "failure", source->failure);
     cli_json_text(&json, "sample", source->sample);
-    status = cli_json_print(&json);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_print(&json);
 }
 
 static int sources(void)

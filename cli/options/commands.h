@@ -16,7 +16,7 @@ extern const struct cli_command cli_store, cli_export, cli_import, cli_purge;
 
 /* cli/inspect */
 extern const struct cli_command cli_show, cli_list, cli_stats, cli_watch,
-    cli_doctor, cli_completion;
+    cli_doctor;
 
 /* cli/run */
 extern const struct cli_command cli_run;

@@ -56,8 +56,8 @@ void cli_metered(struct idem_open_options *options)
 #define REMOTE_MS 2000
 #define LOCAL_MS                                                               \
     10000 /* Away means that others hold its lock: they let it go. */
-#define LONGEST_MS 3600000
-#define MEBIBYTE_MS 1000 /* The time that a slow line takes for one. */
+#define LONGEST_MS 3600000 /* That a store may be given for anything. */
+#define MEBIBYTE_MS 1000   /* The time that a slow line takes for one. */
 
 int cli_patience_choose(const struct cli_command *command,
                         struct cli_patience *ret_patience)
@@ -102,8 +102,6 @@ bool cli_no_create;
 /* A person who looks, or decides, is told soon that the store is away. Where work
  * depends on the answer it is waited for. */
 #define PERSON_TIMEOUT_MS 3200
-
-#define LONGEST_MS 3600000 /* That a store may be given for anything. */
 
 /* The URL of the default store; its directory is made if @make. */
 static int default_url(bool make, char **ret_url)
@@ -194,6 +192,15 @@ int cli_store_url(const char *store_url, bool make, char **ret_url)
     return status == 0 && cli_no_create ? add_no_create(ret_url) : status;
 }
 
+int cli_store_failed(const struct idem_error *error)
+{
+    if (error->code != IDEM_ENOTFOUND) {
+        return cli_fail_with(error);
+    }
+    cli_say("%s", error->text);
+    return CLI_CONFIG;
+}
+
 static int open_url(const char *url, unsigned flags,
                     const struct idem_host *host, int64_t wait_ms,
                     struct idem_store **ret_store)
@@ -222,12 +229,8 @@ static int open_url(const char *url, unsigned flags,
     if (!is_file) {
         cli_descriptors_keep(&noted);
     }
-    if (error.code == IDEM_ENOTFOUND) {
-        cli_say("%s", error.text);
-        return CLI_CONFIG;
-    }
     if (error.code != 0) {
-        return cli_fail_with(&error);
+        return cli_store_failed(&error);
     }
     if (options.timeout_ms > usual_ms) {
         (void)idem_store_set_timeout(*ret_store, usual_ms, NULL);
@@ -270,6 +273,26 @@ int cli_open_store_to_wait(const char *store_url, unsigned flags,
         *wait_ms = *wait_ms < 1 ? 1 : *wait_ms;
     }
     return status;
+}
+
+static int stop_at_once(void *ctx, int code, const struct idem_record *record)
+{
+    bool *any = ctx;
+
+    (void)code;
+    (void)record;
+    *any = true;
+    return 1;
+}
+
+int cli_store_look(struct idem_store *store, int64_t *ret_now_ms, bool *ret_any,
+                   struct idem_error *ret_error)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+
+    *ret_any = false;
+    return idem_list(store, &filter, stop_at_once, ret_any, ret_now_ms,
+                     ret_error);
 }
 
 int cli_store_ask(struct idem_store *store)

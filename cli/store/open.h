@@ -34,6 +34,14 @@ int cli_open_store_to_wait(const char *store_url, unsigned flags,
                            const struct idem_host *host, int64_t *wait_ms,
                            struct idem_store **ret_store);
 
+/* Says what @error, of a store that could not be used, is about. The exit status; of a
+ * store that is missing CLI_CONFIG. */
+int cli_store_failed(const struct idem_error *error);
+
+/* Reads the time of @store, and whether it has any record. An enum idem_code. */
+int cli_store_look(struct idem_store *store, int64_t *ret_now_ms, bool *ret_any,
+                   struct idem_error *ret_error);
+
 /* Whether @store, which is to be written in bulk, is there: asked for as long as a
  * person waits, where each record may then take its time. 0 or an exit status,
  * after an error message. */

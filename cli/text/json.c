@@ -174,9 +174,17 @@ int cli_json_write(const struct cli_json *json, FILE *f)
     return 0;
 }
 
-int cli_json_print(const struct cli_json *json)
+int cli_json_end(struct cli_json *json, FILE *f)
 {
-    return cli_json_write(json, stdout);
+    int status = cli_json_write(json, f);
+
+    cli_json_finish(json);
+    return status;
+}
+
+int cli_json_print(struct cli_json *json)
+{
+    return cli_json_end(json, stdout);
 }
 
 /* ---- The log of a command that goes on ---- */

@@ -54,9 +54,12 @@ void cli_json_append_count(struct cli_json *json, const char *name,
 void cli_json_append_text(struct cli_json *json, const char *name,
                           const char *text);
 
-/* Writes the line to @f, or to stdout. 0 or an exit status, after an error message. */
+/* Writes the line to @f. 0 or an exit status, after an error message. */
 int cli_json_write(const struct cli_json *json, FILE *f);
-int cli_json_print(const struct cli_json *json);
+
+/* The same, and finishes it; cli_json_print() to stdout. */
+int cli_json_end(struct cli_json *json, FILE *f);
+int cli_json_print(struct cli_json *json);
 
 /* ---- Log lines ---- */
 

@@ -1,5 +1,6 @@
 /* Reads records by name in batches, and receives a store that is moved here. */
 #include "contract/store.h"
+#include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/screen.h"
@@ -166,24 +167,13 @@ static int set_mark(struct cli_arrival *a, const struct idem_move *mark)
 
 /* ---- Before the records ---- */
 
-static int stop_at_once(void *ctx, int code, const struct idem_record *record)
-{
-    bool *any = ctx;
-
-    (void)code;
-    (void)record;
-    *any = true;
-    return 1;
-}
-
 static int check_empty(struct cli_arrival *a)
 {
-    struct idem_filter filter = IDEM_FILTER_INIT;
     struct idem_error error = {0};
-    bool any = false;
+    int64_t now_ms;
+    bool any;
 
-    error.code = idem_list(a->store, &filter, stop_at_once, &any,
-                           /* ret_now_ms= */ NULL, &error);
+    error.code = cli_store_look(a->store, &now_ms, &any, &error);
     if (error.code != 0) {
         return cli_fail_with(&error);
     }

@@ -26,14 +26,13 @@ enum {
 };
 
 static struct {
-    bool dry_run;
     bool json;
     const char *to_scope;
     const char *store;
 } args;
 
 struct importing {
-    struct idem_store *store; /* NULL: there is none, in a dry run. */
+    struct idem_store *store;
     struct idem_queue *queue;
     size_t bytes;  /* Of lines, in the queue. */
     uint64_t read; /* Bytes of the export. */
@@ -69,7 +68,7 @@ static void count(struct importing *i, bool added)
 static int keep(struct importing *i, const struct idem_record *record)
 {
     count(i, /* added= */ false);
-    return i->moves && !args.dry_run ? cli_arrive_kept(&i->arrival, record) : 0;
+    return i->moves ? cli_arrive_kept(&i->arrival, record) : 0;
 }
 
 /* The store's answer to one line. A record that it cannot take is that line's
@@ -100,7 +99,7 @@ static int settle(struct importing *i)
     struct idem_op *op;
     int status = 0;
 
-    while (i->queue != NULL && (op = idem_queue_reap(i->queue, -1)) != NULL) {
+    while ((op = idem_queue_reap(i->queue, -1)) != NULL) {
         uint64_t line = (uint64_t)(uintptr_t)idem_op_user(op);
 
         if (status == 0) {
@@ -135,35 +134,6 @@ static int add(struct importing *i, const struct cli_lines *lines)
                : 0;
 }
 
-/* The answer that adding it would have had. */
-static int would_add(struct importing *i, const struct cli_lines *lines)
-{
-    const struct idem_record *record = &i->transfer.record;
-    struct idem_now now = {.store_ms = cli_now_ms()};
-    struct idem_decision decision = {.change = IDEM_CHANGE_NONE};
-    struct idem_error error = {0};
-    struct idem_answer *answer = NULL;
-    struct idem_op *op = NULL;
-    int status;
-
-    error.code = idem_op_import(record, &op, &error);
-    if (error.code == 0 && i->store != NULL) {
-        error.code =
-            idem_get(i->store, record->scope, record->key, &answer, &error);
-    }
-    if (error.code == 0 || error.code == IDEM_ENOTFOUND) {
-        idem__decide_import(answer != NULL ? idem_answer_record(answer) : NULL,
-                            op, &now, &decision);
-        error.code = decision.code;
-        (void)snprintf(error.text, sizeof(error.text), "%s", decision.text);
-    }
-    status = conclude(i, lines->number, &error,
-                      decision.change != IDEM_CHANGE_NONE, record);
-    idem_answer_destroy(answer);
-    idem_op_destroy(op);
-    return status;
-}
-
 /* ---- Reading ---- */
 
 /* A record without a scope gets the one that was asked for. */
@@ -192,7 +162,7 @@ static int import_record(struct importing *i, const struct cli_lines *lines)
         count(i, /* added= */ false);
         return status;
     }
-    return args.dry_run ? would_add(i, lines) : add(i, lines);
+    return add(i, lines);
 }
 
 static int import_end(struct importing *i, const struct cli_lines *lines)
@@ -224,9 +194,7 @@ static int import_header(struct importing *i, const struct cli_lines *lines)
     }
     if (i->transfer.version == CLI_TRANSFER_VERSION) {
         i->moves = true;
-        return args.dry_run
-                   ? 0
-                   : cli_arrive(&i->arrival, i->store, i->transfer.move.id);
+        return cli_arrive(&i->arrival, i->store, i->transfer.move.id);
     }
     cli_say("line %llu: the export has version %lld and this program knows %d: "
             "use a newer idem",
@@ -306,9 +274,8 @@ static int import_lines(struct importing *i, struct cli_lines *lines)
     }
     settled = settle(i);
     status = status != 0 ? status : settled;
-    return status == 0 && i->moves && !args.dry_run
-               ? cli_arrive_end(&i->arrival, i->refused)
-               : status;
+    return status == 0 && i->moves ? cli_arrive_end(&i->arrival, i->refused)
+                                   : status;
 }
 
 /* ---- Telling ---- */
@@ -318,7 +285,6 @@ static int print_json(const struct importing *i, int done)
     uint64_t n = i->refused < NUMBERED_MAX ? i->refused : NUMBERED_MAX;
     struct cli_json json;
     uint64_t at;
-    int status;
 
     cli_json_init(&json);
     cli_json_count(&json, "added", i->added);
@@ -327,15 +293,10 @@ static int print_json(const struct importing *i, int done)
     for (at = 0; at < n; at++) {
         cli_json_append_count(&json, "refused_lines", i->refused_lines[at]);
     }
-    if (args.dry_run) {
-        cli_json_bool(&json, "dry_run", true);
-    }
     if (i->moves) {
-        cli_json_bool(&json, "moved", done == 0 && !args.dry_run);
+        cli_json_bool(&json, "moved", done == 0);
     }
-    status = cli_json_print(&json);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_print(&json);
 }
 
 static int tell(const struct importing *i, int status)
@@ -350,13 +311,10 @@ static int tell(const struct importing *i, int status)
     if (args.json) {
         printed = print_json(i, status);
     } else {
-        (void)printf("%sadded %llu, kept %llu, refused %llu%s\n",
-                     args.dry_run ? "would have " : "",
+        (void)printf("added %llu, kept %llu, refused %llu%s\n",
                      (unsigned long long)i->added, (unsigned long long)i->kept,
                      (unsigned long long)i->refused,
-                     args.dry_run              ? "; nothing was changed"
-                     : i->moves && status == 0 ? "; the move is complete"
-                                               : "");
+                     i->moves && status == 0 ? "; the move is complete" : "");
     }
     if (status == 0 && i->refused > 0) {
         status = CLI_CORRUPT;
@@ -370,42 +328,16 @@ static int import_from(FILE *f, struct importing *i)
 {
     struct cli_lines lines = {.f = f, .max = CLI_TRANSFER_LINE_MAX};
     struct idem_error error = {0};
-    int status = 0;
+    int status;
 
-    if (!args.dry_run) {
-        error.code = idem_queue_create(i->store, &i->queue, &error);
-        status = error.code == 0 ? 0 : cli_fail_with(&error);
+    error.code = idem_queue_create(i->store, &i->queue, &error);
+    if (error.code != 0) {
+        return cli_fail_with(&error);
     }
-    if (status == 0) {
-        status = import_lines(i, &lines);
-        status = tell(i, status);
-    }
+    status = tell(i, import_lines(i, &lines));
     cli_lines_finish(&lines);
     idem_queue_destroy(i->queue);
     return status;
-}
-
-/* A dry run makes no store, and needs none. */
-static int open_store(struct importing *i)
-{
-    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
-    struct idem_error error = {0};
-    char *url;
-    int status;
-
-    if (!args.dry_run) {
-        return cli_open_store(args.store, /* flags= */ 0, &i->store);
-    }
-    status = cli_store_url(args.store, /* make= */ false, &url);
-    if (status != 0) {
-        return status;
-    }
-    options.flags = IDEM_OPEN_READONLY;
-    error.code = idem_open(url, &options, &i->store, &error);
-    free(url);
-    return error.code == 0 || error.code == IDEM_ENOTFOUND
-               ? 0
-               : cli_fail_with(&error);
 }
 
 static uint64_t length_of(FILE *f)
@@ -427,9 +359,9 @@ static int import(FILE *f)
         return CLI_INTERNAL;
     }
     i->len = length_of(f);
-    status = open_store(i);
+    status = cli_open_store(args.store, /* flags= */ 0, &i->store);
     if (status == 0) {
-        status = i->store != NULL ? cli_store_ask(i->store) : 0;
+        status = cli_store_ask(i->store);
         status = status == 0 ? import_from(f, i) : status;
         idem_close(i->store);
     }
@@ -466,7 +398,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
 }
 
 static struct cli_option options[] = {
-    CLI_OPTION_DRY_RUN(&args.dry_run, "verify every line, and change nothing"),
     CLI_OPTION_JSON(&args.json),
     CLI_VALUE("to-scope", "SCOPE", CLI_TEXT, &args.to_scope,
               "the scope of records that have none", .max = IDEM_SCOPE_MAX),
@@ -477,7 +408,7 @@ static struct cli_option options[] = {
 
 static const char *const examples[] = {
     "idem import records.jsonl         # keeps what is there; repeat it freely",
-    "idem import --dry-run records.jsonl",
+    "idem import --store memory: records.jsonl   # only verifies every line",
     "ssh old-host idem export --open - | idem import",
     NULL,
 };

@@ -20,19 +20,9 @@
 static struct {
     uint64_t max;
     uint64_t rate;
-    bool dry_run;
     bool json;
-    bool verbose;
     const char *store;
 } args;
-
-static void report(uint64_t purged)
-{
-    cli_progress("purging", purged, /* all= */ 0);
-    if (args.verbose && !cli_stderr_is_tty()) {
-        (void)fprintf(stderr, "purged %llu\n", (unsigned long long)purged);
-    }
-}
 
 /* Waits until @purged records since @from_ms are no more than --rate. */
 static void hold_back(uint64_t purged, int64_t from_ms)
@@ -80,7 +70,7 @@ static int purge_slices(struct idem_store *store, uint64_t *ret_purged)
         error.code = idem_purge(store, slice, &got, &error);
         purged += got;
         if (got > 0) {
-            report(purged);
+            cli_progress("purging", purged, /* all= */ 0);
             hold_back(purged, from_ms);
         }
     } while (error.code == 0 && got == slice && purged != args.max);
@@ -89,68 +79,26 @@ static int purge_slices(struct idem_store *store, uint64_t *ret_purged)
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
-static int count_one(void *ctx, int code, const struct idem_record *r)
-{
-    uint64_t *found = ctx;
-
-    (void)code;
-    (void)r;
-    ++*found;
-    cli_progress("counting", *found, /* all= */ 0);
-    return 0;
-}
-
-static int dry_run(struct idem_store *store, uint64_t *ret_found)
-{
-    struct idem_filter filter = IDEM_FILTER_INIT;
-    struct idem_error error = {0};
-
-    filter.expired = true;
-    filter.max = args.max;
-    *ret_found = 0;
-    error.code = idem_list(store, &filter, count_one, ret_found,
-                           /* ret_now_ms= */ NULL, &error);
-    cli_progress_end();
-    return error.code == 0 ? 0 : cli_fail_with(&error);
-}
-
-static void print_text(uint64_t purged)
-{
-    (void)printf("%spurged %llu record%s%s\n",
-                 args.dry_run ? "would have " : "", (unsigned long long)purged,
-                 purged == 1 ? "" : "s",
-                 args.dry_run ? "; nothing was changed" : "");
-}
-
-static int print_json(uint64_t purged)
+static int tell(uint64_t purged)
 {
     struct cli_json json;
-    int status;
 
+    if (!args.json) {
+        (void)printf("purged %llu record%s\n", (unsigned long long)purged,
+                     purged == 1 ? "" : "s");
+        return 0;
+    }
     cli_json_init(&json);
     cli_json_count(&json, "purged", purged);
     cli_json_count(&json, "parts", 0); /* Only a table has them. */
-    if (args.dry_run) {
-        cli_json_bool(&json, "dry_run", true);
-    }
-    status = cli_json_print(&json);
-    cli_json_finish(&json);
-    return status;
-}
-
-static int purge_table(struct idem_store *store)
-{
-    struct cli_purge_options table = {.max = args.max,
-                                      .units_per_second = args.rate,
-                                      .dry_run = args.dry_run,
-                                      .json = args.json,
-                                      .verbose = args.verbose};
-
-    return cli_purge_table(store, &table);
+    return cli_json_print(&json);
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
+    const struct cli_purge_options table = {.max = args.max,
+                                            .units_per_second = args.rate,
+                                            .json = args.json};
     struct idem_store *store;
     uint64_t purged;
     int status;
@@ -161,53 +109,39 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return cli_usage(command, "purge takes no key; see idem resolve");
     }
     status = cli_open_store(args.store,
-                            (args.dry_run ? IDEM_OPEN_READONLY
-                                          : IDEM_OPEN_NO_CREATE) |
-                                CLI_OPEN_FOR_PERSON,
-                            &store);
+                            IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON, &store);
     if (status != 0) {
         return status;
     }
     if (cli_is_table(store)) {
-        status = purge_table(store);
+        status = cli_purge_table(store, &table);
         idem_close(store);
         return status;
     }
-    status =
-        args.dry_run ? dry_run(store, &purged) : purge_slices(store, &purged);
-    if (status == 0 && !args.dry_run) {
+    status = purge_slices(store, &purged);
+    if (status == 0) {
         cli_journal_catch_up(store, cli_stderr_is_tty());
     }
     idem_close(store);
-
-    if (args.json) {
-        printed = print_json(purged);
-        return status != 0 ? status : printed;
-    }
-    print_text(purged);
-    return status;
+    printed = tell(purged);
+    return status != 0 ? status : printed;
 }
 
 static struct cli_option options[] = {
     CLI_VALUE("max", "N", CLI_COUNT, &args.max,
-              "at most so many (default: all)", .min = 1),
+              "delete at most N records (all)", .min = 1),
     CLI_VALUE("rate", "N", CLI_COUNT, &args.rate,
-              "at most so many each second; of a DynamoDB table units (1000)",
+              "at most N records a second; for a DynamoDB table, units (1000)",
               .min = 1, .max = 1000000),
-    CLI_OPTION_DRY_RUN(&args.dry_run, "only say how many it would be"),
     CLI_OPTION_JSON(&args.json),
-    CLI_SWITCH("verbose", &args.verbose,
-               "report progress also if stderr is not a terminal",
-               .letter = 'v'),
     CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };
 
 static const char *const examples[] = {
-    "idem purge                        # safe at any time, beside all else",
-    "idem purge --dry-run              # how many would go",
-    "idem purge --max 100000           # a bounded piece of it, from cron",
+    "idem purge                        # safe at any time, beside other work",
+    "idem purge --max 100000           # at most so many, from cron",
     NULL,
 };
 

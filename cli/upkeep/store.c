@@ -34,24 +34,13 @@ static const enum idem_status statuses[] = {
 
 /* ---- info ---- */
 
-/* A question for any store: its time. */
-static int stop_at_once(void *ctx, int code, const struct idem_record *record)
-{
-    (void)ctx;
-    (void)code;
-    (void)record;
-    return 1;
-}
-
 static int read_info(struct idem_store *store, struct idem_sqlite_info *info,
                      int64_t *ret_now_ms, struct idem_error *error)
 {
-    struct idem_filter filter = IDEM_FILTER_INIT;
+    bool any;
     int rc = idem_sqlite_inspect(store, info, error);
 
-    return rc != 0 ? rc
-                   : idem_list(store, &filter, stop_at_once, /* ctx= */ NULL,
-                               ret_now_ms, error);
+    return rc != 0 ? rc : cli_store_look(store, ret_now_ms, &any, error);
 }
 
 static int print_json(const struct idem_sqlite_info *info, int64_t now_ms)
@@ -59,7 +48,6 @@ static int print_json(const struct idem_sqlite_info *info, int64_t now_ms)
     struct cli_json records;
     struct cli_json json;
     size_t i;
-    int status;
 
     cli_json_init(&json);
     cli_json_bytes(&json, "path", idem_str(info->path));
@@ -84,9 +72,7 @@ static int print_json(const struct idem_sqlite_info *info, int64_t now_ms)
     if (info->restores > 0) {
         cli_json_ms(&json, "restored_ms", info->restored_ms);
     }
-    status = cli_json_print(&json);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_print(&json);
 }
 
 static void print_restores(const struct idem_sqlite_info *info)
@@ -134,15 +120,15 @@ static int print_text(const struct idem_sqlite_info *info, int64_t now_ms)
     return 0;
 }
 
-static int info(void)
+static int info(const struct cli_command *command)
 {
     struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
     struct idem_error error = {0};
     struct idem_store *store;
     int64_t now_ms;
-    int status;
+    int status = cli_open_store(args.store, IDEM_OPEN_READONLY, &store);
 
-    status = cli_open_store(args.store, IDEM_OPEN_READONLY, &store);
+    (void)command;
     if (status != 0) {
         return status;
     }
@@ -210,9 +196,28 @@ static int create(const struct cli_command *command)
         return cli_usage(command, "create makes a store: leave out "
                                   "--no-create");
     }
-    return args.accept_loss
-               ? cli_accept_loss(command, args.store, args.yes, args.json)
-               : cli_create(args.store, args.json);
+    if (!args.accept_loss) {
+        return cli_create(args.store, args.json);
+    }
+    return args.yes
+               ? cli_mark_restored(args.store, /* may_lose= */ true, args.json)
+               : cli_usage(command,
+                           "the records of the lost store are gone: a request "
+                           "for one of them runs the work again; to accept "
+                           "that, add --yes");
+}
+
+/* ---- mark-restored ---- */
+
+static int mark_restored(const struct cli_command *command)
+{
+    return args.yes
+               ? cli_mark_restored(args.store, /* may_lose= */ false, args.json)
+               : cli_usage(command,
+                           "mark-restored cannot be undone: attempts in "
+                           "progress become unknown, and records made after "
+                           "the copy are gone; look at it (idem store info), "
+                           "then add --yes");
 }
 
 /* ---- set-clock ---- */
@@ -222,7 +227,6 @@ static int print_clock(int64_t from_ms, int64_t to_ms)
     struct cli_json json;
     char from[32];
     char to[32];
-    int status;
 
     if (!args.json) {
         cli_time_text(from_ms, from);
@@ -237,14 +241,11 @@ static int print_clock(int64_t from_ms, int64_t to_ms)
     cli_json_init(&json);
     cli_json_ms(&json, "from_ms", from_ms);
     cli_json_ms(&json, "to_ms", to_ms);
-    status = cli_json_print(&json);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_print(&json);
 }
 
 static int set_clock(const struct cli_command *command)
 {
-    const char *scheme = "sqlite:";
     struct idem_error error = {0};
     int64_t from_ms;
     int64_t to_ms;
@@ -252,51 +253,38 @@ static int set_clock(const struct cli_command *command)
     int status;
 
     if (!args.yes) {
-        return cli_usage(command, "set-clock takes this host's clock for the "
-                                  "truth: look at it, then say --yes");
+        return cli_usage(command, "set-clock trusts this host's clock: check "
+                                  "it, then add --yes");
     }
-    status = cli_store_url(args.store, /* make= */ false, &url);
+    status = cli_sqlite_url(args.store, /* make= */ false, &url);
     if (status != 0) {
         return status;
     }
-    if (strncmp(url, scheme, strlen(scheme)) != 0) {
-        cli_say("only sqlite: stores have a clock that can be set");
-        free(url);
-        return CLI_USAGE;
-    }
     error.code =
-        idem_sqlite_set_clock(url + strlen(scheme), /* options= */ NULL,
-                              &from_ms, &to_ms, &error);
+        idem_sqlite_set_clock(url + strlen(CLI_SQLITE_SCHEME),
+                              /* options= */ NULL, &from_ms, &to_ms, &error);
     free(url);
-    if (error.code == IDEM_ENOTFOUND) {
-        cli_say("%s", error.text);
-        return CLI_CONFIG;
-    }
-    return error.code != 0 ? cli_fail_with(&error)
+    return error.code != 0 ? cli_store_failed(&error)
                            : print_clock(from_ms, to_ms);
 }
 
 /* ---- The command ---- */
 
+static const char *const actions[] = {
+    "create", "check", "info", "template", "mark-restored", "set-clock", NULL,
+};
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    if (argc == 1 && strcmp(argv[0], "info") == 0) {
-        return info();
-    }
-    if (argc == 1 && strcmp(argv[0], "create") == 0) {
-        return create(command);
-    }
-    if (argc == 1 && strcmp(argv[0], "check") == 0) {
-        return check(command);
-    }
-    if (argc == 1 && strcmp(argv[0], "template") == 0) {
-        return template(command);
-    }
-    if (argc == 1 && strcmp(argv[0], "mark-restored") == 0) {
-        return cli_mark_restored(command, args.store, args.yes, args.json);
-    }
-    if (argc == 1 && strcmp(argv[0], "set-clock") == 0) {
-        return set_clock(command);
+    static int (*const functions[])(const struct cli_command *command) = {
+        create, check, info, template, mark_restored, set_clock,
+    };
+    size_t i;
+
+    for (i = 0; argc == 1 && actions[i] != NULL; i++) {
+        if (strcmp(argv[0], actions[i]) == 0) {
+            return functions[i](command);
+        }
     }
     return cli_usage(
         command,
@@ -306,16 +294,16 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 static struct cli_option options[] = {
     CLI_SWITCH("accept-loss", &args.accept_loss,
-               "create: in the place of a store that is lost"),
+               "create: replace a store that is lost"),
     CLI_VALUE("format", "FORMAT", CLI_CHOICE, &args.format,
               "template: for which tool", .choices = cli_template_formats),
     CLI_OPTION_JSON(&args.json),
     CLI_SWITCH("limits", &args.limits,
-               "template: with the right that rate limits need"),
+               "template: with the permission that rate limits need"),
     CLI_SWITCH("quick", &args.quick,
-               "check: for seconds, and say what was not looked at"),
+               "check: take seconds, and report what was not read"),
     CLI_SWITCH("yes", &args.yes,
-               "mark-restored, create --accept-loss, set-clock: do not ask",
+               "needed by mark-restored, create --accept-loss, set-clock",
                .letter = 'y'),
     CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
@@ -327,23 +315,19 @@ static const char *const examples[] = {
     "idem store create --store dynamodb://idem   # a table for many machines",
     "idem store create --store postgres://db.example.com/idem",
     "idem store check                  # what is wrong with it, and how to mend it",
-    "idem store template >table.yaml   # what CloudFormation makes it with",
-    "idem store mark-restored          # once a copy of the file was put back",
-    "idem store set-clock --yes        # once its time ran ahead",
+    "idem store template >table.yaml   # a table for CloudFormation to create",
+    "idem store mark-restored --yes    # after putting back a copy of the file",
+    "idem store set-clock --yes        # when its time is ahead",
     NULL,
-};
-
-static const char *const what[] = {
-    "create", "check", "info", "template", "mark-restored", "set-clock", NULL,
 };
 
 const struct cli_command cli_store = {
     .name = "store",
-    .summary = "make the store, look at it, and care for it",
+    .summary = "create, check and repair the store",
     .usage = "idem store [OPTION...] create|check|info|template\n"
              "       idem store [OPTION...] mark-restored|set-clock",
     .examples = examples,
     .options = options,
     .run = run,
-    .operands = what,
+    .operands = actions,
 };

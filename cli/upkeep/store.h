@@ -18,18 +18,16 @@ int cli_create(const char *store_url, bool json);
  * free(), if its kind has any; else *@ret_text is NULL. Returns an exit status. */
 int cli_schema(const char *store_url, char **ret_text);
 
-/* ---- Idem store mark-restored, and store create --accept-loss ----------- */
+/* ---- idem store mark-restored, create --accept-loss and set-clock -------- */
 
-struct cli_command;
+#define CLI_SQLITE_SCHEME "sqlite:"
 
-/* Marks the file of --store (may be NULL) as put back from a copy, after a
- * question at the terminal unless @yes. Returns an exit status. */
-int cli_mark_restored(const struct cli_command *command, const char *store_url,
-                      bool yes, bool json);
+/* cli_store_url() for what only the file of an sqlite: store has. */
+int cli_sqlite_url(const char *store_url, bool make, char **ret_url);
 
-/* The same for a new store in the place of one that is lost. */
-int cli_accept_loss(const struct cli_command *command, const char *store_url,
-                    bool yes, bool json);
+/* Marks the file of --store (may be NULL) as put back from a copy; with @may_lose makes
+ * a new store in the place of a lost one. Returns an exit status. */
+int cli_mark_restored(const char *store_url, bool may_lose, bool json);
 
 /* ---- Is the store as it should be, and what is found of anything else ---- */
 

@@ -54,7 +54,6 @@ static void add_readable(struct cli_json *json,
 int cli_transfer_write(FILE *f, const struct idem_record *record)
 {
     struct cli_json json;
-    int status;
 
     cli_json_init(&json);
     add_readable(&json, record);
@@ -65,23 +64,18 @@ int cli_transfer_write(FILE *f, const struct idem_record *record)
     if (record->input.len > 0) {
         add_base64(&json, "input", record->input);
     }
-    status = cli_json_write(&json, f);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_end(&json, f);
 }
 
 int cli_transfer_end(FILE *f, uint64_t count, const struct idem_move *move)
 {
     struct cli_json json;
-    int status;
 
     cli_json_init(&json);
     cli_json_count(&json, "idem_export_end", count);
     cli_json_count(&json, "fence_floor", move->fence_floor);
     cli_json_ms(&json, "store_ms", move->store_ms);
-    status = cli_json_write(&json, f);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_end(&json, f);
 }
 
 int cli_transfer_header(FILE *f, const char *store_url,
@@ -89,7 +83,6 @@ int cli_transfer_header(FILE *f, const char *store_url,
 {
     struct cli_json json;
     char shown[IDEM_STORE_URL_MAX + 1];
-    int status;
 
     cli_json_init(&json);
     cli_json_count(&json, "idem_export", CLI_TRANSFER_VERSION);
@@ -99,9 +92,7 @@ int cli_transfer_header(FILE *f, const char *store_url,
     if (move != NULL) {
         cli_json_hex(&json, "move", idem_bytes(move->id, sizeof(move->id)));
     }
-    status = cli_json_write(&json, f);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_end(&json, f);
 }
 
 /* ---- Reading ---- */

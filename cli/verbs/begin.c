@@ -40,13 +40,10 @@ static void print_json(const struct idem_attempt *attempt, const char *token,
 static int answer_json(const struct idem_attempt *attempt, const char *token)
 {
     struct cli_json json;
-    int status;
 
     cli_json_init(&json);
     print_json(attempt, token, &json);
-    status = cli_json_print(&json);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_print(&json);
 }
 
 static int hand_over(const struct idem_attempt *attempt)

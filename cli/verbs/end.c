@@ -52,7 +52,6 @@ static int print(const struct idem_statement *statement)
 {
     struct cli_json json;
     size_t i;
-    int status;
 
     cli_json_init(&json);
     cli_json_text(&json, "text", statement->text);
@@ -60,9 +59,7 @@ static int print(const struct idem_statement *statement)
         add_value(&json, &statement->values[i]);
     }
     cli_json_count(&json, "rows", (uint64_t)statement->rows);
-    status = cli_json_print(&json);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_print(&json);
 }
 
 /* A kind of an earlier version has no such member. */

@@ -166,7 +166,6 @@ static void add_lease(struct cli_json *json, const struct idem_attempt *attempt)
 static int print_json(const struct cli_held *held)
 {
     struct cli_json json;
-    int status;
 
     cli_json_init(&json);
     if (held->attempt->record->status != 0) {
@@ -174,9 +173,7 @@ static int print_json(const struct cli_held *held)
     } else {
         add_lease(&json, held->attempt);
     }
-    status = cli_json_print(&json);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_print(&json);
 }
 
 int cli_held_finish(struct cli_held *held, const struct idem_error *error)

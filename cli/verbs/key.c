@@ -55,7 +55,6 @@ static int print(const struct flavour *flavour, enum idem_flavour which,
 {
     struct idem_slice text = {key->text, key->len};
     struct cli_json json;
-    int status;
 
     if (!flavour->json) {
         cli_print_escaped(stdout, text);
@@ -65,9 +64,7 @@ static int print(const struct flavour *flavour, enum idem_flavour which,
     cli_json_init(&json);
     cli_json_text(&json, "flavour", idem_flavour_name(which));
     cli_json_bytes(&json, "key", text);
-    status = cli_json_print(&json);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_print(&json);
 }
 
 /* A fault of an event is a fault of the input. */
@@ -170,7 +167,6 @@ static int print_json(const struct idem_request *q,
                       const uint8_t id[IDEM_ID_LEN])
 {
     struct cli_json json;
-    int status;
 
     cli_json_init(&json);
     cli_json_bytes(&json, "scope", q->scope);
@@ -179,9 +175,7 @@ static int print_json(const struct idem_request *q,
     if (q->fingerprint.len > 0) {
         cli_json_hex(&json, "fingerprint", q->fingerprint);
     }
-    status = cli_json_print(&json);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_print(&json);
 }
 
 static int print_identity(const struct idem_request *q)

@@ -140,7 +140,6 @@ static int print_json(const struct idem_limit_request *limit,
 {
     int64_t left_ms = limited->end_ms - cli_now_ms();
     struct cli_json json;
-    int status;
 
     cli_json_init(&json);
     cli_json_bool(&json, "admitted", limited->admitted);
@@ -153,9 +152,7 @@ static int print_json(const struct idem_limit_request *limit,
     if (!limited->admitted) {
         cli_json_ms(&json, "retry_after_ms", left_ms > 0 ? left_ms : 0);
     }
-    status = cli_json_print(&json);
-    cli_json_finish(&json);
-    return status;
+    return cli_json_print(&json);
 }
 
 static int ask(const struct idem_limit_request *limit)

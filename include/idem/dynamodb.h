@@ -117,19 +117,13 @@ struct idem_dynamodb_purge_options {
                                     IDEM_DYNAMODB_PURGE_UNITS. */
     unsigned segments; /* Of the table that are read side by side, 64 at most;
                           0: 8. */
-    bool look_only; /* Delete nothing, and count what is past its retention. */
-    uint64_t
-        look_max; /* Stop after so many items, about; 0: at the end. They are
-                          taken from all segments: by their hashed keys a fair
-                          sample. */
     int (*progress)(void *ctx, const struct idem_dynamodb_purged *purged);
     void *ctx; /* For progress, which may be NULL: it is called after each page;
                   not 0: stop. */
 };
 #define IDEM_DYNAMODB_PURGE_OPTIONS_INIT                                       \
     {                                                                          \
-        sizeof(struct idem_dynamodb_purge_options), 0, 0, 0, false, 0, NULL,   \
-            NULL                                                               \
+        sizeof(struct idem_dynamodb_purge_options), 0, 0, 0, NULL, NULL        \
     }
 
 /* The result of a purge. */
@@ -137,7 +131,6 @@ struct idem_dynamodb_purged {
     size_t size;     /* sizeof, set by IDEM_DYNAMODB_PURGED_INIT. */
     uint64_t purged; /* Records. */
     uint64_t parts;  /* Parts of large results and inputs without a record. */
-    uint64_t found;  /* Records past their retention, deleted or not. */
     uint64_t looked; /* Items that were read. */
     uint64_t throttled; /* Requests that the service refused for want of
                            capacity; they were made again. */
@@ -147,7 +140,7 @@ struct idem_dynamodb_purged {
 };
 #define IDEM_DYNAMODB_PURGED_INIT                                              \
     {                                                                          \
-        sizeof(struct idem_dynamodb_purged), 0, 0, 0, 0, 0, 0, 0, false        \
+        sizeof(struct idem_dynamodb_purged), 0, 0, 0, 0, 0, 0, false           \
     }
 
 /* Deletes the records of @store's table that are past their retention, and parts of

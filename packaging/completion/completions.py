@@ -9,9 +9,8 @@ import pathlib
 import re
 import sys
 
-# The options whose values are in the store: what `idem completion` is asked.
-ASKED = {"key": "keys", "scope": "scopes"}
-KEYS_OF_FISH = "'(idem completion %s -- (__idem_begun) 2>/dev/null)'"
+# The options whose values are in the store: they are columns of `idem list`.
+LISTED = ("key", "scope")
 
 
 def quoted(text):
@@ -19,8 +18,8 @@ def quoted(text):
 
 
 def bash_value(option):
-    if option["name"] in ASKED:
-        return f"_idem_offer {ASKED[option['name']]}; return"
+    if option["name"] in LISTED:
+        return f"_idem_offer {option['name']}; return"
     if "choices" in option:
         return f"words='{' '.join(option['choices'])}'"
     return "compopt -o default; return" if option["arg"] == "FILE" else "return"
@@ -37,7 +36,7 @@ def bash(commands):
                 rows.append(f"    {pattern}) {bash_value(option)} ;;")
     for command in commands:
         words = command.get("operands", []) + ["--" + o["name"] for o in command["options"]]
-        keys = "[[ $cur != -* ]] && { _idem_offer keys; return; }; "
+        keys = "[[ $cur != -* ]] && { _idem_offer key; return; }; "
         rows.append(f"    '{command['name']} '*) {keys if command['takes_key'] else ''}"
                     f"words='{' '.join(words + ['--help'])}' ;;")  # fmt: skip
     return {"ROWS": rows, "NAMES": [" ".join([c["name"] for c in commands] + ["help"])]}
@@ -50,8 +49,8 @@ def zsh_text(text):
 def zsh_value(option):
     if "choices" in option:
         return f"({' '.join(option['choices'])})"
-    if option["name"] in ASKED:
-        return f" _idem_ask {ASKED[option['name']]}"  # Without the space, words would be added.
+    if option["name"] in LISTED:
+        return f" _idem_offer {option['name']}"  # Without the space, words would be added.
     return "_files" if option["arg"] == "FILE" else "_idem_value"
 
 
@@ -72,7 +71,7 @@ def zsh(commands):
         words = ["_arguments -s", *map(zsh_option, command["options"])]
         words.append("'(- *)--help[show help]'")
         if command["takes_key"]:
-            words.append("'1:KEY: _idem_ask keys'")
+            words.append("'1:KEY: _idem_offer key'")
         if "operands" in command:
             words.append(f"'1:what:({' '.join(command['operands'])})'")
         joined = " \\\n            ".join(words)
@@ -84,8 +83,8 @@ def zsh(commands):
 def fish_value(option):
     if "choices" in option:
         return f" -x -a '{' '.join(option['choices'])}'"
-    if option["name"] in ASKED:
-        return f" -x -a {KEYS_OF_FISH % ASKED[option['name']]}"
+    if option["name"] in LISTED:
+        return f" -x -a '(__idem_list {option['name']})'"
     return " -rF" if option["arg"] in ("FILE", "WHAT") else " -x"
 
 
@@ -99,7 +98,7 @@ def fish(commands):
         if "operands" in command:
             rows.append(f"{within} -a '{' '.join(command['operands'])}'")
         elif command["takes_key"]:
-            rows.append(f"{within} -a {KEYS_OF_FISH % 'keys'}")
+            rows.append(f"{within} -a '(__idem_list key)'")
         for o in command["options"]:
             letter = f" -s {o['letter']}" if "letter" in o else ""
             value = fish_value(o) if "arg" in o else ""

@@ -55,7 +55,7 @@ ROWS = [
     ["show", "none"], ["show", "escaped:\\n"], ["list", "foo"],
     ["list", "--status", "bogus"], ["list", "--fields", "bogus"],
     ["list", "--color", "maybe"], ["list", "--since", "5"],
-    ["purge", "a"], ["completion", "bash"], ["limit", "-n", "a"],
+    ["purge", "a"], ["limit", "-n", "a"],
     # Stores.
     ["list", "--store", "sqlite:none/idem.db"], ["list", "--store", "none.db"],
     ["list", "--store", "none/x.db"], ["list", "--store", "postgrs://u:pw@h/db"],

@@ -91,7 +91,7 @@ def tell_all(store, env, told):
         ("store", "check"),
         ("store", "info"),
         ("reconcile", "--list"),
-        ("purge", "-v"),
+        ("purge"),
         ("run", "-k", "done", "--fingerprint", "other", "--", "echo", "x"),
         ("begin", "-k", KEY, "-s", SCOPE),
         ("begin", "-k", "failed", "-s", SCOPE, "--fingerprint", "none"),

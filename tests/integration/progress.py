@@ -172,15 +172,13 @@ def what_looks_at_everything_counts():
     for args, doing in ((("-s", "none"), "no index has the scope, looking at all records"),
                         (("--match", "none"), "looking at all records")):
         shown(store, "list", *args, doing=doing, all_known=False)
-    for args in (("store", "check"), ("list", "-s", "none"), ("purge", "--dry-run")):
+    for args in (("store", "check"), ("list", "-s", "none"), ("purge",)):
         silent(store, *args)
     expires = int(time.time() * 1000) + 15000
     write("old.jsonl", expires)
     old = Idem("sqlite:" + os.path.abspath("old.db"))
     assert b"added 1500," in old("import", "old.jsonl").stdout
     time.sleep(max(0, expires / 1000 - time.time()) + 0.5)
-    until(lambda: b"1500" in old("purge", "--dry-run").stdout)
-    shown(old, "purge", "--dry-run", doing="counting", all_known=False)
     shown(old, "purge", doing="purging", all_known=False)
 
 

@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import time
 
-from box import Terminal, case, contains, finish
+from box import case, contains, finish
 from patience import PATIENCE
 from procfs import stop
 from tap import PROGRAM, equal, main
@@ -126,29 +126,15 @@ def who_lives_through_it_is_lost(b):
 
 
 @case
-def it_is_asked_first(b):
-    """At a terminal it says what it means, and does nothing without a yes."""
-    begin(b, "open")
-    for answer, status in ((b"\n", 64), (b"n\n", 64), (b"y\n", 0)):
-        equal(b.record("open")["status"], "in_progress")
-        terminal = Terminal(b, PROGRAM, "store", "mark-restored")
-        terminal.expect(b"1 attempt is in progress")
-        terminal.expect(b"[y/N] ")
-        terminal.type(answer)
-        equal(terminal.process.wait(PATIENCE), status)
-    equal(b.record("open")["status"], "unknown")
-    terminal = Terminal(b, PROGRAM, "store", "mark-restored")
-    terminal.expect(b"It was marked before")
-    terminal.type(b"\x04")
-    equal(terminal.process.wait(PATIENCE), 64)
-
-
-@case
 def it_wants_a_yes(b):
-    """Without a terminal it wants --yes; without a file it says so."""
+    """Without --yes it says what it does, and changes nothing; without a file it says so."""
+    begin(b, "open")
     got = b("store", "mark-restored")
     equal(got.status, 64)
-    contains(got.stderr, b"--yes")
+    contains(got.stderr, b"cannot be undone", b"--yes")
+    equal(b.record("open")["status"], "in_progress")
+    os.unlink(b.file("idem.db"))
+    os.unlink(b.file("idem.db-lock"))
     got = b("store", "mark-restored", "--yes")
     equal(got.status, 78)
     contains(got.stderr, b"no store")

@@ -20,7 +20,6 @@ from tap import LONG, PROGRAM, Skip, equal, main, test
 FILL = os.path.join(os.path.dirname(PROGRAM), "tests", "integration", "fill_table")
 TABLE = "orders"
 RECORDS = 10_000 if LONG else 1_000
-SAMPLED = 2_000  # More than a dry run reads.
 EXPIRED = RECORDS // 10
 OPEN = RECORDS // 100
 SEGMENTS = 8
@@ -133,26 +132,6 @@ def costs_what_it_says():
         else:
             print("# slow: the units were not compared")
         equal(t.records(), left())
-
-
-@test
-def says_before_what_it_would_cost():
-    """A dry run reads a sample and no more, and says from it what a purge takes; of a
-    table that the sample holds whole it says what it is."""
-    past = SAMPLED // 10
-    with table(SAMPLED) as t:
-        told = json.loads(t.idem("purge", "--json", "--dry-run"))
-        requests, _read, write = t.used()
-        equal((set(requests) - {"DescribeTable"}, write), ({"Scan"}, 0))
-        assert requests["Scan"] <= 1000 // PAGE + 2 * SEGMENTS, requests
-        t.idem("purge", "--json")
-        _requests, read, write = t.used()
-        equal(told["estimated"], True)
-        for of, real in ("purged", past), ("read_units", read), ("write_units", write):
-            assert 0.6 * real <= told[of] <= 1.5 * real, (of, told, real)
-        told = t.idem("purge", "--dry-run")
-        assert "would have purged about 0 records" in told, told
-        assert "a purge takes about" in told, told
 
 
 @test

@@ -28,7 +28,7 @@ COMMANDS = [
     "run", "begin", "complete", "fail", "release", "retry", "unknown", "renew",
     "show", "list", "resolve", "reopen", "stats", "watch", "doctor", "ui", "reconcile", "store",
     "export", "import", "purge", "limit", "key", "gateway", "lambda",
-    "consume", "completion",
+    "consume",
 ]  # fmt: skip
 
 # What differs from one run to the next, and what is put in its place.
@@ -234,7 +234,7 @@ def purge():
     time.sleep(1.1)
     s("purge", "--max", "1")
     s("purge", "--json")
-    s("purge", "-v")
+    s("purge")
     equal(len(s.idem("list").stdout.splitlines()), 1)
     s.check()
 
@@ -497,7 +497,7 @@ def an_answer_that_is_not_written_is_no_success():
     for args in [
         ["show", "a"], ["show", "a", "--json"], ["show", "a", "--output"], ["list"],
         ["list", "--json"], ["begin", "-k", "a"], ["begin", "-k", "a", "--json"],
-        ["purge"], ["key", "-k", "a"], ["completion", "keys"],
+        ["purge"], ["key", "-k", "a"],
         ["help"], ["list", "--help"], ["--version"],
     ]:  # fmt: skip
         with open("/dev/full", "wb") as full:
@@ -745,14 +745,15 @@ def a_list_is_chosen_and_sorted():
 
 
 def next_page(result):
-    """The command that a page ends with; None: there is no other page."""
-    found = re.search(rb"^idem: there (?:are|may be) more; the next: (.*)$", result.stderr, re.M)
-    return found and shlex.split(found[1].decode())[1:]
+    """The option that leads to the next page; empty: there is no other page."""
+    found = re.search(rb"^idem: there (?:are|may be) more; repeat the command with (--after) (.*)$",
+                      result.stderr, re.M)
+    return [word.decode() for word in found.groups()] if found else []
 
 
 @test
 def a_list_goes_on_page_by_page():
-    """A page ends with the command for the next one, which holds while records come."""
+    """A page ends with the place of the next one, which holds while records come."""
     idem = Idem()
     for n in range(9):
         idem("run", "-k", f"order-{n}", "-s", f"it's {n % 2}", "--", "sh", "-c", f"exit {n % 3}")
@@ -767,12 +768,12 @@ def a_list_goes_on_page_by_page():
         for limit in [2, 5]:
             whole = idem("list", *options).stdout
             command = ["list", *options, "--max", str(limit)]
-            seen, pages = b"", 0
-            while command:
-                page = idem(*command)
+            seen, pages, after = b"", 0, None
+            while after != []:
+                page = idem(*command, *(after or []))
                 equal(page.status, 0)
                 assert len(page.stdout.splitlines()) <= limit, page.stdout
-                seen, pages, command = seen + page.stdout, pages + 1, next_page(page)
+                seen, pages, after = seen + page.stdout, pages + 1, next_page(page)
                 # It comes before the first page; going up it is after the last.
                 if "-r" not in options and "--reverse" not in options:
                     begin(idem, "-k", f"new-{new}", "-s", "new", "--lease", "never")
@@ -781,7 +782,7 @@ def a_list_goes_on_page_by_page():
             equal(pages, max(1, -(-len(whole.splitlines()) // limit)))
     seen = on_terminal(idem, "list", "-s", "it's 1", "--max", "2").replace("\r", "")
     last = seen.splitlines()[-1]
-    assert last.startswith("there are more; the next: idem list --scope="), seen
+    assert last.startswith("there are more; repeat the command with --after p"), seen
 
 
 @test
@@ -839,19 +840,17 @@ def a_failure_may_have_a_result():
 
 
 @test
-def purge_tells_before_it_deletes():
-    """--dry-run counts what is past its retention, and leaves it there."""
+def purge_deletes_what_is_past_its_retention():
+    """Records past their retention go, and are counted; others stay."""
     idem = Idem()
     for key, kept in [("a", "1s"), ("b", "1s"), ("c", "1h")]:
         token = begin(idem, "-k", key, "--retention", kept, "--lease", "never")
         equal(idem("complete", "--token", token).status, 0)
     time.sleep(1.1)
-    for _ in range(2):
-        told = idem("purge", "--dry-run").stdout
-        equal(told, b"would have purged 2 records; nothing was changed\n")
-    told = json.loads(idem("purge", "-n", "--json").stdout)
-    equal((told["purged"], told["dry_run"]), (2, True))
-    equal(idem("purge").stdout, b"purged 2 records\n")
+    equal(idem("purge", "--max", "1").stdout, b"purged 1 record\n")
+    equal(json.loads(idem("purge", "--json").stdout), {"purged": 1, "parts": 0})
+    equal(idem("purge").stdout, b"purged 0 records\n")
+    equal(record(idem, "c")["status"], "completed")
 
 
 # ---- Completion ------------------------------------------------------------
@@ -885,7 +884,7 @@ def bash_completes():
         ("idem begin --on-expired-lease = r", ["rerun"]),
         ("idem begin -k none", []),
         ("idem begin -k x --js", ["--json"]),
-        ("idem completion k", ["keys"]),
+        ("idem store se", ["set-clock"]),
         ("idem show or", ["order-1", "order-2"]),
         ("idem show $", ["\\$\\(touch\\", "no\\)"]),
         ("idem begin -k order-1", ["order-1"]),
@@ -918,7 +917,7 @@ def fish_completes():
         ("idem ru", ["run"]),
         ("idem begin --on-e", ["--on-expired-lease"]),
         ("idem begin --on-expired-lease ", ["hold", "rerun"]),
-        ("idem completion k", ["keys"]),
+        ("idem store se", ["set-clock"]),
         ("idem show or", ["order-1", "order-2"]),
         ("idem list --scope ", ["shop"]),
         ("idem list --fields st", ["started", "status"]),
@@ -965,7 +964,7 @@ def zsh_completes():
     for typed, wanted in [
         (b"idem ru\t\n", b"GOT run."),
         (b"idem begin --on-e\t re\t\n", b"GOT begin --on-expired-lease rerun."),
-        (b"idem completion k\t\n", b"GOT completion keys."),
+        (b"idem store se\t\n", b"GOT store set-clock."),
         (b"idem run -k x -- basenam\t\n", b"GOT run -k x -- basename."),
         (b"idem help sh\t\n", b"GOT help show."),
     ]:

@@ -51,7 +51,7 @@ static uint64_t allowed(const struct purge *p)
     uint64_t max = p->options->max;
     uint64_t taken = p->told->purged + p->promised;
 
-    if (max == 0 || p->options->look_only) {
+    if (max == 0) {
         return IDEM__HEADS_GET;
     }
     return max <= taken                    ? 0
@@ -61,10 +61,7 @@ static uint64_t allowed(const struct purge *p)
 
 static bool is_over(const struct purge *p)
 {
-    uint64_t look_max = p->options->look_max;
-
-    return p->stopped || p->error->code != 0 ||
-           (look_max != 0 && p->told->looked >= look_max);
+    return p->stopped || p->error->code != 0;
 }
 
 /* In how many ms the next page may begin. */
@@ -80,7 +77,7 @@ static uint64_t page_limit(const struct purge *p, uint64_t records)
     uint64_t most = p->options->units_per_second;
 
     most = most < IDEM__HEADS_GET ? most : IDEM__HEADS_GET;
-    return p->options->look_only || records >= most ? most : records;
+    return records >= most ? most : records;
 }
 
 static void begin(struct purge *p, struct segment *s, uint64_t records)
@@ -96,11 +93,10 @@ static void begin(struct purge *p, struct segment *s, uint64_t records)
     from[IDEM__PURGE_WRITE] = 0;
     from[IDEM__PURGE_THROTTLED] = 0;
     from[IDEM__PURGE_LOOKED] = 0;
-    from[IDEM__PURGE_FOUND] = 0;
     if (idem_queue_submit(p->queue, op, p->error) == 0) {
         s->busy = true;
         p->busy++;
-        p->promised += p->options->look_only ? 0 : records;
+        p->promised += records;
     }
 }
 
@@ -136,9 +132,6 @@ static void count(struct purge *p, const struct segment *s)
     told->purged += s->op->u.purge.purged;
     if (s->op->error.code == 0) {
         told->looked += from[IDEM__PURGE_LOOKED];
-        told->found += from[IDEM__PURGE_FOUND];
-    } else {
-        told->found += s->op->u.purge.purged; /* The others come again. */
     }
     told->throttled += from[IDEM__PURGE_THROTTLED];
     told->read_units += (double)from[IDEM__PURGE_READ] / 2;
@@ -156,7 +149,7 @@ static void take_answer(struct purge *p, struct segment *s)
 
     s->busy = false;
     p->busy--;
-    p->promised -= p->options->look_only ? 0 : op->u.purge.max;
+    p->promised -= op->u.purge.max;
     count(p, s);
     if (op->error.code == 0) {
         s->tries = 0;
@@ -218,7 +211,6 @@ static int make_segments(struct purge *p, uint64_t n)
         }
         p->segments_len++;
         idem_op_set_user(s->op, s);
-        s->op->u.purge.from[IDEM__PURGE_LOOKS] = p->options->look_only;
         s->op->u.purge.from[IDEM__PURGE_SEGMENT] = i;
         s->op->u.purge.from[IDEM__PURGE_SEGMENTS] = n;
     }

@@ -368,7 +368,6 @@ static bool take_item(struct idem__task *task, json_object *object,
     }
     rc = idem__task_read(task, object, NULL, &error);
     if (rc == 0 && may_go(&task->found.record, now)) {
-        task->base.op->u.purge.from[IDEM__PURGE_FOUND]++;
         take_victim(task->walk, &task->found);
     }
     return rc != IDEM_ENOMEM;

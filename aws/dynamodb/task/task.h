@@ -246,10 +246,9 @@ idem__answered_fn idem__limit_trim_answered;
 
 /* Of purge.from. */
 enum {
-    IDEM__PURGE_LOOKS =
-        0,               /* If it is set, nothing is deleted; records past their
-                              retention (FOUND) and orphans are counted. */
-    IDEM__PURGE_SEGMENT, /* Of SEGMENTS, from 0 on; 0 of 0: the table. */
+    IDEM__PURGE_LOOKS = 0, /* If it is set, nothing is deleted, and orphans are
+                              counted. */
+    IDEM__PURGE_SEGMENT,   /* Of SEGMENTS, from 0 on; 0 of 0: the table. */
     IDEM__PURGE_SEGMENTS,
     IDEM__PURGE_LIMIT, /* Items of a page; 0: IDEM__HEADS_GET, the most. */
     /* The op adds to these: what its requests cost, in half units ... */
@@ -257,7 +256,6 @@ enum {
     IDEM__PURGE_WRITE,
     IDEM__PURGE_THROTTLED, /* ... how many were refused for want of capacity ... */
     IDEM__PURGE_LOOKED,    /* ... and the items of its pages. */
-    IDEM__PURGE_FOUND,
 };
 
 /* The answer to a request of a purge: adds what it cost to the op's. */
