@@ -1,5 +1,4 @@
 /* The command line of idem gateway: its options, and which of them exclude each other. */
-#include "gateway/address.h"
 #include "gateway/config.h"
 #include "gateway/gateway.h"
 #include "options/command.h"
@@ -191,13 +190,12 @@ int gateway_check_args(const struct cli_command *command, int argc, char **argv,
     if (why != NULL) {
         return refuse(command, "upstream", gateway_args.upstream, why);
     }
-    why = gateway_address_parse(gateway_args.listen, &ret_addresses->listen);
+    why = net_address_parse(gateway_args.listen, &ret_addresses->listen);
     if (why != NULL) {
         return refuse(command, "listen", gateway_args.listen, why);
     }
     if (gateway_args.health != NULL) {
-        why =
-            gateway_address_parse(gateway_args.health, &ret_addresses->health);
+        why = net_address_parse(gateway_args.health, &ret_addresses->health);
         if (why != NULL) {
             return refuse(command, "health", gateway_args.health, why);
         }

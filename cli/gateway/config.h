@@ -2,11 +2,23 @@
 #ifndef IDEM_CLI_GATEWAY_CONFIG_H
 #define IDEM_CLI_GATEWAY_CONFIG_H
 
-#include "gateway/address.h"
+#include "net/net.h"
 
 #include <idem.h>
 #include <stdint.h>
 #include <stdio.h>
+
+/* A service: what nginx is told of it. */
+struct gateway_upstream {
+    bool tls;
+    char server[NET_TEXT_MAX];   /* "api:80", "[::1]:80", "unix:/path" */
+    char name[NET_NAME_MAX + 3]; /* "api", "[::1]"; "localhost" for unix */
+};
+
+/* Parses http[s]://HOST[:PORT][/] or http://unix:/PATH. Returns NULL, or what is
+ * wrong with @url; @ret_upstream is untouched then. */
+const char *gateway_upstream_parse(const char *url,
+                                   struct gateway_upstream *ret_upstream);
 
 /* A member that is 0 or NULL is left out, and so as the module or nginx has
  * it. */

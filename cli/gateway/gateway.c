@@ -108,25 +108,27 @@ static int settle_path(const char **option, char **ret_path)
 
 static int find_places(bool make, struct places *ret_places)
 {
-    struct places places = {0};
-    int status = store_url(make, &places.url);
+    struct gateway_config *config = &gateway_args.config;
+    struct places *places = ret_places;
+    const struct {
+        const char **option;
+        char **path;
+    } paths[] = {{&config->access_log, &places->access_log},
+                 {&config->tls_cert, &places->tls_cert},
+                 {&config->tls_key, &places->tls_key}};
+    int status;
+    size_t i;
 
+    *places = (struct places){NULL};
+    status = store_url(make, &places->url);
     if (status == 0) {
-        status = journal_directory(places.url, make, &places.journal);
+        status = journal_directory(places->url, make, &places->journal);
     }
-    if (status == 0) {
-        status =
-            settle_path(&gateway_args.config.access_log, &places.access_log);
+    for (i = 0; i < sizeof(paths) / sizeof(paths[0]) && status == 0; i++) {
+        status = settle_path(paths[i].option, paths[i].path);
     }
-    if (status == 0) {
-        status = settle_path(&gateway_args.config.tls_cert, &places.tls_cert);
-    }
-    if (status == 0) {
-        status = settle_path(&gateway_args.config.tls_key, &places.tls_key);
-    }
-    gateway_args.config.store = places.url;
-    gateway_args.config.journal = places.journal;
-    *ret_places = places;
+    config->store = places->url;
+    config->journal = places->journal;
     return status;
 }
 
@@ -168,28 +170,33 @@ static int try_store(const char *url)
 /* Prints the configuration, as good as it is known without starting anything. */
 static int print_config(const struct gateway_addresses *addresses)
 {
-    char listen[GATEWAY_ADDRESS_MAX];
-    char health[GATEWAY_ADDRESS_MAX];
+    struct net_socket listen;
+    struct net_socket health;
     struct places places = {0};
     char *module = NULL;
-    int status = gateway_listen_text("listen", &addresses->listen, listen);
+    int status = net_find("listen", &addresses->listen, &listen);
 
     if (status == 0 && gateway_args.health != NULL) {
-        status = gateway_listen_text("health", &addresses->health, health);
-        gateway_args.config.health = health;
+        status = net_find("health", &addresses->health, &health);
+        gateway_args.config.health = health.text;
     }
-    if (status == 0) {
-        status = gateway_find_module(gateway_args.module, /* must_be= */ false,
-                                     &module);
+    if (status != 0) {
+        goto done;
     }
-    if (status == 0) {
-        status = find_places(/* make= */ false, &places);
+    status =
+        gateway_find_module(gateway_args.module, /* must_be= */ false, &module);
+    if (status != 0) {
+        goto done;
     }
-    if (status == 0) {
-        gateway_args.config.listen = listen;
-        gateway_args.config.module = module;
-        gateway_config_print(stdout, &gateway_args.config);
+    status = find_places(/* make= */ false, &places);
+    if (status != 0) {
+        goto done;
     }
+    gateway_args.config.listen = listen.text;
+    gateway_args.config.module = module;
+    gateway_config_print(stdout, &gateway_args.config);
+
+done:
     free(module);
     places_finish(&places);
     return status;
@@ -200,43 +207,53 @@ static int print_config(const struct gateway_addresses *addresses)
 /* The sockets that nginx is handed: that of the gateway, and after it that for
  * probes, if there is one. */
 struct sockets {
-    struct gateway_socket each[2];
+    struct net_socket each[2];
     size_t n;
 };
+
+static int open_socket(const char *option, const struct net_address *address,
+                       struct sockets *sockets)
+{
+    struct net_socket *socket = &sockets->each[sockets->n];
+    int status = net_find(option, address, socket);
+
+    if (status == 0) {
+        status = net_listen(option, socket);
+    }
+    sockets->n += status == 0;
+    return status;
+}
 
 static int open_sockets(const struct gateway_addresses *addresses,
                         struct sockets *sockets)
 {
-    int status =
-        gateway_listen("listen", &addresses->listen, &sockets->each[0]);
+    int status = open_socket("listen", &addresses->listen, sockets);
 
-    if (status != 0) {
-        return status;
-    }
-    sockets->n = 1;
-    if (gateway_args.health != NULL) {
-        status =
-            gateway_listen("health", &addresses->health, &sockets->each[1]);
-        sockets->n += status == 0;
-    }
-    return status;
+    return status != 0 || gateway_args.health == NULL
+               ? status
+               : open_socket("health", &addresses->health, sockets);
 }
 
 static void close_sockets(struct sockets *sockets)
 {
     while (sockets->n > 0) {
-        gateway_listen_close(&sockets->each[--sockets->n]);
+        net_remove(&sockets->each[--sockets->n]);
     }
+}
+
+static bool is_unix(const struct net_socket *socket)
+{
+    return socket->at.any.sa_family == AF_UNIX;
 }
 
 /* The address is the one thing that a script may want to know. */
 static void tell(void *ctx)
 {
     const struct sockets *sockets = ctx;
-    const struct gateway_socket *socket = &sockets->each[0];
+    const struct net_socket *socket = &sockets->each[0];
 
     (void)printf("%s%s\n",
-                 socket->path[0] != '\0'                ? ""
+                 is_unix(socket)                        ? ""
                  : gateway_args.config.tls_cert != NULL ? "https://"
                                                         : "http://",
                  socket->text);
@@ -249,7 +266,7 @@ static void tell(void *ctx)
     }
     if (sockets->n > 1) {
         cli_say("probes are answered at %s%s",
-                sockets->each[1].path[0] != '\0' ? "" : "http://",
+                is_unix(&sockets->each[1]) ? "" : "http://",
                 sockets->each[1].text);
     }
 }
@@ -320,27 +337,40 @@ static int serve(const struct gateway_addresses *addresses)
     int status;
 
     status = gateway_find_nginx(gateway_args.nginx, &nginx);
-    if (status == 0) {
-        status = gateway_find_module(gateway_args.module, /* must_be= */ true,
-                                     &module);
+    if (status != 0) {
+        goto done;
     }
-    if (status == 0) {
-        status = open_sockets(addresses, &sockets);
+    status =
+        gateway_find_module(gateway_args.module, /* must_be= */ true, &module);
+    if (status != 0) {
+        goto done;
     }
-    if (status == 0) {
-        config->module = module;
-        status = gateway_take_file("--tls-cert", config->tls_cert, cert);
+    config->module = module;
+    status = open_sockets(addresses, &sockets);
+    if (status != 0) {
+        goto done;
     }
-    if (status == 0) {
-        status = gateway_take_file("--tls-key", config->tls_key, key);
+    status = gateway_take_file("--tls-cert", config->tls_cert, cert);
+    if (status != 0) {
+        goto done;
     }
-    if (status == 0) {
-        status = gateway_become(config->user);
-        use_copy(&config->tls_cert, cert);
-        use_copy(&config->tls_key, key);
-        status = status == 0 ? gateway_check_readable(module) : status;
-        status = status == 0 ? serve_as_user(nginx, &sockets) : status;
+    status = gateway_take_file("--tls-key", config->tls_key, key);
+    if (status != 0) {
+        goto done;
     }
+    status = gateway_become(config->user);
+    if (status != 0) {
+        goto done;
+    }
+    use_copy(&config->tls_cert, cert);
+    use_copy(&config->tls_key, key);
+    status = gateway_check_readable(module);
+    if (status != 0) {
+        goto done;
+    }
+    status = serve_as_user(nginx, &sockets);
+
+done:
     close_sockets(&sockets);
     free(module);
     free(nginx);

@@ -2,8 +2,8 @@
 #ifndef IDEM_CLI_GATEWAY_GATEWAY_H
 #define IDEM_CLI_GATEWAY_GATEWAY_H
 
-#include "gateway/address.h"
 #include "gateway/config.h"
+#include "net/net.h"
 #include "options/command.h"
 
 #include <stdbool.h>
@@ -29,8 +29,8 @@ extern struct cli_option gateway_option_table[];
 
 /* The addresses to listen on. */
 struct gateway_addresses {
-    struct gateway_address listen;
-    struct gateway_address health; /* Unless --health was not given. */
+    struct net_address listen;
+    struct net_address health; /* Unless --health was not given. */
 };
 
 /* 0 with the addresses, or a usage error. */
@@ -64,36 +64,6 @@ int gateway_check_readable(const char *path);
  * where it is unknown. 0, or an exit status, after saying why. */
 int gateway_upstream_resolve(const struct gateway_upstream *upstream);
 
-/* The socket that the gateway listens on.
- *
- * It is ours and not nginx's, who takes it over: so that a port that is in use is
- * said at once and in our words, port 0 means any that is free, and a port below
- * 1024 needs no nginx that runs as root. */
-
-struct gateway_socket {
-    int fd;                         /* -1: closed. */
-    bool is_loopback;               /* Or a unix socket. */
-    char text[GATEWAY_ADDRESS_MAX]; /* As nginx writes it, in digits. */
-    char path[GATEWAY_PATH_MAX + 1];
-};
-
-/* Opens it; messages name the @option that has the address. 0 or an exit status,
- * after saying why. */
-int gateway_listen(const char *option, const struct gateway_address *address,
-                   struct gateway_socket *ret_socket);
-
-/* The address that gateway_listen() would make of @address, without opening
- * anything; a port of 0 stays. 0 or an exit status. */
-int gateway_listen_text(const char *option,
-                        const struct gateway_address *address,
-                        char text[GATEWAY_ADDRESS_MAX]);
-
-/* Closes it here; others go on to listen who have it too. */
-void gateway_listen_end(struct gateway_socket *socket);
-
-/* Closes it and takes the file of a unix socket away. */
-void gateway_listen_close(struct gateway_socket *socket);
-
 /* ---- The directory that one nginx has for itself ------------------------ */
 
 /* Makes it, for this user only, with the configuration in it. The caller frees
@@ -123,6 +93,10 @@ int gateway_find_module(const char *given, bool must_be, char **ret_path);
  * an exit status. */
 int gateway_check(const char *nginx, const char *directory);
 
+/* The sockets are ours and not nginx's, who takes them over: so that a port that is in
+ * use is said at once and in our words, port 0 means any that is free, and a port below
+ * 1024 needs no nginx that runs as root. */
+
 /* Runs @nginx on DIRECTORY/nginx.conf, listening on @n sockets, until it
  * ends; @started is called when it has begun. The sockets are closed when it is told
  * to end, so that a new connection is refused while others are finished. Signals are passed on: SIGINT and
@@ -130,7 +104,7 @@ int gateway_check(const char *nginx, const char *directory);
  * of them does not; SIGQUIT, SIGHUP and SIGUSR1 mean what they mean to nginx.
  * Returns an exit status. */
 int gateway_serve(const char *nginx, const char *directory,
-                  struct gateway_socket *sockets, size_t n,
+                  struct net_socket *sockets, size_t n,
                   void (*started)(void *ctx), void *ctx);
 
 #endif

@@ -17,7 +17,7 @@ static const int taken[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGCHLD};
 struct serve {
     const char *nginx;
     const char *directory;
-    struct gateway_socket *sockets; /* That are handed over. */
+    struct net_socket *sockets; /* That are handed over. */
     size_t n;
     pid_t pid;
     sigset_t before;  /* Blocked when we do not serve. */
@@ -115,7 +115,7 @@ static void pass_on(const struct serve *serve, int signo, int *asked)
     (void)kill(serve->pid, signo);
     /* nginx closes its own; a connection that only we could accept would hang. */
     for (i = 0; i < serve->n && (signo == SIGQUIT || signo == SIGTERM); i++) {
-        gateway_listen_end(&serve->sockets[i]);
+        net_close(&serve->sockets[i]);
     }
 }
 
@@ -168,7 +168,7 @@ int gateway_check(const char *nginx, const char *directory)
 }
 
 int gateway_serve(const char *nginx, const char *directory,
-                  struct gateway_socket *sockets, size_t n,
+                  struct net_socket *sockets, size_t n,
                   void (*started)(void *ctx), void *ctx)
 {
     const struct timespec short_time = {.tv_nsec = 5000000};

@@ -3,6 +3,7 @@
 #ifndef IDEM_CLI_SERVE_CONN_H
 #define IDEM_CLI_SERVE_CONN_H
 
+#include "net/net.h"
 #include "serve/server.h"
 
 /* ---- Connections, each from its first byte to its end --------------------- */
@@ -50,12 +51,10 @@ void serve_client_is_peer(struct serve_conn *conn);
 /* ---- The socket at which clients connect ---------------------------------- */
 
 /* A socket that systemd has made for this process, or a new one at @path with mode 0600,
- * or 0660 for @group (may be NULL). *@ret_made: serve_socket_close() removes it. 0 or an
- * exit status, after saying why. */
-int serve_socket_open(const char *path, const char *group, int *ret_fd,
-                      bool *ret_made);
-
-void serve_socket_close(const char *path, int fd, bool made);
+ * or 0660 for @group (may be NULL). net_remove() closes it. 0 or an exit status, after
+ * saying why. */
+int serve_socket_open(const char *path, const char *group,
+                      struct net_socket *ret_socket);
 
 /* ---- The loop ------------------------------------------------------------- */
 

@@ -74,13 +74,12 @@ static int serve_stdio(struct serve *serve)
 static int serve_socket(struct serve *serve)
 {
     int stop = cli_stop_fd();
-    bool made;
-    int fd;
-    int status = serve_socket_open(args.socket, args.group, &fd, &made);
+    struct net_socket socket;
+    int status = serve_socket_open(args.socket, args.group, &socket);
 
     if (status == 0) {
-        status = serve_loop(serve, fd, stop);
-        serve_socket_close(args.socket, fd, made);
+        status = serve_loop(serve, socket.fd, stop);
+        net_remove(&socket);
     }
     return status;
 }

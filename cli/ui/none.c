@@ -4,11 +4,10 @@
 #include "ui/ui.h"
 
 int ui_server_start(const struct ui_options *options,
-                    struct ui_server **ret_server, unsigned *ret_port)
+                    struct ui_server **ret_server)
 {
     (void)options;
     (void)ret_server;
-    (void)ret_port;
     cli_say("this idem was built without libmicrohttpd and has no page");
     return CLI_CONFIG;
 }

@@ -8,7 +8,6 @@
 #include <idem.h>
 #include <microhttpd.h>
 #include <stdio.h>
-#include <sys/socket.h>
 
 /* ---- libmicrohttpd, loaded when it is needed ---- */
 
@@ -32,12 +31,6 @@ struct ui_mhd {
 
 /* NULL after an error message. */
 const struct ui_mhd *ui_mhd(void);
-
-/* ---- The socket of the page, which is open before anybody is answered --- */
-
-/* Listens at @address, of IPv4 or IPv6; port 0 is any that is free. The socket,
- * and in *@ret_port which it is; or -1 with errno set. */
-int ui_listen(const struct sockaddr *address, unsigned *ret_port);
 
 /* ---- The fields of a form ---- */
 

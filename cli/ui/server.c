@@ -1,10 +1,10 @@
 /* The server: a request from its head to its answer. */
+#include "net/net.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "ui/request.h"
 #include "ui/ui.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -222,39 +222,37 @@ static bool answer_on(struct ui_server *server, int socket)
 
 /* The values that requests are compared with are known before the first one can
  * come. */
-static bool start(struct ui_server *server, unsigned *ret_port)
+static int start(struct ui_server *server)
 {
-    const struct ui_options *options = server->options;
-    int socket = ui_listen(options->address, ret_port);
+    struct net_socket *socket = server->options->socket;
 
-    if (socket < 0) {
-        cli_say("--listen: cannot listen on %s: %s", options->host,
-                strerror(errno));
-        return false;
+    server->mhd = ui_mhd();
+    if (server->mhd == NULL) {
+        return CLI_CONFIG;
     }
-    (void)snprintf(server->origin, sizeof(server->origin), "http://%s:%u",
-                   options->host, *ret_port);
-    return answer_on(server, socket);
+    if (net_listen("listen", socket) != 0) {
+        return CLI_UNAVAILABLE;
+    }
+    (void)snprintf(server->origin, sizeof(server->origin), "http://%.60s",
+                   socket->text);
+    return answer_on(server, socket->fd) ? 0 : CLI_UNAVAILABLE;
 }
 
 int ui_server_start(const struct ui_options *options,
-                    struct ui_server **ret_server, unsigned *ret_port)
+                    struct ui_server **ret_server)
 {
     struct ui_server *server = calloc(1, sizeof(*server));
+    int status;
 
     if (server == NULL) {
         cli_say("out of memory");
         return CLI_INTERNAL;
     }
     server->options = options;
-    server->mhd = ui_mhd();
-    if (server->mhd == NULL) {
+    status = start(server);
+    if (status != 0) {
         free(server);
-        return CLI_CONFIG;
-    }
-    if (!start(server, ret_port)) {
-        free(server);
-        return CLI_UNAVAILABLE;
+        return status;
     }
     *ret_server = server;
     return 0;

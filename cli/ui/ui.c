@@ -2,6 +2,7 @@
 #include "ui/ui.h"
 
 #include "inspect/metrics.h"
+#include "net/net.h"
 #include "options/command.h"
 #include "options/commands.h"
 #include "options/common.h"
@@ -16,10 +17,8 @@
 #include "text/text.h"
 #include "ui/page.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -35,57 +34,37 @@ static struct {
 static struct cli_jobs jobs;
 
 enum {
-    PORT_MAX = 65535,
     TOKEN_MIN = 16,
     TOKEN_MAX = 200
 };
 
-union address {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-};
-
 /* ---- Where ---- */
 
-static bool read_port(const char *text, in_port_t *ret_port)
+/* "127.0.0.1:8080", "[::1]:8080", "localhost:8080": an address of this host alone. */
+static int find_address(const struct cli_command *command,
+                        struct net_socket *ret_socket)
 {
-    char *end;
-    long port = strtol(text, &end, 10);
+    struct net_address address;
+    const char *why =
+        net_address_parse(args.listen != NULL ? args.listen : "127.0.0.1:0",
+                          &address);
+    int status = 0;
 
-    if (*text < '0' || *text > '9' || *end != '\0' || port > PORT_MAX) {
-        return false;
+    /* A browser takes [::1] for the same origin. */
+    if (why == NULL && strcmp(address.host, "localhost") == 0) {
+        (void)strcpy(address.host, "127.0.0.1");
     }
-    *ret_port = htons((in_port_t)port);
-    return true;
-}
-
-/* "127.0.0.1:8080", "[::1]:8080", "localhost:8080". @host: without the port. */
-static bool read_address(const char *text, union address *ret_address,
-                         char host[64])
-{
-    const char *colon = strrchr(text, ':');
-    in_port_t port;
-
-    if (colon == NULL || colon - text >= 63 || !read_port(colon + 1, &port)) {
-        return false;
+    if (why == NULL && (strncmp(address.host, "127.", 4) == 0 ||
+                        strcmp(address.host, "::1") == 0)) {
+        status = net_find("listen", &address, ret_socket);
     }
-    (void)snprintf(host, 64, "%.*s", (int)(colon - text), text);
-    memset(ret_address, 0, sizeof(*ret_address));
-    if (strcmp(host, "[::1]") == 0) {
-        ret_address->v6 =
-            (struct sockaddr_in6){.sin6_family = AF_INET6,
-                                  .sin6_port = port,
-                                  .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-        return true;
+    if (status == 0 && !ret_socket->is_loopback) {
+        status = cli_usage(command,
+                           "--listen: an address of this host alone, such as "
+                           "127.0.0.1:8400; from elsewhere, come through ssh "
+                           "-L");
     }
-    if (strcmp(host, "localhost") == 0) {
-        (void)strcpy(host, "127.0.0.1");
-    }
-    ret_address->v4.sin_family = AF_INET;
-    ret_address->v4.sin_port = port;
-    return inet_pton(AF_INET, host, &ret_address->v4.sin_addr) == 1 &&
-           ntohl(ret_address->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    return status;
 }
 
 /* ---- The secrets ---- */
@@ -154,18 +133,16 @@ static int read_token(const struct cli_command *command,
 
 static int serve(struct ui_options *options, bool show_token)
 {
+    int stop = cli_stop_fd(); /* Before there is a thread, which inherits it. */
     struct ui_server *server;
-    unsigned port;
     int status;
-    int stop;
 
-    stop = cli_stop_fd(); /* Before there is a thread, which inherits it. */
     (void)signal(SIGPIPE, SIG_IGN);
-    status = ui_server_start(options, &server, &port);
+    status = ui_server_start(options, &server);
     if (status != 0) {
         return status;
     }
-    (void)printf("http://%s:%u/\n", options->host, port);
+    (void)printf("http://%s/\n", options->socket->text);
     if (show_token) {
         (void)printf("token: %s\n", options->token);
     }
@@ -180,12 +157,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
     char token[TOKEN_MAX + 1];
     char session[UI_SECRET_LEN + 1];
     char who[IDEM_OWNER_MAX + 1];
-    char host[64];
     char name[HOST_NAME_MAX + 1] = "";
     char *place = NULL;
-    union address address;
-    struct ui_options options = {.address = &address.any,
-                                 .host = host,
+    struct net_socket socket = {.fd = -1};
+    struct ui_options options = {.socket = &socket,
                                  .token = token,
                                  .session = session,
                                  .who = who,
@@ -196,13 +171,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc > 0) {
         return cli_usage(command, "ui takes no key; its page has a search");
     }
-    if (!read_address(args.listen != NULL ? args.listen : "127.0.0.1:0",
-                      &address, host)) {
-        return cli_usage(command,
-                         "--listen: an address of this host alone, such as "
-                         "127.0.0.1:8400; from elsewhere, come through ssh -L");
+    status = find_address(command, &socket);
+    if (status == 0) {
+        status = cli_jobs_read(command, args.missing, &jobs);
     }
-    status = cli_jobs_read(command, args.missing, &jobs);
     if (status == 0) {
         status = cli_log_init();
     }

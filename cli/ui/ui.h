@@ -3,32 +3,31 @@
 #define IDEM_CLI_UI_UI_H
 
 #include <idem.h>
-#include <sys/socket.h>
 
 enum {
     UI_SECRET_LEN = 32 /* Hex digits of a secret that is made here. */
 };
 
 struct cli_jobs;
+struct net_socket;
 
 struct ui_options {
-    const struct sockaddr *address; /* Of this host alone. */
-    const char *host;               /* As a browser writes it: "127.0.0.1". */
-    const char *token;              /* A person who has it may do
+    struct net_socket *socket; /* At an address of this host alone. */
+    const char *token;         /* A person who has it may do
                                        everything. */
-    const char *session;            /* In the path of all that the token
+    const char *session;       /* In the path of all that the token
                                        opens: see who.c. */
-    const char *who;                /* The person who decides. */
+    const char *who;           /* The person who decides. */
     struct idem_store *store;
     const struct cli_jobs *jobs; /* The metrics have their last success. */
 };
 
 struct ui_server;
 
-/* Listens, and answers on a thread of its own. @options must stay. *@ret_port is
- * where. 0, or an exit status after an error message. */
+/* Listens, and answers on a thread of its own. @options must stay. 0, or an exit status
+ * after an error message. */
 int ui_server_start(const struct ui_options *options,
-                    struct ui_server **ret_server, unsigned *ret_port);
+                    struct ui_server **ret_server);
 void ui_server_stop(struct ui_server *server);
 
 #endif

@@ -8,6 +8,7 @@
  */
 #include "fuzz.h"
 
+#include "net/net.h"
 #include "store/journal.h"
 #include "ui/request.h"
 #include "ui/ui.h"
@@ -19,7 +20,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#define PORT 8400
 #define HOST "127.0.0.1:8400"
 #define TOKEN "5ca1ab1e0ddba11c0ffee0ddba11f00d"
 #define SESSION "0ff1ce0ff1ce0ff1ce0ff1ce0ff1ce00"
@@ -32,7 +32,7 @@ enum {
 
 const struct ui_mhd *__wrap_ui_mhd(void);
 const struct ui_mhd *__real_ui_mhd(void);
-int __wrap_ui_listen(const struct sockaddr *address, unsigned *ret_port);
+int __wrap_net_listen(const char *option, struct net_socket *socket);
 enum cli_journal_settled __wrap_cli_journal_settle(struct idem_store *store,
                                                    struct idem_slice scope,
                                                    struct idem_slice key,
@@ -46,7 +46,8 @@ static enum MHD_Result (*add_connection)(struct MHD_Daemon *daemon, int fd,
                                          const struct sockaddr *address,
                                          socklen_t len);
 
-static struct ui_options options = {.host = "127.0.0.1",
+static struct net_socket listening = {.text = "127.0.0.1:8400"};
+static struct ui_options options = {.socket = &listening,
                                     .token = TOKEN,
                                     .session = SESSION,
                                     .who = "ada"};
@@ -156,11 +157,11 @@ const struct ui_mhd *__wrap_ui_mhd(void)
     return &ours;
 }
 
-int __wrap_ui_listen(const struct sockaddr *address, unsigned *ret_port)
+int __wrap_net_listen(const char *option, struct net_socket *socket)
 {
-    (void)address;
-    *ret_port = PORT;
-    return 0; /* Nobody looks at it. */
+    (void)option;
+    socket->fd = 0; /* Nobody looks at it. */
+    return 0;
 }
 
 /* The journal of this host is not ours. */
@@ -183,7 +184,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     void *library = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
     void *run = library == NULL ? NULL : dlsym(library, "MHD_run");
     void *add = library == NULL ? NULL : dlsym(library, "MHD_add_connection");
-    unsigned port;
 
     (void)argc;
     (void)argv;
@@ -192,7 +192,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     memcpy(&run_daemon, &run, sizeof(run));
     memcpy(&add_connection, &add, sizeof(add));
     must(setenv("IDEM_AUDIT_LOG", "off", /* overwrite= */ 1) == 0);
-    must(ui_server_start(&options, &server, &port) == 0 && serving != NULL);
+    must(ui_server_start(&options, &server) == 0 && serving != NULL);
     return 0;
 }
 

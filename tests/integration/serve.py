@@ -849,7 +849,7 @@ def a_socket_is_for_this_user(b):
         equal(stat.S_IMODE(os.stat(path).st_mode), 0o600)
         second = b("serve", "--socket", path)
         equal(second.status, 78)
-        contains(second.stderr, b"another server")
+        contains(second.stderr, b"in use by another program")
         one, two = Client.connect(path), Client.connect(path)
         one.hello()
         two.hello()

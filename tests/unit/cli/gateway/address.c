@@ -1,5 +1,5 @@
 /* Where a service is reached, and where the gateway listens: from text. */
-#include "gateway/address.h"
+#include "gateway/config.h"
 
 #include "test.h"
 
@@ -102,19 +102,19 @@ TEST(upstream, isBounded)
     char url[600] = "http://";
     struct gateway_upstream got;
 
-    memset(url + 7, 'a', GATEWAY_NAME_MAX);
-    (void)strcpy(url + 7 + GATEWAY_NAME_MAX, ":65535");
+    memset(url + 7, 'a', NET_NAME_MAX);
+    (void)strcpy(url + 7 + NET_NAME_MAX, ":65535");
     assert_null(gateway_upstream_parse(url, &got));
-    assert_int_equal(strlen(got.server), GATEWAY_NAME_MAX + 6);
-    memset(url + 7, 'a', GATEWAY_NAME_MAX + 1);
-    (void)strcpy(url + 7 + GATEWAY_NAME_MAX + 1, ":65535");
+    assert_int_equal(strlen(got.server), NET_NAME_MAX + 6);
+    memset(url + 7, 'a', NET_NAME_MAX + 1);
+    (void)strcpy(url + 7 + NET_NAME_MAX + 1, ":65535");
     assert_non_null(gateway_upstream_parse(url, &got));
 
     (void)strcpy(url, "http://unix:/");
-    memset(url + 13, 'a', GATEWAY_PATH_MAX - 1);
-    url[13 + GATEWAY_PATH_MAX - 1] = '\0';
+    memset(url + 13, 'a', NET_PATH_MAX - 1);
+    url[13 + NET_PATH_MAX - 1] = '\0';
     assert_null(gateway_upstream_parse(url, &got));
-    assert_int_equal(strlen(got.server), 5 + GATEWAY_PATH_MAX);
+    assert_int_equal(strlen(got.server), 5 + NET_PATH_MAX);
     (void)strcat(url, "a");
     assert_non_null(gateway_upstream_parse(url, &got));
 }
@@ -138,8 +138,8 @@ TEST(address, hasItsForms)
     };
 
     EACH(row, rows) {
-        struct gateway_address got = {.path = "x"};
-        const char *why_not = gateway_address_parse(row->text, &got);
+        struct net_address got = {.path = "x"};
+        const char *why_not = net_address_parse(row->text, &got);
 
         if (why_not != NULL) {
             fail_with("%s: %s", row->text, why_not);
@@ -172,10 +172,10 @@ TEST(address, saysWhatIsWrong)
         {"unix:idem.sock", "begins with a slash"},
         {"unix:/run/{}", "cannot take"},
     };
-    struct gateway_address got = {.port = "1"};
+    struct net_address got = {.port = "1"};
 
     EACH(row, rows) {
-        const char *why_not = gateway_address_parse(row->text, &got);
+        const char *why_not = net_address_parse(row->text, &got);
 
         if (why_not == NULL || strstr(why_not, row->why) == NULL) {
             fail_with("%s: %s", row->text, why_not != NULL ? why_not : "taken");
