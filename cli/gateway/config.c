@@ -35,6 +35,56 @@ static void print_variables(FILE *f)
     }
 }
 
+/* ---- The parts of nginx.conf --------------------------------------------- */
+
+struct value {
+    const char *name;
+    const char *text;
+};
+
+#define VALUES(...) ((const struct value[]){__VA_ARGS__, {NULL, NULL}})
+
+/* Prints the text of the value that is named at @at, and returns where its name ends;
+ * NULL: no value is named there. */
+static const char *print_value(FILE *f, const char *at,
+                               const struct value *values)
+{
+    size_t len = strcspn(at, "@\n");
+
+    for (; at[len] == '@' && values->name != NULL; values++) {
+        if (strlen(values->name) == len && memcmp(at, values->name, len) == 0) {
+            (void)fputs(values->text, f);
+            return at + len + 1;
+        }
+    }
+    return NULL;
+}
+
+static void print_part(FILE *f, const char *name, const struct value *values)
+{
+    char mark[32];
+    const char *p;
+    const char *rest;
+
+    (void)snprintf(mark, sizeof(mark), "\n#: %s\n", name);
+    p = strstr(gateway_template, mark) + strlen(mark);
+    while (strncmp(p, "#: ", 3) != 0) {
+        rest = *p == '@' ? print_value(f, p + 1, values) : NULL;
+        if (rest == NULL) {
+            (void)fputc(*p, f);
+            rest = p + 1;
+        }
+        p = rest;
+    }
+}
+
+static void print_text(FILE *f, const char *name)
+{
+    print_part(f, name, VALUES({NULL, NULL}));
+}
+
+/* ---- Directives ---------------------------------------------------------- */
+
 /* @before and @text as one word of nginx. */
 static void print_quoted_as(FILE *f, const char *before, const char *text)
 {
@@ -93,10 +143,7 @@ static void print_number(FILE *f, const char *directive, uint64_t number)
 static void print_main(FILE *f, const struct gateway_config *config)
 {
     print_word(f, "load_module", config->module);
-    (void)fputs("daemon off;\n"
-                "pid nginx.pid;\n"
-                "error_log stderr warn;\n",
-                f);
+    print_text(f, "main");
     if (config->user != NULL) {
         (void)fprintf(f, "user %s;\n", config->user);
     }
@@ -104,42 +151,25 @@ static void print_main(FILE *f, const struct gateway_config *config)
                   (unsigned long long)config->workers);
     /* Work that is under way when the gateway is told to stop may end. */
     print_time(f, "worker_shutdown_timeout", config->timeout_ms);
-    (void)fputs("worker_rlimit_nofile 8192;\n"
-                "env IDEM_METER;\n",
-                f);
+    print_text(f, "more");
     if (strncmp(config->store, "sqlite:", 7) != 0) {
         print_variables(f);
     }
-    (void)fputs("\n"
-                "events {\n"
-                "    worker_connections 4000;\n"
-                "}\n"
-                "\n",
-                f);
+    print_text(f, "events");
 }
 
 /* An ordinary user can write neither to the system's log nor to its folders. */
 static void print_files(FILE *f, const struct gateway_config *config)
 {
-    static const char *const kinds[] = {"client_body", "proxy", "fastcgi",
-                                        "uwsgi", "scgi"};
-    size_t i;
-
     if (config->access_log == NULL) {
         (void)fputs("    access_log off;\n", f);
     } else {
-        (void)fputs("    log_format idem '$remote_addr [$time_iso8601] "
-                    "\"$request\" $status $body_bytes_sent $request_time "
-                    "$idempotency_verdict $idempotency_outcome "
-                    "$idempotency_id';\n"
-                    "    access_log ",
-                    f);
+        print_text(f, "log");
+        (void)fputs("    access_log ", f);
         print_quoted(f, config->access_log);
         (void)fputs(" idem;\n", f);
     }
-    for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        (void)fprintf(f, "    %s_temp_path %s;\n", kinds[i], kinds[i]);
-    }
+    print_text(f, "files");
 }
 
 static void print_header_variable(FILE *f, const char *name)
@@ -151,7 +181,7 @@ static void print_header_variable(FILE *f, const char *name)
 }
 
 /* The settings that a directive of the module has under the same name. */
-enum value {
+enum kind {
     WORD,  /* const char * */
     WORDS, /* The same, with commas. */
     TIME,  /* int64_t, in ms. */
@@ -162,7 +192,7 @@ enum value {
 
 static const struct setting {
     const char *directive;
-    enum value value;
+    enum kind value;
     size_t at;
 } settings[] = {
     {"methods", WORDS, AT(methods)},
@@ -253,9 +283,7 @@ static void print_cors(FILE *f, const struct gateway_config *config)
     if (origins == NULL) {
         return;
     }
-    (void)fputs("    map $http_origin $cors_allowed {\n"
-                "        default \"\";\n",
-                f);
+    print_text(f, "cors-allowed");
     if (any) {
         (void)fputs("        ~. \"*\";\n", f);
     }
@@ -263,29 +291,9 @@ static void print_cors(FILE *f, const struct gateway_config *config)
         (void)fprintf(f, "        \"%.*s\" $http_origin;\n", (int)origin.len,
                       (const char *)origin.base);
     }
-    (void)fputs("    }\n"
-                "    map $upstream_status $cors_origin {\n"
-                "        \"\" $cors_allowed;\n"
-                "        default \"\";\n"
-                "    }\n"
-                "    map $cors_origin $cors_expose {\n"
-                "        \"\" \"\";\n"
-                "        default \"Idempotent-Replayed, Idempotency-Expires, "
-                "Idempotency-Recorded, Retry-After, Location, ETag",
-                f);
-    (void)fprintf(f, "%s%s", more != NULL ? "," : "", more != NULL ? more : "");
-    (void)fputs("\";\n"
-                "    }\n"
-                "    map $cors_origin $cors_vary {\n"
-                "        \"\" \"\";\n"
-                "        default Origin;\n"
-                "    }\n"
-                "    add_header Access-Control-Allow-Origin $cors_origin "
-                "always;\n"
-                "    add_header Access-Control-Expose-Headers $cors_expose "
-                "always;\n"
-                "    add_header Vary $cors_vary always;\n",
-                f);
+    print_part(f, "cors",
+               VALUES({"comma", more != NULL ? "," : ""},
+                      {"more", more != NULL ? more : ""}));
 }
 
 /* Of a request that was sent and has no whole answer, nginx's own error says what the
@@ -299,62 +307,9 @@ static void print_broken_off(FILE *f, const char *title, int status)
 
     (void)snprintf(number, sizeof(number), "%d", status);
     memcpy(strstr(body, "502"), number, strlen("502"));
-    (void)fprintf(f,
-                  "    map \"$idempotency_verdict:$upstream_bytes_sent\" "
-                  "$problem_%d {\n"
-                  "        default '{\"type\":\"about:blank\",\"title\":\"%s\","
-                  "\"status\":%d}';\n"
-                  "        \"~^started:.*[1-9]\" '%.*s';\n"
-                  "    }\n",
-                  status, title, status, (int)len - 1, body);
-}
-
-/* An error that nginx itself answers is a problem too, like those of the
- * module. */
-static void print_problems(FILE *f)
-{
-    static const struct {
-        int status;
-        const char *title;
-    } problems[] = {
-        {400, "Bad Request"},
-        {401, "Unauthorized"},
-        {403, "Forbidden"},
-        {405, "Method Not Allowed"},
-        {408, "Request Timeout"},
-        {413, "Content Too Large"},
-        {414, "URI Too Long"},
-        {500, "Internal Server Error"},
-        {501, "Not Implemented"},
-        {502, "Bad Gateway"},
-        {503, "Service Unavailable"},
-        {504, "Gateway Timeout"},
-        {505, "HTTP Version Not Supported"},
-    };
-    size_t i;
-
-    for (i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
-        char body[IDEM_HTTP_PROBLEM_MAX];
-
-        (void)snprintf(body, sizeof(body),
-                       "{\"type\":\"about:blank\",\"title\":\"%s\","
-                       "\"status\":%d}",
-                       problems[i].title, problems[i].status);
-        if (problems[i].status == 502 || problems[i].status == 504) {
-            (void)snprintf(body, sizeof(body), "$problem_%d",
-                           problems[i].status);
-        }
-        (void)fprintf(f,
-                      "        error_page %d /.idem-problem/%d;\n"
-                      "        location = /.idem-problem/%d {\n"
-                      "            internal;\n"
-                      "            types { }\n"
-                      "            default_type application/problem+json;\n"
-                      "            return %d '%s\n';\n"
-                      "        }\n",
-                      problems[i].status, problems[i].status,
-                      problems[i].status, problems[i].status, body);
-    }
+    body[len - 1] = '\0';
+    print_part(f, "broken-off",
+               VALUES({"status", number}, {"title", title}, {"body", body}));
 }
 
 /* A connection that the service is about to close may take a request with it,
@@ -362,19 +317,7 @@ static void print_problems(FILE *f)
  * long. */
 static void print_upstream(FILE *f, const struct gateway_config *config)
 {
-    (void)fprintf(f,
-                  "    upstream service {\n"
-                  "        server %s;\n"
-                  "        keepalive 64;\n"
-                  "        keepalive_timeout 1s;\n"
-                  "    }\n"
-                  "\n"
-                  "    map $http_upgrade $connection_out {\n"
-                  "        \"\" \"\";\n"
-                  "        default upgrade;\n"
-                  "    }\n"
-                  "\n",
-                  config->upstream.server);
+    print_part(f, "upstream", VALUES({"server", config->upstream.server}));
 }
 
 /* To @uri of the service, or where the client sent it (""). */
@@ -382,31 +325,14 @@ static void print_proxy(FILE *f, const struct gateway_config *config,
                         const char *uri)
 {
     bool tls = config->upstream.tls;
+    const char *name = config->upstream.name;
 
-    (void)fprintf(f,
-                  "            proxy_pass %s://service%s;\n"
-                  "            proxy_http_version 1.1;\n"
-                  "            proxy_next_upstream off;\n"
-                  "            proxy_request_buffering off;\n"
-                  "            proxy_redirect off;\n"
-                  "            proxy_set_header Connection $connection_out;\n"
-                  "            proxy_set_header Upgrade $http_upgrade;\n"
-                  "            proxy_set_header Host %s;\n"
-                  "            proxy_set_header X-Forwarded-For "
-                  "$proxy_add_x_forwarded_for;\n"
-                  "            proxy_set_header X-Forwarded-Proto $scheme;\n",
-                  tls ? "https" : "http", uri,
-                  tls ? config->upstream.name : "$http_host");
+    print_part(f, "proxy",
+               VALUES({"scheme", tls ? "https" : "http"}, {"uri", uri},
+                      {"host", tls ? name : "$http_host"}));
     print_time(f, "            proxy_read_timeout", config->timeout_ms);
     if (tls) {
-        (void)fprintf(f,
-                      "            proxy_ssl_name %s;\n"
-                      "            proxy_ssl_server_name on;\n"
-                      "            proxy_ssl_verify on;\n"
-                      "            proxy_ssl_verify_depth 4;\n"
-                      "            proxy_ssl_trusted_certificate "
-                      "/etc/ssl/certs/ca-certificates.crt;\n",
-                      config->upstream.name);
+        print_part(f, "proxy-tls", VALUES({"host", name}));
     }
 }
 
@@ -434,23 +360,13 @@ static void print_authorize(FILE *f, const struct gateway_config *config)
     if (config->authorize == NULL) {
         return;
     }
-    (void)fputs("        location = /.idem-authorize {\n"
-                "            internal;\n"
-                "            idempotency off;\n"
-                "            if ($request_method !~ \"^(",
-                f);
+    print_text(f, "authorize");
+    (void)fputs("            if ($request_method !~ \"^(", f);
     for (; *methods != '\0'; methods++) {
         (void)fputc(*methods == ',' ? '|' : *methods, f);
     }
-    (void)fputs(")$\") {\n"
-                "                return 204;\n"
-                "            }\n"
-                "            proxy_pass_request_body off;\n"
-                "            proxy_set_header Content-Length \"\";\n"
-                "            proxy_set_header X-Original-Method "
-                "$request_method;\n"
-                "            proxy_set_header X-Original-URI $request_uri;\n",
-                f);
+    (void)fputs(")$\") {\n", f);
+    print_text(f, "authorize-all");
     print_proxy(f, config, config->authorize);
     (void)fputs("        }\n", f);
 }
@@ -460,22 +376,17 @@ static void print_server(FILE *f, const struct gateway_config *config)
     bool tls = config->tls_cert != NULL;
     const char *routes = config->routes;
     struct idem_slice route;
+    char listen[NET_TEXT_MAX + 16];
 
-    (void)fprintf(f,
-                  "    server {\n"
-                  "        listen %s%s;\n"
-                  "        client_max_body_size 0;\n"
-                  "        large_client_header_buffers 4 16k;\n"
-                  "        proxy_buffer_size 16k;\n"
-                  "        proxy_buffers 8 16k;\n"
-                  "        proxy_busy_buffers_size 32k;\n",
-                  config->listen, tls ? " ssl http2" : "");
+    (void)snprintf(listen, sizeof(listen), "%s%s", config->listen,
+                   tls ? " ssl http2" : "");
+    print_part(f, "server", VALUES({"listen", listen}));
     if (tls) {
         print_word(f, "        ssl_certificate", config->tls_cert);
         print_word(f, "        ssl_certificate_key", config->tls_key);
-        (void)fputs("        ssl_protocols TLSv1.2 TLSv1.3;\n", f);
+        print_text(f, "tls");
     }
-    print_problems(f);
+    print_text(f, "problems");
     print_authorize(f, config);
     print_location(f, config, idem_str("/"), "");
     while (routes != NULL && gateway_next_word(&routes, &route)) {
@@ -517,75 +428,21 @@ static void print_health(FILE *f, const struct gateway_config *config)
         (void)cli_random(&random, sizeof(random));
         (void)snprintf(secret, sizeof(secret), "-%016" PRIx64, random);
     }
-    (void)fprintf(f,
-                  "    server {\n"
-                  "        listen %s;\n"
-                  "        access_log off;\n"
-                  "        location / {\n"
-                  "            idempotency off;\n"
-                  "            return 404;\n"
-                  "        }\n"
-                  "        location = / {\n"
-                  "            idempotency off;\n"
-                  "            limit_except GET { deny all; }\n"
-                  "            proxy_pass http://unix:probe.sock:/;\n"
-                  "            proxy_http_version 1.1;\n"
-                  "            proxy_method POST;\n"
-                  "            proxy_pass_request_body off;\n"
-                  "            proxy_pass_request_headers off;\n"
-                  "            proxy_set_header Content-Length \"\";\n"
-                  "            proxy_set_header Host probe;\n"
-                  "            proxy_set_header Idempotency-Key "
-                  "\"probe-$hostname-$server_port%s\";\n"
-                  "            proxy_read_timeout 10s;\n"
-                  "        }\n"
-                  "    }\n"
-                  "    server {\n"
-                  "        listen unix:probe.sock;\n"
-                  "        access_log off;\n"
-                  "        location / {\n"
-                  "            idempotency required;\n"
-                  "            idempotency_scope %s;\n"
-                  "            idempotency_key Idempotency-Key;\n"
-                  "            idempotency_key_from off;\n"
-                  "            idempotency_fingerprint method;\n"
-                  "            idempotency_fingerprint_from off;\n"
-                  "            idempotency_outcome 204=complete;\n"
-                  "            idempotency_max_failures 0;\n"
-                  "            idempotency_retry_after 0s;\n"
-                  "            idempotency_methods POST;\n"
-                  "            idempotency_lease 4s;\n"
-                  "            idempotency_retention 4s;\n"
-                  "            idempotency_on_expired_lease rerun;\n"
-                  "            idempotency_wait 5s;\n"
-                  "            proxy_pass http://unix:probe.sock:/end;\n"
-                  "            proxy_http_version 1.1;\n"
-                  "        }\n"
-                  "        location = /end {\n"
-                  "            idempotency off;\n"
-                  "            return 204;\n"
-                  "        }\n"
-                  "    }\n",
-                  config->health, secret,
-                  scoped ? "\"idem gateway\"" : "global");
+    print_part(f, "health",
+               VALUES({"listen", config->health}, {"secret", secret},
+                      {"scope", scoped ? "\"idem gateway\"" : "global"}));
 }
 
 void gateway_config_print(FILE *f, const struct gateway_config *config)
 {
     (void)fputs("# Written by idem gateway.\n", f);
     print_main(f, config);
-    (void)fputs("http {\n", f);
     print_files(f, config);
-    (void)fputs("    server_tokens off;\n"
-                "\n",
-                f);
     print_idempotency(f, config);
     print_cors(f, config);
-    (void)fputc('\n', f);
     print_upstream(f, config);
     print_broken_off(f, "Bad Gateway", 502);
     print_broken_off(f, "Gateway Timeout", 504);
-    (void)fputc('\n', f);
     print_server(f, config);
     print_health(f, config);
     (void)fputs("}\n", f);

@@ -57,6 +57,9 @@ struct gateway_config {
     uint64_t workers;
 };
 
+/* The parts of it, from nginx.conf. */
+extern const char gateway_template[];
+
 /* Writes the configuration. Its own paths are relative: it is for
  * `nginx -p DIRECTORY -c nginx.conf`, in a directory of its own. */
 void gateway_config_print(FILE *f, const struct gateway_config *config);

@@ -1,8 +1,0 @@
-"""Write a text file as a string in C: embed.py NAME FILE >OUT.c"""
-
-import sys
-from pathlib import Path
-
-name, path = sys.argv[1:]
-text = ", ".join(map(str, Path(path).read_bytes() + b"\0"))
-print(f"/* Made from {Path(path).name}. */\n#include \"ui/page.h\"\n\nconst char {name}[] = {{{text}}};")
