@@ -11,11 +11,10 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 
-from machines import CHECK, TABLE, drive, faults_of, history_of, idem  # noqa: E402, I001
+from machines import TABLE, drive, faults_of, hold, idem  # noqa: E402, I001
 
 import dynamo  # noqa: E402
 import faults  # noqa: E402
-import histories  # noqa: E402
 import judge  # noqa: E402
 import postgres  # noqa: E402
 import postgres_line  # noqa: E402
@@ -60,10 +59,7 @@ def machines(kind, ops, seed, least):
             )
         print(f"# {time.monotonic() - began:.1f} s")
         assert show(between) >= least
-        found = faults_of(into, url)
-        assert not found, "\n".join(found[:20])
-        _, seen, _ = histories.explained(CHECK, history_of(into))
-        print(f"# {seen} operations of the history explained")
+        hold(faults_of(into, url), into)
 
 
 @tap.test(rows=[10, 11, 13, 15, 16, 17, 26])
@@ -87,11 +83,7 @@ def machines_on_postgresql():
     """On PostgreSQL, through a line that cuts connections before, in and after a
     transaction, delays it, has it done later, cancels it and loses its answer: all that
     holds, too."""
-    why = postgres.missing()
-    if why is not None:
-        tap.skip(why)
-    if not Path(tap.PROGRAM).with_name("libidem-postgres.so.0").exists():
-        tap.skip("the PostgreSQL store was not built: libpq-dev is not installed")
+    postgres.need()
     with postgres.server() as server:
         made = idem(server.url, "store", "create")
         assert made.returncode == 0, made.stderr
@@ -104,10 +96,7 @@ def machines_on_postgresql():
         for name in postgres_line.FAULTS:
             print(f"#   {line.hits[name]:6} {name}")
         assert min(line.hits[name] for name in postgres_line.FAULTS) > 0, line.hits
-        found = faults_of(into, server.url)
-        assert not found, "\n".join(found[:20])
-        _, seen, _ = histories.explained(CHECK, history_of(into))
-        print(f"# {seen} operations of the history explained")
+        hold(faults_of(into, server.url), into)
 
 
 @tap.test
@@ -137,10 +126,7 @@ def machines_that_are_killed():
             *(url, "--processes", 4, "--threads", 4, "--keys", 4, "--calls", 100000),
             *("--kills", KILLS, "--every", 40 if tap.LONG else 60, "--seed", 4),
         )
-        found = faults_of(into, url)
-        assert not found, "\n".join(found[:20])
-        _, seen, _ = histories.explained(CHECK, history_of(into))
-        print(f"# {seen} operations of the history explained")
+        hold(faults_of(into, url), into)
 
 
 # ---- Controls ----

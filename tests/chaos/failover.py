@@ -10,9 +10,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 
-from machines import CHECK, drive, faults_of, history_of, idem  # noqa: E402, I001
+from machines import drive, faults_of, hold, idem  # noqa: E402, I001
 
-import histories  # noqa: E402
 import judge  # noqa: E402
 import postgres  # noqa: E402
 import tap  # noqa: E402
@@ -72,27 +71,12 @@ def work(number, synchronous, freezes=False):
         return faults_of(into, url), into
 
 
-def missing():
-    why = postgres.missing()
-    if why is not None:
-        tap.skip(why)
-    if not Path(tap.PROGRAM).with_name("libidem-postgres.so.0").exists():
-        tap.skip("the PostgreSQL store was not built: libpq-dev is not installed")
-
-
-def hold(found, into):
-    """Nothing is wrong, and the history is explained."""
-    assert not found, "\n".join(found[:20])
-    _, seen, _ = histories.explained(CHECK, history_of(into))
-    print(f"# {seen} operations of the history explained")
-
-
 @tap.test
 def a_synchronous_replica_is_promoted():
     """The primary is killed while dozens of callers are at work on dozens of keys, and its
     synchronous replica is promoted: they find it by themselves, no acknowledged outcome
     is lost, nothing is done twice, and the history is explained."""
-    missing()
+    postgres.need()
     for number in range(ROUNDS):
         hold(*work(number, synchronous=True))
 
@@ -100,7 +84,7 @@ def a_synchronous_replica_is_promoted():
 @tap.test
 def a_primary_that_stands_still_is_left():
     """The same, while the primary accepts connections and never answers."""
-    missing()
+    postgres.need()
     for number in range(200, 200 + ROUNDS):
         hold(*work(number, synchronous=True, freezes=True))
 
@@ -109,7 +93,7 @@ def a_primary_that_stands_still_is_left():
 def control_an_asynchronous_replica_is_promoted():
     """Control: the same with an asynchronous replica loses outcomes that were
     acknowledged, and the judge says so."""
-    missing()
+    postgres.need()
     found, _ = work(100, synchronous=False)
     lost = [text for text in found if "acknowledged" in text or "nothing is on record" in text]
     print(f"# {len(found)} faults, {len(lost)} of them lost, the first: {(lost or found)[:1]}")

@@ -138,9 +138,23 @@ async def refuse(client, status, name, message):
 SERVER_ERROR = ("500 Internal Server Error", "InternalServerError", "Internal server error")
 
 
-@fault("500 before", a_write)
-async def error_before(_proxy, client, _request):
-    return await refuse(client, *SERVER_ERROR)
+def refusal(name, suits, *said):
+    """Register a class of requests that are refused, and not applied."""
+
+    @fault(name, suits)
+    async def refused(_proxy, client, _request):
+        return await refuse(client, *said)
+
+
+BAD = "400 Bad Request"
+refusal("500 before", a_write, *SERVER_ERROR)
+refusal("throughput exceeded", anything, BAD, "ProvisionedThroughputExceededException",
+        "The level of configured provisioned throughput for the table was exceeded.")
+refusal("throttled", anything, BAD, "ThrottlingException", "Rate of requests exceeds the limit")
+refusal("transaction conflict", a_write, BAD, "TransactionConflictException",
+        "Transaction is ongoing for the item")
+refusal("transaction in progress", a_write, BAD, "TransactionInProgressException",
+        "Transaction is in progress")
 
 
 @fault("500 after", a_write)
@@ -157,43 +171,6 @@ async def unavailable(_proxy, client, _request):
         b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
     )
     return True
-
-
-@fault("throughput exceeded")
-async def throughput(_proxy, client, _request):
-    return await refuse(
-        client,
-        "400 Bad Request",
-        "ProvisionedThroughputExceededException",
-        "The level of configured provisioned throughput for the table was exceeded.",
-    )
-
-
-@fault("throttled")
-async def throttled(_proxy, client, _request):
-    return await refuse(
-        client, "400 Bad Request", "ThrottlingException", "Rate of requests exceeds the limit"
-    )
-
-
-@fault("transaction conflict", a_write)
-async def conflict(_proxy, client, _request):
-    return await refuse(
-        client,
-        "400 Bad Request",
-        "TransactionConflictException",
-        "Transaction is ongoing for the item",
-    )
-
-
-@fault("transaction in progress", a_write)
-async def in_progress(_proxy, client, _request):
-    return await refuse(
-        client,
-        "400 Bad Request",
-        "TransactionInProgressException",
-        "Transaction is in progress",
-    )
 
 
 # ---- Answers that are not as they were ----

@@ -1,10 +1,11 @@
 """What the tests of histories share."""
 
 import re
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+
+import patches
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -16,13 +17,18 @@ def written(path):
     """Return what is written in @path, as check reads it: {name: its lines}, and of those
     with a defect {name: the answer that is wrong}. A line is an operation (history.h):
 
-        NAME [clock=none][: ID of the answer that is wrong]
+        NAME [begun|held] [clock=none][: ID of the answer that is wrong]
           ID CALLED ANSWERED VERB [name=value ...] : ANSWER [name=value ...]
 
     ANSWERED is "-" where there is no answer, and the key is k where key= does not say it.
+    What is begun or held begins with a claim of a's, by that policy.
     """
     found, wrong = {}, {}
-    for line in Path(path).read_text(encoding="utf-8").splitlines():
+    text = Path(path).read_text(encoding="utf-8")
+    for word, policy in (("begun", "rerun"), ("held", "hold")):
+        claim = f"  a 0 1 begin policy={policy} : STARTED fence=100"
+        text = re.sub(rf"^([^# ]\S*) {word}\b(.*)", rf"\1\2\n{claim}", text, flags=re.M)
+    for line in text.splitlines():
         if line.startswith("  "):
             asked, _, told = line.partition(" : ")
             name, called, answered, verb, *fields = asked.split()
@@ -80,12 +86,7 @@ def longest(output):
 
 def patched_object(patch, compiler, where):
     """Compile the one file of src/ or aws/ that @patch changes; return the object."""
-    (source,) = re.findall(r"^\+\+\+ b/((?:src|aws)/\S+\.c)$", patch.read_text(), re.M)
-    (where / source).parent.mkdir(parents=True)
-    shutil.copy(TOP / source, where / source)
-    command = ["patch", "-p1", "--batch", "--silent", "-d", where, "-i", patch]
-    applied = subprocess.run(command, capture_output=True, text=True)
-    assert applied.returncode == 0, "it no longer applies:\n" + applied.stdout
+    (source,) = patches.plant(patch, TOP, where)
     paths = [f"-I{TOP / part}" for part in ("include", "src", "")]
     flags = "-std=gnu11 -D_GNU_SOURCE -O1 -w -c".split()
     made = where / "mutant.o"

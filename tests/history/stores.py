@@ -112,11 +112,7 @@ def memory_with_threads():
 @contextlib.contextmanager
 def database():
     """A PostgreSQL server: a function that gives so many stores in it, by their URLs."""
-    why = postgres.missing()
-    if why is not None:
-        tap.skip(why)
-    if not Path(tap.PROGRAM).with_name("libidem-postgres.so.0").exists():
-        tap.skip("the PostgreSQL store was not built: libpq-dev is not installed")
+    postgres.need()
     with postgres.server(max_connections=200) as server:
 
         def stores(number):

@@ -10,6 +10,7 @@ and tools/mutants each document their own.
 """
 
 import re
+import shutil
 import subprocess
 
 _DIFF = re.compile(r"^(?:diff |--- )", re.M)
@@ -47,3 +48,13 @@ def apply(patch, tree, *options):
     command += ["-r", "-", "-d", tree, "-i", patch, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return (done.stdout + done.stderr).strip() if done.returncode else None
+
+
+def plant(patch, top, tree):
+    """Put the files below @top that @patch changes into @tree, changed; return their names."""
+    for name in names(patch):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(top / name, tree / name)
+    why = apply(patch, tree)
+    assert why is None, "it no longer applies:\n" + why
+    return names(patch)

@@ -32,7 +32,7 @@ import tempfile
 import time
 
 from patience import PATIENCE, until
-from tap import watched
+from tap import PROGRAM, skip, watched
 
 PR_SET_PDEATHSIG = 1
 DATABASE = "idem"
@@ -55,6 +55,15 @@ def missing():
     if folder_of_programs() is None:
         return "PostgreSQL is not installed: see tools/deps"
     return None
+
+
+def need():
+    """Skip a test of the PostgreSQL store where there is no server or no such store."""
+    why = missing()
+    if why is not None:
+        skip(why)
+    if not os.path.exists(os.path.join(os.path.dirname(PROGRAM), "libidem-postgres.so.0")):
+        skip("the PostgreSQL store was not built: libpq-dev is not installed")
 
 
 def somebody():

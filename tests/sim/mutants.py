@@ -128,14 +128,8 @@ def own_objects():
 def mutate(patch):
     """Build the simulator with @patch applied; return the program."""
     tree = Path(_scratch.name) / patch.stem
-    names = patches.names(patch)
+    names = patches.plant(patch, TOP, tree)
     assert names and all(name.endswith(".c") for name in names), names
-    for name in names:
-        (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(TOP / name, tree / name)
-    refusal = patches.apply(patch, tree)
-    assert refusal is None, "it no longer applies:\n" + refusal
-
     # What is defined here is not taken from an archive.
     changed = {name: compile_one(COMPILER, name, tree, tree) for name in names}
     objects = {**own_objects(), **changed}

@@ -4,10 +4,10 @@
 
 #include "world.h"
 
-/* Two clients, one key. */
+/* Two clients, of which the first one works; one key. */
 struct script {
     const char *name;
-    coro_fn *roles[2];
+    coro_fn *other; /* What the other one than the worker does. */
     enum idem_on_expired_lease policy;
     enum idem_status end;  /* How work ends. */
     uint32_t failures_max; /* Of a retry, as the next. */
@@ -24,5 +24,8 @@ struct script {
 
 extern const struct script scripts[];
 extern const unsigned scripts_len;
+
+/* What client @no does. */
+coro_fn *script_role(const struct script *script, unsigned no);
 
 #endif

@@ -179,7 +179,8 @@ static bool act(struct world *w, const struct option *option)
         w->now = next_wake(w);
         break;
     case ACT_RESTART:
-        client_start(w, &w->clients[option->no], w->script->roles[option->no]);
+        client_start(w, &w->clients[option->no],
+                     script_role(w->script, option->no));
         break;
     case ACT_KILL:
         kill_client(w, option->no);
@@ -234,7 +235,7 @@ static void start_clients(struct world *w)
     unsigned i;
 
     for (i = 0; i < w->config.clients; i++) {
-        client_start(w, &w->clients[i], w->script->roles[i]);
+        client_start(w, &w->clients[i], script_role(w->script, i));
     }
 }
 
