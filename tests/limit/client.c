@@ -1,20 +1,17 @@
 /* One of many processes that ask about the same requests.
  *
- *     client HOW PLACE MAX IDS WINDOWS PROCESS PROCESSES AT DEPTH LOG
+ *     client STORE MAX IDS WINDOWS PROCESS PROCESSES AT DEPTH LOG
  *
  * In each window there are so many requests as IDS says. The process asks about
  * each that is its own, and about others at random, so that three of ten
  * asks are retries. To LOG it adds a line for each answer: window, request,
- * admitted, remaining, and when, in ms. HOW is "idem" or "approximate" (PLACE is a
- * store's URL), or one of the controls in an SQLite file: "counter" adds one and looks, "careless" looks and
- * then adds one. */
+ * admitted, remaining, and when, in ms. */
 #include "../lib/whole_line.h"
 
 #include <fcntl.h>
 #include <idem.h>
 #include <idem/limit.h>
 #include <idem/queue.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -30,7 +27,6 @@ struct ask {
 };
 
 struct run {
-    const char *how;
     unsigned long max;
     unsigned ids;
     unsigned windows;
@@ -92,8 +88,6 @@ static void heard(const struct run *r, struct ask ask, bool admitted,
     }
 }
 
-/* ---- With idem ---- */
-
 static struct idem_op *make_op(const struct run *r, struct ask ask)
 {
     struct idem_limit_request limit = IDEM_LIMIT_INIT;
@@ -122,7 +116,7 @@ static struct idem_op *make_op(const struct run *r, struct ask ask)
     return op;
 }
 
-static void ask_with_idem(struct run *r, const char *url)
+static void ask_all(struct run *r, const char *url)
 {
     struct idem_error error;
     struct idem_store *store;
@@ -171,84 +165,26 @@ static void ask_with_idem(struct run *r, const char *url)
     idem_close(store);
 }
 
-/* ---- The controls ---- */
-
-static long long number(sqlite3 *db, const char *sql, unsigned window)
-{
-    sqlite3_stmt *stmt;
-    long long n = 0;
-    int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
-
-    if (rc == SQLITE_OK) {
-        (void)sqlite3_bind_int(stmt, 1, (int)window);
-        rc = sqlite3_step(stmt);
-        n = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
-        if (rc == SQLITE_ROW) {
-            rc = sqlite3_step(stmt);
-        }
-        (void)sqlite3_finalize(stmt);
-    }
-    if (rc != SQLITE_DONE) {
-        die("control", sqlite3_errmsg(db));
-    }
-    return n;
-}
-
-static void ask_control(struct run *r, const char *path, bool careless)
-{
-    static const char add[] =
-        "INSERT INTO calls VALUES (?1, 1) ON CONFLICT (w) DO UPDATE "
-        "SET n = n + 1 RETURNING n";
-    struct ask ask;
-    sqlite3 *db;
-
-    if (sqlite3_open(path, &db) != SQLITE_OK ||
-        sqlite3_busy_timeout(db, 60000) != SQLITE_OK) {
-        die("open", "control");
-    }
-    while (next_ask(r, &ask)) {
-        long long n;
-
-        if (careless) {
-            n = number(db, "SELECT n FROM calls WHERE w = ?1", ask.window);
-            (void)usleep(100); /* Others look meanwhile. */
-            if (n < (long long)r->max) {
-                (void)number(db, add, ask.window);
-            }
-            heard(r, ask, n < (long long)r->max, 0);
-        } else {
-            n = number(db, add, ask.window);
-            heard(r, ask, n <= (long long)r->max, 0);
-        }
-    }
-    (void)sqlite3_close(db);
-}
-
 int main(int argc, char **argv)
 {
     struct run r = {0};
 
-    if (argc != 11) {
-        die("client", "ten arguments");
+    if (argc != 10) {
+        die("client", "nine arguments");
     }
-    r.how = argv[1];
-    r.max = strtoul(argv[3], NULL, 10);
-    r.ids = (unsigned)strtoul(argv[4], NULL, 10);
-    r.windows = (unsigned)strtoul(argv[5], NULL, 10);
-    r.process = (unsigned)strtoul(argv[6], NULL, 10);
-    r.processes = (unsigned)strtoul(argv[7], NULL, 10);
-    r.at_ms = strtoll(argv[8], NULL, 10);
-    r.depth = strtoul(argv[9], NULL, 10);
+    r.max = strtoul(argv[2], NULL, 10);
+    r.ids = (unsigned)strtoul(argv[3], NULL, 10);
+    r.windows = (unsigned)strtoul(argv[4], NULL, 10);
+    r.process = (unsigned)strtoul(argv[5], NULL, 10);
+    r.processes = (unsigned)strtoul(argv[6], NULL, 10);
+    r.at_ms = strtoll(argv[7], NULL, 10);
+    r.depth = strtoul(argv[8], NULL, 10);
     r.request = r.process;
     r.seed = 88172645463325252ULL + 7919 * r.process + (uint64_t)getpid();
-    r.log = open(argv[10], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    r.log = open(argv[9], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (r.log < 0) {
         die("log", "cannot be opened");
     }
-    if (strcmp(r.how, "idem") == 0) {
-        ask_with_idem(&r, argv[2]);
-    } else {
-        ask_control(&r, argv[2], strcmp(r.how, "careless") == 0);
-    }
+    ask_all(&r, argv[1]);
     return 0;
 }

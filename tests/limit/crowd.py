@@ -48,15 +48,12 @@ def table(kind, name, **more):
 class Crowd:
     """Processes that ask about the requests of some windows, and what they heard."""
 
-    def __init__(
-        self, place, limit, windows=1, how="idem", depth=64, processes=PROCESSES, room=None
-    ):
+    def __init__(self, place, limit, windows=1, depth=64, processes=PROCESSES, room=None):
         self.place = place
         self.limit = limit
         self.room = limit if room is None else room  # What is left at the start.
         self.ids = self.room + (self.room + 1) // 2
         self.windows = windows
-        self.how = how
         self.depth = depth
         self.processes = processes
         self.at_ms = int(time.time() * 1000)
@@ -65,7 +62,7 @@ class Crowd:
     def start(self, process):
         return subprocess.Popen(
             [
-                *(CLIENT, self.how, self.place, str(self.limit), str(self.ids)),
+                *(CLIENT, self.place, str(self.limit), str(self.ids)),
                 *(str(self.windows), str(process), str(self.processes), str(self.at_ms)),
                 *(str(self.depth), f"log-{process}"),
             ],
