@@ -7,10 +7,10 @@ kill it:
 
     Expect: I4 I22
 
-One of the DynamoDB store also says "Mode: dynamodb", and runs in that mode, one of the
-PostgreSQL store "Mode: postgres"; and "Seed: N" if it is killed as late as that: without
---long the search starts there. With --long those without a mode are also planted below
-the PostgreSQL store, where what they break is reached through its tasks.
+One of the DynamoDB store is called NN-dynamodb-name, and runs in that mode, one of the
+PostgreSQL store NN-postgres-name. One that is killed late says "Seed: N": without --long
+the search starts there. With --long those without a mode are also planted below the
+PostgreSQL store, where what they break is reached through its tasks.
 
 Each is compiled alone, and linked with what the simulator itself is linked of.
 
@@ -199,8 +199,8 @@ def there_are_enough():
 
 def mode_of(patch):
     """Return what makes sim run the mode that @patch is about."""
-    mode = patches.fields(patch).get("Mode")
-    return ["--mode", mode] if mode else []
+    mode = patch.stem.split("-")[1]
+    return ["--mode", mode] if mode in ("dynamodb", "postgres") else []
 
 
 def seed_of(patch):
