@@ -31,6 +31,27 @@ def status(pid):
         return {}
 
 
+def below(pid):
+    """{pid: name} of its children, and of theirs."""
+    found = {child: status(child).get("Name") for child in descendants(pid)}
+    return {child: name for child, name in found.items() if name}
+
+
+def is_stopped(pid):
+    """True if @pid, or one below it, was stopped by a signal."""
+    return any(status(p).get("State", "")[:1] == "T" for p in (pid, *descendants(pid)))
+
+
+def marked(marker):
+    """The processes with @marker in their environment, zombies left out."""
+    found = []
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as f:
+            if marker in f.read() and status(pid).get("State", "Z")[0] != "Z":
+                found.append(pid)
+    return found
+
+
 def until_it_waits(pid, file):
     """Until @pid, which has to open @file, has slept five times since: who waits looks
     again and again, and has looked then."""

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 
-from processes import below
+from procfs import below
 from tap import LONG, PROGRAM, equal, environment, main, note, start, test
 from unkillable import frozen_disk
 

@@ -8,7 +8,7 @@ import os
 import signal
 
 import points
-import processes
+import procfs
 from patience import PATIENCE, until
 from tap import PROGRAM, Idem, environment, equal, main, run, start, test
 
@@ -80,7 +80,7 @@ def told_to_end(key, size):
     env = {**environment(stop), "IDEM_STORE": "sqlite:" + os.path.abspath("idem.db")}
     command = ("sh", "-c", f"head -c {size} /dev/zero")
     runner = start([STORM_IDEM, "run", "-k", key, "--", *command], env)
-    until(lambda: processes.is_stopped(runner.pid), "it stands at its outcome")
+    until(lambda: procfs.is_stopped(runner.pid), "it stands at its outcome")
     runner.send_signal(signal.SIGTERM)
     runner.send_signal(signal.SIGCONT)
     return runner

@@ -14,7 +14,7 @@ import time
 
 import judge
 import points
-import processes
+import procfs
 from patience import PATIENCE
 from tap import LONG, PROGRAM, TIMEOUT, Idem, equal, run, start
 
@@ -352,7 +352,7 @@ class Storm:
         """Whom one can kill there: {name: processes}."""
         if not is_run:
             return {"program": [process.pid]}
-        family = processes.below(process.pid)
+        family = procfs.below(process.pid)
         keepers = [pid for pid, name in family.items() if name == "idem-supervisor"]
         return {
             "runner": [process.pid],
@@ -468,7 +468,7 @@ def wait_until_stopped(process):
     """False: it has ended, or nothing stops it."""
     deadline = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < deadline:
-        if processes.is_stopped(process.pid):
+        if procfs.is_stopped(process.pid):
             return True
         time.sleep(0.02)
     return False
@@ -482,7 +482,7 @@ def wait_for_end(process):
 
 def wake(process):
     if process.poll() is None:
-        signal_all([process.pid, *processes.below(process.pid)], signal.SIGCONT)
+        signal_all([process.pid, *procfs.below(process.pid)], signal.SIGCONT)
 
 
 def signal_all(pids, number):

@@ -19,7 +19,7 @@ import time
 
 import judge
 import points
-import processes
+import procfs
 from scenes import KILLS_PER_POINT, SIDE_BY_SIDE, STORM_IDEM, VICTIMS, Storm
 from scenes import check_integrity
 from patience import PATIENCE
@@ -136,7 +136,7 @@ def marked_when(marker, enough):
     """The ids of the processes with @marker, once they are @enough."""
     deadline = time.monotonic() + PATIENCE
     while True:
-        pids = [pid for pid, _ in processes.marked(marker)]
+        pids = procfs.marked(marker)
         if enough(pids) or time.monotonic() > deadline:
             return pids
         time.sleep(0.1)
