@@ -3,7 +3,6 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "rng.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -172,115 +171,6 @@ TEST(http_fingerprint, isOfThePartsOfAForm)
             fail_with("row %zu: %s: %s", i, rows[i].type, b);
         }
     }
-}
-
-/* ---- Forms at random ---- */
-
-enum {
-    PARTS_MAX = 4,
-    PART_MAX = 40,
-};
-
-struct form {
-    uint8_t parts[PARTS_MAX][PART_MAX];
-    unsigned lens[PARTS_MAX];
-    unsigned len;
-};
-
-/* Bytes that look like delimiters, and any others. */
-static void make_form(struct rng *rng, struct form *form)
-{
-    static const char likely[] = "\r\n--\r-\nbcd";
-    unsigned i, k;
-
-    form->len = rng_below(rng, PARTS_MAX + 1);
-    for (i = 0; i < form->len; i++) {
-        form->lens[i] = rng_below(rng, PART_MAX);
-        for (k = 0; k < form->lens[i]; k++) {
-            form->parts[i][k] =
-                rng_chance(rng, 700)
-                    ? (uint8_t)likely[rng_below(rng, sizeof(likely) - 1)]
-                    : (uint8_t)rng_below(rng, 256);
-        }
-    }
-}
-
-/* False: the boundary is in a part. */
-static bool write_form(const struct form *form, const char *boundary,
-                       struct idem__buffer *out)
-{
-    char delimiter[16];
-    unsigned i;
-
-    (void)snprintf(delimiter, sizeof(delimiter), "\r\n--%s", boundary);
-    out->len = 0;
-    for (i = 0; i < form->len; i++) {
-        size_t from;
-
-        idem__buffer_str(out, delimiter + (i == 0 ? 2 : 0));
-        from = out->len;
-        idem__buffer_str(out, "\r\n");
-        idem__buffer_add(out, form->parts[i], form->lens[i]);
-        if (memmem(out->base + from, out->len - from, delimiter,
-                   strlen(delimiter)) != NULL) {
-            return false;
-        }
-    }
-    idem__buffer_str(out, delimiter + (form->len == 0 ? 2 : 0));
-    idem__buffer_str(out, "--");
-    return true;
-}
-
-static void change_form(struct rng *rng, struct form *form)
-{
-    unsigned part = form->len == 0 ? 0 : rng_below(rng, form->len);
-
-    if (form->len < PARTS_MAX && (form->len == 0 || rng_chance(rng, 200))) {
-        form->lens[form->len++] = 0;
-    } else if (form->lens[part] > 0 && rng_chance(rng, 800)) {
-        unsigned at = rng_below(rng, form->lens[part]);
-
-        form->parts[part][at] ^= (uint8_t)(1u << rng_below(rng, 8));
-    } else if (form->lens[part] < PART_MAX) {
-        form->parts[part][form->lens[part]++] = 0;
-    } else {
-        form->lens[part]--;
-    }
-}
-
-/* Another boundary is one, another byte or part is two; in whatever pieces. */
-TEST(http_fingerprint, isOneForOneForm)
-{
-    const char *is_long = getenv("IDEM_TEST_LONG");
-    unsigned pairs = is_long != NULL && is_long[0] == '1' ? 1000000 : 20000;
-    struct idem__buffer body[3] = {{0}, {0}, {0}};
-    unsigned taken = 0;
-    unsigned i, k;
-
-    for (i = 0; i < pairs; i++) {
-        struct rng rng = {i};
-        struct form form;
-        bool good;
-
-        make_form(&rng, &form);
-        good = write_form(&form, "b", &body[0]) &&
-               write_form(&form, "cd", &body[1]);
-        change_form(&rng, &form);
-        if (!good || !write_form(&form, "b", &body[2])) {
-            continue;
-        }
-        taken++;
-        if (!is_one(FORM "b", idem__buffer_slice(&body[0]), FORM "cd",
-                    idem__buffer_slice(&body[1])) ||
-            is_one(FORM "b", idem__buffer_slice(&body[0]), FORM "b",
-                   idem__buffer_slice(&body[2]))) {
-            fail_with("pair %u", i);
-        }
-    }
-    for (k = 0; k < COUNT(body); k++) {
-        idem__buffer_free(&body[k]);
-    }
-    assert_true(taken > pairs / 2);
 }
 
 /* ---- In pieces ---- */
