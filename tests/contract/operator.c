@@ -254,11 +254,11 @@ TEST_VIRTUAL(list, pages)
     }
     idem_queue_destroy(queue);
 
-    EACH(statuse, statuses) {
+    EACH(status, statuses) {
         struct idem_filter filter = IDEM_FILTER_INIT;
         static const size_t stops[] = {0, 1, 255, 256, 257, 999, 1000};
 
-        filter.statuses = *statuse;
+        filter.statuses = *status;
         EACH(stop, stops) {
             list(f, &filter, *stop, &seen);
             assert_int_equal(seen.len, *stop == 0 ? RECORDS : *stop);
@@ -912,6 +912,52 @@ TEST_VIRTUAL(count, isOfAnswers)
     assert_int_equal(c.replayed, 2);
     assert_int_equal(c.failed + c.unknown + c.released + c.takeovers +
                          c.resolved + c.purged,
+                     0);
+}
+
+/* What an owner said, what a lease ended, what a person decided and what a purge took
+ * are told apart. */
+TEST_VIRTUAL(count, isOfWhatBecameOfThem)
+{
+    struct idem_request request;
+    struct idem_counters c;
+    uint64_t fence = 0;
+    int verb;
+
+    for (verb = 1; verb < 4; verb++) { /* Fail, release, unknown. */
+        struct idem_attempt *attempt;
+
+        request = claim(verb == 3 ? "k" : numbered("k", (size_t)verb));
+        attempt = begin(f->store, &request, IDEM_STARTED);
+        fence = attempt->fence;
+        assert_ok(call_verb(verb, attempt));
+    }
+    assert_ok(resolve(f, fence, IDEM_STATUS_FAILED));
+    request = claim("held");
+    expect(f->store, &request, IDEM_STARTED);
+    request = rerun("again");
+    request.attempts_max = 2;
+    expect(f->store, &request, IDEM_STARTED);
+    host_pass(&f->host, 60000);
+    expect(f->store, &request, IDEM_STARTED);
+    host_pass(&f->host, 60000);
+    expect(f->store, &request, IDEM_FAILED);
+    expect(f->store, &request, IDEM_FAILED);
+    request = claim("held");
+    expect(f->store, &request, IDEM_UNKNOWN);
+    expect(f->store, &request, IDEM_UNKNOWN);
+    host_pass(&f->host, 2 * DAY_MS + traits()->purge_lag_ms);
+    assert_ok(idem_purge(f->store, 0, NULL, &why));
+
+    c = counters_of(f);
+    assert_int_equal(c.started, 6);
+    assert_int_equal(c.takeovers, 1);
+    assert_int_equal(c.failed, 2);
+    assert_int_equal(c.unknown, 2);
+    assert_int_equal(c.released, 1);
+    assert_int_equal(c.resolved, 1);
+    assert_int_equal(c.purged, 1);
+    assert_int_equal(c.completed + c.lost + c.busy + c.replayed + c.mismatch,
                      0);
 }
 

@@ -173,11 +173,16 @@ TEST_VIRTUAL(owner, maySpeakByToken)
     struct idem_attempt *other;
     char token[IDEM_TOKEN_MAX];
     struct idem_store *handle = handle_open(f, &f->options);
-    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
+    struct idem_attempt *attempt;
 
+    request.lease_ms = 30000;
+    attempt = begin(f->store, &request, IDEM_STARTED);
     assert_ok(idem_attempt_token(attempt, token));
+    host_pass(&f->host, 20000);
     other = by_token(handle, token);
     assert_ok(idem_renew(other, 0, &why));
+    assert_int_equal(begin(f->store, &request, IDEM_BUSY)->lease_left_ms,
+                     30000);
     assert_ok(complete(other, "by token"));
     assert_ok(complete(attempt, "by token"));
     assert_code(IDEM_ELOST, complete(attempt, "by hand"));

@@ -350,6 +350,8 @@ def file():
                 yield bytes([template, log, 0, 0x21, 7, how, 3, 1, 2, 3])
     for head in range(12):
         yield bytes([0, 0, 0, 0, 8 * head, 4 + 8 * head, head])
+    for at in range(256):  # Each byte of one record, and of what follows it.
+        yield bytes([0, 0, 0, 0, at, 4, at])
 
 
 def decide():
