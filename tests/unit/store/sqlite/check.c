@@ -7,6 +7,7 @@
 #include <idem/check.h>
 
 #include <signal.h>
+#include <idem/sqlite.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -96,7 +97,6 @@ static void fill(sqlite3 *db, int64_t rows)
 static sqlite3 *new_store(const char *name, int64_t rows)
 {
     struct idem_store *store;
-    char url[400];
     sqlite3 *db;
 
     if (copies == NULL) { /* SQLite looks there once. */
@@ -105,8 +105,7 @@ static sqlite3 *new_store(const char *name, int64_t rows)
         assert_int_equal(setenv("TMPDIR", copies, 1), 0);
     }
     (void)snprintf(path, sizeof(path), "%s", temp_path(name));
-    (void)snprintf(url, sizeof(url), "sqlite:%s", path);
-    assert_ok(idem_open(url, NULL, &store, &why));
+    assert_ok(idem_sqlite_open(path, NULL, &store, &why));
     idem_close(store);
     db = open_db();
     fill(db, rows);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <idem/sqlite.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -136,12 +137,10 @@ static struct idem_store *open_new(const char *name)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     struct idem_store *store;
-    char url[400];
 
     (void)snprintf(path, sizeof(path), "%s", temp_path(name));
-    (void)snprintf(url, sizeof(url), "sqlite:%s", path);
     options.timeout_ms = 60000;
-    assert_ok(idem_open(url, &options, &store, &why));
+    assert_ok(idem_sqlite_open(path, &options, &store, &why));
     assert_int_equal(stat(path, &database), 0);
     return store;
 }

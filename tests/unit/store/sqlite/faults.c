@@ -7,17 +7,18 @@
 #include "queue/op.h"
 #include <idem/limit.h>
 #include <idem/queue.h>
+#include <idem/sqlite.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <time.h>
 
-static struct idem_store *open_at(const char *url)
+static struct idem_store *open_at(const char *path)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     struct idem_store *store;
 
     options.timeout_ms = 100;
-    assert_ok(idem_open(url, &options, &store, &why));
+    assert_ok(idem_sqlite_open(path, &options, &store, &why));
     return store;
 }
 
@@ -46,10 +47,10 @@ static struct life live(struct idem_store *store, const char *key)
 }
 
 /* What is on record agrees with what was answered, in a store opened anew. */
-static void assert_true_to(const char *url, const char *key,
+static void assert_true_to(const char *path, const char *key,
                            const struct life *life)
 {
-    struct idem_store *store = open_at(url);
+    struct idem_store *store = open_at(path);
     struct idem_answer *answer = NULL;
     int rc = idem_get(store, idem_str(""), idem_str(key), &answer, &why);
     const struct idem_record *record =
@@ -79,12 +80,11 @@ static long fail_each(enum vfs_call call, bool on, int sqlite_rc)
     long n;
 
     for (n = 0; hit && n < 200; n++) {
-        char url[600];
+        const char *path = temp_path("faults.db");
         struct idem_store *store;
         struct life life;
 
-        (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("faults.db"));
-        store = open_at(url);
+        store = open_at(path);
         life = live(store, "before");
         assert_ok(life.begin);
         assert_ok(life.complete);
@@ -98,8 +98,8 @@ static long fail_each(enum vfs_call call, bool on, int sqlite_rc)
         }
         idem_close(store);
 
-        assert_true_to(url, "k", &life);
-        life = live(store = open_at(url), "after");
+        assert_true_to(path, "k", &life);
+        life = live(store = open_at(path), "after");
         assert_ok(life.begin);
         assert_ok(life.complete);
         idem_close(store);
@@ -122,11 +122,10 @@ TEST(faults, carryTheLogOverAfterAFlushThatFailed)
 {
     struct idem_store *store;
     struct life life;
-    char url[600];
+    const char *path = temp_path("carried.db");
 
     vfs_fail_install();
-    (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("carried.db"));
-    store = open_at(url);
+    store = open_at(path);
     life = live(store, "before");
     assert_ok(life.complete);
     vfs_fail(VFS_SYNC, 0, /* on= */ false, SQLITE_IOERR_FSYNC);
@@ -151,12 +150,11 @@ TEST(faults, stopServingWhileFlushesFail)
 {
     struct idem_store *store;
     struct life life;
-    char url[600];
+    const char *path = temp_path("stopped.db");
     int i;
 
     vfs_fail_install();
-    (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("stopped.db"));
-    store = open_at(url);
+    store = open_at(path);
     life = live(store, "before");
     assert_ok(life.complete);
 
@@ -188,7 +186,7 @@ TEST(faults, stopServingWhileFlushesFail)
         assert_ok(served.complete);
     }
     idem_close(store);
-    assert_true_to(url, "k", &life);
+    assert_true_to(path, "k", &life);
 }
 
 /* One submission, which nobody repeats. */
@@ -213,12 +211,11 @@ static long fail_two(long n, bool *ret_hit)
 {
     struct idem_queue *queue;
     struct idem_store *store;
-    char url[600];
+    const char *path = temp_path("second.db");
     long cuts;
     int code;
 
-    (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("second.db"));
-    store = open_at(url);
+    store = open_at(path);
     assert_ok(idem_queue_create(store, &queue, &why));
     assert_ok(submit_once(queue, "before"));
     vfs_fail(VFS_SYNC, 0, /* on= */ false, SQLITE_IOERR_FSYNC);
@@ -268,11 +265,11 @@ static void count_a_request(struct idem_store *store)
 }
 
 /* The window is forgotten by the next purge. */
-static void expire_all(const char *url)
+static void expire_all(const char *path)
 {
     sqlite3 *db;
 
-    assert_int_equal(sqlite3_open(url + strlen("sqlite:"), &db), SQLITE_OK);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db,
                                   "UPDATE idem_limit_window SET expires = 1",
                                   NULL, NULL, NULL),
@@ -286,13 +283,12 @@ TEST(faults, leaveAPurgeUndone)
     struct idem_queue *queue;
     struct idem_store *store;
     struct idem_op *op;
-    char url[600];
+    const char *path = temp_path("purge.db");
 
     vfs_fail_install();
-    (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("purge.db"));
-    store = open_at(url);
+    store = open_at(path);
     count_a_request(store);
-    expire_all(url);
+    expire_all(path);
     assert_ok(idem_queue_create(store, &queue, &why));
     op = idem__op_create(IDEM_OP_PURGE, 0);
     assert_non_null(op);
@@ -322,13 +318,12 @@ TEST(faults, answerFullWhereThereIsNoRoom)
 {
     struct idem_store *store;
     struct life life;
-    char url[600];
+    const char *path = temp_path("full.db");
 
     vfs_fail_install();
     assert_true(fail_each(VFS_WRITE, /* on= */ true, SQLITE_FULL) >= 4);
 
-    (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("full.db"));
-    store = open_at(url);
+    store = open_at(path);
     vfs_fail(VFS_WRITE, 0, /* on= */ true, SQLITE_FULL);
     life = live(store, "k");
     (void)vfs_fail_never();
@@ -347,12 +342,11 @@ TEST(faults, settleWholeBatches)
     };
     struct idem_queue *queue;
     struct idem_store *store;
-    char url[600];
+    const char *path = temp_path("batch.db");
     int n;
 
     vfs_fail_install();
-    (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("batch.db"));
-    store = open_at(url);
+    store = open_at(path);
     assert_ok(idem_queue_create(store, &queue, &why));
     for (n = 0; n < OPS; n++) {
         struct idem_request request;
@@ -393,16 +387,15 @@ TEST(faults, startNothingWhereReadingFails)
 {
     struct idem_store *store;
     struct life life;
-    char url[600];
+    const char *path = temp_path("read.db");
 
     vfs_fail_install();
-    (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("read.db"));
-    store = open_at(url);
+    store = open_at(path);
     life = live(store, "k");
     assert_ok(life.complete);
     idem_close(store);
 
-    store = open_at(url);
+    store = open_at(path);
     vfs_fail(VFS_READ, 0, /* on= */ true, SQLITE_IOERR_READ);
     life = live(store, "other");
     if (vfs_fail_never()) {

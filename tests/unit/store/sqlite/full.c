@@ -27,11 +27,9 @@ static struct {
 
 static void open_store(void)
 {
-    char url[700];
 
     (void)snprintf(t.path, sizeof(t.path), "%s/idem.db", t.disk);
-    (void)snprintf(url, sizeof(url), "sqlite:%s", t.path);
-    assert_ok(idem_open(url, NULL, &t.store, &why));
+    assert_ok(idem_sqlite_open(t.path, NULL, &t.store, &why));
 }
 
 /* False: no disk can be made here. */

@@ -14,12 +14,10 @@ static int open_at(const char *path, unsigned flags,
                    struct idem_store **ret_store)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
-    char url[4096];
 
     options.flags = flags;
     options.timeout_ms = 500;
-    (void)snprintf(url, sizeof(url), "sqlite:%s", path);
-    return idem_open(url, &options, ret_store, &why);
+    return idem_sqlite_open(path, &options, ret_store, &why);
 }
 
 static void assert_refused(int want, const char *path, unsigned flags)

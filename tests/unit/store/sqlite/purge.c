@@ -10,6 +10,7 @@
 #include <idem/operator.h>
 #include <idem/queue.h>
 #include <pthread.h>
+#include <idem/sqlite.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,11 +36,9 @@ struct store {
 static void open_on(struct store *s, bool sleeping)
 {
     struct idem_open_options options = host_options(&s->host, sleeping);
-    char url[400];
 
     options.timeout_ms = PATIENCE_S * 1000;
-    (void)snprintf(url, sizeof(url), "sqlite:%s", s->path);
-    assert_ok(idem_open(url, &options, &s->idem, &why));
+    assert_ok(idem_sqlite_open(s->path, &options, &s->idem, &why));
 }
 
 static void open_new(struct store *s, bool sleeping)

@@ -6,6 +6,7 @@
 #include <idem/check.h>
 
 #include <signal.h>
+#include <idem/sqlite.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -27,12 +28,10 @@ static struct idem_store *open_new(const char *name)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     struct idem_store *store;
-    char url[400];
 
     options.timeout_ms = PATIENCE_MS;
     (void)snprintf(path, sizeof(path), "%s", temp_path(name));
-    (void)snprintf(url, sizeof(url), "sqlite:%s", path);
-    assert_ok(idem_open(url, &options, &store, &why));
+    assert_ok(idem_sqlite_open(path, &options, &store, &why));
     return store;
 }
 

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <idem/sqlite.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -48,11 +49,9 @@ static struct idem_store *open_at(const char *path)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     struct idem_store *store;
-    char url[400];
 
     options.timeout_ms = 5000;
-    (void)snprintf(url, sizeof(url), "sqlite:%s", path);
-    assert_ok(idem_open(url, &options, &store, &why));
+    assert_ok(idem_sqlite_open(path, &options, &store, &why));
     return store;
 }
 

@@ -7,6 +7,7 @@
 #include "test.h"
 #include "threads.h"
 
+#include <idem/sqlite.h>
 #include <fcntl.h>
 #include <idem/queue.h>
 #include <signal.h>
@@ -28,12 +29,10 @@ static struct idem_store *open_new(const char *name)
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     const char *path = temp_path(name);
     struct idem_store *store;
-    char url[400];
 
     options.timeout_ms = TIMEOUT_MS;
-    (void)snprintf(url, sizeof(url), "sqlite:%s", path);
     (void)snprintf(lock_path, sizeof(lock_path), "%s-lock", path);
-    assert_ok(idem_open(url, &options, &store, &why));
+    assert_ok(idem_sqlite_open(path, &options, &store, &why));
     return store;
 }
 
