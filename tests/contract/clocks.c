@@ -148,7 +148,7 @@ TEST(retention, isExact)
 {
     static const int64_t lengths_ms[] = {60000, 86400000, 7 * 86400000};
 
-    EACH(lengths_m, lengths_ms) {
+    EACH(length, lengths_ms) {
         struct fixture f;
         struct idem_request request = claim("k");
         struct idem_attempt *attempt;
@@ -156,11 +156,11 @@ TEST(retention, isExact)
         uint64_t fence;
 
         open_virtual(&f);
-        request.retention_ms = *lengths_m;
+        request.retention_ms = *length;
         host_pass(&f.host, 12345);
         run(f.store, &request, "x");
         fence = fence_of(f.store, "k");
-        host_pass(&f.host, *lengths_m - 1);
+        host_pass(&f.host, *length - 1);
         expect(f.store, &request, IDEM_REPLAY);
         assert_int_equal(count(f.store, NULL), 1);
         host_pass(&f.host, 1);

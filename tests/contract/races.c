@@ -58,6 +58,19 @@ static void close_handles(struct fixture *f, struct race *race)
     }
 }
 
+/* Lets @callers do @work for @key, by way of all handles; nothing goes wrong. */
+static void run_race(struct fixture *f, struct race *race, size_t callers,
+                     void (*work)(void *ctx, size_t i),
+                     struct idem_request request)
+{
+    open_handles(f, race);
+    race->request = request;
+    threads_run(callers, work, race);
+    close_handles(f, race);
+    assert_int_equal(race->errors, 0);
+    assert_int_equal(race->wrong, 0);
+}
+
 /* ---- Claims ---- */
 
 static void claim_and_work(void *ctx, size_t i)
@@ -91,15 +104,9 @@ TEST_REAL(race, startsOneOfManyThreads)
     int round;
 
     for (round = 0; round < 5; round++) {
-        char key[16];
+        const char *key = numbered("k", (size_t)round);
 
-        (void)snprintf(key, sizeof(key), "k%d", round);
-        open_handles(f, &race);
-        race.request = claim(key);
-        threads_run(CALLERS, claim_and_work, &race);
-        close_handles(f, &race);
-        assert_int_equal(race.errors, 0);
-        assert_int_equal(race.wrong, 0);
+        run_race(f, &race, CALLERS, claim_and_work, claim(key));
         assert_int_equal(race.effects, 1);
         assert_int_equal(race.verdicts[IDEM_STARTED], 1);
         assert_int_equal(race.verdicts[IDEM_BUSY] + race.verdicts[IDEM_REPLAY],
@@ -111,15 +118,11 @@ TEST_REAL(race, startsOneOfManyThreads)
 /* The same where all of them wait: every one has the result of the first. */
 TEST_REAL(race, givesEveryWaiterTheResult)
 {
+    struct idem_request request = claim("k");
     struct race race;
 
-    open_handles(f, &race);
-    race.request = claim("k");
-    race.request.wait_ms = PATIENCE_MS;
-    threads_run(CALLERS, claim_and_work, &race);
-    close_handles(f, &race);
-    assert_int_equal(race.errors, 0);
-    assert_int_equal(race.wrong, 0);
+    request.wait_ms = PATIENCE_MS;
+    run_race(f, &race, CALLERS, claim_and_work, request);
     assert_int_equal(race.effects, 1);
     assert_int_equal(race.verdicts[IDEM_REPLAY], CALLERS - 1);
 }
@@ -171,24 +174,17 @@ static void fail_until_given_up(void *ctx, size_t i)
 
 /* 64 owners race, and each says twice that its attempt failed: so many attempts are
  * made as the budget has, not one more, and the last one calls for a person. */
-TEST(race, failsJustAtTheBudget)
+TEST_REAL(race, failsJustAtTheBudget)
 {
-    struct fixture f;
     struct race race;
     const struct idem_record *record;
 
-    open_real(&f);
-    open_handles(&f, &race);
-    race.request = claim("k");
-    threads_run(CALLERS, fail_until_given_up, &race);
-    close_handles(&f, &race);
-    assert_int_equal(race.errors, 0);
+    run_race(f, &race, CALLERS, fail_until_given_up, claim("k"));
     assert_int_equal(race.effects, BUDGET);
     assert_int_equal(race.verdicts[IDEM_FAILED], CALLERS);
-    record = get(f.store, "k");
+    record = get(f->store, "k");
     assert_int_equal(record->failures, BUDGET);
     assert_int_equal(record->attempts, BUDGET);
-    finish(&f);
 }
 
 /* And where the store works on a thread of its own. */
@@ -197,12 +193,7 @@ TEST_REAL(race, startsOneWithAThreadOfTheStore)
     struct race race;
 
     f->options.flags = IDEM_OPEN_THREAD;
-    open_handles(f, &race);
-    race.request = claim("k");
-    threads_run(CALLERS, claim_and_work, &race);
-    close_handles(f, &race);
-    assert_int_equal(race.errors, 0);
-    assert_int_equal(race.wrong, 0);
+    run_race(f, &race, CALLERS, claim_and_work, claim("k"));
     assert_int_equal(race.effects, 1);
     assert_int_equal(race.verdicts[IDEM_STARTED], 1);
 }
@@ -252,18 +243,14 @@ static void take_over(void *ctx, size_t i)
 /* Of many that find a lease over, one takes over. */
 TEST_VIRTUAL(race, lets64TakeOverOnce)
 {
+    struct idem_request request = rerun("k");
     struct race race;
 
-    open_handles(f, &race);
-    race.request = rerun("k");
-    expect(f->store, &race.request, IDEM_STARTED);
+    expect(f->store, &request, IDEM_STARTED);
     host_pass(&f->host, 60000);
-    threads_run(CALLERS, take_over, &race);
-    assert_int_equal(race.errors, 0);
-    assert_int_equal(race.wrong, 0);
+    run_race(f, &race, CALLERS, take_over, request);
     assert_int_equal(race.verdicts[IDEM_STARTED], 1);
     assert_int_equal(race.verdicts[IDEM_BUSY], CALLERS - 1);
-    close_handles(f, &race);
 }
 
 /* The first owner completes, late, while the next one takes over. */
@@ -298,9 +285,8 @@ TEST_VIRTUAL(race, decidesBetweenCompletionAndTakeover)
 
     for (round = 0; round < 150; round++) {
         struct duel duel = {.store = f->store, .completer = round % 2};
-        char key[16];
+        const char *key = numbered("k", (size_t)round);
 
-        (void)snprintf(key, sizeof(key), "k%d", round);
         duel.request = rerun(key);
         duel.first = begin(f->store, &duel.request, IDEM_STARTED);
         host_pass(&f->host, 60000);
@@ -358,17 +344,12 @@ static void work_in_turns(void *ctx, size_t i)
  * and each a higher fence than the one before. */
 TEST_REAL(race, hasOneOwnerAtATime)
 {
+    struct idem_request request = claim("k");
     struct race race;
 
-    open_handles(f, &race);
-    race.request = claim("k");
-    threads_run(8, work_in_turns, &race);
-    close_handles(f, &race);
-    assert_int_equal(race.errors, 0);
-    assert_int_equal(race.wrong, 0);
+    run_race(f, &race, 8, work_in_turns, request);
     assert_true(race.effects >= 1);
-    race.request = claim("k");
-    assert_int_equal(begin(f->store, &race.request, IDEM_STARTED)->attempts,
+    assert_int_equal(begin(f->store, &request, IDEM_STARTED)->attempts,
                      race.effects + 1);
 }
 

@@ -36,54 +36,48 @@ static void expect_refusal(const char *url, int code, const char *word)
 {
     const struct idem_store_kind *kind;
     const char *place;
-    struct idem_error error;
 
-    assert_int_equal(idem__kind_find(url, &kind, &place, &error), code);
-    assert_int_equal(error.code, code);
-    if (strstr(error.text, word) == NULL) {
-        fail_msg("\"%s\" does not say \"%s\"", error.text, word);
-    }
+    assert_code(code, idem__kind_find(url, &kind, &place, &why));
+    assert_why(word);
 }
 
-static void a_registered_kind_opens_its_urls(void **state)
+/* A registered kind opens its URLs. */
+TEST(kind, opensItsUrls)
 {
     static struct idem_store_kind kind;
     const struct idem_store_kind *found;
     const char *place;
     struct idem_store *store;
-    struct idem_error error;
 
-    (void)state;
     kind = kind_of("mine2");
-    assert_int_equal(idem_kind_register(&kind, &error), 0);
-    assert_int_equal(idem_kind_register(&kind, &error), 0);
-    assert_int_equal(idem__kind_find("mine2:x", &found, &place, &error), 0);
+    assert_ok(idem_kind_register(&kind, &why));
+    assert_ok(idem_kind_register(&kind, &why));
+    assert_ok(idem__kind_find("mine2:x", &found, &place, &why));
     assert_ptr_equal(found, &kind);
     assert_string_equal(place, "x");
-    assert_int_equal(idem_open("mine2://a?b=c:d", NULL, &store, &error), 0);
+    assert_ok(idem_open("mine2://a?b=c:d", NULL, &store, &why));
     assert_int_equal(opened, 1);
     idem_close(store);
 }
 
-static void a_scheme_has_one_kind(void **state)
+/* A scheme has one kind. */
+TEST(scheme, hasOneKind)
 {
     static const char *const taken[] = {"sqlite", "memory", "once"};
     static struct idem_store_kind first;
     struct idem_store_kind other;
-    struct idem_error error;
-    size_t i;
 
-    (void)state;
     first = kind_of("once");
-    assert_int_equal(idem_kind_register(&first, &error), 0);
-    for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
-        other = kind_of(taken[i]);
-        assert_int_equal(idem_kind_register(&other, &error), IDEM_EINVALID);
-        assert_non_null(strstr(error.text, taken[i]));
+    assert_ok(idem_kind_register(&first, &why));
+    EACH(scheme, taken) {
+        other = kind_of(*scheme);
+        assert_code(IDEM_EINVALID, idem_kind_register(&other, &why));
+        assert_why(*scheme);
     }
 }
 
-static void a_scheme_is_lower_case_letters_and_digits(void **state)
+/* A scheme is lower case letters and digits, 16 at most. */
+TEST(scheme, isLowerCaseLettersAndDigits)
 {
     static const char *const bad[] = {"",
                                       "9a",
@@ -97,65 +91,59 @@ static void a_scheme_is_lower_case_letters_and_digits(void **state)
                                       "\xc3\xa4",
                                       "abcdefghijklmnopq"};
     struct idem_store_kind kind;
-    struct idem_error error;
-    size_t i;
 
-    (void)state;
-    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        kind = kind_of(bad[i]);
-        assert_int_equal(idem_kind_register(&kind, &error), IDEM_EINVALID);
+    EACH(scheme, bad) {
+        kind = kind_of(*scheme);
+        assert_code(IDEM_EINVALID, idem_kind_register(&kind, &why));
     }
     kind = kind_of(NULL);
-    assert_int_equal(idem_kind_register(&kind, &error), IDEM_EINVALID);
+    assert_code(IDEM_EINVALID, idem_kind_register(&kind, &why));
     kind = kind_of("noopen");
     kind.open = NULL;
-    assert_int_equal(idem_kind_register(&kind, &error), IDEM_EINVALID);
+    assert_code(IDEM_EINVALID, idem_kind_register(&kind, &why));
 }
 
-static void a_kind_of_another_version_is_refused(void **state)
+/* A kind of another version is refused. */
+TEST(kind, ofAnotherVersionIsRefused)
 {
     struct idem_store_kind kind = kind_of("later");
-    struct idem_error error;
 
-    (void)state;
     kind.abi++;
-    assert_int_equal(idem_kind_register(&kind, &error), IDEM_ECONFIG);
+    assert_code(IDEM_ECONFIG, idem_kind_register(&kind, &why));
     kind = kind_of("later");
     kind.size = offsetof(struct idem_store_kind, schema) - 1;
-    assert_int_equal(idem_kind_register(&kind, &error), IDEM_ECONFIG);
+    assert_code(IDEM_ECONFIG, idem_kind_register(&kind, &why));
     expect_refusal("later:", IDEM_EINVALID, "unknown kind of store");
 }
 
 /* The libraries are those of tests/lib/kind_library.c, on the path that the test's
  * environment names. */
-static void a_library_has_the_kind_of_its_name(void **state)
+TEST(library, hasTheKindOfItsName)
 {
     const struct idem_store_kind *kind;
     const struct idem_store_kind *again;
     const char *place;
     struct idem_store *store;
-    struct idem_error error;
 
-    (void)state;
-    assert_int_equal(idem__kind_find("goodkind:p", &kind, &place, &error), 0);
+    assert_ok(idem__kind_find("goodkind:p", &kind, &place, &why));
     assert_string_equal(kind->scheme, "goodkind");
     assert_string_equal(place, "p");
-    assert_int_equal(idem__kind_find("goodkind:", &again, &place, &error), 0);
+    assert_ok(idem__kind_find("goodkind:", &again, &place, &why));
     assert_ptr_equal(kind, again);
-    assert_int_equal(idem_open("goodkind:", NULL, &store, &error),
-                     IDEM_EDENIED); /* All that this kind ever says. */
+    /* All that this kind ever says. */
+    assert_code(IDEM_EDENIED, idem_open("goodkind:", NULL, &store, &why));
     expect_refusal("oldkind:", IDEM_ECONFIG, "another version");
     expect_refusal("nokind:", IDEM_ECONFIG, "no symbol idem_nokind_kind");
     expect_refusal("otherkind:", IDEM_ECONFIG,
                    "provides another kind of store");
 }
 
-static void a_path_is_never_loaded(void **state)
+/* A path is never loaded. */
+TEST(path, isNeverLoaded)
 {
     char url[4200];
     char cwd[4096];
 
-    (void)state;
     assert_non_null(getcwd(cwd, sizeof(cwd)));
     (void)snprintf(url, sizeof(url), "%s/libidem-goodkind.so.0:", cwd);
     expect_refusal(url, IDEM_EINVALID, "unknown kind of store");
@@ -168,35 +156,19 @@ static void a_path_is_never_loaded(void **state)
     expect_refusal(NULL, IDEM_EINVALID, "no store given");
 }
 
-static void there_is_room_for_sixteen(void **state)
+/* There is room for sixteen kinds. */
+TEST(kinds, haveRoomForSixteen)
 {
     static struct idem_store_kind kinds[IDEM_KINDS_MAX];
     static char names[IDEM_KINDS_MAX][8];
-    struct idem_error error;
     int rc = 0;
     size_t i;
 
-    (void)state;
     for (i = 0; rc == 0 && i < IDEM_KINDS_MAX; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "k%zu", i);
         kinds[i] = kind_of(names[i]);
-        rc = idem_kind_register(&kinds[i], &error);
+        rc = idem_kind_register(&kinds[i], &why);
     }
     assert_int_equal(rc, IDEM_EFULL); /* Others are registered already. */
     assert_true(i > 8);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_registered_kind_opens_its_urls),
-        cmocka_unit_test(a_scheme_has_one_kind),
-        cmocka_unit_test(a_scheme_is_lower_case_letters_and_digits),
-        cmocka_unit_test(a_kind_of_another_version_is_refused),
-        cmocka_unit_test(a_library_has_the_kind_of_its_name),
-        cmocka_unit_test(a_path_is_never_loaded),
-        cmocka_unit_test(there_is_room_for_sixteen),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

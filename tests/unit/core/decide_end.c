@@ -304,7 +304,7 @@ TEST(expire, endsTheLeaseEverywhere)
     int boot;
     int unsure;
 
-    EACH(lefts_m, lefts_ms) {
+    EACH(left, lefts_ms) {
         for (boot = 0; boot < 2; boot++) {
             for (unsure = 0; unsure < 2; unsure++) {
                 struct idem_record found = sample_record();
@@ -312,11 +312,11 @@ TEST(expire, endsTheLeaseEverywhere)
                 struct idem_now now = sample_now();
                 struct idem_decision decision;
 
-                if (*lefts_m == IDEM_NEVER) {
+                if (*left == IDEM_NEVER) {
                     found.lease_end_ms = IDEM_NEVER;
                     found.lease_end_boot_ms = IDEM_NEVER;
                 } else {
-                    sample_lease(&found, *lefts_m);
+                    sample_lease(&found, *left);
                 }
                 now.store_err_ms = unsure * 3000;
                 decision = decide_expire(&found, &op, &now);

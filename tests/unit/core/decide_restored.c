@@ -79,8 +79,8 @@ TEST(restored, cutsOffWhoseLeaseRanOut)
     static const enum idem_status statuses[] = {IDEM_STATUS_UNKNOWN,
                                                 IDEM_STATUS_FAILED};
 
-    EACH(statuse, statuses) {
-        struct idem_record found = sample_ended(*statuse, 0);
+    EACH(status, statuses) {
+        struct idem_record found = sample_ended(*status, 0);
         struct idem_now now = sample_now();
         struct idem_op end = sample_end();
         struct idem_decision decision;
@@ -90,7 +90,7 @@ TEST(restored, cutsOffWhoseLeaseRanOut)
         idem__decide_end(&found, &end, &now, &decision);
         assert_code(IDEM_OK, decision.code);
         next = decide(&found).next;
-        assert_int_equal(next.status, *statuse);
+        assert_int_equal(next.status, *status);
         assert_slice(next.note, found.note);
         assert_slice(next.error, found.error);
         idem__decide_end(&next, &end, &now, &decision);
@@ -108,8 +108,8 @@ TEST(restored, leavesTheRest)
     struct idem_record found = sample_record();
     struct idem_record marked = decide(&found).next;
 
-    EACH(statuse, statuses) {
-        found = sample_ended(*statuse, 3600000);
+    EACH(status, statuses) {
+        found = sample_ended(*status, 3600000);
         assert_int_equal(decide(&found).change, IDEM_CHANGE_NONE);
         assert_code(IDEM_OK, decide(&found).code);
     }

@@ -31,6 +31,21 @@ static struct idem_metrics full(void)
     return m;
 }
 
+static char text[IDEM_METRICS_TEXT_MAX];
+
+static void assert_has(const char *format, ...)
+{
+    char line[256];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    if (strstr(text, line) == NULL) {
+        fail_with("there is no \"%s\" in:\n%s", line, text);
+    }
+}
+
 /* A label has nothing of how its store is reached. */
 TEST(prometheus, namesStoresBriefly)
 {
@@ -48,82 +63,53 @@ TEST(prometheus, namesStoresBriefly)
          "dynamodb://idem"},
         {"sqlite:/var/idem.db?", "sqlite:/var/idem.db"},
     };
-    static char text[IDEM_METRICS_TEXT_MAX];
     struct idem_metrics m = full();
-    char line[128];
-    size_t len, i;
+    size_t len;
 
-    for (i = 0; i < COUNT(rows); i++) {
-        m.store = rows[i].url;
+    EACH(row, rows) {
+        m.store = row->url;
         assert_ok(idem_metrics_prometheus(&m, text, sizeof(text), &len));
-        (void)snprintf(line, sizeof(line),
-                       "\nidem_started_total{store=\"%s\"} ", rows[i].label);
-        assert_non_null(strstr(text, line));
-        (void)snprintf(line, sizeof(line),
-                       "\nidem_store_errors_total{store=\"%s\",kind=\"",
-                       rows[i].label);
-        assert_non_null(strstr(text, line));
+        assert_has("\nidem_started_total{store=\"%s\"} ", row->label);
+        assert_has("\nidem_store_errors_total{store=\"%s\",kind=\"",
+                   row->label);
         assert_null(strstr(text, "endpoint"));
         assert_ok(idem_metrics_emf(&m, NULL, "Idem", text, sizeof(text), &len));
-        (void)snprintf(line, sizeof(line), "\"store\":\"%s\",", rows[i].label);
-        assert_non_null(strstr(text, line));
+        assert_has("\"store\":\"%s\",", row->label);
     }
 }
 
 /* Everything is in the text, the label escaped, buckets added up. */
 TEST(prometheus, writesEverything)
 {
-    static char text[IDEM_METRICS_TEXT_MAX];
     struct idem_metrics m = full();
     const char *label = "{store=\"sqlite:/a \\\"b\\\"\\\\c??\"";
-    char line[256];
     size_t len;
 
     assert_ok(idem_metrics_prometheus(&m, text, sizeof(text), &len));
     assert_int_equal(len, strlen(text));
-    (void)snprintf(line, sizeof(line),
-                   "\nidem_started_total%s} 18446744073709551615\n", label);
-    assert_non_null(strstr(text, line));
-    (void)snprintf(line, sizeof(line),
-                   "idem_store_errors_total%s,kind=\"unavailable\"} 7\n",
-                   label);
-    assert_non_null(strstr(text, line));
-    (void)snprintf(
-        line, sizeof(line),
+    assert_has("\nidem_started_total%s} 18446744073709551615\n", label);
+    assert_has("idem_store_errors_total%s,kind=\"unavailable\"} 7\n", label);
+    assert_has(
         "idem_store_call_seconds_bucket%s,call=\"begin\",le=\"+Inf\"} 5\n",
         label);
-    assert_non_null(strstr(text, line));
-    (void)snprintf(line, sizeof(line),
-                   "idem_store_call_seconds_sum%s,call=\"begin\"} 2.5\n",
-                   label);
-    assert_non_null(strstr(text, line));
-    (void)snprintf(line, sizeof(line),
-                   "idem_oldest_in_progress_seconds%s} 61.5\n", label);
-    assert_non_null(strstr(text, line));
-    (void)snprintf(line, sizeof(line), "idem_oldest_retry_seconds%s} 1.25\n",
-                   label);
-    assert_non_null(strstr(text, line));
-    (void)snprintf(line, sizeof(line),
-                   "idem_last_success_seconds%s,key=\"a\\\"@*\"} 1.5\n"
-                   "idem_last_success_seconds%s,key=\"b@*\"} 0\n",
-                   label, label);
-    assert_non_null(strstr(text, line));
+    assert_has("idem_store_call_seconds_sum%s,call=\"begin\"} 2.5\n", label);
+    assert_has("idem_oldest_in_progress_seconds%s} 61.5\n", label);
+    assert_has("idem_oldest_retry_seconds%s} 1.25\n", label);
+    assert_has("idem_last_success_seconds%s,key=\"a\\\"@*\"} 1.5\n"
+               "idem_last_success_seconds%s,key=\"b@*\"} 0\n",
+               label, label);
     assert_null(strstr(text, "idem_log_"));
     m.has_log = true;
     m.log_len = 12345678901;
     m.log_held = true;
     assert_ok(idem_metrics_prometheus(&m, text, sizeof(text), &len));
-    (void)snprintf(line, sizeof(line), "\nidem_log_bytes%s} 12345678901\n",
-                   label);
-    assert_non_null(strstr(text, line));
-    (void)snprintf(line, sizeof(line), "\nidem_log_held%s} 1\n", label);
-    assert_non_null(strstr(text, line));
+    assert_has("\nidem_log_bytes%s} 12345678901\n", label);
+    assert_has("\nidem_log_held%s} 1\n", label);
 }
 
 /* Both refuse every buffer that is too short, and write nothing behind it. */
 TEST(metrics, fitOrAreRefused)
 {
-    static char text[IDEM_METRICS_TEXT_MAX];
     struct idem_metrics m = full();
     size_t needed[2];
     size_t len = 99;
@@ -156,7 +142,6 @@ TEST(metrics, fitOrAreRefused)
 /* What is counted is given as what was added; what is on record as it is. */
 TEST(emf, givesDifferences)
 {
-    static char text[IDEM_METRICS_TEXT_MAX];
     struct idem_metrics before = IDEM_METRICS_INIT;
     struct idem_metrics m = IDEM_METRICS_INIT;
     size_t len;
@@ -169,9 +154,9 @@ TEST(emf, givesDifferences)
     m.counters.completed = 2; /* Another store: it began anew. */
     m.in_progress = 8;
     assert_ok(idem_metrics_emf(&m, &before, "idem", text, sizeof(text), &len));
-    assert_non_null(strstr(text, ",\"started\":3,"));
-    assert_non_null(strstr(text, ",\"completed\":2,"));
-    assert_non_null(strstr(text, ",\"inProgress\":8,"));
+    assert_has(",\"started\":3,");
+    assert_has(",\"completed\":2,");
+    assert_has(",\"inProgress\":8,");
     assert_null(strstr(text, "store"));
 }
 

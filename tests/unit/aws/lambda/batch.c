@@ -113,19 +113,22 @@ static enum script_does serve(struct script *script, struct idem_op *op)
     return SCRIPT_ANSWERS;
 }
 
-static struct idem_lambda *open_with(struct script *script)
+/* A function whose store has @now for a trouble. */
+static struct idem_lambda *open_with(struct trouble now)
 {
     static struct idem_lambda_options options;
+    static struct script script;
     struct idem_lambda *lambda;
 
+    trouble = now;
     options = (struct idem_lambda_options)IDEM_LAMBDA_OPTIONS_INIT;
     options.store = "memory:";
     options.function = "f";
     options.run = run;
     assert_ok(idem_lambda_open(&options, &lambda, &why));
     idem_close(lambda->store);
-    lambda->store = script_open(script, serve, NULL);
-    trouble.script = script;
+    lambda->store = script_open(&script, serve, NULL);
+    trouble.script = &script;
     runs = 0;
     fails_at = -1;
     return lambda;
@@ -163,18 +166,21 @@ static void assert_response(struct idem_lambda_response response,
     assert_text(response.json, json);
 }
 
+/* There is time for all of the queue, and no record fails. */
+static void assert_passes(struct idem_lambda *lambda)
+{
+    assert_response(handle(lambda, queue, 600000),
+                    "{\"batchItemFailures\":[]}");
+}
+
 /* A record runs when the one before it is on record, and before the one after it is
  * claimed; the end of one and the claim of the next go together. */
 TEST(chain, claimsARecordWhenItsTurnComes)
 {
-    struct script script;
-    struct idem_lambda *lambda;
+    struct idem_lambda *lambda = open_with((struct trouble){0});
     unsigned i;
 
-    memset(&trouble, 0, sizeof(trouble));
-    lambda = open_with(&script);
-    assert_response(handle(lambda, queue, 600000),
-                    "{\"batchItemFailures\":[]}");
+    assert_passes(lambda);
     assert_int_equal(runs, 3);
     for (i = 0; i < 3; i++) {
         assert_int_equal(before[i], i == 0 ? 0 : IDEM_STATUS_COMPLETED);
@@ -193,21 +199,16 @@ TEST(chain, stopsWhereAnEndIsNotKnown)
     static const int codes[] = {IDEM_EUNAVAILABLE, IDEM_EUNKNOWN};
 
     EACH(one, codes) {
-        struct script script;
-        struct idem_lambda *lambda;
+        struct idem_lambda *lambda =
+            open_with((struct trouble){.refused_ends = 1000000, .code = *one});
 
-        memset(&trouble, 0, sizeof(trouble));
-        trouble.refused_ends = 1000000;
-        trouble.code = *one;
-        lambda = open_with(&script);
         assert_response(handle(lambda, queue, 4000),
                         "{\"batchItemFailures\":[{\"itemIdentifier\":\"m2\"},"
                         "{\"itemIdentifier\":\"m3\"}]}");
         assert_int_equal(runs, 1);
         assert_int_equal(attempts_of("m3"), 0);
         trouble.refused_ends = 0;
-        assert_response(handle(lambda, queue, 600000),
-                        "{\"batchItemFailures\":[]}");
+        assert_passes(lambda);
         assert_int_equal(runs, 3); /* m2 and m3 alone. */
         assert_int_equal(attempts_of("m1"), 1);
         assert_int_equal(attempts_of("m3"), 1);
@@ -218,15 +219,10 @@ TEST(chain, stopsWhereAnEndIsNotKnown)
 /* An end that is refused for good is in the log: it holds nobody up. */
 TEST(chain, goesOnAfterAnEndThatIsRefused)
 {
-    struct script script;
-    struct idem_lambda *lambda;
+    struct idem_lambda *lambda =
+        open_with((struct trouble){.refused_ends = 1, .code = IDEM_ELOST});
 
-    memset(&trouble, 0, sizeof(trouble));
-    trouble.refused_ends = 1;
-    trouble.code = IDEM_ELOST;
-    lambda = open_with(&script);
-    assert_response(handle(lambda, queue, 600000),
-                    "{\"batchItemFailures\":[]}");
+    assert_passes(lambda);
     assert_int_equal(runs, 3);
     assert_int_equal(trouble.ends, 3);
     idem_lambda_close(lambda);
@@ -239,16 +235,12 @@ TEST(chain, asksAgainAfterAnOutage)
     unsigned skip;
 
     for (skip = 0; skip < 3; skip++) {
-        struct script script;
-        struct idem_lambda *lambda;
+        struct idem_lambda *lambda =
+            open_with((struct trouble){.skip_claims = skip,
+                                       .refused_claims = 7,
+                                       .code = IDEM_EUNAVAILABLE});
 
-        memset(&trouble, 0, sizeof(trouble));
-        trouble.skip_claims = skip;
-        trouble.refused_claims = 7;
-        trouble.code = IDEM_EUNAVAILABLE;
-        lambda = open_with(&script);
-        assert_response(handle(lambda, queue, 600000),
-                        "{\"batchItemFailures\":[]}");
+        assert_passes(lambda);
         assert_int_equal(runs, 3);
         assert_int_equal(trouble.claims, 10);
         idem_lambda_close(lambda);
@@ -258,17 +250,13 @@ TEST(chain, asksAgainAfterAnOutage)
 /* A claim that was made, as nobody heard, is its own when it is asked again. */
 TEST(chain, recognisesItsOwnClaim)
 {
-    struct script script;
-    struct idem_lambda *lambda;
+    struct idem_lambda *lambda =
+        open_with((struct trouble){.skip_claims = 1,
+                                   .refused_claims = 2,
+                                   .code = IDEM_EUNKNOWN,
+                                   .apply = true});
 
-    memset(&trouble, 0, sizeof(trouble));
-    trouble.skip_claims = 1;
-    trouble.refused_claims = 2;
-    trouble.code = IDEM_EUNKNOWN;
-    trouble.apply = true;
-    lambda = open_with(&script);
-    assert_response(handle(lambda, queue, 600000),
-                    "{\"batchItemFailures\":[]}");
+    assert_passes(lambda);
     assert_int_equal(runs, 3);
     assert_int_equal(attempts_of("m2"), 1);
     idem_lambda_close(lambda);
@@ -277,13 +265,9 @@ TEST(chain, recognisesItsOwnClaim)
 /* A store that stays away: nothing runs, and nothing is claimed. */
 TEST(chain, givesUpWhenThereIsNoTimeLeft)
 {
-    struct script script;
-    struct idem_lambda *lambda;
+    struct idem_lambda *lambda = open_with(
+        (struct trouble){.refused_claims = 1000000, .code = IDEM_EUNAVAILABLE});
 
-    memset(&trouble, 0, sizeof(trouble));
-    trouble.refused_claims = 1000000;
-    trouble.code = IDEM_EUNAVAILABLE;
-    lambda = open_with(&script);
     assert_response(handle(lambda, queue, 3000),
                     "{\"batchItemFailures\":[{\"itemIdentifier\":\"m1\"},"
                     "{\"itemIdentifier\":\"m2\"},"
@@ -293,25 +277,19 @@ TEST(chain, givesUpWhenThereIsNoTimeLeft)
     idem_lambda_close(lambda);
 }
 
+#define GROUPED(id, group)                                                     \
+    "{\"messageId\":\"" id                                                     \
+    "\",\"eventSource\":\"aws:sqs\",\"eventSourceARN\":"                       \
+    "\"arn:aws:sqs:eu-west-1:1:q.fifo\",\"body\":\"1\",\"attributes\":{"       \
+    "\"MessageGroupId\":\"" group "\",\"MessageDeduplicationId\":\"" id "\"}}"
+
 /* What has to wait for one before it in its group is not claimed. */
 TEST(chain, doesNotClaimWhatHasToWait)
 {
-    static const char fifo[] =
-        "{\"Records\":[{\"messageId\":\"m1\",\"eventSource\":\"aws:sqs\","
-        "\"eventSourceARN\":\"arn:aws:sqs:eu-west-1:1:q.fifo\",\"body\":\"1\","
-        "\"attributes\":{\"MessageGroupId\":\"a\",\"MessageDeduplicationId\":"
-        "\"m1\"}},{\"messageId\":\"m2\",\"eventSource\":\"aws:sqs\","
-        "\"eventSourceARN\":\"arn:aws:sqs:eu-west-1:1:q.fifo\",\"body\":\"2\","
-        "\"attributes\":{\"MessageGroupId\":\"a\",\"MessageDeduplicationId\":"
-        "\"m2\"}},{\"messageId\":\"m3\",\"eventSource\":\"aws:sqs\","
-        "\"eventSourceARN\":\"arn:aws:sqs:eu-west-1:1:q.fifo\",\"body\":\"3\","
-        "\"attributes\":{\"MessageGroupId\":\"b\",\"MessageDeduplicationId\":"
-        "\"m3\"}}]}";
-    struct script script;
-    struct idem_lambda *lambda;
+    static const char fifo[] = "{\"Records\":[" GROUPED("m1", "a") "," GROUPED(
+        "m2", "a") "," GROUPED("m3", "b") "]}";
+    struct idem_lambda *lambda = open_with((struct trouble){0});
 
-    memset(&trouble, 0, sizeof(trouble));
-    lambda = open_with(&script);
     fails_at = 0;
     assert_response(handle(lambda, fifo, 600000),
                     "{\"batchItemFailures\":[{\"itemIdentifier\":\"m1\"},"

@@ -131,14 +131,13 @@ static const struct idem_store_ops store_ops = {
     .close = close_store,
 };
 
-static struct idem_queue *open_store(struct store *store, bool threaded,
-                                     size_t queue_max)
+static struct idem_queue *open_store(struct store *store, bool threaded)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     struct idem_queue *queue;
 
     memset(store, 0, sizeof(*store));
-    options.queue_max = queue_max;
+    options.queue_max = 4096;
     options.timeout_ms = 200;
     assert_ok(idem__store_init(&store->base, &store_ops, &options, &why));
     assert_ok(
@@ -152,6 +151,20 @@ static void finish(struct store *store, struct idem_queue *queue)
     idem_queue_destroy(queue);
     idem_close(&store->base);
 }
+
+/* A test that is given a store, and a queue of it. */
+#define TEST_STORE(suite, condition, threaded)                                 \
+    static void suite##_##condition##_in(struct store *, struct idem_queue *); \
+    TEST(suite, condition)                                                     \
+    {                                                                          \
+        struct store store;                                                    \
+        struct idem_queue *queue = open_store(&store, threaded);               \
+                                                                               \
+        suite##_##condition##_in(&store, queue);                               \
+        finish(&store, queue);                                                 \
+    }                                                                          \
+    static void suite##_##condition##_in(                                      \
+        __attribute__((unused)) struct store *store, struct idem_queue *queue)
 
 static struct idem_op *make_op(size_t input_len)
 {
@@ -192,50 +205,42 @@ static bool readable(int fd)
 /* ---- Batches ---- */
 
 /* What is queued runs together, on the thread that reaps. */
-TEST(group, runsTogetherWhatIsQueued)
+TEST_STORE(group, runsTogetherWhatIsQueued, false)
 {
-    struct store store;
-    struct idem_queue *queue = open_store(&store, false, 4096);
     int i;
 
     for (i = 0; i < 100; i++) {
         submit(queue, 0);
     }
-    assert_int_equal(store.runs, 0);
+    assert_int_equal(store->runs, 0);
     reap_all(queue, 100);
-    assert_int_equal(store.runs, 1);
-    assert_int_equal(store.entered, 1);
-    assert_int_equal(store.lens[0], 100);
-    assert_true(pthread_equal(store.runner, pthread_self()) != 0);
-    finish(&store, queue);
+    assert_int_equal(store->runs, 1);
+    assert_int_equal(store->entered, 1);
+    assert_int_equal(store->lens[0], 100);
+    assert_true(pthread_equal(store->runner, pthread_self()) != 0);
 }
 
 /* And in bytes: what is large runs alone. */
-TEST(group, runsLargeOpsAlone)
+TEST_STORE(group, runsLargeOpsAlone, false)
 {
     static const size_t lens[] = {10, 1 << 20, 300000, 20, 30, 100000, 200000};
     static const unsigned batches[] = {1, 1, 1, 3, 1};
-    struct store store;
-    struct idem_queue *queue = open_store(&store, false, 4096);
     size_t i;
 
     for (i = 0; i < COUNT(lens); i++) {
         submit(queue, lens[i]);
     }
     reap_all(queue, COUNT(lens));
-    assert_int_equal(store.runs, COUNT(batches));
+    assert_int_equal(store->runs, COUNT(batches));
     for (i = 0; i < COUNT(batches); i++) {
-        assert_int_equal(store.lens[i], batches[i]);
+        assert_int_equal(store->lens[i], batches[i]);
     }
-    finish(&store, queue);
 }
 
 /* What is submitted together runs together, also where a thread stands ready: it
  * hears of the first when the last is there. */
-TEST(group, takesAllOfATurn)
+TEST_STORE(group, takesAllOfATurn, true)
 {
-    struct store store;
-    struct idem_queue *queue = open_store(&store, true, 4096);
     struct idem_op *ops[40];
     unsigned round;
 
@@ -246,20 +251,17 @@ TEST(group, takesAllOfATurn)
         assert_int_equal(idem_queue_submit_all(queue, ops, COUNT(ops), &why),
                          0);
         reap_all(queue, COUNT(ops));
-        assert_int_equal(store.runs, round + 1);
-        assert_int_equal(store.lens[round], COUNT(ops));
+        assert_int_equal(store->runs, round + 1);
+        assert_int_equal(store->lens[round], COUNT(ops));
     }
-    finish(&store, queue);
 }
 
 /* ---- The descriptor ---- */
 
 /* For a loop that reaps once whenever the descriptor is readable: it becomes so
  * when there is work, and stays so while there is work or an answer. */
-TEST(group, keepsTheDescriptorReadable)
+TEST_STORE(group, keepsTheDescriptorReadable, false)
 {
-    struct store store;
-    struct idem_queue *queue = open_store(&store, false, 4096);
     int fd = idem_queue_fd(queue);
     size_t submitted;
     size_t reaped = 0;
@@ -286,7 +288,6 @@ TEST(group, keepsTheDescriptorReadable)
         }
     }
     assert_false(readable(fd));
-    finish(&store, queue);
 }
 
 /* ---- Entering ---- */
@@ -297,21 +298,17 @@ static void submit_one_more(void *ctx)
 }
 
 /* Who comes while the leader waits to enter is in the batch. */
-TEST(group, takesWhoCameWhileItEntered)
+TEST_STORE(group, takesWhoCameWhileItEntered, false)
 {
-    struct store store;
-    struct idem_queue *queue = open_store(&store, false, 4096);
-
-    store.entering = submit_one_more;
-    store.ctx = queue;
+    store->entering = submit_one_more;
+    store->ctx = queue;
     submit(queue, 0);
     idem_op_destroy(idem_queue_reap(queue, -1));
-    assert_int_equal(store.runs, 1);
-    assert_int_equal(store.lens[0], 2);
-    store.entering = NULL;
+    assert_int_equal(store->runs, 1);
+    assert_int_equal(store->lens[0], 2);
+    store->entering = NULL;
     reap_all(queue, 1);
-    assert_int_equal(store.left, 0);
-    finish(&store, queue);
+    assert_int_equal(store->left, 0);
 }
 
 static void destroy_other(void *ctx)
@@ -320,21 +317,18 @@ static void destroy_other(void *ctx)
 }
 
 /* Where all were taken back meanwhile it leaves again, and runs nothing. */
-TEST(group, leavesWhenAllWereTakenBack)
+TEST_STORE(group, leavesWhenAllWereTakenBack, false)
 {
-    struct store store;
-    struct idem_queue *queue = open_store(&store, false, 4096);
     struct idem_queue *other;
 
-    assert_ok(idem_queue_create(&store.base, &other, &why));
+    assert_ok(idem_queue_create(&store->base, &other, &why));
     submit(other, 0);
-    store.entering = destroy_other;
-    store.ctx = other;
-    idem__leader_drive(&store.group.leader, queue, now_ms());
-    assert_int_equal(store.entered, 1);
-    assert_int_equal(store.left, 1);
-    assert_int_equal(store.runs, 0);
-    finish(&store, queue);
+    store->entering = destroy_other;
+    store->ctx = other;
+    idem__leader_drive(&store->group.leader, queue, now_ms());
+    assert_int_equal(store->entered, 1);
+    assert_int_equal(store->left, 1);
+    assert_int_equal(store->runs, 0);
 }
 
 /* ---- Ends ---- */
@@ -352,22 +346,18 @@ static struct idem_op *make_end(void)
 
 /* A store is told while it is entered that something of its queue ends an attempt,
  * and no longer once that was run. */
-TEST(group, tellsOfEnds)
+TEST_STORE(group, tellsOfEnds, false)
 {
-    struct store store;
-    struct idem_queue *queue = open_store(&store, false, 4096);
-
     submit(queue, 0);
     reap_all(queue, 1);
-    assert_false(store.saw_ends);
+    assert_false(store->saw_ends);
     submit(queue, 0);
     assert_ok(idem_queue_submit(queue, make_end(), &why));
     reap_all(queue, 2);
-    assert_true(store.saw_ends);
+    assert_true(store->saw_ends);
     submit(queue, 0);
     reap_all(queue, 1);
-    assert_false(store.saw_ends);
-    finish(&store, queue);
+    assert_false(store->saw_ends);
 }
 
 /* ---- Lateness and refusal ---- */
@@ -380,7 +370,7 @@ TEST(group, passesARefusalOn)
 
     EACH(code, codes) {
         struct store store;
-        struct idem_queue *queue = open_store(&store, false, 4096);
+        struct idem_queue *queue = open_store(&store, false);
         int i;
 
         store.enter_code = *code;
@@ -463,7 +453,7 @@ static void assert_batches_are_shared(bool thread)
 
     for (tries = 0; tries < TRIES && runs >= FEW; tries++) {
         struct store store;
-        struct idem_queue *queue = open_store(&store, thread, 4096);
+        struct idem_queue *queue = open_store(&store, thread);
 
         runs = call_all(&store, queue, CALLERS, /* pause_ms= */ 1);
         assert_true(runs >= CALLS);
@@ -489,7 +479,7 @@ TEST(group, waitsForThoseWhoComeBack)
 
     for (tries = 0; tries < TRIES && runs >= few; tries++) {
         struct store store;
-        struct idem_queue *queue = open_store(&store, false, 4096);
+        struct idem_queue *queue = open_store(&store, false);
 
         /* A busy machine may take longer to wake a thread than it would pay to
          * wait for. */
@@ -515,20 +505,18 @@ static void reap_other(void *ctx)
 
 /* A caller that is asked to lead next, and is answered in the same moment, does
  * not leave its other op waiting: its descriptor says that there is work. */
-TEST(group, forgetsNoOpOfACallerThatIsAnswered)
+TEST_STORE(group, forgetsNoOpOfACallerThatIsAnswered, false)
 {
-    struct store store;
-    struct idem_queue *queue = open_store(&store, false, 4096);
     struct other_caller other = {.reaped = NULL};
     int fd = idem_queue_fd(queue);
     struct thread *thread;
 
-    store.pause_ms = 100;
-    assert_ok(idem_queue_create(&store.base, &other.queue, &why));
+    store->pause_ms = 100;
+    assert_ok(idem_queue_create(&store->base, &other.queue, &why));
     submit(queue, 0);
     submit(other.queue, 0);
     thread = thread_start(reap_other, &other);
-    while (__atomic_load_n(&store.runs, __ATOMIC_ACQUIRE) == 0) {
+    while (__atomic_load_n(&store->runs, __ATOMIC_ACQUIRE) == 0) {
         sleep_ms(1);
     }
     submit(queue, 0);
@@ -539,15 +527,12 @@ TEST(group, forgetsNoOpOfACallerThatIsAnswered)
     assert_true(readable(fd));
     reap_all(queue, 1);
     idem_queue_destroy(other.queue);
-    finish(&store, queue);
 }
 
 /* With a thread of its own a store works while nobody reaps, on that thread
  * alone, and no signal is ever handled there. */
-TEST(thread, doesTheWork)
+TEST_STORE(thread, doesTheWork, true)
 {
-    struct store store;
-    struct idem_queue *queue = open_store(&store, true, 4096);
     struct idem_op *op;
     int n = 0;
 
@@ -558,8 +543,7 @@ TEST(thread, doesTheWork)
     op = idem_queue_reap(queue, 0);
     assert_non_null(op);
     idem_op_destroy(op);
-    assert_int_equal(pthread_equal(store.runner, pthread_self()), 0);
-    assert_int_equal(sigismember(&store.blocked, SIGTERM), 1);
-    assert_int_equal(sigismember(&store.blocked, SIGUSR1), 1);
-    finish(&store, queue);
+    assert_int_equal(pthread_equal(store->runner, pthread_self()), 0);
+    assert_int_equal(sigismember(&store->blocked, SIGTERM), 1);
+    assert_int_equal(sigismember(&store->blocked, SIGUSR1), 1);
 }

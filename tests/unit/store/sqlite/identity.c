@@ -27,8 +27,8 @@ static void remove_all(const char *path)
                                            "-reserve"};
     char name[600];
 
-    EACH(suffixe, suffixes) {
-        name_beside(path, *suffixe, name);
+    EACH(suffix, suffixes) {
+        name_beside(path, *suffix, name);
         (void)unlink(name);
     }
 }

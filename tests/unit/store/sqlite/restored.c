@@ -20,23 +20,31 @@ struct shop {
     struct idem_store *store;
 };
 
+static void close_shop(struct shop *shop)
+{
+    idem_close(shop->store);
+    shop->store = NULL;
+}
+
 static void open_shop(struct shop *shop)
 {
     struct idem_open_options options = host_options(&shop->host, false);
 
+    close_shop(shop);
     assert_ok(idem_sqlite_open(shop->path, &options, &shop->store, &why));
 }
 
-static struct shop make_shop(void)
+static void make_shop(struct shop *shop)
 {
-    struct shop shop = {
-        .path = temp_path("idem.db"),
-        .copy = temp_path("copy.db"),
-    };
-
-    host_init(&shop.host);
-    return shop;
+    memset(shop, 0, sizeof(*shop));
+    shop->path = temp_path("idem.db");
+    shop->copy = temp_path("copy.db");
+    host_init(&shop->host);
+    open_shop(shop);
 }
+
+#define TEST_SHOP(suite, condition)                                            \
+    TEST_WITH(suite, condition, struct shop, shop, make_shop, close_shop)
 
 static void copy_file(const char *from, const char *to)
 {
@@ -99,8 +107,7 @@ static void forget_how_new(const char *path)
 /* Closes the store, and puts the copy into its place. */
 static void put_back(struct shop *shop)
 {
-    idem_close(shop->store);
-    shop->store = NULL;
+    close_shop(shop);
     remove_beside(shop->path, "-wal");
     remove_beside(shop->path, "-shm");
     copy_file(shop->copy, shop->path);
@@ -172,7 +179,6 @@ static void release(struct idem_store *store, const char *key)
 /* One record of every status. */
 static void fill(struct idem_store *store)
 {
-
     (void)begin_as(store, "hold", IDEM_HOLD);
     (void)begin_as(store, "rerun", IDEM_RERUN);
     assert_ok(
@@ -187,36 +193,33 @@ static void fill(struct idem_store *store)
 
 /* What was in progress in the copy is unknown and says why; the rest is as it
  * was, and what came after the copy is gone. */
-TEST(mark, callsOpenAttemptsUnknown)
+TEST_SHOP(mark, callsOpenAttemptsUnknown)
 {
-    struct shop shop = make_shop();
     struct idem_sqlite_restored restored;
     struct idem_answer *answer;
 
-    open_shop(&shop);
-    fill(shop.store);
-    back_up(&shop);
-    host_pass(&shop.host, 5000);
-    (void)begin_fence(shop.store, "later");
-    put_back(&shop);
-    restored = mark(&shop);
+    fill(shop->store);
+    back_up(shop);
+    host_pass(&shop->host, 5000);
+    (void)begin_fence(shop->store, "later");
+    put_back(shop);
+    restored = mark(shop);
     assert_int_equal(restored.unknown, 2);
     assert_int_equal(restored.cut_off, 0);
     assert_int_equal(restored.corrupt, 0);
     assert_int_equal(restored.times, 1);
     assert_int_equal(restored.known_ms, HOST_WALL_MS);
 
-    open_shop(&shop);
-    expect_status(shop.store, "hold", IDEM_STATUS_UNKNOWN,
+    open_shop(shop);
+    expect_status(shop->store, "hold", IDEM_STATUS_UNKNOWN,
                   "restored from a copy");
-    expect_status(shop.store, "rerun", IDEM_STATUS_UNKNOWN,
+    expect_status(shop->store, "rerun", IDEM_STATUS_UNKNOWN,
                   "2023-11-14T22:13:20Z");
-    expect_status(shop.store, "completed", IDEM_STATUS_COMPLETED, NULL);
-    expect_status(shop.store, "failed", IDEM_STATUS_FAILED, NULL);
-    expect_status(shop.store, "unknown", IDEM_STATUS_UNKNOWN, "who knows");
-    assert_code(IDEM_ENOTFOUND, idem_get(shop.store, idem_str(""),
+    expect_status(shop->store, "completed", IDEM_STATUS_COMPLETED, NULL);
+    expect_status(shop->store, "failed", IDEM_STATUS_FAILED, NULL);
+    expect_status(shop->store, "unknown", IDEM_STATUS_UNKNOWN, "who knows");
+    assert_code(IDEM_ENOTFOUND, idem_get(shop->store, idem_str(""),
                                          idem_str("later"), &answer, &why));
-    idem_close(shop.store);
 }
 
 #define TWENTY_YEARS_MS (INT64_C(20) * 365 * 86400 * 1000)
@@ -229,7 +232,7 @@ static void use_fences(struct shop *shop, uint64_t ret_fences[3])
     struct idem_attempt *attempt;
     int i;
 
-    idem_close(shop->store);
+    close_shop(shop);
     host_reboot(&shop->host, TWENTY_YEARS_MS);
     open_shop(shop);
     for (i = 0; i < 5; i++) {
@@ -246,8 +249,6 @@ static void use_fences(struct shop *shop, uint64_t ret_fences[3])
 
 static void prepare_fences(struct shop *shop)
 {
-
-    open_shop(shop);
     (void)begin_fence(shop->store, "taken");
     assert_ok(idem_release(begin_as(shop->store, "released", IDEM_RERUN),
                            idem_str("not today"), &why));
@@ -255,72 +256,66 @@ static void prepare_fences(struct shop *shop)
 }
 
 /* No fence that was given out in what was lost is given out again. */
-TEST(mark, raisesTheFencesAboveWhatWasLost)
+TEST_SHOP(mark, raisesTheFencesAboveWhatWasLost)
 {
     static const char *const keys[] = {"taken", "new", "released"};
-    struct shop shop = make_shop();
     struct idem_sqlite_restored restored;
     uint64_t lost[3];
     size_t i;
 
-    prepare_fences(&shop);
-    use_fences(&shop, lost);
-    put_back(&shop);
-    restored = mark(&shop);
-    open_shop(&shop);
-    release(shop.store, "taken");
+    prepare_fences(shop);
+    use_fences(shop, lost);
+    put_back(shop);
+    restored = mark(shop);
+    open_shop(shop);
+    release(shop->store, "taken");
     for (i = 0; i < COUNT(keys); i++) {
-        uint64_t fence = begin_fence(shop.store, keys[i]);
+        uint64_t fence = begin_fence(shop->store, keys[i]);
 
         assert_true(restored.fence > lost[i]);
         assert_true(fence > restored.fence);
         assert_true(fence < (uint64_t)1 << 53); /* JSON's numbers hold it. */
     }
-    idem_close(shop.store);
 }
 
 /* The control: the same without the mark, where nothing could notice it. */
-TEST(mark, isWhatRaisesThem)
+TEST_SHOP(mark, isWhatRaisesThem)
 {
-    struct shop shop = make_shop();
     uint64_t lost[3];
     uint64_t first;
 
-    prepare_fences(&shop);
-    use_fences(&shop, lost);
-    put_back(&shop);
-    forget_how_new(shop.path);
-    open_shop(&shop);
-    first = begin_fence(shop.store, "taken");
+    prepare_fences(shop);
+    use_fences(shop, lost);
+    put_back(shop);
+    forget_how_new(shop->path);
+    open_shop(shop);
+    first = begin_fence(shop->store, "taken");
     assert_true(first <= lost[0]);
-    idem_close(shop.store);
 }
 
 /* So are fences of which only the floor is left, because their records were
  * purged. */
-TEST(mark, goesBeyondPurgedFences)
+TEST_SHOP(mark, goesBeyondPurgedFences)
 {
     static const uint64_t high = (uint64_t)1 << 60;
-    struct shop shop = make_shop();
     struct idem_sqlite_restored restored;
     struct idem_record record;
     uint64_t purged = 0;
 
-    open_shop(&shop);
-    fill(shop.store);
-    record = *get(shop.store, "completed");
+    fill(shop->store);
+    record = *get(shop->store, "completed");
     record.key = idem_str("imported");
     assert_ok(idem_id(record.scope, record.key, record.id));
     record.fence = high;
     record.retention_ms = 1000;
     record.expires_ms = record.ended_ms + 1000;
-    assert_ok(idem_import(shop.store, &record, NULL, &why));
-    host_pass(&shop.host, 5000);
-    assert_ok(idem_purge(shop.store, 1000, &purged, &why));
+    assert_ok(idem_import(shop->store, &record, NULL, &why));
+    host_pass(&shop->host, 5000);
+    assert_ok(idem_purge(shop->store, 1000, &purged, &why));
     assert_int_equal(purged, 1);
-    back_up(&shop);
-    put_back(&shop);
-    restored = mark(&shop);
+    back_up(shop);
+    put_back(shop);
+    restored = mark(shop);
     assert_true(restored.fence > high + 1000);
 }
 
@@ -345,48 +340,42 @@ static void token_of(struct shop *shop, const char *key,
 
 /* Owners of before are LOST: those whom the copy knows, those whom it does not,
  * and those whose lease it saw end. */
-TEST(mark, cutsOffTheOldOwners)
+TEST_SHOP(mark, cutsOffTheOldOwners)
 {
     static const char *const keys[] = {"known", "overdue", "later"};
     char tokens[COUNT(keys)][IDEM_TOKEN_MAX];
-    struct shop shop = make_shop();
     struct idem_sqlite_restored restored;
     size_t i;
 
-    open_shop(&shop);
-    token_of(&shop, "overdue", tokens[1]);
-    host_pass(&shop.host, 3600001);
-    assert_int_equal(begin_as(shop.store, "overdue", IDEM_HOLD)->verdict,
+    token_of(shop, "overdue", tokens[1]);
+    host_pass(&shop->host, 3600001);
+    assert_int_equal(begin_as(shop->store, "overdue", IDEM_HOLD)->verdict,
                      IDEM_UNKNOWN);
-    token_of(&shop, "known", tokens[0]);
-    back_up(&shop);
-    host_pass(&shop.host, 1500);
-    token_of(&shop, "later", tokens[2]);
-    put_back(&shop);
-    restored = mark(&shop);
+    token_of(shop, "known", tokens[0]);
+    back_up(shop);
+    host_pass(&shop->host, 1500);
+    token_of(shop, "later", tokens[2]);
+    put_back(shop);
+    restored = mark(shop);
     assert_int_equal(restored.unknown, 1);
     assert_int_equal(restored.cut_off, 1);
 
-    open_shop(&shop);
+    open_shop(shop);
     for (i = 0; i < COUNT(keys); i++) {
-        assert_lost(by_token(shop.store, tokens[i]));
+        assert_lost(by_token(shop->store, tokens[i]));
     }
-    idem_close(shop.store);
 }
 
 /* The control: without the mark an owner ends what others may have ended. */
-TEST(mark, isWhatCutsThemOff)
+TEST_SHOP(mark, isWhatCutsThemOff)
 {
-    struct shop shop = make_shop();
     char token[IDEM_TOKEN_MAX];
 
-    open_shop(&shop);
-    token_of(&shop, "known", token);
-    back_up(&shop);
-    put_back(&shop);
-    open_shop(&shop);
-    assert_ok(idem_complete(by_token(shop.store, token), NULL, &why));
-    idem_close(shop.store);
+    token_of(shop, "known", token);
+    back_up(shop);
+    put_back(shop);
+    open_shop(shop);
+    assert_ok(idem_complete(by_token(shop->store, token), NULL, &why));
 }
 
 static void note_progress(void *ctx, uint64_t records)
@@ -398,21 +387,19 @@ static void note_progress(void *ctx, uint64_t records)
 }
 
 /* Many records are marked in pieces; the log is carried over at the end. */
-TEST(mark, goesThroughManyRecords)
+TEST_SHOP(mark, goesThroughManyRecords)
 {
     enum {
         MANY = 2600
     };
     struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
     struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
-    struct shop shop = make_shop();
     struct idem_queue *queue;
     struct idem_op *op;
     uint64_t seen = 0;
     int i;
 
-    open_shop(&shop);
-    assert_ok(idem_queue_create(shop.store, &queue, &why));
+    assert_ok(idem_queue_create(shop->store, &queue, &why));
     for (i = 0; i < MANY; i++) {
         struct idem_request request = IDEM_REQUEST_INIT;
         char key[32];
@@ -428,53 +415,48 @@ TEST(mark, goesThroughManyRecords)
         idem_op_destroy(op);
     }
     idem_queue_destroy(queue);
-    idem_close(shop.store);
-    assert_ok(idem_sqlite_mark_restored(shop.path, note_progress, &seen,
+    close_shop(shop);
+    assert_ok(idem_sqlite_mark_restored(shop->path, note_progress, &seen,
                                         &restored, &why));
     assert_int_equal(restored.unknown, MANY);
     assert_int_equal(seen, MANY);
-    open_shop(&shop);
-    assert_ok(idem_sqlite_inspect(shop.store, &info, &why));
+    open_shop(shop);
+    assert_ok(idem_sqlite_inspect(shop->store, &info, &why));
     assert_int_equal(info.records[IDEM_STATUS_UNKNOWN], MANY);
     assert_int_equal(info.records[IDEM_STATUS_IN_PROGRESS], 0);
     assert_int_equal(info.restores, 1);
     assert_int_equal(info.restored_ms, restored.marked_ms);
-    idem_close(shop.store);
 }
 
 /* ---- What is noticed ---- */
 
 /* A store that is older than what was in its place refuses, until it is marked;
  * it can be looked at. */
-TEST(open, refusesAnOlderCopy)
+TEST_SHOP(open, refusesAnOlderCopy)
 {
     struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
-    struct shop shop = make_shop();
-    struct idem_open_options options = host_options(&shop.host, false);
+    struct idem_open_options options = host_options(&shop->host, false);
 
-    open_shop(&shop);
-    fill(shop.store);
-    back_up(&shop);
-    host_pass(&shop.host, 1000);
-    (void)begin_fence(shop.store, "later");
-    assert_ok(idem_sqlite_inspect(shop.store, &info, &why));
+    fill(shop->store);
+    back_up(shop);
+    host_pass(&shop->host, 1000);
+    (void)begin_fence(shop->store, "later");
+    assert_ok(idem_sqlite_inspect(shop->store, &info, &why));
     assert_false(info.is_copy);
-    put_back(&shop);
+    put_back(shop);
     assert_code(IDEM_ECONFIG,
-                idem_sqlite_open(shop.path, &options, &shop.store, &why));
+                idem_sqlite_open(shop->path, &options, &shop->store, &why));
     assert_why("mark-restored");
     options.flags = IDEM_OPEN_READONLY;
-    assert_ok(idem_sqlite_open(shop.path, &options, &shop.store, &why));
-    expect_status(shop.store, "completed", IDEM_STATUS_COMPLETED, NULL);
-    assert_ok(idem_sqlite_inspect(shop.store, &info, &why));
+    assert_ok(idem_sqlite_open(shop->path, &options, &shop->store, &why));
+    expect_status(shop->store, "completed", IDEM_STATUS_COMPLETED, NULL);
+    assert_ok(idem_sqlite_inspect(shop->store, &info, &why));
     assert_true(info.is_copy);
     assert_int_equal(info.restores, 0);
-    idem_close(shop.store);
-    (void)mark(&shop);
-    open_shop(&shop);
-    idem_close(shop.store);
-    open_shop(&shop);
-    idem_close(shop.store);
+    close_shop(shop);
+    (void)mark(shop);
+    open_shop(shop);
+    open_shop(shop);
 }
 
 static void flip_byte(const char *path, long at)
@@ -489,57 +471,51 @@ static void flip_byte(const char *path, long at)
 
 /* Neither time that is set, nor a reboot, nor a new store in the old place, nor a
  * lock file that says nothing, is taken for a copy. */
-TEST(open, refusesNothingElse)
+TEST_SHOP(open, refusesNothingElse)
 {
-    struct shop shop = make_shop();
     char name[600];
 
-    open_shop(&shop);
-    fill(shop.store);
-    host_pass(&shop.host, 86400000);
-    (void)begin_fence(shop.store, "later");
-    idem_close(shop.store);
-    host_set_wall(&shop.host, HOST_WALL_MS - 86400000);
-    open_shop(&shop);
-    idem_close(shop.store);
-    host_reboot(&shop.host, 1000);
-    host_set_wall(&shop.host, HOST_WALL_MS - 86400000);
-    open_shop(&shop);
-    (void)begin_fence(shop.store, "after the boot");
-    idem_close(shop.store);
+    fill(shop->store);
+    host_pass(&shop->host, 86400000);
+    (void)begin_fence(shop->store, "later");
+    close_shop(shop);
+    host_set_wall(&shop->host, HOST_WALL_MS - 86400000);
+    open_shop(shop);
+    close_shop(shop);
+    host_reboot(&shop->host, 1000);
+    host_set_wall(&shop->host, HOST_WALL_MS - 86400000);
+    open_shop(shop);
+    (void)begin_fence(shop->store, "after the boot");
+    close_shop(shop);
 
-    (void)snprintf(name, sizeof(name), "%s-lock", shop.path);
+    (void)snprintf(name, sizeof(name), "%s-lock", shop->path);
     flip_byte(name, 73);
-    open_shop(&shop);
-    idem_close(shop.store);
+    open_shop(shop);
 }
 
 /* A handle whose file was replaced no longer writes: nobody would read it. */
-TEST(open, isNotGoodForAnotherFile)
+TEST_SHOP(open, isNotGoodForAnotherFile)
 {
     struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
-    struct shop shop = make_shop();
     struct idem_request request = IDEM_REQUEST_INIT;
     struct idem_attempt *attempt;
     struct idem_attempt *other;
 
-    open_shop(&shop);
-    fill(shop.store);
-    back_up(&shop);
-    attempt = begin_as(shop.store, "new", IDEM_HOLD);
-    assert_int_equal(rename(shop.copy, shop.path), 0);
-    assert_int_equal(chmod(shop.path, 0600), 0);
+    fill(shop->store);
+    back_up(shop);
+    attempt = begin_as(shop->store, "new", IDEM_HOLD);
+    assert_int_equal(rename(shop->copy, shop->path), 0);
+    assert_int_equal(chmod(shop->path, 0600), 0);
     assert_code(IDEM_ECONFIG, idem_complete(attempt, NULL, &why));
     assert_why("another file");
     request.key = idem_str("more");
     request.on_expired_lease = IDEM_HOLD;
-    assert_code(IDEM_ECONFIG, idem_begin(shop.store, &request, &other, &why));
-    idem_close(shop.store);
-    remove_beside(shop.path, "-wal");
-    remove_beside(shop.path, "-shm");
+    assert_code(IDEM_ECONFIG, idem_begin(shop->store, &request, &other, &why));
+    close_shop(shop);
+    remove_beside(shop->path, "-wal");
+    remove_beside(shop->path, "-shm");
     assert_ok(
-        idem_sqlite_mark_restored(shop.path, NULL, NULL, &restored, &why));
-    open_shop(&shop);
-    assert_int_equal(begin_fence(shop.store, "more") > restored.fence, 1);
-    idem_close(shop.store);
+        idem_sqlite_mark_restored(shop->path, NULL, NULL, &restored, &why));
+    open_shop(shop);
+    assert_int_equal(begin_fence(shop->store, "more") > restored.fence, 1);
 }

@@ -132,8 +132,8 @@ TEST(layout, keepsPowertoolsAway)
     struct idem_record record;
     json_object *object;
 
-    EACH(statuse, statuses) {
-        record = plain(sample_ended(*statuse, 3600000));
+    EACH(status, statuses) {
+        record = plain(sample_ended(*status, 3600000));
         object = written(TYPESCRIPT, &record);
         says(object, "status", "S", "INPROGRESS");
         says(object, "expiration", "N", "253402300799");

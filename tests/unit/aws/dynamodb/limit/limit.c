@@ -519,9 +519,9 @@ TEST_LIMIT(ttl, isInSecondsAndSoonAfterTheWindow, 400, 1)
     ttl_ms[0] = number_after("\":t\":{\"N\":\"") * 1000;
     carry_with("ALL_NEW", "UpdateItem", 200, window_of(25, ""));
     ttl_ms[1] = number_after("\"ttl\":{\"N\":\"") * 1000;
-    EACH(ttl_m, ttl_ms) {
-        assert_true(*ttl_m > AT + IDEM_LIMIT_DAY / 2);
-        assert_true(*ttl_m < AT + 5 * (int64_t)IDEM_LIMIT_DAY);
+    EACH(ttl, ttl_ms) {
+        assert_true(*ttl > AT + IDEM_LIMIT_DAY / 2);
+        assert_true(*ttl < AT + 5 * (int64_t)IDEM_LIMIT_DAY);
     }
     idem__flight_give_up(&task.base);
     idem__task_reset(&task);
