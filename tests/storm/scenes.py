@@ -512,7 +512,6 @@ SCENES = [
     (r"sqlite/|api/|worker/", [S.work, S.threads]),
     (r"journal/replay/", [S.told]),
     (r"journal/", [S.kept]),
-    (r"run/spool/", [S.run_long]),
     (r"run/lease/", [S.run_slow]),
     (r"run/status_report/", [S.run_story]),
     (r"run/answer/", [S.replay]),
