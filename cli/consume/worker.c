@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,7 +13,7 @@
 enum {
     STATUS_FD = 3, /* In the worker. */
     ARGS_MAX = 48,
-    OWN_MAX = 4,
+    OWN_LEN = 4,
 };
 
 /* ---- The options of `idem run` ---- */
@@ -182,21 +181,6 @@ static char **join(const struct args *args, char **command)
 
 /* ---- The environment ---- */
 
-struct own {
-    char *texts[OWN_MAX];
-    char **list;
-};
-
-static void own_finish(struct own *own)
-{
-    size_t i;
-
-    for (i = 0; i < OWN_MAX; i++) {
-        free(own->texts[i]);
-    }
-    free(own->list);
-}
-
 static int set(char **to, const char *name, struct idem_slice value)
 {
     return asprintf(to, "IDEM_%s=%.*s", name, (int)value.len,
@@ -205,93 +189,57 @@ static int set(char **to, const char *name, struct idem_slice value)
                : 0;
 }
 
-/* Ours, and what the message is called. 0 or -1; finish it in any case. */
-static int own_init(struct own *own, const struct idem_message *message)
+/* How the message is called. 0 or -1; free the texts in any case. */
+static int name_message(char *own[OWN_LEN], const struct idem_message *message)
 {
     char receives[24];
     char sent[24] = "";
-    size_t n = 0;
-    size_t i;
 
-    memset(own, 0, sizeof(*own));
     (void)snprintf(receives, sizeof(receives), "%llu",
                    (unsigned long long)message->receives);
     if (message->sent_ms != 0) {
         (void)snprintf(sent, sizeof(sent), "%lld", (long long)message->sent_ms);
     }
-    while (environ[n] != NULL) {
-        n++;
-    }
-    own->list = calloc(n + OWN_MAX + 1, sizeof(*own->list));
-    if (own->list == NULL ||
-        set(&own->texts[0], "MESSAGE_ID", message->id) != 0 ||
-        set(&own->texts[1], "MESSAGE_RECEIVES", idem_str(receives)) != 0 ||
-        set(&own->texts[2], "MESSAGE_GROUP", message->group) != 0 ||
-        set(&own->texts[3], "EVENT_MS", idem_str(sent)) != 0) {
-        return -1;
-    }
-    memcpy(own->list, own->texts, sizeof(own->texts));
-    for (i = 0, n = OWN_MAX; environ[i] != NULL; i++) {
-        if (strncmp(environ[i], "IDEM_MESSAGE_", 13) != 0 &&
-            strncmp(environ[i], "IDEM_EVENT_MS=", 14) != 0) {
-            own->list[n++] = environ[i];
-        }
-    }
-    return 0;
+    return set(&own[0], "MESSAGE_ID", message->id) != 0 ||
+                   set(&own[1], "MESSAGE_RECEIVES", idem_str(receives)) != 0 ||
+                   set(&own[2], "MESSAGE_GROUP", message->group) != 0 ||
+                   set(&own[3], "EVENT_MS", idem_str(sent)) != 0
+               ? -1
+               : 0;
 }
 
 /* ---- Starting ---- */
-
-/* In a group of its own: what a terminal sends to us is not meant for it. */
-static int spawn(const struct consume *consume, char **argv, char **env,
-                 int body, int status_fd, pid_t *ret_pid)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    int rc;
-
-    if (posix_spawn_file_actions_init(&actions) != 0) {
-        return ENOMEM;
-    }
-    if (posix_spawnattr_init(&attributes) != 0) {
-        (void)posix_spawn_file_actions_destroy(&actions);
-        return ENOMEM;
-    }
-    rc = posix_spawn_file_actions_adddup2(&actions, body, STDIN_FILENO);
-    if (rc == 0) {
-        rc = posix_spawn_file_actions_adddup2(&actions, status_fd, STATUS_FD);
-    }
-    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP |
-                                                    POSIX_SPAWN_SETSIGMASK);
-    (void)posix_spawnattr_setpgroup(&attributes, 0);
-    (void)posix_spawnattr_setsigmask(&attributes, &consume->before);
-    if (rc == 0) {
-        rc = posix_spawn(ret_pid, SELF_PROGRAM, &actions, &attributes, argv,
-                         env);
-    }
-    (void)posix_spawnattr_destroy(&attributes);
-    (void)posix_spawn_file_actions_destroy(&actions);
-    return rc;
-}
 
 /* 0 or an errno. */
 static int start(const struct consume *consume, const struct args *args,
                  const struct idem_message *message, int status_fd,
                  pid_t *ret_pid)
 {
-    char **argv = join(args, consume->argv);
-    int body = memory_file_of("message", message->body.base, message->body.len);
-    struct own own;
+    struct cli_program worker = {
+        .path = SELF_PROGRAM,
+        .argv = join(args, consume->argv),
+        .input =
+            memory_file_of("message", message->body.base, message->body.len),
+        .from = status_fd,
+        .to = STATUS_FD,
+        .blocked = consume->before,
+    };
+    char *own[OWN_LEN] = {NULL};
     int rc = ENOMEM;
+    size_t i;
 
-    if (own_init(&own, message) == 0 && argv != NULL && body >= 0) {
-        rc = spawn(consume, argv, own.list, body, status_fd, ret_pid);
+    if (name_message(own, message) == 0) {
+        worker.env = cli_environment_with(own, OWN_LEN);
     }
-    own_finish(&own);
-    free(argv);
-    if (body >= 0) {
-        (void)close(body);
+    if (worker.argv != NULL && worker.env != NULL && worker.input >= 0) {
+        rc = cli_spawn(&worker, ret_pid);
     }
+    for (i = 0; i < OWN_LEN; i++) {
+        free(own[i]);
+    }
+    free(worker.env);
+    free(worker.argv);
+    io_close(&worker.input);
     return rc;
 }
 

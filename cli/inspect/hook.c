@@ -1,4 +1,4 @@
-/* Somebody else's command, which is told something in JSON. */
+/* Run the user's hook with the alert as JSON on its standard input. */
 #include "inspect/watch.h"
 #include "process/descriptors.h"
 #include "process/host.h"
@@ -12,8 +12,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-extern char **environ;
 
 enum {
     TOO_LONG = 124,
@@ -42,57 +40,30 @@ static int text_file(const struct cli_json *json)
     return fd;
 }
 
-/* Our environment with IDEM_ALERT=@text, which the caller frees with its first
- * member; NULL: no memory. */
-static char **environment(const char *text)
-{
-    size_t len = 0;
-    size_t n = 1;
-    char **env;
-    size_t i;
-
-    while (environ[len] != NULL) {
-        len++;
-    }
-    env = calloc(len + 2, sizeof(*env));
-    if (env == NULL ||
-        asprintf(&env[0], "IDEM_ALERT=%s", text != NULL ? text : "") < 0) {
-        free(env);
-        return NULL;
-    }
-    for (i = 0; i < len; i++) {
-        if (strncmp(environ[i], "IDEM_ALERT=", strlen("IDEM_ALERT=")) != 0) {
-            env[n++] = environ[i];
-        }
-    }
-    return env;
-}
-
-static void free_environment(char **env)
-{
-    if (env != NULL) {
-        free(env[0]);
-        free(env);
-    }
-}
-
 static int start(const char *command, const char *text, int input,
                  pid_t *ret_pid)
 {
-    char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, NULL, NULL};
-    char **env;
-    int rc;
+    char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, strdup(command), NULL};
+    struct cli_program shell = {.path = "/bin/sh",
+                                .argv = argv,
+                                .input = input,
+                                .from = STDERR_FILENO,
+                                .to = STDOUT_FILENO};
+    char *alert = NULL;
+    int rc = ENOMEM;
 
-    argv[2] = strdup(command);
-    env = environment(text);
-    if (argv[2] == NULL || env == NULL) {
-        free(argv[2]);
-        free_environment(env);
-        return ENOMEM;
+    (void)sigemptyset(&shell.blocked);
+    if (asprintf(&alert, "IDEM_ALERT=%s", text != NULL ? text : "") < 0) {
+        alert = NULL;
+    } else {
+        shell.env = cli_environment_with(&alert, 1);
     }
-    rc = cli_spawn("/bin/sh", argv, env, input, ret_pid);
+    if (argv[2] != NULL && shell.env != NULL) {
+        rc = cli_spawn(&shell, ret_pid);
+    }
+    free(shell.env);
+    free(alert);
     free(argv[2]);
-    free_environment(env);
     return rc;
 }
 

@@ -9,6 +9,8 @@
 #include <spawn.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -135,33 +137,68 @@ bool cli_stop_within(int fd, int64_t ms)
     return false;
 }
 
-int cli_spawn(const char *path, char **argv, char **env, int input,
-              pid_t *ret_pid)
+static bool is_among(char *const *own, size_t len, const char *entry)
+{
+    size_t name_len = strcspn(entry, "=") + 1;
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        if (strncmp(own[i], entry, name_len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+char **cli_environment_with(char *const *own, size_t len)
+{
+    size_t n = len;
+    char **list;
+    size_t i;
+
+    for (i = 0; environ[i] != NULL; i++) {
+    }
+    list = calloc(len + i + 1, sizeof(*list));
+    if (list == NULL) {
+        return NULL;
+    }
+    memcpy(list, own, len * sizeof(*list));
+    for (i = 0; environ[i] != NULL; i++) {
+        if (!is_among(own, len, environ[i])) {
+            list[n++] = environ[i];
+        }
+    }
+    return list;
+}
+
+int cli_spawn(const struct cli_program *program, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     sigset_t usual;
-    sigset_t none;
     int rc;
 
     cli_filesize_signals(&usual);
-    (void)sigemptyset(&none);
     (void)posix_spawnattr_init(&attr);
     (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP |
                                               POSIX_SPAWN_SETSIGDEF |
                                               POSIX_SPAWN_SETSIGMASK);
     (void)posix_spawnattr_setsigdefault(&attr, &usual);
-    (void)posix_spawnattr_setsigmask(&attr, &none);
+    (void)posix_spawnattr_setsigmask(&attr, &program->blocked);
     (void)posix_spawn_file_actions_init(&actions);
-    if (input >= 0) {
-        (void)posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-    } else {
-        (void)posix_spawn_file_actions_addopen(&actions, STDIN_FILENO,
-                                               "/dev/null", O_RDONLY, 0);
+    rc = program->input >= 0
+             ? posix_spawn_file_actions_adddup2(&actions, program->input,
+                                                STDIN_FILENO)
+             : posix_spawn_file_actions_addopen(&actions, STDIN_FILENO,
+                                                "/dev/null", O_RDONLY, 0);
+    if (rc == 0) {
+        rc = posix_spawn_file_actions_adddup2(&actions, program->from,
+                                              program->to);
     }
-    (void)posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO,
-                                           STDOUT_FILENO);
-    rc = posix_spawn(ret_pid, path, &actions, &attr, argv, env);
+    if (rc == 0) {
+        rc = posix_spawn(ret_pid, program->path, &actions, &attr, program->argv,
+                         program->env);
+    }
     (void)posix_spawn_file_actions_destroy(&actions);
     (void)posix_spawnattr_destroy(&attr);
     return rc;

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -63,10 +64,23 @@ bool cli_stop_within(int fd, int64_t ms);
 
 /* ---- Programs that are started ------------------------------------------- */
 
-/* Starts @path in a process group of its own, so that it can be killed with all that it
- * starts, and with default signals. Its input is @input (negative: empty), its output
- * our standard error. 0, or an errno. */
-int cli_spawn(const char *path, char **argv, char **env, int input,
-              pid_t *ret_pid);
+/* The environment of this process with the @len variables @own, "NAME=value", in place
+ * of those of these names. The caller frees the list, and nothing in it. NULL: out of
+ * memory. */
+char **cli_environment_with(char *const *own, size_t len);
+
+struct cli_program {
+    const char *path;
+    char **argv;
+    char **env;
+    int input;        /* Becomes its standard input; negative: that is empty. */
+    int from;         /* This descriptor ... */
+    int to;           /* ... becomes that one. */
+    sigset_t blocked; /* The signals that are blocked in it. */
+};
+
+/* Starts @program in a process group of its own, so that a signal to our group spares
+ * it, and so that it can be killed with all that it starts. 0, or an errno. */
+int cli_spawn(const struct cli_program *program, pid_t *ret_pid);
 
 #endif

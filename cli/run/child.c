@@ -6,7 +6,6 @@
 #include "process/self.h"
 #include "run/signals.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -17,141 +16,58 @@
 
 /* ---- Its environment ---- */
 
-static int set(struct environment *e, const char *format, ...)
+static int set(const char *name, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static int set(struct environment *e, const char *format, ...)
+static int set(const char *name, const char *format, ...)
 {
     va_list args;
+    char *text;
     int len;
+    int rc;
 
-    assert(e->own_len < ENVIRONMENT_OWN_MAX);
     va_start(args, format);
-    len = vasprintf(&e->own[e->own_len], format, args);
+    len = vasprintf(&text, format, args);
     va_end(args);
     if (len < 0) {
         return -1;
     }
-    e->own_len++;
-    return 0;
+    rc = setenv(name, text, /* overwrite= */ 1);
+    free(text);
+    return rc;
 }
 
 /* Checked before: no key or scope here contains a NUL. */
-static int set_bytes(struct environment *e, const char *name,
-                     struct idem_slice bytes)
+static int set_bytes(const char *name, struct idem_slice bytes)
 {
-    const char *text = bytes.len > 0 ? bytes.base : "";
-
-    return set(e, "%s=%.*s", name, (int)bytes.len, text);
+    return set(name, "%.*s", (int)bytes.len,
+               bytes.len > 0 ? (const char *)bytes.base : "");
 }
 
-static int set_task(struct environment *e, const struct idem_request *request,
-                    const struct child_task *task)
+int child_environment(const struct idem_request *request,
+                      struct idem_slice window, const struct child_task *task,
+                      const char *store_url)
 {
-    return set_bytes(e, "IDEM_KEY", request->key) != 0 ||
-                   set(e, "IDEM_FENCE=%llu", (unsigned long long)task->fence) !=
-                       0 ||
-                   set(e, "IDEM_ATTEMPTS=%u", (unsigned)task->attempts) != 0 ||
-                   set(e, "IDEM_TAKEOVER=%d", task->takeover) != 0 ||
-                   set(e, "IDEM_TOKEN=%s", task->token) != 0
-               ? -1
-               : 0;
-}
-
-static int set_own(struct environment *e, const struct idem_request *request,
-                   struct idem_slice window, const struct child_task *task,
-                   const char *store_url)
-{
-    if (set_bytes(e, "IDEM_SCOPE", request->scope) != 0 ||
-        set_task(e, request, task) != 0) {
-        return -1;
-    }
-    if (window.len > 0 && set_bytes(e, "IDEM_WINDOW", window) != 0) {
-        return -1;
-    }
-    return store_url == NULL ? 0 : set(e, "IDEM_STORE=%s", store_url);
-}
-
-static bool is_any_of(const char *const *list, size_t len, const char *entry)
-{
-    size_t name_len = strcspn(entry, "=") + 1;
+    /* Of the attempt around us, which may be there more than once. */
+    static const char *const own[] = {"IDEM_SCOPE",    "IDEM_KEY",
+                                      "IDEM_FENCE",    "IDEM_ATTEMPTS",
+                                      "IDEM_TAKEOVER", "IDEM_TOKEN",
+                                      "IDEM_WINDOW"};
     size_t i;
 
-    for (i = 0; i < len; i++) {
-        if (strncmp(list[i], entry, name_len) == 0) {
-            return true;
-        }
+    for (i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+        (void)unsetenv(own[i]);
     }
-    return false;
-}
-
-/* True if the command does not inherit @entry: we set it, or it describes the
- * attempt around us. */
-static bool is_own(const struct environment *e, const char *entry)
-{
-    static const char *const about_attempts[] = {
-        "IDEM_KEY=",      "IDEM_FENCE=", "IDEM_ATTEMPTS=",
-        "IDEM_TAKEOVER=", "IDEM_TOKEN=", "IDEM_WINDOW="};
-
-    return is_any_of((const char *const *)e->own, e->own_len, entry) ||
-           is_any_of(about_attempts,
-                     sizeof(about_attempts) / sizeof(about_attempts[0]), entry);
-}
-
-static size_t count(char *const *list)
-{
-    size_t n = 0;
-
-    while (list != NULL && list[n] != NULL) {
-        n++;
-    }
-    return n;
-}
-
-static int make_list(struct environment *e)
-{
-    size_t given = count(environ);
-    size_t len = 0;
-    size_t i;
-
-    e->list = calloc(e->own_len + given + 1, sizeof(*e->list));
-    if (e->list == NULL) {
+    if (set_bytes("IDEM_SCOPE", request->scope) != 0 ||
+        set_bytes("IDEM_KEY", request->key) != 0 ||
+        set("IDEM_FENCE", "%llu", (unsigned long long)task->fence) != 0 ||
+        set("IDEM_ATTEMPTS", "%u", (unsigned)task->attempts) != 0 ||
+        set("IDEM_TAKEOVER", "%d", task->takeover) != 0 ||
+        set("IDEM_TOKEN", "%s", task->token) != 0 ||
+        (window.len > 0 && set_bytes("IDEM_WINDOW", window) != 0)) {
         return -1;
     }
-    for (i = 0; i < e->own_len; i++) {
-        e->list[len++] = e->own[i];
-    }
-    for (i = 0; i < given; i++) {
-        if (!is_own(e, environ[i])) {
-            e->list[len++] = environ[i];
-        }
-    }
-    return 0;
-}
-
-int environment_init(struct environment *environment,
-                     const struct idem_request *request,
-                     struct idem_slice window, const struct child_task *task,
-                     const char *store_url)
-{
-    memset(environment, 0, sizeof(*environment));
-    if (set_own(environment, request, window, task, store_url) != 0 ||
-        make_list(environment) != 0) {
-        environment_finish(environment);
-        return -1;
-    }
-    return 0;
-}
-
-void environment_finish(struct environment *environment)
-{
-    size_t i;
-
-    for (i = 0; i < environment->own_len; i++) {
-        free(environment->own[i]);
-    }
-    free(environment->list);
-    memset(environment, 0, sizeof(*environment));
+    return store_url == NULL ? 0 : set("IDEM_STORE", "%s", store_url);
 }
 
 /* ---- Its start ---- */
@@ -181,7 +97,7 @@ static void become(const struct child_plan *plan, pid_t supervisor)
     signals_reset();
     IDEM__CRASH_POINT("run/child/before-exec");
     cli_cores_back();
-    (void)execvpe(plan->argv[0], plan->argv, plan->env);
+    (void)execvp(plan->argv[0], plan->argv);
 }
 
 /* The child's report: 0 if it became the command, else an errno. */

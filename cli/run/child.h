@@ -15,7 +15,6 @@ struct child_task {
 
 struct child_plan {
     char *const *argv;
-    char *const *env;
     int input; /* Becomes its standard input; -1: ours is inherited. */
     int out;   /* Likewise its outputs. */
     int err;
@@ -46,22 +45,12 @@ enum child_start child_start(const struct child_plan *plan, pid_t *ret_pid);
 
 /* ---- What the command is told about its attempt ------------------------- */
 
-#define ENVIRONMENT_OWN_MAX 8
-
-struct environment {
-    char *own[ENVIRONMENT_OWN_MAX]; /* The variables that we set. */
-    size_t own_len;
-    char **list; /* Those, then what we were given; NULL at its end. */
-};
-
-/* Our environment with IDEM_KEY and IDEM_SCOPE of @request, IDEM_FENCE,
- * IDEM_ATTEMPTS, IDEM_TAKEOVER and IDEM_TOKEN of @task, IDEM_WINDOW where @window is
- * not empty and IDEM_STORE where @store_url is not NULL, instead of any that were
- * there. 0, or -1: out of memory. */
-int environment_init(struct environment *environment,
-                     const struct idem_request *request,
-                     struct idem_slice window, const struct child_task *task,
-                     const char *store_url);
-void environment_finish(struct environment *environment);
+/* Sets IDEM_KEY and IDEM_SCOPE of @request, IDEM_FENCE, IDEM_ATTEMPTS, IDEM_TAKEOVER
+ * and IDEM_TOKEN of @task, IDEM_WINDOW where @window is not empty and IDEM_STORE where
+ * @store_url is not NULL in the environment of this process, which the command
+ * inherits. 0, or -1: out of memory. */
+int child_environment(const struct idem_request *request,
+                      struct idem_slice window, const struct child_task *task,
+                      const char *store_url);
 
 #endif

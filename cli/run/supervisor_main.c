@@ -37,22 +37,13 @@ static enum child_start start_command(struct supervision *sup,
         .err = fds->fd[SUPERVISOR_ERR],
         .terminal = fds->fd[SUPERVISOR_TERMINAL],
     };
-    struct environment environment;
-    enum child_start how;
-    int why;
 
-    if (environment_init(&environment, &run->asked.request,
-                         windows_name_of(run), &sup->start.task,
-                         run->options->store) != 0) {
+    if (child_environment(&run->asked.request, windows_name_of(run),
+                          &sup->start.task, run->options->store) != 0) {
         errno = ENOMEM;
         return CHILD_NO_MEANS;
     }
-    plan.env = environment.list;
-    how = child_start(&plan, &sup->command);
-    why = errno;
-    environment_finish(&environment);
-    errno = why;
-    return how;
+    return child_start(&plan, &sup->command);
 }
 
 /* Close what we inherited: a reader of these descriptors must wait for the command
