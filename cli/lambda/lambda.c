@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#define EVENT_MAX ((size_t)16 << 20)
+
 static struct {
     const char *handler;
     const char *store;
@@ -138,34 +140,24 @@ static int invoke_with(const char *store_url, struct idem_slice event)
 static int invoke(const char *file)
 {
     char *store_url;
-    char *spec = NULL;
     char *event;
     size_t len;
-    int status;
+    int status = strcmp(file, "-") == 0
+                     ? cli_read_some("EVENT", file, /* text_ok= */ false,
+                                     EVENT_MAX, &event, &len)
+                     : cli_read_file("EVENT", file, EVENT_MAX, &event, &len);
 
-    if (strcmp(file, "-") != 0 && asprintf(&spec, "@%s", file) < 0) {
-        cli_say("out of memory");
-        return CLI_INTERNAL;
-    }
-    status = cli_read_arg("EVENT", spec == NULL ? file : spec,
-                          /* text_ok= */ false, (size_t)16 << 20, &event, &len);
-    free(spec);
     if (status != 0) {
         return status;
     }
+    if (len > EVENT_MAX) {
+        cli_say("an event has at most %zu bytes", EVENT_MAX);
+        free(event);
+        return CLI_USAGE;
+    }
     status = cli_store_url(args.store, /* make= */ true, &store_url);
     if (status == 0) {
-        /* The handler is given a NUL after it. */
-        char *text = realloc(event, len + 1);
-
-        if (text == NULL) {
-            cli_say("out of memory");
-            status = CLI_INTERNAL;
-        } else {
-            event = text;
-            event[len] = '\0';
-            status = invoke_with(store_url, idem_bytes(event, len));
-        }
+        status = invoke_with(store_url, idem_bytes(event, len));
         free(store_url);
     }
     free(event);

@@ -21,7 +21,7 @@ static int read_all(int fd, size_t max, char **ret_data, size_t *ret_len)
     int err;
 
     while (n != 0 && len <= max) {
-        if (len == room) {
+        if (len + 1 >= room) { /* One more for the NUL. */
             char *bigger;
 
             room = room == 0 ? FIRST_ROOM : room * 2;
@@ -32,13 +32,14 @@ static int read_all(int fd, size_t max, char **ret_data, size_t *ret_len)
             }
             data = bigger;
         }
-        n = read(fd, data + len, room - len);
+        n = read(fd, data + len, room - 1 - len);
         if (n < 0 && errno != EINTR) {
             err = errno;
             goto err_after_alloc;
         }
         len += n > 0 ? (size_t)n : 0;
     }
+    data[len] = '\0';
     *ret_data = data;
     *ret_len = len;
     return 0;
@@ -74,8 +75,8 @@ static int read_fd(const char *option, const char *name, int fd, size_t max,
     return err == ENOMEM ? CLI_INTERNAL : CLI_USAGE;
 }
 
-static int read_file(const char *option, const char *file, size_t max,
-                     char **ret_data, size_t *ret_len)
+int cli_read_file(const char *option, const char *file, size_t max,
+                  char **ret_data, size_t *ret_len)
 {
     int status;
     int fd;
@@ -117,7 +118,7 @@ int cli_read_some(const char *option, const char *spec, bool text_ok,
                                      max, ret_data, ret_len);
     }
     if (spec[0] == '@') {
-        return read_file(option, spec + 1, max, ret_data, ret_len);
+        return cli_read_file(option, spec + 1, max, ret_data, ret_len);
     }
     if (text_ok) {
         return copy_text(spec, ret_data, ret_len);
@@ -129,21 +130,13 @@ int cli_read_some(const char *option, const char *spec, bool text_ok,
 int cli_read_arg(const char *option, const char *spec, bool text_ok, size_t max,
                  char **ret_data, size_t *ret_len)
 {
-    char *data;
-    size_t len;
-    int status;
+    int status = cli_read_some(option, spec, text_ok, max, ret_data, ret_len);
 
-    status = cli_read_some(option, spec, text_ok, max, &data, &len);
-    if (status != 0) {
-        return status;
-    }
-    if (len > max) {
-        cli_say("--%s: there are more than the %zu bytes that are allowed",
-                option, max);
-        free(data);
+    if (status == 0 && *ret_len > max) {
+        cli_say("--%s: longer than the %zu bytes that are allowed", option,
+                max);
+        free(*ret_data);
         return CLI_USAGE;
     }
-    *ret_data = data;
-    *ret_len = len;
-    return 0;
+    return status;
 }

@@ -8,7 +8,6 @@
 #include "text/text.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <idem/http.h>
 #include <idem/key.h>
 #include <stdlib.h>
@@ -63,107 +62,29 @@ int cli_extract_key(const char *text, struct idem_slice input,
     return 0;
 }
 
-int cli_extract_parts(const char *text, struct idem_slice input,
-                      char **ret_bytes, size_t *ret_len)
-{
-    struct idem_selector *selector;
-    struct idem_error error = {0};
-    struct idem_slice values;
-    char *bytes = NULL;
-    int status = cli_extract_open(fingerprint_from, text, &selector);
-
-    if (status != 0) {
-        return status;
-    }
-    error.code = idem_selector_run(selector, input, /* flags= */ 0, &error);
-    if (error.code == 0) {
-        error.code = idem_selector_values(selector, &values, &error);
-    }
-    if (error.code != 0) {
-        status = refuse(fingerprint_from, text, &error);
-    } else {
-        bytes = malloc(values.len + 1);
-    }
-    if (bytes != NULL) {
-        memcpy(bytes, values.base, values.len);
-        *ret_bytes = bytes;
-        *ret_len = values.len;
-    } else if (status == 0) {
-        cli_say("out of memory");
-        status = CLI_INTERNAL;
-    }
-    idem_selector_destroy(selector);
-    return status;
-}
-
-/* Reads from @fd until its end, or until @len bytes are there. */
-static ssize_t read_up_to(int fd, char *buf, size_t len)
-{
-    size_t done = 0;
-
-    while (done < len) {
-        ssize_t n = read(fd, buf + done, len - done);
-
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            return -1;
-        }
-        if (n == 0) {
-            break;
-        }
-        done += (size_t)n;
-    }
-    return (ssize_t)done;
-}
-
-static int check_file_key(const char *file, size_t len)
-{
-    if (len == 0) {
-        cli_say("--key-file: no key in %s", file);
-        return CLI_USAGE;
-    }
-    if (len > IDEM_KEY_MAX) {
-        cli_say("--key-file: a key has 1 to %d bytes; %s holds more",
-                IDEM_KEY_MAX, file);
-        return CLI_USAGE;
-    }
-    return 0;
-}
-
 static int read_key_file(const char *file, struct cli_key_text *ret_key)
 {
-    char buf[IDEM_KEY_MAX + 2]; /* The longest key, a newline, one too many. */
-    ssize_t len = -1;
-    int status;
-    int fd;
+    char *text;
+    size_t len;
+    int status = cli_read_file("key-file", file, IDEM_KEY_MAX + 1, &text, &len);
 
-    fd = open(file, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        len = read_up_to(fd, buf, sizeof(buf));
-    }
-    if (len < 0) {
-        cli_say("--key-file: cannot read %s: %s", file, strerror(errno));
-    }
-    if (fd >= 0) {
-        (void)close(fd);
-    }
-    if (len < 0) {
-        return CLI_USAGE;
-    }
-
-    if (len > 0 && buf[len - 1] == '\n') {
-        len--;
-    }
-    status = check_file_key(file, (size_t)len);
     if (status != 0) {
         return status;
     }
-    memcpy(ret_key->bytes, buf, (size_t)len);
-    ret_key->bytes[len] = '\0';
-    ret_key->len = (size_t)len;
-    return 0;
+    len -= len > 0 && text[len - 1] == '\n' ? 1 : 0;
+    if (len == 0 || len > IDEM_KEY_MAX) {
+        cli_say(len == 0
+                    ? "--key-file: no key in %s"
+                    : "--key-file: a key has 1 to 255 bytes; %s holds more",
+                file);
+        status = CLI_USAGE;
+    } else {
+        memcpy(ret_key->bytes, text, len);
+        ret_key->bytes[len] = '\0';
+        ret_key->len = len;
+    }
+    free(text);
+    return status;
 }
 
 int cli_read_key(const struct cli_command *command, const char *text,
@@ -376,17 +297,24 @@ int cli_fingerprint(const char *spec, int argc, char **argv, bool in_directory,
 int cli_fingerprint_from(const char *text, struct idem_slice input,
                          uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
 {
-    char *bytes;
-    size_t len;
-    int status = cli_extract_parts(text, input, &bytes, &len);
+    struct idem_selector *selector;
+    struct idem_error error = {0};
+    struct idem_slice values;
+    int status = cli_extract_open(fingerprint_from, text, &selector);
 
     if (status != 0) {
         return status;
     }
-    status = check_fingerprint(idem_http_fingerprint_selected(
-        /* parts= */ NULL, 0, idem_bytes(bytes, len),
-        /* secret= */ idem_str(NULL), ret_fingerprint));
-    free(bytes);
+    error.code = idem_selector_run(selector, input, /* flags= */ 0, &error);
+    if (error.code == 0) {
+        error.code = idem_selector_values(selector, &values, &error);
+    }
+    status = error.code != 0
+                 ? refuse(fingerprint_from, text, &error)
+                 : check_fingerprint(idem_http_fingerprint_selected(
+                       /* parts= */ NULL, 0, values,
+                       /* secret= */ idem_str(NULL), ret_fingerprint));
+    idem_selector_destroy(selector);
     return status;
 }
 

@@ -89,9 +89,4 @@ int cli_extract_open(const char *option, const char *text,
 int cli_extract_key(const char *text, struct idem_slice input,
                     struct cli_key_text *ret_key);
 
-/* The values that the selector of --fingerprint-from selects: canonical JSON, an
- * array of the values, to be freed. 0 or an exit status, after an error message. */
-int cli_extract_parts(const char *text, struct idem_slice input,
-                      char **ret_bytes, size_t *ret_len);
-
 #endif
