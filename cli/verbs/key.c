@@ -13,18 +13,6 @@
 #include <idem/key.h>
 #include <stdlib.h>
 
-/* ---- Keys of other libraries ---- */
-
-struct flavour {
-    int choice;         /* Index into flavours. */
-    const char *select; /* A selector, or NULL: the whole event. */
-    const char *prefix; /* NULL: the flavour's own, if it has one. */
-    bool allow_null;
-    bool json;
-};
-
-#define EVENT_MAX ((size_t)16 * 1024 * 1024)
-
 static const char *const flavours[] = {
 #define IDEM__X(id, word) word,
     IDEM_FLAVOUR_MAP(IDEM__X)
@@ -32,109 +20,119 @@ static const char *const flavours[] = {
         NULL,
 };
 
+static struct {
+    struct cli_claim claim;
+    int flavour; /* Index into flavours. */
+    bool has_flavour;
+    const char *prefix; /* NULL: the flavour's own, if it has one. */
+    bool allow_null;
+    bool json;
+} args = {.claim = CLI_CLAIM_INIT};
+
+/* ---- Keys of other libraries ---- */
+
+#define EVENT_MAX ((size_t)16 * 1024 * 1024)
+
 /* A function's own name is before the "#" in TypeScript, and nothing else. */
-static int find_prefix(const struct cli_command *command,
-                       const struct flavour *flavour, enum idem_flavour which,
-                       const char **ret_prefix)
+static const char *find_prefix(enum idem_flavour which)
 {
-    *ret_prefix = flavour->prefix;
-    if (*ret_prefix == NULL && which == IDEM_FLAVOUR_TYPESCRIPT) {
-        *ret_prefix = getenv("AWS_LAMBDA_FUNCTION_NAME");
-    }
-    if (*ret_prefix != NULL) {
-        return 0;
-    }
-    return cli_usage(
-        command,
-        "no prefix given, the part before the # of the key: --prefix %s",
-        which == IDEM_FLAVOUR_PYTHON ? "FUNCTION.module.qualname" : "FUNCTION");
+    return args.prefix == NULL && which == IDEM_FLAVOUR_TYPESCRIPT
+               ? getenv("AWS_LAMBDA_FUNCTION_NAME")
+               : args.prefix;
 }
 
-static int print(const struct flavour *flavour, enum idem_flavour which,
-                 const struct idem_key_text *key)
+static int print_key(enum idem_flavour which, struct idem_slice key)
 {
-    struct idem_slice text = {key->text, key->len};
     struct cli_json json;
 
-    if (!flavour->json) {
-        cli_print_escaped(stdout, text);
+    if (!args.json) {
+        cli_print_escaped(stdout, key);
         (void)putchar('\n');
         return CLI_OK;
     }
     cli_json_init(&json);
     cli_json_text(&json, "flavour", idem_flavour_name(which));
-    cli_json_bytes(&json, "key", text);
+    cli_json_bytes(&json, "key", key);
     return cli_json_print(&json);
 }
 
-/* A fault of an event is a fault of the input. */
-static int fail(const struct idem_error *error)
+/* Selects from @event what --key-from says, or takes all of it. */
+static int make_key(enum idem_flavour which, const char *prefix,
+                    struct idem_slice event, struct idem_key_text *ret_key,
+                    struct idem_error *error)
 {
-    if (error->code != IDEM_EINVALID) {
-        return cli_fail_with(error);
+    unsigned flags = args.allow_null ? IDEM_FLAVOUR_NULL : 0;
+    struct idem_selector *selector;
+    int rc;
+
+    if (args.claim.key_from == NULL) {
+        return idem_flavour_key(which, prefix, event, flags, ret_key, error);
     }
-    cli_say("%s", error->text);
-    return CLI_USAGE;
-}
-
-/* Selects from @event and prints the key of that. */
-static int print_key(const struct flavour *flavour, enum idem_flavour which,
-                     const char *prefix, struct idem_slice event)
-{
-    unsigned flags = flavour->allow_null ? IDEM_FLAVOUR_NULL : 0;
-    struct idem_selector *selector = NULL;
-    struct idem_key_text key;
-    struct idem_error error;
-    int rc = 0;
-
-    if (flavour->select == NULL) {
-        rc = idem_flavour_key(which, prefix, event, flags, &key, &error);
-    } else {
-        rc = idem_selector_create(flavour->select, &selector, &error);
-        if (rc == 0) {
-            rc = idem_selector_run(selector, event, /* flags= */ 0, &error);
-        }
-        if (rc == 0) {
-            rc = idem_flavour_key_of(which, prefix, selector, flags, &key,
-                                     &error);
-        }
+    rc = idem_selector_create(args.claim.key_from, &selector, error);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = idem_selector_run(selector, event, /* flags= */ 0, error);
+    if (rc == 0) {
+        rc =
+            idem_flavour_key_of(which, prefix, selector, flags, ret_key, error);
     }
     idem_selector_destroy(selector);
-    return rc == 0 ? print(flavour, which, &key) : fail(&error);
+    return rc;
 }
 
-static int print_flavour(const struct cli_command *command,
-                         const struct flavour *flavour, int argc, char **argv)
+static bool names_identity(const struct cli_claim *claim)
 {
-    enum idem_flavour which = idem_flavour_find(flavours[flavour->choice]);
-    const char *prefix = NULL;
+    return claim->key != NULL || claim->key_file != NULL || claim->from_args ||
+           claim->scope != NULL || claim->fingerprint != NULL ||
+           claim->fingerprint_from != NULL || claim->input != NULL;
+}
+
+static int run_flavour(const struct cli_command *command, int argc, char **argv)
+{
+    enum idem_flavour which = idem_flavour_find(flavours[args.flavour]);
+    const char *prefix = find_prefix(which);
+    struct idem_error error = {0};
+    struct idem_key_text key;
     char *event;
     size_t len;
     int status;
 
+    if (!args.has_flavour) {
+        return cli_usage(command, "--prefix and --allow-null need --flavour");
+    }
+    if (names_identity(&args.claim)) {
+        return cli_usage(
+            command,
+            "--flavour makes the key from the event: give no other key and no scope");
+    }
     if (argc != 1) {
         return cli_usage(command,
                          "no event given: name @FILE, or - for standard input");
     }
-    status = find_prefix(command, flavour, which, &prefix);
-    if (status == 0) {
-        status = cli_read_arg("flavour", argv[0], /* text_ok= */ false,
-                              EVENT_MAX, &event, &len);
+    if (prefix == NULL) {
+        return cli_usage(
+            command,
+            "no prefix given, the part before the # of the key: --prefix %s",
+            which == IDEM_FLAVOUR_PYTHON ? "FUNCTION.module.qualname"
+                                         : "FUNCTION");
     }
+    status = cli_read_arg("flavour", argv[0], /* text_ok= */ false, EVENT_MAX,
+                          &event, &len);
     if (status != 0) {
         return status;
     }
-    status = print_key(flavour, which, prefix, idem_bytes(event, len));
+    error.code = make_key(which, prefix, idem_bytes(event, len), &key, &error);
     free(event);
-    return status;
+    if (error.code == IDEM_EINVALID) {
+        cli_say("%s", error.text); /* The input is wrong, not the store. */
+        return CLI_USAGE;
+    }
+    return error.code == 0 ? print_key(which, idem_bytes(key.text, key.len))
+                           : cli_fail_with(&error);
 }
 
-static struct {
-    struct cli_claim claim;
-    struct flavour flavour;
-    bool has_flavour;
-    bool json;
-} args = {.claim = CLI_CLAIM_INIT};
+/* ---- Keys of idem ---- */
 
 static void print_line(const char *name, struct idem_slice s)
 {
@@ -190,39 +188,16 @@ static int print_identity(const struct idem_request *q)
     return args.json ? print_json(q, id) : print_text(q, id);
 }
 
-static bool names_identity(const struct cli_claim *claim)
-{
-    return claim->key != NULL || claim->key_file != NULL || claim->from_args ||
-           claim->scope != NULL || claim->fingerprint != NULL ||
-           claim->fingerprint_from != NULL || claim->input != NULL;
-}
-
-static int run_flavour(const struct cli_command *command, int argc, char **argv)
-{
-    if (!args.has_flavour) {
-        return cli_usage(command, "--prefix and --allow-null want --flavour");
-    }
-    if (names_identity(&args.claim)) {
-        return cli_usage(
-            command,
-            "--flavour makes the key from the event: give no other key and no scope");
-    }
-    args.flavour.select = args.claim.key_from;
-    args.flavour.json = args.json;
-    return print_flavour(command, &args.flavour, argc, argv);
-}
-
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct cli_request request;
     int status;
 
-    if (args.has_flavour || args.flavour.prefix != NULL ||
-        args.flavour.allow_null) {
+    if (args.has_flavour || args.prefix != NULL || args.allow_null) {
         return run_flavour(command, argc, argv);
     }
     if (argc > 0 && argv[0][0] == '@') {
-        return cli_usage(command, "an event wants --flavour");
+        return cli_usage(command, "an event needs --flavour");
     }
     status = cli_request_init(&request, command, &args.claim, argc, argv);
     if (status == 0) {
@@ -244,12 +219,12 @@ static struct cli_option options[] = {
               "the request: TEXT, @FILE or -"),
     CLI_OPTION_KEY_FROM(&args.claim.key_from),
     CLI_OPTION_FINGERPRINT_FROM(&args.claim.fingerprint_from),
-    CLI_VALUE("flavour", "NAME", CLI_CHOICE, &args.flavour.choice,
+    CLI_VALUE("flavour", "NAME", CLI_CHOICE, &args.flavour,
               "the key that Powertools makes of an event: python, typescript",
               .choices = flavours, .given = &args.has_flavour),
-    CLI_VALUE("prefix", "TEXT", CLI_ANY_TEXT, &args.flavour.prefix,
+    CLI_VALUE("prefix", "TEXT", CLI_ANY_TEXT, &args.prefix,
               "the part before the # of that key"),
-    CLI_SWITCH("allow-null", &args.flavour.allow_null,
+    CLI_SWITCH("allow-null", &args.allow_null,
                "take null, although every event without it has that key"),
     CLI_OPTION_JSON(&args.json),
     {.name = NULL},
