@@ -82,8 +82,6 @@ static struct cli_option option_table[] = {
                "exit once the queue is empty"),
     CLI_VALUE("max", "N", CLI_COUNT, &options.max_messages,
               "end after N messages"),
-    CLI_SWITCH("strict", &options.strict,
-               "do not start if the queue is misconfigured"),
     CLI_OPTION_JSON(&options.json),
     CLI_OPTION_VERBOSE(&options.verbose),
     CLI_OPTION_QUIET(&options.quiet),
@@ -181,6 +179,70 @@ static int open_consumer(struct consume *consume)
     return error.code == IDEM_ENOTFOUND ? CLI_CONFIG : cli_exit_of(error.code);
 }
 
+/* ---- Settings of the queue that do not fit this use of it ---- */
+
+/* While the lease runs its owner is at work, or dead: nobody else can begin. */
+static void check_visibility(const struct idem_consumer_queue *queue)
+{
+    int64_t visibility_ms = options.visibility_ms != 0 ? options.visibility_ms
+                                                       : queue->visibility_ms;
+    char visibility[32], lease[32];
+
+    if (visibility_ms >= options.lease_ms) {
+        return;
+    }
+    idem_setting_time(visibility_ms, visibility);
+    idem_setting_time(options.lease_ms, lease);
+    cli_say(
+        "the queue: its visibility timeout (%s) is shorter than the lease (%s): when a "
+        "consumer dies, its message comes back before another may begin it, "
+        "and that receive counts; use --visibility %s, or a shorter --lease",
+        visibility, lease, lease);
+}
+
+static void check_dead_letter(const struct idem_consumer_queue *queue)
+{
+    if (queue->max_receives == 0) {
+        cli_say(
+            "the queue: it has no dead-letter queue: a message that always fails comes "
+            "back until it is too old, and is deleted then");
+        return;
+    }
+    if (queue->dead_letter_missing) {
+        cli_say("the queue: its dead-letter queue %.200s does not exist",
+                queue->dead_letter);
+    }
+    if (queue->max_receives == 1) {
+        cli_say(
+            "the queue: a message goes to its dead-letter queue after one receive (maxReceiveCount), even if a consumer dies before it starts the work");
+    }
+}
+
+/* Each start of the work takes one receive at least. */
+static void check_receives(const struct idem_consumer_queue *queue)
+{
+    if (options.attempts_max == 0 || queue->max_receives == 0 ||
+        options.attempts_max >= queue->max_receives) {
+        return;
+    }
+    cli_say(
+        "the queue: it gives a message up after %llu receives, and --max-attempts is "
+        "%llu: after so many starts whose end nobody knows, the receives "
+        "that are left run nothing",
+        (unsigned long long)queue->max_receives,
+        (unsigned long long)options.attempts_max);
+}
+
+static void check_queue(const struct consume *consume)
+{
+    const struct idem_consumer_queue *queue =
+        idem_consumer_info(consume->consumer);
+
+    check_visibility(queue);
+    check_dead_letter(queue);
+    check_receives(queue);
+}
+
 static int open_selectors(struct consume *consume)
 {
     int status = 0;
@@ -199,19 +261,21 @@ static int act(struct consume *consume)
 {
     int status = open_selectors(consume);
 
-    if (status == 0) {
-        status = check_store();
+    if (status != 0) {
+        goto done;
     }
-    if (status == 0) {
-        status = open_consumer(consume);
+    status = check_store();
+    if (status != 0) {
+        goto done;
     }
-    if (status == 0) {
-        status = consume_check(consume);
+    status = open_consumer(consume);
+    if (status != 0) {
+        goto done;
     }
-    if (status == 0) {
-        status = consume_loop(consume);
-        consume_summary(consume);
-    }
+    check_queue(consume);
+    status = consume_loop(consume);
+    consume_summary(consume);
+done:
     idem_consumer_close(consume->consumer);
     idem_selector_destroy(consume->key);
     idem_selector_destroy(consume->fingerprint);

@@ -1,12 +1,10 @@
 /* consume.h: what the parts of `idem consume` share.
  *
  *     consume.c     options; the steps in their order
- *     check.c       what is wrong with the queue for this use of it
  *     loop.c        receives, begins, and ends, until it is told to stop
  *     worker.c      one message: an `idem run` of its own
- *     status_report.c       what a worker says of a message
- *     classify.c       what becomes of the message
- *     report.c      lines for people and programs
+ *     message.c     the key of a message, and what becomes of it
+ *     report.c      what a worker reports, and lines for people and programs
  *
  * A message is worked on by a process that is `idem run` itself: its supervisor, its
  * lease, its journal and its rules are those of that command. If this process
@@ -56,7 +54,6 @@ struct consume_options {
     int capture; /* Index into consume_captures. */
     bool until_empty;
     uint64_t max_messages;
-    bool strict;
     bool json;
     bool verbose;
     bool quiet;
@@ -65,7 +62,7 @@ struct consume_options {
 
 extern const char *const consume_captures[]; /* "none", "both", NULL. */
 
-/* ---- status_report.c, classify.c ---- */
+/* ---- report.c, message.c ---- */
 
 /* The report of `idem run` on a message; zeroed: it said nothing. */
 struct consume_status_report {
@@ -106,7 +103,7 @@ struct consume_verdict {
 struct consume_verdict consume_classify(
     const struct consume_status_report *report, uint64_t given);
 
-/* ---- identity.c ---- */
+/* ---- message.c ---- */
 
 #define CONSUME_FINGERPRINT_MAX (2 * IDEM_FINGERPRINT_LEN + 1)
 
@@ -167,10 +164,7 @@ int consume_worker_start(struct consume *consume, struct consume_worker *worker,
                          struct idem_message *message,
                          const struct consume_identity *identity);
 
-/* ---- check.c, loop.c ---- */
-
-/* Says what is wrong with the queue for this use. 0, or (--strict) a status. */
-int consume_check(const struct consume *consume);
+/* ---- loop.c ---- */
 
 /* Until it is told to stop, or has done what it was asked for. The status. */
 int consume_loop(struct consume *consume);

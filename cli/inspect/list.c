@@ -322,7 +322,6 @@ static struct cli_option options[] = {
               "error",
               .letter = 'f'),
     CLI_OPTION_JSON(&args.json),
-    CLI_OPTION_COLOR,
     CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},

@@ -210,7 +210,6 @@ void listing_begin_output(struct listing *listing)
     }
     listing->begun = true;
     cli_progress_end();
-    cli_page_begin();
     if (listing->args->json || !listing->is_tty) {
         return;
     }

@@ -330,7 +330,6 @@ static int print(const struct idem_record *r)
     if (args.output) {
         return print_output(r);
     }
-    cli_page_begin();
     if (args.json) {
         return print_json(r);
     }
@@ -384,7 +383,6 @@ static struct cli_option options[] = {
     CLI_OPTION_KEY_FILE(&args.key_file),
     CLI_OPTION_SCOPE(&args.scope),
     CLI_OPTION_JSON(&args.json),
-    CLI_OPTION_COLOR,
     CLI_SWITCH("output", &args.output, "write the recorded result itself",
                .letter = 'o'),
     CLI_SWITCH("input", &args.input, "write the input kept with the record"),

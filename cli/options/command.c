@@ -104,7 +104,6 @@ void cli_print_help(const struct cli_command *command)
     const char *const *line;
     int column = help_column(command);
 
-    cli_page_begin();
     (void)printf("idem %s: %s\n\nUsage: %s\n\nExamples:\n", command->name,
                  command->summary, command->usage);
     for (line = command->examples; *line != NULL; line++) {

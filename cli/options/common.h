@@ -63,9 +63,4 @@
     CLI_SWITCH("quiet", &cli_progress_off, "show no progress on a terminal",   \
                .letter = 'q')
 
-#define CLI_OPTION_COLOR                                                       \
-    CLI_VALUE("color", "WHEN", CLI_CHOICE, &cli_color,                         \
-              "paint: auto (on a terminal), always, never",                    \
-              .choices = cli_color_names)
-
 #endif

@@ -200,7 +200,7 @@ static int refuse_busy(const struct run *run)
     if (run_says(run, RUN_NOTICE)) {
         (void)cli_refuse(run->attempt, run->options->store);
     }
-    return (int)run->options->busy_exit;
+    return CLI_BUSY;
 }
 
 int run_answer(struct run *run)

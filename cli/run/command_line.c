@@ -16,7 +16,6 @@
 struct run_options run_options = {
     .claim = CLI_CLAIM_INIT,
     .max_output = 16 * MEBIBYTE,
-    .busy_exit = CLI_BUSY,
     .kill_after_ms = 5000,
 };
 
@@ -64,16 +63,12 @@ struct cli_option run_option_table[] = {
     CLI_VALUE("capture", "WHAT", CLI_CHOICE, &run_options.capture,
               "both: record the output; none: leave it alone",
               .choices = capture_names),
-    CLI_VALUE("busy-exit", "STATUS", CLI_COUNT, &run_options.busy_exit,
-              "exit status where another is at work (75)", .max = 255),
     CLI_VALUE("status-fd", "N", CLI_COUNT, &run_options.status_fd,
               "write a JSON status line to descriptor N", .max = INT32_MAX,
               .given = &run_options.status_fd_given),
-    CLI_VALUE("status-file", "FILE", CLI_TEXT, &run_options.status_file,
-              "write the status line to FILE, replacing it"),
     CLI_OPTION_JOURNAL(&run_options.journal),
-    CLI_OPTION_DRY_RUN(&run_options.dry_run,
-                       "print what would happen, change nothing"),
+    CLI_SWITCH("dry-run", &run_options.dry_run,
+               "print what would happen, change nothing", .letter = 'n'),
     CLI_OPTION_VERBOSE(&run_options.verbose),
     CLI_OPTION_QUIET(&run_options.quiet),
     CLI_OPTION_STORE(&run_options.store),

@@ -202,10 +202,9 @@ done:
 /* Report to programs what happened. */
 static void report(struct run *run, int status)
 {
-    status_report_tell(&run->report, status,
-                       run_options.status_fd_given ? (int)run_options.status_fd
-                                                   : -1,
-                       run_options.status_file);
+    if (run_options.status_fd_given) {
+        status_report_tell(&run->report, status, (int)run_options.status_fd);
+    }
     status_report_finish(&run->report);
 }
 

@@ -19,7 +19,7 @@
  *       child.c           the start of the command, and its environment
  *       descendants.c     the descendants of the command
  *       runner_death.c    what it records if the runner dies
- *     status_report.c   --status-fd, --status-file
+ *     status_report.c   --status-fd
  */
 #ifndef IDEM_CLI_RUN_RUN_H
 #define IDEM_CLI_RUN_RUN_H
@@ -66,10 +66,8 @@ struct run_options {
     int replay; /* enum run_replay */
     bool drain;
     bool allow_background;
-    uint64_t busy_exit;
     uint64_t status_fd;
     bool status_fd_given;
-    const char *status_file;
     struct cli_journal_choice journal;
     bool dry_run;
     bool verbose;

@@ -1,17 +1,13 @@
 /* The report of a run, as one line of JSON. */
 #include "run/status_report.h"
 
-#include "base/crash.h"
 #include "process/descriptors.h"
 #include "text/error.h"
 #include "text/json.h"
 #include "text/text.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 void status_report_init(struct status_report *report, struct idem_slice scope,
                         struct idem_slice key)
@@ -126,69 +122,15 @@ static char *make_line(const struct status_report *report, int status)
     return line;
 }
 
-static void complain(const char *where)
+void status_report_tell(const struct status_report *report, int status, int fd)
 {
-    cli_say("cannot write the status to %s: %s", where, strerror(errno));
-}
+    char *line = make_line(report, status);
 
-static void write_fd(int fd, const char *line, size_t len)
-{
-    char where[32];
-
-    if (io_write_all(fd, line, len) != 0) {
-        (void)snprintf(where, sizeof(where), "descriptor %d", fd);
-        complain(where);
-    }
-}
-
-/* Written beside @path and renamed, so that a reader never finds half of it. */
-static int replace_file(const char *path, const char *line, size_t len)
-{
-    char temp[PATH_MAX];
-    int rc;
-    int fd;
-
-    if (snprintf(temp, sizeof(temp), "%s.XXXXXX", path) >= (int)sizeof(temp)) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    fd = mkostemp(temp, O_CLOEXEC); /* Its mode is 0600. */
-    if (fd < 0) {
-        return -1;
-    }
-    rc = io_write_all(fd, line, len);
-    io_close(&fd);
-    if (rc == 0) {
-        IDEM__CRASH_POINT("run/status_report/written");
-        rc = rename(temp, path);
-    }
-    if (rc != 0) {
-        int why = errno;
-
-        (void)unlink(temp);
-        errno = why;
-    }
-    return rc;
-}
-
-void status_report_tell(const struct status_report *report, int status, int fd,
-                        const char *path)
-{
-    char *line;
-
-    if (fd < 0 && path == NULL) {
-        return;
-    }
-    line = make_line(report, status);
     if (line == NULL) {
         cli_say("cannot write the status: out of memory");
-        return;
-    }
-    if (fd >= 0) {
-        write_fd(fd, line, strlen(line));
-    }
-    if (path != NULL && replace_file(path, line, strlen(line)) != 0) {
-        complain(path);
+    } else if (io_write_all(fd, line, strlen(line)) != 0) {
+        cli_say("cannot write the status to descriptor %d: %s", fd,
+                strerror(errno));
     }
     free(line);
 }

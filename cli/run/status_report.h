@@ -38,10 +38,8 @@ void status_report_set_error(struct status_report *report, const char *text);
 void status_report_set_journal(struct status_report *report, char *path);
 void status_report_finish(struct status_report *report);
 
-/* Writes the report with @status, our exit status, as one line of JSON to @fd
- * (negative: left out) and to the file @path (NULL: left out), which appears
- * whole or not at all. Says what went wrong; that changes nothing else. */
-void status_report_tell(const struct status_report *report, int status, int fd,
-                        const char *path);
+/* Writes the report with @status, our exit status, as one line of JSON to @fd. A
+ * failure is reported, and changes nothing else. */
+void status_report_tell(const struct status_report *report, int status, int fd);
 
 #endif

@@ -110,7 +110,6 @@ int cli_finish_output(int status)
     if (fflush(stdout) != 0) {
         failed = true;
     }
-    cli_page_end();
     if (!failed) {
         return status;
     }

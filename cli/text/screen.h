@@ -1,32 +1,22 @@
-/* screen.h: the terminal: its width, a pager, colors, and progress on it. */
+/* screen.h: the terminal: its width, colors, and progress on it. */
 #ifndef IDEM_CLI_TEXT_SCREEN_H
 #define IDEM_CLI_TEXT_SCREEN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* True if stdout is a terminal, or was one before a pager came between. */
+/* True if stdout is a terminal. */
 bool cli_stdout_is_tty(void);
 
-/* Columns of it; 80 where it is none, or does not say. */
+/* Columns of it; 80 if it is not a terminal, or does not tell. */
 int cli_width(void);
-
-/* Sends stdout through $PAGER where stdout is a terminal and one
- * of them is set: without one nothing is paged. cli_page_end() waits for it. */
-void cli_page_begin(void);
-void cli_page_end(void);
 
 /* True if stderr is a terminal. */
 bool cli_stderr_is_tty(void);
 
-/* Whether to paint is decided by the first of these that is set: --color=always or never;
- * NO_COLOR (no-color.org); CLICOLOR_FORCE and CLICOLOR (bixense.com/clicolors); and else
- * by whether stdout is a terminal that knows colours. */
-extern const char
-    *const cli_color_names[]; /* "auto", "always", "never", NULL */
-extern int cli_color;         /* Index of the one that was said. */
-
-/* True if stdout is to be painted. */
+/* True if stdout is to be painted. The first of these that is set decides: NO_COLOR
+ * (no-color.org); CLICOLOR_FORCE and CLICOLOR (bixense.com/clicolors); and else
+ * whether stdout is a terminal that knows colours. */
 bool cli_may_paint(void);
 
 /* How far long work has come: one line on the terminal of stderr.

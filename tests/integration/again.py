@@ -24,7 +24,7 @@ def a_failure_is_run_again(b):
     """--outcome jobs: the next run starts at once, under hold too, and is told that
     it takes over; what succeeds is replayed."""
     for n in range(7):  # More than --max-attempts: they do not count towards it.
-        got = b.run("k", TOLD, "--outcome", "jobs", "--status-file", "s")
+        got = b.run("k", TOLD, "--outcome", "jobs", status="s")
         equal(got, (1, f"takeover {min(n, 1)}\n".encode(), b""))
         story = json.loads(b.read("s"))
         equal((story["status"], story["recorded"]), ("retry", True))

@@ -44,7 +44,7 @@ ROWS = [
     ["run", "--outcome", "*=retry", *CHARGE[1:]], ["run", "--outcome", "none=complete", *CHARGE[1:]],
     ["run", "--retries", "3", *CHARGE[1:]], ["run", "--timeout", "3s", *CHARGE[1:]],
     ["begin", "--ttl", "1d", "-k", "a"], ["show", "--timeout", "3s", "a"],
-    ["run", "--busy-exit", "300", *CHARGE[1:]], ["run", "--status-fd", "99", *CHARGE[1:]],
+    ["run", "--status-fd", "99", *CHARGE[1:]],
     ["run", "--ma", "1", *CHARGE[1:]], ["run", "--scope", "y" * 300, *CHARGE[1:]],
     ["begin", "KEY"], ["release", "KEY"], ["complete", "-k", "KEY"], ["renew", "KEY"],
     [*TOKEN, "rubbish"], [*TOKEN, "idem1.AAAA"], ["complete"],
@@ -54,7 +54,7 @@ ROWS = [
     ["resolve", "a", "--release", "--reason", "x", "--http-status", "200"],
     ["show", "none"], ["show", "escaped:\\n"], ["list", "foo"],
     ["list", "--status", "bogus"], ["list", "--fields", "bogus"],
-    ["list", "--color", "maybe"], ["list", "--since", "5"],
+    ["list", "--since", "5"],
     ["purge", "a"], ["limit", "-n", "a"],
     # Stores.
     ["list", "--store", "sqlite:none/idem.db"], ["list", "--store", "none.db"],

@@ -105,7 +105,7 @@ def what_was_begun_is_ended(b):
 
 def run_into_full(b, d, *options, env=None):
     """A run whose disk is full when it ends, and whose output is too long then."""
-    worker = b.start_run("k", LONG, "--status-file", "story", *options, env=env)
+    worker = b.start_run("k", LONG, *options, env=env, status="story")
     b.await_pid()
     d.fill()
     b.open_gate()

@@ -36,9 +36,9 @@ def own(b, **env):
     return {"IDEM_JOURNAL_DIR": b.file("journal"), **env}
 
 
-def refused(b, key, work, *options, env=None):
+def refused(b, key, work, *options, env=None, status=None):
     """Run @work while the store takes no outcome: how that ended."""
-    worker = b.start_run(key, work, *SHORT, *options, env=own(b, **(env or {})))
+    worker = b.start_run(key, work, *SHORT, *options, env=own(b, **(env or {})), status=status)
     b.await_pid()
     with locked(b):
         b.open_gate()
@@ -69,7 +69,7 @@ def reconcile(b, *args, status=0):
 def an_outcome_waits_for_its_store(b):
     """The output is given, the status is 80, the path is printed; and the next run
     replays it."""
-    got = refused(b, "k", WORK + "; exit 3", "--status-file", "story")
+    got = refused(b, "k", WORK + "; exit 3", status="story")
     equal(got.status, 80)
     name, = journal(b)
     path = os.path.join(b.file("journal"), name)

@@ -88,7 +88,7 @@ $ cat ledger
     ),
     Situation(
         "Somebody else is at work",
-        "While one works on a key, another is told so at once with 75: try again later. With `--wait` it waits for the outcome of the first, and replays it. For cron, `--busy-exit 0 -q` makes it no news.",
+        "While one works on a key, another is told so at once with 75: try again later. With `--wait` it waits for the outcome of the first, and replays it. For cron, `-q` makes it no news.",
         """
 $ idem run -k report-5 -- ./report >first &
 + until idem show report-5 >/dev/null 2>&1; do sleep 0.02; done

@@ -58,8 +58,8 @@ def asleep_for_good_keeps_the_key(b):
     """A process in an uninterruptible sleep, ended by --max-time under rerun: nobody
     takes over beside it, and the message names it and its lease."""
     with frozen_disk(b.file("disk")) as thaw:
-        options = (*RERUN, *HURRY, *LIMIT, "--fingerprint", "none", "--status-file", "s")
-        got = b.run("k", PAY, *options)
+        options = (*RERUN, *HURRY, *LIMIT, "--fingerprint", "none")
+        got = b.run("k", PAY, *options, status="s")
         record = is_left_to_its_lease(
             b, got, "k", b"(mkdir)", b"uninterruptible", b"until its lease ends at"
         )

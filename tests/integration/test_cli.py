@@ -661,24 +661,18 @@ def a_terminal_gets_more():
 
 @test
 def colour_is_forced_or_forbidden():
-    """--color goes before NO_COLOR, that before CLICOLOR_FORCE, that before CLICOLOR."""
+    """NO_COLOR goes before CLICOLOR_FORCE, that before CLICOLOR."""
     idem = Idem()
     equal(idem("fail", "--token", begin(idem, "-k", "a")).status, 0)
-    for args, env, painted in [
-        ([], {}, False),
-        (["--color=always"], {"NO_COLOR": "1"}, True),
-        ([], {"CLICOLOR_FORCE": "1"}, True),
-        ([], {"CLICOLOR_FORCE": "0"}, False),
-        ([], {"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, False),
-        (["--color", "never"], {"CLICOLOR_FORCE": "1"}, False),
+    for env, painted in [
+        ({}, False),
+        ({"CLICOLOR_FORCE": "1"}, True),
+        ({"CLICOLOR_FORCE": "0"}, False),
+        ({"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, False),
     ]:
-        equal(b"\x1b[31m" in idem("list", *args, env=env).stdout, painted)
-    for args, env, painted in [
-        ([], {}, True),
-        ([], {"CLICOLOR": "0"}, False),
-        (["--color=never"], {}, False),
-    ]:
-        equal("\x1b[31m" in on_terminal(idem, "list", *args, env=env), painted)
+        equal(b"\x1b[31m" in idem("list", env=env).stdout, painted)
+    for env, painted in [({}, True), ({"CLICOLOR": "0"}, False), ({"NO_COLOR": "1"}, False)]:
+        equal("\x1b[31m" in on_terminal(idem, "list", env=env), painted)
 
 
 @test
@@ -695,21 +689,6 @@ def a_terminal_gets_local_time_and_ages():
     assert "AGE" in head and "STARTED" not in head and row.endswith("schlüssel"), head
     equal(head.index("KEY"), row.index("schlüssel"))
     assert len(head) <= 80, head
-
-
-@test
-def a_pager_is_used_where_one_is_named():
-    """Help and lists go through $PAGER on a terminal, and nowhere else."""
-    idem = Idem()
-    begin(idem, "-k", "a")
-    pager = {"PAGER": "sed s/^/paged:/"}
-    for args in [["list"], ["show", "a"], ["show", "a", "--json"], ["list", "--help"], ["help", "run"]]:
-        seen = on_terminal(idem, *args, env=pager)
-        assert all(line.startswith("paged:") for line in seen.splitlines()), seen
-        assert b"paged:" not in idem(*args, env=pager).stdout
-        assert "paged:" not in on_terminal(idem, *args, env={"PAGER": "cat"})
-    equal(idem("complete", "--token", begin(idem, "-k", "b"), "--result", "x").status, 0)
-    equal(on_terminal(idem, "show", "b", "--output", env=pager), "x")  # Bytes are not text.
 
 
 def listed(idem, *args):

@@ -44,14 +44,19 @@ class Box:
         """How many times work had its effect."""
         return self.read("ledger").count("effect")
 
-    def start(self, *args, env=None, cwd=None, **popen):
+    def start(self, *args, env=None, cwd=None, status=None, **popen):
+        """@status: the file that the status line of idem run goes to."""
         ours = {
             "HOME": self.path,
             "IDEM_AUDIT_LOG": self.file("audit.log"),
             "IDEM_JOURNAL_DIR": self.file("journal"),
         }
         env = {**ours, **(env or {})}
-        process = self.idem.start(*args, env=env, cwd=cwd or self.path, **popen)
+        with open(self.file(status) if status else os.devnull, "wb") as line:
+            if status:
+                args = (args[0], "--status-fd", str(line.fileno()), *args[1:])
+                popen["pass_fds"] = [line.fileno()]
+            process = self.idem.start(*args, env=env, cwd=cwd or self.path, **popen)
         self.processes.append(process)
         return process
 

@@ -98,7 +98,7 @@ def environment(extra=None):
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("IDEM_", "XDG_", "CLICOLOR"))
-        and name not in ("NO_COLOR", "PAGER", "TZ")
+        and name not in ("NO_COLOR", "TZ")
     }
     env.update(HOME=os.getcwd(), LC_ALL="C")
     env.update(IDEM_JOURNAL_DIR=os.path.join(os.getcwd(), "journal"))

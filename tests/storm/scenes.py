@@ -272,10 +272,6 @@ class Storm:
     def run_slow(self, deaths, disturb=None):
         self.run(deaths, disturb, "slow")
 
-    def run_story(self, deaths, disturb=None):
-        story = self.file("story")
-        self.run(deaths, disturb, options=("--status-file", story))
-
     def replay(self, deaths, disturb=None):
         done = [key for key, _ in list(self.answers) if "-short-" in key]
         self.run(deaths, disturb, key=self.chance.choice(done) if done else None)
@@ -513,7 +509,6 @@ SCENES = [
     (r"journal/replay/", [S.told]),
     (r"journal/", [S.kept]),
     (r"run/lease/", [S.run_slow]),
-    (r"run/status_report/", [S.run_story]),
     (r"run/answer/", [S.replay]),
     (r"run/watch/supervisor-died", [S.widowed]),
     (r"supervisor/killed", [S.overdue]),
