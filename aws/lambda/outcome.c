@@ -200,32 +200,6 @@ bool idem__lambda_outcome(const struct idem_lambda *lambda,
 
 /* ---- The log ----------------------------------------------------------- */
 
-static void fill_entry(const struct idem_lambda *lambda,
-                       const struct idem_attempt *attempt,
-                       const struct idem_outcome *outcome,
-                       struct idem_journal_info *entry)
-{
-    const struct idem_record *record = attempt->record;
-    const char *url = idem_store_url(lambda->store);
-
-    memset(entry, 0, sizeof(*entry));
-    entry->store_url = idem_str(url == NULL ? "memory:" : url);
-    entry->scope = record->scope;
-    entry->key = record->key;
-    memcpy(entry->id, record->id, sizeof(entry->id));
-    memcpy(entry->nonce, record->nonce, sizeof(entry->nonce));
-    entry->fence = attempt->fence;
-    entry->outcome = *outcome;
-    if (entry->outcome.text.len > IDEM_TEXT_MAX) {
-        entry->outcome.text.len = IDEM_TEXT_MAX;
-    }
-    if (entry->outcome.result.bytes.len > LOGGED_MAX) {
-        entry->outcome.result.bytes.len = 0;
-        entry->outcome.result.not_kept = true;
-    }
-    entry->written_ms = (int64_t)time(NULL) * 1000;
-}
-
 /* The file of a journal, as base64; failed: it could not be made. */
 static void encode(const struct idem_journal_info *entry,
                    struct idem__buffer *text)
@@ -265,7 +239,10 @@ void idem__lambda_outcome_log(const struct idem_lambda *lambda,
         fields[0].text.base = "";
     }
     if (outcome != NULL) {
-        fill_entry(lambda, attempt, outcome, &entry);
+        const char *url = idem_store_url(lambda->store);
+
+        idem__entry_fill(url == NULL ? "memory:" : url, attempt, outcome,
+                         LOGGED_MAX, &entry);
         encode(&entry, &text);
     }
     if (outcome != NULL && !text.failed) {

@@ -382,18 +382,17 @@ bool cli_journal_read_usage(struct idem_journal_usage *ret_usage)
 
 static void keep(struct cli_net *net)
 {
-    struct idem_journal *journal;
     char *directory;
     int rc;
 
-    rc = cli_journal_open(/* make= */ true, &journal, &directory, &net->error);
+    rc = cli_journal_open(/* make= */ true, &net->journal, &directory,
+                          &net->error);
     if (rc == 0) {
-        rc = idem_journal_put(journal, net->store, net->attempt, net->outcome,
-                              &net->entry, &net->error);
-        if (rc == 0) {
-            name_path(net, directory);
-        }
-        idem_journal_close(journal);
+        rc = idem_journal_put(net->journal, net->store, net->attempt,
+                              net->outcome, &net->entry, &net->error);
+    }
+    if (rc == 0) {
+        name_path(net, directory);
     }
     net->error.code = rc;
     free(directory);
@@ -455,6 +454,7 @@ void cli_net_explain(const struct cli_net *net, struct idem_error *error)
 void cli_net_finish(struct cli_net *net)
 {
     idem_journal_leave(net->entry);
+    idem_journal_close(net->journal);
     free(net->path);
     memset(net, 0, sizeof(*net));
 }

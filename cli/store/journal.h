@@ -89,6 +89,7 @@ struct cli_net {
     struct idem_attempt *attempt;
     const struct idem_outcome *outcome;
     enum cli_journal_rule rule;
+    struct idem_journal *journal;     /* NULL: nothing had to be kept. */
     struct idem_journal_entry *entry; /* NULL: it is not kept. */
     char *path;                       /* Of the entry, when it was kept. */
     struct idem_error error;          /* Why it was not. */

@@ -47,14 +47,13 @@
  * A process that works on an entry holds a flock() on it. The content, all
  * numbers with the most significant byte first:
  *
- *      0  4  "IDJ1"                      7  1  (zero)
- *      4  1  version, 1                  8  8  fence
- *      5  1  status                     16 16  nonce
- *      6  1  1: the result is not kept  32 32  id
- *     64 28  the lengths of the fields, 4 bytes each
- *     92  4  failures_max
- *     96  8  retry_after
- *    104  .  the fields: the store's URL, scope, key, content type, metadata, text,
+ *      0  4  "IDJ1"                     16 16  nonce
+ *      4  1  version, 1                 32  8  retry_after
+ *      5  1  status                     40  4  failures_max
+ *      6  1  1: the result is not kept  44 28  the lengths of the fields, 4 bytes
+ *      7  1  (zero)                            each
+ *      8  8  fence
+ *     72  .  the fields: the store's URL, scope, key, content type, metadata, text,
  *            result
  *      .  8  when the work ended (where its owner did not say, when it was
  *            put), by the wall clock of this host, in ms
@@ -117,7 +116,7 @@ struct idem_journal_entry;
 
 /* Keeps how @attempt, which was STARTED in @store, ended: durable when it answers
  * 0. With any other answer nothing is kept. The same outcome of the same attempt
- * again takes hold of the entry that is there. Outlives idem_journal_close().
+ * again takes hold of the entry that is there.
  *
  * It takes the same time whatever else is there.
  *

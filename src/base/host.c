@@ -184,7 +184,7 @@ static bool is_unsynchronised(int64_t boot_ms)
     return __atomic_load_n(&unsynchronised, __ATOMIC_RELAXED);
 }
 
-static int system_clock(void *ctx, struct idem_clock_reading *ret_reading)
+int idem__host_clock(void *ctx, struct idem_clock_reading *ret_reading)
 {
     (void)ctx;
     if (read_clock(CLOCK_REALTIME, &ret_reading->wall_ms) != 0 ||
@@ -221,7 +221,7 @@ bool idem__host_has_our_random(const struct idem_host *host)
 void idem__host_default(struct idem_host *host)
 {
     if (host->clock == NULL) {
-        host->clock = system_clock;
+        host->clock = idem__host_clock;
     }
     if (host->random == NULL) {
         host->random = system_random;

@@ -23,6 +23,9 @@ int idem__boot_read(int64_t *ret_ms, uint8_t ret_id[16]);
 /* Sets the hooks that are NULL to the system's clocks, random bytes and sleep. */
 void idem__host_default(struct idem_host *host);
 
+/* The clocks of the system, as a hook: @ctx is not used. 0, or -1. */
+int idem__host_clock(void *ctx, struct idem_clock_reading *ret_reading);
+
 /* True if @host takes its random bytes from the system. */
 bool idem__host_has_our_random(const struct idem_host *host);
 

@@ -1,6 +1,7 @@
 /* Error codes, their names, texts and kinds: one list, IDEM_ERROR_MAP. */
 #include "core/error.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 const char *idem_error_name(int code)
@@ -43,6 +44,26 @@ enum idem_kind idem_error_kind(int code)
 #undef IDEM__X
     default:
         return IDEM_KIND_NONE;
+    }
+}
+
+int idem__error_code_of(int why)
+{
+    switch (why) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return IDEM_EFULL;
+    case ENOMEM:
+        return IDEM_ENOMEM;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ELOOP:
+    case ENOTDIR:
+        return IDEM_EDENIED;
+    default:
+        return IDEM_EUNAVAILABLE;
     }
 }
 

@@ -11,6 +11,9 @@ int idem__error(struct idem_error *error, int code, const char *format, ...)
 int idem__verror(struct idem_error *error, int code, const char *format,
                  va_list args) __attribute__((format(printf, 3, 0)));
 
+/* The code for the errno @why of a file that could not be opened, read or written. */
+int idem__error_code_of(int why);
+
 /* The general sentence for @code. */
 int idem__error_plain(struct idem_error *error, int code);
 

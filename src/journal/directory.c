@@ -12,33 +12,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int code_of(int why)
-{
-    switch (why) {
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-        return IDEM_EFULL;
-    case ENOMEM:
-        return IDEM_ENOMEM;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-    case ELOOP:
-    case ENOTDIR:
-        return IDEM_EDENIED;
-    default:
-        return IDEM_EUNAVAILABLE;
-    }
-}
-
 int idem__journal_errno(struct idem_error *error, const char *doing,
                         const char *name)
 {
     int why = errno;
 
-    return idem__error(error, code_of(why), "journal: cannot %s %.120s: %s",
-                       doing, name, strerror(why));
+    return idem__error(error, idem__error_code_of(why),
+                       "journal: cannot %s %.120s: %s", doing, name,
+                       strerror(why));
 }
 
 /* By its length and ending alone: an entry says in its content what it is called. */
@@ -68,9 +49,7 @@ int idem__journal_walk(const struct idem_journal *journal,
 
     if (stream == NULL) {
         rc = idem__journal_errno(error, "read", journal->directory);
-        if (fd >= 0) {
-            (void)close(fd);
-        }
+        idem__journal_release(fd);
         return rc;
     }
     errno = 0;
@@ -102,12 +81,6 @@ static int lock(const struct idem_journal *journal, const char *name,
     struct stat there;
     struct stat ours;
 
-    if (fstat(file->fd, &ours) != 0) {
-        return idem__journal_errno(error, "look at", name);
-    }
-    if (!S_ISREG(ours.st_mode) || ours.st_uid != geteuid()) {
-        return odd(error);
-    }
     while (flock(file->fd, operation) != 0) {
         if (errno != EINTR) {
             return errno == EWOULDBLOCK
@@ -120,11 +93,15 @@ static int lock(const struct idem_journal *journal, const char *name,
         return errno == ENOENT ? IDEM_ENOTFOUND
                                : idem__journal_errno(error, "look at", name);
     }
+    if (there.st_ino != ours.st_ino || there.st_dev != ours.st_dev) {
+        return IDEM_ENOTFOUND;
+    }
+    if (!S_ISREG(ours.st_mode) || ours.st_uid != geteuid()) {
+        return odd(error);
+    }
     file->len = (uint64_t)ours.st_size;
     file->inode = (uint64_t)ours.st_ino;
-    return there.st_ino == ours.st_ino && there.st_dev == ours.st_dev
-               ? 0
-               : IDEM_ENOTFOUND;
+    return 0;
 }
 
 int idem__journal_hold(const struct idem_journal *journal, const char *name,
@@ -139,6 +116,7 @@ int idem__journal_hold(const struct idem_journal *journal, const char *name,
     int fd;
     int rc;
 
+    ret_file->fd = -1;
     if (idem__journal_state_of(name) == 0) {
         return odd(error);
     }
@@ -168,8 +146,16 @@ int idem__journal_hold(const struct idem_journal *journal, const char *name,
     }
     if (rc != 0) {
         (void)close(fd);
+        ret_file->fd = -1;
     }
     return rc;
+}
+
+void idem__journal_release(int fd)
+{
+    if (fd >= 0) {
+        (void)close(fd);
+    }
 }
 
 int idem__journal_read(const struct idem__journal_file *file,

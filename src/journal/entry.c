@@ -2,6 +2,7 @@
 #include "journal/journal.h"
 
 #include "base/hash.h"
+#include "base/host.h"
 #include "core/error.h"
 #include "core/identity.h"
 #include "core/outcome.h"
@@ -16,12 +17,11 @@ enum {
     AT_ZERO = 7,
     AT_FENCE = 8,
     AT_NONCE = 16,
-    AT_ID = 32,
-    AT_LENS = 64,
+    AT_RETRY_AFTER = 32,
+    AT_FAILURES_MAX = 40,
+    AT_LENS = 44,
     FIELDS = 7,
-    AT_FAILURES_MAX = AT_LENS + 4 * FIELDS,
-    AT_RETRY_AFTER = AT_FAILURES_MAX + 4,
-    AT_FIELDS = AT_RETRY_AFTER + 8,
+    AT_FIELDS = AT_LENS + 4 * FIELDS,
 
     VERSION = 1,
     CHECKSUM_LEN = 16,
@@ -29,30 +29,13 @@ enum {
 
 static const uint8_t magic[4] = {'I', 'D', 'J', '1'};
 
-struct field {
-    struct idem_slice *text;
-    size_t min;
-    size_t max;
-};
-
-/* The texts of @entry in the order of the layout, with the lengths that a store
- * relies on. */
-static void list_fields(struct idem_journal_info *entry,
-                        struct field ret_fields[FIELDS])
-{
-    struct idem_result *result = &entry->outcome.result;
-    const struct field fields[FIELDS] = {
-        {&entry->store_url, 1, IDEM_STORE_URL_MAX},
-        {&entry->scope, 0, IDEM_SCOPE_MAX},
-        {&entry->key, 1, IDEM_KEY_MAX},
-        {&result->content_type, 0, 255},
-        {&result->meta, 0, IDEM_META_MAX},
-        {&entry->outcome.text, 0, IDEM_TEXT_MAX},
-        {&result->bytes, 0, IDEM_RESULT_MAX},
-    };
-
-    memcpy(ret_fields, fields, sizeof(fields));
-}
+/* The texts of @e in the order of the layout. */
+#define FIELDS_OF(e)                                                           \
+    {                                                                          \
+        &(e)->store_url, &(e)->scope, &(e)->key,                               \
+            &(e)->outcome.result.content_type, &(e)->outcome.result.meta,      \
+            &(e)->outcome.text, &(e)->outcome.result.bytes                     \
+    }
 
 int idem__entry_record_name(struct idem_slice store_url,
                             const uint8_t id[IDEM_ID_LEN],
@@ -70,29 +53,67 @@ int idem__entry_record_name(struct idem_slice store_url,
     return 0;
 }
 
-/* The other ranges that the layout and the store rely on. */
+/* When @outcome was known, by the wall clock: the host counts the time since on a
+ * clock that nobody sets. 0: there is no clock. */
+static int64_t known_ms(const struct idem_outcome *outcome)
+{
+    int64_t ended_ms = outcome->ended_boot_ms;
+    struct idem_clock_reading now;
+    int64_t ago_ms = 0;
+
+    if (idem__host_clock(/* ctx= */ NULL, &now) != 0 || now.wall_ms < 0) {
+        return 0;
+    }
+    if (ended_ms != 0 && ended_ms > -IDEM_DURATION_MAX_MS &&
+        ended_ms < now.boot_ms) {
+        ago_ms = now.boot_ms - ended_ms;
+    }
+    return ago_ms < now.wall_ms ? now.wall_ms - ago_ms : now.wall_ms;
+}
+
+void idem__entry_fill(const char *store_url, const struct idem_attempt *attempt,
+                      const struct idem_outcome *outcome, size_t result_max,
+                      struct idem_journal_info *ret_entry)
+{
+    const struct idem_record *record = attempt->record;
+
+    *ret_entry = (struct idem_journal_info){
+        .store_url = idem_str(store_url),
+        .scope = record->scope,
+        .key = record->key,
+        .fence = attempt->fence,
+        .outcome = idem__outcome_bounded(outcome, result_max),
+        .written_ms = known_ms(outcome),
+    };
+    memcpy(ret_entry->id, record->id, sizeof(ret_entry->id));
+    memcpy(ret_entry->nonce, record->nonce, sizeof(ret_entry->nonce));
+}
+
+/* Checks the ranges that the rest of the library relies on; NULL: nothing is wrong. */
 static const char *fault_of(const struct idem_journal_info *e)
 {
-    if (!idem__is_end(e->outcome.status)) {
-        return "its status is invalid";
+    const struct idem_result *result = &e->outcome.result;
+
+    if (e->store_url.len == 0 || e->store_url.len > IDEM_STORE_URL_MAX) {
+        return "it names no store";
     }
-    if (e->fence == 0 || e->fence > INT64_MAX) {
+    if (e->fence == 0 || e->fence > INT64_MAX || e->written_ms < 0) {
         return "it does not belong to an attempt";
     }
-    if (e->written_ms < 0 || e->outcome.retry_after_ms < 0 ||
-        e->outcome.retry_after_ms > IDEM_DURATION_MAX_MS) {
-        return "a time is out of range";
+    if (result->not_kept && result->bytes.len > 0) {
+        return "it is a tombstone with a result";
     }
-    return e->outcome.result.not_kept && e->outcome.result.bytes.len > 0
-               ? "it is a tombstone with a result"
+    return idem__outcome_check(&e->outcome, NULL) != 0 ||
+                   e->outcome.text.len > IDEM_TEXT_MAX ||
+                   result->bytes.len > IDEM_RESULT_MAX
+               ? "its outcome is out of range"
                : NULL;
 }
 
 int idem__entry_encode(const struct idem_journal_info *entry,
                        struct idem__buffer *file)
 {
-    struct idem_journal_info copy = *entry;
-    struct field fields[FIELDS];
+    const struct idem_slice *const fields[FIELDS] = FIELDS_OF(entry);
     uint8_t head[AT_FIELDS] = {0};
     uint8_t tail[IDEM__ENTRY_TAIL_LEN];
     int rc;
@@ -105,17 +126,15 @@ int idem__entry_encode(const struct idem_journal_info *entry,
     head[AT_NOT_KEPT] = entry->outcome.result.not_kept;
     idem__put_u64(head + AT_FENCE, entry->fence);
     memcpy(head + AT_NONCE, entry->nonce, sizeof(entry->nonce));
-    memcpy(head + AT_ID, entry->id, sizeof(entry->id));
-    list_fields(&copy, fields);
-    for (i = 0; i < FIELDS; i++) {
-        idem__put_u32(head + AT_LENS + 4 * i, (uint32_t)fields[i].text->len);
-    }
-    idem__put_u32(head + AT_FAILURES_MAX, entry->outcome.failures_max);
     idem__put_u64(head + AT_RETRY_AFTER,
                   (uint64_t)entry->outcome.retry_after_ms);
+    idem__put_u32(head + AT_FAILURES_MAX, entry->outcome.failures_max);
+    for (i = 0; i < FIELDS; i++) {
+        idem__put_u32(head + AT_LENS + 4 * i, (uint32_t)fields[i]->len);
+    }
     idem__buffer_add(file, head, sizeof(head));
     for (i = 0; i < FIELDS; i++) {
-        idem__buffer_add(file, fields[i].text->base, fields[i].text->len);
+        idem__buffer_add(file, fields[i]->base, fields[i]->len);
     }
     idem__put_u64(tail, (uint64_t)entry->written_ms);
     idem__buffer_add(file, tail, 8);
@@ -127,111 +146,85 @@ int idem__entry_encode(const struct idem_journal_info *entry,
     return rc == 0 && file->failed ? IDEM_ENOMEM : rc;
 }
 
+/* Reads all of a file that is long enough for its head. False: the lengths do not
+ * add up; what comes before such a field is in @e. */
+static bool read_all(struct idem_slice file, struct idem_journal_info *e)
+{
+    struct idem_slice *const fields[FIELDS] = FIELDS_OF(e);
+    const uint8_t *p = file.base;
+    const uint8_t *from = p + AT_FIELDS;
+    size_t left = file.len - AT_FIELDS - IDEM__ENTRY_TAIL_LEN;
+    int i;
+
+    e->outcome.status = (enum idem_status)p[AT_STATUS];
+    e->outcome.result.not_kept = p[AT_NOT_KEPT] != 0;
+    e->fence = idem__get_u64(p + AT_FENCE);
+    memcpy(e->nonce, p + AT_NONCE, sizeof(e->nonce));
+    e->written_ms = (int64_t)idem__get_u64(p + file.len - IDEM__ENTRY_TAIL_LEN);
+    e->outcome.retry_after_ms = (int64_t)idem__get_u64(p + AT_RETRY_AFTER);
+    e->outcome.failures_max = idem__get_u32(p + AT_FAILURES_MAX);
+    for (i = 0; i < FIELDS; i++) {
+        size_t len = idem__get_u32(p + AT_LENS + 4 * i);
+
+        if (len > left) {
+            return false;
+        }
+        *fields[i] = idem_bytes(from, len);
+        from += len;
+        left -= len;
+    }
+    return left == 0 && p[AT_NOT_KEPT] <= 1 && p[AT_ZERO] == 0;
+}
+
 static int damaged(struct idem_error *error, const char *what)
 {
     return idem__error(error, IDEM_ECORRUPT, "the entry cannot be trusted: %s",
                        what);
 }
 
-/* The fault of the fields, which must fill the file, or NULL. Those before a
- * fault are in @entry: a torn one may still say what it was about. */
-static const char *read_fields(struct idem_slice file,
-                               struct idem_journal_info *entry)
-{
-    const uint8_t *lens = (const uint8_t *)file.base + AT_LENS;
-    const uint8_t *from = (const uint8_t *)file.base + AT_FIELDS;
-    size_t left = file.len - IDEM__ENTRY_TAIL_LEN - AT_FIELDS;
-    struct field fields[FIELDS];
-    int i;
-
-    list_fields(entry, fields);
-    for (i = 0; i < FIELDS; i++) {
-        size_t len = idem__get_u32(lens + 4 * i);
-
-        if (len > left) {
-            return "it breaks a rule of the layout";
-        }
-        if (len < fields[i].min || len > fields[i].max) {
-            return "a field is missing or too long";
-        }
-        *fields[i].text = idem_bytes(from, len);
-        from += len;
-        left -= len;
-    }
-    return left == 0 ? NULL : "it breaks a rule of the layout";
-}
-
-/* A record is found by its id alone: it must be that of scope and key. */
-static bool is_bound(const struct idem_journal_info *entry)
-{
-    uint8_t id[IDEM_ID_LEN];
-
-    return idem_id(entry->scope, entry->key, id) == 0 &&
-           memcmp(id, entry->id, sizeof(id)) == 0;
-}
-
-static int decode(struct idem_slice file, struct idem_journal_info *e,
-                  struct idem_error *error)
-{
-    const uint8_t *p = file.base;
-    uint8_t sum[CHECKSUM_LEN];
-    const char *fault;
-    int rc;
-
-    if (file.len < sizeof(magic) || memcmp(p, magic, sizeof(magic)) != 0) {
-        return damaged(error, "it is not an entry");
-    }
-    if (file.len > AT_VERSION && p[AT_VERSION] > VERSION) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "the entry was written by a newer version of idem: "
-                           "use that version");
-    }
-    if (file.len < IDEM__ENTRY_LEN_MIN) {
-        return damaged(error, "it is cut short");
-    }
-    e->outcome.status = (enum idem_status)p[AT_STATUS];
-    e->outcome.result.not_kept = p[AT_NOT_KEPT] != 0;
-    e->fence = idem__get_u64(p + AT_FENCE);
-    memcpy(e->nonce, p + AT_NONCE, sizeof(e->nonce));
-    memcpy(e->id, p + AT_ID, sizeof(e->id));
-    e->outcome.failures_max = idem__get_u32(p + AT_FAILURES_MAX);
-    e->outcome.retry_after_ms = (int64_t)idem__get_u64(p + AT_RETRY_AFTER);
-    e->written_ms = (int64_t)idem__get_u64(p + file.len - IDEM__ENTRY_TAIL_LEN);
-    fault = read_fields(file, e);
-    rc = idem__body_digest(idem_bytes(p, file.len - CHECKSUM_LEN), sum);
-    if (rc != 0) {
-        return idem__error_plain(error, rc);
-    }
-    if (memcmp(sum, p + file.len - CHECKSUM_LEN, CHECKSUM_LEN) != 0) {
-        fault = "its checksum does not match";
-    } else if (p[AT_VERSION] != VERSION || p[AT_NOT_KEPT] > 1 ||
-               p[AT_ZERO] != 0) {
-        fault = "it breaks a rule of the layout";
-    } else if (fault == NULL) {
-        fault = fault_of(e);
-    }
-    if (fault == NULL && !is_bound(e)) {
-        fault = "its id is not that of its key";
-    }
-    return fault == NULL ? 0 : damaged(error, fault);
-}
-
 int idem__entry_decode(struct idem_slice file,
                        struct idem_journal_info *ret_entry,
                        struct idem_error *ret_error)
 {
-    struct idem_journal_info read = {.name = ret_entry->name,
-                                     .state = ret_entry->state,
-                                     .len = file.len};
+    struct idem_journal_info e = {.name = ret_entry->name,
+                                  .state = ret_entry->state,
+                                  .len = file.len};
+    const uint8_t *p = file.base;
+    uint8_t sum[CHECKSUM_LEN];
+    const char *fault;
+    bool is_whole;
+    bool is_named;
     int rc;
 
-    *ret_entry = read;
-    rc = decode(file, &read, ret_error);
-    if (rc == 0) {
-        *ret_entry = read;
-    } else {
-        ret_entry->scope = read.scope;
-        ret_entry->key = read.key;
+    *ret_entry = e;
+    if (file.len <= AT_VERSION || memcmp(p, magic, sizeof(magic)) != 0) {
+        return damaged(ret_error, "it is not an entry");
     }
-    return rc;
+    if (p[AT_VERSION] > VERSION) {
+        return idem__error(ret_error, IDEM_ECONFIG,
+                           "the entry was written by a newer version of idem: "
+                           "use that version");
+    }
+    if (file.len < AT_FIELDS + IDEM__ENTRY_TAIL_LEN) {
+        return damaged(ret_error, "it is cut short");
+    }
+    rc = idem__body_digest(idem_bytes(p, file.len - CHECKSUM_LEN), sum);
+    if (rc != 0) {
+        return idem__error_plain(ret_error, rc);
+    }
+    is_whole = read_all(file, &e);
+    is_named = idem_id(e.scope, e.key, e.id) == 0;
+    fault = memcmp(sum, p + file.len - CHECKSUM_LEN, sizeof(sum)) != 0
+                ? "its checksum does not match"
+            : !is_whole || !is_named || p[AT_VERSION] != VERSION
+                ? "it breaks a rule of the layout"
+                : fault_of(&e);
+    if (fault != NULL) {
+        /* A torn one may still show what it was about. */
+        ret_entry->scope = is_named ? e.scope : ret_entry->scope;
+        ret_entry->key = is_named ? e.key : ret_entry->key;
+        return damaged(ret_error, fault);
+    }
+    *ret_entry = e;
+    return 0;
 }

@@ -10,7 +10,6 @@
 /* ---- Entries: entry.c ---- */
 
 enum {
-    IDEM__ENTRY_LEN_MIN = 128,
     IDEM__ENTRY_TAIL_LEN = 24,   /* The time and the checksum. */
     IDEM__ENTRY_ID_AT = 9,       /* In STORE-ID-, ... */
     IDEM__ENTRY_RECORD_LEN = 26, /* ... which is so long. */
@@ -18,6 +17,12 @@ enum {
 
 /* No file of ours is longer. */
 #define IDEM__ENTRY_LEN_MAX (((size_t)40 << 10) + IDEM_RESULT_MAX)
+
+/* Describes in @ret_entry how @attempt of the store @store_url ended; of a result that is
+ * longer than @result_max only that there was one. */
+void idem__entry_fill(const char *store_url, const struct idem_attempt *attempt,
+                      const struct idem_outcome *outcome, size_t result_max,
+                      struct idem_journal_info *ret_entry);
 
 /* Appends @entry but for its name, state and len; its members are in the ranges of
  * idem.h. The caller frees @file whatever this answers: 0, or IDEM_ENOMEM. */
@@ -57,7 +62,7 @@ enum {
     IDEM__JOURNAL_NUMBERS = 1000,
 };
 
-/* What the ending of a name says of an entry: WAITING, LOST or DAMAGED; 0: it is not the
+/* The state of an entry by the ending of its name: WAITING, LOST or DAMAGED; 0: it is not the
  * name of one. */
 enum idem_journal_state idem__journal_state_of(const char *name);
 
@@ -102,6 +107,9 @@ int idem__journal_hold(const struct idem_journal *journal, const char *name,
                        enum idem__journal_how how,
                        struct idem__journal_file *ret_file,
                        struct idem_error *error);
+
+/* Closes @fd, which unlocks its file; -1 is allowed. */
+void idem__journal_release(int fd);
 
 /* Reads all of @file; the caller frees the bytes. IDEM_ECORRUPT: it is longer than
  * any entry. IDEM_EUNAVAILABLE, IDEM_ENOMEM. */

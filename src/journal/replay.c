@@ -3,6 +3,7 @@
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
+#include "core/outcome.h"
 #include "core/token.h"
 #include "journal/journal.h"
 
@@ -39,15 +40,13 @@ struct round {
  * since, and nobody knows. The store lets no end be before its beginning. */
 static int64_t ended_boot_ms(const struct idem_journal_info *entry)
 {
-    struct idem_clock_reading reading = {0};
-    struct idem_host host = {.ctx = NULL};
+    struct idem_clock_reading now;
 
-    idem__host_default(&host);
-    if (entry->written_ms == 0 || host.clock(host.ctx, &reading) != 0 ||
-        reading.wall_ms < entry->written_ms) {
-        return 0;
-    }
-    return reading.boot_ms - (reading.wall_ms - entry->written_ms);
+    return entry->written_ms == 0 ||
+                   idem__host_clock(/* ctx= */ NULL, &now) != 0 ||
+                   now.wall_ms < entry->written_ms
+               ? 0
+               : now.boot_ms - (now.wall_ms - entry->written_ms);
 }
 
 /* Ends the attempt that the entry is about. */
@@ -56,14 +55,13 @@ static int tell(struct idem_store *store, const struct idem_journal_info *entry,
 {
     struct idem_outcome outcome = entry->outcome;
     struct idem_attempt *attempt;
-    struct idem__token token;
+    struct idem__token token = {.scope = entry->scope,
+                                .key = entry->key,
+                                .fence = entry->fence};
     char text[IDEM_TOKEN_MAX];
     int rc;
 
-    token.scope = entry->scope;
-    token.key = entry->key;
     memcpy(token.nonce, entry->nonce, sizeof(token.nonce));
-    token.fence = entry->fence;
     rc = idem__token_write(&token, text);
     if (rc != 0) {
         return idem__error_plain(error, rc);
@@ -142,105 +140,81 @@ static bool is_wanted(const struct round *round,
             memcmp(round->id, entry->id, IDEM_ID_LEN) == 0);
 }
 
-static int report(const struct round *round,
-                  const struct idem_journal_info *info,
-                  const struct idem_error *error)
+/* Looks at one file. Not 0: @each stopped. */
+static int look_at(struct round *round, const char *name)
 {
-    return round->each == NULL ? 0 : round->each(round->ctx, info, error);
-}
-
-/* @file is held, and closed here. */
-static int look_into(const struct round *round,
-                     const struct idem__journal_file *file,
-                     struct idem_journal_info *info)
-{
+    bool replays = round->store != NULL;
+    enum idem_journal_state called = idem__journal_state_of(name);
+    struct idem_journal_info info = {.name = name};
+    struct idem__journal_file file;
     struct idem_error error = {0};
     uint8_t *bytes = NULL;
-    int rc = idem__journal_read(file, &bytes, &error);
+    int rc =
+        idem__journal_hold(round->journal, name,
+                           replays ? IDEM__JOURNAL_ALONE : IDEM__JOURNAL_READ,
+                           &file, &error);
 
-    info->len = file->len;
+    if (rc == IDEM_ENOTFOUND) {
+        return 0;
+    }
+    if (rc == 0) {
+        info.len = file.len;
+        rc = idem__journal_read(&file, &bytes, &error);
+    }
     /* Nothing was put: the writer was killed, or has not locked its new file yet and
      * will find that it is gone and take another. */
-    if (rc == 0 && file->len == 0 &&
-        idem__journal_state_of(info->name) == IDEM_JOURNAL_WAITING) {
-        if (round->store != NULL) {
-            (void)unlinkat(round->journal->fd, info->name, 0);
+    if (rc == 0 && file.len == 0 && called == IDEM_JOURNAL_WAITING) {
+        if (replays) {
+            (void)unlinkat(round->journal->fd, name, 0);
         }
         goto done;
     }
     if (rc == 0) {
-        rc = decode(idem_bytes(bytes, (size_t)file->len), info, &error);
+        rc = decode(idem_bytes(bytes, (size_t)file.len), &info, &error);
     }
-    if (rc == 0 && !is_wanted(round, info)) {
+    if (rc == 0 && !is_wanted(round, &info)) {
         goto done;
     }
     /* One that could not be read now is what its name says. */
-    info->state = rc == IDEM_ECONFIG    ? IDEM_JOURNAL_NEWER
-                  : rc == IDEM_ECORRUPT ? IDEM_JOURNAL_DAMAGED
-                                        : idem__journal_state_of(info->name);
-    if (round->store != NULL && info->state == IDEM_JOURNAL_DAMAGED) {
-        set_aside(round, info->name, file, "bad");
+    info.state = rc == IDEM__JOURNAL_BUSY ? IDEM_JOURNAL_IN_USE
+                 : rc == IDEM_ECONFIG     ? IDEM_JOURNAL_NEWER
+                 : rc == IDEM_ECORRUPT    ? IDEM_JOURNAL_DAMAGED
+                                          : called;
+    if (replays && rc == IDEM_ECORRUPT && file.fd >= 0) {
+        set_aside(round, name, &file, "bad");
     }
-    if (round->store != NULL && rc == 0) {
-        info->state = replay(round, file, info, &error);
+    if (replays && rc == 0) {
+        info.state = replay(round, &file, &info, &error);
     }
-    rc = report(round, info, &error);
+    rc = round->each == NULL ? 0 : round->each(round->ctx, &info, &error);
 
 done:
     idem__free(bytes);
-    (void)close(file->fd);
+    idem__journal_release(file.fd);
     return rc;
-}
-
-/* Not 0: @each stopped. */
-static int look_at(struct round *round, const char *name)
-{
-    struct idem_journal_info info = {.name = name};
-    struct idem__journal_file file;
-    struct idem_error error = {0};
-    int rc = idem__journal_hold(round->journal, name,
-                                round->store != NULL ? IDEM__JOURNAL_ALONE
-                                                     : IDEM__JOURNAL_READ,
-                                &file, &error);
-
-    if (rc == 0) {
-        return look_into(round, &file, &info);
-    }
-    if (rc == IDEM_ENOTFOUND) {
-        return 0;
-    }
-    info.state = rc == IDEM__JOURNAL_BUSY ? IDEM_JOURNAL_IN_USE
-                 : rc == IDEM_ECORRUPT    ? IDEM_JOURNAL_DAMAGED
-                                          : IDEM_JOURNAL_WAITING;
-    return report(round, &info, &error);
 }
 
 /* ---- All of them ---- */
 
-/* Of one record what says most is told first. */
-static const char statuses[] = {
-    '0' + IDEM_STATUS_COMPLETED, '0' + IDEM_STATUS_FAILED,
-    '0' + IDEM_STATUS_UNKNOWN,   '0' + IDEM_STATUS_RELEASED,
-    '0' + IDEM_STATUS_RETRY,
-};
-
 /* Calls @each for the files about one record, whose names begin with @record, until
- * it answers not 0. Their names are tried, so this takes the same time however much
- * else is there. */
+ * it answers not 0: what says most comes first, which is also the order of the numbers of
+ * the statuses. Their names are tried, so this takes the same time however much else is
+ * there. */
 static int each_of_record(struct round *round, const char *record,
                           int (*each)(struct round *round, const char *name))
 {
     char name[IDEM__JOURNAL_NAME_MAX + 1];
     int rc = 0;
-    size_t s;
+    int status;
 
-    for (s = 0; s < sizeof(statuses); s++) {
-        bool there = true;
+    for (status = IDEM_STATUS_COMPLETED; status <= IDEM_STATUS_RETRY;
+         status++) {
+        bool there = idem__is_end((enum idem_status)status);
         int n;
 
-        for (n = 0; n < IDEM__JOURNAL_LIKELY || there; n++) {
-            (void)snprintf(name, sizeof(name), "%.*s%c-%d.idj",
-                           IDEM__ENTRY_RECORD_LEN, record, statuses[s], n);
+        for (n = 0; there || (n > 0 && n < IDEM__JOURNAL_LIKELY); n++) {
+            (void)snprintf(name, sizeof(name), "%.*s%d-%d.idj",
+                           IDEM__ENTRY_RECORD_LEN, record, status, n);
             there = faccessat(round->journal->fd, name, F_OK,
                               AT_SYMLINK_NOFOLLOW) == 0;
             rc = there ? each(round, name) : 0;
@@ -398,12 +372,10 @@ int idem_journal_list(struct idem_journal *journal,
  * there are not so many, the slice begins with the first. */
 static int catch_up(struct round *round, struct idem_error *error)
 {
-    struct idem_host host = {.ctx = NULL};
     uint64_t place;
     int rc;
 
-    idem__host_default(&host);
-    if (host.random(host.ctx, &place, sizeof(place)) != 0) {
+    if (idem__random(&place, sizeof(place)) != 0) {
         return idem__error_plain(error, IDEM_EUNAVAILABLE);
     }
     place >>= 46 + place % 18;
@@ -427,12 +399,10 @@ int idem_journal_catch_up(struct idem_journal *journal,
     /* One process at a time. At an open of its own: a lock of one descriptor
      * would let threads in together. */
     turn = openat(journal->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (turn >= 0) {
-        if (flock(turn, LOCK_EX | LOCK_NB) == 0) {
-            rc = catch_up(&round, ret_error);
-        }
-        (void)close(turn);
+    if (turn >= 0 && flock(turn, LOCK_EX | LOCK_NB) == 0) {
+        rc = catch_up(&round, ret_error);
     }
+    idem__journal_release(turn);
     return rc;
 }
 
@@ -444,19 +414,21 @@ int idem_journal_drop(struct idem_journal *journal, const char *name,
     int rc = idem__journal_hold(journal, base, IDEM__JOURNAL_ALONE, &file,
                                 ret_error);
 
-    if (rc == 0) {
+    switch (rc) {
+    case IDEM_OK:
         rc = unlinkat(journal->fd, base, 0) == 0
                  ? 0
                  : idem__journal_errno(ret_error, "delete", base);
         (void)close(file.fd);
         return rc;
-    }
-    if (rc == IDEM__JOURNAL_BUSY) {
+    case IDEM__JOURNAL_BUSY:
         return idem__error(ret_error, IDEM_EUNAVAILABLE,
                            "another process is using the entry %.80s", base);
+    case IDEM_ENOTFOUND:
+    case IDEM_ECORRUPT:
+        return idem__error(ret_error, IDEM_ENOTFOUND,
+                           "the journal has no entry %.80s", name);
+    default:
+        return rc;
     }
-    return rc == IDEM_ENOTFOUND || rc == IDEM_ECORRUPT
-               ? idem__error(ret_error, IDEM_ENOTFOUND,
-                             "the journal has no entry %.80s", name)
-               : rc;
 }

@@ -54,33 +54,17 @@ static bool has_directory(const char *path)
 
 static int cannot(struct idem_error *error, const char *path)
 {
-    switch (errno) {
-    case ENOENT:
-    case ENOTDIR:
+    if (errno == ENOENT || errno == ENOTDIR) {
         return idem__error(
             error, IDEM_ENOTFOUND,
             has_directory(path)
                 ? "no meter in %.100s: its first user creates it"
                 : "cannot create the meter %.100s: create its directory first",
             path);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-    case ELOOP:
-        return idem__error(error, IDEM_EDENIED,
-                           "cannot open the meter %.100s: %s", path,
-                           strerror(errno));
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-        return idem__error(error, IDEM_EFULL,
-                           "no room for the meter %.100s: %s", path,
-                           strerror(errno));
-    default:
-        return idem__error(error, IDEM_EUNAVAILABLE,
-                           "cannot open the meter %.100s: %s", path,
-                           strerror(errno));
     }
+    return idem__error(error, idem__error_code_of(errno),
+                       "cannot open the meter %.100s: %s", path,
+                       strerror(errno));
 }
 
 /* Each process writes the same bytes, so it needs no lock. */

@@ -15,9 +15,10 @@
 #include <stdlib.h>
 
 enum {
-    AT_LENS = 64,
+    AT_LENS = 44,
     FIELDS = 7,
     AT_FIELDS = AT_LENS + 4 * FIELDS,
+    ENTRY_LEN_MIN = AT_FIELDS + IDEM__ENTRY_TAIL_LEN,
     FILE_MAX = 128 * 1024
 };
 
@@ -91,16 +92,6 @@ static void put_right(uint8_t *file, size_t len, unsigned how)
     memcpy(file + body.len, sum, 16);
 }
 
-/* The id of scope and key that seem to stand there. */
-static void put_id(uint8_t *file, size_t len)
-{
-    struct idem_journal_info e;
-
-    if (idem__entry_decode(idem_bytes(file, len), &e, NULL) != 0) {
-        (void)idem_id(e.scope, e.key, file + 32);
-    }
-}
-
 static void read_file(struct tape *tape, unsigned how)
 {
     struct idem_slice rest = take_rest(tape);
@@ -113,9 +104,7 @@ static void read_file(struct tape *tape, unsigned how)
     if (rest.len > 0) {
         memcpy(file, rest.base, rest.len);
     }
-    if ((how & 1) != 0 && rest.len >= IDEM__ENTRY_LEN_MIN) {
-        put_right(file, rest.len, how);
-        put_id(file, rest.len);
+    if ((how & 1) != 0 && rest.len >= ENTRY_LEN_MIN) {
         put_right(file, rest.len, how);
     }
     rc = idem__entry_decode(idem_bytes(file, rest.len), &e, &error);
@@ -151,6 +140,9 @@ static void make_entry(struct tape *tape)
     e.outcome.result.content_type = take_bytes(tape, 255);
     e.outcome.result.meta = take_bytes(tape, IDEM_META_MAX);
     e.outcome.text = take_bytes(tape, IDEM_TEXT_MAX);
+    e.outcome.failures_max = (uint32_t)take_u64(tape);
+    e.outcome.retry_after_ms =
+        (int64_t)(take_u64(tape) % (IDEM_DURATION_MAX_MS + 1));
     e.outcome.result.not_kept = take_bool(tape);
     at = take_u64(tape);
     if (!e.outcome.result.not_kept) {

@@ -260,15 +260,13 @@ def item():
 
 def journal():
     url, key = b"dynamodb://t?region=eu-west-1", b"order-42"
-    identity = hashlib.sha256(b"idem1" + u64(0) + u64(len(key)) + key).digest()
     for status, result in (2, b"done"), (3, b""), (4, b""), (5, b""), (8, b""):
         fields = url, b"", key, b"text/plain", b"", b"why", result
-        body = b"IDJ1\1" + bytes([status, 0, 0]) + u64(7) + b"n" * 16 + identity
-        body += b"".join(u32(len(field)) for field in fields)
-        body += u32(3) + u64(600000) + b"".join(fields)
+        body = b"IDJ1\1" + bytes([status, 0, 0]) + u64(7) + b"n" * 16 + u64(600000) + u32(3)
+        body += b"".join(u32(len(field)) for field in fields) + b"".join(fields)
         for how in 0, 1, 3:
             yield bytes([how]) + body + u64(NOW) + bytes(16)
-    yield b"\4" + b"\x08memory:x\0\x01k" + bytes(40)
+    yield b"\4" + b"\x08memory:x\0\x01k" + bytes(52)
 
 
 def aws():

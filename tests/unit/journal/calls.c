@@ -57,49 +57,41 @@ bool calls_fail_never(void)
     return fault.hit;
 }
 
-static bool is_due(void)
+/* What is to become of this call. */
+enum due {
+    WELL,
+    FAILS, /* errno is set. */
+    SHORT,
+    DIES_AFTER
+};
+
+static enum due before(void)
 {
-    if (fault.left < 0) {
-        return false;
-    }
-    if (fault.left > 0) {
-        fault.left--;
-        return false;
+    made++;
+    if (fault.left != 0) {
+        fault.left -= fault.left > 0;
+        return WELL;
     }
     fault.hit = true;
-    if (!fault.on) {
-        fault.left = -1;
-    }
-    return true;
-}
-
-/* True: the call is to fail, and errno is set. */
-static bool before(bool *ret_kill)
-{
-    *ret_kill = false;
-    made++;
-    if (!is_due()) {
-        return false;
-    }
+    fault.left = fault.on ? 0 : -1;
     switch (fault.what) {
     case CALLS_KILL_BEFORE:
         (void)kill(getpid(), SIGKILL);
         break;
-    case CALLS_KILL_AFTER:
-        *ret_kill = true;
-        break;
     case CALLS_FAIL:
         errno = fault.why;
-        return true;
+        return FAILS;
     case CALLS_SHORT:
+        return SHORT;
+    case CALLS_KILL_AFTER:
         break;
     }
-    return false;
+    return DIES_AFTER;
 }
 
-static void after(bool killed)
+static void after(enum due due)
 {
-    if (killed) {
+    if (due == DIES_AFTER) {
         (void)kill(getpid(), SIGKILL);
     }
 }
@@ -109,14 +101,10 @@ static void after(bool killed)
     type __wrap_##name params;                                                 \
     type __wrap_##name params                                                  \
     {                                                                          \
-        bool killed;                                                           \
-        type rc;                                                               \
+        enum due due = before();                                               \
+        type rc = due == FAILS ? failed : __real_##name args;                  \
                                                                                \
-        if (before(&killed)) {                                                 \
-            return failed;                                                     \
-        }                                                                      \
-        rc = __real_##name args;                                               \
-        after(killed);                                                         \
+        after(due);                                                            \
         return rc;                                                             \
     }
 
@@ -175,34 +163,27 @@ int __real_fstatvfs64(int fd, struct statvfs64 *fs);
 int __wrap_fstatvfs64(int fd, struct statvfs64 *fs);
 int __wrap_fstatvfs64(int fd, struct statvfs64 *fs)
 {
-    bool killed;
-    int rc;
+    enum due due = before();
+    int rc = due == FAILS ? -1 : __real_fstatvfs64(fd, fs);
 
-    if (before(&killed)) {
-        return -1;
-    }
-    rc = __real_fstatvfs64(fd, fs);
     if (rc == 0 && disk.given) {
         fs->f_frsize = 4096;
         fs->f_blocks = disk.all / 4096;
         fs->f_bavail = disk.available / 4096;
     }
-    after(killed);
+    after(due);
     return rc;
 }
 
+/* What has failed is tidied up. */
 int __real_unlinkat(int fd, const char *path, int flags);
 int __wrap_unlinkat(int fd, const char *path, int flags);
 int __wrap_unlinkat(int fd, const char *path, int flags)
 {
-    bool killed = false;
-    int rc;
+    enum due due = fault.what != CALLS_FAIL ? before() : WELL;
+    int rc = __real_unlinkat(fd, path, flags);
 
-    if (fault.what != CALLS_FAIL && before(&killed)) {
-        return -1;
-    }
-    rc = __real_unlinkat(fd, path, flags);
-    after(killed);
+    after(due);
     return rc;
 }
 
@@ -210,17 +191,12 @@ ssize_t __real_pwrite64(int fd, const void *buf, size_t len, off64_t at);
 ssize_t __wrap_pwrite64(int fd, const void *buf, size_t len, off64_t at);
 ssize_t __wrap_pwrite64(int fd, const void *buf, size_t len, off64_t at)
 {
-    bool killed;
+    enum due due = before();
     ssize_t rc;
 
-    if (before(&killed)) {
-        return -1;
-    }
     /* One that is killed here has written no more than half of it. */
-    if (killed || (fault.left == 0 && fault.what == CALLS_SHORT)) {
-        len = (len + 1) / 2;
-    }
-    rc = __real_pwrite64(fd, buf, len, at);
-    after(killed);
+    len = due >= SHORT ? (len + 1) / 2 : len;
+    rc = due == FAILS ? -1 : __real_pwrite64(fd, buf, len, at);
+    after(due);
     return rc;
 }

@@ -7,9 +7,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+static struct idem_answer *answer;
+
 void place_open(struct place *p)
 {
-
     p->directory = temp_path("journal");
     (void)snprintf(p->url, sizeof(p->url), "sqlite:%s", temp_path("idem.db"));
     assert_ok(idem_open(p->url, NULL, &p->store, &why));
@@ -19,6 +20,8 @@ void place_open(struct place *p)
 
 void place_close(struct place *p)
 {
+    idem_answer_destroy(answer);
+    answer = NULL;
     idem_journal_close(p->journal);
     idem_close(p->store);
 }
@@ -45,38 +48,58 @@ struct idem_outcome completed(const char *text)
     return outcome;
 }
 
-const char *put(struct place *p, const struct idem_attempt *attempt,
-                const struct idem_outcome *outcome)
+struct idem_journal_entry *hold(struct place *p,
+                                const struct idem_attempt *attempt,
+                                const struct idem_outcome *outcome)
 {
-    static char name[80];
     struct idem_journal_entry *entry;
 
     assert_ok(
         idem_journal_put(p->journal, p->store, attempt, outcome, &entry, &why));
+    return entry;
+}
+
+const char *put(struct place *p, const struct idem_attempt *attempt,
+                const struct idem_outcome *outcome)
+{
+    static char name[80];
+    struct idem_journal_entry *entry = hold(p, attempt, outcome);
+
     (void)strcpy(name, idem_journal_entry_name(entry));
     idem_journal_leave(entry);
     return name;
+}
+
+const char *put_key(struct place *p, const char *key)
+{
+    struct idem_outcome outcome = completed("receipt 7");
+    struct idem_attempt *attempt = started(p, key);
+    const char *name = put(p, attempt, &outcome);
+
+    idem_attempt_destroy(attempt);
+    return name;
+}
+
+const struct idem_record *record_of(struct place *p, const char *key)
+{
+    idem_answer_destroy(answer);
+    answer = NULL;
+    assert_ok(idem_get(p->store, idem_str(""), idem_str(key), &answer, &why));
+    return idem_answer_record(answer);
+}
+
+void assert_completed(struct place *p, const char *key, const char *text)
+{
+    const struct idem_record *record = record_of(p, key);
+
+    assert_int_equal(record->status, IDEM_STATUS_COMPLETED);
+    assert_text(record->result.bytes, text);
 }
 
 static void copy(char buf[64], struct idem_slice s)
 {
     (void)snprintf(buf, 64, "%.*s", (int)(s.len < 63 ? s.len : 63),
                    s.len > 0 ? (const char *)s.base : "");
-}
-
-enum idem_status status_of(struct place *p, const char *key,
-                           char ret_result[64])
-{
-    struct idem_answer *answer;
-    enum idem_status status;
-
-    assert_ok(idem_get(p->store, idem_str(""), idem_str(key), &answer, &why));
-    status = idem_answer_record(answer)->status;
-    if (ret_result != NULL) {
-        copy(ret_result, idem_answer_record(answer)->result.bytes);
-    }
-    idem_answer_destroy(answer);
-    return status;
 }
 
 static int note(void *ctx, const struct idem_journal_info *info,
@@ -115,9 +138,25 @@ struct told list(struct place *p, const struct idem_journal_filter *filter)
     return told;
 }
 
-unsigned files(const char *directory, const char *ending)
+void assert_replay(struct place *p, enum idem_journal_state state, unsigned n)
 {
-    DIR *stream = opendir(directory);
+    struct told told = replay(p, NULL);
+
+    assert_int_equal(told.len, n);
+    assert_int_equal(told.by_state[state], n);
+}
+
+void assert_list(struct place *p, enum idem_journal_state state, unsigned n)
+{
+    struct told told = list(p, NULL);
+
+    assert_int_equal(told.len, n);
+    assert_int_equal(told.by_state[state], n);
+}
+
+unsigned files(const struct place *p, const char *ending)
+{
+    DIR *stream = opendir(p->directory);
     struct dirent *entry;
     unsigned n = 0;
 
@@ -133,15 +172,39 @@ unsigned files(const char *directory, const char *ending)
     return n;
 }
 
-void damage(struct place *p, const char *name, long len, long at)
+void assert_files(const struct place *p, const char *ending, unsigned n)
+{
+    assert_int_equal(files(p, ending), n);
+    assert_int_equal(files(p, ""), n);
+}
+
+static int open_file(const struct place *p, const char *name)
 {
     char path[1024];
-    uint8_t byte;
     int fd;
 
     (void)snprintf(path, sizeof(path), "%s/%s", p->directory, name);
-    fd = open(path, O_RDWR);
+    fd = open(path, O_RDWR | O_CLOEXEC);
     assert_true(fd >= 0);
+    return fd;
+}
+
+struct idem_slice read_entry(struct place *p, const char *name, void *buf,
+                             size_t size)
+{
+    int fd = open_file(p, name);
+    ssize_t len = read(fd, buf, size);
+
+    assert_true(len > 0 && (size_t)len < size);
+    (void)close(fd);
+    return idem_bytes(buf, (size_t)len);
+}
+
+void damage(struct place *p, const char *name, long len, long at)
+{
+    int fd = open_file(p, name);
+    uint8_t byte;
+
     if (len >= 0) {
         assert_int_equal(ftruncate(fd, len), 0);
     }

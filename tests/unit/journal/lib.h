@@ -27,13 +27,23 @@ struct idem_attempt *started(struct place *p, const char *key);
 /* Completed with @text. */
 struct idem_outcome completed(const char *text);
 
-/* Puts @outcome for @attempt and lets go of it: the name of its file. */
+/* Holds the entry of @outcome for @attempt. */
+struct idem_journal_entry *hold(struct place *p,
+                                const struct idem_attempt *attempt,
+                                const struct idem_outcome *outcome);
+
+/* The same, and lets go of it: the name of its file, until the next. */
 const char *put(struct place *p, const struct idem_attempt *attempt,
                 const struct idem_outcome *outcome);
 
-/* The status of @key, and its result as text where it has one. */
-enum idem_status status_of(struct place *p, const char *key,
-                           char ret_result[64]);
+/* Completes @key with "receipt 7", which only the journal knows. */
+const char *put_key(struct place *p, const char *key);
+
+/* The record of @key; until the test asks for another, or ends. */
+const struct idem_record *record_of(struct place *p, const char *key);
+
+/* @key is completed with @text. */
+void assert_completed(struct place *p, const char *key, const char *text);
 
 /* What was reported of the entries, in their order. */
 struct told {
@@ -51,8 +61,19 @@ struct told {
 struct told replay(struct place *p, const struct idem_journal_filter *filter);
 struct told list(struct place *p, const struct idem_journal_filter *filter);
 
-/* How many files of @directory have names that end in @ending. */
-unsigned files(const char *directory, const char *ending);
+/* A replay, or a list, reports @n entries in @state and no others. */
+void assert_replay(struct place *p, enum idem_journal_state state, unsigned n);
+void assert_list(struct place *p, enum idem_journal_state state, unsigned n);
+
+/* How many files of the journal have names that end in @ending. */
+unsigned files(const struct place *p, const char *ending);
+
+/* There are @n of them, and no others. */
+void assert_files(const struct place *p, const char *ending, unsigned n);
+
+/* The bytes of the file @name of the journal. */
+struct idem_slice read_entry(struct place *p, const char *name, void *buf,
+                             size_t size);
 
 /* Changes the file @name of the journal: cut to @len bytes (negative: not), then
  * the byte at @at turned over (negative: none). */

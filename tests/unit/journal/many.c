@@ -56,7 +56,6 @@ TEST_PLACE(cost, doesNotGrow)
 {
     struct idem_outcome outcome = completed("receipt 7");
     struct idem_attempt *attempt = started(p, "k");
-    struct idem_journal_entry *entry;
     long lookup;
     long calls[2];
     int i;
@@ -64,9 +63,10 @@ TEST_PLACE(cost, doesNotGrow)
     fill(p, 0, FEW);
     lookup = cost_of_lookup(p);
     for (i = 0; i < 2; i++) {
+        struct idem_journal_entry *entry;
+
         calls_fail(CALLS_FAIL, NEVER, /* on= */ false, EIO);
-        assert_ok(idem_journal_put(p->journal, p->store, attempt, &outcome,
-                                   &entry, &why));
+        entry = hold(p, attempt, &outcome);
         (void)calls_fail_never();
         assert_int_equal(calls_names(), 0);
         calls[i] = calls_made();
@@ -85,18 +85,17 @@ TEST_PLACE(cost, doesNotGrow)
 TEST_PLACE(usage, isCounted)
 {
     struct idem_outcome outcome = completed("receipt 7");
-    struct idem_attempt *attempt;
     struct idem_journal_usage bad = {.size = 0};
-    char name[80];
+    struct idem_attempt *attempt = started(p, "k");
     struct place other = *p;
+    const char *name;
 
     assert_ok(idem_journal_open(p->directory, /* create= */ false,
                                 &other.journal, &why));
-    attempt = started(p, "k");
     assert_int_equal(usage(p).entries, 0);
-    (void)snprintf(name, sizeof(name), "%s", put(&other, attempt, &outcome));
+    (void)put(&other, attempt, &outcome);
     assert_int_equal(usage(p).entries, 1);
-    (void)put(p, attempt, &outcome); /* The same. */
+    name = put(p, attempt, &outcome); /* The same. */
     assert_int_equal(usage(p).entries, 1);
     assert_ok(idem_journal_drop(other.journal, name, &why));
     assert_int_equal(usage(p).entries, 0);
@@ -127,10 +126,10 @@ TEST_PLACE(usage, isNearBeforeTheDiskIsFull)
     };
     struct idem_outcome outcome = completed("receipt 7");
     struct idem_attempt *attempt = started(p, "k");
-    struct idem_journal_entry *entry;
     size_t i;
 
     for (i = 0; i < COUNT(disks); i++) {
+        struct idem_journal_entry *entry = NULL;
         int rc;
 
         calls_disk(disks[i].all, disks[i].available);
@@ -142,10 +141,9 @@ TEST_PLACE(usage, isNearBeforeTheDiskIsFull)
         if (rc != 0) {
             assert_why(p->directory);
             assert_why("make room");
-        } else {
-            idem_journal_leave(entry);
         }
-        assert_int_equal(files(p->directory, ".idj"), 1);
+        idem_journal_leave(entry);
+        assert_files(p, ".idj", 1);
     }
     calls_disk_is_real();
     idem_attempt_destroy(attempt);
@@ -196,19 +194,13 @@ static struct seen slice(struct place *p, unsigned max)
     return seen;
 }
 
-static void put_keys(struct place *p, int from, int to)
+static void put_keys(struct place *p, int n)
 {
-    struct idem_outcome outcome = completed("receipt 7");
     char key[16];
-    int i;
 
-    for (i = from; i < to; i++) {
-        struct idem_attempt *attempt;
-
-        (void)snprintf(key, sizeof(key), "k%d", i);
-        attempt = started(p, key);
-        (void)put(p, attempt, &outcome);
-        idem_attempt_destroy(attempt);
+    while (n-- > 0) {
+        (void)snprintf(key, sizeof(key), "k%d", n);
+        (void)put_key(p, key);
     }
 }
 
@@ -229,14 +221,13 @@ TEST_PLACE(catchUp, isNotHeldUp)
     int i;
 
     assert_int_equal(slice(p, 1).recorded, 0);
-    put_keys(p, 0, TOLD);
+    put_keys(p, TOLD);
     for (i = 0; i < HELD; i++) {
         struct idem_attempt *attempt;
 
         (void)snprintf(key, sizeof(key), "held%d", i);
         attempt = started(p, key);
-        assert_ok(idem_journal_put(p->journal, p->store, attempt, &outcome,
-                                   &held[i], &why));
+        held[i] = hold(p, attempt, &outcome);
         idem_attempt_destroy(attempt);
     }
     while (recorded < TOLD) {
@@ -251,7 +242,7 @@ TEST_PLACE(catchUp, isNotHeldUp)
         idem_journal_leave(held[i]);
     }
     assert_int_equal(slice(p, HELD).recorded, HELD);
-    assert_int_equal(files(p->directory, ""), 0);
+    assert_files(p, "", 0);
     print_message("# %d told beside %d that are held, in %u slices of one\n",
                   TOLD, HELD, slices);
 }
@@ -261,7 +252,7 @@ TEST_PLACE(catchUp, isDoneByOne)
 {
     struct seen seen = {.max = 100};
 
-    put_keys(p, 0, 5);
+    put_keys(p, 5);
     seen.within = p;
     assert_ok(
         idem_journal_catch_up(p->journal, p->store, note_one, &seen, &why));
@@ -270,15 +261,11 @@ TEST_PLACE(catchUp, isDoneByOne)
 }
 
 /* Others' entries are passed over. */
-TEST(catchUp, passesOverOthers)
+TEST_PLACE(catchUp, passesOverOthers)
 {
-    struct place p;
-
-    place_open(&p);
-    put_keys(&p, 0, 3);
-    fill(&p, 0, MANY);
-    assert_int_equal(slice(&p, 100).recorded, 3);
-    assert_int_equal(files(p.directory, ""), MANY);
-    place_close(&p);
+    put_keys(p, 3);
+    fill(p, 0, MANY);
+    assert_int_equal(slice(p, 100).recorded, 3);
+    assert_files(p, "", MANY);
     temp_remove();
 }
