@@ -32,10 +32,8 @@ static struct idem__pg_request *ask(struct idem__pg_task *task,
     return request;
 }
 
-idem__state idem__pg_limit(struct idem__pg_task *task,
-                           const struct idem_now *now)
+idem__state idem__pg_limit(struct idem__pg_task *task)
 {
-    (void)now;
     (void)ask(task, IDEM__PG_ASK_LIMIT_LOOK);
     return IDEM__STATE_SEND;
 }
@@ -61,8 +59,7 @@ static bool read_window(const PGresult *result, struct idem_limit_state *state)
     return true;
 }
 
-static idem__state settle(struct idem__pg_task *task, const PGresult *result,
-                          const struct idem_now *now)
+static idem__state settle(struct idem__pg_task *task, const PGresult *result)
 {
     if (!read_window(result, &task->limit_found)) {
         return idem__flight_fail_with(
@@ -74,27 +71,24 @@ static idem__state settle(struct idem__pg_task *task, const PGresult *result,
             &task->base, IDEM_EUNAVAILABLE,
             "PostgreSQL: the window changes faster than it can be read");
     }
-    if (!idem__limit_settle(task->base.op, &task->limit_found, now,
+    if (!idem__limit_settle(task->base.op, &task->limit_found, task->base.now,
                             &task->limit)) {
         return IDEM__STATE_DONE;
     }
     return task->limit.remember ? IDEM__STATE_LIMIT_GO : IDEM__STATE_DONE;
 }
 
-idem__state idem__pg_limit_answered(struct idem__pg_task *task,
-                                    const struct idem_now *now)
+idem__state idem__pg_limit_answered(struct idem__pg_task *task)
 {
-    return settle(task, task->request.result, now);
+    return settle(task, task->request.result);
 }
 
-idem__state idem__pg_limit_go(struct idem__pg_task *task,
-                              const struct idem_now *now)
+idem__state idem__pg_limit_go(struct idem__pg_task *task)
 {
     const struct idem_limit_request *limit = &task->base.op->u.limit.limit;
     const struct idem_limit_state *found = &task->limit_found;
     struct idem__pg_request *request = ask(task, IDEM__PG_ASK_LIMIT_COUNT);
 
-    (void)now;
     request->numbers[ENTRY] = task->limit.entry;
     request->numbers[FOUND_USED] =
         found->has_window ? (int64_t)found->used : -1;
@@ -110,8 +104,7 @@ idem__state idem__pg_limit_go(struct idem__pg_task *task,
     return IDEM__STATE_SEND;
 }
 
-idem__state idem__pg_limit_go_answered(struct idem__pg_task *task,
-                                       const struct idem_now *now)
+idem__state idem__pg_limit_go_answered(struct idem__pg_task *task)
 {
     if (task->request.said != IDEM__SAID_OK) {
         task->base.ambiguous =
@@ -120,7 +113,7 @@ idem__state idem__pg_limit_go_answered(struct idem__pg_task *task,
     }
     task->base.tries = 0;
     if (PQntuples(task->request.result) == 0) {
-        return settle(task, task->request.after, now);
+        return settle(task, task->request.after);
     }
     task->base.op->changed = true;
     return IDEM__STATE_DONE;

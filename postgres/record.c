@@ -40,10 +40,8 @@ idem__state idem__pg_found(struct idem__pg_task *task)
     return IDEM__STATE_DECIDE;
 }
 
-idem__state idem__pg_look_answered(struct idem__pg_task *task,
-                                   const struct idem_now *now)
+idem__state idem__pg_look_answered(struct idem__pg_task *task)
 {
-    (void)now;
     return idem__pg_found(task);
 }
 
@@ -91,13 +89,13 @@ static idem__state answer_for_caller(struct idem__pg_task *task)
 }
 
 idem__state idem__pg_task_decide(struct idem__flight *flight,
-                                 const struct idem_record *there,
-                                 const struct idem_now *now)
+                                 const struct idem_record *there)
 {
     struct idem_decision *decision = &flight->decision;
 
-    idem__verb_decide(there, flight->op, now, decision);
-    if (decision->code == IDEM_ECORRUPT && now->fence_floor >= INT64_MAX) {
+    idem__verb_decide(there, flight->op, flight->now, decision);
+    if (decision->code == IDEM_ECORRUPT &&
+        flight->now->fence_floor >= INT64_MAX) {
         idem__refuse(decision, IDEM_ECORRUPT,
                      "nothing can begin: fence_floor in the table idem_store, "
                      "up to which fences count as purged, leaves none above "
@@ -130,10 +128,8 @@ static idem__state take_bodies(struct idem__pg_task *task)
     return IDEM__STATE_ACT;
 }
 
-idem__state idem__pg_load(struct idem__pg_task *task,
-                          const struct idem_now *now)
+idem__state idem__pg_load(struct idem__pg_task *task)
 {
-    (void)now;
     if (task->found.has_bodies) {
         return take_bodies(task);
     }
@@ -142,13 +138,11 @@ idem__state idem__pg_load(struct idem__pg_task *task,
     return IDEM__STATE_SEND;
 }
 
-idem__state idem__pg_load_answered(struct idem__pg_task *task,
-                                   const struct idem_now *now)
+idem__state idem__pg_load_answered(struct idem__pg_task *task)
 {
     const PGresult *result = task->request.result;
     struct idem_slice tag;
 
-    (void)now;
     if (!idem__pg_bytes(result, 0, 0, &tag) || tag.len != IDEM__PG_TAG_LEN ||
         memcmp(tag.base, task->found.tag, IDEM__PG_TAG_LEN) != 0) {
         return IDEM__STATE_LOOK; /* It has changed since. */
@@ -164,15 +158,13 @@ idem__state idem__pg_load_answered(struct idem__pg_task *task,
 
 /* ---- Writing ---- */
 
-idem__state idem__pg_write(struct idem__pg_task *task,
-                           const struct idem_now *now)
+idem__state idem__pg_write(struct idem__pg_task *task)
 {
     bool claims = !task->base.extending &&
                   task->base.decision.change == IDEM_CHANGE_INSERT;
     struct idem__pg_request *request =
         idem__pg_ask(task, claims ? IDEM__PG_ASK_CLAIM : IDEM__PG_ASK_UPDATE);
 
-    (void)now;
     request->write = (struct idem__pg_write){
         .record = &task->next,
         .head = idem__buffer_slice(&task->base.head),
@@ -193,24 +185,22 @@ idem__state idem__pg_write(struct idem__pg_task *task,
 
 /* True for a claim that came with the time of a slow clock; the answer has told the right
  * one. */
-static bool came_too_late(const struct idem__pg_task *task,
-                          const struct idem_now *now)
+static bool came_too_late(const struct idem__pg_task *task)
 {
     return task->request.ask == IDEM__PG_ASK_CLAIM &&
            !task->request.write.old_fence && task->base.rounds == 1 &&
-           task->next.lease_end_ms <= now->store_ms;
+           task->next.lease_end_ms <= task->base.now->store_ms;
 }
 
 /* Another was faster, or holds the row in a transaction of its own. */
-static idem__state refused(struct idem__pg_task *task,
-                           const struct idem_now *now)
+static idem__state refused(struct idem__pg_task *task)
 {
     bool claimed = task->request.ask == IDEM__PG_ASK_CLAIM;
 
     if (claimed && task->request.row_code != 0) {
         return idem__pg_found(task);
     }
-    if (came_too_late(task, now)) {
+    if (came_too_late(task)) {
         return IDEM__STATE_DECIDE;
     }
     /* A record that was not shown or is gone by now, or a fence that is not high enough:
@@ -221,15 +211,14 @@ static idem__state refused(struct idem__pg_task *task,
                                     "another transaction holds the record");
 }
 
-idem__state idem__pg_write_answered(struct idem__pg_task *task,
-                                    const struct idem_now *now)
+idem__state idem__pg_write_answered(struct idem__pg_task *task)
 {
     const struct idem__pg_request *request = &task->request;
     bool is_refused = request->said == IDEM__SAID_OK && !request->applied;
     idem__state next =
-        idem__flight_written(&task->base, now,
+        idem__flight_written(&task->base,
                              is_refused ? IDEM__SAID_REFUSED : request->said,
                              request->sent, &request->error);
 
-    return next != IDEM__STATE_NONE ? next : refused(task, now);
+    return next != IDEM__STATE_NONE ? next : refused(task);
 }

@@ -36,12 +36,11 @@ struct idem__pg_request *idem__pg_ask(struct idem__pg_task *task,
  * A claim checks the mark in its own statement. One that was sent before the mark was
  * committed does not see it: MARK_WAIT waits for those, as no list would. */
 
-static idem__state mark(struct idem__pg_task *task, const struct idem_now *now)
+static idem__state mark(struct idem__pg_task *task)
 {
     const struct idem_op *op = task->base.op;
     struct idem__pg_request *request;
 
-    (void)now;
     if (!op->u.move.set) {
         return IDEM__STATE_MARK_READ;
     }
@@ -53,10 +52,8 @@ static idem__state mark(struct idem__pg_task *task, const struct idem_now *now)
     return IDEM__STATE_SEND;
 }
 
-static idem__state mark_answered(struct idem__pg_task *task,
-                                 const struct idem_now *now)
+static idem__state mark_answered(struct idem__pg_task *task)
 {
-    (void)now;
     if (task->request.said == IDEM__SAID_UNKNOWN) {
         task->base.ambiguous = true;
     }
@@ -67,16 +64,13 @@ static idem__state mark_answered(struct idem__pg_task *task,
     return IDEM__STATE_MARK_WAIT;
 }
 
-static idem__state mark_wait_answered(struct idem__pg_task *task,
-                                      const struct idem_now *now)
+static idem__state mark_wait_answered(struct idem__pg_task *task)
 {
-    (void)now;
     (void)task;
     return IDEM__STATE_MARK_READ;
 }
 
-static idem__state mark_read_answered(struct idem__pg_task *task,
-                                      const struct idem_now *now)
+static idem__state mark_read_answered(struct idem__pg_task *task)
 {
     struct idem_op *op = task->base.op;
     bool marked = task->base.ambiguous;
@@ -94,7 +88,7 @@ static idem__state mark_read_answered(struct idem__pg_task *task,
         memcpy(mark, found.base, found.len);
     }
     mark[found.len] = '\0';
-    idem__move_answer(op, mark, now);
+    idem__move_answer(op, mark, task->base.now);
     op->changed = marked && op->error.code == 0;
     return IDEM__STATE_DONE;
 }
@@ -141,19 +135,17 @@ static const struct {
                                .answered = mark_read_answered},
 };
 
-static idem__state enter(struct idem__flight *flight,
-                         const struct idem_now *now)
+static idem__state enter(struct idem__flight *flight)
 {
     flight->large = false;
     if (rows[flight->state].enter != NULL) {
-        return rows[flight->state].enter(task_of(flight), now);
+        return rows[flight->state].enter(task_of(flight));
     }
     (void)idem__pg_ask(task_of(flight), rows[flight->state].ask);
     return IDEM__STATE_SEND;
 }
 
-static idem__state answered(struct idem__flight *flight,
-                            const struct idem_now *now)
+static idem__state answered(struct idem__flight *flight)
 {
     struct idem__pg_task *task = task_of(flight);
     bool is_ok = task->request.said == IDEM__SAID_OK;
@@ -162,7 +154,7 @@ static idem__state answered(struct idem__flight *flight,
         memset(&flight->op->error, 0, sizeof(flight->op->error));
     }
     return is_ok || rows[flight->state].takes_all
-               ? rows[flight->state].answered(task, now)
+               ? rows[flight->state].answered(task)
                : idem__pg_retry(task, flight->state);
 }
 
@@ -176,8 +168,7 @@ idem__state idem__pg_retry(struct idem__pg_task *task, idem__state again)
 
 /* ---- Beginning ---- */
 
-static idem__state start(struct idem__flight *flight,
-                         const struct idem_now *now)
+static idem__state start(struct idem__flight *flight)
 {
     const struct idem_op *op = flight->op;
 
@@ -189,7 +180,8 @@ static idem__state start(struct idem__flight *flight,
                                       "its caller");
     }
     /* That the store is closed may be long over. */
-    return idem__flight_first(flight, idem__move_closes(idem_str(now->mark)));
+    return idem__flight_first(flight,
+                              idem__move_closes(idem_str(flight->now->mark)));
 }
 
 /* ---- Claims of this handle ---- */

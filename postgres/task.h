@@ -78,8 +78,7 @@ struct idem__pg_request *idem__pg_ask(struct idem__pg_task *task,
 
 /* Deciding: record.c. */
 idem__state idem__pg_task_decide(struct idem__flight *flight,
-                                 const struct idem_record *there,
-                                 const struct idem_now *now);
+                                 const struct idem_record *there);
 idem__state idem__pg_task_prepare(struct idem__flight *flight);
 
 /* Takes the row of a LOOK or a refused CLAIM as what is there. Returns the next state. */
@@ -87,8 +86,7 @@ idem__state idem__pg_found(struct idem__pg_task *task);
 
 /* States. One that asks prepares task->request and returns SEND; an answer returns the
  * next. */
-typedef idem__state idem__pg_step_fn(struct idem__pg_task *task,
-                                     const struct idem_now *now);
+typedef idem__state idem__pg_step_fn(struct idem__pg_task *task);
 idem__pg_step_fn idem__pg_look_answered;
 idem__pg_step_fn idem__pg_load;
 idem__pg_step_fn idem__pg_load_answered;

@@ -105,8 +105,7 @@ static bool is_cursor(const uint64_t *cursor, const struct idem_filter *filter)
                                  : status == 0);
 }
 
-idem__state idem__pg_list(struct idem__pg_task *task,
-                          const struct idem_now *now)
+idem__state idem__pg_list(struct idem__pg_task *task)
 {
     struct idem_op *op = task->base.op;
     const struct idem_filter *filter = &op->u.list.filter;
@@ -128,18 +127,19 @@ idem__state idem__pg_list(struct idem__pg_task *task,
         cursor[AT_STATUS] = next_status(wanted(filter), 0);
     }
     if (cursor[AT_STATUS] == 0) {
-        op->u.list.now_ms = now->store_ms;
+        op->u.list.now_ms = task->base.now->store_ms;
         op->u.list.done = true;
         return IDEM__STATE_DONE;
     }
     request->ask = IDEM__PG_ASK_LIST_STATUS;
     request->numbers[0] = (int64_t)cursor[AT_STATUS];
-    request->numbers[2] = filter->expired ? now->store_ms : INT64_MAX;
+    request->numbers[2] =
+        filter->expired ? task->base.now->store_ms : INT64_MAX;
     return IDEM__STATE_SEND;
 }
 
 /* Shows the rows of a page. False: the caller has had enough. */
-static bool show(struct idem__pg_task *task, const struct idem_now *now)
+static bool show(struct idem__pg_task *task)
 {
     const PGresult *result = task->request.result;
     struct idem_op *op = task->base.op;
@@ -158,22 +158,21 @@ static bool show(struct idem__pg_task *task, const struct idem_now *now)
         (void)idem__pg_row_deadline(result, row, &deadline_ms);
         put_place(op->u.list.cursor, id, deadline_ms);
         code = idem__pg_row_read(result, row, &found, NULL);
-        if (!idem__verb_list_row(op, code, &found.record, now)) {
+        if (!idem__verb_list_row(op, code, &found.record, task->base.now)) {
             return false;
         }
     }
     return true;
 }
 
-idem__state idem__pg_list_answered(struct idem__pg_task *task,
-                                   const struct idem_now *now)
+idem__state idem__pg_list_answered(struct idem__pg_task *task)
 {
     struct idem_op *op = task->base.op;
     const struct idem_filter *filter = &op->u.list.filter;
     uint64_t *cursor = op->u.list.cursor;
 
-    op->u.list.now_ms = now->store_ms;
-    op->u.list.done = !show(task, now);
+    op->u.list.now_ms = task->base.now->store_ms;
+    op->u.list.done = !show(task);
     if (!op->u.list.done &&
         PQntuples(task->request.result) < task->request.limit) {
         uint64_t status = index_serves(filter)
@@ -206,8 +205,7 @@ static int64_t sure_ms(const struct idem_now *now)
     return now->store_ms - now->store_err_ms - now->doubt_ms;
 }
 
-idem__state idem__pg_purge(struct idem__pg_task *task,
-                           const struct idem_now *now)
+idem__state idem__pg_purge(struct idem__pg_task *task)
 {
     struct idem_op *op = task->base.op;
     uint64_t *cursor = op->u.purge.cursor;
@@ -223,11 +221,11 @@ idem__state idem__pg_purge(struct idem__pg_task *task,
     if (cursor[AT_STATUS] >= EXPIRING) {
         return IDEM__STATE_PURGE_LIMITS;
     }
-    task->purge_boot_ms = now->boot_ms;
+    task->purge_boot_ms = task->base.now->boot_ms;
     request = idem__pg_ask(task, IDEM__PG_ASK_LIST_STATUS);
     get_place(cursor, request);
     request->numbers[0] = expiring[cursor[AT_STATUS]];
-    request->numbers[2] = sure_ms(now);
+    request->numbers[2] = sure_ms(task->base.now);
     request->limit = op->u.purge.max < IDEM__PG_PAGE ? (int64_t)op->u.purge.max
                                                      : IDEM__PG_PAGE;
     return IDEM__STATE_SEND;
@@ -245,8 +243,7 @@ static idem__state leave_page(struct idem__pg_task *task)
     return IDEM__STATE_DONE;
 }
 
-idem__state idem__pg_purge_answered(struct idem__pg_task *task,
-                                    const struct idem_now *now)
+idem__state idem__pg_purge_answered(struct idem__pg_task *task)
 {
     const PGresult *result = task->request.result;
     int row;
@@ -266,7 +263,7 @@ idem__state idem__pg_purge_answered(struct idem__pg_task *task,
         put_place(task->base.op->u.purge.cursor, id, deadline_ms);
         /* A record that cannot be trusted is left as it is. */
         if (idem__pg_row_read(result, row, &found, NULL) == 0 &&
-            idem__decide_expired(&found.record, now)) {
+            idem__decide_expired(&found.record, task->base.now)) {
             struct idem__pg_victim *victim =
                 &task->victims[task->victims_len++];
 
@@ -289,11 +286,10 @@ idem__state idem__pg_purge_answered(struct idem__pg_task *task,
  * New fences are about as large as the time (decide_begin.c), so that later pages have
  * larger ones. Those of claims from before the last minute count as gone with the first
  * page, and it is done once for all of them. */
-idem__state idem__pg_purge_raise(struct idem__pg_task *task,
-                                 const struct idem_now *now)
+idem__state idem__pg_purge_raise(struct idem__pg_task *task)
 {
     struct idem__pg_request *request = idem__pg_ask(task, IDEM__PG_ASK_RAISE);
-    int64_t old_ms = sure_ms(now) - LIVELY_MS;
+    int64_t old_ms = sure_ms(task->base.now) - LIVELY_MS;
 
     task->floor = task->fence;
     if (old_ms > 0 && (uint64_t)old_ms > task->floor) {
@@ -303,12 +299,10 @@ idem__state idem__pg_purge_raise(struct idem__pg_task *task,
     return IDEM__STATE_SEND;
 }
 
-idem__state idem__pg_purge_raise_answered(struct idem__pg_task *task,
-                                          const struct idem_now *now)
+idem__state idem__pg_purge_raise_answered(struct idem__pg_task *task)
 {
     int64_t number;
 
-    (void)now;
     if (idem__pg_number(task->request.result, 0, 0, &number) &&
         number - *task->env->purged_in <= 1) {
         *task->env->purged_in = number; /* Nobody has written since. */
@@ -316,22 +310,18 @@ idem__state idem__pg_purge_raise_answered(struct idem__pg_task *task,
     return IDEM__STATE_PURGE_WAIT;
 }
 
-idem__state idem__pg_purge_wait_answered(struct idem__pg_task *task,
-                                         const struct idem_now *now)
+idem__state idem__pg_purge_wait_answered(struct idem__pg_task *task)
 {
-    (void)now;
     *task->env->known_floor = task->floor > *task->env->known_floor
                                   ? task->floor
                                   : *task->env->known_floor;
     return IDEM__STATE_PURGE_GO;
 }
 
-idem__state idem__pg_purge_go(struct idem__pg_task *task,
-                              const struct idem_now *now)
+idem__state idem__pg_purge_go(struct idem__pg_task *task)
 {
     struct idem__pg_request *request = idem__pg_ask(task, IDEM__PG_ASK_PURGE);
 
-    (void)now;
     request->victims = task->victims;
     request->victims_len = task->victims_len;
     request->numbers[0] = (int64_t)task->fence;
@@ -340,10 +330,9 @@ idem__state idem__pg_purge_go(struct idem__pg_task *task,
 
 /* A slice keeps a processor of the server busy: where another has written since the last
  * one, the purge rests for twice as long as it has worked. */
-static int64_t rest_after(struct idem__pg_task *task,
-                          const struct idem_now *now)
+static int64_t rest_after(struct idem__pg_task *task)
 {
-    int64_t took_ms = now->boot_ms - task->purge_boot_ms + 1;
+    int64_t took_ms = task->base.now->boot_ms - task->purge_boot_ms + 1;
     int64_t before = *task->env->purged_in;
     int64_t number = 0;
 
@@ -358,8 +347,7 @@ static int64_t rest_after(struct idem__pg_task *task,
                                               : took_ms * REST_TIMES;
 }
 
-idem__state idem__pg_purge_go_answered(struct idem__pg_task *task,
-                                       const struct idem_now *now)
+idem__state idem__pg_purge_go_answered(struct idem__pg_task *task)
 {
     int64_t purged = 0;
     int64_t floor = 0;
@@ -376,27 +364,24 @@ idem__state idem__pg_purge_go_answered(struct idem__pg_task *task,
     task->base.op->u.purge.purged =
         purged < 0 || (size_t)purged > task->victims_len ? task->victims_len
                                                          : (uint64_t)purged;
-    task->base.op->u.purge.rest_ms = rest_after(task, now);
+    task->base.op->u.purge.rest_ms = rest_after(task);
     return leave_page(task);
 }
 
-idem__state idem__pg_purge_limits(struct idem__pg_task *task,
-                                  const struct idem_now *now)
+idem__state idem__pg_purge_limits(struct idem__pg_task *task)
 {
     struct idem__pg_request *request =
         idem__pg_ask(task, IDEM__PG_ASK_PURGE_LIMITS);
 
-    request->numbers[0] = sure_ms(now);
+    request->numbers[0] = sure_ms(task->base.now);
     request->limit = IDEM__PG_PAGE;
     return IDEM__STATE_SEND;
 }
 
-idem__state idem__pg_purge_limits_answered(struct idem__pg_task *task,
-                                           const struct idem_now *now)
+idem__state idem__pg_purge_limits_answered(struct idem__pg_task *task)
 {
     int64_t deleted = 0;
 
-    (void)now;
     (void)idem__pg_number(task->request.result, 0, 0, &deleted);
     task->base.op->u.purge.done = deleted < IDEM__PG_PAGE;
     if (task->base.op->u.purge.done) {

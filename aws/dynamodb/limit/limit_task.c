@@ -59,8 +59,7 @@ static idem__state answer_op(struct idem__task *task, bool changed)
 
 /* Decides on what was found. */
 static idem__state decide(struct idem__task *task,
-                          const struct idem_limit_state *found,
-                          const struct idem_now *now)
+                          const struct idem_limit_state *found)
 {
     struct idem_limit_decision *decision = &task->limiter->decision;
 
@@ -69,7 +68,8 @@ static idem__state decide(struct idem__task *task,
             &task->base, IDEM_EUNAVAILABLE,
             "DynamoDB: the count changes faster than it can be read");
     }
-    idem__limit_decide(&task->base.op->u.limit.limit, found, now, decision);
+    idem__limit_decide(&task->base.op->u.limit.limit, found, task->base.now,
+                       decision);
     if (decision->code != 0) {
         return idem__flight_fail_with(&task->base, decision->code,
                                       decision->text);
@@ -78,8 +78,7 @@ static idem__state decide(struct idem__task *task,
                               : answer_op(task, /* changed= */ false);
 }
 
-static idem__state found_window(struct idem__task *task, json_object *item,
-                                const struct idem_now *now)
+static idem__state found_window(struct idem__task *task, json_object *item)
 {
     struct idem__limiter *limiter = task->limiter;
     struct idem__limit_window *found = &limiter->found;
@@ -90,7 +89,7 @@ static idem__state found_window(struct idem__task *task, json_object *item,
     if (!found->state.has_entry && found->moves != limiter->looked_at) {
         return IDEM__STATE_LIMIT_ENTRY;
     }
-    return decide(task, &found->state, now);
+    return decide(task, &found->state);
 }
 
 /* ---- Reading ---- */
@@ -103,26 +102,21 @@ static json_object *item_in(json_object *body, const char *name)
     return json_object_is_type(item, json_type_object) ? item : NULL;
 }
 
-idem__state idem__limit_window_ask(struct idem__task *task,
-                                   const struct idem_now *now)
+idem__state idem__limit_window_ask(struct idem__task *task)
 {
-    (void)now;
     idem__limit_request_window(idem__task_out(task), &task->env->table,
                                task->base.op);
     return idem__task_ask(task, IDEM__TARGET("GetItem"));
 }
 
 idem__state idem__limit_window_answered(struct idem__task *task,
-                                        const struct idem_now *now,
                                         struct idem__answer *answer)
 {
-    return found_window(task, item_in(answer->body, "Item"), now);
+    return found_window(task, item_in(answer->body, "Item"));
 }
 
-idem__state idem__limit_entry_ask(struct idem__task *task,
-                                  const struct idem_now *now)
+idem__state idem__limit_entry_ask(struct idem__task *task)
 {
-    (void)now;
     idem__limit_request_entry(idem__task_out(task), &task->env->table,
                               task->base.op);
     return idem__task_ask(task, IDEM__TARGET("GetItem"));
@@ -130,7 +124,6 @@ idem__state idem__limit_entry_ask(struct idem__task *task,
 
 /* The count was read before, and only grows: what it refuses stays refused. */
 idem__state idem__limit_entry_answered(struct idem__task *task,
-                                       const struct idem_now *now,
                                        struct idem__answer *answer)
 {
     struct idem__limiter *limiter = task->limiter;
@@ -140,18 +133,16 @@ idem__state idem__limit_entry_answered(struct idem__task *task,
         return corrupt(task);
     }
     limiter->looked_at = limiter->found.moves;
-    return decide(task, entry.has_entry ? &entry : &limiter->found.state, now);
+    return decide(task, entry.has_entry ? &entry : &limiter->found.state);
 }
 
 /* ---- Writing ---- */
 
-idem__state idem__limit_write_ask(struct idem__task *task,
-                                  const struct idem_now *now)
+idem__state idem__limit_write_ask(struct idem__task *task)
 {
     const struct idem__limiter *limiter = task->limiter;
     struct idem__buffer *out = idem__task_out(task);
 
-    (void)now;
     if (limiter->decision.limited.admitted) {
         idem__limit_request_admit(out, &task->env->table, task->base.op,
                                   limiter->looked_at);
@@ -201,7 +192,6 @@ static idem__state written(struct idem__task *task, json_object *window)
 }
 
 idem__state idem__limit_write_answered(struct idem__task *task,
-                                       const struct idem_now *now,
                                        struct idem__answer *answer)
 {
     idem__state next;
@@ -217,7 +207,7 @@ idem__state idem__limit_write_answered(struct idem__task *task,
                                       "DynamoDB: malformed answer");
     }
     if (answer->said == IDEM__SAID_REFUSED) {
-        return answer->item != NULL ? found_window(task, answer->item, now)
+        return answer->item != NULL ? found_window(task, answer->item)
                                     : IDEM__STATE_LIMIT_WINDOW;
     }
     task->base.ambiguous =
@@ -227,10 +217,8 @@ idem__state idem__limit_write_answered(struct idem__task *task,
 
 /* ---- Moving entries ---- */
 
-idem__state idem__limit_move_ask(struct idem__task *task,
-                                 const struct idem_now *now)
+idem__state idem__limit_move_ask(struct idem__task *task)
 {
-    (void)now;
     idem__limit_request_move(idem__task_out(task), &task->env->table,
                              task->base.op, task->limiter->window);
     return idem__task_ask(task, IDEM__TARGET("BatchWriteItem"));
@@ -238,10 +226,8 @@ idem__state idem__limit_move_ask(struct idem__task *task,
 
 /* None is taken out before all are written. */
 idem__state idem__limit_move_answered(struct idem__task *task,
-                                      const struct idem_now *now,
                                       struct idem__answer *answer)
 {
-    (void)now;
     return answer->said == IDEM__SAID_OK &&
                    idem__task_under_table(task, answer->body,
                                           "UnprocessedItems") == NULL
@@ -249,10 +235,8 @@ idem__state idem__limit_move_answered(struct idem__task *task,
                : IDEM__STATE_DONE;
 }
 
-idem__state idem__limit_trim_ask(struct idem__task *task,
-                                 const struct idem_now *now)
+idem__state idem__limit_trim_ask(struct idem__task *task)
 {
-    (void)now;
     idem__limit_request_trim(idem__task_out(task), &task->env->table,
                              task->base.op, task->limiter->window,
                              task->limiter->found.moves);
@@ -261,13 +245,11 @@ idem__state idem__limit_trim_ask(struct idem__task *task,
 
 /* Goes on with what others added meanwhile, or left there. */
 idem__state idem__limit_trim_answered(struct idem__task *task,
-                                      const struct idem_now *now,
                                       struct idem__answer *answer)
 {
     json_object *window = item_in(answer->body, "Attributes");
     struct idem__limit_window *found = &task->limiter->found;
 
-    (void)now;
     return answer->said == IDEM__SAID_OK && window != NULL &&
                    idem__limit_read_window(window, task->base.op, found) == 0 &&
                    found->entries >= IDEM__LIMIT_MOVED
@@ -277,8 +259,7 @@ idem__state idem__limit_trim_answered(struct idem__task *task,
 
 /* ---- Beginning ---- */
 
-idem__state idem__limit_step(struct idem__task *task,
-                             const struct idem_now *now)
+idem__state idem__limit_step(struct idem__task *task)
 {
     const struct idem_limit_request *limit = &task->base.op->u.limit.limit;
     struct idem_limited *limited;
@@ -295,7 +276,7 @@ idem__state idem__limit_step(struct idem__task *task,
     limited->admitted =
         true; /* If the write finds that it is within the limit. */
     return limit->max > IDEM__LIMIT_ALONE ||
-                   idem__limit_in_time(limit, now, NULL) != 0
+                   idem__limit_in_time(limit, task->base.now, NULL) != 0
                ? IDEM__STATE_LIMIT_WINDOW
                : IDEM__STATE_LIMIT_WRITE;
 }

@@ -63,12 +63,10 @@ static int accept_body(struct idem__transfer *transfer,
     return idem__record_check_body(*ret_bytes, len, digest);
 }
 
-idem__state idem__get_parts_ask(struct idem__task *task,
-                                const struct idem_now *now)
+idem__state idem__get_parts_ask(struct idem__task *task)
 {
     struct idem__parts parts = parts_of(task, task->moving);
 
-    (void)now;
     idem__request_parts_get(idem__task_out(task), &task->env->table, &parts);
     return idem__task_ask(task, IDEM__TARGET("BatchGetItem"));
 }
@@ -107,7 +105,6 @@ static bool take_part(struct idem__task *task, json_object *item)
 }
 
 idem__state idem__get_parts_answered(struct idem__task *task,
-                                     const struct idem_now *now,
                                      struct idem__answer *answer)
 {
     struct idem__transfer *t = task->moving;
@@ -116,7 +113,6 @@ idem__state idem__get_parts_answered(struct idem__task *task,
     size_t n;
     size_t i;
 
-    (void)now;
     list = idem__task_under_table(task, answer->body, "Responses");
     n = json_object_is_type(list, json_type_array)
             ? json_object_array_length(list)
@@ -189,12 +185,11 @@ static idem__state fetch(struct idem__task *task, struct idem__transfer *t,
 
 /* Before anything is written: a body that cannot be trusted must not cost an
  * attempt. Entered again for each body that has come. */
-idem__state idem__load_step(struct idem__task *task, const struct idem_now *now)
+idem__state idem__load_step(struct idem__task *task)
 {
     struct idem_record *given = &task->base.given;
     idem__state first = IDEM__STATE_NONE;
 
-    (void)now;
     if (given->result_len > 0 &&
         idem__verb_gives_result(&task->base.decision)) {
         first =
@@ -293,7 +288,6 @@ void idem__bodies_place(struct idem__task *task)
 
 /* Unanswered, they are written again: the same bytes under the same names. */
 idem__state idem__put_parts_answered(struct idem__task *task,
-                                     const struct idem_now *now,
                                      struct idem__answer *answer)
 {
     struct idem__transfer *t = task->moving;
@@ -301,7 +295,6 @@ idem__state idem__put_parts_answered(struct idem__task *task,
     json_object *unprocessed;
     uint32_t marked;
 
-    (void)now;
     unprocessed =
         idem__task_under_table(task, answer->body, "UnprocessedItems");
     marked = idem__parts_mark(&parts, t->done, IDEM__PARTS_PUT, unprocessed);
@@ -317,14 +310,13 @@ idem__state idem__put_parts_answered(struct idem__task *task,
     return IDEM__STATE_PUT_PARTS;
 }
 
-idem__state idem__put_parts_ask(struct idem__task *task,
-                                const struct idem_now *now)
+idem__state idem__put_parts_ask(struct idem__task *task)
 {
     struct idem__transfer *t = task->moving;
     struct idem__parts parts = parts_of(task, t);
 
     parts.stored = t->body.stored;
-    parts.made_ms = now->store_ms;
+    parts.made_ms = task->base.now->store_ms;
     idem__request_parts_put(idem__task_out(task), &task->env->table, &parts);
     return idem__task_ask(task, IDEM__TARGET("BatchWriteItem"));
 }

@@ -52,8 +52,7 @@ static bool is_old(const struct idem__gate *gate, const struct idem_now *now)
     return now->boot_ms >= gate->until_boot_ms;
 }
 
-bool idem__gate_is_due(const struct idem__task *task,
-                       const struct idem_now *now)
+bool idem__gate_is_due(const struct idem__task *task)
 {
     const struct idem_op *op = task->base.op;
     bool starts = op->verb == IDEM_OP_BEGIN || op->verb == IDEM_OP_LIMIT ||
@@ -63,21 +62,20 @@ bool idem__gate_is_due(const struct idem__task *task,
     /* That it is closed may be over by now. */
     return op->verb == IDEM_OP_MOVE ||
            (task->env->gate != NULL && starts &&
-            (is_old(task->env->gate, now) || !is_open(task->env->gate)));
+            (is_old(task->env->gate, task->base.now) ||
+             !is_open(task->env->gate)));
 }
 
-bool idem__gate_doubts(const struct idem__task *task,
-                       const struct idem_now *now)
+bool idem__gate_doubts(const struct idem__task *task)
 {
     return task->env->gate != NULL && task->base.op->verb == IDEM_OP_BEGIN &&
            task->base.decision.verdict == IDEM_STARTED &&
-           is_old(task->env->gate, now);
+           is_old(task->env->gate, task->base.now);
 }
 
-struct idem_now idem__gate_now(const struct idem__task *task,
-                               const struct idem_now *now)
+struct idem_now idem__gate_now(const struct idem__task *task)
 {
-    struct idem_now at = *now;
+    struct idem_now at = *task->base.now;
 
     if (task->env->gate != NULL) {
         at.mark = task->env->gate->mark;
@@ -94,11 +92,11 @@ static void put_table(struct idem__buffer *out, const struct idem__task *task)
     idem__json_string(out, idem_str(task->env->table.name));
 }
 
-idem__state idem__gate_ask(struct idem__task *task, const struct idem_now *now)
+idem__state idem__gate_ask(struct idem__task *task)
 {
     struct idem__buffer *out = idem__task_out(task);
 
-    task->gate_asked_ms = now->boot_ms;
+    task->gate_asked_ms = task->base.now->boot_ms;
     put_table(out, task);
     idem__buffer_str(out, ",\"Key\":");
     idem__layout_put_key(out, &task->env->table, idem_str(IDEM__MOVE_NAME));
@@ -134,24 +132,23 @@ static bool read_item(struct idem__gate *gate, json_object *body)
     return true;
 }
 
-static int64_t settles_ms(const struct idem__task *task,
-                          const struct idem_now *now)
+static int64_t settles_ms(const struct idem__task *task)
 {
     struct idem_move move = {0};
 
     (void)idem__move_read(idem_str(task->env->gate->mark), &move);
-    return !task->base.ambiguous && now->store_ms - move.marked_ms > SIGNED_MS
+    return !task->base.ambiguous &&
+                   task->base.now->store_ms - move.marked_ms > SIGNED_MS
                ? 0
                : IDEM__GATE_MS + MARGIN_MS;
 }
 
 /* The op IDEM_OP_MOVE: the mark is as it was to be, or may be set. */
-static idem__state move_step(struct idem__task *task,
-                             const struct idem_now *now)
+static idem__state move_step(struct idem__task *task)
 {
     const struct idem__gate *gate = task->env->gate;
     struct idem_op *op = task->base.op;
-    struct idem_now at = idem__gate_now(task, now);
+    struct idem_now at = idem__gate_now(task);
 
     if (op->u.move.set &&
         idem__slice_equal(idem_str(gate->mark), op->u.move.was) &&
@@ -161,12 +158,11 @@ static idem__state move_step(struct idem__task *task,
     }
     idem__move_answer(op, gate->mark, &at);
     op->changed = task->base.ambiguous && op->error.code == 0;
-    op->u.move.settles_ms = settles_ms(task, now);
+    op->u.move.settles_ms = settles_ms(task);
     return IDEM__STATE_DONE;
 }
 
 idem__state idem__gate_answered(struct idem__task *task,
-                                const struct idem_now *now,
                                 struct idem__answer *answer)
 {
     struct idem__gate *gate = task->env->gate;
@@ -179,7 +175,7 @@ idem__state idem__gate_answered(struct idem__task *task,
     }
     gate->until_boot_ms = task->gate_asked_ms + IDEM__GATE_MS;
     if (task->base.op->verb == IDEM_OP_MOVE) {
-        return move_step(task, now);
+        return move_step(task);
     }
     if (idem__move_refuses(gate->mark, task->base.op, text, sizeof(text))) {
         /* A claim that was written is one that nobody was told of. */
@@ -201,13 +197,12 @@ static void put_mark(struct idem__buffer *out, struct idem_slice mark)
     idem__buffer_str(out, "}");
 }
 
-idem__state idem__mark_ask(struct idem__task *task, const struct idem_now *now)
+idem__state idem__mark_ask(struct idem__task *task)
 {
     const struct idem_op *op = task->base.op;
     const struct idem__gate *gate = task->env->gate;
     struct idem__buffer *out = idem__task_out(task);
 
-    (void)now;
     put_table(out, task);
     idem__buffer_str(out, ",\"Item\":");
     idem__layout_put_key(out, &task->env->table, idem_str(IDEM__MOVE_NAME));
@@ -230,10 +225,8 @@ idem__state idem__mark_ask(struct idem__task *task, const struct idem_now *now)
 
 /* Whether it was done, also where the answer was lost, is found by reading. */
 idem__state idem__mark_answered(struct idem__task *task,
-                                const struct idem_now *now,
                                 struct idem__answer *answer)
 {
-    (void)now;
     switch (answer->said) {
     case IDEM__SAID_OK:
         task->base.ambiguous = true;

@@ -84,12 +84,11 @@ void idem__lifetime_plan(struct idem__task *task)
 
 /* ---- Writing an input anew ---- */
 
-idem__state idem__copy_step(struct idem__task *task, const struct idem_now *now)
+idem__state idem__copy_step(struct idem__task *task)
 {
     struct idem__transfer *input = &task->input;
     struct idem__body body = task->item.input;
 
-    (void)now;
     body.stored = idem_bytes(input->stored.base, input->stored_len);
     return idem__bodies_put(task, input, &body, task->keeping);
 }
@@ -109,9 +108,8 @@ static idem__state copy_input(struct idem__task *task, idem__state then)
     return idem__bodies_get(task, input, &task->item.input, IDEM__STATE_COPY);
 }
 
-idem__state idem__kept_step(struct idem__task *task, const struct idem_now *now)
+idem__state idem__kept_step(struct idem__task *task)
 {
-    (void)now;
     task->keeping = IDEM__STATE_NONE;
     task->kept = task->item.input;
     return IDEM__STATE_ACT;
@@ -143,7 +141,6 @@ static struct idem__parts parts_of(const struct idem__removal *removal)
 }
 
 idem__state idem__delete_parts_answered(struct idem__task *task,
-                                        const struct idem_now *now,
                                         struct idem__answer *answer)
 {
     struct idem__removal *removal = &task->removal;
@@ -151,7 +148,6 @@ idem__state idem__delete_parts_answered(struct idem__task *task,
     json_object *unprocessed;
     uint32_t marked;
 
-    (void)now;
     unprocessed =
         idem__task_under_table(task, answer->body, "UnprocessedItems");
     marked = idem__parts_mark(&parts, removal->done, IDEM__PARTS_DELETE,
@@ -167,12 +163,10 @@ idem__state idem__delete_parts_answered(struct idem__task *task,
     return IDEM__STATE_DELETE_PARTS;
 }
 
-idem__state idem__delete_parts_ask(struct idem__task *task,
-                                   const struct idem_now *now)
+idem__state idem__delete_parts_ask(struct idem__task *task)
 {
     struct idem__parts parts = parts_of(&task->removal);
 
-    (void)now;
     idem__request_parts_delete(idem__task_out(task), &task->env->table, &parts);
     return idem__task_ask(task, IDEM__TARGET("BatchWriteItem"));
 }
@@ -198,15 +192,13 @@ idem__state idem__bodies_remove(struct idem__task *task, const uint8_t *id,
 /* ---- After the head ---- */
 
 /* One thing after the other; entered again until nothing is left. */
-idem__state idem__settle_step(struct idem__task *task,
-                              const struct idem_now *now)
+idem__state idem__settle_step(struct idem__task *task)
 {
     struct idem__body *old = task->old_result.place == IDEM__PLACE_APART
                                  ? &task->old_result
                                  : &task->old_input;
     struct idem__body body = *old;
 
-    (void)now;
     if (body.place == IDEM__PLACE_APART) {
         old->place = IDEM__PLACE_NONE;
         return idem__bodies_remove(task, task->base.op->id,

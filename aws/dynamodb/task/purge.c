@@ -102,10 +102,8 @@ static idem__state page_done(struct idem__task *task)
 
 /* One that was written again meanwhile, or is gone, is left alone. */
 idem__state idem__purge_orphan_answered(struct idem__task *task,
-                                        const struct idem_now *now,
                                         struct idem__answer *answer)
 {
-    (void)now;
     if (answer->said != IDEM__SAID_OK && answer->said != IDEM__SAID_REFUSED) {
         return idem__task_retry(task, answer, IDEM__STATE_PURGE_ORPHAN);
     }
@@ -117,24 +115,20 @@ idem__state idem__purge_orphan_answered(struct idem__task *task,
     return IDEM__STATE_PURGE_ORPHANS;
 }
 
-idem__state idem__purge_orphan_ask(struct idem__task *task,
-                                   const struct idem_now *now)
+idem__state idem__purge_orphan_ask(struct idem__task *task)
 {
     const struct idem__orphan *orphan = &task->walk->orphans[task->walk->at];
 
-    (void)now;
     idem__request_part_delete(idem__task_out(task), &task->env->table,
                               idem_str(orphan->name), orphan->made_ms);
     return idem__task_ask(task, IDEM__TARGET("DeleteItem"));
 }
 
 /* The next one. */
-idem__state idem__purge_orphans_step(struct idem__task *task,
-                                     const struct idem_now *now)
+idem__state idem__purge_orphans_step(struct idem__task *task)
 {
     struct idem__walk *walk = task->walk;
 
-    (void)now;
     while (walk->at < walk->orphans_len && walk->orphans[walk->at].named) {
         walk->at++;
     }
@@ -152,13 +146,11 @@ static void count_orphan(struct idem__orphans *orphans,
     }
 }
 
-idem__state idem__purge_count_step(struct idem__task *task,
-                                   const struct idem_now *now)
+idem__state idem__purge_count_step(struct idem__task *task)
 {
     struct idem__walk *walk = task->walk;
     size_t i;
 
-    (void)now;
     for (i = 0; i < walk->orphans_len; i++) {
         if (!walk->orphans[i].named) {
             count_orphan(task->env->orphans, &walk->orphans[i]);
@@ -170,32 +162,26 @@ idem__state idem__purge_count_step(struct idem__task *task,
 
 /* ---- Deleting records ---- */
 
-idem__state idem__purge_next_step(struct idem__task *task,
-                                  const struct idem_now *now)
+idem__state idem__purge_next_step(struct idem__task *task)
 {
-    (void)now;
     task->walk->at++;
     return IDEM__STATE_PURGE_RECORDS;
 }
 
-idem__state idem__purge_input_step(struct idem__task *task,
-                                   const struct idem_now *now)
+idem__state idem__purge_input_step(struct idem__task *task)
 {
     const struct idem__victim *victim = &task->walk->victims[task->walk->at];
 
-    (void)now;
     return idem__bodies_remove(task, victim->id, 'i', &victim->input,
                                IDEM__STATE_PURGE_NEXT);
 }
 
 /* One that changed meanwhile, or is gone, is left alone. */
 idem__state idem__purge_record_answered(struct idem__task *task,
-                                        const struct idem_now *now,
                                         struct idem__answer *answer)
 {
     const struct idem__victim *victim = &task->walk->victims[task->walk->at];
 
-    (void)now;
     if (answer->said == IDEM__SAID_REFUSED) {
         return IDEM__STATE_PURGE_NEXT;
     }
@@ -209,14 +195,12 @@ idem__state idem__purge_record_answered(struct idem__task *task,
 
 /* First the head: a reader that finds one must find its bodies. Parts that are left
  * when this is interrupted are orphans. */
-idem__state idem__purge_record_ask(struct idem__task *task,
-                                   const struct idem_now *now)
+idem__state idem__purge_record_ask(struct idem__task *task)
 {
     struct idem__walk *walk = task->walk;
     const struct idem__victim *victim = &walk->victims[walk->at];
     const uint8_t *head = walk->memory.base + victim->head_at;
 
-    (void)now;
     idem__request_delete(idem__task_out(task), &task->env->table, victim->id,
                          idem_bytes(head + victim->head_len, victim->key_len),
                          idem_bytes(head, victim->head_len));
@@ -224,10 +208,8 @@ idem__state idem__purge_record_ask(struct idem__task *task,
 }
 
 /* The next one. */
-idem__state idem__purge_records_step(struct idem__task *task,
-                                     const struct idem_now *now)
+idem__state idem__purge_records_step(struct idem__task *task)
 {
-    (void)now;
     return task->walk->at == task->walk->victims_len ? IDEM__STATE_PURGE_COUNT
                                                      : IDEM__STATE_PURGE_RECORD;
 }
@@ -262,7 +244,6 @@ static void mark_named(struct idem__walk *walk, const struct idem__item *item,
 }
 
 idem__state idem__purge_heads_answered(struct idem__task *task,
-                                       const struct idem_now *now,
                                        struct idem__answer *answer)
 {
     struct idem__walk *walk = task->walk;
@@ -270,7 +251,6 @@ idem__state idem__purge_heads_answered(struct idem__task *task,
     size_t n;
     size_t i;
 
-    (void)now;
     if (idem__task_under_table(task, answer->body, "UnprocessedKeys") != NULL) {
         return idem__task_busy(task, false, "read the records",
                                IDEM__STATE_PURGE_HEADS);
@@ -356,18 +336,17 @@ static void take_victim(struct idem__walk *walk, const struct idem__item *item)
 }
 
 /* False: memory ran out. */
-static bool take_item(struct idem__task *task, json_object *object,
-                      const struct idem_now *now)
+static bool take_item(struct idem__task *task, json_object *object)
 {
     struct idem_error error;
     int rc;
 
     if (idem__layout_of(&task->env->table)->parts &&
-        take_part(task->walk, object, now)) {
+        take_part(task->walk, object, task->base.now)) {
         return true;
     }
     rc = idem__task_read(task, object, NULL, &error);
-    if (rc == 0 && may_go(&task->found.record, now)) {
+    if (rc == 0 && may_go(&task->found.record, task->base.now)) {
         take_victim(task->walk, &task->found);
     }
     return rc != IDEM_ENOMEM;
@@ -399,7 +378,6 @@ static void count_looked(struct idem__task *task, json_object *body)
 }
 
 idem__state idem__purge_scan_answered(struct idem__task *task,
-                                      const struct idem_now *now,
                                       struct idem__answer *answer)
 {
     struct idem__walk *walk = task->walk;
@@ -418,7 +396,7 @@ idem__state idem__purge_scan_answered(struct idem__task *task,
     for (i = 0; i < n && fits; i++) {
         json_object *object = json_object_array_get_idx(list, i);
 
-        fits = take_item(task, object, now);
+        fits = take_item(task, object);
         if (walk->victims_len == task->base.op->u.purge.max && i + 1 < n) {
             cut_page(task, object);
             break;
@@ -430,8 +408,7 @@ idem__state idem__purge_scan_answered(struct idem__task *task,
     return walk->ids_len > 0 ? IDEM__STATE_PURGE_HEADS : delete_or_count(task);
 }
 
-idem__state idem__purge_scan_ask(struct idem__task *task,
-                                 const struct idem_now *now)
+idem__state idem__purge_scan_ask(struct idem__task *task)
 {
     const uint64_t *from = task->base.op->u.purge.from;
     uint64_t limit = from[IDEM__PURGE_LIMIT];
@@ -443,14 +420,11 @@ idem__state idem__purge_scan_ask(struct idem__task *task,
         .segments = from[IDEM__PURGE_SEGMENTS],
     };
 
-    (void)now;
     return idem__task_ask(task, idem__request_sweep(idem__task_out(task),
                                                     &task->env->table, &sweep));
 }
 
-idem__state idem__purge_step(struct idem__task *task,
-                             const struct idem_now *now)
+idem__state idem__purge_step(struct idem__task *task)
 {
-    (void)now;
     return idem__walk_prepare(task) ? IDEM__STATE_PURGE_SCAN : IDEM__STATE_DONE;
 }

@@ -60,13 +60,11 @@ bool idem__look_found_nothing(json_object *body)
 }
 
 idem__state idem__look_answered(struct idem__task *task,
-                                const struct idem_now *now,
                                 struct idem__answer *answer)
 {
     json_object *item = NULL;
     bool there;
 
-    (void)now;
     there = json_object_object_get_ex(answer->body, "Item", &item);
     /* An answer that is not understood does not prove absence. */
     if (there ? item == NULL : !idem__look_found_nothing(answer->body)) {
@@ -76,9 +74,8 @@ idem__state idem__look_answered(struct idem__task *task,
     return idem__task_found(task, item);
 }
 
-idem__state idem__look_ask(struct idem__task *task, const struct idem_now *now)
+idem__state idem__look_ask(struct idem__task *task)
 {
-    (void)now;
     idem__request_get(idem__task_out(task), &task->env->table,
                       task->base.op->id, task->base.op->key);
     return idem__task_ask(task, IDEM__TARGET("GetItem"));
@@ -133,11 +130,10 @@ static idem__state refuse_caller_write(struct idem__task *task)
 }
 
 idem__state idem__task_decide(struct idem__flight *flight,
-                              const struct idem_record *there,
-                              const struct idem_now *now)
+                              const struct idem_record *there)
 {
     struct idem__task *task = (struct idem__task *)flight;
-    const struct idem_now at = idem__gate_now(task, now);
+    const struct idem_now at = idem__gate_now(task);
     struct idem_decision *decision = &flight->decision;
     struct idem_op *op = flight->op;
 
@@ -184,15 +180,14 @@ idem__state idem__task_prepare(struct idem__flight *flight)
 
 /* ---- Settling ---- */
 
-idem__state idem__task_settle(struct idem__flight *flight,
-                              const struct idem_now *now, bool wrote)
+idem__state idem__task_settle(struct idem__flight *flight, bool wrote)
 {
     struct idem__task *task = (struct idem__task *)flight;
 
     if (wrote && task->transacts) {
         flight->op->commit->committed = true;
     }
-    if (idem__gate_doubts(task, now)) {
+    if (idem__gate_doubts(task)) {
         task->claimed = true;
         flight->ambiguous = true;
         return IDEM__STATE_GATE;
@@ -228,7 +223,6 @@ static idem__state caller_write_refused(struct idem__task *task,
 }
 
 idem__state idem__write_answered(struct idem__task *task,
-                                 const struct idem_now *now,
                                  struct idem__answer *answer)
 {
     idem__state next;
@@ -241,7 +235,7 @@ idem__state idem__write_answered(struct idem__task *task,
     } else if (answer->said == IDEM__SAID_UNKNOWN) {
         idem__bodies_forget(task);
     }
-    next = idem__flight_written(&task->base, now, answer->said, answer->sent,
+    next = idem__flight_written(&task->base, answer->said, answer->sent,
                                 &answer->error);
     if (next != IDEM__STATE_NONE) {
         return next;
@@ -251,7 +245,7 @@ idem__state idem__write_answered(struct idem__task *task,
                                 : IDEM__STATE_LOOK;
 }
 
-idem__state idem__write_ask(struct idem__task *task, const struct idem_now *now)
+idem__state idem__write_ask(struct idem__task *task)
 {
     const struct idem__table_conf *table = &task->env->table;
     const struct idem_slice *old =
@@ -259,7 +253,6 @@ idem__state idem__write_ask(struct idem__task *task, const struct idem_now *now)
     struct idem_slice head = idem__buffer_slice(&task->base.head);
     struct idem__buffer *out = idem__task_out(task);
 
-    (void)now;
     if (task->transacts) {
         idem__request_transact(out, table, &task->item, head, old,
                                task->base.op->commit->writes);

@@ -102,14 +102,12 @@ idem__state idem__task_ask(struct idem__task *task, const char *target)
     return IDEM__STATE_SEND;
 }
 
-static idem__state enter(struct idem__flight *flight,
-                         const struct idem_now *now)
+static idem__state enter(struct idem__flight *flight)
 {
-    return rows[flight->state].enter(task_of(flight), now);
+    return rows[flight->state].enter(task_of(flight));
 }
 
-static idem__state answered(struct idem__flight *flight,
-                            const struct idem_now *now)
+static idem__state answered(struct idem__flight *flight)
 {
     struct idem__task *task = task_of(flight);
     struct idem__answer answer;
@@ -125,7 +123,7 @@ static idem__state answered(struct idem__flight *flight,
         memset(&flight->op->error, 0, sizeof(flight->op->error));
     }
     next = answer.said == IDEM__SAID_OK || rows[flight->state].takes_all
-               ? rows[flight->state].answered(task, now, &answer)
+               ? rows[flight->state].answered(task, &answer)
                : idem__task_retry(task, &answer, flight->state);
     /* It is large, and no longer needed. */
     idem__answer_finish(&answer);
@@ -188,8 +186,7 @@ static void forget_op(struct idem__task *task)
     task->caller_write = 0;
 }
 
-static idem__state start(struct idem__flight *flight,
-                         const struct idem_now *now)
+static idem__state start(struct idem__flight *flight)
 {
     struct idem__task *task = task_of(flight);
     struct idem_op *op = flight->op;
@@ -203,8 +200,7 @@ static idem__state start(struct idem__flight *flight,
     if (op->commit != NULL && idem__commit_check(op->commit, &op->error) != 0) {
         return IDEM__STATE_DONE;
     }
-    return idem__gate_is_due(task, now) ? IDEM__STATE_GATE
-                                        : idem__task_first(task);
+    return idem__gate_is_due(task) ? IDEM__STATE_GATE : idem__task_first(task);
 }
 
 /* ---- Claims of this handle ---- */

@@ -178,13 +178,11 @@ void idem__task_free(struct idem__task *task);
 
 /* Enters a state: makes its request in idem__task_out(), and returns idem__task_ask(); or
  * does its work, and returns the next state. */
-typedef idem__state idem__step_fn(struct idem__task *task,
-                                  const struct idem_now *now);
+typedef idem__state idem__step_fn(struct idem__task *task);
 
 /* Takes in the answer to its request; nothing may point into @answer afterwards. Returns
  * the next state. */
 typedef idem__state idem__answered_fn(struct idem__task *task,
-                                      const struct idem_now *now,
                                       struct idem__answer *answer);
 
 idem__step_fn idem__look_ask;
@@ -267,17 +265,14 @@ void idem__limiter_free(struct idem__limiter *limiter);
 /* ---- A table that is moved: gate.c ---- */
 
 /* True if the op of @task starts something, and the gate has to be read first. */
-bool idem__gate_is_due(const struct idem__task *task,
-                       const struct idem_now *now);
+bool idem__gate_is_due(const struct idem__task *task);
 
 /* True if the claim of @task, which is in the table, may not be answered before the gate
  * was read. */
-bool idem__gate_doubts(const struct idem__task *task,
-                       const struct idem_now *now);
+bool idem__gate_doubts(const struct idem__task *task);
 
 /* @now, with what the gate says. */
-struct idem_now idem__gate_now(const struct idem__task *task,
-                               const struct idem_now *now);
+struct idem_now idem__gate_now(const struct idem__task *task);
 
 /* True if @name is the key of its item. */
 bool idem__gate_is(struct idem_slice name);
@@ -327,11 +322,9 @@ idem__state idem__bodies_remove(struct idem__task *task, const uint8_t *id,
 /* ---- For the machine: record.c ---- */
 
 idem__state idem__task_decide(struct idem__flight *flight,
-                              const struct idem_record *there,
-                              const struct idem_now *now);
+                              const struct idem_record *there);
 idem__state idem__task_prepare(struct idem__flight *flight);
-idem__state idem__task_settle(struct idem__flight *flight,
-                              const struct idem_now *now, bool wrote);
+idem__state idem__task_settle(struct idem__flight *flight, bool wrote);
 
 /* ---- For all of these ---- */
 

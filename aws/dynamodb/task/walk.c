@@ -146,8 +146,7 @@ idem__state idem__walk_page(struct idem__task *task,
 /* ---- Lists ---- */
 
 /* False: the list has stopped, or failed. */
-static bool show_item(struct idem__task *task, json_object *item,
-                      const struct idem_now *now)
+static bool show_item(struct idem__task *task, json_object *item)
 {
     const char *key = idem__layout_key(&task->env->table);
     struct idem_error error;
@@ -163,12 +162,12 @@ static bool show_item(struct idem__task *task, json_object *item,
         (void)idem__flight_fail(&task->base, &error);
         return false;
     }
-    return idem__verb_list_row(task->base.op, rc, &task->found.record, now);
+    return idem__verb_list_row(task->base.op, rc, &task->found.record,
+                               task->base.now);
 }
 
 /* Where the list stops within the page, it goes on after that item. */
-static void show_items(struct idem__task *task, json_object *list,
-                       const struct idem_now *now)
+static void show_items(struct idem__task *task, json_object *list)
 {
     const char *key = idem__layout_key(&task->env->table);
     struct idem_op *op = task->base.op;
@@ -176,11 +175,11 @@ static void show_items(struct idem__task *task, json_object *list,
     struct idem_slice name;
     size_t i;
 
-    op->u.list.now_ms = now->store_ms;
+    op->u.list.now_ms = task->base.now->store_ms;
     for (i = 0; i < n; i++) {
         json_object *item = json_object_array_get_idx(list, i);
 
-        if (!show_item(task, item, now)) {
+        if (!show_item(task, item)) {
             if (idem__json_attribute(item, key, "S", &name) == 1) {
                 (void)set_name(op->u.list.cursor, name);
             }
@@ -190,7 +189,6 @@ static void show_items(struct idem__task *task, json_object *list,
 }
 
 idem__state idem__list_scan_answered(struct idem__task *task,
-                                     const struct idem_now *now,
                                      struct idem__answer *answer)
 {
     struct idem_op *op = task->base.op;
@@ -200,15 +198,13 @@ idem__state idem__list_scan_answered(struct idem__task *task,
     if (more < 0) {
         return strange(task);
     }
-    show_items(task, array_of(answer->body, "Items"), now);
+    show_items(task, array_of(answer->body, "Items"));
     op->u.list.done = more == 0 || op->u.list.stopped;
     return IDEM__STATE_DONE;
 }
 
-idem__state idem__list_scan_ask(struct idem__task *task,
-                                const struct idem_now *now)
+idem__state idem__list_scan_ask(struct idem__task *task)
 {
-    (void)now;
     return idem__task_ask(
         task,
         idem__request_scan(idem__task_out(task), &task->env->table,
@@ -249,18 +245,18 @@ static json_object *head_of(json_object *list, const uint8_t id[IDEM_ID_LEN])
 
 /* In the order of the index, so that the list can go on where it stops. */
 static void show_heads(struct idem__task *task, json_object *list,
-                       const struct idem_now *now, uint64_t shard)
+                       uint64_t shard)
 {
     const struct idem__walk *walk = task->walk;
     uint64_t *cursor = task->base.op->u.list.cursor;
     struct idem_slice name;
     size_t i;
 
-    task->base.op->u.list.now_ms = now->store_ms;
+    task->base.op->u.list.now_ms = task->base.now->store_ms;
     for (i = 0; i < walk->ids_len; i++) {
         json_object *item = head_of(list, walk->ids[i]);
 
-        if (item != NULL && !show_item(task, item, now)) {
+        if (item != NULL && !show_item(task, item)) {
             if (idem__json_attribute(item, "id", "S", &name) == 1 &&
                 set_name(cursor, name)) {
                 cursor[IDEM__CURSOR_SHARD] = shard;
@@ -273,7 +269,6 @@ static void show_heads(struct idem__task *task, json_object *list,
 
 /* An item of the index may be gone from the table, and the other way round. */
 idem__state idem__list_heads_answered(struct idem__task *task,
-                                      const struct idem_now *now,
                                       struct idem__answer *answer)
 {
     json_object *responses = NULL;
@@ -290,15 +285,13 @@ idem__state idem__list_heads_answered(struct idem__task *task,
         list = array_of(responses, task->env->table.name);
     }
     next_shard(task);
-    show_heads(task, list, now, shard);
+    show_heads(task, list, shard);
     task->base.op->u.list.done |= task->base.op->u.list.stopped;
     return IDEM__STATE_DONE;
 }
 
-idem__state idem__walk_heads_ask(struct idem__task *task,
-                                 const struct idem_now *now)
+idem__state idem__walk_heads_ask(struct idem__task *task)
 {
-    (void)now;
     idem__request_heads_get(idem__task_out(task), &task->env->table,
                             (const uint8_t(*)[IDEM_ID_LEN])task->walk->ids,
                             task->walk->ids_len);
@@ -306,7 +299,6 @@ idem__state idem__walk_heads_ask(struct idem__task *task,
 }
 
 idem__state idem__list_query_answered(struct idem__task *task,
-                                      const struct idem_now *now,
                                       struct idem__answer *answer)
 {
     struct idem__walk *walk = task->walk;
@@ -330,7 +322,7 @@ idem__state idem__list_query_answered(struct idem__task *task,
             walk->ids_len++;
         }
     }
-    task->base.op->u.list.now_ms = now->store_ms;
+    task->base.op->u.list.now_ms = task->base.now->store_ms;
     if (walk->ids_len > 0) {
         return IDEM__STATE_LIST_HEADS;
     }
@@ -338,13 +330,11 @@ idem__state idem__list_query_answered(struct idem__task *task,
     return IDEM__STATE_DONE;
 }
 
-idem__state idem__list_query_ask(struct idem__task *task,
-                                 const struct idem_now *now)
+idem__state idem__list_query_ask(struct idem__task *task)
 {
     const uint64_t *cursor = task->base.op->u.list.cursor;
     uint64_t limit = task->base.op->u.list.limit;
 
-    (void)now;
     idem__request_query(idem__task_out(task), &task->env->table,
                         (unsigned)cursor[IDEM__CURSOR_SHARD],
                         idem__walk_cursor(cursor), cursor[IDEM__CURSOR_SINCE],
@@ -366,9 +356,8 @@ static bool index_serves(const struct idem__task *task)
              (filter->statuses & ended) == 0));
 }
 
-idem__state idem__list_step(struct idem__task *task, const struct idem_now *now)
+idem__state idem__list_step(struct idem__task *task)
 {
-    (void)now;
     if (!is_cursor(task->base.op->u.list.cursor)) {
         return idem__flight_fail_with(&task->base, IDEM_EINVALID,
                                       "place: not one of a list of this table");

@@ -221,8 +221,7 @@ static idem__state too_many_rounds(struct idem__flight *flight)
     return idem__flight_fail_with(flight, IDEM_EUNAVAILABLE, text);
 }
 
-static idem__state decide(struct idem__flight *flight,
-                          const struct idem_now *now)
+static idem__state decide(struct idem__flight *flight)
 {
     const struct idem_record *there = flight->has_found ? flight->found : NULL;
     struct idem_decision *decision = &flight->decision;
@@ -237,7 +236,7 @@ static idem__state decide(struct idem__flight *flight,
         return too_many_rounds(flight);
     }
     flight->extending = false;
-    next = flight->ops->decide(flight, there, now);
+    next = flight->ops->decide(flight, there);
     if (next != IDEM__STATE_NONE) {
         return next;
     }
@@ -282,20 +281,19 @@ static idem__state decide(struct idem__flight *flight,
 /* ---- Acting ---- */
 
 static bool is_too_short(const struct idem__flight *flight,
-                         const struct idem_record *claim,
-                         const struct idem_now *now)
+                         const struct idem_record *claim)
 {
-    return idem__own_claim_is_short(flight->op, &flight->decision, claim, now);
+    return idem__own_claim_is_short(flight->op, &flight->decision, claim,
+                                    flight->now);
 }
 
-static idem__state settle(struct idem__flight *flight,
-                          const struct idem_now *now, bool wrote)
+static idem__state settle(struct idem__flight *flight, bool wrote)
 {
-    return flight->ops->settle != NULL ? flight->ops->settle(flight, now, wrote)
+    return flight->ops->settle != NULL ? flight->ops->settle(flight, wrote)
                                        : IDEM__STATE_DONE;
 }
 
-static idem__state act(struct idem__flight *flight, const struct idem_now *now)
+static idem__state act(struct idem__flight *flight)
 {
     if (flight->decision.change != IDEM_CHANGE_NONE) {
         return flight->ops->store != NULL ? flight->ops->store(flight)
@@ -303,26 +301,25 @@ static idem__state act(struct idem__flight *flight, const struct idem_now *now)
     }
     /* The claim on record is this op's own, whose answer was lost, and a slow clock made
      * its lease too short. */
-    if (flight->has_found && is_too_short(flight, flight->found, now)) {
+    if (flight->has_found && is_too_short(flight, flight->found)) {
         return IDEM__STATE_EXTEND;
     }
     idem__verb_answer(flight->op, &flight->decision, &flight->given);
     flight->op->changed = flight->ambiguous;
-    return settle(flight, now, /* wrote= */ false);
+    return settle(flight, /* wrote= */ false);
 }
 
 /* However this ends, the claim was made: that is why the op is ambiguous from here on,
  * whatever becomes of this write. */
-static idem__state extend(struct idem__flight *flight,
-                          const struct idem_now *now)
+static idem__state extend(struct idem__flight *flight)
 {
     struct idem_record *next = flight->next_record;
 
     flight->extending = true;
     flight->ambiguous = true;
     flight->ops->rewrite(flight);
-    idem__lease_extend(next, next->lease_ms, now);
-    idem__lease_extend(&flight->given, flight->given.lease_ms, now);
+    idem__lease_extend(next, next->lease_ms, flight->now);
+    idem__lease_extend(&flight->given, flight->given.lease_ms, flight->now);
     return encode(flight) ? IDEM__STATE_WRITE : IDEM__STATE_DONE;
 }
 
@@ -346,8 +343,7 @@ static idem__state extend_written(struct idem__flight *flight)
     return IDEM__STATE_EXTEND;
 }
 
-static idem__state applied(struct idem__flight *flight,
-                           const struct idem_now *now)
+static idem__state applied(struct idem__flight *flight)
 {
     struct idem_op *op = flight->op;
 
@@ -355,7 +351,7 @@ static idem__state applied(struct idem__flight *flight,
     remember(flight);
     /* The claim stands, but its owner would count on more time than others grant it. Do
      * not answer before the lease is extended. */
-    if (!flight->extending && is_too_short(flight, flight->next_record, now)) {
+    if (!flight->extending && is_too_short(flight, flight->next_record)) {
         return extend_written(flight);
     }
     if (op->verb == IDEM_OP_IMPORT) {
@@ -363,7 +359,7 @@ static idem__state applied(struct idem__flight *flight,
     }
     idem__verb_answer(op, &flight->decision, &flight->given);
     op->changed = true;
-    return settle(flight, now, /* wrote= */ true);
+    return settle(flight, /* wrote= */ true);
 }
 
 /* Another was faster: a claim that is remembered is not that any more. */
@@ -390,14 +386,13 @@ static idem__state not_answered(struct idem__flight *flight, bool sent,
 }
 
 idem__state idem__flight_written(struct idem__flight *flight,
-                                 const struct idem_now *now,
                                  enum idem__said said, bool sent,
                                  const struct idem_error *error)
 {
     switch (said) {
     case IDEM__SAID_OK:
         flight->tries = 0;
-        return applied(flight, now);
+        return applied(flight);
     case IDEM__SAID_REFUSED:
         /* The record is not as it was found, so nothing was written. */
         flight->tries = 0;
@@ -416,28 +411,27 @@ idem__state idem__flight_written(struct idem__flight *flight,
 
 /* ---- Moving on ---- */
 
-static idem__state step(struct idem__flight *flight, const struct idem_now *now)
+static idem__state step(struct idem__flight *flight)
 {
     switch (flight->state) {
     case IDEM__STATE_DECIDE:
-        return decide(flight, now);
+        return decide(flight);
     case IDEM__STATE_ACT:
-        return act(flight, now);
+        return act(flight);
     case IDEM__STATE_EXTEND:
-        return extend(flight, now);
+        return extend(flight);
     default:
-        return flight->ops->enter(flight, now);
+        return flight->ops->enter(flight);
     }
 }
 
 /* Enters @state, and those that follow, until there is a request to send, a pause to
  * make, or an end. */
-static void enter(struct idem__flight *flight, idem__state state,
-                  const struct idem_now *now)
+static void enter(struct idem__flight *flight, idem__state state)
 {
     while (state > IDEM__STATE_DONE) {
         flight->state = state;
-        state = step(flight, now);
+        state = step(flight);
     }
     assert(state != IDEM__STATE_NONE);
     if (state != IDEM__STATE_SEND) {
@@ -487,6 +481,7 @@ idem__state idem__flight_first(struct idem__flight *flight, bool looks)
 /* The op is another one: of the last, only memory stays. */
 void idem__flight_start(struct idem__flight *flight, const struct idem_now *now)
 {
+    flight->now = now;
     flight->op->changed = false;
     flight->tries = 0;
     flight->waits = 0;
@@ -496,19 +491,21 @@ void idem__flight_start(struct idem__flight *flight, const struct idem_now *now)
     flight->has_found = false;
     flight->remembered = false;
     flight->extending = false;
-    enter(flight, flight->ops->start(flight, now), now);
+    enter(flight, flight->ops->start(flight));
 }
 
 void idem__flight_resume(struct idem__flight *flight,
                          const struct idem_now *now)
 {
-    enter(flight, flight->after_pause, now);
+    flight->now = now;
+    enter(flight, flight->after_pause);
 }
 
 void idem__flight_answered(struct idem__flight *flight,
                            const struct idem_now *now)
 {
-    enter(flight, flight->ops->answered(flight, now), now);
+    flight->now = now;
+    enter(flight, flight->ops->answered(flight));
 }
 
 /* ---- The end ---- */

@@ -102,8 +102,7 @@ int idem__flight_env_init(struct idem__flight_env *env,
 void idem__flight_env_finish(struct idem__flight_env *env);
 
 /* A step returns the next state. */
-typedef idem__state idem__flight_fn(struct idem__flight *flight,
-                                    const struct idem_now *now);
+typedef idem__state idem__flight_fn(struct idem__flight *flight);
 
 /* The functions of a service. */
 struct idem__machine_ops {
@@ -124,17 +123,15 @@ struct idem__machine_ops {
     /* Makes flight->decision on @there (NULL: nothing), which is idem__verb_decide()'s.
      * NONE, or the next state. */
     idem__state (*decide)(struct idem__flight *flight,
-                          const struct idem_record *there,
-                          const struct idem_now *now);
+                          const struct idem_record *there);
     /* The decision stands, and what it writes is in *flight->next_record and
      * flight->head: makes what goes with it. NONE, or the next state. */
-    idem__state (*prepare)(struct idem__flight *flight);
+    idem__flight_fn *prepare;
     /* Stores what a reader of the record must find, and which comes before it. The state
      * that does so, after which ACT comes again; or WRITE. NULL: nothing does. */
-    idem__state (*store)(struct idem__flight *flight);
+    idem__flight_fn *store;
     /* The op is answered, after its write or (not @wrote) without one. NULL: DONE. */
-    idem__state (*settle)(struct idem__flight *flight,
-                          const struct idem_now *now, bool wrote);
+    idem__state (*settle)(struct idem__flight *flight, bool wrote);
 
     /* Makes what is to be written of what was found, for another lease. */
     void (*rewrite)(struct idem__flight *flight);
@@ -163,6 +160,7 @@ struct idem__flight {
     const struct idem__machine_ops *ops;
     const struct idem__flight_env *env;
     struct idem_op *op;
+    const struct idem_now *now; /* One time for all of a step. */
 
     /* The next step. */
     enum idem__flight_next next;
@@ -234,7 +232,6 @@ idem__state idem__flight_first(struct idem__flight *flight, bool looks);
 /* Takes in an answer to WRITE. Returns the next state; after REFUSED that is NONE, for the
  * service knows whether it was shown the record. */
 idem__state idem__flight_written(struct idem__flight *flight,
-                                 const struct idem_now *now,
                                  enum idem__said said, bool sent,
                                  const struct idem_error *error);
 

@@ -309,7 +309,8 @@ static int64_t slice(int64_t took_ms, int64_t number)
     task.victims_len = 1;
     task.request.said = IDEM__SAID_OK;
     task.request.result = result;
-    (void)idem__pg_purge_go_answered(&task, &now);
+    task.base.now = &now;
+    (void)idem__pg_purge_go_answered(&task);
     PQclear(result);
     idem__pg_task_reset(&task);
     return op.u.purge.rest_ms;
