@@ -1,6 +1,5 @@
 /* The PostgreSQL store: its requests, opening, inspecting and closing it. */
 #include "base/heap.h"
-#include "base/process.h"
 #include "contract/kind.h"
 #include "core/error.h"
 #include "postgres/store.h"
@@ -143,64 +142,19 @@ static bool reads(const struct idem_op *op)
     return op->verb == IDEM_OP_GET || op->verb == IDEM_OP_LIST;
 }
 
-static const struct idem__remote_ops flights = {
-    .service = "PostgreSQL",
-    .sending_max =
-        3 * IDEM__PG_REQUESTS_MAX, /* Two batches, and the one after them. */
-    .create = create,
-    .reset = reset,
-    .destroy = destroy,
-    .now = read_now,
-    .start = idem__flight_start,
-    .resume = idem__flight_resume,
-    .answered = idem__flight_answered,
-    .no_clock = idem__flight_no_clock,
-    .give_up = idem__flight_give_up,
-    .send = send,
-    .abort = abort_request,
-    .work = work,
-    .reap = reap,
-    .push = push,
-    .wanted = wanted,
-    .wait = wait_for_work,
-    .wake = wake,
-    .fd = fd,
-    .due_ms = due_ms,
-    .reads = reads,
-};
-
 /* ---- Opening and closing ---- */
 
-/* Also of a store that is half built. */
-static void finish(struct idem__pg_store *store)
+static void finish(struct idem__remote *remote)
 {
+    struct idem__pg_store *store = store_of(remote);
+
     idem__pg_conn_finish(&store->conn);
     idem__pg_place_finish(&store->place);
     idem__flight_env_finish(&store->env.base);
-    idem__remote_finish(&store->remote);
-    idem__store_finish(&store->remote.base);
-    idem__free(store);
 }
 
-static void postgres_close(struct idem_store *base)
-{
-    struct idem__pg_store *store = (struct idem__pg_store *)base;
-
-    /* After fork() the connection is the parent's. */
-    if (base->pid == idem__process()) {
-        idem__remote_stop(&store->remote);
-        finish(store);
-    }
-}
-
-static const struct idem_store_ops postgres_ops = {
-    .name = "postgres",
-    .submit = idem__remote_submit,
-    .cancel = idem__remote_cancel,
-    .drive = idem__remote_drive,
-    .close = postgres_close,
-    .fd = idem__remote_fd,
-};
+static const struct idem_store_ops postgres_ops =
+    IDEM__REMOTE_STORE_OPS("postgres");
 
 struct idem__pg_store *idem__pg_store_of(struct idem_store *base)
 {
@@ -209,18 +163,14 @@ struct idem__pg_store *idem__pg_store_of(struct idem_store *base)
                : NULL;
 }
 
-/* On failure @store is half built, and finish() takes it. */
-static int set_up(struct idem__pg_store *store, const char *place,
+static int set_up(struct idem__remote *remote, const char *place,
                   const struct idem_open_options *options,
                   struct idem_error *error)
 {
-    enum {
-        OWNER_MARGIN_MS = 2000,
-    };
-    struct idem_store *base = &store->remote.base;
+    struct idem__pg_store *store = store_of(remote);
+    struct idem_store *base = &remote->base;
     int rc;
 
-    idem__remote_init(&store->remote, &flights);
     store->conn.watch = -1;
     store->conn.event = -1;
     rc = idem__pg_place_read(place, &store->place, error);
@@ -229,10 +179,8 @@ static int set_up(struct idem__pg_store *store, const char *place,
         return rc;
     }
     idem__pg_completion_text(store->place.schema, store->completion);
-    store->remote.endpoint = store->place.endpoint;
+    remote->endpoint = store->place.endpoint;
     base->url = store->place.url;
-    base->remote = true;
-    base->margin_ms = OWNER_MARGIN_MS;
     base->lease_min_ms = IDEM_POSTGRES_LEASE_MIN_MS;
     store->env.purged_in = &store->purged_in;
     store->env.known_floor = &store->known_floor;
@@ -248,28 +196,36 @@ static int set_up(struct idem__pg_store *store, const char *place,
                      "PostgreSQL: no file descriptor left for the connection");
 }
 
+static const struct idem__remote_ops flights = {
+    .service = "PostgreSQL",
+    .size = sizeof(struct idem__pg_store),
+    .sending_max =
+        3 * IDEM__PG_REQUESTS_MAX, /* Two batches, and the one after them. */
+    .set_up = set_up,
+    .finish = finish,
+    .create = create,
+    .reset = reset,
+    .destroy = destroy,
+    .now = read_now,
+    .send = send,
+    .abort = abort_request,
+    .work = work,
+    .reap = reap,
+    .push = push,
+    .wanted = wanted,
+    .wait = wait_for_work,
+    .wake = wake,
+    .fd = fd,
+    .due_ms = due_ms,
+    .reads = reads,
+};
+
 int idem_postgres_open(const char *place,
                        const struct idem_open_options *options,
                        struct idem_store **ret_store,
                        struct idem_error *ret_error)
 {
-    bool threaded = options != NULL && (options->flags & IDEM_OPEN_THREAD) != 0;
-    struct idem__pg_store *store = idem__zalloc(sizeof(*store));
-    int rc;
-
-    if (store == NULL) {
-        return idem__error_plain(ret_error, IDEM_ENOMEM);
-    }
-    rc = set_up(store, place, options, ret_error);
-    if (rc == 0 && threaded && idem__remote_start_thread(&store->remote) != 0) {
-        rc = idem__error_plain(ret_error, IDEM_ENOMEM);
-    }
-    if (rc != 0) {
-        finish(store);
-        return rc;
-    }
-    *ret_store = &store->remote.base;
-    return 0;
+    return idem__remote_open(&flights, place, options, ret_store, ret_error);
 }
 
 int idem_postgres_inspect(struct idem_store *base,

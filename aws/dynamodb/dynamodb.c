@@ -1,7 +1,6 @@
 /* The DynamoDB store: its requests, opening, inspecting and closing it. */
 #include "aws/dynamodb/store.h"
 #include "base/heap.h"
-#include "base/process.h"
 #include "contract/kind.h"
 #include "core/error.h"
 
@@ -141,61 +140,19 @@ static bool reads(const struct idem_op *op)
             op->u.purge.from[IDEM__PURGE_LOOKS] != 0);
 }
 
-static const struct idem__remote_ops flights = {
-    .service = "DynamoDB",
-    .sending_max = 64,
-    .create = create,
-    .reset = reset,
-    .destroy = destroy,
-    .now = read_now,
-    .start = idem__flight_start,
-    .resume = idem__flight_resume,
-    .answered = idem__flight_answered,
-    .no_clock = idem__flight_no_clock,
-    .give_up = idem__flight_give_up,
-    .send = send,
-    .abort = abort_request,
-    .work = work,
-    .reap = reap,
-    .wait = wait_for_work,
-    .wake = wake,
-    .fd = fd,
-    .due_ms = due_ms,
-    .reads = reads,
-};
-
 /* ---- Opening and closing ---- */
 
-/* Also of a store that is half built. */
-static void finish(struct idem__dynamodb_store *store)
+static void finish(struct idem__remote *remote)
 {
+    struct idem__dynamodb_store *store = store_of(remote);
+
     idem__aws_client_close(store->client);
     idem__aws_provider_close(store->provider);
     idem__flight_env_finish(&store->env.base);
-    idem__remote_finish(&store->remote);
-    idem__store_finish(&store->remote.base);
-    idem__free(store);
 }
 
-static void dynamodb_close(struct idem_store *base)
-{
-    struct idem__dynamodb_store *store = (struct idem__dynamodb_store *)base;
-
-    /* After fork() the connections are the parent's. */
-    if (base->pid == idem__process()) {
-        idem__remote_stop(&store->remote);
-        finish(store);
-    }
-}
-
-static const struct idem_store_ops dynamodb_ops = {
-    .name = "dynamodb",
-    .submit = idem__remote_submit,
-    .cancel = idem__remote_cancel,
-    .drive = idem__remote_drive,
-    .close = dynamodb_close,
-    .fd = idem__remote_fd,
-};
+static const struct idem_store_ops dynamodb_ops =
+    IDEM__REMOTE_STORE_OPS("dynamodb");
 
 static int open_client(struct idem__dynamodb_store *store,
                        struct idem_error *error)
@@ -259,20 +216,18 @@ static int prepare_tasks(struct idem__dynamodb_store *store,
                : idem__error_plain(error, IDEM_ENOMEM);
 }
 
-/* On failure @store is half built, and finish() takes it. */
-static int set_up(struct idem__dynamodb_store *store, const char *place,
+static int set_up(struct idem__remote *remote, const char *place,
                   const struct idem_open_options *options,
                   struct idem_error *error)
 {
     enum {
-        OWNER_MARGIN_MS = 2000,
         LAYOUT_RESULT_MAX = 120 * 1024,
     };
-    struct idem_store *base = &store->remote.base;
+    struct idem__dynamodb_store *store = store_of(remote);
+    struct idem_store *base = &remote->base;
     int rc;
 
-    idem__remote_init(&store->remote, &flights);
-    store->remote.endpoint = store->endpoint.url;
+    remote->endpoint = store->endpoint.url;
     rc = idem__place_read(place, &store->place, error);
     rc = rc != 0 ? rc : idem__store_init(base, &dynamodb_ops, options, error);
     if (rc == 0 && (base->options.flags & IDEM_OPEN_BUDGETS) != 0) {
@@ -281,7 +236,6 @@ static int set_up(struct idem__dynamodb_store *store, const char *place,
     if (rc != 0) {
         return rc;
     }
-    base->margin_ms = OWNER_MARGIN_MS;
     base->lease_min_ms = IDEM_DYNAMODB_LEASE_MIN_MS;
     /* One item holds all of it, and the result twice. */
     if (!idem__layout_of(&store->place.table)->parts &&
@@ -298,33 +252,37 @@ static int set_up(struct idem__dynamodb_store *store, const char *place,
         return rc;
     }
     base->url = store->url;
-    base->remote = true;
     base->commits = true;
     return prepare_tasks(store, error);
 }
+
+static const struct idem__remote_ops flights = {
+    .service = "DynamoDB",
+    .size = sizeof(struct idem__dynamodb_store),
+    .sending_max = 64,
+    .set_up = set_up,
+    .finish = finish,
+    .create = create,
+    .reset = reset,
+    .destroy = destroy,
+    .now = read_now,
+    .send = send,
+    .abort = abort_request,
+    .work = work,
+    .reap = reap,
+    .wait = wait_for_work,
+    .wake = wake,
+    .fd = fd,
+    .due_ms = due_ms,
+    .reads = reads,
+};
 
 int idem_dynamodb_open(const char *place,
                        const struct idem_open_options *options,
                        struct idem_store **ret_store,
                        struct idem_error *ret_error)
 {
-    bool threaded = options != NULL && (options->flags & IDEM_OPEN_THREAD) != 0;
-    struct idem__dynamodb_store *store = idem__zalloc(sizeof(*store));
-    int rc;
-
-    if (store == NULL) {
-        return idem__error_plain(ret_error, IDEM_ENOMEM);
-    }
-    rc = set_up(store, place, options, ret_error);
-    if (rc == 0 && threaded && idem__remote_start_thread(&store->remote) != 0) {
-        rc = idem__error_plain(ret_error, IDEM_ENOMEM);
-    }
-    if (rc != 0) {
-        finish(store);
-        return rc;
-    }
-    *ret_store = &store->remote.base;
-    return 0;
+    return idem__remote_open(&flights, place, options, ret_store, ret_error);
 }
 
 int idem_dynamodb_inspect(struct idem_store *base,

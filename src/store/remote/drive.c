@@ -1,14 +1,20 @@
 /* Runs a store: its leader (store/shared/leader.h) sends requests and waits for
  * answers on behalf of all, until its own answer is there. Or a thread does, or a
  * foreign event loop. */
+#include "base/heap.h"
 #include "base/host.h"
+#include "base/process.h"
 #include "base/wait.h"
+#include "core/error.h"
 #include "store/remote/run.h"
 
 #include <idem/queue.h>
 #include <unistd.h>
 
-#define CLOSE_MS 1000
+enum {
+    CLOSE_MS = 1000,
+    OWNER_MARGIN_MS = 2000,
+};
 
 /* ---- The queue ---- */
 
@@ -180,15 +186,59 @@ void idem__remote_drive(struct idem_store *base, struct idem_queue *queue,
                        deadline_ms);
 }
 
-int idem__remote_start_thread(struct idem__remote *remote)
+/* ---- Opening and closing ---- */
+
+/* Frees @remote, which may be half built. */
+static void finish(struct idem__remote *remote)
 {
-    return idem__leader_start(&remote->leader);
+    remote->ops->finish(remote);
+    if (remote->watch >= 0) {
+        (void)close(remote->watch);
+        (void)close(remote->timer);
+    }
+    idem__leader_finish(&remote->leader);
+    idem__store_finish(&remote->base);
+    idem__free(remote);
 }
 
-/* ---- The end ---- */
-
-void idem__remote_stop(struct idem__remote *remote)
+int idem__remote_open(const struct idem__remote_ops *ops, const char *place,
+                      const struct idem_open_options *options,
+                      struct idem_store **ret_store,
+                      struct idem_error *ret_error)
 {
+    bool threaded = options != NULL && (options->flags & IDEM_OPEN_THREAD) != 0;
+    struct idem__remote *remote = idem__zalloc(ops->size);
+    int rc;
+
+    if (remote == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    remote->ops = ops;
+    remote->watch = -1;
+    remote->timer = -1;
+    idem__leader_init(&remote->leader, &leader_ops, remote);
+    rc = ops->set_up(remote, place, options, ret_error);
+    remote->base.remote = true;
+    remote->base.margin_ms = OWNER_MARGIN_MS;
+    if (rc == 0 && threaded && idem__leader_start(&remote->leader) != 0) {
+        rc = idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    if (rc != 0) {
+        finish(remote);
+        return rc;
+    }
+    *ret_store = &remote->base;
+    return 0;
+}
+
+void idem__remote_close(struct idem_store *base)
+{
+    struct idem__remote *remote = (struct idem__remote *)base;
+
+    /* After fork() the connections are the parent's. */
+    if (base->pid != idem__process()) {
+        return;
+    }
     idem__leader_stop(&remote->leader);
     (void)pthread_mutex_lock(&remote->leader.mutex);
     if (idem__leader_has_work(&remote->leader)) {
@@ -197,24 +247,5 @@ void idem__remote_stop(struct idem__remote *remote)
     }
     (void)pthread_mutex_unlock(&remote->leader.mutex);
     idem__run_drop(remote);
-}
-
-/* ---- The head ---- */
-
-void idem__remote_init(struct idem__remote *remote,
-                       const struct idem__remote_ops *ops)
-{
-    remote->ops = ops;
-    remote->watch = -1;
-    remote->timer = -1;
-    idem__leader_init(&remote->leader, &leader_ops, remote);
-}
-
-void idem__remote_finish(struct idem__remote *remote)
-{
-    if (remote->watch >= 0) {
-        (void)close(remote->watch);
-        (void)close(remote->timer);
-    }
-    idem__leader_finish(&remote->leader);
+    finish(remote);
 }

@@ -33,7 +33,16 @@ struct idem__flight_turns {
  * None of them blocks but wait(). */
 struct idem__remote_ops {
     const char *service; /* "DynamoDB", for sentences. */
+    size_t size;         /* Of the store's own struct. */
     size_t sending_max;  /* Flights whose requests it has at once. */
+
+    /* Sets up a zeroed store whose head is set up but for its base: calls
+     * idem__store_init(). Where it fails, finish() takes what is half built. */
+    int (*set_up)(struct idem__remote *remote, const char *place,
+                  const struct idem_open_options *options,
+                  struct idem_error *ret_error);
+    /* Frees all that is not the head's. */
+    void (*finish)(struct idem__remote *remote);
 
     /* A flight that may be started again and again; NULL: no memory. */
     struct idem__flight *(*create)(struct idem__remote *remote);
@@ -43,17 +52,6 @@ struct idem__remote_ops {
 
     /* The time that a decision may use now. 0 or IDEM_EUNAVAILABLE. */
     int (*now)(struct idem__remote *remote, struct idem_now *ret_now);
-
-    /* Each sets what the flight does next: start() with flight->op; resume() after
-     * a pause; answered() after its request was reaped. */
-    void (*start)(struct idem__flight *flight, const struct idem_now *now);
-    void (*resume)(struct idem__flight *flight, const struct idem_now *now);
-    void (*answered)(struct idem__flight *flight, const struct idem_now *now);
-    /* Likewise, and it is DONE: now() failed in the place of one of these; or its
-     * time is over, and the op is answered with what is known. It has no request
-     * under way then. */
-    void (*no_clock)(struct idem__flight *flight);
-    void (*give_up)(struct idem__flight *flight);
 
     /* Hands the request over; it is reaped when it is done, at @deadline_ms of
      * CLOCK_MONOTONIC at the latest. */
@@ -118,26 +116,28 @@ int idem__remote_now(const struct idem_host *host,
                      const struct idem__learned_clock *clock,
                      int64_t unheard_err_ms, struct idem_now *ret_now);
 
-/* Sets up a zeroed @remote but for its base. */
-void idem__remote_init(struct idem__remote *remote,
-                       const struct idem__remote_ops *ops);
+/* Opens a store of @ops. Under IDEM_OPEN_THREAD a thread, all signals blocked, works for
+ * all callers. The errors of set_up(), and IDEM_ENOMEM. */
+int idem__remote_open(const struct idem__remote_ops *ops, const char *place,
+                      const struct idem_open_options *options,
+                      struct idem_store **ret_store,
+                      struct idem_error *ret_error);
 
-/* Frees what it holds but for its base, after idem__remote_stop(). */
-void idem__remote_finish(struct idem__remote *remote);
-
-/* Starts a thread, all signals blocked, that works for all callers. 0 or
- * IDEM_ENOMEM. */
-int idem__remote_start_thread(struct idem__remote *remote);
-
-/* Lets go of everything; what nobody waits for gets a moment to end. */
-void idem__remote_stop(struct idem__remote *remote);
-
-/* submit, cancel, drive and fd of struct idem_store_ops. */
+/* The functions of struct idem_store_ops. close() lets go of everything; what nobody
+ * waits for gets a moment to end. */
 int idem__remote_submit(struct idem_store *base, struct idem_op *op);
 enum idem_cancel idem__remote_cancel(struct idem_store *base,
                                      struct idem_op *op);
 void idem__remote_drive(struct idem_store *base, struct idem_queue *queue,
                         int64_t deadline_ms);
+void idem__remote_close(struct idem_store *base);
 int idem__remote_fd(struct idem_store *base);
+
+#define IDEM__REMOTE_STORE_OPS(title)                                          \
+    {                                                                          \
+        .name = (title), .submit = idem__remote_submit,                        \
+        .cancel = idem__remote_cancel, .drive = idem__remote_drive,            \
+        .close = idem__remote_close, .fd = idem__remote_fd                     \
+    }
 
 #endif

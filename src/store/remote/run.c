@@ -113,7 +113,7 @@ static void give_up(struct idem__remote *remote, struct idem__flight *flight)
                           (long long)ms / 1000, (long long)ms % 1000 / 100,
                           remote->ops->service, remote->endpoint);
     }
-    remote->ops->give_up(flight);
+    idem__flight_give_up(flight);
 }
 
 static void remove_running(struct idem__remote *remote,
@@ -197,9 +197,9 @@ static void start(struct idem__remote *remote, struct idem_op *op)
     remote->leader.running_len++;
     (void)pthread_mutex_unlock(&remote->leader.mutex);
     if (remote->ops->now(remote, &now) != 0) {
-        remote->ops->no_clock(flight);
+        idem__flight_no_clock(flight);
     } else {
-        remote->ops->start(flight, &now);
+        idem__flight_start(flight, &now);
     }
     go_on(remote, flight);
 }
@@ -300,9 +300,9 @@ static bool admit_due(struct idem__remote *remote)
     flight = remote->turns.first->flight;
     leave_turns(remote, flight);
     if (remote->ops->now(remote, &now) != 0) {
-        remote->ops->no_clock(flight);
+        idem__flight_no_clock(flight);
     } else {
-        remote->ops->resume(flight, &now);
+        idem__flight_resume(flight, &now);
     }
     go_on(remote, flight);
     return true;
@@ -331,9 +331,9 @@ static void take_answers(struct idem__remote *remote)
         remote->sending_len--;
         tell_breaker(remote, flight->heard);
         if (remote->ops->now(remote, &now) != 0) {
-            remote->ops->no_clock(flight);
+            idem__flight_no_clock(flight);
         } else {
-            remote->ops->answered(flight, &now);
+            idem__flight_answered(flight, &now);
         }
         if (flight->next != IDEM__FLIGHT_DONE &&
             idem__mono_ms() >= end_of(flight)) {
@@ -446,7 +446,7 @@ void idem__run_drop(struct idem__remote *remote)
         if (flight->next == IDEM__FLIGHT_SEND) {
             remote->ops->abort(flight);
         }
-        remote->ops->give_up(flight);
+        idem__flight_give_up(flight);
         remote->running = flight->link;
         idem__op_answer(flight->op);
         while (remote->ops->reap(remote) != NULL) {

@@ -49,11 +49,44 @@ static unsigned wanted(const struct idem_op *op)
     return (unsigned)(*(const char *)op->key.base - '0');
 }
 
+static idem__state ask(struct idem__flight *base)
+{
+    (void)base;
+    return IDEM__STATE_SEND;
+}
+
+static idem__state answered(struct idem__flight *base)
+{
+    struct flight *flight = (struct flight *)base;
+
+    if (base->heard && ++flight->asked == wanted(base->op)) {
+        return idem__flight_fail_with(base, IDEM_ENOTFOUND, "done");
+    }
+    base->pause_ms = flight->service->pause_ms;
+    base->after_pause = IDEM__STATE_LOOK;
+    return IDEM__STATE_PAUSE;
+}
+
+static bool may_have_written(const struct idem__flight *base)
+{
+    (void)base;
+    return false;
+}
+
+static const struct idem__machine_ops machine_ops = {
+    .service = "The service",
+    .start = ask,
+    .enter = ask,
+    .answered = answered,
+    .may_have_written = may_have_written,
+};
+
 static struct idem__flight *create(struct idem__remote *remote)
 {
     struct flight *flight = idem__zalloc(sizeof(*flight));
 
     if (flight != NULL) {
+        flight->base.ops = &machine_ops;
         flight->service = (struct service *)remote;
         flight->service->made++;
     }
@@ -82,43 +115,6 @@ static int now(struct idem__remote *remote, struct idem_now *ret_now)
         return IDEM_EUNAVAILABLE;
     }
     return 0;
-}
-
-static void ask(struct idem__flight *base, const struct idem_now *at)
-{
-    (void)at;
-    base->next = IDEM__FLIGHT_SEND;
-}
-
-static void end(struct idem__flight *base, int code, const char *text)
-{
-    if (base->op->error.code == 0) {
-        (void)idem__op_fail(base->op, code, "%s", text);
-    }
-    base->next = IDEM__FLIGHT_DONE;
-}
-
-static void answered(struct idem__flight *base, const struct idem_now *at)
-{
-    struct flight *flight = (struct flight *)base;
-
-    (void)at;
-    if (base->heard && ++flight->asked == wanted(base->op)) {
-        end(base, IDEM_ENOTFOUND, "done");
-    } else {
-        base->next = IDEM__FLIGHT_PAUSE;
-        base->pause_ms = flight->service->pause_ms;
-    }
-}
-
-static void no_clock(struct idem__flight *base)
-{
-    end(base, IDEM_EUNAVAILABLE, "no clock");
-}
-
-static void give_up(struct idem__flight *base)
-{
-    end(base, IDEM_EUNAVAILABLE, "given up");
 }
 
 static void send(struct idem__flight *base, int64_t deadline_ms)
@@ -218,18 +214,41 @@ static bool reads(const struct idem_op *op)
     return op->verb == IDEM_OP_GET;
 }
 
+static const struct idem_store_ops store_ops =
+    IDEM__REMOTE_STORE_OPS("service");
+
+static int set_up(struct idem__remote *remote, const char *place,
+                  const struct idem_open_options *options,
+                  struct idem_error *error)
+{
+    struct service *service = (struct service *)remote;
+
+    (void)place;
+    remote->endpoint = "service.example";
+    service->pause_ms = 2;
+    service->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    assert_true(service->fd >= 0);
+    return idem__store_init(&remote->base, &store_ops, options, error);
+}
+
+static void finish(struct idem__remote *remote)
+{
+    struct service *service = (struct service *)remote;
+
+    assert_int_equal(service->made, 0);
+    (void)close(service->fd);
+}
+
 static const struct idem__remote_ops service_ops = {
     .service = "The service",
+    .size = sizeof(struct service),
     .sending_max = PLACES,
+    .set_up = set_up,
+    .finish = finish,
     .create = create,
     .reset = reset,
     .destroy = destroy,
     .now = now,
-    .start = ask,
-    .resume = ask,
-    .answered = answered,
-    .no_clock = no_clock,
-    .give_up = give_up,
     .send = send,
     .abort = abort_request,
     .work = work,
@@ -242,45 +261,15 @@ static const struct idem__remote_ops service_ops = {
     .reads = reads,
 };
 
-static void close_service(struct idem_store *base)
-{
-    struct service *service = (struct service *)base;
-
-    idem__remote_stop(&service->remote);
-    idem__remote_finish(&service->remote);
-    assert_int_equal(service->made, 0);
-    (void)close(service->fd);
-    idem__store_finish(base);
-    idem__free(service);
-}
-
-static const struct idem_store_ops store_ops = {
-    .name = "service",
-    .submit = idem__remote_submit,
-    .cancel = idem__remote_cancel,
-    .drive = idem__remote_drive,
-    .close = close_service,
-    .fd = idem__remote_fd,
-};
-
 static struct service *open_service(unsigned flags, int64_t timeout_ms)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
-    struct service *service = idem__zalloc(sizeof(*service));
+    struct idem_store *base;
 
     options.flags = flags;
     options.timeout_ms = timeout_ms;
-    idem__remote_init(&service->remote, &service_ops);
-    service->remote.endpoint = "service.example";
-    service->pause_ms = 2;
-    service->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    assert_true(service->fd >= 0);
-    assert_ok(
-        idem__store_init(&service->remote.base, &store_ops, &options, &why));
-    if ((flags & IDEM_OPEN_THREAD) != 0) {
-        assert_ok(idem__remote_start_thread(&service->remote));
-    }
-    return service;
+    assert_ok(idem__remote_open(&service_ops, NULL, &options, &base, &why));
+    return (struct service *)base;
 }
 
 /* So many at once and no more; all of them are answered. */
