@@ -38,9 +38,18 @@ struct idem__lambda_run {
     bool nothing;     /* ERROR: the handler says that nothing happened. */
 };
 
+/* What a selector of the options is for. */
+enum idem__lambda_what {
+    IDEM__LAMBDA_KEY,
+    IDEM__LAMBDA_SCOPE,
+    IDEM__LAMBDA_FINGERPRINT,
+    IDEM__LAMBDA_TIME,
+    IDEM__LAMBDA_WHATS_LEN
+};
+
+struct idem_selector;
 struct idem__lambda_hider;
 struct idem__lambda_metrics;
-struct idem__lambda_selects;
 
 /* See ends.h. */
 struct idem__lambda_ends {
@@ -56,7 +65,7 @@ struct idem_lambda {
     struct idem_store *store;
     char *program; /* NULL: no executable. */
     idem_lambda_fn *run;
-    struct idem__lambda_selects *selects;
+    struct idem_selector *selects[IDEM__LAMBDA_WHATS_LEN]; /* NULL: none. */
     struct idem__lambda_metrics *metrics; /* NULL: nothing is counted. */
     struct idem__lambda_ends ends;
     struct idem__lambda_hider *hider; /* NULL: nothing was hidden yet. */
@@ -101,14 +110,6 @@ static inline bool idem__lambda_is_in_list(const char *list,
     }
     return false;
 }
-
-enum idem__lambda_what {
-    IDEM__LAMBDA_KEY,
-    IDEM__LAMBDA_SCOPE,
-    IDEM__LAMBDA_FINGERPRINT,
-    IDEM__LAMBDA_TIME,
-    IDEM__LAMBDA_WHATS_LEN
-};
 
 /* IDEM_EINVALID (the sentence names the variable), IDEM_ECONFIG, IDEM_ENOMEM */
 int idem__lambda_selects_init(struct idem_lambda *lambda,
