@@ -44,30 +44,6 @@ static int check(const struct idem_consumer_options *options,
     return 0;
 }
 
-static int read_attributes(struct idem_consumer *consumer, int64_t deadline_ms,
-                           struct idem__sqs_attributes *ret_attributes,
-                           struct idem_error *error)
-{
-    struct idem__sqs_call call = {.body = {NULL, 0, 0, false}};
-    int rc;
-
-    idem__sqs_attributes(&call.body, consumer->queue.url);
-    rc = idem__sqs_ask(&consumer->queue, IDEM__SQS_TARGET("GetQueueAttributes"),
-                       &call, deadline_ms, error);
-    if (rc == 0) {
-        rc = idem__sqs_read_attributes(idem_bytes(call.request.answer,
-                                                  call.request.answer_len),
-                                       ret_attributes);
-        if (rc != 0) {
-            rc = idem__error(error, rc == IDEM_ENOMEM ? rc : IDEM_EUNAVAILABLE,
-                             "the attributes of the queue have an unexpected "
-                             "shape");
-        }
-    }
-    idem__sqs_call_finish(&call);
-    return rc;
-}
-
 /* True only if SQS says so: whoever may not ask, or asks elsewhere, does not know. */
 static bool is_missing(struct idem_consumer *consumer, const char *arn)
 {
@@ -138,7 +114,8 @@ static int open_queue(struct idem_consumer *consumer, struct idem_error *error)
     if (rc != 0) {
         return rc;
     }
-    rc = read_attributes(consumer, deadline_ms, &attributes, error);
+    rc =
+        idem__sqs_queue_read(&consumer->queue, deadline_ms, &attributes, error);
     if (rc != 0) {
         idem__sqs_queue_close(&consumer->queue);
         return rc;

@@ -102,33 +102,6 @@ void idem__lambda_hide_finish(struct idem_lambda *lambda)
     }
 }
 
-static int read_visibility(struct idem__lambda_hider *h, int64_t deadline_ms,
-                           struct idem_error *error)
-{
-    struct idem__sqs_call call = {.body = {NULL, 0, 0, false}};
-    struct idem__sqs_attributes attributes;
-    int rc;
-
-    idem__sqs_attributes(&call.body, h->queue.url);
-    rc = idem__sqs_ask(&h->queue, IDEM__SQS_TARGET("GetQueueAttributes"), &call,
-                       deadline_ms, error);
-    if (rc == 0) {
-        rc = idem__sqs_read_attributes(idem_bytes(call.request.answer,
-                                                  call.request.answer_len),
-                                       &attributes);
-        if (rc != 0) {
-            rc = idem__error(
-                error, IDEM_EUNAVAILABLE,
-                "the endpoint is not SQS: it returned no attributes");
-        }
-    }
-    idem__sqs_call_finish(&call);
-    if (rc == 0) {
-        h->visibility_ms = attributes.visibility_s * 1000;
-    }
-    return rc;
-}
-
 /* The region is part of the name of the host that is asked. An event source mapping has
  * queues of the function's region only: an event that names another one is not from
  * there. */
@@ -149,6 +122,7 @@ static int open_queue(struct idem__lambda_hider *h, struct idem_slice arn,
     char account[32];
     char name[96];
     struct idem__sqs_place place = {.queue = name, .region = region};
+    struct idem__sqs_attributes attributes;
     int rc;
 
     if (h->is_open && strlen(h->arn) == arn.len &&
@@ -176,11 +150,13 @@ static int open_queue(struct idem__lambda_hider *h, struct idem_slice arn,
         return rc;
     }
     h->is_open = true;
-    rc = read_visibility(h, deadline_ms, error);
+    rc = idem__sqs_queue_read(&h->queue, deadline_ms, &attributes, error);
     if (rc != 0) {
         close_queue(h);
+        return rc;
     }
-    return rc;
+    h->visibility_ms = attributes.visibility_s * 1000;
+    return 0;
 }
 
 /* ---- The messages ------------------------------------------------------ */

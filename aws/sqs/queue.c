@@ -151,6 +151,11 @@ static int open_client(struct idem__sqs_queue *queue, struct idem_error *error)
                    : idem__aws_client_open(&options, &queue->client, error);
 }
 
+static struct idem_slice answer_of(const struct idem__sqs_call *call)
+{
+    return idem_bytes(call->request.answer, call->request.answer_len);
+}
+
 static int find_url(struct idem__sqs_queue *queue,
                     const struct idem__sqs_place *place, int64_t deadline_ms,
                     struct idem_error *error)
@@ -162,15 +167,10 @@ static int find_url(struct idem__sqs_queue *queue,
                         place->account == NULL ? "" : place->account);
     rc = idem__sqs_ask(queue, IDEM__SQS_TARGET("GetQueueUrl"), &call,
                        deadline_ms, error);
-    if (rc == 0) {
-        rc = idem__sqs_read_queue_url(idem_bytes(call.request.answer,
-                                                 call.request.answer_len),
-                                      queue->url);
-        if (rc != 0) {
-            rc = idem__error(
-                error, IDEM_EUNAVAILABLE,
-                "the endpoint is not SQS: it returned no queue URL");
-        }
+    if (rc == 0 &&
+        idem__sqs_read_queue_url(answer_of(&call), queue->url) != 0) {
+        rc = idem__error(error, IDEM_EUNAVAILABLE,
+                         "the endpoint is not SQS: it returned no queue URL");
     }
     idem__sqs_call_finish(&call);
     return rc;
@@ -223,6 +223,25 @@ int idem__sqs_queue_open(const struct idem__sqs_place *place,
     if (rc != 0) {
         idem__sqs_queue_close(queue);
     }
+    return rc;
+}
+
+int idem__sqs_queue_read(struct idem__sqs_queue *queue, int64_t deadline_ms,
+                         struct idem__sqs_attributes *ret_attributes,
+                         struct idem_error *ret_error)
+{
+    struct idem__sqs_call call = {.body = {.len = 0}};
+    int rc;
+
+    idem__sqs_attributes(&call.body, queue->url);
+    rc = idem__sqs_ask(queue, IDEM__SQS_TARGET("GetQueueAttributes"), &call,
+                       deadline_ms, ret_error);
+    if (rc == 0 &&
+        idem__sqs_read_attributes(answer_of(&call), ret_attributes) != 0) {
+        rc = idem__error(ret_error, IDEM_EUNAVAILABLE,
+                         "the endpoint is not SQS: it returned no attributes");
+    }
+    idem__sqs_call_finish(&call);
     return rc;
 }
 

@@ -44,6 +44,11 @@ int idem__sqs_queue_open(const struct idem__sqs_place *place,
                          int64_t deadline_ms, struct idem__sqs_queue *ret_queue,
                          struct idem_error *ret_error);
 
+/* Asks for the attributes of @queue, and waits. The errors of idem__sqs_ask(). */
+int idem__sqs_queue_read(struct idem__sqs_queue *queue, int64_t deadline_ms,
+                         struct idem__sqs_attributes *ret_attributes,
+                         struct idem_error *ret_error);
+
 /* All calls were reaped. */
 void idem__sqs_queue_close(struct idem__sqs_queue *queue);
 
