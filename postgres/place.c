@@ -3,6 +3,7 @@
 
 #include "base/heap.h"
 #include "core/error.h"
+#include "core/slice.h"
 
 #include <arpa/inet.h>
 #include <libpq-fe.h>
@@ -162,17 +163,11 @@ static bool is_schema(struct idem_slice name)
     return name.len > 0 && name.len <= IDEM__PG_SCHEMA_MAX;
 }
 
-static bool is_text(struct idem_slice value, const char *text)
-{
-    return value.len == strlen(text) &&
-           memcmp(value.base, text, value.len) == 0;
-}
-
 static int read_word(const char *name, struct idem_slice value, const char *yes,
                      const char *no, bool *ret_yes, struct idem_error *error)
 {
-    *ret_yes = is_text(value, yes);
-    if (*ret_yes || is_text(value, no)) {
+    *ret_yes = idem__slice_equal(value, idem_str(yes));
+    if (*ret_yes || idem__slice_equal(value, idem_str(no))) {
         return 0;
     }
     return idem__error(error, IDEM_EINVALID,
@@ -187,7 +182,7 @@ static int read_own(struct idem_slice name, struct idem_slice value,
 {
     int rc;
 
-    if (is_text(name, "schema")) {
+    if (idem__slice_equal(name, idem_str("schema"))) {
         if (!is_schema(value)) {
             return idem__error(error, IDEM_EINVALID,
                                "store: \"%.*s\" cannot be the schema: at most "
@@ -195,7 +190,7 @@ static int read_own(struct idem_slice name, struct idem_slice value,
                                value.len > 60 ? 60 : (int)value.len,
                                (const char *)value.base, IDEM__PG_SCHEMA_MAX);
         }
-        if (is_text(value, "public")) {
+        if (idem__slice_equal(value, idem_str("public"))) {
             return idem__error(
                 error, IDEM_EINVALID,
                 "store: schema=public, as in the URL of an ORM, holds the "
@@ -206,11 +201,11 @@ static int read_own(struct idem_slice name, struct idem_slice value,
         place->schema[value.len] = '\0';
         return 1;
     }
-    if (is_text(name, "prepare")) {
+    if (idem__slice_equal(name, idem_str("prepare"))) {
         rc = read_word("prepare", value, "yes", "no", &place->prepare, error);
         return rc == 0 ? 1 : rc;
     }
-    if (is_text(name, "clock")) {
+    if (idem__slice_equal(name, idem_str("clock"))) {
         rc = read_word("clock", value, "host", "server", &place->host_clock,
                        error);
         return rc == 0 ? 1 : rc;
@@ -225,10 +220,10 @@ static bool is_known(struct idem_slice name)
 {
     PQconninfoOption *options = PQconndefaults();
     PQconninfoOption *at;
-    bool known = options == NULL || is_text(name, "ssl");
+    bool known = options == NULL || idem__slice_equal(name, idem_str("ssl"));
 
     for (at = options; !known && at != NULL && at->keyword != NULL; at++) {
-        known = is_text(name, at->keyword);
+        known = idem__slice_equal(name, idem_str(at->keyword));
     }
     PQconninfoFree(options);
     return known;

@@ -7,6 +7,7 @@
  * "chunked", folded lines. */
 #include "aws/client/client.h"
 
+#include "base/bytes.h"
 #include "base/hash.h"
 #include "base/heap.h"
 
@@ -83,24 +84,6 @@ static void copy_text(char *buf, size_t cap, struct idem_slice value)
     buf[len] = '\0';
 }
 
-/* False: @value is not all digits, or too large. */
-static bool read_number(struct idem_slice value, uint64_t max, uint64_t *ret)
-{
-    uint64_t number = 0;
-    size_t i;
-
-    for (i = 0; i < value.len; i++) {
-        char c = ((const char *)value.base)[i];
-
-        if (c < '0' || c > '9' || number > max / 10) {
-            return false;
-        }
-        number = number * 10 + (uint64_t)(c - '0');
-    }
-    *ret = number;
-    return value.len > 0 && number <= max;
-}
-
 static void on_date(struct idem__aws_slot *slot, struct idem_slice value)
 {
     const struct idem_host *host = &slot->options->host;
@@ -121,7 +104,7 @@ static void on_crc32(struct idem__aws_slot *slot, struct idem_slice value)
     uint64_t number = 0;
 
     slot->request->has_crc32 = true;
-    slot->arrival.has_crc32 = read_number(value, UINT32_MAX, &number);
+    slot->arrival.has_crc32 = idem__digits(value, UINT32_MAX, &number);
     slot->arrival.crc32 = (uint32_t)number;
 }
 
@@ -130,7 +113,7 @@ static void on_length(struct idem__aws_slot *slot, struct idem_slice value)
     struct idem__aws_arrival *arrival = &slot->arrival;
     uint64_t number;
 
-    if (!read_number(value, INT64_MAX, &number) ||
+    if (!idem__digits(value, INT64_MAX, &number) ||
         (arrival->has_length && arrival->length != number)) {
         arrival->flaw = "the answer's length is not a number";
         return;

@@ -1,6 +1,9 @@
 /* Dates of HTTP: what is learned from them, and how they are read and written. */
 #include "aws/client/clock.h"
 
+#include <stdio.h>
+#include <time.h>
+
 /* The Date is cut to whole seconds. */
 bool idem__aws_clock_learn(struct idem__learned_clock *clock,
                            int64_t sent_boot_ms, int64_t got_boot_ms,
@@ -62,6 +65,11 @@ static int name_at(const char *p, const char *names)
     return -1;
 }
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 /* The number that @len digits at @p make, or -1. */
 static int digits_at(const char *p, size_t len)
 {
@@ -69,7 +77,7 @@ static int digits_at(const char *p, size_t len)
     size_t i;
 
     for (i = 0; i < len; i++) {
-        if (p[i] < '0' || p[i] > '9') {
+        if (!is_digit(p[i])) {
             return -1;
         }
         value = value * 10 + (p[i] - '0');
@@ -108,6 +116,84 @@ bool idem__aws_date_parse(struct idem_slice text, int64_t *ret_ms)
         return false;
     }
     *ret_ms = ((days * 24 + hour) * 60 + minute) * 60000 + second * 1000;
+    return true;
+}
+
+/* ---- Times in JSON and XML ---- */
+
+/* The time zone at @at: "Z", or how far its clocks are ahead. */
+static bool read_zone(const char *at, int64_t *ret_ms)
+{
+    int hours, minutes, n;
+
+    *ret_ms = 0;
+    if (strcmp(at, "Z") == 0 || strcmp(at, "z") == 0) {
+        return true;
+    }
+    if ((at[0] != '+' && at[0] != '-') ||
+        strspn(at + 1, "0123456789:") != strlen(at + 1) ||
+        (sscanf(at + 1, "%2d:%2d%n", &hours, &minutes, &n) != 2 &&
+         sscanf(at + 1, "%2d%2d%n", &hours, &minutes, &n) != 2) ||
+        at[1 + n] != '\0' || hours > 23 || minutes > 59) {
+        return false;
+    }
+    *ret_ms = (at[0] == '-' ? -60000 : 60000) * (int64_t)(hours * 60 + minutes);
+    return true;
+}
+
+/* strptime() takes fewer digits, and blanks. */
+static bool has_form(const char *p)
+{
+    static const char form[] = "dddd-dd-ddTdd:dd:dd";
+    size_t i;
+
+    for (i = 0; form[i] != '\0'; i++) {
+        if (p[i] == '\0' || strchr(form[i] == 'd'   ? "0123456789"
+                                   : form[i] == 'T' ? "Tt "
+                                   : form[i] == '-' ? "-"
+                                                    : ":",
+                                   p[i]) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool idem__aws_time_parse(struct idem_slice text, int64_t *ret_ms)
+{
+    struct tm tm = {.tm_isdst = 0};
+    struct tm again;
+    char copy[40];
+    const char *at = copy + 19;
+    int64_t ms = 0;
+    int64_t zone_ms;
+    int scale = 100;
+
+    (void)snprintf(copy, sizeof(copy), "%.*s", (int)text.len,
+                   text.len == 0 ? "" : (const char *)text.base);
+    if (strlen(copy) != text.len || !has_form(copy)) {
+        return false;
+    }
+    copy[10] = 'T';
+    if (strptime(copy, "%Y-%m-%dT%H:%M:%S", &tm) == NULL || tm.tm_year < 70 ||
+        tm.tm_sec > 60) {
+        return false;
+    }
+    if (*at == '.' && !is_digit(*++at)) {
+        return false;
+    }
+    for (; at > copy + 19 && is_digit(*at); at++, scale /= 10) {
+        ms += (*at - '0') * scale;
+    }
+    ms += (int64_t)tm.tm_sec * 1000;
+    tm.tm_sec = 0;
+    again = tm;
+    ms += (int64_t)timegm(&again) * 1000;
+    /* A day that no calendar has comes back as another one. */
+    if (!read_zone(at, &zone_ms) || again.tm_mday != tm.tm_mday) {
+        return false;
+    }
+    *ret_ms = ms - zone_ms;
     return true;
 }
 

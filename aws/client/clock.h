@@ -24,6 +24,10 @@ bool idem__aws_clock_learn(struct idem__learned_clock *clock,
  * sent; RFC 9110). False: it is not one. */
 bool idem__aws_date_parse(struct idem_slice text, int64_t *ret_ms);
 
+/* Reads "2026-11-21T15:04:05Z", also with a fraction, or +01:00 for Z. False: it is not
+ * one, or of a year before 1970. */
+bool idem__aws_time_parse(struct idem_slice text, int64_t *ret_ms);
+
 /* Writes @ms as the time of a signature ("20150830T123600Z") with a NUL. @ms is
  * taken into the years 1970 to 9999. */
 #define IDEM__AWS_STAMP_LEN 16

@@ -2,6 +2,7 @@
 #include "aws/client/endpoint.h"
 
 #include "aws/client/source.h"
+#include "base/bytes.h"
 #include "core/error.h"
 
 #include <arpa/inet.h>
@@ -163,27 +164,9 @@ static bool is_plain_path(const char *path)
            strstr(path, "//") == NULL && strstr(path, "/.") == NULL;
 }
 
-/* The port that @text, which may be empty, says; 0: it says none that can be. */
-static unsigned port_of(const char *text, unsigned or_else)
-{
-    unsigned port = 0;
-    size_t i;
-
-    if (text[0] == '\0') {
-        return or_else;
-    }
-    for (i = 0; text[i] != '\0'; i++) {
-        if (text[i] < '0' || text[i] > '9' || i >= 5) {
-            return 0;
-        }
-        port = port * 10 + (unsigned)(text[i] - '0');
-    }
-    return port <= 65535 ? port : 0;
-}
-
 /* Takes "host" or "host:port" apart, in lower case. */
 static bool split_authority(struct idem_slice authority, unsigned or_else,
-                            char host[IDEM__AWS_HOST_MAX], unsigned *ret_port)
+                            char host[IDEM__AWS_HOST_MAX], uint64_t *ret_port)
 {
     char *colon;
     size_t i;
@@ -201,7 +184,8 @@ static bool split_authority(struct idem_slice authority, unsigned or_else,
     colon = strrchr(host, ':');
     if (colon != NULL && strchr(colon, ']') == NULL) {
         *colon = '\0';
-        *ret_port = port_of(colon + 1, 0);
+        *ret_port = 0;
+        (void)idem__digits(idem_str(colon + 1), 65535, ret_port);
     } else {
         *ret_port = or_else;
     }
@@ -213,7 +197,8 @@ bool idem__aws_url_read(struct idem_slice url,
 {
     const char *text = url.base;
     size_t scheme_len, end;
-    unsigned or_else, port;
+    unsigned or_else;
+    uint64_t port;
     char host[IDEM__AWS_HOST_MAX];
 
     if (url.len > 8 && strncasecmp(text, "https://", 8) == 0) {
@@ -247,7 +232,8 @@ bool idem__aws_url_read(struct idem_slice url,
     strcpy(endpoint->host, host);
     if (port != or_else) {
         (void)snprintf(endpoint->host + strlen(host),
-                       sizeof(endpoint->host) - strlen(host), ":%u", port);
+                       sizeof(endpoint->host) - strlen(host), ":%u",
+                       (unsigned)port);
     }
     (void)snprintf(endpoint->url, sizeof(endpoint->url), "%s://%s%s",
                    endpoint->tls ? "https" : "http", endpoint->host,

@@ -118,17 +118,9 @@ static void set_message(struct idem__aws_error *error, struct idem_slice text)
 static struct idem_slice text_of(struct json_object *body, const char *name,
                                  const char *other_name)
 {
-    struct json_object *value = NULL;
+    struct idem_slice text = idem__json_text_of(body, name);
 
-    if (!json_object_object_get_ex(body, name, &value) ||
-        !json_object_is_type(value, json_type_string)) {
-        if (!json_object_object_get_ex(body, other_name, &value) ||
-            !json_object_is_type(value, json_type_string)) {
-            return idem_bytes(NULL, 0);
-        }
-    }
-    return idem_bytes(json_object_get_string(value),
-                      (size_t)json_object_get_string_len(value));
+    return text.base != NULL ? text : idem__json_text_of(body, other_name);
 }
 
 /* ---- Meaning ----------------------------------------------------------- */

@@ -59,9 +59,6 @@ int idem__aws_read_keys(struct idem_slice json, const char *token,
                         const char *who, struct idem__aws_credentials *ret,
                         struct idem_error *error);
 
-/* "2026-11-21T15:04:05Z", also with a fraction, or +01:00 for Z. */
-bool idem__aws_read_time(struct idem_slice text, int64_t *ret_ms);
-
 /* Sends ask->fetch, and once more if that is in vain or the answer is a 5xx. @who
  * names the other side in errors. Then what was asked stays in ask->fetch, with
  * the answer. 0, whatever the status; else the codes of idem__aws_fetch(). */

@@ -1,4 +1,5 @@
 /* A role that STS lends for the token of a web identity. */
+#include "aws/client/clock.h"
 #include "aws/client/endpoint.h"
 #include "aws/client/source.h"
 #include "base/bytes.h"
@@ -93,7 +94,7 @@ int idem__aws_read_role(struct idem_slice xml,
             return rc;
         }
     }
-    return idem__aws_read_time(text_in(keys, "Expiration"), &ret->expires_ms)
+    return idem__aws_time_parse(text_in(keys, "Expiration"), &ret->expires_ms)
                ? 0
                : idem__error(error, IDEM_ECONFIG,
                              "STS gave credentials without an Expiration");

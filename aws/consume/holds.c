@@ -3,6 +3,7 @@
 
 #include "base/heap.h"
 #include "base/list.h"
+#include "core/slice.h"
 
 enum {
     GATHER_MS = 100, /* So long a deletion waits for others. */
@@ -10,11 +11,6 @@ enum {
 };
 
 /* ---- The list --------------------------------------------------------------- */
-
-static bool is_same(struct idem_slice a, struct idem_slice b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.base, b.base, a.len) == 0);
-}
 
 size_t idem__holds_count(const struct idem__holds *holds,
                          enum idem__hold_state state)
@@ -33,7 +29,7 @@ static struct idem__hold *find(const struct idem__holds *holds,
 {
     struct idem__hold *hold = holds->first;
 
-    while (hold != NULL && !is_same(hold->message.id, id)) {
+    while (hold != NULL && !idem__slice_equal(hold->message.id, id)) {
         hold = hold->next;
     }
     return hold;
@@ -148,7 +144,7 @@ static bool is_behind(const struct idem__hold *hold)
     }
     while (other != NULL &&
            (other->state == IDEM__HOLD_DELETING ||
-            !is_same(other->message.group, hold->message.group))) {
+            !idem__slice_equal(other->message.group, hold->message.group))) {
         other = other->prev;
     }
     return other != NULL;
@@ -201,7 +197,7 @@ size_t idem__holds_leave(struct idem__holds *holds, struct idem__hold *hold,
 
     for (other = hold->next; other != NULL && hold->message.group.len > 0;
          other = other->next) {
-        if (is_same(other->message.group, hold->message.group) &&
+        if (idem__slice_equal(other->message.group, hold->message.group) &&
             (other->state == IDEM__HOLD_WAITING ||
              other->state == IDEM__HOLD_KEPT)) {
             show(other, now_ms, /* ms= */ 0);

@@ -120,7 +120,7 @@ static int read_partition(const char *value, struct idem__place_conf *conf,
                           struct idem_error *error)
 {
     if (strlen(value) > IDEM__PARTITION_MAX ||
-        !idem__json_is_utf8(idem_str(value))) {
+        !idem__utf8_is(idem_str(value))) {
         return idem__error(error, IDEM_EINVALID,
                            "store: static-pk-value may have at most %d bytes",
                            IDEM__PARTITION_MAX);

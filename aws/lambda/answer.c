@@ -157,7 +157,7 @@ static bool answer_kept_error(struct idem_lambda *lambda,
 {
     struct json_object *body = idem__lambda_parse(bytes);
     bool is_error = json_object_is_type(body, json_type_object);
-    struct idem_slice type = idem__lambda_text(body, "errorType");
+    struct idem_slice type = idem__json_text_of(body, "errorType");
 
     if (is_error) {
         idem__lambda_answer_json(lambda, bytes);

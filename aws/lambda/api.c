@@ -7,7 +7,6 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <strings.h>
 
 #define BASE_MAX 128
@@ -50,18 +49,6 @@ struct idem__lambda_api {
 
 /* ---- The address ------------------------------------------------------- */
 
-static bool is_port(const char *text)
-{
-    char *end;
-    unsigned long port;
-
-    if (!isdigit((unsigned char)text[0])) {
-        return false;
-    }
-    port = strtoul(text, &end, 10);
-    return *end == '\0' && port >= 1 && port <= 65535;
-}
-
 static bool is_dotted(const char *text, size_t len)
 {
     size_t dots = 0;
@@ -80,9 +67,11 @@ static bool is_dotted(const char *text, size_t len)
 bool idem__lambda_api_is_local(const char *address)
 {
     const char *colon = strrchr(address, ':');
+    uint64_t port;
     size_t len;
 
-    if (colon == NULL || !is_port(colon + 1)) {
+    if (colon == NULL || !idem__digits(idem_str(colon + 1), 65535, &port) ||
+        port == 0) {
         return false;
     }
     len = (size_t)(colon - address);
@@ -273,19 +262,6 @@ static bool is_request_id(const char *id)
     return i > 0 && i <= 128;
 }
 
-static bool read_deadline(const char *text, int64_t *ret_ms)
-{
-    char *end;
-    long long ms;
-
-    if (!isdigit((unsigned char)text[0]) || strlen(text) > 15) {
-        return false;
-    }
-    ms = strtoll(text, &end, 10);
-    *ret_ms = ms;
-    return *end == '\0' && ms > 0;
-}
-
 static void fill(struct idem__lambda_api *api,
                  struct idem_lambda_invocation *now)
 {
@@ -303,6 +279,7 @@ int idem__lambda_api_next(struct idem__lambda_api *api,
                           struct idem_lambda_invocation *ret_now,
                           const char **ret_fault, struct idem_error *ret_error)
 {
+    uint64_t deadline_ms = 0;
     long status;
 
     memset(api->seen, 0, sizeof(api->seen));
@@ -327,8 +304,10 @@ int idem__lambda_api_next(struct idem__lambda_api *api,
     api->body.len--;
     fill(api, ret_now);
     *ret_fault = api->fault;
-    if (!read_deadline(api->values[HEADER_DEADLINE], &ret_now->deadline_ms) &&
-        *ret_fault == NULL) {
+    (void)idem__digits(idem_str(api->values[HEADER_DEADLINE]), 999999999999999,
+                       &deadline_ms);
+    ret_now->deadline_ms = (int64_t)deadline_ms;
+    if (deadline_ms == 0 && *ret_fault == NULL) {
         *ret_fault = "the deadline is missing or not a number";
     }
     return 0;

@@ -2,6 +2,7 @@
 #include "aws/lambda/batch.h"
 
 #include "base/heap.h"
+#include "core/slice.h"
 
 #include <stdlib.h>
 
@@ -178,12 +179,6 @@ void idem__batch_free(struct batch *b)
 
 /* ---- The report --------------------------------------------------------- */
 
-static bool is_same(const struct idem__buffer *a, const struct idem__buffer *b)
-{
-    return a->len == b->len &&
-           (a->len == 0 || memcmp(a->base, b->base, a->len) == 0);
-}
-
 /* In a stream Lambda sends again all that follows the first failure anyway. */
 static bool is_reported(const struct batch *b, const struct item *item)
 {
@@ -193,7 +188,8 @@ static bool is_reported(const struct batch *b, const struct item *item)
     }
     /* One message that is there twice has one name. */
     return item->first == NULL || item->first->state == ITEM_DONE ||
-           !is_same(&item->first->name, &item->name);
+           !idem__slice_equal(idem__buffer_slice(&item->first->name),
+                              idem__buffer_slice(&item->name));
 }
 
 /* Of Kafka the partition is called as the list it is in. */
@@ -208,17 +204,16 @@ static void add_name(const struct batch *b, const struct item *item,
     uint32_t at = item->unit.at;
 
     if (b->rule->shape != IDEM__LAMBDA_PARTITION) {
-        idem__lambda_member(to, "itemIdentifier",
-                            idem__buffer_slice(&item->name));
+        idem__json_pair(to, "itemIdentifier", idem__buffer_slice(&item->name));
         return;
     }
     (void)idem__lambda_join(event, at, places[0], &partition, NULL);
     idem__buffer_str(&partition, "-");
     (void)idem__lambda_join(event, at, places[1], &partition, NULL);
-    idem__lambda_member_name(to, "itemIdentifier");
+    idem__json_name(to, "itemIdentifier");
     idem__buffer_str(to, "{");
-    idem__lambda_member(to, "partition", idem__buffer_slice(&partition));
-    idem__lambda_member_name(to, "offset");
+    idem__json_pair(to, "partition", idem__buffer_slice(&partition));
+    idem__json_name(to, "offset");
     (void)idem__lambda_join(event, at, places[2], to, NULL);
     idem__buffer_str(to, "}");
     idem__buffer_free(&partition);

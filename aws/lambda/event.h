@@ -3,6 +3,7 @@
 #ifndef IDEM_AWS_LAMBDA_EVENT_H
 #define IDEM_AWS_LAMBDA_EVENT_H
 
+#include "aws/client/json.h"
 #include "key/tree.h"
 
 #include <json-c/json.h>
@@ -37,26 +38,6 @@ struct json_object *idem__lambda_parse(struct idem_slice text);
 
 /* True if @text is one JSON value and nothing else. */
 bool idem__lambda_is_json(struct idem_slice text);
-
-/* A member that is text, or an empty slice. @object may be NULL. */
-struct idem_slice idem__lambda_text(struct json_object *object,
-                                    const char *name);
-
-/* A member that is an object, or NULL. @object may be NULL. */
-struct json_object *idem__lambda_object(struct json_object *object,
-                                        const char *name);
-
-/* ---- Writing ------------------------------------------------------------ */
-
-/* Appends @text as a JSON string. Bytes that are no UTF-8 become U+FFFD. */
-void idem__lambda_string(struct idem__buffer *to, struct idem_slice text);
-
-/* Appends a comma unless @to ends with an opening bracket, then "name":. */
-void idem__lambda_member_name(struct idem__buffer *to, const char *name);
-
-/* The same, and the string @text. */
-void idem__lambda_member(struct idem__buffer *to, const char *name,
-                         struct idem_slice text);
 
 /* {"errorType": @type, "errorMessage": @text} into the emptied @to. */
 void idem__lambda_error_body(struct idem__buffer *to, const char *type,

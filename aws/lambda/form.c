@@ -7,7 +7,6 @@
 #include "base/bytes.h"
 
 #include <stdio.h>
-#include <strings.h>
 
 /* The bytes of standard output, in one piece. Nothing of standard error is for a
  * caller. @joined is for those in several; the caller frees it. */
@@ -53,7 +52,7 @@ void idem__lambda_form_value(struct idem__buffer *to,
     } else if (may_be_json && idem__lambda_is_json(output)) {
         idem__buffer_add(to, output.base, output.len);
     } else if (idem__utf8_is(output)) {
-        idem__lambda_string(to, output);
+        idem__json_string(to, output);
     } else {
         idem__buffer_str(to, "{\"body\":");
         add_base64(to, output);
@@ -64,121 +63,37 @@ void idem__lambda_form_value(struct idem__buffer *to,
 
 /* ---- For HTTP ---------------------------------------------------------- */
 
-static bool is_name(struct idem_slice a, struct idem_slice b)
+static bool has_field(struct idem_slice head, const char *wanted)
 {
-    return a.len == b.len && strncasecmp(a.base, b.base, a.len) == 0;
-}
-
-/* A balancer that sends many values takes no others; elsewhere they are one, with
- * commas (RFC 9110 section 5.3). */
-struct headers {
-    struct idem__buffer *to;
-    bool many;
-    bool any;
-};
-
-static void open_header(struct headers *h, struct idem_slice name)
-{
-    idem__buffer_str(h->to, h->any ? "," : "");
-    idem__lambda_string(h->to, name);
-    idem__buffer_str(h->to, h->many ? ":[" : ":");
-    h->any = true;
-}
-
-static void add_header(struct headers *h, const char *name,
-                       struct idem_slice value)
-{
-    open_header(h, idem_str(name));
-    idem__lambda_string(h->to, value);
-    idem__buffer_str(h->to, h->many ? "]" : "");
-}
-
-/* All values of @name in @rest, the first of which is @value. */
-static void add_values(struct headers *h, struct idem_slice name,
-                       struct idem_slice value, struct idem_slice rest)
-{
-    struct idem__buffer list = {0};
-    struct idem_slice other;
+    struct idem_slice name, value;
     int code;
 
-    open_header(h, name);
-    if (h->many) {
-        idem__lambda_string(h->to, value);
-    } else {
-        idem__buffer_add(&list, value.base, value.len);
-    }
-    while (idem_http_head_next(&rest, &other, &value, &code)) {
-        if (!is_name(other, name)) {
-            continue;
-        }
-        if (h->many) {
-            idem__buffer_str(h->to, ",");
-            idem__lambda_string(h->to, value);
-        } else {
-            idem__buffer_str(&list, ", ");
-            idem__buffer_add(&list, value.base, value.len);
-        }
-    }
-    if (!h->many) {
-        idem__lambda_string(h->to, idem__buffer_slice(&list));
-    }
-    idem__buffer_str(h->to, h->many ? "]" : "");
-    h->to->failed |= list.failed;
-    idem__buffer_free(&list);
-}
-
-/* True if one of @head before @end has the name @name. */
-static bool comes_before(struct idem_slice head, const void *end,
-                         struct idem_slice name)
-{
-    struct idem_slice other;
-    struct idem_slice value;
-    int code;
-
-    while (idem_http_head_next(&head, &other, &value, &code) &&
-           (const char *)other.base < (const char *)end) {
-        if (is_name(other, name)) {
+    while (idem_http_head_next(&head, &name, &value, &code)) {
+        if (idem__lambda_is_in_list(wanted, name)) {
             return true;
         }
     }
     return false;
 }
 
-static void add_recorded(struct headers *h, struct idem_slice head,
-                         bool *ret_cached)
-{
-    struct idem_slice rest = head;
-    struct idem_slice name;
-    struct idem_slice value;
-    int code;
-
-    *ret_cached = false;
-    while (idem_http_head_next(&rest, &name, &value, &code)) {
-        *ret_cached |= is_name(name, idem_str("Cache-Control"));
-        if (!comes_before(head, name.base, name)) {
-            add_values(h, name, value, rest);
-        }
-    }
-}
-
-static void add_headers(struct headers *h, const struct idem_form *form,
-                        bool replay)
+static void add_headers(struct idem__buffer *to, bool many,
+                        const struct idem_form *form, bool replay)
 {
     struct idem_slice type = idem_form_content_type(form);
-    bool cached;
 
     if (type.len > 0) {
-        add_header(h, "Content-Type", type);
+        idem__lambda_header(to, many, "Content-Type", type);
     }
     if (type.len > 0 && idem_form_is_plain(form)) {
-        add_header(h, "X-Content-Type-Options", idem_str("nosniff"));
+        idem__lambda_header(to, many, "X-Content-Type-Options",
+                            idem_str("nosniff"));
     }
-    add_recorded(h, form->headers, &cached);
+    idem__json_head(to, form->headers, many);
     if (replay) {
-        add_header(h, "Idempotent-Replayed", idem_str("true"));
+        idem__lambda_header(to, many, "Idempotent-Replayed", idem_str("true"));
     }
-    if (replay && !cached) {
-        add_header(h, "Cache-Control", idem_str("no-store"));
+    if (replay && !has_field(form->headers, "Cache-Control")) {
+        idem__lambda_header(to, many, "Cache-Control", idem_str("no-store"));
     }
 }
 
@@ -188,13 +103,13 @@ static void add_body(struct idem__buffer *to, const struct idem_form *form)
     struct idem_slice body = output_of(form, &joined);
     bool is_text = idem__utf8_is(body);
 
-    idem__lambda_member_name(to, "body");
+    idem__json_name(to, "body");
     if (is_text) {
-        idem__lambda_string(to, body);
+        idem__json_string(to, body);
     } else {
         add_base64(to, body);
     }
-    idem__lambda_member_name(to, "isBase64Encoded");
+    idem__json_name(to, "isBase64Encoded");
     idem__buffer_str(to, is_text ? "false" : "true");
     to->failed |= joined.failed;
     idem__buffer_free(&joined);
@@ -203,16 +118,15 @@ static void add_body(struct idem__buffer *to, const struct idem_form *form)
 void idem__lambda_form_answer(struct idem__buffer *to, bool many,
                               const struct idem_form *form, bool replay)
 {
-    struct headers h = {.to = to, .many = many};
     char start[32];
 
     idem__buffer_reset(to, to->cap);
     (void)snprintf(start, sizeof(start), "{\"statusCode\":%d",
                    form->http_status);
     idem__buffer_str(to, start);
-    idem__lambda_member_name(to, h.many ? "multiValueHeaders" : "headers");
+    idem__json_name(to, many ? "multiValueHeaders" : "headers");
     idem__buffer_str(to, "{");
-    add_headers(&h, form, replay);
+    add_headers(to, many, form, replay);
     idem__buffer_str(to, "}");
     add_body(to, form);
     idem__buffer_str(to, "}");
@@ -291,19 +205,13 @@ static bool add_all(struct record *record, const char *name,
 static bool add_map(struct record *record, struct json_object *map,
                     struct json_object *other)
 {
-    struct json_object_iterator at;
-    struct json_object_iterator end;
-
     if (map == NULL) {
         return true;
     }
-    at = json_object_iter_begin(map);
-    end = json_object_iter_end(map);
-    for (; !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
-        const char *name = json_object_iter_peek_name(&at);
-
+    json_object_object_foreach(map, name, value)
+    {
         if ((other == NULL || !idem__lambda_has_name(other, name)) &&
-            !add_all(record, name, json_object_iter_peek_value(&at))) {
+            !add_all(record, name, value)) {
             return false;
         }
     }
@@ -331,7 +239,7 @@ static bool read_body(struct idem__buffer *to, struct json_object *response)
     if (!json_object_is_type(value, json_type_string)) {
         return false;
     }
-    body = idem__lambda_text(response, "body");
+    body = idem__json_text_of(response, "body");
     if (!is_base64(response)) {
         idem__buffer_add(to, body.base, body.len);
         return !to->failed;
@@ -352,12 +260,11 @@ static bool is_plain(struct json_object *response)
     static const char names[] = "statusCode,statusDescription,headers,"
                                 "multiValueHeaders,cookies,body,"
                                 "isBase64Encoded";
-    struct json_object_iterator at = json_object_iter_begin(response);
-    struct json_object_iterator end = json_object_iter_end(response);
 
-    for (; !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
-        if (!idem__lambda_is_in_list(names, idem_str(json_object_iter_peek_name(
-                                                &at)))) {
+    json_object_object_foreach(response, name, value)
+    {
+        (void)value;
+        if (!idem__lambda_is_in_list(names, idem_str(name))) {
             return false;
         }
     }
@@ -369,7 +276,7 @@ static bool take_apart(struct idem__buffer *to, struct json_object *response,
                        struct record *record, struct idem_result *result)
 {
     struct json_object *many =
-        idem__lambda_object(response, "multiValueHeaders");
+        idem__json_member(response, "multiValueHeaders", json_type_object);
     struct json_object *status;
     uint8_t *room = idem__buffer_room(to, IDEM_META_MAX);
     size_t body_at;
@@ -380,7 +287,9 @@ static bool take_apart(struct idem__buffer *to, struct json_object *response,
                             json_object_get_int(status)) != 0 ||
         (record->named && idem_http_head_complete(&record->head) != 0) ||
         !add_map(record, many, NULL) ||
-        !add_map(record, idem__lambda_object(response, "headers"), many)) {
+        !add_map(record,
+                 idem__json_member(response, "headers", json_type_object),
+                 many)) {
         return false;
     }
     to->len = record->head.len;

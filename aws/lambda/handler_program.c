@@ -291,8 +291,8 @@ static void fail(struct idem__lambda_run *run, int status)
 {
     struct json_object *said =
         idem__lambda_parse(idem__buffer_slice(&run->answer));
-    struct idem_slice type = idem__lambda_text(said, "errorType");
-    struct idem_slice text = idem__lambda_text(said, "errorMessage");
+    struct idem_slice type = idem__json_text_of(said, "errorType");
+    struct idem_slice text = idem__json_text_of(said, "errorMessage");
     char plain_type[32];
     char plain_text[64];
 

@@ -7,12 +7,12 @@
 
 /* ---- Answers ----------------------------------------------------------- */
 
-static void add_header(struct idem__buffer *to, bool many, const char *name,
-                       const char *value)
+void idem__lambda_header(struct idem__buffer *to, bool many, const char *name,
+                         struct idem_slice value)
 {
-    idem__lambda_member_name(to, name);
+    idem__json_name(to, name);
     idem__buffer_str(to, many ? "[" : "");
-    idem__lambda_string(to, idem_str(value));
+    idem__json_string(to, value);
     idem__buffer_str(to, many ? "]" : "");
 }
 
@@ -28,19 +28,21 @@ void idem__lambda_problem(struct idem__buffer *to, bool many,
     (void)snprintf(start, sizeof(start), "{\"statusCode\":%d",
                    idem_http_problem_of(kind)->status);
     idem__buffer_str(to, start);
-    idem__lambda_member_name(to, many ? "multiValueHeaders" : "headers");
+    idem__json_name(to, many ? "multiValueHeaders" : "headers");
     idem__buffer_str(to, "{");
-    add_header(to, many, "Content-Type", IDEM_HTTP_PROBLEM_CONTENT);
-    add_header(to, many, "X-Content-Type-Options", "nosniff");
+    idem__lambda_header(to, many, "Content-Type",
+                        idem_str(IDEM_HTTP_PROBLEM_CONTENT));
+    idem__lambda_header(to, many, "X-Content-Type-Options",
+                        idem_str("nosniff"));
     if (retry_s > 0) {
         (void)snprintf(seconds, sizeof(seconds), "%lld", (long long)retry_s);
-        add_header(to, many, "Retry-After", seconds);
+        idem__lambda_header(to, many, "Retry-After", idem_str(seconds));
     }
     idem__buffer_str(to, "}");
-    idem__lambda_member(to, "body",
-                        idem_bytes(body,
-                                   idem_http_problem_body(kind, error, body)));
-    idem__lambda_member_name(to, "isBase64Encoded");
+    idem__json_pair(to, "body",
+                    idem_bytes(body,
+                               idem_http_problem_body(kind, error, body)));
+    idem__json_name(to, "isBase64Encoded");
     idem__buffer_str(to, "false}");
 }
 
@@ -76,34 +78,22 @@ static bool is_harmless(struct idem_slice name, const char *replay_headers)
     return !idem_http_header_never(name);
 }
 
-/* The first name in @map that @keeps refuses, or NULL. */
-static const char *refused_in(struct json_object *map, keeps_fn *keeps,
-                              const char *replay_headers)
-{
-    struct json_object_iterator at = json_object_iter_begin(map);
-    struct json_object_iterator end = json_object_iter_end(map);
-
-    for (; !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
-        const char *name = json_object_iter_peek_name(&at);
-
-        if (!keeps(idem_str(name), replay_headers)) {
-            return name;
-        }
-    }
-    return NULL;
-}
-
 /* True if something was taken out of @map, which may be NULL. */
 static bool strip_map(struct json_object *map, keeps_fn *keeps,
                       const char *replay_headers)
 {
     bool stripped = false;
-    const char *name;
 
-    while (map != NULL &&
-           (name = refused_in(map, keeps, replay_headers)) != NULL) {
-        json_object_object_del(map, name);
-        stripped = true;
+    if (map == NULL) {
+        return false;
+    }
+    json_object_object_foreach(map, name, value)
+    {
+        (void)value;
+        if (!keeps(idem_str(name), replay_headers)) {
+            json_object_object_del(map, name);
+            stripped = true;
+        }
     }
     return stripped;
 }
@@ -115,9 +105,11 @@ static bool strip(struct json_object *response, keeps_fn *keeps,
     bool stripped = json_object_object_get_ex(response, "cookies", NULL);
 
     json_object_object_del(response, "cookies");
-    stripped |= strip_map(idem__lambda_object(response, "headers"), keeps,
-                          replay_headers);
-    stripped |= strip_map(idem__lambda_object(response, "multiValueHeaders"),
+    stripped |=
+        strip_map(idem__json_member(response, "headers", json_type_object),
+                  keeps, replay_headers);
+    stripped |= strip_map(idem__json_member(response, "multiValueHeaders",
+                                            json_type_object),
                           keeps, replay_headers);
     return stripped;
 }
@@ -161,12 +153,10 @@ bool idem__lambda_keep_response(struct idem__buffer *to,
 
 bool idem__lambda_has_name(struct json_object *map, const char *name)
 {
-    struct json_object_iterator at = json_object_iter_begin(map);
-    struct json_object_iterator end = json_object_iter_end(map);
-
-    for (; !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
-        if (idem__lambda_is_in_list(name, idem_str(json_object_iter_peek_name(
-                                              &at)))) {
+    json_object_object_foreach(map, other, value)
+    {
+        (void)value;
+        if (idem__lambda_is_in_list(name, idem_str(other))) {
             return true;
         }
     }
@@ -192,11 +182,11 @@ static bool add(struct json_object *map, bool many, const char *name,
 static struct json_object *map_of(struct json_object *response, bool *ret_many)
 {
     struct json_object *map =
-        idem__lambda_object(response, "multiValueHeaders");
+        idem__json_member(response, "multiValueHeaders", json_type_object);
 
     *ret_many = map != NULL;
     if (map == NULL) {
-        map = idem__lambda_object(response, "headers");
+        map = idem__json_member(response, "headers", json_type_object);
     }
     if (map == NULL) {
         map = json_object_new_object();

@@ -18,6 +18,10 @@ bool idem__lambda_has_name(struct json_object *map, const char *name);
 /* True if @value is an object with a status: without, all of it is a body. */
 bool idem__lambda_is_response(struct json_object *value);
 
+/* Appends one header to the object of headers in @to; @many: as below. */
+void idem__lambda_header(struct idem__buffer *to, bool many, const char *name,
+                         struct idem_slice value);
+
 /* Writes the emptied @to as a response of ours. @many: for a balancer that sends many
  * values for each header, and takes no others. @retry_s: in so many seconds another try
  * is worth it; 0: in none. @error: that of the record. */

@@ -23,15 +23,15 @@ static void add_time(struct idem__buffer *line)
     len = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
     (void)snprintf(text + len, sizeof(text) - len, ".%03ldZ",
                    now.tv_nsec / 1000000);
-    idem__lambda_member(line, "timestamp", idem_str(text));
+    idem__json_pair(line, "timestamp", idem_str(text));
 }
 
 static void add_delivery(struct idem__buffer *line,
                          const struct idem_lambda_invocation *now)
 {
-    idem__lambda_member(line, "requestId", idem_str(now->request_id));
+    idem__json_pair(line, "requestId", idem_str(now->request_id));
     if (now->trace_id != NULL && now->trace_id[0] != '\0') {
-        idem__lambda_member(line, "traceId", idem_str(now->trace_id));
+        idem__json_pair(line, "traceId", idem_str(now->trace_id));
     }
 }
 
@@ -42,12 +42,12 @@ static void add_fields(struct idem__buffer *line,
 
     for (; fields != NULL && fields->name != NULL; fields++) {
         if (fields->text.base != NULL) {
-            idem__lambda_member(line, fields->name, fields->text);
+            idem__json_pair(line, fields->name, fields->text);
             continue;
         }
         (void)snprintf(number, sizeof(number), "%llu",
                        (unsigned long long)fields->number);
-        idem__lambda_member_name(line, fields->name);
+        idem__json_name(line, fields->name);
         idem__buffer_str(line, number);
     }
 }
@@ -86,11 +86,11 @@ void idem__lambda_log(const struct idem_lambda_invocation *now,
 
     idem__buffer_str(&line, "{");
     add_time(&line);
-    idem__lambda_member(&line, "level", idem_str(level));
+    idem__json_pair(&line, "level", idem_str(level));
     if (now != NULL) {
         add_delivery(&line, now);
     }
-    idem__lambda_member(&line, "message", idem_str(message));
+    idem__json_pair(&line, "message", idem_str(message));
     add_fields(&line, fields);
     idem__buffer_str(&line, "}\n");
     if (!line.failed) {

@@ -259,7 +259,7 @@ void idem__lambda_unit_event(const struct idem_lambda *lambda,
     idem__buffer_add(to, event.base, before);
     if (unit->list.base != NULL) {
         idem__buffer_str(to, "{");
-        idem__lambda_string(to, unit->list);
+        idem__json_string(to, unit->list);
         idem__buffer_str(to, ":");
     }
     idem__buffer_str(to, "[");
@@ -285,7 +285,7 @@ static void pick(const struct idem__tree *event, uint32_t at, const char *names,
 
         if (idem__lambda_is_in_list(names, name)) {
             idem__buffer_str(to, any ? "," : "");
-            idem__lambda_string(to, name);
+            idem__json_string(to, name);
             idem__buffer_str(to, ":");
             idem__buffer_add(to, raw.base, raw.len);
             any = true;
@@ -301,7 +301,7 @@ static void pick_member(const struct idem__tree *event, const char *place,
     uint32_t at = idem__lambda_find(event, 0, place);
 
     if (at != 0) {
-        idem__lambda_member_name(to, name);
+        idem__json_name(to, name);
         pick(event, at, names, to);
         idem__buffer_str(to, "}");
     }
@@ -324,7 +324,7 @@ static void keep_request(const struct idem__tree *event,
          to);
     pick_member(event, "headers", "headers", headers, to);
     pick_member(event, "multiValueHeaders", "multiValueHeaders", headers, to);
-    idem__lambda_member_name(to, "requestContext");
+    idem__json_name(to, "requestContext");
     pick(event, idem__lambda_find(event, 0, "requestContext"), "serviceArn",
          to);
     pick_member(event, "requestContext.http", "http", "method,path", to);

@@ -3,6 +3,7 @@
 
 #include "aws/client/json.h"
 #include "base/hash.h"
+#include "core/slice.h"
 
 #include <json-c/json.h>
 
@@ -18,59 +19,31 @@ enum {
 
 /* ---- Writing ---------------------------------------------------------------- */
 
-/* As a member, or (with @name NULL) as an element. */
-static void add_text(struct idem__buffer *out, const char *name,
-                     struct idem_slice text)
-{
-    struct json_object *string;
-
-    if (name != NULL) {
-        idem__buffer_str(out, "\"");
-        idem__buffer_str(out, name);
-        idem__buffer_str(out, "\":");
-    }
-    string = json_object_new_string_len(text.len > 0 ? text.base : "",
-                                        (int)text.len);
-    if (string == NULL) {
-        out->failed = true;
-        return;
-    }
-    idem__buffer_str(out, json_object_to_json_string_ext(
-                              string, JSON_C_TO_STRING_PLAIN |
-                                          JSON_C_TO_STRING_NOSLASHESCAPE));
-    (void)json_object_put(string);
-}
-
 static void add_number(struct idem__buffer *out, const char *name,
                        int64_t number)
 {
-    idem__buffer_str(out, "\"");
-    idem__buffer_str(out, name);
-    idem__buffer_str(out, "\":");
+    idem__json_name(out, name);
     idem__buffer_u64(out, (uint64_t)(number < 0 ? 0 : number));
 }
 
 static void open_request(struct idem__buffer *out, const char *url)
 {
     idem__buffer_str(out, "{");
-    add_text(out, "QueueUrl", idem_str(url));
+    idem__json_pair(out, "QueueUrl", idem_str(url));
 }
 
 void idem__sqs_receive(struct idem__buffer *out, const char *url,
                        const struct idem__sqs_receive *how)
 {
     open_request(out, url);
-    idem__buffer_str(out, ",");
     add_number(out, "MaxNumberOfMessages", how->max);
-    idem__buffer_str(out, ",");
     add_number(out, "WaitTimeSeconds", how->wait_s);
     if (how->visibility_s >= 0) {
-        idem__buffer_str(out, ",");
         add_number(out, "VisibilityTimeout", how->visibility_s);
     }
     if (how->attempt_id != NULL) {
-        idem__buffer_str(out, ",");
-        add_text(out, "ReceiveRequestAttemptId", idem_str(how->attempt_id));
+        idem__json_pair(out, "ReceiveRequestAttemptId",
+                        idem_str(how->attempt_id));
     }
     /* The old name beside the new one: what came before 2024 knows only it. */
     idem__buffer_str(out, ",\"AttributeNames\":[\"All\"]"
@@ -89,11 +62,9 @@ static void add_entries(struct idem__buffer *out, const char *url,
     for (i = 0; i < len; i++) {
         (void)snprintf(id, sizeof(id), "%u", (unsigned)i);
         idem__buffer_str(out, i == 0 ? "{" : ",{");
-        add_text(out, "Id", idem_str(id));
-        idem__buffer_str(out, ",");
-        add_text(out, "ReceiptHandle", receipts[i]);
+        idem__json_pair(out, "Id", idem_str(id));
+        idem__json_pair(out, "ReceiptHandle", receipts[i]);
         if (seconds != NULL) {
-            idem__buffer_str(out, ",");
             add_number(out, "VisibilityTimeout", seconds[i]);
         }
         idem__buffer_str(out, "}");
@@ -124,10 +95,9 @@ void idem__sqs_queue_url(struct idem__buffer *out, const char *name,
                          const char *account)
 {
     idem__buffer_str(out, "{");
-    add_text(out, "QueueName", idem_str(name));
+    idem__json_pair(out, "QueueName", idem_str(name));
     if (account[0] != '\0') {
-        idem__buffer_str(out, ",");
-        add_text(out, "QueueOwnerAWSAccountId", idem_str(account));
+        idem__json_pair(out, "QueueOwnerAWSAccountId", idem_str(account));
     }
     idem__buffer_str(out, "}");
 }
@@ -170,47 +140,22 @@ static int need_text(struct json_object *object, const char *name, size_t max,
     return rc == 1 && ret_text->len > 0 ? 0 : IDEM_ECORRUPT;
 }
 
-/* A number in digits, as SQS writes those of attributes. */
-static int read_number(struct idem_slice text, int64_t *ret_number)
-{
-    const char *p = text.base;
-    int64_t number = 0;
-    size_t i;
-
-    if (text.len == 0 || text.len > 18) {
-        return IDEM_ECORRUPT;
-    }
-    for (i = 0; i < text.len; i++) {
-        if (p[i] < '0' || p[i] > '9') {
-            return IDEM_ECORRUPT;
-        }
-        number = number * 10 + (p[i] - '0');
-    }
-    *ret_number = number;
-    return 0;
-}
-
-/* The number @name of @attributes, at most @max; where there is none,
+/* The number @name of @attributes, in digits and at most @max; where there is none,
  * *@ret_number stays. */
 static int get_number(struct json_object *attributes, const char *name,
                       int64_t max, int64_t *ret_number)
 {
     struct idem_slice text;
-    int64_t number;
+    uint64_t number;
     int rc = get_text(attributes, name, 18, &text);
 
-    if (rc != 1) {
-        return rc;
+    if (rc == 1 && !idem__digits(text, (uint64_t)max, &number)) {
+        rc = IDEM_ECORRUPT;
     }
-    rc = read_number(text, &number);
-    if (rc != 0) {
-        return rc;
+    if (rc == 1) {
+        *ret_number = (int64_t)number;
     }
-    if (number > max) {
-        return IDEM_ECORRUPT;
-    }
-    *ret_number = number;
-    return 0;
+    return rc < 0 ? rc : 0;
 }
 
 static int get_object(struct json_object *object, const char *name,
@@ -342,11 +287,6 @@ void idem__sqs_messages_finish(struct idem__sqs_messages *messages)
 
 /* ---- Batches ---------------------------------------------------------------- */
 
-static bool is_text(struct idem_slice text, const char *other)
-{
-    return text.len == strlen(other) && memcmp(text.base, other, text.len) == 0;
-}
-
 /* The meaning of the refusal of one entry. The names are those of the service,
  * with or without what older ones wrote before them. */
 static enum idem__sqs_entry classify_failure(struct idem_slice code,
@@ -358,9 +298,9 @@ static enum idem__sqs_entry classify_failure(struct idem_slice code,
     if (code.len > sizeof(old) - 1 && memcmp(p, old, sizeof(old) - 1) == 0) {
         code = idem_bytes(p + sizeof(old) - 1, code.len - (sizeof(old) - 1));
     }
-    if (is_text(code, "ReceiptHandleIsInvalid") ||
-        is_text(code, "MessageNotInflight") ||
-        is_text(code, "InvalidParameterValue")) {
+    if (idem__slice_equal(code, idem_str("ReceiptHandleIsInvalid")) ||
+        idem__slice_equal(code, idem_str("MessageNotInflight")) ||
+        idem__slice_equal(code, idem_str("InvalidParameterValue"))) {
         return IDEM__SQS_GONE; /* The last is said of a receipt that ran out. */
     }
     return sender_fault ? IDEM__SQS_BROKEN : IDEM__SQS_RETRY;
@@ -373,11 +313,10 @@ static int read_entry(struct json_object *object, bool failed, size_t len,
     struct idem_slice id;
     struct idem_slice code = {"", 0};
     struct json_object *fault;
-    int64_t i;
+    uint64_t i;
 
-    if (!json_object_is_type(object, json_type_object) ||
-        need_text(object, "Id", 8, &id) != 0 || read_number(id, &i) != 0 ||
-        (size_t)i >= len || entries[i] != 0) {
+    if (need_text(object, "Id", 8, &id) != 0 ||
+        !idem__digits(id, len - 1, &i) || entries[i] != 0) {
         return IDEM_ECORRUPT;
     }
     if (!failed) {
@@ -511,7 +450,7 @@ int idem__sqs_read_attributes(struct idem_slice answer,
     rc = rc == 1 ? read_numbers(list, &attributes) : IDEM_ECORRUPT;
     if (rc == 0) {
         rc = get_text(list, "FifoQueue", 8, &text);
-        attributes.fifo = rc == 1 && is_text(text, "true");
+        attributes.fifo = rc == 1 && idem__slice_equal(text, idem_str("true"));
     }
     if (rc >= 0) {
         rc = get_text(list, "RedrivePolicy", 2048, &text);

@@ -128,6 +128,25 @@ bool idem__utf8_is(struct idem_slice bytes)
     return true;
 }
 
+bool idem__digits(struct idem_slice text, uint64_t max, uint64_t *ret_number)
+{
+    const char *p = text.base;
+    uint64_t number = 0;
+    size_t i;
+
+    for (i = 0; i < text.len; i++) {
+        if (p[i] < '0' || p[i] > '9' || number > max / 10) {
+            return false;
+        }
+        number = number * 10 + (uint64_t)(p[i] - '0');
+    }
+    if (text.len == 0 || number > max) {
+        return false;
+    }
+    *ret_number = number;
+    return true;
+}
+
 static void in_seconds(int64_t ms, char buf[IDEM__SPAN_MAX])
 {
     int64_t tenth = ms / 100 % 10;

@@ -1,4 +1,5 @@
-/* Runs of bytes: big-endian numbers in them, buffers that grow, UTF-8, spans of time. */
+/* Runs of bytes: big-endian numbers in them, buffers that grow, UTF-8, numbers in digits,
+ * spans of time. */
 #ifndef IDEM_BASE_BYTES_H
 #define IDEM_BASE_BYTES_H
 
@@ -72,6 +73,12 @@ size_t idem__utf8_len(const uint8_t *p, size_t left);
 
 /* True if @bytes is well-formed UTF-8. */
 bool idem__utf8_is(struct idem_slice bytes);
+
+/* ---- Numbers in digits --------------------------------------------------- */
+
+/* The number that @text is. False: it has no digit, another character, or is above
+ * @max. */
+bool idem__digits(struct idem_slice text, uint64_t max, uint64_t *ret_number);
 
 /* ---- Spans of time ------------------------------------------------------- */
 

@@ -9,10 +9,12 @@
  *   header line.
  */
 #include "aws/client/settings.h"
+#include "aws/client/clock.h"
 #include "aws/client/source.h"
 #include "base/bytes.h"
 #include "fuzz.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -124,16 +126,20 @@ static void read_time(struct idem_slice input)
     char *copy = text_of(input);
     int64_t ms = -1;
 
-    if (idem__aws_read_time(input, &ms)) {
+    if (idem__aws_time_parse(input, &ms)) {
         struct tm tm = {.tm_isdst = 0};
         char *rest = strptime(copy, "%Y-%m-%d", &tm);
         char zone[8];
-        int hours = 0, minutes = 0;
+        int hours = 0, minutes = 0, scale = 100;
 
         must(rest != NULL && strchr("Tt ", *rest) != NULL);
         rest = strptime(rest + 1, "%H:%M:%S", &tm);
         must(rest != NULL);
-        rest += *rest == '.' ? 1 + strspn(rest + 1, "0123456789") : 0;
+        if (*rest == '.') {
+            for (rest++; isdigit((unsigned char)*rest); rest++, scale /= 10) {
+                ms -= (*rest - '0') * scale;
+            }
+        }
         (void)snprintf(zone, sizeof(zone), "%s", rest);
         if (zone[0] != 'Z' && zone[0] != 'z') {
             must(sscanf(zone + 1, "%2d%*[:]%2d", &hours, &minutes) == 2 ||

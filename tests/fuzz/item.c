@@ -229,7 +229,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         break;
     default:
         rest = take_rest(&tape);
-        must(idem__json_is_utf8(rest) == cli_is_utf8(rest));
+        must(idem__utf8_is(rest) == cli_is_utf8(rest));
         break;
     }
     return 0;

@@ -56,10 +56,10 @@ static void check_items(struct idem_slice response, struct idem_slice event)
         for (i = 0; i < json_object_array_length(failures); i++) {
             struct json_object *item = json_object_array_get_idx(failures, i);
             struct json_object *kafka =
-                idem__lambda_object(item, "itemIdentifier");
+                idem__json_member(item, "itemIdentifier", json_type_object);
             struct idem_slice name =
-                kafka == NULL ? idem__lambda_text(item, "itemIdentifier")
-                              : idem__lambda_text(kafka, "partition");
+                kafka == NULL ? idem__json_text_of(item, "itemIdentifier")
+                              : idem__json_text_of(kafka, "partition");
 
             must(name.len > 0);
             must(kafka != NULL || memchr(event.base, '\\', event.len) != NULL ||

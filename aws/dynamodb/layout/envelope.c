@@ -6,73 +6,6 @@
 
 /* ---- Writing ---- */
 
-static bool same_name(struct idem_slice a, struct idem_slice b)
-{
-    return a.len == b.len && strncasecmp(a.base, b.base, a.len) == 0;
-}
-
-/* True: a header of @head before that with @name, which points into it, has the
- * same name. */
-static bool is_again(struct idem_slice head, struct idem_slice name)
-{
-    struct idem_slice other, value;
-    int code;
-
-    while (idem_http_head_next(&head, &other, &value, &code) &&
-           other.base != name.base) {
-        if (same_name(other, name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* All values of @name from @value on, whose header @rest comes after. */
-static void add_values(struct idem__buffer *out, struct idem_slice name,
-                       struct idem_slice value, struct idem_slice rest)
-{
-    struct idem__buffer all = {.len = 0};
-    struct idem_slice other;
-    int code;
-
-    idem__buffer_add(&all, value.base, value.len);
-    while (idem_http_head_next(&rest, &other, &value, &code)) {
-        if (same_name(other, name)) {
-            idem__buffer_str(&all, ", ");
-            idem__buffer_add(&all, value.base, value.len);
-        }
-    }
-    idem__json_string(out, idem__json_is_utf8(idem__buffer_slice(&all))
-                               ? idem__buffer_slice(&all)
-                               : idem_str(""));
-    out->failed = out->failed || all.failed;
-    idem__buffer_free(&all);
-}
-
-static void add_headers(struct idem__buffer *out, struct idem_slice type,
-                        struct idem_slice head)
-{
-    struct idem_slice rest = head;
-    struct idem_slice name, value;
-    const char *before = "";
-    int code;
-
-    if (type.len > 0 && idem__json_is_utf8(type)) {
-        idem__buffer_str(out, "\"Content-Type\":");
-        idem__json_string(out, type);
-        before = ",";
-    }
-    while (idem_http_head_next(&rest, &name, &value, &code)) {
-        if (!is_again(head, name)) {
-            idem__buffer_str(out, before);
-            idem__json_string(out, name);
-            idem__buffer_str(out, ":");
-            add_values(out, name, value, rest);
-            before = ",";
-        }
-    }
-}
-
 bool idem__envelope_write(struct idem__buffer *out,
                           const struct idem_result *result)
 {
@@ -86,9 +19,12 @@ bool idem__envelope_write(struct idem__buffer *out,
     idem__buffer_str(out, "{\"statusCode\":");
     idem__buffer_u64(out, (uint64_t)status);
     idem__buffer_str(out, ",\"headers\":{");
-    add_headers(out, result->content_type, head);
+    if (result->content_type.len > 0) {
+        idem__json_pair(out, "Content-Type", result->content_type);
+    }
+    idem__json_head(out, head, /* many= */ false);
     idem__buffer_str(out, "},\"body\":");
-    if (idem__json_is_utf8(result->bytes)) {
+    if (idem__utf8_is(result->bytes)) {
         idem__json_string(out, result->bytes);
     } else {
         idem__buffer_str(out, "\"");
@@ -101,12 +37,6 @@ bool idem__envelope_write(struct idem__buffer *out,
 
 /* ---- Reading ---- */
 
-static struct idem_slice text_of(json_object *value)
-{
-    return idem_bytes(json_object_get_string(value),
-                      (size_t)json_object_get_string_len(value));
-}
-
 /* Adds a header, or takes it for the content type. False: the head cannot hold it. */
 static bool take_header(struct idem_http_head *head, const char *name,
                         json_object *value, struct idem_slice *type)
@@ -116,7 +46,7 @@ static bool take_header(struct idem_http_head *head, const char *name,
     if (!json_object_is_type(value, json_type_string)) {
         return false;
     }
-    text = text_of(value);
+    text = idem__json_bytes_of(value);
     if (strcasecmp(name, "content-type") == 0) {
         *type = text;
         return text.len <= 255 && idem_http_header_valid(idem_str(name), text);
@@ -174,7 +104,7 @@ static bool take_body(json_object *object, struct idem__buffer *memory,
     if (!json_object_is_type(body, json_type_string)) {
         return false;
     }
-    text = text_of(body);
+    text = idem__json_bytes_of(body);
     if (json_object_object_get_ex(object, "isBase64Encoded", &packed) &&
         json_object_get_boolean(packed)) {
         return idem__json_bytes(text, memory, ret_body) == 0;

@@ -43,22 +43,21 @@ int idem__foreign_number(json_object *object, const char *name,
     int rc = idem__foreign_is(object, name, NULL)
                  ? 0
                  : idem__json_attribute(object, name, "N", &text);
-    const char *p;
-    int64_t number = 0;
-    size_t i;
+    const char *point;
+    uint64_t number;
 
     if (rc != 1) {
         return rc;
     }
-    p = text.base;
-    for (i = 0; i < text.len && p[i] != '.'; i++) {
-        if (p[i] < '0' || p[i] > '9' || i == 15) {
-            return IDEM_ECORRUPT;
-        }
-        number = number * 10 + (p[i] - '0');
+    point = text.len == 0 ? NULL : memchr(text.base, '.', text.len);
+    if (point != NULL) {
+        text.len = (size_t)(point - (const char *)text.base);
     }
-    *ret_number = number;
-    return i > 0 ? 1 : IDEM_ECORRUPT;
+    if (!idem__digits(text, 999999999999999, &number)) {
+        return IDEM_ECORRUPT;
+    }
+    *ret_number = (int64_t)number;
+    return 1;
 }
 
 bool idem__foreign_is(json_object *object, const char *name, const char *text)
@@ -120,7 +119,7 @@ static int check(const struct idem__table_conf *table, const struct idem_op *op,
                            "layout %s has no scopes: leave the scope empty",
                            layout);
     }
-    if (!idem__json_is_utf8(op->key)) {
+    if (!idem__utf8_is(op->key)) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "layout %s takes only keys in UTF-8", layout);
     }

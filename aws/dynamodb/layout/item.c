@@ -153,7 +153,7 @@ static void add_clear(struct idem__buffer *out, const char *name,
         return;
     }
     add_name(out, name, "");
-    if (idem__json_is_utf8(text)) {
+    if (idem__utf8_is(text)) {
         idem__buffer_str(out, "{\"S\":");
         idem__json_string(out, text);
         idem__buffer_str(out, "}");
@@ -369,21 +369,13 @@ static int read_body(json_object *object, const char *name, uint64_t len,
 static void read_input_ttl(json_object *object, struct idem__body *input)
 {
     struct idem_slice text;
-    int64_t seconds = 0;
-    const char *p;
-    size_t i;
+    uint64_t seconds = 0;
     int rc = idem__json_attribute(object, "input_ttl", "N", &text);
 
-    input->ttl_ms = IDEM_NEVER;
-    if (rc == 0) {
-        return;
+    if (rc == 1) {
+        (void)idem__digits(text, 999999999999999, &seconds);
     }
-    p = text.base;
-    for (i = 0; rc == 1 && i < text.len && i < 15 && p[i] >= '0' && p[i] <= '9';
-         i++) {
-        seconds = seconds * 10 + (p[i] - '0');
-    }
-    input->ttl_ms = seconds * 1000;
+    input->ttl_ms = rc == 0 ? IDEM_NEVER : (int64_t)seconds * 1000;
 }
 
 /* The other writes of the transaction that completed it. */

@@ -2,16 +2,10 @@
 #ifndef IDEM_AWS_DYNAMODB_LAYOUT_JSON_H
 #define IDEM_AWS_DYNAMODB_LAYOUT_JSON_H
 
-#include "base/bytes.h"
+#include "aws/client/json.h"
 #include "key/tree.h"
 
 #include <json-c/json.h>
-
-/* True if @text is UTF-8 (RFC 3629: no overlong forms, no surrogates). */
-bool idem__json_is_utf8(struct idem_slice text);
-
-/* "text", escaped; @text must be UTF-8. */
-void idem__json_string(struct idem__buffer *out, struct idem_slice text);
 
 /* {"S":"..."}, {"B":"..."}, {"N":"..."}. */
 void idem__json_s(struct idem__buffer *out, const char *text);

@@ -291,7 +291,7 @@ static bool tells_http(const struct idem__item *item, struct idem__buffer *text)
     idem__buffer_str(&body, "{\"error\":");
     idem__json_string(&body, record->status == IDEM_STATUS_COMPLETED
                                  ? idem_str("The answer was not kept")
-                             : idem__json_is_utf8(record->error)
+                             : idem__utf8_is(record->error)
                                  ? record->error
                                  : idem_str("The work failed"));
     idem__buffer_str(&body, "}");

@@ -55,7 +55,7 @@ static void name_owner(const struct idem_record *record, char to[TEXT_MAX])
                                           : (const char *)record->owner.base,
                    record->owner.len == 0 ? "idem" : "",
                    (unsigned long long)record->fence);
-    if (!idem__json_is_utf8(idem_str(to))) {
+    if (!idem__utf8_is(idem_str(to))) {
         (void)snprintf(to, TEXT_MAX, "idem#%llu",
                        (unsigned long long)record->fence);
     }
@@ -70,7 +70,7 @@ static void set_error(const struct idem_record *record, char *to, size_t cap)
                    record->status == IDEM_STATUS_FAILED ? ""
                                                         : "outcome unknown: ",
                    (int)text.len, text.len == 0 ? "" : (const char *)text.base);
-    if (!idem__json_is_utf8(idem_str(to))) {
+    if (!idem__utf8_is(idem_str(to))) {
         (void)snprintf(to, cap, "%s", idem_status_name(record->status));
     }
 }

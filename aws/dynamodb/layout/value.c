@@ -208,7 +208,7 @@ static bool is_text(struct idem_slice bytes)
             return false;
         }
     }
-    return idem__json_is_utf8(bytes);
+    return idem__utf8_is(bytes);
 }
 
 /* Bytes that are not JSON, as a string of JSON's. */
@@ -289,12 +289,6 @@ static bool read_map(json_object *map, struct idem__buffer *out)
     return true;
 }
 
-static struct idem_slice text_of(json_object *text)
-{
-    return idem_bytes(json_object_get_string(text),
-                      (size_t)json_object_get_string_len(text));
-}
-
 /* A set: an array of the numbers or strings in it. */
 static bool read_set(json_object *set, bool numbers, struct idem__buffer *out)
 {
@@ -310,9 +304,10 @@ static bool read_set(json_object *set, bool numbers, struct idem__buffer *out)
         }
         idem__buffer_str(out, i == 0 ? "" : ",");
         if (numbers) {
-            idem__buffer_add(out, text_of(text).base, text_of(text).len);
+            idem__buffer_add(out, idem__json_bytes_of(text).base,
+                             idem__json_bytes_of(text).len);
         } else {
-            idem__json_string(out, text_of(text));
+            idem__json_string(out, idem__json_bytes_of(text));
         }
     }
     idem__buffer_str(out, "]");
@@ -326,9 +321,10 @@ static bool read_typed(const char *type, json_object *value,
     bool list = json_object_is_type(value, json_type_array);
 
     if (text && strcmp(type, "N") == 0) {
-        idem__buffer_add(out, text_of(value).base, text_of(value).len);
+        idem__buffer_add(out, idem__json_bytes_of(value).base,
+                         idem__json_bytes_of(value).len);
     } else if (text && (strcmp(type, "S") == 0 || strcmp(type, "B") == 0)) {
-        idem__json_string(out, text_of(value));
+        idem__json_string(out, idem__json_bytes_of(value));
     } else if (strcmp(type, "NULL") == 0) {
         idem__buffer_str(out, "null");
     } else if (strcmp(type, "BOOL") == 0) {
@@ -427,7 +423,7 @@ bool idem__value_same(json_object *a, json_object *b)
         return same_maps(x, y);
     case json_type_string:
         if (strcmp(type, "N") == 0) {
-            return same_number(text_of(x), text_of(y));
+            return same_number(idem__json_bytes_of(x), idem__json_bytes_of(y));
         }
         break;
     case json_type_null:

@@ -177,27 +177,20 @@ void idem__limit_request_entry(struct idem__buffer *out,
 static int read_number(json_object *item, const char *name, int64_t *ret)
 {
     struct idem_slice text;
-    const char *p;
-    int64_t n = 0;
+    uint64_t n;
     bool negative;
-    size_t i;
     int rc = idem__json_attribute(item, name, "N", &text);
 
     if (rc != 1) {
         return rc;
     }
-    p = text.base;
-    negative = text.len > 0 && p[0] == '-';
-    if (text.len <= negative || text.len > 18) {
+    negative = text.len > 0 && *(const char *)text.base == '-';
+    text.base = (const char *)text.base + negative;
+    text.len -= negative;
+    if (!idem__digits(text, 999999999999999999, &n)) {
         return IDEM_ECORRUPT;
     }
-    for (i = negative; i < text.len; i++) {
-        if (p[i] < '0' || p[i] > '9') {
-            return IDEM_ECORRUPT;
-        }
-        n = n * 10 + (p[i] - '0');
-    }
-    *ret = negative ? -n : n;
+    *ret = negative ? -(int64_t)n : (int64_t)n;
     return 1;
 }
 

@@ -94,14 +94,6 @@ static idem__state found_window(struct idem__task *task, json_object *item)
 
 /* ---- Reading ---- */
 
-static json_object *item_in(json_object *body, const char *name)
-{
-    json_object *item = NULL;
-
-    (void)json_object_object_get_ex(body, name, &item);
-    return json_object_is_type(item, json_type_object) ? item : NULL;
-}
-
 idem__state idem__limit_window_ask(struct idem__task *task)
 {
     idem__limit_request_window(idem__task_out(task), &task->env->table,
@@ -112,7 +104,8 @@ idem__state idem__limit_window_ask(struct idem__task *task)
 idem__state idem__limit_window_answered(struct idem__task *task,
                                         struct idem__answer *answer)
 {
-    return found_window(task, item_in(answer->body, "Item"));
+    return found_window(task, idem__json_member(answer->body, "Item",
+                                                json_type_object));
 }
 
 idem__state idem__limit_entry_ask(struct idem__task *task)
@@ -129,7 +122,9 @@ idem__state idem__limit_entry_answered(struct idem__task *task,
     struct idem__limiter *limiter = task->limiter;
     struct idem_limit_state entry;
 
-    if (idem__limit_read_entry(item_in(answer->body, "Item"), &entry) != 0) {
+    if (idem__limit_read_entry(idem__json_member(answer->body, "Item",
+                                                 json_type_object),
+                               &entry) != 0) {
         return corrupt(task);
     }
     limiter->looked_at = limiter->found.moves;
@@ -197,7 +192,8 @@ idem__state idem__limit_write_answered(struct idem__task *task,
     idem__state next;
 
     if (answer->said == IDEM__SAID_OK) {
-        next = written(task, item_in(answer->body, "Attributes"));
+        next = written(task, idem__json_member(answer->body, "Attributes",
+                                               json_type_object));
         if (next != IDEM__STATE_NONE) {
             return next;
         }
@@ -247,7 +243,8 @@ idem__state idem__limit_trim_ask(struct idem__task *task)
 idem__state idem__limit_trim_answered(struct idem__task *task,
                                       struct idem__answer *answer)
 {
-    json_object *window = item_in(answer->body, "Attributes");
+    json_object *window =
+        idem__json_member(answer->body, "Attributes", json_type_object);
     struct idem__limit_window *found = &task->limiter->found;
 
     return answer->said == IDEM__SAID_OK && window != NULL &&

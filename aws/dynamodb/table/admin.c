@@ -146,19 +146,18 @@ static const char *describe(struct idem__admin *admin, const char *target,
                             const char *object, const char *member,
                             struct idem__answer *ret_answer)
 {
-    json_object *described;
     json_object *text;
 
     idem__admin_begin(admin);
     idem__buffer_str(&admin->out, "}");
     idem__admin_call(admin, target, true, ret_answer);
-    if (ret_answer->said != IDEM__SAID_OK ||
-        !json_object_object_get_ex(ret_answer->body, object, &described) ||
-        !json_object_object_get_ex(described, member, &text) ||
-        !json_object_is_type(text, json_type_string)) {
+    if (ret_answer->said != IDEM__SAID_OK) {
         return NULL;
     }
-    return json_object_get_string(text);
+    text = idem__json_member(idem__json_member(ret_answer->body, object,
+                                               json_type_object),
+                             member, json_type_string);
+    return text == NULL ? NULL : json_object_get_string(text);
 }
 
 static int wait_active(struct idem__admin *admin, struct idem_error *error)

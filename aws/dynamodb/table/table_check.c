@@ -15,22 +15,10 @@ enum {
 
 /* ---- Reading ---- */
 
-static json_object *member(json_object *object, const char *name,
-                           enum json_type type)
-{
-    json_object *found;
-
-    return json_object_is_type(object, json_type_object) &&
-                   json_object_object_get_ex(object, name, &found) &&
-                   json_object_is_type(found, type)
-               ? found
-               : NULL;
-}
-
 /* Its text; "": it has none. */
 static const char *text_of(json_object *object, const char *name)
 {
-    json_object *text = member(object, name, json_type_string);
+    json_object *text = idem__json_member(object, name, json_type_string);
 
     return text == NULL ? "" : json_object_get_string(text);
 }
@@ -139,8 +127,10 @@ static void check_status(const struct idem__table_check *check,
 static bool has_key(json_object *holder, json_object *table,
                     const struct idem__schema_part *parts, size_t parts_len)
 {
-    json_object *schema = member(holder, "KeySchema", json_type_array);
-    json_object *types = member(table, "AttributeDefinitions", json_type_array);
+    json_object *schema =
+        idem__json_member(holder, "KeySchema", json_type_array);
+    json_object *types =
+        idem__json_member(table, "AttributeDefinitions", json_type_array);
     size_t i;
 
     for (i = 0; i < parts_len; i++) {
@@ -231,7 +221,8 @@ static void check_index(const struct idem__table_check *check,
     char mend[MEND_MAX];
 
     idem__schema_of(&check->place->table, &schema);
-    index = find(member(table, "GlobalSecondaryIndexes", json_type_array),
+    index = find(idem__json_member(table, "GlobalSecondaryIndexes",
+                                   json_type_array),
                  "IndexName", schema.index.name);
     status = text_of(index, "IndexStatus");
     if (index == NULL) {
@@ -269,7 +260,7 @@ static void check_billing(const struct idem__table_check *check,
                           json_object *table)
 {
     json_object *summary =
-        member(table, "BillingModeSummary", json_type_object);
+        idem__json_member(table, "BillingModeSummary", json_type_object);
     char mend[MEND_MAX];
 
     if (says(summary, "BillingMode", "PAY_PER_REQUEST")) {
@@ -348,8 +339,8 @@ static void check_replicas(const struct idem__table_check *check,
     char regions[512];
     const char *first;
 
-    list_regions(check, member(table, "Replicas", json_type_array), regions,
-                 &first);
+    list_regions(check, idem__json_member(table, "Replicas", json_type_array),
+                 regions, &first);
     /* The old kind does not name its replicas here. */
     if (first == NULL && says(table, "GlobalTableVersion", "2017.11.29")) {
         check_lagging(check, "other regions", NULL);
@@ -368,8 +359,9 @@ static void check_protection(const struct idem__table_check *check,
 {
     char mend[MEND_MAX];
 
-    if (json_object_get_boolean(
-            member(table, "DeletionProtectionEnabled", json_type_boolean))) {
+    if (json_object_get_boolean(idem__json_member(table,
+                                                  "DeletionProtectionEnabled",
+                                                  json_type_boolean))) {
         good(check, "protection", "the table cannot be deleted by accident");
         return;
     }
@@ -400,7 +392,7 @@ static void check_status_index(const struct idem__table_check *check,
                                json_object *table)
 {
     json_object *indexes =
-        member(table, "GlobalSecondaryIndexes", json_type_array);
+        idem__json_member(table, "GlobalSecondaryIndexes", json_type_array);
     size_t n = length_of(indexes);
     struct idem__schema schema;
     size_t i;
@@ -483,7 +475,8 @@ void idem__table_check_backups(const struct idem__table_check *check,
                                json_object *backups)
 {
     json_object *recovery =
-        member(backups, "PointInTimeRecoveryDescription", json_type_object);
+        idem__json_member(backups, "PointInTimeRecoveryDescription",
+                          json_type_object);
     char mend[MEND_MAX];
 
     if (says(recovery, "PointInTimeRecoveryStatus", "ENABLED")) {

@@ -38,14 +38,9 @@ static void say(const struct reading *reading, enum idem__said said, int code,
 
 static const char *text_at(json_object *object, const char *name)
 {
-    json_object *text = NULL;
+    json_object *text = idem__json_member(object, name, json_type_string);
 
-    if (!json_object_is_type(object, json_type_object) ||
-        !json_object_object_get_ex(object, name, &text) ||
-        !json_object_is_type(text, json_type_string)) {
-        return "";
-    }
-    return json_object_get_string(text);
+    return text == NULL ? "" : json_object_get_string(text);
 }
 
 /* The obstacle to one write of a transaction. */

@@ -55,18 +55,12 @@ struct idem_slice idem__walk_cursor(const uint64_t *cursor)
 uint64_t idem__walk_number(json_object *item, const char *name)
 {
     struct idem_slice text;
-    uint64_t number = 0;
-    const char *p;
-    size_t i;
+    uint64_t number;
 
-    if (idem__json_attribute(item, name, "N", &text) != 1) {
-        return 0;
-    }
-    p = text.base;
-    for (i = 0; i < text.len && i < 18 && p[i] >= '0' && p[i] <= '9'; i++) {
-        number = number * 10 + (uint64_t)(p[i] - '0');
-    }
-    return number;
+    return idem__json_attribute(item, name, "N", &text) == 1 &&
+                   idem__digits(text, INT64_MAX, &number)
+               ? number
+               : 0;
 }
 
 /* Puts the item called @name into @cursor. */
@@ -120,21 +114,11 @@ static idem__state strange(struct idem__task *task)
         "DynamoDB: malformed answer, or not a table of idem");
 }
 
-static json_object *array_of(json_object *body, const char *name)
-{
-    json_object *list;
-
-    return json_object_object_get_ex(body, name, &list) &&
-                   json_object_is_type(list, json_type_array)
-               ? list
-               : NULL;
-}
-
 idem__state idem__walk_page(struct idem__task *task,
                             const struct idem__answer *answer, uint64_t *cursor,
                             json_object **ret_items, size_t *ret_len)
 {
-    *ret_items = array_of(answer->body, "Items");
+    *ret_items = idem__json_member(answer->body, "Items", json_type_array);
     *ret_len = *ret_items == NULL ? 0 : json_object_array_length(*ret_items);
     if (*ret_len > IDEM__HEADS_GET ||
         set_cursor(task, cursor, answer->body) < 0) {
@@ -198,7 +182,7 @@ idem__state idem__list_scan_answered(struct idem__task *task,
     if (more < 0) {
         return strange(task);
     }
-    show_items(task, array_of(answer->body, "Items"));
+    show_items(task, idem__json_member(answer->body, "Items", json_type_array));
     op->u.list.done = more == 0 || op->u.list.stopped;
     return IDEM__STATE_DONE;
 }
@@ -282,7 +266,8 @@ idem__state idem__list_heads_answered(struct idem__task *task,
                                IDEM__STATE_LIST_HEADS);
     }
     if (json_object_object_get_ex(answer->body, "Responses", &responses)) {
-        list = array_of(responses, task->env->table.name);
+        list = idem__json_member(responses, task->env->table.name,
+                                 json_type_array);
     }
     next_shard(task);
     show_heads(task, list, shard);

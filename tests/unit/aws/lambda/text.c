@@ -7,7 +7,7 @@ static void check(const char *bytes, size_t len, const char *want)
 {
     struct idem__buffer to = {0};
 
-    idem__lambda_string(&to, idem_bytes(bytes, len));
+    idem__json_string(&to, idem_bytes(bytes, len));
     assert_text(idem__buffer_slice(&to), want);
     idem__buffer_free(&to);
 }
@@ -34,8 +34,8 @@ TEST(member, hasItsComma)
     struct idem__buffer to = {0};
 
     idem__buffer_str(&to, "{");
-    idem__lambda_member(&to, "a", idem_str("1"));
-    idem__lambda_member(&to, "b", idem_str("2"));
+    idem__json_pair(&to, "a", idem_str("1"));
+    idem__json_pair(&to, "b", idem_str("2"));
     idem__buffer_str(&to, "}");
     assert_text(idem__buffer_slice(&to), "{\"a\":\"1\",\"b\":\"2\"}");
     idem__buffer_free(&to);
