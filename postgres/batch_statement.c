@@ -97,6 +97,26 @@ bool idem__pg_is_single(const struct idem__pg_request *request)
            request->ask != IDEM__PG_ASK_UPDATE;
 }
 
+/* The statement of each, and its parameters in their order; add_param() has the letters. */
+static const struct {
+    enum idem__pg_sql sql;
+    const char *params;
+} singles[] = {
+    [IDEM__PG_ASK_LOAD] = {IDEM__PG_LOAD, "i"},
+    [IDEM__PG_ASK_LIST] = {IDEM__PG_LIST_ALL, "al"},
+    [IDEM__PG_ASK_LIST_STATUS] = {IDEM__PG_LIST_STATUS, "al012"},
+    [IDEM__PG_ASK_RAISE] = {IDEM__PG_RAISE, "0"},
+    [IDEM__PG_ASK_WAIT] = {IDEM__PG_WAIT, ""},
+    [IDEM__PG_ASK_PURGE] = {IDEM__PG_PURGE, "v0"},
+    [IDEM__PG_ASK_PURGE_LIMITS] = {IDEM__PG_PURGE_LIMITS, "0l"},
+    [IDEM__PG_ASK_LIMIT_LOOK] = {IDEM__PG_LIMIT_LOOK, "ir"},
+    /* entry, used and refusals as found, expires, used, refusals; then at and max. */
+    [IDEM__PG_ASK_LIMIT_COUNT] = {IDEM__PG_LIMIT_COUNT, "ir012345ns67"},
+    [IDEM__PG_ASK_MARK] = {IDEM__PG_MARK, "ns01"},
+    [IDEM__PG_ASK_MARK_WAIT] = {IDEM__PG_MARK_WAIT, ""},
+    [IDEM__PG_ASK_MARK_READ] = {IDEM__PG_MARK_READ, ""},
+};
+
 static void add_victims(struct idem__pg_params *params,
                         const struct idem__pg_request *request)
 {
@@ -112,89 +132,60 @@ static void add_victims(struct idem__pg_params *params,
                                   idem_bytes(request->victims[i].tag,
                                              IDEM__PG_TAG_LEN));
     }
-    (void)idem__pg_params_number(params, request->numbers[0]);
 }
 
-/* entry, used and refusals as found, expires, used, refusals; then at and max. */
-static void add_count(struct idem__pg_params *params,
-                      const struct idem__pg_request *request)
+static void add_param(struct idem__pg_params *params,
+                      const struct idem__pg_request *request, char what)
 {
-    size_t i;
+    struct idem_slice id = idem_bytes(request->id, IDEM_ID_LEN);
 
-    (void)idem__pg_params_bytes(params, request->request_id);
-    for (i = 0; i < 6; i++) {
-        (void)idem__pg_params_number(params, request->numbers[i]);
+    switch (what) {
+    case 'a': /* After which; before every id there is the empty one. */
+        id.len = request->from_start ? 0 : id.len;
+        (void)idem__pg_params_bytes(params, id);
+        break;
+    case 'i':
+        (void)idem__pg_params_bytes(params, id);
+        break;
+    case 'r':
+        (void)idem__pg_params_bytes(params, request->request_id);
+        break;
+    case 'n':
+        (void)idem__pg_params_bytes(params, request->name);
+        break;
+    case 's':
+        (void)idem__pg_params_bytes(params, request->subject);
+        break;
+    case 'v':
+        add_victims(params, request);
+        break;
+    case 'l':
+        (void)idem__pg_params_number(params, request->limit);
+        break;
+    default:
+        (void)idem__pg_params_number(params, request->numbers[what - '0']);
+        break;
     }
-    (void)idem__pg_params_bytes(params, request->name);
-    (void)idem__pg_params_bytes(params, request->subject);
-    (void)idem__pg_params_number(params, request->numbers[6]);
-    (void)idem__pg_params_number(params, request->numbers[7]);
 }
 
+static bool send_as(struct idem__pg_batch *batch,
+                    struct idem__pg_request *request, enum idem__pg_ask ask)
+{
+    const char *what;
+
+    for (what = singles[ask].params; *what != '\0'; what++) {
+        add_param(&batch->conn->params, request, *what);
+    }
+    return idem__pg_run(batch, singles[ask].sql, request);
+}
+
+/* A count that is refused shows its window. */
 static bool send_single(struct idem__pg_batch *batch,
                         struct idem__pg_request *request)
 {
-    struct idem__pg_params *params = &batch->conn->params;
-    struct idem_slice id = idem_bytes(request->id, IDEM_ID_LEN);
-
-    switch (request->ask) {
-    case IDEM__PG_ASK_LOAD:
-        (void)idem__pg_params_bytes(params, id);
-        return idem__pg_run(batch, IDEM__PG_LOAD, request);
-    case IDEM__PG_ASK_LIST:
-    case IDEM__PG_ASK_LIST_STATUS:
-        /* Before every id there is the empty one. */
-        id.len = request->from_start ? 0 : id.len;
-        (void)idem__pg_params_bytes(params, id);
-        (void)idem__pg_params_number(params, request->limit);
-        if (request->ask == IDEM__PG_ASK_LIST) {
-            return idem__pg_run(batch, IDEM__PG_LIST_ALL, request);
-        }
-        (void)idem__pg_params_number(params, request->numbers[0]);
-        (void)idem__pg_params_number(params, request->numbers[1]);
-        (void)idem__pg_params_number(params, request->numbers[2]);
-        return idem__pg_run(batch, IDEM__PG_LIST_STATUS, request);
-    case IDEM__PG_ASK_RAISE:
-        (void)idem__pg_params_number(params, request->numbers[0]);
-        return idem__pg_run(batch, IDEM__PG_RAISE, request);
-    case IDEM__PG_ASK_WAIT:
-        return idem__pg_run(batch, IDEM__PG_WAIT, request);
-    case IDEM__PG_ASK_PURGE:
-        add_victims(params, request);
-        return idem__pg_run(batch, IDEM__PG_PURGE, request);
-    case IDEM__PG_ASK_PURGE_LIMITS:
-        (void)idem__pg_params_number(params, request->numbers[0]);
-        (void)idem__pg_params_number(params, request->limit);
-        return idem__pg_run(batch, IDEM__PG_PURGE_LIMITS, request);
-    case IDEM__PG_ASK_LIMIT_LOOK:
-        (void)idem__pg_params_bytes(params, id);
-        (void)idem__pg_params_bytes(params, request->request_id);
-        return idem__pg_run(batch, IDEM__PG_LIMIT_LOOK, request);
-    case IDEM__PG_ASK_LIMIT_COUNT:
-        (void)idem__pg_params_bytes(params, id);
-        add_count(params, request);
-        if (!idem__pg_run(batch, IDEM__PG_LIMIT_COUNT, request)) {
-            return false;
-        }
-        (void)idem__pg_params_bytes(params, id);
-        (void)idem__pg_params_bytes(params, request->request_id);
-        return idem__pg_run(batch, IDEM__PG_LIMIT_LOOK, request);
-    case IDEM__PG_ASK_MARK:
-        (void)idem__pg_params_bytes(params, request->name);
-        (void)idem__pg_params_bytes(params, request->subject);
-        (void)idem__pg_params_number(params, request->numbers[0]);
-        (void)idem__pg_params_number(params, request->numbers[1]);
-        return idem__pg_run(batch, IDEM__PG_MARK, request);
-    case IDEM__PG_ASK_MARK_WAIT:
-        return idem__pg_run(batch, IDEM__PG_MARK_WAIT, request);
-    case IDEM__PG_ASK_MARK_READ:
-        return idem__pg_run(batch, IDEM__PG_MARK_READ, request);
-    case IDEM__PG_ASK_LOOK:
-    case IDEM__PG_ASK_CLAIM:
-    case IDEM__PG_ASK_UPDATE:
-        break;
-    }
-    return true;
+    return send_as(batch, request, request->ask) &&
+           (request->ask != IDEM__PG_ASK_LIMIT_COUNT ||
+            send_as(batch, request, IDEM__PG_ASK_LIMIT_LOOK));
 }
 
 static bool is_of_limits(const struct idem__pg_request *request)

@@ -467,7 +467,10 @@ static int settle(struct idem__pg_place *place, const PQconninfoOption *found,
     const char *dbname = option(found, "dbname");
     const char *attrs = option(found, "target_session_attrs");
     const char *at = host != NULL ? host : address;
-    int rc;
+    static const char *const kept[] = {"host", "hostaddr", "port", "dbname",
+                                       "user"};
+    int rc = 0;
+    size_t i;
 
     place->connect_ms = read_connect_ms(option(found, "connect_timeout"));
     place->local =
@@ -475,12 +478,9 @@ static int settle(struct idem__pg_place *place, const PQconninfoOption *found,
                        (address == NULL || idem__pg_hosts_are_local(address)));
     name_endpoint(place, at == NULL ? "local socket" : at,
                   port == NULL ? "5432" : port, dbname == NULL ? "" : dbname);
-    rc = set_default(place, "host", host, error);
-    rc = rc != 0 ? rc : set_default(place, "hostaddr", address, error);
-    rc = rc != 0 ? rc : set_default(place, "port", port, error);
-    rc = rc != 0 ? rc : set_default(place, "dbname", dbname, error);
-    rc =
-        rc != 0 ? rc : set_default(place, "user", option(found, "user"), error);
+    for (i = 0; rc == 0 && i < sizeof(kept) / sizeof(kept[0]); i++) {
+        rc = set_default(place, kept[i], option(found, kept[i]), error);
+    }
     /* Of several hosts the one that takes writes. */
     if (rc == 0 && at != NULL && strchr(at, ',') != NULL &&
         (attrs == NULL || strcmp(attrs, "any") == 0)) {

@@ -65,10 +65,18 @@ static void add(char *url, size_t *len, const char *text)
     *len += strlen(text);
 }
 
+static void add_option(char *url, size_t *len, const char *name,
+                       const char *value)
+{
+    add(url, len, strchr(url, '?') == NULL ? "?" : "&");
+    add(url, len, name);
+    add(url, len, "=");
+    add_escaped(url, len, value);
+}
+
 int idem__pg_place_write(struct idem__pg_place *place, struct idem_error *error)
 {
     const char *dbname = idem__pg_place_get(place, "dbname");
-    const char *join = "?";
     size_t len = 0;
     size_t i;
 
@@ -77,28 +85,18 @@ int idem__pg_place_write(struct idem__pg_place *place, struct idem_error *error)
     for (i = next_option(place, NULL); i < place->len;
          i = next_option(place, place->names[i])) {
         if (!is_left_out(place, i)) {
-            add(place->url, &len, join);
-            add(place->url, &len, place->names[i]);
-            add(place->url, &len, "=");
-            add_escaped(place->url, &len, place->values[i]);
-            join = "&";
+            add_option(place->url, &len, place->names[i], place->values[i]);
         }
     }
     if (strcmp(place->schema, "idem") != 0) {
-        add(place->url, &len, join);
-        add(place->url, &len, "schema=");
-        add(place->url, &len, place->schema);
-        join = "&";
+        add_option(place->url, &len, "schema", place->schema);
     }
     if (!place->prepare) {
-        add(place->url, &len, join);
-        add(place->url, &len, "prepare=no");
-        join = "&";
+        add_option(place->url, &len, "prepare", "no");
     }
     /* A process that opens it by this URL judges leases by the same clock. */
     if (place->host_clock) {
-        add(place->url, &len, join);
-        add(place->url, &len, "clock=host");
+        add_option(place->url, &len, "clock", "host");
     }
     if (len > IDEM_STORE_URL_MAX) {
         return idem__error(error, IDEM_EINVALID,

@@ -35,6 +35,30 @@ int idem__aws_copy_value(const char *name, struct idem_slice value, char *buf,
     return 0;
 }
 
+int idem__aws_credentials_set(struct idem__aws_credentials *ret,
+                              const char *const names[3],
+                              const struct idem_slice values[3],
+                              struct idem_error *error)
+{
+    const struct {
+        char *buf;
+        size_t cap;
+    } to[3] = {
+        {ret->access_key, sizeof(ret->access_key)},
+        {ret->secret_key, sizeof(ret->secret_key)},
+        {ret->token, sizeof(ret->token)},
+    };
+    int rc = 0;
+    size_t i;
+
+    ret->expires_ms = IDEM_NEVER;
+    for (i = 0; rc == 0 && i < 3; i++) {
+        rc = idem__aws_copy_value(names[i], values[i], to[i].buf, to[i].cap,
+                                  error);
+    }
+    return rc;
+}
+
 struct env_provider {
     struct idem__aws_provider base;
     struct idem__aws_credentials credentials;
@@ -61,42 +85,26 @@ static void env_close(struct idem__aws_provider *provider)
     env_destroy((struct env_provider *)(void *)provider);
 }
 
-static int read_one(const struct idem__aws_env *env, const char *name,
-                    bool needed, char *buf, size_t cap,
-                    struct idem_error *error)
-{
-    const char *value = idem__aws_env_value(env, name);
-
-    if (value == NULL) {
-        buf[0] = '\0';
-        return !needed ? 0
-                       : idem__error(error, IDEM_ECONFIG,
-                                     "AWS_ACCESS_KEY_ID and "
-                                     "AWS_SECRET_ACCESS_KEY belong together: "
-                                     "%s is not set",
-                                     name);
-    }
-    return idem__aws_copy_value(name, idem_str(value), buf, cap, error);
-}
-
 static int keys_of_env(const struct idem__aws_env *env,
                        struct idem__aws_credentials *ret,
                        struct idem_error *error)
 {
-    int rc = read_one(env, "AWS_ACCESS_KEY_ID", /* needed= */ true,
-                      ret->access_key, sizeof(ret->access_key), error);
+    static const char *const names[] = {"AWS_ACCESS_KEY_ID",
+                                        "AWS_SECRET_ACCESS_KEY",
+                                        "AWS_SESSION_TOKEN"};
+    struct idem_slice values[3];
+    size_t i;
 
-    ret->expires_ms = IDEM_NEVER;
-    if (rc != 0) {
-        return rc;
+    for (i = 0; i < 3; i++) {
+        values[i] = idem_str(idem__aws_env_value(env, names[i]));
+        if (i < 2 && values[i].len == 0) {
+            return idem__error(error, IDEM_ECONFIG,
+                               "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
+                               "belong together: %s is not set",
+                               names[i]);
+        }
     }
-    rc = read_one(env, "AWS_SECRET_ACCESS_KEY", /* needed= */ true,
-                  ret->secret_key, sizeof(ret->secret_key), error);
-    if (rc != 0) {
-        return rc;
-    }
-    return read_one(env, "AWS_SESSION_TOKEN", /* needed= */ false, ret->token,
-                    sizeof(ret->token), error);
+    return idem__aws_credentials_set(ret, names, values, error);
 }
 
 int idem__aws_provider_env(const struct idem__aws_env *env,

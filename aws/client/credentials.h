@@ -40,6 +40,13 @@ void idem__aws_credentials_wipe(struct idem__aws_credentials *credentials);
 int idem__aws_copy_value(const char *name, struct idem_slice value, char *buf,
                          size_t cap, struct idem_error *error);
 
+/* Sets access key, secret key and token, which never expire, by the rules of
+ * idem__aws_copy_value(). */
+int idem__aws_credentials_set(struct idem__aws_credentials *ret,
+                              const char *const names[3],
+                              const struct idem_slice values[3],
+                              struct idem_error *error);
+
 /* A source of credentials. Called under the lock of the client that uses it. */
 struct idem__aws_provider {
     const char *name; /* For errors: "the environment". Set again by get(). */

@@ -6,38 +6,34 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#define IDEM__AWS_VARIABLES(IDEM__X)                                           \
-    IDEM__X("AWS_ACCESS_KEY_ID")                                               \
-    IDEM__X("AWS_CA_BUNDLE")                                                   \
-    IDEM__X("AWS_CONFIG_FILE")                                                 \
-    IDEM__X("AWS_CONTAINER_AUTHORIZATION_TOKEN")                               \
-    IDEM__X("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")                          \
-    IDEM__X("AWS_CONTAINER_CREDENTIALS_FULL_URI")                              \
-    IDEM__X("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")                          \
-    IDEM__X("AWS_DEFAULT_PROFILE")                                             \
-    IDEM__X("AWS_DEFAULT_REGION")                                              \
-    IDEM__X("AWS_EC2_METADATA_DISABLED")                                       \
-    IDEM__X("AWS_EC2_METADATA_SERVICE_ENDPOINT")                               \
-    IDEM__X("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE")                          \
-    IDEM__X("AWS_ENDPOINT_URL")                                                \
-    IDEM__X("AWS_ENDPOINT_URL_STS")                                            \
-    IDEM__X("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS")                             \
-    IDEM__X("AWS_PROFILE")                                                     \
-    IDEM__X("AWS_REGION")                                                      \
-    IDEM__X("AWS_ROLE_ARN")                                                    \
-    IDEM__X("AWS_ROLE_SESSION_NAME")                                           \
-    IDEM__X("AWS_SECRET_ACCESS_KEY")                                           \
-    IDEM__X("AWS_SESSION_TOKEN")                                               \
-    IDEM__X("AWS_SHARED_CREDENTIALS_FILE")                                     \
-    IDEM__X("AWS_USE_DUALSTACK_ENDPOINT")                                      \
-    IDEM__X("AWS_USE_FIPS_ENDPOINT")                                           \
-    IDEM__X("AWS_WEB_IDENTITY_TOKEN_FILE")                                     \
-    IDEM__X("HOME")
-
+/* All that are read, for the copy that a thread reads. */
 static const char *const variables[] = {
-#define IDEM__X(name) name,
-    IDEM__AWS_VARIABLES(IDEM__X)
-#undef IDEM__X
+    "AWS_ACCESS_KEY_ID",
+    "AWS_CA_BUNDLE",
+    "AWS_CONFIG_FILE",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_DEFAULT_REGION",
+    "AWS_EC2_METADATA_DISABLED",
+    "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+    "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_STS",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+    "AWS_PROFILE",
+    "AWS_REGION",
+    "AWS_ROLE_ARN",
+    "AWS_ROLE_SESSION_NAME",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_USE_DUALSTACK_ENDPOINT",
+    "AWS_USE_FIPS_ENDPOINT",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "HOME",
 };
 
 enum {

@@ -28,7 +28,7 @@ struct transfer {
     struct idem__aws_fetch *fetch;
     CURL *easy;
     CURLM *multi;
-    struct curl_slist lines[IDEM__AWS_FETCH_HEADERS + 2];
+    struct curl_slist lines[3];
     char why[CURL_ERROR_SIZE];
 };
 
@@ -37,18 +37,12 @@ static void link_lines(struct transfer *transfer)
     static char no_accept[] = "Accept:";
     static char no_expect[] = "Expect:";
     struct curl_slist *lines = transfer->lines;
-    size_t n = 0;
-    size_t i;
 
-    for (i = 0;
-         i < IDEM__AWS_FETCH_HEADERS && transfer->fetch->headers[i] != NULL;
-         i++) {
-        lines[n++].data = transfer->fetch->headers[i];
-    }
-    lines[n++].data = no_accept;
-    lines[n++].data = no_expect;
-    for (i = 0; i < n; i++) {
-        lines[i].next = i + 1 < n ? &lines[i + 1] : NULL;
+    lines[0] = (struct curl_slist){no_accept, &lines[1]};
+    lines[1] = (struct curl_slist){no_expect, NULL};
+    if (transfer->fetch->header != NULL) {
+        lines[1].next = &lines[2];
+        lines[2].data = transfer->fetch->header;
     }
 }
 

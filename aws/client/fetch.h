@@ -4,16 +4,15 @@
 
 #include <idem.h>
 
-#define IDEM__AWS_FETCH_HEADERS 8
 #define IDEM__AWS_FETCH_MAX 65536
 
 struct idem__aws_fetch {
     const char *method; /* "GET", "PUT", "POST". */
     const char *url;
-    char *headers[IDEM__AWS_FETCH_HEADERS]; /* Whole lines; ends with NULL. */
-    struct idem_slice body;                 /* Of a POST. */
-    const char *ca_file;                    /* NULL: the system's. */
-    bool local;                             /* No proxy is asked. */
+    char *header;           /* A whole line; NULL: none. */
+    struct idem_slice body; /* Of a POST. */
+    const char *ca_file;    /* NULL: the system's. */
+    bool local;             /* No proxy is asked. */
     int64_t connect_ms;
     int64_t timeout_ms;
     int stop; /* A descriptor: the request is given up when it is readable;

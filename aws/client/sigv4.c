@@ -76,8 +76,10 @@ static int derive(struct idem__sigv4 *signer,
 {
     uint8_t digest[IDEM__SHA256_LEN];
     char secret[4 + IDEM__AWS_KEY_MAX] = "AWS4";
+    const char *const links[] = {region, service, ending};
     size_t len = strlen(credentials->secret_key);
     struct idem__hmac_key first;
+    size_t i;
     int rc;
 
     memcpy(secret + 4, credentials->secret_key, len);
@@ -86,18 +88,9 @@ static int derive(struct idem__sigv4 *signer,
         goto done;
     }
     rc = idem__hmac(&first, idem_bytes(date, sizeof(signer->date)), digest);
-    if (rc != 0) {
-        goto done;
+    for (i = 0; rc == 0 && i < 3; i++) {
+        rc = link(digest, idem_str(links[i]));
     }
-    rc = link(digest, idem_str(region));
-    if (rc != 0) {
-        goto done;
-    }
-    rc = link(digest, idem_str(service));
-    if (rc != 0) {
-        goto done;
-    }
-    rc = link(digest, idem_str(ending));
     if (rc != 0) {
         goto done;
     }

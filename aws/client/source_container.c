@@ -197,8 +197,7 @@ int idem__aws_source_container(struct idem__aws_ask *ask,
     }
     fetch->method = "GET";
     fetch->url = url;
-    fetch->headers[0] = line[0] == '\0' ? NULL : line;
-    fetch->headers[1] = NULL;
+    fetch->header = line[0] == '\0' ? NULL : line;
     fetch->ca_file = idem__aws_env_value(ask->env, "AWS_CA_BUNDLE");
     fetch->connect_ms = CONNECT_MS;
     fetch->timeout_ms = TIME_MS;

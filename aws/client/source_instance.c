@@ -72,8 +72,7 @@ static int request(struct session *session, const char *method,
     (void)snprintf(url, sizeof(url), "%s%s", session->base, path);
     fetch->method = method;
     fetch->url = url;
-    fetch->headers[0] = line;
-    fetch->headers[1] = NULL;
+    fetch->header = line;
     fetch->local = true;
     fetch->connect_ms = CONNECT_MS;
     fetch->timeout_ms = TIME_MS;

@@ -16,31 +16,23 @@ static int read_object(json_object *object, const char *token, const char *who,
                        struct idem__aws_credentials *ret,
                        struct idem_error *error)
 {
-    struct idem_slice key = idem__json_text_of(object, "AccessKeyId");
-    struct idem_slice secret = idem__json_text_of(object, "SecretAccessKey");
+    const char *const names[] = {"AccessKeyId", "SecretAccessKey", token};
+    const struct idem_slice values[] = {
+        idem__json_text_of(object, names[0]),
+        idem__json_text_of(object, names[1]),
+        idem__json_text_of(object, names[2]),
+    };
     struct idem_slice expiration = idem__json_text_of(object, "Expiration");
     int rc;
 
-    if (key.len == 0 || secret.len == 0) {
+    if (values[0].len == 0 || values[1].len == 0) {
         return idem__error(error, IDEM_ECONFIG,
                            "%s gave no AccessKeyId and SecretAccessKey", who);
     }
-    rc = idem__aws_copy_value("AccessKeyId", key, ret->access_key,
-                              sizeof(ret->access_key), error);
+    rc = idem__aws_credentials_set(ret, names, values, error);
     if (rc != 0) {
         return rc;
     }
-    rc = idem__aws_copy_value("SecretAccessKey", secret, ret->secret_key,
-                              sizeof(ret->secret_key), error);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = idem__aws_copy_value(token, idem__json_text_of(object, token),
-                              ret->token, sizeof(ret->token), error);
-    if (rc != 0) {
-        return rc;
-    }
-    ret->expires_ms = IDEM_NEVER;
     if (expiration.len > 0 &&
         !idem__aws_time_parse(expiration, &ret->expires_ms)) {
         return idem__error(error, IDEM_ECONFIG,

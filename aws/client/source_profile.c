@@ -30,75 +30,49 @@ static int setting(const struct idem__aws_profiles *profiles,
 
 /* ---- Keys -------------------------------------------------------------- */
 
-struct keys {
-    struct idem_slice access_key;
-    struct idem_slice secret_key;
-    struct idem_slice token;
-};
+static const char *const key_names[] = {"aws_access_key_id",
+                                        "aws_secret_access_key",
+                                        "aws_session_token"};
 
-/* All of them from one file: those of two do not belong together. */
+/* All of them from one file: those of two do not belong together. 1: it has none. */
 static int find_keys(const struct idem__aws_profiles *profiles,
                      const struct idem__aws_file *file, const char *profile,
-                     struct keys *keys, struct idem_error *error)
+                     struct idem__aws_credentials *ret,
+                     struct idem_error *error)
 {
-    const struct {
-        const char *name;
-        struct idem_slice *value;
-    } all[] = {
-        {"aws_access_key_id", &keys->access_key},
-        {"aws_secret_access_key", &keys->secret_key},
-        {"aws_session_token", &keys->token},
-    };
+    struct idem_slice values[3] = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
     size_t i;
 
-    memset(keys, 0, sizeof(*keys));
-    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+    for (i = 0; i < 3; i++) {
         int rc = idem__aws_profiles_get_from(profiles, file, profile,
-                                             all[i].name, all[i].value, error);
+                                             key_names[i], &values[i], error);
 
         if (rc < 0) {
             return rc;
         }
     }
-    if (keys->access_key.len == 0 && keys->secret_key.len == 0) {
+    if (values[0].len == 0 && values[1].len == 0) {
         return 1;
     }
-    if (keys->access_key.len == 0 || keys->secret_key.len == 0) {
+    if (values[0].len == 0 || values[1].len == 0) {
         return idem__error(error, IDEM_ECONFIG,
                            "the profile \"%.60s\" in %.100s has one of "
                            "aws_access_key_id and aws_secret_access_key, but "
                            "not the other",
                            profile, file->path);
     }
-    return 0;
+    return idem__aws_credentials_set(ret, key_names, values, error);
 }
 
 static int static_keys(const struct idem__aws_profiles *profiles,
                        const char *profile, struct idem__aws_credentials *ret,
                        struct idem_error *error)
 {
-    struct keys keys;
-    int rc = find_keys(profiles, &profiles->credentials, profile, &keys, error);
+    int rc = find_keys(profiles, &profiles->credentials, profile, ret, error);
 
-    if (rc == 1) {
-        rc = find_keys(profiles, &profiles->config, profile, &keys, error);
-    }
-    if (rc != 0) {
-        return rc;
-    }
-    ret->expires_ms = IDEM_NEVER;
-    rc = idem__aws_copy_value("aws_access_key_id", keys.access_key,
-                              ret->access_key, sizeof(ret->access_key), error);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = idem__aws_copy_value("aws_secret_access_key", keys.secret_key,
-                              ret->secret_key, sizeof(ret->secret_key), error);
-    if (rc != 0) {
-        return rc;
-    }
-    return idem__aws_copy_value("aws_session_token", keys.token, ret->token,
-                                sizeof(ret->token), error);
+    return rc != 1
+               ? rc
+               : find_keys(profiles, &profiles->config, profile, ret, error);
 }
 
 /* ---- Others ------------------------------------------------------------ */

@@ -64,40 +64,31 @@ int idem__aws_read_role(struct idem_slice xml,
                         struct idem__aws_credentials *ret,
                         struct idem_error *error)
 {
+    static const char *const names[] = {"AccessKeyId", "SecretAccessKey",
+                                        "SessionToken"};
     struct idem_slice keys = {NULL, 0};
-    const struct {
-        const char *name;
-        char *buf;
-        size_t cap;
-    } all[] = {
-        {"AccessKeyId", ret->access_key, sizeof(ret->access_key)},
-        {"SecretAccessKey", ret->secret_key, sizeof(ret->secret_key)},
-        {"SessionToken", ret->token, sizeof(ret->token)},
-    };
+    struct idem_slice values[3];
     size_t i;
+    int rc;
 
     if (!element(xml, "Credentials", &keys)) {
         return idem__error(error, IDEM_ECONFIG,
                            "STS gave an answer without credentials");
     }
-    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        struct idem_slice value = text_in(keys, all[i].name);
-        int rc;
-
-        if (value.len == 0) {
+    for (i = 0; i < 3; i++) {
+        values[i] = text_in(keys, names[i]);
+        if (values[i].len == 0) {
             return idem__error(error, IDEM_ECONFIG,
-                               "STS gave credentials without %s", all[i].name);
-        }
-        rc = idem__aws_copy_value(all[i].name, value, all[i].buf, all[i].cap,
-                                  error);
-        if (rc != 0) {
-            return rc;
+                               "STS gave credentials without %s", names[i]);
         }
     }
-    return idem__aws_time_parse(text_in(keys, "Expiration"), &ret->expires_ms)
-               ? 0
-               : idem__error(error, IDEM_ECONFIG,
-                             "STS gave credentials without an Expiration");
+    rc = idem__aws_credentials_set(ret, names, values, error);
+    if (rc == 0 &&
+        !idem__aws_time_parse(text_in(keys, "Expiration"), &ret->expires_ms)) {
+        rc = idem__error(error, IDEM_ECONFIG,
+                         "STS gave credentials without an Expiration");
+    }
+    return rc;
 }
 
 /* Printable, and cut. */
@@ -216,8 +207,7 @@ int idem__aws_assume(struct idem__aws_ask *ask,
     }
     fetch->method = "POST";
     fetch->url = endpoint.url;
-    fetch->headers[0] = type;
-    fetch->headers[1] = NULL;
+    fetch->header = type;
     fetch->body = idem__buffer_slice(&form);
     fetch->ca_file = idem__aws_env_value(ask->env, "AWS_CA_BUNDLE");
     fetch->local = endpoint.local;

@@ -144,7 +144,19 @@ static enum idem__attr attr_of(const char *name)
 static int read_setting(const char *name, const char *value,
                         struct idem__place_conf *conf, struct idem_error *error)
 {
+    const struct {
+        const char *name;
+        const char *word;
+        const char *other;
+        bool *to;
+    } words[] = {
+        {"index", "on", "off", &conf->table.index},
+        {"pack", "on", "off", &conf->table.pack},
+        {"clock", "host", "service", &conf->host_clock},
+        {"insecure", "yes", "no", &conf->insecure},
+    };
     enum idem__attr attr = attr_of(name);
+    size_t i;
 
     if (attr != IDEM__ATTRS) {
         return idem__layout_name_attr(&conf->table, attr, value, error);
@@ -162,21 +174,14 @@ static int read_setting(const char *name, const char *value,
         (void)strcpy(conf->endpoint, value);
         return 0;
     }
-    if (strcmp(name, "index") == 0) {
-        return read_word(name, value, "on", "off", &conf->table.index, error);
-    }
-    if (strcmp(name, "pack") == 0) {
-        return read_word(name, value, "on", "off", &conf->table.pack, error);
-    }
     if (strcmp(name, "layout") == 0) {
         return read_layout(value, conf, error);
     }
-    if (strcmp(name, "clock") == 0) {
-        return read_word(name, value, "host", "service", &conf->host_clock,
-                         error);
-    }
-    if (strcmp(name, "insecure") == 0) {
-        return read_word(name, value, "yes", "no", &conf->insecure, error);
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(name, words[i].name) == 0) {
+            return read_word(name, value, words[i].word, words[i].other,
+                             words[i].to, error);
+        }
     }
     return idem__error(
         error, IDEM_EINVALID,

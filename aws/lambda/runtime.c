@@ -96,8 +96,12 @@ int idem_lambda_open(const struct idem_lambda_options *options,
                      struct idem_lambda **ret_lambda,
                      struct idem_error *ret_error)
 {
+    static int (*const steps[])(struct idem_lambda *, struct idem_error *) = {
+        read_outcomes, idem__lambda_handler_init, idem__lambda_selects_init,
+        idem__lambda_metrics_init, open_store};
     struct idem_lambda *lambda;
     int rc = check(options, ret_error);
+    size_t i;
 
     if (rc != 0) {
         return rc;
@@ -107,18 +111,8 @@ int idem_lambda_open(const struct idem_lambda_options *options,
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     lambda->options = options;
-    rc = read_outcomes(lambda, ret_error);
-    if (rc == 0) {
-        rc = idem__lambda_handler_init(lambda, ret_error);
-    }
-    if (rc == 0) {
-        rc = idem__lambda_selects_init(lambda, ret_error);
-    }
-    if (rc == 0) {
-        rc = idem__lambda_metrics_init(lambda, ret_error);
-    }
-    if (rc == 0) {
-        rc = open_store(lambda, ret_error);
+    for (i = 0; rc == 0 && i < sizeof(steps) / sizeof(steps[0]); i++) {
+        rc = steps[i](lambda, ret_error);
     }
     if (rc != 0) {
         idem_lambda_close(lambda);

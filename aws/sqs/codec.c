@@ -220,25 +220,30 @@ static int read_message(struct json_object *object,
 {
     struct idem__sqs_message message = {.receives = 0};
     struct idem_slice md5 = {NULL, 0};
+    const struct {
+        const char *name;
+        size_t max;
+        struct idem_slice *to;
+        bool needed;
+    } texts[] = {
+        {"MessageId", 128, &message.id, true},
+        {"ReceiptHandle", IDEM__SQS_RECEIPT_MAX, &message.receipt, true},
+        {"Body", IDEM__SQS_BODY_MAX, &message.body, false},
+        {"MD5OfBody", MD5_HEX_LEN, &md5, false},
+    };
+    size_t i;
     int rc;
 
     if (!json_object_is_type(object, json_type_object)) {
         return IDEM_ECORRUPT;
     }
-    rc = need_text(object, "MessageId", 128, &message.id);
-    if (rc == 0) {
-        rc = need_text(object, "ReceiptHandle", IDEM__SQS_RECEIPT_MAX,
-                       &message.receipt);
+    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        rc = get_text(object, texts[i].name, texts[i].max, texts[i].to);
+        if (rc < 0 || (texts[i].needed && texts[i].to->len == 0)) {
+            return IDEM_ECORRUPT;
+        }
     }
-    if (rc == 0) {
-        rc = get_text(object, "Body", IDEM__SQS_BODY_MAX, &message.body);
-    }
-    if (rc >= 0) {
-        rc = get_text(object, "MD5OfBody", MD5_HEX_LEN, &md5);
-    }
-    if (rc >= 0) {
-        rc = read_system_attributes(object, &message);
-    }
+    rc = read_system_attributes(object, &message);
     if (rc == 0) {
         rc = look_for_damage(&message, md5);
         *ret_message = message;

@@ -285,15 +285,9 @@ static int read_names(json_object *object, const uint8_t *id,
     uint8_t computed[IDEM_ID_LEN];
     int rc = read_id(object, id, record);
 
-    if (rc == 0) {
-        rc = read_clear(object, "scope", memory, &scope);
-    }
-    if (rc == 0) {
-        rc = read_clear(object, "key", memory, &key);
-    }
-    if (rc == 0) {
-        rc = idem_id(scope, key, computed);
-    }
+    rc = rc != 0 ? rc : read_clear(object, "scope", memory, &scope);
+    rc = rc != 0 ? rc : read_clear(object, "key", memory, &key);
+    rc = rc != 0 ? rc : idem_id(scope, key, computed);
     if (rc != 0 || memcmp(computed, record->id, IDEM_ID_LEN) != 0) {
         return rc == IDEM_ENOMEM ? rc : IDEM_ECORRUPT;
     }
@@ -331,37 +325,35 @@ static int read_apart(struct idem_slice text, struct idem__body *body)
 static int read_body(json_object *object, const char *name, uint64_t len,
                      struct idem__buffer *memory, struct idem__body *body)
 {
+    static const struct {
+        const char *suffix;
+        const char *type;
+        bool packed;
+    } all[] = {{"_in", "S", false}, {"", "B", false}, {"_z", "B", true}};
     struct idem_slice text;
     char variant[16];
     int forms = 0;
-    int rc;
+    size_t i;
 
     memset(body, 0, sizeof(*body));
-    (void)snprintf(variant, sizeof(variant), "%s_in", name);
-    rc = idem__json_attribute(object, variant, "S", &text);
-    if (rc == 1) {
-        forms++;
-        rc = read_apart(text, body);
-    }
-    if (rc == 0) {
-        rc = idem__json_attribute(object, name, "B", &text);
-        if (rc == 1) {
-            forms++;
+    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        int rc;
+
+        (void)snprintf(variant, sizeof(variant), "%s%s", name, all[i].suffix);
+        rc = idem__json_attribute(object, variant, all[i].type, &text);
+        forms += rc == 1;
+        if (rc == 1 && i == 0) {
+            rc = read_apart(text, body);
+        } else if (rc == 1) {
             body->place = IDEM__PLACE_INLINE;
+            body->packed = all[i].packed;
             rc = idem__json_bytes(text, memory, &body->stored);
         }
-    }
-    if (rc == 0) {
-        (void)snprintf(variant, sizeof(variant), "%s_z", name);
-        rc = idem__json_attribute(object, variant, "B", &text);
-        if (rc == 1) {
-            forms++;
-            body->place = IDEM__PLACE_INLINE;
-            body->packed = true;
-            rc = idem__json_bytes(text, memory, &body->stored);
+        if (rc < 0) {
+            return IDEM_ECORRUPT;
         }
     }
-    return rc == 0 && forms == (len > 0) ? 0 : IDEM_ECORRUPT;
+    return forms == (len > 0) ? 0 : IDEM_ECORRUPT;
 }
 
 /* How long the parts of the input stay. Bytes that cannot be read count as "not

@@ -368,37 +368,27 @@ static const struct idem__leased_words http_words = {
     .lease_ms = LAMBDA_LEASE_MS,
 };
 
-#define POWERTOOLS_ATTRS                                                       \
-    {                                                                          \
-        [IDEM__ATTR_KEY] = "id", [IDEM__ATTR_STATUS] = "status",               \
-        [IDEM__ATTR_EXPIRY] = "expiration",                                    \
-        [IDEM__ATTR_LOCK] = "in_progress_expiration",                          \
-        [IDEM__ATTR_DATA] = "data"                                             \
-    }
+#define LEASED .write = write, .agrees = agrees, .read = read
+
+#define POWERTOOLS(title)                                                      \
+    LEASED, .words = &powertools_words,                                        \
+            .kind = {.name = (title),                                          \
+                     .ops = &idem__foreign_ops,                                \
+                     .attrs = {[IDEM__ATTR_KEY] = "id",                        \
+                               [IDEM__ATTR_STATUS] = "status",                 \
+                               [IDEM__ATTR_EXPIRY] = "expiration",             \
+                               [IDEM__ATTR_LOCK] = "in_progress_expiration",   \
+                               [IDEM__ATTR_DATA] = "data"},                    \
+                     .sorts = true,                                            \
+                     .gives_up = powertools_gives_up}
 
 const struct idem__foreign idem__foreign_powertools = {
-    .kind = {.name = "powertools-python",
-             .ops = &idem__foreign_ops,
-             .attrs = POWERTOOLS_ATTRS,
-             .sorts = true,
-             .gives_up = powertools_gives_up},
-    .words = &powertools_words,
-    .write = write,
-    .agrees = agrees,
-    .read = read,
+    POWERTOOLS("powertools-python"),
 };
 
 const struct idem__foreign idem__foreign_powertools_native = {
-    .kind = {.name = "powertools-typescript",
-             .ops = &idem__foreign_ops,
-             .attrs = POWERTOOLS_ATTRS,
-             .sorts = true,
-             .gives_up = powertools_gives_up},
+    POWERTOOLS("powertools-typescript"),
     .native = true,
-    .words = &powertools_words,
-    .write = write,
-    .agrees = agrees,
-    .read = read,
 };
 
 const struct idem__foreign idem__foreign_idempotency_store = {
@@ -413,9 +403,7 @@ const struct idem__foreign idem__foreign_idempotency_store = {
              .gives_up = store_gives_up},
     .native = true,
     .words = &store_words,
-    .write = write,
-    .agrees = agrees,
-    .read = read,
+    LEASED,
 };
 
 const struct idem__foreign idem__foreign_http_idempotency = {
@@ -429,8 +417,6 @@ const struct idem__foreign idem__foreign_http_idempotency = {
              .gives_up = http_gives_up},
     .answers = true,
     .words = &http_words,
-    .write = write,
-    .agrees = agrees,
-    .read = read,
+    LEASED,
     .tells = tells_http,
 };

@@ -211,17 +211,19 @@ static int read_ttl(const struct idem__table_conf *table, json_object *object,
 static int read_times(const struct idem__table_conf *table, json_object *object,
                       struct idem_record *record, struct idem_error *error)
 {
-    int rc = read_date(object, "created", &record->created_ms, error);
+    const struct {
+        const char *name;
+        int64_t *to;
+    } dates[] = {
+        {"created", &record->created_ms},
+        {"expectedCompletion", &record->expected_ms},
+        {"actualCompletion", &record->ended_ms},
+    };
+    int rc = read_ttl(table, object, &record->expires_ms, error);
+    size_t i;
 
-    if (rc == 0) {
-        rc = read_date(object, "expectedCompletion", &record->expected_ms,
-                       error);
-    }
-    if (rc == 0) {
-        rc = read_date(object, "actualCompletion", &record->ended_ms, error);
-    }
-    if (rc == 0) {
-        rc = read_ttl(table, object, &record->expires_ms, error);
+    for (i = 0; rc == 0 && i < sizeof(dates) / sizeof(dates[0]); i++) {
+        rc = read_date(object, dates[i].name, dates[i].to, error);
     }
     record->started_ms = record->created_ms;
     return rc;

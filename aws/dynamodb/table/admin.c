@@ -241,7 +241,7 @@ int idem_dynamodb_create(const char *place, bool *ret_created,
 
 /* ---- How large the table is, as the service says it ---- */
 
-static uint64_t number(json_object *object, const char *name)
+uint64_t idem__admin_number(json_object *object, const char *name)
 {
     json_object *value = NULL;
     int64_t n;
@@ -282,8 +282,8 @@ int idem_dynamodb_size(const char *place, struct idem_dynamodb_extent *ret_size,
         rc = idem__error(ret_error, IDEM_ECONFIG,
                          "the service at this endpoint is not DynamoDB");
     } else {
-        ret_size->items = number(table, "ItemCount");
-        ret_size->bytes = number(table, "TableSizeBytes");
+        ret_size->items = idem__admin_number(table, "ItemCount");
+        ret_size->bytes = idem__admin_number(table, "TableSizeBytes");
     }
     idem__answer_finish(&answer);
     idem__admin_close(&admin);

@@ -90,19 +90,6 @@ static enum described explain(struct check *check,
     return NO_USE;
 }
 
-/* It is counted every six hours or so. */
-static uint64_t count_of(json_object *table)
-{
-    json_object *count;
-    int64_t items = 0;
-
-    if (json_object_object_get_ex(table, "ItemCount", &count) &&
-        json_object_is_type(count, json_type_int)) {
-        items = json_object_get_int64(count);
-    }
-    return items > 0 ? (uint64_t)items : 0;
-}
-
 static enum described describe_table(struct check *check)
 {
     struct idem__answer answer;
@@ -113,7 +100,8 @@ static enum described describe_table(struct check *check)
     if (answer.said == IDEM__SAID_OK &&
         json_object_object_get_ex(answer.body, "Table", &table)) {
         idem__table_check_table(&check->table, table);
-        check->items = count_of(table);
+        /* It is counted every six hours or so. */
+        check->items = idem__admin_number(table, "ItemCount");
         told = DESCRIBED;
     } else {
         if (answer.said == IDEM__SAID_OK) {

@@ -37,6 +37,9 @@ void idem__admin_begin(struct idem__admin *admin);
 void idem__admin_call(struct idem__admin *admin, const char *target, bool safe,
                       struct idem__answer *ret_answer);
 
+/* The number @name in a description; 0: it has none. */
+uint64_t idem__admin_number(json_object *object, const char *name);
+
 /* ---- The schema: schema.c ----
  *
  * The key and the index of a store's table: the one definition, by which it is made

@@ -292,22 +292,11 @@ idem__state idem__put_parts_answered(struct idem__task *task,
 {
     struct idem__transfer *t = task->moving;
     struct idem__parts parts = parts_of(task, t);
-    json_object *unprocessed;
-    uint32_t marked;
+    idem__state next = idem__parts_answered(task, &parts, t->done, &t->left,
+                                            IDEM__PARTS_PUT, answer);
 
-    unprocessed =
-        idem__task_under_table(task, answer->body, "UnprocessedItems");
-    marked = idem__parts_mark(&parts, t->done, IDEM__PARTS_PUT, unprocessed);
-    t->left -= marked;
-    if (t->left == 0) {
-        t->written = true;
-        return t->then;
-    }
-    if (unprocessed != NULL) {
-        return idem__task_busy(task, marked > 0, "take the result",
-                               IDEM__STATE_PUT_PARTS);
-    }
-    return IDEM__STATE_PUT_PARTS;
+    t->written = next == IDEM__STATE_NONE;
+    return t->written ? t->then : next;
 }
 
 idem__state idem__put_parts_ask(struct idem__task *task)

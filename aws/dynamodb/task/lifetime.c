@@ -145,22 +145,11 @@ idem__state idem__delete_parts_answered(struct idem__task *task,
 {
     struct idem__removal *removal = &task->removal;
     struct idem__parts parts = parts_of(removal);
-    json_object *unprocessed;
-    uint32_t marked;
+    idem__state next =
+        idem__parts_answered(task, &parts, removal->done, &removal->left,
+                             IDEM__PARTS_DELETE, answer);
 
-    unprocessed =
-        idem__task_under_table(task, answer->body, "UnprocessedItems");
-    marked = idem__parts_mark(&parts, removal->done, IDEM__PARTS_DELETE,
-                              unprocessed);
-    removal->left -= marked;
-    if (removal->left == 0) {
-        return removal->then;
-    }
-    if (unprocessed != NULL) {
-        return idem__task_busy(task, marked > 0, "delete a result",
-                               IDEM__STATE_DELETE_PARTS);
-    }
-    return IDEM__STATE_DELETE_PARTS;
+    return next != IDEM__STATE_NONE ? next : removal->then;
 }
 
 idem__state idem__delete_parts_ask(struct idem__task *task)

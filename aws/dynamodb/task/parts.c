@@ -33,8 +33,8 @@ static bool name_of(json_object *write, struct idem_slice *ret_name)
            idem__json_attribute(item, "id", "S", ret_name) == 1;
 }
 
-uint32_t idem__parts_mark(const struct idem__parts *parts, bool *done,
-                          unsigned carried, json_object *unprocessed)
+static uint32_t mark(const struct idem__parts *parts, bool *done,
+                     unsigned carried, json_object *unprocessed)
 {
     size_t n = json_object_is_type(unprocessed, json_type_array)
                    ? json_object_array_length(unprocessed)
@@ -60,6 +60,28 @@ uint32_t idem__parts_mark(const struct idem__parts *parts, bool *done,
         }
     }
     return marked;
+}
+
+idem__state idem__parts_answered(struct idem__task *task,
+                                 const struct idem__parts *parts, bool *done,
+                                 uint32_t *left, unsigned carried,
+                                 const struct idem__answer *answer)
+{
+    idem__state asked = task->base.state;
+    json_object *unprocessed =
+        idem__task_under_table(task, answer->body, "UnprocessedItems");
+    uint32_t marked = mark(parts, done, carried, unprocessed);
+
+    *left -= marked;
+    if (*left == 0) {
+        return IDEM__STATE_NONE;
+    }
+    return unprocessed == NULL ? asked
+                               : idem__task_busy(task, marked > 0,
+                                                 asked == IDEM__STATE_PUT_PARTS
+                                                     ? "take the result"
+                                                     : "delete a result",
+                                                 asked);
 }
 
 /* ---- Packing with zstd ---- */

@@ -388,11 +388,13 @@ bool idem__commit_transacts(const struct idem_op *op,
 bool idem__parts_number(const struct idem__parts *parts, struct idem_slice name,
                         uint32_t *ret_i);
 
-/* Marks in @done, which is parts->done, the next @carried parts that are not done,
- * but for those in @unprocessed (NULL: none), the entries of a BatchWriteItem that
- * came back. Returns how many it marked. */
-uint32_t idem__parts_mark(const struct idem__parts *parts, bool *done,
-                          unsigned carried, json_object *unprocessed);
+/* Takes in an answer to PUT_PARTS or DELETE_PARTS about the next @carried of @parts: marks
+ * in @done, which is parts->done, those that did not come back as unprocessed. NONE:
+ * nothing is left of them; or the next state. */
+idem__state idem__parts_answered(struct idem__task *task,
+                                 const struct idem__parts *parts, bool *done,
+                                 uint32_t *left, unsigned carried,
+                                 const struct idem__answer *answer);
 
 /* ---- Packing large results with zstd (RFC 8878): parts.c ---- */
 
