@@ -426,7 +426,7 @@ def a_request_can_be_given_up():
         equal((waiting["name"], sent["name"]), ("waiting", "sent"))
         equal(outcome(waiting), ("NOT_SENT", 0, "UNAVAILABLE"))
         equal(outcome(sent), ("NO_ANSWER", 0, "UNKNOWN"))
-        assert "not waited" in sent["text"], sent
+        assert "the request was cancelled" in sent["text"], sent
         client.post("tell", name="done")
         client.work_until(answered.is_set, "it is answered")
         client.tell("turn 50")  # Now the client knows it, too.
