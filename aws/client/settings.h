@@ -1,5 +1,5 @@
-/* What the user set for AWS: the AWS_* variables that every AWS user expects to count, and
- * the shared files. */
+/* The user's settings for AWS: the AWS_* variables that every AWS user expects to count,
+ * and the shared files. */
 #ifndef IDEM_AWS_CLIENT_SETTINGS_H
 #define IDEM_AWS_CLIENT_SETTINGS_H
 

@@ -38,7 +38,7 @@ struct idem__lambda_run {
     bool nothing;     /* ERROR: the handler says that nothing happened. */
 };
 
-/* What a selector of the options is for. */
+/* The uses of the selectors in the options. */
 enum idem__lambda_what {
     IDEM__LAMBDA_KEY,
     IDEM__LAMBDA_SCOPE,
