@@ -28,7 +28,7 @@ NAMED = 78  # The exit status: an outcome is for a store that was not named.
 def put(url, key, store="memory:", journal="from"):
     """An outcome of @key in the journal @journal that is for @url; the attempt is one
     of @store."""
-    done = run([os.environ["IDEM_PUT_ENTRY"], store, url, journal, key])
+    done = run([os.environ["IDEM_PUT_ENTRIES"], store, journal, key, "3600000", url])
     equal((done.status, done.stderr), (0, b""))
 
 

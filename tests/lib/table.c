@@ -23,16 +23,6 @@ void table_finish(struct table *table)
     table->items = NULL;
 }
 
-void table_copy(const struct table *from, struct table *ret_to)
-{
-    *ret_to = *from;
-    ret_to->items = NULL;
-    (void)json_object_deep_copy(from->items, &ret_to->items, NULL);
-    if (ret_to->items == NULL) {
-        ret_to->items = json_object_new_object();
-    }
-}
-
 size_t table_len(const struct table *table)
 {
     return (size_t)json_object_object_length(table->items);

@@ -24,7 +24,4 @@ int table_apply(struct table *table, const char *target, struct idem_slice body,
 json_object *table_item(struct table *table, const char *id);
 size_t table_len(const struct table *table);
 
-/* An independent copy of all that is in it. */
-void table_copy(const struct table *from, struct table *ret_to);
-
 #endif

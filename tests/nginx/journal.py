@@ -12,7 +12,7 @@ from nginx import ON, Nginx, Upstream
 from patience import until
 from tap import equal, main, run, test
 
-FILL = os.environ["IDEM_FILL_JOURNAL"]
+FILL = os.environ["IDEM_PUT_ENTRIES"]
 LATE = os.environ["IDEM_LATE_THREADS"]
 ENTRIES = 1000
 RERUN = ON + "idempotency_on_expired_lease rerun;"

@@ -1,9 +1,14 @@
 /* Attempts of a store that are in progress, whose outcomes wait in a journal.
  *
- *     fill_journal STORE DIRECTORY ENTRIES [LEASE_MS]
+ *     put_entries STORE DIRECTORY ENTRIES LEASE_MS
+ *     put_entries STORE DIRECTORY KEY LEASE_MS URL
  *
- * Their keys are "key-0", "key-1" ..., without a scope; each outcome is unknown, so
- * that every front end can tell of it. Nothing is flushed. */
+ * Without a URL the keys are "key-0", "key-1" ..., without a scope, and each outcome is
+ * unknown, so that every front end can tell of it. With a URL there is one entry, of an
+ * attempt that was completed; it names URL, as one that somebody forged does, or one
+ * that was written under another name. Nothing is flushed. */
+#include "contract/store.h"
+
 #include <err.h>
 #include <idem.h>
 #include <idem/journal.h>
@@ -34,23 +39,30 @@ static void check(int code, const struct idem_error *error)
 }
 
 static void put(struct idem_store *store, struct idem_journal *journal,
-                unsigned n, int64_t lease_ms)
+                const char *key, int64_t lease_ms, const char *url)
 {
     struct idem_request request = IDEM_REQUEST_INIT;
     struct idem_outcome outcome = {.status = IDEM_STATUS_UNKNOWN,
                                    .text = idem_str("the power went")};
+    const char *own = store->url;
     struct idem_journal_entry *entry;
     struct idem_attempt *attempt;
     struct idem_error error;
-    char key[32];
 
-    (void)snprintf(key, sizeof(key), "key-%u", n);
     request.key = idem_str(key);
-    request.on_expired_lease = IDEM_RERUN;
+    request.on_expired_lease = url == NULL ? IDEM_RERUN : IDEM_HOLD;
     request.lease_ms = lease_ms;
     check(idem_begin(store, &request, &attempt, &error), &error);
+    if (url != NULL) {
+        outcome = (struct idem_outcome){
+            .status = IDEM_STATUS_COMPLETED,
+            .result = {.bytes = idem_str("receipt")},
+        };
+        store->url = url;
+    }
     check(idem_journal_put(journal, store, attempt, &outcome, &entry, &error),
           &error);
+    store->url = own;
     idem_journal_leave(entry);
     idem_attempt_destroy(attempt);
 }
@@ -60,18 +72,23 @@ int main(int argc, char **argv)
     struct idem_journal *journal;
     struct idem_store *store;
     struct idem_error error;
-    unsigned entries;
-    unsigned n;
+    char key[32];
+    int n;
 
-    if (argc < 4) {
-        errx(64, "usage: fill_journal STORE DIRECTORY ENTRIES [LEASE_MS]");
+    if (argc < 5) {
+        errx(64,
+             "usage: put_entries STORE DIRECTORY ENTRIES|KEY LEASE_MS [URL]");
     }
-    entries = (unsigned)atoi(argv[3]);
     check(idem_open(argv[1], NULL, &store, &error), &error);
     check(idem_journal_open(argv[2], /* create= */ true, &journal, &error),
           &error);
-    for (n = 0; n < entries; n++) {
-        put(store, journal, n, argc > 4 ? atoll(argv[4]) : 60 * 1000);
+    if (argc > 5) {
+        put(store, journal, argv[3], atoll(argv[4]), argv[5]);
+    } else {
+        for (n = 0; n < atoi(argv[3]); n++) {
+            (void)snprintf(key, sizeof(key), "key-%d", n);
+            put(store, journal, key, atoll(argv[4]), /* url= */ NULL);
+        }
     }
     idem_journal_close(journal);
     idem_close(store);
