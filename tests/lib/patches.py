@@ -5,8 +5,8 @@
     --- a/src/core/decide_begin.c
     ...
 
-The lines with a colon differ by the user: tests/sim/mutants.py, tests/fuzz/fuzz.py
-and tools/mutants each document their own.
+The lines with a colon differ by the user: tests/sim/mutants.py and tools/mutants each
+document their own. Those of tests/fuzz/fuzz.py have none.
 """
 
 import re
