@@ -138,27 +138,20 @@ static void take_op(struct tape *tape, struct case_of *c)
 static void decide(const struct idem_record *found, const struct case_of *c,
                    struct idem_decision *d)
 {
+    static void (*const decides[])(const struct idem_record *,
+                                   const struct idem_op *,
+                                   const struct idem_now *,
+                                   struct idem_decision *) = {
+        [IDEM_OP_BEGIN] = idem__decide_begin,
+        [IDEM_OP_END] = idem__decide_end,
+        [IDEM_OP_RENEW] = idem__decide_renew,
+        [IDEM_OP_EXPIRE] = idem__decide_expire,
+        [IDEM_OP_IMPORT] = idem__decide_import,
+        [IDEM_OP_RESOLVE] = idem__decide_resolve,
+    };
+
     memset(d, 0x5a, sizeof(*d));
-    switch (c->op.verb) {
-    case IDEM_OP_BEGIN:
-        idem__decide_begin(found, &c->op, &c->now, d);
-        break;
-    case IDEM_OP_END:
-        idem__decide_end(found, &c->op, &c->now, d);
-        break;
-    case IDEM_OP_RENEW:
-        idem__decide_renew(found, &c->op, &c->now, d);
-        break;
-    case IDEM_OP_EXPIRE:
-        idem__decide_expire(found, &c->op, &c->now, d);
-        break;
-    case IDEM_OP_IMPORT:
-        idem__decide_import(found, &c->op, &c->now, d);
-        break;
-    default:
-        idem__decide_resolve(found, &c->op, &c->now, d);
-        break;
-    }
+    decides[c->op.verb](found, &c->op, &c->now, d);
 }
 
 static bool knows_boot(const struct case_of *c)
@@ -453,20 +446,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     decide(c.found, &c, &d);
     must((d.code == 0) == (d.text[0] == '\0'));
     must(d.code == 0 || d.change == IDEM_CHANGE_NONE);
-    switch (c.op.verb) {
-    case IDEM_OP_BEGIN:
-        check_begin(&c, &d);
-        break;
-    case IDEM_OP_IMPORT:
-        check_import(&c, &d);
-        break;
-    case IDEM_OP_RESOLVE:
-        check_resolve(&c, &d);
-        break;
-    default:
-        check_owner(&c, &d);
-        break;
-    }
+    (c.op.verb == IDEM_OP_BEGIN     ? check_begin
+     : c.op.verb == IDEM_OP_IMPORT  ? check_import
+     : c.op.verb == IDEM_OP_RESOLVE ? check_resolve
+                                    : check_owner)(&c, &d);
     if (d.change != IDEM_CHANGE_NONE) {
         check_next(&c, &d, &stored);
         again(&c, &d, &stored);

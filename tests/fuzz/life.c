@@ -129,10 +129,11 @@ static void look_at_all(struct life *life)
     must(have == want);
 }
 
-static void count(struct life *life)
+static void count(struct life *life, struct tape *tape)
 {
     struct idem_counters counters = IDEM_COUNTERS_INIT;
 
+    (void)tape;
     must(idem_count(life->store, &counters, NULL) == 0);
     must(memcmp(&counters, &life->counters, sizeof(counters)) == 0);
 }
@@ -263,11 +264,12 @@ static void end(struct life *life, struct tape *tape)
     }
 }
 
-static void extend(struct life *life, struct tape *tape, bool renew)
+static void extend(struct life *life, struct tape *tape, bool renews)
 {
     static const int64_t leases[] = {0, IDEM_LEASE_MIN_MS, 90000, IDEM_NEVER};
     unsigned slot = take_up_to(tape, SLOTS - 1);
     int64_t lease_ms = leases[take_up_to(tape, 3)];
+    int64_t of_model = lease_ms != 0 ? lease_ms : life->slots[slot].lease_ms;
     struct idem_attempt *attempt = life->slots[slot].attempt;
     struct model *m = &life->models[life->slots[slot].key];
     int owner = life->slots[slot].owner;
@@ -276,21 +278,26 @@ static void extend(struct life *life, struct tape *tape, bool renew)
     if (attempt == NULL) {
         return;
     }
-    if (renew) {
-        rc = model_renew(m, owner,
-                         lease_ms != 0 ? lease_ms : life->slots[slot].lease_ms,
-                         life->now_ms);
-        must(idem_renew(attempt, lease_ms, NULL) == rc);
-    } else {
-        rc = model_expire(m, owner, life->now_ms);
-        must(idem_expire(attempt, NULL) == rc);
-    }
+    rc = renews ? model_renew(m, owner, of_model, life->now_ms)
+                : model_expire(m, owner, life->now_ms);
+    must(rc == (renews ? idem_renew(attempt, lease_ms, NULL)
+                       : idem_expire(attempt, NULL)));
     life->counters.lost += rc == IDEM_ELOST;
     if (rc == 0 && m->lease_end_ms != IDEM_NEVER) {
         int64_t left_ms = idem_attempt_lease_left_ms(attempt);
 
         must(left_ms == 0 || left_ms <= m->lease_end_ms - life->now_ms);
     }
+}
+
+static void renew(struct life *life, struct tape *tape)
+{
+    extend(life, tape, /* renews= */ true);
+}
+
+static void expire(struct life *life, struct tape *tape)
+{
+    extend(life, tape, /* renews= */ false);
 }
 
 static void resolve(struct life *life, struct tape *tape)
@@ -330,12 +337,13 @@ static void pass_time(struct life *life, struct tape *tape)
     }
 }
 
-static void purge(struct life *life)
+static void purge(struct life *life, struct tape *tape)
 {
     uint64_t purged = 0;
     uint64_t want = 0;
     int i;
 
+    (void)tape;
     for (i = 0; i < KEYS; i++) {
         if (life->models[i].stored &&
             !model_counts(&life->models[i], life->now_ms)) {
@@ -410,49 +418,12 @@ static void put_copy_back(struct life *life, struct tape *tape)
     }
 }
 
-static void call(struct life *life, struct tape *tape)
-{
-    switch (take_up_to(tape, 15)) {
-    case 0:
-    case 1:
-    case 2:
-        begin(life, tape);
-        break;
-    case 3:
-    case 4:
-    case 5:
-        end(life, tape);
-        break;
-    case 6:
-        extend(life, tape, /* renew= */ true);
-        break;
-    case 7:
-        extend(life, tape, /* renew= */ false);
-        break;
-    case 8:
-        resolve(life, tape);
-        break;
-    case 9:
-    case 10:
-        pass_time(life, tape);
-        break;
-    case 11:
-        purge(life);
-        break;
-    case 12:
-        carry_token(life, tape);
-        break;
-    case 13:
-        take_copy(life, tape);
-        break;
-    case 14:
-        put_copy_back(life, tape);
-        break;
-    default:
-        count(life);
-        break;
-    }
-}
+/* As often as they are to come. */
+static void (*const calls_of[16])(struct life *life, struct tape *tape) = {
+    begin,       begin,     begin,         end,       end,       end,
+    renew,       expire,    resolve,       pass_time, pass_time, purge,
+    carry_token, take_copy, put_copy_back, count,
+};
 
 /* ---- From the beginning to the end ---- */
 
@@ -494,13 +465,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     fuzz_enter_folder();
     open_store(&life);
     for (calls = 0; tape.left > 0 && calls < CALLS_MAX; calls++) {
-        call(&life, &tape);
+        calls_of[take_up_to(&tape, 15)](&life, &tape);
         for (i = 0; i < KEYS; i++) {
             look_at(&life, i);
         }
     }
     look_at_all(&life);
-    count(&life);
+    count(&life, &tape);
     close_store(&life);
     (void)fuzz_clean_folder();
     fuzz_leave_folder();

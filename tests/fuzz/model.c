@@ -67,8 +67,6 @@ static void start(struct model *m, const struct claim *claim, int owner,
     if (m->attempts == 1 || m->retention_ms < claim->retention_ms) {
         m->retention_ms = claim->retention_ms; /* The longest of the life. */
     }
-    m->overdue_ms =
-        claim->expect_ms == 0 ? IDEM_NEVER : later(now_ms, claim->expect_ms);
     set_lease_end(m, later(now_ms, claim->lease_ms));
 }
 

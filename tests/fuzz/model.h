@@ -26,7 +26,6 @@ struct model {
     int content;     /* Which outcome; -1: none. */
     int64_t lease_ms;
     int64_t lease_end_ms;
-    int64_t overdue_ms; /* IDEM_NEVER: not said. */
     int64_t retention_ms;
     int64_t expires_ms;
 };

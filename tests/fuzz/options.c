@@ -41,36 +41,19 @@ static struct values {
     uint64_t count;
 } got;
 
+#define OF(member) .help = "", .target = &got.member
+
 static struct cli_option table[] = {
-    {.name = "all",
-     .letter = 'a',
-     .kind = CLI_FLAG,
-     .target = &got.all,
-     .help = ""},
-    {.name = "quiet",
-     .letter = 'q',
-     .kind = CLI_FLAG,
-     .target = &got.quiet,
-     .help = ""},
-    {.name = "key",
-     .letter = 'k',
-     .kind = CLI_TEXT,
-     .target = &got.key,
-     .arg = "KEY",
-     .help = ""},
+    {.name = "all", .letter = 'a', .kind = CLI_FLAG, OF(all)},
+    {.name = "quiet", .letter = 'q', .kind = CLI_FLAG, OF(quiet)},
+    {.name = "key", .letter = 'k', .kind = CLI_TEXT, .arg = "KEY", OF(key)},
     {.name = "note",
      .letter = 'n',
      .kind = CLI_ANY_TEXT,
-     .target = &got.note,
      .arg = "TEXT",
-     .help = "",
+     OF(note),
      .given = &got.note_given},
-    {.name = "count",
-     .kind = CLI_COUNT,
-     .target = &got.count,
-     .arg = "N",
-     .help = "",
-     .max = 99},
+    {.name = "count", .kind = CLI_COUNT, .arg = "N", OF(count), .max = 99},
     {.name = NULL},
 };
 

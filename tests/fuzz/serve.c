@@ -10,31 +10,9 @@
 #include "serve/conn.h"
 #include "serve/lines.h"
 #include "serve/methods.h"
-#include "store/journal.h"
 
 #include <stdlib.h>
 #include <unistd.h>
-
-enum cli_journal_settled __wrap_cli_journal_settle(struct idem_store *store,
-                                                   struct idem_slice scope,
-                                                   struct idem_slice key,
-                                                   bool remarks,
-                                                   struct idem_error *error);
-
-/* The journal of this host is not ours. */
-enum cli_journal_settled __wrap_cli_journal_settle(struct idem_store *store,
-                                                   struct idem_slice scope,
-                                                   struct idem_slice key,
-                                                   bool remarks,
-                                                   struct idem_error *error)
-{
-    (void)store;
-    (void)scope;
-    (void)key;
-    (void)remarks;
-    (void)error;
-    return CLI_JOURNAL_CLEAR;
-}
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

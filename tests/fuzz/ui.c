@@ -9,7 +9,6 @@
 #include "fuzz.h"
 
 #include "net/net.h"
-#include "store/journal.h"
 #include "ui/request.h"
 #include "ui/ui.h"
 
@@ -33,11 +32,6 @@ enum {
 const struct ui_mhd *__wrap_ui_mhd(void);
 const struct ui_mhd *__real_ui_mhd(void);
 int __wrap_net_listen(const char *option, struct net_socket *socket);
-enum cli_journal_settled __wrap_cli_journal_settle(struct idem_store *store,
-                                                   struct idem_slice scope,
-                                                   struct idem_slice key,
-                                                   bool remarks,
-                                                   struct idem_error *error);
 
 static struct ui_mhd ours; /* libmicrohttpd, watched. */
 static const struct ui_mhd *real;
@@ -162,21 +156,6 @@ int __wrap_net_listen(const char *option, struct net_socket *socket)
     (void)option;
     socket->fd = 0; /* Nobody looks at it. */
     return 0;
-}
-
-/* The journal of this host is not ours. */
-enum cli_journal_settled __wrap_cli_journal_settle(struct idem_store *store,
-                                                   struct idem_slice scope,
-                                                   struct idem_slice key,
-                                                   bool remarks,
-                                                   struct idem_error *error)
-{
-    (void)store;
-    (void)scope;
-    (void)key;
-    (void)remarks;
-    (void)error;
-    return CLI_JOURNAL_CLEAR;
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
