@@ -20,15 +20,26 @@ enum {
     KEY_PARTS_MAX = 16
 };
 
-/* A value is read by the function of its row, into what @all points to. */
+struct value;
+
+/* One parameter: how it is read, and where to. */
 struct row {
     const char *name;
-    void (*read)(struct serve_message *m, const struct row *row,
-                 uint32_t number, void *all);
-    size_t at; /* In *all. */
+    void (*read)(const struct value *v);
+    size_t at; /* In what all parameters are read to. */
     int64_t min;
     int64_t max;
     const char *const *words; /* min is the first. */
+};
+
+/* A parameter of a message. */
+struct value {
+    struct serve_message *m;
+    const struct row *row;
+    const struct idem__tree_node *node;
+    uint32_t number;        /* Of the node. */
+    struct idem_slice text; /* Empty, but not NULL, if it is not a text. */
+    void *to;
 };
 
 #define ROW(text, ...)                                                         \
@@ -36,7 +47,8 @@ struct row {
         .name = (text), .read = __VA_ARGS__                                    \
     }
 #define AT(member) offsetof(struct serve_params, member)
-#define TO(type) ((type *)(void *)((char *)all + row->at))
+#define TO(type) ((type *)v->to)
+#define REFUSE(...) serve_param_refuse(v->m, v->row->name, __VA_ARGS__)
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define MS_MAX IDEM_DURATION_MAX_MS
 
@@ -58,183 +70,133 @@ static bool read_whole(struct idem_slice digits, int64_t *ret_number)
     return *end == '\0' && errno == 0;
 }
 
-static int64_t whole(struct serve_message *m, const struct row *row,
-                     const struct idem__tree_node *node)
+static int64_t whole(const struct value *v)
 {
     int64_t n = 0;
 
-    if (node->kind != IDEM__TREE_NUMBER ||
-        !read_whole(idem__tree_text(m->tree, node), &n) || n < row->min ||
-        n > row->max) {
-        serve_param_refuse(m, row->name, "a whole number from %lld to %lld",
-                           (long long)row->min, (long long)row->max);
+    if (v->node->kind != IDEM__TREE_NUMBER ||
+        !read_whole(idem__tree_text(v->m->tree, v->node), &n) ||
+        n < v->row->min || n > v->row->max) {
+        REFUSE("a whole number from %lld to %lld", (long long)v->row->min,
+               (long long)v->row->max);
     }
     return n;
 }
 
-static void read_number(struct serve_message *m, const struct row *row,
-                        uint32_t number, void *all)
+static void read_number(const struct value *v)
 {
-    *TO(int64_t) = whole(m, row, idem__tree_at(m->tree, number));
+    *TO(int64_t) = whole(v);
 }
 
-static void read_short(struct serve_message *m, const struct row *row,
-                       uint32_t number, void *all)
+static void read_short(const struct value *v)
 {
-    *TO(uint32_t) = (uint32_t)whole(m, row, idem__tree_at(m->tree, number));
+    *TO(uint32_t) = (uint32_t)whole(v);
 }
 
 /* In ms, where null is IDEM_NEVER. */
-static void read_time(struct serve_message *m, const struct row *row,
-                      uint32_t number, void *all)
+static void read_time(const struct value *v)
 {
-    const struct idem__tree_node *node = idem__tree_at(m->tree, number);
-
-    *TO(int64_t) =
-        node->kind == IDEM__TREE_NULL ? IDEM_NEVER : whole(m, row, node);
+    *TO(int64_t) = v->node->kind == IDEM__TREE_NULL ? IDEM_NEVER : whole(v);
 }
 
-static struct idem_slice text_of(const struct serve_message *m,
-                                 const struct idem__tree_node *node)
+static bool is_text(const struct value *v)
 {
-    const struct idem_slice none = idem_str("");
-
-    return node->kind == IDEM__TREE_STRING && node->text_len > 0
-               ? idem__tree_text(m->tree, node)
-               : none;
-}
-
-static void read_text(struct serve_message *m, const struct row *row,
-                      uint32_t number, void *all)
-{
-    const struct idem__tree_node *node = idem__tree_at(m->tree, number);
-
-    if (node->kind != IDEM__TREE_STRING || node->text_len < row->min ||
-        node->text_len > row->max) {
-        serve_param_refuse(m, row->name, "a text of %lld to %lld bytes",
-                           (long long)row->min, (long long)row->max);
-        return;
+    if (v->node->kind == IDEM__TREE_STRING &&
+        v->node->text_len >= v->row->min && v->node->text_len <= v->row->max) {
+        return true;
     }
-    *TO(struct idem_slice) = text_of(m, node);
+    REFUSE("a text of %lld to %lld bytes", (long long)v->row->min,
+           (long long)v->row->max);
+    return false;
+}
+
+static void read_text(const struct value *v)
+{
+    if (is_text(v)) {
+        *TO(struct idem_slice) = v->text;
+    }
 }
 
 /* A copy, NUL-terminated, of a text that has no NUL. */
-static void read_name(struct serve_message *m, const struct row *row,
-                      uint32_t number, void *all)
+static void read_name(const struct value *v)
 {
-    const struct row of_slice = {.name = row->name,
-                                 .min = row->min,
-                                 .max = row->max};
-    struct idem_slice text = idem_str("");
-    char *to = TO(char);
-
-    read_text(m, &of_slice, number, &text);
-    if (memchr(text.base, '\0', text.len) != NULL) {
-        serve_param_refuse(m, row->name, "a text without U+0000");
+    if (is_text(v) && memchr(v->text.base, '\0', v->text.len) != NULL) {
+        REFUSE("a text without U+0000");
+    } else if (v->m->code == 0) {
+        memcpy(TO(char), v->text.base, v->text.len);
+        TO(char)[v->text.len] = '\0';
     }
-    memcpy(to, text.base, text.len);
-    to[text.len] = '\0';
 }
 
-static void read_bool(struct serve_message *m, const struct row *row,
-                      uint32_t number, void *all)
+static void read_bool(const struct value *v)
 {
-    const struct idem__tree_node *node = idem__tree_at(m->tree, number);
-
-    if (node->kind != IDEM__TREE_TRUE && node->kind != IDEM__TREE_FALSE) {
-        serve_param_refuse(m, row->name, "true or false");
+    if (v->node->kind != IDEM__TREE_TRUE && v->node->kind != IDEM__TREE_FALSE) {
+        REFUSE("true or false");
     }
-    *TO(bool) = node->kind == IDEM__TREE_TRUE;
+    *TO(bool) = v->node->kind == IDEM__TREE_TRUE;
 }
 
-static void read_word(struct serve_message *m, const struct row *row,
-                      uint32_t number, void *all)
+static void read_word(const struct value *v)
 {
-    struct idem_slice text = text_of(m, idem__tree_at(m->tree, number));
     int i;
 
-    for (i = 0; row->words[i] != NULL; i++) {
-        if (serve_is_text(text, row->words[i])) {
-            *TO(int) = (int)row->min + i;
+    for (i = 0; v->row->words[i] != NULL; i++) {
+        if (serve_is_text(v->text, v->row->words[i])) {
+            *TO(int) = (int)v->row->min + i;
             return;
         }
     }
-    serve_param_refuse(m, row->name, "\"%s\" or \"%s\"", row->words[0],
-                       row->words[1]);
+    REFUSE("\"%s\" or \"%s\"", v->row->words[0], v->row->words[1]);
 }
 
-static void read_status(struct serve_message *m, const struct row *row,
-                        uint32_t number, void *all)
+static void read_status(const struct value *v)
 {
-    struct idem_slice text = text_of(m, idem__tree_at(m->tree, number));
     int i;
 
     for (i = IDEM_STATUS_IN_PROGRESS; i <= IDEM_STATUS_RETRY; i++) {
         const char *name = idem_status_name((enum idem_status)i);
 
-        if (name != NULL && serve_is_text(text, name)) {
+        if (name != NULL && serve_is_text(v->text, name)) {
             *TO(int) = i;
             return;
         }
     }
-    serve_param_refuse(m, row->name, "\"completed\", or another status");
+    REFUSE("\"completed\", or another status");
 }
 
 /* A number in a text: those of JavaScript end at 2^53. */
-static void read_fence(struct serve_message *m, const struct row *row,
-                       uint32_t number, void *all)
+static void read_fence(const struct value *v)
 {
-    struct idem_slice text = text_of(m, idem__tree_at(m->tree, number));
     int64_t fence = 0;
 
-    if (!read_whole(text, &fence) || fence < 1) {
-        serve_param_refuse(m, row->name,
-                           "a fence, as a text: "
-                           "\"1795249440000\"");
+    if (!read_whole(v->text, &fence) || fence < 1) {
+        REFUSE("a fence, as a text: \"1795249440000\"");
     }
     *TO(uint64_t) = (uint64_t)fence;
 }
 
-static void read_id(struct serve_message *m, const struct row *row,
-                    uint32_t number, void *all)
+static void read_id(const struct value *v)
 {
-    const struct idem__tree_node *node = idem__tree_at(m->tree, number);
-
-    if (node->kind != IDEM__TREE_STRING && node->kind != IDEM__TREE_NUMBER) {
-        serve_param_refuse(m, row->name, "that of a begin");
+    if (v->node->kind != IDEM__TREE_STRING &&
+        v->node->kind != IDEM__TREE_NUMBER) {
+        REFUSE("the id of a begin");
     }
-    *TO(struct idem_slice) = idem__tree_raw(m->tree, node);
+    *TO(struct idem_slice) = idem__tree_raw(v->m->tree, v->node);
 }
 
-static void read_nonce(struct serve_message *m, const struct row *row,
-                       uint32_t number, void *all)
+static void read_nonce(const struct value *v)
 {
-    static const char hex[] = "0123456789abcdef";
-    struct idem_slice text = text_of(m, idem__tree_at(m->tree, number));
-    const char *digits = text.base;
-    uint8_t *nonce = TO(uint8_t);
-    const char *at = hex;
-    size_t i;
+    size_t len = 0;
 
-    for (i = 0; i < text.len && text.len == 32 && at != NULL; i++) {
-        at = memchr(hex, digits[i], 16);
-        if (at != NULL) {
-            nonce[i / 2] = (uint8_t)(nonce[i / 2] << 4 | (at - hex));
-        }
-    }
-    if (i != 32 || at == NULL) {
-        serve_param_refuse(m, row->name,
-                           "16 random bytes as 32 digits 0-9a-f, new for each "
-                           "claim");
+    if (!cli_unhex(v->text, TO(uint8_t), 16, &len) || len != 16) {
+        REFUSE("16 random bytes as 32 digits 0-9a-f, new for each claim");
     }
 }
 
-/* Whatever it is; null as well. */
-static void read_json(struct serve_message *m, const struct row *row,
-                      uint32_t number, void *all)
+/* Any value, and null as well. */
+static void read_json(const struct value *v)
 {
-    (void)m;
-    *TO(uint32_t) = number;
+    *TO(uint32_t) = v->number;
 }
 
 /* ---- The operation ------------------------------------------------------- */
@@ -282,35 +244,30 @@ static void join(struct serve_message *m, const struct idem__tree_node *list,
     p->request.key = idem_bytes(p->key, key.len);
 }
 
-static void read_key(struct serve_message *m, const struct row *row,
-                     uint32_t number, void *all)
+static void read_key(const struct value *v)
 {
-    const struct idem__tree_node *node = idem__tree_at(m->tree, number);
-    struct serve_params *p = all;
-    struct idem_slice text = text_of(m, node);
+    struct serve_params *p = v->to;
 
-    if (node->kind == IDEM__TREE_ARRAY) {
-        join(m, node, p);
-    } else if (text.len < 1 || text.len > IDEM_KEY_MAX) {
-        serve_param_refuse(m, row->name, "a text of 1 to %d bytes, or a list",
-                           IDEM_KEY_MAX);
+    if (v->node->kind == IDEM__TREE_ARRAY) {
+        join(v->m, v->node, p);
+    } else if (v->text.len < 1 || v->text.len > IDEM_KEY_MAX) {
+        REFUSE("a text of 1 to %d bytes, or a list", IDEM_KEY_MAX);
     } else {
-        p->request.key = text;
+        p->request.key = v->text;
     }
 }
 
-/* Of all JSON that means the same there is one. */
-static void read_fingerprint(struct serve_message *m, const struct row *row,
-                             uint32_t number, void *all)
+/* JSON values that mean the same have one fingerprint. */
+static void read_fingerprint(const struct value *v)
 {
-    struct serve_params *p = all;
+    struct serve_params *p = v->to;
     const struct idem_slice none = {NULL, 0};
     struct idem__buffer text = {0};
     struct idem_error error = {0};
     struct idem_slice parts[2];
 
-    error.code =
-        idem__canonical(m->tree, number, IDEM_FLAVOUR_NONE, &text, &error);
+    error.code = idem__canonical(v->m->tree, v->number, IDEM_FLAVOUR_NONE,
+                                 &text, &error);
     if (error.code == 0) {
         parts[0] = idem_str("json"); /* As a body of HTTP that is JSON. */
         parts[1] = idem__buffer_slice(&text);
@@ -318,9 +275,8 @@ static void read_fingerprint(struct serve_message *m, const struct row *row,
     }
     idem__buffer_free(&text);
     if (error.code != 0) {
-        serve_param_refuse(m, row->name, "%s",
-                           error.text[0] != '\0' ? error.text
-                                                 : idem_error_text(error.code));
+        REFUSE("%s", error.text[0] != '\0' ? error.text
+                                           : idem_error_text(error.code));
     }
     p->request.fingerprint = idem_bytes(p->fingerprint, IDEM_FINGERPRINT_LEN);
 }
@@ -380,29 +336,30 @@ static void read_members(struct serve_message *m, uint32_t object,
                          const struct row *table, const char *const *names,
                          void *to);
 
-/* One that no line could hold again becomes a tombstone: the work was done. */
-static void read_result(struct serve_message *m, const struct row *row,
-                        uint32_t object, void *all)
+/* The work was done, so a result too long for a line becomes a tombstone. */
+static void read_result(const struct value *v)
 {
-    struct serve_params *p = all;
-    struct serve_message inner = *m; /* What is wrong is in "result". */
+    struct serve_params *p = v->to;
+    struct serve_message inner = *v->m; /* The mistake is in "result". */
     struct result r = {.json = 0};
     const char *type = NULL;
 
-    if (idem__tree_at(m->tree, object)->kind != IDEM__TREE_OBJECT) {
-        serve_param_refuse(m, row->name, "an object with text, json or base64");
+    if (v->node->kind != IDEM__TREE_OBJECT) {
+        REFUSE("an object with text, json or base64");
         return;
     }
-    read_members(&inner, object, result_rows, /* names= */ NULL, &r);
+    read_members(&inner, v->number, result_rows, /* names= */ NULL, &r);
     if ((r.text.base != NULL) + (r.json != 0) + (r.base64.base != NULL) > 1) {
-        serve_param_refuse(&inner, "text", "choose one: text, json or base64");
+        serve_param_refuse(&inner, "text",
+                           "give only one of text, json and base64");
     }
     read_bytes(&inner, &r, &r.of.bytes, &type, &p->bytes);
     if (r.of.content_type.len == 0 && type != NULL) {
         r.of.content_type = idem_str(type);
     }
     if (r.of.not_kept && r.of.bytes.len > 0) {
-        serve_param_refuse(&inner, "not_kept", "it goes without bytes");
+        serve_param_refuse(&inner, "not_kept",
+                           "must not be combined with text, json or base64");
     }
     if (r.of.bytes.len > SERVE_RESULT_MAX) {
         r.of.bytes.len = 0;
@@ -410,7 +367,7 @@ static void read_result(struct serve_message *m, const struct row *row,
     }
     p->outcome.result = r.of;
     if (inner.code != 0) {
-        serve_param_refuse(m, row->name, "%s", inner.text);
+        REFUSE("%s", inner.text);
     }
 }
 
@@ -448,7 +405,7 @@ static const struct row rows[] = {
     ROW("protocol", read_number, AT(protocol), SERVE_PROTOCOL, SERVE_PROTOCOL),
     ROW("reason", read_name, AT(reason), 1, IDEM_TEXT_MAX),
     ROW("request", read_text, AT(limit.request), 0, IDEM_LIMIT_NAME_MAX),
-    ROW("result", read_result, AT(outcome.result)),
+    ROW("result", read_result, 0),
     ROW("retention_ms", read_time, AT(request.retention_ms), 1, MS_MAX),
     ROW("retry_after_ms", read_number, AT(outcome.retry_after_ms), 0, MS_MAX),
     ROW("scope", read_text, AT(request.scope), 0, IDEM_SCOPE_MAX),
@@ -498,13 +455,18 @@ static void read_members(struct serve_message *m, uint32_t object,
         const struct idem__tree_node *node = idem__tree_at(m->tree, i);
         struct idem_slice name = idem__tree_name(m->tree, node);
         const struct row *row = find_row(name, table, names);
+        struct value value = {m, row, node, i, idem_str(""), to};
 
         if (row == NULL) {
             (void)cli_escape(name, shown, sizeof(shown));
-            serve_param_refuse(m, shown, "there is no such parameter");
+            serve_param_refuse(m, shown, "unknown parameter");
         } else if (node->kind != IDEM__TREE_NULL || row->read == read_time ||
                    row->read == read_json) {
-            row->read(m, row, i, to);
+            value.to = (char *)to + row->at;
+            if (node->kind == IDEM__TREE_STRING && node->text_len > 0) {
+                value.text = idem__tree_text(m->tree, node);
+            }
+            row->read(&value);
         }
     }
 }

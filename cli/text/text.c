@@ -230,6 +230,28 @@ bool cli_unescape(const char *text, char *buf, size_t size, size_t *ret_len)
     return true;
 }
 
+bool cli_unhex(struct idem_slice text, uint8_t *buf, size_t max,
+               size_t *ret_len)
+{
+    const char *digits = text.base;
+    size_t i;
+
+    if (text.len % 2 != 0 || text.len / 2 > max) {
+        return false;
+    }
+    for (i = 0; i < text.len; i += 2) {
+        int high = hex_digit(digits[i]);
+        int low = hex_digit(digits[i + 1]);
+
+        if (high < 0 || low < 0) {
+            return false;
+        }
+        buf[i / 2] = (uint8_t)(high << 4 | low);
+    }
+    *ret_len = text.len / 2;
+    return true;
+}
+
 void cli_hex(struct idem_slice s, char *buf)
 {
     static const char digits[] = "0123456789abcdef";

@@ -45,6 +45,11 @@ bool cli_unescape(const char *text, char *buf, size_t size, size_t *ret_len);
 /* Two hex digits for each byte, and a NUL. @buf has room for 2 * s.len + 1. */
 void cli_hex(struct idem_slice s, char *buf);
 
+/* The bytes of such a @text in @buf, up to @max of them. False if it is not hex, or too
+ * long. */
+bool cli_unhex(struct idem_slice text, uint8_t *buf, size_t max,
+               size_t *ret_len);
+
 /* Whether JSON may hold the bytes as they are. */
 bool cli_is_utf8(struct idem_slice s);
 

@@ -1,4 +1,5 @@
 /* The fields of a request's form. */
+#include "text/text.h"
 #include "ui/request.h"
 
 struct ui_field *ui_form_field(struct ui_form *form, const char *name)
@@ -39,33 +40,11 @@ void ui_field_add(struct ui_field *field, const char *bytes, size_t len)
     field->text[field->len] = '\0';
 }
 
-static int digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 bool ui_field_unhex(const struct ui_field *field, uint8_t *buf, size_t max,
                     size_t *ret_len)
 {
-    size_t i;
-
-    if (field->too_long || field->len % 2 != 0 || field->len / 2 > max) {
-        return false;
-    }
-    for (i = 0; i < field->len; i += 2) {
-        int high = digit(field->text[i]);
-        int low = digit(field->text[i + 1]);
-
-        if (high < 0 || low < 0) {
-            return false;
-        }
-        buf[i / 2] = (uint8_t)(high * 16 + low);
-    }
-    *ret_len = field->len / 2;
-    return true;
+    return !field->too_long &&
+           cli_unhex(idem_bytes(field->text, field->len), buf, max, ret_len);
 }
 
 bool ui_same(const char *given, size_t len, const char *right)

@@ -105,6 +105,23 @@ TEST(unescape, refusesAllElse)
     }
 }
 
+/* Pairs of digits in lower case, and no more than there is room for. */
+TEST(unhex, takesPairsOfDigits)
+{
+    static const char *const bad[] = {"0", "0g", "0A", "00112233"};
+    uint8_t buf[3] = {0};
+    size_t len = 9;
+
+    assert_true(cli_unhex(idem_str("00ff1a"), buf, sizeof(buf), &len));
+    assert_int_equal(len, 3);
+    assert_memory_equal(buf, "\0\xff\x1a", 3);
+    assert_true(cli_unhex(idem_str(""), buf, sizeof(buf), &len));
+    assert_int_equal(len, 0);
+    EACH(one, bad) {
+        assert_false(cli_unhex(idem_str(*one), buf, sizeof(buf), &len));
+    }
+}
+
 /* Columns are counted, not bytes. */
 TEST(columns, areCharacters)
 {
