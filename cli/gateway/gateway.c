@@ -261,7 +261,7 @@ static void tell(void *ctx)
     cli_say("in front of %s; records in %s", gateway_args.upstream,
             gateway_args.config.store);
     if (!socket->is_loopback) {
-        cli_say("other machines can reach it%s",
+        cli_say("other machines can reach the gateway%s",
                 gateway_args.config.tls_cert != NULL ? "" : ", without TLS");
     }
     if (sockets->n > 1) {
@@ -287,32 +287,35 @@ static int serve_in(const char *directory, const char *nginx,
 /* Everything that is done as the user who nginx runs as. */
 static int serve_as_user(const char *nginx, struct sockets *sockets)
 {
+    struct gateway_config *config = &gateway_args.config;
     struct places places;
     char *directory;
+    int watched;
     int status = find_places(/* make= */ true, &places);
 
+    if (status != 0) {
+        goto done;
+    }
+    status = try_store(places.url);
+    if (status != 0) {
+        goto done;
+    }
     if (geteuid() != 0) {
-        gateway_args.config.user =
-            NULL; /* A user that is not root cannot change it. */
+        config->user = NULL; /* A user that is not root cannot change it. */
     }
-    gateway_args.config.listen = sockets->each[0].text;
-    if (sockets->n > 1) {
-        gateway_args.config.health = sockets->each[1].text;
+    config->listen = sockets->each[0].text;
+    config->health = sockets->n > 1 ? sockets->each[1].text : NULL;
+    status = gateway_directory_make(config, &directory);
+    if (status != 0) {
+        goto done;
     }
-    if (status == 0) {
-        status = try_store(places.url);
-    }
-    if (status == 0) {
-        status = gateway_directory_make(&gateway_args.config, &directory);
-    }
-    if (status == 0) {
-        int watched = gateway_directory_watch(directory);
+    watched = gateway_directory_watch(directory);
+    status = serve_in(directory, nginx, sockets);
+    gateway_directory_remove(directory);
+    (void)close(watched);
+    free(directory);
 
-        status = serve_in(directory, nginx, sockets);
-        gateway_directory_remove(directory);
-        (void)close(watched);
-        free(directory);
-    }
+done:
     places_finish(&places);
     return status;
 }

@@ -1,4 +1,4 @@
-/* mhd.h: libmicrohttpd, loaded when it is needed. */
+/* request.h: a request to idem ui, from libmicrohttpd to its answer. */
 #ifndef IDEM_CLI_UI_REQUEST_H
 #define IDEM_CLI_UI_REQUEST_H
 
@@ -117,7 +117,7 @@ bool ui_page_open(struct ui_page *page);
 enum MHD_Result ui_page_send(const struct ui_request *request,
                              struct ui_page *page, unsigned status);
 
-/* Likewise; with @again the browser asks for it again each minute. */
+/* The same; with @again the browser reloads it each minute. */
 enum MHD_Result ui_page_send_again(const struct ui_request *request,
                                    struct ui_page *page, unsigned status,
                                    bool again);

@@ -18,32 +18,14 @@ enum {
 
 /* ---- Requests ---- */
 
-static void take_argument(struct ui_request *request, const char *name,
-                          const char *form_name)
+static void take_argument(struct ui_request *request, const char *name)
 {
     const char *text = ui_value(request, MHD_GET_ARGUMENT_KIND, name);
-    struct ui_field *field = ui_form_field(&request->form, form_name);
+    struct ui_field *field = ui_form_field(&request->form, name);
 
     if (text != NULL) {
         ui_field_add(field, text, strlen(text));
     }
-}
-
-static enum MHD_Result route_get(struct ui_request *request, const char *path)
-{
-    take_argument(request, "s", "s");
-    take_argument(request, "k", "k");
-    if (strcmp(path, "/") == 0) {
-        return ui_list(request);
-    }
-    if (strcmp(path, "/record") == 0) {
-        return ui_record(request);
-    }
-    if (strcmp(path, "/search") == 0) {
-        return ui_search(request);
-    }
-    return ui_say(request, MHD_HTTP_NOT_FOUND, "Page not found",
-                  "The address is not a page of idem.");
 }
 
 static enum MHD_Result take_field(void *ctx, enum MHD_ValueKind kind,
@@ -65,12 +47,46 @@ static enum MHD_Result take_field(void *ctx, enum MHD_ValueKind kind,
     return MHD_YES;
 }
 
-/* Lets the body of a form come, which @answer is for. Only the one encoding that our
+/* ---- Routes ---- */
+
+static const struct route {
+    const char *path;
+    bool post;
+    bool inside; /* The path is after the secret of the session. */
+    enum MHD_Result (*answer)(const struct ui_request *request);
+} routes[] = {
+    {"/style.css", false, false, ui_style},
+    {"/metrics", false, false, ui_metrics},
+    {"/login", true, false, ui_log_in},
+    {"/", false, true, ui_list},
+    {"/record", false, true, ui_record},
+    {"/search", false, true, ui_search},
+    {"/resolve", true, true, ui_resolve},
+    {"/reopen", true, true, ui_reopen},
+};
+
+/* NULL: there is none. @inside may be NULL. */
+static const struct route *find_route(bool post, const char *path,
+                                      const char *inside)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+        const char *at = routes[i].inside ? inside : path;
+
+        if (routes[i].post == post && at != NULL &&
+            strcmp(routes[i].path, at) == 0) {
+            return &routes[i];
+        }
+    }
+    return NULL;
+}
+
+/* Lets the body of a form come, which @route answers. Only the one encoding that our
  * forms have is given to libmicrohttpd: its reader of multipart bodies names parts
  * that have no name NULL. */
-static enum MHD_Result await_form(
-    struct ui_request *request,
-    enum MHD_Result (*answer)(const struct ui_request *request))
+static enum MHD_Result await_form(struct ui_request *request,
+                                  const struct route *route)
 {
     if (!ui_is_form(request)) {
         return ui_say(request, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
@@ -78,7 +94,7 @@ static enum MHD_Result await_form(
                       "A form is sent as "
                       "application/x-www-form-urlencoded.");
     }
-    request->answer = answer;
+    request->answer = route->answer;
     request->post =
         request->server->mhd->create_post_processor(request->connection,
                                                     POST_MEMORY, take_field,
@@ -103,6 +119,7 @@ static enum MHD_Result begin(struct ui_request *request, const char *method,
 {
     const char *inside = ui_path_inside(request, path);
     bool post = strcmp(method, "POST") == 0;
+    const struct route *route = find_route(post, path, inside);
 
     if (!ui_came_to_us(request)) {
         return refuse_name(request);
@@ -111,29 +128,23 @@ static enum MHD_Result begin(struct ui_request *request, const char *method,
         return ui_say(request, MHD_HTTP_FORBIDDEN, "Nothing was done",
                       "Another site sent this.");
     }
-    if (!post && strcmp(path, "/style.css") == 0) {
-        return ui_style(request);
-    }
-    if (!post && strcmp(path, "/metrics") == 0) {
-        return ui_metrics(request);
-    }
-    if (post && strcmp(path, "/login") == 0) {
-        return await_form(request, ui_log_in);
-    }
-    if (inside == NULL) {
+    if (inside == NULL && route == NULL) {
         return ui_ask_who(request, /* wrong= */ false);
     }
-    if (post && strcmp(inside, "/resolve") == 0) {
-        return await_form(request, ui_resolve);
+    if (post && route != NULL) {
+        return await_form(request, route);
     }
-    if (post && strcmp(inside, "/reopen") == 0) {
-        return await_form(request, ui_reopen);
-    }
-    if (post || strcmp(method, "GET") != 0) {
+    if (inside != NULL && strcmp(method, "GET") != 0) {
         return ui_say(request, MHD_HTTP_METHOD_NOT_ALLOWED, "Nothing was done",
                       "This method is not allowed here.");
     }
-    return route_get(request, inside);
+    if (route == NULL) {
+        return ui_say(request, MHD_HTTP_NOT_FOUND, "Page not found",
+                      "The address is not a page of idem.");
+    }
+    take_argument(request, "s");
+    take_argument(request, "k");
+    return route->answer(request);
 }
 
 static enum MHD_Result end_form(const struct ui_request *request)

@@ -1,4 +1,4 @@
-/* idem ui: a page on this host for a person who puts things right. */
+/* idem ui: a page on this host for the person who resolves open records. */
 #include "ui/ui.h"
 
 #include "inspect/metrics.h"
@@ -172,26 +172,31 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return cli_usage(command, "ui takes no key; its page has a search");
     }
     status = find_address(command, &socket);
-    if (status == 0) {
-        status = cli_jobs_read(command, args.missing, &jobs);
-    }
-    if (status == 0) {
-        status = cli_log_init();
-    }
-    if (status == 0) {
-        status = read_token(command, token);
-    }
-    if (status == 0) {
-        status = make_secret(session);
-    }
-    if (status == 0) {
-        cli_who(args.who, who);
-        status = cli_open_store(args.store,
-                                IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON,
-                                &options.store);
-    }
     if (status != 0) {
-        return status;
+        goto done;
+    }
+    status = cli_jobs_read(command, args.missing, &jobs);
+    if (status != 0) {
+        goto done;
+    }
+    status = cli_log_init();
+    if (status != 0) {
+        goto done;
+    }
+    status = read_token(command, token);
+    if (status != 0) {
+        goto done;
+    }
+    status = make_secret(session);
+    if (status != 0) {
+        goto done;
+    }
+    cli_who(args.who, who);
+    status =
+        cli_open_store(args.store, IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON,
+                       &options.store);
+    if (status != 0) {
+        goto done;
     }
     (void)gethostname(name, HOST_NAME_MAX);
     if (idem_store_url(options.store) != NULL &&
@@ -199,6 +204,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
         html_set_place(place);
     }
     status = serve(&options, args.token_file == NULL);
+
+done:
     free(place);
     idem_close(options.store);
     explicit_bzero(token, sizeof(token));

@@ -403,7 +403,7 @@ def it_listens_on_loopback_by_default():
         assert b"other machines" not in gateway.end(signal.SIGTERM).stderr
     with listening_on("*:0") as gateway:
         assert gateway.url.startswith("http://0.0.0.0:"), gateway.url
-        assert b"other machines can reach it" in gateway.end(signal.SIGTERM).stderr
+        assert b"other machines can reach the gateway" in gateway.end(signal.SIGTERM).stderr
     if os.path.exists("/proc/net/if_inet6"):
         with listening_on("[::1]:0") as gateway:
             assert gateway.url.startswith("http://[::1]:"), gateway.url
