@@ -45,11 +45,11 @@
 /* Bodies that are larger wait in a file, and are committed one by one. */
 #define NGX_HTTP_IDEM_MEMORY    65536
 
-/* How many bytes of larger results may be under way to the store at once. */
+/* Bytes of larger results in flight to the store at once. */
 #define NGX_HTTP_IDEM_LARGE     (16 * 1024 * 1024)
 
 
-/* How often an op is asked whose answer was lost. */
+/* How often an op is submitted while its answer is lost. */
 #define NGX_HTTP_IDEM_TRIES     3
 
 /* How many limits a location may have. */
@@ -435,8 +435,6 @@ void ngx_http_idem_go_on(ngx_connection_t *c, ngx_http_request_t *r,
 /* handler.c: the phase handler. */
 ngx_int_t ngx_http_idem_handler(ngx_http_request_t *r);
 
-/* Selects and hashes what the configuration says, and begins. As _begin(). */
-
 /* Asks the store for the key. NGX_DONE, or what the handler is to return. */
 ngx_int_t ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx);
 
@@ -453,7 +451,7 @@ ngx_int_t ngx_http_idem_limit_refuse(ngx_http_idem_ctx_t *ctx);
 char *ngx_http_idem_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
-/* request.c: what is asked: key, scope, headers. */
+/* request.c: key, scope and headers of a request. */
 ngx_uint_t ngx_http_idem_request_upgrades(ngx_http_request_t *r);
 ngx_int_t ngx_http_idem_request_key(ngx_http_request_t *r,
     ngx_http_idem_loc_conf_t *conf, ngx_str_t *key, ngx_int_t *problem);
@@ -529,7 +527,7 @@ ngx_int_t ngx_http_idem_init_process(ngx_cycle_t *cycle);
 void ngx_http_idem_exit_process(ngx_cycle_t *cycle);
 
 
-/* queue.c: what is asked of them. */
+/* queue.c: operations on their way to a store. */
 
 /* Submits @op, which it takes, at the end of this turn; @done is called with the
  * answer, never from here. NULL: no memory. @attempt goes with the flight. */
@@ -590,20 +588,20 @@ void ngx_http_idem_journal_put(ngx_http_idem_ctx_t *ctx,
     ngx_http_idem_job_pt done);
 
 
-/* thread.c: a thread for what has to wait. */
+/* thread.c: a thread for blocking calls. */
 
 /* @idle, where it is not NULL, is called while no job is there; it answers in how
  * many milliseconds it is to be called again.  It may run before this has returned. */
 ngx_http_idem_thread_t *ngx_http_idem_thread_start(
     ngx_http_idem_store_t *store, ngx_http_idem_thread_idle_pt idle);
-/* Waits for what the thread is at. */
+/* Waits until the thread has finished its job. */
 void ngx_http_idem_thread_stop(ngx_http_idem_thread_t *thread);
-/* Has the thread call @work, and then the event loop @done.  The request has to
- * be held. */
+/* The thread calls @work, and then the event loop @done.  The request must be
+ * held. */
 void ngx_http_idem_thread_ask(ngx_http_idem_thread_t *thread,
     ngx_http_idem_ctx_t *ctx, ngx_http_idem_job_pt work,
     ngx_http_idem_job_pt done);
-/* Of the thread itself, while it is idle: whether it should stop that. */
+/* For the idle function: whether a job waits, so that it should return. */
 ngx_uint_t ngx_http_idem_thread_wanted(ngx_http_idem_thread_t *thread);
 
 
@@ -644,7 +642,7 @@ ngx_int_t ngx_http_idem_body_send(ngx_http_request_t *r,
     ngx_http_idem_body_t *body, ngx_uint_t last);
 
 
-/* reply.c: what a verdict comes to. */
+/* reply.c: runs, answers or refuses a request by its verdict. */
 ngx_int_t ngx_http_idem_reply_verdict(ngx_http_idem_ctx_t *ctx);
 
 

@@ -80,7 +80,7 @@ ngx_http_idem_body_add(ngx_http_request_t *r, ngx_http_idem_body_t *body,
 }
 
 
-/* A whole body that somebody else keeps for as long as the request lives. */
+/* A whole body whose memory outlives the request. */
 
 ngx_int_t
 ngx_http_idem_body_borrow(ngx_http_request_t *r, ngx_http_idem_body_t *body,

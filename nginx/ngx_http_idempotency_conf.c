@@ -174,7 +174,7 @@ ngx_http_idem_check_values(ngx_conf_t *cf, ngx_http_idem_loc_conf_t *conf)
 }
 
 
-/* In all of these modules it is the first member of what belongs to a location. */
+/* In all of these modules it is the first member of the location's settings. */
 
 static ngx_http_upstream_conf_t *
 ngx_http_idem_upstream_conf(ngx_conf_t *cf, const char *name)

@@ -65,8 +65,7 @@ ngx_http_idem_ctx(ngx_http_request_t *r)
 }
 
 
-/* The request is gone.  The objects that it holds of the store go their own
- * way. */
+/* The request is gone.  End its attempt, and let its op in flight go on. */
 
 static void
 ngx_http_idem_cleanup(void *data)
@@ -111,7 +110,7 @@ ngx_http_idem_cleanup(void *data)
 }
 
 
-/* Where this worker owns nothing, it is made first by the op. */
+/* While this worker owns no attempt, the op of the claim makes it first. */
 
 const uint8_t *
 ngx_http_idem_id(ngx_http_idem_ctx_t *ctx)

@@ -33,7 +33,7 @@ ngx_http_idem_read(ngx_conf_t *cf, const char *name,
 }
 
 
-/* A directive whose value goes to one place; cmd->post says what it takes. */
+/* Reads a value into one field; cmd->post is its setting. */
 
 char *
 ngx_http_idem_conf_value(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -274,7 +274,7 @@ ngx_http_idem_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ilcf->key_value = NULL;
 
     if (ngx_http_idem_select_contradicts(ilcf)) {
-        return "and \"idempotency_key_from\" exclude each other";
+        return "cannot be combined with \"idempotency_key_from\"";
     }
 
     if (ngx_http_script_variables_count(&value[1]) > 0) {
@@ -339,7 +339,7 @@ ngx_http_idem_read_secret(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *secret)
         || ngx_file_size(&fi) > 65536)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "a secret has 16 to 65536 bytes: \"%V\"", name);
+                           "the secret in \"%V\" must have 16 to 65536 bytes", name);
         (void) ngx_close_file(fd);
         return NGX_CONF_ERROR;
     }
@@ -442,11 +442,11 @@ ngx_http_idem_conf_fingerprint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         && (ilcf->fingerprint != NGX_HTTP_IDEM_FP_OFF
             || ilcf->fingerprint_values != NULL))
     {
-        return "is either \"off\" or says what counts";
+        return "takes either \"off\" or a list of parts";
     }
 
     if (ngx_http_idem_select_contradicts(ilcf)) {
-        return "off contradicts \"idempotency_fingerprint_from\"";
+        return "off cannot be combined with \"idempotency_fingerprint_from\"";
     }
 
     return NGX_CONF_OK;

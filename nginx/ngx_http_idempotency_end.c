@@ -33,7 +33,7 @@ ngx_http_idem_end(ngx_http_idem_ctx_t *ctx)
     ctx->state = NGX_HTTP_IDEM_COMMIT;
     ctx->ended = 1;
 
-    /* However late the store hears of it. */
+    /* The work ended now, however late the store is told. */
 
     if (clock_gettime(CLOCK_BOOTTIME, &now) == 0) {
         ctx->outcome.ended_boot_ms = (int64_t) now.tv_sec * 1000
@@ -251,23 +251,9 @@ ngx_http_idem_end_finish(ngx_http_idem_ctx_t *ctx, int code)
     ctx->attempt = NULL;
 
     if (code == 0) {
-        switch (outcome->status) {
-        case IDEM_STATUS_COMPLETED:
-            ctx->outcome_name = outcome->result.not_kept ? "not-kept"
-                                                         : "completed";
-            break;
-        case IDEM_STATUS_RELEASED:
-            ctx->outcome_name = "released";
-            break;
-        case IDEM_STATUS_FAILED:
-            ctx->outcome_name = "failed";
-            break;
-        case IDEM_STATUS_RETRY:
-            ctx->outcome_name = "retry";
-            break;
-        default:
-            ctx->outcome_name = "unknown";
-        }
+        ctx->outcome_name = outcome->status == IDEM_STATUS_COMPLETED
+                            && outcome->result.not_kept
+                            ? "not-kept" : idem_status_name(outcome->status);
 
         idem_attempt_destroy(attempt);
 
@@ -281,7 +267,7 @@ ngx_http_idem_end_finish(ngx_http_idem_ctx_t *ctx, int code)
     } else {
         ctx->outcome_name = "unrecorded";
         ngx_log_error(NGX_LOG_ERR, c->log, 0,
-                      "the idempotency store did not take an outcome: %s",
+                      "the idempotency store did not record an outcome: %s",
                       idem_error_text(code));
 
         (void) ngx_http_idem_end_slice(ctx);

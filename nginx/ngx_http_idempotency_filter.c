@@ -79,7 +79,7 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
     if (r->headers_out.status == NGX_HTTP_SWITCHING_PROTOCOLS
         && r->upstream != NULL && r->upstream->upgrade)
     {
-        /* From here on it is no HTTP, and nobody knows what becomes of it. */
+        /* From here on the connection is not HTTP, and its outcome is unknown. */
 
         ctx->state = NGX_HTTP_IDEM_REPLY;
         ngx_http_idem_disown(ctx);
@@ -111,10 +111,9 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
     if (r->http_version < NGX_HTTP_VERSION_10) {
 
         /*
-         * The bytes that came were not HTTP. nginx takes it for HTTP/0.9 and
-         * would pass it
-         * on without a header, on a connection that then goes on.  No request
-         * of such a version has a key.
+         * The bytes were not HTTP.  nginx takes them for HTTP/0.9 and would pass
+         * them on without a header, on a connection that stays open.  No request
+         * of that version has a key.
          */
 
         r->http_version = r->http_protocol.len == sizeof("HTTP/1.0") - 1
@@ -152,7 +151,7 @@ ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
             || (r->err_status != 0
                 && r->err_status != u->headers_in.status_n)))
     {
-        /* It is nginx who says this, and not the upstream. */
+        /* The status is nginx's own, not the upstream's. */
 
         end = ngx_http_idem_sent(r) ? IDEM_HTTP_NO_ANSWER : IDEM_HTTP_NOT_SENT;
     }
@@ -266,7 +265,7 @@ ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx, ngx_chain_t *in)
             last = 1;
         }
 
-        /* All that says that the upstream broke off in the middle. */
+        /* The only sign that the upstream broke off in the middle. */
 
         if (b->flush && !b->last_buf && ngx_buf_special(b) && u != NULL
             && u->cleanup == NULL && !r->cached)
@@ -298,7 +297,7 @@ ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx, ngx_chain_t *in)
                                    r->headers_out.content_length_n)
             != NGX_OK)
         {
-            /* The disk is full: what could not be held flows through. */
+            /* The disk is full: pass on what could not be held. */
 
             return ngx_http_idem_overflow(ctx, cl);
         }
@@ -358,7 +357,7 @@ ngx_http_idem_not_kept(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* A part of an answer says that the work was begun, and no more. */
+/* A partial response proves only that the work began. */
 
 void
 ngx_http_idem_may_have_happened(ngx_http_idem_ctx_t *ctx, const char *text)
@@ -375,7 +374,7 @@ static void
 ngx_http_idem_broken(ngx_http_idem_ctx_t *ctx, const char *why)
 {
     ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
-                  "the answer to a request with an idempotency key %s", why);
+                  "the response to a request with an idempotency key %s", why);
 
     ngx_http_idem_may_have_happened(ctx, "the service sent an incomplete "
                                          "response");

@@ -7,7 +7,7 @@
 #include "ngx_http_idempotency.h"
 
 
-/* So much of a body in a file is hashed in one turn of the loop. */
+/* Bytes of a body in a file that one turn of the loop hashes. */
 #define NGX_HTTP_IDEM_HASH_TURN  (256 * 1024)
 
 
@@ -260,7 +260,7 @@ ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts)
         if (r->headers_in.content_type != NULL) {
             value = r->headers_in.content_type->value;
 
-            /* The boundary is another one in each retry. */
+            /* Each retry has another boundary. */
 
             if (value.len > form.len && value.data[form.len] == ';'
                 && ngx_strncasecmp(value.data, form.data, form.len) == 0)

@@ -80,7 +80,7 @@ ngx_http_idem_guard_refuse(ngx_http_idem_ctx_t *ctx)
 
     if (ctx->attempt == NULL || ctx->ended) {
 
-        /* Its record is told already, or it has none. */
+        /* The outcome is recorded already, or there is no record. */
 
         return ctx->state == NGX_HTTP_IDEM_OWNER
                ? ngx_http_idem_reply_problem(r, IDEM_HTTP_UPSTREAM, 0)

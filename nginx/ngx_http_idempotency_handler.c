@@ -10,7 +10,7 @@
 #include <idem/queue.h>
 
 
-/* Pauses, in milliseconds, while a claim is asked for that is to be given back. */
+/* Pauses, in milliseconds, between attempts to give a claim back. */
 #define NGX_HTTP_IDEM_UNCLAIM      100
 #define NGX_HTTP_IDEM_UNCLAIM_MAX  5000
 
@@ -57,7 +57,7 @@ ngx_http_idem_handler(ngx_http_request_t *r)
 
         case NGX_HTTP_IDEM_BODY:
 
-            /* It could not be read, and this is its error page. */
+            /* The body could not be read, and this is the error page. */
 
             return NGX_DECLINED;
 
@@ -85,7 +85,7 @@ ngx_http_idem_handler(ngx_http_request_t *r)
 
     if (conf->key_from != NULL) {
 
-        /* Its body has to be read first. */
+        /* The key is selected once the body is there. */
 
         ngx_str_null(&key);
         problem = IDEM_HTTP_UPGRADE;
@@ -123,7 +123,7 @@ ngx_http_idem_handler(ngx_http_request_t *r)
     ctx->key = key;
     ctx->scope = scope;
 
-    /* That a large body waits in a file is not a warning. */
+    /* A large body that waits in a file is no reason for a warning. */
 
     r->request_body_file_log_level = NGX_LOG_INFO;
 
@@ -138,7 +138,7 @@ ngx_http_idem_handler(ngx_http_request_t *r)
 }
 
 
-/* A body that nobody reads would be taken for the next request. */
+/* nginx would take a body that is not read for the next request. */
 
 static ngx_int_t
 ngx_http_idem_refuse(ngx_http_request_t *r, enum idem_http_problem_kind kind)
@@ -146,8 +146,8 @@ ngx_http_idem_refuse(ngx_http_request_t *r, enum idem_http_problem_kind kind)
     ngx_int_t  rc;
 
     /*
-     * Nobody is to send a body on our behalf; and what comes from a client that
-     * waits to be asked for one may be its next request.
+     * Suppress 100 Continue; and what a client sends that waits for it may be
+     * its next request.
      */
 
     r->expect_tested = 1;
@@ -284,7 +284,7 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
     request.lease_ms = conf->lease;
     request.retention_ms = conf->retention;
 
-    /* A waiter for the last attempt of all hears about any, and starts none. */
+    /* A look joins every attempt, so it never starts one. */
 
     request.join_fence = ctx->looks ? UINT64_MAX : ctx->join_fence;
     request.bodies_max = NGX_HTTP_IDEM_MEMORY;
@@ -432,7 +432,7 @@ ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
 
     if (flight->late) {
 
-        /* It lands for nobody. */
+        /* The flight goes on; no request waits for it. */
 
     } else if (flight->ambiguous && flight->code != 0) {
         flight->ctx = NULL;
@@ -449,10 +449,9 @@ ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
 
 
 /*
- * Nobody waits any more, so nothing was or will be done: a claim is given back.
- * One whose answer was lost is asked for until the store says what it has; else it
- * would look like work that stopped without a word, which a person must decide
- * about under hold.
+ * The request has gone, and its work will not start: give the claim back.  If the
+ * store's answer was lost, ask until it comes; otherwise the claim would look like
+ * work that stopped without a report, which under hold a person must decide about.
  */
 
 static void
@@ -473,7 +472,7 @@ ngx_http_idem_unclaim(ngx_http_idem_flight_t *flight)
         }
 
         ngx_log_error(NGX_LOG_ERR, flight->store->log, 0,
-                      "idempotency store \"%V\" may have a claim of a request "
+                      "idempotency store \"%V\" may hold a claim for a request "
                       "that was not executed; it ends with its lease",
                       &flight->store->url);
     }

@@ -18,8 +18,8 @@
 
 #define NGX_HTTP_IDEM_UNRECORDED_MAX  1000
 
-/* A slice, after which the teller rests as long; and the rest of one that has
- * nothing to tell, or tells in vain. */
+/* The length of a slice, after which the teller rests as long; and its rest when
+ * there is nothing to replay, or the store does not answer. */
 #define NGX_HTTP_IDEM_TELL_MS         100
 #define NGX_HTTP_IDEM_TELL_AGAIN_MS   5000
 
@@ -137,7 +137,7 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
         n++;
     }
 
-    /* An outcome that is large, or one too many, waits on the disk only. */
+    /* A large outcome, or one over the limit, waits on disk only. */
 
     flight = NULL;
     op = NULL;
@@ -202,9 +202,10 @@ ngx_http_idem_journal_done(ngx_http_idem_flight_t *flight)
     }
 
     ngx_log_error(NGX_LOG_NOTICE, flight->store->log, 0,
-                  "an outcome that waited %s the idempotency store \"%V\"",
-                  flight->code == 0 ? "is now in" : "came too late for",
-                  &flight->store->url);
+                  "idempotency store \"%V\" %s", &flight->store->url,
+                  flight->code == 0
+                  ? "has recorded an outcome that had waited"
+                  : "refused an outcome that came too late");
 
     idem_journal_remove(flight->entry);
     ngx_http_idem_flight_free(flight);
@@ -271,7 +272,7 @@ ngx_http_idem_journal_found(void *data, const struct idem_journal_info *info,
 }
 
 
-/* Another worker may be at it, or have left some: so the journal is looked at. */
+/* Another worker may be replaying, or have left entries: ask the journal. */
 
 static void
 ngx_http_idem_journal_settle(ngx_http_idem_store_t *store)
@@ -292,8 +293,8 @@ ngx_http_idem_journal_settle(ngx_http_idem_store_t *store)
 
     if (store->told > 0) {
         ngx_log_error(NGX_LOG_NOTICE, store->log, 0,
-                      "idempotency store \"%V\" was told %ui outcomes that "
-                      "waited in the journal", &store->url, store->told);
+                      "idempotency store \"%V\" has recorded %ui outcomes "
+                      "from the journal", &store->url, store->told);
     }
 
     store->told = 0;
@@ -362,8 +363,8 @@ ngx_http_idem_journal_tell(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* In the teller.  A store that did not answer a moment ago is not waited for again:
- * the request hears that from it. */
+/* In the teller.  If the store did not answer a moment ago, do not wait for it again:
+ * the begin will report that. */
 
 static void
 ngx_http_idem_journal_tell_work(ngx_http_idem_ctx_t *ctx)

@@ -62,7 +62,7 @@ ngx_http_idem_limit(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* The subject of each limit. Where the value is empty it is about nobody. */
+/* The subject of each limit. A limit whose value is empty does not apply. */
 
 static ngx_int_t
 ngx_http_idem_limit_values(ngx_http_idem_ctx_t *ctx)
@@ -119,7 +119,7 @@ ngx_http_idem_limit_values(ngx_http_idem_ctx_t *ctx)
         limit->request.max = conf[i].max;
         limit->request.per_ms = conf[i].per_ms;
 
-        /* Nobody asks about a window that is over; only clocks may differ. */
+        /* No request is about a window that is over, but clocks differ. */
 
         limit->request.late_ms = IDEM_LIMIT_AHEAD_MS;
     }
@@ -323,7 +323,7 @@ ngx_http_idem_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (ilcf->limits->nelts == NGX_HTTP_IDEM_LIMITS) {
-        return "is given too often: at most 8 limits apply";
+        return "may be given at most 8 times";
     }
 
     if (value[1].len < 1 || value[1].len > IDEM_LIMIT_NAME_MAX) {

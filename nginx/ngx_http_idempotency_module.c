@@ -236,8 +236,8 @@ ngx_http_idem_init_module(ngx_cycle_t *cycle)
     for (i = 0; i < imcf->stores.nelts; i++) {
         if (ngx_strncmp(stores[i]->url.data, "memory:", 7) == 0) {
             ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
-                          "\"idempotency_store memory:\" is of one worker: "
-                          "\"worker_processes\" must be 1");
+                          "\"idempotency_store memory:\" works in one worker "
+                          "only: set \"worker_processes 1\"");
             return NGX_ERROR;
         }
     }

@@ -143,7 +143,7 @@ ngx_http_idem_own(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* Again in each location that the request is sent to before its work is done. */
+/* Called again in each location that the request is redirected to. */
 
 void
 ngx_http_idem_wrap(ngx_http_idem_ctx_t *ctx)

@@ -24,7 +24,7 @@ static void ngx_http_idem_guard_handler(ngx_event_t *ev);
 /* ---- Flights ---- */
 
 
-/* Some that are free, for the next ones. */
+/* Free flights, to be used again. */
 
 static ngx_http_idem_flight_t  *ngx_http_idem_spare[NGX_HTTP_IDEM_SPARE];
 static ngx_uint_t               ngx_http_idem_spare_n;
@@ -173,8 +173,8 @@ ngx_http_idem_turn_handler(ngx_event_t *ev)
     }
 
     /*
-     * A worker that is told to leave does so when no timer is left: every op
-     * under way has one.
+     * A worker that shuts down exits when no timer is left, so each op in flight
+     * has one.
      */
 
     while ((flight = ngx_http_idem_flight_pop(&store->fresh)) != NULL) {
@@ -219,7 +219,7 @@ ngx_http_idem_turn_some(ngx_http_idem_store_t *store)
 
         if (refused > 0) {
             ngx_log_error(NGX_LOG_ERR, store->log, 0,
-                          "idempotency store \"%V\" does not take %uz "
+                          "idempotency store \"%V\" rejected %uz "
                           "operations: %s",
                           &store->url, refused, error.text);
         }
@@ -278,8 +278,8 @@ ngx_http_idem_land(ngx_http_idem_flight_t *flight, int code)
 
 
 /*
- * The store has not answered for longer than it may take.  The request that
- * waits hears so; the flight goes on, and lands for nobody.
+ * The store has exceeded its timeout.  Tell the waiting request; the flight goes
+ * on without it.
  */
 
 static void

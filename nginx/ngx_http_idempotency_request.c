@@ -8,7 +8,7 @@
 #include "ngx_http_idempotency.h"
 
 
-/* So much of a request is kept with its record. */
+/* Bytes of a request that are kept with its record. */
 #define NGX_HTTP_IDEM_INPUT_MAX  (1024 * 1024)
 
 
@@ -100,7 +100,7 @@ ngx_http_idem_request_key(ngx_http_request_t *r,
     {
         ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
                       "client sent an invalid idempotency key: %s",
-                      n > 1 ? "there are several" : error.text);
+                      n > 1 ? "it came more than once" : error.text);
         *problem = IDEM_HTTP_KEY_INVALID;
         return NGX_DECLINED;
     }
@@ -146,8 +146,8 @@ ngx_http_idem_request_scope(ngx_http_request_t *r,
         || scope->len == 0 || scope->len > IDEM_SCOPE_MAX)
     {
         ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
-                      "an idempotency key has no scope, or one of more than "
-                      "%d bytes", IDEM_SCOPE_MAX);
+                      "the scope of an idempotency key is empty or longer "
+                      "than %d bytes", IDEM_SCOPE_MAX);
         *problem = IDEM_HTTP_SCOPE_MISSING;
         return NGX_DECLINED;
     }

@@ -135,7 +135,7 @@ ngx_http_idem_select_headers(ngx_http_request_t *r, ngx_array_t *headers)
 }
 
 
-/* In one piece, as it is in memory; *@memory is to be freed, if it is not NULL. */
+/* The body in one piece. The caller frees *@memory unless it is NULL. */
 
 static ngx_int_t
 ngx_http_idem_select_body(ngx_http_idem_ctx_t *ctx, ngx_str_t *body,

@@ -39,8 +39,8 @@ ngx_http_idem_conf_select(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     return ngx_http_idem_select_contradicts(conf)
-           ? (fingerprint ? "contradicts \"idempotency_fingerprint off\""
-                          : "and \"idempotency_key\" exclude each other")
+           ? (fingerprint ? "cannot be combined with \"idempotency_fingerprint off\""
+                          : "cannot be combined with \"idempotency_key\"")
            : NGX_CONF_OK;
 }
 

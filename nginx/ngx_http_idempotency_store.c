@@ -22,6 +22,24 @@ static void ngx_http_idem_store_close(ngx_http_idem_store_t *store);
 static void ngx_http_idem_again_handler(ngx_event_t *ev);
 
 
+/* NULL: this process serves no location with keys. */
+
+static ngx_http_idem_main_conf_t *
+ngx_http_idem_serves(ngx_cycle_t *cycle)
+{
+    ngx_http_idem_main_conf_t  *imcf;
+
+    if (ngx_process != NGX_PROCESS_WORKER && ngx_process != NGX_PROCESS_SINGLE) {
+        return NULL;
+    }
+
+    imcf = ngx_http_cycle_get_module_main_conf(cycle,
+                                               ngx_http_idempotency_module);
+
+    return imcf != NULL && imcf->enabled ? imcf : NULL;
+}
+
+
 ngx_int_t
 ngx_http_idem_init_process(ngx_cycle_t *cycle)
 {
@@ -29,15 +47,8 @@ ngx_http_idem_init_process(ngx_cycle_t *cycle)
     ngx_http_idem_store_t      **stores, *store;
     ngx_http_idem_main_conf_t   *imcf;
 
-    if (ngx_process != NGX_PROCESS_WORKER
-        && ngx_process != NGX_PROCESS_SINGLE)
-    {
-        return NGX_OK;
-    }
-
-    imcf = ngx_http_cycle_get_module_main_conf(cycle,
-                                               ngx_http_idempotency_module);
-    if (imcf == NULL || !imcf->enabled) {
+    imcf = ngx_http_idem_serves(cycle);
+    if (imcf == NULL) {
         return NGX_OK;
     }
 
@@ -222,15 +233,8 @@ ngx_http_idem_exit_process(ngx_cycle_t *cycle)
     ngx_http_idem_flight_t      *flight;
     ngx_http_idem_main_conf_t   *imcf;
 
-    if (ngx_process != NGX_PROCESS_WORKER
-        && ngx_process != NGX_PROCESS_SINGLE)
-    {
-        return;
-    }
-
-    imcf = ngx_http_cycle_get_module_main_conf(cycle,
-                                               ngx_http_idempotency_module);
-    if (imcf == NULL || !imcf->enabled) {
+    imcf = ngx_http_idem_serves(cycle);
+    if (imcf == NULL) {
         return;
     }
 
@@ -245,7 +249,7 @@ ngx_http_idem_exit_process(ngx_cycle_t *cycle)
             ngx_http_idem_turn(store);
         }
 
-        /* Nobody is served any more; only what is detached still counts. */
+        /* No request is left; only detached flights still matter. */
 
         while (store->queue != NULL && idem_queue_len(store->queue) > 0) {
             ngx_time_update();

@@ -1,8 +1,8 @@
 
 /*
- * A thread for what has to wait: for the disk of a journal, or for a store that is
- * told of what is in one.  It does one job of a request after the other, and in
- * between what it was made for.
+ * A thread for blocking calls: to the disk of a journal, or to a store while the
+ * journal is replayed.  It runs the jobs of requests one by one, and in between
+ * its idle function.
  */
 
 
@@ -175,14 +175,14 @@ ngx_http_idem_thread_wanted(ngx_http_idem_thread_t *t)
 }
 
 
-/* It only keeps a worker that is to leave. */
+/* The timer only keeps a worker that is shutting down. */
 
 static void
 ngx_http_idem_thread_guard(ngx_event_t *ev)
 {
     ngx_log_error(NGX_LOG_ERR, ev->log, 0,
-                  "the idempotency journal, or the store that takes its "
-                  "outcomes, is slow");
+                  "the idempotency journal or store has not answered for "
+                  "10 seconds or more");
     ngx_add_timer(ev, NGX_HTTP_IDEM_THREAD_GUARD);
 }
 
@@ -205,7 +205,7 @@ ngx_http_idem_thread_do(ngx_http_idem_thread_t *t)
     ngx_queue_insert_tail(&t->done, q);
 
     if (write(t->fd, &one, sizeof(one)) < 0) {
-        return; /* It is readable already. */
+        return; /* The descriptor is readable already. */
     }
 }
 
@@ -269,7 +269,7 @@ ngx_http_idem_thread_handler(ngx_event_t *ev)
     ngx_http_idem_thread_t  *t = c->data;
 
     if (read(t->fd, &count, sizeof(count)) < 0) {
-        count = 0; /* Somebody was faster. */
+        count = 0; /* An earlier call has read it. */
     }
 
     for ( ;; ) {

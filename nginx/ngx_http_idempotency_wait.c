@@ -57,7 +57,7 @@ ngx_http_idem_wait(ngx_http_idem_ctx_t *ctx)
 
     } else if (ctx->lease_left <= 0) {
 
-        /* Its lease is over: somebody may start, and that is not a waiter. */
+        /* The lease is over: another request may start, and a waiter does not. */
 
         return NGX_DECLINED;
     }
@@ -81,7 +81,7 @@ ngx_http_idem_wait(ngx_http_idem_ctx_t *ctx)
     ngx_queue_insert_tail(&ngx_http_idem_waiters, &ctx->waiter);
     ngx_http_idem_waiters_n++;
 
-    /* Half of it by chance, so that many do not come at once. */
+    /* Randomize half of the step, so that many waiters do not ask at once. */
 
     step = ctx->wait_step / 2 + ngx_random() % (ctx->wait_step / 2 + 1);
     ctx->wait_step = ngx_min(ctx->wait_step * 2, NGX_HTTP_IDEM_STEP_MAX);

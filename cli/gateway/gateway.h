@@ -37,7 +37,7 @@ struct gateway_addresses {
 int gateway_check_args(const struct cli_command *command, int argc, char **argv,
                        struct gateway_addresses *ret_addresses);
 
-/* ---- As whom nginx runs ------------------------------------------------- */
+/* ---- The user that nginx runs as ---------------------------------------- */
 
 /* NULL, or why @name is not a user that nginx can be given. */
 const char *gateway_user_check(const char *name);
@@ -89,8 +89,8 @@ int gateway_find_nginx(const char *given, char **ret_path);
  * package would install. */
 int gateway_find_module(const char *given, bool must_be, char **ret_path);
 
-/* Lets @nginx check DIRECTORY/nginx.conf. Of what is wrong it tells itself; 0 or
- * an exit status. */
+/* Has @nginx check DIRECTORY/nginx.conf, and report its mistakes itself. 0 or an exit
+ * status. */
 int gateway_check(const char *nginx, const char *directory);
 
 /* The sockets are ours and not nginx's, who takes them over: so that a port that is in

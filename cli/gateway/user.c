@@ -1,4 +1,4 @@
-/* As whom nginx runs. */
+/* The user that nginx runs as. */
 #include "gateway/gateway.h"
 #include "process/descriptors.h"
 #include "process/self.h"

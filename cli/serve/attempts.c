@@ -244,7 +244,7 @@ void serve_attempts_due(struct serve *serve, int64_t now_ms, int64_t *due_ms)
 
 /* ---- Ends that nobody asked for ------------------------------------------ */
 
-/* A store that is away is told again until the lease has decided. */
+/* While the store is away, tell it again until the lease is over. */
 static void told(struct serve_call *call)
 {
     int code = idem_op_code(call->op);

@@ -20,7 +20,7 @@ struct serve_attempt *serve_attempt_add(struct serve_call *call,
                                         struct idem_attempt *attempt,
                                         int64_t lease_ms, int64_t asked_ms);
 
-/* Forgets it: it ended, or nobody can say more about it. */
+/* Forgets it: it ended, or no message about it can come any more. */
 void serve_attempt_remove(struct serve *serve, struct serve_attempt *a);
 
 struct serve_attempt *serve_attempt_find(struct serve *serve,
@@ -40,7 +40,8 @@ void serve_attempt_renewed(struct serve *serve, struct serve_attempt *a,
 /* How long its owner may go on. */
 int64_t serve_attempt_left_ms(const struct serve_attempt *a);
 
-/* Says what was lost, and renews what is due; lowers *@due_ms to the next moment. */
+/* Notifies clients of lost attempts, and renews those that are due; lowers *@due_ms to
+ * the next moment. */
 void serve_attempts_due(struct serve *serve, int64_t now_ms, int64_t *due_ms);
 
 /* ---- Ends that nobody asked for ------------------------------------------ */

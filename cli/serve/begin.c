@@ -93,7 +93,7 @@ static bool is_had(const struct serve_call *call)
 static void refuse_had(struct serve_call *call)
 {
     fail(call, IDEM_ELOST,
-         "a connection that is open has the attempt of this nonce");
+         "an open connection owns the attempt with this nonce");
 }
 
 static void renewed(struct serve_call *call)
@@ -128,7 +128,7 @@ static void recognise(struct serve_call *call, struct idem_attempt *attempt)
     if (record->lease_end_boot_ms != IDEM_NEVER &&
         record->lease_end_boot_ms - serve->store->margin_ms <= io_now_ms()) {
         fail(call, IDEM_ELOST,
-             "the lease that was counted from the first request is over");
+             "the lease, counted from the first request, is over");
         return;
     }
     if (known != NULL) {
@@ -160,7 +160,7 @@ static void started(struct serve_call *call)
         refuse_had(call);
     } else if (!is_new && !call->begin.again && !call->unknown) {
         fail(call, IDEM_EINVALID,
-             "nonce: an attempt has it; again says that it is the same claim");
+             "nonce: an attempt has used it; set \"again\" for the same claim");
     } else if (!is_new && call->begin.again) {
         recognise(call, attempt);
     } else {

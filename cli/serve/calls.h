@@ -28,7 +28,7 @@ void serve_call_submit(struct serve_call *call, struct idem_op *op,
 /* Submits the op of @call again at @due_ms. */
 void serve_call_park(struct serve_call *call, int64_t due_ms);
 
-/* Likewise after a pause that grows. */
+/* The same after a pause that grows. */
 void serve_call_retry(struct serve_call *call);
 
 /* Frees it with its op. */
@@ -48,7 +48,7 @@ void serve_calls_due(struct serve *serve, int64_t now_ms, int64_t *due_ms);
 /* Hands all ops over, and reaps what is answered. */
 void serve_calls_run(struct serve *serve);
 
-/* Nobody waits for calls any more. */
+/* Frees all calls without answering them. */
 void serve_calls_finish(struct serve *serve);
 
 #endif

@@ -24,7 +24,7 @@ void serve_conn_read(struct serve *serve, struct serve_conn *conn);
 /* Sends as much as goes without waiting. */
 void serve_conn_send(struct serve_conn *conn);
 
-/* Nobody reads what it is told. */
+/* Its client does not read any more: stop sending. */
 void serve_conn_deaf(struct serve_conn *conn);
 
 /* The process at the other end has ended. Its last lines are taken first. */
@@ -45,7 +45,8 @@ void serve_conn_close(struct serve_conn *conn);
 /* The client is the process that started this one. */
 void serve_client_is_parent(struct serve_conn *conn);
 
-/* The client is what the kernel says of the socket, once it has proved that. */
+/* The client is the process that the kernel names for the socket, once it has proved
+ * that it is there. */
 void serve_client_is_peer(struct serve_conn *conn);
 
 /* ---- The socket at which clients connect ---------------------------------- */

@@ -72,8 +72,8 @@ static void reply_ended(struct serve_call *call)
     serve_reply(call, &json);
 }
 
-/* The last word of a client that died is told again until its lease has decided: nobody
- * else will. */
+/* Repeat the last message of a client that died until its lease is over: no other
+ * process will. */
 static bool is_said_again(const struct serve_call *call,
                           const struct serve_attempt *a)
 {

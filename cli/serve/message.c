@@ -69,8 +69,7 @@ static void read_id(struct serve_message *m)
     if (number == 0 ||
         (node->kind != IDEM__TREE_STRING && node->kind != IDEM__TREE_NUMBER)) {
         serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
-                             "id: a text or a number that the answer is to "
-                             "have");
+                             "id: expected a string or a number");
     } else if (raw.len > SERVE_ID_MAX) {
         serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
                              "id: at most %d bytes", SERVE_ID_MAX);
@@ -87,7 +86,7 @@ static void read_method(struct serve_message *m)
 
     if (number == 0 || node->kind != IDEM__TREE_STRING) {
         serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
-                             "method: the name of one");
+                             "method: expected the name of a method");
         return;
     }
     m->method = idem__tree_text(tree, node);
@@ -100,7 +99,7 @@ static void read_params(struct serve_message *m)
     if (number != 0 &&
         idem__tree_at(m->tree, number)->kind != IDEM__TREE_OBJECT) {
         serve_message_refuse(m, SERVE_BAD_PARAMS, NULL,
-                             "params: an object; they have names");
+                             "params: expected an object of named parameters");
         return;
     }
     m->params = number;
@@ -113,7 +112,7 @@ static void read_envelope(struct serve_message *m)
 
     if (idem__tree_at(tree, 0)->kind != IDEM__TREE_OBJECT) {
         serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
-                             "a message is an object, one a line");
+                             "expected one JSON object per line");
         return;
     }
     read_id(m);
@@ -125,8 +124,7 @@ static void read_envelope(struct serve_message *m)
     }
     if (tree->halves) {
         serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
-                             "half of a surrogate pair, which UTF-8 does not "
-                             "have");
+                             "half of a surrogate pair is not valid UTF-8");
     }
     read_method(m);
     read_params(m);

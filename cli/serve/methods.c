@@ -82,9 +82,7 @@ static const struct method *find(const struct serve *serve,
         serve_message_refuse(m, SERVE_NO_METHOD, NULL, "unknown method");
     } else if (method->is_operators && !serve->is_operator) {
         serve_message_refuse(m, SERVE_NO_METHOD, NULL,
-                             "%s: a decision of a person; it needs idem serve "
-                             "--operator",
-                             method->name);
+                             "%s needs idem serve --operator", method->name);
     } else if (!conn->greeted && method->run != serve_hello) {
         serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
                              "hello comes first on each connection");

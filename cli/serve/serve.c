@@ -124,7 +124,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return cli_usage(command, "choose one: --stdio or --socket PATH");
     }
     if (args.group != NULL && args.socket == NULL) {
-        return cli_usage(command, "--group is that of a --socket");
+        return cli_usage(command, "--group needs --socket");
     }
     status = cli_open_store(args.store, /* flags= */ 0, &server.store);
     if (status != 0) {

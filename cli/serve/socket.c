@@ -21,7 +21,7 @@ static int find_group(const char *group, gid_t *ret_gid)
     found = getgrnam(group);
     *ret_gid = found != NULL ? found->gr_gid : (gid_t)strtoul(group, &end, 10);
     if (found == NULL && (*group == '\0' || *end != '\0')) {
-        cli_say("--group: there is no group \"%s\"", group);
+        cli_say("--group: unknown group \"%s\"", group);
         return CLI_CONFIG;
     }
     return 0;

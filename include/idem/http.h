@@ -113,9 +113,9 @@ void idem_http_fingerprint_destroy(struct idem_http_fingerprint *print);
  * bytes that would end a line, no empty name. */
 bool idem_http_header_valid(struct idem_slice name, struct idem_slice value);
 
-/* True for what must not be given to anybody but the first caller, or says
- * something about one connection or moment: Set-Cookie, credentials, Connection,
- * Date, CORS and their kin. Such headers are neither added nor read below. */
+/* True for headers that belong to the first caller, or to one connection or moment:
+ * Set-Cookie, credentials, Connection, Date, CORS and the like. The functions below
+ * neither add nor read them. */
 bool idem_http_header_never(struct idem_slice name);
 
 /* True for what a replay gives without being told to: the headers that describe

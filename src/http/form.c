@@ -68,7 +68,7 @@ int idem_form_frame(struct idem_slice *frames, enum idem_stream *ret_stream,
     return 1;
 }
 
-/* Half of a damaged recording must not pass for the whole of it. */
+/* The sound half of a damaged recording must not pass for all of it. */
 static bool are_frames(struct idem_slice bytes)
 {
     struct idem_slice piece;

@@ -63,7 +63,7 @@ def a_long_journal_keeps_nobody_waiting():
             equal(len(kept(journal)), ENTRIES - len(asked))
         until(lambda: not kept(journal))
         equal(up.executions(), 2)
-        until(lambda: f"was told {ENTRIES} outcomes" in nginx.errors())
+        until(lambda: f"has recorded {ENTRIES} outcomes" in nginx.errors())
 
 
 @test

@@ -116,12 +116,12 @@ def a_bad_selector_is_an_error_of_the_configuration():
             ("idempotency_fingerprint_from 'nix';", '"nix" is not part of it'),
             ("idempotency_key_from . timeout=1s;", "invalid number of arguments"),
             ("idempotency_key_from .; idempotency_key_from .;", "is duplicate"),
-            ("idempotency_key X-Key; idempotency_key_from .;", "exclude each other"),
-            ("idempotency_key_from .; idempotency_key X-Key;", "exclude each other"),
+            ("idempotency_key X-Key; idempotency_key_from .;", "cannot be combined with"),
+            ("idempotency_key_from .; idempotency_key X-Key;", "cannot be combined with"),
             ("idempotency_fingerprint off; idempotency_fingerprint_from .;",
-             'contradicts "idempotency_fingerprint off"'),
+             'cannot be combined with "idempotency_fingerprint off"'),
             ("idempotency_fingerprint_from .; idempotency_fingerprint off;",
-             'off contradicts "idempotency_fingerprint_from"'),
+             'off cannot be combined with "idempotency_fingerprint_from"'),
         ):  # fmt: skip
             got = nginx.check(http=ON + conf)
             equal((conf, got.status), (conf, 1))

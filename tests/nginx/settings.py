@@ -76,7 +76,7 @@ def refused():
     yield "either", on + "idempotency_limit a $arg_a 8r/d; idempotency_limit off;", {}
     yield "at most 8", on + "".join(
         f"idempotency_limit {name} $arg_a 8r/d;" for name in "abcdefghi"), {}
-    yield "must be 1", on.replace("sqlite:idem.db", "memory:"), {"workers": 2}
+    yield "works in one worker only", on.replace("sqlite:idem.db", "memory:"), {"workers": 2}
     yield "duplicate", on + STORE, {}
     yield "duplicate", on + "idempotency_scope global;", {}
     yield "other parameters", on, {
