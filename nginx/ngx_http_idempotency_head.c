@@ -187,7 +187,7 @@ ngx_http_idem_copy_header(ngx_http_request_t *r, struct idem_slice name,
 
     h->hash = 0;
 
-    p = ngx_pnalloc(r->pool, 2 * name.len + value.len + 3);
+    p = ngx_pnalloc(r->pool, name.len + value.len + 2);
     if (p == NULL) {
         return NGX_ERROR;
     }
@@ -197,11 +197,7 @@ ngx_http_idem_copy_header(ngx_http_request_t *r, struct idem_slice name,
     p = ngx_cpymem(p, name.base, name.len);
     *p++ = '\0';
 
-    h->lowcase_key = p;
-    ngx_strlow(p, h->key.data, name.len);
-    p += name.len;
-    *p++ = '\0';
-
+    h->lowcase_key = NULL;
     h->value.data = p;
     h->value.len = value.len;
     p = ngx_cpymem(p, value.base, value.len);

@@ -101,14 +101,18 @@ void idem_http_answer_of(int code, const struct idem_attempt *attempt,
 }
 
 /* What each replay has besides the headers on record. */
-static const struct mark {
-    const char *name;
-    const char *value;
+#define TEXT(literal)                                                          \
+    {                                                                          \
+        (literal), sizeof(literal) - 1                                         \
+    }
+
+static const struct {
+    struct idem_slice name;
+    struct idem_slice value;
 } marks[] = {
-    {"Idempotent-Replayed", "true"},
-    {"Cache-Control", "no-store"}, /* Unless the service set it. */
-    {"X-Content-Type-Options",
-     "nosniff"}, /* If nobody said what the bytes are. */
+    {TEXT("Idempotent-Replayed"), TEXT("true")},
+    {TEXT("Cache-Control"), TEXT("no-store")}, /* Unless the service set it. */
+    {TEXT("X-Content-Type-Options"), TEXT("nosniff")}, /* Of unknown bytes. */
 };
 
 static bool has_mark(const struct idem_http_replay *replay, unsigned mark)
@@ -131,15 +135,15 @@ bool idem_http_replay_next(struct idem_http_replay *replay,
     int code;
 
     if (idem_http_head_next(&replay->rest, ret_name, ret_value, &code)) {
-        replay->cached |= idem__http_is(*ret_name, marks[1].name);
+        replay->cached |= idem__http_is(*ret_name, "Cache-Control");
         return true;
     }
     while (replay->mark < sizeof(marks) / sizeof(marks[0])) {
         unsigned mark = replay->mark++;
 
         if (has_mark(replay, mark)) {
-            *ret_name = idem_str(marks[mark].name);
-            *ret_value = idem_str(marks[mark].value);
+            *ret_name = marks[mark].name;
+            *ret_value = marks[mark].value;
             return true;
         }
     }
