@@ -110,10 +110,6 @@ FORWARD(int, idem_dynamodb_purge,
          const struct idem_dynamodb_purge_options *options,
          struct idem_dynamodb_purged *ret_purged, struct idem_error *ret_error),
         (store, options, ret_purged, ret_error))
-FORWARD(int, idem_dynamodb_size,
-        (const char *place, struct idem_dynamodb_extent *ret_size,
-         struct idem_error *ret_error),
-        (place, ret_size, ret_error))
 
 /* ---- <idem/lambda.h> --------------------------------------------------- */
 

@@ -35,8 +35,8 @@ static void note_store(struct consume *consume, enum consume_fate fate)
         consume->paused = away;
         idem_consumer_pause(consume->consumer, away);
         consume_progress_end(consume);
-        cli_say(away ? "nothing more is received until the store is back"
-                     : "the store is back");
+        cli_say(away ? "store unavailable; receiving paused"
+                     : "store available; receiving again");
     }
 }
 
@@ -192,7 +192,7 @@ static void told_to_stop(struct consume *consume, int signo)
     if (consume->told++ == 0) {
         if (!consume->options->quiet && consume->running > 0) {
             consume_progress_end(consume);
-            cli_say("receives no more; %zu still at work", consume->running);
+            cli_say("stopping; %zu in progress", consume->running);
         }
         stop(consume);
         return;
@@ -238,7 +238,7 @@ static void work(struct consume *consume)
     if (idem_consumer_work(consume->consumer, &error) != 0 &&
         !consume->stopping) {
         consume_progress_end(consume);
-        cli_say("%s; nothing more is received", error.text);
+        cli_say("%s; stopping", error.text);
         consume->status =
             error.code == IDEM_ENOTFOUND ? CLI_CONFIG : cli_exit_of(error.code);
         stop(consume);

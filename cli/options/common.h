@@ -54,10 +54,10 @@
               "from SIGTERM to SIGKILL for what must stop (5s)")
 
 #define CLI_OPTION_VERBOSE(to)                                                 \
-    CLI_SWITCH("verbose", to, "say more on stderr", .letter = 'v')
+    CLI_SWITCH("verbose", to, "report more on stderr", .letter = 'v')
 
 #define CLI_OPTION_QUIET(to)                                                   \
-    CLI_SWITCH("quiet", to, "say nothing but errors", .letter = 'q')
+    CLI_SWITCH("quiet", to, "report only errors", .letter = 'q')
 
 #define CLI_OPTION_NO_PROGRESS                                                 \
     CLI_SWITCH("quiet", &cli_progress_off, "show no progress on a terminal",   \

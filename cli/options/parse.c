@@ -89,8 +89,8 @@ static int full_name(const struct cli_command *command, const char *name,
         offer_prefixed(&p, common_names[i]);
     }
     if (p.found > 1) {
-        return cli_usage(command, "--%.*s may be --%s%s: type more of it",
-                         (int)len, name, p.first, p.all);
+        return cli_usage(command, "ambiguous option --%.*s (--%s%s)", (int)len,
+                         name, p.first, p.all);
     }
     *ret_name = p.first;
     return 0;

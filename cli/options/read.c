@@ -49,13 +49,13 @@ err_after_alloc:
     return err;
 }
 
-/* Standard input is there once; a second reader would get nothing. */
+/* Standard input can be read once: a second reader would get nothing. */
 static int take_stdin(const char *option)
 {
     static const char *taken_by;
 
     if (taken_by != NULL) {
-        cli_say("--%s: standard input was read for --%s already", option,
+        cli_say("--%s: standard input is already used by --%s", option,
                 taken_by);
         return CLI_USAGE;
     }
@@ -123,7 +123,7 @@ int cli_read_some(const char *option, const char *spec, bool text_ok,
     if (text_ok) {
         return copy_text(spec, ret_data, ret_len);
     }
-    cli_say("--%s: say @FILE, or - for standard input", option);
+    cli_say("--%s: expected @FILE, or - for standard input", option);
     return CLI_USAGE;
 }
 

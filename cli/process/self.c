@@ -58,7 +58,7 @@ void cli_filesize_no_signal(void)
     was_ignored = signal(SIGXFSZ, SIG_IGN) == SIG_IGN;
 }
 
-void cli_filesize_signals(sigset_t *ret_set)
+static void cli_filesize_signals(sigset_t *ret_set)
 {
     (void)sigemptyset(ret_set);
     if (!was_ignored) {

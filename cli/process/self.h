@@ -35,10 +35,6 @@ void cli_cores_back(void);
  * full disk, and does not kill this process. */
 void cli_filesize_no_signal(void);
 
-/* Sets @ret_set to the signals that posix_spawn() must reset to their default in a
- * program: SIGXFSZ, unless idem was started with it ignored. */
-void cli_filesize_signals(sigset_t *ret_set);
-
 /* ---- Signals ------------------------------------------------------------- */
 
 /* The first process of a PID namespace gets no signal whose action is the default:

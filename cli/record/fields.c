@@ -205,7 +205,8 @@ static const struct cli_field fields[] = {
 
 #define FIELDS_LEN (sizeof(fields) / sizeof(fields[0]))
 
-const struct cli_field *cli_field_find(const char *name, size_t len)
+/* The field of this name, or NULL. */
+static const struct cli_field *find(const char *name, size_t len)
 {
     size_t i;
 
@@ -241,7 +242,7 @@ static int refuse(const struct cli_command *command, const char *option,
         (void)fclose(f);
     }
     status =
-        cli_usage(command, "--%s: \"%s\" is not a field; there are %s", option,
+        cli_usage(command, "--%s: \"%s\" is not a field; expected %s", option,
                   cli_escape(idem_bytes(name, len), shown, sizeof(shown)),
                   names != NULL ? names : "others");
     free(names);
@@ -256,7 +257,7 @@ int cli_fields_parse(const struct cli_command *command, const char *option,
     ret_fields->len = 0;
     while (p != NULL) {
         size_t len = strcspn(p, ",");
-        const struct cli_field *field = cli_field_find(p, len);
+        const struct cli_field *field = find(p, len);
 
         if (field == NULL) {
             return refuse(command, option, p, len);

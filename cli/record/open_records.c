@@ -18,8 +18,7 @@ static char *keep(char *to, struct idem_slice *slice)
 }
 
 /* The texts share one block, which the scope begins. */
-static bool keep_texts(struct idem_record *copy,
-                       const struct idem_record *record)
+static bool keep_texts(struct idem_record *copy)
 {
     struct idem_slice *slices[] = {&copy->scope, &copy->key, &copy->owner,
                                    &copy->error, &copy->note};
@@ -27,12 +26,6 @@ static bool keep_texts(struct idem_record *copy,
     char *block;
     size_t i;
 
-    memset(copy, 0, sizeof(*copy));
-    copy->scope = record->scope;
-    copy->key = record->key;
-    copy->owner = record->owner;
-    copy->error = record->error;
-    copy->note = record->note;
     for (i = 0; i < sizeof(slices) / sizeof(slices[0]); i++) {
         len += slices[i]->len;
     }
@@ -46,51 +39,27 @@ static bool keep_texts(struct idem_record *copy,
     return true;
 }
 
-static void copy_numbers(struct idem_record *copy, const struct idem_record *r)
+/* @r, which could be read if @code is 0; its texts are still those of @r. */
+static struct cli_open describe(int code, const struct idem_record *r)
 {
-    copy->status = r->status;
-    copy->on_expired_lease = r->on_expired_lease;
-    copy->fence = r->fence;
-    copy->attempts = r->attempts;
-    copy->retried = r->retried;
-    copy->created_ms = r->created_ms;
-    copy->started_ms = r->started_ms;
-    copy->lease_ms = r->lease_ms;
-    copy->lease_end_ms = r->lease_end_ms;
-    copy->expected_ms = r->expected_ms;
-    copy->ended_ms = r->ended_ms;
-    copy->expires_ms = r->expires_ms;
-    copy->retention_ms = r->retention_ms;
-    copy->by_lease = r->by_lease;
-    copy->retry = r->retry;
-    copy->overdue = r->overdue;
-    copy->live = r->live;
-}
+    struct cli_open open = {.unreadable = code != 0,
+                            .exit_status = -1,
+                            .http_status = -1};
+    struct idem_record *copy = &open.record;
 
-/* All but the texts. */
-static void describe(struct cli_open *open, int code,
-                     const struct idem_record *r)
-{
-    memcpy(open->record.id, r->id, sizeof(open->record.id));
-    open->unreadable = code != 0;
-    open->exit_status = -1;
-    open->http_status = -1;
-    open->told = false;
-    if (code == 0) {
-        copy_numbers(&open->record, r);
-        open->exit_status = cli_outcome_exit(r);
-        open->http_status = cli_outcome_http(r);
+    if (code != 0) {
+        copy->scope = r->scope;
+        copy->key = r->key;
+        memcpy(copy->id, r->id, sizeof(copy->id));
+        return open;
     }
-}
-
-bool cli_open_init(struct cli_open *open, int code, const struct idem_record *r)
-{
-    if (!keep_texts(&open->record, r)) {
-        memset(open, 0, sizeof(*open));
-        return false;
-    }
-    describe(open, code, r);
-    return true;
+    *copy = *r;
+    copy->fingerprint = copy->input = copy->unknown_fields = idem_str(NULL);
+    memset(&copy->result, 0, sizeof(copy->result));
+    copy->history_len = 0;
+    open.exit_status = cli_outcome_exit(r);
+    open.http_status = cli_outcome_http(r);
+    return open;
 }
 
 void cli_open_finish(struct cli_open *open)
@@ -178,14 +147,10 @@ static bool add(struct cli_snapshot *snapshot,
                 const struct cli_snapshot_keep *keep, int code,
                 const struct idem_record *r)
 {
-    struct cli_open seen = {.unreadable = false};
+    struct cli_open seen = describe(code, r);
     struct cli_snapshot_class *class;
-    int which;
+    int which = keep->class_of(keep->ctx, &seen);
 
-    describe(&seen, code, r);
-    seen.record.scope = r->scope;
-    seen.record.key = r->key;
-    which = keep->class_of(keep->ctx, &seen);
     if (which < 0) {
         return true;
     }
@@ -196,12 +161,10 @@ static bool add(struct cli_snapshot *snapshot,
          keep->compare(&seen, &class->open[keep->max - 1]) >= 0)) {
         return true;
     }
-    if (!make_room(class, keep) ||
-        !cli_open_init(&class->open[class->len], code, r)) {
+    if (!make_room(class, keep) || !keep_texts(&seen.record)) {
         return false;
     }
-    class->open[class->len].told = seen.told;
-    class->len++;
+    class->open[class->len++] = seen;
     return true;
 }
 

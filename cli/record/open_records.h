@@ -14,13 +14,10 @@ struct cli_open {
                                   slices; the snapshot owns them. */
     bool unreadable;           /* Only id, scope and key are set. */
     int exit_status;           /* On record; -1: none. */
-    int http_status;           /* Likewise. */
+    int http_status;           /* On record; -1: none. */
     bool told;                 /* By idem watch, when it looked last. */
 };
 
-/* Copies @record, which could be read if @code is 0. False: out of memory. */
-bool cli_open_init(struct cli_open *open, int code,
-                   const struct idem_record *record);
 void cli_open_finish(struct cli_open *open);
 
 /* Records that need a person come first, then those that have gone on for longest,
@@ -63,7 +60,7 @@ struct cli_snapshot {
     int64_t oldest_ms; /* Start of the attempt in progress that has gone on for
                           longest; 0: there is none. */
     int64_t oldest_retry_ms; /* End of the last attempt of what has waited for
-                                longest to be run again; 0 likewise. */
+                                longest to be run again; 0: none has. */
 };
 
 /* How far back operators are told of outcomes that failed: over a night, and until

@@ -219,7 +219,8 @@ void cli_live_text(const struct idem_record *record, int64_t now_ms,
 
 /* Red for what failed, magenta for what else may need a person: both can be read on
  * black and on white, where yellow and cyan cannot. */
-const char *cli_status_paint(const struct idem_record *record, bool overdue)
+static const char *cli_status_paint(const struct idem_record *record,
+                                    bool overdue)
 {
     if (record->status == IDEM_STATUS_FAILED) {
         return "\033[31m";

@@ -30,9 +30,6 @@ bool cli_is_reopened(const struct idem_record *record);
 void cli_live_text(const struct idem_record *record, int64_t now_ms,
                    char buf[CLI_LIVE_MAX]);
 
-/* The escape sequence that paints the status of @record, or NULL. */
-const char *cli_status_paint(const struct idem_record *record, bool overdue);
-
 /* The status in @width columns; in colour where cli_may_paint(). */
 void cli_print_status(FILE *f, const struct idem_record *record, int width);
 
@@ -77,9 +74,6 @@ struct cli_field {
     int width;           /* Negative: on the right. */
     void (*print)(FILE *f, const struct idem_record *record, bool is_tty);
 };
-
-/* The field of this name, or NULL. */
-const struct cli_field *cli_field_find(const char *name, size_t len);
 
 enum {
     CLI_FIELDS_MAX = 24

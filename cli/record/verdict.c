@@ -176,7 +176,7 @@ void cli_print_reopen(FILE *f, const struct idem_record *record,
 
 /* ---- Verdicts ---- */
 
-int cli_exit_of_verdict(enum idem_verdict verdict)
+static int cli_exit_of_verdict(enum idem_verdict verdict)
 {
     switch (verdict) {
     case IDEM_STARTED:

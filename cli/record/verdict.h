@@ -5,9 +5,6 @@
 #include <idem.h>
 #include <stdio.h>
 
-/* The exit status of a verdict: 0 STARTED, 10 REPLAY, 65, 75, 76, 79. */
-int cli_exit_of_verdict(enum idem_verdict verdict);
-
 /* Says on stderr why the work is not started: for MISMATCH, FAILED, UNKNOWN,
  * BUSY and RELEASED, with the command that mends it. Returns the exit status.
  * @store_url: --store, if it was given. */
@@ -18,7 +15,7 @@ int cli_refuse(const struct idem_attempt *attempt, const char *store_url);
 /* @s as one word of a shell. */
 void cli_print_quoted(FILE *f, struct idem_slice s);
 
-/* Likewise the URL of a store, without its passwords. */
+/* The URL of a store, without its passwords, as one word of a shell. */
 void cli_print_url(FILE *f, const char *url);
 
 /* "idem COMMAND --store=URL --scope=SCOPE" + @options + " KEY", ready to be

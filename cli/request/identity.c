@@ -193,7 +193,7 @@ static int check_fingerprint(int code)
     if (code == 0) {
         return 0;
     }
-    cli_say("cannot make a fingerprint: %s", idem_error_text(code));
+    cli_say("cannot compute the fingerprint: %s", idem_error_text(code));
     return cli_exit_of(code);
 }
 
@@ -210,7 +210,7 @@ static int make_fingerprint(const struct idem_slice *parts, size_t parts_len,
  *
  *     "text"      the text, or the bytes of the file
  *     "argv"      the arguments, each with a NUL after it
- *     "argv+dir"  the arguments likewise; the working directory
+ *     "argv+dir"  the same; then the working directory
  *
  * An input follows as a body of HTTP does, see idem_http_fingerprint(); what a
  * selector selects of it stands alone. */

@@ -318,24 +318,31 @@ int cli_request_init(struct cli_request *ret_request,
     memset(ret_request, 0, sizeof(*ret_request));
     ret_request->request = empty;
     status = check_times(command, claim);
-    if (status == 0) {
-        status = check_sources(command, claim, argc);
-    }
-    if (status == 0) {
-        status = cli_scope(claim->scope, &ret_request->request.scope);
-    }
-    if (status == 0) {
-        status = fill_key_and_input(ret_request, command, claim, argc, argv);
-    }
-    if (status == 0) {
-        status = fill_fingerprint(ret_request, claim, argc, argv);
-    }
     if (status != 0) {
-        cli_request_finish(ret_request);
-        return status;
+        goto done;
+    }
+    status = check_sources(command, claim, argc);
+    if (status != 0) {
+        goto done;
+    }
+    status = cli_scope(claim->scope, &ret_request->request.scope);
+    if (status != 0) {
+        goto done;
+    }
+    status = fill_key_and_input(ret_request, command, claim, argc, argv);
+    if (status != 0) {
+        goto done;
+    }
+    status = fill_fingerprint(ret_request, claim, argc, argv);
+    if (status != 0) {
+        goto done;
     }
     fill_settings(ret_request, claim);
-    return 0;
+done:
+    if (status != 0) {
+        cli_request_finish(ret_request);
+    }
+    return status;
 }
 
 void cli_request_finish(struct cli_request *request)

@@ -40,10 +40,10 @@ struct cli_claim {
               .max = IDEM_KEY_MAX),                                            \
         CLI_OPTION_KEY_FILE(&(c)->key_file), CLI_OPTION_SCOPE(&(c)->scope),    \
         CLI_VALUE("owner", "OWNER", CLI_TEXT, &(c)->owner,                     \
-                  "who asks, for people (default: HOST/PID)",                  \
+                  "the caller's name (default: HOST/PID)",                     \
                   .max = IDEM_OWNER_MAX),                                      \
         CLI_VALUE("lease", "TIME", CLI_DURATION, &(c)->lease_ms,               \
-                  "how long the key is yours, unless renewed (60s)",           \
+                  "lease duration, unless renewed (60s)",                      \
                   .min = IDEM_LEASE_MIN_MS, .or_never = true),                 \
         CLI_VALUE("retention", "TIME", CLI_DURATION, &(c)->retention_ms,       \
                   "how long the outcome is replayed (24h)",                    \
@@ -124,7 +124,7 @@ struct cli_result {
 };
 
 /* Reads the result that @option names by @text: "-", "@FILE" or the text
- * itself; NULL: an empty one. One that is too long becomes a tombstone, never
+ * itself; NULL: an empty one. A result that is too long becomes a tombstone, never
  * an error: the work was done. Points into itself: @ret_result must not be
  * moved. 0 or an exit status, after an error message. */
 int cli_result_init(struct cli_result *ret_result, const char *option,

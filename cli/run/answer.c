@@ -61,7 +61,7 @@ static void say_lost(struct run *run, int write_error)
     status_report_set_error(&run->report, "cannot write to standard output");
 }
 
-/* EPIPE is no failure: the reader of a pipeline had enough. Where no outcome is
+/* EPIPE is not a failure: the reader of a pipeline had enough. Where no outcome is
  * recorded, the status that says so matters more than CLI_OUTPUT_LOST. */
 int run_passed_on(struct run *run, int write_error, int status)
 {

@@ -16,7 +16,7 @@ struct child_task {
 struct child_plan {
     char *const *argv;
     int input; /* Becomes its standard input; -1: ours is inherited. */
-    int out;   /* Likewise its outputs. */
+    int out;   /* Become its outputs; -1: ours are. */
     int err;
     int terminal; /* Where its group gets the foreground; -1: nowhere. */
 };

@@ -131,7 +131,7 @@ void terminal_finish(struct terminal *terminal)
     io_close(&terminal->fd);
 }
 
-void terminal_give(struct terminal *terminal, pid_t group)
+static void terminal_give(struct terminal *terminal, pid_t group)
 {
     terminal->given = tcsetpgrp(terminal->fd, group) == 0;
 }

@@ -59,8 +59,7 @@ struct terminal {
 void terminal_init(struct terminal *terminal);
 void terminal_finish(struct terminal *terminal);
 
-/* Both need SIGTTOU to be blocked. */
-void terminal_give(struct terminal *terminal, pid_t group);
+/* Needs SIGTTOU to be blocked. */
 void terminal_take(struct terminal *terminal);
 
 /* Sets it as it was: a command that was killed could not. */

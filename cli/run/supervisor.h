@@ -115,7 +115,7 @@ struct supervisor_news {
 
 struct supervisor {
     pid_t pid;   /* The supervisor, or its guard; 0: there is none. */
-    int channel; /* -1: likewise. */
+    int channel; /* -1: there is none. */
     int failed;  /* errno of what it could not be had for. */
     bool adopts; /* Should it be killed, its orphans become our children. */
 };

@@ -59,7 +59,8 @@ int64_t lease_kill_at_ms(const struct lease *lease)
     return left_ms == IDEM_NEVER ? SUPERVISOR_NEVER : io_now_ms() + left_ms;
 }
 
-bool lease_is_over(const struct lease *lease)
+/* True once no effect may start any more. */
+static bool lease_is_over(const struct lease *lease)
 {
     return idem_attempt_lease_left_ms(lease->attempt) == 0;
 }
@@ -69,7 +70,8 @@ int64_t lease_grace_ms(const struct lease *lease, int64_t wanted_ms)
     return wanted_ms < lease->length_ms / 4 ? wanted_ms : lease->length_ms / 4;
 }
 
-int64_t lease_wait_ms(const struct lease *lease)
+/* Milliseconds until the lease is to be renewed; -1: never. */
+static int64_t lease_wait_ms(const struct lease *lease)
 {
     int64_t ms = lease->renew_at_ms - io_now_ms();
 
@@ -77,6 +79,12 @@ int64_t lease_wait_ms(const struct lease *lease)
         return -1;
     }
     return ms > 0 ? ms : 0;
+}
+
+/* The work is being stopped: renew no more. */
+static void lease_let_go(struct lease *lease)
+{
+    lease->renew_at_ms = INT64_MAX;
 }
 
 static void stop_or_let_go(struct lease *lease)
@@ -89,10 +97,14 @@ static void stop_or_let_go(struct lease *lease)
     }
 }
 
-static void renew(struct lease *lease)
+static void renew_if_due(struct lease *lease)
 {
-    int rc = idem_renew(lease->attempt, /* lease_ms= */ 0, &lease->error);
+    int rc;
 
+    if (lease_wait_ms(lease) != 0) {
+        return;
+    }
+    rc = idem_renew(lease->attempt, /* lease_ms= */ 0, &lease->error);
     if (rc == 0) {
         IDEM__CRASH_POINT("run/lease/renewed");
         lease->error.code = 0;
@@ -103,18 +115,6 @@ static void renew(struct lease *lease)
     } else {
         renew_in(lease, lease->length_ms / 24);
     }
-}
-
-void lease_tick(struct lease *lease)
-{
-    if (lease_wait_ms(lease) == 0) {
-        renew(lease);
-    }
-}
-
-void lease_let_go(struct lease *lease)
-{
-    lease->renew_at_ms = INT64_MAX;
 }
 
 /* ---- The loop ---- */
@@ -301,7 +301,7 @@ static void turn(struct watch *w)
         }
     }
     if (!w->alone) {
-        lease_tick(&w->lease);
+        renew_if_due(&w->lease);
     }
 }
 

@@ -47,8 +47,11 @@ static void say_next(struct run *run, const char *what)
     }
 }
 
-int survived_say(struct run *run, const struct watch *watch,
-                 const struct ending *ending)
+/* Report who is alive and what happens next, and record nothing: a record that the
+ * work or its lease ended would let another attempt start beside it. Returns the exit
+ * status. */
+static int survived_say(struct run *run, const struct watch *watch,
+                        const struct ending *ending)
 {
     enum idem_status own = self_report(run->store, run->attempt);
     char who[SURVIVOR_TEXT_MAX];

@@ -85,21 +85,9 @@ void lease_init(struct lease *lease, struct idem_store *store,
  * on after it. SUPERVISOR_NEVER if the lease never ends. */
 int64_t lease_kill_at_ms(const struct lease *lease);
 
-/* True once the lease is over: no effect may start any more. */
-bool lease_is_over(const struct lease *lease);
-
 /* How long before that SIGTERM is sent: @wanted_ms, but at most a quarter of the
  * lease, so that a late renewal still comes before it. */
 int64_t lease_grace_ms(const struct lease *lease, int64_t wanted_ms);
-
-/* Milliseconds until lease_tick() has something to do; -1: never. */
-int64_t lease_wait_ms(const struct lease *lease);
-
-/* Renews the lease if it is due. */
-void lease_tick(struct lease *lease);
-
-/* The work is being stopped: renews no more. */
-void lease_let_go(struct lease *lease);
 
 /* ---- The time between the start of the command and its end ---- */
 
@@ -225,11 +213,5 @@ int launch(struct run *run, struct watch *watch);
 int launch_give_up(struct run *run, int status, const char *text);
 
 /* ---- A process of the command is alive, or may be ----------------------- */
-
-/* Reports who is alive and what happens next, and records nothing: a record that the
- * work or its lease ended would let another attempt start beside it. Returns the
- * exit status. */
-int survived_say(struct run *run, const struct watch *watch,
-                 const struct ending *ending);
 
 #endif

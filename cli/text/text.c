@@ -283,7 +283,7 @@ void cli_time_text(int64_t ms, char buf[32])
     (void)snprintf(buf, 32, "%s.%03dZ", date, (int)(ms % 1000));
 }
 
-void cli_local_time_text(int64_t ms, char buf[48])
+static void cli_local_time_text(int64_t ms, char buf[48])
 {
     time_t seconds = (time_t)(ms / 1000);
     struct tm tm;

@@ -56,9 +56,6 @@ bool cli_is_utf8(struct idem_slice s);
 /* "2026-11-21T08:24:00.123Z" in @buf; "never" for IDEM_NEVER, "-" for 0. */
 void cli_time_text(int64_t ms, char buf[32]);
 
-/* "2026-11-21 09:24:00 CET" in @buf, in the time zone of who looks. */
-void cli_local_time_text(int64_t ms, char buf[48]);
-
 /* Local time for a terminal, else UTC. */
 void cli_time_for(bool is_tty, int64_t ms, char buf[48]);
 

@@ -53,7 +53,7 @@ static int hand_over(const struct idem_attempt *attempt)
     int status = 0;
 
     if (code != 0) {
-        cli_say("cannot make the token: %s", idem_error_text(code));
+        cli_say("cannot create the token: %s", idem_error_text(code));
         return cli_exit_of(code);
     }
     if (args.json) {
@@ -82,7 +82,7 @@ static int started(struct idem_attempt *attempt)
     error.code =
         idem_release(attempt, idem_str("cannot write the token"), &error);
     if (error.code == 0) {
-        cli_say("the claim was released again");
+        cli_say("claim released");
     } else {
         (void)cli_fail_with(&error);
     }

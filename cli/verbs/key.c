@@ -182,7 +182,7 @@ static int print_identity(const struct idem_request *q)
     int code = idem_id(q->scope, q->key, id);
 
     if (code != 0) {
-        cli_say("cannot make the id: %s", idem_error_text(code));
+        cli_say("cannot compute the id: %s", idem_error_text(code));
         return cli_exit_of(code);
     }
     return args.json ? print_json(q, id) : print_text(q, id);

@@ -80,20 +80,19 @@ static int read_per(const struct cli_command *command,
 static int check(const struct cli_command *command, int argc)
 {
     if (argc > 0) {
-        return cli_usage(command, "limit takes options only");
+        return cli_usage(command, "idem limit takes no arguments");
     }
     if (args.name == NULL || args.subject == NULL || args.request == NULL) {
         return cli_usage(
             command,
-            "--name, --subject and --request are needed: the limit, its subject, the request");
+            "missing --name, --subject or --request: the limit, its subject, the request");
     }
     if (args.max == 0 || args.per == NULL) {
-        return cli_usage(
-            command, "--max and --per are needed: how much, and in what time");
+        return cli_usage(command,
+                         "missing --max or --per: how much, and in what time");
     }
     if (args.cost > args.max) {
-        return cli_usage(command, "--cost: more than --max can never be "
-                                  "admitted");
+        return cli_usage(command, "--cost must not exceed --max");
     }
     return 0;
 }
@@ -207,7 +206,7 @@ static struct cli_option options[] = {
     CLI_VALUE("name", "NAME", CLI_TEXT, &args.name, "of the limit",
               .letter = 'n', .max = IDEM_LIMIT_NAME_MAX),
     CLI_VALUE("subject", "WHO", CLI_TEXT, &args.subject,
-              "who is limited: a user, a tenant", .letter = 'u',
+              "the user or tenant to limit", .letter = 'u',
               .max = IDEM_LIMIT_NAME_MAX),
     CLI_VALUE("request", "ID", CLI_TEXT, &args.request,
               "the request's id, the same for each retry", .letter = 'r',
@@ -225,13 +224,13 @@ static struct cli_option options[] = {
     CLI_VALUE("zone", "NAME", CLI_TEXT, &args.zone,
               "time zone of --per: Europe/Berlin (UTC)"),
     CLI_VALUE("cost", "N", CLI_COUNT, &args.cost,
-              "count the request so often (default: 1)", .min = 1,
+              "how much the request counts (default: 1)", .min = 1,
               .max = IDEM_LIMIT_MAX),
     CLI_VALUE("late", "TIME", CLI_DURATION, &args.late_ms,
               "how long after its window a request may ask (default: 1d)",
               .min = 1),
     CLI_OPTION_JSON(&args.json),
-    CLI_SWITCH("quiet", &args.quiet, "print nothing; the exit status says it",
+    CLI_SWITCH("quiet", &args.quiet, "print nothing; the exit status tells",
                .letter = 'q'),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},

@@ -297,7 +297,7 @@ BAD_USAGE = [
     (KEY + ["--scope", LONG], "at most 255 bytes"),
     (KEY + ["--owner", LONG], "at most 255 bytes"),
     (KEY + ["--owner", ""], "must not be empty"),
-    (["list", "--fields", "-"], '"-" is not a field; there are status'),
+    (["list", "--fields", "-"], '"-" is not a field; expected status'),
     (["show", "escaped:"], "a key of 1 to 255 bytes follows"),
     (KEY + ["--max-attempts", "4294967296"], "from 0 to 4294967295"),
     (KEY + ["--lease", "5s", "--retention", "4s"], "from 5s on"),

@@ -373,7 +373,7 @@ def it_drains_when_it_is_told_to_stop():
     with open("said", "wb") as to, p.start("-w", "2", work=work, stderr=to) as consumer:
         until(lambda: len(ledger("begun")) == 2, "two are at work")
         consumer.terminate()
-        until(lambda: is_said("receives no more; 2 still at work"), "it was told")
+        until(lambda: is_said("stopping; 2 in progress"), "it was told")
         Path("go").touch()
         equal(consumer.wait(PATIENCE), 0)
     equal((len(ledger("begun")), len(ledger())), (2, 2))
@@ -390,7 +390,7 @@ def it_ends_the_work_when_it_is_told_twice():
     with open("said", "wb") as to, p.start(work=work, stderr=to) as consumer:
         until(lambda: ledger("begun"), "it is at work")
         consumer.terminate()
-        until(lambda: is_said("receives no more"), "it was told")
+        until(lambda: is_said("stopping"), "it was told")
         consumer.terminate()
         equal(consumer.wait(PATIENCE), 0)
     equal(p.queue.count(), (0, 1))
@@ -516,7 +516,7 @@ def while_the_store_is_away_nothing_is_received():
     equal(sorted(ledger()), sorted(f"m{i}" for i in range(8)))
     equal((p.queue.dead(), p.queue.count()), ([], (0, 0)))
     equal({line["receives"] for line in lines}, {1})
-    assert b"nothing more is received until the store is back" in said, said
+    assert b"store unavailable; receiving paused" in said, said
     kinds = {kind: outcomes(lines).count(kind) for kind in set(outcomes(lines))}
     note(f"outcomes: {kinds}")
 
