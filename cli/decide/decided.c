@@ -3,6 +3,8 @@
 
 #include "process/host.h"
 #include "record/record.h"
+#include "request/identity.h"
+#include "request/request.h"
 #include "store/journal.h"
 #include "store/open.h"
 #include "text/error.h"
@@ -18,30 +20,64 @@
 
 /* ---- Reading the record ---- */
 
-int cli_decide_look_up(const char *url, bool dry_run, struct idem_slice scope,
-                       struct idem_slice key, struct idem_store **ret_store,
-                       struct idem_answer **ret_answer)
+static int look_up(const struct cli_decided_key *of, struct idem_slice scope,
+                   struct idem_slice key, struct idem_store **ret_store,
+                   struct idem_answer **ret_answer)
 {
-    unsigned flags = dry_run ? IDEM_OPEN_READONLY
-                             : IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON;
+    unsigned flags = of->dry_run ? IDEM_OPEN_READONLY
+                                 : IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON;
     struct idem_error error = {0};
-    struct idem_store *store;
-    int status = cli_open_store(url, flags, &store);
+    int status = cli_open_store(of->store, flags, ret_store);
 
     if (status != 0) {
         return status;
     }
-    if (!dry_run) {
-        (void)cli_journal_settle(store, scope, key, /* remarks= */ true,
+    if (!of->dry_run) {
+        /* Somebody may know how it ended, and recorded later it would be refused. */
+        (void)cli_journal_settle(*ret_store, scope, key, /* remarks= */ true,
                                  &error);
     }
-    status = cli_get(store, url, scope, key, ret_answer);
+    status = cli_get(*ret_store, of->store, scope, key, ret_answer);
     if (status != 0) {
-        idem_close(store);
+        idem_close(*ret_store);
+    }
+    return status;
+}
+
+int cli_decide_key(const struct cli_command *command, int argc, char **argv,
+                   const struct cli_decided_key *of, cli_decide_fn *decide,
+                   void *ctx)
+{
+    struct idem_answer *answer;
+    struct idem_store *store;
+    struct idem_slice scope;
+    struct cli_key_text key;
+    const struct idem_record *r;
+    uint64_t fence;
+    int status = cli_operand_key(command, argc, argv, of->key_file, &key);
+
+    if (status == 0) {
+        status = cli_scope(of->scope, &scope);
+    }
+    if (status == 0) {
+        status =
+            look_up(of, scope, idem_bytes(key.bytes, key.len), &store, &answer);
+    }
+    if (status != 0) {
         return status;
     }
-    *ret_store = store;
-    return 0;
+    r = idem_answer_record(answer);
+    fence = of->fence_given ? of->fence : r->fence;
+    if (r->fence != fence && (of->dry_run || of->checks_fence)) {
+        cli_say("its fence is now %llu, not %llu: run idem show again",
+                (unsigned long long)r->fence, (unsigned long long)fence);
+        status = CLI_NOT_RECORDED;
+    } else {
+        status = decide(ctx, store, r, fence);
+    }
+    idem_answer_destroy(answer);
+    idem_close(store);
+    return status;
 }
 
 /* ---- The audit log ---- */
@@ -186,34 +222,48 @@ int cli_decide(struct idem_store *store, const struct cli_audit *audit,
                struct idem_error *ret_error)
 {
     struct idem_outcome outcome = {.status = decision->status};
+    bool reopens = decision->status == IDEM_STATUS_RETRY;
     int rc;
 
     outcome.text = idem_str(decision->why);
     if (decision->result != NULL) {
         outcome.result = *decision->result;
     }
-    rc = idem_resolve(store, before->scope, before->key, fence,
-                      idem_str(decision->who), &outcome,
-                      decision->force ? IDEM_RESOLVE_FORCE : 0, ret_error);
-    keep(audit, "resolve", before, fence, decision, rc);
+    rc = reopens ? idem_reopen(store, before->scope, before->key, fence,
+                               idem_str(decision->who), outcome.text, ret_error)
+                 : idem_resolve(store, before->scope, before->key, fence,
+                                idem_str(decision->who), &outcome,
+                                decision->force ? IDEM_RESOLVE_FORCE : 0,
+                                ret_error);
+    keep(audit, reopens ? "reopen" : "resolve", before, fence, decision, rc);
     return rc;
 }
 
-int cli_reopen_record(struct idem_store *store, const struct cli_audit *audit,
-                      const struct idem_record *before, uint64_t fence,
-                      const char *who, const char *why,
-                      struct idem_error *ret_error)
+void cli_say_live(const struct idem_record *r, const char *what)
 {
-    const struct cli_decision decision = {
-        .status = IDEM_STATUS_RETRY,
-        .who = who,
-        .why = why,
-    };
-    int rc = idem_reopen(store, before->scope, before->key, fence,
-                         idem_str(who), idem_str(why), ret_error);
+    char live[CLI_LIVE_MAX];
 
-    keep(audit, "reopen", before, fence, &decision, rc);
-    return rc;
+    cli_live_text(r, cli_now_ms(), live);
+    cli_say("it is at work (%s): %s", live, what);
+}
+
+int cli_decide_one(struct idem_store *store, const struct idem_record *r,
+                   uint64_t fence, const struct cli_decision *decision)
+{
+    struct idem_error error = {0};
+    struct cli_audit audit;
+    int status = cli_audit_open(&audit);
+
+    if (status != 0) {
+        return status;
+    }
+    error.code = cli_decide(store, &audit, r, fence, decision, &error);
+    cli_audit_close(&audit);
+    if (error.code == IDEM_EINVALID && r->live) {
+        cli_say_live(r, CLI_LIVE_FORCE);
+        return CLI_NOT_RECORDED;
+    }
+    return error.code == 0 ? 0 : cli_decide_refused(&error);
 }
 
 /* ---- The decision ---- */
@@ -225,40 +275,29 @@ int cli_decide_refused(const struct idem_error *error)
     return error->code == IDEM_EINVALID ? CLI_NOT_RECORDED : status;
 }
 
+/* What a status that a person gave says of the work, and what follows from it. */
+static const struct {
+    const char *text;
+    const char *next;
+} decided[] = {
+    [IDEM_STATUS_COMPLETED] = {"it happened", "later callers get this result"},
+    [IDEM_STATUS_FAILED] = {"it failed for good", "later callers are told so"},
+    [IDEM_STATUS_RELEASED] = {"it did not happen", "the next caller runs it"},
+    [IDEM_STATUS_UNKNOWN] = {"it is unknown whether it happened",
+                             "a person must find out"},
+    [IDEM_STATUS_RETRY] = {"it may have happened",
+                           "the next caller runs it again, whatever its "
+                           "request"},
+};
+
 const char *cli_decided_text(enum idem_status status)
 {
-    switch (status) {
-    case IDEM_STATUS_COMPLETED:
-        return "it happened";
-    case IDEM_STATUS_FAILED:
-        return "it failed for good";
-    case IDEM_STATUS_RELEASED:
-        return "it did not happen";
-    case IDEM_STATUS_RETRY:
-        return "it may have happened";
-    case IDEM_STATUS_UNKNOWN:
-    case IDEM_STATUS_IN_PROGRESS:
-        break;
-    }
-    return "it is unknown whether it happened";
+    return decided[status].text;
 }
 
 const char *cli_decided_next(enum idem_status status)
 {
-    switch (status) {
-    case IDEM_STATUS_COMPLETED:
-        return "later callers get this result";
-    case IDEM_STATUS_FAILED:
-        return "later callers are told so";
-    case IDEM_STATUS_RELEASED:
-        return "the next caller runs it";
-    case IDEM_STATUS_RETRY:
-        return "the next caller runs it again, whatever its request";
-    case IDEM_STATUS_UNKNOWN:
-    case IDEM_STATUS_IN_PROGRESS:
-        break;
-    }
-    return "a person must find out";
+    return decided[status].next;
 }
 
 void cli_print_decided(const struct idem_record *r, enum idem_status status,
@@ -286,6 +325,7 @@ int cli_print_decided_json(const struct idem_record *r, enum idem_status status,
                            bool changed)
 {
     struct cli_json json;
+    struct cli_json was;
 
     cli_json_init(&json);
     cli_json_bytes(&json, "scope", r->scope);
@@ -294,5 +334,10 @@ int cli_print_decided_json(const struct idem_record *r, enum idem_status status,
     cli_json_text(&json, "after", idem_status_name(status));
     cli_json_count(&json, "fence", r->fence);
     cli_json_bool(&json, "changed", changed);
+    if (status == IDEM_STATUS_RETRY) {
+        cli_json_init(&was);
+        cli_json_record(&was, r, /* with_bytes= */ true);
+        cli_json_object(&json, "record", &was);
+    }
     return cli_json_print(&json);
 }

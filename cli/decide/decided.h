@@ -29,7 +29,7 @@ bool cli_audit_keeps_records(void);
 
 /* A decision about a record, and how a person came to it. */
 struct cli_decision {
-    enum idem_status status;          /* COMPLETED, FAILED or RELEASED. */
+    enum idem_status status; /* COMPLETED, FAILED or RELEASED; RETRY: reopen. */
     const struct idem_result *result; /* COMPLETED; else NULL. */
     const char *who;
     const char *why;
@@ -42,12 +42,14 @@ int cli_decide(struct idem_store *store, const struct cli_audit *audit,
                const struct cli_decision *decision,
                struct idem_error *ret_error);
 
-/* Lets the work of @before be run again, likewise. The line holds the result that
- * is dropped, if cli_audit_keeps_records(). */
-int cli_reopen_record(struct idem_store *store, const struct cli_audit *audit,
-                      const struct idem_record *before, uint64_t fence,
-                      const char *who, const char *why,
-                      struct idem_error *ret_error);
+/* cli_decide() about one record, with the audit log opened for it. 0, or an exit status
+ * after an error message. */
+int cli_decide_one(struct idem_store *store, const struct idem_record *r,
+                   uint64_t fence, const struct cli_decision *decision);
+
+/* Says that the owner of @r is at work, and @what a person can do. */
+#define CLI_LIVE_FORCE "wait for its end, or override it with --force"
+void cli_say_live(const struct idem_record *r, const char *what);
 
 /* ---- Decided ---- */
 
@@ -73,7 +75,8 @@ const char *cli_decided_next(enum idem_status status);
 void cli_print_decided(const struct idem_record *r, enum idem_status status,
                        enum cli_decided how);
 
-/* The same as a line of JSON. 0 or an exit status. */
+/* The same as a line of JSON; of a record that is reopened it has the record, whose
+ * result is dropped. 0 or an exit status. */
 int cli_print_decided_json(const struct idem_record *r, enum idem_status status,
                            bool changed);
 
@@ -97,12 +100,26 @@ int cli_resolve_selected(struct idem_store *store,
 
 /* ---- The record that a person decides about ---- */
 
-/* Opens @url and reads the record of @key. Unless @dry_run, what this host's journal
- * knows of the key is recorded first: somebody may know how it ended, and recorded
- * later it would be refused. 0, or an exit status after an error message, with nothing
- * open. */
-int cli_decide_look_up(const char *url, bool dry_run, struct idem_slice scope,
-                       struct idem_slice key, struct idem_store **ret_store,
-                       struct idem_answer **ret_answer);
+struct cli_command;
+
+struct cli_decided_key {
+    const char *key_file;
+    const char *scope;
+    const char *store;
+    uint64_t fence; /* If @fence_given; else that of the record. */
+    bool fence_given;
+    bool checks_fence; /* Also where the store would. */
+    bool dry_run;
+};
+
+typedef int cli_decide_fn(void *ctx, struct idem_store *store,
+                          const struct idem_record *r, uint64_t fence);
+
+/* Reads the record of the key that the command line names and calls @decide. Unless it
+ * is a dry run, what this host's journal knows of the key is recorded first. An exit
+ * status, after an error message. */
+int cli_decide_key(const struct cli_command *command, int argc, char **argv,
+                   const struct cli_decided_key *of, cli_decide_fn *decide,
+                   void *ctx);
 
 #endif

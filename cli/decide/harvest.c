@@ -13,24 +13,11 @@
 
 /* ---- What waits in a journal ---- */
 
-static const char *state_name(enum idem_journal_state state)
-{
-    switch (state) {
-    case IDEM_JOURNAL_WAITING:
-        return "waiting";
-    case IDEM_JOURNAL_IN_USE:
-        return "in_use";
-    case IDEM_JOURNAL_RECORDED:
-        return "recorded";
-    case IDEM_JOURNAL_LOST:
-        return "lost";
-    case IDEM_JOURNAL_DAMAGED:
-        return "damaged";
-    case IDEM_JOURNAL_NEWER:
-        return "newer";
-    }
-    return "unknown";
-}
+static const char *const state_names[] = {
+    [IDEM_JOURNAL_WAITING] = "waiting",   [IDEM_JOURNAL_IN_USE] = "in_use",
+    [IDEM_JOURNAL_RECORDED] = "recorded", [IDEM_JOURNAL_LOST] = "lost",
+    [IDEM_JOURNAL_DAMAGED] = "damaged",   [IDEM_JOURNAL_NEWER] = "newer",
+};
 
 bool cli_waiting_known(const struct idem_journal_info *info)
 {
@@ -56,7 +43,7 @@ static void print_row(const struct idem_journal_info *info,
         cli_time_text(info->written_ms, when);
     }
     (void)printf("%s%-8s  %-9s  %-24s  ", dry_run ? "would be " : "",
-                 state_name(state),
+                 state_names[state],
                  cli_waiting_known(info)
                      ? idem_status_name(info->outcome.status)
                      : "-",
@@ -91,9 +78,9 @@ static int print_json(const struct idem_journal_info *info,
     struct cli_json json;
 
     cli_json_init(&json);
-    cli_json_text(&json, "state", state_name(info->state));
+    cli_json_text(&json, "state", state_names[info->state]);
     if (dry_run) {
-        cli_json_text(&json, "would_be", state_name(state));
+        cli_json_text(&json, "would_be", state_names[state]);
     }
     cli_json_bytes(&json, "entry", idem_str(info->name));
     if (info->key.len > 0) {

@@ -217,13 +217,14 @@ static int gather(struct idem_journal *journal, int argc, char **argv)
     return status == 0 && harvest.damaged > 0 ? CLI_CORRUPT : status;
 }
 
-static int act_on_files(int argc, char **argv, const char *temp)
+/* Acts on the journal at @path, in which the entries of @argv are gathered first. */
+static int act_on(const char *path, int argc, char **argv)
 {
     struct idem_error error = {0};
     struct idem_journal *journal;
     int status;
 
-    error.code = idem_journal_open(temp, /* create= */ false, &journal, &error);
+    error.code = idem_journal_open(path, /* create= */ false, &journal, &error);
     if (error.code != 0) {
         return cli_fail_with(&error);
     }
@@ -235,24 +236,9 @@ static int act_on_files(int argc, char **argv, const char *temp)
     return status;
 }
 
-static int act_on_directory(const char *path)
-{
-    struct idem_error error = {0};
-    struct idem_journal *journal;
-    int status;
-
-    error.code = idem_journal_open(path, /* create= */ false, &journal, &error);
-    if (error.code != 0) {
-        return cli_fail_with(&error);
-    }
-    status = act(journal);
-    idem_journal_close(journal);
-    return status;
-}
-
 /* Directories are journals, where what was recorded is removed. Files are only
  * read: what is in them goes through a journal that is gone afterwards. */
-static int act_on(int argc, char **argv)
+static int act_on_named(int argc, char **argv)
 {
     const char *where = secure_getenv("TMPDIR");
     char *temp = NULL;
@@ -269,12 +255,12 @@ static int act_on(int argc, char **argv)
         free(temp);
         return CLI_DENIED;
     }
-    status = act_on_files(argc, argv, temp);
+    status = act_on(temp, argc, argv);
     remove_all(temp);
     free(temp);
     for (i = 0; i < argc; i++) {
         if (is_directory(argv[i])) {
-            status = cli_reconcile_worse(status, act_on_directory(argv[i]));
+            status = cli_reconcile_worse(status, act_on(argv[i], 0, NULL));
         }
     }
     return status;
@@ -288,7 +274,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return status;
     }
     args.named = argc > 0;
-    return argc > 0 ? act_on(argc, argv) : act_here();
+    return argc > 0 ? act_on_named(argc, argv) : act_here();
 }
 
 static struct cli_option options[] = {

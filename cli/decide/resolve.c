@@ -13,17 +13,13 @@
 #include "text/exit_status.h"
 
 static struct {
-    const char *key_file;
-    const char *scope;
+    struct cli_decided_key of;
     const char *complete;
     bool fail;
     bool release;
     struct cli_result_spec spec;
     const char *reason;
-    uint64_t fence;
-    bool fence_given;
     const char *who;
-    bool dry_run;
     bool overdue;
     const char *statuses;
     int64_t older_ms;
@@ -31,7 +27,6 @@ static struct {
     bool yes;
     bool force;
     bool json;
-    const char *store;
 } args;
 
 /* The subject of the decision: the records that are alike, and not one key. */
@@ -65,11 +60,11 @@ static int check_args(const struct cli_command *command)
         return cli_usage(command, "--yes, --older and --count belong to "
                                   "--overdue and --status");
     }
-    if (is_selection() && (args.fence_given || args.key_file != NULL)) {
+    if (is_selection() && (args.of.fence_given || args.of.key_file != NULL)) {
         return cli_usage(command, "--overdue and --status choose the records: "
                                   "leave out the key and --fence");
     }
-    if (args.yes && args.dry_run) {
+    if (args.yes && args.of.dry_run) {
         return cli_usage(command, "choose one: --yes or --dry-run");
     }
     if (args.force && is_selection()) {
@@ -84,31 +79,16 @@ static int check_args(const struct cli_command *command)
     return cli_result_check(command, &args.spec);
 }
 
-/* A second owner would work beside this one until its next renewal. */
-static void say_live(const struct idem_record *r)
+/* Foresees the answer of the store. */
+static int check_record(const struct idem_record *r)
 {
-    char live[CLI_LIVE_MAX];
-
-    cli_live_text(r, cli_now_ms(), live);
-    cli_say("it is at work (%s): wait for its end, or override it with --force",
-            live);
-}
-
-/* The answer of the store, as far as it can be told without asking. */
-static int check_record(const struct idem_record *r, uint64_t fence)
-{
-    if (r->fence != fence) {
-        cli_say("its fence is now %llu, not %llu: run idem show again",
-                (unsigned long long)r->fence, (unsigned long long)fence);
-        return CLI_NOT_RECORDED;
-    }
     if (r->status == IDEM_STATUS_FAILED || r->status == IDEM_STATUS_UNKNOWN ||
         (r->status != IDEM_STATUS_IN_PROGRESS && cli_is_decided(r)) ||
         (r->status == IDEM_STATUS_IN_PROGRESS && (args.force || !r->live))) {
         return 0;
     }
     if (r->status == IDEM_STATUS_IN_PROGRESS) {
-        say_live(r);
+        cli_say_live(r, CLI_LIVE_FORCE);
     } else {
         cli_say("it is %s: there is nothing to resolve; %s",
                 idem_status_name(idem_record_status(r)),
@@ -132,15 +112,6 @@ static struct cli_decision decision_made(char who[IDEM_OWNER_MAX + 1],
     };
 }
 
-static int refused(const struct idem_record *r, const struct idem_error *error)
-{
-    if (error->code == IDEM_EINVALID && r->live) {
-        say_live(r);
-        return CLI_NOT_RECORDED;
-    }
-    return cli_decide_refused(error);
-}
-
 static void say_overridden(const struct idem_record *r)
 {
     char live[CLI_LIVE_MAX];
@@ -149,68 +120,37 @@ static void say_overridden(const struct idem_record *r)
         cli_live_text(r, cli_now_ms(), live);
         cli_say(
             "a running lease %s overridden (%s): its owner may go on until its next renewal",
-            args.dry_run ? "would be" : "is", live);
+            args.of.dry_run ? "would be" : "is", live);
     }
-}
-
-static int change(struct idem_store *store, const struct idem_record *r,
-                  uint64_t fence, const struct idem_result *result)
-{
-    struct idem_error error = {0};
-    char who[IDEM_OWNER_MAX + 1];
-    struct cli_decision made = decision_made(who, result);
-    struct cli_audit audit;
-    int status = cli_audit_open(&audit);
-
-    if (status == 0) {
-        error.code = cli_decide(store, &audit, r, fence, &made, &error);
-        cli_audit_close(&audit);
-        status = error.code == 0 ? 0 : refused(r, &error);
-    }
-    return status;
 }
 
 static int print_change(const struct idem_record *r)
 {
     if (args.json) {
-        return cli_print_decided_json(r, decision(), !args.dry_run);
+        return cli_print_decided_json(r, decision(), !args.of.dry_run);
     }
     cli_print_decided(r, decision(),
-                      args.dry_run ? CLI_WOULD_DECIDE : CLI_DECIDED);
+                      args.of.dry_run ? CLI_WOULD_DECIDE : CLI_DECIDED);
     return 0;
 }
 
-static int decide(struct idem_store *store, const struct idem_record *r,
-                  struct cli_result *result)
+static int decide(void *ctx, struct idem_store *store,
+                  const struct idem_record *r, uint64_t fence)
 {
-    uint64_t fence = args.fence_given ? args.fence : r->fence;
+    struct cli_result *result = ctx;
+    char who[IDEM_OWNER_MAX + 1];
+    struct cli_decision made;
     int status;
 
     cli_result_adopt(result, &args.spec, &r->result);
-    status = args.dry_run ? check_record(r, fence)
-                          : change(store, r, fence, &result->result);
+    made = decision_made(who, &result->result);
+    status = args.of.dry_run ? check_record(r)
+                             : cli_decide_one(store, r, fence, &made);
     if (status != 0) {
         return status;
     }
     say_overridden(r);
     return print_change(r);
-}
-
-static int resolve(struct idem_slice scope, struct idem_slice key,
-                   struct cli_result *result)
-{
-    struct idem_answer *answer;
-    struct idem_store *store;
-    int status = cli_decide_look_up(args.store, args.dry_run, scope, key,
-                                    &store, &answer);
-
-    if (status != 0) {
-        return status;
-    }
-    status = decide(store, idem_answer_record(answer), result);
-    idem_answer_destroy(answer);
-    idem_close(store);
-    return status;
 }
 
 /* 0, or an exit status after an error message. */
@@ -227,8 +167,8 @@ static int read_selection(const struct cli_command *command,
         .count = args.count,
         .json = args.json,
     };
-    if (args.scope != NULL) {
-        *scope = idem_str(args.scope);
+    if (args.of.scope != NULL) {
+        *scope = idem_str(args.of.scope);
         selection->scope = scope;
     }
     if (args.statuses == NULL) {
@@ -260,7 +200,7 @@ static int resolve_all(const struct cli_command *command,
         status = cli_audit_open(&audit);
     }
     if (status == 0) {
-        status = cli_open_store(args.store, flags, &store);
+        status = cli_open_store(args.of.store, flags, &store);
     }
     if (status == 0) {
         status =
@@ -269,21 +209,6 @@ static int resolve_all(const struct cli_command *command,
     }
     cli_audit_close(&audit);
     return status;
-}
-
-static int resolve_key(const struct cli_command *command, int argc, char **argv,
-                       struct cli_result *result)
-{
-    struct idem_slice scope;
-    struct cli_key_text key;
-    int status;
-
-    status = cli_operand_key(command, argc, argv, args.key_file, &key);
-    if (status == 0) {
-        status = cli_scope(args.scope, &scope);
-    }
-    return status != 0 ? status
-                       : resolve(scope, idem_bytes(key.bytes, key.len), result);
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
@@ -305,7 +230,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
 
     status = is_selection() ? resolve_all(command, &result.result)
-                            : resolve_key(command, argc, argv, &result);
+                            : cli_decide_key(command, argc, argv, &args.of,
+                                             decide, &result);
 
     cli_result_finish(&result);
     return status;
@@ -318,9 +244,9 @@ static struct cli_option options[] = {
     CLI_SWITCH("release", &args.release, "it did not happen: another may try"),
     CLI_VALUE("reason", "TEXT", CLI_TEXT, &args.reason,
               "why you know; it is recorded", .max = IDEM_TEXT_MAX),
-    CLI_OPTION_FENCE(&args.fence, &args.fence_given),
+    CLI_OPTION_FENCE(&args.of.fence, &args.of.fence_given),
     CLI_OPTION_WHO(&args.who),
-    CLI_OPTION_DRY_RUN(&args.dry_run,
+    CLI_OPTION_DRY_RUN(&args.of.dry_run,
                        "print what would change, change nothing"),
     CLI_SWITCH("overdue", &args.overdue,
                "instead of a key: all that should have ended by now"),
@@ -336,9 +262,9 @@ static struct cli_option options[] = {
                .letter = 'y'),
     CLI_RESULT_OPTIONS(&args.spec),
     CLI_OPTION_JSON(&args.json),
-    CLI_OPTION_KEY_FILE(&args.key_file),
-    CLI_OPTION_SCOPE(&args.scope),
-    CLI_OPTION_STORE(&args.store),
+    CLI_OPTION_KEY_FILE(&args.of.key_file),
+    CLI_OPTION_SCOPE(&args.of.scope),
+    CLI_OPTION_STORE(&args.of.store),
     {.name = NULL},
 };
 

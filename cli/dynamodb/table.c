@@ -62,8 +62,8 @@ static int tell(const struct idem_dynamodb_purged *p, bool as_json)
     return 0;
 }
 
-int cli_purge_table(struct idem_store *store,
-                    const struct cli_purge_options *options)
+int cli_purge_table(struct idem_store *store, uint64_t max,
+                    uint64_t units_per_second, bool json)
 {
     struct idem_dynamodb_purge_options how = IDEM_DYNAMODB_PURGE_OPTIONS_INIT;
     struct idem_dynamodb_purged purged = IDEM_DYNAMODB_PURGED_INIT;
@@ -71,8 +71,8 @@ int cli_purge_table(struct idem_store *store,
     int status = 0;
     int printed;
 
-    how.max = options->max;
-    how.units_per_second = options->units_per_second;
+    how.max = max;
+    how.units_per_second = units_per_second;
     how.progress = show;
     error.code = idem_dynamodb_purge(store, &how, &purged, &error);
     cli_progress_end();
@@ -81,6 +81,6 @@ int cli_purge_table(struct idem_store *store,
     } else {
         status = cli_fail_with(&error);
     }
-    printed = tell(&purged, options->json);
+    printed = tell(&purged, json);
     return status != 0 ? status : printed;
 }

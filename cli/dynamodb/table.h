@@ -9,16 +9,11 @@
 /* True: @store is a table. */
 bool cli_is_table(const struct idem_store *store);
 
-struct cli_purge_options {
-    uint64_t max;              /* Records; 0: all. */
-    uint64_t units_per_second; /* 0: IDEM_DYNAMODB_PURGE_UNITS. */
-    bool json;
-};
-
-/* Purges the table of @store, and prints the result with the units that it used. An exit
- * status. */
-int cli_purge_table(struct idem_store *store,
-                    const struct cli_purge_options *options);
+/* Purges at most @max records (0: all) from the table of @store, with at most
+ * @units_per_second (0: IDEM_DYNAMODB_PURGE_UNITS), and prints the result with the units
+ * that it used. An exit status. */
+int cli_purge_table(struct idem_store *store, uint64_t max,
+                    uint64_t units_per_second, bool json);
 
 /* ---- Templates ---- */
 

@@ -40,25 +40,7 @@ void cli_limits_init(struct cli_limits *limits)
     limits->warn[CLI_ALERT_OUTCOME] = 0;
 }
 
-/* "N" or "never", to the end of @text. */
-static bool read_limit(const char *text, size_t len, int64_t *ret_limit)
-{
-    char copy[24];
-    char *end;
-
-    if (len == 5 && memcmp(text, "never", 5) == 0) {
-        *ret_limit = IDEM_NEVER;
-        return true;
-    }
-    if (len == 0 || len > 18 || strspn(text, "0123456789") < len) {
-        return false;
-    }
-    memcpy(copy, text, len);
-    copy[len] = '\0';
-    *ret_limit = strtoll(copy, &end, 10);
-    return true;
-}
-
+/* Reads "KIND=N" or "KIND=never". */
 static bool read_one(const char *text, size_t len,
                      int64_t limits[CLI_ALERT_KINDS])
 {
@@ -66,11 +48,20 @@ static bool read_one(const char *text, size_t len,
 
     for (i = 0; i < CLI_ALERT_KINDS; i++) {
         size_t name = strlen(cli_alert_kinds[i]);
+        const char *value = text + name + 1;
+        size_t digits;
 
-        if (len > name && memcmp(text, cli_alert_kinds[i], name) == 0 &&
-            text[name] == '=') {
-            return read_limit(text + name + 1, len - name - 1, &limits[i]);
+        if (len <= name + 1 || memcmp(text, cli_alert_kinds[i], name) != 0 ||
+            text[name] != '=') {
+            continue;
         }
+        if (len == name + 6 && memcmp(value, "never", 5) == 0) {
+            limits[i] = IDEM_NEVER;
+            return true;
+        }
+        digits = strspn(value, "0123456789");
+        limits[i] = strtoll(value, NULL, 10);
+        return digits == len - name - 1 && digits <= 18;
     }
     return false;
 }
@@ -105,24 +96,17 @@ int cli_limits_read(const struct cli_command *command, const char *option,
 uint64_t cli_alert_count(const struct cli_snapshot *snapshot,
                          enum cli_alert_kind kind)
 {
-    switch (kind) {
-    case CLI_ALERT_OVERDUE:
-        return snapshot->overdue;
-    case CLI_ALERT_FAILED:
-        return snapshot->failed_len;
-    case CLI_ALERT_UNKNOWN:
-        return snapshot->unknown;
-    case CLI_ALERT_UNREADABLE:
-        return snapshot->unreadable;
-    case CLI_ALERT_OUTCOME:
-        return snapshot->failed_outcomes;
-    case CLI_ALERT_RETRY:
-        return snapshot->retry;
-    case CLI_ALERT_IN_PROGRESS:
-    case CLI_ALERT_KINDS:
-        break;
-    }
-    return snapshot->in_progress;
+    const uint64_t counts[CLI_ALERT_KINDS] = {
+        [CLI_ALERT_OVERDUE] = snapshot->overdue,
+        [CLI_ALERT_FAILED] = snapshot->failed_len,
+        [CLI_ALERT_UNKNOWN] = snapshot->unknown,
+        [CLI_ALERT_UNREADABLE] = snapshot->unreadable,
+        [CLI_ALERT_IN_PROGRESS] = snapshot->in_progress,
+        [CLI_ALERT_OUTCOME] = snapshot->failed_outcomes,
+        [CLI_ALERT_RETRY] = snapshot->retry,
+    };
+
+    return counts[kind];
 }
 
 static bool is_over(uint64_t count, int64_t limit)
@@ -185,37 +169,24 @@ bool cli_alert_of(const struct cli_open *open, enum cli_alert_kind *ret_kind)
 static void print_wrong(FILE *f, const struct cli_open *open,
                         enum cli_alert_kind kind)
 {
-    switch (kind) {
-    case CLI_ALERT_OVERDUE:
-        (void)fputs(
-            open->record.retry
-                ? " is due for a retry, and no caller has retried it in time"
-                : " should have ended by now",
-            f);
-        break;
-    case CLI_ALERT_RETRY:
-        (void)fputs(" is to be run again", f);
-        break;
-    case CLI_ALERT_FAILED:
-        (void)fputs(" failed and waits for a person", f);
-        break;
-    case CLI_ALERT_UNKNOWN:
-        (void)fputs(" has an unknown outcome", f);
-        break;
-    case CLI_ALERT_UNREADABLE:
-        (void)fputs(" cannot be trusted: its record is damaged", f);
-        break;
-    case CLI_ALERT_OUTCOME:
-        if (open->exit_status >= 0) {
-            (void)fprintf(f, " ended with exit status %d", open->exit_status);
-        } else {
-            (void)fprintf(f, " was answered with HTTP status %d",
-                          open->http_status);
-        }
-        break;
-    case CLI_ALERT_IN_PROGRESS:
-    case CLI_ALERT_KINDS:
-        break;
+    static const char *const words[CLI_ALERT_KINDS] = {
+        [CLI_ALERT_OVERDUE] = "should have ended by now",
+        [CLI_ALERT_RETRY] = "is to be run again",
+        [CLI_ALERT_FAILED] = "failed and waits for a person",
+        [CLI_ALERT_UNKNOWN] = "has an unknown outcome",
+        [CLI_ALERT_UNREADABLE] = "cannot be trusted: its record is damaged",
+    };
+
+    if (kind == CLI_ALERT_OVERDUE && open->record.retry) {
+        (void)fputs(" is due for a retry, and no caller has retried it in time",
+                    f);
+    } else if (kind != CLI_ALERT_OUTCOME) {
+        (void)fprintf(f, " %s", words[kind]);
+    } else if (open->exit_status >= 0) {
+        (void)fprintf(f, " ended with exit status %d", open->exit_status);
+    } else {
+        (void)fprintf(f, " was answered with HTTP status %d",
+                      open->http_status);
     }
 }
 

@@ -17,7 +17,6 @@
 #include <idem/metrics.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timex.h>
@@ -34,7 +33,6 @@ static struct {
 } args;
 
 enum {
-    FILES_FEW = 256,
     CLOCK_OFF_MS = 2000
 };
 
@@ -90,26 +88,6 @@ static void check_clock(struct cli_check *check)
               "it is synchronized to %lld ms",
               (long long)state.maxerror / 1000);
     }
-}
-
-static void check_limit(struct cli_check *check, int what, rlim_t least,
-                        const char *mend, const char *text)
-{
-    struct rlimit limit;
-
-    if (getrlimit(what, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-        limit.rlim_cur < least) {
-        found(check, IDEM_GRADE_WARN, "limits", mend, "%s: %llu", text,
-              (unsigned long long)limit.rlim_cur);
-    }
-}
-
-static void check_limits(struct cli_check *check)
-{
-    check_limit(check, RLIMIT_NOFILE, FILES_FEW, "ulimit -n 1024",
-                "few files may be open at a time");
-    check_limit(check, RLIMIT_FSIZE, RLIM_INFINITY, "ulimit -f unlimited",
-                "the file size limit also limits the store");
 }
 
 /* ---- The environment ---- */
@@ -202,23 +180,39 @@ static void check_environment(struct cli_check *check)
 
 /* ---- The journal, the audit log, the meter ---- */
 
-struct entries {
-    unsigned long waiting;
-    unsigned long lost;
-    unsigned long damaged;
-    unsigned long newer;
+/* What a person does about the entries of a state. */
+static const struct {
+    enum idem_journal_state state;
+    const char *mend;
+    const char *one; /* After "1 outcome". */
+    const char *many;
+} entry_rows[] = {
+    {IDEM_JOURNAL_WAITING, "idem reconcile", " waits to be recorded",
+     "s wait to be recorded"},
+    {IDEM_JOURNAL_LOST, "idem reconcile --list",
+     " came too late: the record has another; a person must look",
+     "s came too late: the record has another; a person must look"},
+    {IDEM_JOURNAL_DAMAGED, "idem reconcile --list",
+     " is damaged and set aside: a person must look",
+     "s are damaged and set aside: a person must look"},
+    {IDEM_JOURNAL_NEWER, "Use the newer idem.", " was written by a newer idem",
+     "s were written by a newer idem"},
+};
+
+enum {
+    ENTRY_ROWS = sizeof(entry_rows) / sizeof(entry_rows[0])
 };
 
 static int count_entry(void *ctx, const struct idem_journal_info *info,
                        const struct idem_error *error)
 {
-    struct entries *entries = ctx;
+    unsigned long *counts = ctx;
+    size_t i;
 
     (void)error;
-    entries->waiting += info->state == IDEM_JOURNAL_WAITING;
-    entries->lost += info->state == IDEM_JOURNAL_LOST;
-    entries->damaged += info->state == IDEM_JOURNAL_DAMAGED;
-    entries->newer += info->state == IDEM_JOURNAL_NEWER;
+    for (i = 0; i < ENTRY_ROWS; i++) {
+        counts[i] += info->state == entry_rows[i].state;
+    }
     return 0;
 }
 
@@ -237,37 +231,27 @@ static void judge_room(struct cli_check *check, struct idem_journal *journal)
     }
 }
 
-static void check_entries(struct cli_check *check, const struct entries *n)
+static void check_entries(struct cli_check *check, const unsigned long *counts)
 {
-    if (n->waiting > 0) {
-        found(check, IDEM_GRADE_WARN, "journal", "idem reconcile",
-              "%lu outcome%s wait%s to be recorded", n->waiting,
-              n->waiting == 1 ? "" : "s", n->waiting == 1 ? "s" : "");
+    bool any = false;
+    size_t i;
+
+    for (i = 0; i < ENTRY_ROWS; i++) {
+        if (counts[i] > 0) {
+            found(check, IDEM_GRADE_WARN, "journal", entry_rows[i].mend,
+                  "%lu outcome%s", counts[i],
+                  counts[i] == 1 ? entry_rows[i].one : entry_rows[i].many);
+            any = true;
+        }
     }
-    if (n->lost > 0) {
-        found(check, IDEM_GRADE_WARN, "journal", "idem reconcile --list",
-              "%lu outcome%s came too late: the record has another; a person "
-              "must look",
-              n->lost, n->lost == 1 ? "" : "s");
-    }
-    if (n->damaged > 0) {
-        found(check, IDEM_GRADE_WARN, "journal", "idem reconcile --list",
-              "%lu entr%s damaged and set aside: a person must look",
-              n->damaged, n->damaged == 1 ? "y is" : "ies are");
-    }
-    if (n->newer > 0) {
-        found(check, IDEM_GRADE_WARN, "journal", "Use the newer idem.",
-              "%lu outcome%s written by a newer idem", n->newer,
-              n->newer == 1 ? " was" : "s were");
-    }
-    if (n->waiting + n->lost + n->damaged + n->newer == 0) {
+    if (!any) {
         found(check, IDEM_GRADE_OK, "journal", NULL, "nothing waits in it");
     }
 }
 
 static void check_journal(struct cli_check *check)
 {
-    struct entries entries = {0};
+    unsigned long counts[ENTRY_ROWS] = {0};
     struct idem_error error = {0};
     struct idem_journal *journal;
     char *directory = NULL;
@@ -283,10 +267,10 @@ static void check_journal(struct cli_check *check)
               error.text);
     } else {
         error.code =
-            idem_journal_list(journal, NULL, count_entry, &entries, &error);
+            idem_journal_list(journal, NULL, count_entry, counts, &error);
         if (error.code == 0) {
             judge_room(check, journal);
-            check_entries(check, &entries);
+            check_entries(check, counts);
         } else {
             found(check, IDEM_GRADE_BAD, "journal", NULL, "%s", error.text);
         }
@@ -463,48 +447,30 @@ static void check_work(struct cli_check *check)
 
 /* ---- The command ---- */
 
-static int check_all(const char *url)
+static void check_host(struct cli_check *check)
 {
-    struct cli_check check;
-    int status;
-
-    cli_check_init(&check, args.json);
-    check.quick = !args.full;
-    check.may_lack = true;
-    check_version(&check);
-    check_clock(&check);
-    check_limits(&check);
-    check_environment(&check);
-    check_journal(&check);
-    check_audit(&check);
-    check_meter(&check);
-    check_serve(&check);
-    status = cli_check_url(&check, url);
-    if (status == 0 && check.code == 0 && !check.stopped) {
-        check_work(&check);
-    }
-    if (status == 0) {
-        status = cli_check_finish(&check, url);
-    }
-    cli_json_finish(&check.object);
-    return status;
+    check_version(check);
+    check_clock(check);
+    check_environment(check);
+    check_journal(check);
+    check_audit(check);
+    check_meter(check);
+    check_serve(check);
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    char *url;
-    int status;
+    struct cli_check check = {.json = args.json,
+                              .quick = !args.full,
+                              .may_lack = true,
+                              .before = check_host,
+                              .after = check_work};
 
     (void)argv;
     if (argc > 0) {
         return cli_usage(command, "doctor takes no key; see idem show");
     }
-    status = cli_store_url(args.store, /* make= */ false, &url);
-    if (status == 0) {
-        status = check_all(url);
-        free(url);
-    }
-    return status;
+    return cli_check_run(&check, args.store);
 }
 
 static struct cli_option options[] = {

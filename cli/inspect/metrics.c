@@ -236,37 +236,31 @@ static int replace(const char *path, const char *text, size_t len)
     return done ? 0 : cannot_write(path);
 }
 
-int cli_metrics_write(const struct idem_metrics *metrics, const char *path)
-{
-    static char text[IDEM_METRICS_TEXT_MAX];
-    size_t len;
-
-    if (idem_metrics_prometheus(metrics, text, sizeof(text), &len) != 0) {
-        cli_say("the metrics do not fit");
-        return CLI_INTERNAL;
-    }
-    if (strcmp(path, "-") != 0) {
-        return replace(path, text, len);
-    }
-    (void)fwrite(text, 1, len, stdout);
-    return 0;
-}
-
-int cli_metrics_emf(const struct idem_metrics *metrics)
+int cli_metrics_write(const struct idem_metrics *metrics, bool is_emf,
+                      const char *path)
 {
     static char text[IDEM_METRICS_TEXT_MAX];
     struct idem_metrics shown = *metrics;
     size_t len;
+    int rc;
 
-    /* CloudWatch adds up what it is told: sums since ever are not for it. */
-    shown.has_counters = false;
-    shown.has_calls = false;
-    if (idem_metrics_emf(&shown, /* before= */ NULL, "idem", text, sizeof(text),
-                         &len) != 0) {
+    if (is_emf) {
+        /* CloudWatch adds up what it is told: sums since ever are not for it. */
+        shown.has_counters = false;
+        shown.has_calls = false;
+        rc = idem_metrics_emf(&shown, /* before= */ NULL, "idem", text,
+                              sizeof(text) - 1, &len);
+        text[rc == 0 ? len++ : 0] = '\n';
+    } else {
+        rc = idem_metrics_prometheus(metrics, text, sizeof(text), &len);
+    }
+    if (rc != 0) {
         cli_say("the metrics do not fit");
         return CLI_INTERNAL;
     }
-    (void)printf("%s\n", text);
-    (void)fflush(stdout);
+    if (path != NULL && strcmp(path, "-") != 0) {
+        return replace(path, text, len);
+    }
+    (void)fwrite(text, 1, len, stdout);
     return 0;
 }

@@ -48,12 +48,10 @@ int cli_metrics(struct idem_store *store, const struct cli_snapshot *snapshot,
                 struct cli_jobs *jobs, struct idem_metrics *ret_metrics,
                 struct idem_error *ret_error);
 
-/* Writes them to the file @path as Prometheus text, all of it or nothing; "-" is
- * stdout. 0 or an exit status, after an error message. */
-int cli_metrics_write(const struct idem_metrics *metrics, const char *path);
-
-/* Writes what is on record now to stdout, as a line in CloudWatch's embedded metric
- * format, and nothing that is counted. Likewise. */
-int cli_metrics_emf(const struct idem_metrics *metrics);
+/* Writes them to the file @path (NULL, "-": stdout), all of it or nothing: as Prometheus
+ * text, or as a line in CloudWatch's embedded metric format, which has what is on record
+ * now and nothing that is counted. 0 or an exit status, after an error message. */
+int cli_metrics_write(const struct idem_metrics *metrics, bool is_emf,
+                      const char *path);
 
 #endif

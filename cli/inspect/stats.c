@@ -38,62 +38,45 @@ struct counted {
     bool of_table;
 };
 
-/* One member on a line of its own, or in an object. */
-struct printer {
-    struct cli_json *json;
-};
-
-static void put(struct printer *p, const char *name, uint64_t value)
-{
-    if (p->json != NULL) {
-        cli_json_count(p->json, name, value);
-    } else {
-        (void)printf("  %-15s %llu\n", name, (unsigned long long)value);
-    }
-}
-
-static void print_members(const struct idem_counters *c)
-{
-    struct cli_json json;
-
-    cli_json_init(&json);
-    cli_json_counters(&json, c);
-    json_object_object_foreach(json.object, name, value)
-    {
-        (void)printf("  %-15s %s\n", name, json_object_get_string(value));
-    }
-    cli_json_finish(&json);
-}
-
-static void put_gauges(struct printer *p, const struct cli_snapshot *snapshot)
+static void add_gauges(struct cli_json *json,
+                       const struct cli_snapshot *snapshot)
 {
     int64_t retry_s =
         snapshot->oldest_retry_ms == 0
             ? 0
             : (snapshot->now_ms - snapshot->oldest_retry_ms) / 1000;
 
-    put(p, "in_progress", snapshot->in_progress);
-    put(p, "retry", snapshot->retry);
-    put(p, "retry_attempts", snapshot->retry_attempts);
-    put(p, "retry_oldest_s", retry_s > 0 ? (uint64_t)retry_s : 0);
-    put(p, "overdue", snapshot->overdue);
-    put(p, "failed", snapshot->failed_len);
-    put(p, "unknown", snapshot->unknown);
-    put(p, "corrupt", snapshot->unreadable);
-    put(p, "failed_outcomes", snapshot->failed_outcomes);
+    cli_json_init(json);
+    cli_json_count(json, "in_progress", snapshot->in_progress);
+    cli_json_count(json, "retry", snapshot->retry);
+    cli_json_count(json, "retry_attempts", snapshot->retry_attempts);
+    cli_json_count(json, "retry_oldest_s", retry_s > 0 ? (uint64_t)retry_s : 0);
+    cli_json_count(json, "overdue", snapshot->overdue);
+    cli_json_count(json, "failed", snapshot->failed_len);
+    cli_json_count(json, "unknown", snapshot->unknown);
+    cli_json_count(json, "corrupt", snapshot->unreadable);
+    cli_json_count(json, "failed_outcomes", snapshot->failed_outcomes);
+}
+
+/* Prints each member on a line of its own. */
+static void print_members(struct cli_json *json)
+{
+    json_object_object_foreach(json->object, name, value)
+    {
+        (void)printf("  %-15s %s\n", name, json_object_get_string(value));
+    }
+    cli_json_finish(json);
 }
 
 static int print_json(const struct counted *counted,
                       const struct cli_snapshot *snapshot)
 {
-    struct printer p;
     struct cli_json json;
     struct cli_json child;
 
     cli_json_init(&json);
-    p.json = &child;
-    cli_json_init(&child);
     if (counted->counters != NULL) {
+        cli_json_init(&child);
         cli_json_counters(&child, counted->counters);
         cli_json_object(&json, "counters", &child);
     } else {
@@ -102,8 +85,7 @@ static int print_json(const struct counted *counted,
     if (counted->meter != NULL) {
         cli_json_bytes(&json, "meter", idem_str(counted->meter));
     }
-    cli_json_init(&child);
-    put_gauges(&p, snapshot);
+    add_gauges(&child, snapshot);
     cli_json_object(&json, "records", &child);
     return cli_json_print(&json);
 }
@@ -111,6 +93,8 @@ static int print_json(const struct counted *counted,
 /* A number that nobody counted is not 0. */
 static void print_counters(const struct counted *counted)
 {
+    struct cli_json json;
+
     if (counted->counters == NULL) {
         (void)puts(counted->of_table
                        ? "No counters: this store keeps none. With "
@@ -126,39 +110,36 @@ static void print_counters(const struct counted *counted)
     } else {
         (void)puts("Since the store was made:");
     }
-    print_members(counted->counters);
+    cli_json_init(&json);
+    cli_json_counters(&json, counted->counters);
+    print_members(&json);
 }
 
 static int print(const struct counted *counted,
                  const struct cli_snapshot *snapshot)
 {
-    struct printer p = {.json = NULL};
+    struct cli_json json;
 
     if (args.json) {
         return print_json(counted, snapshot);
     }
     print_counters(counted);
     (void)puts("On record now:");
-    put_gauges(&p, snapshot);
+    add_gauges(&json, snapshot);
+    print_members(&json);
     return 0;
 }
 
-static int print_stats(struct idem_store *store,
+static int print_stats(struct idem_store *store, struct idem_metrics *metrics,
                        const struct cli_snapshot *snapshot)
 {
     struct counted counted = {.of_table = idem_store_is_remote(store)};
     struct idem_counters own = IDEM_COUNTERS_INIT;
-    struct idem_error error = {0};
-    struct idem_metrics metrics;
 
-    error.code = cli_metrics(store, snapshot, &jobs, &metrics, &error);
-    if (error.code != 0) {
-        return cli_fail_with(&error);
+    if (metrics->has_counters) {
+        counted.counters = &metrics->counters;
     }
-    if (metrics.has_counters) {
-        counted.counters = &metrics.counters;
-    }
-    if (metrics.has_counters &&
+    if (metrics->has_counters &&
         (counted.of_table || idem_count(store, &own, NULL) != 0)) {
         counted.meter = secure_getenv("IDEM_METER");
     }
@@ -166,10 +147,9 @@ static int print_stats(struct idem_store *store,
 }
 
 /* @store and @snapshot are NULL where the store is away. */
-static int print_metrics(struct idem_store *store,
-                         const struct cli_snapshot *snapshot)
+static int print_all(struct idem_store *store,
+                     const struct cli_snapshot *snapshot)
 {
-    const char *to = args.output != NULL ? args.output : "-";
     struct idem_error error = {0};
     struct idem_metrics metrics;
 
@@ -177,8 +157,9 @@ static int print_metrics(struct idem_store *store,
     if (error.code != 0) {
         return cli_fail_with(&error);
     }
-    return args.format == EMF ? cli_metrics_emf(&metrics)
-                              : cli_metrics_write(&metrics, to);
+    return args.format != 0
+               ? cli_metrics_write(&metrics, args.format == EMF, args.output)
+               : print_stats(store, &metrics, snapshot);
 }
 
 static int stats(struct idem_store *store)
@@ -193,8 +174,7 @@ static int stats(struct idem_store *store)
     if (error.code != 0) {
         return cli_fail_with(&error);
     }
-    status = args.format != 0 ? print_metrics(store, &snapshot)
-                              : print_stats(store, &snapshot);
+    status = print_all(store, &snapshot);
     if (status == 0 && snapshot.unreadable > 0) {
         status = CLI_CORRUPT;
     }
@@ -206,7 +186,7 @@ static int stats(struct idem_store *store)
 static int away(int status)
 {
     if (args.format != 0) {
-        (void)print_metrics(/* store= */ NULL, /* snapshot= */ NULL);
+        (void)print_all(/* store= */ NULL, /* snapshot= */ NULL);
     }
     return status;
 }

@@ -13,7 +13,14 @@
 /* A jump of the store's time at a boot that a person should know of. */
 #define JUMP_MAX_MS (INT64_C(24) * 3600 * 1000)
 
-/* About no record: raised once an hour for as long as it lasts. */
+/* The name of an alert that is raised once an hour for as long as it lasts. */
+static void hour_name(char name[CLI_ALERT_NAME_MAX], const char *what,
+                      enum cli_level level, int64_t now_ms)
+{
+    (void)snprintf(name, CLI_ALERT_NAME_MAX, "%s/%s/%lld", what,
+                   cli_levels[level], (long long)(now_ms / 3600000));
+}
+
 void watcher_tell_many(struct watcher *watch)
 {
     enum cli_level level = cli_alert_level(&watch->limits, &watch->snapshot,
@@ -25,9 +32,7 @@ void watcher_tell_many(struct watcher *watch)
     if (level != CLI_LEVEL_OK) {
         cli_log_begin(&line, cli_levels[level], "in_progress");
         cli_json_count(&line, "in_progress", watch->snapshot.in_progress);
-        (void)snprintf(name, sizeof(name), "in_progress/%s/%lld",
-                       cli_levels[level],
-                       (long long)(watch->snapshot.now_ms / 3600000));
+        hour_name(name, "in_progress", level, watch->snapshot.now_ms);
         (void)snprintf(text, sizeof(text),
                        "%llu are in progress, more than the limit",
                        (unsigned long long)watch->snapshot.in_progress);
@@ -211,8 +216,7 @@ void watcher_tell_journal(struct watcher *watch, enum cli_level level)
         cli_log_begin(&line, cli_levels[level], "journal");
         cli_json_count(&line, "entries", usage->entries);
         cli_json_count(&line, "room", usage->room);
-        (void)snprintf(name, sizeof(name), "journal/%s/%lld", cli_levels[level],
-                       (long long)(cli_now_ms() / 3600000));
+        hour_name(name, "journal", level, cli_now_ms());
         (void)snprintf(text, sizeof(text),
                        "the journal of this host has %llu MiB of room left; "
                        "make room on its disk",

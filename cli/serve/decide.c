@@ -26,12 +26,8 @@ static int decide(struct idem_store *store, const struct serve_params *p,
                        "the audit log cannot be written; nothing was decided");
         return error->code;
     }
-    error->code =
-        decision->status == IDEM_STATUS_RETRY
-            ? cli_reopen_record(store, &audit, idem_answer_record(before),
-                                p->fence, decision->who, decision->why, error)
-            : cli_decide(store, &audit, idem_answer_record(before), p->fence,
-                         decision, error);
+    error->code = cli_decide(store, &audit, idem_answer_record(before),
+                             p->fence, decision, error);
     cli_audit_close(&audit);
     idem_answer_destroy(before);
     return error->code;

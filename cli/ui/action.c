@@ -216,8 +216,6 @@ static void refuse_live(const struct idem_record *r, bool may_force,
 static int decide(const struct ui_request *request, const struct wanted *wanted,
                   const struct idem_record *r, struct idem_error *error)
 {
-    const struct ui_options *options = request->server->options;
-    bool reopens = wanted->status == IDEM_STATUS_RETRY;
     struct cli_audit audit;
 
     if (cli_audit_open(&audit) != 0) {
@@ -226,13 +224,11 @@ static int decide(const struct ui_request *request, const struct wanted *wanted,
                      "cannot write the audit log; see the terminal of idem ui");
         return IDEM_ECONFIG;
     }
-    error->code = reopens ? cli_reopen_record(options->store, &audit, r,
-                                              wanted->fence, options->who,
-                                              request->form.reason.text, error)
-                          : resolve(request, &audit, r, wanted, error);
+    error->code = resolve(request, &audit, r, wanted, error);
     cli_audit_close(&audit);
     if (error->code == IDEM_EINVALID && r->live) {
-        refuse_live(r, /* may_force= */ !reopens, error);
+        refuse_live(r, /* may_force= */ wanted->status != IDEM_STATUS_RETRY,
+                    error);
     }
     return error->code;
 }

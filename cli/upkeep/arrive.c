@@ -9,12 +9,12 @@
 
 #include <idem/queue.h>
 
-/* ---- Reading an export ---- */
+/* ---- Reading by name ---- */
 
 enum {
     BATCH_LEN = 256,
-    BATCH_LEN_REMOTE = 64, /* So that the last does not wait for too long. */
-    BATCH_BYTES = 4 << 20, /* Of bodies, unless one record has more. */
+    BATCH_LEN_REMOTE = 64, /* So that the last one is not kept waiting. */
+    BATCH_BYTES = 4 << 20, /* Bodies of a batch, unless one record has more. */
     TRIES_MAX = 5,
 };
 
@@ -22,11 +22,11 @@ struct reading {
     struct idem_queue *queue;
     cli_read_fn *each;
     void *ctx;
-    unsigned tries[BATCH_LEN]; /* In vain, of each op of the batch. */
+    unsigned tries[BATCH_LEN]; /* Failed tries of each op of the batch. */
     size_t len;
     uint64_t bytes;
     uint64_t done;
-    bool answered; /* By the store, at all. */
+    bool answered; /* The store has answered at least once. */
 };
 
 static int submit(struct reading *r, const struct cli_name *name)
@@ -50,8 +50,8 @@ static int submit(struct reading *r, const struct cli_name *name)
     return 0;
 }
 
-/* A store that is slow or throttled for a while is given more time. One that
- * never answered is not asked again. */
+/* Retries on a store that is slow or throttled for a while, but not on one that has never
+ * answered. */
 static bool ask_again(struct reading *r, struct idem_op *op)
 {
     unsigned *tries = idem_op_user(op);
@@ -71,7 +71,7 @@ static int give(struct reading *r, const struct idem_op *op)
     struct idem_record names = {.scope = op->scope, .key = op->key};
 
     if (error->code == IDEM_ENOTFOUND) {
-        return 0; /* It was purged since, or its retention is over. */
+        return 0; /* Purged since, or past its retention. */
     }
     if (error->code != 0 && error->code != IDEM_ECORRUPT) {
         return cli_fail_with(error);
@@ -80,7 +80,7 @@ static int give(struct reading *r, const struct idem_op *op)
                    error->code == 0 ? idem_op_record(op) : &names);
 }
 
-/* Waits for all that were submitted, whatever comes of it. */
+/* Waits for all submitted ops, also after an error. */
 static int settle(struct reading *r, int status)
 {
     struct idem_op *op;
@@ -142,7 +142,7 @@ int cli_read_named(struct idem_store *store, struct cli_names *names,
     return status;
 }
 
-/* ---- Records that arrive ---- */
+/* ---- The store that is filled ---- */
 
 static int read_mark(struct cli_arrival *a, struct idem_move *ret_mark)
 {
@@ -184,7 +184,7 @@ static int check_empty(struct cli_arrival *a)
     return 0;
 }
 
-/* Looks once more when nothing begins any more. */
+/* Checks again after the mark is set: from then on nothing begins. */
 static int begin(struct cli_arrival *a, const uint8_t id[16])
 {
     const struct idem_move before = a->mark;
@@ -244,7 +244,7 @@ int cli_arrive(struct cli_arrival *arrival, struct idem_store *store,
 
 /* ---- What is there ---- */
 
-/* But for the nonce, which is a fresh one each time that an owner is cut off. */
+/* Ignores the nonce, which is new each time an owner is cut off. */
 static bool is_same(const struct idem_record *there,
                     const struct idem_record *ours)
 {
@@ -286,7 +286,7 @@ int cli_arrive_kept(struct cli_arrival *arrival,
     error.code =
         idem_get(arrival->store, record->scope, record->key, &answer, &error);
     if (error.code == IDEM_ENOTFOUND) {
-        return 0; /* Its retention is over. */
+        return 0; /* It is past its retention. */
     }
     if (error.code != 0) {
         return cli_fail_with(&error);
@@ -301,7 +301,7 @@ int cli_arrive_kept(struct cli_arrival *arrival,
 static int check_whole(const struct cli_arrival *a, uint64_t refused)
 {
     if (!a->has_end) {
-        cli_say("the export was cut short, and nothing begins in this store "
+        cli_say("the export is incomplete, and nothing begins in this store "
                 "yet: repeat idem export --open | idem import");
         return CLI_BUSY;
     }

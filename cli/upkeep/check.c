@@ -14,24 +14,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char *grade_name(enum idem_grade grade)
-{
-    switch (grade) {
-    case IDEM_GRADE_OK:
-        return "ok";
-    case IDEM_GRADE_WARN:
-        return "warn";
-    case IDEM_GRADE_SKIP:
-        return "skip";
-    case IDEM_GRADE_BAD:
-        break;
-    }
-    return "bad";
-}
+static const char *const grades[] = {
+    [IDEM_GRADE_OK] = "ok",
+    [IDEM_GRADE_WARN] = "warn",
+    [IDEM_GRADE_SKIP] = "skip",
+    [IDEM_GRADE_BAD] = "bad",
+};
 
 static void print_finding(const struct idem_finding *finding)
 {
-    (void)printf("%-4s  %s: ", grade_name(finding->grade), finding->about);
+    (void)printf("%-4s  %s: ", grades[finding->grade], finding->about);
     cli_print_escaped(stdout, idem_str(finding->text));
     if (finding->mend != NULL) {
         (void)fputs("; mend: ", stdout);
@@ -46,20 +38,13 @@ static void add_finding(struct cli_json *to, const struct idem_finding *finding)
     struct cli_json json;
 
     cli_json_init(&json);
-    cli_json_text(&json, "grade", grade_name(finding->grade));
+    cli_json_text(&json, "grade", grades[finding->grade]);
     cli_json_text(&json, "about", finding->about);
     cli_json_bytes(&json, "text", idem_str(finding->text));
     if (finding->mend != NULL) {
         cli_json_bytes(&json, "mend", idem_str(finding->mend));
     }
     cli_json_append(to, "findings", &json);
-}
-
-void cli_check_init(struct cli_check *check, bool json)
-{
-    memset(check, 0, sizeof(*check));
-    check->json = json;
-    cli_json_init(&check->object);
 }
 
 void cli_check_take(void *ctx, const struct idem_finding *finding)
@@ -134,7 +119,7 @@ static int check_store(struct cli_check *check, const char *url)
 }
 
 /* A signal stops the check at its next look, so that it can say what it has found. */
-int cli_check_url(struct cli_check *check, const char *url)
+static int check_url(struct cli_check *check, const char *url)
 {
     sigset_t mask;
     int status;
@@ -149,7 +134,7 @@ int cli_check_url(struct cli_check *check, const char *url)
     return status;
 }
 
-int cli_check_finish(struct cli_check *check, const char *url)
+static int finish(struct cli_check *check, const char *url)
 {
     char shown[IDEM_STORE_URL_MAX + 1];
     int printed = 0;
@@ -159,7 +144,7 @@ int cli_check_finish(struct cli_check *check, const char *url)
                        idem_str(idem_url_hide(url, shown, sizeof(shown))));
         cli_json_bool(&check->object, "usable", check->code == 0);
         cli_json_bool(&check->object, "whole", !check->part);
-        printed = cli_json_print(&check->object);
+        printed = cli_json_write(&check->object, stdout);
     }
     if (check->stopped) {
         cli_say("stopped by a signal at %u %%", check->percent);
@@ -170,22 +155,27 @@ int cli_check_finish(struct cli_check *check, const char *url)
     return check->stopped ? CLI_BUSY : printed;
 }
 
-int cli_check(const struct cli_check_args *args)
+int cli_check_run(struct cli_check *check, const char *store_url)
 {
-    struct cli_check check;
     char *url;
-    int status = cli_store_url(args->store, /* make= */ false, &url);
+    int status = cli_store_url(store_url, /* make= */ false, &url);
 
     if (status != 0) {
         return status;
     }
-    cli_check_init(&check, args->json);
-    check.quick = args->quick;
-    status = cli_check_url(&check, url);
-    if (status == 0) {
-        status = cli_check_finish(&check, url);
+    cli_json_init(&check->object);
+    if (check->before != NULL) {
+        check->before(check);
     }
-    cli_json_finish(&check.object);
+    status = check_url(check, url);
+    if (status == 0 && check->code == 0 && !check->stopped &&
+        check->after != NULL) {
+        check->after(check);
+    }
+    if (status == 0) {
+        status = finish(check, url);
+    }
+    cli_json_finish(&check->object);
     free(url);
     return status;
 }

@@ -24,8 +24,11 @@ static void pause_ms(int64_t ms)
 
 /* ---- The mark ---- */
 
-static int no_random(void)
+static int draw(uint8_t bytes[16])
 {
+    if (cli_random(bytes, 16) == 0) {
+        return 0;
+    }
     cli_say("random numbers are not available");
     return CLI_INTERNAL;
 }
@@ -44,8 +47,8 @@ static int make_mark(const struct idem_move *was, const char *place,
     if (was->state != IDEM_MOVE_LEFT) {
         move->state = IDEM_MOVE_LEFT;
         move->marked_ms = was->store_ms;
-        if (cli_random(move->id, sizeof(move->id)) != 0) {
-            return no_random();
+        if (draw(move->id) != 0) {
+            return CLI_INTERNAL;
         }
     }
     if (place != NULL) {
@@ -54,7 +57,8 @@ static int make_mark(const struct idem_move *was, const char *place,
     return 0;
 }
 
-void cli_leave_settle(const struct idem_move *move)
+/* Waits until nobody begins anything there who may not have read the mark. */
+static void settle(const struct idem_move *move)
 {
     int64_t ms = move->settles_ms;
     int64_t until_ms = cli_mono_ms() + ms;
@@ -68,7 +72,7 @@ void cli_leave_settle(const struct idem_move *move)
     cli_progress_end();
 }
 
-int cli_leave_read(struct idem_store *store, struct idem_move *ret_move)
+static int read_mark(struct idem_store *store, struct idem_move *ret_move)
 {
     struct idem_error error = {0};
 
@@ -76,12 +80,14 @@ int cli_leave_read(struct idem_store *store, struct idem_move *ret_move)
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
-int cli_leave(struct idem_store *store, const char *place,
-              struct idem_move *ret_move)
+/* Marks @store as moved to @place. It may be marked so already: then it is the same
+ * move. */
+static int leave(struct idem_store *store, const char *place,
+                 struct idem_move *ret_move)
 {
     struct idem_move was = {0};
     struct idem_error error = {0};
-    int status = cli_leave_read(store, &was);
+    int status = read_mark(store, &was);
 
     if (status == 0) {
         status = make_mark(&was, place, ret_move);
@@ -90,13 +96,14 @@ int cli_leave(struct idem_store *store, const char *place,
         return status;
     }
     error.code = idem__move_set(store, &was, ret_move, &error);
-    return error.code == 0 ? cli_leave_read(store, ret_move)
-                           : cli_fail_with(&error);
+    return error.code == 0 ? read_mark(store, ret_move) : cli_fail_with(&error);
 }
 
 /* ---- What has an owner ---- */
 
-bool cli_leave_wait(int64_t until_ms, unsigned nth, uint64_t open)
+/* Waits before the next look at what is in progress: longer each time, and until
+ * @until_ms at most. False: that is over. */
+static bool wait_for_open(int64_t until_ms, unsigned nth, uint64_t open)
 {
     int64_t left_ms = until_ms - cli_mono_ms();
     int64_t ms = (int64_t)PAUSE_FIRST_MS << (nth < 6 ? nth : 6);
@@ -110,16 +117,19 @@ bool cli_leave_wait(int64_t until_ms, unsigned nth, uint64_t open)
     return true;
 }
 
-int cli_leave_cut(struct idem_store *store, const struct idem_record *found,
-                  struct idem_record *ret_record)
+/* Gives @found a new nonce, so that a token that is good here is good for nothing there,
+ * and makes it unknown if it is in progress: nobody there will hear how it ends.
+ * *@ret_record points into @found, and is valid until the next call. */
+static int cut(struct idem_store *store, const struct idem_record *found,
+               struct idem_record *ret_record)
 {
     static struct idem_decision decision;
     static char note[256];
     struct idem_now now = {.store_ms = cli_now_ms()};
     uint8_t nonce[16];
 
-    if (cli_random(nonce, sizeof(nonce)) != 0) {
-        return no_random();
+    if (draw(nonce) != 0) {
+        return CLI_INTERNAL;
     }
     (void)snprintf(note, sizeof(note),
                    "in progress in %.180s when that store was moved",
@@ -133,8 +143,6 @@ int cli_leave_cut(struct idem_store *store, const struct idem_record *found,
     ret_record->input = found->input;
     return 0;
 }
-
-/* ---- The export ---- */
 
 /* ---- One record ---- */
 
@@ -193,7 +201,7 @@ static bool is_open(const struct idem_record *record)
 static int export_cut(struct cli_exporting *e, const struct idem_record *found)
 {
     struct idem_record record;
-    int status = cli_leave_cut(e->store, found, &record);
+    int status = cut(e->store, found, &record);
 
     return status != 0 ? status : write_record(e, &record);
 }
@@ -242,7 +250,7 @@ static int move_all(struct cli_exporting *e)
     unsigned nth = 0;
 
     while (status == 0 && e->open.len > 0 &&
-           cli_leave_wait(until_ms, nth++, e->open.len)) {
+           wait_for_open(until_ms, nth++, e->open.len)) {
         status = pass(e, "waiting for what is in progress", move_ended);
     }
     if (status == 0 && e->open.len > 0) {
@@ -254,7 +262,7 @@ static int move_all(struct cli_exporting *e)
         return CLI_CORRUPT;
     }
     /* A purge may have raised the fences meanwhile. */
-    status = status != 0 ? status : cli_leave_read(e->store, &e->move);
+    status = status != 0 ? status : read_mark(e->store, &e->move);
     return status != 0 ? status
                        : cli_transfer_end(e->out, e->exported, &e->move);
 }
@@ -284,7 +292,7 @@ static int export_header(struct cli_exporting *e)
 
     if (status == 0 && e->moves) {
         (void)fflush(e->out); /* An error stays, and is found by the caller. */
-        cli_leave_settle(&e->move);
+        settle(&e->move);
     }
     return status;
 }
@@ -308,7 +316,7 @@ int cli_exporting(struct cli_exporting *e)
 
     e->move = (struct idem_move){0};
     if (e->moves) {
-        status = cli_leave(e->store, e->place, &e->move);
+        status = leave(e->store, e->place, &e->move);
     }
     if (status == 0) {
         status = cli_names_open(&e->open);

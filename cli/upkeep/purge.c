@@ -14,8 +14,7 @@
 #include <idem/operator.h>
 #include <time.h>
 
-#define SLICE 1000            /* Records between two reports of progress. */
-#define SLICES_EACH_SECOND 10 /* With --rate: pauses are short. */
+#define SLICE 1000 /* Records between two reports of progress. */
 
 static struct {
     uint64_t max;
@@ -24,58 +23,24 @@ static struct {
     const char *store;
 } args;
 
-/* Waits until @purged records since @from_ms are no more than --rate. */
-static void hold_back(uint64_t purged, int64_t from_ms)
-{
-    int64_t left_ms;
-    struct timespec left;
-
-    if (args.rate == 0) {
-        return;
-    }
-    left_ms = from_ms + (int64_t)(purged * 1000 / args.rate) - cli_mono_ms();
-    if (left_ms > 0) {
-        left = (struct timespec){(time_t)(left_ms / 1000),
-                                 (long)(left_ms % 1000) * 1000000L};
-        while (nanosleep(&left, &left) != 0 && errno == EINTR) {
-        }
-    }
-}
-
-static uint64_t slice_max(void)
-{
-    uint64_t slice = args.rate / SLICES_EACH_SECOND;
-
-    if (args.rate == 0 || slice > SLICE) {
-        return SLICE;
-    }
-    return slice == 0 ? 1 : slice;
-}
-
 /* Deletes until nothing is left to delete or --max is reached. */
 static int purge_slices(struct idem_store *store, uint64_t *ret_purged)
 {
     struct idem_error error = {0};
-    int64_t from_ms = cli_mono_ms();
-    uint64_t purged = 0;
     uint64_t slice;
     uint64_t got;
 
+    *ret_purged = 0;
     do {
-        slice = slice_max();
-        if (args.max != 0 && args.max - purged < slice) {
-            slice = args.max - purged;
-        }
+        slice = args.max != 0 && args.max - *ret_purged < SLICE
+                    ? args.max - *ret_purged
+                    : SLICE;
         got = 0;
         error.code = idem_purge(store, slice, &got, &error);
-        purged += got;
-        if (got > 0) {
-            cli_progress("purging", purged, /* all= */ 0);
-            hold_back(purged, from_ms);
-        }
-    } while (error.code == 0 && got == slice && purged != args.max);
+        *ret_purged += got;
+        cli_progress("purging", *ret_purged, /* all= */ 0);
+    } while (error.code == 0 && got == slice && *ret_purged != args.max);
     cli_progress_end();
-    *ret_purged = purged;
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
@@ -96,9 +61,6 @@ static int tell(uint64_t purged)
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    const struct cli_purge_options table = {.max = args.max,
-                                            .units_per_second = args.rate,
-                                            .json = args.json};
     struct idem_store *store;
     uint64_t purged;
     int status;
@@ -114,9 +76,14 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return status;
     }
     if (cli_is_table(store)) {
-        status = cli_purge_table(store, &table);
+        status = cli_purge_table(store, args.max, args.rate, args.json);
         idem_close(store);
         return status;
+    }
+    if (args.rate != 0) {
+        idem_close(store);
+        return cli_usage(command, "--rate is for a DynamoDB table: other "
+                                  "stores yield to their writers");
     }
     status = purge_slices(store, &purged);
     if (status == 0) {
@@ -131,7 +98,7 @@ static struct cli_option options[] = {
     CLI_VALUE("max", "N", CLI_COUNT, &args.max,
               "delete at most N records (all)", .min = 1),
     CLI_VALUE("rate", "N", CLI_COUNT, &args.rate,
-              "at most N records a second; for a DynamoDB table, units (1000)",
+              "use at most N units a second of a DynamoDB table (1000)",
               .min = 1, .max = 1000000),
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_NO_PROGRESS,

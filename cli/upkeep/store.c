@@ -180,12 +180,10 @@ static int template(const struct cli_command *command)
 
 static int check(const struct cli_command *command)
 {
-    const struct cli_check_args check = {.json = args.json,
-                                         .quick = args.quick,
-                                         .store = args.store};
+    struct cli_check check = {.json = args.json, .quick = args.quick};
 
     (void)command;
-    return cli_check(&check);
+    return cli_check_run(&check, args.store);
 }
 
 /* ---- create ---- */

@@ -29,40 +29,30 @@ int cli_sqlite_url(const char *store_url, bool make, char **ret_url);
  * a new store in the place of a lost one. Returns an exit status. */
 int cli_mark_restored(const char *store_url, bool may_lose, bool json);
 
-/* ---- Is the store as it should be, and what is found of anything else ---- */
+/* ---- Checking the store, and whatever else ---- */
 
-/* The findings so far; the first thing that is bad says how this ends. */
+/* A check: the caller sets the first members, and zeroes the rest. The first bad finding
+ * decides its exit status. */
 struct cli_check {
-    int code; /* Of that, an enum idem_code; or 0. */
     bool json;
-    bool part; /* Something was not looked at. */
-    struct cli_json object;
-
     bool quick;
-    bool may_lack;    /* A kind of store that has no check is skipped. */
-    int stop;         /* A descriptor; see stop.h. */
+    bool may_lack; /* A kind of store that has no check is skipped. */
+    void (*before)(struct cli_check *check); /* Checks more; or NULL. */
+    void (*after)(struct cli_check *check);  /* If nothing is bad; or NULL. */
+
+    int code;  /* Of the first bad finding, an enum idem_code; or 0. */
+    bool part; /* Something was skipped. */
+    struct cli_json object;
+    int stop;         /* A descriptor; see cli_stop_fd(). */
     bool stopped;     /* By a signal. */
     unsigned percent; /* Done by then. */
 };
 
-void cli_check_init(struct cli_check *check, bool json);
-
-/* Prints what was found, or keeps it for the end; an idem_finding_fn. */
+/* Prints a finding, or keeps it for the end; an idem_finding_fn. */
 void cli_check_take(void *check, const struct idem_finding *finding);
 
-/* Checks the store that @url names. 0, or an exit status after an error message. */
-int cli_check_url(struct cli_check *check, const char *url);
-
-/* The end. Returns an exit status: 0 if nothing is bad. */
-int cli_check_finish(struct cli_check *check, const char *url);
-
-struct cli_check_args {
-    bool json;
-    bool quick;
-    const char *store; /* NULL: the default. */
-};
-
-/* idem store check. Returns an exit status: 0 if nothing is bad. */
-int cli_check(const struct cli_check_args *args);
+/* Checks the store that @store_url (NULL: the default) names. Returns an exit status: 0
+ * if nothing is bad. */
+int cli_check_run(struct cli_check *check, const char *store_url);
 
 #endif

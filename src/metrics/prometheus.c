@@ -20,38 +20,34 @@ static void head(struct idem__out *out, const char *name, const char *type,
               type);
 }
 
-/* {store="...",kind="..."}; @name may be NULL. */
-static void labels(struct idem__out *out, const char *store, const char *name,
-                   const char *value)
+/* {store="...",kind="..."}, with @more between quotes and commas; "": none. */
+static void labels(struct idem__out *out, const char *store, const char *more)
 {
-    if (store == NULL && name == NULL) {
+    if (store == NULL && more[0] == '\0') {
         return;
     }
     idem__out(out, "{");
     if (store != NULL) {
         idem__out(out, "store=");
         idem__out_store(out, store);
-        idem__out(out, "%s", name != NULL ? "," : "");
     }
-    if (name != NULL) {
-        idem__out(out, "%s=\"%s\"", name, value);
-    }
-    idem__out(out, "}");
+    idem__out(out, "%s%s}", store != NULL && more[0] != '\0' ? "," : "", more);
 }
 
-static void number(struct idem__out *out, const char *store, const char *name,
+static void number(struct idem__out *out, const struct idem_metrics *m,
+                   const char *name, const char *type, const char *help,
                    uint64_t value)
 {
+    head(out, name, type, help);
     idem__out(out, "idem_%s", name);
-    labels(out, store, NULL, NULL);
+    labels(out, m->store, "");
     idem__out(out, " %llu\n", (unsigned long long)value);
 }
 
 static void counters(struct idem__out *out, const struct idem_metrics *m)
 {
 #define IDEM__X(member, cloudwatch, help)                                      \
-    head(out, #member "_total", "counter", help);                              \
-    number(out, m->store, #member "_total", m->counters.member);
+    number(out, m, #member "_total", "counter", help, m->counters.member);
     IDEM__COUNTED_MAP(IDEM__X)
 #undef IDEM__X
 }
@@ -64,14 +60,15 @@ static void errors(struct idem__out *out, const struct idem_metrics *m)
          "Calls that were answered with an error");
     for (code = 1; code < IDEM_METRICS_ERRORS; code++) {
         const char *name = idem_error_name(-code);
-        char kind[32] = "";
+        char kind[48];
         size_t i;
 
-        for (i = 0; name[i] != '\0' && i < sizeof(kind) - 1; i++) {
-            kind[i] = (char)tolower((unsigned char)name[i]);
+        (void)snprintf(kind, sizeof(kind), "kind=\"%s\"", name);
+        for (i = 0; kind[i] != '\0'; i++) {
+            kind[i] = (char)tolower((unsigned char)kind[i]);
         }
         idem__out(out, "idem_store_errors_total");
-        labels(out, m->store, "kind", kind);
+        labels(out, m->store, kind);
         idem__out(out, " %llu\n", (unsigned long long)m->errors[code]);
     }
 }
@@ -79,14 +76,13 @@ static void errors(struct idem__out *out, const struct idem_metrics *m)
 static void bucket(struct idem__out *out, const struct idem_metrics *m,
                    int call, const char *le, uint64_t count)
 {
-    idem__out(out, "idem_store_call_seconds_bucket{");
-    if (m->store != NULL) {
-        idem__out(out, "store=");
-        idem__out_store(out, m->store);
-        idem__out(out, ",");
-    }
-    idem__out(out, "call=\"%s\",le=\"%s\"} %llu\n", idem__call_names[call], le,
-              (unsigned long long)count);
+    char more[64];
+
+    (void)snprintf(more, sizeof(more), "call=\"%s\",le=\"%s\"",
+                   idem__call_names[call], le);
+    idem__out(out, "idem_store_call_seconds_bucket");
+    labels(out, m->store, more);
+    idem__out(out, " %llu\n", (unsigned long long)count);
 }
 
 /* 2500000 is 2.5: without locales, and without zeros at the end. */
@@ -112,8 +108,10 @@ static void calls(struct idem__out *out, const struct idem_metrics *m)
          "How long the store took to answer");
     for (call = 0; call < IDEM_CALLS; call++) {
         uint64_t sum = 0;
+        char of[32];
         char text[32];
 
+        (void)snprintf(of, sizeof(of), "call=\"%s\"", idem__call_names[call]);
         for (i = 0; i < IDEM_METRICS_BUCKETS - 1; i++) {
             sum += m->buckets[call][i];
             seconds(text, (uint64_t)idem__bucket_us[i]);
@@ -123,9 +121,9 @@ static void calls(struct idem__out *out, const struct idem_metrics *m)
         bucket(out, m, call, "+Inf", sum);
         seconds(text, m->sum_us[call]);
         idem__out(out, "idem_store_call_seconds_sum");
-        labels(out, m->store, "call", idem__call_names[call]);
+        labels(out, m->store, of);
         idem__out(out, " %s\nidem_store_call_seconds_count", text);
-        labels(out, m->store, "call", idem__call_names[call]);
+        labels(out, m->store, of);
         idem__out(out, " %llu\n", (unsigned long long)sum);
     }
 }
@@ -138,7 +136,7 @@ static void in_seconds(struct idem__out *out, const struct idem_metrics *m,
     head(out, name, "gauge", help);
     seconds(text, ms > 0 ? (uint64_t)ms * 1000 : 0);
     idem__out(out, "idem_%s", name);
-    labels(out, m->store, NULL, NULL);
+    labels(out, m->store, "");
     idem__out(out, " %s\n", text);
 }
 
@@ -166,8 +164,7 @@ static void jobs(struct idem__out *out, const struct idem_metrics *m)
 static void gauges(struct idem__out *out, const struct idem_metrics *m)
 {
 #define IDEM__X(member, name, cloudwatch, help)                                \
-    head(out, name, "gauge", help);                                            \
-    number(out, m->store, name, m->member);
+    number(out, m, name, "gauge", help, m->member);
     IDEM__GAUGE_MAP(IDEM__X)
 #undef IDEM__X
     in_seconds(out, m, "oldest_in_progress_seconds",
@@ -180,19 +177,17 @@ static void gauges(struct idem__out *out, const struct idem_metrics *m)
         jobs(out, m);
     }
     if (m->has_log) {
-        head(out, "log_bytes", "gauge",
-             "How much of the log of the store's file is in use");
-        number(out, m->store, "log_bytes", m->log_len);
-        head(out, "log_held", "gauge",
-             "Whether a process keeps a long log from shrinking");
-        number(out, m->store, "log_held", m->log_held);
+        number(out, m, "log_bytes", "gauge",
+               "How much of the log of the store's file is in use", m->log_len);
+        number(out, m, "log_held", "gauge",
+               "Whether a process keeps a long log from shrinking",
+               m->log_held);
     }
 }
 
 static void look(struct idem__out *out, const struct idem_metrics *m)
 {
-    head(out, "up", "gauge", "Whether the store could be read");
-    number(out, m->store, "up", m->up);
+    number(out, m, "up", "gauge", "Whether the store could be read", m->up);
     in_seconds(out, m, "look_timestamp_seconds", "Unix time of this reading",
                m->now_ms);
     if (m->up) {
@@ -202,11 +197,10 @@ static void look(struct idem__out *out, const struct idem_metrics *m)
 
 static void journal(struct idem__out *out, const struct idem_metrics *m)
 {
-    head(out, "journal_entries", "gauge",
-         "Outcomes in the journal of this host");
-    number(out, m->store, "journal_entries", m->journal_entries);
-    head(out, "journal_room_bytes", "gauge", "Bytes left for the journal");
-    number(out, m->store, "journal_room_bytes", m->journal_room);
+    number(out, m, "journal_entries", "gauge",
+           "Outcomes in the journal of this host", m->journal_entries);
+    number(out, m, "journal_room_bytes", "gauge", "Bytes left for the journal",
+           m->journal_room);
 }
 
 int idem_metrics_prometheus(const struct idem_metrics *metrics, char *buf,

@@ -23,19 +23,42 @@ int idem_sqlite_disable_memory_count(void)
                : IDEM_EINVALID;
 }
 
-/* Steps through "SELECT number, number": the first says which of @ret, which
- * has @len, the second is for it. An SQLite result. */
-static int read_numbers(struct idem__conn *conn, const char *sql, uint64_t *ret,
-                        int len)
+static const char numbers_sql[] =
+    "SELECT page_size, page_count, freelist_count, idem_clock.schema, last_ms,"
+    " (SELECT count(*) FROM sqlite_schema WHERE name = 'idem_restore')"
+    " FROM pragma_page_size, pragma_page_count, pragma_freelist_count,"
+    " idem_clock";
+
+/* A row of numbers. SQLITE_OK, or a result code. */
+static int read_numbers(struct idem__conn *conn, const char *sql,
+                        int64_t *ret_numbers, int len)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = sqlite3_prepare_v2(conn->db, sql, -1, &stmt, NULL);
+    int i;
+
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_step(stmt);
+    }
+    for (i = 0; rc == SQLITE_ROW && i < len; i++) {
+        ret_numbers[i] = sqlite3_column_int64(stmt, i);
+    }
+    (void)sqlite3_finalize(stmt);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int count_records(struct idem__conn *conn, uint64_t *counts)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(
+        conn->db, "SELECT status, count(*) FROM idem_record GROUP BY status",
+        -1, &stmt, NULL);
 
     while (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-        int at = sqlite3_column_int(stmt, 0);
+        int status = sqlite3_column_int(stmt, 0);
 
-        if (at >= 0 && at < len) {
-            ret[at] = (uint64_t)sqlite3_column_int64(stmt, 1);
+        if (status >= 0 && status <= IDEM_STATUS_RELEASED) {
+            counts[status] = (uint64_t)sqlite3_column_int64(stmt, 1);
         }
         rc = SQLITE_OK;
     }
@@ -43,61 +66,32 @@ static int read_numbers(struct idem__conn *conn, const char *sql, uint64_t *ret,
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-enum {
-    PAGE_SIZE,
-    PAGES,
-    PAGES_FREE,
-    SCHEMA,
-    KNOWN_MS,
-    RESTORE_TABLES,
-    NUMBERS
-};
-
-enum {
-    RESTORES,
-    RESTORED_MS,
-    RESTORE_NUMBERS
-};
-
-static const char numbers_sql[] =
-    "SELECT 0, page_size FROM pragma_page_size UNION ALL "
-    "SELECT 1, page_count FROM pragma_page_count UNION ALL "
-    "SELECT 2, freelist_count FROM pragma_freelist_count UNION ALL "
-    "SELECT 3, schema FROM idem_clock UNION ALL "
-    "SELECT 4, last_ms FROM idem_clock UNION ALL "
-    "SELECT 5, count(*) FROM sqlite_schema WHERE name = 'idem_restore'";
-
-/* The table is in those files alone that were ever put back. */
-static const char restores_sql[] =
-    "SELECT 0, count(*) FROM idem_restore UNION ALL "
-    "SELECT 1, max(marked_ms) FROM idem_restore";
-
 static int read_info(struct idem__conn *conn, bool count,
                      struct idem_sqlite_info *info, struct idem_error *error)
 {
-    uint64_t numbers[NUMBERS] = {0};
-    uint64_t restores[RESTORE_NUMBERS] = {0};
-    int rc = read_numbers(conn, numbers_sql, numbers, NUMBERS);
+    int64_t numbers[6] = {0};
+    int64_t restores[2] = {0};
+    int rc = read_numbers(conn, numbers_sql, numbers, 6);
 
     if (rc == SQLITE_OK && count) {
-        rc = read_numbers(conn,
-                          "SELECT status, count(*) FROM idem_record "
-                          "GROUP BY status",
-                          info->records, IDEM_STATUS_RELEASED + 1);
+        rc = count_records(conn, info->records);
     }
-    if (rc == SQLITE_OK && numbers[RESTORE_TABLES] > 0) {
-        rc = read_numbers(conn, restores_sql, restores, RESTORE_NUMBERS);
+    /* The table is in those files alone that were ever put back. */
+    if (rc == SQLITE_OK && numbers[5] > 0) {
+        rc = read_numbers(conn,
+                          "SELECT count(*), max(marked_ms) FROM idem_restore",
+                          restores, 2);
     }
     if (rc != SQLITE_OK) {
         return idem__conn_fail(conn, rc, "read the store", error);
     }
-    info->known_ms = (int64_t)numbers[KNOWN_MS];
-    info->restores = restores[RESTORES];
-    info->restored_ms = (int64_t)restores[RESTORED_MS];
-    info->page_size = numbers[PAGE_SIZE];
-    info->pages = numbers[PAGES];
-    info->pages_free = numbers[PAGES_FREE];
-    info->schema = (unsigned)numbers[SCHEMA];
+    info->page_size = (uint64_t)numbers[0];
+    info->pages = (uint64_t)numbers[1];
+    info->pages_free = (uint64_t)numbers[2];
+    info->schema = (unsigned)numbers[3];
+    info->known_ms = numbers[4];
+    info->restores = (uint64_t)restores[0];
+    info->restored_ms = restores[1];
     return 0;
 }
 

@@ -169,7 +169,7 @@ static int add_row(struct restore *r)
     if (rc == SQLITE_OK) {
         rc = sqlite3_prepare_v2(db,
                                 "INSERT INTO idem_restore "
-                                "VALUES (NULL, ?1, ?2, ?3, ?4) RETURNING n",
+                                "VALUES (NULL, ?1, ?2, ?3, ?4)",
                                 -1, &stmt, NULL);
     }
     if (rc == SQLITE_OK) {
@@ -178,10 +178,7 @@ static int add_row(struct restore *r)
     if (rc == SQLITE_OK) {
         rc = sqlite3_step(stmt);
     }
-    if (rc == SQLITE_ROW) {
-        r->told.times = (uint64_t)sqlite3_column_int64(stmt, 0);
-        rc = sqlite3_step(stmt);
-    }
+    r->told.times = (uint64_t)sqlite3_last_insert_rowid(db);
     (void)sqlite3_finalize(stmt);
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
