@@ -52,7 +52,7 @@ LIBS = "-lcurl -lzstd -lcrypto -ljson-c -ldl -lpthread".split()
 LIBS += ["-lpq"] if HAS_POSTGRES else []
 # Rooms that are simulated, and those that these need. Which store a URL names is not.
 ROOMS = [f"src/{room}" for room in "api base core key limit queue".split()]
-ROOMS += ["src/store/local", "src/store/remote", "src/store/shared", "aws/client"]
+ROOMS += ["src/store/remote", "src/store/shared", "aws/client"]
 ROOMS += [f"aws/dynamodb/{room}" for room in "layout limit task".split()]
 LEFT_OUT = ["src/api/kind.c", "src/api/open.c"]
 LEFT_OUT += ["src/base/no_loader.c"]

@@ -503,8 +503,8 @@ SCENES = [
     (r"sqlite/table/all-set", [S.again]),
     (r"sqlite/table/head-set|api/renew/", [S.renew]),
     (r"api/next/", [S.chain]),
-    (r"local/group/gives-back", [S.abandon]),
-    (r"sqlite/batch/op-run|local/group/|queue/", [S.batch, S.threads, S.work]),
+    (r"shared/group/gives-back", [S.abandon]),
+    (r"sqlite/batch/op-run|shared/group/|queue/", [S.batch, S.threads, S.work]),
     (r"sqlite/|api/|worker/", [S.work, S.threads]),
     (r"journal/replay/", [S.told]),
     (r"journal/", [S.kept]),
@@ -527,7 +527,7 @@ AT_RANDOM = [
 # Where one may be stopped without all others having to wait for it.
 PAUSE_AT = [
     *("worker/before-effect", "worker/after-effect", "api/end/asks"),
-    *("api/begin/answered", "local/group/handed-over", "run/claim/answered"),
+    *("api/begin/answered", "shared/group/handed-over", "run/claim/answered"),
     *("run/launch/ready", "run/launch/started", "run/finish/ended"),
     *("supervisor/start/ordered", "supervisor/start/started", "supervisor/ended/tells"),
 ]

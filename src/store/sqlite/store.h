@@ -3,7 +3,7 @@
 #define IDEM_STORE_SQLITE_STORE_H
 
 #include "core/finding.h"
-#include "store/local/group.h"
+#include "store/shared/group.h"
 #include "store/shared/tally.h"
 #include "store/sqlite/conn.h"
 #include "store/sqlite/place.h"

@@ -1,6 +1,6 @@
 /* Leader and followers: what is queued runs in batches, each once, and nobody
  * waits for a leader that does not come. */
-#include "store/local/group.h"
+#include "store/shared/group.h"
 
 #include "base/host.h"
 #include "queue/queue.h"

@@ -1,6 +1,6 @@
 /* A leader (store/shared/leader.h) runs what all callers have queued as batches. */
-#ifndef IDEM_STORE_LOCAL_GROUP_H
-#define IDEM_STORE_LOCAL_GROUP_H
+#ifndef IDEM_STORE_SHARED_GROUP_H
+#define IDEM_STORE_SHARED_GROUP_H
 
 #include "contract/parts.h"
 #include "store/shared/leader.h"

@@ -5,7 +5,7 @@
  * batch is in flight while the callers of the last one still wake up. A lone caller
  * never meets another thread.
  */
-#include "store/local/group.h"
+#include "store/shared/group.h"
 
 #include "base/crash.h"
 #include "base/host.h"
@@ -102,7 +102,7 @@ static bool give_back(struct idem__group *group, struct idem_op *op)
     if (!idem__verb_unwanted(op)) {
         return false;
     }
-    IDEM__CRASH_POINT("local/group/gives-back");
+    IDEM__CRASH_POINT("shared/group/gives-back");
     op->deadline_ms =
         idem__time_add(idem__mono_ms(), group->store->options.timeout_ms);
     (void)pthread_mutex_lock(&group->leader.mutex);
@@ -229,13 +229,13 @@ static bool lead(void *ctx, struct idem_queue *queue, int64_t deadline_ms)
     (void)queue;
     (void)deadline_ms;
     group->leader.led = true;
-    IDEM__CRASH_POINT("local/group/leads");
+    IDEM__CRASH_POINT("shared/group/leads");
     idem__gather_wait(&group->gather, &group->leader.pending.len,
                       &group->leader.mutex);
     if (group->leader.pending.first != NULL) {
         start_ns = idem__mono_ns();
         batch = run_batch(group);
-        IDEM__CRASH_POINT("local/group/ran");
+        IDEM__CRASH_POINT("shared/group/ran");
         idem__gather_ran(&group->gather, count(batch),
                          group->leader.pending.len, idem__mono_ns() - start_ns);
     }
@@ -243,7 +243,7 @@ static bool lead(void *ctx, struct idem_queue *queue, int64_t deadline_ms)
     chore = take_chore(group, batch);
     idem__leader_call_next(&group->leader);
     (void)pthread_mutex_unlock(&group->leader.mutex);
-    IDEM__CRASH_POINT("local/group/handed-over");
+    IDEM__CRASH_POINT("shared/group/handed-over");
     answer_all(group, batch);
     if (chore) {
         group->ops->do_chore(group->store);

@@ -1,6 +1,6 @@
 /* Waiting for company: only for what can be expected, and less often where it was
  * in vain. */
-#include "store/local/group.h"
+#include "store/shared/group.h"
 
 #include "base/host.h"
 #include "test.h"

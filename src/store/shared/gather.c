@@ -7,7 +7,7 @@
  * millisecond. Where that was in vain it is tried less and less often. A caller
  * who is alone is all that can be expected, and never waits.
  */
-#include "store/local/group.h"
+#include "store/shared/group.h"
 
 #include "base/host.h"
 #include "base/wait.h"
