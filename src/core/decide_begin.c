@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+/* A fence is the store's time, raised above every fence that this key, or a purged record,
+ * has had. */
 static uint64_t next_fence(const struct idem_record *found,
                            const struct idem_now *now)
 {
@@ -18,7 +20,7 @@ static uint64_t next_fence(const struct idem_record *found,
     return fence <= now->fence_floor ? now->fence_floor + 1 : fence;
 }
 
-/* The parts of a claim that come from the caller and the clock. */
+/* Sets the members of a claim that come from the caller and the clock. */
 static void set_attempt(struct idem_record *next, const struct idem_op *op,
                         const struct idem_now *now)
 {
@@ -71,9 +73,9 @@ static void started(struct idem_decision *decision, int rc)
     decision->takeover = idem__in_doubt(&decision->next) != 0;
 }
 
-/* A cap is for attempts that ended without a word. One that was released did nothing,
- * so it does not count; nor does any before it, where nobody doubts that: all were
- * released, or a person has said what became of the others. */
+/* attempts_max counts attempts that ended without reporting an outcome. A released attempt
+ * did nothing, so it does not count. If no earlier attempt is in doubt, because all were
+ * released or a person has decided the others, none of them counts either. */
 static void uncount_released(struct idem_record *next)
 {
     if (idem__in_doubt(next) == 0) {
@@ -83,9 +85,8 @@ static void uncount_released(struct idem_record *next)
     }
 }
 
-/* Nothing that still counts: a life of the key begins. A record that was
- * released a moment ago is the same operation, and its attempts are still
- * told. */
+/* The key has no record, or one that no longer counts: a new life begins. A record that
+ * was released and has not expired is the same operation, so its history is kept. */
 static void start_life(const struct idem_record *found, bool released,
                        const struct idem_op *op, const struct idem_now *now,
                        struct idem_decision *decision)
@@ -111,8 +112,8 @@ static void start_life(const struct idem_record *found, bool released,
     started(decision, set_input(decision, op->u.begin.input));
 }
 
-/* How the attempt that @found holds came to its end. That of a reopened record is
- * in the history already. */
+/* Adds the attempt of @found to the history, with how it ended. A reopened record has it
+ * there already. */
 static void push_found(struct idem_record *next,
                        const struct idem_record *found,
                        const struct idem_now *now)
@@ -126,10 +127,10 @@ static void push_found(struct idem_record *next,
     next->ended_ms = next->history[0].ended_ms; /* The next starts after it. */
 }
 
-/* Unlike a new life it keeps the fingerprint that it was claimed with, or the
- * lack of one: a takeover is the same operation. A person who reopens a record
- * allows for another request, and the first one to come is it. The result of the last
- * try stays until this one ends. */
+/* A takeover is the same operation, so unlike a new life it keeps the fingerprint of the
+ * record, or the lack of one. A person who reopens a record allows another request: the
+ * first one to arrive sets the fingerprint. The result of the last try stays until this
+ * attempt ends. */
 static void take_over(const struct idem_record *found, const struct idem_op *op,
                       const struct idem_now *now,
                       struct idem_decision *decision)
@@ -154,7 +155,7 @@ static void take_over(const struct idem_record *found, const struct idem_op *op,
     started(decision, rc);
 }
 
-/* The lease is over and no one may start: the record says so from now on. */
+/* The lease is over and nobody may start: records that as the end of the attempt. */
 static void close_record(const struct idem_record *found,
                          enum idem_status status, const struct idem_now *now,
                          struct idem_decision *decision)
@@ -178,8 +179,8 @@ static void close_record(const struct idem_record *found,
         status == IDEM_STATUS_FAILED ? IDEM_FAILED : IDEM_UNKNOWN;
 }
 
-/* Its attempt has said that it is to be run again: that holds whatever the
- * policies, which are for attempts that ended without a word. */
+/* The attempt asked to be run again. That overrides both policies, which are for attempts
+ * that ended without reporting an outcome. */
 static void run_again(const struct idem_record *found, const struct idem_op *op,
                       const struct idem_now *now,
                       struct idem_decision *decision)
@@ -191,6 +192,8 @@ static void run_again(const struct idem_record *found, const struct idem_op *op,
     }
 }
 
+/* The lease is over and the owner never reported an outcome: the work may have been done
+ * in whole, in part or not at all. */
 static void lease_is_over(const struct idem_record *found,
                           const struct idem_op *op, const struct idem_now *now,
                           struct idem_decision *decision)
@@ -200,15 +203,18 @@ static void lease_is_over(const struct idem_record *found,
 
     if (found->on_expired_lease != IDEM_RERUN ||
         request->on_expired_lease != IDEM_RERUN) {
+        /* The owner or this caller does not allow a second run: a person decides. */
         (void)snprintf(decision->note, sizeof(decision->note),
                        "the lease of attempt %u ended without a word",
                        (unsigned)found->attempts);
         close_record(found, IDEM_STATUS_UNKNOWN, now, decision);
     } else if (request->attempts_max != 0 && counted >= request->attempts_max) {
+        /* Every allowed attempt died: another would probably die too. */
         (void)snprintf(decision->note, sizeof(decision->note),
                        "gave up after %u attempts", (unsigned)counted);
         close_record(found, IDEM_STATUS_FAILED, now, decision);
     } else if (request->join_fence != 0) {
+        /* A waiter never starts work; it waits for the caller that takes over. */
         decision->verdict = IDEM_BUSY;
         decision->lease_left_ms = 0;
     } else {
@@ -216,10 +222,10 @@ static void lease_is_over(const struct idem_record *found,
     }
 }
 
-/* The lease, or the pause, runs. One that no right clock can have written would keep everybody
- * away for too long: it is made shorter, and its owner, who counts on none of that,
- * goes on. Nobody starts on the strength of this alone. On the boot that counts it
- * the end is right, whatever was written. */
+/* The lease, or the pause, still runs. A lease longer than any correct clock could have
+ * written would block the key for too long: it is shortened. Its owner goes on, because it
+ * counts its own lease, and shortening alone lets nobody start. On the boot that wrote the
+ * lease, the boot clock gives the right end whatever the wall clock wrote. */
 static void stay_away(const struct idem_record *found,
                       const struct idem_now *now,
                       struct idem_decision *decision)
@@ -235,7 +241,8 @@ static void stay_away(const struct idem_record *found,
     }
 }
 
-/* A request that was delivered twice finds what its first copy did. */
+/* The record has the nonce of this very request, so an earlier copy of it was applied: the
+ * answer is the state that copy left. */
 static enum idem_verdict own_earlier_claim(const struct idem_record *found)
 {
     switch (found->status) {
@@ -254,28 +261,28 @@ static enum idem_verdict own_earlier_claim(const struct idem_record *found)
     return found->retry ? IDEM_BUSY : IDEM_STARTED;
 }
 
-/* True if @op, which has the nonce of @found, has made this claim and is not answered yet, and
- * another has ended the claim for want of a word from its owner: in between a claim that a
- * slow clock wrote and the write that mends its lease, say, or while an answer was lost for
- * longer than the lease. Then nobody works under it, or ever did:
+/* True if @op made this claim (it has the nonce of @found), has not been answered yet, and
+ * another caller has meanwhile ended the claim because its lease was over. That happens
+ * between a claim that a slow clock wrote and the write that corrects its lease, or when an
+ * answer is lost for longer than the lease. Nobody works under such a claim, or ever did:
  *
  * - Only the answer to its op has the nonce and fence of an attempt. A caller with the
  *   answer STARTED has taken the attempt, and cannot submit the op again
  *   (queue/submit.c): one that asks again came back with an error.
- * - op->fence is set by an earlier decision of this op to claim the key (store/remote/own.c).
- *   A copy of a request is none: what it writes it writes only where it finds what that was
- *   decided on, and taking the claim back changes that.
- * - One other op has the nonce, that of the supervisor of idem run: after the death of its
- *   runner, if that has ordered no work. It releases the claim then (run/runner_death.c).
- * - by_lease: neither its owner nor a person has said how the attempt ended. A person who
- *   decides gives the record another nonce, and so does a takeover. */
+ * - op->fence is set only once this op itself has decided to claim the key
+ *   (store/remote/own.c). A late copy of the request cannot interfere: it writes only where
+ *   it finds the record that it was decided on, and taking the claim back changes that.
+ * - The only other op with this nonce is that of the supervisor of idem run, which releases
+ *   the claim if its runner died before it ordered any work (run/runner_death.c).
+ * - by_lease: neither the owner nor a person has reported how the attempt ended. A person
+ *   who decides gives the record another nonce, and so does a takeover. */
 static bool is_untold(const struct idem_record *found, const struct idem_op *op)
 {
     return found->by_lease && op->fence != 0;
 }
 
-/* The same attempt, with its fence, under a new lease. A caller that got UNKNOWN or
- * FAILED meanwhile finds it in progress. */
+/* Continues the same attempt, with its fence, under a new lease. A caller that got UNKNOWN
+ * or FAILED in the meantime will find it in progress. */
 static void take_back(const struct idem_record *found, const struct idem_op *op,
                       const struct idem_now *now,
                       struct idem_decision *decision)
@@ -299,9 +306,9 @@ static bool fingerprints_differ(const struct idem_record *found,
            !idem__slice_equal(asked, found->fingerprint);
 }
 
-/* A waiter is tied to the attempt that it saw: when that one was released, or is
- * of an earlier life, and another is at work now, the answer is not BUSY. After
- * a takeover it goes on waiting. */
+/* A waiter is tied to the attempt that it saw. If that attempt was released, or belongs to
+ * an earlier life, and another one is at work now, the waiter is not kept BUSY by it. After
+ * a takeover the waiter goes on waiting: it is the same operation. */
 static bool joined_is_gone(const struct idem_record *found, uint64_t fence)
 {
     size_t i;
@@ -333,6 +340,7 @@ void idem__decide_begin(const struct idem_record *found,
     bool expired = found != NULL && idem__decide_expired(found, now);
 
     memset(decision, 0, sizeof(*decision));
+    /* An earlier copy of this request was applied: its answer was lost. */
     if (found != NULL && memcmp(found->nonce, op->nonce, 16) == 0) {
         decision->verdict = own_earlier_claim(found);
         if (decision->verdict == IDEM_BUSY) {
@@ -344,6 +352,7 @@ void idem__decide_begin(const struct idem_record *found,
         }
         return;
     }
+    /* Nothing that still counts is on record: a claim starts, a waiter is sent back. */
     if (found == NULL || released || expired) {
         if (op->u.begin.join_fence != 0) {
             decision->verdict = IDEM_RELEASED;
@@ -352,6 +361,7 @@ void idem__decide_begin(const struct idem_record *found,
         }
         return;
     }
+    /* The key was used for another request: it is refused, not replayed. */
     if (fingerprints_differ(found, op)) {
         decision->verdict = IDEM_MISMATCH;
         return;
@@ -360,6 +370,7 @@ void idem__decide_begin(const struct idem_record *found,
         decision->verdict = IDEM_RELEASED;
         return;
     }
+    /* The operation has ended: the caller gets what is on record. */
     switch (found->status) {
     case IDEM_STATUS_COMPLETED:
         decision->verdict = IDEM_REPLAY;
@@ -375,6 +386,7 @@ void idem__decide_begin(const struct idem_record *found,
     case IDEM_STATUS_RETRY:
         break;
     }
+    /* The operation is in progress: its lease decides. */
     decision->lease_left_ms = idem__lease_left(found, now);
     if (decision->lease_left_ms > 0) {
         stay_away(found, now, decision);

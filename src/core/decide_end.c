@@ -6,7 +6,8 @@
 #include "core/identity.h"
 #include "core/slice.h"
 
-/* True if @found is the attempt that asks; else refuses with LOST. */
+/* True if the record still belongs to the attempt that asks: its fence and nonce are those
+ * of the record. Else refuses with LOST. */
 static bool is_own(const struct idem_record *found, const struct idem_op *op,
                    struct idem_decision *decision)
 {
@@ -45,16 +46,16 @@ static bool same_result(const struct idem_record *found,
            idem__slice_equal(found->result.meta, result->meta);
 }
 
-/* True if @outcome is the last of the failures that it allows, when there have been
- * @failures with it. */
+/* True if @outcome asks for another try and @failures, which includes it, has reached the
+ * number that it allows. */
 static bool uses_up(const struct idem_outcome *outcome, uint32_t failures)
 {
     return outcome->status == IDEM_STATUS_RETRY && outcome->failures_max != 0 &&
            failures >= outcome->failures_max;
 }
 
-/* True if @found already says what @outcome says. A released or unknown record
- * has no content that a caller would ever be given. */
+/* True if this outcome is on record already. For a released, unknown or retried attempt
+ * the status is enough: no caller is ever given its content. */
 bool idem__already_said(const struct idem_record *found,
                         const struct idem_outcome *outcome,
                         const uint8_t digest[16])
@@ -85,16 +86,16 @@ bool idem__already_said(const struct idem_record *found,
     return false;
 }
 
-/* An end that only the lease gave an attempt is not the word of its owner, who
- * may still say how it ended; but no longer that nothing happened. */
+/* If only the lease ended the attempt, its owner may still report the outcome. It may no
+ * longer release it, which would mean that nothing happened. */
 static bool may_follow(const struct idem_record *found, enum idem_status to)
 {
     return (found->status == IDEM_STATUS_IN_PROGRESS && !found->retry) ||
            (found->by_lease && to != IDEM_STATUS_RELEASED);
 }
 
-/* When the work ended, in the store's time: as long ago as its host says, which
- * counts on a clock that no one sets. */
+/* When the work ended, in the store's time: as long ago as the host of the owner reports,
+ * which measures by its boot clock, that nobody sets. */
 static int64_t ended_at(const struct idem_outcome *outcome,
                         const struct idem_now *now)
 {
@@ -109,8 +110,8 @@ static int64_t ended_at(const struct idem_outcome *outcome,
     return now->store_ms - (now->boot_ms - boot_ms);
 }
 
-/* An attempt that says "run it again" is over, but its operation is not: unless it is
- * one failure too many. The pause is counted from the end of the work. */
+/* After a retry the attempt is over, but the operation is not, unless the failures are used
+ * up. The pause counts from the end of the work, not from this write. */
 static int record_end(struct idem_record *next,
                       const struct idem_outcome *outcome, int64_t ended_ms,
                       const struct idem_now *now)
@@ -147,9 +148,11 @@ void idem__decide_end(const struct idem_record *found, const struct idem_op *op,
         idem__refuse(decision, rc, "%s", idem_error_text(rc));
         return;
     }
+    /* A second report of the same outcome is answered like the first. */
     if (idem__already_said(found, outcome, digest)) {
         return;
     }
+    /* The owner has reported another outcome before: the first one stays. */
     if (!may_follow(found, outcome->status)) {
         idem__refuse(decision, IDEM_ELOST,
                      "the attempt was recorded before, as %s",
@@ -210,6 +213,7 @@ void idem__decide_expire(const struct idem_record *found,
     if (!is_at_work(found, op, decision)) {
         return;
     }
+    /* A lease that is over already needs no write. */
     if (idem__lease_left(found, now) > 0) {
         decision->next = *found;
         idem__lease_end(&decision->next, now);

@@ -1,9 +1,9 @@
 /* Decides the import of a record from another store. */
 #include "core/decide.h"
 
-/* A released record does not stand in the way of the copy: the next claim would
- * write over it. One that was copied here earlier must not hide what came of
- * that claim. */
+/* True if the record that is here stays. A released record gives way to a copy with a
+ * higher fence: the next claim would overwrite it anyway, and a copy that was imported
+ * earlier must not hide the outcome of a claim that was made since. */
 static bool stays(const struct idem_record *found,
                   const struct idem_record *record, const struct idem_now *now)
 {
@@ -26,8 +26,8 @@ static bool knows_of(const struct idem_record *record, uint64_t fence)
     return record->fence == fence || record->in_doubt >= fence;
 }
 
-/* A released record gives way, but not its memory: that an attempt may have
- * done the work. */
+/* A released record gives way, but the knowledge that one of its attempts may have done the
+ * work does not. */
 static void keep_doubt(struct idem_record *next,
                        const struct idem_record *found)
 {
@@ -54,6 +54,7 @@ void idem__decide_import(const struct idem_record *found,
     const struct idem_record *record = op->u.import.record;
 
     memset(decision, 0, sizeof(*decision));
+    /* An expired copy would count as absent, and what counts here is not overwritten. */
     if (idem__decide_expired(record, now) ||
         (found != NULL && stays(found, record, now))) {
         return;

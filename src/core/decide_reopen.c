@@ -4,7 +4,7 @@
 #include "base/host.h"
 #include "core/slice.h"
 
-/* The same wish, of the same person, about the same attempt. */
+/* True if the same person has reopened the same attempt before: a repeated request. */
 static bool reopened_before(const struct idem_record *found,
                             const struct idem_op *op)
 {
@@ -12,8 +12,8 @@ static bool reopened_before(const struct idem_record *found,
            idem__slice_equal(found->history[0].owner, op->u.resolve.who);
 }
 
-/* A record that its own attempt gave back with retry waits for the same
- * request. To reopen it is to allow for another one. */
+/* A record whose own attempt ended in retry may be reopened: it waits for the same request,
+ * and reopening allows another one. */
 static bool may_reopen(const struct idem_record *found,
                        const struct idem_now *now,
                        struct idem_decision *decision)
@@ -52,7 +52,7 @@ static int reopen(const struct idem_record *found, const struct idem_op *op,
     *next = *found;
     idem__history_decide(next, op->u.resolve.who, now, IDEM_PAST_REOPENED);
     next->in_doubt = found->fence;
-    /* From here on the former owner is somebody else. */
+    /* With another nonce the former owner gets LOST from now on. */
     memcpy(next->nonce, op->nonce, sizeof(next->nonce));
     rc = idem__outcome_set(next, &again, now);
     next->expires_ms = IDEM_NEVER;

@@ -16,7 +16,8 @@ void idem__refuse_live(struct idem_decision *decision,
     int64_t left_ms = idem__lease_left(found, now);
     char left[IDEM__SPAN_MAX];
 
-    /* In whole seconds, and not one too few; a record may have any lease. */
+    /* Round up to whole seconds, so that nobody comes back too early; a lease in a record
+     * may be too long to round. */
     if (left_ms <= IDEM_DURATION_MAX_MS) {
         left_ms = (left_ms + 999) / 1000 * 1000;
     }
@@ -79,7 +80,7 @@ static bool may_resolve(const struct idem_record *found,
     return false;
 }
 
-/* The same decision, by the same person, about the same attempt. */
+/* True if the same person has decided the same about this attempt: a repeated request. */
 static bool resolved_before(const struct idem_record *found,
                             const struct idem_op *op)
 {
@@ -124,9 +125,9 @@ void idem__decide_resolve(const struct idem_record *found,
     }
     *next = *found;
     idem__history_decide(next, op->u.resolve.who, now, IDEM_PAST_RESOLVED);
-    next->in_doubt = 0; /* There was one: that person knows now. */
+    next->in_doubt = 0; /* The person has settled what was in doubt. */
     next->failures = 0;
-    /* From here on the former owner is somebody else. */
+    /* With another nonce the former owner gets LOST from now on. */
     memcpy(next->nonce, op->nonce, sizeof(next->nonce));
     rc = idem__outcome_set(next, outcome, now);
     if (rc != 0) {

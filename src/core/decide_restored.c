@@ -36,8 +36,8 @@ void idem__decide_restored(const struct idem_record *found,
         }
         decision->set_result = true;
     }
-    /* In what was lost its owner may have been followed by others, so that no
-     * later word of it counts. */
+    /* The lost part of the store may have had later owners, so a report of this owner no
+     * longer counts. */
     memcpy(next->nonce, nonce, sizeof(next->nonce));
     next->by_lease = false;
     decision->change = IDEM_CHANGE_REPLACE;

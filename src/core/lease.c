@@ -54,8 +54,8 @@ int64_t idem__deadline(const struct idem_record *record)
                                                      : record->expires_ms;
 }
 
-/* By so much two clocks may differ: AWS takes signatures that are 15 minutes
- * off, and so one host may be that much fast, and another that much slow. */
+/* How far two clocks may differ. AWS accepts signatures that are 15 minutes off, so one
+ * host may be that fast while another is that slow. */
 #define CLOCKS_APART_MS ((int64_t)30 * 60 * 1000)
 
 /* The latest end that a lease of @lease_ms can have which was set until now. */
@@ -101,9 +101,9 @@ bool idem__lease_bound(struct idem_record *record, const struct idem_now *now)
     return true;
 }
 
-/* The margin is for those who would take over. It is not part of the lease,
- * which would grow by it with every renewal. An end that stays keeps its
- * length, too: the two are held against each other by idem__lease_bound(). */
+/* The margin is for callers that would take over. It is not part of the lease, or the lease
+ * would grow by it with every renewal. An end that stays keeps its length too, because
+ * idem__lease_bound() compares the two. */
 void idem__lease_extend(struct idem_record *record, int64_t lease_ms,
                         const struct idem_now *now)
 {
@@ -130,8 +130,8 @@ void idem__lease_extend(struct idem_record *record, int64_t lease_ms,
 
 void idem__lease_end(struct idem_record *record, const struct idem_now *now)
 {
-    /* So far back that another boot or host, too, finds it over. The record is
-     * kept from now on all the same. */
+    /* Set the end so far back that every boot and host finds the lease over. Retention
+     * still counts from now. */
     int64_t past_ms = now->store_ms - now->store_err_ms - now->margin_ms;
 
     record->lease_end_ms = past_ms > 0 ? past_ms : 0;
@@ -160,8 +160,9 @@ static bool oldest_is_needed(const struct idem_record *record)
     return idem__tells_of_work(record->history[i].end);
 }
 
-/* The history is walked for the sake of records that a program wrote which does not
- * know in_doubt: it is in no history where all eight were released since. */
+/* The history is read first, because a program that does not know in_doubt may have
+ * written the record. in_doubt remembers an attempt that eight released ones have pushed
+ * out of the history. */
 uint64_t idem__in_doubt(const struct idem_record *record)
 {
     size_t i;
@@ -240,8 +241,8 @@ void idem__history_decide(struct idem_record *record, struct idem_slice who,
                      IDEM_PAST_TEXT_MAX);
 }
 
-/* That the work may have been done is remembered for the retention, however little
- * the last attempt did. */
+/* If the work may have been done, that is remembered for the whole retention, although the
+ * last attempt did nothing. */
 static int64_t released_retention(const struct idem_record *record)
 {
     return idem__in_doubt(record) != 0
@@ -265,8 +266,8 @@ static int64_t expiry_of(const struct idem_record *record, int64_t ended_ms)
     return IDEM_NEVER;
 }
 
-/* The lease of a record that is to be run again is the pause before that, so that the
- * rules for the end of a lease hold for it. Without one it is over by every clock. */
+/* A record that waits to be run again has the pause as its lease, so that the rules for the
+ * end of a lease apply to it. Without a pause the lease is over by every clock. */
 static void set_pause(struct idem_record *record, int64_t pause_ms,
                       const struct idem_now *now)
 {
@@ -342,8 +343,8 @@ void idem__refuse(struct idem_decision *decision, int code, const char *format,
     decision->change = IDEM_CHANGE_NONE;
 }
 
-/* Fences are times in ms, so one that high was made by somebody else, and has been in this
- * store: in the record, or in one that was purged. */
+/* Fences are times in ms, so idem never assigns one that high: a record that was imported
+ * or written by another program had it, and may have been purged since. */
 bool idem__refuse_fence(struct idem_decision *decision)
 {
     bool bad = decision->next.fence > INT64_MAX;
