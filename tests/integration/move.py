@@ -351,7 +351,7 @@ def without_its_last_line_nothing_begins():
             for n in range(1, 6):
                 done = b("import", "-", input=b"".join(lines[:n]))
                 equal((n, done.status), (n, 75))
-                assert b"cut short" in done.stderr, done
+                assert b"is incomplete" in done.stderr, done
                 equal(begins(b, "k"), False)
             done = b("import", "-", input=b"".join(lines[:2] + lines[3:]))
             equal(done.status, 74)
