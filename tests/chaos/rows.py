@@ -17,22 +17,15 @@ import faults  # noqa: E402
 import proxy  # noqa: E402
 from kept import kept
 from ports import free_port
-from tap import PROGRAM, equal, main, skip, test  # noqa: E402
+from tap import PROGRAM, equal, main, test  # noqa: E402
 
 TABLE = "orders"
 WORK = ("sh", "-c", "echo effect >> ledger; echo done")
-servers = contextlib.ExitStack()
-started = []
 
 
 def server():
     """The URL of one server for all tests; each has a table of its own on it."""
-    why = dynamo.missing("dynoxide")
-    if why is not None:
-        skip(why)
-    if not started:
-        started.append(servers.enter_context(dynamo.server("dynoxide")))
-    return started[0]
+    return dynamo.shared("dynoxide")
 
 
 class Place:
@@ -316,5 +309,4 @@ def expired_records_may_be_deleted_late_or_meanwhile():
 
 
 if __name__ == "__main__":
-    with servers:
-        main()
+    main()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 from box import Worker, case, contains, is_gone
+from files import read
 from patience import until
 from procfs import stop
 from tap import PROGRAM, TOP, environment, equal, main
@@ -593,11 +594,9 @@ def it_needs_nothing_else(b):
     """No import but of Node.js and itself; import and require find the same names, and
     those of the types."""
     for path in glob.glob(os.path.join(PACKAGE, "**", "*.js"), recursive=True):
-        with open(path, encoding="utf-8") as f:
-            for name in re.findall(r"require\('([^']*)'\)", f.read()):
-                assert name.startswith(("node:", "./lib/", "./")), (path, name)
-    with open(os.path.join(PACKAGE, "index.d.ts"), encoding="utf-8") as f:
-        typed = re.findall(r"^export (?:class|function) (\w+)", f.read(), re.M)
+        for name in re.findall(r"require\('([^']*)'\)", read(path)):
+            assert name.startswith(("node:", "./lib/", "./")), (path, name)
+    typed = re.findall(r"^export (?:class|function) (\w+)", read(os.path.join(PACKAGE, "index.d.ts")), re.M)
     out = runs(b, """
     const { pathToFileURL } = require('node:url');
     const found = await import(pathToFileURL(`${process.env.PACKAGE}/index.js`));
@@ -616,8 +615,7 @@ def what_the_pages_show_works(b):
     os.mkdir(b.file("node_modules"))
     os.symlink(PACKAGE, b.file("node_modules/idem"))
     for page in ("clients/node/README.md", "docs/languages.md"):
-        with open(os.path.join(TOP, page), encoding="utf-8") as f:
-            blocks = re.findall(r"^```js\n(.*?)^```$", f.read(), re.M | re.S)
+        blocks = re.findall(r"^```js\n(.*?)^```$", read(os.path.join(TOP, page)), re.M | re.S)
         assert blocks, page
         b.write("page.mjs", "\n".join(blocks).replace("/var/lib/app", b.path))
         argv = [NODE, "--throw-deprecation", "page.mjs"]

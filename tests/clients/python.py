@@ -14,6 +14,7 @@ import sys
 import threading
 
 from box import Worker, case, children_of, contains, is_gone
+from files import read
 from patience import until
 from procfs import stop
 from tap import PROGRAM, TOP, environment, equal, main
@@ -600,8 +601,7 @@ except idem.Lost:
 def it_is_python_3_9(b):
     """Its syntax, and no import but of the standard library and itself."""
     for path in glob.glob(os.path.join(PACKAGE, "idem", "*.py")):
-        with open(path, encoding="utf-8") as f:
-            tree = ast.parse(f.read(), feature_version=(3, 9))
+        tree = ast.parse(read(path), feature_version=(3, 9))
         for node in ast.walk(tree):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -615,8 +615,7 @@ def it_is_python_3_9(b):
 def what_the_pages_show_works(b):
     """Each block of Python of its README and docs/languages.md runs, in order."""
     for page in ("clients/python/README.md", "docs/languages.md"):
-        with open(os.path.join(TOP, page), encoding="utf-8") as f:
-            blocks = re.findall(r"^```python\n(.*?)^```$", f.read(), re.M | re.S)
+        blocks = re.findall(r"^```python\n(.*?)^```$", read(os.path.join(TOP, page)), re.M | re.S)
         assert blocks, page
         script = "\n".join(blocks).replace("/var/lib/app", b.path)
         argv = [sys.executable, "-W", "error", "-c", script]

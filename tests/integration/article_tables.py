@@ -2,14 +2,13 @@
 idem on the same keys, both ways round, and the way to a table of idem's own.
 """
 
-import contextlib
 import json
 import time
 
 import articles
 import dynamo
 from articles import EventHandler, LockTokens, http_begin, http_finish, http_take, idempotent
-from tap import Idem, add, equal, main, skip
+from tap import Idem, equal, main, test
 
 NOW = int(time.time())
 LEASE = 4
@@ -88,9 +87,11 @@ def lines(side, *options):
 # ---- Lock tokens ----
 
 
-def lock_tokens_keep_each_other_out(url):
+@test
+def lock_tokens_keep_each_other_out():
     """A lock of either is busy for the other, a result of either is replayed by the
     other, what failed is an error for both, and a release makes way."""
+    url = dynamo.shared("local")
     table = articles.create(url, "tokens", "lockToken", "ttl", index="status")
     locks, idem = LockTokens(table), Side(url, "tokens", "lock-token")
     equal(locks.begin("order_1"), None)
@@ -123,9 +124,11 @@ def lock_tokens_keep_each_other_out(url):
     equal(locks.begin("order_6"), None)
 
 
-def a_lock_without_a_lease_is_never_taken(url):
+@test
+def a_lock_without_a_lease_is_never_taken():
     """Work of theirs that died is overdue and busy, whatever the policy of a claim, until
     a person decides; and a check says that this is so."""
+    url = dynamo.shared("local")
     table = articles.create(url, "held", "lockToken", None, index="status")
     locks, idem = LockTokens(table), Side(url, "held", "lock-token")
     equal(locks.begin("dead", at=NOW - 7200, ttl=NOW - 3600), None)
@@ -145,9 +148,11 @@ def a_lock_without_a_lease_is_never_taken(url):
 # ---- The consumer of events ----
 
 
-def events_keep_each_other_out(url):
+@test
+def events_keep_each_other_out():
     """What the consumer has in progress idem leaves alone, what it completed idem
     replays; and the other way round, with the value that idem recorded."""
+    url = dynamo.shared("local")
     table = articles.create(url, "IdempotencyStore", "idempotencyKey", "expiryTimestamp")
     idem = Side(url, "IdempotencyStore", "idempotency-store")
     with EventHandler(table, "m1", result={"status": "success", "n": 3}) as handler:
@@ -182,9 +187,11 @@ def refusal(table, key):
         return type(error).__name__, getattr(error, "response_data", None)
 
 
-def an_expired_event_is_taken_over_late(url):
+@test
+def an_expired_event_is_taken_over_late():
     """Its time is over before its function is: idem waits for the longest function, takes
     over with what it knows, and is told when the one that was late writes over it."""
+    url = dynamo.shared("local")
     table = articles.create(url, "late", "idempotencyKey", None)
     idem = Side(url, "late", "idempotency-store")
     late = EventHandler(table, "e1", timeout_seconds=-60)
@@ -204,9 +211,11 @@ def an_expired_event_is_taken_over_late(url):
     equal(json.loads(idem.begin("e2")[1]["result"]), {"by": "stale"})
 
 
-def a_lock_of_the_first_handler_is_held(url):
+@test
+def a_lock_of_the_first_handler_is_held():
     """The article's first handler stores no status: nobody knows whether its work is
     done, so that it becomes unknown once its time is over."""
+    url = dynamo.shared("local")
     table = articles.create(url, "first", "idempotencyKey", None)
     idem = Side(url, "first", "idempotency-store")
     equal(articles.first_pass(table, "f1"), True)
@@ -230,9 +239,11 @@ def answer_of(side, key):
     return int(status[0]), side.result(key).decode()
 
 
-def requests_keep_each_other_out(url):
+@test
+def requests_keep_each_other_out():
     """What their function has in progress is busy for idem, what it answered is replayed,
     also a failure; and the other way round."""
+    url = dynamo.shared("local")
     table = articles.create(url, "requests", "idempotencyKey", "expiry")
     idem = Side(url, "requests", "http-idempotency")
     equal(http_begin(table, "u1:a"), None)
@@ -269,9 +280,11 @@ def requests_keep_each_other_out(url):
     equal(idem.begin("u1:g")[1]["verdict"], "BUSY")
 
 
-def requests_are_taken_over(url):
+@test
+def requests_are_taken_over():
     """A lock that is over is taken by either side from the other, and the loser is told
     if it is idem; what is held they never take."""
+    url = dynamo.shared("local")
     table = articles.create(url, "takeovers", "idempotencyKey", "expiry")
     idem = Side(url, "takeovers", "http-idempotency")
     equal(http_begin(table, "t1", lock_seconds=-3), None)
@@ -295,8 +308,10 @@ def requests_are_taken_over(url):
     equal(idem.begin("t1")[1]["result"], BODY)
 
 
-def requests_are_moved(url):
+@test
+def requests_are_moved():
     """A copy brings answers and failures over, with what they said."""
+    url = dynamo.shared("local")
     table = articles.create(url, "answers", "idempotencyKey", "expiry")
     idem = Side(url, "answers", "http-idempotency")
     for number in range(20):
@@ -350,9 +365,11 @@ STRANGE = {
 }  # fmt: skip
 
 
-def strange_items_are_refused(url):
+@test
+def strange_items_are_refused():
     """What is not an item of the layout is not believed and not taken for absent: nothing
     runs, and the message names the attribute."""
+    url = dynamo.shared("local")
     for layout, (key, rows) in STRANGE.items():
         table = articles.create(url, f"strange-{layout}", key, None)
         idem = Side(url, f"strange-{layout}", layout)
@@ -367,34 +384,5 @@ def strange_items_are_refused(url):
         equal(lines(own), {})
 
 
-TESTS = [
-    lock_tokens_keep_each_other_out,
-    a_lock_without_a_lease_is_never_taken,
-    events_keep_each_other_out,
-    an_expired_event_is_taken_over_late,
-    a_lock_of_the_first_handler_is_held,
-    requests_keep_each_other_out,
-    requests_are_taken_over,
-    requests_are_moved,
-    strange_items_are_refused,
-]
-
-
-def add_case(function, url):
-    def case():
-        if url is None:
-            skip(dynamo.missing("local"))
-        function(url)
-
-    case.__name__ = function.__name__
-    add(f"{function.__name__}: {' '.join(function.__doc__.split())}", case)
-
-
 if __name__ == "__main__":
-    with contextlib.ExitStack() as stack:
-        here = None
-        if dynamo.missing("local") is None:
-            here = stack.enter_context(dynamo.server("local"))
-        for test in TESTS:
-            add_case(test, here)
-        main()
+    main()

@@ -11,6 +11,7 @@ import threading
 import time
 import zlib
 
+from files import write
 from patience import PATIENCE, in_time, until
 import tap
 from aws_server import ENV, Connection, Server
@@ -116,10 +117,8 @@ def pair(answers=None, client_env=None, **options):
 def every_request_is_signed_as_it_was_sent():
     """Every signature verifies: UTF-8 and large bodies, long tokens, a port."""
     rng = random.Random(5)
-    with open("utf8", "wb") as f:
-        f.write('{"name":"Zoë – ☃ 🎉"}'.encode())
-    with open("bytes", "wb") as f:
-        f.write(rng.randbytes(100_000))
+    write("utf8", '{"name":"Zoë – ☃ 🎉"}'.encode())
+    write("bytes", rng.randbytes(100_000))
     bodies = ["={}", "@0", "@1", "@400000", "@2000000", "%utf8", "%bytes"]
     count = 0
     for token in (None, "short", "t" * 2000, "T+/=" * 4000):
@@ -890,8 +889,7 @@ def authorities_that_cannot_be_read_are_named():
         assert "/no/such/file" in said["text"], said
         equal(client.process.wait(PATIENCE), 1)
         client.process.returncode = 0
-    with open("empty.crt", "w", encoding="utf-8") as f:
-        f.write("no certificate\n")
+    write("empty.crt", "no certificate\n")
     tls, _ = make_certificate("good", "IP:127.0.0.1")
     with Server({}, tls=tls) as server:
         empty = os.path.abspath("empty.crt")

@@ -21,6 +21,7 @@ import threading
 from typing import NamedTuple
 
 import dynamo
+from files import read, write
 from patience import PATIENCE
 from ports import free_port
 from tap import PROGRAM, TOP, Idem, environment, equal, main, note, test
@@ -171,8 +172,7 @@ def prepare(idem):
     os.mkdir("directory")
     os.symlink("idem.db", "link")
     for name, text in [("text", "this is no database\n" * 100), ("plain", "x"), ("writable", "")]:
-        with open(name, "w", encoding="ascii") as f:
-            f.write(text)
+        write(name, text)
     os.chmod("writable", 0o666)
     with sqlite3.connect("other.db") as db:
         db.execute("CREATE TABLE t (x)")
@@ -404,14 +404,12 @@ def bad_input_is_answered_in_full():
     prepare(idem)
     wanted = ""
     if os.path.exists(GOLDEN):
-        with open(GOLDEN, encoding="utf-8") as f:
-            wanted = f.read()
+        wanted = read(GOLDEN)
     seen = masked("".join([*see_words(idem), *see_lines(blocks(wanted))]))
     diff = "\n".join(difflib.unified_diff(wanted.splitlines(), seen.splitlines(), "golden", "now", lineterm=""))
     if diff and os.environ.get("IDEM_REGEN") == "1":
         print(diff, file=sys.stderr)
-        with open(GOLDEN, "w", encoding="utf-8") as f:
-            f.write(seen)
+        write(GOLDEN, seen)
         return
     assert not diff, diff
 

@@ -12,6 +12,7 @@ import time
 
 import dynamo
 from checks import TABLE, check, grades, mend_of, server
+from files import write
 from patience import until
 from tap import PROGRAM, equal, main, run, test
 
@@ -25,8 +26,7 @@ def table(kind):
     with server(kind) as (url, store), tempfile.TemporaryDirectory() as state:
         env = dict(dynamo.environment(), IDEM_STORE=store, XDG_STATE_HOME=state)
         body = os.path.join(state, "body")
-        with open(body, "wb") as f:
-            f.write(os.urandom(3000))
+        write(body, os.urandom(3000))
 
         def idem(*args, status=0, token=None):
             extra = {} if token is None else {"IDEM_TOKEN": token}

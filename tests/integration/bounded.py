@@ -3,6 +3,7 @@
 import json
 import os
 
+from files import read
 from records import HEADER, NEVER, NOW, line_of
 from tap import LONG, Idem, equal, main, note, skip, test
 
@@ -38,8 +39,7 @@ def filled(name, many):
 def peak_kb(store, *args):
     """The most memory of the command, its exit status, and its messages."""
     done = store(*args, env={"LD_PRELOAD": os.environ["IDEM_PEAK_MODULE"], "IDEM_PEAK": "peak"})
-    with open("peak", encoding="ascii") as f:
-        return int(f.read().split()[0]), done.status, done.stderr.decode()
+    return int(read("peak").split()[0]), done.status, done.stderr.decode()
 
 
 @test

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 
+from files import read, read_bytes, write
 from patience import PATIENCE, until
 from tap import PROGRAM, SANITIZED, Idem, environment, equal, kill_session, main, note, skip, test
 
@@ -23,16 +24,6 @@ CREDENTIAL = "canary/secret/access/key/0123456789abcdef"
 SESSION = "canary-session-token-d00d"
 HIDDEN = {"result": RESULT, "input": INPUT, "error": ERROR, "note": NOTE,
           "credential": CREDENTIAL, "session": SESSION}
-
-
-def write(name, text):
-    with open(name, "w", encoding="ascii") as f:
-        f.write(text)
-
-
-def read(name):
-    with open(name, "rb") as f:
-        return f.read()
 
 
 class Artefacts:
@@ -102,7 +93,7 @@ def tell_all(store, env, told):
     ):
         told.done((" ".join(args), store(*args, env=env, input=b"idem1.no-token")))
     for name in ("hook", "metrics.prom", "audit.log", "meter"):
-        told.add(name, read(name))
+        told.add(name, read_bytes(name))
 
 
 @test
@@ -143,7 +134,7 @@ def hashed_keys_are_not_told():
         done = store(*args, env=env)
         told.add(args[0], done.stdout if args[0] == "watch" else done.stderr)
     for name in ("hook", "metrics.prom", "audit.log"):
-        told.add(name, read(name))
+        told.add(name, read_bytes(name))
     equal((told.holding(KEY), told.holding(SCOPE)), ([], []))
     identity = json.loads(store("show", "--json", KEY, "-s", SCOPE).stdout)["id"]
     assert "audit.log" in told.holding(identity)
@@ -155,7 +146,7 @@ def command_lines(session):
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
             if os.getsid(int(path.split("/")[2])) == session:
-                found[path] = read(path)
+                found[path] = read_bytes(path)
         except (OSError, ValueError):
             pass
     return found
@@ -173,7 +164,7 @@ def nothing_secret_is_in_a_list_of_processes():
         lines = command_lines(process.pid)
         assert any(b"work.sh" in line for line in lines.values()) and len(lines) >= 2, lines
         everything = b"\n".join(lines.values())
-        for word in (INPUT.encode(), read("token")):
+        for word in (INPUT.encode(), read_bytes("token")):
             assert len(word) > 5 and word not in everything, everything
         note(f"{len(lines)} processes")
     finally:
@@ -217,8 +208,7 @@ def a_crash_leaves_no_core():
         process.stderr.close()
     equal([n for n in os.listdir("idem") if "core" in n], [])
     subprocess.run(["sh", "-c", "kill -ABRT $$"], cwd="plain", preexec_fn=allow_cores)
-    with open("/proc/sys/kernel/core_pattern", encoding="ascii") as f:
-        pattern = f.read().strip()
+    pattern = read("/proc/sys/kernel/core_pattern").strip()
     cores = [n for n in os.listdir("plain") if "core" in n]
     if not pattern.startswith(("|", "/")):
         equal(len(cores), 1)

@@ -10,6 +10,7 @@ import sys
 import time
 
 from box import case, contains, finish, is_gone
+from files import read
 from moved_clocks import Clocks
 from patience import until
 from procfs import stop
@@ -29,8 +30,7 @@ def reboot(b):
 def supervisor_of(process):
     """The only child of a runner."""
     path = f"/proc/{process.pid}/task/{process.pid}/children"
-    with open(path, encoding="ascii") as f:
-        (child,) = f.read().split()
+    (child,) = read(path).split()
     return int(child)
 
 

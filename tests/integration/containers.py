@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from box import case, contains, finish
+from files import read
 from patience import until
 from procfs import children
 from tap import PROGRAM, equal, main, skip
@@ -143,8 +144,7 @@ def no_namespace_moves_the_clock(b):
     shifted = subprocess.run([*far, "sh", "-c", command], capture_output=True, check=False)
     if shifted.returncode != 0:
         skip("no time namespaces here")
-    with open("/proc/uptime", encoding="ascii") as f:
-        equal(float(shifted.stdout.split()[0]) > float(f.read().split()[0]) + 999999, True)
+    equal(float(shifted.stdout.split()[0]) > float(read("/proc/uptime").split()[0]) + 999999, True)
 
     run = ("run", "-k", "k", "--on-expired-lease", "rerun", "--", "sh", "-c")
     token = b("begin", "-k", "k", "--on-expired-lease", "rerun").stdout.strip()

@@ -16,6 +16,7 @@ import struct
 import termios
 import time
 
+from files import read
 import session
 from records import HEADER, NEVER, line_of
 from tap import PROGRAM, TOP, Skip, add, equal, kill_session, main, start
@@ -26,8 +27,7 @@ NEEDS = {"man ": "man", "jq ": "jq"}
 
 
 def read_page():
-    with open(PAGE, encoding="utf-8") as f:
-        return f.read()
+    return read(PAGE)
 
 
 def code(cell):

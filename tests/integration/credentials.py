@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import re
-import stat
 import threading
 import time
 import urllib.error
@@ -15,6 +14,7 @@ import urllib.request
 from email.utils import formatdate
 
 import dynamo
+from files import write
 from kept import kept
 from patience import PATIENCE, in_time
 import tap
@@ -38,12 +38,6 @@ BARE["AWS_EC2_METADATA_DISABLED"] = "true"
 def secret_of(key):
     """Each key has a secret of its own; none of them may ever be shown."""
     return SECRETS.setdefault(key, f"canary/{key}+secret")
-
-
-def write(path, text):
-    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
 
 
 def keys(key, token=None):
@@ -223,8 +217,7 @@ def a_file_that_was_written_anew_is_read_anew():
 
 
 def script(name, text):
-    write(name, "#!/bin/sh\n" + text)
-    os.chmod(name, stat.S_IRWXU)
+    write(name, "#!/bin/sh\n" + text, 0o700)
     return os.path.abspath(name)
 
 
@@ -560,9 +553,6 @@ def an_instance_that_fails_is_named():
 def table(box):
     """A table behind a service for which keys in dead have expired as soon as
     there is a file named over; @box gives the keys. (Its environment, dead)"""
-    why = dynamo.missing("dynoxide")
-    if why is not None:
-        tap.skip(why)
     dead = set()
     with dynamo.server("dynoxide") as url:
 

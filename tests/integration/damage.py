@@ -6,6 +6,7 @@ import hashlib
 import os
 import sqlite3
 
+from files import read, read_bytes, write
 from tap import Idem, equal, main, test
 
 WORK = ("--", "sh", "-c", "echo effect >> ledger; echo out")
@@ -13,8 +14,7 @@ PAGE = 4096
 
 
 def sha(name):
-    with open(name, "rb") as f:
-        return hashlib.sha256(f.read()).digest()
+    return hashlib.sha256(read_bytes(name)).digest()
 
 
 def cut(name, size):
@@ -28,8 +28,7 @@ def put(name, at, data):
 
 
 def replace(name, data):
-    with open(name, "wb") as f:
-        f.write(data)
+    write(name, data)
 
 
 DAMAGES = {
@@ -60,8 +59,7 @@ def a_damaged_store_runs_nothing():
     equal(idem("run", "-k", "k", *WORK)[:2], (0, b"out\n"))
     with contextlib.closing(sqlite3.connect("idem.db")) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    with open("idem.db", "rb") as f:
-        whole = f.read()
+    whole = read_bytes("idem.db")
     tally = collections.Counter()
     for name, (damage, *how) in DAMAGES.items():
         put_back(whole)
@@ -81,8 +79,7 @@ def a_damaged_store_runs_nothing():
             allowed = {74} if command != ("list",) else {74, 0}
             assert got.status in allowed, (name, command, got)
         equal((name, sha("idem.db")), (name, before))
-        with open("ledger", encoding="ascii") as f:
-            equal((name, f.read()), (name, "effect\n"))
+        equal((name, read("ledger")), (name, "effect\n"))
     print(f"# {len(DAMAGES)} damages; {dict(tally)}")
 
     # The control: as it was, it works.

@@ -7,24 +7,20 @@ import re
 import socket
 import struct
 import subprocess
-import sys
 import threading
 import time
 
+from files import read, read_bytes, write
 import postgres
 from patience import PATIENCE, until
 from tap import SANITIZED, Idem, equal, main, run, skip, start, test
 
 SECRET = "hunter2"
-servers = []  # The one of this file, once it runs.
 
 
 def here(schema):
     """The program on a new schema, and the server. Statements are logged."""
-    why = postgres.missing()
-    if why is not None:
-        skip(why)
-    server = servers[0]
+    server = postgres.shared(**postgres.LOGGED)
     idem = Idem(f"{server.url}&schema={schema}")
     equal(idem("store", "create").status, 0)
     return idem, server
@@ -38,14 +34,12 @@ def said(idem, *args, status=0):
 
 def transactions(server):
     """How many transactions of idem's the server has been sent so far."""
-    with open(os.path.join(server.folder, "log"), encoding="utf-8") as log:
-        return postgres.transactions(log.read())
+    return postgres.transactions(read(os.path.join(server.folder, "log")))
 
 
 def timeouts(server):
     """How often the server has ended a wait for a lock."""
-    with open(os.path.join(server.folder, "log"), encoding="utf-8") as log:
-        return log.read().count("canceling statement due to lock timeout")
+    return read(os.path.join(server.folder, "log")).count("canceling statement due to lock timeout")
 
 
 @contextlib.contextmanager
@@ -168,8 +162,7 @@ def nobody_is_notified():
         said(idem, "complete", "--token", token, "--result", "done")
         out, _ = waiter.communicate()
         equal((waiter.returncode, out), (0, b"done"))
-    with open(os.path.join(server.folder, "log"), encoding="utf-8") as log:
-        text = log.read()
+    text = read(os.path.join(server.folder, "log"))
     assert "UPDATE notified.idem_record" in text
     equal(re.findall(r"(?i)\bnotify\b|pg_notify|\blisten\b", text), [])
 
@@ -313,8 +306,7 @@ def a_refusal_in_another_language_is_understood():
 
 
 def page_of_docs():
-    with open(os.path.join(postgres.TOP, "docs", "postgresql.md"), encoding="utf-8") as f:
-        return f.read()
+    return read(os.path.join(postgres.TOP, "docs", "postgresql.md"))
 
 
 def as_role(server, role):
@@ -412,8 +404,7 @@ def a_role_that_may_do_nothing_is_told_what_it_may_not():
     """A new role, whose name needs quotes: one line has all that it lacks, what was not
     read is said, and the SQL of the mend gives it what a store needs. A schema without
     tables, and without some of them, is told likewise."""
-    here("idem")
-    server = servers[0]
+    _, server = here("idem")
     server.psql('CREATE ROLE "New Role" LOGIN')
     role = as_role(server, "New Role")
     check = role("store", "check")
@@ -467,15 +458,13 @@ def write_catalogue(folder):
             strings += data + b"\0"
     head = struct.pack("<7I", 0x950412DE, 0, len(texts), 28, 28 + 8 * len(texts), 0, 0)
     os.makedirs(f"{folder}/de/LC_MESSAGES")
-    with open(f"{folder}/de/LC_MESSAGES/{domain[1].decode()}.mo", "wb") as f:
-        f.write(head + tables + strings)
+    write(f"{folder}/de/LC_MESSAGES/{domain[1].decode()}.mo", head + tables + strings)
 
 
 def libpq_bytes():
     linked = run(["ldd", os.environ["IDEM_POSTGRES_LOCALIZED"]], {"LC_ALL": "C"}).stdout.decode()
     path = re.search(r"libpq\.so\.5 => (\S+)", linked)
-    with open(path[1], "rb") as f:
-        return f.read()
+    return read_bytes(path[1])
 
 
 def refuse_ssl(listener):
@@ -750,8 +739,4 @@ def a_stranger_s_operators_are_not_called():
 
 
 if __name__ == "__main__":
-    if postgres.missing() is not None:
-        sys.exit(main())
-    with postgres.server(**postgres.LOGGED) as started:
-        servers.append(started)
-        sys.exit(main())
+    main()

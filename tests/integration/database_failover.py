@@ -6,7 +6,7 @@ import os
 
 import postgres
 from patience import PATIENCE, until
-from tap import Idem, equal, main, note, skip, test
+from tap import Idem, equal, main, note, test
 
 # An operation that waits for a replica which never answers fails after this time.
 HASTY = {"IDEM_STORE_TIMEOUT": "1s"}
@@ -15,9 +15,6 @@ HASTY = {"IDEM_STORE_TIMEOUT": "1s"}
 @contextlib.contextmanager
 def cluster(synchronous):
     """A primary and its replica, and the program on both of them."""
-    why = postgres.missing()
-    if why is not None:
-        skip(why)
     with postgres.server() as primary, postgres.replica(primary) as replica:
         idem = Idem(postgres.url_of(replica, primary))
         equal(idem("store", "create").status, 0)

@@ -10,25 +10,21 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from files import read, write
 import postgres
 import postgres_line
 from patience import PATIENCE, until
 from tap import PROGRAM, Idem, equal, main, note, run, skip, start, test
 
 LIBRARIES = {"LD_LIBRARY_PATH": os.path.dirname(PROGRAM)}
-servers = []  # The one of this file, once it runs.
 
 
 def the_server():
-    why = postgres.missing()
-    if why is not None:
-        skip(why)
-    return servers[0]
+    return postgres.shared(**postgres.LOGGED, deadlock_timeout="10ms")
 
 
 def here(schema, at=None, user=postgres.USER):
@@ -72,8 +68,7 @@ def once(idem, key):
     for _ in range(2):
         done = idem(*work(key))
         equal((key, done.status, done.stdout), (key, 0, b"done\n"))
-    with open(f"effects-{key}", encoding="ascii") as f:
-        equal((key, f.read()), (key, "x\n"))
+    equal((key, read(f"effects-{key}")), (key, "x\n"))
     record = json.loads(idem("show", "--json", key).stdout)
     equal((key, record["attempts"], record["status"]), (key, 1, "completed"))
 
@@ -352,8 +347,7 @@ def a_host_that_says_nothing_is_passed_by():
         for _ in range(2):
             done = idem(*work("k"), env={"IDEM_STORE_TIMEOUT": "4s"})
             equal((done.status, done.stdout, done.stderr), (0, b"done\n", b""))
-    with open("effects-k", encoding="ascii") as f:
-        equal(f.read(), "x\n")
+    equal(read("effects-k"), "x\n")
 
 
 HANGS = "hangs, then run this again"
@@ -469,8 +463,7 @@ OTHER_BOOT = 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"'
 
 def elsewhere():
     """What runs a program as on another machine, which knows nothing of our boot clock."""
-    with open("boot", "w", encoding="ascii") as f:
-        f.write("00000000-1111-4222-8333-444444444444\n")
+    write("boot", "00000000-1111-4222-8333-444444444444\n")
     command = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", OTHER_BOOT, "boot")
     if run([*command, "true"]).status != 0:
         skip("no namespaces of users here")
@@ -561,14 +554,11 @@ def bouncer(server):
         skip("PgBouncer is not installed: see tools/deps")
     with tempfile.TemporaryDirectory(prefix="idem-pgb-", dir="/tmp") as folder:
         conf = os.path.join(folder, "ini")
-        with open(conf, "w", encoding="ascii") as f:
-            f.write(
-                "[databases]\n"
-                f"* = host={server.folder} user={postgres.USER}\n"
-                "[pgbouncer]\npool_mode = transaction\ndefault_pool_size = 2\n"
-                "auth_type = any\nlisten_addr =\nlisten_port = 5432\n"
-                f"unix_socket_dir = {folder}\nlogfile = {folder}/log\n"
-            )
+        write(conf, "[databases]\n"
+            f"* = host={server.folder} user={postgres.USER}\n"
+            "[pgbouncer]\npool_mode = transaction\ndefault_pool_size = 2\n"
+            "auth_type = any\nlisten_addr =\nlisten_port = 5432\n"
+            f"unix_socket_dir = {folder}\nlogfile = {folder}/log\n")
         who = postgres.somebody()
         if who:
             os.chown(folder, who["user"], who["group"])
@@ -622,8 +612,4 @@ def a_pooler_s_statements_are_of_one_schema():
 
 
 if __name__ == "__main__":
-    if postgres.missing() is not None:
-        sys.exit(main())
-    with postgres.server(**postgres.LOGGED, deadlock_timeout="10ms") as started:
-        servers.append(started)
-        sys.exit(main())
+    main()

@@ -5,10 +5,11 @@ import os
 import sys
 import urllib.request
 
+from files import write
 import postgres
 from lambda_api import Sandbox
 from patience import PATIENCE
-from tap import PROGRAM, TOP, Idem, equal, kill_session, main, skip, test
+from tap import PROGRAM, TOP, Idem, equal, kill_session, main, test
 
 BUILT = os.path.dirname(PROGRAM)
 os.environ.setdefault(
@@ -21,15 +22,11 @@ import rig  # noqa: E402
 # Where the module finds libidem-postgres, which is not installed.
 LIBRARIES = {"LD_LIBRARY_PATH": BUILT}
 AS_USER = ["--user", "root"] if os.getuid() == 0 else []
-servers = []  # The one of this file, once it runs.
 
 
 def here(schema):
     """The program on a new schema."""
-    why = postgres.missing()
-    if why is not None:
-        skip(why)
-    idem = Idem(f"{servers[0].url}&schema={schema}")
+    idem = Idem(f"{postgres.shared().url}&schema={schema}")
     equal(idem("store", "create").status, 0)
     return idem
 
@@ -86,7 +83,7 @@ def the_gateway_answers_a_retry_from_the_record():
     nginx.need()
     idem = here("gateway")
     short = Idem(f"postgres:///{postgres.DATABASE}?schema=gateway")
-    libpq = {"PGHOST": servers[0].folder, "PGUSER": postgres.USER}
+    libpq = {"PGHOST": postgres.shared().folder, "PGUSER": postgres.USER}
     with nginx.Upstream() as up:
         service = f"http://127.0.0.1:{up.port}"
         args = ("gateway", "-u", service, "-l", "0", "--global-scope", *AS_USER)
@@ -120,9 +117,7 @@ def an_event_is_handled_once():
     """idem lambda: the response to an event that comes again is the one on record, also
     after a freeze in which the server ended the connection."""
     idem = here("lambda")
-    with open("handler", "w", encoding="ascii") as f:
-        f.write("#!/bin/sh\ncat\necho effect >>ledger\n")
-    os.chmod("handler", 0o755)
+    write("handler", "#!/bin/sh\ncat\necho effect >>ledger\n", 0o755)
     with Sandbox("handler", env={"IDEM_STORE": idem.store}) as box:
         event = {"idempotencyKey": "a", "text": "Grüße"}
         first = box.invoke(event)
@@ -130,7 +125,7 @@ def an_event_is_handled_once():
         again = box.invoke(event)
         equal((again.kind, again.body), ("response", first.body))
         assert box.idle.wait(PATIENCE)
-        servers[0].psql(
+        postgres.shared().psql(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE application_name = 'idem'"
         )
@@ -142,8 +137,4 @@ def an_event_is_handled_once():
 
 
 if __name__ == "__main__":
-    if postgres.missing() is not None:
-        sys.exit(main())
-    with postgres.server() as started, rig.servers:
-        servers.append(started)
-        sys.exit(main())
+    main()

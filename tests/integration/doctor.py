@@ -9,6 +9,7 @@ import time
 
 import dynamo
 from checks import grades, server
+from files import read, write
 from tap import PROGRAM, TOP, Idem, environment, equal, main, note, test
 
 AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
@@ -76,11 +77,9 @@ def what_is_wrong_is_found():
         ({"IDEM_JOURNAL_DIR": "letter"}, {"journal": ["bad"]}, 78),
         ({"IDEM_JOURNAL_DIR": "torn"}, {"journal": ["warn"]}, 0),
     ]
-    with open("letter", "w", encoding="ascii") as f:
-        f.write("dear aunt")
+    write("letter", "dear aunt")
     os.mkdir("torn", 0o700)
-    with open("torn/x.idj", "w", encoding="ascii") as f:
-        f.write("torn")
+    write("torn/x.idj", "torn")
     for env, wanted, status in plants:
         got = doctor(store, env)
         equal((env, got[0], got[1]), (env, status, wanted))
@@ -111,8 +110,7 @@ def variables_that_are_read_are_known():
     others, are none that nothing reads; another is, and that is said."""
     names = set()
     for path in glob.glob(os.path.join(TOP, "cli", "**", "*.c"), recursive=True):
-        with open(path, encoding="utf-8") as f:
-            names |= set(re.findall(r'getenv\("(IDEM_\w+)"', f.read()))
+        names |= set(re.findall(r'getenv\("(IDEM_\w+)"', read(path)))
     assert len(names) > 8 and "IDEM_METER" in names, names
     names |= {"IDEM_ALERT", "IDEM_KEY", "IDEM_LAMBDA_METRICS", "IDEM_MESSAGE_ID"}
     values = {"IDEM_LOG_KEYS": "clear", "IDEM_STORE_TIMEOUT": "5s", "IDEM_JOURNAL": "auto"}

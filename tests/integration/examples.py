@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sqlite3
 
+from files import write
 from patience import PATIENCE, until
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, run, skip, start, test
 
@@ -17,13 +18,6 @@ EXAMPLES = os.path.join(TOP, "examples")
 def read(name):
     with open(os.path.join(EXAMPLES, name), encoding="utf-8") as f:
         return f.read()
-
-
-def write(name, text, mode=0o644):
-    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
-    with open(name, "w", encoding="utf-8") as f:
-        f.write(text)
-    os.chmod(name, mode)
 
 
 def ledger(name="ledger"):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+from files import write
 import tap
 from box import children_of
 from patience import until
@@ -56,9 +57,7 @@ class Shop:
         os.makedirs("orders")
         os.makedirs("bin")
         os.symlink(PROGRAM, "bin/idem")
-        with open("bin/aws", "w", encoding="ascii") as f:
-            f.write(AWS)
-        os.chmod("bin/aws", 0o755)
+        write("bin/aws", AWS, 0o755)
         for n in range(orders):
             self.write(n, 4200)
         path = os.path.abspath("bin") + ":" + os.environ["PATH"]

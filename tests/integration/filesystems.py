@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 
+from files import read
 import fuse
 import mounts
 from tap import SANITIZER, Idem, equal, main, skip, test, traced
@@ -35,8 +36,7 @@ def works(idem):
     for _ in range(2):
         got = idem("run", "-k", "k", "--", "sh", "-c", "echo x >> ledger; echo hi")
         equal(got, (0, b"hi\n", b""))
-    with open("ledger", encoding="ascii") as f:
-        equal(f.read(), "x\n")
+    equal(read("ledger"), "x\n")
     os.unlink("ledger")
 
 
@@ -125,8 +125,7 @@ def a_local_disk_is_not_tested():
     env = traced({**os.environ, "IDEM_STORE": idem.store})
     command = [*strace, os.environ["IDEM_PROGRAM"], "show", "k"]
     subprocess.run(command, env=env, check=True, capture_output=True)
-    with open("calls", encoding="ascii") as f:
-        calls = f.read()
+    calls = read("calls")
     assert "statfs(" in calls, calls
     assert "clone" not in calls and "fork" not in calls, calls
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 from box import case, contains, finish, locked
+from files import write
 from kept import kept
 from tap import equal, main, skip
 
@@ -176,8 +177,7 @@ def a_journal_leaves_some_of_its_disk_to_others(b):
         env = {"IDEM_JOURNAL_DIR": os.path.join(d.path, "journal")}
         equal(b.run("k", "true", "--journal", "always", env=env), (0, b"", b""))
         equal(told_of_the_room(b, env), ((0,), []))
-        with open(os.path.join(d.path, "filler"), "wb") as f:
-            f.write(bytes(14 << 20))
+        write(os.path.join(d.path, "filler"), bytes(14 << 20))
         equal(b.run("l", "true", "--journal", "always", env=env), (0, b"", b""))
         told, (room,) = told_of_the_room(b, env)
         equal(told, ("warn", 1, "warning"))

@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 
+from files import read, write
 from patience import PATIENCE, until
 from tap import PROGRAM, Idem, Result, equal, kill_session, main, run, skip, test
 
@@ -65,9 +66,7 @@ class Gateway:
     """A gateway in this directory, with a stand-in for nginx."""
 
     def __init__(self, *args, how=""):
-        with open("stand-in", "w", encoding="ascii") as f:
-            f.write(STAND_IN)
-        os.chmod("stand-in", 0o755)
+        write("stand-in", STAND_IN, 0o755)
         os.makedirs("tmp", exist_ok=True)
         open("module.so", "w", encoding="ascii").close()
         there = ["--nginx", os.path.abspath("stand-in"), "--module", "module.so"]
@@ -102,8 +101,7 @@ class Gateway:
     def log(self):
         if not os.path.exists("log"):
             return []
-        with open("log", encoding="ascii") as f:
-            return f.read().splitlines()
+        return read("log").splitlines()
 
     def connect(self):
         host, port = self.url[len("http://") :].rsplit(":", 1)
@@ -211,9 +209,7 @@ def a_folder_named_nginx_is_passed_over():
 @test
 def an_nginx_that_cannot_be_executed_is_not_its_configuration():
     """The reason is reported once, and nothing about a configuration nobody read."""
-    with open("other-machine", "wb") as f:
-        f.write(b"\x7fELF\x02\x01\x01")
-    os.chmod("other-machine", 0o755)
+    write("other-machine", b"\x7fELF\x02\x01\x01", 0o755)
     open("module.so", "w", encoding="ascii").close()
     got = Idem()("gateway", "--module", "module.so", "--nginx", "./other-machine", *USUAL)
     says(got, 78, "cannot be executed: Exec format error")
@@ -293,8 +289,7 @@ def outcomes_wait_where_idem_reconcile_looks():
     gateway.env["IDEM_JOURNAL_DIR"] = "/dev/null/none"
     with gateway:
         (path,) = glob.glob("tmp/*/nginx.conf")
-        with open(path, encoding="ascii") as f:
-            assert f'idempotency_store "sqlite:{os.path.abspath("idem.db")}";' in f.read()
+        assert f'idempotency_store "sqlite:{os.path.abspath("idem.db")}";' in read(path)
     gateway.args += ["--store", "dynamodb://idem?endpoint=http://127.0.0.1:1&region=here"]
     got = gateway.run()
     assert got.status != 0 and b"/dev/null/none" in got.stderr, got
@@ -315,8 +310,7 @@ def nginx_is_started_in_a_directory_of_its_own():
     with Gateway() as gateway:
         (path,) = glob.glob("tmp/*")
         path = os.path.abspath(path)
-        with open(path + "/nginx.conf", encoding="ascii") as f:
-            text = f.read()
+        text = read(path + "/nginx.conf")
         assert f"listen {gateway.url[len('http://'):]};" in text, text
         equal(gateway.connect(), b"hello\n")
         got = gateway.end(signal.SIGTERM)
@@ -427,8 +421,7 @@ def it_listens_on_unix_sockets():
         says(second.run(), 78, "is in use by another program")
         equal(gateway.end(signal.SIGTERM).status, 0)
     assert not os.path.exists(path)
-    with open(path, "w", encoding="ascii") as f:
-        f.write("a file")
+    write(path, "a file")
     says(listening_on(f"unix:{path}").run(), 78, "is in use")
     assert os.path.exists(path)
 
@@ -436,8 +429,7 @@ def it_listens_on_unix_sockets():
 @test
 def a_store_that_cannot_be_used_is_said():
     """What is wrong with the store is said by idem, and nginx is not asked."""
-    with open("text", "w", encoding="ascii") as f:
-        f.write("this is no database, whatever its name says\n" * 100)
+    write("text", "this is no database, whatever its name says\n" * 100)
     gateway = Gateway(*USUAL, "--store", "sqlite:text")
     assert gateway.run().status in (74, 78)
     gateway = Gateway(*USUAL, "--store", "sqlite:none/idem.db")

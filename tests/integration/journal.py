@@ -15,7 +15,7 @@ import dynamo
 from box import case, contains, finish, locked
 from kept import kept
 from patience import until
-from tap import equal, main, skip
+from tap import equal, main
 
 EFFECT = "echo effect >> ledger"
 SHORT = ("--lease", "6s")
@@ -366,9 +366,6 @@ TABLE = {
 @contextlib.contextmanager
 def remote(b):
     """A network, and the environment in which the store is behind it."""
-    why = dynamo.missing("dynoxide")
-    if why:
-        skip(why)
     with dynamo.server("dynoxide") as url:
         dynamo.call(url, "CreateTable", TABLE)
         network = Network(int(url.rpartition(":")[2]))

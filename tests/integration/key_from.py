@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 
+from files import write
 import selected
 from tap import Idem, equal, main, test
 
@@ -158,15 +159,13 @@ def each_key_is_that_of_all_front_ends():
 def nothing_outside_decides():
     """Neither ~/.jq nor the environment changes what a selector selects; a text that is
     compressed is refused by that name."""
-    with open(".jq", "w", encoding="utf-8") as f:
-        f.write('def ascii_downcase: "mine"; def fromjson: "mine"; def tostring: "mine";')
+    write(".jq", 'def ascii_downcase: "mine"; def fromjson: "mine"; def tostring: "mine";')
     env = {"HOME": os.getcwd(), "PATH": "/nonexistent"}
     for selector, key in ((".a | ascii_downcase", "x"), (".b | fromjson | tostring", "7")):
         options = ("--input", '{"a":"X","b":"7"}', "--key-from", selector)
         got = json.loads(Idem()("key", *options, "--json", env=env).stdout)
         equal((selector, got["key"]), (selector, key))
-    with open("packed", "wb") as f:
-        f.write(gzip.compress(b'{"a":1}'))
+    write("packed", gzip.compress(b'{"a":1}'))
     got = Idem()("key", "--input", "@packed", "--key-from", ".a")
     equal((got.status, b"compressed with gzip" in got.stderr), (64, True))
 

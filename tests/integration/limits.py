@@ -3,6 +3,7 @@
 import os
 import resource
 
+from files import read
 from patience import PATIENCE
 from tap import Idem, equal, main, test
 
@@ -21,8 +22,7 @@ def with_descriptors(most, idem, *args):
 def effects():
     if not os.path.exists("ledger"):
         return []
-    with open("ledger", encoding="ascii") as f:
-        return f.read().split()
+    return read("ledger").split()
 
 
 @test(rows=[40])

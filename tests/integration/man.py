@@ -16,16 +16,12 @@ import os
 import re
 import shutil
 
+from files import read, write
 import session
 from tap import PROGRAM, TOP, add, equal, main, run, skip, test
 
 MAN = os.path.join(TOP, "man")
 LIBRARIES = [os.path.join(session.BUILD, f"lib{name}.so") for name in ("idem", "idem-aws", "idem-postgres")]
-
-
-def read(path):
-    with open(path, encoding="utf-8") as f:
-        return f.read()
 
 
 PAGES = {os.path.basename(path): read(path) for path in glob.glob(MAN + "/*.[0-9]")}
@@ -289,8 +285,7 @@ def block_complaints(kind, argument, lines, env):
     if kind == "compile":
         return session.compile_complaints(session.in_function(argument, text))
     assert kind == "file", kind
-    with open(argument, "w", encoding="utf-8") as f:
-        f.write(text + "\n")
+    write(argument, text + "\n")
     if argument.endswith(".c"):
         return session.compile_complaints(text + "\n")
     return []
@@ -336,8 +331,7 @@ def planted_defects_are_found():
     equal(options_in_page(".It Fl k Ar KEY , Fl Fl key Ar KEY\n"), {"-k", "--key"})
     equal(all_in(["64", "65"], ".It 64\n65\n", "It"), ["65"])
 
-    with open("bad.1", "w", encoding="utf-8") as f:
-        f.write(PAGES["idem-key.1"] + ".Bogus\n")
+    write("bad.1", PAGES["idem-key.1"] + ".Bogus\n")
     assert shutil.which("mandoc") is None or lint_complaints("bad.1")
 
     env = session.environment()

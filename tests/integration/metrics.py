@@ -10,6 +10,7 @@ import threading
 import time
 
 import dynamo
+from files import write
 from patience import PATIENCE
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, note, run, skip, start, test
 
@@ -81,8 +82,7 @@ def short_processes_are_counted_in_a_file():
 @test
 def a_bad_meter_is_no_reason_not_to_work():
     """Where the meter cannot be used that is said, and the work is done."""
-    with open("letter", "w", encoding="ascii") as f:
-        f.write("dear aunt")
+    write("letter", "dear aunt")
     for path in ("letter", "none/meter", "."):
         done = Idem()("run", "-k", path, "--", "echo", "done", env={"IDEM_METER": path})
         equal((done.status, done.stdout), (0, b"done\n"))
@@ -132,8 +132,7 @@ def promtool_accepts_them():
     bad = run([tool, "check", "metrics"], input=text.replace(b"_total counter", b"_total gauge"))
     assert bad.status != 0, bad
     shutil.copy(tests, "idem.rules.test.yml")
-    with open("idem.rules.yml", "w", encoding="utf-8") as f:
-        f.write(read("prometheus", "idem.rules.yml").replace("idem_overdue) > 0", "idem_overdue) > 2"))
+    write("idem.rules.yml", read("prometheus", "idem.rules.yml").replace("idem_overdue) > 0", "idem_overdue) > 2"))
     assert run([tool, "test", "rules", "idem.rules.test.yml"], timeout=60).status != 0
 
 
@@ -162,9 +161,7 @@ def emf_lines(text):
 
 def emf_of_a_function():
     """The line of a function that ran once, with what it counted."""
-    with open("handler", "w", encoding="ascii") as f:
-        f.write("#!/bin/sh\ncat >/dev/null\necho 1\n")
-    os.chmod("handler", 0o755)
+    write("handler", "#!/bin/sh\ncat >/dev/null\necho 1\n", 0o755)
     done = Idem("sqlite:" + os.path.abspath("function.db"))(
         "lambda", "invoke", "--handler", "./handler", "-", input=b'{"id": 1}',
         env={"IDEM_LAMBDA_METRICS": "emf", "IDEM_LAMBDA_KEY": ".id | tostring"})

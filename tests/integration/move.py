@@ -11,6 +11,7 @@ import sys
 import threading
 
 import dynamo
+from files import read
 import postgres
 from checks import server
 from patience import PATIENCE, until
@@ -26,7 +27,6 @@ from tap import (
     main,
     note,
     run,
-    skip,
     test,
 )
 
@@ -52,8 +52,6 @@ def place(kind, name):
         yield in_file(name)
         return
     if kind == "postgres":
-        if postgres.missing() is not None:
-            skip(postgres.missing())
         with postgres.server() as started:
             store = Store(started.url)
             equal(store("store", "create").status, 0)
@@ -185,12 +183,10 @@ def replays_go_on_at_the_target():
         equal((words, refused.status), (words, 78))
         assert b"moved to postgres://ann" in refused.stderr, refused
         assert b"secret" not in refused.stderr, refused
-    with open("effects", encoding="ascii") as f:
-        equal(f.read(), "x\n")
+    equal(read("effects"), "x\n")
     # Control: where nothing was moved it runs again.
     equal(in_file("c")(*work), first)
-    with open("effects", encoding="ascii") as f:
-        equal(f.read(), "x\nx\n")
+    equal(read("effects"), "x\nx\n")
 
 
 # ---- What is in progress ----
@@ -487,8 +483,7 @@ def in_use(kind, target, keys):
         equal((statuses, told.get("moved"), said), ((0, 0), True, b""))
         equal(len(got), keys)
         for key in range(keys // 2):
-            with open(f"effects-{kind}-{target}-{key}", encoding="ascii") as f:
-                equal((key, f.read()), (key, "x\n"))
+            equal((key, read(f"effects-{kind}-{target}-{key}")), (key, "x\n"))
         late = sum(got.values())
         assert 0 < late < keys, late
         note(f"{kind} to {target}: {late} of {keys} came after the move")
@@ -504,8 +499,6 @@ def nothing_is_done_twice_while_a_table_moves():
 def the_export_waits_for_claims_that_may_not_know_the_mark():
     """In PostgreSQL a transaction that began before the mark was set may still add a claim:
     the export lists nothing before that has ended."""
-    if postgres.missing() is not None:
-        skip(postgres.missing())
     with postgres.server() as started:
         a = Store(started.url)
         equal(a("store", "create").status, 0)

@@ -11,6 +11,7 @@ import re
 import socket
 import struct
 
+from files import read_bytes, write
 import postgres
 from kept import kept
 from tap import PROGRAM, Idem, equal, main, note, run, skip, test
@@ -38,15 +39,12 @@ def forms(url):
     if not os.path.exists("log"):
         put(url, "k")
         (name,) = kept("from", ".idj")
-        with open(os.path.join("from", name), "rb") as f:
-            entry = f.read()
-        with open("entry", "wb") as f:
-            f.write(entry)
+        entry = read_bytes(os.path.join("from", name))
+        write("entry", entry)
         with open("log", "w", encoding="ascii") as f:
             json.dump({"message": "outcome", "entry": base64.b64encode(entry).decode()}, f)
             f.write("\n")
-    with open("log", "rb") as f:
-        text = f.read()
+    text = read_bytes("log")
     return [(("log",), None), (("-",), text), (("entry",), None), (("from",), None)]
 
 
@@ -145,9 +143,8 @@ def no_byte_goes_to_aws_for_a_log():
 def no_byte_goes_to_postgresql_for_a_log():
     """An outcome for a PostgreSQL server at some address opens no connection, from each
     form, until --store names it."""
-    why = postgres.missing()
-    if why is not None:
-        skip(why)
+    if postgres.missing():
+        skip(postgres.missing())
     with listener() as (port, reached):
         url = f"postgres:///orders?host=127.0.0.1&port={port}&sslmode=disable&user=idem"
         is_told_to_nobody(url, reached)

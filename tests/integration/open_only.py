@@ -11,6 +11,7 @@ import time
 import counting
 import dynamo
 from checks import server
+from files import read
 from records import HEADER, NEVER, NOW, line_of
 from tap import LONG, Idem, equal, main, note, test
 
@@ -100,8 +101,7 @@ def rows_of(store, command):
     done = store(*command, env=env, timeout=120)
     took = time.monotonic() - begun
     answered(command, done)
-    with open("rows", encoding="ascii") as f:
-        return [int(word) for word in f.read().split()], took
+    return [int(word) for word in read("rows").split()], took
 
 
 @test

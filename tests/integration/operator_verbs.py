@@ -13,6 +13,7 @@ import time
 
 import dynamo
 from checks import server
+from files import read_bytes, write
 from kept import kept
 from tap import Idem, equal, main, note, test
 
@@ -261,8 +262,7 @@ def outcomes(store, results):
     found = {}
     for name in kept("journal", ".idj"):
         path = os.path.join("journal", name)
-        with open(path, "rb") as f:
-            entry = f.read()
+        entry = read_bytes(path)
         found[next(key for key in results if key.encode() in entry)] = entry
         os.rename(path, "entry." + next(key for key in results if key.encode() in entry))
     return found
@@ -280,15 +280,12 @@ def outcomes_are_read_from_logs_and_journals():
         key: json.dumps({"level": "INFO", "message": "outcome", "entry": base64.b64encode(entry).decode()})
         for key, entry in entries.items()
     }
-    with open("plain.log", "w", encoding="utf-8") as f:  # As the function printed it.
-        f.write("START RequestId: 1\n" + line["order-0"] + "\nEND\n")
+    write("plain.log", "START RequestId: 1\n" + line["order-0"] + "\nEND\n")
     with open("events.json", "w", encoding="utf-8") as f:  # aws logs filter-log-events
         json.dump({"events": [{"message": "2026-11-21 " + line["order-1"] + "\n"}]}, f)
-    with open("twice.json", "w", encoding="utf-8") as f:  # JSON in JSON, slashes escaped
-        f.write(json.dumps({"Results": [json.dumps({"@message": line["order-2"].replace("/", "\\/")})] * 2})
-                .replace("/", "\\/"))
-    with open("cut.log", "w", encoding="utf-8") as f:
-        f.write(line["order-3"][:-40] + "\n")
+    write("twice.json", json.dumps({"Results": [json.dumps({"@message": line["order-2"].replace("/", "\\/")})] * 2})
+            .replace("/", "\\/"))
+    write("cut.log", line["order-3"][:-40] + "\n")
     os.mkdir("other", 0o700)
     files = ("plain.log", "events.json", "twice.json", "entry.order-4")
     names = {"order-0", "order-1", "order-2", "order-4"}
@@ -320,16 +317,14 @@ def outcomes_are_read_from_logs_and_journals():
 
     # A journal's directory from another host: what was recorded leaves it.
     equal(kept("journal"), [])
-    with open("other/x.idj", "wb") as f:
-        f.write(entries["order-5"])
+    write("other/x.idj", entries["order-5"])
     told, _ = reconcile("other", status=74)
     equal(told[0]["state"], "damaged")  # Its name is not its own.
     told, _ = reconcile("entry.order-5")
     equal([(e["key"], e["state"]) for e in told], [("order-5", "recorded")])
     nothing, said = reconcile("audit-none.log", status=1)
     equal(nothing, [])
-    with open("empty.log", "w", encoding="utf-8") as f:
-        f.write("nothing of ours\n")
+    write("empty.log", "nothing of ours\n")
     _, said = reconcile("empty.log")
     assert b"no outcome found in empty.log" in said, said
     equal(glob.glob(os.environ.get("TMPDIR", "/tmp") + "/idem-??????/*.idj"), [])

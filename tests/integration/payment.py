@@ -6,6 +6,7 @@ import os
 import shutil
 import urllib.parse
 
+from files import read, write
 from patience import PATIENCE, until
 from payment_service import Service
 from tap import PROGRAM, TOP, Idem, equal, main, run, skip, test
@@ -58,14 +59,11 @@ class Shop:
 
     def do_not_pass_the_key_on(self):
         """The control: the same script, with a header that has no key."""
-        with open(PAY, encoding="utf-8") as f:
-            text = f.read()
+        text = read(PAY)
         without = text.replace("Idempotency-Key: $key", "X-No-Key: 1")
         assert without != text
         self.script = os.path.abspath("pay-without-key.sh")
-        with open(self.script, "w", encoding="utf-8") as f:
-            f.write(without)
-        os.chmod(self.script, 0o755)
+        write(self.script, without, 0o755)
 
     def pay_without_idem(self):
         """The control: curl in a loop, as people write it."""

@@ -15,7 +15,7 @@ from box import case, contains, finish, is_gone
 from moved_clocks import Clocks
 from patience import until
 from procfs import children
-from tap import LONG, Idem, equal, main, skip, test
+from tap import LONG, Idem, equal, main, test
 
 MINUTE, DAY = 60_000, 86_400_000
 RERUN = ("--on-expired-lease", "rerun")
@@ -263,8 +263,6 @@ def two_hosts_run_each_window_once(b):
 @case
 def two_hosts_run_each_window_once_in_a_table(b):
     """The clocks of both are hours off that of DynamoDB, which goes on by itself."""
-    if dynamo.missing("dynoxide"):
-        skip(dynamo.missing("dynoxide"))
     with dynamo.server("dynoxide") as url:
         days = Days(b)
         env = {**dynamo.environment(), **days.clocks.env, "IDEM_STORE": f"dynamodb://idem?endpoint={url}"}
@@ -275,8 +273,6 @@ def two_hosts_run_each_window_once_in_a_table(b):
 @case
 def two_hosts_run_each_window_once_in_a_database(b):
     """The same in PostgreSQL."""
-    if postgres.missing():
-        skip(postgres.missing())
     with postgres.server() as server:
         days = Days(b)
         env = {**days.clocks.env, "IDEM_STORE": server.url}

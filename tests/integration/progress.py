@@ -11,6 +11,7 @@ import threading
 import time
 
 from box import case, finish, locked
+from files import read_bytes
 from patience import PATIENCE, until
 from records import HEADER, NEVER, line_of
 from tap import PROGRAM, Idem, equal, main, note, run, start, test
@@ -124,8 +125,7 @@ def an_import_shows_its_file():
     assert all(line["bar"] for line in lines), lines
     silent(Idem("sqlite:b.db"), "import", "records.jsonl")
 
-    with open("records.jsonl", "rb") as f:
-        text = f.read()
+    text = read_bytes("records.jsonl")
     screen = Screen()
     taken, given = os.pipe()
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 
+from files import read
 from tap import LONG, TOP, equal, main, note, skip, test
 
 CLIENT = os.environ["IDEM_SELECTOR_CLIENT"]
@@ -44,8 +45,7 @@ def by_jq(pairs):
 
 def rows_of(title, columns):
     """The rows of the tables below a title of the page, each a list of its cells."""
-    with open(PAGE, encoding="utf-8") as f:
-        parts = f.read().split("\n## ")
+    parts = read(PAGE).split("\n## ")
     (part,) = [p for p in parts if p.startswith(title)]
     rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in part.splitlines() if line[:1] == "|"]
     return [
@@ -63,8 +63,7 @@ def plain(cell):
 def the_page_has_what_is_selected():
     """Each row of its first table."""
     rows = rows_of("# Selectors", 3)
-    with open(PAGE, encoding="utf-8") as f:
-        of = re.search(r"\nOf `(.*?)`:\n", f.read())[1]
+    of = re.search(r"\nOf `(.*?)`:\n", read(PAGE))[1]
     assert len(rows) > 12, rows
     pairs = [(plain(selector), of) for selector, _, _ in rows]
     for (selector, _), (_, cell, _), ((letter, told), _) in zip(pairs, rows, select(pairs)):

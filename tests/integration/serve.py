@@ -21,11 +21,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import dynamo
 from box import case, contains, is_gone
+from files import read
 from patience import until
 from procfs import status as status_of
 from procfs import stop
 from serve_client import PATIENCE, Client, Refused
-from tap import LONG, PROGRAM, TOP, equal, environment, main, note, skip, start
+from tap import LONG, PROGRAM, TOP, equal, environment, main, note, start
 
 HOLD = {"on_expired_lease": "hold", "lease_ms": 600000}
 RERUN = {"on_expired_lease": "rerun", "lease_ms": 600000}
@@ -292,8 +293,7 @@ def lines_of_noise(b):
 
 with open(os.path.join(TOP, "docs/serve.json"), encoding="utf-8") as document:
     RPC = json.load(document)
-with open(os.path.join(TOP, "man/idem-serve.1"), encoding="utf-8") as page:
-    PAGE = page.read()
+PAGE = read(os.path.join(TOP, "man/idem-serve.1"))
 METHODS = {m["name"]: m for m in RPC["methods"]}
 
 
@@ -302,8 +302,7 @@ def the_document_has_what_the_program_takes(b):
     """Each method of docs/serve.json is there and takes the parameters that it has, each
     of which is refused by name where it is of another kind, and no other; what is
     required is missed."""
-    with open(os.path.join(TOP, "cli/serve/methods.c"), encoding="utf-8") as f:
-        rows = re.findall(r'\{\.name = "(\w+)",(.*?)\}\}?,\n', f.read(), re.S)
+    rows = re.findall(r'\{\.name = "(\w+)",(.*?)\}\}?,\n', read(os.path.join(TOP, "cli/serve/methods.c")), re.S)
     table = {name: re.findall(r'"([*\w]+)"', rest) for name, rest in rows}
     named = {n: {"*" * p.get("required", False) + p["name"] for p in m["params"]}
              for n, m in METHODS.items()}
@@ -513,9 +512,6 @@ def a_burst_of_long_answers(b):
 def at_most_so_many_in_flight(b):
     """While the store does not answer, 4,096 are in flight; then the connection is not
     read, and others are served."""
-    why = dynamo.missing("dynoxide")
-    if why:
-        skip(why)
     with dynamo.server("dynoxide") as url:
         path = b.file("idem.sock")
         store = f"dynamodb://records?region=eu-west-1&endpoint={url}"

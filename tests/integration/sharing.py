@@ -5,13 +5,13 @@ What each does to keys of the other, both ways round; and, as controls, what Pow
 does to attempts of ours because it writes without a condition.
 """
 
-import contextlib
+import functools
 import json
 import time
 
 import dynamo
 import powertools
-from tap import Idem, add, equal, main, note, skip
+from tap import Idem, each, equal, for_all, main, note
 
 TABLE = "shared"
 LAYOUT = "powertools-typescript"
@@ -99,6 +99,30 @@ class Sides:
         return int(self.item(payload_id)[self.names.get("expiryAttr", "expiration")]["N"])
 
 
+USUAL, OTHER = "with_the_usual_names", "with_other_names"
+
+
+@functools.cache
+def sides(names):
+    """Both libraries, with a table of these names."""
+    url, do = dynamo.shared("local"), powertools_do()
+    both = Sides(url, do) if names == USUAL else Sides(url, do, "named", NAMES, SETTINGS)
+    equal(both.ours("store", "create").status, 0)
+    return both
+
+
+@functools.cache
+def powertools_do():
+    return for_all(powertools.process())
+
+
+def on(*names):
+    """Register a test that is given both libraries, for each of these names."""
+    return each(names, given=sides)
+
+
+
+@on(USUAL, OTHER)
 def our_attempt_blocks_theirs(both):
     """What idem has in progress Powertools does not run."""
     answer = both.started("a1")
@@ -107,6 +131,7 @@ def our_attempt_blocks_theirs(both):
     equal(both.end("complete", answer, "--result", "1").status, 0)
 
 
+@on(USUAL, OTHER)
 def their_attempt_blocks_ours(both):
     """What Powertools has in progress is busy for idem."""
     theirs = both.theirs("b1")
@@ -132,6 +157,7 @@ RESULTS = [
 TEXTS = ["9007199254740992", '{"n":[1,-9007199254740993]}', "9007199254740991.5", "[1e20]"]
 
 
+@on(USUAL, OTHER)
 def our_result_is_replayed_by_them(both):
     """What idem completed Powertools answers with, and does not run."""
     told = [(json.dumps(result), result) for result in RESULTS]
@@ -145,6 +171,7 @@ def our_result_is_replayed_by_them(both):
     note(f"{len(RESULTS)} results")
 
 
+@on(USUAL, OTHER)
 def their_result_is_replayed_by_us(both):
     """What Powertools completed idem replays, as JSON; undefined is a tombstone."""
     for number, result in enumerate(RESULTS):
@@ -161,6 +188,7 @@ def their_result_is_replayed_by_us(both):
     note(f"{len(RESULTS)} results")
 
 
+@on(USUAL)
 def our_result_keeps_its_bytes(both):
     """Powertools reads the value; we replay the very bytes, spaces and digits too."""
     result = ' {"b": 1.50, "a": [1e2]} '
@@ -170,6 +198,7 @@ def our_result_keeps_its_bytes(both):
     equal(both.begin("e1")[1]["result"], result)
 
 
+@on(USUAL, OTHER)
 def what_we_release_they_run(both):
     """What idem released Powertools runs at once, and the other way round."""
     answer = both.started("f1")
@@ -180,6 +209,7 @@ def what_we_release_they_run(both):
     both.started("f1")
 
 
+@on(USUAL)
 def what_is_to_be_run_again_they_run(both):
     """Control: what idem is to run again Powertools takes over at once, also under hold,
     and the record is its own then."""
@@ -198,6 +228,7 @@ def what_is_to_be_run_again_they_run(both):
         equal((status, json.loads(answer["result"]), answer["attempts"]), (10, "theirs", 1))
 
 
+@on(USUAL)
 def what_a_person_must_see_they_leave(both):
     """What failed, is unknown or held Powertools never runs, whatever time it is."""
     failed, unknown = both.started("g1"), both.started("g2")
@@ -214,6 +245,7 @@ def what_a_person_must_see_they_leave(both):
     equal(verdicts, ["FAILED", "UNKNOWN", "UNKNOWN"])
 
 
+@on(USUAL)
 def what_is_over_is_retaken(both):
     """A lease that is over is taken over, a retention that is over begins anew: by them
     from us, and by us from them; the loser is told."""
@@ -238,6 +270,7 @@ def what_is_over_is_retaken(both):
     equal(json.loads(both.begin("h1")[1]["result"]), "theirs")
 
 
+@on(USUAL)
 def a_margin_is_left_to_clocks(both):
     """Powertools may take over only two seconds after the end of our lease."""
     answer = both.started("i1", "--lease", "60s")
@@ -245,6 +278,7 @@ def a_margin_is_left_to_clocks(both):
     equal(until, answer["lease_end_ms"] + CLOCKS * 1000)
 
 
+@on(USUAL)
 def a_stale_completion_of_theirs_overwrites_ours(both):
     """Control: an invocation that was paused past its lease writes over our attempt.
     We cannot keep it from that; our owner is told that it lost."""
@@ -265,6 +299,7 @@ def a_stale_completion_of_theirs_overwrites_ours(both):
     equal(json.loads(both.begin("j2")[1]["result"]), "stale")
 
 
+@on(USUAL)
 def a_stale_deletion_of_theirs_frees_ours(both):
     """Control: one that throws deletes our attempt, and a third begins; ours is LOST."""
     stale = both.theirs("k1", remaining_ms=300)
@@ -277,6 +312,7 @@ def a_stale_deletion_of_theirs_frees_ours(both):
     equal(both.end("complete", third, "--result", "third").status, 0)
 
 
+@on(USUAL)
 def a_stale_owner_of_ours_harms_nobody(both):
     """The other way round nothing is lost: an owner of ours whose lease is over can end
     nothing that Powertools has since begun, completed or deleted."""
@@ -292,6 +328,7 @@ def a_stale_owner_of_ours_harms_nobody(both):
     equal(json.loads(both.begin("l1")[1]["result"]), "theirs")
 
 
+@on(USUAL)
 def without_the_layout_both_run(both):
     """Control: with a table each, one key is run twice."""
     own = f"dynamodb://own-table?endpoint={both.url}&region=eu-west-1"
@@ -300,6 +337,7 @@ def without_the_layout_both_run(both):
     equal((done.status, both.theirs("m1")["executed"]), (0, True))
 
 
+@on(USUAL, OTHER)
 def their_records_are_imported(both):
     """idem export and import bring what Powertools completed to our own layout: keys,
     results, retention; again and again."""
@@ -325,6 +363,7 @@ def their_records_are_imported(both):
     note("20 records, twice")
 
 
+@on(OTHER)
 def another_function_is_left_alone(both):
     """With a sort key a list, a purge and a copy read the records of one function, and
     the key of another's stands in nobody's way."""
@@ -346,6 +385,7 @@ def another_function_is_left_alone(both):
     equal(json.loads(both.begin("o1")[1]["result"]), 1)
 
 
+@on(OTHER)
 def a_check_names_what_is_wrong(both):
     """A check of a table whose names are not those of the URL says which to give."""
     done = both.ours("store", "check")
@@ -358,64 +398,5 @@ def a_check_names_what_is_wrong(both):
     assert b"sort-key-attr=NAME" in done.stdout, done.stdout
 
 
-NAMED = [
-    our_attempt_blocks_theirs,
-    their_attempt_blocks_ours,
-    our_result_is_replayed_by_them,
-    their_result_is_replayed_by_us,
-    what_we_release_they_run,
-    another_function_is_left_alone,
-    their_records_are_imported,
-    a_check_names_what_is_wrong,
-]
-
-TESTS = [
-    our_attempt_blocks_theirs,
-    their_attempt_blocks_ours,
-    our_result_is_replayed_by_them,
-    their_result_is_replayed_by_us,
-    our_result_keeps_its_bytes,
-    what_we_release_they_run,
-    what_a_person_must_see_they_leave,
-    what_is_over_is_retaken,
-    a_margin_is_left_to_clocks,
-    a_stale_completion_of_theirs_overwrites_ours,
-    a_stale_deletion_of_theirs_frees_ours,
-    a_stale_owner_of_ours_harms_nobody,
-    without_the_layout_both_run,
-    their_records_are_imported,
-]
-
-
-def add_case(function, sides, where=""):
-    def case():
-        if isinstance(sides, str):
-            skip(sides)
-        function(sides)
-
-    case.__name__ = function.__name__
-    add(f"{function.__name__}{where}: {' '.join(function.__doc__.split())}", case)
-
-
-def run_on(stack):
-    """Both libraries on a new server, with the usual names and with others; or why they
-    cannot be."""
-    reason = dynamo.missing("local") or powertools.missing()
-    if reason is not None:
-        return reason, reason
-    url = stack.enter_context(dynamo.server("local"))
-    do = stack.enter_context(powertools.process())
-    both = Sides(url, do), Sides(url, do, "named", NAMES, SETTINGS)
-    for sides in both:
-        equal(sides.ours("store", "create").status, 0)
-    return both
-
-
 if __name__ == "__main__":
-    with contextlib.ExitStack() as stack:
-        usual, named = run_on(stack)
-        for test in TESTS:
-            add_case(test, usual)
-        for test in NAMED:
-            add_case(test, named, ", with other names")
-        main()
+    main()

@@ -2,7 +2,6 @@
 manifests, a crontab, a workflow, functions and examples, as their files have them. Other
 are only the URL of the store, where programs and folders are, and ports."""
 
-import atexit
 import contextlib
 import glob
 import http.client
@@ -18,6 +17,7 @@ import threading
 import yaml
 
 import dynamo
+from files import read, write
 import payment_service
 import postgres
 import serve_client
@@ -31,27 +31,11 @@ import stage  # noqa: E402
 
 BUILT = os.path.dirname(PROGRAM)
 KINDS = ("sqlite", "dynamodb", "postgres")
-servers = contextlib.ExitStack()
-atexit.register(servers.close)
-started = {}
-
-
-def read(name):
-    with open(os.path.join(TOP, name), encoding="utf-8") as f:
-        return f.read()
 
 
 def server(kind):
     """The URL of the one server of @kind, up to what a store of its own adds."""
-    if kind not in started:
-        why = dynamo.missing("local") if kind == "dynamodb" else postgres.missing()
-        if why:
-            skip(why)
-        if kind == "dynamodb":
-            started[kind] = servers.enter_context(dynamo.server("local"))
-        else:
-            started[kind] = servers.enter_context(postgres.server(fsync="on")).url
-    return started[kind]
+    return dynamo.shared("local") if kind == "dynamodb" else postgres.shared(fsync="on").url
 
 
 class Host:
@@ -83,9 +67,7 @@ class Host:
 
     def work(self, *names):
         for name in names:
-            with open(f"bin/{name}", "w", encoding="ascii") as f:
-                f.write(f"#!/bin/sh\necho {name} >>{os.path.abspath('ledger')}\n")
-            os.chmod(f"bin/{name}", 0o755)
+            write(f"bin/{name}", f"#!/bin/sh\necho {name} >>{os.path.abspath('ledger')}\n", 0o755)
 
     def effects(self):
         with contextlib.suppress(FileNotFoundError):
@@ -165,7 +147,7 @@ def gateway(host, words, probe=None):
 
 def images():
     """{target: {instruction: its text}} of the recipe."""
-    text = re.sub(r"^#.*\n", "", read("packaging/container/Containerfile"), flags=re.M)
+    text = re.sub(r"^#.*\n", "", read(TOP, "packaging/container/Containerfile"), flags=re.M)
     found = {}
     for part in re.split("^FROM ", text.replace("\\\n", " "), flags=re.M)[1:]:
         lines = filter(None, map(str.strip, part.splitlines()[1:]))
@@ -209,7 +191,7 @@ def manifest(name):
     def play(host):
         host.work("backup")
         played = 0
-        for document in yaml.safe_load_all(read(name)):
+        for document in yaml.safe_load_all(read(TOP, name)):
             spec = document["spec"].get("jobTemplate", document)["spec"]
             for container in spec.get("template", {"spec": {"containers": []}})["spec"]["containers"]:
                 kind = container["image"].partition("/")[2].partition(":")[0]
@@ -252,7 +234,7 @@ def unit(name, status=0):
         host.make_store().work("backup")
         env = {"RUNTIME_DIRECTORY": os.path.abspath("run")}
         commands = []
-        for line in read(name).splitlines():
+        for line in read(TOP, name).splitlines():
             key, _, value = line.partition("=")
             if key == "Environment" and not value.startswith("IDEM_"):
                 raise AssertionError(line)
@@ -276,8 +258,8 @@ def unit(name, status=0):
 def served(host):
     """The command of a server: a client that asks twice is answered from the record."""
     host.make_store()
-    line = re.search(r"^ExecStart=(.*)$", read("packaging/systemd/idem-serve.service"), re.M)[1]
-    sock = re.search(r"^ListenStream=(.*)$", read("packaging/systemd/idem-serve.socket"), re.M)[1]
+    line = re.search(r"^ExecStart=(.*)$", read(TOP, "packaging/systemd/idem-serve.service"), re.M)[1]
+    sock = re.search(r"^ListenStream=(.*)$", read(TOP, "packaging/systemd/idem-serve.socket"), re.M)[1]
     words = [os.path.abspath("s") if word == sock else word for word in shlex.split(line)]
     process = start(host.here(words), host.env)
     try:
@@ -294,7 +276,7 @@ def served(host):
 def crontab(host):
     """Each line of the table, at three ticks of a clock that does everything each time."""
     host.make_store().work("backup", "send-invoices", "report")
-    lines = re.findall(r"^[\d*](?:\S* +){5}(.*)$", read("examples/cron/crontab"), re.M)
+    lines = re.findall(r"^[\d*](?:\S* +){5}(.*)$", read(TOP, "examples/cron/crontab"), re.M)
     equal(len(lines), 5)
     for line in lines * 3:
         equal((line, host.run("sh", "-c", line)), (line, (0, b"", b"")))
@@ -304,7 +286,7 @@ def crontab(host):
 def workflow(host):
     host.work("deploy")
     shutil.move("bin/deploy", "deploy")
-    steps = yaml.safe_load(read("examples/ci/workflow.yml"))["jobs"]["deploy"]["steps"]
+    steps = yaml.safe_load(read(TOP, "examples/ci/workflow.yml"))["jobs"]["deploy"]["steps"]
     make, deploy = [step["run"] for step in steps if "run" in step]
     equal(host.run("bash", "-ec", make).status, 0)
     host.twice("bash", "-ec", deploy, GITHUB_SHA="c1")
@@ -323,7 +305,7 @@ def place(stack, host):
 
 
 def event(name, **more):
-    return {**json.loads(read(f"tests/lambda/events/{name}.json")), **more}
+    return {**json.loads(read(TOP, f"tests/lambda/events/{name}.json")), **more}
 
 
 def message(order):
@@ -416,8 +398,6 @@ def program(name, *args, says=b""):
 
 def consumer(host):
     """consume.c on a queue with three messages, two of which are one."""
-    if sqs.missing():
-        skip(sqs.missing())
     host.make_store()
     with sqs.server() as at:
         queue = sqs.Queue(at, "orders")
@@ -433,15 +413,14 @@ def migrate(host):
         skip("sqlite3 is not installed")
     host.make_store()
     os.mkdir("migrations")
-    with open("migrations/001-start.sql", "w", encoding="ascii") as f:
-        f.write("CREATE TABLE step (name);\n")  # It fails the second time.
+    write("migrations/001-start.sql", "CREATE TABLE step (name);\n")
     host.twice(os.path.join(TOP, "examples/migrate/migrate.sh"), "app.db", "migrations")
 
 
 def pay(host):
     host.make_store()
     with payment_service.Service() as service:
-        words = re.search(r"^#     (idem run .*) -- \\$", read("examples/payment/pay.sh"), re.M)[1]
+        words = re.search(r"^#     (idem run .*) -- \\$", read(TOP, "examples/payment/pay.sh"), re.M)[1]
         script = os.path.join(TOP, "examples/payment/pay.sh")
         host.twice(*shlex.split(words), "--", script, "4200", "eur", PAYMENT_URL=service.url)
         equal(service.charges, [("4200", "eur")])
@@ -451,8 +430,7 @@ def executions(host):
     host.make_store()
     host.work("aws")
     os.mkdir("orders")
-    with open("orders/1.json", "w", encoding="ascii") as f:
-        f.write('{"order": 1}\n')
+    write("orders/1.json", '{"order": 1}\n')
     start_sh = os.path.join(TOP, "examples/stepfunctions/start.sh")
     host.twice(start_sh, "orders", STATE_MACHINE_ARN="arn:aws:states:eu-west-1:1:stateMachine:O")
     equal(host.effects(), ["aws"])

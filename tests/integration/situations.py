@@ -15,6 +15,7 @@ import shutil
 import subprocess
 from typing import NamedTuple
 
+from files import read, write
 import languages
 import session
 from tap import TOP, Skip, add, kill_session, main, start
@@ -360,9 +361,7 @@ def prepare(directory):
     os.mkdir(directory)
     for name, script in COMMANDS.items():
         path = os.path.join(directory, name)
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(f"#!/bin/sh\n{script}\n")
-        os.chmod(path, 0o755)
+        write(path, f"#!/bin/sh\n{script}\n", 0o755)
     return {
         "IDEM_STORE": f"sqlite:{directory}/idem.db",
         "PYTHON": python_with_extensions(),
@@ -475,8 +474,7 @@ def sections_of(page):
 def read_page():
     if not os.path.exists(PAGE):
         return ""
-    with open(PAGE, encoding="utf-8") as f:
-        return f.read()
+    return read(PAGE)
 
 
 def compare(wanted, got):
@@ -530,8 +528,7 @@ def add_page():
                 new = section(number, situation, _lived[number].result())
                 was = old.get(situation.title, "").rstrip() + "\n"
                 parts.append(was if masked(was) == masked(new) else new)
-            with open(PAGE, "w", encoding="utf-8") as f:
-                f.write("\n".join(parts))
+            write(PAGE, "\n".join(parts))
         old = sections_of(read_page())
         compare(old[0].rstrip() + "\n", INTRO)
         assert len(old) == len(SITUATIONS) + 1, "sections were added or are missing"

@@ -3,6 +3,7 @@ kept, and what is longer is refused, cut, or said."""
 
 
 from box import case, contains
+from files import write
 from tap import equal, main
 
 MIB16 = 16 << 20
@@ -35,8 +36,7 @@ def output_of_a_run(b):
 def result_of_complete(b):
     """The same of a result that is said."""
     for n, fits in sizes(MIB16):
-        with open(b.file("result"), "wb") as f:
-            f.write(b"x" * n)
+        write(b.file("result"), b"x" * n)
         token = b("begin", "-k", f"k{n}").stdout.decode().strip()
         got = b("complete", "--token", token, "--result", "@result")
         equal(got.status, 0)

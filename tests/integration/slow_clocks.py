@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 
 import dynamo
+from files import read, write
 import postgres
 from moved_clocks import needs_faketime
 from patience import PATIENCE, until
@@ -30,8 +31,7 @@ def machine(name, by="+0"):
     """The command before another that runs it on a machine whose clock is off @by, and its
     environment. Until a line comes from the file "gate" it does not begin."""
     boot = os.path.abspath(f"boot-{name}")
-    with open(boot, "w", encoding="ascii") as f:
-        f.write(f"00000000-1111-4222-8333-{int(name):012d}\n")
+    write(boot, f"00000000-1111-4222-8333-{int(name):012d}\n")
     env = {"BOOT": boot, "GATE": os.path.abspath("gate"), "CLOCK": by}
     command = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", MACHINE, "machine")
     return command, env
@@ -65,9 +65,6 @@ def create(env):
 @contextlib.contextmanager
 def table():
     """A table on DynamoDB Local, as the environment of its users."""
-    why = dynamo.missing("local")
-    if why is not None:
-        skip(why)
     with dynamo.server("local") as url:
         env = dict(dynamo.environment(), IDEM_STORE=f"dynamodb://orders?endpoint={url}")
         create(env)
@@ -76,9 +73,6 @@ def table():
 
 @contextlib.contextmanager
 def database():
-    why = postgres.missing()
-    if why is not None:
-        skip(why)
     with postgres.server() as server:
         env = {"IDEM_STORE": server.url}
         create(env)
@@ -119,8 +113,7 @@ def race(env):
             key = f"{policy}-{number}"
             ended = begin_at_once(env, key, policy)
             assert os.path.exists(f"effects-{key}"), (key, "nothing ran", ended)
-            with open(f"effects-{key}", encoding="ascii") as f:
-                equal((key, f.read()), (key, "x\n"))
+            equal((key, read(f"effects-{key}")), (key, "x\n"))
             statuses = [status for status, _ in ended]
             assert set(statuses) <= {0, 75, 76}, ended
             assert 0 in statuses, ended
@@ -213,8 +206,7 @@ def a_claim_that_others_ended_is_taken_back_on_dynamodb():
         finally:
             kill_session(owner)
         equal((owner.returncode, out), (0, b"done\n"))
-        with open("effects", encoding="ascii") as f:
-            equal(f.read(), "x\n")
+        equal(read("effects"), "x\n")
         equal(run([PROGRAM, *work], env)[:2], (0, b"done\n"))
 
 

@@ -1,7 +1,6 @@
 """The supervisor of idem run: runners that are killed, stopped or too slow, and
 commands at a terminal."""
 
-import concurrent.futures
 import contextlib
 import fcntl
 import os
@@ -17,6 +16,7 @@ import time
 
 from box import Terminal, at_terminal, case, children_of, contains, finish
 from box import is_gone, locked
+from files import read
 from patience import PATIENCE, in_time, until
 from procfs import stop
 from tap import PROGRAM, equal, kill_session, main, skip
@@ -51,8 +51,7 @@ def at_work_for(b, key):
 
 def name_of(pid):
     with contextlib.suppress(OSError):
-        with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
-            return f.read().strip()
+        return read(f"/proc/{pid}/comm").strip()
     return ""
 
 

@@ -13,6 +13,7 @@ import sys
 import time
 
 from box import case, children_of, contains, finish, is_gone
+from files import read_bytes
 from patience import until
 from procfs import descendants, status, stop
 from tap import PROGRAM, equal, main, skip, start
@@ -161,9 +162,8 @@ def at_work(b):
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
-            with open(f"/proc/{entry}/environ", "rb") as f:
-                if f"={b.idem.store}\0".encode() in f.read() and not is_gone(entry):
-                    found.append(int(entry))
+            if f"={b.idem.store}\0".encode() in read_bytes(f"/proc/{entry}/environ") and not is_gone(entry):
+                found.append(int(entry))
     return found
 
 

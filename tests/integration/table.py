@@ -16,7 +16,7 @@ import urllib.parse
 from collections import Counter
 
 import dynamo
-from tap import LONG, PROGRAM, Skip, equal, main, test
+from tap import LONG, PROGRAM, equal, main, test
 
 CLIENT = os.path.join(
     os.path.dirname(PROGRAM), "tests", "integration", "table_client"
@@ -79,20 +79,12 @@ class Real:
         self.connection.close()
 
 
-servers = contextlib.ExitStack()  # For all tests: one of them is slow to start.
-started = {}
-
-
 def new_table(kind):
     """An empty table on a server that is started if it is not there."""
-    if kind not in started:
-        why = dynamo.missing(kind)
-        if why is not None:
-            raise Skip(why)
-        started[kind] = servers.enter_context(dynamo.server(kind))
-    table = Real(started[kind])
+    url = dynamo.shared(kind)
+    table = Real(url)
     table("DeleteTable", {"TableName": TABLE})
-    place = f"dynamodb://{TABLE}?endpoint={started[kind]}"
+    place = f"dynamodb://{TABLE}?endpoint={url}"
     made = subprocess.run(
         [PROGRAM, "store", "create", "--store", place],
         env=dict(dynamo.environment(), HOME=os.getcwd()),
@@ -490,5 +482,4 @@ def control_a_planted_difference_is_found():
 
 
 if __name__ == "__main__":
-    with servers:
-        main()
+    main()

@@ -15,7 +15,7 @@ from collections import Counter
 
 import counting
 import dynamo
-from tap import LONG, PROGRAM, Skip, equal, main, test
+from tap import LONG, PROGRAM, equal, main, test
 
 FILL = os.path.join(os.path.dirname(PROGRAM), "tests", "integration", "fill_table")
 TABLE = "orders"
@@ -62,28 +62,19 @@ def fill(url, records):
         equal(dynamo.call(url, "BatchWriteItem", json.loads(line)).get("UnprocessedItems"), {})
 
 
-servers = contextlib.ExitStack()  # One for all tests: it is slow to start.
-started = []
-
-
-
 @contextlib.contextmanager
 def table(records=RECORDS):
     """A table with records, which is new in each test."""
-    why = dynamo.missing("local")
-    if why is not None:
-        raise Skip(why)
-    if not started:
-        started.append(servers.enter_context(dynamo.server("local")))
-    with tempfile.TemporaryDirectory() as state, counting.proxy(started[0]) as counted:
+    url = dynamo.shared("local")
+    with tempfile.TemporaryDirectory() as state, counting.proxy(url) as counted:
         t = Table(counted, state)
         t.idem("store", "create")
-        fill(started[0], records)
+        fill(url, records)
         t.used()
         try:
             yield t
         finally:
-            dynamo.call(started[0], "DeleteTable", {"TableName": TABLE})
+            dynamo.call(url, "DeleteTable", {"TableName": TABLE})
 
 
 def check_purged(told, deletes):
@@ -196,5 +187,4 @@ def a_hot_partition_holds_nobody_up():
         equal(t.records(), left())
 
 
-with servers:
-    main()
+main()

@@ -10,11 +10,10 @@ import socket
 import subprocess
 import tempfile
 import time
-import urllib.error
-import urllib.request
 
 import counting
 import dynamo
+from files import read
 from moved_clocks import needs_faketime
 from ports import free_port
 from tap import PROGRAM, TOP, Skip, equal, kill_session, main, test
@@ -78,9 +77,6 @@ def machine(url, more=""):
 @contextlib.contextmanager
 def table(kind):
     """A server with the table on it."""
-    why = dynamo.missing(kind)
-    if why is not None:
-        raise Skip(why)
     with dynamo.server(kind) as url:
         create(url)
         yield url
@@ -161,8 +157,7 @@ def price(counted, size, index, mark="-"):
 def costs_what_the_page_says():
     """The table in docs/dynamodb.md is what the server counts."""
     page = os.path.join(TOP, "docs", "dynamodb.md")
-    with open(page, encoding="utf-8") as f:
-        rows = f.read().split("<!-- measured -->")[1].split("\n\n")[0].splitlines()[3:]
+    rows = read(page).split("<!-- measured -->")[1].split("\n\n")[0].splitlines()[3:]
     rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
     equal(len(rows), 10)
     with table("local") as url, counting.proxy(url) as counted:
@@ -267,8 +262,7 @@ def race(prefixes):
             )
             stack.callback(kill_session, running[-1])
         ended = [(p.communicate(timeout=90), p.returncode) for p in running]
-        with open(ledger, encoding="ascii") as f:
-            effects = f.read().split()
+        effects = read(ledger).split()
         for n, ((out, err), status) in enumerate(ended):
             equal((status, out), (0, f"done {keys[n % len(keys)]}\n".encode()))
         return {key: effects.count(key) for key in keys}
@@ -375,8 +369,7 @@ def control_two_machines_without_a_table():
             env = dict(dynamo.environment(), XDG_STATE_HOME=os.path.join(top, str(n)))
             os.mkdir(env["XDG_STATE_HOME"])
             program("run", "-k", "a", "--", "sh", "-c", f"echo x >> {ledger}", env=env)
-        with open(ledger, encoding="ascii") as f:
-            equal(f.read().split(), ["x", "x"])
+        equal(read(ledger).split(), ["x", "x"])
 
 
 @test

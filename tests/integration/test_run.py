@@ -20,6 +20,7 @@ from box import (
     plainly,
     until,
 )
+from files import read
 from patience import PATIENCE, in_time
 from procfs import stop
 from tap import PROGRAM, equal, main, skip
@@ -373,9 +374,8 @@ def no_process_to_be_had_is_69(b):
     """Where no process can be started the key is released: 69."""
     if os.getuid() != 0:
         skip("only root can become a user without processes")
-    with open("/proc/self/uid_map", encoding="ascii") as known:
-        if known.read().split()[2:] == ["1"]:
-            skip("root is the only user in this namespace")
+    if read("/proc/self/uid_map").split()[2:] == ["1"]:
+        skip("root is the only user in this namespace")
 
     def become_poor():
         os.setgid(65534)

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import time
 
+from files import read_bytes, write
 from records import HEADER, NOW, line_of, sample
 from patience import PATIENCE
 from tap import PROGRAM, Idem, equal, main, run, skip, test
@@ -153,8 +154,7 @@ def an_export_replaces_files_and_nothing_else():
     equal(idem("export", "x").status, 78)
     equal(os.listdir(), [])
     run_ok(idem, "run", "-k", "a", "--", "true")
-    with open("x", "w", encoding="ascii") as f:
-        f.write("old")
+    write("x", "old")
     os.chmod("x", 0o644)
     equal(run_ok(idem, "export", "x"), b"exported 1 record\n")
     equal(stat.S_IMODE(os.stat("x").st_mode), 0o600)
@@ -223,11 +223,6 @@ def leases_and_purges_are_counted():
 # ---- Versions ----------------------------------------------------------------
 
 
-def read(path):
-    with open(path, "rb") as f:
-        return f.read()
-
-
 @test
 def the_store_tells_what_it_is():
     """info says what the file holds."""
@@ -263,7 +258,7 @@ def another_schema_is_left_alone():
         db.execute(sql)
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         db.close()
-        before = read("a.db")
+        before = read_bytes("a.db")
         for args in [
             ["run", "-k", "b", "--", "true"],
             ["begin", "-k", "a"],
@@ -278,7 +273,7 @@ def another_schema_is_left_alone():
             told = idem(*args)
             equal((told.status, told.stdout), (78, b""))
             assert wanted in told.stderr, told
-            equal(read("a.db"), before)
+            equal(read_bytes("a.db"), before)
         for name in os.listdir():
             os.unlink(name)
 

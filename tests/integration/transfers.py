@@ -4,7 +4,7 @@ import signal
 
 from accounts import Accounts
 from languages import LANGUAGES, environment
-from tap import LONG, add, equal, main, note, run, test
+from tap import LONG, each, equal, main, note, run, test
 
 KILLS = 1000 if LONG else 5
 AMOUNT = 3
@@ -48,8 +48,12 @@ def killed_everywhere(bank, look):
     return ["first", *keys]
 
 
-def kills_double_nothing(program, name):
-    bank = Bank(program, name)
+@each(LANGUAGES)
+def kills_double_nothing(language):
+    """Killed between any two statements, the example leaves transfer and record, or neither,
+    and transfers nothing twice."""
+    program, example, _ = LANGUAGES[language]
+    bank = Bank(program, example)
     there = {}
 
     def look(key):
@@ -70,26 +74,15 @@ def kills_double_nothing(program, name):
     note(f"{without} left neither, {len(there) - without} left both")
 
 
-def control_doubles(program, name):
-    bank = Bank(program, name)
+@each(LANGUAGES)
+def control_doubles(language):
+    """The control: a table of keys in a commit of its own drifts from the ledger."""
+    program, _, control = LANGUAGES[language]
+    bank = Bank(program, control)
     killed_everywhere(bank, lambda key: None)
     twice = [key for key, n in bank.effects().items() if n > 1]
     assert twice, "nothing was transferred twice"
     note(f"{len(twice)} keys were transferred twice")
-
-
-def register():
-    for language, (program, example, control) in LANGUAGES.items():
-        add(
-            f"{language}: killed between any two statements, the example leaves transfer "
-            "and record, or neither, and transfers nothing twice",
-            lambda program=program, name=example: kills_double_nothing(program, name),
-        )
-        add(
-            f"{language}, the control: a table of keys in a commit of its own drifts from "
-            "the ledger",
-            lambda program=program, name=control: control_doubles(program, name),
-        )
 
 
 @test
@@ -107,5 +100,4 @@ def one_language_replays_the_other():
 
 
 if __name__ == "__main__":
-    register()
     main()

@@ -10,15 +10,15 @@ import functools
 import os
 import signal
 import struct
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
 
+from files import read_bytes, write
 import postgres
 from drivers import CONTROLS, TRANSFERS, environment
 from patience import PATIENCE, until
 from ports import free_port
-from tap import LONG, Idem, add, equal, kill_session, main, note, run, skip, start, test
+from tap import LONG, Idem, each, equal, kill_session, main, note, run, start, test
 
 AMOUNT = 3
 KILLS = {"C": 10_000} if LONG else {}  # At least; and one at each of the places.
@@ -41,7 +41,8 @@ CUT_OFF = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
-servers = []  # The one of this file, once it runs.
+PORT = free_port()  # Java's driver has no sockets but those of TCP.
+
 
 
 class Steps:
@@ -50,13 +51,11 @@ class Steps:
     def __init__(self, at, name="steps"):
         self.at = at
         self.path = os.path.abspath(name)
-        with open(self.path, "wb") as file:
-            file.write(struct.pack("q", at))
+        write(self.path, struct.pack("q", at))
 
     @property
     def left(self):
-        with open(self.path, "rb") as file:
-            return struct.unpack("q", file.read())[0]
+        return struct.unpack("q", read_bytes(self.path))[0]
 
     @property
     def done(self):
@@ -76,9 +75,7 @@ class Bank:
     """A database with a store and a ledger."""
 
     def __init__(self, accounts=0):
-        if postgres.missing() is not None:
-            skip(postgres.missing())
-        self.server = servers[0]
+        self.server = postgres.shared(listen_addresses="127.0.0.1", port=PORT)
         self.server.psql(EMPTY + TABLES)
         more = "INSERT INTO account SELECT who || n, {} FROM generate_series(1, {}) AS n, {} "
         for who, balance in ("ann", 1000000), ("bob", 0):
@@ -202,7 +199,10 @@ def killed_everywhere(bank, program, wanted, steps):
     return there
 
 
+@each(TRANSFERS)
 def kills_double_nothing(program):
+    """Killed before and after anything that is sent, the example leaves transfer and record,
+    or neither, and transfers nothing twice."""
     last = steps_of(program)
     bank = Bank(accounts=WORKERS)
     wanted = KILLS.get(program.language, KILLS_OF_OTHERS)
@@ -223,7 +223,9 @@ def kills_double_nothing(program):
     note(f"{len(there) - both} left neither, {both} left both")
 
 
+@each(CONTROLS)
 def control_doubles(program):
+    """The control: a table of keys in a commit of its own drifts from the ledger."""
     last = steps_of(program)
     bank = Bank(accounts=WORKERS)
     wanted = KILLS.get(program.language, KILLS_OF_OTHERS) // 10
@@ -377,38 +379,5 @@ def a_lost_connection_is_for_another_try():
     note(f"{len(places)} places: {statuses[0]} callers had committed, or got over it")
 
 
-def add_for(programs, name, sentence, function):
-    """Register @function for each of @programs, as @name and its language."""
-    for program in programs:
-
-        def case(program=program):
-            function(program)
-
-        case.__name__ = f"{name}_{program.language}"
-        add(f"{program.language}{sentence}", case)
-
-
-def register():
-    add_for(
-        TRANSFERS,
-        "kills",
-        ": killed before and after anything that is sent, the example leaves transfer and "
-        "record, or neither, and transfers nothing twice",
-        kills_double_nothing,
-    )
-    add_for(
-        CONTROLS,
-        "control",
-        ", the control: a table of keys in a commit of its own drifts from the ledger",
-        control_doubles,
-    )
-
-
 if __name__ == "__main__":
-    register()
-    if postgres.missing() is not None:
-        sys.exit(main())
-    # Java's driver has no sockets but those of TCP.
-    with postgres.server(listen_addresses="127.0.0.1", port=free_port()) as started:
-        servers.append(started)
-        sys.exit(main())
+    main()

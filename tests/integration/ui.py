@@ -6,6 +6,7 @@ IDEM_SCREENSHOTS names a directory to keep the pictures in.
 """
 
 import contextlib
+import functools
 import errno
 import http.client
 import http.server
@@ -21,9 +22,10 @@ import urllib.parse
 import axe
 import chromium
 import dynamo
+from files import write
 from line import Line
 from patience import PATIENCE, until
-from tap import Idem, add, equal, kill_session, main, note, skip, test
+from tap import Idem, equal, kill_session, main, note, skip, test
 
 EVIL = '<script>document.title="taken";alert(1)</script>'
 EVIL_OWNER = '"><img src=x onerror=alert(1)>'
@@ -129,19 +131,7 @@ def keep(page, name):
     page.screenshot(os.path.join(where, name + ".png"))
 
 
-def in_browser(function):
-    """Register a test that gets a browser."""
-
-    def call():
-        why = chromium.missing()
-        if why is not None:
-            skip(why)
-        with chromium.browser() as page:
-            return function(page)
-
-    call.__name__ = function.__name__
-    add(f"{function.__name__}: {' '.join(function.__doc__.split())}", call)
-    return function
+in_browser = functools.partial(test, given=chromium.browser)
 
 
 def log_in(page, s):
@@ -258,9 +248,6 @@ def link(s, key, scope=""):
 def everybody_can_read_and_use_it(page):
     """axe finds nothing on any page, light and wide, or dark on a telephone, where
     nothing has to be scrolled sideways; it would find grey on grey."""
-    why = axe.missing()
-    if why is not None:
-        skip(why)
     store = many(filled())
     rules = 0
     with site(store) as s:
@@ -289,9 +276,6 @@ def everybody_can_read_and_use_it(page):
 def an_outage_can_be_read(page):
     """axe finds nothing on the page of an outage either, which is there after the way
     in and has the endpoint."""
-    why = axe.missing()
-    if why is not None:
-        skip(why)
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with site(Idem(f"dynamodb://idem-test?endpoint={endpoint}"), env=dynamo.environment()) as s:
@@ -503,9 +487,6 @@ def an_outage_is_explained():
     """Where the store takes requests and answers nothing, each page gives up after three
     seconds, names the endpoint and says what to do; of a decision, whether it is on
     record."""
-    why = dynamo.missing("dynoxide")
-    if why is not None:
-        skip(why)
     with dynamo.server("dynoxide") as url:
         line = Line(url)
         store = Idem(f"dynamodb://idem-test?endpoint={line.url}")
@@ -862,11 +843,9 @@ def it_is_for_this_host_alone():
                   "127.0.0.1:99999", "/tmp/x"):
         equal((where, store("ui", "--listen", where).status), (where, 64))
     for token in ("short", "has spaces in it, many", "x" * 300):
-        with open("token", "w", encoding="ascii") as f:
-            f.write(token)
+        write("token", token)
         assert store("ui", "--token-file", "token").status == 64 or len(token) > 200
-    with open("token", "w", encoding="ascii") as f:
-        f.write("a-token_of-my-own-42\n")
+    write("token", "a-token_of-my-own-42\n")
     with site(store, "--token-file", "token", "--listen", "127.0.0.2:0") as s:
         assert s.url.startswith("http://127.0.0.2:"), s.url
         taken = store("ui", "--listen", f"127.0.0.2:{s.port}")

@@ -12,11 +12,12 @@ import sqlite3
 import time
 
 import dynamo
+from files import read, read_bytes
 import postgres
 from checks import server
 from patience import PATIENCE, until
 from records import HEADER, NEVER, NOW, line_of
-from tap import PROGRAM, Idem, add, equal, kill_session, main, note, skip, start, test
+from tap import PROGRAM, Idem, each, equal, kill_session, main, note, start, test
 
 AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
 HOOK = "cat >>alerts"
@@ -33,8 +34,6 @@ def place(kind):
         yield Store()
         return
     if kind == "postgresql":
-        if (why := postgres.missing()) is not None:
-            skip(why)
         with postgres.server() as started:
             store = Store(started.url)
             equal(store("store", "create").status, 0)
@@ -58,8 +57,7 @@ def lines(text):
 
 def alerts():
     with contextlib.suppress(FileNotFoundError):
-        with open("alerts", "rb") as f:
-            return lines(f.read())
+        return lines(read_bytes("alerts"))
     return []
 
 
@@ -89,7 +87,9 @@ def killed_worker(store, key, expect):
     equal(worker.returncode, -signal.SIGKILL)
 
 
+@each(("sqlite", "local"))
 def tells_of_a_killed_worker(kind):
+    """A worker killed after begin is told once it is late, and once only."""
     with place(kind) as store:
         killed_worker(store, "order-42", "6s" if kind == "sqlite" else "12s")
         alive = begin(store, "order-43", "--expect", "1h", "--lease", "1h")
@@ -135,15 +135,6 @@ def tells_of_a_killed_worker(kind):
         equal(store("complete", "--token", "-", input=alive.encode()).status, 0)
         equal(metrics()["idem_up"], 1)
         note(f"{kind}: 5 looks, 1 alert")
-
-
-for _kind in ("sqlite", "local"):
-
-    def _case(kind=_kind):
-        tells_of_a_killed_worker(kind)
-
-    _case.__name__ = f"a_killed_worker_is_told_{_kind}"
-    add(f"a worker killed after begin is told once it is late, and once only: {_kind}", _case)
 
 
 @test
@@ -205,8 +196,7 @@ def a_hook_has_a_sentence_for_people():
     equal(store("run", "-k", "worse\nX", "--", "sh", "-c", "exit 3").status, 3)
     time.sleep(0.05)
     equal(watch(store, "--hook", hook, "--warn", "in_progress=0").status, 2)
-    with open("said", encoding="utf-8") as f:
-        said = sorted(f.read().splitlines())
+    said = sorted(read("said").splitlines())
     show = f"see: idem show --store={store.store}"
     equal(said, [f'"bad" has an unknown outcome; {show} bad',
                  f'"late one" should have ended by now; {show} --scope=eu \'late one\'',
@@ -273,6 +263,7 @@ def levels_follow_the_limits():
     equal(store("watch", "--once", "--every", "1s").status, 64)
 
 
+@each(("local", "postgresql"))
 def a_job_without_success_is_told(kind):
     """--missing is critical while no success is young enough, whatever the reason is."""
     with place(kind) as store:
@@ -314,16 +305,9 @@ def a_job_without_success_is_told(kind):
         equal((options, Store()("watch", "--once", *options).status), (options, 64))
 
 
-for _kind in ("local", "postgresql"):
-
-    def _missing(kind=_kind):
-        a_job_without_success_is_told(kind)
-
-    _missing.__name__ = f"a_job_without_success_is_told_{_kind}"
-    add(f"a job that did not succeed in time is told, whatever the reason: {_kind}", _missing)
-
-
+@each(("sqlite", "local"))
 def a_failed_job_is_told(kind):
+    """A job that failed is told for a day, and raised once."""
     with place(kind) as store:
         equal(store("run", "-k", "backup-22", "--", "true").status, 0)
         equal(store("run", "-k", "backup-23", "--", "sh", "-c", "exit 3").status, 3)
@@ -365,15 +349,6 @@ def a_failed_job_is_told(kind):
         equal(store("run", "-k", "backup-23", "--", "sh", "-c", "exit 4").status, 4)
         equal(watch(store, "--hook", HOOK).status, 1)
         equal([a["exit"] for a in alerts()], [3, 4])
-
-
-for _kind in ("sqlite", "local"):
-
-    def _job(kind=_kind):
-        a_failed_job_is_told(kind)
-
-    _job.__name__ = f"a_failed_job_is_told_{_kind}"
-    add(f"a job that failed is told for a day, and raised once: {_kind}", _job)
 
 
 @test
@@ -494,8 +469,7 @@ def keys_are_hashed_on_request():
     env = {"IDEM_LOG_KEYS": "hashed"}
     done = watch(store, "--json", "--hook", HOOK + '; echo "$IDEM_ALERT" >>alerts', env=env)
     equal(done.status, 2)
-    with open("alerts", "rb") as f:
-        told = done.stdout + f.read()
+    told = done.stdout + read_bytes("alerts")
     assert b"secret" not in told, told
     shown = json.loads(store("show", "--json", "secret-key", "-s", "secret-tenant").stdout)
     equal(alerts()[0]["id"], shown["id"])

@@ -19,6 +19,7 @@ import threading
 import time
 
 import dynamo
+from files import write
 from lambda_api import Function, Sandbox
 from late_writes import Delivery, access_key, end_of, landed_late
 from patience import until
@@ -84,9 +85,7 @@ class Handler:
         if "node" in (self.text or "").partition("\n")[0] and not shutil.which("node"):
             skip("no Node.js")
         if self.text is not None:
-            with open(self.name, "w", encoding="ascii") as f:
-                f.write(self.text)
-            os.chmod(self.name, 0o755)
+            write(self.name, self.text, 0o755)
 
 
 FUNCTION = Handler(Function(os.environ["IDEM_TEST_LAMBDA_STORM"]))

@@ -3,6 +3,7 @@
 import os
 import shutil
 
+from files import read, write
 from lambda_api import Sandbox
 from tap import PROGRAM, TOP, equal, main, test
 
@@ -14,15 +15,12 @@ def a_package_is_a_bootstrap_and_an_idem():
     os.mkdir("task")
     shutil.copy(os.path.join(TOP, "examples", "lambda", "bootstrap"), "task")
     os.symlink(PROGRAM, "task/idem")
-    with open("task/charge", "w", encoding="ascii") as f:
-        f.write("#!/bin/sh\necho charged >>ledger\necho '\"'$(command -v idem)'\"'\n")
-    os.chmod("task/charge", 0o755)
+    write("task/charge", "#!/bin/sh\necho charged >>ledger\necho '\"'$(command -v idem)'\"'\n", 0o755)
     task = os.path.abspath("task")
     with Sandbox("charge", {"LAMBDA_TASK_ROOT": task}, program=[f"{task}/bootstrap"]) as box:
         for _ in range(2):
             equal(box.invoke({"idempotencyKey": "order"}).json(), f"{task}/idem")
-    with open("ledger", encoding="ascii") as f:
-        equal(f.read(), "charged\n")
+    equal(read("ledger"), "charged\n")
 
 
 if __name__ == "__main__":

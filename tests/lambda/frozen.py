@@ -16,6 +16,7 @@ import time
 import traceback
 
 import dynamo
+from files import write
 from lambda_api import Sandbox
 from patience import PATIENCE, in_time, until
 from tap import LONG, TOP, Idem, equal, main, note, skip, test
@@ -389,9 +390,7 @@ def play(phase, kind, work):
     failed."""
     place = os.path.abspath(f"{phase.__name__}-{work}")
     os.mkdir(place)
-    with open(os.path.join(place, "handler"), "w", encoding="ascii") as f:
-        f.write(HANDLER)
-    os.chmod(os.path.join(place, "handler"), 0o755)
+    write(os.path.join(place, "handler"), HANDLER, 0o755)
     name = f"{phase.__name__}, {work} s of work"
     try:
         with store(kind, place) as made:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 
+from files import read, write
 from lambda_api import Function, Sandbox
 from tap import LONG, TOP, Idem, equal, main, note, skip, test
 
@@ -24,9 +25,7 @@ TO_THE_END = {
 
 def script(text, name="handler"):
     """A handler that is a program."""
-    with open(name, "w", encoding="utf-8") as f:
-        f.write("#!/bin/sh\n" + text)
-    os.chmod(name, 0o755)
+    write(name, "#!/bin/sh\n" + text, 0o755)
     return name
 
 
@@ -104,8 +103,7 @@ def a_program_is_told_what_it_may_know():
     # The control: they are passed where that is asked for.
     with Sandbox(handler, {**env, "IDEM_LAMBDA_CREDENTIALS": "pass"}) as box:
         box.invoke(event("k2"))
-    with open("environment", encoding="utf-8") as f:
-        equal(f.read().count("secret"), 2)
+    equal(read("environment").count("secret"), 2)
 
 
 @test
@@ -129,8 +127,7 @@ def emf(box):
 
 def alarmed():
     """What the alarms in packaging that go by counts are for."""
-    with open(os.path.join(TOP, "packaging", "cloudwatch", "alarms.yaml"), encoding="utf-8") as f:
-        names = set(re.findall(r"MetricName: (\S+)", f.read()))
+    names = set(re.findall(r"MetricName: (\S+)", read(os.path.join(TOP, "packaging", "cloudwatch", "alarms.yaml"))))
     return names - {"overdue", "unknownRecords", "failedRecords", "failedOutcomes", "unreadableRecords", "up", "inProgress"}
 
 
@@ -325,8 +322,7 @@ def told_of(box, sent, times):
     before = effects()
     for _ in range(times):
         box.invoke(sent)
-    with open("ledger", encoding="utf-8") as f:
-        return [tuple(map(int, line.split())) for line in f.read().splitlines()[before:]]
+    return [tuple(map(int, line.split())) for line in read("ledger").splitlines()[before:]]
 
 
 TELL = 'cat >event.json\necho "$IDEM_ATTEMPTS $IDEM_TAKEOVER" >>ledger\n'
@@ -446,8 +442,7 @@ def a_program_that_dies_of_a_signal_is_taken_over():
     with Sandbox(handler, {"IDEM_LAMBDA_MAX_ATTEMPTS": "3"}) as box:
         kinds = [box.invoke(event()).type for _ in range(4)]
     equal(kinds, ["Idem.Killed"] * 3 + ["Idem.Failed"])
-    with open("ledger", encoding="utf-8") as f:
-        equal(f.read().splitlines(), ["1 0", "2 1", "3 1"])
+    equal(read("ledger").splitlines(), ["1 0", "2 1", "3 1"])
     with Sandbox(handler, {"IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold"}) as box:
         equal([box.invoke(event("b")).type for _ in range(2)], ["Idem.Killed", "Idem.Unknown"])
 
@@ -500,9 +495,7 @@ def a_file_that_only_defines_a_function_acknowledges_nothing():
     )
     for policy in ("rerun", "hold"):
         for name, text, status, error in cases:
-            with open("wrong-form", "w", encoding="utf-8") as f:
-                f.write(text)
-            os.chmod("wrong-form", 0o755)
+            write("wrong-form", text, 0o755)
             direct, record = f"{name} {policy}", f"{name} of {policy}"
             sent = {"Records": [{"eventSource": "aws:sqs", "messageId": record, "body": "x",
                                  "eventSourceARN": "arn:aws:sqs:eu-west-1:1:q"}]}
@@ -706,8 +699,7 @@ def without_the_store_nothing_runs():
     with Sandbox(FUNCTION, {"IDEM_STORE_TIMEOUT": "300ms"}) as box:
         equal(box.invoke(event("a")).kind, "response")
         os.rename("idem.db", "away.db")
-        with open("idem.db", "wb") as f:
-            f.write(b"not a database" * 100)
+        write("idem.db", b"not a database" * 100)
         equal(box.invoke(event("b")).type, "Idem.StoreUnavailable")
         equal(effects(), 1)
         os.rename("away.db", "idem.db")

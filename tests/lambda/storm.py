@@ -17,7 +17,7 @@ from batches import (FUNCTION, NODE_PROGRAM, PROGRAM, SEED, again, blow, fifo, i
                      kinesis, ledger, messages, sqs, storm)
 from late_writes import end_of, landed_late, process_of
 from patience import in_time, until
-from tap import LONG, add, arguments, equal, main, note, skip, test
+from tap import LONG, add, arguments, equal, main, note, test
 
 ON_TABLE = arguments() == ["--dynamodb"]
 KIND = "local" if LONG else "dynoxide"
@@ -29,8 +29,6 @@ def place():
     if not ON_TABLE:
         yield None
         return
-    if why := dynamo.missing(KIND):
-        skip(why)
     with dynamo.server(KIND) as url, wiretap.before(url) as wire:
         yield wire
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 
+from files import read
 import sam
 from tap import PROGRAM, TOP, equal, main, note, run, skip, test
 
@@ -202,8 +203,7 @@ def packages_have_their_handlers():
     """What the first lines of a template pack is what its functions run, in the places
     that it names, with the settings that the handler's own first lines ask for."""
     for folder, template in templates():
-        with open(os.path.join(folder, "template.yaml"), encoding="utf-8") as f:
-            head = f.read()
+        head = read(os.path.join(folder, "template.yaml"))
         packed = dict(re.findall(r"^#  *zip -\w (\S+) (.*)$", head, re.M))
         compiled = re.findall(r"^#  *cc -o bootstrap (\S+) .*\n#  *zip -r (\S+) ", head, re.M)
         for name, function in functions(template).items():
@@ -230,8 +230,7 @@ def sources_are_known():
 
 
 def check_settings(source, given):
-    with open(source, encoding="utf-8") as f:
-        wanted = re.findall(r"^#     (\w+)=('[^']*'|\S*)", f.read(), re.M)
+    wanted = re.findall(r"^#     (\w+)=('[^']*'|\S*)", read(source), re.M)
     assert wanted, source
     for name, value in wanted:
         assert name in given, (source, name)

@@ -6,6 +6,8 @@ It is a package for the tests alone: tests/servers/package.json.
 import os
 
 import dynamo
+from files import read
+from tap import skip
 
 # The rules of WCAG 2.2, levels A and AA, and what axe counts as good practice.
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -15,15 +17,11 @@ def _path():
     return os.path.join(dynamo.SERVERS, "node_modules", "axe-core", "axe.min.js")
 
 
-def missing():
-    """Why axe cannot be asked, or None."""
-    return None if os.path.exists(_path()) else "axe-core is not installed: tools/deps test"
-
-
 def look(page):
     """(what is wrong, how many rules held) on @page as it is now."""
-    with open(_path(), encoding="utf-8") as f:
-        source = f.read()
+    if not os.path.exists(_path()):
+        skip("axe-core is not installed: tools/deps test")
+    source = read(_path())
     found = page.eval(source + f""";
         axe.run(document, {{runOnly: {TAGS}, resultTypes: ['violations', 'incomplete']}}).then(r => ({{
             wrong: r.violations.concat(r.incomplete).flatMap(v => v.nodes

@@ -15,7 +15,7 @@ import termios
 import time
 
 from patience import PATIENCE, until
-from tap import PROGRAM, Idem, Result, add, equal, kill_session, note, start
+from tap import PROGRAM, Idem, Result, add, equal, kill_session, sentence_of, start
 
 class Box:
     """A directory with a store, a ledger of effects and a gate to wait at."""
@@ -213,7 +213,7 @@ def case(function=None, *, rows=(), slow=False):
             return _futures[f].result()
 
         call.__name__ = f.__name__
-        add(f"{f.__name__}: {' '.join(f.__doc__.split())}", call, rows)
+        add(f"{f.__name__}: {sentence_of(f)}", call, rows)
         if slow:
             _slow.append(f)
         return f

@@ -23,11 +23,7 @@ import tempfile
 import time
 
 from patience import PATIENCE
-
-
-def missing():
-    """Why there is no browser, or None."""
-    return None if shutil.which("chromium") else "chromium is not installed"
+from tap import skip
 
 
 class Page:
@@ -178,6 +174,8 @@ _running = []  # The page of the one browser.
 
 def browser():
     """A page of a new profile, for a with block. The browser stays for the next one."""
+    if shutil.which("chromium") is None:
+        skip("chromium is not installed")
     if not _running or _running[0].process.poll() is not None:
         ending = contextlib.ExitStack()
         _running[:] = [ending.enter_context(started())]

@@ -74,6 +74,9 @@ class Program(NamedTuple):
     name: str
     url: object = libpq_url
 
+    def __str__(self):
+        return self.language
+
     def command(self, server):
         return [*self.make(self.name), self.url(server)]
 

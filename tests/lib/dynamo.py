@@ -1,6 +1,6 @@
 """Real DynamoDB servers for the tests: Amazon's DynamoDB Local, and dynoxide.
 
-    with dynamo.server("local") as url:        # or "dynoxide"
+    with dynamo.server("local") as url:        # or "dynoxide"; a skip where there is none
         environment = dynamo.environment()
         dynamo.call(url, "ListTables", {})
 
@@ -13,6 +13,7 @@ IDEM_TEST_DYNAMODB, and ends the server with it:
 import atexit
 import contextlib
 import ctypes
+import functools
 import glob
 import json
 import os
@@ -25,7 +26,7 @@ import urllib.request
 
 from patience import PATIENCE
 from ports import free_port
-from tap import watched
+from tap import for_all, skip, watched
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SERVERS = os.environ.get("IDEM_TEST_SERVERS", os.path.join(TOP, "build", "servers"))
@@ -164,6 +165,8 @@ def frozen(url):
 def server(kind):
     """A server with nothing in it, as its URL, for a with block. What starts a JVM, which
     takes its time, is emptied then and kept for the next block."""
+    if missing(kind):
+        skip(missing(kind))
     url = _idle.pop() if kind == "local" and _idle else None
     if url is None or _serving[url].poll() is not None:
         ending = contextlib.ExitStack()
@@ -180,6 +183,12 @@ def server(kind):
         for name in call(url, "ListTables", {})["TableNames"]:
             call(url, "DeleteTable", {"TableName": name})
         _idle.append(url)
+
+
+@functools.cache
+def shared(kind):
+    """The URL of a server for all tests of this program."""
+    return for_all(server(kind))
 
 
 def main():

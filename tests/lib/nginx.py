@@ -410,6 +410,7 @@ class Nginx:
         if preload is not None:
             before = self.env.get("LD_PRELOAD")
             self.env["LD_PRELOAD"] = f"{before}:{preload}" if before else preload
+        self.up = upstream
         self.upstream = getattr(upstream, "port", upstream)
         self.text = dict(http=http, level=level, **conf)
         self.module = module

@@ -1,6 +1,6 @@
 """A real PostgreSQL for the tests, on a socket of its own.
 
-    with postgres.server() as server:
+    with postgres.server() as server:   # or server = postgres.shared(), for all tests
         server.url                  # of an empty database
         server.psql("SELECT 1")     # lines of text
         server.stop(); server.start()
@@ -19,6 +19,7 @@ PostgreSQL refuses to run as root: there it runs as "nobody", in a folder of tha
 
 import contextlib
 import ctypes
+import functools
 import glob
 import os
 import pwd
@@ -32,7 +33,7 @@ import tempfile
 import time
 
 from patience import PATIENCE, until
-from tap import PROGRAM, skip, watched
+from tap import PROGRAM, for_all, skip, watched
 
 PR_SET_PDEATHSIG = 1
 DATABASE = "idem"
@@ -236,6 +237,8 @@ def folder_of_server():
 @contextlib.contextmanager
 def server(env=None, **settings):
     """A server with an empty database, for a with block; @env is for itself alone."""
+    if missing():
+        skip(missing())
     with folder_of_server() as folder:
         started = Server(folder, {**FAST, **settings}, env)
         started.make()
@@ -245,6 +248,12 @@ def server(env=None, **settings):
             yield started
         finally:
             started.stop(signal.SIGQUIT)
+
+
+@functools.cache
+def shared(**settings):
+    """A server for all tests of this program."""
+    return for_all(server(**settings))
 
 
 @contextlib.contextmanager

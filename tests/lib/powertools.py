@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 import dynamo
-from tap import TOP
+from tap import TOP, skip
 
 PACKAGE = os.path.join(
     dynamo.SERVERS, "node_modules", "@aws-lambda-powertools", "idempotency"
@@ -30,6 +30,8 @@ def missing():
 @contextlib.contextmanager
 def process(env=None):
     """Start it; give a function that has it do one thing; end it."""
+    if missing():
+        skip(missing())
     script = os.path.join(TOP, "tests", "lib", "powertools.mjs")
     child = subprocess.Popen(
         ["node", script, dynamo.SERVERS],

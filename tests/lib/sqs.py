@@ -9,6 +9,7 @@
 It has redelivery, dead-letter queues and FIFO groups. All of it is in memory.
 """
 
+import functools
 import http.client
 import json
 import os
@@ -18,6 +19,7 @@ import urllib.parse
 
 import dynamo
 from patience import PATIENCE
+from tap import for_all, skip
 
 REGION = "eu-west-1"
 
@@ -82,6 +84,8 @@ def call(endpoint, action, body):
 
 def server():
     """A server without queues, as its endpoint, for a with block."""
+    if missing():
+        skip(missing())
     env = {k: v for k, v in os.environ.items() if not k.startswith("FAUXQS_")}
     env.update(FAUXQS_LOGGER="false", FAUXQS_DEFAULT_REGION=REGION)
     return dynamo.serving(
@@ -89,6 +93,12 @@ def server():
         lambda endpoint: call(endpoint, "ListQueues", {}),
         env,
     )
+
+
+@functools.cache
+def shared():
+    """The endpoint of a server for all tests of this program."""
+    return for_all(server())
 
 
 class Queue:

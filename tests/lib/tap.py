@@ -16,6 +16,7 @@ A test file:
 """
 
 import argparse
+import atexit
 import contextlib
 import fnmatch
 import os
@@ -39,6 +40,8 @@ PROGRAM = os.path.abspath(
 
 _tests = []
 _notes = []
+_ending = contextlib.ExitStack()
+atexit.register(_ending.close)
 
 
 class Skip(Exception):
@@ -68,25 +71,57 @@ def note(text):
     _notes.append(text)
 
 
+def for_all(context):
+    """Enter @context for all tests of this program, and give what it gives."""
+    return _ending.enter_context(context)
+
+
 def add(description, function, rows=()):
     """Register @function, for tests that are made in a loop."""
     tags = "".join(f" [row {row}]" for row in rows)
     _tests.append((function.__name__, description + tags, function))
 
 
-def test(function=None, *, rows=()):
+def sentence_of(function):
+    sentence = " ".join((function.__doc__ or "").split())
+    assert sentence, f"{function.__name__} has no docstring"
+    return sentence
+
+
+def test(function=None, *, rows=(), given=None):
     """Register a function; its docstring says in one sentence what holds.
 
-    @rows are the rows of the fault matrix that the test covers.
+    @rows are the rows of the fault matrix that the test covers; @given() makes a context,
+    and the function is called with what that gives.
     """
 
     def register(f):
-        sentence = " ".join((f.__doc__ or "").split())
-        assert sentence, f"{f.__name__} has no docstring"
-        add(f"{f.__name__}: {sentence}", f, rows)
+        def call():
+            with given() as it:
+                return f(it)
+
+        call.__name__ = f.__name__
+        add(f"{f.__name__}: {sentence_of(f)}", f if given is None else call, rows)
         return f
 
     return register(function) if function else register
+
+
+def each(values, rows=(), given=lambda value: value):
+    """Register a function once for each of @values; it is called with what @given(value)
+    is then."""
+
+    def register(f):
+        for value in values:
+
+            def case(value=value):
+                f(given(value))
+
+            case.__name__ = f"{value}_{f.__name__}"
+            add(f"{case.__name__}: {sentence_of(f)}", case, rows)
+        return f
+
+    return register
 
 
 def environment(extra=None):

@@ -1,7 +1,6 @@
 """Servers, and crowds of processes that ask about the same requests."""
 
 import collections
-import contextlib
 import os
 import random
 import signal
@@ -11,26 +10,14 @@ import time
 from pathlib import Path
 
 import dynamo
-from tap import equal, note, skip
+from tap import equal, note
 
 CLIENT = str(Path(sys.argv[1]).resolve())
 PROCESSES = 32
-servers = contextlib.ExitStack()
-started = {}
-
-
-def server(kind):
-    why = dynamo.missing(kind)
-    if why is not None:
-        skip(why)
-    if kind not in started:
-        started[kind] = servers.enter_context(dynamo.server(kind))
-    return started[kind]
-
 
 def table(kind, name, **more):
     """A new table on a server, as (its URL, the server's)."""
-    url = server(kind)
+    url = dynamo.shared(kind)
     dynamo.call(
         url,
         "CreateTable",

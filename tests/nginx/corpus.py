@@ -21,6 +21,7 @@ from collections import Counter
 from typing import NamedTuple
 
 import corpus_cases
+from files import write
 from patience import PATIENCE
 from ports import free_port
 from tap import PROGRAM, main, note, skip, test
@@ -164,8 +165,7 @@ class Nginx:
         self.port = free_port()
         words = {name: text % {"path": os.path.abspath(self.path)} for name, text in directives.items()}
         user = "user root;" if os.getuid() == 0 else ""
-        with open(f"{self.path}/nginx.conf", "w", encoding="ascii") as f:
-            f.write(CONFIG % {**words, "user": user, "service": service, "port": self.port})
+        write(f"{self.path}/nginx.conf", CONFIG % {**words, "user": user, "service": service, "port": self.port})
         command = ["nginx", "-e", "stderr", "-p", self.path, "-c", "nginx.conf"]
         env = dict(os.environ)
         if directives is WITH and "IDEM_NGINX_PRELOAD" in env:

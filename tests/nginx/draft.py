@@ -5,14 +5,15 @@ The rules are told in the words of the draft's sections; what a client or the ow
 of a service must do is said where the server can see it.
 """
 
+import contextlib
 import email.utils
+import functools
 import json
 import time
 
-from nginx import ON, Nginx, Upstream, read_answer, request_bytes
-from tap import add, equal, main
+from nginx import Nginx, Upstream, read_answer, request_bytes
+from tap import equal, main, test
 
-REQUIRED = ON.replace("idempotency on", "idempotency required")
 PAY = ("/pay", '"8e03978e-40d5-43e8-bc93-6894a57f9324"', b"x=1")
 
 
@@ -27,34 +28,51 @@ def problem(answer, status, kind, title):
     equal(answer.headers["cache-control"], "no-store")
 
 
-def value_is_a_string(nginx, up):
+@contextlib.contextmanager
+def usual():
+    server = (
+        "location /required { idempotency required; proxy_pass http://app; }"
+        "location /u { idempotency_scope $http_x_user; proxy_pass http://app; }"
+    )
+    with Upstream() as up, Nginx(up, server=server) as nginx:
+        yield nginx
+
+
+rule = functools.partial(test, given=usual)
+
+
+@rule
+def value_is_a_string(nginx):
     """MUST (2.1): the value is an Item of RFC 8941 that is a String."""
     equal(nginx.post("/a", '"a \\"b\\" \\\\"', b"").status, 201)
     assert nginx.post("/a", ' "a \\"b\\" \\\\"\t', b"").replayed
     for bad in '"a', '"a"b', '"a\\n"', '"a";p=1', '"a", "b"', '"\x7f"', '""':
         equal((bad, nginx.post("/a", bad, b"").status), (bad, 400))
-    equal(up.executions(), 1)
+    equal(nginx.up.executions(), 1)
 
 
-def key_belongs_to_one_payload(nginx, up):
+@rule
+def key_belongs_to_one_payload(nginx):
     """MUST NOT (2.2): a key is not reused with another payload; SHOULD (2.7): 422."""
     nginx.post(*PAY)
     again = nginx.post(PAY[0], PAY[1], b"x=2")
     problem(again, 422, "request-mismatch", "Idempotency-Key is already used")
-    equal(up.executions(), 1)
+    equal(nginx.up.executions(), 1)
 
 
-def uniqueness_is_the_owners(nginx, up):
+@rule
+def uniqueness_is_the_owners(nginx):
     """MUST (2.2): the owner defines what is unique: a scope is told apart in full."""
     for user, key in ("a", "bc"), ("ab", "c"), ("abc", "x"):
         got = nginx.request("/u", key, b"", headers=[("X-User", user)])
         equal((got.status, got.replayed), (201, False))
     equal(nginx.request("/u", "bc", b"").status, 400)
     equal(nginx.request("/u", "bc", b"").problem, "scope-missing")
-    equal(up.executions(), 3)
+    equal(nginx.up.executions(), 3)
 
 
-def expiry_is_told(nginx, up):
+@rule
+def expiry_is_told(nginx):
     """MUST (2.3): the expiry is published; here also with each answer."""
     first = nginx.post(*PAY)
     again = nginx.post(*PAY)
@@ -64,17 +82,19 @@ def expiry_is_told(nginx, up):
     equal(again.headers["idempotency-expires"], first.headers["idempotency-expires"])
 
 
-def a_fingerprint_is_made(nginx, up):
+@rule
+def a_fingerprint_is_made(nginx):
     """MAY (2.4): a fingerprint, here of all that says what is asked."""
     nginx.post("/pay?a=1", "k", b"x")
     for path, body in ("/pay?a=2", b"x"), ("/pay", b"x"), ("/pay?a=1", b"y"):
         equal(nginx.post(path, "k", body).status, 422)
     more = [("User-Agent", "other"), ("Accept", "text/html"), ("Range", "bytes=0-1")]
     assert nginx.request("/pay?a=1", "k", b"x", headers=more).replayed
-    equal(up.executions(), 1)
+    equal(nginx.up.executions(), 1)
 
 
-def a_duplicate_gets_the_result(nginx, up):
+@rule
+def a_duplicate_gets_the_result(nginx):
     """SHOULD (2.6): after completion the previous result, be it success or error."""
     for status in 201, 400, 404, 422, 500:
         key = f"s{status}"
@@ -82,23 +102,25 @@ def a_duplicate_gets_the_result(nginx, up):
         again = nginx.post(f"/p?status={status}", key, b"x")
         equal((again.status, again.body), (status, first.body))
         assert again.replayed
-        equal(up.executions(key), 1)
+        equal(nginx.up.executions(key), 1)
 
 
-def a_concurrent_one_conflicts(nginx, up):
+@rule
+def a_concurrent_one_conflicts(nginx):
     """SHOULD (2.6, 2.7): while the first is processed, 409."""
     with nginx.connect() as s, s.makefile("rb") as stream:
         s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
-        up.wait_for(1)
+        nginx.up.wait_for(1)
         title = "A request is outstanding for this Idempotency-Key"
         got = nginx.post("/pay?hold=h", "k", b"x")
         problem(got, 409, "in-progress", title)
         assert 1 <= int(got.headers["retry-after"]) <= 60
-        up.let_go("h")
+        nginx.up.let_go("h")
         equal(read_answer(stream).status, 201)
 
 
-def a_missing_key_is_told(nginx, up):
+@rule
+def a_missing_key_is_told(nginx):
     """SHOULD (2.7): where it is documented as required, 400."""
     for method in "POST", "PATCH":
         got = nginx.request("/required", None, b"x", method)
@@ -107,27 +129,30 @@ def a_missing_key_is_told(nginx, up):
     equal(nginx.request("/required", "k", b"x").status, 201)
 
 
-def only_what_is_not_idempotent(nginx, up):
+@rule
+def only_what_is_not_idempotent(nginx):
     """1.: POST and PATCH. Safe methods go through, and nothing is stored."""
     for method in "GET", "HEAD", "OPTIONS", "PUT", "DELETE":
         for _ in range(2):
             got = nginx.request("/pay", "k", b"", method)
             equal((method, got.replayed), (method, False))
-    equal(up.executions("k"), 10)
+    equal(nginx.up.executions("k"), 10)
     equal(nginx.post("/pay", "k", b"").status, 201)
     got = nginx.request("/pay", "k", b"", "GET")
     equal((got.status, got.replayed), (201, False))
 
 
-def always_validated(nginx, up):
+@rule
+def always_validated(nginx):
     """Security: a published format, always validated, before the store is asked."""
     for bad in "a" * 256, "a,b", "caf\xe9", "a b", "{}\"":
         got = nginx.post("/a", bad, b"")
         problem(got, 400, "key-invalid", "Idempotency-Key is not valid")
-    equal(up.executions(), 0)
+    equal(nginx.up.executions(), 0)
 
 
-def replays_are_marked(nginx, up):
+@rule
+def replays_are_marked(nginx):
     """Stripe: Idempotent-Replayed: true, only by us, and not on the first answer."""
     first = nginx.post("/pay?mode=lying", "k", b"x")
     equal("idempotent-replayed" in first.headers, False)
@@ -135,44 +160,11 @@ def replays_are_marked(nginx, up):
     assert nginx.post("/pay?mode=lying", "k", b"x").replayed
     liar = [("Idempotent-Replayed", "true"), ("Idempotency-Fence", "7")]
     nginx.request("/pay", "k2", b"x", headers=liar)
-    equal(up.calls[-1].headers.get("idempotent-replayed"), None)
-    assert up.calls[-1].headers["idempotency-fence"] != "7"
+    equal(nginx.up.calls[-1].headers.get("idempotent-replayed"), None)
+    assert nginx.up.calls[-1].headers["idempotency-fence"] != "7"
     nginx.request("/pay", None, b"x", headers=liar)
-    equal(up.calls[-1].headers.get("idempotency-fence"), None)
+    equal(nginx.up.calls[-1].headers.get("idempotency-fence"), None)
 
-
-RULES = [
-    value_is_a_string,
-    key_belongs_to_one_payload,
-    uniqueness_is_the_owners,
-    expiry_is_told,
-    a_fingerprint_is_made,
-    a_duplicate_gets_the_result,
-    a_concurrent_one_conflicts,
-    a_missing_key_is_told,
-    only_what_is_not_idempotent,
-    always_validated,
-    replays_are_marked,
-]
-
-
-def rule(check):
-    """A test of one rule, with an nginx of its own."""
-
-    def run():
-        server = (
-            "location /required { idempotency required; proxy_pass http://app; }"
-            "location /u { idempotency_scope $http_x_user; proxy_pass http://app; }"
-        )
-        with Upstream() as up, Nginx(up, server=server) as nginx:
-            check(nginx, up)
-
-    run.__name__ = check.__name__
-    add(f"{check.__name__}: {' '.join(check.__doc__.split())}", run)
-
-
-for each in RULES:
-    rule(each)
 
 if __name__ == "__main__":
     main()

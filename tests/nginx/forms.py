@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "queues"))
 
+from files import read, write
 import rig  # noqa: E402
 from lambda_api import Sandbox  # noqa: E402
 from nginx import Nginx, Upstream  # noqa: E402
@@ -265,9 +266,7 @@ def effects():
 
 @contextlib.contextmanager
 def world():
-    with open("function", "w", encoding="utf-8") as f:
-        f.write(HANDLER)
-    os.chmod("function", 0o755)
+    write("function", HANDLER, 0o755)
     open("ledger", "a", encoding="utf-8").close()
     # A receive that nobody waits for any more takes a message with it: once is too few.
     queue = rig.Place(visibility=2, receives=5)
@@ -304,14 +303,12 @@ def each_front_end_replays_what_each_has_recorded():
                                seen_by_gateway(answers[2])]))  # fmt: skip
         equal((effects(), len(w.up.calls)), done)
     now = table(seen)
-    with open(PAGE, encoding="utf-8") as f:
-        page = f.read()
+    page = read(PAGE)
     head, told = page.split(MARK)
     intro, _, told = told.partition("\n\n| recorded by")
     told = "| recorded by" + told
     if REGEN:
-        with open(PAGE, "w", encoding="utf-8") as f:
-            f.write(head + MARK + intro.rstrip("\n") + "\n\n" + now)
+        write(PAGE, head + MARK + intro.rstrip("\n") + "\n\n" + now)
     elif told != now:
         lines = difflib.unified_diff(told.splitlines(), now.splitlines(), "page", "now", lineterm="")
         raise AssertionError("\n".join(lines))

@@ -20,6 +20,7 @@ import time
 from typing import NamedTuple
 
 import dynamo
+from files import read, write
 from patience import PATIENCE, until
 from ports import free_port
 import procfs
@@ -237,8 +238,7 @@ def key_and_fingerprint_come_from_the_body():
 
 def documented(page, title):
     """The options of the gateway in the first shell block below @title of a page."""
-    with open(os.path.join(TOP, "docs", page), encoding="utf-8") as f:
-        text = f.read().split(f"\n## {title}\n")[1]
+    text = read(os.path.join(TOP, "docs", page)).split(f"\n## {title}\n")[1]
     command = shlex.split(re.search(r"```sh\n(.*?)```", text, re.DOTALL)[1].replace("\\\n", " "))
     equal(command[:3], ["idem", "gateway", "--upstream"])
     command.remove("--global-scope")
@@ -492,8 +492,7 @@ def requests_are_logged_and_bounded():
         equal(gateway(Idempotency_Key="large", body=b"x" * 1025).status, 413)
         equal(service.heads[0]["X-Forwarded-Proto"], "http")
         until(lambda: open("access.log", encoding="utf-8").read().count("\n") == 3)
-    with open("access.log", encoding="utf-8") as f:
-        lines = f.read().splitlines()
+    lines = read("access.log").splitlines()
     assert '"POST /charge HTTP/1.1" 201 ' in lines[0] and "started not-kept" in lines[0], lines
     assert " 409 " in lines[1] and "not-kept" in lines[1] and "s3cret" not in str(lines), lines
 
@@ -546,8 +545,6 @@ def fence_of(idem, key, env=None):
 def a_probe_is_answered_on_a_table_of_another_library():
     """--health where a table has no scopes: a probe is 204, also after a client has used
     the key that it has in other stores."""
-    if dynamo.missing("dynoxide"):
-        skip(dynamo.missing("dynoxide"))
     with dynamo.server("dynoxide") as url, Service() as service:
         place = f"dynamodb://idem?layout=powertools-python&endpoint={url}"
         env, port = dynamo.environment(), free_port()
@@ -619,8 +616,7 @@ def the_printed_configuration_works():
         got = Idem()(*gateway.args, "--print-config")
         equal((got.status, got.stderr), (0, b""))
         os.mkdir("own")
-        with open("own/nginx.conf", "wb") as f:
-            f.write(got.stdout)
+        write("own/nginx.conf", got.stdout)
         command = ["nginx", "-e", "stderr", "-p", os.path.abspath("own"), "-c", "nginx.conf"]
         path = "/usr/sbin:" + os.environ["PATH"]
         with start(command, {"PATH": path}, stderr=subprocess.DEVNULL) as process:
@@ -638,8 +634,7 @@ def documented_configurations_are_accepted():
     """nginx accepts the configurations of docs/gateway.md, with the module of this
     build; without what a scope is it does not."""
     Gateway("http://localhost")  # Is all there?
-    with open(os.path.join(TOP, "docs", "gateway.md"), encoding="utf-8") as f:
-        blocks = re.findall(r"^```nginx\n(.*?)^```$", f.read(), re.M | re.S)
+    blocks = re.findall(r"^```nginx\n(.*?)^```$", read(os.path.join(TOP, "docs", "gateway.md")), re.M | re.S)
     assert blocks
     for text in blocks:
         text, loads = re.subn("/usr/lib/nginx/modules/[a-z_]+.so", MODULE, text)

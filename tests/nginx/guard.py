@@ -1,5 +1,6 @@
 """Redirects after a request was sent: it never goes to an upstream a second time."""
 
+from files import write
 from nginx import ON, Nginx, Upstream
 from patience import until
 from ports import free_port
@@ -102,8 +103,7 @@ def a_redirect_before_it_was_sent_goes_on():
             " proxy_set_header Content-Length ''; proxy_pass http://two/auth; }"
         )
         with Nginx(one, http=http, server=server) as nginx:
-            with open(nginx.home + "/page.txt", "w", encoding="ascii") as f:
-                f.write("we are sorry\n")
+            write(nginx.home + "/page.txt", "we are sorry\n")
             for i in range(2):
                 got = nginx.post("/away", "away", b"x")
                 equal((got.status, got.replayed), (201, i == 1))
@@ -148,8 +148,7 @@ def a_mirror_is_sent_once():
             "location /mirror { internal; idempotency off; proxy_pass http://two; }"
         )
         with Nginx(one, http=http, server=server) as nginx:
-            with open(nginx.home + "/page.txt", "w", encoding="ascii") as f:
-                f.write("we are sorry\n")
+            write(nginx.home + "/page.txt", "we are sorry\n")
             equal(nginx.post("/pay?mode=drop", "k", b"x").status, 200)
             two.wait_for(1)
             assert "a subrequest to \"/mirror\" is refused" in nginx.errors()

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 
+from files import write
 from nginx import ON, Nginx, Upstream, need_plain_memory
 from tap import LONG, equal, main, note, run, skip, test
 
@@ -92,8 +93,7 @@ def a_full_disk_costs_no_answer():
     with Upstream() as up, Nginx(up) as nginx:
         kept = nginx.post("/pay?size=300000", "before", b"x")
         shutil.rmtree(nginx.home + "/tmp/b")
-        with open(nginx.home + "/tmp/b", "w", encoding="ascii") as f:
-            f.write("not a directory\n")
+        write(nginx.home + "/tmp/b", "not a directory\n")
         for mode in "plain", "chunked":
             for size in 65_536, 65_537, 300_000, 5_000_000:
                 path, key = f"/pay?size={size}&mode={mode}", f"{mode}{size}"

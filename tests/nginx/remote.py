@@ -11,11 +11,12 @@ import sys
 import threading
 
 import dynamo
+from files import read_bytes
 from kept import kept
 from nginx import STATUS, Nginx, Upstream, read_answer, request_bytes
 from patience import until
 from procfs import stop
-from tap import LONG, PROGRAM, TOP, add, equal, main, note, run, skip, start
+from tap import LONG, PROGRAM, TOP, each, equal, main, note, run, start
 
 sys.path.append(os.path.join(TOP, "tests", "chaos"))
 import proxy  # noqa: E402
@@ -46,7 +47,9 @@ def create(url):
     equal((done.status, done.stderr), (0, done.stderr))
 
 
+@each(dynamo.KINDS if LONG else ("dynoxide",))
 def the_same_answers(kind):
+    """Replay, mismatch, unknown, 50 duplicates at once."""
     with dynamo.server(kind) as url, Upstream() as up:
         create(url)
         with gateway(up, url, workers=2) as (nginx, _, _):
@@ -65,6 +68,7 @@ def the_same_answers(kind):
     note(f"{kind}: {up.executions()} executions")
 
 
+@each(("dynoxide",))
 def a_table_that_moves(kind):
     """A worker trusts for half a minute that the table was not moved. What it executes in
     that time is in the export, which lists the table only after it."""
@@ -97,7 +101,9 @@ def a_table_that_moves(kind):
             note(f"{len(executed)} executed, {refused} refused before the end of the export")
 
 
+@each(("dynoxide",))
 def limits_on_a_table(kind):
+    """Two of twenty new keys, and their replays."""
     limits = "idempotency_limit few global 2r/2d; idempotency_limit many global 1000r/2d;"
     with dynamo.server(kind) as url, Upstream() as up:
         create(url)
@@ -111,7 +117,9 @@ def limits_on_a_table(kind):
             equal(names, ['"few";q=2;w=172800, "many";q=1000;w=172800'] * 2)
 
 
+@each(("dynoxide",))
 def a_table_that_goes_away(kind):
+    """503 at begin; the real answer and the journal at the end."""
     with Upstream() as up, contextlib.ExitStack() as stack:
         url = stack.enter_context(dynamo.server(kind))
         create(url)
@@ -130,6 +138,7 @@ def a_table_that_goes_away(kind):
             equal(up.executions("other"), 0)
 
 
+@each(("dynoxide",))
 def a_table_that_stands_still(kind):
     """A finished response does not wait for a table that does not answer, however long a
     claim may: it goes out unrecorded, its outcome is in the journal, and is told later."""
@@ -151,6 +160,7 @@ def a_table_that_stands_still(kind):
             equal((again.status, again.replayed, up.executions("k")), (201, True, 1))
 
 
+@each(("dynoxide",))
 def a_waiter_outlasts_an_outage(kind):
     """A table that stands still for longer than the store's timeout, while a duplicate
     waits: it goes on waiting, and gets the answer."""
@@ -181,8 +191,7 @@ def child_named(word):
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             pid = int(path.split("/")[2])
-            with open(path, "rb") as f:
-                command = f.read()
+            command = read_bytes(path)
             with open(f"/proc/{pid}/stat", encoding="latin-1") as f:
                 parent = int(f.read().rsplit(")", 1)[1].split()[1])
             if word in command and parent == os.getpid():
@@ -190,7 +199,9 @@ def child_named(word):
     raise AssertionError("no such child")
 
 
+@each(("dynoxide",))
 def a_worker_that_dies_while_it_tells(kind):
+    """It told the journal first: the next worker tells the table."""
     with Upstream() as up, dynamo.server(kind) as url:
         create(url)
         table = child_named(kind.encode())
@@ -221,6 +232,7 @@ def a_worker_that_dies_while_it_tells(kind):
             equal(up.executions("k"), 1)
 
 
+@each(("dynoxide",))
 def a_claim_whose_answer_is_lost(kind):
     """The table makes the claim, and no answer comes through: 503, or the client has
     left. When answers come again, the claim is given back, long before its lease of ten
@@ -261,35 +273,6 @@ def shown(url, env):
     done = run([PROGRAM, "show", "--json", "--store", place, "k"], env)
     return json.loads(done.stdout)["status"] if done.status == 0 else None
 
-
-def on(kind, check, what):
-    def one():
-        reason = dynamo.missing(kind)
-        if kind == "local" and not LONG:
-            reason = "with IDEM_TEST_LONG only: it takes its time to start"
-        if reason:
-            skip(reason)
-        check(kind)
-
-    one.__name__ = f"{check.__name__}_{kind}"
-    add(f"{one.__name__}: {what}", one)
-
-
-for each in dynamo.KINDS:
-    on(each, the_same_answers, "Replay, mismatch, unknown, 50 duplicates at once.")
-on("dynoxide", a_table_that_moves, "The export has all that was executed; then nothing is.")
-on("dynoxide", limits_on_a_table, "Two of twenty new keys, and their replays.")
-on("dynoxide", a_worker_that_dies_while_it_tells,
-   "It told the journal first: the next worker tells the table.")  # fmt: skip
-on("dynoxide", a_table_that_goes_away,
-   "503 at begin; the real answer and the journal at the end.")  # fmt: skip
-
-on("dynoxide", a_table_that_stands_still,
-   "A finished response goes out, whatever the time of a claim.")  # fmt: skip
-on("dynoxide", a_waiter_outlasts_an_outage,
-   "A duplicate that waits is not refused for it.")  # fmt: skip
-on("dynoxide", a_claim_whose_answer_is_lost,
-   "It is given back when the table answers again.")  # fmt: skip
 
 if __name__ == "__main__":
     main()

@@ -7,6 +7,7 @@ import os
 import re
 import time
 
+from files import read_bytes, write
 from nginx import (
     LOG,
     ON,
@@ -158,8 +159,7 @@ def who_may_not_ask_learns_nothing():
 
     with Upstream() as up, Nginx(up, http=users, location=auth) as nginx:
         path = nginx.home + "/users"
-        with open(path, "w", encoding="ascii") as f:
-            f.write("ann:{PLAIN}p\nbob:{PLAIN}p\n")
+        write(path, "ann:{PLAIN}p\nbob:{PLAIN}p\n")
         for _ in range(2):
             equal(nginx.post("/pay", "k", b"x").status, 401)
         equal(nginx.begun(), 0)
@@ -168,8 +168,7 @@ def who_may_not_ask_learns_nothing():
         assert nginx.request("/pay", "k", b"x", headers=as_user("ann")).replayed
         other = nginx.request("/pay", "k", b"x", headers=as_user("bob"))
         equal((other.replayed, up.executions()), (False, 2))
-        with open(path, "w", encoding="ascii") as f:
-            f.write("bob:{PLAIN}p\n")
+        write(path, "bob:{PLAIN}p\n")
         revoked = nginx.request("/pay", "k", b"x", headers=as_user("ann"))
         equal((revoked.status, up.executions()), (401, 2))
 
@@ -361,8 +360,7 @@ def internal_redirects_are_one_request():
     )
     location = "proxy_intercept_errors on; error_page 404 410 /gone.html;"
     with Upstream() as up, Nginx(up, server=server, location=location) as nginx:
-        with open(nginx.home + "/file.txt", "w", encoding="ascii") as f:
-            f.write("from a file\n")
+        write(nginx.home + "/file.txt", "from a file\n")
         for path, status, body in (
             ("/pay?status=404", 404, b"gone\n"),
             ("/pay?mode=accel", 200, b"from a file\n"),
@@ -575,8 +573,7 @@ def what_counts_can_be_chosen():
     equal(asked("idempotency_fingerprint path;"), (422, 201, 201))
     equal(asked("idempotency_fingerprint body $http_x_version;"), (201, 422, 422))
     os.makedirs("ngx", exist_ok=True)
-    with open("ngx/secret", "wb") as f:
-        f.write(os.urandom(32))
+    write("ngx/secret", os.urandom(32))
     equal(asked(f"idempotency_fingerprint default key_file={os.getcwd()}/ngx/secret;"),
           (422, 422, 201))
 
@@ -655,8 +652,7 @@ def the_request_can_be_kept():
                 equal(got[0].status, 201)
         kept_files = b""
         for name in "idem.db", "idem.db-wal":
-            with open(f"{nginx.home}/{name}", "rb") as f:
-                kept_files += f.read()
+            kept_files += read_bytes(f"{nginx.home}/{name}")
         assert kept in kept_files and b"s3cret" not in kept_files
 
 
@@ -696,8 +692,7 @@ def the_meter_of_the_host_counts_too():
         equal((calls["begin"], calls["end"]), ("3", "1"))
         assert "idem_store_call" not in run(look).stdout.decode()
 
-        with open("meter", "w", encoding="ascii") as f:
-            f.write("dear aunt")
+        write("meter", "dear aunt")
         with Nginx(up, env=meter, main="env IDEM_METER;") as nginx:
             equal(nginx.post("/pay", "b", b"x").status, 201)
             assert "IDEM_METER: " in nginx.errors(), nginx.errors()

@@ -24,12 +24,13 @@ import tempfile
 import threading
 
 import dynamo
+from files import read
 from patience import PATIENCE, until
 from ports import free_port
 import postgres
 import procfs
 from procfs import children, descendants
-from tap import LONG, PROGRAM, TOP, equal, kill_session, main, note, run, skip, start, test
+from tap import LONG, PROGRAM, TOP, equal, kill_session, main, run, skip, start, test
 
 BUILD = os.path.dirname(PROGRAM)
 MODULE = os.path.join(BUILD, "nginx", "ngx_http_idempotency_module.so")
@@ -43,8 +44,7 @@ REFUSED = 7  # What curl ends with then.
 
 def stages():
     """Return {stage: [(instruction, its text)]} of the recipe."""
-    with open(RECIPE, encoding="utf-8") as f:
-        text = re.sub(r"^#.*\n", "", f.read(), flags=re.M).replace("\\\n", " ")
+    text = re.sub(r"^#.*\n", "", read(RECIPE), flags=re.M).replace("\\\n", " ")
     found, name = {}, None
     for line in filter(None, map(str.strip, text.splitlines())):
         word, rest = line.split(None, 1)
@@ -83,8 +83,7 @@ def both_images_are_for_an_ordinary_user():
 def the_recipe_has_what_the_build_needs():
     """What the gateway is linked with and loads is installed in its image."""
     installed = " ".join(text for word, text in stages()["idem-gateway"] if word == "RUN")
-    with open(os.path.join(TOP, "tools", "deps"), encoding="utf-8") as f:
-        to_build = re.search(r"^packages=\((.*?)\)", f.read(), re.M | re.S)[1]
+    to_build = re.search(r"^packages=\((.*?)\)", read(os.path.join(TOP, "tools", "deps")), re.M | re.S)[1]
     # The library of each -dev package that the program, or libidem-aws, is linked with.
     of = {
         "libcurl4-openssl-dev": "libcurl4",
@@ -400,8 +399,6 @@ def try_on(host, env, leave, come_back):
 
 
 def try_on_a_table(host):
-    if dynamo.missing("local"):
-        skip(dynamo.missing("local"))
     given = dynamo.environment()
     env = {name: given[name] for name in given if name.startswith("AWS_")}
     with dynamo.server("local") as url, contextlib.ExitStack() as stack:
@@ -410,8 +407,6 @@ def try_on_a_table(host):
 
 
 def try_on_a_database(host):
-    if postgres.missing():
-        skip(postgres.missing())
     # A container has no path to the server's socket.
     there = {"listen_addresses": "127.0.0.1", "port": free_port()}
     with postgres.server(**there) as server:

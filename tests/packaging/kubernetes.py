@@ -9,6 +9,7 @@ import os
 import re
 
 import yaml
+from files import read
 from tap import PROGRAM, TOP, equal, main, note, skip, test
 
 MANIFESTS = os.path.join(TOP, "packaging", "kubernetes")
@@ -20,8 +21,7 @@ _declared = {}
 def declaration(path):
     """Return ({field: (whether it must be, type)}, {name of a type: its file})."""
     if path not in _declared:
-        with open(path, encoding="utf-8") as f:
-            text = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
+        text = re.sub(r"/\*.*?\*/", "", read(path), flags=re.S)
         imports = dict(re.findall(r'^import \{ (\w+) \} from "(.*)";$', text, re.M))
         whole = re.search(r"^export interface \w+(?: extends TypeMeta)? \{(.*?)^\}", text, re.M | re.S)
         fields = re.findall(r'^    "(.*?)"(\??): ([^;]+);$', whole[1] if whole else "", re.M)

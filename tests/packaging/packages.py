@@ -10,15 +10,11 @@ import shutil
 
 import dynamo
 from root import Root, fields
+from files import read, write
 from tap import LONG, TOP, equal, main, note, run, skip, test
 from trees import BUILD, installed_files
 
 DEBIAN = os.path.join(TOP, "packaging", "debian")
-
-
-def read(*path):
-    with open(os.path.join(*path), encoding="utf-8") as f:
-        return f.read()
 
 
 # ---- What is in which package ----
@@ -357,9 +353,6 @@ def library(root):
 def table(root, missing=False):
     """A DynamoDB table: the program and the example name the package where it is
     missing; where it is not, they do the work once."""
-    why = dynamo.missing("dynoxide")
-    if why:
-        skip(why)
     # Of ca-certificates, whose script makes it.
     os.makedirs(root.file("etc/ssl/certs"), exist_ok=True)
     trusted = "/etc/ssl/certs/ca-certificates.crt"
@@ -381,9 +374,8 @@ def table(root, missing=False):
 
 def aws_library(root):
     """A program that names functions of libidem-aws builds with what pkg-config says."""
-    with open(root.file("tmp/sources.c"), "w", encoding="ascii") as f:
-        f.write("#include <idem/lambda.h>\n#include <stdio.h>\n")
-        f.write("int main(void) { return puts(idem_lambda_source_at(0)->name) < 0; }\n")
+    write(root.file("tmp/sources.c"), "#include <idem/lambda.h>\n#include <stdio.h>\n"
+                                      "int main(void) { return puts(idem_lambda_source_at(0)->name) < 0; }\n")
     compiled = "gcc sources.c -o sources $(pkg-config --cflags --libs idem-aws)"
     done = root("sh", "-c", f"cd /tmp && {compiled} && ./sources")
     equal((done.status, done.stderr, done.stdout), (0, b"", b"alb\n"))

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 
+from files import read, write
 from tap import run, skip
 
 ADMIN = "/var/lib/dpkg"
@@ -22,8 +23,7 @@ def fields(text):
 
 def installed():
     """Return {package: its paragraph} of this machine."""
-    with open(f"{ADMIN}/status", encoding="utf-8") as f:
-        texts = f.read().strip().split("\n\n")
+    texts = read(f"{ADMIN}/status").strip().split("\n\n")
     return {
         fields(text)["Package"]: text for text in texts if " ok installed" in text
     }
@@ -66,8 +66,7 @@ def info_files(name):
 def files_of(name):
     """Return the paths that a package has installed."""
     (path,) = [p for p in info_files(name) if p.endswith(".list")]
-    with open(path, encoding="utf-8") as f:
-        return [line for line in f.read().splitlines() if line != "/."]
+    return [line for line in read(path).splitlines() if line != "/."]
 
 
 class Root:
@@ -133,9 +132,7 @@ class Root:
         open(f"{admin}/available", "w", encoding="utf-8").close()
         # No service starts in there.
         os.makedirs(self.file("usr/sbin"), exist_ok=True)
-        with open(self.file("usr/sbin/policy-rc.d"), "w", encoding="utf-8") as f:
-            f.write("#!/bin/sh\nexit 101\n")
-        os.chmod(self.file("usr/sbin/policy-rc.d"), 0o755)
+        write(self.file("usr/sbin/policy-rc.d"), "#!/bin/sh\nexit 101\n", 0o755)
 
     def __call__(self, *command, timeout=120, user=None):
         """Run @command in there, with processes and devices; all that it leaves
@@ -162,7 +159,6 @@ def is_alternative(path):
 def alternative_links(name):
     """Return the links, such as /usr/bin/awk, that the alternative @name is for."""
     try:
-        with open(f"{ADMIN}/alternatives/{name}", encoding="utf-8") as f:
-            return {line for line in f.read().splitlines()[1:2] if line[:1] == "/"}
+        return {line for line in read(f"{ADMIN}/alternatives/{name}").splitlines()[1:2] if line[:1] == "/"}
     except OSError:
         return set()

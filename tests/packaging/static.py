@@ -10,6 +10,7 @@ import ssl
 from importlib.machinery import SourceFileLoader
 
 import dynamo
+from files import read, write
 from lambda_api import Sandbox
 from line import Line
 from tap import LONG, PROGRAM, TOP, equal, main, note, run, skip, test
@@ -43,8 +44,7 @@ def what_is_inside(archives, program):
     sbom.compiler = lambda files, _: files.discard("crtbeginS.o") or ("gcc-12", "12.2", None, "x")
     folder = sbom.Path("x86_64")
     folder.mkdir(exist_ok=True)
-    with open(folder / "idem.map", "w", encoding="utf-8") as f:
-        f.write(a_map(archives))
+    write(folder / "idem.map", a_map(archives))
     try:
         return [name for name, *_ in sbom.inside(program, folder)]
     except sbom.Wrong as wrong:
@@ -146,16 +146,13 @@ def it_is_the_runtime_of_a_function():
     os.mkdir("task")
     shutil.copy(os.path.join(TOP, "examples", "lambda", "bootstrap"), "task")
     shutil.copy(built(), "task/idem")
-    with open("charge", "w", encoding="ascii") as f:
-        f.write("#!/bin/sh\necho charged >> ledger; echo 42\n")
-    os.chmod("charge", 0o755)
+    write("charge", "#!/bin/sh\necho charged >> ledger; echo 42\n", 0o755)
     task = os.path.abspath("task")
     with Sandbox("charge", {"LAMBDA_TASK_ROOT": task}, program=[f"{task}/bootstrap"]) as box:
         shutil.copy("charge", "task")
         for _ in range(2):
             equal(box.invoke({"idempotencyKey": "order"}).json(), 42)
-    with open("ledger", encoding="ascii") as f:
-        equal(f.read(), "charged\n")
+    equal(read("ledger"), "charged\n")
 
 
 def trust_a_certificate_for(name):
@@ -176,12 +173,9 @@ def it_speaks_to_dynamodb():
     """From a root with /etc/hosts and certificates alone the static program finds a
     name, trusts it over TLS, and works on a table of DynamoDB; without the certificate
     nothing is sent."""
-    if dynamo.missing("local"):
-        skip(dynamo.missing("local"))
     with dynamo.server("local") as url, empty_root() as idem:
         tls = trust_a_certificate_for("dynamodb.test")
-        with open("root/etc/hosts", "w", encoding="ascii") as f:
-            f.write("127.0.0.1 dynamodb.test\n")
+        write("root/etc/hosts", "127.0.0.1 dynamodb.test\n")
         env = {k: v for k, v in dynamo.environment().items() if k.startswith("AWS_")}
         env["AWS_ENDPOINT_URL_DYNAMODB"] = Line(url, tls).url.replace("127.0.0.1", "dynamodb.test")
         env["IDEM_STORE"] = "dynamodb://orders"
@@ -217,8 +211,7 @@ def an_older_kernel_is_enough():
     first = run(command)
     equal((first.status, first.stdout, first.stderr), (0, b"done\n", b""))
     equal(run(command), first)
-    with open("calls", encoding="utf-8") as f:
-        refused = set(re.findall(r"(\w+)\(", f.read()))
+    refused = set(re.findall(r"(\w+)\(", read("calls")))
     assert refused >= {"close_range", "statx"}, refused
     note(f"refused: {', '.join(sorted(refused))}")
 

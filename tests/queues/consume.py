@@ -9,7 +9,6 @@ import threading
 import time
 from pathlib import Path
 
-import rig
 import selected
 from rig import Between, Place, error, ledger, outcomes
 from procfs import children
@@ -562,5 +561,4 @@ def a_terminal_sees_how_far_it_is():
 
 
 if __name__ == "__main__":
-    with rig.servers:
-        main()
+    main()

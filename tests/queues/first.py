@@ -2,7 +2,6 @@
 
 import json
 
-import rig
 from rig import Place, ledger, outcomes
 from tap import equal, main, test
 
@@ -46,5 +45,4 @@ def a_duplicate_is_replayed_and_deleted():
 
 
 if __name__ == "__main__":
-    with rig.servers:
-        main()
+    main()

@@ -8,7 +8,7 @@ import os
 import random
 import sys
 
-import rig
+from files import write
 import sqs
 from rig import Between, Place, ledger
 from tap import LONG, equal, main, note, test
@@ -53,9 +53,7 @@ class Function(contextlib.ExitStack):
 
     def __init__(self, count=1, name="ledger", idem=True, visibility=2, env=None, receives=3):
         super().__init__()
-        with open("handler", "w", encoding="ascii") as f:
-            f.write(HANDLER)
-        os.chmod("handler", 0o755)
+        write("handler", HANDLER, 0o755)
         store = "sqlite:" + os.path.abspath(f"{name}.db")
         self.place = Place(visibility=visibility, receives=receives, store=store)
         self.queue = self.place.queue
@@ -262,7 +260,7 @@ def a_duplicate_in_flight_is_not_acknowledged():
 def held_elsewhere(name, lease, **env):
     """What becomes of a message that is received while another owner is at work, whose
     lease is longer than three visibilities: its deliveries, who is dead, and the log."""
-    own = {k: v for k, v in sqs.environment(rig.endpoint()).items() if v is not None}
+    own = {k: v for k, v in sqs.environment(sqs.shared()).items() if v is not None}
     with Function(name=name, env={**own, **env}) as function:
         # The event that Lambda makes has the ARN of its queue; the rest of the URL may differ.
         begun = ("begin", "-s", "pay", "-k", "held", "--lease", lease, "--on-expired-lease", "rerun")
@@ -301,7 +299,7 @@ def a_queue_that_may_not_be_told_is_left_alone():
             403, {"__type": "com.amazonaws.sqs#AccessDeniedException", "message": "no"}
         ),
     }  # fmt: skip
-    with Between(rig.endpoint(), lambda action, _: answers[action]) as between:
+    with Between(sqs.shared(), lambda action, _: answers[action]) as between:
         found, dead, effects, lines = held_elsewhere(
             "denied", "1h", AWS_ENDPOINT_URL_SQS=between.url
         )
@@ -323,9 +321,9 @@ def a_message_comes_when_its_pause_is_over():
         "GetQueueAttributes": (200, {"Attributes": {"VisibilityTimeout": "30"}}),
         "ChangeMessageVisibilityBatch": (200, {"Successful": [], "Failed": []}),
     }
-    own = {k: v for k, v in sqs.environment(rig.endpoint()).items() if v is not None}
+    own = {k: v for k, v in sqs.environment(sqs.shared()).items() if v is not None}
     for pause, least, most in (("1h", 3500, 3600), ("1s", 1, 1)):
-        with Between(rig.endpoint(), lambda action, _: answers[action]) as between:
+        with Between(sqs.shared(), lambda action, _: answers[action]) as between:
             env = {**own, "AWS_ENDPOINT_URL_SQS": between.url, "IDEM_LAMBDA_RETRY_AFTER": pause,
                    "IDEM_LAMBDA_OUTCOME": ""}  # fmt: skip
             with Function(name=pause, env=env, receives=2) as function:
@@ -348,7 +346,7 @@ def a_queue_of_another_region_is_not_asked():
         "ChangeMessageVisibilityBatch": (200, {"Successful": [], "Failed": []}),
     }
     for name, region in (("there", "us-gov-west-1"), ("here", sqs.REGION)):
-        with Between(rig.endpoint(), lambda action, _: answers[action]) as between:
+        with Between(sqs.shared(), lambda action, _: answers[action]) as between:
             _, _, _, lines = held_elsewhere(
                 name, "1h", AWS_ENDPOINT_URL_SQS=between.url, AWS_REGION=region
             )
@@ -362,5 +360,4 @@ def a_queue_of_another_region_is_not_asked():
 
 
 if __name__ == "__main__":
-    with rig.servers:
-        main()
+    main()

@@ -9,7 +9,6 @@ import os
 import socketserver
 import sys
 import threading
-import time
 import urllib.parse
 from pathlib import Path
 
@@ -18,21 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
 import dynamo  # noqa: E402,F401
 import sqs  # noqa: E402
-from tap import Idem, Result, kill_session, skip  # noqa: E402
+from tap import Idem, Result, kill_session  # noqa: E402
 
-servers = contextlib.ExitStack()
-started = []
 queues = 0
-
-
-def endpoint():
-    """That of one server for all tests of a file."""
-    why = sqs.missing()
-    if why is not None:
-        skip(why)
-    if not started:
-        started.append(servers.enter_context(sqs.server()))
-    return started[0]
 
 
 class Place:
@@ -41,7 +28,7 @@ class Place:
     def __init__(self, at=None, visibility=30, receives=3, fifo=False, store=None):
         global queues  # pylint: disable=global-statement
         queues += 1
-        self.at = at or endpoint()
+        self.at = at or sqs.shared()
         name = f"q{queues}-{os.getpid()}"
         self.queue = sqs.Queue(self.at, name, visibility, receives, fifo)
         self.idem = Idem(store)
