@@ -18,6 +18,7 @@ import stat
 import sys
 import time
 
+from files import write
 from patience import PATIENCE
 from procfs import until_it_waits
 from tap import PROGRAM, Idem, Result, add, environment, equal, main, run, skip, test
@@ -28,7 +29,7 @@ COMMANDS = [
     "run", "begin", "complete", "fail", "release", "retry", "unknown", "renew",
     "show", "list", "resolve", "reopen", "stats", "watch", "doctor", "ui", "reconcile", "store",
     "export", "import", "purge", "limit", "key", "gateway", "lambda",
-    "consume",
+    "consume", "serve",
 ]  # fmt: skip
 
 # What differs from one run to the next, and what is put in its place.
@@ -254,11 +255,28 @@ def key():
     s.check()
 
 
+def assert_laid_out(name, summaries, lines):
+    """Its line of `idem help`, usage, examples, and options whose words are in a column."""
+    head, _, usage = lines[:3]
+    equal(head, f"idem {name}: {summaries[name]}")
+    assert usage.startswith(f"Usage: idem {name} "), usage
+    titles = [line for line in lines if re.fullmatch(r"[A-Z][^.]*:", line)]
+    equal(titles[0], "Examples:")
+    column = None
+    for line in lines[lines.index(titles[1]) + 1 :] if titles[1:] else ():
+        option = re.match(r"(?:  -\w, |      )--[\w-]+(?: \S+)?  +(?=\S)", line)
+        column = option.end() if option and column is None else column
+        if option or line.startswith("       "):
+            equal((line, len(line) - len(line[column:].lstrip())), (line, column))
+
+
 @test
 def help_pages():
-    """Every page of help stands in 80 columns and on one screen."""
+    """Every page of help stands in 80 columns and on one screen, and is laid out as that of
+    begin, which is kept as it looks."""
     s = Session("help")
-    s("help")
+    overview = s("help").stdout.decode()
+    summaries = dict(re.findall(r"^  ([\w-]+) {2,}(.*)$", overview, re.M))
     for name in COMMANDS:
         page = s.idem("help", name)
         equal(page, s.idem(name, "--help"))
@@ -267,8 +285,9 @@ def help_pages():
         wide = [line for line in lines if len(line) > 80 or line != line.rstrip()]
         equal(wide, [])
         assert len(lines) <= 50, f"{name}: {len(lines)} lines"
-        if name != "run":
-            s("help", name)
+        assert_laid_out(name, summaries, lines)
+    equal(set(COMMANDS), set(summaries) - {"help"})
+    s("help", "begin")
     s("--version")
     s("help", "no-such")
     s("bgin")
@@ -388,16 +407,14 @@ def a_key_may_come_from_a_file():
         (b"abc\n\n", b"abc\n"), (b" abc ", b" abc "), (b"\n\n", b"\n"),
         (b"x" * 255 + b"\n", b"x" * 255), (b"a\0b", b"a\0b"),
     ]:  # fmt: skip
-        with open("key", "wb") as f:
-            f.write(content)
+        write("key", content)
         shown = json.loads(idem("key", "--key-file", "key", "--json").stdout)
         equal(shown["key"].encode(), wanted)
         token = begin(idem, "--key-file", "key")
         equal(record(idem, "--key-file", "key")["key"].encode(), wanted)
         equal(idem("release", "--token", token).status, 0)
     for content in [b"", b"\n", b"x" * 256, b"x" * 257 + b"\n"]:
-        with open("key", "wb") as f:
-            f.write(content)
+        write("key", content)
         equal(idem("begin", "--key-file", "key").status, 64)
 
 
