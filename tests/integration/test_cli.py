@@ -377,22 +377,119 @@ BAD_USAGE = [
     (["lambda", "telex"], "sources"),
 ]  # fmt: skip
 
+# A whole command line, and all that is said about it, after which the help is named ...
+WITH_HELP = [
+    ("run --leese 5s -k a -- true", "unknown option --leese; did you mean --lease?"),
+    ("run -k a ls", "put -- before the command: -- ls"),
+    ("run ls", "put -- before the command: -- ls"),
+    ("run", "no command given: idem run [OPTION...] -k KEY -- COMMAND [ARG...]"),
+    ("run -k x --", "no command given: idem run [OPTION...] -k KEY -- COMMAND [ARG...]"),
+    ("run -k ''", "--key: KEY must not be empty"),
+    ("run -k a -k b", "--key is given twice"),
+    ("run -k", "--key: KEY is missing"),
+    ("run -k K4096 -- true", "--key: KEY has at most 255 bytes, not 4096"),
+    ("run --retention 1 -k a -- true", '--retention: "1" is not a time from 1ms to 36525d, or never (500ms, 30s, 5m, 2h, 7d)'),
+    ("run --retention 1w -k a -- true", '--retention: "1w" is not a time from 1ms to 36525d, or never (500ms, 30s, 5m, 2h, 7d)'),
+    ("run --retention 1y -k a -- true", '--retention: "1y" is not a time from 1ms to 36525d, or never (500ms, 30s, 5m, 2h, 7d)'),
+    ("run --lease 1s -k a -- true", '--lease: "1s" is not a time from 2s to 36525d, or never (500ms, 30s, 5m, 2h, 7d)'),
+    ("run --lease 2d -k a -- true", "--lease 2d is longer than --retention 1d; a retention from 2d on is allowed, or never"),
+    ("run --wait -5s -k a -- true", '--wait: "-5s" is not a time from 0ms to 36525d (500ms, 30s, 5m, 2h, 7d)'),
+    ("run --on-expired-lease again -k a -- true", '--on-expired-lease: "again" is not one of rerun, hold'),
+    ("run --max-output 100M -k a -- true", '--max-output: "100M" is not a number of bytes from 0 to 67108864 (512, 64k, 8M, 1G)'),
+    ("run --outcome x -k a -- true", '--outcome: "x": expected STATUS=OUTCOME, as in 42=fail, or jobs'),
+    ("run --outcome '0=complete *=retry 75=release' -k a -- true", '--outcome: "75=release": can never match: earlier entries match everything that it matches'),
+    ("run --outcome '*=retry' -k a -- true", "--outcome: exit status 0 must complete: put 0=complete first"),
+    ("run --outcome none=complete -k a -- true", '--outcome: "none=complete": without a status, the outcome must be unknown, retry or fail'),
+    ("run --retries 3 -k a -- true", "unknown option --retries; did you mean --max-failures?"),
+    ("run --timeout 3s -k a -- true", "unknown option --timeout; did you mean --max-time?"),
+    ("begin --ttl 1d -k a", "unknown option --ttl; did you mean --retention?"),
+    ("show --timeout 3s a", "unknown option --timeout"),
+    ("run --status-fd 99 -k a -- true", "--status-fd: descriptor 99 is not open"),
+    ("run --ma 1 -k a -- true", "ambiguous option --ma (--max-attempts, --max-failures, --max-time, --max-output)"),
+    ("run --scope Y300 -k a -- true", "--scope: SCOPE has at most 255 bytes, not 300"),
+    ("begin KEY", 'unexpected argument "KEY"; name the key with --key KEY; a command is run by: idem run -k KEY -- COMMAND'),
+    ("release KEY",
+     'unexpected argument "KEY"; an attempt is named by the token that idem begin printed: --token TOKEN; inside idem run: --self; a person decides about a key with: idem resolve KEY'),
+    ("complete -k KEY",
+     "unknown option -k; an attempt is named by the token that idem begin printed: --token TOKEN; inside idem run: --self; a person decides about a key with: idem resolve KEY"),
+    ("renew KEY",
+     'unexpected argument "KEY"; an attempt is named by the token that idem begin printed: --token TOKEN; inside idem run: --self; a person decides about a key with: idem resolve KEY'),
+    ("complete", "no attempt given: --token TOKEN, or --self inside idem run"),
+    ("resolve a --release", "no reason given: --reason TEXT, which is kept for those who ask later"),
+    ("resolve a --reason x", "give exactly one of --complete, --fail and --release"),
+    ("show", "no key given; see: idem list"),
+    ("resolve a --complete x --reason x --exit 0 --http-status 200", "choose one: --exit or --http-status"),
+    ("resolve a --complete x --reason x --http-status 99", '--http-status: "99" is not a number from 200 to 599'),
+    ("resolve a --release --reason x --http-status 200", "--exit, --http-status and --content-type belong to --complete"),
+    ("show 'escaped:\\n'", "escaped:: a key of 1 to 255 bytes follows, with every backslash as \\x5c and other bytes as \\xHH"),
+    ("list foo", "list takes no key; see idem show"),
+    ("list --status bogus", '--status: "bogus" is not one of in_progress, completed, failed, unknown, released, retry'),
+    ("list --fields bogus",
+     '--fields: "bogus" is not a field; expected status, exit, started, age, took, lease, attempts, owner, scope, key, created, ended, expires, fence, error'),
+    ("list --since 5", '--since: "5" is not a time from 1ms to 36525d (500ms, 30s, 5m, 2h, 7d)'),
+    ("purge a", "purge takes no key; see idem resolve"),
+    ("limit -n a", "missing --name, --subject or --request: the limit, its subject, the request"),
+    ("gateway", "no service given: --upstream URL"),
+    ("gateway --upstream ftp://x --global-scope", '--upstream: "ftp://x": it must begin with http:// or https://'),
+    ("gateway --upstream http://localhost:1/path --global-scope",
+     '--upstream: "http://localhost:1/path": it must end after host and port: the gateway adds the path of each request'),
+]  # fmt: skip
 
-def usage_test(args, wanted):
+# ... or is not.
+WITHOUT_HELP = [
+    ("no-such", 'unknown command "no-such"; see: idem help'),
+    ("list --store none.db", '--store: "none.db" is not the URL of a store; did you mean sqlite:none.db'),
+    ("list --store none/x.db", '--store: "none/x.db" is not the URL of a store; did you mean sqlite:none/x.db'),
+    ("list --store postgrs://u:pw@h/db", 'unknown kind of store "postgrs://u:***@h/db": use sqlite:PATH, dynamodb://TABLE, postgres://HOST/DATABASE or memory:'),
+    ("list --store redis://h", 'unknown kind of store "redis://h": use sqlite:PATH, dynamodb://TABLE, postgres://HOST/DATABASE or memory:'),
+    ("list --store mysql:x", 'unknown kind of store "mysql:x": use sqlite:PATH, dynamodb://TABLE, postgres://HOST/DATABASE or memory:'),
+    ("list --store dynamodb:idem", "store: write dynamodb://TABLE or dynamodb://TABLE?region=REGION"),
+    ("list --store dynamodb://", '"" cannot be the name of a table: 3 to 255 of a-z A-Z 0-9 _ - .'),
+    ("list --store 'sqlite:i.db?foo=1'", 'unknown option "foo=1" in the store\'s URL; a SQLite store takes group=NAME, network=yes and create=no, joined by "&"'),
+    ("list --store 'dynamodb://idem?region=eu-central-1&foo=1'",
+     'unknown option "foo" in the store URL; a DynamoDB store takes region, endpoint, layout, index, pack, clock, writer and insecure, and with a layout the names of its attributes: see idem-dynamodb(7)'),
+    ("list --store 'dynamodb://idem?layout=powertools'",
+     'unknown layout "powertools" in the store URL; it is one of powertools-python, powertools-typescript, lock-token, idempotency-store and http-idempotency'),
+    ("list --store 'dynamodb://idem?key-attr=pk'",
+     "store: key-attr names an attribute of another library's table, and no layout is given: add layout=NAME to the store URL"),
+    ("list --store 'dynamodb://idem?layout=lock-token&key-attr=a%20b'", 'store: key-attr="a b" cannot be the name of an attribute: 1 to 64 of a-z A-Z 0-9 _ - . : #'),
+    ("list --store 'dynamodb://idem?layout=powertools-python&sort-key-attr=sk'",
+     "store: sort-key-attr and static-pk-value go together: the records of one function are the items with that text in the partition key"),
+    ("gateway --upstream http://localhost:1 --global-scope --key-from '.['",
+     '--key-from .[: not a selector, at byte 3: [ ] takes a name, as in .["a"], an index, as in .[0], or nothing, as in .[]'),
+]  # fmt: skip
+
+
+def usage_test(args, holds):
     def bad_usage():
         result = Idem()(*(arg.replace("{}", os.getcwd()) for arg in args), env={})
         said = result.stderr.decode()
         equal(result.status, 64)
         equal(result.stdout, b"")
-        assert wanted.replace("{}", os.getcwd()) in said, said
+        holds(said)
         equal(os.listdir(), [])
 
     shown = [arg if len(arg) < 40 else f"{arg[:3]}...*{len(arg)}" for arg in args]
     add(f"bad_usage: idem {' '.join(map(shlex.quote, shown))}", bad_usage)
 
 
+def is_all(wanted):
+    return lambda said: equal(said, wanted)
+
+
+def has(wanted):
+    def holds(said):
+        assert wanted.replace("{}", os.getcwd()) in said, said
+
+    return holds
+
+
 for _args, _wanted in BAD_USAGE:
-    usage_test(_args, _wanted)
+    usage_test(_args, has(_wanted))
+for _line, _wanted in WITH_HELP + WITHOUT_HELP:
+    _args = shlex.split(_line.replace("K4096", "k" * 4096).replace("Y300", "y" * 300))
+    _see = f"See: idem {_args[0]} --help\n" if (_line, _wanted) in WITH_HELP else ""
+    usage_test(_args, is_all(f"idem: {_wanted}\n{_see}"))
 
 
 # ---- Keys and scopes -------------------------------------------------------
