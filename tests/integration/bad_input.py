@@ -7,7 +7,6 @@ here, for want of a DynamoDB or of the right to mount, is named in the results.
 
 import contextlib
 import difflib
-import http.server
 import os
 import re
 import shlex
@@ -17,7 +16,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import threading
 from typing import NamedTuple
 
 import dynamo
@@ -25,6 +23,7 @@ from files import read, write
 from patience import PATIENCE
 from ports import free_port
 from tap import PROGRAM, TOP, Idem, environment, equal, main, note, test
+import web
 
 GOLDEN = os.path.join(TOP, "tests/integration/golden/bad_input.txt")
 
@@ -179,34 +178,21 @@ def ask(idem, words):
 # ---- Services that are in the way ----
 
 
-class Refuses(http.server.BaseHTTPRequestHandler):
+class Refuses(web.Handler):
     """Answers all with the status of its server, as a proxy does."""
 
     def answer(self):
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.send_response(self.server.status)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", "6")
-        self.end_headers()
-        self.wfile.write(b"<html>")
+        self.body()
+        self.say(self.server.status, b"<html>", [("Content-Type", "text/html")])
 
     do_GET = do_PUT = do_POST = answer
-
-    def log_message(self, *args):
-        pass
 
 
 @contextlib.contextmanager
 def refusing(status):
-    server = http.server.ThreadingHTTPServer(("localhost", 0), Refuses)
-    server.status = status
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        server.server_close()
+    with web.Server(Refuses, ("localhost", 0)) as server:
+        server.status = status
+        yield server.server_port
 
 
 @contextlib.contextmanager

@@ -1,12 +1,10 @@
 """Credentials from every source that AWS users know, against scripted ones."""
 
 import contextlib
-import http.server
 import json
 import os
 import pathlib
 import re
-import threading
 import time
 import urllib.error
 import urllib.parse
@@ -20,6 +18,7 @@ from patience import PATIENCE, in_time
 import tap
 from aws_server import SECRETS, Server
 from tap import equal, test
+import web
 
 HERE = os.path.join(os.path.dirname(tap.PROGRAM), "tests", "integration")
 CLIENT = os.path.join(HERE, "aws_client")
@@ -60,7 +59,7 @@ def document(key, token="Token", expires=3600, **more):
     return json.dumps(text)
 
 
-class Source:
+class Source(web.Server):
     """An HTTP server that plays a source: @answer(request) gives a status and a
     text. It keeps what it saw."""
 
@@ -69,41 +68,20 @@ class Source:
         self.seen = []
         self.answer = answer
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(web.Handler):
             """One request."""
 
-            protocol_version = "HTTP/1.1"
-
             def handle_one(self):
-                length = int(self.headers.get("Content-Length", 0))
-                self.body = self.rfile.read(length)
+                self.body = web.Handler.body(self)
                 source.seen.append(self)
                 status, text = source.answer(self)
-                text = text.encode()
-                self.send_response_only(status)
-                self.send_header("Date", formatdate(time.time(), usegmt=True))
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                with contextlib.suppress(OSError):  # The client may be gone.
-                    self.wfile.write(text)
+                self.send_response = self.send_response_only
+                self.say(status, text.encode(), [("Date", formatdate(time.time(), usegmt=True))])
 
             do_GET = do_PUT = do_POST = handle_one
 
-            def log_message(self, *args):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.port = self.server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-
-    def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, *error):
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(Handler)
+        self.port = self.server_port
 
     def lines(self):
         return [f"{request.command} {request.path}" for request in self.seen]

@@ -1,18 +1,17 @@
 """Metrics: right across short processes, accepted by promtool, and all that rules,
 alarms and dashboards name is there."""
 
-import http.server
 import json
 import os
 import re
 import shutil
-import threading
 import time
 
 import dynamo
 from files import write
 from patience import PATIENCE
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, note, run, skip, start, test
+import web
 
 AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
 METER = {**AWS, "IDEM_METER": "meter"}
@@ -216,28 +215,18 @@ def a_scheduled_function_looks():
         skip("curl is not installed")
     told = []
 
-    class Runtime(http.server.BaseHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
-
+    class Runtime(web.Handler):
         def do_GET(self):
             if len(told) >= 2:
                 self.send_error(500)
                 return
             if told:
                 os.rename("idem.db", "gone.db")
-            self.send_response(200)
-            self.send_header("Lambda-Runtime-Aws-Request-Id", f"id-{len(told)}")
-            self.send_header("Content-Length", "2")
-            self.end_headers()
-            self.wfile.write(b"{}")
+            self.say(200, b"{}", [("Lambda-Runtime-Aws-Request-Id", f"id-{len(told)}")])
 
         def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            told.append((self.path.split("/")[-2:], json.loads(body)))
-            self.send_response(202)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            told.append((self.path.split("/")[-2:], json.loads(self.body())))
+            self.say(202)
             if len(told) == 2:
                 process.kill()
 
@@ -245,17 +234,14 @@ def a_scheduled_function_looks():
     equal(store("begin", "-k", "k", "--expect", "1ms", "--lease", "1h").status, 0)
     time.sleep(0.05)
     os.symlink(PROGRAM, "idem")
-    runtime = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Runtime)
-    threading.Thread(target=runtime.serve_forever, daemon=True).start()
-    env = {"AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{runtime.server_port}", "IDEM_STORE": store.store,
-           "LAMBDA_TASK_ROOT": os.getcwd()}
-    process = start([os.path.join(PACKAGING, "cloudwatch", "bootstrap")], env)
-    try:
-        out, _ = process.communicate(timeout=PATIENCE)
-    finally:
-        kill_session(process)
-        runtime.shutdown()
-        runtime.server_close()
+    with web.Server(Runtime) as runtime:
+        env = {"AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{runtime.server_port}", "IDEM_STORE": store.store,
+               "LAMBDA_TASK_ROOT": os.getcwd()}
+        process = start([os.path.join(PACKAGING, "cloudwatch", "bootstrap")], env)
+        try:
+            out, _ = process.communicate(timeout=PATIENCE)
+        finally:
+            kill_session(process)
     equal(told[0], (["id-0", "response"], {"status": 2}))
     equal(told[1][0], ["id-1", "error"])
     assert b'"event":"overdue"' in out, out

@@ -12,7 +12,6 @@ import re
 import shlex
 import shutil
 import sys
-import threading
 
 import yaml
 
@@ -25,6 +24,7 @@ import sqs
 from patience import until
 from ports import free_port
 from tap import PROGRAM, TOP, add, equal, kill_session, main, note, run, skip, start, test
+import web
 
 sys.path.append(os.path.join(TOP, "examples", "lambda"))
 import stage  # noqa: E402
@@ -94,20 +94,15 @@ class Host:
 # ---- Gateways ----
 
 
-class Service(http.server.BaseHTTPRequestHandler):
+class Service(web.Handler):
     """It answers 201, and counts."""
 
     effects = 0
 
-    def do_POST(self):  # pylint: disable=invalid-name
-        self.rfile.read(int(self.headers["Content-Length"]))
+    def do_POST(self):
+        self.body()
         Service.effects += 1
-        self.send_response(201)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
+        self.say(201)
 
 
 def gateway(host, words, probe=None):
@@ -116,10 +111,9 @@ def gateway(host, words, probe=None):
         skip("the module was not built")
     if shutil.which("nginx", path=host.env["PATH"]) is None:
         skip("nginx is not installed: tools/deps test")
-    service = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Service)
-    threading.Thread(target=service.serve_forever, args=[0.05], daemon=True).start()
+    service = web.Server(Service).__enter__()
     health = free_port()
-    ours = {"http://127.0.0.1:3000": f"http://127.0.0.1:{service.server_port}",
+    ours = {"http://127.0.0.1:3000": service.url,
             "127.0.0.1:8080": "0", "*:8080": "0", "*:8081": f"127.0.0.1:{health}"}  # fmt: skip
     words = [ours.get(word, word) for word in host.here(words)]
     words += ["--user", "root"] if os.getuid() == 0 else []

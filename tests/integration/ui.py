@@ -15,7 +15,6 @@ import os
 import re
 import signal
 import socket
-import threading
 import time
 import urllib.parse
 
@@ -26,6 +25,7 @@ from files import write
 from line import Line
 from patience import PATIENCE, until
 from tap import Idem, equal, kill_session, main, note, skip, test
+import web
 
 EVIL = '<script>document.title="taken";alert(1)</script>'
 EVIL_OWNER = '"><img src=x onerror=alert(1)>'
@@ -548,24 +548,12 @@ def other_site(s, host, action, fields):
     body = (f'<body onload="document.forms[0].submit()"><form method="post" '
             f'action="{s.origin}{action}">{inputs}</form>').encode()
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
-
+    class Handler(web.Handler):
         def do_GET(self):
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.say(200, body, [("Content-Type", "text/html")])
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with web.Server(Handler) as server:
         yield f"http://{host}:{server.server_port}/"
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def decision(store, key, **more):
@@ -613,25 +601,14 @@ def eavesdropper(seen):
     """The page of another user of this host, at another port: keeps what it is sent, and
     plants a cookie."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
-
+    class Handler(web.Handler):
         def do_GET(self):
             seen.append((self.path, self.headers))
-            self.send_response(200)
-            self.send_header("Set-Cookie", "planted=1; Path=/")
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(b"<h1>Another</h1><img src='/again'>" if self.path == "/" else b"")
+            page = b"<h1>Another</h1><img src='/again'>" if self.path == "/" else b""
+            self.say(200, page, [("Set-Cookie", "planted=1; Path=/"), ("Content-Type", "text/html")])
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with web.Server(Handler) as server:
         yield server.server_port
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @in_browser

@@ -13,12 +13,11 @@ request.
 """
 
 import contextlib
-import http.client
-import http.server
 import json
 import threading
-import urllib.parse
 import zlib
+
+import web
 
 
 class Counted:
@@ -54,104 +53,58 @@ def units(consumed):
     return consumed.get("CapacityUnits", 0) if consumed else 0
 
 
-def handler(counted, host, port):
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+class Handler(web.Relay):
+    def throttle(self, counted):
+        with counted.lock:
+            counted.throttled += 1
+        text = json.dumps({
+            "__type": "com.amazonaws.dynamodb.v20120810"
+            "#ProvisionedThroughputExceededException",
+            "message": "The level of configured provisioned throughput for the "
+            "table was exceeded.",
+        }).encode()
+        json_type = ("Content-Type", "application/x-amz-json-1.0")
+        self.say(400, text, [json_type, ("x-amz-crc32", str(zlib.crc32(text)))])
 
-        def log_message(self, *args):
-            pass
-
-        def upstream(self):
-            if not hasattr(self.server.local, "connection"):
-                self.server.local.connection = http.client.HTTPConnection(host, port)
-            return self.server.local.connection
-
-        def throttle(self):
-            with counted.lock:
-                counted.throttled += 1
-            text = json.dumps({
-                "__type": "com.amazonaws.dynamodb.v20120810"
-                "#ProvisionedThroughputExceededException",
-                "message": "The level of configured provisioned throughput for the "
-                "table was exceeded.",
-            }).encode()
-            self.send_response(400)
-            self.send_header("Content-Type", "application/x-amz-json-1.0")
-            self.send_header("x-amz-crc32", str(zlib.crc32(text)))
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                self.wfile.write(text)
-
-        def do_POST(self):
-            operation = self.headers["X-Amz-Target"].partition(".")[2]
-            text = self.rfile.read(int(self.headers["Content-Length"]))
-            if operation.endswith(("Item", "Items", "Query", "Scan")):
-                body = json.loads(text)
-                asked = "ReturnConsumedCapacity" in body
-                body["ReturnConsumedCapacity"] = "TOTAL"
-                text = json.dumps(body).encode()
-            headers = {
-                k: v
-                for k, v in self.headers.items()
-                if k.lower() not in ("content-length", "host", "connection")
-            }
-            if counted.throttles is not None and counted.throttles(operation, text):
-                self.throttle()
-                return
-            connection = self.upstream()
-            connection.request("POST", "/", text, headers)
-            answer = connection.getresponse()
-            text = answer.read()
-            consumed = None
-            if operation.endswith(("Item", "Items", "Query", "Scan")):
-                body = json.loads(text)
-                consumed = body.get("ConsumedCapacity")
-                if not asked:
-                    body.pop("ConsumedCapacity", None)
-                if answer.status == 400 and "Item" in body:
-                    counted.refused.append(body["Item"])
-                for reason in body.get("CancellationReasons", ()):
-                    # Each write of a transaction is billed twice, refused or not.
-                    counted.refused += 2 * [reason.get("Item", {})]
-                text = json.dumps(body).encode()
-            used = units(consumed)
-            counted.add(
-                operation,
-                used if is_write(operation) else 0,
-                0 if is_write(operation) else used,
-            )
-            self.send_response(answer.status)
-            for name, value in answer.getheaders():
-                if name.lower() in ("content-type", "x-amzn-requestid"):
-                    self.send_header(name, value)
-            self.send_header("x-amz-crc32", str(zlib.crc32(text)))
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            # A client may have stopped waiting.
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                self.wfile.write(text)
-
-    return Handler
+    def do_POST(self):
+        counted = self.server.counted
+        operation = self.headers["X-Amz-Target"].partition(".")[2]
+        text = self.body()
+        if operation.endswith(("Item", "Items", "Query", "Scan")):
+            body = json.loads(text)
+            asked = "ReturnConsumedCapacity" in body
+            body["ReturnConsumedCapacity"] = "TOTAL"
+            text = json.dumps(body).encode()
+        if counted.throttles is not None and counted.throttles(operation, text):
+            self.throttle(counted)
+            return
+        status, text, headers = self.ask(text)
+        consumed = None
+        if operation.endswith(("Item", "Items", "Query", "Scan")):
+            body = json.loads(text)
+            consumed = body.get("ConsumedCapacity")
+            if not asked:
+                body.pop("ConsumedCapacity", None)
+            if status == 400 and "Item" in body:
+                counted.refused.append(body["Item"])
+            for reason in body.get("CancellationReasons", ()):
+                # Each write of a transaction is billed twice, refused or not.
+                counted.refused += 2 * [reason.get("Item", {})]
+            text = json.dumps(body).encode()
+        used = units(consumed)
+        counted.add(
+            operation,
+            used if is_write(operation) else 0,
+            0 if is_write(operation) else used,
+        )
+        headers = [(k, v) for k, v in headers if k.lower() != "x-amz-crc32"]
+        self.say(status, text, [*headers, ("x-amz-crc32", str(zlib.crc32(text)))])
 
 
 @contextlib.contextmanager
 def proxy(url):
     """Count what goes to the server at @url."""
-    parts = urllib.parse.urlsplit(url)
-    counted = Counted()
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), handler(counted, parts.hostname, parts.port)
-    )
-    server.daemon_threads = True
-    server.local = threading.local()
-    counted.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with web.Server(Handler) as server:
+        counted = server.counted = Counted()
+        server.upstream, counted.url = url, server.url
         yield counted
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

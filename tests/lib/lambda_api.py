@@ -12,7 +12,6 @@ two deliveries it is stopped (SIGSTOP), and must then be one thread without chil
 
 import collections
 import contextlib
-import http.server
 import json
 import os
 import queue
@@ -25,6 +24,7 @@ import uuid
 from patience import PATIENCE
 from procfs import stop
 import tap
+import web
 
 RESPONSE_MAX = 6 * 1024 * 1024
 PREFIX = "/2018-06-01/runtime/"
@@ -57,21 +57,7 @@ class Delivery:
         self.done = threading.Event()
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def log_message(self, *_):
-        pass
-
-    def say(self, status, body=b"{}", headers=()):
-        self.send_response(status)
-        for name, value in headers:
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
+class Handler(web.Handler):
     def gone(self):
         """Whether the runtime that asks has ended. On a busy machine its last request is
         read when another runtime is there already, which it would be taken for."""
@@ -86,7 +72,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         box = self.server.box
         if self.path != PREFIX + "invocation/next":
             box.breach(f"GET {self.path}")
-            self.say(404)
+            self.say(404, b"{}")
             return
         delivery = box.next(self.gone)
         if delivery is None or delivery.headers.get("cut"):
@@ -111,16 +97,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
         self.wfile.write(b"0\r\n\r\n")
 
-    def body(self):
-        if "Content-Length" in self.headers:
-            return self.rfile.read(int(self.headers["Content-Length"]))
-        body = b""
-        while size := int(self.rfile.readline(), 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-        return body
-
     def do_POST(self):
         box = self.server.box
         body = self.body()
@@ -135,13 +111,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.connection.close()
             return
         with contextlib.suppress(OSError):
-            self.say(status)
+            self.say(status, b"{}")
 
 
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 64
-
+class Server(web.Server):
     def handle_error(self, *_):
         pass  # The runtime was killed in the middle.
 
@@ -158,12 +131,9 @@ class Sandbox:
     def __init__(self, handler, env=None, program=None, freeze=True):
         function = [handler] if isinstance(handler, Function) else [tap.PROGRAM, "lambda"]
         self.command = program or function
-        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server = Server(Handler)
         self.server.box = self
-        self.address = "127.0.0.1:%d" % self.server.server_address[1]
-        self.thread = threading.Thread(
-            target=self.server.serve_forever, args=(0.02,), daemon=True
-        )
+        self.address = "127.0.0.1:%d" % self.server.server_port
         self.env = {
             "AWS_LAMBDA_RUNTIME_API": self.address,
             "AWS_LAMBDA_FUNCTION_NAME": "pay",
@@ -188,13 +158,12 @@ class Sandbox:
         self.starts = self.kills = self.stops = self.asked = 0
 
     def __enter__(self):
-        self.thread.start()
+        self.server.__enter__()
         return self
 
     def __exit__(self, *failure):
         self.end()
-        self.server.shutdown()
-        self.server.server_close()
+        self.server.__exit__()
         if failure[0] is None:
             tap.equal(self.breaches, [])
         elif self.last_words:

@@ -21,12 +21,12 @@ that is begun:
     "declined"      402; nothing is charged, and the answer is kept
 """
 
-import http.server
 import json
 import threading
 import urllib.parse
 
 from patience import PATIENCE
+import web
 
 KEY_MAX = 255
 KEY_LIFE_S = 24 * 3600
@@ -47,16 +47,13 @@ class Service:
 
     def __enter__(self):
         handler = type("Bound", (_Handler,), {"service": self})
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, args=[0.05]).start()
+        self._server = web.Server(handler).__enter__()
+        self.url = self._server.url
         return self
 
     def __exit__(self, *error):
         self.gate.set()
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.__exit__()
 
     def pass_time(self, seconds):
         self.now += seconds
@@ -123,13 +120,11 @@ def error(kind, message):
     return {"error": {"type": kind, "message": message}}
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _Handler(web.Handler):
     service = None
-    protocol_version = "HTTP/1.1"
 
-    def do_POST(self):  # pylint: disable=invalid-name
-        length = int(self.headers.get("Content-Length", 0))
-        params = dict(urllib.parse.parse_qsl(self.rfile.read(length).decode()))
+    def do_POST(self):
+        params = dict(urllib.parse.parse_qsl(self.body().decode()))
         key = self.headers.get("Idempotency-Key")
         answer = self.service.answer(key, params)
         self.service.requests.append((key, answer[0] if answer else 0))
@@ -137,14 +132,5 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if answer is None:
             return
         status, body, headers = answer
-        text = json.dumps(body).encode() + b"\n"
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *args):
-        pass
+        more = [*headers.items(), ("Content-Type", "application/json")]
+        self.say(status, json.dumps(body).encode() + b"\n", more)

@@ -26,6 +26,7 @@ from ports import free_port
 import procfs
 from procfs import descendants
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, note, run, skip, start, test
+import web
 
 MODULE = os.path.join(os.path.dirname(PROGRAM), "nginx/ngx_http_idempotency_module.so")
 AS_USER = ["--user", "root"] if os.getuid() == 0 else []
@@ -34,10 +35,8 @@ AS_USER = ["--user", "root"] if os.getuid() == 0 else []
 # ---- The service, and a client ----
 
 
-class Service(http.server.ThreadingHTTPServer):
+class Service(web.Server):
     """It counts what it does: one line of @effects for each request with a body."""
-
-    daemon_threads = True
 
     def __init__(self, path=None):
         self.effects = []
@@ -47,45 +46,14 @@ class Service(http.server.ThreadingHTTPServer):
         self.allowed = {}
         self.gate = threading.Event()
         self.gate.set()
-        if path:
-            self.address_family = socket.AF_UNIX
-        super().__init__(path or ("127.0.0.1", 0), Handler)
-        self.url = f"http://unix:{path}" if path else f"http://127.0.0.1:{self.server_port}"
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def server_bind(self):
-        if self.address_family == socket.AF_UNIX:
-            self.socket.bind(self.server_address)
-            self.server_port = 0
-        else:
-            super().server_bind()
-
-    def get_request(self):
-        connection, address = super().get_request()
-        return connection, address or ("unix", 0)
-
-    def __enter__(self):
-        return self
+        super().__init__(Handler, path or ("127.0.0.1", 0))
 
     def __exit__(self, *error):
         self.gate.set()
-        self.shutdown()
-        self.server_close()
+        super().__exit__(*error)
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def body(self):
-        if self.headers.get("Transfer-Encoding") == "chunked":
-            whole = b""
-            while size := int(self.rfile.readline(), 16):
-                whole += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
-            return whole
-        return self.rfile.read(int(self.headers.get("Content-Length", "0")))
-
+class Handler(web.Handler):
     def work(self):
         body = self.body()
         self.server.effects.append(body)
@@ -97,14 +65,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(self.server.status, b"receipt %d\n" % (1000 + len(self.server.effects)))
 
     def answer(self, status, body):
-        self.send_response(status)
-        self.send_header("Content-Type", "text/plain")
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Set-Cookie", "secret=1")
-        for name, value in self.server.more.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+        own = [("Content-Type", "text/plain"), ("Set-Cookie", "secret=1")]
+        self.say(status, body, [*own, *self.server.more.items()])
 
     do_POST = do_PUT = work
 
@@ -122,9 +84,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
         else:
             self.answer(200, self.path.encode())
-
-    def log_message(self, *args):
-        pass
 
 
 class Answer(NamedTuple):

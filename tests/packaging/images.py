@@ -10,7 +10,6 @@ import contextlib
 import ctypes
 import fcntl
 import glob
-import http.server
 import json
 import os
 import re
@@ -18,7 +17,6 @@ import shlex
 import shutil
 import signal
 import socket
-import socketserver
 import struct
 import tempfile
 import threading
@@ -31,6 +29,7 @@ import postgres
 import procfs
 from procfs import children, descendants
 from tap import LONG, PROGRAM, TOP, equal, kill_session, main, run, skip, start, test
+import web
 
 BUILD = os.path.dirname(PROGRAM)
 MODULE = os.path.join(BUILD, "nginx", "ngx_http_idempotency_module.so")
@@ -258,41 +257,26 @@ class Container:
         os.kill(self.pid, getattr(signal, self.host.image["stop"]))
 
 
-class Service(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+class Service(web.Server):
     """The service, on a socket in the volume; it works while @gate is open."""
-
-    daemon_threads = True
 
     def __init__(self, host):
         self.effects = []
         self.gate = threading.Event()
         self.gate.set()
-        self.path = host.file("volume/service.sock")
-        super().__init__(self.path, Handler)
+        super().__init__(Handler, host.file("volume/service.sock"))
         os.chmod(self.path, 0o777)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def __exit__(self, *error):
         self.gate.set()
-        self.shutdown()
-        self.server_close()
-        os.unlink(self.path)
+        super().__exit__(*error)
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(web.Handler):
     def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.effects.append(body)
+        self.server.effects.append(self.body())
         self.server.gate.wait(PATIENCE)
-        self.send_response(201)
-        self.end_headers()
-        self.wfile.write(b"receipt %d\n" % len(self.server.effects))
-
-    def address_string(self):
-        return "unix"
-
-    def log_message(self, *args):
-        pass
+        self.say(201, b"receipt %d\n" % len(self.server.effects))
 
 
 UPSTREAM = ["--upstream", "http://unix:/var/lib/idem/service.sock", "--global-scope"]
