@@ -34,15 +34,7 @@ class Shop:
         self.url = url  # Where orders go: perhaps to a proxy.
         made = self.idem("store", "create")
         equal((made.returncode, made.stderr), (0, ""))
-        key = [{"AttributeName": "id", "KeyType": "HASH"}]
-        types = [{"AttributeName": "id", "AttributeType": "S"}]
-        self.call(
-            "CreateTable",
-            TableName="shop",
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=key,
-            AttributeDefinitions=types,
-        )
+        dynamo.make_table(url, "shop")
         item = {"id": {"S": "stock-lamp"}, "left": {"N": str(STOCK)}}
         self.call("PutItem", TableName="shop", Item=item)
 

@@ -355,19 +355,11 @@ class Network:
         self.cut = False
 
 
-TABLE = {
-    "TableName": "journal",
-    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
-
-
 @contextlib.contextmanager
 def remote(b):
     """A network, and the environment in which the store is behind it."""
     with dynamo.server("dynoxide") as url:
-        dynamo.call(url, "CreateTable", TABLE)
+        dynamo.make_table(url, "journal")
         network = Network(int(url.rpartition(":")[2]))
         port = network.door.getsockname()[1]
         store = f"dynamodb://journal?index=off&endpoint=http://127.0.0.1:{port}"

@@ -25,12 +25,7 @@ WORK = "echo effect >> ledger; echo $$ > pid; read x < gate; date +%s%3N > ended
 def table():
     """A table at DynamoDB Local, its URL, and the environment that names it."""
     with dynamo.server("local") as url:
-        dynamo.call(url, "CreateTable", {
-            "TableName": "outages",
-            "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-            "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-            "BillingMode": "PAY_PER_REQUEST",
-        })
+        dynamo.make_table(url, "outages")
         credentials = {k: v for k, v in dynamo.environment().items() if "AWS_" in k}
         store = f"dynamodb://outages?index=off&clock=host&endpoint={url}"
         yield url, {"IDEM_STORE": store, **credentials}

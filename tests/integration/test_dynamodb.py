@@ -34,35 +34,6 @@ def program(*args, env, input=None, timeout=60, prefix=()):
     return done.returncode, done.stdout, done.stderr
 
 
-def create(url):
-    """The table as the store wants it; what "idem store create" makes."""
-    key = {"AttributeName": "id", "KeyType": "HASH"}
-    dynamo.call(
-        url,
-        "CreateTable",
-        {
-            "TableName": TABLE,
-            "BillingMode": "PAY_PER_REQUEST",
-            "KeySchema": [key],
-            "AttributeDefinitions": [
-                {"AttributeName": "id", "AttributeType": "S"},
-                {"AttributeName": "open", "AttributeType": "S"},
-                {"AttributeName": "since", "AttributeType": "N"},
-            ],
-            "GlobalSecondaryIndexes": [
-                {
-                    "IndexName": "open",
-                    "KeySchema": [
-                        {"AttributeName": "open", "KeyType": "HASH"},
-                        {"AttributeName": "since", "KeyType": "RANGE"},
-                    ],
-                    "Projection": {"ProjectionType": "KEYS_ONLY"},
-                }
-            ],
-        },
-    )
-
-
 @contextlib.contextmanager
 def machine(url, more=""):
     """The environment of a host of its own that uses the table at @url."""
@@ -78,7 +49,8 @@ def machine(url, more=""):
 def table(kind):
     """A server with the table on it."""
     with dynamo.server(kind) as url:
-        create(url)
+        with machine(url) as env:
+            equal(program("store", "create", env=env)[0], 0)
         yield url
 
 

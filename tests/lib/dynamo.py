@@ -98,6 +98,17 @@ def call(url, operation, body, seconds=PATIENCE):
         return json.load(answer)
 
 
+def make_table(url, name, **more):
+    """A table whose items have an id, as the store's have, and no index."""
+    call(url, "CreateTable", {
+        "TableName": name,
+        "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+        **more,
+    })
+
+
 def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

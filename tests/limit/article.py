@@ -27,16 +27,7 @@ WINDOW_S = 3
 @functools.cache
 def server():
     url = dynamo.shared("dynoxide")
-    dynamo.call(
-        url,
-        "CreateTable",
-        {
-            "TableName": "ratelimit",
-            "BillingMode": "PAY_PER_REQUEST",
-            "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-            "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-        },
-    )
+    dynamo.make_table(url, "ratelimit")
     return url
 
 

@@ -18,17 +18,7 @@ PROCESSES = 32
 def table(kind, name, **more):
     """A new table on a server, as (its URL, the server's)."""
     url = dynamo.shared(kind)
-    dynamo.call(
-        url,
-        "CreateTable",
-        {
-            "TableName": name,
-            "BillingMode": "PAY_PER_REQUEST",
-            "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-            "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-            **more,
-        },
-    )
+    dynamo.make_table(url, name, **more)
     return f"dynamodb://{name}?endpoint={url}&index=off", url
 
 
