@@ -94,8 +94,8 @@ def what_is_wrong_is_found():
 
 @test
 def a_table_is_looked_at_too():
-    """On DynamoDB Local it looks at table and rights as well as at this host."""
-    with server("local") as (_, url):
+    """On a table of DynamoDB it looks at table and rights as well as at this host."""
+    with server("dynoxide") as (_, url):
         store = Idem(url)
         status, wrong, _ = doctor(store)
         assert status != 0 and wrong["table"] == ["bad"], wrong

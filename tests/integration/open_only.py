@@ -141,7 +141,7 @@ def units_of(name, counted, command):
 @test
 def a_table_is_read_where_it_is_open():
     """list --overdue, list --failed and watch read the index of a table and its items."""
-    with server("local") as (endpoint, _), counting.proxy(endpoint) as counted:
+    with server("dynoxide") as (endpoint, _), counting.proxy(endpoint) as counted:
         for many in (FEW_ITEMS, MANY_ITEMS):
             store = Idem(f"dynamodb://orders{many}?endpoint={endpoint}")
             equal(store("store", "create", env=AWS).status, 0)

@@ -82,7 +82,7 @@ def lists_and_records_say_what_a_person_asks():
 @test
 def another_layout_is_guessed():
     """Where no record of a table can be read in the layout of the URL, that is asked for."""
-    with server("local") as (_, url):
+    with server("dynoxide") as (_, url):
         store, other = (Idem(f"{url}&layout=powertools-{name}") for name in ("typescript", "python"))
         equal(store("store", "create", env=AWS).status, 0)
         key = "fn#" + "0" * 32

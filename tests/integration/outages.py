@@ -23,8 +23,8 @@ WORK = "echo effect >> ledger; echo $$ > pid; read x < gate; date +%s%3N > ended
 
 @contextlib.contextmanager
 def table():
-    """A table at DynamoDB Local, its URL, and the environment that names it."""
-    with dynamo.server("local") as url:
+    """A table of DynamoDB, its URL, and the environment that names it."""
+    with dynamo.server("dynoxide") as url:
         dynamo.make_table(url, "outages")
         credentials = {k: v for k, v in dynamo.environment().items() if "AWS_" in k}
         store = f"dynamodb://outages?index=off&clock=host&endpoint={url}"

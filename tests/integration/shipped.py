@@ -35,7 +35,7 @@ KINDS = ("sqlite", "dynamodb", "postgres")
 
 def server(kind):
     """The URL of the one server of @kind, up to what a store of its own adds."""
-    return dynamo.shared("local") if kind == "dynamodb" else postgres.shared(fsync="on").url
+    return dynamo.shared("dynoxide") if kind == "dynamodb" else postgres.shared(fsync="on").url
 
 
 class Host:

@@ -62,8 +62,8 @@ def create(env):
 
 @contextlib.contextmanager
 def table():
-    """A table on DynamoDB Local, as the environment of its users."""
-    with dynamo.server("local") as url:
+    """A table of DynamoDB, as the environment of its users."""
+    with dynamo.server("dynoxide") as url:
         env = dict(dynamo.environment(), IDEM_STORE=f"dynamodb://orders?endpoint={url}")
         create(env)
         yield env, url
@@ -123,7 +123,7 @@ def race(env):
 @test
 def machines_with_slow_clocks_race_for_a_key_on_dynamodb():
     """Six machines, whose clocks are right or slow by up to an hour, race for new keys in
-    DynamoDB Local: one of them runs the work, once."""
+    DynamoDB: one of them runs the work, once."""
     with table() as (env, _):
         race(env)
 

@@ -87,7 +87,7 @@ def killed_worker(store, key, expect):
     equal(worker.returncode, -signal.SIGKILL)
 
 
-@each(("sqlite", "local"))
+@each(("sqlite", "dynoxide"))
 def tells_of_a_killed_worker(kind):
     """A worker killed after begin is told once it is late, and once only."""
     with place(kind) as store:
@@ -263,7 +263,7 @@ def levels_follow_the_limits():
     equal(store("watch", "--once", "--every", "1s").status, 64)
 
 
-@each(("local", "postgresql"))
+@each(("dynoxide", "postgresql"))
 def a_job_without_success_is_told(kind):
     """--missing is critical while no success is young enough, whatever the reason is."""
     with place(kind) as store:
@@ -305,7 +305,7 @@ def a_job_without_success_is_told(kind):
         equal((options, Store()("watch", "--once", *options).status), (options, 64))
 
 
-@each(("sqlite", "local"))
+@each(("sqlite", "dynoxide"))
 def a_failed_job_is_told(kind):
     """A job that failed is told for a day, and raised once."""
     with place(kind) as store:

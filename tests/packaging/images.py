@@ -308,7 +308,7 @@ def the_gateway_works_in_a_container():
 @test
 def the_gateway_works_in_a_container_on_a_table():
     """With nothing but IDEM_STORE, a region and credentials, the image's own command starts
-    on a table of DynamoDB Local: 201 and then the replay; healthy, unhealthy while the
+    on a table of DynamoDB: 201 and then the replay; healthy, unhealthy while the
     table does not answer, and healthy again."""
     with pod():
         try_on_a_table(on_this_machine())
@@ -385,7 +385,7 @@ def try_on(host, env, leave, come_back):
 def try_on_a_table(host):
     given = dynamo.environment()
     env = {name: given[name] for name in given if name.startswith("AWS_")}
-    with dynamo.server("local") as url, contextlib.ExitStack() as stack:
+    with dynamo.server("dynoxide") as url, contextlib.ExitStack() as stack:
         env["IDEM_STORE"] = f"dynamodb://idem?endpoint={url}"
         try_on(host, env, lambda: stack.enter_context(dynamo.frozen(url)), stack.close)
 

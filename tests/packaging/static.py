@@ -173,7 +173,7 @@ def it_speaks_to_dynamodb():
     """From a root with /etc/hosts and certificates alone the static program finds a
     name, trusts it over TLS, and works on a table of DynamoDB; without the certificate
     nothing is sent."""
-    with dynamo.server("local") as url, empty_root() as idem:
+    with dynamo.server("dynoxide") as url, empty_root() as idem:
         tls = trust_a_certificate_for("dynamodb.test")
         write("root/etc/hosts", "127.0.0.1 dynamodb.test\n")
         env = {k: v for k, v in dynamo.environment().items() if k.startswith("AWS_")}
