@@ -167,7 +167,7 @@ def orphans_are_found_and_purged():
         line = shlex.split(mend_of(findings, "bodies"))
         equal(line[:2], ["idem", "purge"])
         told = run([PROGRAM, *line[1:]], found.env).stdout.splitlines()[0]
-        equal(told, b"purged 0 records, and 1 part of results and inputs that had none")
+        equal(told, b"purged 0 records, and 1 part of results and inputs without a record")
         equal(len(found.items()), 4)
         equal(grades(check(found.store, found.env)[1]).get("bodies"), None)
         told = json.loads(idem("purge", "--json"))
