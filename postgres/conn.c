@@ -164,8 +164,8 @@ static void lose_saying(struct idem__pg_conn *conn)
 
     (void)idem__error(&error, IDEM_EUNAVAILABLE,
                       conn->cancelled
-                          ? "PostgreSQL (%s): somebody cancelled the wait for "
-                            "a synchronous replica"
+                          ? "PostgreSQL (%s): the wait for a synchronous "
+                            "replica was cancelled"
                           : "PostgreSQL (%s): the connection was lost",
                       conn->place->endpoint);
     lose(conn, &error);

@@ -69,7 +69,7 @@ static idem__state settle(struct idem__pg_task *task, const PGresult *result)
     if (task->base.rounds++ == ROUNDS_MAX) {
         return idem__flight_fail_with(
             &task->base, IDEM_EUNAVAILABLE,
-            "PostgreSQL: the window changes faster than it can be read");
+            "PostgreSQL: too many concurrent changes to the window");
     }
     if (!idem__limit_settle(task->base.op, &task->limit_found, task->base.now,
                             &task->limit)) {

@@ -357,8 +357,7 @@ idem__state idem__pg_purge_go_answered(struct idem__pg_task *task)
         /* Another server, that lacks what the last one had committed: nothing went. */
         *task->env->known_floor = 0;
         return idem__flight_again(&task->base, IDEM__STATE_PURGE_RAISE,
-                                  "the fences that are to be purged are not on "
-                                  "record");
+                                  "the raised fence floor is not on record");
     }
     (void)idem__pg_number(task->request.result, 0, 0, &purged);
     task->base.op->u.purge.purged =

@@ -22,36 +22,6 @@ bool idem__aws_clock_learn(struct idem__learned_clock *clock,
 
 /* ---- Dates ------------------------------------------------------------- */
 
-/* Days from 1970-01-01 to a day of the Gregorian calendar, and back, by the usual
- * reckoning of years that begin in March. */
-static int64_t days_of(int year, unsigned month, unsigned day)
-{
-    int y = month <= 2 ? year - 1 : year;
-    int era = y / 400;
-    int of_era = y - era * 400;
-    unsigned from_march = (month + 9) % 12;
-    unsigned of_year = (153 * from_march + 2) / 5 + day - 1;
-
-    return (int64_t)era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 +
-           (int64_t)of_year - 719468;
-}
-
-static void day_of(int64_t days, int *ret_year, unsigned *ret_month,
-                   unsigned *ret_day)
-{
-    int64_t z = days + 719468;
-    int64_t era = z / 146097;
-    int64_t of_era = z - era * 146097;
-    int64_t year =
-        (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
-    int64_t from_march = (5 * of_year + 2) / 153;
-
-    *ret_day = (unsigned)(of_year - (153 * from_march + 2) / 5 + 1);
-    *ret_month = (unsigned)(from_march < 10 ? from_march + 3 : from_march - 9);
-    *ret_year = (int)(year + era * 400 + (*ret_month <= 2 ? 1 : 0));
-}
-
 /* The place of the three letters at @p in a list of such, or -1. */
 static int name_at(const char *p, const char *names)
 {
@@ -89,33 +59,35 @@ bool idem__aws_date_parse(struct idem_slice text, int64_t *ret_ms)
 {
     static const char shape[] = "Sun, 06 Nov 1994 08:49:37 GMT";
     const char *p = text.base;
-    int weekday, day, month, year, hour, minute, second;
-    int back_year;
-    unsigned back_month, back_day;
-    int64_t days;
+    struct tm tm = {.tm_isdst = 0};
+    int weekday, day;
+    time_t s;
 
     if (text.len != sizeof(shape) - 1 || memcmp(p + 3, ", ", 2) != 0 ||
         p[7] != ' ' || p[11] != ' ' || p[16] != ' ' || p[19] != ':' ||
         p[22] != ':' || memcmp(p + 25, " GMT", 4) != 0) {
         return false;
     }
-    weekday = name_at(p, "ThuFriSatSunMonTueWed");
-    day = digits_at(p + 5, 2);
-    month = name_at(p + 8, "JanFebMarAprMayJunJulAugSepOctNovDec");
-    year = digits_at(p + 12, 4);
-    hour = digits_at(p + 17, 2);
-    minute = digits_at(p + 20, 2);
-    second = digits_at(p + 23, 2);
-    if (weekday < 0 || day < 1 || month < 0 || year < 1970 || hour < 0 ||
-        hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60) {
+    weekday = name_at(p, "SunMonTueWedThuFriSat");
+    tm.tm_mday = day = digits_at(p + 5, 2);
+    tm.tm_mon = name_at(p + 8, "JanFebMarAprMayJunJulAugSepOctNovDec");
+    tm.tm_year = digits_at(p + 12, 4) - 1900;
+    tm.tm_hour = digits_at(p + 17, 2);
+    tm.tm_min = digits_at(p + 20, 2);
+    tm.tm_sec = digits_at(p + 23, 2);
+    if (weekday < 0 || day < 1 || tm.tm_mon < 0 || tm.tm_year < 70 ||
+        tm.tm_hour < 0 || tm.tm_hour > 23 || tm.tm_min < 0 || tm.tm_min > 59 ||
+        tm.tm_sec < 0 || tm.tm_sec > 60) {
         return false;
     }
-    days = days_of(year, (unsigned)month + 1, (unsigned)day);
-    day_of(days, &back_year, &back_month, &back_day);
-    if (back_day != (unsigned)day || days % 7 != weekday) {
+    s = tm.tm_sec;
+    tm.tm_sec = 0;
+    s += timegm(&tm);
+    /* A day that no calendar has comes back as another one. */
+    if (tm.tm_mday != day || tm.tm_wday != weekday) {
         return false;
     }
-    *ret_ms = ((days * 24 + hour) * 60 + minute) * 60000 + second * 1000;
+    *ret_ms = (int64_t)s * 1000;
     return true;
 }
 
@@ -197,30 +169,12 @@ bool idem__aws_time_parse(struct idem_slice text, int64_t *ret_ms)
     return true;
 }
 
-static void put_digits(char *p, size_t len, unsigned value)
-{
-    while (len > 0) {
-        p[--len] = (char)('0' + value % 10);
-        value /= 10;
-    }
-}
-
 void idem__aws_stamp(int64_t ms, char ret_stamp[IDEM__AWS_STAMP_LEN + 1])
 {
     int64_t last = 253402300799; /* Of the year 9999. */
-    int64_t s = ms < 0 ? 0 : ms / 1000 > last ? last : ms / 1000;
-    unsigned of_day = (unsigned)(s % 86400);
-    unsigned month, day;
-    int year;
+    time_t s = ms < 0 ? 0 : ms / 1000 > last ? last : ms / 1000;
+    struct tm tm;
 
-    day_of(s / 86400, &year, &month, &day);
-    put_digits(ret_stamp, 4, (unsigned)year);
-    put_digits(ret_stamp + 4, 2, month);
-    put_digits(ret_stamp + 6, 2, day);
-    ret_stamp[8] = 'T';
-    put_digits(ret_stamp + 9, 2, of_day / 3600);
-    put_digits(ret_stamp + 11, 2, of_day / 60 % 60);
-    put_digits(ret_stamp + 13, 2, of_day % 60);
-    ret_stamp[15] = 'Z';
-    ret_stamp[16] = '\0';
+    (void)gmtime_r(&s, &tm);
+    (void)strftime(ret_stamp, IDEM__AWS_STAMP_LEN + 1, "%Y%m%dT%H%M%SZ", &tm);
 }

@@ -17,9 +17,7 @@ int idem__aws_copy_value(const char *name, struct idem_slice value, char *buf,
 
     if (value.len >= cap) {
         return idem__error(error, IDEM_ECONFIG,
-                           "%s is longer than the %zu characters that it may "
-                           "have",
-                           name, cap - 1);
+                           "%s is longer than %zu characters", name, cap - 1);
     }
     for (i = 0; i < value.len; i++) {
         if (p[i] <= ' ' || p[i] > '~') {
@@ -107,9 +105,10 @@ static int keys_of_env(const struct idem__aws_env *env,
     return idem__aws_credentials_set(ret, names, values, error);
 }
 
-int idem__aws_provider_env(const struct idem__aws_env *env,
-                           struct idem__aws_provider **ret_provider,
-                           struct idem_error *ret_error)
+/* AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and perhaps AWS_SESSION_TOKEN, read once. */
+static int open_env(const struct idem__aws_env *env,
+                    struct idem__aws_provider **ret_provider,
+                    struct idem_error *ret_error)
 {
     struct env_provider *provider = idem__zalloc(sizeof(*provider));
     int rc;
@@ -138,7 +137,7 @@ int idem__aws_provider_default(const struct idem__aws_env *env,
                                         "AWS_SECRET_ACCESS_KEY", NULL};
 
     if (idem__aws_env_first(env, names) != NULL) {
-        return idem__aws_provider_env(env, ret_provider, ret_error);
+        return open_env(env, ret_provider, ret_error);
     }
     return idem__aws_provider_chain(env, region, ret_provider, ret_error);
 }

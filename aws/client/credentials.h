@@ -76,17 +76,6 @@ struct idem__aws_provider {
     void (*close)(struct idem__aws_provider *provider);
 };
 
-/* Credentials from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if it is set,
- * AWS_SESSION_TOKEN, read once, now.
- *
- * IDEM_ECONFIG  One of the first two is missing; or a value is too long or has a
- *               character that no key has.
- * IDEM_ENOMEM
- */
-int idem__aws_provider_env(const struct idem__aws_env *env,
-                           struct idem__aws_provider **ret_provider,
-                           struct idem_error *ret_error);
-
 /* Credentials from the sources that may have to be waited for. @env is copied,
  * and so is @region, the one of the store ("": none), for roles where the user
  * names no other. */

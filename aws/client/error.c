@@ -234,11 +234,6 @@ bool idem__aws_error_is(const struct idem__aws_error *error, const char *type)
     return strcmp(error->type, type) == 0;
 }
 
-bool idem__aws_refused(enum idem__aws_meaning meaning)
-{
-    return meaning >= IDEM__AWS_THROTTLED && meaning <= IDEM__AWS_CONFIG;
-}
-
 const struct idem__aws_name *idem__aws_error_find(
     const struct idem__aws_error *error, const struct idem__aws_name *names,
     size_t n)

@@ -53,9 +53,6 @@ void idem__aws_error_read(int status, const char *header,
 /* True if the service's own name for it is @type. */
 bool idem__aws_error_is(const struct idem__aws_error *error, const char *type);
 
-/* True for THROTTLED to CONFIG: the service refused and applied nothing. */
-bool idem__aws_refused(enum idem__aws_meaning meaning);
-
 /* A name that one service defines, and its result there. */
 struct idem__aws_name {
     const char *type;

@@ -91,14 +91,14 @@ static int read_section(struct idem__aws_ini *ini, const char *from,
     struct idem_slice rest;
 
     if (end == NULL) {
-        return refuse(ret_flaw, "a section lacks its ]");
+        return refuse(ret_flaw, "section header without a closing ]");
     }
     line->kind = IDEM__AWS_INI_SECTION;
     line->name = trim(from + 1, end);
     rest = trim(end + 1, to);
     if (line->name.len == 0 ||
         (rest.len > 0 && !is_comment(*(const char *)rest.base))) {
-        return refuse(ret_flaw, "it is not a section");
+        return refuse(ret_flaw, "malformed section header");
     }
     ini->in_section = true;
     ini->set = false;
@@ -112,12 +112,12 @@ static int read_setting(const char *from, const char *to,
     const char *equals = memchr(from, '=', (size_t)(to - from));
 
     if (equals == NULL) {
-        return refuse(ret_flaw, "it has no =");
+        return refuse(ret_flaw, "expected NAME = VALUE");
     }
     line->name = trim(from, equals);
     line->value = trim_value(equals + 1, to);
     if (line->name.len == 0) {
-        return refuse(ret_flaw, "it has no name before the =");
+        return refuse(ret_flaw, "no name before the =");
     }
     return 1;
 }
@@ -128,7 +128,7 @@ static int read_indented(struct idem__aws_ini *ini, const char *from,
                          const char **ret_flaw)
 {
     if (!ini->set) {
-        return refuse(ret_flaw, "an indented line follows no setting");
+        return refuse(ret_flaw, "indented line without a setting above it");
     }
     if (ini->open) {
         line->kind = IDEM__AWS_INI_NESTED;
@@ -154,7 +154,7 @@ int idem__aws_ini_next(struct idem__aws_ini *ini,
         }
         take_line(ini, &from, &to);
         if (has_control(from, to)) {
-            return refuse(ret_flaw, "it has a control character");
+            return refuse(ret_flaw, "control character");
         }
         said = trim(from, to);
     } while (said.len == 0 || is_comment(*(const char *)said.base));
@@ -163,7 +163,7 @@ int idem__aws_ini_next(struct idem__aws_ini *ini,
         return read_section(ini, from, to, ret_line, ret_flaw);
     }
     if (!ini->in_section) {
-        return refuse(ret_flaw, "it is outside any section");
+        return refuse(ret_flaw, "setting outside any section");
     }
     if (is_blank(*from)) {
         return read_indented(ini, from, to, ret_line, ret_flaw);

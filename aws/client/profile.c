@@ -115,7 +115,7 @@ static int load_file(struct idem__aws_file *file, struct idem_error *error)
         return idem__error_plain(error, rc);
     }
     if (rc != 0 && errno != ENOENT && errno != ENOTDIR && errno != EACCES) {
-        return idem__error(error, rc, "%.150s cannot be read: %s", file->path,
+        return idem__error(error, rc, "cannot read %.150s: %s", file->path,
                            strerror(errno));
     }
     if (rc != 0) {
@@ -148,12 +148,34 @@ static int find_name(const struct idem__aws_env *env,
     }
     if (strlen(name) >= sizeof(profiles->name)) {
         return idem__error(error, IDEM_ECONFIG,
-                           "AWS_PROFILE is longer than the %d characters that "
-                           "the name of a profile may have",
+                           "AWS_PROFILE is longer than %d characters",
                            IDEM__AWS_PROFILE_MAX);
     }
     strcpy(profiles->name, name);
     return 0;
+}
+
+static struct idem_slice text_of(const struct idem__aws_file *file)
+{
+    return idem_bytes(file->text == NULL ? "" : file->text, file->len);
+}
+
+/* In the config file a profile is [profile NAME], the default one [default] as
+ * well; in the other one [NAME]. */
+static bool is_default(const char *profile)
+{
+    return strcmp(profile, "default") == 0;
+}
+
+static bool has_profile(const struct idem__aws_profiles *profiles,
+                        const char *profile)
+{
+    struct idem_slice name = idem_str(profile);
+    struct idem_slice config = text_of(&profiles->config);
+
+    return idem__aws_ini_has(text_of(&profiles->credentials), "", name) ||
+           idem__aws_ini_has(config, "profile", name) ||
+           (is_default(profile) && idem__aws_ini_has(config, "", name));
 }
 
 int idem__aws_profiles_load(const struct idem__aws_env *env,
@@ -178,10 +200,9 @@ int idem__aws_profiles_load(const struct idem__aws_env *env,
     if (rc != 0) {
         goto done;
     }
-    if (profiles.named && !idem__aws_profiles_has(&profiles, profiles.name)) {
+    if (profiles.named && !has_profile(&profiles, profiles.name)) {
         rc = idem__error(ret_error, IDEM_ECONFIG,
-                         "AWS_PROFILE names the profile \"%.60s\", which is "
-                         "neither in %.60s nor in %.60s",
+                         "AWS_PROFILE: no profile \"%.60s\" in %.60s or %.60s",
                          profiles.name, profiles.config.path,
                          profiles.credentials.path);
     }
@@ -199,29 +220,6 @@ void idem__aws_profiles_finish(struct idem__aws_profiles *profiles)
     finish_file(&profiles->credentials);
     finish_file(&profiles->config);
     memset(profiles, 0, sizeof(*profiles));
-}
-
-static struct idem_slice text_of(const struct idem__aws_file *file)
-{
-    return idem_bytes(file->text == NULL ? "" : file->text, file->len);
-}
-
-/* In the config file a profile is [profile NAME], the default one [default] as
- * well; in the other one [NAME]. */
-static bool is_default(const char *profile)
-{
-    return strcmp(profile, "default") == 0;
-}
-
-bool idem__aws_profiles_has(const struct idem__aws_profiles *profiles,
-                            const char *profile)
-{
-    struct idem_slice name = idem_str(profile);
-    struct idem_slice config = text_of(&profiles->config);
-
-    return idem__aws_ini_has(text_of(&profiles->credentials), "", name) ||
-           idem__aws_ini_has(config, "profile", name) ||
-           (is_default(profile) && idem__aws_ini_has(config, "", name));
 }
 
 int idem__aws_profiles_get_from(const struct idem__aws_profiles *profiles,

@@ -80,10 +80,6 @@ int idem__aws_profiles_load(const struct idem__aws_env *env,
 /* Wipes and frees. A zeroed one is allowed. */
 void idem__aws_profiles_finish(struct idem__aws_profiles *profiles);
 
-/* True if one of the files has the profile. */
-bool idem__aws_profiles_has(const struct idem__aws_profiles *profiles,
-                            const char *profile);
-
 /* The setting @name of @profile, from the credentials file if it has it, else
  * from the config file. The slice points into @profiles.
  *

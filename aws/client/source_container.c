@@ -43,9 +43,7 @@ int idem__aws_read_token(const char *name, const char *path, char *buf,
         return idem__error_plain(error, rc);
     }
     if (rc != 0) {
-        return idem__error(error, rc,
-                           "the file %.100s that %s names cannot be "
-                           "read: %s",
+        return idem__error(error, rc, "cannot read %.100s, which %s names: %s",
                            path, name, strerror(errno));
     }
     for (len = size;
@@ -54,9 +52,7 @@ int idem__aws_read_token(const char *name, const char *path, char *buf,
     rc = idem__aws_copy_value(name, idem_bytes(text, len), buf, cap, error);
     if (rc == 0 && len == 0) {
         rc = idem__error(error, IDEM_ECONFIG,
-                         "the file %.100s that %s names is "
-                         "empty",
-                         path, name);
+                         "%.100s, which %s names, is empty", path, name);
     }
     explicit_bzero(text, size);
     idem__free(text);

@@ -125,7 +125,7 @@ static int read_role(const struct idem__aws_fetch *fetch, char *buf, size_t cap,
 
     if (len == 0 || len >= cap || strspn(fetch->answer, allowed) < len) {
         return idem__error(error, IDEM_ECONFIG,
-                           "%s names no role: attach an instance profile", who);
+                           "%s lists no role: attach an instance profile", who);
     }
     memcpy(buf, fetch->answer, len);
     buf[len] = '\0';

@@ -194,8 +194,8 @@ static int run(struct idem__aws_ask *ask, char *const *words,
     if (rc != 0) {
         (void)close(fds[0]);
         return idem__error(error, IDEM_ECONFIG,
-                           "credential_process: %.80s cannot be run: %s",
-                           words[0], strerror(rc));
+                           "credential_process: cannot run %.80s: %s", words[0],
+                           strerror(rc));
     }
     whole = read_output(ask, fds[0], end_ms);
     (void)close(fds[0]);

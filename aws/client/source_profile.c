@@ -17,8 +17,8 @@ static int setting(const struct idem__aws_profiles *profiles,
     buf[0] = '\0';
     if (rc == 1 && value.len >= cap) {
         return idem__error(error, IDEM_ECONFIG,
-                           "%s of the profile \"%.60s\" is longer than the %zu "
-                           "characters that it may have",
+                           "%s of the profile \"%.60s\" is longer than %zu "
+                           "characters",
                            name, profile, cap - 1);
     }
     if (rc == 1) {

@@ -117,7 +117,7 @@ static int say_refusal(const struct idem__aws_fetch *fetch,
     copy_words(text_in(answer, "Message"), message, sizeof(message));
     return idem__error(error,
                        fetch->status < 500 ? IDEM_ECONFIG : IDEM_EUNAVAILABLE,
-                       "STS does not lend the role %.80s: status %d%s%s%s%s",
+                       "STS refused the role %.80s: status %d%s%s%s%s",
                        role->arn, fetch->status, code[0] == '\0' ? "" : ", ",
                        code, message[0] == '\0' ? "" : ": ", message);
 }

@@ -66,8 +66,8 @@ static int copy_ca_file(struct idem__aws_client *client,
     }
     if (access(path, R_OK) != 0) {
         return idem__error(error, IDEM_ECONFIG,
-                           "the certificates in %.150s cannot be read: %s",
-                           path, strerror(errno));
+                           "cannot read the certificates in %.150s: %s", path,
+                           strerror(errno));
     }
     len = strlen(path) + 1;
     client->ca_file = idem__alloc(len);

@@ -135,7 +135,7 @@ static void take_header(struct idem__lambda_api *api, enum header which,
         len--;
     }
     if (api->seen[which]) {
-        api->fault = "a header is repeated";
+        api->fault = "duplicate header";
     } else if (len >= VALUE_MAX) {
         api->fault = "a header is too long";
     } else if (!is_plain(value, len)) {

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-const char idem__batch_no_memory[] = "there is no memory";
+const char idem__batch_no_memory[] = "out of memory";
 
 void idem__batch_log(const struct batch *b, const struct item *item,
                      const char *level, const char *what)

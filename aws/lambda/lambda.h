@@ -148,9 +148,6 @@ void idem__lambda_log(const struct idem_lambda_invocation *now,
                       const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Writes @line, which ends with a newline, as it is. */
-void idem__lambda_log_line(struct idem_slice line);
-
 /* Makes lambda->metrics where the options ask for it; IDEM_ENOMEM. */
 int idem__lambda_metrics_init(struct idem_lambda *lambda,
                               struct idem_error *ret_error);

@@ -52,7 +52,8 @@ static void add_fields(struct idem__buffer *line,
     }
 }
 
-void idem__lambda_log_line(struct idem_slice line)
+/* @line ends with a newline. */
+static void write_line(struct idem_slice line)
 {
     const char *p = line.base;
     size_t len = line.len;
@@ -94,7 +95,7 @@ void idem__lambda_log(const struct idem_lambda_invocation *now,
     add_fields(&line, fields);
     idem__buffer_str(&line, "}\n");
     if (!line.failed) {
-        idem__lambda_log_line(idem__buffer_slice(&line));
+        write_line(idem__buffer_slice(&line));
     }
     idem__buffer_free(&line);
 }
@@ -171,7 +172,7 @@ void idem__lambda_metrics_log(struct idem_lambda *lambda)
     if (idem_metrics_emf(&now, &m->last, SPACE, m->line, IDEM_METRICS_TEXT_MAX,
                          &len) == 0) {
         m->line[len] = '\n';
-        idem__lambda_log_line((struct idem_slice){m->line, len + 1});
+        write_line((struct idem_slice){m->line, len + 1});
         m->last = now;
     }
 }

@@ -60,7 +60,7 @@ static int answer(struct idem_lambda *lambda, struct idem__lambda_api *api,
         return 0;
     case IDEM__LAMBDA_BROKEN:
         return idem__error(ret_error, IDEM_EUNAVAILABLE,
-                           "the Runtime API is broken: HTTP %ld", status);
+                           "the Runtime API failed: HTTP %ld", status);
     case IDEM__LAMBDA_REFUSED:
     case IDEM__LAMBDA_NO_ANSWER:
         break;

@@ -298,7 +298,7 @@ def not_everybody_is_a_container():
         assert says in text, text
     assert "does not begin with a /" in refused({RELATIVE: "x"})
     text = refused({FULL: "http://127.0.0.1:1/", f"{TOKEN}_FILE": "nowhere"})
-    assert f"the file nowhere that {TOKEN}_FILE names cannot be read" in text, text
+    assert f"cannot read nowhere, which {TOKEN}_FILE names" in text, text
 
 
 @test
@@ -505,8 +505,8 @@ def an_instance_is_found_at_its_usual_address_and_tells_the_region():
 def an_instance_that_fails_is_named():
     """A metadata service that fails, or has no role, is named, with what to do."""
     for answer, says in (
-        (instance(role=None), "names no role: attach an instance profile"),
-        (instance(role="../x"), "names no role: attach an instance profile"),
+        (instance(role=None), "lists no role: attach an instance profile"),
+        (instance(role="../x"), "lists no role: attach an instance profile"),
         (lambda r: (403, ""), "no AWS credentials in the environment, the profile "
          '"default" or a container; the instance metadata service answered PUT '
          '/latest/api/token with status 403; set AWS_PROFILE'),

@@ -66,7 +66,7 @@ static const struct idem__layout_ops own_ops = {
 
 static const char *const nothing[] = {NULL};
 
-const struct idem__layout_kind idem__layout_own = {
+static const struct idem__layout_kind own = {
     .ops = &own_ops,
     .ours = true,
     .parts = true,
@@ -99,7 +99,7 @@ void idem__scratch_free(struct idem__scratch *scratch)
 const struct idem__layout_kind *idem__layout_of(
     const struct idem__table_conf *table)
 {
-    return table->layout != NULL ? table->layout : &idem__layout_own;
+    return table->layout != NULL ? table->layout : &own;
 }
 
 bool idem__layout_deletes(const struct idem__table_conf *table,

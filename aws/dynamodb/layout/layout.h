@@ -140,8 +140,6 @@ struct idem__layout_kind {
     const char *sweep_filter;
 };
 
-extern const struct idem__layout_kind idem__layout_own;
-
 /* IDEM_EINVALID: others write such items, too, and keep neither the number of failures
  * nor a pause. */
 int idem__layout_check_budgets(const struct idem__table_conf *table,

@@ -66,7 +66,7 @@ static idem__state decide(struct idem__task *task,
     if (task->base.rounds++ == ROUNDS_MAX) {
         return idem__flight_fail_with(
             &task->base, IDEM_EUNAVAILABLE,
-            "DynamoDB: the count changes faster than it can be read");
+            "DynamoDB: too many concurrent changes to the window");
     }
     idem__limit_decide(&task->base.op->u.limit.limit, found, task->base.now,
                        decision);

@@ -216,7 +216,7 @@ static idem__state too_many_rounds(struct idem__flight *flight)
     char text[128];
 
     (void)snprintf(text, sizeof(text),
-                   "%s: the record changes faster than it can be read",
+                   "%s: too many concurrent changes to the record",
                    flight->ops->service);
     return idem__flight_fail_with(flight, IDEM_EUNAVAILABLE, text);
 }

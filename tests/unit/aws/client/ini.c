@@ -109,13 +109,13 @@ TEST(ini, refusesWhatIsNoSuchFile)
         const char *why;
     } rows[] = {
         {"x = 1\n", 1, "outside any section"},
-        {"\n[a\n", 2, "lacks its ]"},
-        {"[a] b\n", 1, "not a section"},
-        {"[ ]\n", 1, "not a section"},
-        {"[a]\nhello\n", 2, "no ="},
+        {"\n[a\n", 2, "without a closing ]"},
+        {"[a] b\n", 1, "malformed section header"},
+        {"[ ]\n", 1, "malformed section header"},
+        {"[a]\nhello\n", 2, "expected NAME = VALUE"},
         {"[a]\n= 1\n", 2, "no name"},
-        {"[a]\n x = 1\n", 2, "follows no setting"},
-        {"[a]\ns3 =\n  hello\n", 3, "no ="},
+        {"[a]\n x = 1\n", 2, "without a setting above it"},
+        {"[a]\ns3 =\n  hello\n", 3, "expected NAME = VALUE"},
         {"[a]\nx = \x1b[1m\n", 2, "control"},
         {"[a]\rx = 1\n", 1, "control"},
     };

@@ -97,7 +97,7 @@ TEST(profile, saysWhatIsWrong)
     static const struct {
         const char *config, *keys, *profile, *says;
     } rows[] = {
-        {NULL, NULL, "w", "AWS_PROFILE names the profile \"w\", which is"},
+        {NULL, NULL, "w", "AWS_PROFILE: no profile \"w\" in"},
         {NULL, "[w]\naws_access_key_id = A\n", "w", "but not the other"},
         {NULL, "[w]\naws_access_key_id = A\nhunter2\n", "w", "credentials:3: "},
         {NULL, "[w]\naws_access_key_id = A\naws_secret_access_key = hunter 2\n",
@@ -138,7 +138,7 @@ TEST(profile, readsOnlyFiles)
 
     variables = pairs;
     assert_code(IDEM_ECONFIG, idem__aws_profiles_load(&env, &profiles, &why));
-    assert_why("/tmp cannot be read: Is a directory");
+    assert_why("cannot read /tmp: Is a directory");
     pairs[3] = "/dev/zero";
     assert_code(IDEM_ECONFIG, idem__aws_profiles_load(&env, &profiles, &why));
     assert_why("File too large");
