@@ -510,7 +510,7 @@ SCENES = [
     (r"journal/", [S.kept]),
     (r"run/lease/", [S.run_slow]),
     (r"run/answer/", [S.replay]),
-    (r"run/watch/supervisor-died", [S.widowed]),
+    (r"run/wait/supervisor-died", [S.widowed]),
     (r"supervisor/killed", [S.overdue]),
     (r"supervisor/(orphaned|told-to-end|alone|runner_death/sa)", [S.orphaned]),
     (r"supervisor/runner_death/settle", [S.unsaid]),

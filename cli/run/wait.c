@@ -176,7 +176,7 @@ static void supervisor_is_gone(struct watch *w)
 {
     struct descendants_survivor survivor = {.pid = 0};
 
-    IDEM__CRASH_POINT("run/watch/supervisor-died");
+    IDEM__CRASH_POINT("run/wait/supervisor-died");
     if (!w->supervisor->adopts) {
         if (w->group > 0) {
             (void)kill(-w->group, SIGKILL);
@@ -205,7 +205,7 @@ void watch_take_news(struct watch *w, const struct supervisor_news *news)
         break;
     case SUPERVISOR_ENDED:
         command_ended(w, &news->end);
-        IDEM__CRASH_POINT("run/watch/command-ended");
+        IDEM__CRASH_POINT("run/wait/command-ended");
         supervisor_say(w->supervisor, SUPERVISOR_SEEN);
         break;
     case SUPERVISOR_ALONE:
