@@ -85,6 +85,10 @@ class Between(web.Server):
     def count(self, action):
         return sum(1 for name, _ in self.seen if name == action)
 
+    def answer(self, request, status, text, headers):
+        """Pass the service's answer on."""
+        request.say(status, text, headers)
+
 
 class Through(web.Relay):
     def do_POST(self):
@@ -101,7 +105,7 @@ class Through(web.Relay):
         if what in ("drop", "lose"):
             self.close_connection = True
         else:
-            self.say(*answer)
+            between.answer(self, *answer)
 
 
 def error(name, status=400):
