@@ -15,6 +15,7 @@ from tap import equal, note
 CLIENT = str(Path(sys.argv[1]).resolve())
 PROCESSES = 32
 
+
 def table(kind, name, **more):
     """A new table on a server, as (its URL, the server's)."""
     url = dynamo.shared(kind)

@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE.parent / "lib"), str(HERE.parent / "chaos"), str(HERE)]
 
 import dynamo  # noqa: E402
 import proxy  # noqa: E402
-from crowd import Crowd, servers, table  # noqa: E402
+from crowd import Crowd, table  # noqa: E402
 from tap import LONG, PROGRAM, equal, main, note, test  # noqa: E402
 
 del sys.argv[1:2]
@@ -223,5 +223,4 @@ def lost_answers_change_nothing():
 
 
 if __name__ == "__main__":
-    with servers:
-        main()
+    main()
