@@ -9,7 +9,7 @@
  * The runner asks the store, carries the output and renews the lease. The
  * supervisor is the parent of the command and, as a subreaper, of every orphan
  * below it. It has no thread, no store and no output open, so that little can
- * keep it from its two duties:
+ * keep it from its work. Two duties and a rule:
  *
  * - No work goes on past the lease that it knows of, whatever became of the
  *   runner. Everything gets SIGTERM, then SIGKILL before the end.
@@ -23,8 +23,9 @@
  *   cannot be ended (an uninterruptible sleep, another user's) is told as a
  *   survivor. Then nobody records anything, and the lease decides.
  *
- * If the supervisor dies, its command dies with it, and the runner, a subreaper too,
- * ends what is left. If both are killed, the lease decides.
+ * If the supervisor dies, the kernel kills its command (PR_SET_PDEATHSIG, which
+ * child.c sets before exec), and the runner, a subreaper too, ends what is left. If
+ * both are killed, the lease decides.
  *
  * A runner that had children before, because a shell became it by exec, could not
  * tell them from what a dead supervisor leaves. It puts a guard between: a subreaper

@@ -2,7 +2,7 @@
 #ifndef IDEM_CLI_TEXT_EXIT_STATUS_H
 #define IDEM_CLI_TEXT_EXIT_STATUS_H
 
-/* Exit statuses; docs/man: "EXIT STATUS" of idem(1). */
+/* Exit statuses; man/idem.1, EXIT STATUS. */
 enum cli_exit {
     CLI_OK = 0,
     CLI_NO_RECORD = 1,     /* The key has no record. */

@@ -21,7 +21,7 @@ enum idem_status {
     IDEM_STATUS_RETRY = 8,
 };
 
-/* The policy for a record whose owner's lease ended without a word. */
+/* The policy for a record whose lease ended before its owner reported an outcome. */
 enum idem_on_expired_lease {
     IDEM_ON_EXPIRED_UNSET = 0, /* idem_begin() answers IDEM_EINVALID. */
     IDEM_RERUN = 1,            /* The next caller runs the work again. */
@@ -93,7 +93,7 @@ struct idem_record {
     struct idem_slice error;   /* Of failed work. */
     struct idem_slice note;    /* Of unknown, released, resolved, retry. */
     bool by_lease; /* Unknown, or failed ("gave up"), because the lease ended
-                      without a word of the owner. */
+                      before its owner reported an outcome. */
     uint64_t
         in_doubt; /* Fence of an attempt of this life that may have done the
                           work and came to no outcome, while no person has

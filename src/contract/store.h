@@ -3,7 +3,7 @@
  * A store is a struct idem_store_ops over one struct idem_op. It takes ops with
  * submit(), works on them when a caller drives it, and gives each back with
  * idem__op_answer(), once, from any thread. It decides nothing itself: what a
- * verb means is in the pure functions idem_decide_*() below, which are given the
+ * verb means is in the pure functions idem__decide_*() below, which are given the
  * record that was found and the store's time.
  *
  *     submit(op) --> [pending] --drive()--> [running] --idem__op_answer()--> queue
@@ -66,10 +66,10 @@ struct idem_now {
     uint64_t fence_floor; /* Every new fence is above it: the highest that was
                              ever purged, or may have been lost. */
     const char *mark;     /* The store's, or NULL; see IDEM_OP_MOVE. */
-    int64_t
-        doubt_ms; /* So much less may have passed since the records were made:
-                         nothing has expired that would not have by then. 0
-                         where the clock is known to be right. */
+    int64_t doubt_ms; /* By how much store_ms may be ahead of the time that has
+                         certainly passed; expiry is judged by store_ms -
+                         store_err_ms - doubt_ms. 0 where the clock is known
+                         to be right. */
 };
 
 /* ---- Ops --------------------------------------------------------------- */

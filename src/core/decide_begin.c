@@ -148,6 +148,7 @@ static void take_over(const struct idem_record *found, const struct idem_op *op,
     next->fence = found->fence < now->fence_floor ? now->fence_floor + 1
                                                   : found->fence + 1;
     set_attempt(next, op, now);
+    /* A caller that brings no input inherits the one on record. */
     if (op->u.begin.input.len > 0) {
         rc = set_input(decision, op->u.begin.input);
     }
@@ -203,9 +204,10 @@ static void lease_is_over(const struct idem_record *found,
 
     if (found->on_expired_lease != IDEM_RERUN ||
         request->on_expired_lease != IDEM_RERUN) {
-        /* The owner or this caller does not allow a second run: a person decides. */
+        /* The owner or this caller does not allow a second run: a person decides. A
+         * waiter records this too: it starts nothing. */
         (void)snprintf(decision->note, sizeof(decision->note),
-                       "the lease of attempt %u ended without a word",
+                       "the lease of attempt %u ended without an outcome",
                        (unsigned)found->attempts);
         close_record(found, IDEM_STATUS_UNKNOWN, now, decision);
     } else if (request->attempts_max != 0 && counted >= request->attempts_max) {
@@ -276,7 +278,8 @@ static enum idem_verdict own_earlier_claim(const struct idem_record *found)
  *   the claim if its runner died before it ordered any work (run/runner_death.c).
  * - by_lease: neither the owner nor a person has reported how the attempt ended. A person
  *   who decides gives the record another nonce, and so does a takeover. */
-static bool is_untold(const struct idem_record *found, const struct idem_op *op)
+static bool is_unanswered_claim(const struct idem_record *found,
+                                const struct idem_op *op)
 {
     return found->by_lease && op->fence != 0;
 }
@@ -340,14 +343,15 @@ void idem__decide_begin(const struct idem_record *found,
     bool expired = found != NULL && idem__decide_expired(found, now);
 
     memset(decision, 0, sizeof(*decision));
-    /* An earlier copy of this request was applied: its answer was lost. */
+    /* An earlier copy of this request was applied: its answer was lost. Before expiry and
+     * fingerprint: whatever has become of this record, this request made the claim. */
     if (found != NULL && memcmp(found->nonce, op->nonce, 16) == 0) {
         decision->verdict = own_earlier_claim(found);
         if (decision->verdict == IDEM_BUSY) {
             decision->lease_left_ms = idem__lease_left(found, now);
         }
         decision->takeover = idem__in_doubt(found) != 0;
-        if (is_untold(found, op)) {
+        if (is_unanswered_claim(found, op)) {
             take_back(found, op, now, decision);
         }
         return;

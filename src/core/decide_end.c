@@ -140,6 +140,8 @@ void idem__decide_end(const struct idem_record *found, const struct idem_op *op,
     int rc;
 
     memset(decision, 0, sizeof(*decision));
+    /* The lease is not looked at: until another attempt starts or a person decides, its
+     * owner's report is the best knowledge there is. */
     if (!is_own(found, op, decision)) {
         return;
     }

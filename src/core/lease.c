@@ -20,8 +20,8 @@ bool idem__is_counted_here(const struct idem_record *record,
            memcmp(record->boot_id, none, sizeof(none)) != 0;
 }
 
-/* How long the lease still runs, if one that another boot counts is over only
- * @margin_ms after its end. */
+/* Time left on the lease. Counted by this boot: by the boot clock alone. Otherwise: by
+ * store time, with @margin_ms added to the end. */
 static int64_t left_with(const struct idem_record *record,
                          const struct idem_now *now, int64_t margin_ms)
 {
@@ -74,8 +74,8 @@ static void set_open_expiry(struct idem_record *record, int64_t end_ms)
                              : IDEM_NEVER;
 }
 
-/* The owner counts its lease from before it asked, so its end is never later
- * than the upper bound of store time now plus the length. */
+/* The recorded end is the upper bound of store time plus the length. The owner counts the
+ * same length from before it asked, so it stops first. */
 void idem__lease_set(struct idem_record *record, int64_t lease_ms,
                      const struct idem_now *now)
 {

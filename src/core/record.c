@@ -144,8 +144,8 @@ static void write_past(struct writer *w, const struct idem_past *past)
     write_bytes(w, past->text.base, past->text.len);
 }
 
-/* The mark is for the attempt that it was made for: a program that does not know
- * it may have given the key to another, or the lease another end. */
+/* The mark names its attempt by fence and lease end: a program that does not know it may
+ * have started another attempt or moved the lease, and then it must not apply. */
 static void write_retry(struct writer *w, const struct idem_record *record)
 {
     uint8_t field[RETRY_LEN] = {0};

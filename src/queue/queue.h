@@ -11,8 +11,8 @@
 struct idem_queue {
     struct idem_store *store;       /* Not to be followed once it was closed. */
     struct idem_liveness *liveness; /* Of the store. */
-    pthread_mutex_t mutex;    /* The last to be locked: a store may hold its
-                                 own meanwhile, and is not called. */
+    pthread_mutex_t mutex;    /* Innermost lock: taken while a store holds its
+                                 own; never call the store under it. */
     struct idem_op *answered; /* Oldest first. */
     struct idem_op *answered_last;
     struct idem_op *members; /* Submitted and not reaped. */

@@ -72,8 +72,8 @@ struct idem__layout_ops {
     int (*check)(const struct idem__table_conf *table, const struct idem_op *op,
                  struct idem_error *ret_error);
 
-    /* IDEM_EINVALID: nor what is to be written, because it is too long. NULL: whatever
-     * does not fit goes to other items. */
+    /* IDEM_EINVALID: the encoded record is too large for one item of this layout. NULL:
+     * whatever does not fit goes to other items. */
     int (*fits)(const struct idem__item *item, size_t head_len,
                 struct idem_error *ret_error);
 
@@ -178,7 +178,7 @@ const char *idem__layout_ttl(const struct idem__table_conf *table);
 int idem__layout_check(const struct idem__table_conf *table,
                        const struct idem_op *op, struct idem_error *ret_error);
 
-/* IDEM_EINVALID: nor what is to be written, because it is too long. */
+/* IDEM_EINVALID: the encoded record is too large for one item of this layout. */
 int idem__layout_fits(const struct idem__table_conf *table,
                       const struct idem__item *item, size_t head_len,
                       struct idem_error *ret_error);

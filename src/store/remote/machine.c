@@ -1,5 +1,5 @@
-/* The states of an op on its way to a service that all services have; machine.h draws
- * them. */
+/* The states of an op on its way to a service that all services have; machine.h has their
+ * table, docs/rooms.md the drawing. */
 #include "store/remote/machine.h"
 
 #include "base/heap.h"
@@ -305,6 +305,8 @@ static idem__state act(struct idem__flight *flight)
         return IDEM__STATE_EXTEND;
     }
     idem__verb_answer(flight->op, &flight->decision, &flight->given);
+    /* Nothing was written in this round; a change, if there is one, was made by an
+     * unanswered write of this op. */
     flight->op->changed = flight->ambiguous;
     return settle(flight, /* wrote= */ false);
 }

@@ -4,13 +4,14 @@
  *
  *     state    request         what decides on the next state
  *     -------  --------------  -----------------------------------------------------
- *     start                    DECIDE: a claim that is probably the first, an import,
- *                              an owner whose claim is remembered; LOOK: anybody else
+ *     start                    DECIDE: a claim, an import, an owner whose claim is
+ *                              remembered; LOOK: a claim that waits, is probably refused,
+ *                              or brings a large input; anybody else
  *     LOOK     the record      DECIDE: it is there, or none is
  *     DECIDE                   LOOK: what is remembered is good for no answer; LOAD: the
  *                              caller is given a body; ACT
  *     LOAD     its bodies      LOOK: they have changed since; ACT: all is as the record
- *                              says
+ *                              says (PostgreSQL decides again first)
  *     ACT                      DONE: nothing is to be written; EXTEND: a claim of ours is
  *                              found, and too short; WRITE, once the service has stored
  *                              what goes before it

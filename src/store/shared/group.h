@@ -17,10 +17,12 @@ struct idem__gather {
     int64_t wait_max_ns;
     size_t expected; /* Ops that may come together: those of the last batch, and
                          those that were pending at its end. */
-    size_t wanted;   /* The time that the leader waits; 0: it does not wait. */
+    size_t wanted; /* How many ops the leader is waiting for; 0 while it is not
+                         waiting. */
     int64_t batch_ns;   /* The time of a batch, about. */
-    unsigned misses;    /* Grows when nobody came; so many batches ... */
-    unsigned skip;      /* ... are run at once, of which these are left. */
+    unsigned misses;    /* After a wait in vain, this many batches run without
+                           waiting; */
+    unsigned skip;      /* of which these are left. */
     uint32_t wake_word; /* Changes to wake the leader. */
 };
 

@@ -135,7 +135,7 @@ static int run_ops(struct idem__sqlite_store *store, struct idem_op *batch)
     if (idem__clock_now(&store->clock, &store->base.options.host, &now,
                         &save_clock, &error) != 0) {
         fail_all(batch, &error);
-        return SQLITE_OK;
+        return SQLITE_OK; /* The answers are set; the transaction is empty. */
     }
     /* Every op of the batch is decided at the same time. A later op sees the rows of an
      * earlier one, and the fence floor that an earlier purge raised. */
@@ -316,6 +316,8 @@ static void run_settled(struct idem__sqlite_store *store, struct idem_op *batch)
     }
     if (transact(store, batch) != SQLITE_OK) {
         store->broken = true; /* Or the next commit trusts an unflushed log. */
+        /* EUNKNOWN even if this run failed cleanly: the first one may have been
+         * applied. */
         fail_unknown(batch, sqlite3_errmsg(store->table.conn->db));
     }
 }
@@ -419,7 +421,7 @@ static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
     }
     if ((store->broken || store->table.conn == NULL) &&
         settle(store, &error) != 0) {
-        error.code = IDEM_EUNAVAILABLE;
+        error.code = IDEM_EUNAVAILABLE; /* This batch has not run yet. */
         fail_all(batch, &error);
         return;
     }

@@ -49,7 +49,8 @@
 enum {
     LOCK_BYTE = 0,
     FILE_LEN = 4096,
-    WORDS_AT = 512, /* Tickets before it are not ours. */
+    WORDS_AT = 512, /* Before them: the lock's byte, and the notes of identity.c
+                       and checkpoint.c. */
     WAKE_WORDS = 64
 };
 
@@ -277,7 +278,9 @@ static int wait_at_head(struct idem__ticket_lock *lock, int64_t deadline_ms)
         if (!has_line(lock)) {
             return wait_outside(lock, deadline_ms);
         }
-        if (get(&page->at_head) == 0) { /* Others take it for dead. */
+        /* Another process took our count for one left by a dead process: count
+         * ourselves in again. */
+        if (get(&page->at_head) == 0) {
             (void)__atomic_fetch_add(&page->at_head, 1, __ATOMIC_SEQ_CST);
         }
     }
@@ -338,7 +341,9 @@ static int wait_in_line(struct idem__ticket_lock *lock, int64_t deadline_ms,
     if (rc != 0) {
         give_up(page, ticket);
     } else {
-        leave_head(page); /* Of those alive one would have come before. */
+        /* A live waiter at the head would have taken the lock first, so the count
+         * is stale. */
+        leave_head(page);
     }
     lock->ticket = ticket;
     lock->has_ticket = true;
@@ -392,8 +397,8 @@ static void call_next(struct idem__ticket_lock_page *page, uint32_t ticket)
     }
 }
 
-/* The word before the lock: who comes in between finds its turn, and a lock that
- * is about to be free; for that it hears the wake_word, which rings afterwards. */
+/* Publish `served` before unlocking. A process that reads it early finds the lock still
+ * held; the wake-up comes after the unlock and makes it try again. */
 void idem__ticket_lock_pass(struct idem__ticket_lock *lock)
 {
     uint32_t next = lock->ticket + 1;
