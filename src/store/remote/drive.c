@@ -154,11 +154,9 @@ static bool call_running(void *ctx, struct idem_queue **first)
     const struct idem__flight *flight = ((struct idem__remote *)ctx)->running;
 
     for (; flight != NULL; flight = flight->link) {
-        const struct idem_op *op = flight->op;
+        struct idem_queue *queue = idem__op_awaited_in(flight->op);
 
-        if (op->queue != NULL &&
-            __atomic_load_n(&op->state, __ATOMIC_ACQUIRE) != IDEM_OP_DETACHED &&
-            idem__leader_call(op->queue, first)) {
+        if (queue != NULL && idem__leader_call(queue, first)) {
             return true;
         }
     }

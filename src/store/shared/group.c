@@ -160,15 +160,18 @@ static void refuse_all(struct idem__group *group, struct idem_op *op,
     }
 }
 
-/* Whether another thread sleeps until its ops are answered. The leader does not
- * sleep. */
+/* With the mutex held: whether another thread sleeps until its ops are answered. The
+ * leader does not sleep. */
 static bool has_company(const struct idem_op *op)
 {
-    while (op != NULL &&
-           (op->queue == NULL || !idem__queue_has_sleeper(op->queue))) {
-        op = op->next;
+    for (; op != NULL; op = op->next) {
+        struct idem_queue *queue = idem__op_awaited_in(op);
+
+        if (queue != NULL && idem__queue_has_sleeper(queue)) {
+            return true;
+        }
     }
-    return op != NULL;
+    return false;
 }
 
 /* Called with the mutex held. */

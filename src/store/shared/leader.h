@@ -30,6 +30,15 @@ static inline bool idem__op_is_of_owner(const struct idem_op *op)
            op->verb == IDEM_OP_EXPIRE;
 }
 
+/* With the mutex held, under which cancel detaches @op, and before it is answered: the
+ * queue of who waits for it. NULL: nobody does, and the queue may be gone. */
+static inline struct idem_queue *idem__op_awaited_in(const struct idem_op *op)
+{
+    return __atomic_load_n(&op->state, __ATOMIC_ACQUIRE) == IDEM_OP_DETACHED
+               ? NULL
+               : op->queue;
+}
+
 struct idem__leader_ops {
     bool batches; /* False: requests. */
 
@@ -39,7 +48,7 @@ struct idem__leader_ops {
     bool (*lead)(void *ctx, struct idem_queue *queue, int64_t deadline_ms);
 
     /* Of requests. With the mutex held: idem__leader_call() for the queue of each op
-     * that is running, until it returns true, which is returned. */
+     * that is running and awaited, until it returns true, which is returned. */
     bool (*call_running)(void *ctx, struct idem_queue **first);
     /* Of requests. Ends the waiting in lead(). */
     void (*wake)(void *ctx);

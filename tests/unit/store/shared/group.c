@@ -25,7 +25,9 @@ struct store {
     long pause_ms;   /* Each batch takes as long. */
     bool can_refuse; /* refuse() has an answer. */
     void (*entering)(void *ctx); /* Called in enter(), if it is set. */
+    void (*running)(void *ctx);  /* Likewise in run(). */
     void *ctx;
+    bool asked_for_chore;
     bool saw_ends; /* What the last enter() was told of ends. */
     unsigned entered;
     unsigned left;
@@ -77,6 +79,9 @@ static void run(struct idem_store *base, struct idem_op *batch)
     store->runner = pthread_self();
     (void)pthread_sigmask(SIG_SETMASK, NULL, &store->blocked);
     (void)__atomic_add_fetch(&store->runs, 1, __ATOMIC_ACQ_REL);
+    if (store->running != NULL) {
+        store->running(store->ctx);
+    }
     if (store->pause_ms > 0) {
         sleep_ms(store->pause_ms);
     }
@@ -93,11 +98,18 @@ static bool refuse(struct idem_store *base, struct idem_op *op)
     return store_of(base)->can_refuse;
 }
 
+static bool take_chore(struct idem_store *base)
+{
+    store_of(base)->asked_for_chore = true;
+    return false;
+}
+
 static const struct idem__group_ops group_ops = {
     .enter = enter,
     .run = run,
     .leave = leave,
     .refuse = refuse,
+    .take_chore = take_chore,
 };
 
 static size_t submit_all(struct idem_store *base, struct idem_op **ops,
@@ -329,6 +341,36 @@ TEST_STORE(group, leavesWhenAllWereTakenBack, false)
     assert_int_equal(store->entered, 1);
     assert_int_equal(store->left, 1);
     assert_int_equal(store->runs, 0);
+}
+
+/* ---- Callers that stop waiting ---- */
+
+static void end_call(void *ctx)
+{
+    struct idem_queue *queue = ctx;
+    struct idem_store *store = queue->store;
+
+    idem__queue_abandon(queue, queue->members);
+    idem__queue_finish(queue);
+    assert_ok(idem__queue_init(queue, store)); /* Of the next call. */
+    queue->sleepers = 1;
+}
+
+/* The queue of a call that gave up is gone when its batch has run: the leader does not
+ * look at what is in its place. */
+TEST_STORE(group, leavesTheQueueOfACallThatGaveUp, false)
+{
+    struct idem_queue call;
+
+    assert_ok(idem__queue_init(&call, &store->base));
+    submit(&call, 0);
+    submit(queue, 0);
+    store->running = end_call;
+    store->ctx = &call;
+    reap_all(queue, 1);
+    assert_int_equal(store->lens[0], 2);
+    assert_false(store->asked_for_chore);
+    idem__queue_finish(&call);
 }
 
 /* ---- Ends ---- */
