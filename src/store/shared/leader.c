@@ -95,6 +95,26 @@ void idem__leader_call_next(struct idem__leader *leader)
 
 /* ---- A caller leads ---- */
 
+/* True while a claim is given back, for which no caller comes. */
+static bool has_unowned(const struct idem__leader *leader)
+{
+    const struct idem_op *op = leader->pending.first;
+
+    while (op != NULL && op->queue != NULL) {
+        op = op->next;
+    }
+    return op != NULL;
+}
+
+/* With the mutex held: @queue has an answer, and nothing is left that only this caller
+ * would run. */
+static bool may_leave(const struct idem__leader *leader,
+                      struct idem_queue *queue)
+{
+    return idem__queue_ready(queue) &&
+           (leader->led || !leader->ops->batches || !has_unowned(leader));
+}
+
 static void wait_for_thread(struct idem_queue *queue, int64_t deadline_ms)
 {
     while (!idem__queue_ready(queue) && idem__mono_ms() < deadline_ms) {
@@ -112,10 +132,11 @@ void idem__leader_drive(struct idem__leader *leader, struct idem_queue *queue,
         return;
     }
     (void)pthread_mutex_lock(&leader->mutex);
-    while (!late && !idem__queue_ready(queue)) {
+    while (!late && !may_leave(leader, queue)) {
         if (!leader->led &&
             (!leader->ops->batches || idem__leader_has_work(leader))) {
-            /* Nobody leads: work for all callers until this one's answer is there. */
+            /* Nobody leads: work for all callers until this one's answer is there, and no
+             * claim is left that was given back. */
             late = leader->ops->lead(leader->ctx, queue, deadline_ms);
         } else if (idem__mono_ms() < deadline_ms) {
             /* Another leads: sleep until it answers this queue, or hands over the lead. */

@@ -10,7 +10,8 @@
  *     led                while ops are pending          always: connections need
  *                                                       care without ops, too
  *     a caller leads     until its op is answered,      until then, or until its
- *                        however late that is           deadline
+ *                        however late that is, and      deadline
+ *                        no claim is to be given back
  *     the thread ends    when nothing is pending        at once
  */
 #ifndef IDEM_STORE_SHARED_LEADER_H

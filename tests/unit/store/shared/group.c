@@ -26,9 +26,11 @@ struct store {
     bool can_refuse; /* refuse() has an answer. */
     void (*entering)(void *ctx); /* Called in enter(), if it is set. */
     void (*running)(void *ctx);  /* Likewise in run(). */
+    bool starts;                 /* Each begin is a claim. */
     void *ctx;
     bool asked_for_chore;
     bool saw_ends; /* What the last enter() was told of ends. */
+    unsigned released;
     unsigned entered;
     unsigned left;
     unsigned runs;
@@ -71,6 +73,11 @@ static void run(struct idem_store *base, struct idem_op *batch)
 
     for (; batch != NULL; batch = batch->next) {
         batch->verdict = IDEM_BUSY;
+        if (store->starts && batch->verb == IDEM_OP_BEGIN) {
+            assert_ok(idem__op_set_record(batch, &(struct idem_record){0}));
+            batch->verdict = IDEM_STARTED;
+        }
+        store->released += batch->verb == IDEM_OP_END;
         len++;
     }
     if (store->runs < RUNS_MAX) {
@@ -345,6 +352,14 @@ TEST_STORE(group, leavesWhenAllWereTakenBack, false)
 
 /* ---- Callers that stop waiting ---- */
 
+static void destroy_other_once(void *ctx)
+{
+    struct idem_queue **other = ctx;
+
+    idem_queue_destroy(*other);
+    *other = NULL;
+}
+
 static void end_call(void *ctx)
 {
     struct idem_queue *queue = ctx;
@@ -371,6 +386,24 @@ TEST_STORE(group, leavesTheQueueOfACallThatGaveUp, false)
     assert_int_equal(store->lens[0], 2);
     assert_false(store->asked_for_chore);
     idem__queue_finish(&call);
+}
+
+/* A claim that nobody waits for any more is given back though no caller comes: by the
+ * leader, before it leaves. */
+TEST_STORE(group, givesBackBeforeTheLeaderLeaves, false)
+{
+    struct idem_queue *other;
+
+    assert_ok(idem_queue_create(&store->base, &other, &why));
+    submit(other, 0);
+    submit(queue, 0);
+    store->starts = true;
+    store->running = destroy_other_once;
+    store->ctx = &other;
+    idem_op_destroy(idem_queue_reap(queue, PATIENCE_MS));
+    assert_int_equal(store->lens[0], 2);
+    assert_int_equal(store->released, 1);
+    assert_int_equal(store->runs, 2);
 }
 
 /* ---- Ends ---- */
