@@ -146,7 +146,8 @@ struct call_id write_resolve(struct writer *writer, const char *key,
 
     line_add(&writer->line, " fence=%" PRIu64 " as=%s who=%s", fence,
              idem_status_name(outcome->status), who);
-    line_outcome(&writer->line, outcome);
+    line_content(&writer->line, &outcome->result);
+    line_word(&writer->line, "text", outcome->text);
     if (force) {
         line_add(&writer->line, " force=1");
     }
