@@ -27,7 +27,10 @@ static bool is_own(const struct idem_record *found, const struct idem_op *op,
         return false;
     }
     if (memcmp(found->nonce, op->nonce, 16) != 0) {
-        idem__refuse(decision, IDEM_ELOST, "a person decided: %s",
+        idem__refuse(decision, IDEM_ELOST, "%s: %s",
+                     idem__is_decided(found)
+                         ? "a person decided"
+                         : "the store was put back from a copy",
                      idem_status_name(idem_record_status(found)));
         return false;
     }

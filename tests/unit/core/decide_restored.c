@@ -64,6 +64,8 @@ TEST(restored, takesTheRecordFromItsOwner)
         end.u.end.status = (enum idem_status)status;
         idem__decide_end(&next, &end, &now, &decision);
         assert_code(IDEM_ELOST, decision.code);
+        assert_string_equal(decision.text,
+                            "the store was put back from a copy: unknown");
     }
     idem__decide_renew(&next, &end, &now, &decision);
     assert_code(IDEM_ELOST, decision.code);
