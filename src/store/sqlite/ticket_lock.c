@@ -222,6 +222,7 @@ static int wait_outside(struct idem__ticket_lock *lock, int64_t deadline_ms)
 {
     int rc;
 
+    lock->has_ticket = false;
     while (is_held(rc = set_lock(lock, F_WRLCK))) {
         if (idem__mono_ms() >= deadline_ms) {
             return ETIMEDOUT;

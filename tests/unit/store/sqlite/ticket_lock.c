@@ -743,6 +743,32 @@ TEST_LINE(deadline, isKept)
     idem__lock_close(lock);
 }
 
+/* ---- A full disk ---- */
+
+/* The file lost its room and cannot get it back: who had the lock without a ticket does
+ * not call the one after the ticket that it had before. */
+TEST_LINE(full, callsNobodyByAnOldTicket)
+{
+    const struct rlimit full = {0, RLIM_INFINITY};
+    const struct rlimit room = {RLIM_INFINITY, RLIM_INFINITY};
+    struct idem__lock *lock = open_lock();
+    uint32_t buf[WORDS_LEN / 4];
+
+    assert_ok(idem__lock_acquire(lock, now_ms() + PATIENCE_MS, &why));
+    idem__lock_release(lock);
+    words(buf);
+    assert_int_equal(buf[1], 1);
+    assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    assert_int_equal(truncate(path, 0), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
+    assert_ok(idem__lock_acquire(lock, now_ms() + PATIENCE_MS, &why));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &room), 0);
+    idem__lock_release(lock);
+    words(buf);
+    assert_int_equal(buf[1], 0);
+    idem__lock_close(lock);
+}
+
 /* ---- Containers ---- */
 
 /* Takes turns as process 2 or so of a namespace of its own. */
