@@ -167,7 +167,8 @@ struct idem_counters {
     uint64_t started;   /* Claims that were STARTED. */
     uint64_t takeovers; /* Of these, with attempt->takeover. */
     uint64_t completed; /* Attempts that ended so ... */
-    uint64_t failed;    /* ... with those that were given up ... */
+    uint64_t failed;    /* ... with those that were given up or used up their
+                           failures_max ... */
     uint64_t unknown;   /* ... with those whose lease ended under IDEM_HOLD. */
     uint64_t released;
     uint64_t replayed;
@@ -177,7 +178,7 @@ struct idem_counters {
     uint64_t resolved; /* Decisions by persons, with those to reopen; they
                           count nowhere else. */
     uint64_t purged;   /* Records. */
-    uint64_t retried;  /* Attempts that idem_retry() ended. */
+    uint64_t retried;  /* Attempts that ended in a retry, to be run again. */
 };
 #define IDEM_COUNTERS_INIT                                                     \
     {                                                                          \

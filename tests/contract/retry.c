@@ -419,7 +419,8 @@ TEST_VIRTUAL(reopen, isRefused)
     assert_why("already");
 }
 
-/* Both are counted: attempts as retried, persons as resolved. */
+/* Both are counted: attempts as retried, persons as resolved. A retry that used up its
+ * budget is a failure. */
 TEST_VIRTUAL(retry, isCounted)
 {
     struct idem_counters n = IDEM_COUNTERS_INIT;
@@ -431,9 +432,13 @@ TEST_VIRTUAL(retry, isCounted)
     attempt = begin(f->store, &request, IDEM_STARTED);
     assert_ok(complete(attempt, "x"));
     assert_ok(reopen(f, attempt->fence, "ann"));
+    attempt = begin(f->store, &request, IDEM_STARTED);
+    assert_ok(fail_once(attempt, 1, 0));
+    assert_ok(fail_once(attempt, 1, 0));
     assert_ok(idem_count(f->store, &n, &why));
     assert_int_equal(n.retried, 1);
-    assert_int_equal(n.takeovers, 1);
+    assert_int_equal(n.failed, 1);
+    assert_int_equal(n.takeovers, 2);
     assert_int_equal(n.resolved, 1);
 }
 

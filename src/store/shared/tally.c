@@ -88,7 +88,8 @@ void idem__tally_op(struct idem__tally *tally, const struct idem_op *op)
         break;
     case IDEM_OP_END:
         if (op->changed) {
-            tally_status(tally, op->u.end.status);
+            /* A retry that used up its budget is on record as a failure. */
+            tally_status(tally, idem_record_status(op->record));
         }
         break;
     case IDEM_OP_RESOLVE:
