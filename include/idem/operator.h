@@ -112,11 +112,13 @@ enum idem_resolve_flag {
  * decision raises the fence by one; the history keeps what it replaced. @outcome's status may be
  * COMPLETED, FAILED or RELEASED, its text is the reason. @who is recorded.
  * The record must still have @fence. Durable when it answers 0; the same decision
- * by the same person again answers 0 again. The former owner can no longer change
- * the record.
+ * by the same person again answers 0 again, unless it has raised the fence: read the
+ * record before you repeat a decision about a decision. The former owner can no
+ * longer change the record.
  *
  * IDEM_ENOTFOUND  The record does not exist.
- * IDEM_ELOST      Its fence is another one now: look again.
+ * IDEM_ELOST      Its fence is another one now, perhaps by this very decision: look
+ *                 again.
  * IDEM_EINVALID   Its owner completed or released it, or the lease of its owner
  *                 runs.
  * IDEM_EUNAVAILABLE, IDEM_EUNKNOWN, IDEM_EFULL, IDEM_ECORRUPT, IDEM_ENOMEM

@@ -667,6 +667,8 @@ TEST_VIRTUAL(resolve, isCorrected)
     assert_ok(resolve(f, fence, IDEM_STATUS_COMPLETED));
     assert_ok(resolve(f, fence, IDEM_STATUS_FAILED));
     assert_code(IDEM_ELOST, resolve(f, fence, IDEM_STATUS_COMPLETED));
+    assert_code(IDEM_ELOST, resolve(f, fence, IDEM_STATUS_FAILED));
+    assert_ok(resolve(f, fence + 1, IDEM_STATUS_FAILED)); /* Said again. */
     assert_ok(resolve(f, fence + 1, IDEM_STATUS_COMPLETED));
     expect(f->store, &request, IDEM_REPLAY);
     assert_ok(resolve(f, fence + 2, IDEM_STATUS_RELEASED));
