@@ -1,6 +1,7 @@
 /* What the supervisor records after the death of the runner. It writes under the
  * attempt's fence, so that a successor is not disturbed. */
 #include "base/crash.h"
+#include "base/pace.h"
 #include "process/descriptors.h"
 #include "process/host.h"
 #include "run/child.h"
@@ -13,7 +14,7 @@
 
 #include <poll.h>
 
-#define AGAIN_MS 100
+#define PAUSE_FIRST_MS 100
 #define AGAIN_FOR_MS 60000
 
 static const char not_run[] = "the runner died before it started the command";
@@ -32,8 +33,28 @@ static enum end end_of_claim(bool takeover)
     return takeover ? END_EXPIRED : END_RELEASED;
 }
 
-static int say(const struct run *run, struct idem_attempt *attempt,
-               enum end end, const char *note)
+static struct idem__pace pace_from_now(void)
+{
+    return (struct idem__pace){.since_ms = io_now_ms(),
+                               .pause_ms = PAUSE_FIRST_MS};
+}
+
+/* Pauses before the store is asked again. False: it stays away too long. */
+static bool is_patient(struct idem__pace *pace)
+{
+    int64_t now_ms = io_now_ms();
+    uint16_t random = 0;
+
+    if (now_ms - pace->since_ms >= AGAIN_FOR_MS) {
+        return false;
+    }
+    (void)cli_random(&random, sizeof(random));
+    (void)poll(NULL, 0, (int)idem__pace_next(pace, now_ms, random));
+    return true;
+}
+
+static int record_end(const struct run *run, struct idem_attempt *attempt,
+                      enum end end, const char *note)
 {
     struct idem_outcome retry = {
         .status = IDEM_STATUS_RETRY,
@@ -55,15 +76,16 @@ static int say(const struct run *run, struct idem_attempt *attempt,
     return idem_unknown(attempt, idem_str(note), NULL);
 }
 
-static void say_patiently(const struct run *run, struct idem_attempt *attempt,
-                          enum end end, const char *note)
+static void record_end_patiently(const struct run *run,
+                                 struct idem_attempt *attempt, enum end end,
+                                 const char *note)
 {
-    int64_t until_ms = io_now_ms() + AGAIN_FOR_MS;
+    struct idem__pace pace = pace_from_now();
+    int rc;
 
-    while (idem_error_kind(say(run, attempt, end, note)) == IDEM_KIND_RETRY &&
-           io_now_ms() < until_ms) {
-        (void)poll(NULL, 0, AGAIN_MS);
-    }
+    do {
+        rc = record_end(run, attempt, end, note);
+    } while (idem_error_kind(rc) == IDEM_KIND_RETRY && is_patient(&pace));
 }
 
 /* The output died with the runner, but how the command ended is known: if that means
@@ -92,13 +114,13 @@ static enum end end_of_work(const struct run *run,
 static int open_patiently(const struct run *run, const struct idem_host *host,
                           struct idem_store **ret_store)
 {
-    int64_t until_ms = io_now_ms() + AGAIN_FOR_MS;
+    struct idem__pace pace = pace_from_now();
     int status;
 
     do {
         status = cli_open_store_as(run->options->store, IDEM_OPEN_NO_CREATE,
                                    host, ret_store);
-    } while (status == CLI_UNAVAILABLE && io_now_ms() < until_ms);
+    } while (status == CLI_UNAVAILABLE && is_patient(&pace));
     return status == 0 ? 0 : -1;
 }
 
@@ -128,8 +150,8 @@ void runner_death_of_work(const struct run *run,
         0) {
         if (!has_left_its_outcome(store, attempt)) {
             IDEM__CRASH_POINT("supervisor/runner_death/says");
-            say_patiently(run, attempt, end_of_work(run, start, end),
-                          end != NULL ? note : not_run);
+            record_end_patiently(run, attempt, end_of_work(run, start, end),
+                                 end != NULL ? note : not_run);
             IDEM__CRASH_POINT("supervisor/runner_death/said");
         }
         idem_attempt_destroy(attempt);
@@ -145,7 +167,7 @@ static void settle_claim(const struct run *run, struct run_nonce *nonce,
                          struct idem_store *store)
 {
     struct idem_request request = run->asked.request;
-    int64_t until_ms = io_now_ms() + AGAIN_FOR_MS;
+    struct idem__pace pace = pace_from_now();
     struct idem_attempt *attempt;
     int rc;
 
@@ -154,13 +176,14 @@ static void settle_claim(const struct run *run, struct run_nonce *nonce,
     do {
         nonce->is_due = true;
         rc = idem_begin(store, &request, &attempt, NULL);
-    } while (idem_error_kind(rc) == IDEM_KIND_RETRY && io_now_ms() < until_ms);
+    } while (idem_error_kind(rc) == IDEM_KIND_RETRY && is_patient(&pace));
     if (rc != 0) {
         return;
     }
     if (attempt->verdict == IDEM_STARTED) {
         IDEM__CRASH_POINT("supervisor/runner_death/settles");
-        say_patiently(run, attempt, end_of_claim(attempt->takeover), not_run);
+        record_end_patiently(run, attempt, end_of_claim(attempt->takeover),
+                             not_run);
         IDEM__CRASH_POINT("supervisor/runner_death/settled");
     }
     idem_attempt_destroy(attempt);

@@ -1,19 +1,23 @@
 /* What the supervisor writes after the death of the runner. Whatever the record is by
  * then, whatever the token, only the attempt that died is touched: work that did
  * not run is given up, work that may have run is over or unknown, as the policy
- * says; an outcome that is on record stays, and so does every other attempt.
+ * says; an outcome that is on record stays, and so does every other attempt. While
+ * the store is away, each try is followed by a pause.
  */
 #include "fuzz.h"
 #include "host.h"
 #include "run/child.h"
 #include "run/run.h"
 #include "run/supervisor.h"
+#include "text/exit_status.h"
 
+#include <poll.h>
 #include <stdlib.h>
 
 int __wrap_cli_open_store_as(const char *url, unsigned flags,
                              const struct idem_host *host,
                              struct idem_store **ret_store);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
 void __wrap_idem_close(struct idem_store *store);
 void __real_idem_close(struct idem_store *store);
 
@@ -21,6 +25,9 @@ static struct host host;
 static struct idem_store *store;
 static const struct idem_host *asked_with; /* The host it was opened with. */
 static unsigned opened;
+static unsigned away; /* How often the store cannot be opened, */
+static unsigned refused;
+static unsigned pauses; /* and how often the supervisor has paused since. */
 
 /* The supervisor opens the one store of this program, and does not close it. */
 int __wrap_cli_open_store_as(const char *url, unsigned flags,
@@ -28,9 +35,20 @@ int __wrap_cli_open_store_as(const char *url, unsigned flags,
                              struct idem_store **ret_store)
 {
     must(url == NULL && flags == IDEM_OPEN_NO_CREATE);
+    if (pauses < away) {
+        must(refused++ == pauses);
+        return CLI_UNAVAILABLE;
+    }
     asked_with = with;
     *ret_store = store;
     opened++;
+    return 0;
+}
+
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+    must(fds == NULL && n == 0 && timeout_ms > 0);
+    pauses++;
     return 0;
 }
 
@@ -216,6 +234,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     unsigned i;
 
     open_store();
+    away = len % 3;
+    refused = 0;
+    pauses = 0;
     for (i = 0; i < n; i++) {
         struct idem_request request = take_request(&tape);
 
