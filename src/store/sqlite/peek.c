@@ -25,11 +25,10 @@ static int peek_clock(struct idem__sqlite_store *store, struct idem__conn *conn,
     return rc;
 }
 
-/* One look at the file: for one op, or at one moment for several. */
+/* One look at the file, at one moment for all ops and all that they read. */
 struct view {
     struct idem__sqlite_store *store;
     struct idem__sqlite_table table;
-    bool several;
     bool begun;
     bool has_time; /* Of the moment: */
     struct idem_now now;
@@ -52,9 +51,10 @@ static bool view_open(struct view *view, bool wait, bool is_waiter,
         }
         view->table.conn = conn;
         idem__sqlite_before_read(view->store);
-        /* Without it each op takes and gives back SQLite's lock. */
-        view->begun = conn != NULL && view->several &&
-                      idem__conn_run(conn, IDEM__SQL_READ) == SQLITE_OK;
+        /* Without it each statement, of the mark and of the record, takes and gives
+         * back SQLite's lock. */
+        view->begun =
+            conn != NULL && idem__conn_run(conn, IDEM__SQL_READ) == SQLITE_OK;
     }
     return conn != NULL;
 }
@@ -166,7 +166,7 @@ static bool is_worth_a_peek(struct idem__sqlite_store *store,
 void idem__sqlite_peek(struct idem__sqlite_store *store, struct idem_op **ops,
                        size_t *n)
 {
-    struct view view = {.store = store, .several = *n > 1};
+    struct view view = {.store = store};
     struct idem_op *answered = NULL;
     struct idem_op **end = &answered;
     size_t left = 0;
