@@ -38,7 +38,7 @@ static struct values {
     const char *key;
     const char *note;
     bool note_given;
-    uint64_t count;
+    uint64_t keep;
 } got;
 
 #define OF(member) .help = "", .target = &got.member
@@ -53,7 +53,7 @@ static struct cli_option table[] = {
      .arg = "TEXT",
      OF(note),
      .given = &got.note_given},
-    {.name = "count", .kind = CLI_COUNT, .arg = "N", OF(count), .max = 99},
+    {.name = "keep", .kind = CLI_COUNT, .arg = "N", OF(keep), .max = 99},
     {.name = NULL},
 };
 
@@ -62,7 +62,7 @@ enum {
     QUIET,
     KEY,
     NOTE,
-    COUNT,
+    KEEP,
     OPTIONS
 };
 
@@ -85,7 +85,7 @@ static void meet(struct reading *r, int option, const char *value)
     if (option == KEY) {
         r->bad = r->bad || *value == '\0';
     }
-    if (option == COUNT) {
+    if (option == KEEP) {
         r->bad = r->bad || value[strspn(value, "0123456789")] != '\0' ||
                  *value == '\0' || strtod(value, NULL) > 99;
     }
@@ -253,8 +253,7 @@ static void compare(bool takes_command, int argc, char **argv)
     must(same_text(got.key, r.values[KEY]));
     must(same_text(got.note, r.values[NOTE]));
     must(got.note_given == r.seen[NOTE]);
-    must(got.count ==
-         (r.seen[COUNT] ? strtoull(r.values[COUNT], NULL, 10) : 0));
+    must(got.keep == (r.seen[KEEP] ? strtoull(r.values[KEEP], NULL, 10) : 0));
     must(argc - first == r.operands_len);
     for (i = 0; i < r.operands_len; i++) {
         must(strcmp(argv[first + i], r.operands[i]) == 0);

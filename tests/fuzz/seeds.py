@@ -135,10 +135,11 @@ def options():
     for lines in (
         ["-k", "order-42", "--", "true", "-x"],
         ["--key=order-42", "-aq", "one", "two"],
-        ["--reason=", "--count", "99", "--all", "-"],
+        ["--reason=", "--keep", "99", "--all", "-"],
         ["--key", "--", "a"],
         ["-aa"],
-        ["--coun=1"],
+        ["--kee=1"],
+        ["--ke=1"],
         ["--help"],
     ):
         for how in range(3):

@@ -98,6 +98,7 @@ static void read_file(struct tape *tape)
     const char *p = rest.base;
     const char *end = p + rest.len;
     enum cli_lines_got got;
+    size_t number = 0;
 
     if (rest.len == 0) {
         return;
@@ -108,7 +109,7 @@ static void read_file(struct tape *tape)
         const char *newline = p < end ? memchr(p, '\n', (size_t)(end - p)) : 0;
         size_t len = (size_t)((newline != NULL ? newline : end) - p);
 
-        must(p < end);
+        must(p < end && lines.number == ++number);
         must(got == (len > max ? CLI_LINES_TOO_LONG : CLI_LINES_ONE));
         if (got == CLI_LINES_ONE) {
             must(same_bytes(idem_bytes(lines.line, lines.len),

@@ -58,26 +58,6 @@ static int next_fd(void)
     return fd;
 }
 
-/* A message comes whole, with each descriptor in the place it was given. */
-TEST(channel, carriesAMessageAndItsDescriptors)
-{
-    struct channel_fds sent = {{-1, 0, -1, 1}};
-    struct channel_fds got = channel_no_fds;
-    char message[8] = "";
-    int ends[2];
-
-    assert_int_equal(channel_open(ends), 0);
-    assert_int_equal(channel_send(ends[0], "message", 8, &sent), 0);
-    assert_int_equal(channel_receive(ends[1], message, 8, true, &got), 1);
-    assert_string_equal(message, "message");
-    assert_true(got.fd[0] < 0 && got.fd[1] > 1 && got.fd[2] < 0);
-    assert_true(got.fd[3] > 1);
-    assert_int_equal(channel_receive(ends[1], message, 8, false, &got), 0);
-    (void)close(ends[0]);
-    assert_int_equal(channel_receive(ends[1], message, 8, true, &got), -1);
-    (void)close(ends[1]);
-}
-
 /* Nothing need come with a message, and what comes need not be wanted. Whoever
  * sends to nobody is told, without a signal; so is who cannot wait for room. */
 TEST(channel, carriesAMessageAlone)
@@ -104,65 +84,6 @@ TEST(channel, carriesAMessageAlone)
     (void)close(ends[1]);
     assert_int_equal(channel_send(ends[0], "nobody", 7, &sent), -1);
     (void)close(ends[0]);
-}
-
-/* What is shorter or longer than a message is none, and leaves nothing open. */
-TEST(channel, refusesWhatIsNoMessage)
-{
-    struct channel_fds sent = {{0, 1, 0, 1}};
-    struct channel_fds got = channel_no_fds;
-    char message[8] = "";
-    int ends[2];
-    size_t len;
-    int next;
-
-    assert_int_equal(channel_open(ends), 0);
-    next = next_fd();
-    for (len = 0; len <= 8; len++) {
-        if (len == 4) {
-            continue;
-        }
-        assert_int_equal(channel_send(ends[0], "messages", len, &sent), 0);
-        assert_int_equal(channel_receive(ends[1], message, 4, true, &got), -1);
-        assert_int_equal(next_fd(), next);
-    }
-    (void)close(ends[0]);
-    (void)close(ends[1]);
-}
-
-/* A descriptor for which the message names no place is closed. */
-TEST(channel, closesWhatHasNoPlace)
-{
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(2 * sizeof(int))];
-    } control = {.bytes = {0}};
-    char packet[] = {1, 'm'}; /* One place. */
-    struct iovec part = {.iov_base = packet, .iov_len = 2};
-    struct msghdr header = {.msg_iov = &part,
-                            .msg_iovlen = 1,
-                            .msg_control = control.bytes,
-                            .msg_controllen = sizeof(control.bytes)};
-    const int row[2] = {0, 1};
-    struct channel_fds got;
-    char message;
-    int ends[2];
-    int next;
-
-    assert_int_equal(channel_open(ends), 0);
-    next = next_fd();
-    control.header.cmsg_level = SOL_SOCKET;
-    control.header.cmsg_type = SCM_RIGHTS;
-    control.header.cmsg_len = CMSG_LEN(sizeof(row));
-    memcpy(CMSG_DATA(&control.header), row, sizeof(row));
-    assert_int_equal(sendmsg(ends[0], &header, 0), 2);
-    assert_int_equal(channel_receive(ends[1], &message, 1, true, &got), 1);
-    assert_int_equal(message, 'm');
-    assert_int_equal(got.fd[0], next);
-    assert_int_equal(close(got.fd[0]), 0);
-    assert_int_equal(next_fd(), next);
-    (void)close(ends[0]);
-    (void)close(ends[1]);
 }
 
 /* What passes is waited for; what does not pass is not waited for for ever. */

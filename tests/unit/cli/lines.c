@@ -14,46 +14,6 @@ static FILE *file_of(struct idem_slice bytes)
     return f;
 }
 
-/* Lines come one by one, the last with or without its newline; a NUL is a byte
- * like any other. */
-TEST(lines, comeOneByOne)
-{
-    struct idem_slice text = idem_bytes("one\n\nth\0ree\nlast", 16);
-    struct cli_lines lines = {.f = file_of(text), .max = 10};
-
-    assert_int_equal(cli_lines_next(&lines), CLI_LINES_ONE);
-    assert_text(idem_bytes(lines.line, lines.len), "one");
-    assert_int_equal(lines.line[lines.len], '\0');
-    assert_int_equal(cli_lines_next(&lines), CLI_LINES_ONE);
-    assert_int_equal(lines.len, 0);
-    assert_int_equal(cli_lines_next(&lines), CLI_LINES_ONE);
-    assert_slice(idem_bytes(lines.line, lines.len), idem_bytes("th\0ree", 6));
-    assert_int_equal(lines.number, 3);
-    assert_int_equal(cli_lines_next(&lines), CLI_LINES_ONE);
-    assert_text(idem_bytes(lines.line, lines.len), "last");
-    assert_int_equal(cli_lines_next(&lines), CLI_LINES_END);
-    cli_lines_finish(&lines);
-    (void)fclose(lines.f);
-}
-
-/* What is longer than a line may be is read past, to its end or the file's. */
-TEST(lines, areNeverTooLong)
-{
-    struct cli_lines lines = {.f = file_of(idem_str("1234\n12345\n1\n123456")),
-                              .max = 4};
-    static const enum cli_lines_got want[] = {CLI_LINES_ONE, CLI_LINES_TOO_LONG,
-                                              CLI_LINES_ONE, CLI_LINES_TOO_LONG,
-                                              CLI_LINES_END};
-    size_t i;
-
-    for (i = 0; i < COUNT(want); i++) {
-        assert_int_equal(cli_lines_next(&lines), want[i]);
-        assert_int_equal(lines.number, i + 1);
-    }
-    cli_lines_finish(&lines);
-    (void)fclose(lines.f);
-}
-
 /* Longer lines than there is room at first. */
 TEST(lines, growAsLongAsTheyMay)
 {
@@ -107,35 +67,4 @@ TEST(lines, failWithTheirFile)
         cli_lines_finish(&lines);
         (void)fclose(lines.f);
     }
-}
-
-static void check_line(struct cli_lines *lines, enum cli_lines_got want,
-                       const char *text)
-{
-    assert_int_equal(cli_lines_next(lines), want);
-    if (text != NULL) {
-        assert_string_equal(lines->line, text);
-        assert_int_equal(lines->len, strlen(text));
-    }
-}
-
-/* A line that is too long is read past; those after it keep their numbers. */
-TEST(lines, areBounded)
-{
-    char text[] = "one\n\n12345\n123456\ntwo\0x\nlast";
-    FILE *f = fmemopen(text, sizeof(text) - 1, "r");
-    struct cli_lines lines = {.f = f, .max = 5};
-
-    assert_non_null(f);
-    check_line(&lines, CLI_LINES_ONE, "one");
-    check_line(&lines, CLI_LINES_ONE, "");
-    check_line(&lines, CLI_LINES_ONE, "12345");
-    check_line(&lines, CLI_LINES_TOO_LONG, NULL);
-    check_line(&lines, CLI_LINES_ONE, NULL);
-    assert_int_equal(lines.len, 5);
-    check_line(&lines, CLI_LINES_ONE, "last");
-    assert_int_equal(lines.number, 6);
-    check_line(&lines, CLI_LINES_END, NULL);
-    cli_lines_finish(&lines);
-    (void)fclose(f);
 }

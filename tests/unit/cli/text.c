@@ -51,16 +51,6 @@ TEST(escape, cutsWhatDoesNotFit)
     assert_string_equal(cli_escape(idem_str("1234\xff"), buf, 8), "1234...");
 }
 
-/* A character is never cut in two. */
-TEST(escape, cutsBetweenCharacters)
-{
-    char buf[8];
-
-    assert_string_equal(cli_escape(idem_str("abc\xc3\xbc\xc3\xbc\xc3\xbc"), buf,
-                                   8),
-                        "abc...");
-}
-
 static void check_key(struct idem_slice key, const char *want)
 {
     char bytes[64];
@@ -128,93 +118,6 @@ TEST(columns, areCharacters)
     assert_int_equal(cli_columns(""), 0);
     assert_int_equal(cli_columns("abc"), 3);
     assert_int_equal(cli_columns("schl\xc3\xbcssel"), 9);
-}
-
-/* The same to a file, of any length. */
-TEST(escape, isPrinted)
-{
-    char *text = NULL;
-    size_t len;
-    FILE *f = open_memstream(&text, &len);
-
-    assert_non_null(f);
-    cli_print_escaped(f, idem_bytes("order\x00 42", 9));
-    cli_print_escaped(f, idem_bytes(NULL, 0));
-    assert_int_equal(fclose(f), 0);
-    assert_string_equal(text, "order\\x00 42");
-    free(text);
-}
-
-TEST(hex, isTwoDigitsForEachByte)
-{
-    char buf[7];
-
-    cli_hex(idem_bytes("\x00\x9f\xff", 3), buf);
-    assert_string_equal(buf, "009fff");
-    cli_hex(idem_str(NULL), buf);
-    assert_string_equal(buf, "");
-}
-
-/* The first and the last of each length, and what is just beside them. */
-TEST(utf8, isWhatUnicodeSays)
-{
-    static const char *const good[] = {"",
-                                       "a",
-                                       "\x7f",
-                                       "\xc2\x80",
-                                       "\xdf\xbf",
-                                       "\xe0\xa0\x80",
-                                       "\xed\x9f\xbf",
-                                       "\xee\x80\x80",
-                                       "\xef\xbf\xbf",
-                                       "\xf0\x90\x80\x80",
-                                       "\xf4\x8f\xbf\xbf",
-                                       "a\xc3\xa9z"};
-    static const char *const bad[] = {"\x80",
-                                      "\xbf",
-                                      "\xc0\xaf",
-                                      "\xc1\xbf",
-                                      "\xc2",
-                                      "\xc2\x61",
-                                      "\xe0\x9f\xbf",
-                                      "\xed\xa0\x80",
-                                      "\xe1\x80",
-                                      "\xf0\x8f\xbf\xbf",
-                                      "\xf4\x90\x80\x80",
-                                      "\xf5\x80\x80\x80",
-                                      "\xff",
-                                      "a\xc3"};
-    size_t i;
-
-    for (i = 0; i < COUNT(good); i++) {
-        if (!cli_is_utf8(idem_str(good[i]))) {
-            fail_with("good[%zu] was refused", i);
-        }
-    }
-    for (i = 0; i < COUNT(bad); i++) {
-        if (cli_is_utf8(idem_str(bad[i]))) {
-            fail_with("bad[%zu] was let through", i);
-        }
-    }
-    assert_true(cli_is_utf8(idem_bytes("\0", 1)));
-}
-
-TEST(time, isUtcWithMilliseconds)
-{
-    char buf[32];
-
-    cli_time_text(1795249440123, buf);
-    assert_string_equal(buf, "2026-11-21T08:24:00.123Z");
-    cli_time_text(1, buf);
-    assert_string_equal(buf, "1970-01-01T00:00:00.001Z");
-    cli_time_text(0, buf);
-    assert_string_equal(buf, "-");
-    cli_time_text(IDEM_NEVER, buf);
-    assert_string_equal(buf, "never");
-    cli_time_text(-1, buf);
-    assert_string_equal(buf, "-1ms");
-    cli_time_text(IDEM_NEVER - 1, buf);
-    assert_string_equal(buf, "9223372036854775806ms");
 }
 
 /* Where the clock on the wall says something else than UTC. */

@@ -12,12 +12,6 @@ static struct idem_slice repeat(char c, size_t n)
     return idem_bytes(to, n);
 }
 
-static void id_of(struct idem_slice scope, struct idem_slice key,
-                  uint8_t ret_id[IDEM_ID_LEN])
-{
-    assert_ok(idem_id(scope, key, ret_id));
-}
-
 /* The identity is the same in every version and front end. */
 TEST(id, givesTheGoldenVectors)
 {
@@ -48,25 +42,8 @@ TEST(id, givesTheGoldenVectors)
         uint8_t id[IDEM_ID_LEN];
         uint8_t want[IDEM_ID_LEN];
 
-        id_of(row->scope, row->key, id);
+        assert_ok(idem_id(row->scope, row->key, id));
         assert_slice(idem_bytes(id, sizeof(id)), from_hex(row->id, want));
-    }
-}
-
-/* However scope and key are cut from the same bytes, the identities differ. */
-TEST(id, keepsScopeAndKeyApart)
-{
-    static const char text[] = "aaaaaaaaaaaaaaaa";
-    uint8_t ids[16][IDEM_ID_LEN];
-    size_t n = sizeof(ids) / sizeof(ids[0]);
-    size_t i;
-    size_t j;
-
-    for (i = 0; i < n; i++) {
-        id_of(idem_bytes(text, i), idem_bytes(text + i, n - i), ids[i]);
-        for (j = 0; j < i; j++) {
-            assert_memory_not_equal(ids[i], ids[j], IDEM_ID_LEN);
-        }
     }
 }
 
@@ -87,21 +64,6 @@ TEST(id, checksLengths)
 }
 
 /* ---- Fingerprints ---- */
-
-enum {
-    PARTS = 3
-};
-
-struct list {
-    struct idem_slice parts[5];
-    size_t len;
-};
-
-static void fingerprint_of(const struct list *list, const char *secret,
-                           uint8_t ret[IDEM_FINGERPRINT_LEN])
-{
-    assert_ok(idem_fingerprint(list->parts, list->len, idem_str(secret), ret));
-}
 
 /* The fingerprint is the same in every version and front end. */
 TEST(fingerprint, givesTheGoldenVectors)
@@ -142,46 +104,6 @@ TEST(fingerprint, givesTheGoldenVectors)
         assert_slice(idem_bytes(got, sizeof(got)),
                      from_hex(row->fingerprint, want));
     }
-}
-
-/* Each byte of each part counts, in every bit. */
-TEST(fingerprint, dependsOnEveryBit)
-{
-    char text[PARTS][4] = {"abc", "def", "ghi"};
-    struct list list = {{idem_bytes(text[0], 3), idem_bytes(text[1], 3),
-                         idem_bytes(text[2], 3)},
-                        PARTS};
-    uint8_t want[IDEM_FINGERPRINT_LEN];
-    size_t bit;
-
-    fingerprint_of(&list, "", want);
-    for (bit = 0; bit < 3 * 8 * PARTS; bit++) {
-        char *byte = &text[bit / 24][bit / 8 % 3];
-        uint8_t got[IDEM_FINGERPRINT_LEN];
-
-        *byte = (char)(*byte ^ 1 << bit % 8);
-        fingerprint_of(&list, "", got);
-        assert_memory_not_equal(got, want, sizeof(want));
-        *byte = (char)(*byte ^ 1 << bit % 8);
-    }
-}
-
-/* The version byte says whether a secret was used; another secret gives another
- * fingerprint, and without it nobody can make one. */
-TEST(fingerprint, isKeyedBySecret)
-{
-    struct list list = {{idem_str("amount=5")}, 1};
-    uint8_t plain[IDEM_FINGERPRINT_LEN];
-    uint8_t keyed[IDEM_FINGERPRINT_LEN];
-    uint8_t other[IDEM_FINGERPRINT_LEN];
-
-    fingerprint_of(&list, "", plain);
-    fingerprint_of(&list, "one", keyed);
-    fingerprint_of(&list, "two", other);
-    assert_int_equal(plain[0], 1);
-    assert_int_equal(keyed[0], 2);
-    assert_memory_not_equal(plain + 1, keyed + 1, IDEM_FINGERPRINT_LEN - 1);
-    assert_memory_not_equal(keyed, other, IDEM_FINGERPRINT_LEN);
 }
 
 /* 65,535 parts and a secret of 64 KiB are the most. */

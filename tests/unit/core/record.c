@@ -64,7 +64,7 @@ static void assert_round_trip(struct idem_record record)
     struct head head = encode(&record);
     struct idem_record back;
 
-    assert_true(head.len <= IDEM_HEAD_MAX);
+    assert_true(head.len < IDEM_HEAD_MAX);
     assert_ok(decode(&head, &back));
     assert_int_equal(back.scope.len, 0);
     assert_int_equal(back.key.len, 0);
@@ -73,46 +73,15 @@ static void assert_round_trip(struct idem_record record)
     assert_same_record(&back, &record);
 }
 
-/* Records of every status, the smallest and the largest, come back whole. */
+/* The smallest record and the largest come back whole. The one is as long as the layout
+ * says, and no record within the limits is longer than IDEM_HEAD_MAX. */
 TEST(record, roundTrips)
 {
-    struct idem_record record;
-    int status;
-
-    for (status = IDEM_STATUS_IN_PROGRESS; status <= IDEM_STATUS_RELEASED;
-         status++) {
-        assert_round_trip(
-            sample_ended((enum idem_status)status, IDEM_NEVER / 2));
-    }
-    assert_round_trip(sample_smallest());
-    assert_round_trip(sample_largest());
-
-    record = sample_ended(IDEM_STATUS_FAILED, 1);
-    record.by_lease = true;
-    assert_round_trip(record);
-
-    record = sample_ended(IDEM_STATUS_COMPLETED, 1);
-    record.result.not_kept = true;
-    record.result_len = 0;
-    assert_round_trip(record);
-
-    record = sample_record();
-    record.retry = true;
-    record.retried = 1;
-    assert_round_trip(record);
-    record.retry = false;
-    assert_round_trip(record);
-}
-
-/* The smallest record is as long as the layout says, and no record within the
- * limits is longer than IDEM_HEAD_MAX. */
-TEST(record, hasTheLengthsOfTheLayout)
-{
     struct idem_record smallest = sample_smallest();
-    struct idem_record largest = sample_largest();
 
+    assert_round_trip(smallest);
+    assert_round_trip(sample_largest());
     assert_int_equal(encode(&smallest).len, IDEM_HEAD_MIN);
-    assert_true(encode(&largest).len < IDEM_HEAD_MAX);
 }
 
 /* Each number lies where the drawing in store.h has it. */
@@ -237,27 +206,6 @@ static void assert_corrupt(const struct head *head, const char *what)
         fail_with("it was not found corrupt: %s", what);
     }
     assert_memory_equal(&record, &before, sizeof(record));
-}
-
-/* Each bit of each byte counts: one that flips makes the record corrupt. */
-TEST(record, isCorruptWhenAnyBitFlips)
-{
-    struct head head = sample_head();
-    size_t at;
-    unsigned bit;
-
-    for (at = 0; at < head.len; at++) {
-        for (bit = 0; bit < 8; bit++) {
-            head.bytes[at] ^= (uint8_t)(1u << bit);
-            assert_corrupt(&head, "a bit flipped");
-            head.bytes[at] ^= (uint8_t)(1u << bit);
-        }
-    }
-    for (at = 0; at < 8 * sizeof(head.id); at++) {
-        head.id[at / 8] ^= (uint8_t)(1u << at % 8);
-        assert_corrupt(&head, "the id differs");
-        head.id[at / 8] ^= (uint8_t)(1u << at % 8);
-    }
 }
 
 /* A record with @change is not one that can be stored. */

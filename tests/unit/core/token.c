@@ -1,15 +1,7 @@
 /* Tokens: what was written is read, and nothing else is. */
 #include "core/token.h"
 
-#include "base/base64.h"
-#include "base/hash.h"
-#include "host.h"
 #include "test.h"
-
-#include <stdio.h>
-
-static const char alphabet[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 static struct idem__token sample_token(struct idem_slice scope,
                                        struct idem_slice key)
@@ -30,36 +22,6 @@ TEST(token, givesTheGoldenVector)
     assert_ok(idem__token_write(&token, text));
     assert_string_equal(text, "idem1.BHNob3AIb3JkZXItNDJubm5ubm5ubm5ubm5ubm5u"
                               "AAAAAAAAACmlubpg");
-}
-
-/* Every length of scope and key, with every kind of byte, comes back. */
-TEST(token, roundTrips)
-{
-    static const size_t lengths[] = {0, 1, 2, 3, 127, 128, 254, 255};
-    uint64_t seed = 7;
-    size_t j;
-
-    EACH(length, lengths) {
-        for (j = 1; j < COUNT(lengths); j++) {
-            uint8_t names[2][255];
-            struct idem__token token =
-                sample_token(idem_bytes(names[0], *length),
-                             idem_bytes(names[1], lengths[j]));
-            struct idem__token back;
-            char text[IDEM_TOKEN_MAX];
-
-            random_fill(&seed, names, sizeof(names));
-            random_fill(&seed, token.nonce, sizeof(token.nonce));
-            token.fence = random_next(&seed) | 1;
-            assert_ok(idem__token_write(&token, text));
-            assert_true(strlen(text) < IDEM_TOKEN_MAX);
-            assert_ok(idem__token_read(text, &back, &why));
-            assert_slice(back.scope, token.scope);
-            assert_slice(back.key, token.key);
-            assert_memory_equal(back.nonce, token.nonce, 16);
-            assert_true(back.fence == token.fence);
-        }
-    }
 }
 
 /* The largest fence is a fence; zero is none. */
@@ -90,67 +52,19 @@ static void assert_refused(const char *text)
     assert_why("not an idem token");
 }
 
-/* Any one sign exchanged for any other makes it no token. */
-TEST(token, refusesEveryExchangedSign)
-{
-    struct idem__token token = sample_token(idem_str("s"), idem_str("key"));
-    char text[IDEM_TOKEN_MAX];
-    size_t i;
-    int c;
-
-    assert_ok(idem__token_write(&token, text));
-    for (i = 0; text[i] != '\0'; i++) {
-        char was = text[i];
-
-        for (c = 1; c < 256; c++) {
-            text[i] = (char)c;
-            if (text[i] != was) {
-                assert_refused(text);
-            }
-        }
-        text[i] = was;
-    }
-}
-
-/* Nor is it one when a sign is missing, doubled, added or out of its place. */
-TEST(token, refusesEveryOtherShape)
-{
-    struct idem__token token =
-        sample_token(idem_str("shop"), idem_str("order-42"));
-    char text[IDEM_TOKEN_MAX];
-    char other[2 * IDEM_TOKEN_MAX];
-    size_t len;
-    size_t i;
-
-    assert_ok(idem__token_write(&token, text));
-    len = strlen(text);
-    for (i = 0; i < len; i++) {
-        (void)snprintf(other, sizeof(other), "%.*s", (int)i, text);
-        assert_refused(other);
-        (void)snprintf(other, sizeof(other), "%.*s%s", (int)i, text,
-                       text + i + 1);
-        assert_refused(other);
-        (void)snprintf(other, sizeof(other), "%.*s%c%s", (int)i, text, text[i],
-                       text + i);
-        assert_refused(other);
-    }
-    for (i = 0; i < 64; i++) {
-        (void)snprintf(other, sizeof(other), "%s%c", text, alphabet[i]);
-        assert_refused(other);
-    }
-    (void)snprintf(other, sizeof(other), "%s%s", text, text);
-    assert_refused(other);
-    (void)snprintf(other, sizeof(other), " %s", text);
-    assert_refused(other);
-    (void)snprintf(other, sizeof(other), "%s\n", text);
-    assert_refused(other);
-}
-
-/* What never was a token: nothing, another version, far too long. */
+/* What never was a token: nothing, another version, far too long, mistyped. */
 TEST(token, refusesStrangers)
 {
     static const char *const texts[] = {
-        NULL, "", "idem1.", "idem1", "idem2.AAAA", "IDEM1.AAAA", "order-42",
+        NULL,
+        "",
+        "idem1.",
+        "idem1",
+        "idem2.AAAA",
+        "IDEM1.AAAA",
+        "order-42",
+        "idem1.BHNob3AIb3JkZXItNDJubm5ubm5ubm5ubm5ubm5uAAAAAAAAACmlubpgA",
+        "idem1.BHNob3AIb3JkZXItNDJubm5ubm5ubm5ubm5ubm5uAAAAAAAAACmlubph",
     };
     char huge[100000];
 
@@ -161,52 +75,4 @@ TEST(token, refusesStrangers)
     huge[sizeof(huge) - 1] = '\0';
     memcpy(huge, "idem1.", 6);
     assert_refused(huge);
-}
-
-/* Writes the token of @bytes with its right checksum. */
-static void seal(const uint8_t *bytes, size_t len, char *text)
-{
-    struct idem_slice part = {bytes, len};
-    uint8_t digest[IDEM__SHA256_LEN];
-    uint8_t sealed[256];
-
-    assert_ok(idem__sha256(&part, 1, digest));
-    memcpy(sealed, bytes, len);
-    memcpy(sealed + len, digest, 4);
-    memcpy(text, "idem1.", 6);
-    idem__base64_write(IDEM__BASE64_URL, idem_bytes(sealed, len + 4), text + 6);
-    text[6 + idem__base64_len(IDEM__BASE64_URL, len + 4)] = '\0';
-}
-
-/* Lengths inside that lie are found, though the checksum is right: an empty key,
- * names that reach past the end, bytes too few or too many. */
-TEST(token, refusesLengthsThatLie)
-{
-    static const struct {
-        uint8_t scope_len;
-        uint8_t key_len;
-        size_t len;
-        bool good;
-    } rows[] = {
-        {1, 1, 28, true},    {1, 1, 27, false},  {1, 1, 29, false},
-        {1, 1, 60, false},   {0, 2, 28, true},   {2, 0, 28, false},
-        {255, 1, 28, false}, {26, 1, 28, false}, {1, 255, 28, false},
-        {1, 2, 28, false},   {27, 1, 28, false},
-    };
-    size_t i;
-
-    for (i = 0; i < COUNT(rows); i++) {
-        struct idem__token token;
-        uint8_t bytes[64];
-        char text[IDEM_TOKEN_MAX];
-
-        memset(bytes, 1, sizeof(bytes));
-        bytes[0] = rows[i].scope_len;
-        bytes[1 + (rows[i].scope_len < 30 ? rows[i].scope_len : 0)] =
-            rows[i].key_len;
-        seal(bytes, rows[i].len, text);
-        if ((idem__token_read(text, &token, &why) == 0) != rows[i].good) {
-            fail_with("row %zu was %s", i, rows[i].good ? "refused" : "taken");
-        }
-    }
 }

@@ -155,39 +155,6 @@ TEST(entry, hasTheLayoutOfTheHeader)
     assert_string_equal(name, "2d711642-06792253e9f093b5-");
 }
 
-/* What is decoded is what was encoded: it makes the same file again. */
-static void assert_round_trip(const struct idem_journal_info *entry)
-{
-    struct file file = encode(entry);
-    struct idem_journal_info back;
-    struct file again;
-
-    assert_ok(decode(&file, &back));
-    assert_memory_equal(back.id, entry->id, sizeof(back.id));
-    again = encode(&back);
-    assert_int_equal(again.len, file.len);
-    assert_memory_equal(again.bytes, file.bytes, file.len);
-}
-
-/* Entries of every status, the smallest and the largest, come back whole. */
-TEST(entry, roundTrips)
-{
-    struct idem_journal_info entry = sample_entry();
-    size_t i;
-
-    for (i = 0; i < SAMPLE_ENDS; i++) {
-        entry.outcome.status = sample_ends[i];
-        assert_round_trip(&entry);
-    }
-    entry.outcome.result.bytes = idem_bytes(NULL, 0);
-    entry.outcome.result.not_kept = true;
-    assert_round_trip(&entry);
-    entry = smallest();
-    assert_round_trip(&entry);
-    entry = largest();
-    assert_round_trip(&entry);
-}
-
 /* What a later version may write is left to it, and not called damaged. */
 TEST(entry, isNotReadWhereItIsNewer)
 {

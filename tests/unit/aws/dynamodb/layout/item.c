@@ -138,36 +138,6 @@ TEST(item, isRefusedInAnyOtherShape)
     }
 }
 
-/* ROW(73) A head that differs in any bit is corrupt. */
-TEST(item, isRefusedWithAnyBitFlipped)
-{
-    struct idem_record record = sample_record();
-    size_t len;
-    size_t bit;
-
-    assert_ok(idem__record_encode(&record, head, sizeof(head), &len));
-    for (bit = 0; bit < 8 * len; bit++) {
-        struct idem__buffer value = {.len = 0};
-        struct idem__buffer memory = {.len = 0};
-        struct idem__item item;
-        json_object *object = made(&record, NULL, NULL);
-        int rc;
-
-        head[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        idem__json_b(&value, idem_bytes(head, len));
-        head[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        (void)json_object_object_add(
-            object, "rec", idem__json_parse(idem__buffer_slice(&value), &rc));
-        if (idem__item_read(object, record.id, &memory, &item, &why) !=
-            IDEM_ECORRUPT) {
-            fail_with("bit %zu was not missed", bit);
-        }
-        (void)json_object_put(object);
-        idem__buffer_free(&value);
-        idem__buffer_free(&memory);
-    }
-}
-
 /* Where parts lie is read as it is written, and in no other form. */
 TEST(item, namesItsParts)
 {
