@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "contract/store.h"
 #include "database.h"
+#include "db.h"
 #include "heap.h"
 #include "table.h"
 #include "temp.h"
@@ -255,12 +256,8 @@ static uint8_t *memory_part(const char *key, enum part part, size_t *ret_len)
 
 static sqlite3 *open_db(struct fixture *f)
 {
-    sqlite3 *db;
+    sqlite3 *db = db_open(f->path);
 
-    if (sqlite3_open_v2(f->path, &db, SQLITE_OPEN_READWRITE, NULL) !=
-        SQLITE_OK) {
-        fail_with("cannot open %s", f->path);
-    }
     /* No commit of ours need reach the disk. */
     (void)sqlite3_exec(db, "PRAGMA synchronous = OFF", NULL, NULL, NULL);
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
@@ -271,24 +268,15 @@ void stored_sql(struct fixture *f, const char *sql)
 {
     sqlite3 *db = open_db(f);
 
-    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK) {
-        fail_with("%s: %s", sql, sqlite3_errmsg(db));
-    }
+    db_run(db, sql);
     (void)sqlite3_close(db);
 }
 
 int64_t stored_number(struct fixture *f, const char *sql)
 {
     sqlite3 *db = open_db(f);
-    sqlite3_stmt *stmt = NULL;
-    int64_t number;
+    int64_t number = db_number(db, sql);
 
-    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK ||
-        sqlite3_step(stmt) != SQLITE_ROW) {
-        fail_with("%s: %s", sql, sqlite3_errmsg(db));
-    }
-    number = sqlite3_column_int64(stmt, 0);
-    (void)sqlite3_finalize(stmt);
     (void)sqlite3_close(db);
     return number;
 }

@@ -4,7 +4,6 @@
 #include "contract/store.h"
 
 #include <idem/operator.h>
-#include <idem/queue.h>
 #include <stdlib.h>
 
 static const int64_t DAY_MS = 86400000;
@@ -233,26 +232,15 @@ TEST_VIRTUAL(list, pages)
     enum {
         RECORDS = 1000
     };
-    struct idem_queue *queue;
+    struct idem_request request = claim("k");
     static struct seen seen;
     static bool there[RECORDS];
-    struct idem_op *op;
     size_t n;
 
-    assert_ok(idem_queue_create(f->store, &queue, &why));
-    for (n = 0; n < RECORDS; n++) {
-        struct idem_request request;
-
-        request = claim(numbered("k", n));
-        request.lease_ms = 60000 + (int64_t)(n / 300); /* Many alike. */
-        assert_ok(idem_op_begin(&request, &op, &why));
-        assert_ok(idem_queue_submit(queue, op, &why));
+    for (n = 0; n < RECORDS; n += 250) { /* Many are alike. */
+        start_many(f->store, n, n + 250, request);
+        request.lease_ms++;
     }
-    while ((op = idem_queue_reap(queue, 10000)) != NULL) {
-        assert_ok(idem_op_code(op));
-        idem_op_destroy(op);
-    }
-    idem_queue_destroy(queue);
 
     EACH(status, statuses) {
         struct idem_filter filter = IDEM_FILTER_INIT;
@@ -473,24 +461,9 @@ TEST_VIRTUAL(list, looksAtNoMoreThanItMay)
     struct idem_filter filter = IDEM_FILTER_INIT;
     struct idem_page page = IDEM_PAGE_INIT;
     struct shown shown = {.len = 0};
-    struct idem_queue *queue;
-    struct idem_op *op;
     size_t pages = 0;
-    size_t n;
 
-    assert_ok(idem_queue_create(f->store, &queue, &why));
-    for (n = 0; n < 600; n++) {
-        struct idem_request request;
-
-        request = claim(numbered("k", n));
-        assert_ok(idem_op_begin(&request, &op, &why));
-        assert_ok(idem_queue_submit(queue, op, &why));
-    }
-    while ((op = idem_queue_reap(queue, 10000)) != NULL) {
-        assert_ok(idem_op_code(op));
-        idem_op_destroy(op);
-    }
-    idem_queue_destroy(queue);
+    start_many(f->store, 0, 600, claim("k"));
     filter.newest_first = true;
     filter.statuses = 1u << IDEM_STATUS_COMPLETED;
     page.look_max = 100;
@@ -743,25 +716,13 @@ TEST_VIRTUAL(purge, isBounded)
     enum {
         RECORDS = 420
     };
-    struct idem_queue *queue;
-    struct idem_op *op;
+    struct idem_request request = rerun("k");
     size_t left = RECORDS;
     size_t i;
 
-    assert_ok(idem_queue_create(f->store, &queue, &why));
-    for (i = 0; i < RECORDS; i++) {
-        struct idem_request request;
-
-        request = rerun(numbered("k", i));
-        request.lease_ms = idem_store_lease_min_ms(f->store);
-        request.retention_ms = request.lease_ms;
-        assert_ok(idem_op_begin(&request, &op, &why));
-        assert_ok(idem_queue_submit(queue, op, &why));
-    }
-    while ((op = idem_queue_reap(queue, 10000)) != NULL) {
-        idem_op_destroy(op);
-    }
-    idem_queue_destroy(queue);
+    request.lease_ms = idem_store_lease_min_ms(f->store);
+    request.retention_ms = request.lease_ms;
+    start_many(f->store, 0, RECORDS, request);
     host_pass(&f->host,
               2 * idem_store_lease_min_ms(f->store) + traits()->purge_lag_ms);
     for (i = 0; i < COUNT(steps); i++) {

@@ -3,6 +3,8 @@
 
 #include "test.h"
 
+#include <idem/queue.h>
+
 static void close_store(void *store)
 {
     idem_close(store);
@@ -80,6 +82,26 @@ void expect(struct idem_store *store, const struct idem_request *request,
             enum idem_verdict verdict)
 {
     (void)begin(store, request, verdict);
+}
+
+void start_many(struct idem_store *store, size_t from, size_t to,
+                struct idem_request request)
+{
+    struct idem_queue *queue;
+    struct idem_op *op;
+
+    assert_ok(idem_queue_create(store, &queue, &why));
+    for (; from < to; from++) {
+        request.key = idem_str(numbered("k", from));
+        assert_ok(idem_op_begin(&request, &op, &why));
+        assert_ok(idem_queue_submit(queue, op, &why));
+    }
+    while ((op = idem_queue_reap(queue, -1)) != NULL) {
+        assert_ok(idem_op_code(op));
+        assert_int_equal(idem_op_verdict(op), IDEM_STARTED);
+        idem_op_destroy(op);
+    }
+    idem_queue_destroy(queue);
 }
 
 struct idem_attempt *by_token(struct idem_store *store, const char *token)

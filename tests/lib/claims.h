@@ -27,6 +27,10 @@ struct idem_attempt *begin(struct idem_store *store,
 void expect(struct idem_store *store, const struct idem_request *request,
             enum idem_verdict verdict);
 
+/* Starts "k@from" to "k@to" less one, each as @request says, in one queue. */
+void start_many(struct idem_store *store, size_t from, size_t to,
+                struct idem_request request);
+
 /* idem_attempt_from_token(). */
 struct idem_attempt *by_token(struct idem_store *store, const char *token);
 

@@ -1,5 +1,6 @@
 /* A check of records, indexes and pages: it finds each kind of damage, lets others
  * write and their log shrink, and leaves nothing of its copy. */
+#include "db.h"
 #include "sample.h"
 #include "temp.h"
 #include "test.h"
@@ -27,24 +28,6 @@ static char path[300];
 static const char *copies; /* TMPDIR. */
 
 /* ---- A store, filled ---- */
-
-static sqlite3 *open_db(void)
-{
-    sqlite3 *db;
-
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    (void)sqlite3_busy_timeout(db, 60000);
-    return db;
-}
-
-static void sql(sqlite3 *db, const char *text)
-{
-    char *message = NULL;
-
-    if (sqlite3_exec(db, text, NULL, NULL, &message) != SQLITE_OK) {
-        fail_with("%s: %s", text, message);
-    }
-}
 
 static void insert(sqlite3_stmt *stmt, int64_t seq)
 {
@@ -77,7 +60,7 @@ static void fill(sqlite3 *db, int64_t rows)
     sqlite3_stmt *stmt;
     int64_t seq;
 
-    sql(db, "BEGIN");
+    db_run(db, "BEGIN");
     assert_int_equal(sqlite3_prepare_v2(
                          db,
                          "INSERT INTO idem_record (seq, id, status, deadline, "
@@ -91,7 +74,7 @@ static void fill(sqlite3 *db, int64_t rows)
         }
     }
     (void)sqlite3_finalize(stmt);
-    sql(db, "COMMIT");
+    db_run(db, "COMMIT");
 }
 
 static sqlite3 *new_store(const char *name, int64_t rows)
@@ -107,7 +90,7 @@ static sqlite3 *new_store(const char *name, int64_t rows)
     (void)snprintf(path, sizeof(path), "%s", temp_path(name));
     assert_ok(idem_sqlite_open(path, NULL, &store, &why));
     idem_close(store);
-    db = open_db();
+    db = db_open(path);
     fill(db, rows);
     return db;
 }
@@ -174,15 +157,15 @@ static sqlite3 *alias(sqlite3 *db, const char *tree, const char *columns)
                    "sql) SELECT 'table', 'alias', 'alias', rootpage, 'CREATE "
                    "TABLE alias %s' FROM sqlite_schema WHERE name = '%s'",
                    columns, tree);
-    sql(db, text);
+    db_run(db, text);
     (void)sqlite3_close(db);
-    return open_db();
+    return db_open(path);
 }
 
 static void unalias(sqlite3 *db)
 {
-    sql(db, "PRAGMA writable_schema = ON;"
-            "DELETE FROM sqlite_schema WHERE name = 'alias'");
+    db_run(db, "PRAGMA writable_schema = ON;"
+               "DELETE FROM sqlite_schema WHERE name = 'alias'");
     (void)sqlite3_close(db);
 }
 
@@ -240,7 +223,7 @@ TEST(check, findsEachDamage)
         struct checked checked;
 
         db = alias(db, damages[i].tree, damages[i].columns);
-        sql(db, damages[i].change);
+        db_run(db, damages[i].change);
         unalias(db);
         checked = check(NULL);
         assert_said(&checked, damages[i].found);
@@ -253,42 +236,10 @@ TEST(check, findsEachDamage)
     }
 }
 
-static int64_t number_of(sqlite3 *db, const char *text)
-{
-    sqlite3_stmt *stmt;
-    int64_t number;
-
-    assert_int_equal(sqlite3_prepare_v2(db, text, -1, &stmt, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    number = sqlite3_column_int64(stmt, 0);
-    (void)sqlite3_finalize(stmt);
-    return number;
-}
-
-static void write_at(long at, const void *bytes, size_t len)
-{
-    FILE *file = fopen(path, "r+b");
-
-    assert_non_null(file);
-    assert_int_equal(fseek(file, at, SEEK_SET), 0);
-    assert_int_equal(fwrite(bytes, 1, len, file), len);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void read_at(long at, void *bytes, size_t len)
-{
-    FILE *file = fopen(path, "rb");
-
-    assert_non_null(file);
-    assert_int_equal(fseek(file, at, SEEK_SET), 0);
-    assert_int_equal(fread(bytes, 1, len, file), len);
-    assert_int_equal(fclose(file), 0);
-}
-
 /* The place of the first leaf of the index by id, in the file. */
 static long leaf_of_ids(sqlite3 *db)
 {
-    return 4096 * (long)(number_of(db, "SELECT pageno FROM dbstat WHERE name = "
+    return 4096 * (long)(db_number(db, "SELECT pageno FROM dbstat WHERE name = "
                                        "'" BY_ID "' AND pagetype = 'leaf'") -
                          1);
 }
@@ -303,13 +254,14 @@ TEST(check, findsEntriesInTheWrongOrder)
     uint8_t swapped[4];
     long leaf;
 
-    sql(db, "PRAGMA wal_checkpoint(TRUNCATE)");
+    db_run(db, "PRAGMA wal_checkpoint(TRUNCATE)");
     leaf = leaf_of_ids(db);
     (void)sqlite3_close(db);
-    read_at(leaf + 8, cells, sizeof(cells)); /* Of the first two entries. */
+    file_read(path, "", leaf + 8, cells,
+              sizeof(cells)); /* Of the first two entries. */
     memcpy(swapped, cells + 2, 2);
     memcpy(swapped + 2, cells, 2);
-    write_at(leaf + 8, swapped, sizeof(swapped));
+    file_write(path, "", leaf + 8, swapped, sizeof(swapped));
     checked = check(NULL);
     assert_said(&checked, " missing from index " BY_ID);
 }
@@ -322,8 +274,9 @@ TEST(check, findsAPageThatIsUsedTwice)
     uint8_t page[8] = {0};
     long leaf;
 
-    sql(db, "CREATE TABLE gone (x); INSERT INTO gone VALUES (zeroblob(20000));"
-            "DROP TABLE gone; PRAGMA wal_checkpoint(TRUNCATE)");
+    db_run(db,
+           "CREATE TABLE gone (x); INSERT INTO gone VALUES (zeroblob(20000));"
+           "DROP TABLE gone; PRAGMA wal_checkpoint(TRUNCATE)");
     leaf = leaf_of_ids(db) / 4096 + 1;
     page[2] = (uint8_t)(leaf >> 8);
     page[3] = (uint8_t)leaf;
@@ -332,9 +285,10 @@ TEST(check, findsAPageThatIsUsedTwice)
         uint8_t trunk[4];
         long at;
 
-        read_at(32, trunk, sizeof(trunk));
+        file_read(path, "", 32, trunk, sizeof(trunk));
         at = 4096 * (((long)trunk[2] << 8 | trunk[3]) - 1);
-        write_at(at + 8, page, 4); /* The first free page of the trunk. */
+        file_write(path, "", at + 8, page,
+                   4); /* The first free page of the trunk. */
     }
     checked = check(NULL);
     assert_said(&checked, "ok records: ");
@@ -368,7 +322,7 @@ static int disturb(void *ctx, uint64_t done, uint64_t all)
         (void)snprintf(text, sizeof(text),
                        "DELETE FROM idem_record WHERE seq = %lld",
                        (long long)others->next);
-        sql(others->db, text);
+        db_run(others->db, text);
         others->next += 250;
         return 0;
     }
@@ -493,7 +447,7 @@ static sqlite3 *new_large_store(const char *name)
                    "CREATE TABLE large (x); INSERT INTO large VALUES "
                    "(zeroblob(%d))",
                    BIG);
-    sql(db, text);
+    db_run(db, text);
     return db;
 }
 

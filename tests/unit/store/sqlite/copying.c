@@ -1,4 +1,6 @@
 /* A long log is copied into the file while others write on. */
+#include "claims.h"
+#include "db.h"
 #include "temp.h"
 #include "test.h"
 #include "threads.h"
@@ -102,15 +104,14 @@ static int write_one(struct idem_store *store, size_t caller, int n)
 {
     static const char result[RESULT_LEN];
     struct idem_result done = {.bytes = idem_bytes(result, RESULT_LEN)};
-    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_request request;
     struct idem_attempt *attempt;
     struct idem_error error;
     char key[32];
     int rc;
 
     (void)snprintf(key, sizeof(key), "%zu-%d", caller, n);
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
+    request = claim(key);
     rc = idem_begin(store, &request, &attempt, &error);
     if (rc == 0) {
         rc = idem_complete(attempt, &done, &error);
@@ -135,12 +136,10 @@ static void write_often(void *ctx, size_t i)
 /* A store at @path, and which file that is. */
 static struct idem_store *open_new(const char *name)
 {
-    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     struct idem_store *store;
 
     (void)snprintf(path, sizeof(path), "%s", temp_path(name));
-    options.timeout_ms = 60000;
-    assert_ok(idem_sqlite_open(path, &options, &store, &why));
+    store = db_store(path, 60000);
     assert_int_equal(stat(path, &database), 0);
     return store;
 }
@@ -158,8 +157,6 @@ TEST(copying, letsWritersGoOn)
         assert_code(IDEM_OK, crowd.codes[i]);
     }
     assert_int_equal(overtaken, 1);
-    print_message("# %d operations, %d flushes of the database\n", ended,
-                  copies);
     idem_close(crowd.store);
 }
 
@@ -168,16 +165,12 @@ TEST(copying, letsWritersGoOn)
 TEST(copying, beginsAnewWhenTheFlushFails)
 {
     struct idem_store *store = open_new("again.db");
-    sqlite3 *reader;
+    sqlite3 *reader = db_open(path);
     int n;
 
     copies = TRIES; /* No flush waits. */
     assert_ok(write_one(store, 0, 0));
-    assert_int_equal(sqlite3_open(path, &reader), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(reader,
-                                  "BEGIN; SELECT count(*) FROM idem_record",
-                                  NULL, NULL, NULL),
-                     SQLITE_OK);
+    db_run(reader, "BEGIN; SELECT count(*) FROM idem_record");
     for (n = 1; n < OPS_MAX; n++) {
         assert_ok(write_one(store, 0, n));
     }

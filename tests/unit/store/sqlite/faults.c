@@ -1,5 +1,6 @@
 /* A disk that fails: what was answered stays true, what was not is settled. */
 #include "claims.h"
+#include "db.h"
 #include "temp.h"
 #include "test.h"
 #include "vfs_fail.h"
@@ -11,16 +12,6 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <time.h>
-
-static struct idem_store *open_at(const char *path)
-{
-    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
-    struct idem_store *store;
-
-    options.timeout_ms = 100;
-    assert_ok(idem_sqlite_open(path, &options, &store, &why));
-    return store;
-}
 
 /* What one life of a key answered. */
 struct life {
@@ -50,7 +41,7 @@ static struct life live(struct idem_store *store, const char *key)
 static void assert_true_to(const char *path, const char *key,
                            const struct life *life)
 {
-    struct idem_store *store = open_at(path);
+    struct idem_store *store = db_store(path, 100);
     struct idem_answer *answer = NULL;
     int rc = idem_get(store, idem_str(""), idem_str(key), &answer, &why);
     const struct idem_record *record =
@@ -84,7 +75,7 @@ static long fail_each(enum vfs_call call, bool on, int sqlite_rc)
         struct idem_store *store;
         struct life life;
 
-        store = open_at(path);
+        store = db_store(path, 100);
         life = live(store, "before");
         assert_ok(life.begin);
         assert_ok(life.complete);
@@ -99,7 +90,7 @@ static long fail_each(enum vfs_call call, bool on, int sqlite_rc)
         idem_close(store);
 
         assert_true_to(path, "k", &life);
-        life = live(store = open_at(path), "after");
+        life = live(store = db_store(path, 100), "after");
         assert_ok(life.begin);
         assert_ok(life.complete);
         idem_close(store);
@@ -125,7 +116,7 @@ TEST(faults, carryTheLogOverAfterAFlushThatFailed)
     const char *path = temp_path("carried.db");
 
     vfs_fail_install();
-    store = open_at(path);
+    store = db_store(path, 100);
     life = live(store, "before");
     assert_ok(life.complete);
     vfs_fail(VFS_SYNC, 0, /* on= */ false, SQLITE_IOERR_FSYNC);
@@ -154,7 +145,7 @@ TEST(faults, stopServingWhileFlushesFail)
     int i;
 
     vfs_fail_install();
-    store = open_at(path);
+    store = db_store(path, 100);
     life = live(store, "before");
     assert_ok(life.complete);
 
@@ -215,7 +206,7 @@ static long fail_two(long n, bool *ret_hit)
     long cuts;
     int code;
 
-    store = open_at(path);
+    store = db_store(path, 100);
     assert_ok(idem_queue_create(store, &queue, &why));
     assert_ok(submit_once(queue, "before"));
     vfs_fail(VFS_SYNC, 0, /* on= */ false, SQLITE_IOERR_FSYNC);
@@ -264,19 +255,6 @@ static void count_a_request(struct idem_store *store)
     assert_ok(idem_limit(store, &request, &limited, &why));
 }
 
-/* The window is forgotten by the next purge. */
-static void expire_all(const char *path)
-{
-    sqlite3 *db;
-
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db,
-                                  "UPDATE idem_limit_window SET expires = 1",
-                                  NULL, NULL, NULL),
-                     SQLITE_OK);
-    (void)sqlite3_close(db);
-}
-
 /* A purge that is rolled back has not looked at anything: it is not done. */
 TEST(faults, leaveAPurgeUndone)
 {
@@ -286,9 +264,9 @@ TEST(faults, leaveAPurgeUndone)
     const char *path = temp_path("purge.db");
 
     vfs_fail_install();
-    store = open_at(path);
+    store = db_store(path, 100);
     count_a_request(store);
-    expire_all(path);
+    db_run_at(path, "UPDATE idem_limit_window SET expires = 1");
     assert_ok(idem_queue_create(store, &queue, &why));
     op = idem__op_create(IDEM_OP_PURGE, 0);
     assert_non_null(op);
@@ -323,7 +301,7 @@ TEST(faults, answerFullWhereThereIsNoRoom)
     vfs_fail_install();
     assert_true(fail_each(VFS_WRITE, /* on= */ true, SQLITE_FULL) >= 4);
 
-    store = open_at(path);
+    store = db_store(path, 100);
     vfs_fail(VFS_WRITE, 0, /* on= */ true, SQLITE_FULL);
     life = live(store, "k");
     (void)vfs_fail_never();
@@ -346,7 +324,7 @@ TEST(faults, settleWholeBatches)
     int n;
 
     vfs_fail_install();
-    store = open_at(path);
+    store = db_store(path, 100);
     assert_ok(idem_queue_create(store, &queue, &why));
     for (n = 0; n < OPS; n++) {
         struct idem_request request;
@@ -390,12 +368,12 @@ TEST(faults, startNothingWhereReadingFails)
     const char *path = temp_path("read.db");
 
     vfs_fail_install();
-    store = open_at(path);
+    store = db_store(path, 100);
     life = live(store, "k");
     assert_ok(life.complete);
     idem_close(store);
 
-    store = open_at(path);
+    store = db_store(path, 100);
     vfs_fail(VFS_READ, 0, /* on= */ true, SQLITE_IOERR_READ);
     life = live(store, "other");
     if (vfs_fail_never()) {

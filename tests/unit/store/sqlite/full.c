@@ -1,4 +1,5 @@
 /* A full disk: what was begun can be ended, and nothing new is begun. */
+#include "claims.h"
 #include "disk.h"
 #include "temp.h"
 #include "test.h"
@@ -60,23 +61,19 @@ static void end_test(void)
     disk_end(t.disk);
 }
 
-static int begin(const char *key, struct idem_attempt **ret_attempt)
+static int begin_key(const char *key, struct idem_attempt **ret_attempt)
 {
-    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_request request = claim(key);
 
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
     return idem_begin(t.store, &request, ret_attempt, &why);
 }
 
 static void begin_some(size_t n)
 {
-    char key[16];
     size_t i;
 
     for (i = 0; i < n; i++) {
-        (void)snprintf(key, sizeof(key), "k%zu", i);
-        assert_ok(begin(key, &t.attempts[i]));
+        assert_ok(begin_key(numbered("k", i), &t.attempts[i]));
         assert_int_equal(t.attempts[i]->verdict, IDEM_STARTED);
     }
 }
@@ -98,7 +95,7 @@ static void fill(void)
     disk_fill(t.disk);
     do {
         (void)snprintf(key, sizeof(key), "x%u", n++);
-        rc = begin(key, &attempt);
+        rc = begin_key(key, &attempt);
         if (rc == 0) {
             idem_attempt_destroy(attempt);
         }
@@ -118,7 +115,7 @@ static long reserved(void)
     return stat(name, &st) == 0 ? (long)st.st_blocks * 512 : -1;
 }
 
-static int complete(struct idem_attempt *attempt, size_t len)
+static int complete_by(struct idem_attempt *attempt, size_t len)
 {
     static char bytes[14 << 20];
     struct idem_result result = {.bytes = idem_bytes(bytes, len)};
@@ -144,9 +141,9 @@ TEST(reserve, isKept)
         test_skip("no file system can be mounted here");
     }
     assert_int_equal(reserved(), -1);
-    assert_ok(begin("k", &attempt));
+    assert_ok(begin_key("k", &attempt));
     assert_int_equal(reserved(), RESERVE_LEN);
-    assert_ok(complete(attempt, 10));
+    assert_ok(complete_by(attempt, 10));
     idem_attempt_destroy(attempt);
     assert_int_equal(reserved(), RESERVE_LEN);
     end_test();
@@ -158,7 +155,6 @@ TEST(full, endsWhatWasBegun)
 {
     struct idem_attempt *attempt;
     size_t i;
-    long after;
 
     if (!begin_test()) {
         test_skip("no file system can be mounted here");
@@ -170,27 +166,23 @@ TEST(full, endsWhatWasBegun)
         if (i % 3 == 0) {
             disk_fill(t.disk); /* What it was given is gone at once. */
         }
-        if (complete(t.attempts[i], 400) != 0) {
+        if (complete_by(t.attempts[i], 400) != 0) {
             fail_with("attempt %zu: %s", i, why.text);
         }
         if (i % 100 == 0) {
-            assert_code(IDEM_EFULL, begin("new", &attempt));
+            assert_code(IDEM_EFULL, begin_key("new", &attempt));
             assert_why("full");
         }
     }
-    after = reserved();
     assert_int_equal(count_completed(), MANY);
     /* A replay needs no room. */
-    assert_ok(begin("k7", &attempt));
+    assert_ok(begin_key("k7", &attempt));
     assert_int_equal(attempt->verdict, IDEM_REPLAY);
     assert_int_equal(attempt->record->result.bytes.len, 400);
     idem_attempt_destroy(attempt);
-    print_message("# %d attempts completed on a full disk; %ld KiB of %d in "
-                  "reserve left\n",
-                  MANY, after / 1024, RESERVE_LEN / 1024);
 
     disk_free(t.disk);
-    assert_ok(begin("new", &attempt));
+    assert_ok(begin_key("new", &attempt));
     assert_int_equal(attempt->verdict, IDEM_STARTED);
     assert_int_equal(reserved(), RESERVE_LEN);
     idem_attempt_destroy(attempt);
@@ -215,19 +207,17 @@ TEST(full, losesWithoutAReserve)
     (void)close(fd);
     disk_fill(t.disk);
     for (i = 0; i < MANY; i++) {
-        int rc = complete(t.attempts[i], 400);
+        int rc = complete_by(t.attempts[i], 400);
 
         assert_true(rc == 0 || rc == IDEM_EFULL);
         failed += rc != 0;
     }
-    print_message("# without a reserve %zu of %d could not be ended\n", failed,
-                  MANY);
     assert_true(failed > MANY / 10);
 
     /* They can be once there is room. */
     disk_free(t.disk);
     for (i = 0; i < MANY; i++) {
-        assert_ok(complete(t.attempts[i], 400));
+        assert_ok(complete_by(t.attempts[i], 400));
     }
     end_test();
 }
@@ -257,13 +247,11 @@ TEST(full, servesAllThatEnds)
 
     assert_ok(idem_queue_create(t.store, &queue, &why));
     for (i = 100; i < 200; i++) {
-        struct idem_request request = IDEM_REQUEST_INIT;
+        struct idem_request request = claim("another");
 
         if (i % 2 == 0) {
             assert_ok(idem_op_end(t.attempts[i], &outcome, &op, &why));
         } else {
-            request.key = idem_str("another");
-            request.on_expired_lease = IDEM_HOLD;
             assert_ok(idem_op_begin(&request, &op, &why));
         }
         idem_op_set_user(op, i % 2 == 0 ? t.attempts[i] : NULL);
@@ -277,7 +265,7 @@ TEST(full, servesAllThatEnds)
         idem_op_destroy(op);
     }
     idem_queue_destroy(queue);
-    assert_code(IDEM_EFULL, begin("k0", &attempt)); /* It was released. */
+    assert_code(IDEM_EFULL, begin_key("k0", &attempt)); /* It was released. */
     end_test();
 }
 
@@ -307,7 +295,7 @@ TEST(full, tellsTheTruthInARace)
     stop = false;
     thread = thread_start(grab, (void *)(uintptr_t)t.disk);
     for (i = 0; i < MANY; i++) {
-        int rc = complete(t.attempts[i], 400);
+        int rc = complete_by(t.attempts[i], 400);
 
         if (rc != 0) {
             assert_code(IDEM_EFULL, rc);
@@ -317,12 +305,9 @@ TEST(full, tellsTheTruthInARace)
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     thread_join(thread);
     assert_int_equal(count_completed(), done);
-    print_message("# %zu of %d ended against a writer who takes all that comes "
-                  "free\n",
-                  done, MANY);
     disk_free(t.disk);
     for (i = 0; i < MANY; i++) {
-        assert_ok(complete(t.attempts[i], 400));
+        assert_ok(complete_by(t.attempts[i], 400));
     }
     end_test();
     temp_remove();

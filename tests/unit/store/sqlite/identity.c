@@ -3,6 +3,7 @@
 #include "store/sqlite/store.h"
 
 #include "claims.h"
+#include "db.h"
 #include "temp.h"
 #include "test.h"
 #include "vfs.h"
@@ -31,15 +32,6 @@ static void remove_all(const char *path)
         name_beside(path, *suffix, name);
         (void)unlink(name);
     }
-}
-
-static void run_sql(const char *path, const char *sql)
-{
-    sqlite3 *db;
-
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
 static int open_at(const char *path, struct idem_store **ret_store)
@@ -113,8 +105,8 @@ static void put_database(const char *path, enum database what)
         assert_int_equal(chmod(path, 0600), 0);
     } else if (what != MISSING) {
         open_and_close(path);
-        run_sql(path, "UPDATE idem_clock SET store_id = "
-                      "CAST('the first store' || char(0) AS BLOB)");
+        db_run_at(path, "UPDATE idem_clock SET store_id = "
+                        "CAST('the first store' || char(0) AS BLOB)");
     }
     name_beside(path, "-lock", name);
     (void)unlink(name);

@@ -1,5 +1,6 @@
 /* Effect and record in one transaction: both are there, or neither is. */
 #include "claims.h"
+#include "db.h"
 #include "heap.h"
 #include "temp.h"
 #include "test.h"
@@ -18,48 +19,23 @@ static void close_app(void *db)
  * has ended. */
 static sqlite3 *open_app(const char *path)
 {
-    sqlite3 *db;
+    sqlite3 *db = db_open(path);
 
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(
-        sqlite3_exec(db, "CREATE TABLE IF NOT EXISTS effect (key TEXT)", NULL,
-                     NULL, NULL),
-        SQLITE_OK);
+    (void)sqlite3_busy_timeout(db, 0);
+    db_run(db, "CREATE TABLE IF NOT EXISTS effect (key TEXT)");
     test_after(close_app, db);
     return db;
 }
 
-static void sql(sqlite3 *db, const char *text)
+static int64_t records(sqlite3 *db)
 {
-    char *error = NULL;
-
-    if (sqlite3_exec(db, text, NULL, NULL, &error) != SQLITE_OK) {
-        fail_with("%s: %s", text, error);
-    }
+    return db_number(db, "SELECT count(*) FROM idem_operations");
 }
 
-/* The one number that @text selects. */
-static int number(sqlite3 *db, const char *text)
+static int64_t tables_of_ours(sqlite3 *db)
 {
-    sqlite3_stmt *stmt;
-    int n;
-
-    assert_int_equal(sqlite3_prepare_v2(db, text, -1, &stmt, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    n = sqlite3_column_int(stmt, 0);
-    (void)sqlite3_finalize(stmt);
-    return n;
-}
-
-static int records(sqlite3 *db)
-{
-    return number(db, "SELECT count(*) FROM idem_operations");
-}
-
-static int tables_of_ours(sqlite3 *db)
-{
-    return number(db, "SELECT count(*) FROM sqlite_schema "
-                      "WHERE name LIKE 'idem%'");
+    return db_number(db, "SELECT count(*) FROM sqlite_schema "
+                         "WHERE name LIKE 'idem%'");
 }
 
 static struct idem_attempt *begin_in(sqlite3 *db, const char *key)
@@ -84,21 +60,21 @@ static void live(sqlite3 *db, const char *key, const char *result)
 {
     struct idem_attempt *attempt;
 
-    sql(db, "BEGIN IMMEDIATE");
+    db_run(db, "BEGIN IMMEDIATE");
     attempt = begin_in(db, key);
     assert_int_equal(attempt->verdict, IDEM_STARTED);
-    sql(db, "INSERT INTO effect VALUES ('x')");
+    db_run(db, "INSERT INTO effect VALUES ('x')");
     assert_ok(complete_in(db, attempt, result));
-    sql(db, "COMMIT");
+    db_run(db, "COMMIT");
 }
 
 static void assert_verdict(sqlite3 *db, const char *key,
                            enum idem_verdict verdict)
 {
 
-    sql(db, "BEGIN IMMEDIATE");
+    db_run(db, "BEGIN IMMEDIATE");
     assert_int_equal(begin_in(db, key)->verdict, verdict);
-    sql(db, "ROLLBACK");
+    db_run(db, "ROLLBACK");
 }
 
 /* Begun, done and completed in one transaction: the next caller has the result,
@@ -109,12 +85,12 @@ TEST(in, replaysWhatWasCommitted)
     struct idem_attempt *attempt;
 
     live(db, "k", "receipt 7");
-    sql(db, "BEGIN IMMEDIATE");
+    db_run(db, "BEGIN IMMEDIATE");
     attempt = begin_in(db, "k");
     assert_int_equal(attempt->verdict, IDEM_REPLAY);
     assert_text(attempt->record->result.bytes, "receipt 7");
-    sql(db, "ROLLBACK");
-    assert_int_equal(number(db, "SELECT count(*) FROM effect"), 1);
+    db_run(db, "ROLLBACK");
+    assert_int_equal(db_number(db, "SELECT count(*) FROM effect"), 1);
     assert_int_equal(records(db), 1);
 }
 
@@ -125,18 +101,18 @@ TEST(in, leavesNothingAfterRollback)
     sqlite3 *db = open_app(":memory:");
     struct idem_attempt *attempt;
 
-    sql(db, "BEGIN IMMEDIATE");
+    db_run(db, "BEGIN IMMEDIATE");
     attempt = begin_in(db, "k");
-    sql(db, "INSERT INTO effect VALUES ('k')");
+    db_run(db, "INSERT INTO effect VALUES ('k')");
     assert_ok(complete_in(db, attempt, "done"));
-    sql(db, "ROLLBACK");
+    db_run(db, "ROLLBACK");
     assert_int_equal(tables_of_ours(db), 0);
-    assert_int_equal(number(db, "SELECT count(*) FROM effect"), 0);
+    assert_int_equal(db_number(db, "SELECT count(*) FROM effect"), 0);
 
-    sql(db, "BEGIN IMMEDIATE");
+    db_run(db, "BEGIN IMMEDIATE");
     assert_code(IDEM_ELOST, complete_in(db, attempt, "done"));
     assert_why("not in this store");
-    sql(db, "ROLLBACK");
+    db_run(db, "ROLLBACK");
     assert_verdict(db, "k", IDEM_STARTED);
 }
 
@@ -155,9 +131,9 @@ TEST(in, wantsATransaction)
     assert_null(attempt);
     assert_int_equal(tables_of_ours(db), 0);
 
-    sql(db, "BEGIN IMMEDIATE");
+    db_run(db, "BEGIN IMMEDIATE");
     attempt = begin_in(db, "k");
-    sql(db, "COMMIT");
+    db_run(db, "COMMIT");
     assert_code(IDEM_EINVALID, complete_in(db, attempt, "done"));
     assert_why("BEGIN IMMEDIATE");
     assert_code(IDEM_EINVALID, idem_sqlite_end_in(db, attempt, &outcome, NULL));
@@ -170,7 +146,7 @@ TEST(in, refusesABadRequest)
     struct idem_request request = claim("");
     struct idem_attempt *attempt = NULL;
 
-    sql(db, "BEGIN IMMEDIATE");
+    db_run(db, "BEGIN IMMEDIATE");
     assert_code(IDEM_EINVALID,
                 idem_sqlite_begin_in(db, &request, &attempt, &why));
     request = claim("k");
@@ -183,7 +159,7 @@ TEST(in, refusesABadRequest)
     assert_code(IDEM_EINVALID,
                 idem_sqlite_begin_in(db, &request, &attempt, NULL));
     assert_null(attempt);
-    sql(db, "ROLLBACK");
+    db_run(db, "ROLLBACK");
 }
 
 /* A claim may be committed and ended in a later transaction: busy in between,
@@ -193,16 +169,16 @@ TEST(in, endsInALaterTransaction)
     sqlite3 *db = open_app(temp_path("later.db"));
     struct idem_attempt *attempt;
 
-    sql(db, "BEGIN IMMEDIATE");
+    db_run(db, "BEGIN IMMEDIATE");
     attempt = begin_in(db, "k");
-    sql(db, "COMMIT");
+    db_run(db, "COMMIT");
     assert_verdict(db, "k", IDEM_BUSY);
     assert_true(idem_attempt_lease_left_ms(attempt) > 50000);
     assert_true(idem_attempt_lease_left_ms(attempt) <= 60000);
 
-    sql(db, "BEGIN IMMEDIATE");
+    db_run(db, "BEGIN IMMEDIATE");
     assert_ok(complete_in(db, attempt, "done"));
-    sql(db, "COMMIT");
+    db_run(db, "COMMIT");
     assert_text(attempt->record->result.bytes, "done");
     assert_true(idem_attempt_lease_left_ms(attempt) == 0);
     assert_verdict(db, "k", IDEM_REPLAY);
@@ -218,7 +194,7 @@ TEST(in, endsWhatWasBegunHere)
     struct idem_store *store = open_memory(NULL);
 
     live(db, "k", "done");
-    sql(db, "BEGIN IMMEDIATE");
+    db_run(db, "BEGIN IMMEDIATE");
     attempt = begin_in(db, "k");
     assert_int_equal(attempt->verdict, IDEM_REPLAY);
     assert_code(IDEM_EINVALID, complete_in(db, attempt, "again"));
@@ -233,7 +209,7 @@ TEST(in, endsWhatWasBegunHere)
     assert_why("idem_sqlite_end_in()");
     assert_code(IDEM_EINVALID, idem_renew(attempt, 0, &why));
     assert_ok(complete_in(db, attempt, "done"));
-    sql(db, "COMMIT");
+    db_run(db, "COMMIT");
 }
 
 /* A token carries a committed claim to another process and connection. */
@@ -244,17 +220,17 @@ TEST(in, endsByToken)
     char token[IDEM_TOKEN_MAX];
     struct idem_attempt *attempt;
 
-    sql(db, "BEGIN IMMEDIATE");
+    db_run(db, "BEGIN IMMEDIATE");
     attempt = begin_in(db, "k");
-    sql(db, "COMMIT");
+    db_run(db, "COMMIT");
     assert_ok(idem_attempt_token(attempt, token));
 
     db = open_app(path);
     attempt = by_token(/* store= */ NULL, token);
     assert_true(idem_attempt_lease_left_ms(attempt) == 0);
-    sql(db, "BEGIN IMMEDIATE");
+    db_run(db, "BEGIN IMMEDIATE");
     assert_ok(complete_in(db, attempt, "done"));
-    sql(db, "COMMIT");
+    db_run(db, "COMMIT");
     assert_verdict(db, "k", IDEM_REPLAY);
 }
 
@@ -268,11 +244,11 @@ TEST(in, renewsWhatWasCommitted)
     char token[IDEM_TOKEN_MAX];
     int64_t left;
 
-    sql(db, "BEGIN IMMEDIATE");
+    db_run(db, "BEGIN IMMEDIATE");
     attempt = begin_in(db, "k");
     assert_code(IDEM_EINVALID, idem_sqlite_renew_in(db, attempt, 1, &why));
     assert_ok(idem_sqlite_renew_in(db, attempt, 90000, &why));
-    sql(db, "COMMIT");
+    db_run(db, "COMMIT");
     assert_code(IDEM_EINVALID, idem_sqlite_renew_in(db, attempt, 0, &why));
     left = idem_attempt_lease_left_ms(attempt);
     assert_true(left > 80000 && left <= 90000);
@@ -280,21 +256,21 @@ TEST(in, renewsWhatWasCommitted)
     assert_ok(idem_attempt_token(attempt, token));
     other = by_token(NULL, token);
     assert_true(idem_attempt_lease_left_ms(other) == 0);
-    sql(db, "BEGIN IMMEDIATE");
+    db_run(db, "BEGIN IMMEDIATE");
     assert_ok(idem_sqlite_renew_in(db, other, IDEM_NEVER, &why));
-    sql(db, "ROLLBACK");
-    sql(db, "BEGIN IMMEDIATE");
+    db_run(db, "ROLLBACK");
+    db_run(db, "BEGIN IMMEDIATE");
     assert_ok(idem_sqlite_renew_in(db, other, 0, &why));
-    sql(db, "COMMIT");
+    db_run(db, "COMMIT");
     assert_true(idem_attempt_lease_left_ms(other) > 50000);
     assert_true(idem_attempt_lease_left_ms(other) <= 90000);
 
-    sql(db, "BEGIN IMMEDIATE");
+    db_run(db, "BEGIN IMMEDIATE");
     assert_ok(complete_in(db, attempt, "receipt"));
     other = by_token(NULL, token);
     assert_code(IDEM_ELOST, idem_sqlite_renew_in(db, other, 0, &why));
     assert_true(idem_attempt_lease_left_ms(other) == 0);
-    sql(db, "COMMIT");
+    db_run(db, "COMMIT");
 }
 
 /* The application's own tables, version and marks stay as they are. */
@@ -302,13 +278,13 @@ TEST(in, livesBesideOtherTables)
 {
     sqlite3 *db = open_app(":memory:");
 
-    sql(db, "CREATE TABLE record (id); CREATE VIEW operations AS SELECT 1;"
-            "CREATE TABLE clock (one); INSERT INTO record VALUES (1);"
-            "PRAGMA application_id = 77; PRAGMA user_version = 12;");
+    db_run(db, "CREATE TABLE record (id); CREATE VIEW operations AS SELECT 1;"
+               "CREATE TABLE clock (one); INSERT INTO record VALUES (1);"
+               "PRAGMA application_id = 77; PRAGMA user_version = 12;");
     live(db, "k", "done");
-    assert_int_equal(number(db, "PRAGMA application_id"), 77);
-    assert_int_equal(number(db, "PRAGMA user_version"), 12);
-    assert_int_equal(number(db, "SELECT count(*) FROM record"), 1);
+    assert_int_equal(db_number(db, "PRAGMA application_id"), 77);
+    assert_int_equal(db_number(db, "PRAGMA user_version"), 12);
+    assert_int_equal(db_number(db, "SELECT count(*) FROM record"), 1);
     assert_int_equal(tables_of_ours(db), 4);
 }
 
@@ -329,17 +305,17 @@ TEST(in, refusesTablesOfAnotherVersion)
         sqlite3 *db = open_app(":memory:");
         struct idem_request request = claim("k");
         struct idem_attempt *attempt = NULL;
-        int tables;
+        int64_t tables;
 
         live(db, "before", "done");
-        sql(db, *change);
+        db_run(db, *change);
         tables = tables_of_ours(db);
-        sql(db, "BEGIN IMMEDIATE");
+        db_run(db, "BEGIN IMMEDIATE");
         assert_code(IDEM_ECONFIG,
                     idem_sqlite_begin_in(db, &request, &attempt, &why));
         assert_why("schema version 2");
         assert_null(attempt);
-        sql(db, "COMMIT");
+        db_run(db, "COMMIT");
         assert_int_equal(tables_of_ours(db), tables);
     }
 }
@@ -354,14 +330,14 @@ TEST(in, isUnavailableWhileLocked)
     struct idem_attempt *attempt = NULL;
 
     live(db, "before", "done");
-    sql(other, "BEGIN IMMEDIATE");
-    sql(db, "BEGIN");
+    db_run(other, "BEGIN IMMEDIATE");
+    db_run(db, "BEGIN");
     assert_code(IDEM_EUNAVAILABLE,
                 idem_sqlite_begin_in(db, &request, &attempt, &why));
     assert_why("locked");
     assert_null(attempt);
-    sql(db, "ROLLBACK");
-    sql(other, "ROLLBACK");
+    db_run(db, "ROLLBACK");
+    db_run(other, "ROLLBACK");
 }
 
 /* ---- Out of memory ---- */
@@ -463,7 +439,7 @@ TEST(in, isReadByAReadOnlyStore)
     assert_int_equal(n, 3);
     idem_close(store);
     assert_false(exists(path, "-lock") || exists(path, "-reserve"));
-    assert_int_equal(number(db, "PRAGMA application_id"), 0);
+    assert_int_equal(db_number(db, "PRAGMA application_id"), 0);
 }
 
 /* A handle that may write is refused, says why, and leaves nothing behind. */
@@ -497,7 +473,7 @@ TEST(in, survivesEveryFailedAllocation)
             for (n = 0; rc != 0; n++) {
                 struct idem_attempt *attempt;
 
-                sql(db, "BEGIN IMMEDIATE");
+                db_run(db, "BEGIN IMMEDIATE");
                 attempt = begin_in(db, "k");
                 memset(&why, 0, sizeof(why));
                 heap_fail(n, on != 0);
@@ -508,7 +484,7 @@ TEST(in, survivesEveryFailedAllocation)
                 } else {
                     assert_ok(rc);
                 }
-                sql(db, "ROLLBACK");
+                db_run(db, "ROLLBACK");
                 assert_null(sqlite3_next_stmt(db, NULL));
                 assert_int_equal(records(db), 1);
             }

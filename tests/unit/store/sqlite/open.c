@@ -1,6 +1,7 @@
 /* Opening a store in a file: what is ours is opened, anything else is refused and
  * left as it is. */
 #include "claims.h"
+#include "db.h"
 #include "temp.h"
 #include "test.h"
 
@@ -42,17 +43,6 @@ static void write_file(const char *path, const char *text, mode_t mode)
     (void)fputs(text, f);
     assert_int_equal(fclose(f), 0);
     assert_int_equal(chmod(path, mode), 0);
-}
-
-static void run_sql(const char *path, const char *sql)
-{
-    sqlite3 *db;
-
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK) {
-        fail_with("%s: %s", sql, sqlite3_errmsg(db));
-    }
-    assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
 static void begin_and_complete(struct idem_store *store)
@@ -183,17 +173,17 @@ TEST(open, refusesFilesOfOthers)
     assert_string_equal(back, text);
     (void)fclose(f);
 
-    run_sql(other, "CREATE TABLE orders (id INTEGER)");
+    db_run_at(other, "CREATE TABLE orders (id INTEGER)");
     assert_refused(IDEM_ECONFIG, other, 0);
     assert_why("another program");
-    run_sql(other, "SELECT id FROM orders");
+    db_run_at(other, "SELECT id FROM orders");
 
     assert_ok(open_at(newer, 0, &store));
     idem_close(store);
-    run_sql(newer, "PRAGMA user_version = 99");
+    db_run_at(newer, "PRAGMA user_version = 99");
     assert_refused(IDEM_ECONFIG, newer, 0);
     assert_why("99");
-    run_sql(newer, "PRAGMA user_version = 1");
+    db_run_at(newer, "PRAGMA user_version = 1");
     assert_ok(open_at(newer, 0, &store));
     idem_close(store);
 }
@@ -210,7 +200,7 @@ TEST(open, refusesADamagedFile)
     assert_ok(open_at(path, 0, &store));
     begin_and_complete(store);
     idem_close(store);
-    run_sql(path, "PRAGMA wal_checkpoint(TRUNCATE)");
+    db_run_at(path, "PRAGMA wal_checkpoint(TRUNCATE)");
     assert_int_equal(stat(path, &before), 0);
     f = fopen(path, "r+");
     assert_non_null(f);
@@ -246,7 +236,7 @@ TEST(open, refusesAClockThatCannotBe)
         begin_and_complete(store);
         idem_close(store);
         (void)snprintf(sql, sizeof(sql), "UPDATE idem_clock SET %s", *damage);
-        run_sql(path, sql);
+        db_run_at(path, sql);
         assert_refused(IDEM_ECORRUPT, path, 0);
     }
 }

@@ -1,7 +1,9 @@
 /* Purges leave space for what comes, look once at what is held, and rest beside
  * writers. */
 #include "api/call.h"
+#include "claims.h"
 #include "contract/store.h"
+#include "db.h"
 #include "host.h"
 #include "queue/op.h"
 #include "temp.h"
@@ -46,38 +48,6 @@ static void open_new(struct store *s, bool sleeping)
     host_init(&s->host);
     s->path = temp_path("purge.db");
     open_on(s, sleeping);
-}
-
-static sqlite3 *open_file(const struct store *s)
-{
-    sqlite3 *db;
-
-    assert_int_equal(sqlite3_open_v2(s->path, &db, SQLITE_OPEN_READWRITE, NULL),
-                     SQLITE_OK);
-    (void)sqlite3_busy_timeout(db, PATIENCE_S * 1000);
-    return db;
-}
-
-static int64_t number(const struct store *s, const char *sql)
-{
-    sqlite3 *db = open_file(s);
-    sqlite3_stmt *stmt;
-    int64_t n;
-
-    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    n = sqlite3_column_int64(stmt, 0);
-    (void)sqlite3_finalize(stmt);
-    (void)sqlite3_close(db);
-    return n;
-}
-
-static void change(const struct store *s, const char *sql)
-{
-    sqlite3 *db = open_file(s);
-
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    (void)sqlite3_close(db);
 }
 
 static uint64_t purge(const struct store *s)
@@ -126,10 +96,8 @@ static void result_of(int n, uint8_t result[RESULT_LEN])
 
 static struct idem_request request_for(const char *key, int64_t retention_ms)
 {
-    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_request request = claim(key);
 
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
     request.lease_ms = 30000;
     request.retention_ms = retention_ms;
     return request;
@@ -140,10 +108,9 @@ static void submit_begin(struct idem_queue *queue, struct work *work, int n,
 {
     struct idem_request request;
     struct idem_op *op;
-    char key[32];
 
-    (void)snprintf(key, sizeof(key), "record-%d", n);
-    request = request_for(key, is_short(n) ? SHORT_MS : long_ms);
+    request = request_for(numbered("record-", (size_t)n),
+                          is_short(n) ? SHORT_MS : long_ms);
     assert_ok(idem_op_begin(&request, &op, &why));
     idem_op_set_user(op, work);
     assert_ok(idem_queue_submit(queue, op, &why));
@@ -206,16 +173,15 @@ static void leave_open(const struct store *s, const char *key,
                        enum idem_on_expired_lease how)
 {
     struct idem_request request = request_for(key, SHORT_MS);
-    struct idem_attempt *attempt;
 
     request.on_expired_lease = how;
-    assert_ok(idem_begin(s->idem, &request, &attempt, &why));
-    idem_attempt_destroy(attempt);
+    expect(s->idem, &request, IDEM_STARTED);
 }
 
 static int64_t held_ms(const struct store *s)
 {
-    return number(s, "SELECT ifnull(max(held_ms), 0) FROM idem_purge");
+    return db_number_at(s->path,
+                        "SELECT ifnull(max(held_ms), 0) FROM idem_purge");
 }
 
 /* The mark goes past what is held, and stops at what only has not expired yet. */
@@ -223,26 +189,25 @@ TEST(held, isNotLookedAtAgain)
 {
     struct store s;
     int64_t first_ms;
-    char key[32];
     int i;
 
     open_new(&s, /* sleeping= */ false);
     for (i = 0; i < 20; i++) {
-        (void)snprintf(key, sizeof(key), "held-%d", i);
-        leave_open(&s, key, IDEM_HOLD);
+        leave_open(&s, numbered("held-", (size_t)i), IDEM_HOLD);
         host_pass(&s.host, 10);
     }
     leave_open(&s, "again", IDEM_RERUN);
     host_pass(&s.host, 31000); /* Past the leases. */
     assert_int_equal(purge(&s), 0);
-    first_ms = number(&s, "SELECT max(deadline) FROM idem_record");
+    first_ms = db_number_at(s.path, "SELECT max(deadline) FROM idem_record");
     assert_int_equal(held_ms(&s), first_ms - 1);
 
     host_pass(&s.host, SHORT_MS);
     assert_int_equal(purge(&s), 1);
-    assert_int_equal(number(&s, "SELECT count(*) FROM idem_record"), 20);
-    assert_true(held_ms(&s) >= number(&s, "SELECT max(deadline) FROM "
-                                          "idem_record"));
+    assert_int_equal(db_number_at(s.path, "SELECT count(*) FROM idem_record"),
+                     20);
+    assert_true(held_ms(&s) >= db_number_at(s.path, "SELECT max(deadline) FROM "
+                                                    "idem_record"));
     idem_close(s.idem);
 }
 
@@ -259,36 +224,12 @@ TEST(held, isLookedAtOnceAWeek)
     assert_true(held_ms(&s) > 0);
     leave_open(&s, "again", IDEM_RERUN);
     host_pass(&s.host, 31000 + SHORT_MS);
-    change(&s, "UPDATE idem_purge SET held_ms = 1 + "
-               "(SELECT max(deadline) FROM idem_record)");
+    db_run_at(s.path, "UPDATE idem_purge SET held_ms = 1 + "
+                      "(SELECT max(deadline) FROM idem_record)");
     assert_int_equal(purge(&s), 0);
     host_pass(&s.host, 7 * 86400000LL);
     assert_int_equal(purge(&s), 1);
     idem_close(s.idem);
-}
-
-static void leave_many_open(const struct store *s, int n)
-{
-    struct idem_queue *queue;
-    struct idem_op *op;
-    char key[32];
-    int i;
-
-    assert_ok(idem_queue_create(s->idem, &queue, &why));
-    for (i = 0; i < n; i++) {
-        struct idem_request request = request_for(key, SHORT_MS);
-
-        (void)snprintf(key, sizeof(key), "held-%d", i);
-        request.key = idem_str(key);
-        assert_ok(idem_op_begin(&request, &op, &why));
-        assert_ok(idem_queue_submit(queue, op, &why));
-        while (i % BATCH == BATCH - 1 &&
-               (op = idem_queue_reap(queue, -1)) != NULL) {
-            assert_int_equal(idem_op_code(op), 0);
-            idem_op_destroy(op);
-        }
-    }
-    idem_queue_destroy(queue);
 }
 
 static void purge_slice(const struct store *s, struct idem_op **op)
@@ -305,16 +246,16 @@ TEST(held, isKeptApartByTwoPurges)
     struct idem_op *first = idem__op_create(IDEM_OP_PURGE, 0);
     struct idem_op *second = idem__op_create(IDEM_OP_PURGE, 0);
     struct idem_request request = request_for("again", SHORT_MS);
-    struct idem_attempt *attempt;
     struct store s;
     int i;
 
     open_new(&s, /* sleeping= */ false);
-    leave_many_open(&s, 17 * BATCH);
+    for (i = 0; i < 17; i++) {
+        start_many(s.idem, i * BATCH, (i + 1) * BATCH, request);
+    }
     request.on_expired_lease = IDEM_RERUN;
     request.lease_ms = 2000; /* Last in the table, and the first that is due. */
-    assert_ok(idem_begin(s.idem, &request, &attempt, &why));
-    idem_attempt_destroy(attempt);
+    expect(s.idem, &request, IDEM_STARTED);
     host_pass(&s.host, 31000);
     do {
         purge_slice(&s, &first);
@@ -360,11 +301,9 @@ struct writer {
 static void write_one(struct writer *writer)
 {
     struct idem_attempt *attempt;
-    char key[32];
-    struct idem_request request;
+    struct idem_request request =
+        request_for(numbered("writer-", (size_t)writer->n++), IDEM_NEVER);
 
-    (void)snprintf(key, sizeof(key), "writer-%d", writer->n++);
-    request = request_for(key, IDEM_NEVER);
     if (idem_begin(writer->store.idem, &request, &attempt, NULL) != 0) {
         abort();
     }
@@ -453,7 +392,6 @@ TEST(rest, isNotForFewRowsOnASlowDisk)
         writer.stop = 1; /* It had no turn between two slices. */
         assert_int_equal(pthread_join(writer.thread, NULL), 0);
     }
-    print_message("# %u rests\n", s.host.sleeps);
     assert_true(s.host.sleeps <= SHORT / FEWEST);
     idem_close(writer.store.idem);
     idem_close(s.idem);

@@ -1,4 +1,6 @@
 /* Readers come and die: none of them keeps a place that the others need. */
+#include "claims.h"
+#include "db.h"
 #include "temp.h"
 #include "test.h"
 #include "threads.h"
@@ -26,51 +28,29 @@ static char path[300];
 
 static struct idem_store *open_new(const char *name)
 {
-    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
-    struct idem_store *store;
-
-    options.timeout_ms = PATIENCE_MS;
     (void)snprintf(path, sizeof(path), "%s", temp_path(name));
-    assert_ok(idem_sqlite_open(path, &options, &store, &why));
-    return store;
+    return db_store(path, PATIENCE_MS);
 }
 
-/* A change of @bytes. */
-static void change_much(struct idem_store *store, size_t bytes)
+/* One more change, of @bytes, so that each reader has another one before it. */
+static void change_by(struct idem_store *store, size_t bytes)
 {
-    struct idem_request request = IDEM_REQUEST_INIT;
-    static char result[1 << 16];
+    static const char result[1 << 16];
+    static size_t n;
+    struct idem_request request = claim(numbered("k", n++));
+    struct idem_result done = {.bytes = idem_bytes(result, bytes)};
     struct idem_attempt *attempt;
-    static unsigned n;
-    char key[16];
 
     assert_true(bytes <= sizeof(result));
-    (void)snprintf(key, sizeof(key), "much%u", n++);
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
     assert_ok(idem_begin(store, &request, &attempt, &why));
-    assert_ok(
-        idem_complete(attempt,
-                      &(struct idem_result){.bytes = idem_bytes(result, bytes)},
-                      &why));
+    assert_int_equal(attempt->verdict, IDEM_STARTED);
+    assert_ok(idem_complete(attempt, &done, &why));
     idem_attempt_destroy(attempt);
 }
 
-/* One more change, so that each reader has another one before it. */
 static void change(struct idem_store *store)
 {
-    struct idem_request request = IDEM_REQUEST_INIT;
-    struct idem_attempt *attempt;
-    static unsigned n;
-    char key[16];
-
-    (void)snprintf(key, sizeof(key), "k%u", n++);
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
-    assert_ok(idem_begin(store, &request, &attempt, &why));
-    assert_int_equal(attempt->verdict, IDEM_STARTED);
-    assert_ok(idem_complete(attempt, NULL, &why));
-    idem_attempt_destroy(attempt);
+    change_by(store, 0);
 }
 
 /* ---- In one process ---------------------------------------------------- */
@@ -159,10 +139,9 @@ static void kill_reader(pid_t pid)
 /* All that is in the log can be brought over: no reader is in the way. */
 static void assert_nobody_reads(void)
 {
-    sqlite3 *db;
+    sqlite3 *db = db_open(path);
     int rc;
 
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     rc = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
                                    NULL);
     assert_int_equal(rc, SQLITE_OK);
@@ -196,7 +175,6 @@ TEST(readers, leaveNoPlaceTakenWhenTheyAreKilled)
     }
     idem_close(store);
     assert_nobody_reads();
-    print_message("# %d readers were killed, %d at once\n", started, AT_ONCE);
 }
 /* ---- A log that cannot shrink ------------------------------------------ */
 
@@ -212,15 +190,8 @@ enum {
 static unsigned word_at(const char *suffix, long at)
 {
     unsigned char bytes[4];
-    char name[320];
-    FILE *file;
 
-    (void)snprintf(name, sizeof(name), "%s%s", path, suffix);
-    file = fopen(name, "rb");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, at, SEEK_SET), 0);
-    assert_int_equal(fread(bytes, 1, sizeof(bytes), file), sizeof(bytes));
-    (void)fclose(file);
+    file_read(path, suffix, at, bytes, sizeof(bytes));
     return (unsigned)bytes[0] << 24 | (unsigned)bytes[1] << 16 |
            (unsigned)bytes[2] << 8 | bytes[3];
 }
@@ -228,7 +199,7 @@ static unsigned word_at(const char *suffix, long at)
 static void change_often(struct idem_store *store, int times)
 {
     for (; times > 0; times--) {
-        change_much(store, MUCH);
+        change_by(store, MUCH);
     }
 }
 
@@ -259,7 +230,6 @@ TEST(log, isSeldomTriedBesideAReader)
         last = now;
     }
     kill_reader(reader);
-    print_message("# %d tries at %d commits\n", tries, 2 * MORE);
     assert_between(tries, 0, MORE / 4);
     idem_close(store);
 }
@@ -297,15 +267,8 @@ static void note_keep_out(uint32_t until)
                               (unsigned char)(until >> 16),
                               (unsigned char)(until >> 8),
                               (unsigned char)until};
-    char name[320];
-    FILE *file;
 
-    (void)snprintf(name, sizeof(name), "%s-lock", path);
-    file = fopen(name, "r+b");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, KEEP_OUT_AT, SEEK_SET), 0);
-    assert_int_equal(fwrite(bytes, 1, sizeof(bytes), file), sizeof(bytes));
-    assert_int_equal(fclose(file), 0);
+    file_write(path, "-lock", KEEP_OUT_AT, bytes, sizeof(bytes));
 }
 
 static int64_t mono_ms(void)
@@ -330,15 +293,10 @@ static void read_once(struct idem_store *store)
 TEST(readers, keepOutForAMoment)
 {
     struct idem_store *store = open_new("out.db");
-    struct idem_attempt *attempt;
-    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_request request = claim("k");
     int i;
 
-    request.key = idem_str("k");
-    request.on_expired_lease = IDEM_HOLD;
-    assert_ok(idem_begin(store, &request, &attempt, &why));
-    assert_ok(idem_complete(attempt, NULL, &why));
-    idem_attempt_destroy(attempt);
+    run(store, &request, "");
     read_once(store);
     for (i = 0; i < TIMES; i++) {
         int64_t until = mono_ms() + KEEP_OUT_MS / 2;

@@ -1,12 +1,12 @@
 /* A file that was put back from a copy: noticed, marked, and safe from then on.
  * ROW(32) */
 #include "claims.h"
+#include "db.h"
 #include "host.h"
 #include "temp.h"
 #include "test.h"
 
 #include <idem/operator.h>
-#include <idem/queue.h>
 #include <idem/sqlite.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -93,15 +93,8 @@ static void remove_beside(const char *path, const char *suffix)
 static void forget_how_new(const char *path)
 {
     static const char zeros[32];
-    char name[600];
-    FILE *f;
 
-    (void)snprintf(name, sizeof(name), "%s-lock", path);
-    f = fopen(name, "r+b");
-    assert_non_null(f);
-    assert_int_equal(fseek(f, 64, SEEK_SET), 0);
-    assert_int_equal(fwrite(zeros, 1, sizeof(zeros), f), sizeof(zeros));
-    assert_int_equal(fclose(f), 0);
+    file_write(path, "-lock", 64, zeros, sizeof(zeros));
 }
 
 /* Closes the store, and puts the copy into its place. */
@@ -394,27 +387,9 @@ TEST_SHOP(mark, goesThroughManyRecords)
     };
     struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
     struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
-    struct idem_queue *queue;
-    struct idem_op *op;
     uint64_t seen = 0;
-    int i;
 
-    assert_ok(idem_queue_create(shop->store, &queue, &why));
-    for (i = 0; i < MANY; i++) {
-        struct idem_request request = IDEM_REQUEST_INIT;
-        char key[32];
-
-        (void)snprintf(key, sizeof(key), "key-%d", i);
-        request.key = idem_str(key);
-        request.on_expired_lease = IDEM_HOLD;
-        assert_ok(idem_op_begin(&request, &op, &why));
-        assert_ok(idem_queue_submit(queue, op, &why));
-    }
-    while ((op = idem_queue_reap(queue, -1)) != NULL) {
-        assert_ok(idem_op_code(op));
-        idem_op_destroy(op);
-    }
-    idem_queue_destroy(queue);
+    start_many(shop->store, 0, MANY, claim("k"));
     close_shop(shop);
     assert_ok(idem_sqlite_mark_restored(shop->path, note_progress, &seen,
                                         &restored, &why));
@@ -459,22 +434,10 @@ TEST_SHOP(open, refusesAnOlderCopy)
     open_shop(shop);
 }
 
-static void flip_byte(const char *path, long at)
-{
-    FILE *f = fopen(path, "r+b");
-
-    assert_non_null(f);
-    assert_int_equal(fseek(f, at, SEEK_SET), 0);
-    assert_int_equal(fputc(0x7f, f), 0x7f);
-    assert_int_equal(fclose(f), 0);
-}
-
 /* Neither time that is set, nor a reboot, nor a new store in the old place, nor a
  * lock file that says nothing, is taken for a copy. */
 TEST_SHOP(open, refusesNothingElse)
 {
-    char name[600];
-
     fill(shop->store);
     host_pass(&shop->host, 86400000);
     (void)begin_fence(shop->store, "later");
@@ -488,8 +451,7 @@ TEST_SHOP(open, refusesNothingElse)
     (void)begin_fence(shop->store, "after the boot");
     close_shop(shop);
 
-    (void)snprintf(name, sizeof(name), "%s-lock", shop->path);
-    flip_byte(name, 73);
+    file_write(shop->path, "-lock", 73, "\x7f", 1);
     open_shop(shop);
 }
 
@@ -497,7 +459,7 @@ TEST_SHOP(open, refusesNothingElse)
 TEST_SHOP(open, isNotGoodForAnotherFile)
 {
     struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
-    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_request request = claim("more");
     struct idem_attempt *attempt;
     struct idem_attempt *other;
 
@@ -508,8 +470,6 @@ TEST_SHOP(open, isNotGoodForAnotherFile)
     assert_int_equal(chmod(shop->path, 0600), 0);
     assert_code(IDEM_ECONFIG, idem_complete(attempt, NULL, &why));
     assert_why("another file");
-    request.key = idem_str("more");
-    request.on_expired_lease = IDEM_HOLD;
     assert_code(IDEM_ECONFIG, idem_begin(shop->store, &request, &other, &why));
     close_shop(shop);
     remove_beside(shop->path, "-wal");

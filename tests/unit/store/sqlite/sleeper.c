@@ -1,8 +1,9 @@
 /* A child that outlives its parent, with all of its descriptors, keeps no lock of
  * a store. */
+#include "claims.h"
+#include "db.h"
 #include "temp.h"
 #include "test.h"
-#include "threads.h"
 #include "vfs.h"
 
 #include <fcntl.h>
@@ -45,34 +46,11 @@ static int fork_in_flush(enum vfs_file file, enum vfs_call call, int64_t at,
     return SQLITE_OK;
 }
 
-static struct idem_store *open_at(const char *path)
-{
-    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
-    struct idem_store *store;
-
-    options.timeout_ms = 5000;
-    assert_ok(idem_sqlite_open(path, &options, &store, &why));
-    return store;
-}
-
-static enum idem_verdict begin(struct idem_store *store, const char *key)
-{
-    struct idem_request request = IDEM_REQUEST_INIT;
-    struct idem_attempt *attempt;
-    enum idem_verdict verdict;
-
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
-    assert_ok(idem_begin(store, &request, &attempt, &why));
-    verdict = attempt->verdict;
-    idem_attempt_destroy(attempt);
-    return verdict;
-}
-
 /* In a child: never comes back. The flock is the control. */
 static void own(const char *path, const char *control)
 {
-    struct idem_store *store = open_at(path);
+    struct idem_store *store = db_store(path, 5000);
+    struct idem_request request = claim("k");
     int fd = open(control, O_RDWR | O_CREAT, 0600);
 
     if (fd < 0 || flock(fd, LOCK_EX) != 0) {
@@ -80,7 +58,7 @@ static void own(const char *path, const char *control)
     }
     vfs_install(fork_in_flush);
     idem_close(store); /* Its connections are not asked. */
-    (void)begin(open_at(path), "k");
+    expect(db_store(path, 5000), &request, IDEM_STARTED);
     _exit(2);
 }
 
@@ -110,14 +88,13 @@ TEST(sleeper, keepsNoLockOfItsDeadParent)
 {
     const char *path = temp_path("sleeper.db");
     const char *control = temp_path("control");
+    struct idem_request request = claim("another");
     struct idem_store *store;
-    long long before_ms;
-    long long took_ms;
     pid_t sleeper;
     pid_t owner;
     int fd;
 
-    idem_close(open_at(path));
+    idem_close(db_store(path, 5000));
     assert_int_equal(pipe(told), 0);
     (void)fflush(NULL);
     owner = fork();
@@ -135,12 +112,9 @@ TEST(sleeper, keepsNoLockOfItsDeadParent)
     assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1);
     (void)close(fd);
 
-    before_ms = now_ms();
-    store = open_at(path);
-    assert_int_equal(begin(store, "another"), IDEM_STARTED);
-    took_ms = now_ms() - before_ms;
+    store = db_store(path, 5000);
+    expect(store, &request, IDEM_STARTED);
     idem_close(store);
-    print_message("# free after %lld ms, with the sleeper alive\n", took_ms);
     assert_int_equal(kill(sleeper, 0), 0);
     assert_int_equal(kill(sleeper, SIGKILL), 0);
     temp_remove();

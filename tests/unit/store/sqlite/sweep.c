@@ -1,4 +1,5 @@
 /* Sweepers and claimants race for a key whose record is past its retention. */
+#include "claims.h"
 #include "temp.h"
 #include "test.h"
 
@@ -71,10 +72,8 @@ static struct idem_store *open_shifted(void)
 
 static struct idem_request request_for(const char *key, int64_t retention_ms)
 {
-    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_request request = rerun(key);
 
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_RERUN;
     request.lease_ms = LEASE_MS;
     request.retention_ms = retention_ms;
     return request;
@@ -98,7 +97,7 @@ static void leave(struct idem_attempt *attempt, int round, int *code)
     }
 }
 
-static void claim(struct idem_store *store, int i, int round)
+static void ask_for(struct idem_store *store, int i, int round)
 {
     struct idem_request request = request_for("k", LEASE_MS);
     struct idem_attempt *attempt = NULL;
@@ -129,7 +128,7 @@ static void take_part(int i)
     for (round = 0; round < race->rounds; round++) {
         (void)pthread_barrier_wait(&race->barrier);
         if (i < CLAIMANTS) {
-            claim(store, i, round);
+            ask_for(store, i, round);
         } else {
             sweep(store, i);
         }
@@ -293,9 +292,6 @@ TEST(sweep, racesWithClaims)
     }
     check_bystanders(store);
     idem_close(store);
-    print_message("# %d rounds of %d claimants and %d sweepers; a sweeper came "
-                  "first in %lu, a claim in %lu\n",
-                  race->rounds, CLAIMANTS, SWEEPERS, swept[1], swept[0]);
     assert_true(swept[0] > 0 && swept[1] > 0);
     (void)munmap(race, sizeof(*race));
     temp_remove();

@@ -3,6 +3,7 @@
 #include "store/sqlite/store.h"
 
 #include "claims.h"
+#include "db.h"
 #include "temp.h"
 #include "test.h"
 #include "threads.h"
@@ -26,14 +27,10 @@ static char lock_path[400];
 
 static struct idem_store *open_new(const char *name)
 {
-    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     const char *path = temp_path(name);
-    struct idem_store *store;
 
-    options.timeout_ms = TIMEOUT_MS;
     (void)snprintf(lock_path, sizeof(lock_path), "%s-lock", path);
-    assert_ok(idem_sqlite_open(path, &options, &store, &why));
-    return store;
+    return db_store(path, TIMEOUT_MS);
 }
 
 /* A process that has the lock for @ms. To close a descriptor of the lock file in
