@@ -1,13 +1,26 @@
-/* A static program contains the library that forward.c would load; its kinds of stores
- * are registered before main(). */
+/* A static program contains the libraries that forward.c and idem_open() would load; their
+ * kinds of stores are registered before main(). */
 
 #include <idem.h>
 #include <idem/dynamodb.h>
 #include <stdlib.h>
 
-__attribute__((constructor)) static void register_kinds(void)
+#ifdef WITH_POSTGRES
+#include <idem/postgres.h>
+#endif
+
+static void add(const struct idem_store_kind *kind)
 {
-    if (idem_kind_register(&idem_dynamodb_kind, NULL) != 0) {
+    if (idem_kind_register(kind, NULL) != 0) {
         abort();
     }
+}
+
+__attribute__((constructor)) static void register_kinds(void)
+{
+    add(&idem_dynamodb_kind);
+#ifdef WITH_POSTGRES
+    add(&idem_postgres_kind);
+    add(&idem_postgresql_kind);
+#endif
 }

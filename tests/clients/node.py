@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 
+import packed
 from box import Worker, case, contains, is_gone
 from files import read
 from patience import until
@@ -623,6 +624,19 @@ def what_the_pages_show_works(b):
         equal((page, done.returncode, done.stderr.decode()), (page, 0, ""))
         if page.startswith("docs"):
             contains(done.stdout.decode(), "its own error", "must look: unknown")
+
+
+@case
+def the_packed_file_is_all_it_takes(b):
+    """From `npm install` of the packed file, without a network, to a replay by the page's
+    first ten lines: as an ordinary user, with nothing to write to but the store."""
+    packed.pack(b.path)
+    (first, *_) = re.findall(r"^```js\n(.*?)^```$", read(os.path.join(PACKAGE, "README.md")), re.M | re.S)
+    assert first.count("\n") <= 10 and "1001" in first, first
+    b.write("page.mjs", first.replace("1001", "process.pid"))
+    install = "npm install --offline --no-audit --no-fund idem-*.tgz"
+    printed = packed.try_out(b.path, install, "node page.mjs")
+    equal((len(printed), len(set(printed))), (4, 1))
 
 
 if __name__ == "__main__":

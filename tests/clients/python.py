@@ -5,6 +5,7 @@ import ast
 import asyncio
 import contextlib
 import glob
+import importlib.util
 import json
 import os
 import re
@@ -13,11 +14,12 @@ import subprocess
 import sys
 import threading
 
+import packed
 from box import Worker, case, children_of, contains, is_gone
 from files import read
 from patience import until
 from procfs import stop
-from tap import PROGRAM, TOP, environment, equal, main
+from tap import PROGRAM, TOP, environment, equal, main, skip
 
 PACKAGE = os.path.join(TOP, "clients", "python")
 sys.path.insert(0, PACKAGE)
@@ -621,6 +623,23 @@ def what_the_pages_show_works(b):
         argv = [sys.executable, "-W", "error", "-c", script]
         done = subprocess.run(argv, cwd=b.path, env=environment_of(b), capture_output=True)
         equal((page, done.returncode, done.stderr.decode()), (page, 0, ""))
+
+
+@case
+def the_packed_file_is_all_it_takes(b):
+    """From `pip install` of the packed file, without a network, to a replay by the page's
+    first ten lines: as an ordinary user, with nothing to write to but the store."""
+    found = importlib.util.find_spec("pip")
+    if found is None:
+        skip("this Python has no pip")
+    pip = os.path.relpath(os.path.dirname(found.origin), sys.base_prefix)
+    packed.pack(b.path)
+    (first, *_) = re.findall(r"^```python\n(.*?)^```$", read(os.path.join(PACKAGE, "README.md")), re.M | re.S)
+    assert first.count("\n") <= 10 and "1001" in first, first
+    b.write("page.py", "import os\n" + first.replace("1001", "os.getpid()"))
+    install = f"/mnt/bin/python3 /mnt/{pip} install --no-index --target=there idem_once-*.whl"
+    printed = packed.try_out(b.path, install, "PYTHONPATH=there /mnt/bin/python3 -W error page.py")
+    equal((len(printed), len(set(printed))), (4, 1))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ const GONE = { message: 'idem serve ended before it answered', data: { kind: 're
 
 /* The path of the program, from `program`, IDEM_PROGRAM, our folder or PATH. */
 function findProgram(program) {
-    const own = path.join(__dirname, '..', 'bin', 'idem');
+    const machine = `${process.platform}-${process.arch}`;
+    const own = path.join(__dirname, '..', 'bin', machine, 'idem');
     const named = program || process.env.IDEM_PROGRAM;
     const folders = (process.env.PATH ?? '').split(':').filter(Boolean);
     for (const place of named ? [] : [own, ...folders.map((folder) => path.join(folder, 'idem'))]) {
@@ -30,7 +31,6 @@ function findProgram(program) {
         }
     }
     if (!named) {
-        const machine = `${process.platform}-${process.arch}`;
         throw new NoProgram(`no idem program for ${machine} here: set IDEM_PROGRAM`);
     }
     return named;
