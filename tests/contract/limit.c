@@ -509,8 +509,6 @@ TEST(limit, admitsExactlyTheLimitToACrowd)
         crowd.limit = ask(&f, "", *one);
         assert_true(crowd.ids <= COUNT(crowd.heard));
         threads_run(THREADS, ask_in_crowd, &crowd);
-        print_message("# limit %u: %u of %u admitted, %u asked\n", *one,
-                      crowd.admitted, crowd.ids, crowd.ids * THREADS);
         assert_int_equal(crowd.wrong, 0);
         assert_int_equal(crowd.admitted, *one);
         finish(&f);

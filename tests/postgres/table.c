@@ -912,15 +912,6 @@ TEST(table, answersAsAServerDoes)
     for (round = 0; round < rounds; round++) {
         play(&pair, round);
     }
-    print_message("# said: ok %u, not applied %u, unknown %u, never %u; claims "
-                  "refused %u, %u of them shown no row; damaged %u; two writes "
-                  "of one row %u; rows held %u; divided %u; not shown %u\n",
-                  pair.counts[IDEM__SAID_OK],
-                  pair.counts[IDEM__SAID_NOT_APPLIED],
-                  pair.counts[IDEM__SAID_UNKNOWN],
-                  pair.counts[IDEM__SAID_NEVER], pair.refused, pair.neither,
-                  pair.corrupt, pair.rivals, pair.held, pair.divided,
-                  pair.unshown);
     assert_true(pair.counts[IDEM__SAID_NOT_APPLIED] > 0 &&
                 pair.counts[IDEM__SAID_UNKNOWN] > 0 &&
                 pair.counts[IDEM__SAID_NEVER] > 0);

@@ -134,7 +134,6 @@ TEST(child, isNotAnotherOfItsNumber)
     int child = idem__child_open(pid);
 
     if (child < 0) {
-        print_message("# this kernel has no descriptors of children\n");
         (void)kill(pid, SIGKILL);
         (void)kill(other, SIGKILL);
         (void)waitpid(pid, NULL, 0);

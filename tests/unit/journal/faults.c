@@ -49,8 +49,7 @@ static void assert_recorded(struct place *p)
 /* In a new place each, whichever call of @act fails with @reason (with @on, and every
  * one after it): an outcome that was put, before or by @act, is not called damaged and is
  * recorded; of another, which failed with @want, nothing is there. */
-static void fail_each(const char *name,
-                      int (*act)(struct place *p,
+static void fail_each(int (*act)(struct place *p,
                                  const struct idem_attempt *attempt),
                       bool put_before, int reason, bool on, int want)
 {
@@ -85,24 +84,21 @@ static void fail_each(const char *name,
         assert_true(n < CALLS_MAX);
     }
     assert_true(n > 5);
-    print_message("# %s: %s at each of %ld calls%s\n", name, strerror(reason),
-                  n - 1, on ? " and ever after" : "");
 }
 
 /* A disk that is full, or fails, keeps nothing, and says so: ROW(33). */
 TEST(put, keepsAllOrNothing)
 {
-    fail_each("put", put_once, false, ENOSPC, /* on= */ false, IDEM_EFULL);
-    fail_each("put", put_once, false, ENOSPC, /* on= */ true, IDEM_EFULL);
-    fail_each("put", put_once, false, EIO, /* on= */ false, IDEM_EUNAVAILABLE);
-    fail_each("put", put_once, false, EMFILE, /* on= */ true,
-              IDEM_EUNAVAILABLE);
+    fail_each(put_once, false, ENOSPC, /* on= */ false, IDEM_EFULL);
+    fail_each(put_once, false, ENOSPC, /* on= */ true, IDEM_EFULL);
+    fail_each(put_once, false, EIO, /* on= */ false, IDEM_EUNAVAILABLE);
+    fail_each(put_once, false, EMFILE, /* on= */ true, IDEM_EUNAVAILABLE);
 }
 
 /* What was there before is not lost to a second put that fails. */
 TEST(put, doesNotRiskWhatIsThere)
 {
-    fail_each("put again", put_once, true, EIO, /* on= */ true, 0);
+    fail_each(put_once, true, EIO, /* on= */ true, 0);
 }
 
 /* What cannot be read now is not called damaged: it is told later. */
@@ -112,8 +108,8 @@ TEST(replay, onlyPutsOffWhatFails)
     size_t i;
 
     for (i = 0; i < COUNT(reasons); i++) {
-        fail_each("replay", replay_once, true, reasons[i], /* on= */ false, 0);
-        fail_each("replay", replay_once, true, reasons[i], /* on= */ true, 0);
+        fail_each(replay_once, true, reasons[i], /* on= */ false, 0);
+        fail_each(replay_once, true, reasons[i], /* on= */ true, 0);
     }
 }
 
@@ -266,7 +262,6 @@ TEST(kill, losesNothing)
 {
     static const enum calls_do when[] = {CALLS_KILL_BEFORE, CALLS_KILL_AFTER};
     unsigned done[3] = {0};
-    unsigned kills = 0;
     bool killed;
     bool too;
     size_t i;
@@ -280,15 +275,11 @@ TEST(kill, losesNothing)
             too = true;
             for (m = n % step; too; m += step) {
                 kill_both(when[i], n, m, &killed, &too, done);
-                kills += killed + too;
                 assert_true(m < CALLS_MAX);
             }
             assert_true(n < CALLS_MAX);
         }
     }
-    print_message("# %u kills: put %u, not said to be put but told %u, nothing "
-                  "put %u; 0 lost\n",
-                  kills, done[0], done[1], done[2]);
     assert_true(done[0] > 5 && done[1] > 5 && done[2] > 20);
     temp_remove();
 }

@@ -243,8 +243,6 @@ TEST_PLACE(catchUp, isNotHeldUp)
     }
     assert_int_equal(slice(p, HELD).recorded, HELD);
     assert_files(p, "", 0);
-    print_message("# %d told beside %d that are held, in %u slices of one\n",
-                  TOLD, HELD, slices);
 }
 
 /* Many who come at once do not all read what is there. */

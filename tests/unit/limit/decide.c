@@ -202,6 +202,5 @@ TEST(decide, neverAdmitsMoreThanMax)
             assert_true(admitted <= limit.max);
         }
     }
-    print_message("# %zu asked, %zu of them again\n", asked, retries);
     assert_true(retries * 10 >= asked * 3);
 }

@@ -244,8 +244,6 @@ TEST(meter, isSharedByProcesses)
     idem_meter_close(meter);
     assert_int_equal(m.counters.started, PROCESSES);
     assert_int_equal(m.counters.replayed, PROCESSES * (TIMES - 1));
-    print_message("# %d processes, %d calls: all of them counted\n", PROCESSES,
-                  PROCESSES * TIMES);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
     assert_int_equal(st.st_size, 4096);

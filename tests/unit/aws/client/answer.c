@@ -133,7 +133,6 @@ TEST(head, isRefusedWhereItCouldHideACut)
         }
         finish();
     }
-    print_message("# %zu heads that are not\n", COUNT(bad));
 }
 
 /* ROW(26) A whole head without a length is not a whole answer, unless its checksum

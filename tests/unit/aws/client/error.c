@@ -114,7 +114,6 @@ TEST(error, tellsTheRefusalsApart)
                                                      idem_str(rows[i].body)));
         }
     }
-    print_message("# %zu answers\n", COUNT(rows));
 }
 
 /* A refusal that a new signature could mend is known without parsing, wherever

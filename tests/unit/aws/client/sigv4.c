@@ -200,7 +200,6 @@ TEST(sigv4, givesThePublishedSignatures)
     assert_signs(&signer, &iam, &iam_vector);
     assert_signs(&signer, &s3, &s3_vector);
     assert_int_equal(signer.derived, 3);
-    print_message("# %zu published vectors\n", COUNT(suite_vectors) + 2);
     idem__sigv4_finish(&signer);
 }
 

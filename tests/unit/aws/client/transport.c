@@ -422,8 +422,6 @@ TEST(wait, losesNoWake)
     thread_join(waker);
     thread_join(worker);
     assert_true(longest_ms < LOST_MS);
-    print_message("# %d wakes, the longest wait %lld ms\n", WAKES,
-                  (long long)longest_ms);
     idem__aws_client_close(race.client);
 }
 
@@ -610,7 +608,6 @@ static void without_memory(bool on)
         idem__aws_client_close(client);
     }
     assert_true(n > 3);
-    print_message("# %ld points of failure\n", n - 1);
     credentials.token[0] = '\0';
     server_close(&server);
 }

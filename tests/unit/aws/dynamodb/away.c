@@ -87,7 +87,6 @@ static struct idem_attempt *attempt_in(struct idem_store *store)
 /* What an owner has to say is always asked: it failed, but not by the breaker. */
 static void assert_asked(int code)
 {
-    print_message("# %s\n", why.text);
     assert_int_equal(code, IDEM_EUNAVAILABLE);
     assert_null(strstr(why.text, "has not answered for"));
 }
@@ -132,12 +131,9 @@ TEST(away, isNotAskedForEver)
             at_once++;
             (void)usleep(20000);
         } else {
-            print_message("# %s\n", why.text);
             tried++;
         }
     }
-    print_message("# %u claims asked, %u were refused at once\n", tried,
-                  at_once);
     assert_true(tried > 0);
     assert_int_equal(at_once, AT_ONCE);
 
@@ -486,7 +482,6 @@ TEST(hot, takesTurnsWithNewOps)
     for (answered = 0; hot < LOOK_AT; answered++) {
         hot += reap_started(queue) ? 1 : 0;
     }
-    print_message("# %zu others were answered by then\n", answered - hot);
     assert_between(answered - hot, FEWEST, MOST);
     for (; answered < HOT + OTHERS; answered++) {
         (void)reap_started(queue);
@@ -504,7 +499,6 @@ TEST(hot, opsEndAtTheirDeadline)
     static struct late late;
     struct idem_store *store;
     struct idem_queue *queue = open_queue(&late, 1000, QUEUE_MAX, &store);
-    size_t refused = 0;
     size_t i;
 
     submit_all(queue, "hot", HOT);
@@ -515,10 +509,8 @@ TEST(hot, opsEndAtTheirDeadline)
         /* On a machine that stood still an answer may be missing. */
         assert_true(idem_op_code(op) == IDEM_EUNAVAILABLE ||
                     idem_op_code(op) == IDEM_EUNKNOWN);
-        refused += idem_op_code(op) == IDEM_EUNAVAILABLE ? 1 : 0;
         idem_op_destroy(op);
     }
-    print_message("# %zu of %d were certainly not done\n", refused, HOT);
     assert_null(idem_queue_reap(queue, -1));
     close_queue(&late, store, queue);
 }

@@ -108,7 +108,6 @@ TEST(nomem, isAnErrorOfItsOwn)
         assert_true(n > 5);
     }
     loud(kept);
-    print_message("# %ld allocations of a batch\n", n);
 }
 
 /* Opening without memory leaves nothing behind. */

@@ -60,7 +60,6 @@ TEST(table, findsTheRowOfEachSample)
         assert_non_null(idem_lambda_strength_name(row->strength));
         finish(&event);
     }
-    print_message("# %zu rows\n", i);
     assert_int_equal(i, 20);
     assert_null(idem__lambda_rule_named("telex"));
     assert_null(idem_lambda_strength_name((enum idem_lambda_strength)0));
@@ -92,7 +91,6 @@ TEST(table, keepsRowsApart)
 {
     const struct idem_lambda_source *row;
     const struct idem_lambda_source *other;
-    size_t pairs = 0;
     size_t i;
     size_t j;
 
@@ -107,11 +105,9 @@ TEST(table, keepsRowsApart)
                                                       other->name),
                                                   &event.tree),
                              is_special_case(row->name, other->name));
-            pairs++;
         }
         finish(&event);
     }
-    print_message("# %zu pairs\n", pairs);
 }
 
 /* Without the member that its key is made of, an event has no key. */

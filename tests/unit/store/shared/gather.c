@@ -71,7 +71,6 @@ TEST(gather, triesLessOftenWhatIsInVain)
         idem__gather_ran(&gather, 4, 4, 1000);
         waited += waits(&gather, 4);
     }
-    print_message("# waited in vain %u times in 1000 batches\n", waited);
     assert_true(waited > 5 && waited < 25);
 }
 

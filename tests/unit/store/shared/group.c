@@ -560,8 +560,6 @@ TEST(group, waitsForThoseWhoComeBack)
          * wait for. */
         store.group.gather.wait_max_ns = idem__time_ns(1000);
         runs = call_all(&store, queue, 4, /* pause_ms= */ 10);
-        print_message("# %u batches for 4 callers with %d calls each\n", runs,
-                      CALLS);
     }
     assert_true(runs < few);
 }

@@ -348,8 +348,6 @@ TEST(check, letsOthersWrite)
     assert_sound(&checked);
     assert_said(&checked, "ok records: 19999, ");
     assert_true(others.next > 10 && others.copied);
-    print_message("# %d calls, row %lld\n", others.calls,
-                  (long long)others.next);
     (void)sqlite3_close(others.db);
 }
 

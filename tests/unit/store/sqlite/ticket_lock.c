@@ -284,8 +284,6 @@ static unsigned share_of_slowest(void (*work)(unsigned i), long ms)
         all += shared->turns[i];
         least = shared->turns[i] < least ? shared->turns[i] : least;
     }
-    print_message("# %u turns: %u %u %u %u\n", all, shared->turns[0],
-                  shared->turns[1], shared->turns[2], shared->turns[3]);
     return all == 0 ? 0 : 100 * least / all;
 }
 
@@ -373,7 +371,6 @@ static void assert_at_once(unsigned i, long long since_ms)
 {
     long long took_ms = shared->at_ms[i] - since_ms;
 
-    print_message("# process %u had it after %lld ms\n", i, took_ms);
     assert_true(shared->at_ms[i] != 0);
     assert_in_time(took_ms, AT_ONCE_MS);
 }
@@ -556,8 +553,6 @@ TEST_LINE(crowd, doesNotDelayAnEnd)
     pids[LONG + 1] = start(take_to_end, LONG + 1);
     wait_until_at_head();
     end_crowd(pids, LONG + 1);
-    print_message("# the end was number %u of %u\n", shared->order[LONG + 1],
-                  LONG + 1);
     assert_between(shared->order[LONG + 1], 1, LONG * 3 / 4);
     for (i = 1; i <= LONG; i++) {
         assert_true(shared->order[i] != 0);
@@ -611,8 +606,6 @@ TEST_LINE(crowd, sleeps)
     wait_for_ticket(before + 1);
     sleep_ms(1000);
     end_crowd(pids, LONG + 1);
-    print_message("# the last in line woke %ld times in %lld ms\n",
-                  shared->looks, shared->looked_ms);
     assert_true(shared->looks < LONG + 10 + shared->looked_ms / 20);
 }
 
@@ -647,7 +640,6 @@ TEST_LINE(storm, ofKills)
 {
     unsigned before[6];
     pid_t pids[COUNT(before)];
-    unsigned all = 0;
     unsigned n;
     unsigned i;
 
@@ -668,10 +660,8 @@ TEST_LINE(storm, ofKills)
     }
     subtract(before, COUNT(pids));
     for (i = 0; i < COUNT(pids); i++) {
-        all += shared->turns[i];
         assert_true(shared->turns[i] > 0);
     }
-    print_message("# %u kills, then %u turns\n", n, all);
 }
 
 /* The words in the file are advice: with anything in them there is one holder at
@@ -707,8 +697,6 @@ TEST_LINE(storm, ofNonsense)
         end(pids[i], 0);
     }
     subtract(before, PROCESSES);
-    print_message("# afterwards: %u %u %u %u\n", shared->turns[0],
-                  shared->turns[1], shared->turns[2], shared->turns[3]);
     for (i = 0; i < PROCESSES; i++) {
         assert_true(shared->turns[i] > 20);
     }

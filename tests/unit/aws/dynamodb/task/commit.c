@@ -247,7 +247,6 @@ static void meets_every_fate(bool one_shot)
             }
         }
     }
-    print_message("# %u transactions\n", lives);
 }
 
 TEST(commit, survivesEveryPairOfFates)

@@ -258,7 +258,6 @@ TEST(task, survivesEveryPairOfFates)
             }
         }
     }
-    print_message("# %u lives, %u of them completed\n", lives, overcome);
     assert_int_equal(overcome, lives);
     free(large);
 }
