@@ -1,4 +1,4 @@
-/* Big-endian numbers. */
+/* Big-endian numbers, and spans of time as people read them. */
 #include "base/bytes.h"
 
 #include "test.h"
@@ -18,5 +18,42 @@ TEST(bytes, putsTheMostSignificantFirst)
     EACH(row, rows) {
         idem__put_u64(p, *row);
         assert_int_equal(idem__get_u64(p), *row);
+    }
+}
+
+/* ---- Spans of time ---- */
+
+#define SECOND INT64_C(1000)
+#define DAY (86400 * SECOND)
+
+/* Each span is in the unit that a person would take, and never more than it is. */
+TEST(span, isInTheUnitThatIsRead)
+{
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } rows[] = {
+        {-5, "0 ms"},
+        {0, "0 ms"},
+        {420, "420 ms"},
+        {1000, "1 s"},
+        {2189, "2.1 s"},
+        {9999, "9.9 s"},
+        {10999, "10 s"},
+        {119 * SECOND, "119 s"},
+        {120 * SECOND, "2 minutes"},
+        {7199 * SECOND, "119 minutes"},
+        {7200 * SECOND, "2 hours"},
+        {2 * DAY - 1, "47 hours"},
+        {3 * DAY, "3 days"},
+        {730 * DAY - 1, "729 days"},
+        {20780 * DAY, "56 years"},
+        {INT64_MAX, "292471208 years"},
+    };
+    char text[IDEM__SPAN_MAX];
+
+    EACH(row, rows) {
+        idem__span(row->ms, text);
+        assert_string_equal(text, row->text);
     }
 }

@@ -1,7 +1,10 @@
-/* How bytes, times and durations read. */
+/* How bytes, times, durations, commands and progress read. */
 #include "text/text.h"
 
+#include "record/verdict.h"
 #include "test.h"
+#include "text/error.h"
+#include "text/screen.h"
 
 #include <idem/setting.h>
 #include <stdlib.h>
@@ -222,4 +225,170 @@ TEST(duration, isInTheUnitThatReadsBest)
         idem_setting_time(row->ms, buf);
         assert_string_equal(buf, row->want);
     }
+}
+
+/* ---- What somebody may have meant ---- */
+
+static const char *nearest(const char *word)
+{
+    static const char *const known[] = {"run",   "begin", "renew", "release",
+                                        "show",  "list",  "key",   "completion",
+                                        "purge", "fail"};
+    struct cli_nearest n = {.word = word};
+
+    EACH(one, known) {
+        cli_nearest_offer(&n, *one);
+    }
+    return n.best;
+}
+
+/* One slip in a short word, two in a long one, or the beginning of it. */
+TEST(nearest, forgivesSlips)
+{
+    assert_string_equal(nearest("bgin"), "begin");
+    assert_string_equal(nearest("bgeni"), "begin");
+    assert_string_equal(nearest("rnu"), "run");
+    assert_string_equal(nearest("lst"), "list");
+    assert_string_equal(nearest("lists"), "list");
+    assert_string_equal(nearest("comp"), "completion");
+    assert_string_equal(nearest("ru"), "run");
+}
+
+/* Nothing is better than something far away. */
+TEST(nearest, doesNotGuess)
+{
+    assert_null(nearest("xyzzy"));
+    assert_null(nearest(""));
+    assert_null(nearest("k"));
+    assert_null(nearest("rabbit"));
+    assert_null(nearest("an argument that is longer than any command is"));
+}
+
+/* ---- Commands to type ---- */
+
+static void check_quoted(struct idem_slice s, const char *want)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+
+    assert_non_null(f);
+    cli_print_quoted(f, s);
+    assert_int_equal(fclose(f), 0);
+    assert_string_equal(text, want);
+    free(text);
+}
+
+/* Only what a shell would change is quoted. */
+TEST(quoted, isOneWordOfAShell)
+{
+    check_quoted(idem_str("order-42"), "order-42");
+    check_quoted(idem_str("a/b.c_d:e@f%g+h,i"), "a/b.c_d:e@f%g+h,i");
+    check_quoted(idem_str(""), "''");
+    check_quoted(idem_str("a b"), "'a b'");
+    check_quoted(idem_str("~root"), "'~root'");
+    check_quoted(idem_str("=ls"), "'=ls'");
+    check_quoted(idem_str("$(id) `id` *"), "'$(id) `id` *'");
+    check_quoted(idem_str("it's"), "'it'\\''s'");
+    check_quoted(idem_str("schl\xc3\xbcssel"), "'schl\xc3\xbcssel'");
+    check_quoted(idem_str("a\nb"), "$'a\\012b'");
+    check_quoted(idem_str("\xff'\\7"), "$'\\377\\047\\1347'");
+}
+
+static void check_mend(const char *scope, struct idem_slice key,
+                       const char *want)
+{
+    struct idem_record record = {.scope = idem_str(scope), .key = key};
+    char *text = NULL;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+
+    assert_non_null(f);
+    cli_print_remedy(f, "show", " --json", &record, "sqlite:a b");
+    assert_int_equal(fclose(f), 0);
+    assert_string_equal(text, want);
+    free(text);
+}
+
+/* A key that looks like an option stands behind "--". */
+TEST(mend, isReadyToBeTyped)
+{
+    (void)unsetenv("IDEM_SCOPE");
+    check_mend("", idem_str("k"), "idem show --store='sqlite:a b' --json k");
+    check_mend("s", idem_str("-k"),
+               "idem show --store='sqlite:a b' --scope=s --json -- -k");
+    check_mend("", idem_str("escaped:k"),
+               "idem show --store='sqlite:a b' --json escaped:escaped:k");
+    check_mend("", idem_bytes("a\0b", 3),
+               "idem show --store='sqlite:a b' --json --key-file=FILE");
+}
+
+/* An empty scope is said where another one would be taken. */
+TEST(mend, saysAnEmptyScopeIfItMust)
+{
+    (void)setenv("IDEM_SCOPE", "acme", /* overwrite= */ 1);
+    check_mend("", idem_str("k"),
+               "idem show --store='sqlite:a b' --scope='' --json k");
+    (void)unsetenv("IDEM_SCOPE");
+}
+
+/* ---- Progress ---- */
+
+/* A count that is known has a bar, a share, a rate and the time left. */
+TEST(progress, hasABarWhereTheEndIsKnown)
+{
+    char line[CLI_PROGRESS_MAX];
+    int len = cli_progress_line("copying", 500, 2000, 2000, 80, line);
+
+    assert_string_equal(line, "copying [=========>                           ]"
+                              "  25% 500/2000  250/s  6s left");
+    assert_int_equal(len, strlen(line));
+    (void)cli_progress_line("copying", 2000, 2000, 4000, 50, line);
+    assert_string_equal(line,
+                        "copying [========] 100% 2000/2000  500/s  0s left");
+}
+
+/* One that is not has what was done, a rate and the time so far. */
+TEST(progress, doesWithoutAnEnd)
+{
+    char line[CLI_PROGRESS_MAX];
+
+    (void)cli_progress_line("purging", 3000, 0, 61000, 80, line);
+    assert_string_equal(line, "purging 3000  49/s  61s");
+    (void)cli_progress_line("purging", 3000, 0, 0, 80, line);
+    assert_string_equal(line, "purging 3000");
+    (void)cli_progress_line("purging", 0, 0, 5000, 80, line);
+    assert_string_equal(line, "purging 0  0/s");
+}
+
+/* Whatever is to be said, it stays on its line. */
+TEST(progress, fitsTheTerminal)
+{
+    static const uint64_t numbers[] = {
+        0, 1, 999, 1234567, UINT64_MAX / 2, UINT64_MAX};
+    char line[CLI_PROGRESS_MAX];
+    int columns;
+    size_t i;
+
+    for (columns = 20; columns < 400; columns += 7) {
+        for (i = 0; i < COUNT(numbers); i++) {
+            EACH(number, numbers) {
+                int len = cli_progress_line("looking through the store",
+                                            numbers[i], *number,
+                                            (int64_t)i * 100000, columns, line);
+
+                assert_int_equal(len, strlen(line));
+                assert_true(len < columns);
+            }
+        }
+    }
+}
+
+/* More than all, of a store that grows meanwhile, is all. */
+TEST(progress, endsAtTheEnd)
+{
+    char line[CLI_PROGRESS_MAX];
+
+    (void)cli_progress_line("copying", 30, 20, 1000, 60, line);
+    assert_non_null(strstr(line, "100% 20/20"));
 }

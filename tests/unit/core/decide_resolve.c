@@ -1,5 +1,6 @@
-/* What a person's decision means. */
+/* What a person decides, a restore from a copy, and an import. */
 #include "sample.h"
+
 #include "test.h"
 
 #include <idem/operator.h>
@@ -148,4 +149,172 @@ TEST(resolve, remembersEight)
         assert_text(record.history[0].owner, who);
         record.history[0].owner = idem_str("written down");
     }
+}
+
+/* ---- A restore from a copy ---- */
+
+static const uint8_t fresh[16] = {'f', 'f', 'f', 'f', 'f', 'f', 'f', 'f',
+                                  'f', 'f', 'f', 'f', 'f', 'f', 'f', 'f'};
+
+static struct idem_decision mark(const struct idem_record *found)
+{
+    struct idem_now now = sample_now();
+    struct idem_decision decision;
+
+    memset(&decision, 0x5a, sizeof(decision));
+    idem__decide_restored(found, fresh, idem_str("put back"), &now, &decision);
+    return decision;
+}
+
+/* In progress becomes unknown for good, whatever its policy and its lease, and
+ * also where it counts as absent by now: its renewals may have been lost. */
+TEST(restored, callsOpenAttemptsUnknown)
+{
+    static const struct {
+        enum idem_on_expired_lease policy;
+        int64_t left_ms;
+        int64_t expires_ms;
+    } rows[] = {
+        {IDEM_HOLD, 60000, IDEM_NEVER},   {IDEM_HOLD, 0, IDEM_NEVER},
+        {IDEM_RERUN, 60000, NOW_MS + 60}, {IDEM_RERUN, 0, NOW_MS + 60},
+        {IDEM_RERUN, 0, NOW_MS - 60},
+    };
+
+    EACH(row, rows) {
+        struct idem_record found = sample_record();
+        struct idem_decision decision;
+
+        found.on_expired_lease = row->policy;
+        sample_lease(&found, row->left_ms);
+        found.expires_ms = row->expires_ms;
+        decision = mark(&found);
+        assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
+        assert_int_equal(decision.next.status, IDEM_STATUS_UNKNOWN);
+        assert_int_equal(decision.next.expires_ms, IDEM_NEVER);
+        assert_int_equal(decision.next.ended_ms, NOW_MS);
+        assert_int_equal(decision.next.fence, found.fence);
+        assert_int_equal(decision.next.attempts, found.attempts);
+        assert_memory_equal(decision.next.nonce, fresh, 16);
+        assert_text(decision.next.note, "put back");
+    }
+}
+
+/* Nobody who owned it can change it any more; a person can. */
+TEST(restored, takesTheRecordFromItsOwner)
+{
+    struct idem_record found = sample_record();
+    struct idem_now now = sample_now();
+    struct idem_op end = sample_end();
+    struct idem_op resolve = sample_resolve();
+    struct idem_record next = mark(&found).next;
+    struct idem_decision decision;
+    int status;
+
+    for (status = IDEM_STATUS_COMPLETED; status <= IDEM_STATUS_RELEASED;
+         status++) {
+        end.u.end.status = (enum idem_status)status;
+        idem__decide_end(&next, &end, &now, &decision);
+        assert_code(IDEM_ELOST, decision.code);
+        assert_string_equal(decision.text,
+                            "the store was put back from a copy: unknown");
+    }
+    idem__decide_renew(&next, &end, &now, &decision);
+    assert_code(IDEM_ELOST, decision.code);
+    idem__decide_expire(&next, &end, &now, &decision);
+    assert_code(IDEM_ELOST, decision.code);
+    idem__decide_resolve(&next, &resolve, &now, &decision);
+    assert_code(IDEM_OK, decision.code);
+}
+
+/* What its lease made of an attempt the owner could still correct: no longer. */
+TEST(restored, cutsOffWhoseLeaseRanOut)
+{
+    static const enum idem_status statuses[] = {IDEM_STATUS_UNKNOWN,
+                                                IDEM_STATUS_FAILED};
+
+    EACH(status, statuses) {
+        struct idem_record found = sample_ended(*status, 0);
+        struct idem_now now = sample_now();
+        struct idem_op end = sample_end();
+        struct idem_decision decision;
+        struct idem_record next;
+
+        found.by_lease = true;
+        idem__decide_end(&found, &end, &now, &decision);
+        assert_code(IDEM_OK, decision.code);
+        next = mark(&found).next;
+        assert_int_equal(next.status, *status);
+        assert_slice(next.note, found.note);
+        assert_slice(next.error, found.error);
+        idem__decide_end(&next, &end, &now, &decision);
+        assert_code(IDEM_ELOST, decision.code);
+    }
+}
+
+/* All else stays as it is; and so does what was marked before. */
+TEST(restored, leavesTheRest)
+{
+    static const enum idem_status statuses[] = {IDEM_STATUS_COMPLETED,
+                                                IDEM_STATUS_FAILED,
+                                                IDEM_STATUS_UNKNOWN,
+                                                IDEM_STATUS_RELEASED};
+    struct idem_record found = sample_record();
+    struct idem_record marked = mark(&found).next;
+
+    EACH(status, statuses) {
+        found = sample_ended(*status, 3600000);
+        assert_int_equal(mark(&found).change, IDEM_CHANGE_NONE);
+        assert_code(IDEM_OK, mark(&found).code);
+    }
+    assert_int_equal(mark(&marked).change, IDEM_CHANGE_NONE);
+    found = sample_ended(IDEM_STATUS_UNKNOWN, 0);
+    found.by_lease = true;
+    marked = mark(&found).next;
+    assert_int_equal(mark(&marked).change, IDEM_CHANGE_NONE);
+}
+
+/* ---- An import ---- */
+
+static struct idem_decision bring(const struct idem_record *found,
+                                  const struct idem_record *record)
+{
+    struct idem_op op = {.verb = IDEM_OP_IMPORT, .u.import.record = record};
+    struct idem_now now = sample_now();
+    struct idem_decision decision;
+
+    memset(&decision, 0x5a, sizeof(decision));
+    idem__decide_import(found, &op, &now, &decision);
+    assert_code(IDEM_OK, decision.code);
+    return decision;
+}
+
+/* What is past its retention gives way, and its fence is not undercut. */
+TEST(import, replacesWhatIsForgotten)
+{
+    static const struct {
+        uint64_t found;
+        uint64_t record;
+        uint64_t want;
+    } rows[] = {{41, 50, 50}, {50, 41, 51}, {41, 41, 42}};
+
+    EACH(row, rows) {
+        struct idem_record found = sample_ended(IDEM_STATUS_COMPLETED, 5000);
+        struct idem_record record =
+            sample_ended(IDEM_STATUS_COMPLETED, 3600000);
+        struct idem_decision decision;
+
+        found.fence = row->found;
+        record.fence = row->record;
+        decision = bring(&found, &record);
+        assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
+        assert_true(decision.next.fence == row->want);
+    }
+}
+
+/* A record that is past its own retention is not worth adding. */
+TEST(import, addsNothingThatIsForgotten)
+{
+    struct idem_record record = sample_ended(IDEM_STATUS_COMPLETED, 5000);
+
+    assert_int_equal(bring(NULL, &record).change, IDEM_CHANGE_NONE);
 }

@@ -1,6 +1,8 @@
 /* Tests of aws/lambda/form.c. */
 #include "aws/lambda/http.h"
 
+#include "aws/lambda/api.h"
+#include "aws/lambda/event.h"
 #include "test.h"
 
 static struct idem_form form_of(const char *type, const char *meta,
@@ -159,4 +161,82 @@ TEST(form, isAValue)
         assert_text(idem__buffer_slice(&to), row->want);
     }
     idem__buffer_free(&to);
+}
+
+/* ---- JSON text ---- */
+
+static void check(const char *bytes, size_t len, const char *want)
+{
+    struct idem__buffer to = {0};
+
+    idem__json_string(&to, idem_bytes(bytes, len));
+    assert_text(idem__buffer_slice(&to), want);
+    idem__buffer_free(&to);
+}
+
+/* What JSON wants escaped is; what is no UTF-8 becomes the sign for that. */
+TEST(string, isAlwaysJson)
+{
+    check("", 0, "\"\"");
+    check("a\"b\\c", 5, "\"a\\\"b\\\\c\"");
+    check("\n\0\x7f", 3, "\"\\u000a\\u0000\\u007f\"");
+    check("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9,
+          "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
+    check("\xff"
+          "a\xc3",
+          3, "\"\\ufffda\\ufffd\"");
+    check("\xc0\xaf", 2, "\"\\ufffd\\ufffd\"");            /* Too long. */
+    check("\xed\xa0\x80", 3, "\"\\ufffd\\ufffd\\ufffd\""); /* A half. */
+    check("\xf4\x90\x80\x80", 4, "\"\\ufffd\\ufffd\\ufffd\\ufffd\"");
+}
+
+/* Members have commas between them, and none before the first. */
+TEST(member, hasItsComma)
+{
+    struct idem__buffer to = {0};
+
+    idem__buffer_str(&to, "{");
+    idem__json_pair(&to, "a", idem_str("1"));
+    idem__json_pair(&to, "b", idem_str("2"));
+    idem__buffer_str(&to, "}");
+    assert_text(idem__buffer_slice(&to), "{\"a\":\"1\",\"b\":\"2\"}");
+    idem__buffer_free(&to);
+}
+
+/* ---- Where the Runtime API may be ---- */
+
+/* HOST:PORT of this machine, or of its link, and nothing else. */
+TEST(address, isOfThisMachine)
+{
+    static const char *const good[] = {
+        "127.0.0.1:9001", "127.1.2.3:1", "169.254.100.1:9001",
+        "localhost:8080", "[::1]:65535",
+    };
+    static const char *const bad[] = {
+        "",
+        ":",
+        "127.0.0.1",
+        "127.0.0.1:",
+        "localhost",
+        "127.0.0.1:0",
+        "127.0.0.1:65536",
+        "127.0.0.1:9001/x",
+        "127.0.0.1:9 ",
+        "127.0.0.1:+9",
+        "u@127.0.0.1:9",
+        "10.0.0.1:9",
+        "169.253.0.1:9",
+        "127.0.0.1.evil:9",
+        "127.0.1:9",
+        "[::2]:9",
+        "localhosts:9",
+        "127.0.0.1:9001\r\nX: y",
+    };
+
+    EACH(one, good) {
+        assert_true(idem__lambda_api_is_local(*one));
+    }
+    EACH(one, bad) {
+        assert_false(idem__lambda_api_is_local(*one));
+    }
 }
