@@ -87,9 +87,10 @@ static int try_import(struct idem_store *store, struct idem_store *from,
     return rc;
 }
 
-/* Nothing begins in a store that was left, by any handle: no new work, no takeover, no
- * replay, no count of a request, no record that a person reopens. The sentence says
- * where to go. */
+/* Nothing begins in a store that was left, by any handle, and what a handle has read
+ * before counts for nothing: no new work, no takeover, no replay, no look for an attempt
+ * that is gone, no count of a request, no record that a person reopens. The sentence
+ * says where to go. */
 TEST(move, nothingBeginsInAStoreThatWasLeft)
 {
     struct fixture f;
@@ -97,16 +98,29 @@ TEST(move, nothingBeginsInAStoreThatWasLeft)
     struct idem_request fresh = claim("fresh");
     struct idem_request open = rerun("open");
     struct idem_request done = claim("done");
+    struct idem_request gone = claim("gone");
+    bool limits = traits()->layout == NULL;
     struct idem_store *handle;
+    int64_t limited_ms = 0;
 
+    gone.join_fence = UINT64_MAX;
     open_virtual(&f);
     open_virtual(&other);
     handle = handle_open(&f, &f.options);
     run(f.store, &done, "x");
     expect(handle, &open, IDEM_STARTED);
     run(other.store, &fresh, "x");
+    expect(handle, &done, IDEM_REPLAY);
+    expect(handle, &gone, IDEM_RELEASED);
+    if (limits) {
+        limited_ms = store_ms(f.store);
+        assert_ok(try_limit(handle, limited_ms));
+    }
     set(f.store, IDEM_MOVE_LEFT, "sqlite:/srv/new.db");
     settle(&f);
+    if (limits) {
+        expect_refused(try_limit(handle, limited_ms), "was moved");
+    }
     host_pass(&f.host, 3600000);
 
     expect_refused(try_begin(f.store, &fresh), "sqlite:/srv/new.db");
@@ -114,9 +128,10 @@ TEST(move, nothingBeginsInAStoreThatWasLeft)
     expect_refused(try_begin(f.store, &done), "sqlite:/srv/new.db");
     expect_refused(try_begin(handle, &fresh), "sqlite:/srv/new.db");
     expect_refused(try_begin(handle, &done), "sqlite:/srv/new.db");
+    expect_refused(try_begin(handle, &gone), "sqlite:/srv/new.db");
     expect_refused(try_reopen(f.store, "done"), "sqlite:/srv/new.db");
     expect_refused(try_import(f.store, other.store, "fresh"), "was moved");
-    if (traits()->layout == NULL) {
+    if (limits) {
         expect_refused(try_limit(f.store, store_ms(f.store)), "was moved");
         expect_refused(try_limit(handle, store_ms(f.store)), "was moved");
     }

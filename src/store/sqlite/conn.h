@@ -66,6 +66,9 @@ struct idem__conn {
     int wal_pages;      /* In the log after the last commit. */
     bool has_limits;    /* The tables of limit.c are there. */
     bool makes_tables;  /* The open transaction has made some. */
+    bool has_mark; /* Of the next two: what idem__clock_mark() read last, */
+    unsigned mark_version; /* and the data version of the file then. */
+    char mark[IDEM_MARK_MAX];
 };
 
 /* Opens @path, which exists, and changes nothing in it. The store's lock is
@@ -252,8 +255,9 @@ void idem__clock_set(struct idem__sqlite_clock *clock,
                      const struct idem_clock_reading *reading,
                      int64_t store_ms);
 
-/* The store's mark (core/move.h) as @conn sees it. An SQLite result. */
-int idem__clock_mark(struct idem__conn *conn, char ret_mark[IDEM_MARK_MAX]);
+/* Sets conn->mark to the store's mark (core/move.h), in the read that @conn has in
+ * progress if there is one. An SQLite result. */
+int idem__clock_mark(struct idem__conn *conn);
 
 /* Writes the row. An SQLite result. */
 int idem__clock_save(struct idem__sqlite_clock *clock, struct idem__conn *conn,

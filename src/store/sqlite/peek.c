@@ -29,34 +29,62 @@ static int peek_clock(struct idem__sqlite_store *store, struct idem__conn *conn,
 struct view {
     struct idem__sqlite_store *store;
     struct idem__sqlite_table table;
+    bool several;
     bool begun;
     bool has_time; /* Of the moment: */
     struct idem_now now;
     bool moved;
-    bool has_mark; /* Of the moment, too. */
-    char mark[IDEM_MARK_MAX];
 };
 
-/* With @wait a connection is waited for, and opened; with @is_waiter one that
- * others use is waited for, but not the lock that opening another takes. */
-static bool view_open(struct view *view, bool wait, bool is_waiter,
-                      struct idem_error *error)
+/* True if @op is the look of a waiter: nearly always it changes nothing, and a
+ * thousand of them must not take turns with those who write. */
+static bool is_waiter(const struct idem_op *op)
 {
-    struct idem__conn *conn = view->table.conn;
+    return op->verb == IDEM_OP_BEGIN &&
+           (op->u.begin.join_fence != 0 ||
+            (op->u.begin.flags & IDEM_WAIT_THEN_RUN) != 0);
+}
 
-    if (conn == NULL) {
-        conn = idem__readers_take(view->store, wait, error);
-        if (conn == NULL && is_waiter) {
-            conn = idem__readers_await(view->store);
-        }
-        view->table.conn = conn;
-        idem__sqlite_before_read(view->store);
-        /* Without it each statement, of the mark and of the record, takes and gives
-         * back SQLite's lock. */
-        view->begun =
-            conn != NULL && idem__conn_run(conn, IDEM__SQL_READ) == SQLITE_OK;
+/* For several ops, a transaction spares SQLite's lock; for these it holds together
+ * what they read. The row of a claim does that by itself, as long as the statement
+ * is on it, and a claim without row is the writer's. */
+static bool needs_transaction(const struct view *view, const struct idem_op *op)
+{
+    return view->several || op->verb == IDEM_OP_LIMIT ||
+           (op->verb == IDEM_OP_BEGIN && op->u.begin.join_fence != 0);
+}
+
+/* False: no connection, or no transaction. With @wait a connection is waited for, and
+ * opened; a waiter waits for one that others use, but not for the lock that opening
+ * another takes. */
+static bool view_open(struct view *view, struct idem_op *op, bool wait)
+{
+    struct idem__sqlite_store *store = view->store;
+    struct idem__conn *conn = view->table.conn;
+    int rc;
+
+    if (conn != NULL) {
+        return true;
     }
-    return conn != NULL;
+    conn = idem__readers_take(store, wait, &op->error);
+    if (conn == NULL && is_waiter(op)) {
+        conn = idem__readers_await(store);
+    }
+    if (conn == NULL) {
+        return false;
+    }
+    idem__sqlite_before_read(store);
+    if (needs_transaction(view, op)) {
+        rc = idem__conn_run(conn, IDEM__SQL_READ);
+        if (rc != SQLITE_OK) {
+            (void)idem__conn_fail(conn, rc, "read the store", &op->error);
+            idem__readers_give(store, conn);
+            return false;
+        }
+        view->begun = true;
+    }
+    view->table.conn = conn;
+    return true;
 }
 
 static void view_close(struct view *view)
@@ -85,24 +113,32 @@ static int view_clock(struct view *view)
 }
 
 /* A replay tells of what came later elsewhere as little as a claim would: neither is
- * for a store that was moved. False: it cannot be read. */
-static bool view_mark(struct view *view)
+ * for a store that was moved. 0 or a code. */
+static int view_mark(struct view *view, struct idem_error *error)
 {
-    if (!view->has_mark || !view->begun) {
-        view->has_mark =
-            idem__clock_mark(view->table.conn, view->mark) == SQLITE_OK;
-    }
-    view->now.mark = view->mark;
-    return view->has_mark;
+    struct idem__conn *conn = view->table.conn;
+    int rc = idem__clock_mark(conn);
+
+    view->now.mark = conn->mark;
+    return rc == SQLITE_OK
+               ? 0
+               : idem__conn_fail(conn, rc, "read the store's mark", error);
 }
 
-/* True if @op is the look of a waiter: nearly always it changes nothing, and a
- * thousand of them must not take turns with those who write. */
-static bool is_waiter(const struct idem_op *op)
+/* The record, and the mark of the same moment; bodies come after that. */
+static int load_with_mark(void *ctx, const uint8_t *id, bool with_bodies,
+                          struct idem_record *ret_record,
+                          struct idem_error *ret_error)
 {
-    return op->verb == IDEM_OP_BEGIN &&
-           (op->u.begin.join_fence != 0 ||
-            (op->u.begin.flags & IDEM_WAIT_THEN_RUN) != 0);
+    struct view *view = ctx;
+    struct idem_table records = idem__sqlite_table_of(&view->table);
+    int rc = records.load(records.ctx, id, with_bodies, ret_record, ret_error);
+    int mark_rc = 0;
+
+    if (!with_bodies && (rc == 1 || (rc == 0 && view->begun))) {
+        mark_rc = view_mark(view, ret_error);
+    }
+    return mark_rc != 0 ? mark_rc : rc;
 }
 
 /* An op that a reader alone can answer is answered at once, on the caller's
@@ -114,13 +150,14 @@ static bool look(struct view *view, struct idem_op *op)
                 op->verb == IDEM_OP_COUNT ||
                 (op->verb == IDEM_OP_BEGIN && idem__sqlite_reads_only(store));
     struct idem_table records = idem__sqlite_table_of(&view->table);
+    struct idem_table marked = {.load = load_with_mark, .ctx = view};
     struct idem__conn *conn;
     bool answered = true;
 
     if (!must && op->verb != IDEM_OP_BEGIN && op->verb != IDEM_OP_LIMIT) {
         return false;
     }
-    if (!view_open(view, must, is_waiter(op), &op->error)) {
+    if (!view_open(view, op, must)) {
         /* A claim can still be made under the lock, and will say what is wrong. */
         return must;
     }
@@ -136,17 +173,15 @@ static bool look(struct view *view, struct idem_op *op)
     } else if (op->verb == IDEM_OP_LIST) {
         idem__sqlite_list(conn, op, &view->now);
         view->has_time = false; /* It may have taken long. */
-    } else if (op->verb != IDEM_OP_GET && !view_mark(view)) {
-        answered = must; /* Else the writer says what is wrong. */
-        (void)
-            idem__op_fail(op, IDEM_EUNAVAILABLE,
-                          "the store's mark cannot be read; nothing was done");
+    } else if (op->verb == IDEM_OP_GET) {
+        answered = idem__table_peek(&records, op, &view->now);
     } else if (op->verb == IDEM_OP_LIMIT) {
-        answered =
-            !view->moved && idem__sqlite_limit_peek(conn, op, &view->now);
+        /* Where the mark cannot be read, the writer says what is wrong. */
+        answered = !view->moved && view_mark(view, &op->error) == 0 &&
+                   idem__sqlite_limit_peek(conn, op, &view->now);
     } else {
-        answered = (must || !view->moved) &&
-                   idem__table_peek(&records, op, &view->now);
+        answered =
+            (must || !view->moved) && idem__table_peek(&marked, op, &view->now);
     }
     idem__sqlite_table_reset(&view->table);
     return answered;
@@ -166,7 +201,7 @@ static bool is_worth_a_peek(struct idem__sqlite_store *store,
 void idem__sqlite_peek(struct idem__sqlite_store *store, struct idem_op **ops,
                        size_t *n)
 {
-    struct view view = {.store = store};
+    struct view view = {.store = store, .several = *n > 1};
     struct idem_op *answered = NULL;
     struct idem_op **end = &answered;
     size_t left = 0;
