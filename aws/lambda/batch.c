@@ -17,21 +17,19 @@
 /* ---- The ends ---------------------------------------------------------- */
 
 /* Nobody waits for the answer to a batch: while there is time the store is told
- * again. A record that is in the log alone is acknowledged unless the options
- * say else. */
+ * again. A record whose outcome is in the log alone is acknowledged: delivered again,
+ * it would run again. */
 static void take_ends(struct batch *b)
 {
-    const struct idem_lambda_options *options = b->lambda->options;
     size_t i;
 
     idem__lambda_ends_work(b->lambda, idem__lambda_left_ms(b->lambda->now) -
-                                          options->stop_margin_ms);
+                                          IDEM__LAMBDA_STOP_MS);
     for (i = 0; i < b->len; i++) {
         struct item *item = &b->items[i];
 
-        if (item->ended && !idem__lambda_ends_take(b->lambda, item->ending) &&
-            options->fail_unrecorded) {
-            item->state = ITEM_FAILED;
+        if (item->ended) {
+            (void)idem__lambda_ends_take(b->lambda, item->ending);
         }
         if (item->first != NULL && item->first->state == ITEM_FAILED &&
             item->state == ITEM_DONE) {
@@ -146,10 +144,8 @@ static void follow(struct batch *b, struct item *item)
 /* How long there is still the time to start a record. */
 static int64_t patience_ms(const struct batch *b)
 {
-    const struct idem_lambda_options *options = b->lambda->options;
-
-    return idem__lambda_left_ms(b->lambda->now) - options->start_min_ms -
-           options->stop_margin_ms;
+    return idem__lambda_left_ms(b->lambda->now) -
+           b->lambda->options->start_min_ms - IDEM__LAMBDA_STOP_MS;
 }
 
 static int make_claim(const struct batch *b, const struct item *item,

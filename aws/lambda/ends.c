@@ -259,13 +259,12 @@ int64_t idem__lambda_ends_bound_ms(const struct idem_lambda *lambda)
 {
     const struct idem_lambda_options *options = lambda->options;
     int64_t left_ms = idem__lambda_left_ms(lambda->now);
-    int64_t half_ms = (left_ms - options->stop_margin_ms) / 2;
+    int64_t half_ms = (left_ms - IDEM__LAMBDA_STOP_MS) / 2;
 
     /* Where the margin is all that is left, half of it: it is there for this. */
-    if (half_ms < options->stop_margin_ms / 2) {
-        half_ms = left_ms < options->stop_margin_ms
-                      ? left_ms / 2
-                      : options->stop_margin_ms / 2;
+    if (half_ms < IDEM__LAMBDA_STOP_MS / 2) {
+        half_ms = left_ms < IDEM__LAMBDA_STOP_MS ? left_ms / 2
+                                                 : IDEM__LAMBDA_STOP_MS / 2;
     }
     half_ms = half_ms < 0 ? 0 : half_ms;
     return half_ms < options->store_timeout_ms ? half_ms

@@ -12,6 +12,7 @@
 static const char *const kept_back[] = {
     "AWS_LAMBDA_RUNTIME_API=",
     "IDEM_EVENT_MS=", /* That of another event. */
+    "IDEM_METER=emf", /* Commands of the handler would take it for a file. */
     NULL,
 };
 static const char *const credentials[] = {

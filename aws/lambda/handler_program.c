@@ -168,8 +168,7 @@ static bool take(struct program *program, struct idem__lambda_run *run)
 /* How long it may still work, in ms. */
 static int left(const struct idem_lambda *lambda)
 {
-    int64_t ms =
-        idem__lambda_left_ms(lambda->now) - lambda->options->stop_margin_ms;
+    int64_t ms = idem__lambda_left_ms(lambda->now) - IDEM__LAMBDA_STOP_MS;
 
     return ms < 0 ? 0 : ms > 900000 ? 900000 : (int)ms;
 }

@@ -50,7 +50,6 @@ static bool hides(const struct batch *b)
 
     return (b->rule->shape == IDEM__LAMBDA_QUEUE ||
             b->rule->shape == IDEM__LAMBDA_FIFO) &&
-           !b->lambda->options->keep_visibility &&
            idem__aws_env_first(&idem__aws_env_process, credentials) != NULL;
 }
 
@@ -240,8 +239,7 @@ static void tell(const struct batch *b, struct idem__lambda_hider *h,
             b->lambda->now, "WARN", NULL,
             "cannot hide a message that must wait, so it returns and counts "
             "towards the dead-letter queue: %s; allow the function "
-            "sqs:ChangeMessageVisibility, or set "
-            "IDEM_LAMBDA_VISIBILITY=keep",
+            "sqs:ChangeMessageVisibility",
             error->text);
     }
 }
@@ -265,7 +263,7 @@ void idem__batch_hide(struct batch *b)
     struct idem__lambda_hider *h = b->lambda->hider;
     struct idem_error error = {0};
     int64_t bound_ms =
-        idem__lambda_left_ms(b->lambda->now) - options->stop_margin_ms;
+        idem__lambda_left_ms(b->lambda->now) - IDEM__LAMBDA_STOP_MS;
     int64_t deadline_ms;
 
     if (item == NULL || bound_ms <= 0) {

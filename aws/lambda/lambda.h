@@ -14,6 +14,10 @@
 #define IDEM__LAMBDA_TYPE_MAX 128 /* Bytes of an error's class, with its NUL. */
 #define IDEM__LAMBDA_TEXT_MAX 1024 /* Bytes of an error's message. */
 
+/* A program is stopped so long before the deadline, in ms, and a batch waits no longer
+ * for its store: what is left is for the response. */
+#define IDEM__LAMBDA_STOP_MS 500
+
 /* How a handler ended. */
 enum idem__lambda_end {
     IDEM__LAMBDA_DONE = 1,
@@ -43,7 +47,6 @@ enum idem__lambda_what {
     IDEM__LAMBDA_KEY,
     IDEM__LAMBDA_SCOPE,
     IDEM__LAMBDA_FINGERPRINT,
-    IDEM__LAMBDA_TIME,
     IDEM__LAMBDA_WHATS_LEN
 };
 

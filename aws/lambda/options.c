@@ -6,6 +6,7 @@
 #include <idem/setting.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Two words, of which the second sets a flag. */
 #define WORDS(off, on)                                                         \
@@ -62,7 +63,6 @@ static void read_texts(struct idem_lambda_options *options)
         {"IDEM_LAMBDA_KEY", &options->key},
         {"IDEM_LAMBDA_SCOPE", &options->scope},
         {"IDEM_LAMBDA_FINGERPRINT", &options->fingerprint},
-        {"IDEM_LAMBDA_EVENT_TIME", &options->event_time},
         {"IDEM_LAMBDA_OUTCOME", &options->outcome},
         {"IDEM_LAMBDA_METHODS", &options->methods},
         {"IDEM_LAMBDA_REPLAY_HEADERS", &options->replay_headers},
@@ -88,12 +88,8 @@ int idem_lambda_options_env(struct idem_lambda_options *options,
         {"IDEM_LAMBDA_RETRY_AFTER", IDEM_SETTING_RETRY_AFTER,
          .ms = &o->retry_after_ms},
         {"IDEM_LAMBDA_WAIT", IDEM_SETTING_WAIT, .ms = &o->wait_ms},
-        {"IDEM_LAMBDA_LEASE_MARGIN", IDEM_SETTING(IDEM_SETTING_TIME),
-         .ms = &o->lease_margin_ms},
         {"IDEM_LAMBDA_START_MIN", IDEM_SETTING(IDEM_SETTING_TIME),
          .ms = &o->start_min_ms},
-        {"IDEM_LAMBDA_STOP_MARGIN", IDEM_SETTING(IDEM_SETTING_TIME),
-         .ms = &o->stop_margin_ms},
         {"IDEM_STORE_TIMEOUT", IDEM_SETTING_STORE_TIMEOUT,
          .ms = &o->store_timeout_ms},
         {"IDEM_LAMBDA_MAX_ATTEMPTS", IDEM_SETTING_MAX_ATTEMPTS,
@@ -104,18 +100,16 @@ int idem_lambda_options_env(struct idem_lambda_options *options,
          .policy = &o->on_expired_lease},
         {"IDEM_LAMBDA_CREDENTIALS", WORDS("withhold", "pass"),
          .flag = &o->credentials},
-        {"IDEM_LAMBDA_UNRECORDED", WORDS("ack", "fail"),
-         .flag = &o->fail_unrecorded},
         {"IDEM_LAMBDA_KEEP_INPUT", WORDS("no", "yes"), .flag = &o->keep_input},
         {"IDEM_LAMBDA_REQUIRED", WORDS("yes", "no"), .flag = &o->keyless},
-        {"IDEM_LAMBDA_VISIBILITY", WORDS("change", "keep"),
-         .flag = &o->keep_visibility},
-        {"IDEM_LAMBDA_METRICS", WORDS("none", "emf"), .flag = &o->metrics},
     };
+    const char *meter;
     size_t i;
     int rc = 0;
 
     read_texts(options);
+    meter = getenv("IDEM_METER");
+    o->metrics = meter != NULL && strcmp(meter, "emf") == 0;
     for (i = 0; rc == 0 && i < sizeof(variables) / sizeof(variables[0]); i++) {
         rc = read_one(&variables[i], ret_error);
     }

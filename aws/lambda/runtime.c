@@ -55,8 +55,7 @@ static int check(const struct idem_lambda_options *o, struct idem_error *error)
             "IDEM_LAMBDA_SOURCE is not a known source; see: idem lambda "
             "sources");
     }
-    if (o->lease_margin_ms < 0 || o->start_min_ms < 0 ||
-        o->stop_margin_ms < 0 || o->store_timeout_ms < 1 || o->wait_ms < 0 ||
+    if (o->start_min_ms < 0 || o->store_timeout_ms < 1 || o->wait_ms < 0 ||
         o->retention_ms < 1 || o->retry_after_ms < 0) {
         return idem__error(error, IDEM_EINVALID, "a time is out of range");
     }
@@ -217,7 +216,7 @@ static void dispatch(struct idem_lambda *lambda)
     if (why != NULL) {
         invalid(lambda, why);
     } else if (idem__lambda_left_ms(lambda->now) <
-               options->start_min_ms + options->stop_margin_ms) {
+               options->start_min_ms + IDEM__LAMBDA_STOP_MS) {
         idem__lambda_log(lambda->now, "WARN", NULL,
                          "nothing was started: there is too little time left");
         idem__lambda_answer_refusal(lambda, rule, &idem__lambda_too_late,

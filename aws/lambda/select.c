@@ -6,8 +6,7 @@
 #include <idem/key.h>
 
 static const char *const names[] = {"IDEM_LAMBDA_KEY", "IDEM_LAMBDA_SCOPE",
-                                    "IDEM_LAMBDA_FINGERPRINT",
-                                    "IDEM_LAMBDA_EVENT_TIME"};
+                                    "IDEM_LAMBDA_FINGERPRINT"};
 
 /* The sentence of a failure begins with the name of the selector. */
 static int refuse(enum idem__lambda_what what, const struct idem_error *why,
@@ -27,7 +26,6 @@ int idem__lambda_selects_init(struct idem_lambda *lambda,
         [IDEM__LAMBDA_KEY] = {o->key, ""},
         [IDEM__LAMBDA_SCOPE] = {o->scope, "global"},
         [IDEM__LAMBDA_FINGERPRINT] = {o->fingerprint, "none"},
-        [IDEM__LAMBDA_TIME] = {o->event_time, ""},
     };
     struct idem_error why = {0};
     int i;
@@ -75,8 +73,7 @@ int idem__lambda_select(struct idem_lambda *lambda, enum idem__lambda_what what,
     if (why.code == 0 && what == IDEM__LAMBDA_FINGERPRINT) {
         why.code = idem_selector_values(selector, &values, &why);
     } else if (why.code == 0) {
-        /* As of the key of an operation: of a caller and a time, too, there is one, and
-         * it is never null. */
+        /* As the key of an operation: a caller is one value too, and never null. */
         why.code = idem_key_of(selector, &text, &why);
         values = idem_bytes(text.text, text.len);
     }

@@ -113,7 +113,7 @@ static int64_t wait_bound_ms(const struct idem_lambda *lambda)
 {
     const struct idem_lambda_options *options = lambda->options;
     int64_t left_ms = idem__lambda_left_ms(lambda->now) -
-                      options->start_min_ms - options->stop_margin_ms;
+                      options->start_min_ms - IDEM__LAMBDA_STOP_MS;
 
     left_ms = left_ms < 0 ? 0 : left_ms;
     return left_ms < options->wait_ms ? left_ms : options->wait_ms;
@@ -125,8 +125,7 @@ static int64_t wait_bound_ms(const struct idem_lambda *lambda)
 static int64_t slice_ms(const struct idem_lambda *lambda, int64_t wait_ms)
 {
     int64_t half_ms =
-        (idem__lambda_left_ms(lambda->now) - lambda->options->stop_margin_ms) /
-        2;
+        (idem__lambda_left_ms(lambda->now) - IDEM__LAMBDA_STOP_MS) / 2;
 
     half_ms = half_ms < SLICE_MIN_MS ? SLICE_MIN_MS : half_ms;
     wait_ms = wait_ms < 0 ? 0 : wait_ms;

@@ -124,31 +124,25 @@ struct idem_lambda_options {
                                 have keys, some of "POST,PATCH,PUT,DELETE";
                                 "POST,PATCH". Others are passed on. */
     enum idem_on_expired_lease
-        on_expired_lease;    /* IDEM_LAMBDA_ON_EXPIRED_LEASE:
+        on_expired_lease;  /* IDEM_LAMBDA_ON_EXPIRED_LEASE:
                                 rerun, hold. */
-    uint32_t attempts_max;   /* IDEM_LAMBDA_MAX_ATTEMPTS: 5. */
-    int64_t retention_ms;    /* IDEM_LAMBDA_RETENTION: 24 hours. */
-    int64_t lease_margin_ms; /* IDEM_LAMBDA_LEASE_MARGIN: the lease ends so long
-                                after the deadline; 2,000. */
-    int64_t start_min_ms;    /* IDEM_LAMBDA_START_MIN: with less time than this
-                                nothing is started; 500. */
-    int64_t stop_margin_ms;  /* IDEM_LAMBDA_STOP_MARGIN: a program is stopped so
-                                long before the deadline; 500. */
+    uint32_t attempts_max; /* IDEM_LAMBDA_MAX_ATTEMPTS: 5. */
+    int64_t retention_ms;  /* IDEM_LAMBDA_RETENTION: 24 hours. */
+    int64_t start_min_ms;  /* IDEM_LAMBDA_START_MIN: with less time than this,
+                                and the half second before the deadline in which
+                                nothing works, nothing is started; 500. */
     int64_t store_timeout_ms; /* IDEM_STORE_TIMEOUT: how long the store may
                                  take to answer, and an answer to a caller
                                  waits for its record, but no longer than half
                                  of what is left; 2,000. */
     bool credentials; /* IDEM_LAMBDA_CREDENTIALS=pass: a program gets the
                                 function's AWS credentials. */
-    bool metrics; /* IDEM_LAMBDA_METRICS=emf: what each event counted goes to
+    bool metrics;     /* IDEM_METER=emf: what each event counted goes to
                      the log, for CloudWatch. */
     const char *replay_headers; /* IDEM_LAMBDA_REPLAY_HEADERS: what a replay has
                                    of a response's headers besides those of
                                    idem_http_header_kept(), "X-Order,Link". */
-    bool fail_unrecorded; /* IDEM_LAMBDA_UNRECORDED=fail: a record of a batch
-                             whose outcome is in the log alone is an item
-                             failure; else ("ack") it is done. */
-    bool keyless;         /* IDEM_LAMBDA_REQUIRED=no: an HTTP request without a
+    bool keyless; /* IDEM_LAMBDA_REQUIRED=no: an HTTP request without a
                              key is passed on; else ("yes") it is refused. */
     int64_t
         wait_ms; /* IDEM_LAMBDA_WAIT: how long an event that is one unit waits
@@ -157,14 +151,6 @@ struct idem_lambda_options {
     bool keep_input; /* IDEM_LAMBDA_KEEP_INPUT=yes: the event is kept with its
                         record; of HTTP the request alone, without what proves
                         who sent it. */
-    const char *event_time; /* IDEM_LAMBDA_EVENT_TIME: a selector of the event,
-                               or on each record of a batch, for event_ms of a
-                               call; NULL: the source's own time. Not for HTTP. */
-    bool
-        keep_visibility; /* IDEM_LAMBDA_VISIBILITY=keep: a message of SQS that is
-                             at work elsewhere comes again when its queue says;
-                             else ("change") it is hidden in its queue until
-                             that attempt can be over, or a pause is. */
     uint32_t failures_max; /* IDEM_LAMBDA_MAX_FAILURES: an attempt that is to be
                                run again is a failure; with so many of them the
                                record is failed, for a person. 0: no limit. */
@@ -176,8 +162,7 @@ struct idem_lambda_options {
     {                                                                          \
         sizeof(struct idem_lambda_options), NULL, NULL, NULL, NULL, NULL,      \
             NULL, NULL, NULL, NULL, NULL, NULL, NULL, IDEM_RERUN, 5, 86400000, \
-            2000, 500, 500, 2000, false, false, NULL, false, false, 0, false,  \
-            NULL, false, 0, 0                                                  \
+            500, 2000, false, false, NULL, false, 0, false, 0, 0               \
     }
 
 /* Sets from the environment what is named above. The texts are the environment's.

@@ -163,7 +163,7 @@ def emf_of_a_function():
     write("handler", "#!/bin/sh\ncat >/dev/null\necho 1\n", 0o755)
     done = Idem("sqlite:" + os.path.abspath("function.db"))(
         "lambda", "invoke", "--handler", "./handler", "-", input=b'{"id": 1}',
-        env={"IDEM_LAMBDA_METRICS": "emf", "IDEM_LAMBDA_KEY": ".id | tostring"})
+        env={"IDEM_METER": "emf", "IDEM_LAMBDA_KEY": ".id | tostring"})
     (line,) = emf_lines(done.stderr)
     return line
 

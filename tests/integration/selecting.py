@@ -91,8 +91,8 @@ QUOTED = r"""('[^'\n]*'|"(?:\\.|[^"\n])*"|"""
 PLACES = [
     r"--(?:key-from|fingerprint-from|select) +" + QUOTED + r"[^\s`;,)\\|]+)",
     r"idempotency_(?:key|fingerprint)_from +" + QUOTED + r"[^\s;`]+)",
-    r"IDEM_LAMBDA_(?:KEY|SCOPE|FINGERPRINT|EVENT_TIME)=" + QUOTED + r"[^\s`]+)",
-    r"IDEM_LAMBDA_(?:KEY|SCOPE|FINGERPRINT|EVENT_TIME): " + QUOTED + r"\S[^\n]*)",
+    r"IDEM_LAMBDA_(?:KEY|SCOPE|FINGERPRINT)=" + QUOTED + r"[^\s`]+)",
+    r"IDEM_LAMBDA_(?:KEY|SCOPE|FINGERPRINT): " + QUOTED + r"\S[^\n]*)",
 ]
 # Not a word of a page, nor a variable of a shell.
 SELECTOR = re.compile(r"[^$]*[.\"\[].*")

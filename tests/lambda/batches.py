@@ -64,13 +64,13 @@ const ends = {
 POISON = ("kill", "exit", "hang", "fail")
 
 
-STOP_MARGIN = 0.3  # Seconds before the deadline at which a program is stopped.
+STOP_MARGIN = 0.5  # Seconds before the deadline at which a program is stopped.
 
 
 class Handler:
     """What an event is given to, and how long it may take for it."""
 
-    def __init__(self, name, text=None, seconds=2 if LONG else 1, batch=10):
+    def __init__(self, name, text=None, seconds=2 if LONG else 1.2, batch=10):
         self.name = name
         self.text = text  # Of a program.
         self.seconds = seconds  # For a batch.
@@ -89,8 +89,8 @@ class Handler:
 
 
 FUNCTION = Handler(Function(os.environ["IDEM_TEST_LAMBDA_STORM"]))
-PROGRAM = Handler("./handler", SCRIPT, seconds=2 if LONG else 1.5)
-NODE_PROGRAM = Handler("./handler.js", NODE, seconds=3, batch=3)
+PROGRAM = Handler("./handler", SCRIPT, seconds=2)
+NODE_PROGRAM = Handler("./handler.js", NODE, seconds=3.5, batch=3)
 
 
 def ledger(name="ledger"):
@@ -384,7 +384,7 @@ class Storm:
             self.waiting = len(waiting)
             again = self.deliver(batch)
             # What died is busy until its lease ends: so long it is not seen again.
-            lease = self.handler.seconds + 0.3 if self.killer.kills == 0 else 0
+            lease = self.handler.seconds + 2.2 if self.killer.kills == 0 else 0
             due = time.monotonic() + (max(lease, self.wait) if again is None else self.wait)
             for message in batch:
                 if again is not None and message not in again:
@@ -467,9 +467,8 @@ def again():
 def storm(handler, make, wire=None, count=36, groups=4, kills=0, every=9, compare=1):
     """A storm of @count messages on SQLite, or on the table behind @wire, and they."""
     rng = random.Random(SEED)
-    env = {"IDEM_LAMBDA_OUTCOME": "Never=fail", "IDEM_LAMBDA_LEASE_MARGIN": "100ms",
-           "IDEM_LAMBDA_STOP_MARGIN": f"{STOP_MARGIN * 1000:.0f}ms",
-           "IDEM_LAMBDA_VISIBILITY": "keep",  # There is no queue that could be asked.
+    env = {"IDEM_LAMBDA_OUTCOME": "Never=fail",
+           "AWS_ENDPOINT_URL_SQS": "http://127.0.0.1:9",  # There is no queue to ask.
            "IDEM_LAMBDA_START_MIN": f"{handler.start_min * 1000:.0f}ms",
            "IDEM_LAMBDA_KEY": ".kinesis.data | @base64d" if make is kinesis else ".body"}
     store = Idem()

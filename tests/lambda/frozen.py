@@ -116,8 +116,7 @@ class Scene:
                     "IDEM_STORE_TIMEOUT": TIMEOUT,
                     "LAMBDA_TASK_ROOT": place}
         if not LONG:
-            self.env.update(IDEM_LAMBDA_LEASE_MARGIN="200ms",
-                            IDEM_LAMBDA_START_MIN="100ms")
+            self.env["IDEM_LAMBDA_START_MIN"] = "100ms"
         self.pool = concurrent.futures.ThreadPoolExecutor(2)
         self.worst = 0  # Seconds from the end of the work to its answer.
         self.more = ""  # To be said of it.

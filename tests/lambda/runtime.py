@@ -15,14 +15,6 @@ from tap import LONG, TOP, Idem, equal, main, note, skip, test
 
 FUNCTION = Function(os.environ["IDEM_TEST_LAMBDA_FUNCTION"])
 
-# Lambda stops a function; ours must not stop itself before that.
-TO_THE_END = {
-    "IDEM_LAMBDA_STOP_MARGIN": "0ms",
-    "IDEM_LAMBDA_START_MIN": "0ms",
-    "IDEM_LAMBDA_LEASE_MARGIN": "100ms",
-}
-
-
 def script(text, name="handler"):
     """A handler that is a program."""
     write(name, "#!/bin/sh\n" + text, 0o755)
@@ -86,7 +78,7 @@ def the_lease_outlives_the_function():
 @test
 def a_program_is_told_what_it_may_know():
     """A program has the key, the fence and the trace id; no API address, no credentials."""
-    env = {"AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "secret"}
+    env = {"AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "secret", "IDEM_METER": "emf"}
     handler = script("cat >/dev/null; env >environment; echo 1")
     with Sandbox(handler, env) as box:
         equal(box.invoke(event("k1")).body, b"1\n")
@@ -95,7 +87,7 @@ def a_program_is_told_what_it_may_know():
     equal(seen["IDEM_KEY"], "k1")
     equal(seen["IDEM_SCOPE"], "pay")
     equal(seen["IDEM_TAKEOVER"], "0")
-    assert int(seen["IDEM_FENCE"]) > 0 and seen["IDEM_TOKEN"]
+    assert int(seen["IDEM_FENCE"]) > 0 and seen["IDEM_TOKEN"] and "IDEM_METER" not in seen
     assert seen["_X_AMZN_TRACE_ID"].startswith("Root=1-5bef")
     equal("AWS_LAMBDA_RUNTIME_API" in seen, False)
     equal([k for k, v in seen.items() if v == "secret"], [])
@@ -164,7 +156,7 @@ def what_was_counted_is_in_the_log():
         (event("stop"), {"started": 1, "retried": 1}),
     ]
     handler = script("cat >in\ncat in\n! grep -q stop in\n")
-    with Sandbox(handler, {"IDEM_LAMBDA_METRICS": "emf"}) as box:
+    with Sandbox(handler, {"IDEM_METER": "emf"}) as box:
         for number, (sent, wanted) in enumerate(cases):
             before = len(emf(box)) if number else 0
             equal(box.invoke(sent).kind, "error" if number in (2, 3, 6) else "response")
@@ -237,8 +229,6 @@ def what_cannot_be_set_up_is_an_init_error():
         (good, {"IDEM_LAMBDA_MAX_FAILURES": "4294967296"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_RETRY_AFTER": "soon"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_CREDENTIALS": "yes"}, "Idem.Init.INVALID"),
-        (good, {"IDEM_LAMBDA_METRICS": "yes"}, "Idem.Init.INVALID"),
-        (good, {"IDEM_LAMBDA_UNRECORDED": "yes"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_METHODS": "GET,PUT"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_METHODS": "POST,,PUT"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_OUTCOME": "Declined=keep"}, "Idem.Init.INVALID"),
@@ -246,7 +236,6 @@ def what_cannot_be_set_up_is_an_init_error():
         (good, {"IDEM_LAMBDA_OUTCOME": "none=complete"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_WAIT": "long"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_KEEP_INPUT": "body"}, "Idem.Init.INVALID"),
-        (good, {"IDEM_LAMBDA_VISIBILITY": "no"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_REQUIRED": "POST"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_REPLAY_HEADERS": "set-cookie"}, "Idem.Init.INVALID"),
     ]
@@ -515,10 +504,10 @@ def a_file_that_only_defines_a_function_acknowledges_nothing():
 @test
 def a_handler_that_exits_takes_the_runtime_along():
     """A function that ends the process: the same event is a takeover in the next one."""
-    with Sandbox(FUNCTION, TO_THE_END) as box:
+    with Sandbox(FUNCTION) as box:
         equal(box.invoke(event("do-exit"), seconds=2).kind, "exit")
         equal(box.invoke(event("do-exit")).type, "Idem.InProgress")
-        time.sleep(2.5)
+        time.sleep(4.5)
         equal(box.invoke(event("do-exit"), seconds=2).kind, "exit")
         equal((box.starts, effects()), (2 + 0, 2))
 
@@ -609,9 +598,8 @@ def killed_between_record_and_response():
 @test(rows=[59])
 def a_timeout_after_the_effect_under_rerun():
     """A function that Lambda kills at its deadline runs again, as a takeover with a higher fence, at most 5 times; then it has failed."""
-    # Nothing waits for the end of this lease.
-    with Sandbox(FUNCTION, {**TO_THE_END, "IDEM_LAMBDA_LEASE_MARGIN": "30s"}) as box:
-        equal(box.invoke(event("do-sleep"), seconds=1).kind, "timeout")
+    with Sandbox(FUNCTION) as box:  # Nothing waits for the end of this lease.
+        equal(box.invoke(event("do-sleep"), seconds=30, life=1).kind, "timeout")
         equal(box.invoke(event("do-sleep")).type, "Idem.InProgress")
         equal((box.kills, effects()), (1, 1))
     idem = Idem()
@@ -620,10 +608,9 @@ def a_timeout_after_the_effect_under_rerun():
 
     # A program is stopped before its deadline, so that its lease ends at once.
     handler = script(EFFECT + 'echo "$IDEM_FENCE $IDEM_TAKEOVER" >>fences\nsleep 60\n')
-    env = {"IDEM_LAMBDA_STOP_MARGIN": "5s", "IDEM_LAMBDA_START_MIN": "0ms"}
-    with Sandbox(handler, env) as box:
+    with Sandbox(handler) as box:
         for _ in range(5):
-            equal(box.invoke(event("slow"), seconds=6.2).type, "Idem.TimedOut")
+            equal(box.invoke(event("slow"), seconds=2, life=6.5).type, "Idem.TimedOut")
         equal(box.invoke(event("slow")).type, "Idem.Failed")
         equal((box.starts, box.kills, effects()), (1, 0, 1 + 5))
     with open("fences", encoding="utf-8") as f:
@@ -638,13 +625,8 @@ def a_timeout_after_the_effect_under_rerun():
 def a_timeout_after_the_effect_under_hold():
     """Under hold it does not run again: the answer is Unknown, and idem list shows it."""
     handler = script(EFFECT + "sleep 60\n")
-    env = {
-        "IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold",
-        "IDEM_LAMBDA_STOP_MARGIN": "5s",
-        "IDEM_LAMBDA_START_MIN": "0ms",
-    }
-    with Sandbox(handler, env) as box:
-        equal(box.invoke(event("slow"), seconds=6.5).type, "Idem.TimedOut")
+    with Sandbox(handler, {"IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold"}) as box:
+        equal(box.invoke(event("slow"), seconds=2, life=6.5).type, "Idem.TimedOut")
         equal(box.invoke(event("slow")).type, "Idem.Unknown")
         equal(box.invoke(event("slow")).type, "Idem.Unknown")
         equal(effects(), 1)

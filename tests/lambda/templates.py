@@ -13,7 +13,7 @@ from tap import PROGRAM, TOP, equal, main, note, run, skip, test
 EXAMPLES = os.path.join(TOP, "examples", "lambda")
 # What follows a table's name in the label of its metrics; lock-token/try compares.
 WHERE = "?region=${AWS::Region}"
-LEASE_MARGIN = 2  # Seconds; IDEM_LAMBDA_LEASE_MARGIN.
+LEASE_MARGIN = 2  # Seconds; as in aws/lambda/unit.c.
 
 
 def templates():

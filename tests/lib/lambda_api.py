@@ -41,10 +41,11 @@ class Answer(collections.namedtuple("Answer", "kind body type request_id")):
 class Delivery:
     """One event on its way: what the runtime is sent, and what comes back."""
 
-    def __init__(self, event, seconds, headers, request_id):
+    def __init__(self, event, seconds, headers, request_id, life):
         self.body = event if isinstance(event, bytes) else json.dumps(event).encode()
         self.request_id = request_id or str(uuid.uuid4())
         self.deadline = time.time() + seconds
+        self.end = time.time() + (seconds if life is None else life)
         self.headers = {
             "Lambda-Runtime-Aws-Request-Id": self.request_id,
             "Lambda-Runtime-Deadline-Ms": str(int(self.deadline * 1000)),
@@ -316,9 +317,10 @@ class Sandbox:
 
     # ---- Deliveries ----
 
-    def invoke(self, event, seconds=PATIENCE, headers=None, request_id=None):
+    def invoke(self, event, seconds=PATIENCE, headers=None, request_id=None, life=None):
         """Deliver @event and wait for its end: a response, an error, "timeout" (it
-        was killed at its deadline), or "exit" (it ended by itself)."""
+        was killed at its deadline, or after @life seconds), or "exit" (it ended by
+        itself)."""
         if not self.alive():
             self.end()
             self.start()
@@ -327,14 +329,14 @@ class Sandbox:
             if not self.alive():
                 return self.exited(None)
             assert time.monotonic() < until, "the runtime never asked for an event"
-        delivery = Delivery(event, seconds, headers, request_id)
+        delivery = Delivery(event, seconds, headers, request_id, life)
         if self.freeze:
             self.signal(signal.SIGCONT)
         self.waiting.put(delivery)
         while not delivery.done.wait(0.005):
             if not self.alive():
                 return self.exited(delivery.request_id)
-            if time.time() >= delivery.deadline:
+            if time.time() >= delivery.end:
                 self.kills += 1
                 self.end()
                 return Answer("timeout", b"", None, delivery.request_id)

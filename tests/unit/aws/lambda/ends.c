@@ -15,7 +15,6 @@ struct trouble {
     unsigned refusals;
     int code;
     unsigned ends;
-    bool fails_unrecorded; /* As the option. */
 };
 
 static unsigned runs;
@@ -51,7 +50,6 @@ static struct idem_lambda *open_with(struct script *script,
     options.run = run;
     options.scope = "global";
     options.store_timeout_ms = 500;
-    options.fail_unrecorded = trouble->fails_unrecorded;
     assert_ok(idem_lambda_open(&options, &lambda, &why));
     idem_close(lambda->store);
     lambda->store = script_open(script, refuse_ends, NULL);
@@ -157,31 +155,24 @@ TEST(answer, leavesNothingBehind)
 }
 
 /* A record of a batch whose end the store does not take is done, for the log has
- * its outcome; with the option it is a failure, and is not done twice either. What
- * comes after it has not run. */
+ * its outcome, and is not done twice. What comes after it has not run. */
 TEST(batch, acknowledgesWhatIsInTheLog)
 {
-    int fails;
+    struct trouble trouble = {.refusals = 1000000, .code = IDEM_EUNAVAILABLE};
+    struct script script;
+    struct idem_lambda *lambda = open_with(&script, &trouble);
+    struct idem_lambda_response response;
 
-    for (fails = 0; fails < 2; fails++) {
-        struct trouble trouble = {.refusals = 1000000,
-                                  .code = IDEM_EUNAVAILABLE,
-                                  .fails_unrecorded = fails == 1};
-        struct script script;
-        struct idem_lambda *lambda = open_with(&script, &trouble);
-        struct idem_lambda_response response;
-
-        runs = 0;
-        response = handle(lambda, batch, 4000);
-        assert_int_equal(contains(response.json, "m1"), fails);
-        assert_true(contains(response.json, "m2"));
-        assert_int_equal(runs, 1);
-        trouble.refusals = 0;
-        response = handle(lambda, batch, 600000);
-        assert_false(contains(response.json, "m1"));
-        assert_int_equal(runs, 2);
-        idem_lambda_close(lambda);
-    }
+    runs = 0;
+    response = handle(lambda, batch, 4000);
+    assert_false(contains(response.json, "m1"));
+    assert_true(contains(response.json, "m2"));
+    assert_int_equal(runs, 1);
+    trouble.refusals = 0;
+    response = handle(lambda, batch, 600000);
+    assert_false(contains(response.json, "m1"));
+    assert_int_equal(runs, 2);
+    idem_lambda_close(lambda);
 }
 
 /* One that another try cannot change is told once. */

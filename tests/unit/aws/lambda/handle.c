@@ -150,7 +150,7 @@ TEST(options, areChecked)
     o.source = "telex";
     assert_code(IDEM_EINVALID, idem_lambda_open(&o, &lambda, &why));
     o = options();
-    o.stop_margin_ms = -1;
+    o.start_min_ms = -1;
     assert_code(IDEM_EINVALID, idem_lambda_open(&o, &lambda, &why));
     o = options();
     o.replay_headers = "X-Order,Set-Cookie";
