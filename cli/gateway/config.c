@@ -12,9 +12,9 @@
 
 /* nginx hands its workers only those variables of the environment that are named.
  * The stores and their libraries read these, and all of AWS and PostgreSQL. */
-static const char *const variables[] = {"HOME",         "HTTPS_PROXY",
-                                        "IDEM_JOURNAL", "IDEM_JOURNAL_DIR",
-                                        "NO_PROXY",     "XDG_STATE_HOME"};
+static const char *const variables[] = {"HOME", "HTTPS_PROXY",
+                                        "IDEM_JOURNAL_DIR", "NO_PROXY",
+                                        "XDG_STATE_HOME"};
 
 static void print_variables(FILE *f)
 {

@@ -25,7 +25,7 @@ const char *gateway_upstream_parse(const char *url,
 struct gateway_config {
     const char *module;  /* The path of the module. */
     const char *store;   /* Its URL, with an absolute path. */
-    const char *journal; /* Where outcomes wait for it; "off": nowhere. */
+    const char *journal; /* Where outcomes wait for it. */
     const char *listen;  /* As nginx writes it: "127.0.0.1:8080". */
     const char *health;  /* The same, for probes; NULL: none are answered. */
     struct gateway_upstream upstream;

@@ -53,19 +53,11 @@ static int store_url(bool make, char **ret_url)
  * looks for them. NULL: the module has a place beside a file. */
 static int journal_directory(const char *url, bool make, char **ret_directory)
 {
-    struct cli_journal_choice choice = {0};
     struct idem_journal *journal;
     struct idem_error error = {0};
     char *directory;
-    int status = cli_journal_choose(&cli_gateway, &choice);
+    int status = 0;
 
-    if (status != 0) {
-        return status;
-    }
-    if (choice.rule == CLI_JOURNAL_OFF) {
-        *ret_directory = strdup("off");
-        return 0;
-    }
     error.code = cli_journal_open(make, &journal, &directory, &error);
     if (error.code == 0) {
         idem_journal_close(journal);

@@ -94,23 +94,11 @@ static void check_clock(struct cli_check *check)
 
 /* All that a command reads, or that `idem run` and `idem watch` set. */
 static const char *const variables[] = {
-    "IDEM_STORE",
-    "IDEM_SCOPE",
-    "IDEM_OWNER",
-    "IDEM_TOKEN",
-    "IDEM_JOURNAL",
-    "IDEM_JOURNAL_DIR",
-    "IDEM_AUDIT_LOG",
-    "IDEM_LOG_KEYS",
-    "IDEM_METER",
-    "IDEM_KEY",
-    "IDEM_FENCE",
-    "IDEM_ATTEMPTS",
-    "IDEM_TAKEOVER",
-    "IDEM_EVENT_MS",
-    "IDEM_STORE_TIMEOUT",
-    "IDEM_ALERT",
-    NULL,
+    "IDEM_STORE",    "IDEM_SCOPE",         "IDEM_OWNER",
+    "IDEM_TOKEN",    "IDEM_JOURNAL_DIR",   "IDEM_AUDIT_LOG",
+    "IDEM_LOG_KEYS", "IDEM_METER",         "IDEM_KEY",
+    "IDEM_FENCE",    "IDEM_ATTEMPTS",      "IDEM_TAKEOVER",
+    "IDEM_EVENT_MS", "IDEM_STORE_TIMEOUT", NULL,
 };
 
 /* Of what idem consume and idem lambda have many of. */

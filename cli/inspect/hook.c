@@ -43,27 +43,25 @@ static int text_file(const struct cli_json *json)
 static int start(const char *command, const char *text, int input,
                  pid_t *ret_pid)
 {
-    char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, strdup(command), NULL};
+    char *argv[] = {(char[]){"sh"},
+                    (char[]){"-c"},
+                    strdup(command),
+                    (char[]){"idem"},
+                    strdup(text != NULL ? text : ""),
+                    NULL};
     struct cli_program shell = {.path = "/bin/sh",
                                 .argv = argv,
                                 .input = input,
                                 .from = STDERR_FILENO,
                                 .to = STDOUT_FILENO};
-    char *alert = NULL;
     int rc = ENOMEM;
 
     (void)sigemptyset(&shell.blocked);
-    if (asprintf(&alert, "IDEM_ALERT=%s", text != NULL ? text : "") < 0) {
-        alert = NULL;
-    } else {
-        shell.env = cli_environment_with(&alert, 1);
-    }
-    if (argv[2] != NULL && shell.env != NULL) {
+    if (argv[2] != NULL && argv[4] != NULL) {
         rc = cli_spawn(&shell, ret_pid);
     }
-    free(shell.env);
-    free(alert);
     free(argv[2]);
+    free(argv[4]);
     return rc;
 }
 

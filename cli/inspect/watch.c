@@ -262,7 +262,7 @@ static struct cli_option options[] = {
     CLI_VALUE("critical", "LIMITS", CLI_TEXT, &args.critical,
               "more than this is critical: overdue=0,unknown=0,unreadable=0"),
     CLI_VALUE("hook", "COMMAND", CLI_TEXT, &args.hook,
-              "run it once for each alert: IDEM_ALERT, and JSON on its stdin"),
+              "run it once for each alert: a sentence in $1, JSON on stdin"),
     CLI_VALUE("max-time", "TIME", CLI_DURATION, &args.hook_timeout_ms,
               "time limit of the hook (60s)", .min = 1, .max = 86400000),
     CLI_VALUE("again", "TIME", CLI_DURATION, &args.again_ms,
@@ -287,7 +287,7 @@ static struct cli_option options[] = {
 
 static const char *const examples[] = {
     "idem watch --once                 # for Nagios, Icinga, cron",
-    "idem watch --every 5m --hook 'mail -s \"$IDEM_ALERT\" ops@example.com'",
+    "idem watch --every 5m --hook 'mail -s \"$1\" ops@example.com'",
     "idem watch --once --critical in_progress=500,overdue=3",
     "idem watch --once --since 8h      # the jobs that failed last night",
     "idem watch --once --missing 'backup@*' --within 26h",

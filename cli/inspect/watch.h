@@ -112,7 +112,7 @@ void cli_alert_name(const struct idem_record *record, enum cli_alert_kind kind,
 /* ---- Somebody else's command, which is told something in JSON ----------- */
 
 /* Runs @command by sh -c, with the line @json on its stdin, the sentence @text (may
- * be NULL) in its environment as IDEM_ALERT, and our stderr as its stdout, in a
+ * be NULL) as its "$1", and our stderr as its stdout, in a
  * process group of its own. One that is not done after @timeout_ms is
  * killed with its group. Its exit status; 128 + N if signal N ended it; 124 if it
  * took too long; 127 if it could not be started. */

@@ -198,7 +198,7 @@ static int record_with_net(struct run *run, struct idem_outcome *outcome,
     enum cli_journal_rule rule =
         outcome->status == IDEM_STATUS_IN_PROGRESS
             ? CLI_JOURNAL_OFF /* Such a status is not an outcome. */
-            : (enum cli_journal_rule)run->options->journal.rule;
+            : (enum cli_journal_rule)run->options->journal;
     struct cli_net net;
     int rc;
 

@@ -26,10 +26,6 @@ static int read_command_line(struct run *run, const struct cli_command *command,
     if (status != 0) {
         return status;
     }
-    status = cli_journal_choose(command, &run_options.journal);
-    if (status != 0) {
-        return status;
-    }
     status = cli_patience_choose(command, &run->patience);
     if (status != 0) {
         return status;

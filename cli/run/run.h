@@ -68,7 +68,7 @@ struct run_options {
     bool allow_background;
     uint64_t status_fd;
     bool status_fd_given;
-    struct cli_journal_choice journal;
+    int journal; /* An enum cli_journal_rule. */
     bool dry_run;
     bool verbose;
     bool quiet;

@@ -32,28 +32,6 @@ const char *const cli_journal_rules[] = {
     NULL,
 };
 
-int cli_journal_choose(const struct cli_command *command,
-                       struct cli_journal_choice *choice)
-{
-    const char *text = secure_getenv("IDEM_JOURNAL");
-    char shown[64];
-    int i;
-
-    if (choice->given || text == NULL || *text == '\0') {
-        return 0;
-    }
-    for (i = 0; cli_journal_rules[i] != NULL; i++) {
-        if (strcmp(text, cli_journal_rules[i]) == 0) {
-            choice->rule = i;
-            return 0;
-        }
-    }
-    return cli_usage(command,
-                     "IDEM_JOURNAL: \"%s\" is not one of auto, always, "
-                     "on-failure, off",
-                     cli_escape(idem_str(text), shown, sizeof(shown)));
-}
-
 static int fail(struct idem_error *error, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

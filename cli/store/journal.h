@@ -21,21 +21,12 @@ enum cli_journal_rule {
     CLI_JOURNAL_OFF,
 };
 
-struct cli_journal_choice {
-    int rule;
-    bool given;
-};
-
 extern const char *const cli_journal_rules[]; /* "auto" ..., NULL. */
 
-#define CLI_OPTION_JOURNAL(c)                                                  \
-    CLI_VALUE("journal", "RULE", CLI_CHOICE, &(c)->rule,                       \
+#define CLI_OPTION_JOURNAL(to)                                                 \
+    CLI_VALUE("journal", "RULE", CLI_CHOICE, to,                               \
               "when to keep the outcome on this host (auto)",                  \
-              .choices = cli_journal_rules, .given = &(c)->given)
-
-/* Fills in $IDEM_JOURNAL where the option was not given. 0, or a usage error. */
-int cli_journal_choose(const struct cli_command *command,
-                       struct cli_journal_choice *choice);
+              .choices = cli_journal_rules)
 
 /* Opens $IDEM_JOURNAL_DIR, else the journal in the directory of idem's state,
  * which is made if @make. *@ret_directory is its

@@ -30,7 +30,7 @@ static struct {
     int64_t lease_ms;
     uint64_t failures_max;
     int64_t retry_after_ms;
-    struct cli_journal_choice journal;
+    int journal; /* An enum cli_journal_rule. */
     bool json;
     bool as_sql;
     const char *store;
@@ -199,7 +199,7 @@ static int end_attempt(const struct held *held,
     struct cli_net net;
     int status;
 
-    cli_net_init(&net, (enum cli_journal_rule)args.journal.rule, held->store,
+    cli_net_init(&net, (enum cli_journal_rule)args.journal, held->store,
                  held->attempt, outcome);
     cli_patience_set(held->store, cli_patience_ms(&held->patience, held->store,
                                                   outcome->result.bytes.len));
@@ -317,10 +317,6 @@ static int end(const struct cli_command *command, enum idem_status how,
 
     if (argc > 0) {
         return cli_unexpected(command, argv[0]);
-    }
-    status = cli_journal_choose(command, &args.journal);
-    if (status != 0) {
-        return status;
     }
     status = cli_result_check(command, &args.spec);
     if (status != 0) {

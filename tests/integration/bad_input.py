@@ -89,7 +89,6 @@ LINES = [
     Line("idem run -k new --store sqlite:full/new.db -- true", FULL + FILL, mounts=True),
     Line("idem store check --store sqlite:full/idem.db | grep bad; idem doctor --store sqlite:full/idem.db >/dev/null", FULL + BEGUN + FILL, mounts=True),
     Line("IDEM_METER=none/meter idem run -k meter -- true", warns=True),
-    Line("IDEM_JOURNAL=word idem run -k a -- true"),
     # Services.
     Line(f"idem list --store 'dynamodb://idem?{EU}'", keys=False),
     Line(f"AWS_PROFILE=none idem list --store 'dynamodb://idem?{EU}'", keys=False),

@@ -112,8 +112,8 @@ def variables_that_are_read_are_known():
     for path in glob.glob(os.path.join(TOP, "cli", "**", "*.c"), recursive=True):
         names |= set(re.findall(r'getenv\("(IDEM_\w+)"', read(path)))
     assert len(names) > 8 and "IDEM_METER" in names, names
-    names |= {"IDEM_ALERT", "IDEM_KEY", "IDEM_LAMBDA_METRICS", "IDEM_MESSAGE_ID"}
-    values = {"IDEM_LOG_KEYS": "clear", "IDEM_STORE_TIMEOUT": "5s", "IDEM_JOURNAL": "auto"}
+    names |= {"IDEM_KEY", "IDEM_LAMBDA_WAIT", "IDEM_MESSAGE_ID"}
+    values = {"IDEM_LOG_KEYS": "clear", "IDEM_STORE_TIMEOUT": "5s"}
     env = {name: values.get(name, os.path.abspath("x")) for name in names - {"IDEM_STORE", "IDEM_TOKEN"}}
     store = Idem()
     equal(store("store", "create").status, 0)

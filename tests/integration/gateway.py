@@ -286,7 +286,7 @@ def each_option_is_a_directive():
 @test
 def outcomes_wait_where_idem_reconcile_looks():
     """The journal is that of every other command; where there can be none it is left to
-    the module, for a file, and refused for a table; it can be switched off."""
+    the module, for a file, and refused for a table."""
     gateway = Gateway()
 
     def journal(*args, **env):
@@ -296,7 +296,6 @@ def outcomes_wait_where_idem_reconcile_looks():
 
     equal(journal(IDEM_JOURNAL_DIR="here"), f' "journal={os.path.abspath("here")}"')
     equal(journal(IDEM_JOURNAL_DIR=None, XDG_STATE_HOME="/s"), ' "journal=/s/idem/journal"')
-    equal(journal(IDEM_JOURNAL="off"), ' "journal=off"')
     gateway.env["IDEM_JOURNAL_DIR"] = "/dev/null/none"
     with gateway:
         (path,) = glob.glob("tmp/*/nginx.conf")

@@ -104,9 +104,9 @@ def without_a_place_for_it_the_commands_are_said(b):
     """Where there is no journal to be had, that is said beside what to type; and a
     run that needs none is not disturbed."""
     nowhere = {"IDEM_JOURNAL_DIR": b.file("no/such/place")}
-    always = {**nowhere, "IDEM_JOURNAL": "always"}
-    equal(b.run("quiet", "echo done", env=always), (0, b"done\n", b""))
-    said = b.run("said", "true", "-v", env=always).stderr
+    always = ("--journal", "always")
+    equal(b.run("quiet", "echo done", *always, env=nowhere), (0, b"done\n", b""))
+    said = b.run("said", "true", "-v", *always, env=nowhere).stderr
     contains(said, b"no journal: ")
     got = refused(b, "k", WORK, env=nowhere)
     equal(got.status, 80)
@@ -286,7 +286,7 @@ def a_journal_belongs_to_its_user(b):
     equal(got.status, 77)
     contains(got.stderr, b"chmod 700")
     for rule in ("auto", "always"):
-        got = b.run(f"l-{rule}", "true", env=own(b, IDEM_JOURNAL=rule))
+        got = b.run(f"l-{rule}", "true", "--journal", rule, env=own(b))
         equal(got[:2], (0, b""))
         contains(got.stderr, b"chmod 700", b"cannot keep outcomes there")
     if os.geteuid() == 0:
@@ -294,7 +294,6 @@ def a_journal_belongs_to_its_user(b):
         os.chown(b.file("journal"), 65534, -1)
         contains(b.run("m", "true", env=own(b)).stderr, b"belongs to another user (65534)")
     equal(kept(b.file("journal")), [])
-    equal(b.run("k", "true", env=own(b, IDEM_JOURNAL="sometimes")).status, 64)
 
 
 @case(slow=True)

@@ -187,10 +187,10 @@ def a_hook_that_fails_is_run_again():
 
 @test
 def a_hook_has_a_sentence_for_people():
-    """IDEM_ALERT says what is wrong, and its command shows more: also where it is typed
+    """The first argument says what is wrong, and its command shows more: also where it is typed
     in another shell, in which IDEM_STORE is not set."""
     store = Store()
-    hook = 'echo "$IDEM_ALERT" >>said'
+    hook = 'echo "$1" >>said'
     begin(store, "late one", "--scope", "eu", "--expect", "1ms", "--lease", "1h")
     equal(store("run", "-k", "bad", "--", "sh", "-c", "kill -9 $$").status, 137)
     equal(store("run", "-k", "worse\nX", "--", "sh", "-c", "exit 3").status, 3)
@@ -467,7 +467,7 @@ def keys_are_hashed_on_request():
     begin(store, "secret-key", "--scope", "secret-tenant", "--expect", "1ms", "--lease", "1h")
     time.sleep(0.05)
     env = {"IDEM_LOG_KEYS": "hashed"}
-    done = watch(store, "--json", "--hook", HOOK + '; echo "$IDEM_ALERT" >>alerts', env=env)
+    done = watch(store, "--json", "--hook", HOOK + '; echo "$1" >>alerts', env=env)
     equal(done.status, 2)
     told = done.stdout + read_bytes("alerts")
     assert b"secret" not in told, told
