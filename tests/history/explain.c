@@ -13,7 +13,8 @@ struct part {
     struct op *ops;             /* Copies, whose answers may be forgotten. */
     const struct op **pointers; /* To those that are looked at. */
     size_t len;
-    uint64_t budget;
+    uint64_t budget; /* Of one search. */
+    uint64_t left;   /* Of all of them. */
 };
 
 static void forget(struct op *op)
@@ -37,6 +38,8 @@ static enum found look(struct part *part, struct search *ret_search)
         }
     }
     search(part->h, part->pointers, n, part->budget, ret_search);
+    part->left -=
+        ret_search->tried < part->left ? ret_search->tried : part->left;
     return ret_search->found;
 }
 
@@ -100,7 +103,8 @@ static int64_t failing_time(struct part *part, const struct op *const *ops,
     return time;
 }
 
-/* Forgets answers, many at a time and then fewer, as long as it still fails. */
+/* Forgets answers, many at a time and then fewer, as long as it still fails, and there
+ * is time: the rest is shown. */
 static void reduce(struct part *part)
 {
     struct op *kept = calloc(part->len + 1, sizeof(*kept));
@@ -112,7 +116,7 @@ static void reduce(struct part *part)
         abort();
     }
     for (step = (part->len + 1) / 2; step > 0; step /= 2) {
-        for (at = 0; at < part->len; at += step) {
+        for (at = 0; at < part->len && part->left > 0; at += step) {
             size_t n = part->len - at < step ? part->len - at : step;
             size_t i;
 
@@ -171,7 +175,7 @@ static void say_op(const struct history *h, const struct op *op)
 void explain(const struct history *h, word key, const struct op *const *ops,
              size_t len, uint64_t budget)
 {
-    struct part part = {.h = h, .budget = budget};
+    struct part part = {.h = h, .budget = budget, .left = 10 * budget};
     struct search search;
     char stuck[256];
     const struct op *last = NULL;

@@ -6,7 +6,9 @@ import tempfile
 from pathlib import Path
 
 import patches
+import tap
 
+CHECK_S = 3600 if tap.LONG else 200  # A search that goes on for longer has no end.
 TOP = Path(__file__).resolve().parents[2]
 
 
@@ -47,10 +49,10 @@ def written(path):
 
 def check(program, *args, text=None):
     """Run check; return (status, what it prints). @text is its stdin."""
-    command = [program, *map(str, args)]
-    done = subprocess.run(command, input=text, capture_output=True, text=True)
-    assert done.returncode in (0, 1, 2, 64), done
-    return done.returncode, done.stdout + done.stderr
+    text = None if text is None else text.encode()
+    done = tap.run([program, *map(str, args)], input=text, timeout=CHECK_S)
+    assert done.status in (0, 1, 2, 64), done
+    return done.status, (done.stdout + done.stderr).decode()
 
 
 def summary(output):

@@ -61,8 +61,10 @@ def explain(number, stores, options):
     name = f"history-{number}"
     store = stores.get()
     url = store.format(name=os.path.abspath(name))
-    paths = drive(DRIVE, name, url, "--seed", number, *options)
-    stores.put(store)
+    try:
+        paths = drive(DRIVE, name, url, "--seed", number, *options)
+    finally:
+        stores.put(store)  # Others wait for it.
     count, ops, slowest = histories.explained(CHECK, "--merge", *paths)
     tap.equal(count, 1)
     if not tap.SANITIZED:
