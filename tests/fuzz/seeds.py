@@ -119,6 +119,9 @@ def transfer():
     yield b"\x00\x00" + line("k", HEADS[0]) + b"\0x\n"
     yield b"\x00\x01" + b"x" * 40 + b"\n" + b"x" * 41 + b"\n"
     yield b"\x01" + bytes(64)
+    # Of a completed record with a result of 2,000 bytes, a character of the result is changed.
+    completed = b"\0\0\1k\1" + bytes(19)
+    yield b"\x01" + u64(1500) + b"\2" + completed + b"\xff\x06\xd1" + bytes(2000) + b"\0"
 
 
 def values():
