@@ -29,6 +29,7 @@ import postgres
 import procfs
 from procfs import children, descendants
 from tap import LONG, PROGRAM, TOP, equal, kill_session, main, run, skip, start, test
+import trees
 import web
 
 BUILD = os.path.dirname(PROGRAM)
@@ -458,9 +459,7 @@ BASE = "localhost/idem-test-debian"
 
 
 def said(*command):
-    done = run(command, timeout=900)
-    assert done.status == 0, (command, done)
-    return done.stdout.decode().strip()
+    return trees.said(*command, timeout=900).strip()
 
 
 def make_base():

@@ -2,13 +2,13 @@
 name is what the build has. With --long the RPMs are built and installed in a root of
 their own, and the archive is made, built and tried."""
 
-import fnmatch
 import glob
 import os
 import re
 import shutil
 
 from tap import LONG, TOP, equal, main, note, run, skip, test
+import trees
 from trees import BUILD, installed_files, said
 
 SPEC = os.path.join(TOP, "packaging", "rpm", "idem.spec")
@@ -78,18 +78,10 @@ def complaints(paths, of):
     """Return what is wrong with the lists @of for these files."""
     def takes(package, path):
         kept, left_out = of[package]
-        return (any(fnmatch.fnmatch(path, p) for p in kept)
-                and not any(fnmatch.fnmatch(path, p) for p in left_out))
+        return (any(trees.is_like(path, p) for p in kept)
+                and not any(trees.is_like(path, p) for p in left_out))
 
-    bad = []
-    for path in paths:
-        found = [package for package in of if takes(package, path)]
-        if len(found) != 1:
-            bad.append(f"{path}: in {' and '.join(found) or 'no package'}")
-    for package, (kept, _) in of.items():
-        bad += [f"{package}: there is nothing like {p}" for p in kept
-                if not any(fnmatch.fnmatch(path, p) for path in paths)]
-    return bad
+    return trees.complaints(paths, {package: kept for package, (kept, _) in of.items()}, takes)
 
 
 def as_rpm(path):

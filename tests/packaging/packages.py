@@ -2,7 +2,6 @@
 of ours is."""
 
 import filecmp
-import fnmatch
 import glob
 import os
 import re
@@ -12,6 +11,7 @@ import dynamo
 from root import Root, fields
 from files import read, write
 from tap import LONG, TOP, equal, main, note, run, skip, test
+import trees
 from trees import BUILD, installed_files
 
 DEBIAN = os.path.join(TOP, "packaging", "debian")
@@ -31,27 +31,13 @@ def patterns():
     return {package: lines for package, lines in found.items() if lines}
 
 
-def packages_of(path, of):
-    """Return the packages that the installed file @path is in."""
-    return [
-        package
-        for package, lines in of.items()
-        if any(fnmatch.fnmatch(path, p) or path.startswith(p + "/") for p in lines)
-    ]
-
-
 def complaints(paths, of):
     """Return what is wrong with the lists of @of for these installed files."""
-    bad = []
-    for path in paths:
-        found = packages_of(path, of)
-        if len(found) != 1:
-            bad.append(f"{path}: in {' and '.join(found) or 'no package'}")
-    for package, lines in of.items():
-        for pattern in lines:
-            if not any(package in packages_of(p, {package: [pattern]}) for p in paths):
-                bad.append(f"{package}: there is nothing like {pattern}")
-    return bad
+    return trees.complaints(paths, of, lambda package, path: owns(path, of[package]))
+
+
+def owns(path, patterns):
+    return any(trees.is_like(path, pattern) for pattern in patterns)
 
 
 @test
@@ -67,7 +53,7 @@ def a_file_that_is_forgotten_is_seen():
     """The control: a file in no package, in two, and a list that names nothing."""
     of = patterns()
     first = "usr/bin/idem"
-    (owner,) = packages_of(first, of)
+    (owner,) = (package for package in of if owns(first, of[package]))
     other = next(package for package in of if package != owner)
     paths = installed_files()
     assert complaints([*paths, "usr/bin/forgotten"], of)

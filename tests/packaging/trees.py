@@ -1,5 +1,6 @@
 """What an installation has, for the tests of packages."""
 
+import fnmatch
 import os
 import re
 
@@ -13,6 +14,24 @@ def said(*command, timeout=120, env=None):
     done = run(command, env=env, timeout=timeout)
     assert done.status == 0, (command, (done.stdout + done.stderr).decode()[-3000:])
     return done.stdout.decode()
+
+
+def complaints(paths, of, takes):
+    """Return what is wrong with the patterns of @of, {package: [pattern]}, for these files:
+    each is to be in one package, by @takes(package, path), and no pattern is for nothing."""
+    bad = []
+    for path in paths:
+        found = [package for package in of if takes(package, path)]
+        if len(found) != 1:
+            bad.append(f"{path}: in {' and '.join(found) or 'no package'}")
+    for package, patterns in of.items():
+        bad += [f"{package}: there is nothing like {p}" for p in patterns
+                if not any(is_like(path, p) for path in paths)]
+    return bad
+
+
+def is_like(path, pattern):
+    return fnmatch.fnmatch(path, pattern) or path.startswith(pattern + "/")
 
 
 def installed_files():
