@@ -1,20 +1,15 @@
 """The Node.js package: what it does once, what it tells of the verdicts, and what remains
 when it, its process or its child is killed."""
 
-import contextlib
 import glob
-import json
 import os
 import re
-import signal
-import subprocess
-import sys
 
 import packed
-from box import Worker, case, contains, is_gone
+from box import Worker, case, is_gone
+import deaths
 from files import read
 from patience import until
-from procfs import stop
 from tap import PROGRAM, TOP, environment, equal, main
 
 PACKAGE = os.path.join(TOP, "clients", "node")
@@ -376,62 +371,19 @@ def threads_and_processes_have_their_own(b):
 # ---- Deaths ------------------------------------------------------------------
 
 
-@case
-def two_processes_race(b):
-    """Both want the same key at the same time: one effect, one result for both; the
-    control without idem has two."""
-    race = "say('ready'); await wait(); say(await store.once('k', effect, { wait: 60000 }));"
-    control = "say('ready'); await wait(); say(effect());"
-    for script, effects in ((race, 1), (control, 3)):
-        workers = [started(b, script) for _ in range(2)]
-        for worker in workers:
-            equal(worker.reads(), "ready")
-        for worker in workers:
-            worker.go()
-        equal([w.ends() for w in workers], ["charged\n", "charged\n"])
-        equal(b.effects(), effects)
-
-
-HANG = """
-    await store.once('%s', async () => {
+deaths.add_cases(started, {
+    "race": "say('ready'); await wait(); say(await store.once('k', effect, { wait: 60000 }));",
+    "control": "say('ready'); await wait(); say(effect());",
+    "hang": """
+    await store.once('KEY', async () => {
         effect();
         say(door().child.pid);
         await wait();
-        %s
+        THEN
         await wait();
-    }, { onExpiredLease: '%s', onDeath: '%s', lease: 60000 });
-"""
-
-
-@case
-def a_worker_is_killed(b):
-    """Under hold the next caller is told at once that it is unknown, with a lease of 60
-    seconds; under rerun the lease decides, unless the work died with its process."""
-    for policy, death in (("hold", "lease"), ("rerun", "lease"), ("rerun", "now")):
-        key = f"{policy}-{death}"
-        worker = started(b, HANG % (key, "", policy, death))
-        child = int(worker.reads())
-        equal(b.record(key)["status"], "in_progress")
-        worker.kill()
-        if key == "rerun-lease":
-            waits = child  # Until the lease is over.
-        else:
-            until(lambda child=child: is_gone(child), "the child has gone")
-    runs(b, """
-    await thrown(idem.Unknown, store.once('hold-lease', never));
-    const again = { onExpiredLease: 'rerun' };
-    await thrown(idem.Busy, store.once('rerun-lease', never, again));
-    assert.equal(await store.once('rerun-now', (attempt) => attempt.takeover, again), true);
-    """)
-    with contextlib.suppress(ProcessLookupError):  # It may have seen the death.
-        os.kill(waits, signal.SIGKILL)
-
-
-@case
-def a_child_is_killed_at_work(b):
-    """The next child takes the attempt over: it renews it, ends it, and sees the worker
-    die as the first would have."""
-    then = """
+    }, { onExpiredLease: 'POLICY', onDeath: 'DEATH', lease: 60000 });
+    """,
+    "kills its child": """
         const { child } = door();
         process.kill(child.pid, 'SIGKILL');
         while (!door().child || door().child === child) {
@@ -439,66 +391,48 @@ def a_child_is_killed_at_work(b):
         }
         const [held] = door().open.values();
         assert.equal(held.child, door().child);
-        say(door().child.pid);"""
-    for key in ("ends", "dies"):
-        worker = started(b, HANG % (key, then, "hold", "lease"))
-        first = int(worker.reads())
-        worker.go()
-        second = int(worker.reads())
-        assert first != second
-        if key == "ends":
-            worker.go()
-            worker.ends()
-            equal(b.record(key)["status"], "completed")
-        else:
-            worker.kill()
-            until(lambda second=second: is_gone(second), "the child has gone")
-            equal(b.record(key)["status"], "unknown")
-    equal(b.effects(), 2)
-
-
-PROXY = """#!{python}
-import json, os, subprocess, sys, threading
-real = subprocess.Popen([{program!r}, *sys.argv[1:]], stdin=subprocess.PIPE,
-                        stdout=subprocess.PIPE, bufsize=0)
-def there():
-    for line in iter(sys.stdin.buffer.readline, b""):
-        with open({flag!r} + ".sent", "ab") as f:
-            f.write(line)
-        real.stdin.write(line)
-    real.kill()
-    os._exit(0)
-threading.Thread(target=there, daemon=True).start()
-for line in iter(real.stdout.readline, b""):
-    message = json.loads(line)
-    if "verdict" in message.get("result", {{}}) and not os.path.exists({flag!r}):
-        open({flag!r}, "w").close()
-        {do}
-    sys.stdout.buffer.write(line)
-    sys.stdout.flush()
-"""
+        say(door().child.pid);""",
+    "after": """
+    await thrown(idem.Unknown, store.once('hold-lease', never));
+    const again = { onExpiredLease: 'rerun' };
+    await thrown(idem.Busy, store.once('rerun-lease', never, again));
+    assert.equal(await store.once('rerun-now', (attempt) => attempt.takeover, again), true);
+    """,
+    "once": """
+    let n = 0;
+    assert.deepEqual(await store.once('KEY', ({ attempts }) => [++n, attempts]), [1, 1]);
+    assert.deepEqual(await store.once('KEY', never), [1, 1]);
+    """,
+    "says its child": """
+    await store.limit('l', 's', 'r', { max: 9, per: 60000 });
+    say(door().child.pid);
+    """,
+    "done": "await store.once('done', effect);",
+    "open": "await store.begin('open');",
+    "exit": "await store.once('exit', () => process.exit());",
+    "frozen": """
+    const attempt = await store.begin('k', { onExpiredLease: 'rerun', lease: 2000 });
+    say('begun');
+    await wait();
+    await attempt.check();
+    say('ours');
+    await wait();
+    await attempt.check().then(effect, (error) => {
+        assert(error instanceof idem.Lost);
+        say('lost');
+    });
+    if (!attempt.signal.aborted) {
+        await event(attempt.signal, 'abort');
+    }
+    say('aborted');
+    """,
+    "told of it": "lost\naborted\n",
+})  # fmt: skip
 
 
 @case
-def a_child_is_killed_in_a_begin(b):
-    """It had made the claim and its answer never came, or was for somebody else: the next
-    child finds it by the nonce, and the work runs once. So it does for one that waits."""
-    for name, do in (
-        ("killed", "real.kill(); os.kill(os.getpid(), 9)"),
-        ("other", "line = line.replace(message['id'].encode(), b'1' * 16)"),
-    ):
-        path = b.file(name)
-        text = PROXY.format(python=sys.executable, flag=path + ".done", program=PROGRAM, do=do)
-        b.write(name, text)
-        os.chmod(path, 0o755)
-        runs(b, f"""
-        let n = 0;
-        assert.deepEqual(await store.once('{name}', ({{ attempts }}) => [++n, attempts]), [1, 1]);
-        assert.deepEqual(await store.once('{name}', never), [1, 1]);
-        """, IDEM_PROGRAM=path)
-        sent = map(json.loads, b.read(name + ".done.sent").splitlines())
-        first, second, _ = (line["params"] for line in sent if line["method"] == "begin")
-        equal(second, {**first, "again": True})
+def a_child_is_killed_while_a_begin_waits(b):
+    """The next child goes on waiting, for the same claimant."""
     runs(b, """
     const other = idem.open(process.env.STORE, { program: `${process.cwd()}/idem` });
     const attempt = await other.begin('waits');
@@ -540,55 +474,6 @@ def a_child_that_does_not_start_again(b):
     equal(b.read("starts"), "\n" * 3)
 
 
-@case
-def an_exit_leaves_no_process(b):
-    """A script ends by itself while its store is open and idle, also with an attempt that
-    is open: that is unknown then, as with process.exit in the middle."""
-    for key, work in (("done", "await store.once('done', effect);"),
-                      ("open", "await store.begin('open');"),
-                      ("exit", "await store.once('exit', () => process.exit());")):
-        worker = started(b, f"await store.limit('l', 's', 'r', {{ max: 9, per: 60000 }});\n"
-                           f"say(door().child.pid);\n{work}")
-        child = int(worker.reads())
-        worker.ends()
-        until(lambda child=child: is_gone(child), "the child has gone")
-    equal([b.record(k)["status"] for k in ("done", "open", "exit")],
-          ["completed", "unknown", "unknown"])
-
-
-@case(slow=True)
-def heartbeats_and_a_frozen_worker(b):
-    """Heartbeats renew the lease of work that takes longer. One that was stopped past its
-    lease is told so by check() and by the signal, before it has another effect."""
-    worker = started(b, """
-    const attempt = await store.begin('k', { onExpiredLease: 'rerun', lease: 2000 });
-    say('begun');
-    await wait();
-    await attempt.check();
-    say('ours');
-    await wait();
-    await attempt.check().then(effect, (error) => {
-        assert(error instanceof idem.Lost);
-        say('lost');
-    });
-    if (!attempt.signal.aborted) {
-        await event(attempt.signal, 'abort');
-    }
-    say('aborted');
-    """)
-    equal(worker.reads(), "begun")
-    first = b.record("k")["lease_end_ms"]
-    until(lambda: b.record("k")["lease_end_ms"] > first + 2000, "it is renewed")
-    worker.go()
-    equal(worker.reads(), "ours")
-    stop(worker.process.pid)
-    until(lambda: b("begin", "-k", "k", "--on-expired-lease", "rerun").status == 0, "it is over")
-    worker.process.send_signal(signal.SIGCONT)
-    worker.go()
-    equal(worker.ends(), "lost\naborted\n")
-    equal(b.effects(), 0)
-
-
 # ---- The package -------------------------------------------------------------
 
 
@@ -617,15 +502,12 @@ def what_the_pages_show_works(b):
     """Each block of JavaScript of its README and docs/languages.md runs, in order."""
     os.mkdir(b.file("node_modules"))
     os.symlink(PACKAGE, b.file("node_modules/idem"))
-    for page in ("clients/node/README.md", "docs/languages.md"):
-        blocks = re.findall(r"^```js\n(.*?)^```$", read(os.path.join(TOP, page)), re.M | re.S)
-        assert blocks, page
-        b.write("page.mjs", "\n".join(blocks).replace("/var/lib/app", b.path))
-        argv = [NODE, "--throw-deprecation", "page.mjs"]
-        done = subprocess.run(argv, cwd=b.path, env=environment_of(b), capture_output=True)
-        equal((page, done.returncode, done.stderr.decode()), (page, 0, ""))
-        if page.startswith("docs"):
-            contains(done.stdout.decode(), "its own error", "must look: unknown")
+
+    def play(script):
+        b.write("page.mjs", script)
+        return [NODE, "--throw-deprecation", "page.mjs"], environment_of(b)
+
+    deaths.play_pages(b, "js", "node", play, "its own error", "must look: unknown")
 
 
 @case

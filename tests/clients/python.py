@@ -6,26 +6,23 @@ import asyncio
 import contextlib
 import glob
 import importlib.util
-import json
 import os
 import re
-import signal
-import subprocess
 import sys
 import threading
 
 import packed
-from box import Worker, case, children_of, contains, is_gone
+from box import Worker, case, contains
+import deaths
 from files import read
 from patience import until
-from procfs import stop
-from tap import PROGRAM, TOP, environment, equal, main, skip
+from procfs import children, named
+from tap import PROGRAM, TOP, at_once, environment, equal, main, skip
 
 PACKAGE = os.path.join(TOP, "clients", "python")
 sys.path.insert(0, PACKAGE)
 
 import idem  # noqa: E402
-from idem import child as idem_child  # noqa: E402
 
 
 @contextlib.contextmanager
@@ -64,11 +61,19 @@ def say(word):
     print(word, flush=True)
 def wait():
     sys.stdin.readline()
+def never():
+    raise AssertionError("it ran again")
+def raises(kind, key, **words):
+    try:
+        store.once(key, never, **words)
+    except kind:
+        return
+    raise AssertionError(key)
 """
 
 
-def started(b, script):
-    return Worker(b, [sys.executable, "-c", HEAD + script], environment_of(b))
+def started(b, script, **more):
+    return Worker(b, [sys.executable, "-c", HEAD + script], {**environment_of(b), **more})
 
 
 def raised(kind, function, *args, **words):
@@ -254,23 +259,16 @@ def no_program(b):
 @case
 def threads_share_one_child(b):
     """64 threads, each with a key of its own and one that all want."""
-    runs, wrong = [], []
+    runs = []
 
     def work(n):
-        try:
-            equal(store.once(f"own-{n}", lambda: n), n)
-            equal(store.once("all", lambda: runs.append(n) or "one", wait=60), "one")
-        except BaseException as error:
-            wrong.append(error)
+        equal(store.once(f"own-{n}", lambda: n), n)
+        equal(store.once("all", lambda: runs.append(n) or "one", wait=60), "one")
 
     with store_of(b) as store:
-        threads = [threading.Thread(target=work, args=[n]) for n in range(64)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        equal((wrong, len(runs)), ([], 1))
-        equal(list(children_of(os.getpid()).values()).count("idem"), 1)
+        at_once(work, range(64))
+        equal(len(runs), 1)
+        equal(list(named(children(os.getpid())).values()).count("idem"), 1)
 
 
 @case
@@ -320,153 +318,73 @@ def asyncio_and_cancellation(b):
 
     with settings(b):
         asyncio.run(everything())
-    equal([n for n in children_of(os.getpid()).values() if n == "idem"], [])
+    assert "idem" not in named(children(os.getpid())).values()
 
 
 # ---- Deaths ------------------------------------------------------------------
 
 
-@case
-def two_processes_race(b):
-    """Both want the same key at the same time: one effect, one result for both; the
-    control without idem has two."""
-    race = "say('ready'); wait(); say(store.once('k', effect, wait=60))"
-    control = "say('ready'); wait(); say(effect())"
-    for script, effects in ((race, 1), (control, 3)):
-        workers = [started(b, script) for _ in range(2)]
-        for worker in workers:
-            equal(worker.reads(), "ready")
-        for worker in workers:
-            worker.go()
-        equal([w.ends() for w in workers], ["charged\n", "charged\n"])
-        equal(b.effects(), effects)
-
-
-HANG = """
+deaths.add_cases(started, {
+    "race": "say('ready'); wait(); say(store.once('k', effect, wait=60))",
+    "control": "say('ready'); wait(); say(effect())",
+    "hang": """
 def hang():
     effect()
     say(store.child.process.pid)
     wait()
-    {then}
+    THEN
     wait()
-store.once({key!r}, hang, on_expired_lease={policy!r}, on_death={death!r}, lease=60)
-"""
-
-
-@case
-def a_worker_is_killed(b):
-    """Under hold the next caller is told at once that it is unknown, with a lease of 60
-    seconds; under rerun the lease decides, unless the work died with its process."""
-    with store_of(b) as store:
-        for policy, death in (("hold", "lease"), ("rerun", "lease"), ("rerun", "now")):
-            key = f"{policy}-{death}"
-            worker = started(b, HANG.format(key=key, policy=policy, death=death, then=""))
-            child = int(worker.reads())
-            raised(idem.Busy, store.once, key, never, on_expired_lease=policy)
-            worker.kill()
-            if key == "rerun-lease":
-                waits = child  # Until the lease is over.
-            else:
-                until(lambda child=child: is_gone(child), "the child has gone")
-        raised(idem.Unknown, store.once, "hold-lease", never)
-        again = {"on_expired_lease": "rerun"}
-        raised(idem.Busy, store.once, "rerun-lease", never, **again)
-        equal(store.once("rerun-now", lambda attempt: attempt.takeover, **again), True)
-        with contextlib.suppress(ProcessLookupError):  # It may have seen the death.
-            os.kill(waits, signal.SIGKILL)
-
-
-@case
-def a_child_is_killed_at_work(b):
-    """The next child takes the attempt over: it renews it, ends it, and sees the worker
-    die as the first would have."""
-    then = """
+store.once("KEY", hang, on_expired_lease="POLICY", on_death="DEATH", lease=60)
+""",
+    "kills its child": """
     child = store.child
     os.kill(child.process.pid, signal.SIGKILL)
     while store.child is child:
         threading.Event().wait(0.01)
     attempt, = store.open.values()
     attempt.check()
-    say(store.child.process.pid)"""
-    with store_of(b) as store:
-        for key in ("ends", "dies"):
-            worker = started(b, HANG.format(key=key, policy="hold", death="lease", then=then))
-            first = int(worker.reads())
-            worker.go()
-            second = int(worker.reads())
-            assert first != second
-            if key == "ends":
-                worker.go()
-                worker.ends()
-                equal(store.once(key, never), None)
-            else:
-                worker.kill()
-                until(lambda second=second: is_gone(second), "the child has gone")
-                raised(idem.Unknown, store.once, key, never)
-    equal(b.effects(), 2)
-
-
-PROXY = """#!{python}
-import json, os, subprocess, sys, threading
-if os.path.exists({flag!r}):
-    os.execv({program!r}, [{program!r}, *sys.argv[1:]])
-real = subprocess.Popen([{program!r}, *sys.argv[1:]], stdin=subprocess.PIPE,
-                        stdout=subprocess.PIPE, bufsize=0)
-def there():
-    for line in iter(sys.stdin.buffer.readline, b""):
-        real.stdin.write(line)
-    real.kill()
-    os._exit(0)
-threading.Thread(target=there, daemon=True).start()
-for line in iter(real.stdout.readline, b""):
-    message = json.loads(line)
-    if "verdict" in message.get("result", {{}}):
-        open({flag!r}, "w").close()
-        {do}
-    sys.stdout.buffer.write(line)
-    sys.stdout.flush()
-"""
-
-
-def proxy(b, name, do):
-    path = b.file(name)
-    flag = path + ".done"
-    b.write(name, PROXY.format(python=sys.executable, flag=flag, program=PROGRAM, do=do))
-    os.chmod(path, 0o755)
-    return path
-
-
-@contextlib.contextmanager
-def sent(lines):
-    """Note what is sent."""
-    send = idem_child.Child.send
-
-    def noting(self, call):
-        lines.append(json.loads(call.line))
-        return send(self, call)
-
-    idem_child.Child.send = noting
-    try:
-        yield
-    finally:
-        idem_child.Child.send = send
+    say(store.child.process.pid)""",
+    "after": """
+raises(idem.Unknown, "hold-lease")
+again = {"on_expired_lease": "rerun"}
+raises(idem.Busy, "rerun-lease", **again)
+assert store.once("rerun-now", lambda attempt: attempt.takeover, **again) is True
+""",
+    "once": """
+runs = []
+def work(attempt):
+    runs.append(1)
+    return [len(runs), attempt.attempts]
+assert store.once("KEY", work) == [1, 1]
+assert store.once("KEY", never) == [1, 1]
+""",
+    "says its child": """
+store.limit("l", "s", "r", max=9, per=60)
+say(store.child.process.pid)
+""",
+    "done": "store.once('done', effect)",
+    "open": "store.begin('open')",
+    "exit": "store.once('exit', sys.exit)",
+    "frozen": """
+attempt = store.begin("k", on_expired_lease="rerun", lease=2)
+say("begun")
+wait()
+attempt.check()
+say("ours")
+wait()
+try:
+    attempt.check()
+    effect()
+except idem.Lost:
+    say("lost")
+""",
+    "told of it": "lost\n",
+}, at_once=("done", "exit"))  # fmt: skip
 
 
 @case
-def a_child_is_killed_in_a_begin(b):
-    """It had made the claim and its answer never came, or was for somebody else: the next
-    child finds it by the nonce, and the work runs once. So it does for one that waits."""
-    for name, do in (
-        ("killed", "real.kill(); os.kill(os.getpid(), 9)"),
-        ("other", "line = line.replace(message['id'].encode(), b'1' * 16)"),
-    ):
-        with store_of(b, proxy(b, name, do)) as store:
-            runs, lines = [], []
-            with sent(lines):
-                equal(store.once(name, lambda attempt: runs.append(attempt.attempts) or "r"), "r")
-            equal((runs, store.once(name, never)), ([1], "r"))
-            first, second = (line["params"] for line in lines if line["method"] == "begin")
-            equal(second, {**first, "again": True})
+def a_child_is_killed_while_a_begin_waits(b):
+    """The next child goes on waiting, for the same claimant."""
     with store_of(b) as store, store_of(b) as other:
         attempt, got = other.begin("waits"), []
         thread = threading.Thread(target=lambda: got.append(store.once("waits", never, wait=600)))
@@ -510,8 +428,6 @@ def calls(who):
         assert got == 7, (who, n, got)
     mine = store.once(f"key-{who}", lambda: who)
     assert mine == who, mine
-def never():
-    raise AssertionError
 def fork(who, more=lambda: None):
     pid = os.fork()
     if pid == 0:
@@ -548,55 +464,6 @@ for pid in pids:
               ["before", "after", "parent"])
 
 
-@case
-def an_exit_leaves_no_process(b):
-    """Without close(), also with an attempt that is open: that is unknown then."""
-    for key, work in (("done", "store.once('done', effect)"), ("open", "store.begin('open')"),
-                      ("exit", "store.once('exit', sys.exit)")):
-        worker = started(b, f"store.limit('l', 's', 'r', max=9, per=60)\n"
-                           f"say(store.child.process.pid)\n{work}")
-        child = int(worker.reads())
-        worker.ends()
-        if key != "open":
-            assert is_gone(child), "it went on after the process"
-        until(lambda child=child: is_gone(child), "the child has gone")
-    equal([b.record(k)["status"] for k in ("done", "open", "exit")],
-          ["completed", "unknown", "unknown"])
-
-
-@case(slow=True)
-def heartbeats_and_a_frozen_worker(b):
-    """Heartbeats renew the lease of work that takes longer. One that was stopped past its
-    lease is told so by check(), before it has another effect."""
-    script = """
-attempt = store.begin("k", on_expired_lease="rerun", lease=2)
-say("begun")
-wait()
-attempt.check()
-say("ours")
-wait()
-try:
-    attempt.check()
-    effect()
-except idem.Lost:
-    say("lost")
-"""
-    worker = started(b, script)
-    equal(worker.reads(), "begun")
-    first = b.record("k")["lease_end_ms"]
-    until(lambda: b.record("k")["lease_end_ms"] > first + 2000, "it is renewed")
-    worker.go()
-    equal(worker.reads(), "ours")
-    stop(worker.process.pid)
-    with store_of(b) as store:
-        words = {"on_expired_lease": "rerun", "wait": 600, "wait_then_run": True}
-        equal(store.once("k", lambda attempt: attempt.takeover, **words), True)
-    worker.process.send_signal(signal.SIGCONT)
-    worker.go()
-    equal(worker.ends(), "lost\n")
-    equal(b.effects(), 0)
-
-
 # ---- The package -------------------------------------------------------------
 
 
@@ -617,13 +484,8 @@ def it_is_python_3_9(b):
 @case
 def what_the_pages_show_works(b):
     """Each block of Python of its README and docs/languages.md runs, in order."""
-    for page in ("clients/python/README.md", "docs/languages.md"):
-        blocks = re.findall(r"^```python\n(.*?)^```$", read(os.path.join(TOP, page)), re.M | re.S)
-        assert blocks, page
-        script = "\n".join(blocks).replace("/var/lib/app", b.path)
-        argv = [sys.executable, "-W", "error", "-c", script]
-        done = subprocess.run(argv, cwd=b.path, env=environment_of(b), capture_output=True)
-        equal((page, done.returncode, done.stderr.decode()), (page, 0, ""))
+    argv = [sys.executable, "-W", "error", "-c"]
+    deaths.play_pages(b, "python", "python", lambda script: ([*argv, script], environment_of(b)))
 
 
 @case

@@ -4,9 +4,9 @@ import json
 import os
 import signal
 
-from box import Box, case, children_of, contains, finish, is_gone
+from box import Box, case, contains, finish, is_gone
 from patience import until
-from procfs import stop, until_it_waits
+from procfs import children, stop, until_it_waits
 from tap import equal, main
 
 TOLD = "echo takeover $IDEM_TAKEOVER; echo effect >> ledger; test -e fixed"
@@ -270,7 +270,7 @@ def the_supervisor_holds_nothing_of_its_callers(b):
     reader, writer = os.pipe()
     runner = b.start_run("k", "echo $$ > pid; read x < gate", pass_fds=(writer,))
     b.await_pid()
-    (supervisor,) = children_of(runner.pid)
+    (supervisor,) = children(runner.pid)
     pipe = os.readlink(f"/proc/self/fd/{writer}")
     held = [os.readlink(f"/proc/{supervisor}/fd/{fd}") for fd in os.listdir(f"/proc/{supervisor}/fd")]
     assert pipe not in held, held

@@ -9,8 +9,8 @@ import sys
 
 from files import write
 import tap
-from box import children_of
 from patience import until
+from procfs import children
 from tap import PROGRAM, TOP, Idem, equal, main, run, start, test
 
 EXAMPLE = os.path.join(TOP, "examples", "stepfunctions", "start.sh")
@@ -130,7 +130,7 @@ def a_killed_start_is_found_by_its_name():
     fault("hold")
     with start([EXAMPLE, "orders"], shop.env) as process:
         until(lambda: os.path.exists("executions") and os.listdir("executions"))
-        (runner,) = children_of(process.pid)
+        (runner,) = children(process.pid)
         os.kill(runner, signal.SIGKILL)
     os.unlink("hold")
     got = until(lambda: next((g for g in [shop.start()] if g.status != 75), None))

@@ -14,11 +14,11 @@ import sys
 import termios
 import time
 
-from box import Terminal, at_terminal, case, children_of, contains, finish
+from box import Terminal, at_terminal, case, contains, finish
 from box import is_gone, locked
 from files import read
 from patience import PATIENCE, in_time, until
-from procfs import stop
+from procfs import children, named, stop
 from tap import PROGRAM, equal, kill_session, main, skip
 
 # ---- Who is there ------------------------------------------------------------
@@ -28,7 +28,7 @@ def supervisor_of(process):
     """The supervisor of a runner."""
 
     def found():
-        names = children_of(process.pid)
+        names = named(children(process.pid))
         return next((pid for pid in names if names[pid] == "idem-supervisor"), None)
 
     return until(found, "the runner has a supervisor")

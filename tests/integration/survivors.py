@@ -12,10 +12,10 @@ import subprocess
 import sys
 import time
 
-from box import case, children_of, contains, finish, is_gone
+from box import case, contains, finish, is_gone
 from files import read_bytes
 from patience import until
-from procfs import descendants, status, stop
+from procfs import below, children, descendants, named, status, stop
 from tap import PROGRAM, equal, main, skip, start
 from unkillable import OrdinaryUser, frozen_disk
 
@@ -104,7 +104,7 @@ def a_dead_runner_tells_nothing_of_it(b):
     with frozen_disk(b.file("disk")):
         runner = b.start_run("k", f"echo $$ > pid; {PAY}", *RERUN, "--kill-after", "100ms")
         child = b.await_pid()
-        supervisor = next(iter(children_of(runner.pid)))
+        supervisor = children(runner.pid)[0]
         sleeps(runner)
         runner.kill()
         until(lambda: is_gone(supervisor) and is_gone(child), "the supervisor has given up")
@@ -131,17 +131,7 @@ def alive_by(what, b, user, *run):
 
 def sudo_is_there(process):
     """Wait until a process of root's works below @process."""
-
-    def found():
-        below = [process.pid]
-        for pid in below:
-            children = children_of(pid)
-            if "sleep" in children.values():
-                return True
-            below += children
-        return False
-
-    until(found, "the helper is at work")
+    until(lambda: "sleep" in below(process.pid).values(), "the helper is at work")
 
 
 def terminated(process):
@@ -231,7 +221,7 @@ def its_supervisor_is_killed_beside_it(b):
 
     def kill_the_supervisor(process):
         sudo_is_there(process)
-        os.kill(next(iter(children_of(process.pid))), signal.SIGKILL)
+        os.kill(children(process.pid)[0], signal.SIGKILL)
 
     try:
         got = alive_by(kill_the_supervisor, b, user, "--", "sh", "-c", "./likesudo 20; :")
@@ -279,9 +269,9 @@ def with_a_foreign_child(b):
     b.processes.append(runner)
     work = b.await_pid()
     foreign = int(b.read("foreign"))
-    names = {name: pid for pid, name in children_of(runner.pid).items()}
+    names = {name: pid for pid, name in named(children(runner.pid)).items()}
     guard = names["idem-guard"]
-    supervisor = next(iter(children_of(guard)))
+    supervisor = children(guard)[0]
     try:
         yield runner, guard, supervisor, foreign
     finally:

@@ -158,20 +158,6 @@ def finish(process, input=None, timeout=PATIENCE):
     return Result(process.returncode, stdout, stderr)
 
 
-def children_of(pid):
-    """The processes whose parent is @pid, as {pid: name}."""
-    found = {}
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{entry}/stat", encoding="utf-8") as f:
-                before, _, after = f.read().rpartition(")")
-        except OSError:
-            continue
-        if int(after.split()[1]) == pid:
-            found[int(entry)] = before.partition("(")[2]
-    return found
-
-
 def is_gone(pid):
     """True if that process has ended, reaped or not."""
     try:

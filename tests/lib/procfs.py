@@ -31,10 +31,20 @@ def status(pid):
         return {}
 
 
+def named(pids):
+    """{pid: name} of those that have not ended."""
+    found = {pid: status(pid).get("Name") for pid in pids}
+    return {pid: name for pid, name in found.items() if name}
+
+
 def below(pid):
     """{pid: name} of its children, and of theirs."""
-    found = {child: status(child).get("Name") for child in descendants(pid)}
-    return {child: name for child, name in found.items() if name}
+    return named(descendants(pid))
+
+
+def own_kb(pid):
+    """The memory that @pid has for itself, in kilobytes."""
+    return int(status(pid)["RssAnon"].split()[0])
 
 
 def is_stopped(pid):

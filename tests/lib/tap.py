@@ -17,6 +17,7 @@ A test file:
 
 import argparse
 import atexit
+import concurrent.futures
 import contextlib
 import fnmatch
 import os
@@ -201,6 +202,13 @@ def run(cmd, env=None, input=None, timeout=TIMEOUT):
             f"stdout: {late.stdout!r}\nstderr: {late.stderr!r}"
         ) from None
     return Result(process.returncode, stdout, stderr)
+
+
+def at_once(function, items):
+    """What @function gives for each of @items, all at the same time."""
+    items = list(items)
+    with concurrent.futures.ThreadPoolExecutor(len(items)) as pool:
+        return list(pool.map(function, items))
 
 
 class Idem:
