@@ -41,42 +41,6 @@ def records(idem):
 
 
 @test
-def nginx_answers_a_retry_from_the_record():
-    """A POST is 201, and its retry the same 201 as a replay; of fifty at once one is passed
-    on and the others are told 409. Limits count, and both workers share the records."""
-    idem = here("ngx")
-    store = f"idempotency_store '{idem.store}' journal=journal;"
-    on = store + "idempotency on; idempotency_scope global;"
-    on += "idempotency_limit many global 1000r/2d;"
-    with nginx.Upstream() as up, nginx.Nginx(up, http=on, env=LIBRARIES, workers=2) as front:
-        for path in "/pay", "/pay?size=300000", "/pay?status=404":
-            first = front.post(path, path.strip("/"), b"x")
-            again = front.post(path, path.strip("/"), b"x")
-            equal((again.status, again.body), (first.status, first.body))
-            assert again.replayed and not first.replayed, (first, again)
-        equal(front.post("/pay", "pay", b"y").problem, "request-mismatch")
-        go = (49, lambda: up.let_go("h"))
-        answers = front.many([("/pay?hold=h", "k", b"x")] * 50, after=go)
-        equal(sorted(a.status for a in answers), [201] + [409] * 49)
-        equal(up.executions("k"), 1)
-    equal(records(idem), {"completed": 4})
-
-
-@test
-def nginx_wants_a_lease_that_the_store_can_keep():
-    """Owners on PostgreSQL stop 2 s before their lease ends: a shorter one than 4 s is
-    refused by nginx -t, with either name of the scheme."""
-    for scheme in "postgres", "postgresql":
-        store = f"idempotency_store {scheme}:///x;"
-        on = store + "idempotency on; idempotency_scope global; idempotency_lease "
-        front = nginx.Nginx(1, env=LIBRARIES)
-        done = front.check(http=on + "3s;")
-        equal(done.status, 1)
-        assert b"must be 4s or more with a store in DynamoDB or PostgreSQL" in done.stderr, done
-        equal(front.check(http=on + "4s;").status, 0)
-
-
-@test
 def the_gateway_answers_a_retry_from_the_record():
     """idem gateway in front of a service: 201, the same 201 as a replay, and one
     execution, which idem show shows. What libpq reads in the environment reaches nginx."""

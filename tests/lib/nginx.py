@@ -12,7 +12,6 @@ mode=M (see _MODES), hold=NAME (until up.let_go(NAME)).
 
 import collections
 import contextlib
-import glob
 import gzip
 import itertools
 import json
@@ -31,6 +30,7 @@ from typing import NamedTuple
 
 from patience import PATIENCE
 from ports import free_port
+import procfs
 import tap
 
 NGINX = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
@@ -76,7 +76,7 @@ class Answer(NamedTuple):
         return text["type"].rsplit(":", 1)[1]
 
 
-def _lines(stream):
+def head_of(stream):
     """Read a head; return its first line and its headers."""
     first = stream.readline()
     if not first:
@@ -109,7 +109,7 @@ def _chunks(stream):
 
 def read_answer(stream, bodyless=False):
     """Read one answer from a binary stream."""
-    first, pairs = _lines(stream)
+    first, pairs = head_of(stream)
     headers = {}
     for name, value in pairs:
         name = name.lower()
@@ -236,7 +236,7 @@ class Upstream:
 
     def _one(self, connection, stream):
         try:
-            first, pairs = _lines(stream)
+            first, pairs = head_of(stream)
         except ConnectionError:
             return False
         method, path, _ = first.split()
@@ -504,28 +504,30 @@ class Nginx:
 
     def workers(self):
         """The processes of the workers, with those that are leaving."""
-        found = []
-        for path in glob.glob("/proc/[0-9]*/stat"):
-            with contextlib.suppress(OSError, IndexError):
-                with open(path, encoding="latin-1") as f:
-                    pid, rest = f.read().split(" (", 1)
-                if int(rest.rsplit(")", 1)[1].split()[1]) == self.process.pid:
-                    found.append(int(pid))
-        return found
+        return procfs.children(self.process.pid)
 
     # ---- Requests ----
 
     def connect(self, timeout=PATIENCE):
         return socket.create_connection(("127.0.0.1", self.port), timeout)
 
-    def request(self, path, key=None, body=b"", method="POST", headers=(), timeout=PATIENCE):
+    def request(self, path, key=None, body=b"", method="POST", headers=(), timeout=PATIENCE, host="h"):
         """One request on a connection of its own."""
         more = [("Connection", "close"), *headers]
         with self.connect(timeout) as s, s.makefile("rb") as stream:
-            s.sendall(request_bytes(path, key, body, method, more))
+            s.sendall(request_bytes(path, key, body, method, more, host))
             return read_answer(stream, method == "HEAD")
 
     post = request
+
+    @contextlib.contextmanager
+    def working(self, path, key="k", body=b"x", **more):
+        """A request that is at its upstream: gives what reads its answer."""
+        already = self.up.executions(key)
+        with self.connect() as s, s.makefile("rb") as stream:
+            s.sendall(request_bytes(path, key, body, **more))
+            self.up.wait_for(already + 1, key)
+            yield lambda: read_answer(stream)
 
     def raw(self, data, answers=1, timeout=PATIENCE):
         """Send @data and read so many answers."""
@@ -557,11 +559,7 @@ class Nginx:
                 if next(done) == enough:
                     then()
 
-        pool = [threading.Thread(target=run) for _ in range(threads)]
-        for thread in pool:
-            thread.start()
-        for thread in pool:
-            thread.join()
+        tap.at_once(lambda _: run(), range(threads))
         return answers
 
     def at_work(self):
@@ -569,17 +567,19 @@ class Nginx:
         text = self.request("/nginx_status", method="GET").body.decode()
         return int(re.search(r"Writing: (\d+)", text)[1]) - 1
 
+    def idem(self, *args, env=None):
+        """What the program says of its store, a file."""
+        return tap.Idem(f"sqlite:{self.home}/idem.db")(*args, env=env)
+
     def begun(self):
-        """How many keys its store, a file, has a record of."""
-        store = f"sqlite:{self.home}/idem.db"
-        done = tap.run([tap.PROGRAM, "list", "--all", "--json", "--store", store])
+        """How many keys its store has a record of."""
+        done = self.idem("list", "--all", "--json")
         assert done.status == 0, done
         return len(done.stdout.splitlines())
 
     def stats(self):
-        """Return {counter: number} of its store, a file, once it has ended."""
-        store = f"sqlite:{self.home}/idem.db"
-        done = tap.run([tap.PROGRAM, "stats", "--format", "prometheus", "--store", store])
+        """Return {counter: number} of its store, once it has ended."""
+        done = self.idem("stats", "--format", "prometheus")
         assert done.status == 0, done
         found = re.findall(r"^idem_(\w+)_total\S* (\d+)$", done.stdout.decode(), re.M)
         return {name: int(number) for name, number in found}
@@ -593,8 +593,7 @@ STATUS = "location /nginx_status { idempotency off; stub_status; }"
 
 def record(nginx, key="k"):
     """The record of @key as idem show tells it, or None."""
-    store = f"sqlite:{nginx.home}/idem.db"
-    got = tap.run([tap.PROGRAM, "show", "--json", "--store", store, key])
+    got = nginx.idem("show", "--json", key)
     return json.loads(got.stdout) if got.status == 0 else None
 
 

@@ -169,9 +169,8 @@ def it_goes_on_wherever_the_work_is_sent():
         with Nginx(up, server=server) as nginx:
             for path in "/variable", "/try", "/mirrored", "/named":
                 key = path.strip("/")
-                with nginx.connect() as s:
-                    s.sendall(request_bytes(path + "?delay=150", key, b"x"))
-                    up.wait_for(1, key)
+                with nginx.working(path + "?delay=150", key):
+                    pass  # The client leaves.
                 until(lambda: (record(nginx, key) or {}).get("status") == "completed")
                 assert nginx.post(path + "?delay=150", key, b"x").replayed
                 equal((key, up.executions(key)), (key, 1))
@@ -236,9 +235,7 @@ def a_killed_worker_leaves_its_keys_in_progress():
 def killed_at_work(up, nginx, key):
     """Kill the worker while it works; return what the next one answers, and how long
     after the kill that was."""
-    with nginx.connect() as s:
-        s.sendall(request_bytes(f"/pay?hold={key}", key, b"x"))
-        up.wait_for(1, key)
+    with nginx.working(f"/pay?hold={key}", key):
         worker = nginx.workers()
         killed = time.monotonic()
         os.kill(worker[0], signal.SIGKILL)
@@ -263,9 +260,7 @@ def later(nginx, key):
 def a_reload_loses_nothing():
     """The old worker ends its work; the new one answers 409 meanwhile, then replays."""
     with Upstream() as up, Nginx(up) as nginx:
-        with nginx.connect() as s, s.makefile("rb") as stream:
-            s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
-            up.wait_for(1)
+        with nginx.working("/pay?hold=h") as answer:
             old = set(nginx.workers())
             nginx.reload()
             until(lambda: set(nginx.workers()) - old)
@@ -273,7 +268,7 @@ def a_reload_loses_nothing():
             busy = nginx.post("/pay?hold=h", "k", b"x")
             equal((busy.status, busy.problem), (409, "in-progress"))
             up.let_go("h")
-            equal(read_answer(stream).status, 201)
+            equal(answer().status, 201)
         assert nginx.post("/pay?hold=h", "k", b"x").replayed
         equal(up.executions(), 1)
         until(lambda: not old & set(nginx.workers()))
@@ -285,16 +280,14 @@ def the_lease_of_long_work_is_renewed():
     http = SHORT + "idempotency_on_expired_lease rerun;"
     ends = set()
     with Upstream() as up, Nginx(up, http=http) as nginx:
-        with nginx.connect() as s, s.makefile("rb") as stream:
-            s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
-            up.wait_for(1)
+        with nginx.working("/pay?hold=h") as answer:
             end = time.monotonic() + 4.5
             while time.monotonic() < end or len(ends) <= 3:
                 equal(nginx.post("/pay?hold=h", "k", b"x").problem, "in-progress")
                 ends.add(record(nginx)["lease_end_ms"])
                 time.sleep(0.3)
             up.let_go("h")
-            equal(read_answer(stream).status, 201)
+            equal(answer().status, 201)
         assert nginx.post("/pay?hold=h", "k", b"x").replayed
         equal(up.executions(), 1)
     note(f"{len(ends) - 1} renewals")
@@ -326,12 +319,10 @@ def a_store_that_is_away_at_the_end_costs_no_answer():
     http = ON.replace("idem.db;", "idem.db timeout=2s;")
     with Upstream() as up, Nginx(up, http=http) as nginx:
         equal(nginx.post("/warm", "warm").status, 201)
-        with nginx.connect() as s, s.makefile("rb") as stream:
-            s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
-            up.wait_for(1, "k")
+        with nginx.working("/pay?hold=h") as answer:
             with held(nginx.home + "/idem.db"):
                 up.let_go("h")
-                got = read_answer(stream)
+                got = answer()
                 equal(len(kept(nginx.home + "/idem.db.journal")), 1)
             equal((got.status, got.headers["idempotency-recorded"]), (201, "false"))
             assert b"order" in got.body

@@ -11,7 +11,7 @@ import functools
 import json
 import time
 
-from nginx import Nginx, Upstream, read_answer, request_bytes
+from nginx import Nginx, Upstream
 from tap import equal, main, test
 
 PAY = ("/pay", '"8e03978e-40d5-43e8-bc93-6894a57f9324"', b"x=1")
@@ -83,40 +83,15 @@ def expiry_is_told(nginx):
 
 
 @rule
-def a_fingerprint_is_made(nginx):
-    """MAY (2.4): a fingerprint, here of all that says what is asked."""
-    nginx.post("/pay?a=1", "k", b"x")
-    for path, body in ("/pay?a=2", b"x"), ("/pay", b"x"), ("/pay?a=1", b"y"):
-        equal(nginx.post(path, "k", body).status, 422)
-    more = [("User-Agent", "other"), ("Accept", "text/html"), ("Range", "bytes=0-1")]
-    assert nginx.request("/pay?a=1", "k", b"x", headers=more).replayed
-    equal(nginx.up.executions(), 1)
-
-
-@rule
-def a_duplicate_gets_the_result(nginx):
-    """SHOULD (2.6): after completion the previous result, be it success or error."""
-    for status in 201, 400, 404, 422, 500:
-        key = f"s{status}"
-        first = nginx.post(f"/p?status={status}", key, b"x")
-        again = nginx.post(f"/p?status={status}", key, b"x")
-        equal((again.status, again.body), (status, first.body))
-        assert again.replayed
-        equal(nginx.up.executions(key), 1)
-
-
-@rule
 def a_concurrent_one_conflicts(nginx):
     """SHOULD (2.6, 2.7): while the first is processed, 409."""
-    with nginx.connect() as s, s.makefile("rb") as stream:
-        s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
-        nginx.up.wait_for(1)
+    with nginx.working("/pay?hold=h") as answer:
         title = "A request is outstanding for this Idempotency-Key"
         got = nginx.post("/pay?hold=h", "k", b"x")
         problem(got, 409, "in-progress", title)
         assert 1 <= int(got.headers["retry-after"]) <= 60
         nginx.up.let_go("h")
-        equal(read_answer(stream).status, 201)
+        equal(answer().status, 201)
 
 
 @rule

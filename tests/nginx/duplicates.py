@@ -91,15 +91,13 @@ def waiters_are_bounded():
         equal(kinds(answers_of(waiting)), {"201": 1, "201 again": 5})
         equal(up.executions(), 1)
     with Upstream() as up, Nginx(up, http=on(more="idempotency_wait 400ms;")) as nginx:
-        with nginx.connect() as s, s.makefile("rb") as stream:
-            s.sendall(request_bytes("/pay?hold=h", "l", b"x"))
-            up.wait_for(1)
+        with nginx.working("/pay?hold=h", "l") as answer:
             start = time.monotonic()
             equal(nginx.post("/pay?hold=h", "l", b"x").status, 409)
             took = time.monotonic() - start
             assert took > 0.35, took
             up.let_go("h")
-            equal(read_answer(stream).status, 201)
+            equal(answer().status, 201)
 
 
 def answered(clients):
@@ -141,9 +139,7 @@ def a_waiter_that_leaves_is_forgotten():
     """Waiters whose clients left are gone from the list, and leak nothing."""
     http = on(more="idempotency_wait 60s;")
     with Upstream() as up, Nginx(up, http=http, server=STATUS) as nginx:
-        with nginx.connect() as s, s.makefile("rb") as stream:
-            s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
-            up.wait_for(1)
+        with nginx.working("/pay?hold=h") as answer:
             gone = [nginx.connect() for _ in range(10)]
             for c in gone:
                 c.sendall(request_bytes("/pay?hold=h", "k", b"x"))
@@ -152,7 +148,7 @@ def a_waiter_that_leaves_is_forgotten():
                 c.close()
             until(lambda: nginx.at_work() == 1)
             up.let_go("h")
-            equal(read_answer(stream).status, 201)
+            equal(answer().status, 201)
 
 
 @test(rows=[57])
@@ -160,16 +156,14 @@ def a_thousand_duplicates_cost_the_store_little():
     """1,000 of one key: one execution, and those of one worker ask the store once."""
     n = 1000 if LONG else 300
     with Upstream() as up, Nginx(up) as nginx:
-        with nginx.connect() as s, s.makefile("rb") as stream:
-            s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
-            up.wait_for(1)
+        with nginx.working("/pay?hold=h") as answer:
             before = written(nginx)
             equal(kinds(nginx.many([("/pay?hold=h", "k", b"x")] * n)), {"409": n})
             equal(written(nginx), before)
             other = nginx.post("/pay?hold=h", "k", b"y")
             equal((other.status, other.problem), (422, "request-mismatch"))
             up.let_go("h")
-            equal(read_answer(stream).status, 201)
+            equal(answer().status, 201)
         equal(up.executions(), 1)
     note(f"{n} duplicates")
 

@@ -1,7 +1,7 @@
 """One execution and its replays: the promise, and its control without the module."""
 
 from nginx import ON, Nginx, Upstream
-from tap import PROGRAM, equal, main, note, run, test
+from tap import equal, main, note, test
 
 
 def same(first, again):
@@ -47,7 +47,7 @@ def another_request_with_the_key_is_refused():
     """What differs in method, host, path, query, type or body is a mismatch: 422."""
     others = [
         dict(method="PATCH"),
-        dict(headers=[("Host", "other")]),
+        dict(host="other"),
         dict(path="/pay/"),
         dict(path="/pay?"),
         dict(path="/pay?a=1"),
@@ -60,20 +60,12 @@ def another_request_with_the_key_is_refused():
         first = nginx.post("/pay", "k", b"amount=5")
         equal(first.status, 201)
         for other in others:
-            host = [h for h in other.pop("headers", []) if h[0] == "Host"]
-            asked = dict(path="/pay", key="k", body=b"amount=5")
-            asked.update(other)
-            if host:
-                data = b"POST /pay HTTP/1.1\r\nHost: other\r\nIdempotency-Key: k\r\n"
-                data += b"Content-Length: 8\r\n\r\namount=5"
-                got = nginx.raw(data)[0]
-            elif not other:
-                got = nginx.request(**asked, headers=[("Content-Type", "text/x")])
-            else:
-                got = nginx.request(**asked)
-            equal((got.status, got.problem), (422, "request-mismatch"))
+            got = nginx.request(**{"path": "/pay", "key": "k", "body": b"amount=5", **other})
+            equal((other, got.status, got.problem), (other, 422, "request-mismatch"))
         equal(up.executions(), 1)
-        assert nginx.post("/pay", "k", b"amount=5").replayed
+        same = [("User-Agent", "other"), ("Accept", "text/html"), ("Range", "bytes=0-1")]
+        for headers in (), same:
+            assert nginx.request("/pay", "k", b"amount=5", headers=headers).replayed
     note(f"{len(others)} requests that differ in one thing")
 
 
@@ -103,8 +95,8 @@ def nothing_is_executed_once_the_store_was_moved():
     """503 for a new key and for a known one; the error log says where the store went."""
     with Upstream() as up, Nginx(up) as nginx:
         equal(nginx.post("/pay", "a").status, 201)
-        leave = [PROGRAM, "export", "--open", "--to", "sqlite:new.db", "--store"]
-        equal(run([*leave, f"sqlite:{nginx.home}/idem.db", "moved.jsonl"]).status, 0)
+        leave = ("export", "--open", "--to", "sqlite:new.db", "moved.jsonl")
+        equal(nginx.idem(*leave).status, 0)
         for key in "ab":
             got = nginx.post("/pay", key)
             equal((got.status, got.problem), (503, "store-unavailable"))

@@ -5,7 +5,6 @@ The last part of docs/forms.md is what was seen here; IDEM_REGEN=1 writes it ane
 
 import base64
 import contextlib
-import difflib
 import json
 import os
 import sys
@@ -13,7 +12,8 @@ from typing import NamedTuple
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "queues"))
 
-from files import read, write
+from files import lines, read, write
+import golden  # noqa: E402
 import rig  # noqa: E402
 from lambda_api import Sandbox  # noqa: E402
 from nginx import Nginx, Upstream  # noqa: E402
@@ -21,7 +21,6 @@ from patience import until  # noqa: E402
 from tap import PROGRAM, TOP, equal, main, run, test  # noqa: E402
 
 PAGE = os.path.join(TOP, "docs", "forms.md")
-REGEN = os.environ.get("IDEM_REGEN") == "1"
 MARK = "## Each by each\n"
 
 # The function: for the event {"do": ...}, or the body of a request.
@@ -260,8 +259,7 @@ def seen_by_gateway(answer):
 
 
 def effects():
-    with open("ledger", encoding="utf-8") as f:
-        return len(f.readlines())
+    return len(lines("ledger"))
 
 
 @contextlib.contextmanager
@@ -307,11 +305,10 @@ def each_front_end_replays_what_each_has_recorded():
     head, told = page.split(MARK)
     intro, _, told = told.partition("\n\n| recorded by")
     told = "| recorded by" + told
-    if REGEN:
+    if golden.REGEN:
         write(PAGE, head + MARK + intro.rstrip("\n") + "\n\n" + now)
-    elif told != now:
-        lines = difflib.unified_diff(told.splitlines(), now.splitlines(), "page", "now", lineterm="")
-        raise AssertionError("\n".join(lines))
+    else:
+        equal(golden.difference(told, now), "")
 
 
 # ---- Work to be run again ----

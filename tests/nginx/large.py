@@ -7,21 +7,13 @@ import threading
 import time
 
 from files import write
-from nginx import ON, Nginx, Upstream, need_plain_memory
-from tap import LONG, equal, main, note, run, skip, test
+from nginx import ON, Nginx, Upstream, head_of, need_plain_memory, read_answer, request_bytes
+from procfs import own_kb
+from tap import LONG, at_once, equal, main, note, run, skip, test
 
 COUNT = 256 if LONG else 24
 SIZE = 10_000_000
 AWAY = "sqlite:idem.db timeout=120s;"
-
-
-def anonymous(pid):
-    """Megabytes that @pid has for itself."""
-    with open(f"/proc/{pid}/status", encoding="ascii") as f:
-        for line in f:
-            if line.startswith("RssAnon"):
-                return int(line.split()[1]) // 1024
-    raise AssertionError("no RssAnon")
 
 
 class Watch(threading.Thread):
@@ -33,7 +25,7 @@ class Watch(threading.Thread):
 
     def run(self):
         while not self.stop.wait(0.005):
-            self.peak = max(self.peak, anonymous(self.pid))
+            self.peak = max(self.peak, own_kb(self.pid) // 1024)
 
     def __enter__(self):
         self.start()
@@ -46,11 +38,9 @@ class Watch(threading.Thread):
 
 def drain(nginx, path, key, wrong):
     """One request whose body is counted and not kept."""
-    from nginx import _lines, request_bytes
-
     with nginx.connect(120) as s, s.makefile("rb") as stream:
         s.sendall(request_bytes(path, key, b"x", headers=[("Connection", "close")]))
-        first, _ = _lines(stream)
+        first, _ = head_of(stream)
         left = SIZE
         while left > 0 and (piece := stream.read(min(left, 1 << 20))):
             left -= len(piece)
@@ -68,16 +58,7 @@ def many_large_answers_fit_into_little_memory():
         for turn in "first", "again":
             wrong = []
             with Watch(worker) as watch:
-                threads = [
-                    threading.Thread(
-                        target=drain, args=[nginx, f"/a?size={SIZE}", f"k{i}", wrong]
-                    )
-                    for i in range(COUNT)
-                ]
-                for thread in threads:
-                    thread.start()
-                for thread in threads:
-                    thread.join()
+                at_once(lambda i: drain(nginx, f"/a?size={SIZE}", f"k{i}", wrong), range(COUNT))
             equal(wrong, [])
             assert watch.peak < 256, f"{watch.peak} MB"
             note(f"{turn}: {COUNT} of 10 MB at once, {watch.peak} MB at most")
@@ -135,8 +116,6 @@ def a_disk_that_becomes_full_costs_no_answer():
 @test
 def a_slow_reader_gets_all_of_it():
     """A client that reads little by little gets the same bytes, first and again."""
-    from nginx import read_answer, request_bytes
-
     with Upstream() as up, Nginx(up) as nginx:
         bodies = []
         for _ in range(2):

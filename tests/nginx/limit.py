@@ -5,11 +5,11 @@ import signal
 import threading
 import time
 
-from nginx import LOG, ON, Nginx, Upstream, read_answer, request_bytes
-from patience import PATIENCE
-from tap import PROGRAM, equal, main, note, run, test
+from nginx import LOG, ON, Nginx, Upstream, read_answer, record, request_bytes
+from patience import until
+from procfs import own_kb
+from tap import LONG, at_once, equal, main, note, test
 
-LONG = os.environ.get("IDEM_TEST_LONG") == "1"
 USER = "idempotency_limit uploads $http_x_user 3r/d;"
 
 
@@ -27,12 +27,6 @@ def far_from_the_end(per):
 def ann_has_three(nginx):
     for i in range(3):
         equal(ask(nginx, f"k{i}").status, 201)
-
-
-def resident(pid):
-    with open(f"/proc/{pid}/status", encoding="ascii") as f:
-        lines = dict(line.split(":", 1) for line in f)
-    return int(lines["RssAnon"].split()[0])
 
 
 def next_window(per):
@@ -62,11 +56,9 @@ def the_next_new_key_is_told_to_wait():
             assert left - 1 < int(number) < before + 1, (number, left, before)
         equal(ask(nginx, "k3").status, 429)
         equal(up.executions(), 3)
-        while len(nginx.log()) < 6:
-            time.sleep(0.01)
+        until(lambda: len(nginx.log()) == 6)
         equal([line.split()[1] for line in nginx.log()[4:6]], ["limited"] * 2)
-        shown = run([PROGRAM, "show", "--store", f"sqlite:{nginx.home}/idem.db", "k3"])
-        assert shown.status != 0, shown
+        equal(record(nginx, "k3"), None)
 
         # Another one has a limit of his own, and an empty value has none.
         equal(ask(nginx, "b", user="bob").status, 201)
@@ -161,15 +153,15 @@ def a_takeover_is_not_counted():
     http = ON + USER + "idempotency_lease 2s; idempotency_on_expired_lease rerun;"
     with Upstream() as up, Nginx(up, http=http) as nginx:
         far_from_the_end(86400)
-        with nginx.connect() as s:
-            s.sendall(request_bytes("/pay?hold=h", "k", b"x", headers=[("X-User", "ann")]))
-            up.wait_for(1)
+        with nginx.working("/pay?hold=h", headers=[("X-User", "ann")]):
             os.kill(nginx.workers()[0], signal.SIGKILL)
         up.let_go("h")
-        until = time.monotonic() + PATIENCE
-        while (got := ask(nginx, "k", path="/pay?hold=h")).problem == "in-progress":
-            assert time.monotonic() < until, got
-            time.sleep(0.1)
+
+        def taken_over():
+            got = ask(nginx, "k", path="/pay?hold=h")
+            return got if got.problem != "in-progress" else None
+
+        got = until(taken_over, "the lease is over")
         equal((got.status, "ratelimit" in got.headers), (201, False))
         equal(up.calls[-1].headers["idempotency-takeover"], "true")
         equal([ask(nginx, f"k{i}").status for i in range(3)], [201, 201, 429])
@@ -229,18 +221,12 @@ def a_flood_of_fresh_keys_stops_before_it_claims():
         sizes = []
         for part in range(2):
             half = range(part * count // 2, (part + 1) * count // 2)
-            pool = [threading.Thread(target=one, args=[half[i::8]]) for i in range(8)]
-            for thread in pool:
-                thread.start()
-            for thread in pool:
-                thread.join()
-            sizes.append([resident(worker) for worker in nginx.workers()])
+            at_once(one, [half[i::8] for i in range(8)])
+            sizes.append([own_kb(worker) for worker in nginx.workers()])
         equal((seen.count(201), seen.count(429), len(seen)),
               (quota, count - quota, count))
         equal(up.executions(), quota)
-        listed = run([PROGRAM, "list", "--store", f"sqlite:{nginx.home}/idem.db",
-                      "--json"]).stdout.splitlines()
-        equal(len(listed), quota)
+        equal(nginx.begun(), quota)
         equal(ask(nginx, "f0", user="ann").status, 201)
     if "IDEM_NGINX_PRELOAD" not in os.environ:
         assert sum(sizes[1]) - sum(sizes[0]) < 2048, sizes

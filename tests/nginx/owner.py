@@ -9,13 +9,12 @@ import time
 from nginx import ON, Nginx, Upstream, held, read_answer, record, request_bytes
 from patience import in_time, until
 from procfs import stop
-from tap import PROGRAM, equal, main, note, run, test
+from tap import equal, main, note, test
 
 
 def taken_away(nginx):
     """What is open in the store is unknown from now on, also work that goes on."""
-    store = f"sqlite:{nginx.home}/idem.db"
-    done = run([PROGRAM, "store", "mark-restored", "--yes", "--store", store])
+    done = nginx.idem("store", "mark-restored", "--yes")
     equal((done.status, done.stderr), (0, b""))
 
 
@@ -67,9 +66,7 @@ def an_owner_that_lost_its_key_answers_for_it_no_more():
     that, its worker asks the store for duplicates, long before the lease is over."""
     http = ON + "idempotency_lease 30s;"
     with Upstream() as up, Nginx(up, http=http) as nginx:
-        with nginx.connect() as s, s.makefile("rb") as stream:
-            s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
-            up.wait_for(1, "k")
+        with nginx.working("/pay?hold=h") as answer:
             equal(nginx.post("/pay?hold=h", "k", b"x").problem, "in-progress")
             taken_away(nginx)
             until(lambda: "another attempt owns its idempotency key now" in nginx.errors())
@@ -77,7 +74,7 @@ def an_owner_that_lost_its_key_answers_for_it_no_more():
             equal(nginx.post("/pay?hold=h", "k", b"x").problem, "outcome-unknown")
             in_time(time.monotonic() - known, 15, "the answer, with a lease of 30 s,")
             up.let_go("h")
-            equal(read_answer(stream).headers["idempotency-recorded"], "false")
+            equal(answer().headers["idempotency-recorded"], "false")
         equal(up.executions(), 1)
 
 
@@ -112,9 +109,7 @@ def past_its_lease_an_owner_does_not_answer():
     what the store says, or that it is away, and not that the work goes on."""
     http = ON.replace("idem.db;", "idem.db timeout=1s;") + "idempotency_lease 2s;"
     with Upstream() as up, Nginx(up, http=http) as nginx:
-        with nginx.connect() as s:
-            s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
-            up.wait_for(1, "k")
+        with nginx.working("/pay?hold=h"):
             with held(nginx.home + "/idem.db"):
                 equal(nginx.post("/pay?hold=h", "k", b"x").problem, "in-progress")
                 until(lambda: nginx.post("/pay?hold=h", "k", b"x").problem
@@ -159,8 +154,7 @@ def replaced_while_it_is_read(up, nginx, key):
             assert nginx.post("/pay", "small", b"x").replayed
             stop(worker)
         try:
-            store = f"sqlite:{nginx.home}/idem.db"
-            until(lambda: other_life(store, key), "the record has expired")
+            until(lambda: other_life(nginx, key), "the record has expired")
         finally:
             os.kill(worker, signal.SIGCONT)
         return read_answer(stream)
@@ -175,10 +169,10 @@ def open_files(pid):
     return sizes
 
 
-def other_life(store, key):
+def other_life(nginx, key):
     """Another caller works under the key: true when that began anew."""
     work = ["sh", "-c", "head -c 100000 /dev/zero | tr '\\0' o"]
-    done = run([PROGRAM, "run", "--store", store, "-k", key, "--fingerprint", "none", "--", *work])
+    done = nginx.idem("run", "-k", key, "--fingerprint", "none", "--", *work)
     return done.status == 0 and done.stdout == b"o" * 100000
 
 

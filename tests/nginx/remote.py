@@ -1,7 +1,6 @@
-"""The module on a DynamoDB table: the same answers, and a table that goes away."""
+"""The module on a service: the same answers, and a table that goes away."""
 
 import contextlib
-import glob
 import json
 import os
 import select
@@ -11,11 +10,12 @@ import sys
 import threading
 
 import dynamo
-from files import read_bytes
 from kept import kept
 from nginx import STATUS, Nginx, Upstream, read_answer, request_bytes
 from patience import until
-from procfs import stop
+import itertools
+import postgres
+import postgres
 from tap import LONG, PROGRAM, TOP, each, equal, main, note, run, start
 
 sys.path.append(os.path.join(TOP, "tests", "chaos"))
@@ -26,31 +26,49 @@ NAMES += ["AWS_EC2_METADATA_DISABLED", "AWS_CONFIG_FILE"]
 NAMES += ["AWS_SHARED_CREDENTIALS_FILE"]
 
 
+ENV = {name: dynamo.environment()[name] for name in NAMES}
+
+
+def place_of(url):
+    return url if url.startswith("postgres:") else f"dynamodb://idem?endpoint={url}"
+
+
+@contextlib.contextmanager
+def server(kind):
+    """The URL of a service of this kind."""
+    if kind == "postgresql":
+        postgres.need()
+        yield f"{postgres.shared().url}&schema=s{next(schemas)}"
+    else:
+        with dynamo.server(kind) as url:
+            yield url
+
+
+schemas = itertools.count()
+
+
 @contextlib.contextmanager
 def gateway(up, url, timeout="5s", **more):
-    """An nginx on the table; it takes only named variables from its environment."""
-    env = {name: dynamo.environment()[name] for name in NAMES}
-    place = f"dynamodb://idem?endpoint={url}"
+    """An nginx on the store; it takes only named variables from its environment."""
+    place = place_of(url)
     http = f"idempotency_store '{place}' timeout={timeout} journal=journal;"
     http += "idempotency on; idempotency_scope global;" + more.pop("http", "")
     with Nginx(
-        up, http=http, env=env, server=STATUS,
+        up, http=http, env=ENV, server=STATUS,
         main="".join(f"env {name};" for name in NAMES), **more
     ) as nginx:
-        yield nginx, place, env
+        yield nginx, place, ENV
 
 
 def create(url):
-    env = {name: dynamo.environment()[name] for name in NAMES}
-    place = f"dynamodb://idem?endpoint={url}"
-    done = run([PROGRAM, "store", "create", "--store", place], env)
+    done = run([PROGRAM, "store", "create", "--store", place_of(url)], ENV)
     equal((done.status, done.stderr), (0, done.stderr))
 
 
-@each(dynamo.KINDS if LONG else ("dynoxide",))
+@each((*dynamo.KINDS, "postgresql") if LONG else ("dynoxide", "postgresql"))
 def the_same_answers(kind):
     """Replay, mismatch, unknown, 50 duplicates at once."""
-    with dynamo.server(kind) as url, Upstream() as up:
+    with server(kind) as url, Upstream() as up:
         create(url)
         with gateway(up, url, workers=2) as (nginx, _, _):
             for path in "/pay", "/pay?size=300000", "/pay?status=404":
@@ -101,11 +119,11 @@ def a_table_that_moves(kind):
             note(f"{len(executed)} executed, {refused} refused before the end of the export")
 
 
-@each(("dynoxide",))
-def limits_on_a_table(kind):
+@each(("dynoxide", "postgresql"))
+def limits_in_a_service(kind):
     """Two of twenty new keys, and their replays."""
     limits = "idempotency_limit few global 2r/2d; idempotency_limit many global 1000r/2d;"
-    with dynamo.server(kind) as url, Upstream() as up:
+    with server(kind) as url, Upstream() as up:
         create(url)
         with gateway(up, url, workers=2, http=limits) as (nginx, _, _):
             answers = nginx.many([("/pay", f"k{i}", b"x") for i in range(20)])
@@ -125,12 +143,10 @@ def a_table_that_goes_away(kind):
         create(url)
         with gateway(up, url, timeout="5s") as (nginx, _, _):
             equal(nginx.post("/pay", "warm", b"x").status, 201)
-            with nginx.connect() as s, s.makefile("rb") as stream:
-                s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
-                up.wait_for(1, "k")
+            with nginx.working("/pay?hold=h") as answer:
                 stack.close()
                 up.let_go("h")
-                got = read_answer(stream)
+                got = answer()
             equal((got.status, got.headers["idempotency-recorded"]), (201, "false"))
             equal(len(kept(nginx.home + "/journal")), 1)
             late = nginx.post("/pay", "other", b"x")
@@ -147,12 +163,10 @@ def a_table_that_stands_still(kind):
         with gateway(up, url, timeout="120s") as (nginx, _, _):
             equal(nginx.post("/pay", "warm", b"x").status, 201)
             journal = nginx.home + "/journal"
-            with nginx.connect() as s, s.makefile("rb") as stream:
-                s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
-                up.wait_for(1, "k")
+            with nginx.working("/pay?hold=h") as answer:
                 with dynamo.frozen(url):
                     up.let_go("h")
-                    got = read_answer(stream)
+                    got = answer()
                     equal((got.status, got.headers["idempotency-recorded"]), (201, "false"))
                     equal(len(kept(journal)), 1)
             until(lambda: not kept(journal))
@@ -186,25 +200,11 @@ def a_waiter_outlasts_an_outage(kind):
             equal((again.status, again.replayed, up.executions("k")), (201, True, 1))
 
 
-def child_named(word):
-    """The pid of a child of this test with @word in its command."""
-    for path in glob.glob("/proc/[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            pid = int(path.split("/")[2])
-            command = read_bytes(path)
-            with open(f"/proc/{pid}/stat", encoding="latin-1") as f:
-                parent = int(f.read().rsplit(")", 1)[1].split()[1])
-            if word in command and parent == os.getpid():
-                return pid
-    raise AssertionError("no such child")
-
-
 @each(("dynoxide",))
 def a_worker_that_dies_while_it_tells(kind):
     """It told the journal first: the next worker tells the table."""
     with Upstream() as up, dynamo.server(kind) as url:
         create(url)
-        table = child_named(kind.encode())
         with gateway(up, url, timeout="30s end_timeout=30s") as (nginx, _, _):
             equal(nginx.post("/pay", "warm", b"x").status, 201)
             journal = nginx.home + "/journal"
@@ -212,14 +212,11 @@ def a_worker_that_dies_while_it_tells(kind):
             with nginx.connect() as s:
                 s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
                 up.wait_for(1, "k")
-                stop(table)
-                try:
+                with dynamo.frozen(url):
                     up.let_go("h")
                     until(lambda: kept(journal, ".idj"))
                     equal(select.select([s], [], [], 0.2)[0], [])
                     os.kill(nginx.workers()[0], signal.SIGKILL)
-                finally:
-                    os.kill(table, signal.SIGCONT)
 
             def told():
                 with contextlib.suppress(OSError):
@@ -269,8 +266,7 @@ def a_claim_whose_answer_is_lost(kind):
 
 def shown(url, env):
     """The status of the record of "k", or None."""
-    place = f"dynamodb://idem?endpoint={url}"
-    done = run([PROGRAM, "show", "--json", "--store", place, "k"], env)
+    done = run([PROGRAM, "show", "--json", "--store", place_of(url), "k"], env)
     return json.loads(done.stdout)["status"] if done.status == 0 else None
 
 

@@ -19,7 +19,7 @@ from nginx import (
     request_bytes,
 )
 from patience import PATIENCE, until
-from tap import PROGRAM, TOP, equal, main, note, run, test
+from tap import TOP, equal, main, note, test
 
 SCOPED = STORE + "idempotency on;"
 
@@ -31,9 +31,9 @@ def refused():
     yield "idempotency_scope", SCOPED.replace(" on;", " required;"), {}
     yield "idempotency_store", "idempotency on; idempotency_scope global;", {}
     yield "is not a time from 2s to 36525d (500ms, 30s", on + "idempotency_lease 1s;", {}
-    yield "4s or more with a store in DynamoDB", (
-        "idempotency_store dynamodb://idem?region=local;" + on[len(STORE) :]
-        + "idempotency_lease 3s;"), {}
+    for store in "dynamodb://idem?region=local", "postgres:///x", "postgresql:///x":
+        yield "must be 4s or more with a store in DynamoDB or PostgreSQL", (
+            f"idempotency_store {store};" + on[len(STORE) :] + "idempotency_lease 3s;"), {}
     yield "idempotency_retention", on + "idempotency_retention 30s;", {}
     yield 'idempotency_retention: "soon" is not a time', on + "idempotency_retention soon;", {}
     yield '"60" is not a time', on + "idempotency_retention 60;", {}
@@ -124,8 +124,10 @@ def what_cannot_be_safe_does_not_start():
             "idempotency_limit a $arg_a 8r/s; idempotency_limit 'b b' x$arg_b 1r/30m;"
             "idempotency_limit c 1 1000000000000r/366d; idempotency_chain off;"
         )
-        got = nginx.check(http=everything, location="", main="")
-        equal((got.status, got.stderr.count(b"[emerg]")), (0, 0))
+        lease = ON.replace("sqlite:idem.db", "postgres:///x") + "idempotency_lease 4s;"
+        for http in everything, lease:
+            got = nginx.check(http=http, location="", main="")
+            equal((got.status, got.stderr.count(b"[emerg]")), (0, 0))
     note(f"{count} configurations")
 
 
@@ -259,8 +261,7 @@ def only_harmless_headers_are_replayed():
         for i in range(2):
             got = nginx.request(path, "etag", b"x", headers=compared)
             equal((got.status, got.replayed, len(got.body) > 0), (200, i == 1, True))
-        raw = run([PROGRAM, "show", "--json", "--store",
-                   f"sqlite:{nginx.home}/idem.db", "k"]).stdout
+        raw = nginx.idem("show", "--json", "k").stdout
         assert b"session=" not in raw and b"X-Kept: kept" in raw, raw
         for i in range(2):
             got = nginx.post("/pay?mode=manyheaders", "many", b"x")
@@ -472,8 +473,7 @@ def what_is_named_complete_is_a_success():
                 equal(nginx.post(f"/pay?status={status}", f"s{status}", b"x").status, status)
         assert record(nginx, "s503")["meta"].startswith("HTTP 503 complete\n"), record(nginx, "s503")
         assert record(nginx, "s500")["meta"].startswith("HTTP 500\n"), record(nginx, "s500")
-        store = f"sqlite:{nginx.home}/idem.db"
-        failed = run([PROGRAM, "list", "--failed", "--store", store]).stdout
+        failed = nginx.idem("list", "--failed").stdout
         equal((b"s500" in failed, b"s503" in failed), (True, False))
 
 
@@ -638,21 +638,19 @@ def the_request_can_be_kept():
         with Nginx(up, http=ON + "idempotency_keep_request on;") as nginx:
             more = [("Content-Type", "text/x"), ("Authorization", "Bearer s3cret")]
             nginx.request("/pay?mode=drop", "k", b"amount=5", headers=more)
-            raw = run([PROGRAM, "show", "--json", "--store",
-                       f"sqlite:{nginx.home}/idem.db", "k"]).stdout
-            record = json.loads(raw)
-            equal(record["status"], "unknown")
+            shown = record(nginx)
+            equal(shown["status"], "unknown")
             kept = b"POST /pay?mode=drop HTTP/1.1\r\nHost: h\r\n"
             kept += b"Content-Type: text/x\r\n\r\namount=5"
-            equal(record["input_len"], len(kept))
+            equal(shown["input_len"], len(kept))
             # A request without a body is kept, too.
             head = b"POST /pay HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n"
             for _ in range(2):
                 got = nginx.raw(head + b"Idempotency-Key: empty\r\n\r\n")
                 equal(got[0].status, 201)
-        kept_files = b""
-        for name in "idem.db", "idem.db-wal":
-            kept_files += read_bytes(f"{nginx.home}/{name}")
+        kept_files = b"".join(
+            read_bytes(nginx.home, name) for name in ("idem.db", "idem.db-wal")
+        )
         assert kept in kept_files and b"s3cret" not in kept_files
 
 
@@ -665,8 +663,7 @@ def the_log_tells_the_story():
             nginx.post("/pay", "s3cret-key", b"x")
             nginx.post("/pay", "s3cret-key", b"y")
             nginx.post("/pay", None, b"y")
-            while len(nginx.log()) < 4:
-                time.sleep(0.01)
+            until(lambda: len(nginx.log()) == 4)
             lines = [line.split() for line in nginx.log()]
             equal([line[:3] for line in lines], [
                 ["201", "started", "completed"], ["201", "replayed", "-"],
@@ -680,17 +677,16 @@ def the_log_tells_the_story():
 def the_meter_of_the_host_counts_too():
     """With IDEM_METER in the environment idem stats counts what nginx asked of the
     store, errors and times too; a meter that is none is said, and nothing else."""
-    store = f"sqlite:{os.getcwd()}/ngx/idem.db"
     meter = {"IDEM_METER": os.path.abspath("meter")}
-    look = [PROGRAM, "stats", "--format", "prometheus", "--store", store]
+    look = ("stats", "--format", "prometheus")
     with Upstream() as up:
         with Nginx(up, env=meter, main="env IDEM_METER;") as nginx:
             for body in (b"x", b"x", b"y"):
                 nginx.post("/pay", "a", body)
-        text = run(look, meter).stdout.decode()
+        text = nginx.idem(*look, env=meter).stdout.decode()
         calls = dict(re.findall(r'^idem_store_call_seconds_count\{.*call="(\w+)"} (\d+)$', text, re.M))
         equal((calls["begin"], calls["end"]), ("3", "1"))
-        assert "idem_store_call" not in run(look).stdout.decode()
+        assert b"idem_store_call" not in nginx.idem(*look).stdout
 
         write("meter", "dear aunt")
         with Nginx(up, env=meter, main="env IDEM_METER;") as nginx:

@@ -15,7 +15,8 @@ from nginx import (
     ON, Answer, Nginx, Upstream, need_plain_memory, read_answer, request_bytes,
 )  # fmt: skip
 from patience import PATIENCE, until
-from tap import LONG, equal, main, note, test
+from procfs import own_kb
+from tap import LONG, at_once, equal, main, note, test
 
 REQUESTS = 10_000 if LONG else 900
 SECONDS = 60 if LONG else 2.5
@@ -132,7 +133,7 @@ def memory_stays_flat():
         sizes = []
         for turn in range(rounds):
             flood(nginx, turn * each, each)
-            sizes.append(resident(worker))
+            sizes.append(own_kb(worker))
             up.calls.clear()
     equal(nginx.stats()["started"], rounds * each)
     grown = sizes[-1] - sizes[1 if rounds > 1 else 0]
@@ -149,20 +150,7 @@ def flood(nginx, start, count):
                 s.sendall(request_bytes("/pay", f"flood{n}", b"x"))
                 equal(read_answer(stream).status, 201)
 
-    pool = [
-        threading.Thread(target=one, args=[range(start + i, start + count, 8)])
-        for i in range(8)
-    ]
-    for thread in pool:
-        thread.start()
-    for thread in pool:
-        thread.join()
-
-
-def resident(pid):
-    with open(f"/proc/{pid}/status", encoding="ascii") as f:
-        lines = dict(line.split(":", 1) for line in f)
-    return int(lines["RssAnon"].split()[0])
+    at_once(one, [range(start + i, start + count, 8) for i in range(8)])
 
 
 if __name__ == "__main__":
