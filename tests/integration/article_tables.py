@@ -8,41 +8,19 @@ import time
 import articles
 import dynamo
 from articles import EventHandler, LockTokens, http_begin, http_finish, http_take, idempotent
-from tap import Idem, equal, main, test
+import sides
+from tap import equal, main, test
 
 NOW = int(time.time())
 LEASE = 4
 CLOCKS = 2
 
 
-class Side:
+class Side(sides.Side):
     """idem on a table of @layout that the article's template made."""
 
-    def __init__(self, url, name, layout, settings=""):
-        self.env = dynamo.environment()
-        where = f"dynamodb://{name}?endpoint={url}&region=eu-west-1&clock=host"
-        self.idem = Idem(f"{where}{'&layout=' if layout else ''}{layout}{settings}")
-        self.url, self.name = url, name
-
-    @property
-    def store(self):
-        return self.idem.store
-
-    def __call__(self, *args, **rest):
-        return self.idem(*args, env=self.env, **rest)
-
-    def begin(self, key, *options, policy="rerun"):
-        done = self("begin", "--json", "-k", key, "--on-expired-lease", policy, *options)
-        assert done.stdout, done.stderr
-        return done.status, json.loads(done.stdout)
-
-    def started(self, key, *options, **rest):
-        status, answer = self.begin(key, *options, **rest)
-        equal((status, answer["verdict"]), (0, "STARTED"))
-        return answer
-
     def end(self, verb, answer, *options):
-        return self(verb, "--token", answer["token"], "--journal", "off", *options).status
+        return super().end(verb, answer, *options).status
 
     def show(self, key):
         done = self("show", "--json", key)

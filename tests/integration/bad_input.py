@@ -1,12 +1,10 @@
 """What idem says to bad input: what failed, why, and what helps.
 
-Each row is in golden/bad_input.txt as it looks in a terminal. IDEM_REGEN=1 writes
-the file anew; look at the difference before you keep it. A row that cannot be tried
+Each row is in golden/bad_input.txt as it looks in a terminal. A row that cannot be tried
 here, for want of a DynamoDB or of the right to mount, is named in the results.
 """
 
 import contextlib
-import difflib
 import os
 import re
 import shlex
@@ -15,11 +13,11 @@ import socket
 import sqlite3
 import stat
 import subprocess
-import sys
 from typing import NamedTuple
 
 import dynamo
 from files import read, write
+import golden
 from patience import PATIENCE
 from ports import free_port
 from tap import PROGRAM, TOP, Idem, environment, equal, main, note, test
@@ -342,16 +340,9 @@ def bad_input_is_answered_in_full():
     """Each bad input is refused, with what failed, why, and what helps."""
     idem = Idem()
     prepare(idem)
-    wanted = ""
-    if os.path.exists(GOLDEN):
-        wanted = read(GOLDEN)
+    wanted = read(GOLDEN) if os.path.exists(GOLDEN) else ""
     seen = masked("".join([*see_words(idem), *see_lines(blocks(wanted))]))
-    diff = "\n".join(difflib.unified_diff(wanted.splitlines(), seen.splitlines(), "golden", "now", lineterm=""))
-    if diff and os.environ.get("IDEM_REGEN") == "1":
-        print(diff, file=sys.stderr)
-        write(GOLDEN, seen)
-        return
-    assert not diff, diff
+    golden.check(GOLDEN, seen)
 
 
 def listed_keys(idem):

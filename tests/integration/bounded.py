@@ -4,7 +4,7 @@ import json
 import os
 
 from files import read
-from records import HEADER, NEVER, NOW, line_of
+from records import NEVER, NOW, line_of, write_export
 from tap import LONG, Idem, equal, main, note, skip, test
 
 # More than watch names; and so many that to keep them takes 10 MB.
@@ -16,22 +16,18 @@ SANITIZED = os.environ.get("IDEM_TEST_SANITIZER", "none") != "none"
 
 def record(n, status):
     return {
-        "status": status, "policy": 1, "flags": 0, "fence": n + 10, "attempts": 1,
-        "lease_end": NOW - 1000, "expires": NOW + 9**14 if status == 2 else NEVER,
-        "nonce": bytes(16), "owner": b"worker-%d" % n, "fingerprint": b"", "content_type": b"",
+        "status": status, "policy": 1, "fence": n + 10, "lease_end": NOW - 1000,
+        "expires": NOW + 9**14 if status == 2 else NEVER, "owner": b"worker-%d" % n,
         "meta": b"exit 1\n" if status == 2 else b"", "error": b"account closed" if status == 3 else b"",
-        "note": b"its lease ended" if status == 4 else b"", "history": [], "later": b"",
-        "result": b"", "input": b"",
+        "note": b"its lease ended" if status == 4 else b"",
     }  # fmt: skip
 
 
 def filled(name, many):
     """A store with failed and unknown work, and outcomes that failed."""
     store = Idem("sqlite:" + os.path.abspath(name))
-    with open(name + ".jsonl", "w", encoding="ascii") as f:
-        f.write(HEADER)
-        for n in range(many):
-            f.write(line_of(b"s", b"order-%06d" % n, record(n, (3, 4, 2)[n % 3])) + "\n")
+    records = (record(n, (3, 4, 2)[n % 3]) for n in range(many))
+    write_export(name + ".jsonl", (line_of(b"s", b"order-%06d" % n, r) for n, r in enumerate(records)))
     equal(store("import", name + ".jsonl").status, 0)
     return store
 
@@ -104,9 +100,7 @@ def a_sorted_list_is_printed_in_parts():
 def a_scope_is_found_after_many_others():
     """A list of one scope goes on where thousands of newer records are of another."""
     store = Idem("sqlite:" + os.path.abspath("store.db"))
-    with open("first.jsonl", "w", encoding="ascii") as f:
-        f.write(HEADER)
-        f.write(line_of(b"first", b"order", record(0, 3)) + "\n")
+    write_export("first.jsonl", [line_of(b"first", b"order", record(0, 3))])
     equal(store("import", "first.jsonl").status, 0)
     filled("store.db", 22000)
     equal(store("list", "-s", "first", "--fields", "key").stdout, b"order\n")

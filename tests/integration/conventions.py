@@ -6,20 +6,15 @@ anything within a line, a line of nothing but "..." for any lines, one space for
 number of them.
 """
 
-import contextlib
-import fcntl
 import os
-import pty
 import re
 import shutil
-import struct
-import termios
-import time
 
 from files import read
 import session
-from records import HEADER, NEVER, line_of
-from tap import PROGRAM, TOP, Skip, add, equal, kill_session, main, start
+from records import line_of, write_export
+from tap import PROGRAM, TOP, Skip, add, equal, main
+from terminals import at_terminal
 
 PAGE = os.path.join(TOP, "docs", "conventions.md")
 CONVENTIONS = 30
@@ -61,35 +56,9 @@ def hidden_of(page):
 
 def write_big():
     """An export of 1,500 records, for what takes a while."""
-    now = int(time.time() * 1000)
-    with open("big.jsonl", "w", encoding="ascii") as f:
-        f.write(HEADER)
-        for n in range(1500):
-            r = {
-                "status": 2, "policy": 2, "flags": 0, "fence": n + 10, "attempts": 1,
-                "lease_end": now, "expires": NEVER, "nonce": bytes(16), "owner": b"w",
-                "fingerprint": b"", "content_type": b"", "meta": b"exit 0\n",
-                "error": b"", "note": b"", "history": [], "later": b"",
-                "result": b"x" * 2000, "input": b"",
-            }  # fmt: skip
-            f.write(line_of(b"big", b"row-%d" % n, r) + "\n")
-
-
-def at_terminal(script, env):
-    """What the bash @script prints at a terminal of 80 columns."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    process = start(["bash", "--norc", "-c", script], env, stdin=theirs, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    text = b""
-    try:
-        with contextlib.suppress(OSError):  # EIO: nobody has it open any more.
-            while part := os.read(ours, 65536):
-                text += part
-    finally:
-        kill_session(process)
-        os.close(ours)
-    return text.decode()
+    same = {"meta": b"exit 0\n", "result": b"x" * 2000}
+    write_export("big.jsonl", (line_of(b"big", b"row-%d" % n, {"fence": n + 10, **same})
+                               for n in range(1500)))  # fmt: skip
 
 
 def shown(text):
@@ -119,7 +88,9 @@ def type_all():
     script += f"printf '{session.MARK}'\n"
     for _, _, command, _ in rows:
         script += f"{command}\nprintf '{session.MARK}'\n"
-    told = at_terminal(script, env).split(session.MARK)
+    streams = ("stdin", "stdout", "stderr")
+    _, told = at_terminal(["bash", "--norc", "-c", script], env, own=streams)
+    told = told.split(session.MARK)
     equal(shown(told[0]), [])
     equal(len(told), len(rows) + 2)
     for (number, *_), text in zip(rows, told[1:]):

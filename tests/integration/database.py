@@ -32,22 +32,11 @@ def said(idem, *args, status=0):
     return done.stdout.decode()
 
 
-def transactions(server):
-    """How many transactions of idem's the server has been sent so far."""
-    return postgres.transactions(read(os.path.join(server.folder, "log")))
-
-
-def timeouts(server):
-    """How often the server has ended a wait for a lock."""
-    return read(os.path.join(server.folder, "log")).count("canceling statement due to lock timeout")
-
-
 @contextlib.contextmanager
 def transaction(server, sql):
     """Somebody else's, which has done @sql and is committed at the end."""
-    command = [server.program("psql"), "-Xq", "-h", server.folder, "-U", postgres.USER]
     is_open = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'"
-    with start([*command, "-d", postgres.DATABASE], stdin=subprocess.PIPE) as session:
+    with server.session(stdin=subprocess.PIPE) as session:
         session.stdin.write(f"BEGIN; {sql};\n".encode())
         session.stdin.flush()
         until(lambda: server.psql(is_open) == ["1"], "it is open")
@@ -56,9 +45,9 @@ def transaction(server, sql):
 
 
 def trips(server, idem, *args, status=0):
-    before = transactions(server)
+    log = postgres.Log(server)
     equal(idem(*args).status, status)
-    return transactions(server) - before
+    return log.transactions()
 
 
 @test
@@ -132,7 +121,7 @@ def a_held_row_holds_up_nobody_else():
     wait, too."""
     idem, server = here("held")
     token = said(idem, "begin", "-k", "held").strip()
-    before = timeouts(server)
+    log = postgres.Log(server)
     with transaction(server, "UPDATE held.idem_record SET status = status WHERE key = 'held'"):
         plain = server.psql_try(
             "SET lock_timeout = '100ms'; INSERT INTO held.idem_record SELECT * FROM"
@@ -146,7 +135,7 @@ def a_held_row_holds_up_nobody_else():
     assert ended.wait(PATIENCE) in (0, 80)
     equal(idem("reconcile").status, 0)
     assert "lock timeout" in plain.stderr, plain
-    equal(timeouts(server) - before, 1)
+    equal(log.count("canceling statement due to lock timeout"), 1)
     equal(json.loads(said(idem, "show", "--json", "held"))["status"], "completed")
 
 

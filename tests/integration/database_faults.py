@@ -35,29 +35,6 @@ def here(schema, at=None, user=postgres.USER):
     return Idem(f"{url}&schema={schema}"), server
 
 
-class Log:
-    """What the server logs from here on."""
-
-    def __init__(self, server):
-        self.path = os.path.join(server.folder, "log")
-        self.at = os.path.getsize(self.path)
-
-    def count(self, text):
-        with open(self.path, encoding="utf-8") as log:
-            log.seek(self.at)
-            return log.read().count(text)
-
-    def transactions(self):
-        with open(self.path, encoding="utf-8") as log:
-            log.seek(self.at)
-            return postgres.transactions(log.read())
-
-    def has(self, pattern):
-        with open(self.path, encoding="utf-8") as log:
-            log.seek(self.at)
-            return re.search(pattern, log.read()) is not None
-
-
 def work(key):
     """A command whose effects are counted, one file for each key."""
     return ("run", "-k", key, "--", "sh", "-c", f"echo done; echo x >>effects-{key}")
@@ -87,12 +64,11 @@ def uncommitted(server, schema, end):
         f"BEGIN; INSERT INTO {schema}.idem_record SELECT * FROM {schema}_from.idem_record;"
         + end.replace("WAITS", waits)
     )
-    command = [server.program("psql"), "-Xq", "-h", server.folder, "-U", postgres.USER]
     inserted = (
         "SELECT count(*) FROM pg_stat_activity"
         f" WHERE query LIKE 'BEGIN; INSERT INTO {schema}.%' AND wait_event = 'PgSleep'"
     )
-    with start([*command, "-d", postgres.DATABASE, "-c", sql]) as process:
+    with server.session("-c", sql) as process:
         until(lambda: server.psql(inserted) == ["1"])
         yield
         _, err = process.communicate(timeout=PATIENCE)
@@ -104,7 +80,7 @@ LOOP = "DO $$ BEGIN WHILE NOT WAITS LOOP PERFORM pg_sleep(0.002); END LOOP; END 
 
 def lose_a_race(idem, server, schema):
     """A claim waits for an insert that is committed meanwhile."""
-    log = Log(server)
+    log = postgres.Log(server)
     with uncommitted(server, schema, LOOP + "COMMIT"):
         equal(idem("begin", "-k", "k").status, 75)
     # One round trip, but for those that a slow machine's wait took too long for.
@@ -157,7 +133,7 @@ def sorted_claims_do_not_deadlock():
         "CREATE TRIGGER slow BEFORE INSERT ON sorted.idem_record"
         " FOR EACH ROW EXECUTE FUNCTION sorted.rest()"
     )
-    log = Log(server)
+    log = postgres.Log(server)
     equal(claim(f"{server.url}&schema=sorted", 20, 20), (400, 400, 0))
     equal(log.count("deadlock detected"), 0)
 
@@ -196,7 +172,7 @@ def refusals_that_pass_are_tried_again():
 
     for code in "40001", "40P01", "55P03", "57014", "53300", "25006", "57P01":
         plant(code)
-        log = Log(server)
+        log = postgres.Log(server)
         once(idem, code)
         equal((code, log.count("ERROR:  planted")), (code, 4))
     plant("23514")
@@ -219,7 +195,7 @@ def a_commit_that_is_refused_is_tried_again():
             " DEFERRABLE INITIALLY DEFERRED",
         )
     server.psql(late + "INSERT INTO late.state VALUES ('40001')")
-    log = Log(server)
+    log = postgres.Log(server)
     once(idem, "k")
     equal(log.count("ERROR:  planted"), 4)
     server.psql("UPDATE late.state SET code = '23514'; ALTER SEQUENCE late.inserts RESTART")
@@ -272,7 +248,7 @@ def a_claim_that_is_cancelled_is_tried_again():
         ("cancelled", postgres.USER, cancel, "due to user request"),
     ):
         idem, server = here(schema, user=user)
-        log = Log(server)
+        log = postgres.Log(server)
         with uncommitted(server, schema, end):
             once(idem, "k")
         os.remove("effects-k")
@@ -288,16 +264,15 @@ def a_connection_that_lacks_statements_is_replaced():
         "CREATE ROLE brief LOGIN SUPERUSER; ALTER ROLE brief SET statement_timeout = '50ms'"
     )
     idem, server = here("brief", user="brief")
-    log = Log(server)
+    log = postgres.Log(server)
     lock = "BEGIN; LOCK TABLE brief.idem_record; SELECT pg_sleep(1.2); ROLLBACK"
-    command = [server.program("psql"), "-Xq", "-h", server.folder, "-U", postgres.USER]
-    with start([*command, "-d", postgres.DATABASE, "-c", lock]) as process:
+    with server.session("-c", lock) as process:
         until(lambda: log.count("SELECT pg_sleep(1.2)") == 1)
         once(idem, "k")
         equal(process.wait(PATIENCE), 0)
     # Those that were run without a name say so in their place in the log.
     prepared = r"due to statement timeout\n[^\n]*STATEMENT: +SELECT r.id, .* WHERE r.id > "
-    assert log.has(prepared), "the lock was gone before the statements were named"
+    assert re.search(prepared, log.text()), "the lock was gone before the statements were named"
 
 
 # ---- Connections that end ----

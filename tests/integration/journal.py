@@ -6,14 +6,13 @@ import glob
 import json
 import os
 import signal
-import socket
 import stat
-import threading
 import time
 
 import dynamo
 from box import case, contains, finish, locked
 from kept import kept
+from line import Line
 from patience import until
 from tap import equal, main
 
@@ -313,55 +312,13 @@ def it_is_beside_the_default_store(b):
 # ---- A store behind a network ----------------------------------------------------
 
 
-class Network:
-    """A way to @port that can be cut."""
-
-    def __init__(self, port):
-        self.port = port
-        self.cut = False
-        self.alive = []
-        self.door = socket.create_server(("127.0.0.1", 0))
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = self.door.accept()
-                if self.cut:
-                    near.close()
-                    continue
-                far = socket.create_connection(("127.0.0.1", self.port))
-                self.alive += [near, far]
-                for pair in ((near, far), (far, near)):
-                    threading.Thread(target=self.carry, args=pair, daemon=True).start()
-
-    @staticmethod
-    def carry(a, b):
-        with contextlib.suppress(OSError):
-            while data := a.recv(65536):
-                b.sendall(data)
-        for end in (a, b):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def go_down(self):
-        self.cut = True
-        for end in self.alive:
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def come_back(self):
-        self.cut = False
-
-
 @contextlib.contextmanager
 def remote(b):
     """A network, and the environment in which the store is behind it."""
     with dynamo.server("dynoxide") as url:
         dynamo.make_table(url, "journal")
-        network = Network(int(url.rpartition(":")[2]))
-        port = network.door.getsockname()[1]
-        store = f"dynamodb://journal?index=off&endpoint=http://127.0.0.1:{port}"
+        network = Line(url)
+        store = f"dynamodb://journal?index=off&endpoint={network.url}"
         credentials = {k: v for k, v in dynamo.environment().items() if "AWS_" in k}
         yield network, own(b, IDEM_STORE=store, **credentials)
 
@@ -373,7 +330,7 @@ def a_remote_store_is_told_later(b):
     with remote(b) as (network, env):
         worker = b.start_run("k", WORK, "--lease", "6s", env=env)
         b.await_pid()
-        network.go_down()
+        network.cut()
         b.open_gate()
         name, = until(lambda: journal(b, ".idj"), "the outcome is kept")
         kept_at = os.stat(os.path.join(b.file("journal"), name)).st_mtime
@@ -383,7 +340,7 @@ def a_remote_store_is_told_later(b):
         contains(got.stderr, b"could not be recorded", b"kept in", b"idem reconcile")
         away = b("reconcile", "--json", env=env, timeout=60)
         equal((away.status, json.loads(away.stdout)["state"]), (69, "waiting"))
-        network.come_back()
+        network.mend()
         again = b.run("k", WORK, env=env)
         equal((again.status, again.stdout), (0, got.stdout))
         equal((journal(b), b.effects()), ([], 1))

@@ -4,7 +4,7 @@ import gzip
 import json
 import os
 
-from files import write
+from files import lines, write
 import selected
 from tap import Idem, equal, main, test
 
@@ -21,10 +21,7 @@ def event(**changes):
 
 
 def effects():
-    if not os.path.exists("ledger"):
-        return 0
-    with open("ledger", encoding="utf-8") as f:
-        return len(f.readlines())
+    return len(lines("ledger"))
 
 
 @test

@@ -8,7 +8,8 @@ import time
 import urllib.error
 
 import dynamo
-from tap import Idem, equal, main, test
+from sides import Side
+from tap import equal, main, test
 
 NOW = int(time.time())
 
@@ -17,24 +18,9 @@ NOW = int(time.time())
 def table(layout):
     """A server with a table of @layout: its URL, and idem on it."""
     with dynamo.server("dynoxide") as url:
-        idem = On(url, f"&layout={layout}")
+        idem = Side(url, "theirs", layout)
         equal(idem("store", "create").status, 0)
         yield url, idem
-
-
-class On(Idem):
-    """idem on the table of @url."""
-
-    def __init__(self, url, settings="", name="theirs"):
-        super().__init__(f"dynamodb://{name}?endpoint={url}&region=eu-west-1{settings}")
-
-    def __call__(self, *args, **rest):
-        return super().__call__(*args, env=dynamo.environment(), **rest)
-
-    def begin(self, key, policy="rerun"):
-        done = self("begin", "--json", "-k", key, "--on-expired-lease", policy)
-        assert done.stdout, done.stderr
-        return done.status, json.loads(done.stdout)
 
 
 def refused(url, operation, body):
@@ -105,7 +91,7 @@ def texts_of_powertools_are_read_and_moved():
     """The JSON texts that Python stores are replayed, and moved."""
     data = json.dumps({"b": [1, 2.5, None], "a": "\u00e9"}, sort_keys=True)
     with table("powertools-python") as (url, idem):
-        own = On(url, name="own")
+        own = Side(url, "own", "")
         equal(own("store", "create").status, 0)
         equal(powertools_claims(url, "f#1"), False)
         equal(idem.begin("f#1")[0], 75)
@@ -134,7 +120,7 @@ def texts_of_powertools_are_read_and_moved():
 def a_table_of_two_languages_is_found_out():
     """A result of another language's kind is not replayed, and not taken for absent."""
     with table("powertools-typescript") as (url, _):
-        python = On(url, "&layout=powertools-python")
+        python = Side(url, "theirs", "powertools-python")
         dynamo.call(
             url,
             "PutItem",

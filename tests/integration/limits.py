@@ -1,10 +1,9 @@
 """Processes that have too few descriptors: nothing runs without its record."""
 
-import os
 import resource
 
-from files import read
 from patience import PATIENCE
+from files import lines
 from tap import Idem, equal, main, test
 
 
@@ -20,9 +19,7 @@ def with_descriptors(most, idem, *args):
 
 
 def effects():
-    if not os.path.exists("ledger"):
-        return []
-    return read("ledger").split()
+    return lines("ledger")
 
 
 @test(rows=[40])

@@ -12,7 +12,7 @@ import counting
 import dynamo
 from checks import server
 from files import read
-from records import HEADER, NEVER, NOW, line_of
+from records import NOW, line_of, write_export
 from tap import LONG, Idem, equal, main, note, test
 
 AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
@@ -27,45 +27,27 @@ FAILURES = ("list", "--failed", "--json")
 ALL = ("list", "--json")
 
 
-def record(n):
-    return {
-        "status": 2, "policy": 2, "flags": 0, "fence": n + 10, "attempts": 1,
-        "lease_end": NOW + 3600_000, "expires": NEVER, "nonce": bytes(16), "owner": b"w",
-        "fingerprint": b"", "content_type": b"", "meta": b"", "error": b"", "note": b"",
-        "history": [], "later": b"", "result": b"ok", "input": b"",
-    }  # fmt: skip
-
-
 def open_record(i):
-    r = record(i)
-    r["result"] = b""
-    if i < LATE + LIVE:
-        r.update(status=1, lease_end=NOW - 3600_000 if i < LATE else NOW + 3600_000)
-    else:
-        r.update(status=3 if i < LATE + LIVE + FAILED else 4)
-    return r
-
-
-def bad_record(i):
-    r = record(i)
-    r.update(meta=b"exit 3\n", ended=NOW)
-    return r
+    if i >= LATE + LIVE:
+        return {"status": 3 if i < LATE + LIVE + FAILED else 4}
+    return {"status": 1, "lease_end": NOW - 3600_000 if i < LATE else NOW + 3600_000}
 
 
 def write(path, many):
     """@many records; the open ones have the same keys in every store, and are spread
     over all of it."""
     every = many // OPEN
-    with open(path, "w", encoding="ascii") as f:
-        f.write(HEADER)
-        for n in range(many):
-            i = n // every
-            if n % every == 0 and i < OPEN:
-                f.write(line_of(b"", b"open-%d" % i, open_record(i)) + "\n")
-            elif n % every == 1 and i < BAD:
-                f.write(line_of(b"", b"bad-%d" % i, bad_record(n)) + "\n")
-            else:
-                f.write(line_of(b"", b"order-%d" % n, record(n)) + "\n")
+
+    def line(n):
+        i = n // every
+        key, r = b"order-%d" % n, {"result": b"ok"}
+        if n % every == 0 and i < OPEN:
+            key, r = b"open-%d" % i, open_record(i)
+        elif n % every == 1 and i < BAD:
+            key, r = b"bad-%d" % i, {"result": b"ok", "meta": b"exit 3\n"}
+        return line_of(b"", key, {"fence": n + 10, "lease_end": NOW + 3600_000, **r})
+
+    write_export(path, map(line, range(many)))
 
 
 def fill(store, many):

@@ -1,10 +1,8 @@
 """examples/payment/pay.sh against a service that has Stripe's rules for keys."""
 
-import http.client
 import json
 import os
 import shutil
-import urllib.parse
 
 from files import read, write
 from patience import PATIENCE, until

@@ -1,20 +1,17 @@
 """Long work shows on a terminal how far it has come, and nowhere else."""
 
-import contextlib
-import fcntl
 import os
-import pty
 import re
-import struct
-import termios
+import tempfile
 import threading
 import time
 
 from box import case, finish, locked
 from files import read_bytes
-from patience import PATIENCE, until
-from records import HEADER, NEVER, line_of
-from tap import PROGRAM, Idem, equal, main, note, run, start, test
+from patience import PATIENCE
+from records import NEVER, line_of, write_export
+from tap import PROGRAM, Idem, equal, main, note, run, test
+from terminals import at_terminal
 
 MANY = 1500
 LINE = re.compile(
@@ -24,21 +21,9 @@ LINE = re.compile(
 )
 
 
-def record(n, expires):
-    now = int(time.time() * 1000)
-    return {
-        "status": 2, "policy": 2, "flags": 0, "fence": n + 10, "attempts": 1,
-        "lease_end": now, "expires": expires, "nonce": bytes(16), "owner": b"w",
-        "fingerprint": b"", "content_type": b"", "meta": b"exit 0\n", "error": b"",
-        "note": b"", "history": [], "later": b"", "result": b"x" * 4000, "input": b"",
-    }  # fmt: skip
-
-
 def write(path, expires=NEVER, many=MANY):
-    with open(path, "w", encoding="ascii") as f:
-        f.write(HEADER)
-        for n in range(many):
-            f.write(line_of(b"", b"order-%d" % n, record(n, expires)) + "\n")
+    same = {"expires": expires, "meta": b"exit 0\n", "result": b"x" * 4000}
+    write_export(path, (line_of(b"", b"order-%d" % n, {"fence": n + 10, **same}) for n in range(many)))
 
 
 class Screen:
@@ -48,26 +33,14 @@ class Screen:
         self.columns = columns
         self.text = ""
 
-    def run(self, store, *args, terminal_out=False, stdin=None):
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, self.columns, 0, 0))
-        process = start([PROGRAM, *args], {"IDEM_STORE": store.store},
-                        stdin=stdin, stderr=theirs, **({"stdout": theirs} if terminal_out else {}))
-        os.close(theirs)
-        reader = threading.Thread(target=self.read, args=(ours,))
-        reader.start()
-        out = b"" if terminal_out else process.stdout.read()
-        status = process.wait(PATIENCE)
-        if process.stdout:
-            process.stdout.close()
-        reader.join(PATIENCE)
-        os.close(ours)
-        return status, out
-
-    def read(self, ours):
-        with contextlib.suppress(OSError):  # EIO: nobody has it open any more.
-            while part := os.read(ours, 65536):
-                self.text += part.decode()
+    def run(self, store, *args, own=("stderr",), stdin=None):
+        """Its status and what went to a stdout that is not the terminal."""
+        with tempfile.TemporaryFile() as out:
+            rest = {"stdin": stdin} if "stdout" in own else {"stdin": stdin, "stdout": out}
+            env = {"IDEM_STORE": store.store}
+            status, self.text = at_terminal([PROGRAM, *args], env, self.columns, own, **rest)
+            out.seek(0)
+            return status, out.read()
 
     def lines(self):
         """What was drawn, one over the other; nothing of it stays."""
@@ -157,7 +130,7 @@ def an_export_shows_its_records():
 
     # Records that come by on the same terminal are not drawn over.
     screen = Screen(1000)
-    equal(screen.run(store, "export", "-", terminal_out=True)[0], 0)
+    equal(screen.run(store, "export", "-", own=("stdout", "stderr"))[0], 0)
     equal(len(screen.text.splitlines()), MANY + 1)
     assert "exporting" not in screen.text
 

@@ -8,7 +8,6 @@ import subprocess
 import time
 
 from box import case, contains, finish
-from patience import PATIENCE
 from procfs import stop
 from tap import PROGRAM, equal, main
 

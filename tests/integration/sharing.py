@@ -11,7 +11,8 @@ import time
 
 import dynamo
 import powertools
-from tap import Idem, each, equal, for_all, main, note
+import sides
+from tap import each, equal, for_all, main, note
 
 TABLE = "shared"
 LAYOUT = "powertools-typescript"
@@ -36,21 +37,13 @@ SETTINGS = (
 )
 
 
-class Sides:
+class Sides(sides.Side):
     """Both libraries on one table, whose attributes may have other names."""
 
     def __init__(self, url, do, table=TABLE, names=None, settings=""):
-        self.url, self.do = url, do
-        self.table, self.names = table, names or {}
-        self.store = (
-            f"dynamodb://{table}?endpoint={url}&region=eu-west-1&clock=host"
-            f"&layout={LAYOUT}{settings}"
-        )
-        self.idem = Idem(self.store)
-        self.env = dynamo.environment()
-
-    def ours(self, *args, **rest):
-        return self.idem(*args, env=self.env, **rest)
+        super().__init__(url, table, LAYOUT, settings)
+        self.do, self.table, self.names = do, table, names or {}
+        self.ours = self
 
     def key(self, payload_id):
         done = self.ours(
@@ -59,23 +52,6 @@ class Sides:
         )
         equal(done.status, 0)
         return done.stdout.decode().rstrip("\n")
-
-    def begin(self, payload_id, *options, policy="rerun"):
-        """(exit status, answer) of idem begin."""
-        done = self.ours(
-            *("begin", "--json", "-k", self.key(payload_id)),
-            *("--on-expired-lease", policy, *options),
-        )
-        assert done.stdout, done.stderr
-        return done.status, json.loads(done.stdout)
-
-    def started(self, payload_id, *options, **rest):
-        status, answer = self.begin(payload_id, *options, **rest)
-        equal((status, answer["verdict"]), (0, "STARTED"))
-        return answer
-
-    def end(self, verb, answer, *options):
-        return self.ours(verb, "--token", answer["token"], "--journal", "off", *options)
 
     def theirs(self, payload_id, remaining_ms=60000, **rest):
         return self.do(
@@ -103,7 +79,7 @@ USUAL, OTHER = "with_the_usual_names", "with_other_names"
 
 
 @functools.cache
-def sides(names):
+def both_with(names):
     """Both libraries, with a table of these names."""
     url, do = dynamo.shared("local"), powertools_do()
     both = Sides(url, do) if names == USUAL else Sides(url, do, "named", NAMES, SETTINGS)
@@ -118,7 +94,7 @@ def powertools_do():
 
 def on(*names):
     """Register a test that is given both libraries, for each of these names."""
-    return each(names, given=sides)
+    return each(names, given=both_with)
 
 
 

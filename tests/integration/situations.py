@@ -7,9 +7,7 @@ not see.
 """
 
 import concurrent.futures
-import difflib
 import os
-import pty
 import re
 import shutil
 import subprocess
@@ -18,7 +16,9 @@ from typing import NamedTuple
 from files import read, write
 import languages
 import session
-from tap import TOP, Skip, add, kill_session, main, start
+import golden
+from tap import TOP, Skip, add, main
+from terminals import at_terminal
 
 PAGE = os.path.join(TOP, "docs", "situations.md")
 REGEN = os.environ.get("IDEM_REGEN") == "1"
@@ -376,28 +376,6 @@ def prepare(directory):
     }
 
 
-def at_terminal(command, env, cwd):
-    """What @command prints at a terminal."""
-    ours, theirs = pty.openpty()
-    process = start(command, env, cwd=cwd, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    text = b""
-    try:
-        while part := read_some(ours):
-            text += part
-    finally:
-        kill_session(process)
-        os.close(ours)
-    return text.decode().replace("\r\n", "\n")
-
-
-def read_some(terminal):
-    try:
-        return os.read(terminal, 65536)
-    except OSError:  # EIO: nobody has it open any more.
-        return b""
-
-
 def shell_of(situation):
     """The command that runs its script, with file systems of its own if need be."""
     shell = ["bash", "--norc", "-c", script_of(situation)]
@@ -420,7 +398,8 @@ def live_through(situation, env, name):
     """Return the lines of the page's block: commands, output, statuses."""
     directory = os.path.abspath(name)
     env = env | {"NO_COLOR": "1", "TERM": "dumb"} | prepare(directory)
-    text = at_terminal(shell_of(situation), env, directory)
+    _, text = at_terminal(shell_of(situation), env, cwd=directory)
+    text = text.replace("\r\n", "\n")
     told = text.split(session.MARK)
     steps = steps_of(situation)
     assert len(told) == len(steps) + 1, text
@@ -479,12 +458,8 @@ def read_page():
 
 def compare(wanted, got):
     """Fail with the lines that differ."""
-    if masked(wanted) != masked(got):
-        diff = difflib.unified_diff(masked(wanted), masked(got), lineterm="")
-        raise AssertionError(
-            "\n".join(["the page, and what happens:", *diff])
-            + "\nIDEM_REGEN=1 writes the page anew."
-        )
+    found = golden.difference("\n".join(masked(wanted)), "\n".join(masked(got)))
+    assert not found, f"the page, and what happens:\n{found}\nIDEM_REGEN=1 writes the page anew."
 
 
 _lived = {}

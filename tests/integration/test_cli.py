@@ -1,11 +1,8 @@
 """The commands of idem, beside `idem run`: what they print and how they exit.
 
-Whole sessions are compared with the files in golden/. IDEM_REGEN=1 writes those
-files anew; look at the difference before you keep it.
+Whole sessions are compared with the files in golden/.
 """
 
-import contextlib
-import difflib
 import json
 import os
 import pty
@@ -15,16 +12,16 @@ import shlex
 import shutil
 import signal
 import stat
-import sys
 import time
 
 from files import write
+import golden
 from patience import PATIENCE
 from procfs import until_it_waits
-from tap import PROGRAM, Idem, Result, add, environment, equal, main, run, skip, test
+from tap import PROGRAM, Idem, Result, add, each, environment, equal, main, run, skip, test
+from terminals import at_terminal
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
-REGEN = os.environ.get("IDEM_REGEN") == "1"
 COMMANDS = [
     "run", "begin", "complete", "fail", "release", "retry", "unknown", "renew",
     "show", "list", "resolve", "reopen", "stats", "watch", "doctor", "ui", "reconcile", "store",
@@ -80,18 +77,7 @@ class Session:
         return self("begin", *args).stdout.decode().strip()
 
     def check(self):
-        seen = masked(self.seen).decode().splitlines(keepends=True)
-        wanted = []
-        if os.path.exists(self.path):
-            with open(self.path, encoding="utf-8") as f:
-                wanted = f.readlines()
-        diff = "".join(difflib.unified_diff(wanted, seen, "golden", "now"))
-        if REGEN and diff:
-            print(diff, file=sys.stderr)
-            with open(self.path, "w", encoding="utf-8") as f:
-                f.writelines(seen)
-            return
-        assert not diff, diff
+        golden.check(self.path, masked(self.seen).decode())
 
 
 def begin(idem, *args, env=None):
@@ -740,16 +726,8 @@ def help_examples_parse():
 
 def on_terminal(idem, *args, env=None):
     """What the program shows on a terminal of its own."""
-    leader, follower = pty.openpty()
-    env = {"TERM": "xterm", **(env or {})}
-    with idem.start(*args, env=env, stdout=follower, stderr=follower) as process:
-        os.close(follower)
-        process.wait(PATIENCE)
-    seen = b""
-    with contextlib.suppress(OSError), os.fdopen(leader, "rb", 0) as f:
-        while data := f.read(65536):
-            seen += data
-    return seen.replace(b"\r\n", b"\n").decode()
+    env = {"IDEM_STORE": idem.store, "TERM": "xterm", **(env or {})}
+    return at_terminal([PROGRAM, *args], env)[1].replace("\r\n", "\n")
 
 
 @test
@@ -770,7 +748,7 @@ def a_terminal_gets_more():
     equal(idem("complete", "--token", token).status, 0)
     time.sleep(1.1)
     seen = on_terminal(idem, "purge")
-    equal(seen.replace("\r\n", "\n"), "purged 1 record\n")
+    equal(seen, "purged 1 record\n")
 
 
 @test
@@ -932,20 +910,6 @@ def a_failure_may_have_a_result():
     equal(record(idem, "a")["status"], "failed")
 
 
-@test
-def purge_deletes_what_is_past_its_retention():
-    """Records past their retention go, and are counted; others stay."""
-    idem = Idem()
-    for key, kept in [("a", "1s"), ("b", "1s"), ("c", "1h")]:
-        token = begin(idem, "-k", key, "--retention", kept, "--lease", "never")
-        equal(idem("complete", "--token", token).status, 0)
-    time.sleep(1.1)
-    equal(idem("purge", "--max", "1").stdout, b"purged 1 record\n")
-    equal(json.loads(idem("purge", "--json").stdout), {"purged": 1, "parts": 0})
-    equal(idem("purge").stdout, b"purged 0 records\n")
-    equal(record(idem, "c")["status"], "completed")
-
-
 # ---- Completion ------------------------------------------------------------
 
 COMPLETIONS = os.path.join(os.path.dirname(PROGRAM), "packaging", "completion")
@@ -963,63 +927,58 @@ def where_idem_is(idem):
     return environment({"IDEM_STORE": idem.store, "PATH": path})
 
 
-@test
-def bash_completes():
-    """In bash, commands, options, choices and command lines are completed."""
-    idem = Idem()
-    fill_for_completion(idem)
-    for line, wanted in [
-        ("idem ru", ["run"]),
-        ("idem re", ["reconcile", "release", "renew", "reopen", "resolve", "retry"]),
-        ("idem help sh", ["show"]),
-        ("idem begin --on", ["--on-expired-lease"]),
-        ("idem begin --on-expired-lease ", ["hold", "rerun"]),
-        ("idem begin --on-expired-lease = r", ["rerun"]),
-        ("idem begin -k none", []),
-        ("idem begin -k x --js", ["--json"]),
-        ("idem store se", ["set-clock"]),
-        ("idem show or", ["order-1", "order-2"]),
-        ("idem show $", ["\\$\\(touch\\", "no\\)"]),
-        ("idem begin -k order-1", ["order-1"]),
-        ("idem list --scope ", ["shop"]),
-        ("idem list --fields st", ["started", "status"]),
-        ("idem list --status un", ["unknown"]),
-        ("idem run -k x -- basenam", ["basename"]),
-        ("idem complete --res", ["--result"]),
-    ]:
-        words = line.split(" ")
-        program = (
-            f"set -eu; source {COMPLETIONS}/idem; "
-            f"COMP_WORDS=({' '.join(map(shlex.quote, words))}); "
-            f"COMP_CWORD={len(words) - 1}; "
-            'COMPREPLY=(); _idem; printf "%s\\n" ${COMPREPLY[@]+"${COMPREPLY[@]}"}'
-        )
-        got = run(["bash", "-c", program], env=where_idem_is(idem))
-        offered = sorted(set(got.stdout.decode().split()))
-        equal((line, got.stderr, offered), (line, b"", wanted))
+# What is offered after a line; with the last column only bash is asked.
+COMPLETED = [
+    ("idem ru", ["run"], ""),
+    ("idem re", ["reconcile", "release", "renew", "reopen", "resolve", "retry"], "bash"),
+    ("idem help sh", ["show"], "bash"),
+    ("idem begin --on-e", ["--on-expired-lease"], ""),
+    ("idem begin --on-expired-lease ", ["hold", "rerun"], ""),
+    ("idem begin --on-expired-lease = r", ["rerun"], "bash"),
+    ("idem begin -k none", [], "bash"),
+    ("idem begin -k x --js", ["--json"], "bash"),
+    ("idem store se", ["set-clock"], ""),
+    ("idem show or", ["order-1", "order-2"], ""),
+    ("idem show $", ["\\$\\(touch\\", "no\\)"], "bash"),
+    ("idem begin -k order-1", ["order-1"], "bash"),
+    ("idem list --scope ", ["shop"], ""),
+    ("idem list --fields st", ["started", "status"], ""),
+    ("idem list --status un", ["unknown"], "bash"),
+    ("idem run -k x -- basenam", ["basename"], ""),
+    ("idem complete --res", ["--result"], "bash"),
+]
 
 
-@test
-def fish_completes():
-    """In fish, commands, options, choices, keys and scopes are completed."""
-    if shutil.which("fish") is None:
-        skip("fish is not here")
+def ask_bash(line):
+    words = line.split(" ")
+    program = (
+        f"set -eu; source {COMPLETIONS}/idem; COMP_WORDS=({' '.join(map(shlex.quote, words))}); "
+        f"COMP_CWORD={len(words) - 1}; "
+        'COMPREPLY=(); _idem; printf "%s\\n" ${COMPREPLY[@]+"${COMPREPLY[@]}"}'
+    )
+    return ["bash", "-c", program], str.split
+
+
+def ask_fish(line):
+    program = f"source {COMPLETIONS}/idem.fish; complete -C {shlex.quote(line)}"
+    return ["fish", "--no-config", "-c", program], lambda text: [
+        row.split("\t")[0] for row in text.splitlines()
+    ]
+
+
+@each(("bash", "fish"))
+def completes(shell):
+    """Commands, options, choices, keys, scopes and command lines are completed."""
+    if shutil.which(shell) is None:
+        skip(f"{shell} is not here")
     idem = Idem()
     fill_for_completion(idem)
-    for line, wanted in [
-        ("idem ru", ["run"]),
-        ("idem begin --on-e", ["--on-expired-lease"]),
-        ("idem begin --on-expired-lease ", ["hold", "rerun"]),
-        ("idem store se", ["set-clock"]),
-        ("idem show or", ["order-1", "order-2"]),
-        ("idem list --scope ", ["shop"]),
-        ("idem list --fields st", ["started", "status"]),
-        ("idem run -k x -- basenam", ["basename"]),
-    ]:
-        program = f"source {COMPLETIONS}/idem.fish; complete -C {shlex.quote(line)}"
-        got = run(["fish", "--no-config", "-c", program], env=where_idem_is(idem))
-        offered = sorted(row.split("\t")[0] for row in got.stdout.decode().splitlines())
-        equal((line, got.stderr, offered), (line, b"", wanted))
+    for line, wanted, only in COMPLETED:
+        if only in ("", shell):
+            command, words_of = (ask_bash if shell == "bash" else ask_fish)(line)
+            got = run(command, env=where_idem_is(idem))
+            offered = sorted(set(words_of(got.stdout.decode())))
+            equal((line, got.stderr, offered), (line, b"", wanted))
 
 
 def type_in_zsh(keys, awaited):

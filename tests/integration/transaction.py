@@ -9,7 +9,7 @@ import time
 
 from accounts import Accounts
 from kill_storm import Storm
-from tap import LONG, PROGRAM, equal, main, run, skip, test, traced
+from tap import LONG, PROGRAM, each, equal, main, run, skip, test, traced
 
 TRANSACTION = os.path.join(os.path.dirname(PROGRAM), "examples/example-transaction")
 KILLS = 1000 if LONG else 100
@@ -97,24 +97,14 @@ def storm(command, kills, **more):
     return made.blow()
 
 
-def storm_of(journal):
+@each(("wal", "delete"))
+def storm_of_kills_doubles_nothing(journal):
+    """Under kill -9 effects equal completed records, one each, with either journal."""
     bank = Bank(journal)
     over = storm(bank.with_idem, KILLS // 2)
     assert over.kills >= KILLS // 2, over.kills
     bank.assert_once(over.answered())
     print(f"{journal}: {over.kills} kills, {len(over.receipts)} keys")
-
-
-@test
-def a_storm_of_kills_doubles_nothing_wal():
-    """Under kill -9 effects equal completed records, one each (write-ahead log)."""
-    storm_of("wal")
-
-
-@test
-def a_storm_of_kills_doubles_nothing_rollback():
-    """Under kill -9 effects equal completed records, one each (rollback journal)."""
-    storm_of("delete")
 
 
 @test

@@ -4,7 +4,6 @@ import concurrent.futures
 import contextlib
 import json
 import os
-import pty
 import re
 import shlex
 import signal
@@ -16,8 +15,9 @@ from files import read, read_bytes
 import postgres
 from checks import server
 from patience import PATIENCE, until
-from records import HEADER, NEVER, NOW, line_of
+from records import line_of, write_export
 from tap import PROGRAM, Idem, each, equal, kill_session, main, note, start, test
+from terminals import at_terminal
 
 AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
 HOOK = "cat >>alerts"
@@ -221,18 +221,10 @@ def a_person_who_looks_once_reads_sentences():
     store = Store()
     equal(store("run", "-k", "bad", "--", "false").status, 1)
     for options, second in (((), '"bad" ended with exit status 1; see: idem show bad'), (("--json",), "{")):
-        ours, theirs = pty.openpty()
-        process = store.start("watch", "--once", *options, stdout=theirs)
-        os.close(theirs)
-        text = b""
-        with contextlib.suppress(OSError):  # EIO: nobody has it open any more.
-            while part := os.read(ours, 65536):
-                text += part
-        equal(process.wait(PATIENCE), 1)
-        process.stderr.close()
-        os.close(ours)
-        told = text.decode().splitlines()
-        equal((len(told), told[1].startswith(second)), (2, True))
+        command = [PROGRAM, "watch", "--once", *options]
+        status, text = at_terminal(command, {"IDEM_STORE": store.store}, own=("stdout",))
+        told = text.splitlines()
+        equal((status, len(told), told[1].startswith(second)), (1, 2, True))
 
 
 @test
@@ -355,13 +347,8 @@ def a_failed_job_is_told(kind):
 def an_http_status_is_told():
     """An answer with an HTTP status of 500 or above is a failure, and is told as one."""
     store = Store()
-    for key, meta in (("a", b"HTTP 200\n"), ("b", b"HTTP 404\n"), ("c", b"HTTP 502\nETag: x\nServer: y\n")):
-        r = {"status": 2, "policy": 1, "flags": 0, "fence": 10, "attempts": 1, "lease_end": NOW + 60000,
-             "expires": NEVER, "nonce": bytes(16), "owner": b"w", "fingerprint": b"", "content_type": b"",
-             "meta": meta, "error": b"", "note": b"", "history": [], "later": b"", "result": b"",
-             "input": b"", "ended": NOW}
-        with open("records.jsonl", "a", encoding="ascii") as f:
-            f.write((HEADER if key == "a" else "") + line_of(b"", key.encode(), r) + "\n")
+    metas = {b"a": b"HTTP 200\n", b"b": b"HTTP 404\n", b"c": b"HTTP 502\nETag: x\nServer: y\n"}
+    write_export("records.jsonl", (line_of(b"", key, {"meta": meta}) for key, meta in metas.items()))
     equal(store("import", "records.jsonl").status, 0)
     (line,) = lines(store("watch", "--once").stdout)
     equal((line["key"], line["http_status"]), ("c", 502))

@@ -33,7 +33,8 @@ import tempfile
 import time
 
 from patience import PATIENCE, until
-from tap import PROGRAM, for_all, skip, watched
+import procfs
+from tap import PROGRAM, for_all, skip, start, watched
 
 PR_SET_PDEATHSIG = 1
 DATABASE = "idem"
@@ -163,20 +164,20 @@ class Server:
             self.process.wait()
             self.process = None
 
-    def children(self):
-        pid = self.process.pid
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-            return [int(child) for child in f.read().split()]
+    def session(self, *more, **popen):
+        """psql as somebody else's process, for a with block."""
+        command = [self.program("psql"), "-Xq", "-h", self.folder, "-U", USER, "-d", DATABASE]
+        return start([*command, *more], **popen)
 
-    def signal_children(self, how):
-        for pid in self.children():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, how)
+    def children(self):
+        return procfs.children(self.process.pid)
 
     def freeze(self):
         """Stop its processes: connections can be made, and nobody answers."""
         self.process.send_signal(signal.SIGSTOP)  # It starts no more of them.
-        self.signal_children(signal.SIGSTOP)
+        for pid in self.children():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
 
     def die(self):
         """Kill its processes at one moment, so that none sees another's death; and wait
@@ -270,10 +271,25 @@ def replica(primary, name="replica", **settings):
             started.stop(signal.SIGQUIT)
 
 
-def transactions(text):
-    """How many transactions of idem's are in @text, of the log of a server that logs all
-    statements after %v: each has one that is about its tables."""
-    return len(set(re.findall(r" (\d+/\d+) LOG:  execute [^:]*: .*\.idem_", text)))
+class Log:
+    """What the server logs from here on."""
+
+    def __init__(self, server):
+        self.path = os.path.join(server.folder, "log")
+        self.at = os.path.getsize(self.path)
+
+    def text(self):
+        with open(self.path, encoding="utf-8") as log:
+            log.seek(self.at)
+            return log.read()
+
+    def count(self, text):
+        return self.text().count(text)
+
+    def transactions(self):
+        """How many of idem's, where all statements are logged after %v: each has one that
+        is about its tables."""
+        return len(set(re.findall(r" (\d+/\d+) LOG:  execute [^:]*: .*\.idem_", self.text())))
 
 
 # Settings for it.

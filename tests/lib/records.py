@@ -10,6 +10,15 @@ NEVER = 2**63 - 1
 NOW = int(time.time() * 1000)
 
 
+# A completed record: what others do not say of theirs.
+PLAIN = {
+    "status": 2, "policy": 2, "flags": 0, "fence": 10, "attempts": 1, "lease_end": NOW,
+    "expires": NEVER, "nonce": bytes(16), "owner": b"w", "fingerprint": b"",
+    "content_type": b"", "meta": b"", "error": b"", "note": b"", "history": [], "later": b"",
+    "result": b"", "input": b"",
+}  # fmt: skip
+
+
 def piece(x):
     return len(x).to_bytes(8, "big") + x
 
@@ -84,7 +93,9 @@ def sample(rng, n):
 
 
 def line_of(scope, key, r, **more):
-    """One line of an export, with what an import needs and no more."""
+    """One line of an export, with what an import needs and no more; @r is what is not
+    PLAIN."""
+    r = {**PLAIN, **r}
     line = {
         "scope_hex": scope.hex(),
         "key_hex": key.hex(),
@@ -97,3 +108,9 @@ def line_of(scope, key, r, **more):
 
 
 HEADER = '{"idem_export":1}\n'
+
+
+def write_export(path, lines):
+    with open(path, "w", encoding="ascii") as f:
+        f.write(HEADER)
+        f.writelines(line + "\n" for line in lines)

@@ -10,7 +10,7 @@ import sys
 
 from files import write
 import sqs
-from rig import Between, Place, ledger
+from rig import Between, Place, error, ledger
 from tap import LONG, equal, main, note, test
 from patience import until
 
@@ -288,18 +288,22 @@ def a_duplicate_is_hidden_until_the_other_can_be_over():
     equal((dead, effects), (["held"], {"free": [0]}))
 
 
+def queue_answers(visibility, change=(200, {"Successful": [], "Failed": []})):
+    """A rule for Between: a queue of this visibility, and how it takes a change of it."""
+    answers = {
+        "GetQueueUrl": (200, {"QueueUrl": "http://127.0.0.1/000000000000/q"}),
+        "GetQueueAttributes": (200, {"Attributes": {"VisibilityTimeout": visibility}}),
+        "ChangeMessageVisibilityBatch": change,
+    }
+    return lambda action, _: answers[action]
+
+
 @test
 def a_queue_that_may_not_be_told_is_left_alone():
     """Where the function may not change the visibility, that is said once, nothing is
     asked again, and the queue goes on as without."""
-    answers = {
-        "GetQueueUrl": (200, {"QueueUrl": "http://127.0.0.1/000000000000/q"}),
-        "GetQueueAttributes": (200, {"Attributes": {"VisibilityTimeout": "2"}}),
-        "ChangeMessageVisibilityBatch": (
-            403, {"__type": "com.amazonaws.sqs#AccessDeniedException", "message": "no"}
-        ),
-    }  # fmt: skip
-    with Between(sqs.shared(), lambda action, _: answers[action]) as between:
+    denied = error("AccessDeniedException", 403)
+    with Between(sqs.shared(), queue_answers("2", denied)) as between:
         found, dead, effects, lines = held_elsewhere(
             "denied", "1h", AWS_ENDPOINT_URL_SQS=between.url
         )
@@ -316,14 +320,9 @@ def a_queue_that_may_not_be_told_is_left_alone():
 def a_message_comes_when_its_pause_is_over():
     """A message that is to be run again is hidden for just its pause, when it failed and
     when it comes too early; shorter than the queue would hide it, too."""
-    answers = {
-        "GetQueueUrl": (200, {"QueueUrl": "http://127.0.0.1/000000000000/q"}),
-        "GetQueueAttributes": (200, {"Attributes": {"VisibilityTimeout": "30"}}),
-        "ChangeMessageVisibilityBatch": (200, {"Successful": [], "Failed": []}),
-    }
     own = {k: v for k, v in sqs.environment(sqs.shared()).items() if v is not None}
     for pause, least, most in (("1h", 3500, 3600), ("1s", 1, 1)):
-        with Between(sqs.shared(), lambda action, _: answers[action]) as between:
+        with Between(sqs.shared(), queue_answers("30")) as between:
             env = {**own, "AWS_ENDPOINT_URL_SQS": between.url, "IDEM_LAMBDA_RETRY_AFTER": pause,
                    "IDEM_LAMBDA_OUTCOME": ""}  # fmt: skip
             with Function(name=pause, env=env, receives=2) as function:
@@ -340,13 +339,8 @@ def a_message_comes_when_its_pause_is_over():
 def a_queue_of_another_region_is_not_asked():
     """An event that names a queue outside the function's region sends no request: that is
     said once. The control: in its own region the queue is asked."""
-    answers = {
-        "GetQueueUrl": (200, {"QueueUrl": "http://127.0.0.1/000000000000/q"}),
-        "GetQueueAttributes": (200, {"Attributes": {"VisibilityTimeout": "2"}}),
-        "ChangeMessageVisibilityBatch": (200, {"Successful": [], "Failed": []}),
-    }
     for name, region in (("there", "us-gov-west-1"), ("here", sqs.REGION)):
-        with Between(sqs.shared(), lambda action, _: answers[action]) as between:
+        with Between(sqs.shared(), queue_answers("2")) as between:
             _, _, _, lines = held_elsewhere(
                 name, "1h", AWS_ENDPOINT_URL_SQS=between.url, AWS_REGION=region
             )

@@ -10,7 +10,6 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
-import dynamo  # noqa: E402,F401
 import sqs  # noqa: E402
 from tap import Idem, Result, kill_session  # noqa: E402
 import web  # noqa: E402
