@@ -1,6 +1,7 @@
 """Requests to AWS over real sockets: aws/client/transport against a scripted server."""
 
 import contextlib
+import functools
 import json
 import os
 import random
@@ -84,6 +85,17 @@ class Client:
         return self.go()[0]
 
 
+    def answered(self, *args, **named):
+        result = self.one(*args, **named)
+        equal((args, *outcome(result)), (args, *ANSWERED))
+        return result
+
+    def not_sent(self, code="UNAVAILABLE", **named):
+        result = self.one(**named)
+        equal((outcome(result), result["sends"]), (("NOT_SENT", 0, code), 0))
+        return result
+
+
 def outcome(result):
     return result["outcome"], result["status"], result["code"]
 
@@ -124,7 +136,7 @@ def every_request_is_signed_as_it_was_sent():
     for token in (None, "short", "t" * 2000, "T+/=" * 4000):
         with pair(client_env={"AWS_SESSION_TOKEN": token}) as (server, client):
             for body in bodies:
-                equal(outcome(client.one("Put", body)), ANSWERED)
+                client.answered("Put", body)
             for i in range(40):
                 client.post(f"Put{i}", f"@{rng.randrange(3000)}", name=str(i))
             for result in client.go(40):
@@ -284,7 +296,7 @@ def broken_answers_are_no_answers():
             assert said in result["text"], (name, result["text"])
             equal((name, result["sends"]), (name, 1))
             # The connection is not used for anything else.
-            equal(outcome(client.one("crc")), ANSWERED)
+            client.answered("crc")
         server.all_signed()
         equal(client.ask("counters")["no_answer"], len(BROKEN))
         print(f"# {len(BROKEN)} kinds of broken answer")
@@ -446,9 +458,7 @@ def closed_port():
 def a_refused_connection_is_not_sent():
     """Where nobody listens nothing was sent, and it says so at once."""
     with Client(f"http://127.0.0.1:{closed_port()}") as client:
-        result = client.one()
-        equal(outcome(result), ("NOT_SENT", 0, "UNAVAILABLE"))
-        equal(result["sends"], 0)
+        result = client.not_sent()
         assert result["ms"] < 30000, result
         assert "cannot be reached" in result["text"], result
 
@@ -457,8 +467,7 @@ def a_refused_connection_is_not_sent():
 def a_name_that_is_not_found_is_not_sent():
     """Without an address for the name nothing was sent."""
     with Client("https://no-such-host.invalid", region="eu-x-1") as client:
-        result = client.one(timeout_ms=3000)
-        equal(outcome(result), ("NOT_SENT", 0, "UNAVAILABLE"))
+        result = client.not_sent(timeout_ms=3000)
         assert "no-such-host.invalid" in result["text"], result
 
 
@@ -471,8 +480,7 @@ def a_name_that_is_looked_up_for_ever_keeps_the_deadline():
     if tap.SANITIZED:
         skip("a sanitizer wants to be loaded first")
     with Client("https://slow.example", env, region="eu-x-1") as client:
-        result = client.one(timeout_ms=300)
-        equal(outcome(result), ("NOT_SENT", 0, "UNAVAILABLE"))
+        result = client.not_sent(timeout_ms=300)
         assert 290 <= result["ms"] < 60000, result
     in_time(time.monotonic() - began, 60, "closing beside the resolver")
 
@@ -483,8 +491,7 @@ def a_connection_that_never_opens_is_not_sent():
     with socket.create_server(("127.0.0.1", 0)) as silent_listener:
         url = f"https://127.0.0.1:{silent_listener.getsockname()[1]}"
         with Client(url, region="x-1", connect_ms=300) as client:
-            result = client.one(timeout_ms=60000)
-            equal(outcome(result), ("NOT_SENT", 0, "UNAVAILABLE"))
+            result = client.not_sent(timeout_ms=60000)
             assert 290 <= result["ms"] < 40000, result
 
 
@@ -511,23 +518,21 @@ def a_dead_connection_may_mean_two_copies():
     bytes again, and that is counted; asked to send once, it does not."""
     for how in (Connection.close, Connection.reset):
         with pair({"put": closing_second(how)}) as (server, client):
-            equal(outcome(client.one("put", "=1")), ANSWERED)
-            result = client.one("put", "=2")
-            equal(outcome(result), ANSWERED)
-            equal(result["sends"], 2)
+            client.answered("put", "=1")
+            result = client.answered("put", "=2")
+            equal((result["sends"], result["signed_anew"]), (2, 0))
             copies = [r for r in server.seen if r.body == b"2"]
             equal([r.connection for r in copies], [0, 1])
             equal(copies[0].head, copies[1].head)
-            equal(result["signed_anew"], 0)
 
         with pair({"put": closing_second(how)}) as (server, client):
-            equal(outcome(client.one("put", "=1")), ANSWERED)
+            client.answered("put", "=1")
             result = client.one("put", "=2", flags="o")
             equal(outcome(result), ("NO_ANSWER", 0, "UNKNOWN"))
             equal(result["sends"], 1)
             assert "connection broke" in result["text"], result
             equal([r.body for r in server.seen], [b"1", b"2"])
-            equal(outcome(client.one("put", "=3", flags="o")), ANSWERED)
+            client.answered("put", "=3", flags="o")
 
 
 @test
@@ -547,8 +552,7 @@ def a_second_copy_goes_over_a_new_connection():
         client.post("meet", name="a")
         client.post("meet", name="b")
         equal([outcome(result) for result in client.go(2)], [ANSWERED] * 2)
-        result = client.one("put")
-        equal((*outcome(result), result["sends"]), (*ANSWERED, 2))
+        equal(client.answered("put")["sends"], 2)
         assert server.seen[2].connection < 2, server.seen[2]
         equal([r.connection for r in server.seen[3:]], [2])
 
@@ -566,14 +570,13 @@ def connections_may_die_again_and_again():
         return connection.crc_answer()
 
     with pair({"put": serve}, connections=1) as (server, client):
-        equal(outcome(client.one("put")), ANSWERED)
+        client.answered("put")
         for _ in range(8):
-            result = client.one("put")
-            equal((*outcome(result), result["sends"]), (*ANSWERED, 2))
+            equal(client.answered("put")["sends"], 2)
         for _ in range(8):
             result = client.one("put", flags="o")
             equal((result["outcome"], result["sends"]), ("NO_ANSWER", 1))
-            equal(outcome(client.one("put", flags="o")), ANSWERED)
+            client.answered("put", flags="o")
         equal(len(server.seen), 1 + 2 * 8 + 2 * 8)
 
 
@@ -591,7 +594,7 @@ def bytes_that_nobody_requested_are_not_an_answer():
 
         with Server({"keep": keep}, tls=server_tls) as server:
             with Client(server.url, **options) as client:
-                equal(outcome(client.one("keep")), ANSWERED)
+                client.answered("keep")
                 until(lambda: kept, "the server has answered")
                 kept[0].crc_answer(b'{"another":1}')
                 result = client.one(flags="o")
@@ -630,7 +633,7 @@ def an_answer_that_has_begun_stops_the_second_copy():
         connection.close()
 
     with pair({"put": closing_second(begin)}) as (server, client):
-        equal(outcome(client.one("put", "=1")), ANSWERED)
+        client.answered("put", "=1")
         result = client.one("put", "=2")
         equal((result["outcome"], result["sends"]), ("NO_ANSWER", 1))
         equal([r.body for r in server.seen], [b"1", b"2"])
@@ -651,8 +654,7 @@ def a_connection_closed_meanwhile_is_not_used():
     with pair({"once": once, "said": said}) as (server, client):
         for name in ("once", "said"):
             for _ in range(3):
-                result = client.one(name, flags="o")
-                equal((*outcome(result), result["sends"]), (*ANSWERED, 1))
+                equal(client.answered(name, flags="o")["sends"], 1)
                 until(lambda: server.open == 0, "the server has closed it")
         equal(server.connections, 6)
 
@@ -661,11 +663,11 @@ def a_connection_closed_meanwhile_is_not_used():
 def an_old_connection_is_not_used_again():
     """A connection that was idle for longer than said is opened anew."""
     with pair(idle_ms=1000) as (server, client):
-        equal(outcome(client.one()), ANSWERED)
-        equal(outcome(client.one()), ANSWERED)
+        client.answered()
+        client.answered()
         equal(server.connections, 1)
         client.tell("pause 2200")
-        equal(outcome(client.one()), ANSWERED)
+        client.answered()
         equal(server.connections, 2)
 
 
@@ -673,19 +675,26 @@ def an_old_connection_is_not_used_again():
 def a_request_that_is_not_read_whole_is_no_answer():
     """A reset while the body is still being written leaves the request unknown."""
 
-    def early(connection, headers):
-        if headers["x-amz-target"] == "Test.early":
-            connection.reset()
-            return True
-        return False
-
     with pair(early=early) as (_, client):
         result = client.one("early", "@4000000")
         equal((result["outcome"], result["code"]), ("NO_ANSWER", "UNKNOWN"))
-        equal(outcome(client.one()), ANSWERED)
+        client.answered()
 
 
 # ---- Time ----------------------------------------------------------------
+
+
+def skewed(connection, request, **more):
+    body = b'{"__type":"x#RequestTimeTooSkewed","message":"no"}'
+    connection.answer(body, "403 Forbidden", **more)
+
+
+def early(connection, headers):
+    """Reset it before the body of such a request is read."""
+    if headers["x-amz-target"] == "Test.early":
+        connection.reset()
+        return True
+    return False
 
 
 def strict(connection, request):
@@ -710,13 +719,11 @@ def a_clock_that_is_an_hour_off_is_learned():
     all later ones are right at once; the service's time is known."""
     for off in (HOUR_MS, -HOUR_MS, 24 * HOUR_MS, -300 * 24 * HOUR_MS):
         with pair({"strict": strict}, wall_off_ms=off) as (server, client):
-            result = client.one("strict", "=put-if-absent")
-            equal(outcome(result), ANSWERED)
+            result = client.answered("strict", "=put-if-absent")
             equal((result["signed_anew"], result["sends"]), (1, 1))
             equal([r.body for r in server.seen], [b"put-if-absent"] * 2)
             for _ in range(3):
-                result = client.one("strict")
-                equal((*outcome(result), result["signed_anew"]), (*ANSWERED, 0))
+                equal(client.answered("strict")["signed_anew"], 0)
             equal(len(server.seen), 5)
             server.all_signed()
             clock = client.ask("clock")
@@ -728,19 +735,13 @@ def a_clock_that_is_an_hour_off_is_learned():
 @test(rows=[21])
 def a_time_that_cannot_be_learned_is_a_refusal():
     """Without a usable Date the refusal is the answer; it is not tried again."""
-
-    def refuse(date):
-        body = b'{"__type":"x#RequestTimeTooSkewed","message":"no"}'
-        return lambda connection, request: connection.answer(
-            body, "403 Forbidden", date=date
-        )
-
-    answers = {
-        "none": refuse(None),
-        "bad": refuse("yesterday"),
-        "far": refuse("Fri, 01 Jan 2100 00:00:00 GMT"),
-        "old": refuse("Sun, 06 Nov 1994 08:49:37 GMT"),
+    dates = {
+        "none": None,
+        "bad": "yesterday",
+        "far": "Fri, 01 Jan 2100 00:00:00 GMT",
+        "old": "Sun, 06 Nov 1994 08:49:37 GMT",
     }
+    answers = {name: functools.partial(skewed, date=date) for name, date in dates.items()}
     with pair(answers) as (server, client):
         for name in answers:
             result = client.one(name)
@@ -752,12 +753,7 @@ def a_time_that_cannot_be_learned_is_a_refusal():
 @test(rows=[21])
 def a_refused_time_is_mended_once():
     """A service that goes on refusing the time is not asked a third time."""
-
-    def never(connection, request):
-        body = b'{"__type":"x#RequestTimeTooSkewed","message":"no"}'
-        connection.answer(body, "403 Forbidden")
-
-    with pair({"never": never}) as (server, client):
+    with pair({"never": skewed}) as (server, client):
         result = client.one("never")
         equal((*outcome(result), result["signed_anew"]), ("ANSWERED", 403, "OK", 1))
         equal(len(server.seen), 2)
@@ -776,11 +772,10 @@ def a_second_copy_is_never_signed_anew():
         elif len(served) == 2:
             connection.close()
         else:
-            body = b'{"__type":"x#RequestTimeTooSkewed","message":"no"}'
-            connection.answer(body, "403 Forbidden")
+            skewed(connection, request)
 
     with pair({"put": serve}) as (_, client):
-        equal(outcome(client.one("put")), ANSWERED)
+        client.answered("put")
         result = client.one("put")
         equal((result["status"], result["sends"], result["signed_anew"]), (403, 2, 0))
         equal(len(served), 3)
@@ -801,10 +796,8 @@ def expired_credentials_are_renewed():
     """Credentials that end in the middle of the work are renewed and the refused
     request is signed anew; where the source cannot, the refusal is the answer."""
     with pair({"put": wants_renewed}, provider="expiring") as (server, client):
-        result = client.one("put")
-        equal((*outcome(result), result["signed_anew"]), (*ANSWERED, 1))
-        result = client.one("put")
-        equal((*outcome(result), result["signed_anew"]), (*ANSWERED, 0))
+        equal(client.answered("put")["signed_anew"], 1)
+        equal(client.answered("put")["signed_anew"], 0)
         server.all_signed()
         equal(len(server.seen), 3)
     env = {"AWS_SESSION_TOKEN": "first"}
@@ -825,13 +818,11 @@ def credentials_may_come_late_or_never():
             equal(outcome(result), ANSWERED)
         server.all_signed()
     with pair(provider="never") as (server, client):
-        result = client.one(timeout_ms=200)
-        equal(outcome(result), ("NOT_SENT", 0, "UNAVAILABLE"))
+        result = client.not_sent(timeout_ms=200)
         assert result["ms"] >= 190, result
         equal(server.seen, [])
     with pair(provider="broken") as (server, client):
-        result = client.one()
-        equal(outcome(result), ("NOT_SENT", 0, "CONFIG"))
+        result = client.not_sent("CONFIG")
         assert "the odd source" in result["text"], result
         equal(server.seen, [])
 
@@ -860,24 +851,22 @@ def tls_is_checked():
     with Server({}, tls=tls) as server:
         with Client(server.url, region="x-1", ca=ca) as client:
             for body in ("={}", "@100000", "={}"):
-                result = client.one("crc", body)
-                equal((*outcome(result), result["text"]), (*ANSWERED, ""))
+                equal(client.answered("crc", body)["text"], "")
             equal(server.connections, 1)
             equal(server.all_signed(), 3)
         with Client(server.url, region="x-1") as client:
-            result = client.one()
-            equal(outcome(result), ("NOT_SENT", 0, "UNAVAILABLE"))
+            result = client.not_sent()
             assert "certificate" in result["text"].lower(), result
         equal(len(server.seen), 3)
     tls, ca = make_certificate("wrong", "other.example", "IP:127.0.0.2")
     with Server({}, tls=tls) as server:
         with Client(server.url, region="x-1", ca=ca) as client:
-            equal(outcome(client.one()), ("NOT_SENT", 0, "UNAVAILABLE"))
+            client.not_sent()
         equal(server.seen, [])
     with Server({}) as server:
         url = server.url.replace("http:", "https:")
         with Client(url, region="x-1", connect_ms=300) as client:
-            equal(outcome(client.one()), ("NOT_SENT", 0, "UNAVAILABLE"))
+            client.not_sent()
 
 
 @test
@@ -894,7 +883,7 @@ def authorities_that_cannot_be_read_are_named():
     with Server({}, tls=tls) as server:
         empty = os.path.abspath("empty.crt")
         with Client(server.url, region="x-1", ca=empty) as client:
-            equal(outcome(client.one()), ("NOT_SENT", 0, "CONFIG"))
+            client.not_sent("CONFIG")
 
 
 @test
@@ -903,12 +892,6 @@ def a_broken_tls_connection_does_not_end_the_process():
     though SIGPIPE has its default action."""
     tls, ca = make_certificate("good", "IP:127.0.0.1")
 
-    def early(connection, headers):
-        if headers["x-amz-target"] == "Test.early":
-            connection.reset()
-            return True
-        return False
-
     answers = {"reset": BROKEN["reset"][0], "close": BROKEN["close"][0]}
     with Server(answers, tls=tls, early=early) as server:
         with Client(server.url, region="x-1", ca=ca) as client:
@@ -916,7 +899,7 @@ def a_broken_tls_connection_does_not_end_the_process():
                 for name in ("early", "reset", "close"):
                     result = client.one(name, "@3000000")
                     equal((name, result["outcome"]), (name, "NO_ANSWER"))
-                equal(outcome(client.one()), ANSWERED)
+                client.answered()
             equal(client.process.poll(), None)
 
 
@@ -964,17 +947,15 @@ def a_proxy_is_asked_where_one_is_set():
             env = {"https_proxy": url, "http_proxy": url, "all_proxy": url}
             with Client(f"https://{name}", env, region="eu-x-1", ca=ca) as client:
                 for _ in range(2):
-                    result = client.one("crc")
-                    equal((*outcome(result), result["text"]), (*ANSWERED, ""))
+                    equal(client.answered("crc")["text"], "")
             equal(asked, [f"CONNECT {name}:443 HTTP/1.1".encode()])
             equal(server.all_signed(), 2)
             equal(server.seen[0].headers["host"], name)
             with Client("https://refuse.example", env, region="eu-x-1") as client:
-                result = client.one("crc")
-                equal(outcome(result), ("NOT_SENT", 0, "UNAVAILABLE"))
+                result = client.not_sent(action="crc")
                 equal(client.ask("clock")["known"], 0)
             with pair(client_env=env) as (_, client):
-                equal(outcome(client.one("crc")), ANSWERED)
+                client.answered("crc")
             equal(len(asked), 2)
             proxy.shutdown(socket.SHUT_RDWR)
 
