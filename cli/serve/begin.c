@@ -221,6 +221,18 @@ static void wait(struct serve_call *call, int64_t now_ms)
     serve_call_park(call, now_ms + (pause_ms < left_ms ? pause_ms : left_ms));
 }
 
+static void answer_http(struct serve_call *call)
+{
+    const struct idem_op *op = call->op;
+    const struct idem_attempt found = {
+        .verdict = idem_op_verdict(op),
+        .lease_left_ms = op->lease_left_ms,
+        .record = idem_op_record(op),
+    };
+
+    serve_http_answer(call, idem_op_code(op), &found);
+}
+
 static void begun(struct serve_call *call)
 {
     const struct idem_op *op = call->op;
@@ -232,6 +244,8 @@ static void begun(struct serve_call *call)
         started(call);
     } else if (call->cancelled) {
         serve_reply_cancelled(call);
+    } else if (call->begin.is_http) {
+        answer_http(call);
     } else if (idem_op_code(op) != 0) {
         serve_reply_error(call, idem_op_error(op));
     } else {

@@ -46,6 +46,7 @@ void serve_call_end(struct serve_call *call)
     call->conn->in_flight--;
     call->conn->waiting -= call->begin.pace.since_ms != 0;
     idem_attempt_destroy(call->begin.found);
+    free(call->begin.accept);
     idem_op_destroy(call->op);
     free(call->id);
     free(call);

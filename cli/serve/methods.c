@@ -9,6 +9,7 @@ struct method {
     serve_method_fn *run;
     enum idem_status outcome; /* Of an end. */
     bool is_operators;
+    bool claims;
     const char *params[20]; /* As in docs/serve.json; "*": it is required. */
 };
 
@@ -18,9 +19,22 @@ static const struct method methods[] = {
      .params = {"*protocol", "pid", "owner", "challenge"}},
     {.name = "begin",
      .run = serve_begin,
+     .claims = true,
      .params = {"scope", "*key", "fingerprint", "on_expired_lease", "lease_ms",
                 "retention_ms", "expect_ms", "attempts_max", "owner", "wait_ms",
                 "wait_then_run", "*nonce", "again", "on_death", "max_time_ms"}},
+    {.name = "http.begin",
+     .run = serve_http_begin,
+     .claims = true,
+     .params = {"scope", "*method", "*target", "*headers", "body", "outcome",
+                "replay_headers", "on_expired_lease", "lease_ms",
+                "retention_ms", "expect_ms", "attempts_max", "owner", "wait_ms",
+                "*nonce", "again", "on_death", "max_time_ms"}},
+    {.name = "http.end",
+     .run = serve_http_end,
+     .params = {"attempt", "token", "*http_status", "*headers", "body",
+                "not_kept", "outcome", "replay_headers", "failures_max",
+                "retry_after_ms"}},
     {.name = "complete",
      .run = serve_end,
      .outcome = IDEM_STATUS_COMPLETED,
@@ -95,7 +109,7 @@ static const struct method *find(const struct serve *serve,
 static bool is_too_late(const struct serve_conn *conn,
                         const struct method *method)
 {
-    return !serve_conn_hears(conn) && method->run == serve_begin;
+    return !serve_conn_hears(conn) && method->claims;
 }
 
 static void run(struct serve *serve, struct serve_conn *conn,

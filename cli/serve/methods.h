@@ -21,6 +21,7 @@ typedef void serve_method_fn(struct serve_call *call, struct serve_message *m,
 
 serve_method_fn serve_hello, serve_ping, serve_cancel, serve_bye;
 serve_method_fn serve_begin, serve_end, serve_renew;
+serve_method_fn serve_http_begin, serve_http_end;
 serve_method_fn serve_show, serve_list, serve_stats, serve_limit;
 
 /* Decisions of persons, which wait for the store and keep a line in the audit log. */
@@ -33,6 +34,11 @@ serve_method_fn serve_resolve, serve_reopen;
 void serve_reply(struct serve_call *call, struct cli_json *result);
 void serve_reply_error(struct serve_call *call, const struct idem_error *error);
 void serve_reply_cancelled(struct serve_call *call);
+
+/* What is sent to the client of the service instead of running its request, which begin
+ * answered with @code and, if that is 0, @found. */
+void serve_http_answer(struct serve_call *call, int code,
+                       const struct idem_attempt *found);
 
 /* ---- Other lines --------------------------------------------------------- */
 

@@ -10,13 +10,14 @@
 #include "key/canonical.h"
 
 #include <errno.h>
+#include <idem/http.h>
+#include <idem/outcome.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
     SHOWN = 48, /* Bytes of a name of the client's, in a sentence. */
-    CONTENT_TYPE_MAX = 255,
     KEY_PARTS_MAX = 16
 };
 
@@ -294,7 +295,7 @@ static const struct row result_rows[] = {
     ROW("base64", read_text, offsetof(struct result, base64), 0,
         SERVE_LINE_MAX),
     ROW("content_type", read_text, offsetof(struct result, of.content_type), 0,
-        CONTENT_TYPE_MAX),
+        SERVE_CONTENT_TYPE_MAX),
     ROW("json", read_json, offsetof(struct result, json)),
     ROW("meta", read_text, offsetof(struct result, of.meta), 0, IDEM_META_MAX),
     ROW("not_kept", read_bool, offsetof(struct result, of.not_kept)),
@@ -302,16 +303,16 @@ static const struct row result_rows[] = {
     {.name = NULL},
 };
 
-static struct idem_slice decode(struct serve_message *m, struct idem_slice text,
-                                uint8_t **ret_bytes)
+static struct idem_slice decode(struct serve_message *m, const char *member,
+                                struct idem_slice text, uint8_t **ret_bytes)
 {
     size_t len = 0;
 
     *ret_bytes = malloc(idem__base64_max(text.len) + 1);
     if (*ret_bytes == NULL) {
-        serve_param_refuse(m, "base64", "out of memory");
+        serve_param_refuse(m, member, "out of memory");
     } else if (idem__base64_read(IDEM__BASE64, text, *ret_bytes, &len) != 0) {
-        serve_param_refuse(m, "base64", "a text of it, padded with =");
+        serve_param_refuse(m, member, "a text in base64, padded with =");
     }
     return idem_bytes(*ret_bytes, len);
 }
@@ -327,7 +328,7 @@ static void read_bytes(struct serve_message *m, struct result *r,
         *ret_bytes = idem__tree_raw(m->tree, idem__tree_at(m->tree, r->json));
         *ret_type = "application/json";
     } else if (r->base64.base != NULL) {
-        *ret_bytes = decode(m, r->base64, ret_decoded);
+        *ret_bytes = decode(m, "base64", r->base64, ret_decoded);
         *ret_type = "application/octet-stream";
     }
 }
@@ -371,6 +372,74 @@ static void read_result(const struct value *v)
     }
 }
 
+/* ---- Requests and responses over HTTP ------------------------------------ */
+
+static bool is_pair(const struct idem__tree *tree, uint32_t i)
+{
+    const struct idem__tree_node *pair = idem__tree_at(tree, i);
+    const struct idem__tree_node *name = idem__tree_at(tree, i + 1);
+    const struct idem__tree_node *value;
+
+    if (pair->kind != IDEM__TREE_ARRAY || pair->count != 2 ||
+        name->kind != IDEM__TREE_STRING) {
+        return false;
+    }
+    value = idem__tree_at(tree, name->end);
+    return value->kind == IDEM__TREE_STRING &&
+           idem_http_header_valid(idem__tree_text(tree, name),
+                                  idem__tree_text(tree, value));
+}
+
+static void read_headers(const struct value *v)
+{
+    const struct idem__tree *tree = v->m->tree;
+    bool is_list = v->node->kind == IDEM__TREE_ARRAY;
+    uint32_t i = v->number + 1;
+
+    while (is_list && i < v->node->end) {
+        is_list = is_pair(tree, i);
+        i = idem__tree_at(tree, i)->end;
+    }
+    if (!is_list) {
+        REFUSE("a list of headers, each a list of its name and its value");
+    }
+    *TO(uint32_t) = v->number;
+}
+
+static void read_body(const struct value *v)
+{
+    struct serve_params *p = v->to;
+
+    if (is_text(v)) {
+        p->body = decode(v->m, v->row->name, v->text, &p->bytes);
+    }
+}
+
+/* Checked with the request: where it is used, the work is done. */
+static void read_replay_headers(const struct value *v)
+{
+    struct idem_error error;
+
+    read_name(v);
+    if (v->m->code == 0 && idem_http_headers_check(TO(char), &error) != 0) {
+        REFUSE("%s", error.text);
+    }
+}
+
+static void read_outcomes(const struct value *v)
+{
+    struct idem_outcome_table table;
+    struct idem_error error;
+
+    read_name(v);
+    if (v->m->code == 0 &&
+        idem_outcome_table_read(&table, IDEM_ENDINGS_HTTP,
+                                *TO(char) == '\0' ? NULL : TO(char),
+                                &error) != 0) {
+        REFUSE("%s", error.text);
+    }
+}
+
 /* ---- All of them --------------------------------------------------------- */
 
 static const struct row rows[] = {
@@ -378,6 +447,7 @@ static const struct row rows[] = {
     ROW("at_ms", read_number, AT(limit.at_ms), 1, MS_MAX),
     ROW("attempt", read_number, AT(attempt), 1, INT64_MAX),
     ROW("attempts_max", read_short, AT(request.attempts_max), 0, UINT32_MAX),
+    ROW("body", read_body, 0, 0, SERVE_LINE_MAX),
     ROW("challenge", read_name, AT(challenge), 0, 32),
     ROW("cost", read_number, AT(limit.cost), 1, IDEM_LIMIT_MAX),
     ROW("expect_ms", read_number, AT(request.expect_ms), 1, MS_MAX),
@@ -385,17 +455,22 @@ static const struct row rows[] = {
     ROW("fence", read_fence, AT(fence)),
     ROW("fingerprint", read_fingerprint, 0),
     ROW("force", read_bool, AT(force)),
+    ROW("headers", read_headers, AT(headers)),
+    ROW("http_status", read_number, AT(http_status), 200, 599),
     ROW("id", read_id, AT(id)),
     ROW("key", read_key, 0),
     ROW("late_ms", read_number, AT(limit.late_ms), 0, MS_MAX),
     ROW("lease_ms", read_time, AT(request.lease_ms), IDEM_LEASE_MIN_MS, MS_MAX),
     ROW("max", read_number, AT(limit.max), 1, IDEM_LIMIT_MAX),
     ROW("max_time_ms", read_number, AT(max_time_ms), 1, MS_MAX),
+    ROW("method", read_text, AT(method), 1, 64),
     ROW("name", read_text, AT(limit.name), 0, IDEM_LIMIT_NAME_MAX),
     ROW("nonce", read_nonce, AT(nonce)),
+    ROW("not_kept", read_bool, AT(not_kept)),
     ROW("on_death", read_word, AT(dies_at_once), 0, 0, WORDS("lease", "now")),
     ROW("on_expired_lease", read_word, AT(request.on_expired_lease), IDEM_RERUN,
         0, WORDS("rerun", "hold")),
+    ROW("outcome", read_outcomes, AT(outcomes), 0, SERVE_LIST_MAX - 1),
     ROW("overdue", read_bool, AT(overdue)),
     ROW("owner", read_name, AT(owner), 0, IDEM_OWNER_MAX),
     ROW("per_ms", read_number, AT(limit.per_ms), IDEM_LIMIT_SECOND,
@@ -404,6 +479,8 @@ static const struct row rows[] = {
     ROW("place", read_name, AT(place), 0, IDEM_PLACE_MAX - 1),
     ROW("protocol", read_number, AT(protocol), SERVE_PROTOCOL, SERVE_PROTOCOL),
     ROW("reason", read_name, AT(reason), 1, IDEM_TEXT_MAX),
+    ROW("replay_headers", read_replay_headers, AT(replay_headers), 0,
+        SERVE_LIST_MAX - 1),
     ROW("request", read_text, AT(limit.request), 0, IDEM_LIMIT_NAME_MAX),
     ROW("result", read_result, 0),
     ROW("retention_ms", read_time, AT(request.retention_ms), 1, MS_MAX),
@@ -412,6 +489,7 @@ static const struct row rows[] = {
     ROW("start_ms", read_number, AT(limit.start_ms), 0, MS_MAX),
     ROW("status", read_status, AT(status)),
     ROW("subject", read_text, AT(limit.subject), 0, IDEM_LIMIT_NAME_MAX),
+    ROW("target", read_text, AT(target), 1, SERVE_LINE_MAX),
     ROW("text", read_text, AT(outcome.text), 0, IDEM_RESULT_MAX),
     ROW("token", read_name, AT(token), 0, IDEM_TOKEN_MAX - 1),
     ROW("wait_ms", read_number, AT(wait_ms), 0, MS_MAX),
@@ -503,4 +581,5 @@ void serve_params_read(struct serve_message *m, const char *const *names,
 void serve_params_finish(struct serve_params *params)
 {
     free(params->bytes);
+    free(params->meta);
 }

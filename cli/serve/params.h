@@ -12,12 +12,22 @@
 #include <idem/limit.h>
 #include <idem/operator.h>
 
+enum {
+    SERVE_CONTENT_TYPE_MAX = 255,
+    SERVE_LIST_MAX = 1024, /* Bytes of a table of outcomes, or of names. */
+};
+
 /* What was not given is empty, or as it is usual. */
 struct serve_params {
     struct idem_request request; /* lease_ms 0: not given. */
     struct idem_outcome outcome;
     struct idem_limit_request limit; /* max 0, at_ms 0: not given. */
     struct idem_slice id;            /* As it was written. */
+    struct idem_slice method;        /* Of a request over HTTP; ... */
+    struct idem_slice target;
+    struct idem_slice body; /* ... and of its response, as the next ones. */
+    uint32_t headers;       /* The number of the list; 0: there is none. */
+    int64_t http_status;
     int64_t protocol;
     int64_t pid;
     int64_t attempt; /* 0: a token is given. */
@@ -30,6 +40,7 @@ struct serve_params {
     bool wait_then_run;
     bool overdue;
     bool force;
+    bool not_kept;
     uint8_t nonce[16];
     uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
     char key[IDEM_KEY_MAX + 1];
@@ -39,7 +50,10 @@ struct serve_params {
     char reason[IDEM_TEXT_MAX + 1];
     char place[IDEM_PLACE_MAX];
     char challenge[33];
-    uint8_t *bytes; /* Of a result in base64. */
+    char replay_headers[SERVE_LIST_MAX];
+    char outcomes[SERVE_LIST_MAX]; /* "": the defaults. */
+    uint8_t *bytes;                /* Of a result or a body in base64. */
+    char *meta;                    /* Of the result that a response is. */
 };
 
 /* Reads those of @m, which may have @names (NULL-terminated; "*": must have), or refuses

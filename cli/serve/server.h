@@ -128,10 +128,13 @@ struct serve_call {
         bool now; /* on_death */
         bool again;
         bool then_run;
+        bool is_http;
         int64_t max_time_ms;
         int64_t until_ms; /* Of the wait; 0: it does not wait. */
         struct idem__pace pace;
         struct idem_attempt *found; /* Its own claim, which is renewed. */
+        char *accept;               /* Accept-Encoding; NULL: there was none. */
+        size_t accept_len;
     } begin;
 
     /* Of an end. */

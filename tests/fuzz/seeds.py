@@ -488,7 +488,7 @@ def serve():
     in large ones."""
     nonce = "00112233445566778899aabbccddeeff"
 
-    def message(method, **params):
+    def message(method, /, **params):
         return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n"
 
     begin = message("begin", key="k", nonce=nonce, lease_ms=None, fingerprint={"a": [1.5]})
@@ -501,6 +501,11 @@ def serve():
         begin + message("unknown", attempt=1, text="x") + message("list", status="unknown", max=1, overdue=False)
         + message("resolve", key="k", fence="1", reason="r", status="completed", result={"not_kept": True}),
         begin + message("renew", attempt=1, lease_ms=2000) + message("release", attempt=1) + message("ping"),
+        message("http.begin", method="POST", target="/a?b", headers=[["Idempotency-Key", "k"], ["Accept-Encoding", "gzip"],
+            ["Content-Type", "application/json"]], body="e30=", scope="s", nonce=nonce, outcome="500=retry", wait_ms=5,
+            replay_headers="Link") + message("http.end", attempt=1, http_status=201, headers=[["Location", "/1"]],
+            body="AA==", replay_headers="Link", outcome="4xx=fail", retry_after_ms=5, failures_max=2)
+        + message("http.begin", method="POST", target="/a?b", headers=[["Idempotency-Key", "k"]], body="e30=", nonce=nonce),
         message("limit", name="n", subject="s", request="r", per_ms=1000, max=1, at_ms=1700000000000),
         message("hello", protocol=1, pid=7, owner="o", challenge="c") + message("reopen", key="k", fence="9", reason="r"),
         b'[]\n{}\n\n{"id":1,"id":2}\n"\xff"\n' + message("nothing") + message("begin", token="idem1.AA"),

@@ -1,6 +1,7 @@
 """idem serve: one door for every language. A stand-in for a client speaks to it, and is
 killed, stopped and cut off; so is the server."""
 
+import base64
 import contextlib
 import fcntl
 import json
@@ -302,7 +303,7 @@ def the_document_has_what_the_program_takes(b):
     """Each method of docs/serve.json is there and takes the parameters that it has, each
     of which is refused by name where it is of another kind, and no other; what is
     required is missed."""
-    rows = re.findall(r'\{\.name = "(\w+)",(.*?)\}\}?,\n', read(os.path.join(TOP, "cli/serve/methods.c")), re.S)
+    rows = re.findall(r'\{\.name = "([\w.]+)",(.*?)\}\}?,\n', read(os.path.join(TOP, "cli/serve/methods.c")), re.S)
     table = {name: re.findall(r'"([*\w]+)"', rest) for name, rest in rows}
     named = {n: {"*" * p.get("required", False) + p["name"] for p in m["params"]}
              for n, m in METHODS.items()}
@@ -334,8 +335,10 @@ def sample(schema):
         return sample(schema["oneOf"][0])
     if "pattern" in schema:
         return secrets.token_hex(16)
+    if "minimum" in schema:
+        return schema["minimum"]
     kind = schema["type"] if isinstance(schema["type"], str) else schema["type"][0]
-    return {"string": "1", "integer": 1000, "boolean": True}[kind]
+    return {"string": "1", "integer": 1000, "boolean": True, "array": []}[kind]
 
 
 def check_schema(where, schema, value):
@@ -365,7 +368,7 @@ def the_document_has_what_the_program_answers(b):
     seen = set()
     with client(b, "--operator") as c:
 
-        def ask(method, **params):
+        def ask(method, /, **params):
             got = c(method, **params)
             check_schema(method, METHODS[method]["result"]["schema"], got)
             seen.add(method)
@@ -389,6 +392,11 @@ def the_document_has_what_the_program_answers(b):
         start("more")
         ask("cancel", id=c.number)
         for _ in range(2):
+            request = {"method": "POST", "target": "/", "headers": [["Idempotency-Key", "k"]], "scope": "http"}
+            got = ask("http.begin", nonce=secrets.token_hex(16), **request)
+            if "attempt" in got:
+                ask("http.end", attempt=got["attempt"], http_status=200, headers=[["Location", "/1"]])
+        for _ in range(2):
             ask("limit", name="n", subject="s", request="r", per_ms=1000, max=1, at_ms=int(time.time() * 1000))
         ask("list")
         ask("stats")
@@ -398,6 +406,60 @@ def the_document_has_what_the_program_answers(b):
         equal(set(METHODS) - seen, {"bye"})
     with client(b) as c:
         equal(c("bye"), {})
+
+
+@case
+def requests_over_http(b):
+    """What is not run has its whole answer; a store that is away, and a record that no line
+    could hold, have one as well."""
+
+    def ask(c, key, **more):
+        params = {"method": "POST", "target": "/pay", "headers": [["Idempotency-Key", key]], "scope": "", **more}
+        return c("http.begin", nonce=secrets.token_hex(16), **params)
+
+    def problem(got):
+        body = json.loads(base64.b64decode(got["answer"]["body"]))
+        equal(body["status"], got["answer"]["status"])
+        return body["type"].rpartition(":")[2]
+
+    with client(b) as c:
+        equal(problem(ask(c, "k", headers=[])), "key-missing")
+        equal(problem(ask(c, "k", body=base64.b64encode(b"x" * ((16 << 20) + 1)).decode())), "request-too-large")
+        equal(problem(ask(c, "k", scope=None)), "scope-missing")
+        for member, value, text in (
+            ("headers", [["a\n", "b"]], "its name and its value"), ("headers", [["a", "b", "c"]], "its name"),
+            ("outcome", "4xx", "4xx"), ("replay_headers", "Set-Cookie", "never replayed"), ("body", "=", "base64"),
+        ):  # fmt: skip
+            bad = refusal(ask, c, "k", **{member: value})
+            equal((bad["code"], bad["data"]), (-32602, {"member": member}))
+            contains(bad["message"], text)
+        form = "multipart/form-data; boundary="
+        body = "--{0}\r\nA: 1\r\n\r\none\r\n--{0}--\r\n"
+        kinds = [[["Idempotency-Key", "m"], ["Content-Type", form + edge]] for edge in "ab"]
+        bodies = [base64.b64encode(body.format(edge).encode()).decode() for edge in "ab"]
+        got = ask(c, "m", headers=kinds[0], body=bodies[0])
+        equal(problem(ask(c, "m", headers=kinds[1], body=bodies[1])), "in-progress")
+        end = {"attempt": got["attempt"], "headers": [], "http_status": 500, "outcome": "500=retry"}
+        equal(c("http.end", retry_after_ms=1, failures_max=1, **end), {"status": "failed"})
+        equal(problem(ask(c, "m", headers=kinds[0], body=bodies[0])), "failed")
+        c("unknown", attempt=c.begin("big")["attempt"])
+        b.write("result", "x" * 17000000)
+        equal(b("resolve", "big", "--complete", "@result", "--reason", "r").status, 0)
+        equal(problem(ask(c, "big")), "response-not-kept")
+        got = ask(c, "head")
+        long = [["Location", "/" + "x" * 40000]]
+        equal(c("http.end", attempt=got["attempt"], http_status=200, headers=long), {"status": "completed", "not_kept": True})
+        got = ask(c, "named")
+        c("http.end", attempt=got["attempt"], http_status=404, headers=[["Location", "/\xe4"]], outcome="404=complete")
+        equal(ask(c, "named")["answer"]["headers"][0], ["Location", "/\xe4"])
+        equal(c("show", key="named")["result"]["meta"], "HTTP 404 complete\nLocation: /\xe4\n")
+    away = "dynamodb://records?region=eu-west-1&endpoint=http://127.0.0.1:1"
+    b.start("serve", "--socket", b.file("sock"), "--store", away, env=dynamo.environment())
+    until(lambda: _connects(b.file("sock")), "it listens")
+    c = Client.connect(b.file("sock"))
+    c.hello()
+    equal(problem(ask(c, "k")), "store-unavailable")
+    c.close()
 
 
 # ---- Many at once ------------------------------------------------------------

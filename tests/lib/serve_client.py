@@ -61,7 +61,7 @@ class Client:
         while line:
             line = line[os.write(self.write, line) :]
 
-    def send(self, method, **params):
+    def send(self, method, /, **params):
         """Send a request and return its id."""
         self.number += 1
         message = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
@@ -102,7 +102,7 @@ class Client:
             raise Refused(answer["error"])
         return answer["result"]
 
-    def __call__(self, method, **params):
+    def __call__(self, method, /, **params):
         return self.answer(self.send(method, **params))
 
     def begin(self, key, nonce=None, **params):

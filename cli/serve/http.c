@@ -1,0 +1,370 @@
+/* Requests over HTTP and their responses, for middleware: what <idem/exchange.h> decides
+ * about them, as messages. */
+#include "serve/methods.h"
+
+#include <idem/exchange.h>
+
+#include "base/base64.h"
+#include "text/text.h"
+
+#include <stdlib.h>
+
+/* ---- Headers of a message ------------------------------------------------ */
+
+/* A list of pairs, which params.c has checked. */
+struct headers {
+    const struct idem__tree *tree;
+    uint32_t at;
+    uint32_t end;
+};
+
+static struct headers headers_of(const struct serve_message *m,
+                                 const struct serve_params *p)
+{
+    struct headers headers = {.tree = m->tree};
+
+    if (p->headers != 0) {
+        headers.at = p->headers + 1;
+        headers.end = idem__tree_at(m->tree, p->headers)->end;
+    }
+    return headers;
+}
+
+static bool next_header(struct headers *headers, struct idem_slice *ret_name,
+                        struct idem_slice *ret_value)
+{
+    const struct idem__tree *tree = headers->tree;
+    const struct idem__tree_node *name;
+
+    if (headers->at >= headers->end) {
+        return false;
+    }
+    name = idem__tree_at(tree, headers->at + 1);
+    *ret_name = idem__tree_text(tree, name);
+    *ret_value = idem__tree_text(tree, idem__tree_at(tree, name->end));
+    headers->at = idem__tree_at(tree, headers->at)->end;
+    return true;
+}
+
+static bool is_named(struct idem_slice name, const char *other)
+{
+    return name.len == strlen(other) &&
+           strncasecmp(name.base, other, name.len) == 0;
+}
+
+/* How often the header @wanted is there, and its last value; NULL: never. */
+static unsigned find(struct headers headers, const char *wanted,
+                     struct idem_slice *ret_value)
+{
+    struct idem_slice value;
+    struct idem_slice name;
+    unsigned n = 0;
+
+    *ret_value = idem_bytes(NULL, 0);
+    while (next_header(&headers, &name, &value)) {
+        if (is_named(name, wanted)) {
+            *ret_value = value;
+            n++;
+        }
+    }
+    return n;
+}
+
+/* ---- The answer ---------------------------------------------------------- */
+
+/* Programs have the bytes of a header as characters up to U+00FF, and so has a value that
+ * a gateway recorded in another coding than UTF-8. */
+static struct json_object *text_of(struct idem_slice value)
+{
+    struct idem__buffer text = {.failed = false};
+    struct json_object *object = NULL;
+    const uint8_t *p = value.base;
+    size_t i;
+
+    if (cli_is_utf8(value)) {
+        return json_object_new_string_len(value.len > 0 ? value.base : "",
+                                          (int)value.len);
+    }
+    for (i = 0; i < value.len; i++) {
+        const uint8_t two[] = {(uint8_t)(0xc0 | p[i] >> 6),
+                               (uint8_t)(0x80 | (p[i] & 0x3f))};
+
+        idem__buffer_add(&text, p[i] < 0x80 ? p + i : two, p[i] < 0x80 ? 1 : 2);
+    }
+    if (!text.failed) {
+        object =
+            json_object_new_string_len((const char *)text.base, (int)text.len);
+    }
+    idem__buffer_free(&text);
+    return object;
+}
+
+/* @json is a list of pairs. */
+static void add_header(struct cli_json *json, struct idem_slice name,
+                       struct idem_slice value)
+{
+    struct json_object *pair = json_object_new_array();
+
+    if (json_object_array_add(pair, text_of(name)) != 0 ||
+        json_object_array_add(pair, text_of(value)) != 0 ||
+        json_object_array_add(json->object, pair) != 0) {
+        json->failed = true;
+    }
+}
+
+/* Ends @call. @verdict may be NULL. Finishes @headers and @body. */
+static void reply_answer(struct serve_call *call, const char *verdict,
+                         int status, struct cli_json *headers,
+                         struct idem__buffer *body)
+{
+    struct idem__buffer base64 = {.failed = false};
+    struct cli_json answer;
+    struct cli_json json;
+
+    idem__buffer_base64(&base64, idem__buffer_slice(body));
+    cli_json_init(&answer);
+    answer.failed = answer.failed || body->failed || base64.failed;
+    cli_json_ms(&answer, "status", status);
+    cli_json_object(&answer, "headers", headers);
+    cli_json_bytes(&answer, "body", idem__buffer_slice(&base64));
+    idem__buffer_free(&base64);
+    idem__buffer_free(body);
+    cli_json_init(&json);
+    if (verdict != NULL) {
+        cli_json_text(&json, "verdict", verdict);
+    }
+    cli_json_object(&json, "answer", &answer);
+    serve_reply(call, &json);
+}
+
+static void refuse(struct serve_call *call, const char *verdict,
+                   enum idem_http_problem_kind kind, int retry_after_s,
+                   struct idem_slice error)
+{
+    struct cli_json headers = {.object = json_object_new_array()};
+    struct idem__buffer body = {.failed = false};
+    char text[IDEM_HTTP_PROBLEM_MAX];
+    char seconds[16];
+
+    add_header(&headers, idem_str("Content-Type"),
+               idem_str(IDEM_HTTP_PROBLEM_CONTENT));
+    add_header(&headers, idem_str("X-Content-Type-Options"),
+               idem_str("nosniff"));
+    if (retry_after_s > 0) {
+        (void)snprintf(seconds, sizeof(seconds), "%d", retry_after_s);
+        add_header(&headers, idem_str("Retry-After"), idem_str(seconds));
+    }
+    idem__buffer_add(&body, text, idem_http_problem_body(kind, error, text));
+    reply_answer(call, verdict, idem_http_problem_of(kind)->status, &headers,
+                 &body);
+}
+
+static void replay(struct serve_call *call, const struct idem_form *form)
+{
+    struct cli_json headers = {.object = json_object_new_array()};
+    struct idem_http_replay marks = {.form = form, .rest = form->headers};
+    struct idem_slice type = idem_form_content_type(form);
+    struct idem__buffer body = {.failed = false};
+    struct idem_slice rest = form->bytes;
+    enum idem_stream stream;
+    struct idem_slice value;
+    struct idem_slice name;
+
+    if (type.len > 0) {
+        add_header(&headers, idem_str("Content-Type"), type);
+    }
+    while (idem_http_replay_next(&marks, &name, &value)) {
+        add_header(&headers, name, value);
+    }
+    while (idem_form_next(form, &rest, &stream, &value)) {
+        if (stream == IDEM_STREAM_STDOUT) {
+            idem__buffer_add(&body, value.base, value.len);
+        }
+    }
+    reply_answer(call, idem_verdict_name(IDEM_REPLAY), form->http_status,
+                 &headers, &body);
+}
+
+void serve_http_answer(struct serve_call *call, int code,
+                       const struct idem_attempt *found)
+{
+    const char *verdict = code == 0 ? idem_verdict_name(found->verdict) : NULL;
+    struct idem_http_answer answer;
+
+    idem_http_answer_of(code, found,
+                        idem_bytes(call->begin.accept, call->begin.accept_len),
+                        &answer);
+    switch (answer.action) {
+    case IDEM_HTTP_REPLAY:
+        replay(call, &answer.form);
+        break;
+    case IDEM_HTTP_FETCH: /* No line could hold it. */
+        refuse(call, verdict, IDEM_HTTP_NOT_KEPT, 0, answer.error);
+        break;
+    default:
+        refuse(call, verdict, answer.problem, answer.retry_after_s,
+               answer.error);
+        break;
+    }
+}
+
+/* ---- The request --------------------------------------------------------- */
+
+/* As the gateway does it by default, but for the host, which proxies change. */
+static int fingerprint(const struct serve_message *m, struct serve_params *p)
+{
+    static const char form[] = "multipart/form-data";
+    const struct idem_slice none = {NULL, 0};
+    const char *query = memchr(p->target.base, '?', p->target.len);
+    struct idem_slice type;
+    struct idem_slice parts[] = {
+        idem_str("idem-http1"),   none, idem_str("method"),   p->method,
+        idem_str("path"),         none, idem_str("no query"), none,
+        idem_str("content-type"), none,
+    };
+
+    (void)find(headers_of(m, p), "Content-Type", &type);
+    parts[5] = p->target;
+    if (query != NULL) {
+        parts[5].len = (size_t)(query - (const char *)p->target.base);
+        parts[6] = idem_str("query");
+        parts[7] = idem_bytes(query + 1, p->target.len - parts[5].len - 1);
+    }
+    parts[9] = type;
+    if (type.len > strlen(form) &&
+        is_named(idem_bytes(type.base, strlen(form)), form) &&
+        ((const char *)type.base)[strlen(form)] == ';') {
+        parts[9].len = strlen(form); /* Each retry has another boundary. */
+    }
+    p->request.fingerprint = idem_bytes(p->fingerprint, IDEM_FINGERPRINT_LEN);
+    return idem_http_fingerprint(parts, sizeof(parts) / sizeof(parts[0]), type,
+                                 p->body, none, p->fingerprint);
+}
+
+/* 0, or why the request is answered at once. */
+static int problem_of(const struct serve_message *m, struct serve_params *p,
+                      enum idem_http_problem_kind *ret_kind)
+{
+    struct headers headers = headers_of(m, p);
+    struct idem_slice value;
+    unsigned n = find(headers, "Idempotency-Key", &value);
+    struct idem_slice upgrade;
+
+    if (n == 0) {
+        *ret_kind = IDEM_HTTP_KEY_MISSING;
+    } else if (find(headers, "Upgrade", &upgrade) > 0 &&
+               !is_named(upgrade, "h2c")) {
+        *ret_kind = IDEM_HTTP_UPGRADE;
+    } else if (n > 1 || idem_http_key(value, p->key, &p->request.key.len,
+                                      /* ret_error= */ NULL) != 0) {
+        *ret_kind = IDEM_HTTP_KEY_INVALID;
+    } else if (p->request.scope.base == NULL) {
+        *ret_kind = IDEM_HTTP_SCOPE_MISSING;
+    } else if (p->body.len > SERVE_RESULT_MAX) {
+        *ret_kind = IDEM_HTTP_TOO_LARGE;
+    } else {
+        return 0;
+    }
+    return IDEM_EINVALID;
+}
+
+static bool keep_accept(struct serve_call *call, const struct serve_message *m,
+                        const struct serve_params *p)
+{
+    struct idem_slice accept;
+
+    (void)find(headers_of(m, p), "Accept-Encoding", &accept);
+    if (accept.base == NULL) {
+        return true;
+    }
+    call->begin.accept = malloc(accept.len + 1);
+    if (call->begin.accept == NULL) {
+        return false;
+    }
+    memcpy(call->begin.accept, accept.base, accept.len);
+    call->begin.accept_len = accept.len;
+    return true;
+}
+
+void serve_http_begin(struct serve_call *call, struct serve_message *m,
+                      struct serve_params *p)
+{
+    enum idem_http_problem_kind kind;
+
+    call->begin.is_http = true;
+    if (problem_of(m, p, &kind) != 0) {
+        refuse(call, /* verdict= */ NULL, kind, 0, idem_str(""));
+        return;
+    }
+    p->request.key.base = p->key;
+    if (fingerprint(m, p) != 0 || !keep_accept(call, m, p)) {
+        m->error.code = IDEM_ENOMEM;
+        return;
+    }
+    serve_begin(call, m, p);
+    if (m->error.code != 0 &&
+        idem_error_kind(m->error.code) != IDEM_KIND_CALLER) {
+        serve_http_answer(call, m->error.code, NULL);
+        m->error.code = 0;
+    }
+}
+
+/* ---- The response -------------------------------------------------------- */
+
+/* False: it is too large to be kept. */
+static bool write_head(const struct serve_message *m, struct serve_params *p,
+                       bool named, struct idem_result *result)
+{
+    struct headers headers = headers_of(m, p);
+    struct idem_http_head head;
+    struct idem_slice value;
+    struct idem_slice name;
+    int rc;
+
+    p->meta = malloc(IDEM_META_MAX);
+    if (p->meta == NULL) {
+        return false;
+    }
+    rc =
+        idem_http_head_open(&head, p->meta, IDEM_META_MAX, (int)p->http_status);
+    if (rc == 0 && named) {
+        rc = idem_http_head_complete(&head);
+    }
+    while (rc == 0 && next_header(&headers, &name, &value)) {
+        if (is_named(name, "Content-Type")) {
+            result->content_type = value;
+        } else if (idem_http_header_kept(name, p->replay_headers)) {
+            rc = idem_http_head_add(&head, name, value);
+        }
+    }
+    result->meta = idem_bytes(head.base, head.len);
+    result->bytes = p->body;
+    return rc == 0 && result->content_type.len <= SERVE_CONTENT_TYPE_MAX &&
+           result->bytes.len <= SERVE_RESULT_MAX;
+}
+
+void serve_http_end(struct serve_call *call, struct serve_message *m,
+                    struct serve_params *p)
+{
+    struct idem_outcome_table outcomes;
+    const struct idem_http_rules rules = {
+        .outcomes = &outcomes,
+        .failures_max = p->outcome.failures_max,
+        .retry_after_ms = p->outcome.retry_after_ms,
+    };
+    struct idem_result *result = &p->outcome.result;
+    char text[IDEM_HTTP_TEXT_MAX];
+    enum idem_http_keep keep;
+
+    (void)idem_outcome_table_read(&outcomes, IDEM_ENDINGS_HTTP,
+                                  p->outcomes[0] != '\0' ? p->outcomes : NULL,
+                                  /* ret_error= */ NULL);
+    keep = idem_http_outcome(&rules, IDEM_HTTP_ANSWERED, (int)p->http_status,
+                             text, &p->outcome);
+    if (keep != IDEM_HTTP_KEEP_NOTHING &&
+        (p->not_kept ||
+         !write_head(m, p, keep == IDEM_HTTP_KEEP_NAMED, result))) {
+        idem_http_tombstone(result);
+    }
+    serve_end(call, m, p);
+}
