@@ -72,6 +72,8 @@ export interface Attempt<T = unknown> {
     retry(text?: string, more?: { failuresMax?: number; after?: number }): Promise<void>;
     /** It may have happened. */
     unknown(text?: string): Promise<void>;
+    /** For middleware: the response, as http.end has it. False: it is not on record. */
+    respond(response: HttpResponse): Promise<boolean>;
     /** Extend the lease, by default by its length; gives what is left of it. */
     renew(lease?: Duration): Promise<number>;
     /** Rejects with Lost where the lease is over: call it before each effect. */
@@ -93,6 +95,8 @@ export interface Store {
         work: (...args: A) => T | Promise<T>,
         options: { key: (...args: A) => Key | null | undefined } & OfArguments<A>,
     ): (...args: A) => Promise<T>;
+    /** For middleware: a request, as http.begin has it; its answer, or the attempt to run it. */
+    http(request: HttpRequest, claim?: Claim): Promise<{ answer?: Answer; attempt?: Attempt }>;
     /** Count a request against a limit, once for each `request`. */
     limit(name: string, subject: string, request: string, limit: Limit): Promise<Decision>;
     /** End the child. Refused while attempts are open. */
@@ -101,6 +105,59 @@ export interface Store {
 
 /** A store; its child starts with the first call. */
 export function open(url: string, options?: { program?: string }): Store;
+
+/** Names and values, as they came. */
+export type Headers = readonly (readonly [string, string])[];
+
+interface HttpRules {
+    /** What a status means: "500=retry 4xx=fail". */
+    outcome?: string;
+    /** Names with commas between them. */
+    replay_headers?: string;
+}
+
+export interface HttpRequest extends HttpRules {
+    method: string;
+    target: string;
+    headers: Headers;
+    /** In base64. */
+    body?: string;
+    scope?: string;
+}
+
+export interface HttpResponse extends HttpRules {
+    http_status: number;
+    headers: Headers;
+    /** In base64. */
+    body?: string;
+    /** It is too large to be kept. */
+    not_kept?: boolean;
+}
+
+/** What is sent instead of running a request. */
+export interface Answer {
+    status: number;
+    headers: Headers;
+    body: Uint8Array;
+}
+
+/** The options of a middleware; the others are those of the claim. */
+export interface Guarded<Request> extends Omit<Claim, 'scope' | 'fingerprint' | 'signal'> {
+    store: Store;
+    /** The client, whose keys are its own. */
+    scope: string | ((request: Request) => string | undefined | Promise<string | undefined>);
+    /** Refuse a POST or PATCH that has no key. */
+    required?: boolean;
+    /** What a replay has besides Location and what describes the body. */
+    replayHeaders?: readonly string[];
+    outcome?: string;
+}
+
+/** Each comes after a parser of the body. The handler finds its attempt as
+ * `request.idempotency`, in Koa as `ctx.state.idempotency`. */
+export function express(options: Guarded<any>): (req: any, res: any, next: (error?: unknown) => void) => Promise<void>;
+export function fastify(options: Guarded<any>): (app: any) => Promise<void>;
+export function koa(options: Guarded<any>): (ctx: any, next: () => Promise<any>) => Promise<void>;
 
 /** All errors of idem, with the name of the C library where it has one. */
 export class IdemError extends Error {

@@ -6,4 +6,8 @@
  *     const receipt = await store.once('order-42', () => charge(42));
  *
  * In this form import finds the names too. */
-module.exports = { ...require('./lib/store.js'), ...require('./lib/errors.js') };
+module.exports = {
+    ...require('./lib/store.js'),
+    ...require('./lib/errors.js'),
+    ...require('./lib/middleware.js'),
+};

@@ -20,6 +20,7 @@ import time
 from typing import NamedTuple
 
 import dynamo
+import header_cases
 from files import read, write
 from patience import PATIENCE, until
 from ports import free_port
@@ -172,6 +173,32 @@ def one_command_makes_retries_safe():
 def gateway_says(service):
     store = "sqlite:" + os.path.abspath("idem.db")
     return f"idem: in front of {service.url}; records in {store}\n".encode()
+
+
+# ---- Headers ----
+
+
+class Counted(web.Handler):
+    """The service of header_cases.py."""
+
+    def do_POST(self):
+        asked = json.loads(self.body())
+        self.server.effects.append(asked)
+        body = f"{len(self.server.effects)} {asked['text']}"
+        self.say(int(asked["status"]), body.encode(), asked["headers"])
+
+
+@test
+def headers_as_in_every_front_end():
+    """The corpus that the middleware of both packages has."""
+    options = ["--replay-header", ",".join(header_cases.REPLAY)]
+    with web.Server(Counted) as service:
+        service.effects = []
+        control = header_cases.Front(service.server_port, lambda: len(service.effects))
+        header_cases.check_control(control)
+        with Gateway(service, *options, scope=["--scope-header", "X-User"]) as gateway:
+            port = int(gateway.url.rpartition(":")[2])
+            header_cases.check(header_cases.Front(port, control.effects))
 
 
 # ---- Its options ----

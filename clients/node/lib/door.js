@@ -38,7 +38,8 @@ class Held {
     owner = null; /* Whose close() it forbids. */
     onLost = () => {};
 
-    constructor(params, token, fence) {
+    constructor(method, params, token, fence) {
+        this.method = method;
         this.params = params;
         this.token = token;
         this.fence = fence;
@@ -105,7 +106,7 @@ class Door {
         const asked = bootTime();
         let got;
         try {
-            got = await child.call('begin', { ...params, again: true }).answer;
+            got = await child.call(held.method, { ...params, again: true }).answer;
         } catch (error) {
             held.isTaken = error.data?.kind === 'lost';
             held.tell();
@@ -194,7 +195,7 @@ class Door {
                 if (error !== GONE) {
                     throw error;
                 }
-                params = method === 'begin' ? { ...params, again: true } : params;
+                params = method.endsWith('begin') ? { ...params, again: true } : params;
             }
         }
         const message = `idem serve ended ${TRIES} times before it answered`;
@@ -202,13 +203,13 @@ class Door {
     }
 
     /* Claim; `held` is there where it is ours now. */
-    async begin(params, signal) {
+    async begin(method, params, signal) {
         const asked = bootTime();
-        const { child, got } = await this.ask('begin', () => ({}), params, signal);
+        const { child, got } = await this.ask(method, () => ({}), params, signal);
         if (got.verdict !== 'STARTED') {
             return { got };
         }
-        const held = new Held(params, got.token, got.fence);
+        const held = new Held(method, params, got.token, got.fence);
         this.open.set(params.nonce, held);
         this.#belongs(held, child, asked, got);
         if (child.over) {

@@ -4,7 +4,7 @@ const { types } = require('node:util');
 const { Busy, Failed, Invalid, Lost, Mismatch, NoProgram, NotKept } = require('./errors.js');
 const { NotRecorded, NothingHappened, Released, StoreError } = require('./errors.js');
 const { Unavailable, Unknown } = require('./errors.js');
-const { LIMIT, claimOf, decode, encode, isBefore } = require('./values.js');
+const { LIMIT, claimOf, decode, encode, exchangeOf, isBefore } = require('./values.js');
 const { milliseconds, settled, wordsOf } = require('./values.js');
 const { findProgram } = require('./child.js');
 const { doorOf } = require('./door.js');
@@ -161,6 +161,27 @@ class Attempt {
         await this.#end('unknown', { text });
     }
 
+    /* The response to a request over HTTP, as http.end has it. False: it is not on record. */
+    async respond(response) {
+        if (this.hasEnded) {
+            return true; /* The handler itself said how it ended. */
+        }
+        const tombstone = { http_status: response.http_status, headers: [], not_kept: true };
+        const lists = { outcome: response.outcome, replay_headers: response.replay_headers };
+        try {
+            await this.#end('http.end', response).catch((error) => {
+                if (!(error instanceof Invalid) || error.code) {
+                    throw error;
+                }
+                return this.#end('http.end', { ...tombstone, ...lists });
+            });
+            return true;
+        } catch {
+            Attempt.drop(this);
+            return false;
+        }
+    }
+
     /* Extend the lease, by default by its length; gives what is left of it. */
     async renew(lease) {
         this.#ours();
@@ -267,11 +288,27 @@ class Store {
     async begin(key, { signal, ...claim } = {}) {
         const params = claimOf(key, claim);
         signal?.throwIfAborted();
-        const begun = await this.#ask(() => this.#door.begin(params, signal), signal);
+        const begun = await this.#ask(() => this.#door.begin('begin', params, signal), signal);
         if (VERDICTS[begun.got.verdict]) {
             throw notStarted(key, begun.got);
         }
         return new Attempt(this, this.#door, params, begun);
+    }
+
+    /* A request over HTTP, as http.begin has it: an attempt, or the whole answer to it. */
+    async http(request, claim = {}) {
+        const params = exchangeOf(request, claim);
+        const begun = await this.#ask(() => this.#door.begin('http.begin', params));
+        const { answer } = begun.got;
+        if (answer) {
+            return { answer: { ...answer, body: Buffer.from(answer.body, 'base64') } };
+        }
+        const attempt = new Attempt(this, this.#door, params, begun);
+        await attempt.check().catch(async (error) => {
+            await Attempt.endAs(attempt, error, /* hasBegun= */ false);
+            throw error;
+        });
+        return { attempt };
     }
 
     /* Gives what the work gives, now or when it ran. */

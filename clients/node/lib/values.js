@@ -161,6 +161,12 @@ function claimOf(key, options) {
     return settled(params);
 }
 
+/* The parameters of http.begin. */
+function exchangeOf(request, options) {
+    const nonce = crypto.randomBytes(16).toString('hex');
+    return { ...request, nonce, ...settled(wordsOf(options, CLAIM)) };
+}
+
 /* A result of the protocol, and the value as a replay will have it. */
 function encode(value) {
     if (value === undefined) {
@@ -201,5 +207,5 @@ function decode(result = {}) {
 }
 
 module.exports = {
-    LIMIT, bootTime, claimOf, decode, encode, isBefore, milliseconds, settled, wordsOf,
+    LIMIT, bootTime, claimOf, decode, encode, exchangeOf, isBefore, milliseconds, settled, wordsOf,
 };

@@ -13,13 +13,15 @@ from .core import Decision
 from .errors import Busy, Error, Failed, Invalid, Lost, Mismatch, MissingKey, NoProgram
 from .errors import NothingHappened, NotKept, NotRecorded, NotStarted, Released, StoreError
 from .errors import Unavailable, Unknown
+from .http_asgi import asgi
+from .http_wsgi import wsgi
 from .sync import Attempt, Store
 
 __all__ = [
     *("Attempt", "AsyncAttempt", "AsyncStore", "Busy", "Decision", "Error", "Failed"),
     *("Invalid", "Lost", "Mismatch", "MissingKey", "NoProgram", "NotKept", "NotRecorded"),
     *("NotStarted", "NothingHappened", "Released", "Store", "StoreError", "Unavailable"),
-    *("Unknown", "open", "open_async"),
+    *("Unknown", "asgi", "open", "open_async", "wsgi"),
 ]
 
 

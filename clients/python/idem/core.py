@@ -188,13 +188,14 @@ class CoreAttempt:
     """An attempt that was started, or a replay, whose `result` is there."""
 
     def __init__(self, core: Core, params: Dict[str, Any], got: Dict[str, Any]) -> None:
-        self.key, self.scope = params["key"], params.get("scope", "")
+        self.key, self.scope = params.get("key"), params.get("scope", "")
         self.replayed = got["verdict"] == "REPLAY"
         self.record, self._result = got.get("record", {}), got.get("result")
         self.fence = int(got.get("fence") or self.record.get("fence", 0))
         self.attempts: int = got.get("attempts", 0)
         self.takeover: bool = got.get("takeover", False)
         self._core, self._params, self._pid = core, params, os.getpid()
+        self._method = "begin" if self.key else "http.begin"
         self._token: str = got.get("token", "")
         self._ending, self._taken = False, False
         self._child: Optional[Child] = None
@@ -251,6 +252,23 @@ class CoreAttempt:
             found.result = value
             raise found from unfit
         return back
+
+    def _respond(self, response: Dict[str, Any]) -> Steps:
+        """The end of a request over HTTP; False: it is not on record."""
+        if self._ending:
+            return True  # The application itself said how it ended.
+        try:
+            try:
+                yield from self._end("http.end", **response)
+            except errors.Invalid as error:
+                if error.name:
+                    raise  # Not the form of the response is wrong, but the call.
+                unfit = {"headers": [], "body": "", "not_kept": True}
+                yield from self._end("http.end", **{**response, **unfit})
+        except errors.Error:
+            self._close()
+            return False
+        return True
 
     def _retry(self, text: str, failures_max: int, after: Duration) -> Steps:
         more = {"retry_after_ms": milliseconds(after), "failures_max": failures_max}
@@ -343,7 +361,7 @@ class Core:
         params = {n: v for n, v in attempt._params.items() if not n.startswith("wait")}
         asked = boot_time()
         try:
-            got = child.send(Call("begin", {**params, "again": True})).result()
+            got = child.send(Call(attempt._method, {**params, "again": True})).result()
         except (errors.Error, Gone) as error:
             attempt._taken = isinstance(error, errors.Lost)
             return
@@ -382,30 +400,53 @@ class Core:
                 child.send(call)
                 return child, (yield Wait(call))
             except Gone:
-                if method == "begin":
+                if method.endswith("begin"):
                     params = {**params, "again": True}
             except errors.Error:
                 raise
             except BaseException:  # We are interrupted, or cancelled: start nothing.
-                if method == "begin":
+                if method.endswith("begin"):
                     child.post("cancel", id=call.id)
                 raise
         raise errors.Unavailable(f"idem serve ended {TRIES} times before it answered")
 
     def begin_(self, key: Key, claim: Claim) -> Steps:
         params = params_of(key, claim)
-        asked = boot_time()
-        child, got = yield from self.ask("begin", lambda child: {}, params)
-        verdict = got["verdict"]
-        if verdict in errors.VERDICTS:
+        got, attempt = yield from self.claim("begin", params)
+        if got["verdict"] in errors.VERDICTS:
             raise not_started(key, got)
+        return attempt or self.kind(self, params, got)
+
+    def claim(self, method: str, params: Dict[str, Any]) -> Steps:
+        """The answer, and the attempt where one was started."""
+        asked = boot_time()
+        child, got = yield from self.ask(method, lambda child: {}, params)
+        if got.get("verdict") != "STARTED":
+            return got, None
         attempt = self.kind(self, params, got)
-        if verdict == "STARTED":
-            attempt._belongs(child, got["attempt"], until(asked, got))
-            self.open[params["nonce"]] = attempt
-            self.beat(child, got)
-            if child.over:  # Perhaps gone() came too early to see it.
-                yield Wait(function=lambda: self.adopt(self.connect(), attempt))
+        attempt._belongs(child, got["attempt"], until(asked, got))
+        self.open[params["nonce"]] = attempt
+        self.beat(child, got)
+        if child.over:  # Perhaps gone() came too early to see it.
+            yield Wait(function=lambda: self.adopt(self.connect(), attempt))
+        return got, attempt
+
+    def http_(self, request: Dict[str, Any], claim: Claim) -> Steps:
+        """An attempt; or the status, the headers and the body of the whole answer."""
+        params = {**request, "nonce": secrets.token_hex(16), **words_of(claim, Claim)}
+        got, attempt = yield from self.claim("http.begin", params)
+        if attempt is None:
+            answer = got["answer"]
+            headers = [(name, value) for name, value in answer["headers"]]
+            body = base64.b64decode(answer["body"])
+            if answer["status"] != 204:
+                headers.append(("Content-Length", str(len(body))))
+            return answer["status"], headers, body
+        try:
+            yield from attempt._check()
+        except BaseException:
+            yield from attempt._end("release", text="the work was not started")
+            raise
         return attempt
 
     def once_(self, key: Key, function: Callable[..., Any], claim: Claim) -> Steps:

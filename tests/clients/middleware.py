@@ -1,0 +1,186 @@
+"""The middleware of both packages, in the frameworks themselves: one handler with it and
+without."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+from box import case, children_of, is_gone
+from dynamo import SERVERS
+from files import read
+from header_cases import Front, check, check_control
+from patience import until
+from ports import free_port
+from tap import PROGRAM, TOP, environment, equal, main, skip, start
+
+HERE = os.path.join(TOP, "tests/clients")
+PYTHON = "/usr/bin/python3"  # It has Debian's frameworks.
+NODE = os.environ.get("NODE", "node")
+
+
+def has(*command, **more):
+    with contextlib.suppress(OSError):
+        return subprocess.run(command, capture_output=True, **more).returncode == 0
+    return False
+
+
+def environment_of(b, language):
+    return environment({
+        "IDEM_AUDIT_LOG": b.file("audit.log"), "IDEM_JOURNAL_DIR": b.file("journal"), "HOME": b.path,
+        "IDEM_PROGRAM": PROGRAM, "STORE": b.idem.store, "NODE_PATH": os.path.join(SERVERS, "node_modules"),
+        "PACKAGE": os.path.join(TOP, "clients", language),
+    })
+
+
+@contextlib.contextmanager
+def app(b, framework, *args):
+    """Its front, in a process of its own."""
+    language = "python" if framework in ("flask", "starlette") else "node"
+    env = environment_of(b, language)
+    if language == "python":
+        command = [PYTHON, os.path.join(HERE, "http_app.py")]
+        found = has(PYTHON, "-c", f"import {framework}, uvicorn")
+    else:
+        command = [NODE, os.path.join(HERE, "http_app.js")]
+        found = has(NODE, "-e", f"require('{framework}')", env=env)
+    if not found:
+        skip(f"{framework} is not installed: tools/deps test")
+    process = start([*command, framework, *args], env, cwd=b.path)
+    b.processes.append(process)
+    yield Front(int(process.stdout.readline()), b.effects), process
+    process.kill()
+    process.wait()
+
+
+def record(b, key):
+    return json.loads(b("show", "--json", "--scope", "ann", key).stdout)
+
+
+def each(b, framework):
+    with app(b, framework, "bare") as (front, _):
+        check_control(front)
+    with app(b, framework) as (front, _):
+        check(front)
+
+
+@case
+def express(b):
+    """The corpus of headers in Express."""
+    each(b, "express")
+
+
+@case
+def fastify(b):
+    """The same in Fastify."""
+    each(b, "fastify")
+
+
+@case
+def koa(b):
+    """The same in Koa."""
+    each(b, "koa")
+
+
+@case
+def wsgi(b):
+    """The same in Flask."""
+    each(b, "flask")
+
+
+@case
+def asgi(b):
+    """The same in Starlette."""
+    each(b, "starlette")
+
+
+# ---- Beside the corpus -------------------------------------------------------
+
+
+@case
+def responses_that_come_in_pieces(b):
+    """Pieces are one body on record. A response that is too long for it is passed on, and
+    its replay is refused; the attempt is the handler's to check."""
+    for framework in ("express", "flask", "starlette"):
+        with app(b, framework) as (front, _):
+            key = f'"{framework}"'
+            first, again = (front(key, target="/large") for _ in range(2))
+            assert len(first.body) >= 20 << 20, len(first.body)
+            equal((again.status, json.loads(again.body)["type"]), (409, "urn:idem:problem:response-not-kept"))
+            fence, _ = front(key[:-1] + '-c"', target="/check").body.split()
+            equal(record(b, f"{framework}-c")["fence"], int(fence))
+            if framework == "express":
+                equal([front('"p"', target="/pieces").body[:2] for _ in range(2)], [b"ab"] * 2)
+
+
+@case
+def a_handler_that_throws(b):
+    """The framework answers with 500, and that is on record."""
+    for framework in ("express", "flask", "starlette"):
+        with app(b, framework) as (front, _):
+            equal(front.did(lambda: [front(f'"{framework}"', target="/throw") for _ in range(2)]), 1)
+            equal(record(b, framework)["status"], "completed")
+
+
+@case
+def a_child_is_killed_at_work(b):
+    """The next child finds the claim, and puts the response on record."""
+    for framework in ("express", "flask", "starlette"):
+        with app(b, framework) as (front, process), ThreadPoolExecutor() as pool:
+            asked, before = pool.submit(front, f'"{framework}"', target="/gate"), b.effects()
+            until(lambda: b.effects() > before, "it is at work")
+            (child,) = children_of(process.pid)
+            os.kill(child, signal.SIGKILL)
+            until(lambda: is_gone(child), "the child is gone")
+            b.open_gate()
+            equal(asked.result().all("Idempotency-Recorded"), [])
+            equal(record(b, framework)["status"], "completed")
+            equal(front(f'"{framework}"', target="/gate").all("Idempotent-Replayed"), ["true"])
+
+
+@case
+def a_response_that_cannot_be_recorded(b):
+    """It is sent, and says so; what a person decided meanwhile stands."""
+    for framework in ("express", "flask", "starlette"):
+        with app(b, framework) as (front, _), ThreadPoolExecutor() as pool:
+            asked, before = pool.submit(front, f'"{framework}"', target="/gate"), b.effects()
+            until(lambda: b.effects() > before, "it is at work")
+            equal(front(f'"{framework}"', target="/gate").status, 409)
+            words = ("--scope", "ann", "--fail", "--force", "--reason", "r")
+            equal(b("resolve", framework, *words).status, 0)
+            b.open_gate()
+            equal((asked.result().status, asked.result().all("Idempotency-Recorded")), (200, ["false"]))
+            equal(record(b, framework)["status"], "failed")
+
+
+@case
+def what_the_page_shows_works(b):
+    """Both programs of docs/languages.md, which a request that is repeated reaches once."""
+    page = read(os.path.join(TOP, "docs/languages.md"))
+    for fence, framework, command in (("javascript", "express", [NODE]), ("py", "flask", [PYTHON])):
+        with app(b, framework):
+            pass
+        (block,) = re.findall(rf"^```{fence}\n(.*?)^```$", page, re.M | re.S)
+        port = free_port()
+        b.write("page.mjs", block.replace("/var/lib/app", b.path).replace("8081", str(port)))
+        for name, of in (("idem", os.path.join(TOP, "clients/node")), ("express", os.path.join(SERVERS, "node_modules/express"))):
+            os.makedirs(b.file("node_modules"), exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.symlink(of, b.file(f"node_modules/{name}"))
+        env = environment_of(b, "python")
+        b.processes.append(start([*command, "page.mjs"], {**env, "PYTHONPATH": env["PACKAGE"]}, cwd=b.path))
+        front = Front(port, b.effects)
+
+        def pay():
+            with contextlib.suppress(OSError):
+                return front(f'"{fence}"', target="/payments", body='{"amount": 42}')
+
+        first = until(pay, "it listens")
+        equal((first.status, first.body), (201, pay().body))
+
+
+if __name__ == "__main__":
+    main()
