@@ -4,10 +4,10 @@
 
 #include "base/host.h"
 #include "heap.h"
+#include "server.h"
 #include "test.h"
 #include "threads.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
@@ -15,7 +15,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,117 +25,40 @@ enum {
 
 /* ---- A server that gives back each body, or says nothing ---------------- */
 
-struct server {
-    int fd;
+struct echo {
     bool silent;
-    struct thread *thread;
+    struct server *server;
     struct idem__aws_endpoint endpoint;
 };
 
-/* Answers what is on @fd until its other end closes. */
-static void serve_one(int fd, bool silent)
+static void answer(void *ctx, int fd, const char *request,
+                   struct idem_slice body)
 {
-    static _Thread_local char buf[65536];
-    size_t len = 0;
+    struct echo *echo = ctx;
+    char head[80];
 
-    for (;;) {
-        ssize_t n = recv(fd, buf + len, sizeof(buf) - 1 - len, 0);
-        char *end, *length;
-        char head[80];
-        size_t whole, body;
-
-        if (n <= 0) {
-            break;
-        }
-        len += (size_t)n;
-        buf[len] = '\0';
-        end = strstr(buf, "\r\n\r\n");
-        length = strcasestr(buf, "\r\nContent-Length:");
-        if (silent || end == NULL || length == NULL) {
-            continue;
-        }
-        body = strtoul(length + 17, NULL, 10);
-        whole = (size_t)(end + 4 - buf) + body;
-        if (len < whole) {
-            continue;
-        }
+    (void)request;
+    if (!echo->silent) {
         snprintf(head, sizeof(head),
-                 "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", body);
-        if (send(fd, head, strlen(head), MSG_NOSIGNAL | MSG_MORE) < 0 ||
-            send(fd, end + 4, body, MSG_NOSIGNAL) < 0) {
-            break;
-        }
-        len = 0;
-    }
-    (void)close(fd);
-}
-
-struct connection {
-    int fd;
-    bool silent;
-};
-
-static void *serve_connection(void *ctx)
-{
-    struct connection connection = *(struct connection *)ctx;
-
-    free(ctx);
-    serve_one(connection.fd, connection.silent);
-    return NULL;
-}
-
-static void serve(void *ctx)
-{
-    struct server *server = ctx;
-    pthread_t threads[256];
-    size_t n = 0;
-    int fd;
-
-    while (n < COUNT(threads) &&
-           (fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-        struct connection *connection = malloc(sizeof(*connection));
-
-        connection->fd = fd;
-        connection->silent = server->silent;
-        (void)pthread_create(&threads[n++], NULL, serve_connection, connection);
-    }
-    while (n > 0) {
-        (void)pthread_join(threads[--n], NULL);
+                 "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", body.len);
+        (void)send(fd, head, strlen(head), MSG_NOSIGNAL | MSG_MORE);
+        (void)send(fd, body.base, body.len, MSG_NOSIGNAL);
     }
 }
 
-static void server_open(struct server *server, bool silent)
+static void echo_open(struct echo *echo, bool silent)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t len = sizeof(address);
     struct idem__aws_endpoint_options options = {.service = "dynamodb",
                                                  .service_env = "DYNAMODB"};
     char url[64];
+    int port;
 
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    server->silent = silent;
-    server->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_return_code(server->fd, 0);
-    assert_return_code(bind(server->fd, (struct sockaddr *)&address,
-                            sizeof(address)),
-                       0);
-    assert_return_code(listen(server->fd, 128), 0);
-    assert_return_code(getsockname(server->fd, (struct sockaddr *)&address,
-                                   &len),
-                       0);
-    snprintf(url, sizeof(url), "http://127.0.0.1:%d", ntohs(address.sin_port));
+    echo->silent = silent;
+    echo->server = server_start(answer, echo, &port);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%d", port);
     options.url = idem_str(url);
     assert_ok(idem__aws_endpoint_resolve(&options, &idem__aws_env_process,
-                                         &server->endpoint, &why));
-    server->thread = thread_start(serve, server);
-}
-
-/* Every connection has been closed by its client. */
-static void server_close(struct server *server)
-{
-    (void)shutdown(server->fd, SHUT_RDWR);
-    thread_join(server->thread);
-    (void)close(server->fd);
+                                         &echo->endpoint, &why));
 }
 
 /* ---- A client ---------------------------------------------------------- */
@@ -168,7 +90,7 @@ static struct idem__aws_client *client_open(size_t connections)
     return client;
 }
 
-static struct idem__aws_request request_to(const struct server *server,
+static struct idem__aws_request request_to(const struct echo *server,
                                            const char *body, int64_t timeout_ms)
 {
     struct idem__aws_request request = {
@@ -217,14 +139,14 @@ static int provide_late(struct idem__aws_provider *self, int64_t now,
  * had no answer: not without a limit, and not as one for which there is no memory. */
 TEST(client, mindsADeadlineThatPassesMeanwhile)
 {
-    struct server server;
+    struct echo server;
     struct idem__aws_provider slow = {.name = "a slow one",
                                       .get = provide_late};
     struct idem__aws_options options = {.provider = &slow};
     struct idem__aws_client *client = NULL;
     struct idem__aws_request request;
 
-    server_open(&server, /* silent= */ true);
+    echo_open(&server, /* silent= */ true);
     assert_ok(idem__aws_client_open(&options, &client, &why));
     for (late_ms = 0; late_ms < 3; late_ms++) {
         int64_t started_ms = idem__mono_ms();
@@ -239,7 +161,7 @@ TEST(client, mindsADeadlineThatPassesMeanwhile)
         idem__aws_request_finish(&request);
     }
     idem__aws_client_close(client);
-    server_close(&server);
+    server_stop(server.server);
 }
 
 static size_t open_files(void)
@@ -258,7 +180,7 @@ static size_t open_files(void)
 /* Closed clients leave no descriptor behind. */
 TEST(client, closesItsDescriptors)
 {
-    struct server server;
+    struct echo server;
     struct idem__aws_client *client = client_open(0);
     struct idem__aws_request request;
     size_t before;
@@ -268,13 +190,13 @@ TEST(client, closesItsDescriptors)
     before = open_files();
     for (i = 0; i < 20; i++) {
         client = client_open(0);
-        server_open(&server, /* silent= */ i % 2 == 1);
+        echo_open(&server, /* silent= */ i % 2 == 1);
         request = request_to(&server, "x", i % 2 == 1 ? 20 : 5000);
         idem__aws_submit(client, &request);
         drive(client, &request);
         idem__aws_request_finish(&request);
         idem__aws_client_close(client);
-        server_close(&server);
+        server_stop(server.server);
     }
     assert_int_equal(open_files(), before);
 }
@@ -289,14 +211,14 @@ static bool readable(const struct idem__aws_client *client)
 /* A foreign event loop needs the descriptor and the time that is due. */
 TEST(client, fitsAForeignEventLoop)
 {
-    struct server server, silent;
+    struct echo server, silent;
     struct idem__aws_client *client = client_open(0);
     struct idem__aws_request requests[9];
     unsigned done = 0, polls = 0;
     size_t i;
 
-    server_open(&server, /* silent= */ false);
-    server_open(&silent, /* silent= */ true);
+    echo_open(&server, /* silent= */ false);
+    echo_open(&silent, /* silent= */ true);
     for (i = 0; i < COUNT(requests); i++) {
         requests[i] = i == 0 ? request_to(&silent, "late", 150)
                              : request_to(&server, "body", PATIENCE_MS);
@@ -328,8 +250,8 @@ TEST(client, fitsAForeignEventLoop)
         idem__aws_request_finish(&requests[i]);
     }
     idem__aws_client_close(client);
-    server_close(&server);
-    server_close(&silent);
+    server_stop(server.server);
+    server_stop(silent.server);
 }
 
 /* ---- Waiting ----------------------------------------------------------- */
@@ -449,7 +371,7 @@ static void submit_later(void *ctx)
  * when that one, already sent, has to be given up. */
 TEST(wait, hearsOfNewRequests)
 {
-    struct server silent;
+    struct echo silent;
     struct idem__aws_client *client = client_open(0);
     struct idem__aws_request request;
     struct shared shared = {.client = client, .request = &request};
@@ -457,7 +379,7 @@ TEST(wait, hearsOfNewRequests)
     int64_t began;
 
     assert_int_equal(pthread_mutex_init(&shared.mutex, NULL), 0);
-    server_open(&silent, /* silent= */ true);
+    echo_open(&silent, /* silent= */ true);
     request = request_to(&silent, "x", 5000);
     began = idem__mono_ms();
     thread = thread_start(submit_later, &shared);
@@ -482,7 +404,7 @@ TEST(wait, hearsOfNewRequests)
     thread_join(thread);
     (void)pthread_mutex_destroy(&shared.mutex);
     idem__aws_client_close(client);
-    server_close(&silent);
+    server_stop(silent.server);
 }
 
 /* ---- Signals ----------------------------------------------------------- */
@@ -524,7 +446,7 @@ static void ask_once(struct seen_signals *seen, const char *url)
         .provider = &provider,
         .host = {.ctx = seen, .clock = look_at_signals},
     };
-    struct server server;
+    struct echo server;
     struct idem__aws_client *client = NULL;
     struct idem__aws_request request;
 
@@ -568,14 +490,14 @@ TEST(client, keepsSignalsOutOfTls)
  * or, when it was, as unknown; nothing is lost, and the next one works. */
 static void without_memory(bool on)
 {
-    struct server server;
+    struct echo server;
     struct idem__aws_options options = {.provider = &provider};
     char token[] = "a token";
     bool failed = true;
     long n;
 
     strcpy(credentials.token, token);
-    server_open(&server, /* silent= */ false);
+    echo_open(&server, /* silent= */ false);
     for (n = 0; failed; n++) {
         struct idem__aws_client *client = NULL;
         struct idem__aws_request request =
@@ -609,7 +531,7 @@ static void without_memory(bool on)
     }
     assert_true(n > 3);
     credentials.token[0] = '\0';
-    server_close(&server);
+    server_stop(server.server);
 }
 
 TEST(nomem, isSurvivedOnce)

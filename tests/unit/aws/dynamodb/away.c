@@ -2,12 +2,13 @@
  * without asking. One whose table is late, or throttles some keys and not others. */
 #include "store/remote/breaker.h"
 #include "base/host.h"
+#include "claims.h"
+#include "server.h"
 #include "test.h"
 #include "threads.h"
 
 #include <idem/dynamodb.h>
 #include <idem/queue.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -20,21 +21,6 @@ enum {
     PLACES = 64,      /* Requests that a store sends at once, ... */
     CONNECTIONS = 32, /* ... of which so many are on their way. */
 };
-
-/* A port of this host on which nobody listens. */
-static int closed_port(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t len = sizeof(address);
-    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_true(s >= 0);
-    assert_int_equal(bind(s, (struct sockaddr *)&address, len), 0);
-    assert_int_equal(getsockname(s, (struct sockaddr *)&address, &len), 0);
-    (void)close(s);
-    return ntohs(address.sin_port);
-}
 
 static struct idem_store *open_at(int port, int64_t timeout_ms,
                                   size_t queue_max)
@@ -68,20 +54,13 @@ static struct idem_store *open_away(void)
 /* An attempt of another process, by its token. */
 static struct idem_attempt *attempt_in(struct idem_store *store)
 {
-    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_request request = claim("mine");
     char token[IDEM_TOKEN_MAX];
-    struct idem_attempt *attempt;
-    struct idem_store *other;
 
-    request.key = idem_str("mine");
-    request.on_expired_lease = IDEM_HOLD;
-    assert_ok(idem_open("memory:", NULL, &other, &why));
-    assert_ok(idem_begin(other, &request, &attempt, &why));
-    assert_ok(idem_attempt_token(attempt, token));
-    idem_attempt_destroy(attempt);
-    idem_close(other);
-    assert_ok(idem_attempt_from_token(store, token, &attempt, &why));
-    return attempt;
+    assert_ok(
+        idem_attempt_token(begin(open_memory(NULL), &request, IDEM_STARTED),
+                           token));
+    return by_token(store, token);
 }
 
 /* What an owner has to say is always asked: it failed, but not by the breaker. */
@@ -95,11 +74,9 @@ static void assert_asked(int code)
  * due at that moment, so that the next verb is not that one. */
 static void come_to_a_refusal(struct idem_store *store)
 {
-    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_request request = claim("k");
     struct idem_attempt *attempt;
 
-    request.key = idem_str("k");
-    request.on_expired_lease = IDEM_HOLD;
     do {
         assert_int_equal(idem_begin(store, &request, &attempt, &why),
                          IDEM_EUNAVAILABLE);
@@ -117,11 +94,9 @@ TEST(away, isNotAskedForEver)
     unsigned at_once = 0;
 
     while (tried < TRIED_MAX && at_once < AT_ONCE) {
-        struct idem_request request = IDEM_REQUEST_INIT;
+        struct idem_request request = claim("k");
         struct idem_attempt *attempt = NULL;
 
-        request.key = idem_str("k");
-        request.on_expired_lease = IDEM_HOLD;
         assert_int_equal(idem_begin(store, &request, &attempt, &why),
                          IDEM_EUNAVAILABLE);
         assert_null(attempt);
@@ -145,7 +120,6 @@ TEST(away, isNotAskedForEver)
     come_to_a_refusal(store);
     assert_asked(
         idem_complete(mine, &(struct idem_result){.not_kept = true}, &why));
-    idem_attempt_destroy(mine);
     idem_close(store);
 }
 
@@ -154,9 +128,8 @@ TEST(away, isNotAskedForEver)
 /* Answers every request with an empty object, but claims only when it is let;
  * those of keys that begin with "hot" it may throttle. */
 struct late {
-    int listener;
+    struct server *server;
     int port;
-    pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t change;
     bool claimed;
@@ -165,11 +138,6 @@ struct late {
     bool throttles;
     size_t throttled;
     size_t held; /* Claims that wait for let. */
-};
-
-struct line {
-    struct late *late;
-    int fd;
 };
 
 /* True: it is throttled. */
@@ -198,18 +166,8 @@ static bool take_request(struct late *late, const char *head)
     return throttled;
 }
 
-/* True once @text holds a head and all of its body. */
-static bool is_whole(const char *text, size_t len)
-{
-    const char *end = strstr(text, "\r\n\r\n");
-    const char *length = strcasestr(text, "content-length:");
-
-    return end != NULL && length != NULL &&
-           len >= (size_t)(end + 4 - text) +
-                      strtoul(length + strlen("content-length:"), NULL, 10);
-}
-
-static void *converse(void *ctx)
+static void answer(void *ctx, int fd, const char *request,
+                   struct idem_slice body)
 {
     static const char done[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"
                                "Content-Type: application/x-amz-json-1.0"
@@ -219,78 +177,26 @@ static void *converse(void *ctx)
         "Content-Type: application/x-amz-json-1.0\r\n\r\n"
         "{\"__type\":\"com.amazonaws.dynamodb.v20120810"
         "#ProvisionedThroughputExceededException\",\"message\":\"hot\"}";
-    struct line *line = ctx;
-    char text[16384];
-    size_t len = 0;
-    ssize_t n;
+    const char *text = take_request(ctx, request) ? throttled : done;
 
-    while ((n = read(line->fd, text + len, sizeof(text) - 1 - len)) > 0) {
-        len += (size_t)n;
-        text[len] = '\0';
-        if (is_whole(text, len)) {
-            const char *answer =
-                take_request(line->late, text) ? throttled : done;
-
-            len = 0;
-            if (write(line->fd, answer, strlen(answer)) < 0) {
-                break;
-            }
-        }
-    }
-    (void)close(line->fd);
-    free(line);
-    return NULL;
-}
-
-static void *serve(void *ctx)
-{
-    struct late *late = ctx;
-    int fd;
-
-    while ((fd = accept4(late->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-        struct line *line = malloc(sizeof(*line));
-        pthread_t thread;
-
-        assert_non_null(line);
-        *line = (struct line){late, fd};
-        assert_int_equal(pthread_create(&thread, NULL, converse, line), 0);
-        (void)pthread_detach(thread);
-    }
-    return NULL;
+    (void)body;
+    (void)send(fd, text, strlen(text), MSG_NOSIGNAL);
 }
 
 static void start_late(struct late *late)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t len = sizeof(address);
-
     memset(late, 0, sizeof(*late));
     (void)pthread_mutex_init(&late->mutex, NULL);
     (void)pthread_cond_init(&late->change, NULL);
-    late->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_int_equal(bind(late->listener, (struct sockaddr *)&address, len), 0);
-    assert_int_equal(listen(late->listener, 16), 0);
-    assert_int_equal(getsockname(late->listener, (struct sockaddr *)&address,
-                                 &len),
-                     0);
-    late->port = ntohs(address.sin_port);
-    assert_int_equal(pthread_create(&late->thread, NULL, serve, late), 0);
-}
-
-static void stop_late(struct late *late)
-{
-    (void)shutdown(late->listener, SHUT_RDWR);
-    (void)pthread_join(late->thread, NULL);
-    (void)close(late->listener);
+    late->server = server_start(answer, late, &late->port);
 }
 
 /* A claim whose caller does not wait for it any more, and which is made after all,
  * is given back: nobody would ever end it. */
 TEST(late, claimIsGivenBack)
 {
-    static struct late late; /* Threads may outlive the test. */
-    struct idem_request request = IDEM_REQUEST_INIT;
+    struct late late;
+    struct idem_request request = claim("k");
     struct idem_queue *queue;
     struct idem_store *store;
     struct idem_op *op;
@@ -298,8 +204,6 @@ TEST(late, claimIsGivenBack)
 
     start_late(&late);
     store = open_at(late.port, 20000, QUEUE_MAX);
-    request.key = idem_str("k");
-    request.on_expired_lease = IDEM_HOLD;
     assert_ok(idem_queue_create(store, &queue, &why));
     assert_ok(idem_op_begin(&request, &op, &why));
     assert_ok(idem_queue_submit(queue, op, &why));
@@ -328,7 +232,7 @@ TEST(late, claimIsGivenBack)
     }
     assert_true(__atomic_load_n(&late.released, __ATOMIC_ACQUIRE));
     idem_close(store);
-    stop_late(&late);
+    server_stop(late.server);
 }
 
 /* ---- A hot partition ---- */
@@ -368,17 +272,13 @@ static struct idem_queue *open_queue(struct late *late, int64_t timeout_ms,
 /* The user of ops of "hot" keys. */
 static char hot_mark;
 
-/* Begins "@kind-N". */
+/* Begins "@kind@n". */
 static int submit(struct idem_queue *queue, const char *kind, size_t n)
 {
-    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_request request = claim(numbered(kind, n));
     struct idem_op *op;
-    char key[32];
     int rc;
 
-    (void)snprintf(key, sizeof(key), "%s-%zu", kind, n);
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_HOLD;
     assert_ok(idem_op_begin(&request, &op, &why));
     idem_op_set_user(op, strcmp(kind, "hot") == 0 ? &hot_mark : NULL);
     rc = idem_queue_submit(queue, op, &why);
@@ -416,7 +316,7 @@ static void close_queue(struct late *late, struct idem_store *store,
 {
     idem_queue_destroy(queue);
     idem_close(store);
-    stop_late(late);
+    server_stop(late->server);
 }
 
 /* While all requests for some keys are throttled, other keys that came later are
@@ -427,7 +327,7 @@ TEST(hot, otherKeysAreAnswered)
         HOT = 200,
         OTHERS = 20
     };
-    static struct late late;
+    struct late late;
     struct idem_store *store;
     struct idem_queue *queue = open_queue(&late, 60000, QUEUE_MAX, &store);
     size_t i;
@@ -458,7 +358,7 @@ TEST(hot, takesTurnsWithNewOps)
         FEWEST = 120,  /* others by then, give or take the places. */
         MOST = 450
     };
-    static struct late late;
+    struct late late;
     struct idem_store *store;
     struct idem_queue *queue = open_queue(&late, 60000, QUEUE_MAX, &store);
     int64_t until_ms;
@@ -496,7 +396,7 @@ TEST(hot, opsEndAtTheirDeadline)
     enum {
         HOT = 100
     };
-    static struct late late;
+    struct late late;
     struct idem_store *store;
     struct idem_queue *queue = open_queue(&late, 1000, QUEUE_MAX, &store);
     size_t i;
@@ -521,7 +421,7 @@ TEST(hot, pausedOpsAreBounded)
     enum {
         QUEUED = 10
     };
-    static struct late late;
+    struct late late;
     struct idem_store *store;
     struct idem_queue *queue = open_queue(&late, 60000, QUEUED, &store);
     size_t taken = 0;
