@@ -50,9 +50,12 @@ static int identity(void)
     return idem_id(idem_str("shop"), idem_str("order-42"), id);
 }
 
-static int fingerprint_of(struct idem_slice secret)
+/* A secret that is longer than a block of the hash. */
+static const char much[100] = "secret";
+
+static int fingerprint_of(struct idem_slice last, struct idem_slice secret)
 {
-    struct idem_slice parts[] = {idem_str("a"), idem_str("b")};
+    struct idem_slice parts[] = {idem_str("a"), last};
     uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
 
     return idem_fingerprint(parts, COUNT(parts), secret, fingerprint);
@@ -60,29 +63,25 @@ static int fingerprint_of(struct idem_slice secret)
 
 static int plain(void)
 {
-    return fingerprint_of(idem_str(""));
+    return fingerprint_of(idem_str("b"), idem_str(""));
 }
 
 static int keyed(void)
 {
-    return fingerprint_of(idem_str("secret"));
+    return fingerprint_of(idem_str("b"), idem_str("secret"));
 }
 
 static int keyed_with_much(void)
 {
-    static const char secret[100] = "secret";
-
-    return fingerprint_of(idem_bytes(secret, sizeof(secret)));
+    return fingerprint_of(idem_str("b"), idem_bytes(much, sizeof(much)));
 }
 
 /* More than is gathered before libcrypto is told. */
 static int long_part(void)
 {
     static const char text[1000];
-    struct idem_slice parts[] = {idem_str("a"), {text, sizeof(text)}};
-    uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
 
-    return idem_fingerprint(parts, COUNT(parts), idem_str(""), fingerprint);
+    return fingerprint_of(idem_bytes(text, sizeof(text)), idem_str(""));
 }
 
 static int key_of(struct idem_slice secret)
@@ -101,111 +100,90 @@ static int ready_key(void)
 
 static int ready_key_of_much(void)
 {
-    static const char secret[100] = "secret";
-
-    return key_of(idem_bytes(secret, sizeof(secret)));
+    return key_of(idem_bytes(much, sizeof(much)));
 }
 
-/* With a key that was made ready before. */
-static int signed_with_key(struct idem_slice message)
-{
+/* What was made while hashes could be had. */
+static struct {
     struct idem__hmac_key key;
-    uint8_t digest[IDEM__SHA256_LEN];
-    int was = left;
+    struct idem_record record;
+    uint8_t head[1024]; /* Of the record. */
+    size_t head_len;
+    struct idem__token token;
+    char token_text[IDEM_TOKEN_MAX];
+    struct idem_record found;
+    struct idem_op begin;
+    struct idem_op end;
+    struct idem_op resolve;
+} made;
 
-    left = -1;
-    assert_ok(idem__hmac_key_init(&key, idem_str("secret")));
-    left = was;
-    return idem__hmac(&key, message, digest);
+static void make(void)
+{
+    assert_ok(idem__hmac_key_init(&made.key, idem_str("secret")));
+    made.record = sample_ended(IDEM_STATUS_COMPLETED, IDEM_NEVER / 2);
+    assert_ok(idem__record_encode(&made.record, made.head, sizeof(made.head),
+                                  &made.head_len));
+    made.token = (struct idem__token){.scope = idem_str("shop"),
+                                      .key = idem_str("order-42"),
+                                      .fence = 7};
+    assert_ok(idem__token_write(&made.token, made.token_text));
+    made.found = sample_ended(IDEM_STATUS_IN_PROGRESS, IDEM_NEVER / 2);
+    made.begin = sample_begin();
+    made.end = sample_end();
+    made.resolve = sample_resolve();
 }
 
 static int sign(void)
 {
-    return signed_with_key(idem_str("message"));
+    uint8_t digest[IDEM__SHA256_LEN];
+
+    return idem__hmac(&made.key, idem_str("message"), digest);
 }
 
 static int sign_nothing(void)
 {
-    return signed_with_key(idem_str(""));
+    uint8_t digest[IDEM__SHA256_LEN];
+
+    return idem__hmac(&made.key, idem_str(""), digest);
 }
 
 static int check_body(void)
 {
-    static const struct idem_record *record;
-    static struct idem_record sample;
-
-    if (record == NULL) {
-        int was = left;
-
-        left = -1;
-        sample = sample_ended(IDEM_STATUS_COMPLETED, 1);
-        record = &sample;
-        left = was;
-    }
-    return idem__record_check_body(record->result.bytes, record->result_len,
-                                   record->result_digest);
-}
-
-/* A record that was made while hashes could be had. */
-static struct idem_record made(enum idem_status status)
-{
-    struct idem_record record;
-    int was = left;
-
-    left = -1;
-    record = sample_ended(status, IDEM_NEVER / 2);
-    left = was;
-    return record;
+    return idem__record_check_body(made.record.result.bytes,
+                                   made.record.result_len,
+                                   made.record.result_digest);
 }
 
 static int encode(void)
 {
-    struct idem_record record = made(IDEM_STATUS_COMPLETED);
     uint8_t head[1024];
     size_t len;
 
-    return idem__record_encode(&record, head, sizeof(head), &len);
+    return idem__record_encode(&made.record, head, sizeof(head), &len);
 }
 
 static int decode(void)
 {
-    struct idem_record record = made(IDEM_STATUS_COMPLETED);
-    static uint8_t head[1024];
-    static size_t len;
-    int was = left;
+    struct idem_record record;
 
-    left = -1;
-    assert_ok(idem__record_encode(&record, head, sizeof(head), &len));
-    left = was;
-    return idem__record_decode(record.id, idem_bytes(head, len), &record, &why);
-}
-
-static struct idem__token sample_token(void)
-{
-    struct idem__token token = {.scope = idem_str("shop"),
-                                .key = idem_str("order-42"),
-                                .fence = 7};
-
-    return token;
+    return idem__record_decode(made.record.id,
+                               idem_bytes(made.head, made.head_len), &record,
+                               &why);
 }
 
 static int write_token(void)
 {
-    struct idem__token token = sample_token();
     char text[IDEM_TOKEN_MAX];
 
-    return idem__token_write(&token, text);
+    return idem__token_write(&made.token, text);
 }
 
 static int read_token(void)
 {
-    struct idem__token token = sample_token();
     char text[IDEM_TOKEN_MAX];
-    int was = left;
+    struct idem__token token;
 
-    left = -1;
-    assert_ok(idem__token_write(&token, text));
-    left = was;
+    strcpy(text, made.token_text);
     return idem__token_read(text, &token, &why);
 }
 
@@ -218,57 +196,47 @@ static int decided(void)
     return decision.code;
 }
 
-static struct idem_op made_op(struct idem_op (*make)(void))
+static int begin_on(const struct idem_record *found, int on_expired_lease)
 {
-    struct idem_op op;
-    int was = left;
+    struct idem_op op = made.begin;
+    struct idem_now now = sample_now();
 
-    left = -1;
-    op = make();
-    left = was;
-    return op;
+    op.u.begin.on_expired_lease = on_expired_lease;
+    op.u.begin.input = idem_str("input");
+    idem__decide_begin(found, &op, &now, &decision);
+    return decided();
 }
 
 static int begin(void)
 {
-    struct idem_op op = made_op(sample_begin);
-    struct idem_now now = sample_now();
-
-    op.u.begin.input = idem_str("input");
-    idem__decide_begin(NULL, &op, &now, &decision);
-    return decided();
+    return begin_on(NULL, IDEM_HOLD);
 }
 
 static int take_over(void)
 {
-    struct idem_record found = made(IDEM_STATUS_IN_PROGRESS);
-    struct idem_op op = made_op(sample_begin);
-    struct idem_now now = sample_now();
+    struct idem_record found = made.found;
 
-    found.on_expired_lease = op.u.begin.on_expired_lease = IDEM_RERUN;
+    found.on_expired_lease = IDEM_RERUN;
     found.lease_end_ms = found.lease_end_boot_ms = 1;
     found.expires_ms = IDEM_NEVER;
-    op.u.begin.input = idem_str("input");
-    idem__decide_begin(&found, &op, &now, &decision);
-    return decided();
+    return begin_on(&found, IDEM_RERUN);
 }
 
 static int end(void)
 {
-    struct idem_record found = made(IDEM_STATUS_IN_PROGRESS);
-    struct idem_op op = made_op(sample_end);
     struct idem_now now = sample_now();
 
-    idem__decide_end(&found, &op, &now, &decision);
+    idem__decide_end(&made.found, &made.end, &now, &decision);
     return decided();
 }
 
 static int resolve(void)
 {
-    struct idem_record found = made(IDEM_STATUS_UNKNOWN);
-    struct idem_op op = made_op(sample_resolve);
+    struct idem_record found = made.found;
+    struct idem_op op = made.resolve;
     struct idem_now now = sample_now();
 
+    found.status = IDEM_STATUS_UNKNOWN;
     op.u.resolve.outcome.result.bytes = idem_str("by hand");
     idem__decide_resolve(&found, &op, &now, &decision);
     return decided();
@@ -301,6 +269,7 @@ TEST(hash, failsWhoeverNeedsIt)
         {"a decision", resolve},
     };
 
+    make();
     EACH(row, needs) {
         int rc = IDEM_ENOMEM;
         int n;
