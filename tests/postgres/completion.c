@@ -1,9 +1,9 @@
 /* Effect and record in one commit of PostgreSQL: the end of an attempt is a statement
  * that its owner runs, on a connection of its own. */
+#include "claims.h"
 #include "test.h"
 
 #include <idem/memory.h>
-#include <idem/operator.h>
 #include <idem/postgres.h>
 #include <idem/queue.h>
 #include <inttypes.h>
@@ -21,7 +21,7 @@ struct bank {
 };
 
 /* Runs @sql on the application's connection: the SQLSTATE, or "" where it worked. */
-static const char *run(struct bank *bank, const char *sql)
+static const char *query(struct bank *bank, const char *sql)
 {
     static char state[8];
     PGresult *result = PQexec(bank->db, sql);
@@ -34,7 +34,7 @@ static const char *run(struct bank *bank, const char *sql)
 
 static void must(struct bank *bank, const char *sql)
 {
-    assert_string_equal(run(bank, sql), "");
+    assert_string_equal(query(bank, sql), "");
 }
 
 static struct idem_store *open_store(const char *place)
@@ -84,24 +84,13 @@ static void finish(struct bank *bank)
 #define TEST_BANK(suite, condition)                                            \
     TEST_WITH(suite, condition, struct bank, bank, set_up, finish)
 
-/* Claims @key in @store, and meets @verdict. */
-static struct idem_attempt *begin_key(struct idem_store *store, const char *key,
-                                      enum idem_verdict verdict)
+/* Claims "k" in @store, and meets @verdict. */
+static struct idem_attempt *begin_k(struct idem_store *store,
+                                    enum idem_verdict verdict)
 {
-    struct idem_request request = IDEM_REQUEST_INIT;
-    struct idem_attempt *attempt;
+    struct idem_request request = rerun("k");
 
-    request.key = idem_str(key);
-    request.on_expired_lease = IDEM_RERUN;
-    assert_ok(idem_begin(store, &request, &attempt, &why));
-    assert_int_equal(attempt->verdict, verdict);
-    return attempt;
-}
-
-static struct idem_attempt *begin(struct idem_store *store,
-                                  enum idem_verdict verdict)
-{
-    return begin_key(store, "k", verdict);
+    return begin(store, &request, verdict);
 }
 
 /* The attempt of @attempt's token, in the other handle. */
@@ -109,11 +98,9 @@ static struct idem_attempt *in_other(const struct bank *bank,
                                      const struct idem_attempt *attempt)
 {
     char token[IDEM_TOKEN_MAX];
-    struct idem_attempt *same;
 
     assert_ok(idem_attempt_token(attempt, token));
-    assert_ok(idem_attempt_from_token(bank->other, token, &same, &why));
-    return same;
+    return by_token(bank->other, token);
 }
 
 static struct idem_result receipt(const char *text)
@@ -134,7 +121,7 @@ static struct idem_statement completion(struct idem_attempt *attempt,
     return statement;
 }
 
-/* Runs it as a driver does that knows no types; otherwise as run(). Where it fails, it
+/* Runs it as a driver does that knows no types; otherwise as query(). Where it fails, it
  * says @sentence. */
 static const char *run_saying(struct bank *bank,
                               const struct idem_statement *statement,
@@ -204,12 +191,11 @@ static const char *transfer(struct bank *bank,
 /* A replay has @text, and its record can be trusted. */
 static void assert_replay(struct bank *bank, const char *text)
 {
-    struct idem_attempt *attempt = begin(bank->other, IDEM_REPLAY);
+    struct idem_attempt *attempt = begin_k(bank->other, IDEM_REPLAY);
 
     assert_text(attempt->record->result.bytes, text);
     assert_text(attempt->record->result.content_type, "text/plain");
     assert_int_equal(attempt->record->status, IDEM_STATUS_COMPLETED);
-    idem_attempt_destroy(attempt);
 }
 
 /* One commit makes effect and record durable, by a role with two rights; the attempt
@@ -230,7 +216,7 @@ TEST_BANK(completion, isOneCommitWithTheEffect)
                    "GRANT SELECT, INSERT ON ledger TO bank; SET ROLE bank",
                    bank->schema);
     must(bank, sql);
-    attempt = begin(bank->store, IDEM_STARTED);
+    attempt = begin_k(bank->store, IDEM_STARTED);
     assert_ok(idem_postgres_inspect(bank->store, &info, &why));
     trips = info.round_trips;
     statement = completion(attempt, "transfer 1");
@@ -250,7 +236,6 @@ TEST_BANK(completion, isOneCommitWithTheEffect)
     assert_code(IDEM_ELOST, idem_renew(attempt, 0, &why));
     assert_code(IDEM_ELOST, idem_complete(attempt, &another, &why));
     assert_ok(idem_complete(attempt, &result, &why));
-    idem_attempt_destroy(attempt);
     assert_replay(bank, "transfer 1");
     must(bank, "RESET ROLE");
 }
@@ -259,21 +244,20 @@ TEST_BANK(completion, isOneCommitWithTheEffect)
  * statement, also with an empty result, or as any other. */
 TEST_BANK(completion, leavesNeitherWhenItIsRolledBack)
 {
-    struct idem_attempt *attempt = begin(bank->store, IDEM_STARTED);
+    struct idem_attempt *attempt = begin_k(bank->store, IDEM_STARTED);
     struct idem_statement statement = completion(attempt, "never");
 
     assert_string_equal(transfer(bank, &statement), "");
     must(bank, "ROLLBACK");
     assert_int_equal(effects(bank), 0);
-    idem_attempt_destroy(begin(bank->other, IDEM_BUSY));
+    (void)begin_k(bank->other, IDEM_BUSY);
     assert_ok(idem_renew(attempt, 0, &why));
     assert_ok(idem_postgres_completion(attempt, NULL, &statement, &why));
     assert_string_equal(transfer(bank, &statement), "");
     must(bank, "COMMIT");
-    idem_attempt_destroy(attempt); /* Never told: nothing is lost by that. */
-    attempt = begin(bank->store, IDEM_REPLAY);
+    /* The attempt is never told: nothing is lost by that. */
+    attempt = begin_k(bank->store, IDEM_REPLAY);
     assert_int_equal(attempt->record->result.bytes.len, 0);
-    idem_attempt_destroy(attempt);
     assert_int_equal(effects(bank), 1);
 }
 
@@ -323,7 +307,7 @@ TEST_BANK(completion, holdsWhateverRenewalCameBetween)
     char bound[BOUND_MAX];
     char tag[TAG_MAX];
     char place[400];
-    struct idem_attempt *attempt = begin(bank->store, IDEM_STARTED);
+    struct idem_attempt *attempt = begin_k(bank->store, IDEM_STARTED);
     struct idem_statement statement = completion(attempt, "renewed");
 
     read_tag(bank, tag);
@@ -344,15 +328,13 @@ TEST_BANK(completion, holdsWhateverRenewalCameBetween)
     (void)snprintf(place, sizeof(place), "%s&schema=%s",
                    strchr(getenv("IDEM_TEST_POSTGRES"), ':') + 1, bank->schema);
     assert_ok(idem_postgres_check(place, NULL, expect_good, NULL, &why));
-    idem_attempt_destroy(same);
-    idem_attempt_destroy(attempt);
 }
 
 /* In a stricter isolation a renewal that was committed meanwhile is 40001: the same
  * statement, in a new transaction, ends the attempt. */
 TEST_BANK(completion, isRunAgainInAStricterTransaction)
 {
-    struct idem_attempt *attempt = begin(bank->store, IDEM_STARTED);
+    struct idem_attempt *attempt = begin_k(bank->store, IDEM_STARTED);
     struct idem_statement statement = completion(attempt, "strict");
 
     must(bank, "BEGIN ISOLATION LEVEL SERIALIZABLE");
@@ -364,7 +346,6 @@ TEST_BANK(completion, isRunAgainInAStricterTransaction)
     must(bank, "COMMIT");
     assert_replay(bank, "strict");
     assert_int_equal(effects(bank), 1);
-    idem_attempt_destroy(attempt);
 }
 
 /* Of two owners after a takeover one commits: the statement of the first fails, and its
@@ -373,17 +354,18 @@ TEST_BANK(completion, isForOneOfTwoOwners)
 {
     struct idem_statement second;
     struct idem_attempt *taker;
-    struct idem_attempt *attempt = begin(bank->store, IDEM_STARTED);
+    struct idem_attempt *attempt = begin_k(bank->store, IDEM_STARTED);
     struct idem_statement first = completion(attempt, "first");
     struct idem_attempt *same = in_other(bank, attempt);
 
     assert_ok(idem_expire(same, &why));
-    taker = begin(bank->other, IDEM_STARTED);
+    taker = begin_k(bank->other, IDEM_STARTED);
     assert_true(taker->takeover);
     second = completion(taker, "second");
 
     assert_string_equal(transfer(bank, &first), "22P02");
-    assert_string_equal(run(bank, "INSERT INTO ledger VALUES ('k')"), "25P02");
+    assert_string_equal(query(bank, "INSERT INTO ledger VALUES ('k')"),
+                        "25P02");
     must(bank, "COMMIT"); /* Of a failed transaction: a rollback. */
     assert_int_equal(effects(bank), 0);
     assert_string_equal(transfer(bank, &second), "");
@@ -395,9 +377,6 @@ TEST_BANK(completion, isForOneOfTwoOwners)
     assert_int_equal(effects(bank), 1);
     idem_attempt_recorded(taker);
     assert_replay(bank, "second");
-    idem_attempt_destroy(taker);
-    idem_attempt_destroy(same);
-    idem_attempt_destroy(attempt);
 }
 
 /* Statements of the application find the server's time to be @days later. */
@@ -423,7 +402,7 @@ TEST_BANK(completion, isRefusedAfterItsRetention)
     struct idem_statement statement;
     struct idem_attempt *attempt;
 
-    attempt = begin(bank->store, IDEM_STARTED); /* Kept for a day. */
+    attempt = begin_k(bank->store, IDEM_STARTED); /* Kept for a day. */
     statement = completion(attempt, "late");
     go_forward(bank, 2);
     must(bank, "BEGIN");
@@ -433,37 +412,32 @@ TEST_BANK(completion, isRefusedAfterItsRetention)
                         "22P02");
     must(bank, "COMMIT"); /* Of a failed transaction: a rollback. */
     assert_int_equal(effects(bank), 0);
-    idem_attempt_destroy(begin(bank->other, IDEM_BUSY));
+    (void)begin_k(bank->other, IDEM_BUSY);
 
     go_forward(bank, 0);
     assert_string_equal(transfer(bank, &statement), "");
     must(bank, "COMMIT");
     assert_replay(bank, "late");
     assert_int_equal(effects(bank), 1);
-    idem_attempt_destroy(attempt);
 }
 
 /* From the statement until the end of its transaction nobody takes over, though the lease
  * is over; the next caller is given the outcome. */
 TEST_BANK(completion, keepsTakersOutUntilItsTransactionEnds)
 {
-    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_request request = rerun("k");
     struct idem_attempt *taker;
-    struct idem_attempt *attempt = begin(bank->store, IDEM_STARTED);
+    struct idem_attempt *attempt = begin_k(bank->store, IDEM_STARTED);
     struct idem_statement statement = completion(attempt, "slow");
     struct idem_attempt *same = in_other(bank, attempt);
 
     assert_ok(idem_expire(same, &why));
     assert_string_equal(transfer(bank, &statement), "");
-    request.key = idem_str("k");
-    request.on_expired_lease = IDEM_RERUN;
     assert_int_not_equal(idem_begin(bank->other, &request, &taker, &why), 0);
     must(bank, "COMMIT");
     idem_attempt_recorded(attempt);
     assert_replay(bank, "slow");
     assert_int_equal(effects(bank), 1);
-    idem_attempt_destroy(same);
-    idem_attempt_destroy(attempt);
 }
 
 /* Hands over renewals of @n attempts, together. */
@@ -508,7 +482,7 @@ static void assert_update_waits(const struct bank *bank)
     must(&apart, "SET lock_timeout = 200");
     (void)snprintf(sql, sizeof(sql), "UPDATE %s.idem_record SET tag = tag",
                    bank->schema);
-    assert_string_equal(run(&apart, sql), "55P03");
+    assert_string_equal(query(&apart, sql), "55P03");
     PQfinish(apart.db);
 }
 
@@ -539,7 +513,9 @@ TEST_BANK(completion, holdsUpNoRenewalOfOthers)
 
     assert_ok(idem_store_set_timeout(bank->store, 10000, &why));
     for (i = 0; i < N; i++) {
-        attempts[i] = begin_key(bank->store, keys[i], IDEM_STARTED);
+        struct idem_request request = rerun(keys[i]);
+
+        attempts[i] = begin(bank->store, &request, IDEM_STARTED);
     }
     statement = completion(attempts[HELD], "slow");
     assert_string_equal(transfer(bank, &statement), "");
@@ -557,9 +533,6 @@ TEST_BANK(completion, holdsUpNoRenewalOfOthers)
     assert_ptr_equal(reap_renewal(queue, IDEM_ELOST), attempts[HELD]);
 
     idem_queue_destroy(queue);
-    for (i = 0; i < N; i++) {
-        idem_attempt_destroy(attempts[i]);
-    }
     assert_replay(bank, "slow");
 }
 
@@ -582,7 +555,7 @@ TEST(completion, isRefusedAfterAnotherEnd)
         struct bank bank;
 
         set_up(&bank);
-        attempt = begin(bank.store, IDEM_STARTED);
+        attempt = begin_k(bank.store, IDEM_STARTED);
         statement = completion(attempt, "late");
         same = in_other(&bank, attempt);
         if (end == RETRIED) {
@@ -600,8 +573,6 @@ TEST(completion, isRefusedAfterAnotherEnd)
         must(&bank, "ROLLBACK");
         assert_code(IDEM_ELOST,
                     idem_postgres_completion(same, NULL, &statement, &why));
-        idem_attempt_destroy(same);
-        idem_attempt_destroy(attempt);
         finish(&bank);
     }
 }
@@ -610,21 +581,16 @@ TEST(completion, isRefusedAfterAnotherEnd)
  * person is told so: no statement ends it, and who reads the record makes none. */
 TEST_BANK(completion, isNotMadeOfWhatIsUnknown)
 {
-    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_request request = claim("k");
     struct idem_statement statement;
     struct idem_attempt *attempt;
-    struct idem_attempt *found;
     struct idem_attempt *same;
 
-    request.key = idem_str("k");
-    request.on_expired_lease = IDEM_HOLD;
-    assert_ok(idem_begin(bank->store, &request, &attempt, &why));
-    assert_int_equal(attempt->verdict, IDEM_STARTED);
+    attempt = begin(bank->store, &request, IDEM_STARTED);
     statement = completion(attempt, "late");
     same = in_other(bank, attempt);
     assert_ok(idem_expire(same, &why));
-    assert_ok(idem_begin(bank->other, &request, &found, &why));
-    assert_int_equal(found->verdict, IDEM_UNKNOWN);
+    expect(bank->other, &request, IDEM_UNKNOWN);
 
     assert_string_equal(transfer(bank, &statement), "22P02");
     must(bank, "ROLLBACK");
@@ -632,7 +598,4 @@ TEST_BANK(completion, isNotMadeOfWhatIsUnknown)
                 idem_postgres_completion(same, NULL, &statement, &why));
     assert_why("no longer in progress");
     assert_ok(idem_complete(same, NULL, &why)); /* Its word still counts. */
-    idem_attempt_destroy(found);
-    idem_attempt_destroy(same);
-    idem_attempt_destroy(attempt);
 }
