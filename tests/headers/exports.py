@@ -49,7 +49,7 @@ def listed_privately():
 
 def read_list(path):
     lines = Path(path).read_text(encoding="ascii").splitlines()
-    return [line for line in lines if line != "" and not line.startswith("#")]
+    return [line.split()[0] for line in lines if line != "" and not line.startswith("#")]
 
 
 def about_private(needs, listed):

@@ -69,6 +69,8 @@ def lists(text):
             word, *rest = line.split()
             if word == "%exclude":
                 left_out.append(rest[0])
+            elif word.startswith("%config"):
+                kept.append(rest[0])
             elif word.startswith("/"):
                 kept.append(word)
     return found

@@ -10,7 +10,7 @@ import shutil
 import dynamo
 from root import Root, fields
 from files import read, write
-from tap import LONG, TOP, equal, main, note, run, skip, test
+from tap import LONG, PROGRAM, TOP, equal, main, note, run, skip, test
 import trees
 from trees import BUILD, installed_files
 
@@ -75,6 +75,68 @@ def versions_agree():
     to_build = re.search(r"^packages=\((.*?)\)", here, re.M | re.S)[1].split()
     libraries = {name for name in to_build if name.endswith("-dev")} - {"libc6-dev"}
     equal(sorted(libraries - needed), [])
+
+
+# ---- Services ----
+
+
+def need_root_and(*programs):
+    if os.getuid() != 0:
+        skip("the group and the directory of root's store are made by root")
+    for program in programs:
+        if shutil.which(program, path="/usr/sbin:" + os.environ["PATH"]) is None:
+            skip(f"{program} is not installed: tools/deps test")
+
+
+def is_ready(root):
+    """The group of idem serve and the default directory are there, in the folder @root."""
+    assert re.search(r"^idem:", read(root, "etc/group"), re.M)
+    place = os.stat(os.path.join(root, "var/lib/idem"))
+    equal((oct(place.st_mode), place.st_uid), ("0o40700", 0))
+
+
+@test
+def its_services_can_be_started():
+    """The files for systemd make the group and the directory; each unit is one that systemd
+    takes, with the program that was installed, and the socket is of the group."""
+    need_root_and("systemd-sysusers", "systemd-tmpfiles", "systemd-analyze")
+    installed_files()
+    (lib,) = glob.glob("root/**/lib/sysusers.d", recursive=True)
+    lib, root = os.path.abspath(os.path.dirname(lib)), os.path.abspath("root")
+    os.makedirs("root/etc", exist_ok=True)
+    write("root/etc/passwd", "root:x:0:0::/root:/bin/sh\n")
+    write("root/etc/group", "root:x:0:\n")
+    for program, options in ("sysusers", []), ("tmpfiles", ["--create"]):
+        done = run([f"systemd-{program}", *options, f"--root={root}", f"{lib}/{program}.d/idem.conf"])
+        equal((program, done.status), (program, 0))
+    is_ready("root")
+    units = sorted(glob.glob(f"{lib}/systemd/system/idem-*"))
+    equal(len(units), 6)
+    program = f"{os.path.dirname(lib)}/bin/idem"
+    for unit in units:
+        # The place where the program will be is that of the build; here it is in a folder.
+        write(unit, read(unit).replace(program.removeprefix(root) + " ", program + " "))
+    done = run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *units])
+    equal((done.status, done.stderr), (0, b""))
+    (group,) = re.findall(r"^SocketGroup=(.*)$", read(f"{lib}/systemd/system/idem-serve.socket"), re.M)
+    equal(group, re.search(r"^g (\S+)", read(f"{lib}/sysusers.d/idem.conf"), re.M)[1])
+
+
+@test
+def the_audit_log_is_rotated():
+    """A decision before a rotation and one after it are both kept, in the file of each."""
+    need_root_and("logrotate")
+    rules = read(TOP, "packaging/systemd/logrotate.conf")
+    assert "/var/lib/idem/audit.log" in rules, rules
+    write("rules", rules.replace("/var/lib/idem", os.getcwd()).replace("    compress\n", ""), 0o644)
+    env = {"IDEM_STORE": "sqlite:idem.db", "IDEM_AUDIT_LOG": os.path.abspath("audit.log")}
+    for key in "first", "second":
+        equal(run([PROGRAM, "begin", "-k", key], env).status, 0)
+        equal(run([PROGRAM, "resolve", "--release", "--force", "--reason", key, key], env).status, 0)
+        if key == "first":
+            said("env", "PATH=/usr/sbin:/usr/bin:/bin", "logrotate", "--force", "--state=state", "rules")
+    assert '"first"' in read("audit.log.1") and '"first"' not in read("audit.log")
+    assert '"second"' in read("audit.log")
 
 
 # ---- Which library needs what ----
@@ -238,6 +300,7 @@ def they_work_in_a_clean_root():
         os.link(path, root.file("tmp/" + os.path.basename(path)))
     core = ["idem", "libidem-dev", "libidem0"]
     dpkg(root, "-i", *(f"/tmp/{os.path.basename(found[name])}" for name in core))
+    is_ready(root.path)
     work(root)
     library(root)
     table(root, missing=True)

@@ -42,5 +42,5 @@ def installed_files():
     for folder, _, names in os.walk("root"):
         for name in names:
             path = os.path.relpath(os.path.join(folder, name), "root")
-            found.append(re.sub(r"^(usr/)local/", r"\1", path))
+            found.append(re.sub(r"^usr/local/(etc/|)", lambda m: m[1] or "usr/", path))
     return found
