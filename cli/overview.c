@@ -32,12 +32,13 @@ void cli_print_overview(FILE *f)
 {
     size_t i;
 
-    (void)fputs("idem: one recorded outcome for each idempotency key\n"
-                "\n"
-                "  idem run -k KEY -- CMD    run CMD once; replay it after\n"
-                "  idem watch --once         what failed or needs a person\n"
-                "  idem show KEY             everything known about one key\n",
-                f);
+    (void)fputs(
+        "idem: one recorded outcome for each idempotency key\n"
+        "\n"
+        "  idem run -k KEY -- CMD    run CMD once; replay it after\n"
+        "  idem watch --once         list what failed or needs a person\n"
+        "  idem show KEY             show all that is known about a key\n",
+        f);
     for (i = 0; cli_commands[i] != NULL; i++) {
         print_title(f, cli_commands[i]);
         (void)fprintf(f, "  %-15s%s\n", cli_commands[i]->name,

@@ -106,7 +106,7 @@ ngx_http_idem_meter(ngx_log_t *log)
 
     if (idem_meter_open(path, IDEM_METER_CREATE, &meter, &error) != 0) {
         ngx_log_error(NGX_LOG_ERR, log, 0,
-                      "IDEM_METER: %s; nothing is counted there", error.text);
+                      "IDEM_METER: %s; nothing is counted", error.text);
         meter = NULL;
     }
 

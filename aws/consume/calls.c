@@ -451,7 +451,7 @@ void idem__consume_take(struct idem_consumer *consumer,
         if (rc != 0) {
             result = IDEM__SQS_LATER;
             (void)idem__error(&error, IDEM_EUNAVAILABLE,
-                              "the answer of SQS has an unexpected shape");
+                              "unexpected response from SQS");
         }
     }
     if (result == IDEM__SQS_OK && call->kind == IDEM__CONSUME_RECEIVE) {

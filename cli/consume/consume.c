@@ -38,8 +38,8 @@ static struct cli_option option_table[] = {
     CLI_SWITCH("insecure", &options.insecure,
                "allow http:// to another machine"),
     CLI_VALUE("workers", "N", CLI_COUNT, &options.workers,
-              "messages at work at the same time (1)", .letter = 'w', .min = 1,
-              .max = CONSUME_WORKERS_MAX),
+              "messages to work on at the same time (1)", .letter = 'w',
+              .min = 1, .max = CONSUME_WORKERS_MAX),
     CLI_VALUE("visibility", "TIME", CLI_DURATION, &options.visibility_ms,
               "how long a message is hidden at a time (default: the queue's)",
               .min = 2000, .max = 43200000),
@@ -47,10 +47,9 @@ static struct cli_option option_table[] = {
               "select the key from the body (default: the message's id)"),
     CLI_OPTION_SCOPE(&options.scope),
     CLI_VALUE("lease", "TIME", CLI_DURATION, &options.lease_ms,
-              "how long the key is a worker's, unless renewed (60s)",
-              .as = IDEM_SETTING_LEASE),
+              "lease duration, unless renewed (60s)", .as = IDEM_SETTING_LEASE),
     CLI_VALUE("retention", "TIME", CLI_DURATION, &options.retention_ms,
-              "how long a duplicate is known as one (24h)",
+              "how long a duplicate is recognised (24h)",
               .as = IDEM_SETTING_RETENTION),
     CLI_OPTION_POLICY(&options.on_expired_lease,
                       "rerun, or hold (a person must look)"),
@@ -58,7 +57,7 @@ static struct cli_option option_table[] = {
               "give up after N starts; 0: never (5)",
               .as = IDEM_SETTING_MAX_ATTEMPTS),
     CLI_VALUE("fingerprint", "WHAT", CLI_CHOICE, &options.fingerprint,
-              "what messages of one key must agree in: body, none",
+              "what messages of one key must share: body, none",
               .choices = fingerprints, .given = &options.fingerprint_given),
     CLI_VALUE("fingerprint-from", "SEL", CLI_TEXT, &options.fingerprint_from,
               "what of their bodies"),
@@ -70,7 +69,7 @@ static struct cli_option option_table[] = {
         "the last receive: *=fail)"),
     CLI_OPTION_MAX_FAILURES(&options.failures_max),
     CLI_VALUE("retry-after", "TIME", CLI_DURATION, &options.retry_after_ms,
-              "when a message that failed comes back, and not before (default: "
+              "when a failed message comes back (default: "
               "when its visibility ends)",
               .max = 43200000, .given = &options.retry_after_given),
     CLI_OPTION_MAX_TIME(&options.max_time_ms),
@@ -227,8 +226,8 @@ static void check_receives(const struct idem_consumer_queue *queue)
     }
     cli_say(
         "the queue: it gives a message up after %llu receives, and --max-attempts is "
-        "%llu: after so many starts whose end nobody knows, the receives "
-        "that are left run nothing",
+        "%llu: after that many starts without an outcome, the remaining "
+        "receives run nothing",
         (unsigned long long)queue->max_receives,
         (unsigned long long)options.attempts_max);
 }

@@ -69,7 +69,7 @@ int cli_decide_key(const struct cli_command *command, int argc, char **argv,
     r = idem_answer_record(answer);
     fence = of->fence_given ? of->fence : r->fence;
     if (r->fence != fence && (of->dry_run || of->checks_fence)) {
-        cli_say("its fence is now %llu, not %llu: run idem show again",
+        cli_say("the record now has fence %llu, not %llu: run idem show again",
                 (unsigned long long)r->fence, (unsigned long long)fence);
         status = CLI_NOT_RECORDED;
     } else {
@@ -244,7 +244,7 @@ void cli_say_live(const struct idem_record *r, const char *what)
     char live[CLI_LIVE_MAX];
 
     cli_live_text(r, cli_now_ms(), live);
-    cli_say("it is at work (%s): %s", live, what);
+    cli_say("the owner is at work (%s): %s", live, what);
 }
 
 int cli_decide_one(struct idem_store *store, const struct idem_record *r,
@@ -281,7 +281,8 @@ static const struct {
     const char *next;
 } decided[] = {
     [IDEM_STATUS_COMPLETED] = {"it happened", "later callers get this result"},
-    [IDEM_STATUS_FAILED] = {"it failed for good", "later callers are told so"},
+    [IDEM_STATUS_FAILED] = {"it failed for good",
+                            "later callers get the failure"},
     [IDEM_STATUS_RELEASED] = {"it did not happen", "the next caller runs it"},
     [IDEM_STATUS_UNKNOWN] = {"it is unknown whether it happened",
                              "a person must find out"},

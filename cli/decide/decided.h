@@ -48,7 +48,7 @@ int cli_decide_one(struct idem_store *store, const struct idem_record *r,
                    uint64_t fence, const struct cli_decision *decision);
 
 /* Says that the owner of @r is at work, and @what a person can do. */
-#define CLI_LIVE_FORCE "wait for its end, or override it with --force"
+#define CLI_LIVE_FORCE "wait until it ends, or override its lease with --force"
 void cli_say_live(const struct idem_record *r, const char *what);
 
 /* ---- Decided ---- */

@@ -282,11 +282,11 @@ static struct cli_option options[] = {
                "only show what is in the journal, for all stores",
                .letter = 'l'),
     CLI_OPTION_DRY_RUN(&args.dry_run,
-                       "say what would become of it, and change nothing"),
+                       "print what would happen, change nothing"),
     CLI_VALUE("output", "ENTRY", CLI_TEXT, &args.output,
               "write the result of an entry to stdout"),
     CLI_VALUE("drop", "ENTRY", CLI_TEXT, &args.drop,
-              "delete an entry: it was seen, and is not needed"),
+              "delete an entry for good"),
     CLI_VALUE("from", "URL", CLI_TEXT, &args.from,
               "record what was meant for that store, which has moved"),
     CLI_OPTION_JSON(&args.json),
@@ -307,7 +307,7 @@ static const char *const examples[] = {
 
 const struct cli_command cli_reconcile = {
     .name = "reconcile",
-    .summary = "record outcomes that were kept or logged, and not recorded",
+    .summary = "record outcomes that wait in the journal or in a log",
     .usage = "idem reconcile [OPTION...] [JOURNAL|LOG...]",
     .examples = examples,
     .options = options,

@@ -26,7 +26,7 @@ static int check_record(const struct idem_record *r)
         return CLI_NOT_RECORDED;
     }
     if (cli_is_reopened(r) || r->status == IDEM_STATUS_RELEASED) {
-        cli_say("it is %s already: the next caller runs it",
+        cli_say("the record is %s already: the next caller runs it",
                 r->retry ? "reopened" : "released");
         return CLI_NOT_RECORDED;
     }

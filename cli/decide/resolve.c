@@ -68,7 +68,8 @@ static int check_args(const struct cli_command *command)
         return cli_usage(command, "choose one: --yes or --dry-run");
     }
     if (args.force && is_selection()) {
-        return cli_usage(command, "--force is for one key: look at it first");
+        return cli_usage(command,
+                         "--force takes one key: read its record first");
     }
     if (args.complete == NULL &&
         (args.spec.exit_given || args.spec.http_given ||
@@ -90,7 +91,7 @@ static int check_record(const struct idem_record *r)
     if (r->status == IDEM_STATUS_IN_PROGRESS) {
         cli_say_live(r, CLI_LIVE_FORCE);
     } else {
-        cli_say("it is %s: there is nothing to resolve; %s",
+        cli_say("nothing to resolve: the record is %s; %s",
                 idem_status_name(idem_record_status(r)),
                 r->status == IDEM_STATUS_COMPLETED
                     ? "to let the work run again: idem reopen"
@@ -248,15 +249,15 @@ static struct cli_option options[] = {
     CLI_OPTION_WHO(&args.who),
     CLI_OPTION_DRY_RUN(&args.of.dry_run,
                        "print what would change, change nothing"),
-    CLI_SWITCH("overdue", &args.overdue,
-               "instead of a key: all that should have ended by now"),
+    CLI_SWITCH("overdue", &args.overdue, "instead of a key: all overdue work"),
     CLI_VALUE("status", "STATUS", CLI_TEXT, &args.statuses,
-              "instead of a key: all that is failed, unknown"),
+              "instead of a key: all that failed, unknown"),
     CLI_VALUE("older", "TIME", CLI_DURATION, &args.older_ms,
-              "of these, only what was started so long ago", .min = 1),
+              "of these, only work started this long ago", .min = 1),
     CLI_VALUE("count", "N", CLI_COUNT, &args.count,
-              "only if it is about so many records", .min = 1),
-    CLI_SWITCH("force", &args.force, "although the lease of its owner runs"),
+              "only if there are exactly N records", .min = 1),
+    CLI_SWITCH("force", &args.force,
+               "decide even while the owner's lease runs"),
     CLI_SWITCH("yes", &args.yes,
                "decide for all of these; without it, only list them",
                .letter = 'y'),

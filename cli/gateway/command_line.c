@@ -164,8 +164,8 @@ int gateway_check_args(const struct cli_command *command, int argc, char **argv,
         gateway_args.global_scope) {
         return cli_usage(
             command,
-            "give one of --scope-header NAME, if a header names the client, "
-            "and --global-scope");
+            "no scope given: --scope-header NAME, if a header names the "
+            "client, or --global-scope");
     }
     if (gateway_args.config.scope_header != NULL &&
         strcasecmp(gateway_args.config.scope_header,

@@ -248,11 +248,10 @@ static void check_journal(struct cli_check *check)
         cli_journal_open(/* make= */ false, &journal, &directory, &error);
     if (error.code == IDEM_ENOTFOUND) {
         found(check, IDEM_GRADE_OK, "journal", NULL,
-              "it does not exist: it was never needed");
+              "it does not exist yet, because no command has needed it");
     } else if (error.code != 0) {
         found(check, IDEM_GRADE_BAD, "journal",
-              "Name a directory of your own in IDEM_JOURNAL_DIR.", "%s",
-              error.text);
+              "Name your own directory in IDEM_JOURNAL_DIR.", "%s", error.text);
     } else {
         error.code =
             idem_journal_list(journal, NULL, count_entry, counts, &error);
@@ -306,10 +305,11 @@ static void check_audit(struct cli_check *check)
               "resolved");
     } else if (strcmp(path, "off") == 0) {
         found(check, IDEM_GRADE_WARN, "audit", NULL,
-              "IDEM_AUDIT_LOG is off: who decided what is only in the records");
+              "IDEM_AUDIT_LOG is off: decisions of persons are only in the "
+              "records");
     } else if (!may_write(path)) {
         found(check, IDEM_GRADE_BAD, "audit", "Name a file in IDEM_AUDIT_LOG.",
-              "%s cannot be written: nothing can be resolved", path);
+              "cannot write %s: no decision can be made", path);
     } else {
         found(check, IDEM_GRADE_OK, "audit", NULL, "decisions are kept in %s",
               path);
@@ -332,7 +332,7 @@ static void check_meter(struct cli_check *check)
         idem_meter_close(meter);
     } else if (error.code == IDEM_ENOTFOUND && may_write(path)) {
         found(check, IDEM_GRADE_OK, "meter", NULL,
-              "%s will be made by the next command", path);
+              "the next command creates %s", path);
     } else {
         found(check, IDEM_GRADE_WARN, "meter",
               "Name another file in IDEM_METER.", "%s", error.text);
@@ -388,7 +388,7 @@ static void check_snapshot(struct cli_check *check,
     }
     if (snapshot->overdue + snapshot->unknown + snapshot->failed_len == 0) {
         found(check, IDEM_GRADE_OK, "work", NULL,
-              "nothing waits for a person; %llu in progress",
+              "nothing needs a person; %llu in progress",
               (unsigned long long)snapshot->in_progress);
     }
 }

@@ -242,17 +242,18 @@ static void print_next_step(const struct idem_record *r)
 
     if ((cli_outcome_failed(r) || r->failures > 0) && r->result_len > 0 &&
         !r->result.not_kept) {
-        (void)fputs("\nWhat it said:\n  ", stdout);
+        (void)fputs("\nIts output:\n  ", stdout);
         cli_print_remedy(stdout, "show", " --output", r, args.store);
         (void)putchar('\n');
     }
     if (open || (r->overdue && !r->live)) {
-        (void)fputs("\nWhen you know how it ended:", stdout);
+        (void)fputs("\nWhen you know how it ended, record it:", stdout);
         cli_print_resolve(stdout, r, args.store);
         (void)putchar('\n');
     } else if (cli_is_decided(r) && !r->retry) {
-        (void)fputs("\nTo correct that decision, while nobody has started:",
-                    stdout);
+        (void)
+            fputs("\nTo correct that decision, before anybody starts the work:",
+                  stdout);
         cli_print_resolve(stdout, r, args.store);
         (void)putchar('\n');
     }
@@ -260,8 +261,7 @@ static void print_next_step(const struct idem_record *r)
         print_late(r);
     }
     if (open || cli_outcome_failed(r)) {
-        (void)fputs("\nWhen the cause is mended, to have it run again:",
-                    stdout);
+        (void)fputs("\nWhen the cause is fixed, let it run again:", stdout);
         cli_print_reopen(stdout, r, args.store);
         (void)putchar('\n');
     }

@@ -96,11 +96,12 @@ static void print_counters(const struct counted *counted)
     struct cli_json json;
 
     if (counted->counters == NULL) {
-        (void)puts(counted->of_table
-                       ? "No counters: this store keeps none. With "
-                         "IDEM_METER=FILE the commands of\nthis host count "
-                         "from now on; see idem-stats(1), Metrics."
-                       : "No counters: an application's database keeps none.");
+        (void)puts(
+            counted->of_table
+                ? "No counters: this store keeps none. To count the commands "
+                  "of this host\nfrom now on, set IDEM_METER=FILE; see "
+                  "idem-stats(1), Metrics."
+                : "No counters: an application's database keeps none.");
         return;
     }
     if (counted->meter != NULL) {
@@ -229,8 +230,7 @@ static struct cli_option options[] = {
               .as = IDEM_SETTING(IDEM_SETTING_WORD, .min = PROMETHEUS,
                                  .words = formats)),
     CLI_VALUE("output", "FILE", CLI_TEXT, &args.output,
-              "write it there, all of it or nothing (default: stdout)",
-              .letter = 'o'),
+              "replace FILE in one step (default: stdout)", .letter = 'o'),
     CLI_OPTION_MISSING(&args.missing,
                        "also when such keys last succeeded: 'backup@*'"),
     CLI_OPTION_STORE(&args.store),
@@ -247,7 +247,7 @@ static const char *const examples[] = {
 
 const struct cli_command cli_stats = {
     .name = "stats",
-    .summary = "count what was started, replayed, refused",
+    .summary = "count attempts, replays and refusals",
     .usage = "idem stats [OPTION...]",
     .examples = examples,
     .options = options,

@@ -37,7 +37,7 @@ const char *net_take_host(const char *text, char host[NET_NAME_MAX + 1],
     size_t len = strcspn(begin, in_brackets ? "]" : ":/?#");
 
     if (memchr(text, '@', strcspn(text, "/?#")) != NULL) {
-        return "a user or password is not allowed there";
+        return "a user or password is not allowed in the URL";
     }
     if (in_brackets && begin[len] != ']') {
         return "the bracket of its IPv6 address is not closed";

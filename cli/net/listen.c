@@ -163,8 +163,7 @@ static int refuse(const char *option, const struct net_socket *socket, int why)
                 is_unix(socket) ? ", or not a socket; choose another: "
                                 : "; choose another: ",
                 option,
-                is_unix(socket) ? "PATH"
-                                : "127.0.0.1:0 takes any that is free");
+                is_unix(socket) ? "PATH" : "127.0.0.1:0 takes a free port");
         return CLI_CONFIG;
     case EACCES:
     case EPERM:

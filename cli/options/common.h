@@ -23,8 +23,8 @@
 
 #define CLI_OPTION_FENCE(to, is_given)                                         \
     CLI_VALUE("fence", "N", CLI_COUNT, to,                                     \
-              "only if it is still this attempt (default: see first)",         \
-              .min = 1, .given = (is_given))
+              "only if the record still has this fence", .min = 1,             \
+              .given = (is_given))
 
 /* Messages that idem run and idem consume share. */
 #define CLI_OPTION_MAX_TIME(to)                                                \

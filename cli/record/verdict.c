@@ -229,7 +229,7 @@ static void print_mismatch(FILE *f, const struct idem_attempt *attempt,
     print_key_of(f, attempt->record);
     (void)fputs(" was used for another request", f);
     print_start(f, attempt->record);
-    (void)fputs("; take another key, or look at it:\n  ", f);
+    (void)fputs("; use another key, or see the record:\n  ", f);
     cli_print_remedy(f, "show", "", attempt->record, store_url);
 }
 
@@ -242,7 +242,7 @@ static void print_failed(FILE *f, const struct idem_attempt *attempt,
         (void)fputs(": ", f);
         cli_print_escaped(f, attempt->record->error);
     }
-    (void)fputs("; mend the cause, then say how it ended:", f);
+    (void)fputs("; fix the cause, then record how it ended:", f);
     cli_print_resolve(f, attempt->record, store_url);
     cli_print_reopen(f, attempt->record, store_url);
 }
@@ -250,16 +250,16 @@ static void print_failed(FILE *f, const struct idem_attempt *attempt,
 static void print_unknown(FILE *f, const struct idem_attempt *attempt,
                           const char *store_url)
 {
-    (void)fputs("nobody knows whether ", f);
+    (void)fputs("the outcome of ", f);
     print_key_of(f, attempt->record);
-    (void)fputs(" was done; it was started", f);
+    (void)fputs(" is unknown; it was started", f);
     print_start(f, attempt->record);
     if (attempt->record->note.len > 0) {
         (void)fputs(" (", f);
         cli_print_escaped(f, attempt->record->note);
         (void)fputc(')', f);
     }
-    (void)fputs("; find out, then say how it ended:", f);
+    (void)fputs("; find out what happened, then record it:", f);
     cli_print_resolve(f, attempt->record, store_url);
 }
 

@@ -65,14 +65,14 @@ int cli_fingerprint_from(const char *text, struct idem_slice input,
 
 #define CLI_OPTION_KEY_FILE(to)                                                \
     CLI_VALUE("key-file", "FILE", CLI_TEXT, to,                                \
-              "read the key from FILE (one newline is cut)")
+              "read the key from FILE, without a last newline")
 
 #define CLI_OPTION_KEY_FROM(to)                                                \
     CLI_VALUE("key-from", "SEL", CLI_TEXT, to, "select the key from the input")
 
 #define CLI_OPTION_FINGERPRINT_FROM(to)                                        \
     CLI_VALUE("fingerprint-from", "SEL", CLI_TEXT, to,                         \
-              "compare only what this selects of it")
+              "compare only what this selects")
 
 /* Key and fingerprint from a JSON text, with the selectors of
  * --key-from and --fingerprint-from. */

@@ -49,7 +49,7 @@ struct cli_claim {
                   "how long the outcome is replayed (24h)",                    \
                   .as = IDEM_SETTING_RETENTION),                               \
         CLI_VALUE("expect", "TIME", CLI_DURATION, &(c)->expect_ms,             \
-                  "call it overdue after this long", .min = 1),                \
+                  "report it as overdue after this time", .min = 1),           \
         CLI_OPTION_POLICY(&(c)->on_expired_lease,                              \
                           "hold (the default: a person must look), rerun"),    \
         CLI_VALUE("max-attempts", "N", CLI_COUNT, &(c)->attempts_max,          \

@@ -101,7 +101,7 @@ static void say_lost(const struct idem_journal_info *info,
 
     cli_time_for(cli_stderr_is_tty(), info->written_ms, when);
     cli_say("the outcome of \"%s\" that waited in the journal since %s (%s) "
-            "came too late: %s; it was set aside: idem reconcile --list",
+            "came too late: %s; it is set aside: idem reconcile --list",
             cli_escape(info->key, key, sizeof(key)), when,
             idem_status_name(info->outcome.status), error->text);
 }
@@ -180,9 +180,9 @@ static int open_existing(const struct idem_store *store, bool say,
     rc = cli_journal_open(/* make= */ false, ret_journal, &directory, error);
     free(directory);
     if (rc == IDEM_EDENIED && say) {
-        cli_say(
-            "%s; cannot keep outcomes there: name a directory of your own in IDEM_JOURNAL_DIR",
-            error->text);
+        cli_say("%s; cannot keep outcomes there: name your own directory in "
+                "IDEM_JOURNAL_DIR",
+                error->text);
     }
     return rc == IDEM_ENOTFOUND || rc == IDEM_EDENIED ? 0 : rc;
 }

@@ -35,7 +35,7 @@ struct idem_meter *cli_meter(void)
     }
     tried = true;
     if (idem_meter_open(path, IDEM_METER_CREATE, &meter, &error) != 0) {
-        cli_say("IDEM_METER: %s; nothing is counted there", error.text);
+        cli_say("IDEM_METER: %s; nothing is counted", error.text);
         meter = NULL;
     }
     return meter;

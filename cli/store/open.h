@@ -57,7 +57,7 @@ int cli_store_url(const char *store_url, bool make, char **ret_url);
     CLI_VALUE("store", "URL", CLI_TEXT, to,                                    \
               "where the records are (default: $IDEM_STORE)"),                 \
         CLI_SWITCH("no-create", &cli_no_create,                                \
-                   "fail if the store does not exist, and make none")
+                   "fail if the store does not exist")
 
 /* ---- How long an outcome waits for its store ---- */
 

@@ -71,7 +71,7 @@ int cli_exit_of(int code)
 static const char *help_for(const struct idem_error *error)
 {
     if (error->code == IDEM_ECORRUPT && strstr(error->text, "idem ") == NULL) {
-        return "; see what is left: idem store check, and put a copy back";
+        return "; run idem store check, or restore a copy";
     }
     if (error->code == IDEM_EUNAVAILABLE && strstr(error->text, "; ") == NULL &&
         strstr(error->text, ": check ") == NULL) {

@@ -209,8 +209,9 @@ static void refuse_live(const struct idem_record *r, bool may_force,
 
     cli_live_text(r, cli_now_ms(), live);
     (void)snprintf(error->text, sizeof(error->text),
-                   "it is at work (%.160s): wait for its end%s", live,
-                   may_force ? ", or tick that its lease is overridden" : "");
+                   "the owner is at work (%.160s): wait until it ends%s", live,
+                   may_force ? ", or tick the box that overrides its lease"
+                             : "");
 }
 
 static int decide(const struct ui_request *request, const struct wanted *wanted,
@@ -335,7 +336,7 @@ static enum MHD_Result decided(const struct ui_request *request,
                    cli_decided_text(wanted->status),
                    cli_decided_next(wanted->status),
                    wanted->status == IDEM_STATUS_RETRY
-                       ? " That caller is told that it takes over."
+                       ? " That caller learns that it takes over."
                        : "");
     return show(request, &wanted->id, said, /* bad= */ false);
 }

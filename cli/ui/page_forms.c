@@ -149,30 +149,31 @@ static void decide_form(FILE *f, const struct idem_record *r,
 
     html_print(
         f, "<section class=\"act\"><h2>%s</p>\n",
-        live
-            ? "Decide although it is at work</h2>\n<p>Decisions are refused "
-              "while its lease runs: wait for its end, unless you know that the "
-              "owner is gone."
+        live ? "Decide while it is at work</h2>\n<p>Decisions are refused "
+               "while the owner's lease runs: wait until it ends, unless you "
+               "know that the owner is gone."
         : cli_is_decided(r) && !r->retry
-            ? "Correct the decision</h2>\n<p>A person decided so, and nobody has "
-              "started since."
-            : "Decide how it ended</h2>\n<p>Find out first what really happened: "
-              "in the logs of its owner, or where it had its effect.");
+            ? "Correct the decision</h2>\n<p>A person decided this, and nobody "
+              "has started the work since."
+            : "Decide how it ended</h2>\n<p>First find out what really "
+              "happened: in the owner's logs, or where the work has its "
+              "effect.");
     begin_form(f, "resolve", r);
     html_print(f, "<fieldset><legend>How did it end?</legend>\n");
     choice(f, form, "complete", "It was done: later callers get the result.");
     choice(f, form, "release",
-           "It did not happen: the next caller runs it, and is not told of "
+           "It did not happen: the next caller runs it, and does not learn of "
            "this attempt.");
-    choice(
-        f, form, "fail",
-        "It failed for good: later callers are told so, and nobody runs it.");
-    html_print(f,
-               "</fieldset>\n<label for=\"result\">If it was done: the result, "
-               "for all who ask</label>\n"
-               "<textarea id=\"result\" name=\"result\" rows=\"2\" "
-               "maxlength=\"4000\" spellcheck=\"false\">\n%v</textarea>\n",
-               form->result);
+    choice(f, form, "fail",
+           "It failed for good: later callers get the failure, and nobody runs "
+           "it.");
+    html_print(
+        f,
+        "</fieldset>\n<label for=\"result\">If it was done: the result, for "
+        "later callers</label>\n"
+        "<textarea id=\"result\" name=\"result\" rows=\"2\" "
+        "maxlength=\"4000\" spellcheck=\"false\">\n%v</textarea>\n",
+        form->result);
     if (cli_is_http(r)) {
         text_field(f, "http", "Its HTTP status, from 200 to 599", form->http);
         text_field(f, "type", "Its content type", form->type);
@@ -191,13 +192,14 @@ static void reopen_form(FILE *f, const struct idem_record *r,
     static const struct idem_slice nothing;
     bool sent = form->decision != NULL && strcmp(form->decision, "reopen") == 0;
 
-    html_print(f,
-               "<section class=\"act\"><h2>Run it again</h2>\n<p>Mend the "
-               "cause first. The next caller starts the work, and is told that "
-               "it takes over: the work may have had effects. The result on "
-               "record is dropped; %s.</p>\n",
-               form->audited ? "the audit log keeps it"
-                             : "the audit log does not keep it either");
+    html_print(
+        f,
+        "<section class=\"act\"><h2>Run it again</h2>\n<p>Fix the cause first. "
+        "The next caller starts the work, and learns that it takes over: the "
+        "work may have had effects. The result on "
+        "record is dropped; %s.</p>\n",
+        form->audited ? "the audit log keeps it"
+                      : "the audit log does not keep it either");
     begin_form(f, "reopen", r);
     html_print(f,
                "<input type=\"hidden\" name=\"decision\" value=\"reopen\">\n");

@@ -193,9 +193,9 @@ static void tell_past(struct timeline *timeline, const struct idem_record *r,
         tell(timeline, p->ended_ms, "warn", "Ended, to be run again", nobody);
     } else if (p->end == IDEM_PAST_TAKEN_OVER) {
         tell(timeline, p->ended_ms, "warn",
-             "Stopped without a word, taken over", nobody);
+             "Stopped without an outcome, taken over", nobody);
     } else if (!was_decided(r, p->ended_ms)) {
-        tell(timeline, p->ended_ms, "", "Given back", nobody);
+        tell(timeline, p->ended_ms, "", "Released", nobody);
     }
 }
 
@@ -271,7 +271,7 @@ static void print_timeline(FILE *f, const struct idem_record *r, int64_t now_ms)
                r->retry  ? "<li class=\"warn\">The next caller runs it.</li>\n"
                : r->live ? "<li class=\"info\">It is at work.</li>\n"
                : r->status == IDEM_STATUS_IN_PROGRESS
-                   ? "<li class=\"warn\">Nobody has said how it ended.</li>\n"
+                   ? "<li class=\"warn\">It has not ended.</li>\n"
                    : "");
 }
 

@@ -233,7 +233,7 @@ static const char *const examples[] = {
 
 const struct cli_command cli_ui = {
     .name = "ui",
-    .summary = "serve a page on this host, to look and to decide",
+    .summary = "serve a page on this host to inspect and decide",
     .usage = "idem ui [OPTION...]",
     .examples = examples,
     .options = options_of_ui,

@@ -47,9 +47,10 @@ static int check_path(const char *path)
     struct stat st;
 
     if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        cli_say("%s is not a regular file; to write to what it is, say: "
-                "idem export - >%s",
-                path, path);
+        cli_say(
+            "%s is not a regular file; to write to it anyway: idem export - "
+            ">%s",
+            path, path);
         return CLI_USAGE;
     }
     return 0;
@@ -230,7 +231,7 @@ static struct cli_option options[] = {
     CLI_SWITCH("open", &args.open,
                "move the store: nothing begins in it from now on"),
     CLI_VALUE("to", "URL", CLI_TEXT, &args.to,
-              "with --open: where to, named to those refused"),
+              "with --open: the new store, shown to callers"),
     CLI_VALUE("wait", "TIME", CLI_DURATION, &args.wait_ms,
               "with --open: how long to wait for open work (1m)",
               .given = &args.has_wait),

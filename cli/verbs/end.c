@@ -280,11 +280,11 @@ static int make(const struct held *held, const struct idem_result *result,
     if (kind->completion != NULL) {
         return kind->completion(held->attempt, result, ret_statement, error);
     }
-    (void)snprintf(error->text, sizeof(error->text),
-                   "a store of kind %s takes no statement of its callers: "
-                   "--as-sql is for PostgreSQL; leave it out, or see "
-                   "docs/transactions.md",
-                   kind->scheme);
+    (void)snprintf(
+        error->text, sizeof(error->text),
+        "--as-sql needs a PostgreSQL store, and this one is of kind %s; see "
+        "docs/transactions.md",
+        kind->scheme);
     return IDEM_EINVALID;
 }
 

@@ -225,7 +225,7 @@ static struct cli_option options[] = {
     CLI_VALUE("prefix", "TEXT", CLI_ANY_TEXT, &args.prefix,
               "the part before the # of that key"),
     CLI_SWITCH("allow-null", &args.allow_null,
-               "take null, although every event without it has that key"),
+               "accept null, the same key for all events without it"),
     CLI_OPTION_JSON(&args.json),
     {.name = NULL},
 };

@@ -14,7 +14,7 @@
  *         |
  *     response     or none
  *         |
- *     idem_http_outcome()    what to record; then idem_complete() and its kin, and
+ *     idem_http_outcome()    what to record; then idem_complete() and the other endings, and
  *                            only then the first byte to the client
  *
  * Nothing here reads or writes a socket, knows the time, or keeps anything.

@@ -89,9 +89,8 @@ struct idem_metrics {
                                  idem_outcome_failed(). */
     bool has_log;             /* It is in a file, with a log. */
     uint64_t log_len;         /* Bytes of that in use. */
-    bool log_held; /* A process is known to keep it from shrinking. */
-    int64_t
-        oldest_ms; /* How long the oldest attempt in progress has gone on. */
+    bool log_held;           /* A process is known to keep it from shrinking. */
+    int64_t oldest_ms;       /* Age of the oldest attempt in progress. */
     int64_t oldest_retry_ms; /* How long the oldest retry has waited. */
     struct idem_metrics_job jobs[IDEM_METRICS_JOBS]; /* Prometheus alone. */
     size_t jobs_len;

@@ -230,7 +230,7 @@ int idem_sqlite_clock(struct idem_store *store, int64_t *ret_jump_ms,
  * made at the first call. With IDEM_OPEN_READONLY idem_open() opens such a database
  * too, so that they can be listed and read; without it that is refused
  * (IDEM_ECONFIG). No lock but the transaction is used; on an error roll back. An attempt that was begun in a transaction is ended in one, the same or
- * a later one, and not with idem_complete() and its kin. How durable a commit is
+ * a later one, and not with idem_complete() and the other endings. How durable a commit is
  * is the caller's choice: PRAGMA synchronous.
  *
  * A claim that is committed before it is ended has a lease like any other: renew it

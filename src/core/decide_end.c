@@ -18,12 +18,12 @@ static bool is_own(const struct idem_record *found, const struct idem_op *op,
         return false;
     }
     if (found->fence != op->fence) {
-        idem__refuse(decision, IDEM_ELOST,
-                     "the key went from the attempt with fence %llu to the one "
-                     "with fence %llu (%s)",
-                     (unsigned long long)op->fence,
-                     (unsigned long long)found->fence,
-                     idem_status_name(idem_record_status(found)));
+        idem__refuse(
+            decision, IDEM_ELOST,
+            "the key passed from the attempt with fence %llu to the attempt "
+            "with fence %llu (%s)",
+            (unsigned long long)op->fence, (unsigned long long)found->fence,
+            idem_status_name(idem_record_status(found)));
         return false;
     }
     if (memcmp(found->nonce, op->nonce, 16) != 0) {
@@ -160,7 +160,7 @@ void idem__decide_end(const struct idem_record *found, const struct idem_op *op,
     /* The owner has reported another outcome before: the first one stays. */
     if (!may_follow(found, outcome->status)) {
         idem__refuse(decision, IDEM_ELOST,
-                     "the attempt was recorded before, as %s",
+                     "the attempt has already ended, as %s",
                      idem_status_name(idem_record_status(found)));
         return;
     }
@@ -185,7 +185,8 @@ static bool is_at_work(const struct idem_record *found,
     if (found->status == IDEM_STATUS_IN_PROGRESS && !found->retry) {
         return true;
     }
-    idem__refuse(decision, IDEM_ELOST, "the attempt is over: it is %s",
+    idem__refuse(decision, IDEM_ELOST,
+                 "the attempt has already ended: the record is %s",
                  idem_status_name(idem_record_status(found)));
     return false;
 }

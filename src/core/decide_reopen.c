@@ -20,7 +20,7 @@ static bool may_reopen(const struct idem_record *found,
 {
     if (found->status == IDEM_STATUS_RELEASED || idem__is_reopened(found)) {
         idem__refuse(decision, IDEM_EINVALID,
-                     "it is %s already: the next caller runs the work",
+                     "the record is %s already: the next caller runs the work",
                      found->retry ? "reopened" : "released");
         return false;
     }

@@ -40,10 +40,10 @@ bool idem__is_seen(const struct idem_record *found, const struct idem_op *op,
     if (found->fence == op->fence) {
         return true;
     }
-    idem__refuse(decision, IDEM_ELOST,
-                 "its fence is now %llu, not %llu: read the record again",
-                 (unsigned long long)found->fence,
-                 (unsigned long long)op->fence);
+    idem__refuse(
+        decision, IDEM_ELOST,
+        "the record now has fence %llu, not %llu: read the record again",
+        (unsigned long long)found->fence, (unsigned long long)op->fence);
     return false;
 }
 
@@ -72,7 +72,7 @@ static bool may_resolve(const struct idem_record *found,
         break;
     }
     idem__refuse(decision, IDEM_EINVALID,
-                 "it is %s: there is nothing to resolve; %s",
+                 "nothing to resolve: the record is %s; %s",
                  idem_status_name(found->status),
                  found->status == IDEM_STATUS_COMPLETED
                      ? "to let the work run again: idem reopen"

@@ -66,10 +66,10 @@ int idem__token_write(const struct idem__token *token, char buf[IDEM_TOKEN_MAX])
 
 static int bad(struct idem_error *error, const char *why)
 {
-    return idem__error(error, IDEM_EINVALID,
-                       "not an idem token: %s; give the whole line that idem "
-                       "begin printed",
-                       why);
+    return idem__error(
+        error, IDEM_EINVALID,
+        "not an idem token: %s; give the whole line that idem begin printed",
+        why);
 }
 
 /* Takes a length and that many bytes off the front of @rest. */
@@ -103,7 +103,7 @@ int idem__token_read(const char *text, struct idem__token *ret_token,
     if (idem__base64_max(coded.len) > sizeof(token->bytes) ||
         idem__base64_read(IDEM__BASE64_URL, coded, token->bytes, &n) != 0 ||
         n < 2 + TAIL_LEN + SUM_LEN) {
-        return bad(ret_error, "it is cut short or mistyped");
+        return bad(ret_error, "it is truncated or mistyped");
     }
     n -= SUM_LEN;
     rc = sum_of(token->bytes, n, sum);
@@ -114,7 +114,7 @@ int idem__token_read(const char *text, struct idem__token *ret_token,
     if (memcmp(sum, token->bytes + n, SUM_LEN) != 0 ||
         !take_short(&rest, &token->scope) || !take_short(&rest, &token->key) ||
         rest.len != TAIL_LEN || token->key.len == 0) {
-        return bad(ret_error, "it is cut short or mistyped");
+        return bad(ret_error, "it is truncated or mistyped");
     }
     memcpy(token->nonce, rest.base, 16);
     token->fence = idem__get_u64((const uint8_t *)rest.base + 16);

@@ -1,4 +1,4 @@
-/* idem_complete() and its kin as SQL functions that give a value. */
+/* idem_complete() and the other endings as SQL functions that give a value. */
 #include "core/error.h"
 #include "extension/extension.h"
 

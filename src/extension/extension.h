@@ -2,7 +2,7 @@
  *
  *     entry.c       the function that SQLite calls when it loads the extension
  *     begin.c       idem_begin(), a function that gives a row
- *     end.c         idem_complete() and its kin, functions that give a value
+ *     end.c         idem_complete() and the other endings, functions that give a value
  *     argument.c    values of SQL as those of <idem.h>
  *
  * Each call works in the transaction that the caller has opened on its own

@@ -9,14 +9,14 @@
 #define IDEM__COUNTED_MAP(IDEM__X)                                             \
     IDEM__X(started, "started", "Claims that started work")                    \
     IDEM__X(takeovers, "takeovers",                                            \
-            "Of these, where the work may have been done")                     \
+            "Of these, those whose work may have been done before")            \
     IDEM__X(completed, "completed", "Attempts that were completed")            \
     IDEM__X(failed, "failed", "Attempts that failed, and need a person")       \
     IDEM__X(unknown, "unknown", "Attempts that may have happened")             \
-    IDEM__X(released, "released", "Attempts that were given back")             \
+    IDEM__X(released, "released", "Attempts that were released")               \
     IDEM__X(retried, "retried", "Attempts that are to be run again")           \
-    IDEM__X(replayed, "replayed", "Callers that were given what is on record") \
-    IDEM__X(busy, "busy", "Callers that found another at work")                \
+    IDEM__X(replayed, "replayed", "Callers that got a recorded outcome")       \
+    IDEM__X(busy, "busy", "Callers that found another owner at work")          \
     IDEM__X(mismatch, "mismatch",                                              \
             "Callers that used a key for another request")                     \
     IDEM__X(lost, "lost", "Owners that had lost their attempt")                \
@@ -39,7 +39,7 @@
     IDEM__X(unreadable, "unreadable_records", "unreadableRecords",             \
             "Records that cannot be trusted")                                  \
     IDEM__X(failed_outcomes, "failed_outcomes", "failedOutcomes",              \
-            "Operations that recently completed with a failure")
+            "Operations that completed with a failure recently")
 
 /* "begin" ... */
 extern const char *const idem__call_names[IDEM_CALLS];

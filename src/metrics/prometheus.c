@@ -56,8 +56,7 @@ static void errors(struct idem__out *out, const struct idem_metrics *m)
 {
     int code;
 
-    head(out, "store_errors_total", "counter",
-         "Calls that were answered with an error");
+    head(out, "store_errors_total", "counter", "Calls that failed");
     for (code = 1; code < IDEM_METRICS_ERRORS; code++) {
         const char *name = idem_error_name(-code);
         char kind[48];
@@ -168,17 +167,16 @@ static void gauges(struct idem__out *out, const struct idem_metrics *m)
     IDEM__GAUGE_MAP(IDEM__X)
 #undef IDEM__X
     in_seconds(out, m, "oldest_in_progress_seconds",
-               "How long the oldest attempt in progress has gone on",
-               m->oldest_ms);
+               "Age of the oldest attempt in progress", m->oldest_ms);
     in_seconds(out, m, "oldest_retry_seconds",
-               "How long the oldest retry has waited to be run again",
+               "Age of the oldest retry that waits to run again",
                m->oldest_retry_ms);
     if (m->jobs_len > 0) {
         jobs(out, m);
     }
     if (m->has_log) {
         number(out, m, "log_bytes", "gauge",
-               "How much of the log of the store's file is in use", m->log_len);
+               "Bytes in use in the log of the store's file", m->log_len);
         number(out, m, "log_held", "gauge",
                "Whether a process keeps a long log from shrinking",
                m->log_held);

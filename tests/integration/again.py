@@ -200,7 +200,7 @@ def reopen_answers_programs(b):
     equal(json.loads(b("reopen", "k", *WHY, "--json").stdout)["changed"], True)
     refused = b("reopen", "k", *WHY)
     equal(refused.status, 80)
-    contains(refused.stderr, b"it is reopened already: the next caller runs it")
+    contains(refused.stderr, b"the record is reopened already: the next caller runs it")
 
 
 # ---- A lease that runs -------------------------------------------------------
@@ -241,7 +241,7 @@ def what_is_over_is_offered(b):
     assert b"runs it again" not in shown, shown
     got = b("resolve", "--release", "f", "--reason", "x")
     equal((got.status, got.stdout), (80, b""))
-    contains(got.stderr, b"there is nothing to resolve; to let the work run again: idem reopen")
+    contains(got.stderr, b"nothing to resolve: the record is completed; to let the work run again: idem reopen")
     equal(b("reopen", "f", "--reason", "x").status, 0)
     shown = b("show", "f").stdout
     contains(shown, b"The next caller with this key runs it again; nothing starts it by itself.\n")

@@ -119,8 +119,8 @@ def says(result, status, *words):
 
 BAD = (
     (64, "no service given", []),
-    (64, "give one of --scope-header", SERVICE),
-    (64, "give one of --scope-header", [*SERVICE, "--global-scope", "--scope-header", "X-A"]),
+    (64, "no scope given: --scope-header", SERVICE),
+    (64, "no scope given: --scope-header", [*SERVICE, "--global-scope", "--scope-header", "X-A"]),
     (64, "begin with http://", ["--upstream", "127.0.0.1:3000", "--global-scope"]),
     (64, "1 to 65535", ["--upstream", "http://a:0", "--global-scope"]),
     (64, "1 to 65535", ["--upstream", "http://a:65536", "--global-scope"]),

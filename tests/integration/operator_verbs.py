@@ -188,7 +188,7 @@ def a_decision_keeps_what_it_replaces():
     equal((released["was"], released["text"]), ("released", "the bank never saw it"))
     shown = store("show", "card").stdout
     assert b"; it was failed, exit 3: the command ended with status 3\n" in shown, shown
-    assert b"\nTo correct that decision, while nobody has started:\n  idem resolve --fence " in shown, shown
+    assert b"\nTo correct that decision, before anybody starts the work:\n  idem resolve --fence " in shown, shown
     first, second = audit()
     equal((first["record"]["stdout"], first["record"]["exit_status"]), ("card\n", 3))
     equal((second["record"]["status"], second["record"]["note"]), ("released", "the bank never saw it"))

@@ -170,7 +170,7 @@ def a_stuck_operation_is_found_and_put_right(page):
         equal(page.text("h1"), "order-42")
         history = page.texts("ol.history li")
         assert history[0].startswith("First asked for") and "web-1/77" in history[1], history
-        assert history[-1] == "Nobody has said how it ended.", history
+        assert history[-1] == "It has not ended.", history
         keep(page, "3-record")
 
         page.click("input[value=complete]", load=False)
@@ -394,7 +394,7 @@ def a_live_lease_is_overridden_knowingly(page):
                   "decision": "release", "reason": "the host is gone"}
         status, text = s.ask("POST", "/resolve", fields)
         equal((status, record(store, "live", "eu")["status"]), (409, "in_progress"))
-        assert "Nothing was decided: it is at work (renewed" in text and "owner ann@web-1)" in text, text
+        assert "Nothing was decided: the owner is at work (renewed" in text and "owner ann@web-1)" in text, text
         assert 'value="the host is gone"' in text, "it is not to be typed again"
         page.click("input[name=force]", load=False)
         keep(page, "9-live")
@@ -687,7 +687,7 @@ def pages_say_where_they_are_and_what_follows():
             _, text = s.ask("GET", path)
             assert f"{place()} - idem</title>" in text and text.count(place()) == 2, text
         assert '<summary>Input, 14 bytes</summary><pre>{&quot;sum&quot;: 7}\n&lt;b&gt;</pre>' in text, text
-        for follows in ("later callers get the result", "the next caller runs it", "later callers are told so"):
+        for follows in ("later callers get the result", "the next caller runs it", "later callers get the failure"):
             assert follows in text, follows
         assert "idem.db" not in s.request("GET", "/")[1]
         equal((s.ask("GET", "/")[0], s.headers["Refresh"]), (200, None))

@@ -108,7 +108,7 @@ static int check(const struct idem__table_conf *table, const struct idem_op *op,
                            layout,
                            op->commit == NULL
                                ? "no rate limits"
-                               : "no place for writes of a caller's own");
+                               : "no room for the caller's own writes");
     }
     if (op->verb == IDEM_OP_END &&
         (op->u.end.failures_max != 0 || op->u.end.retry_after_ms != 0)) {

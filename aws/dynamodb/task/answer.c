@@ -22,11 +22,11 @@ static void say(const struct reading *reading, enum idem__said said, int code,
 
     answer->said = said;
     if (error->type[0] == '\0') {
-        (void)idem__error(&answer->error, code,
-                          "%.100s answered with HTTP status %d and without the "
-                          "name of an error, as DynamoDB never does: check the "
-                          "endpoint, and https_proxy",
-                          url_of(reading->request), reading->request->status);
+        (void)idem__error(
+            &answer->error, code,
+            "%.100s is not DynamoDB: HTTP status %d without the name of an "
+            "error; check the endpoint, and https_proxy",
+            url_of(reading->request), reading->request->status);
         return;
     }
     (void)idem__error(&answer->error, code, "DynamoDB: table \"%.60s\": %s%s%s",
@@ -161,10 +161,11 @@ static bool own_name(const struct reading *reading,
     }
     if (idem__aws_error_is(error, "ResourceNotFoundException")) {
         answer->said = IDEM__SAID_NEVER;
-        (void)idem__error(&answer->error, IDEM_ECONFIG,
-                          "DynamoDB: no table \"%.80s\" at %.100s; name "
-                          "another, or make it: idem store create",
-                          reading->table, url_of(reading->request));
+        (void)idem__error(
+            &answer->error, IDEM_ECONFIG,
+            "DynamoDB: no table \"%.80s\" at %.100s; name another, or create "
+            "it: idem store create",
+            reading->table, url_of(reading->request));
         return true;
     }
     return false;

@@ -235,12 +235,12 @@ static void check_room(struct check *check)
         return;
     }
     if (room < IDEM__CHECK_ROOM_LOW) {
-        idem__found(&check->to, room == 0 ? IDEM_GRADE_BAD : IDEM_GRADE_WARN,
-                    "room",
-                    "Make room there: du shows what fills it; idem purge frees "
-                    "room in the store alone.",
-                    "%llu KiB are free on the disk of %s",
-                    (unsigned long long)(room >> 10), check->directory);
+        idem__found(
+            &check->to, room == 0 ? IDEM_GRADE_BAD : IDEM_GRADE_WARN, "room",
+            "Free space on it: du shows what fills it; idem purge frees space "
+            "only in the store.",
+            "%llu KiB are free on the disk of %s",
+            (unsigned long long)(room >> 10), check->directory);
         return;
     }
     idem__found(&check->to, IDEM_GRADE_OK, "room", /* mend= */ NULL,

@@ -140,12 +140,12 @@ int idem__identity_write(const struct idem__lock *lock, enum idem__made made,
 
 int idem__identity_gone(const char *path, struct idem_error *error)
 {
-    return idem__error(error, IDEM_ECONFIG,
-                       "the store %.80s is missing or empty, but was made "
-                       "here: mount its disk or put it back; to lose its "
-                       "records and begin anew: idem store create "
-                       "--accept-loss",
-                       path);
+    return idem__error(
+        error, IDEM_ECONFIG,
+        "the store %.80s was created here, but is missing or empty: mount its "
+        "disk or restore it; to start again without its records: idem store "
+        "create --accept-loss",
+        path);
 }
 
 /* How new the store in this place has been.

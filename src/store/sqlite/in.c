@@ -138,7 +138,7 @@ static int check_origin(const struct idem_attempt *attempt,
     }
     return idem__error(error, IDEM_EINVALID,
                        "the attempt was begun in a store: end it with "
-                       "idem_complete() and its kin");
+                       "idem_complete() and the other endings");
 }
 
 int idem_sqlite_end_in(struct sqlite3 *db, struct idem_attempt *attempt,

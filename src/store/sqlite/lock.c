@@ -58,9 +58,8 @@ static int open_error(const char *path, int err, struct idem_error *error)
         return idem__error(
             error, IDEM_EDENIED,
             lstat(path, &st) == 0
-                ? "cannot open %.120s: %s; run as the user whose "
-                  "store it is, or share it (idem-store(7), "
-                  "Permissions)"
+                ? "cannot open %.120s: %s; run as the owner of the store, or "
+                  "share it (idem-store(7), Permissions)"
                 : "cannot create %.120s: %s; name a directory "
                   "that this user may write to",
             path, strerror(err));

@@ -411,7 +411,7 @@ void idem__making_renew(const struct idem__sqlite_store *store);
 /* ---- check_contents.c: the records, indexes and pages inside a file ---- */
 
 #define IDEM__CHECK_PUT_BACK                                                   \
-    "Stop all users and put back a copy; see idem-store(7), Back-up."
+    "Stop all users and restore a copy; see idem-store(7), Back-up."
 
 /* Free space that a check leaves on the disk of the copy. */
 #define IDEM__CHECK_ROOM_LOW (UINT64_C(64) << 20)
