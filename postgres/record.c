@@ -84,7 +84,8 @@ static idem__state answer_for_caller(struct idem__pg_task *task)
     if (!give_head(task)) {
         return idem__flight_no_memory(&task->base);
     }
-    idem__verb_answer(task->base.op, &task->base.decision, &task->base.given);
+    (void)idem__verb_answer(task->base.op, &task->base.decision,
+                            &task->base.given);
     return IDEM__STATE_DONE;
 }
 

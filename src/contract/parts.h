@@ -95,9 +95,14 @@ void idem__verb_take_bodies(const struct idem_decision *decision,
 int idem__verb_check_bodies(const struct idem_record *record,
                             struct idem_error *error);
 
-/* Sets the op's answer, but does not give it back. @record is copied. */
-void idem__verb_answer(struct idem_op *op, const struct idem_decision *decision,
-                       const struct idem_record *record);
+/* Sets the op's answer, but does not give it back. @record is copied: before a change
+ * is written, for a caller that is told of no memory must not have made it. The same
+ * answer once more needs no more memory.
+ *
+ * IDEM_ENOMEM, which is then the answer
+ */
+int idem__verb_answer(struct idem_op *op, const struct idem_decision *decision,
+                      const struct idem_record *record);
 
 /* A claim that was made after its caller had stopped waiting would block the key
  * for a lease, and under hold for a person. True: @op was one, and is now the

@@ -80,8 +80,12 @@ bool idem__table_run(const struct idem_table *table, struct idem_op *op,
     if (!settle(table, op, found, &decision, &given)) {
         return false;
     }
+    if (idem__verb_answer(op, &decision, &given) != 0) {
+        return false;
+    }
     changes = decision.change != IDEM_CHANGE_NONE;
     if (changes && table->save(table->ctx, &decision, &op->error) != 0) {
+        op->has_record = false;
         return false;
     }
     op->changed = changes;
@@ -89,7 +93,6 @@ bool idem__table_run(const struct idem_table *table, struct idem_op *op,
         /* A write that an earlier copy of this op made is its own. */
         op->u.import.added = op->u.import.added || changes;
     }
-    idem__verb_answer(op, &decision, &given);
     return changes;
 }
 
@@ -126,7 +129,7 @@ bool idem__table_peek(const struct idem_table *table, struct idem_op *op,
         return false;
     }
     if (settle(table, op, found, &decision, &given)) {
-        idem__verb_answer(op, &decision, &given);
+        (void)idem__verb_answer(op, &decision, &given);
     }
     return true;
 }

@@ -157,15 +157,13 @@ void idem__verb_take_bodies(const struct idem_decision *decision,
     }
 }
 
-void idem__verb_answer(struct idem_op *op, const struct idem_decision *decision,
-                       const struct idem_record *record)
+int idem__verb_answer(struct idem_op *op, const struct idem_decision *decision,
+                      const struct idem_record *record)
 {
     op->verdict = decision->verdict;
     op->takeover = decision->takeover;
     op->lease_left_ms = decision->lease_left_ms;
-    if (op->verb != IDEM_OP_IMPORT) {
-        (void)idem__op_set_record(op, record);
-    }
+    return op->verb != IDEM_OP_IMPORT ? idem__op_set_record(op, record) : 0;
 }
 
 int idem__verb_check_bodies(const struct idem_record *record,

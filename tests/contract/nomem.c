@@ -347,6 +347,7 @@ static int queue_cycle(struct fixture *f)
     struct idem_attempt *attempt = NULL;
     struct idem_queue *queue = NULL;
     struct idem_op *op = NULL;
+    bool refused = false;
     int rc;
 
     arm();
@@ -360,6 +361,7 @@ static int queue_cycle(struct fixture *f)
     if (rc == 0) {
         op = idem_queue_reap(queue, -1);
         rc = idem_op_code(op);
+        refused = rc != 0;
     }
     if (rc == 0) {
         rc = idem_op_take_attempt(op, &attempt);
@@ -380,6 +382,10 @@ static int queue_cycle(struct fixture *f)
     idem_op_destroy(op);
     idem_attempt_destroy(attempt);
     idem_queue_destroy(queue);
+    if (refused) {
+        /* The claim was not made: a key must not be held by nobody. */
+        expect(f->store, &request, IDEM_STARTED);
+    }
     return rc;
 }
 

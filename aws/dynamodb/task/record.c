@@ -41,7 +41,7 @@ idem__state idem__task_found(struct idem__task *task, json_object *object)
     flight->remembered = false;
     flight->has_found = object != NULL;
     if (object == NULL && deleted_before(task)) {
-        idem__verb_answer(flight->op, &flight->decision, &flight->given);
+        (void)idem__verb_answer(flight->op, &flight->decision, &flight->given);
         flight->op->changed = true;
         return IDEM__STATE_DONE;
     }
@@ -125,7 +125,7 @@ static idem__state refuse_caller_write(struct idem__task *task)
     (void)idem__verb_given(task->base.op, begins ? NULL : &task->found.record,
                            decision, &task->base.given);
     task->base.given.result.bytes = idem_bytes(NULL, 0);
-    idem__verb_answer(task->base.op, decision, &task->base.given);
+    (void)idem__verb_answer(task->base.op, decision, &task->base.given);
     return IDEM__STATE_DONE;
 }
 

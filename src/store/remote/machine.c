@@ -51,6 +51,7 @@ idem__state idem__flight_fail(struct idem__flight *flight,
         memset(&op->error, 0, sizeof(op->error));
         return IDEM__STATE_DONE;
     }
+    op->has_record = false; /* It was set for a write that was not done. */
     op->error = *error;
     op->error.code = idem__own_code(error->code, flight->ambiguous);
     return IDEM__STATE_DONE;
@@ -293,8 +294,21 @@ static idem__state settle(struct idem__flight *flight, bool wrote)
                                        : IDEM__STATE_DONE;
 }
 
+/* False: no memory for it. */
+static bool answer(struct idem__flight *flight)
+{
+    if (idem__verb_answer(flight->op, &flight->decision, &flight->given) == 0) {
+        return true;
+    }
+    (void)idem__flight_no_memory(flight);
+    return false;
+}
+
 static idem__state act(struct idem__flight *flight)
 {
+    if (!answer(flight)) {
+        return IDEM__STATE_DONE;
+    }
     if (flight->decision.change != IDEM_CHANGE_NONE) {
         return flight->ops->store != NULL ? flight->ops->store(flight)
                                           : IDEM__STATE_WRITE;
@@ -304,7 +318,6 @@ static idem__state act(struct idem__flight *flight)
     if (flight->has_found && is_too_short(flight, flight->found)) {
         return IDEM__STATE_EXTEND;
     }
-    idem__verb_answer(flight->op, &flight->decision, &flight->given);
     /* Nothing was written in this round; a change, if there is one, was made by an
      * unanswered write of this op. */
     flight->op->changed = flight->ambiguous;
@@ -322,7 +335,8 @@ static idem__state extend(struct idem__flight *flight)
     flight->ops->rewrite(flight);
     idem__lease_extend(next, next->lease_ms, flight->now);
     idem__lease_extend(&flight->given, flight->given.lease_ms, flight->now);
-    return encode(flight) ? IDEM__STATE_WRITE : IDEM__STATE_DONE;
+    return encode(flight) && answer(flight) ? IDEM__STATE_WRITE
+                                            : IDEM__STATE_DONE;
 }
 
 /* ---- After a write ---- */
@@ -359,7 +373,6 @@ static idem__state applied(struct idem__flight *flight)
     if (op->verb == IDEM_OP_IMPORT) {
         op->u.import.added = true;
     }
-    idem__verb_answer(op, &flight->decision, &flight->given);
     op->changed = true;
     return settle(flight, /* wrote= */ true);
 }
