@@ -107,7 +107,7 @@ int idem__verb_answer(struct idem_op *op, const struct idem_decision *decision,
 /* A claim that was made after its caller had stopped waiting would block the key
  * for a lease, and under hold for a person. True: @op was one, and is now the
  * release of it, for the store to run. Asked before idem__op_answer(), of an op
- * that cancel() may have detached. */
+ * that cancel() may have detached; a claim that is wanted can be detached no more. */
 bool idem__verb_unwanted(struct idem_op *op);
 
 /* ---- Lists and counters ------------------------------------------------ */

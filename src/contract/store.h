@@ -125,7 +125,7 @@ enum idem_op_state {
     IDEM_OP_IDLE = 0, /* The caller's. */
     IDEM_OP_PENDING,  /* The store's; nothing done. */
     IDEM_OP_RUNNING,  /* The store's; under way. */
-    IDEM_OP_ANSWERED, /* In its queue, to be reaped. */
+    IDEM_OP_ANSWERED, /* In its queue, to be reaped, or about to be. */
     IDEM_OP_DETACHED, /* The store's; nobody waits for it any more. */
 };
 

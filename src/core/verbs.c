@@ -244,9 +244,17 @@ bool idem__verb_list_row(struct idem_op *op, int code,
 
 bool idem__verb_unwanted(struct idem_op *op)
 {
-    if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) != IDEM_OP_DETACHED ||
-        op->verb != IDEM_OP_BEGIN || op->error.code != 0 ||
+    int running = IDEM_OP_RUNNING;
+
+    if (op->verb != IDEM_OP_BEGIN || op->error.code != 0 ||
         op->verdict != IDEM_STARTED || op->commit != NULL) {
+        return false;
+    }
+    /* One step with the question, or cancel() could detach it after that. */
+    if (__atomic_compare_exchange_n(&op->state, &running, IDEM_OP_ANSWERED,
+                                    false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE) ||
+        running != IDEM_OP_DETACHED) {
         return false;
     }
     op->fence = op->record->fence;

@@ -332,8 +332,7 @@ static bool is_awaited(struct idem_op *op)
     int before =
         __atomic_exchange_n(&op->state, IDEM_OP_ANSWERED, __ATOMIC_ACQ_REL);
 
-    assert(before == IDEM_OP_PENDING || before == IDEM_OP_RUNNING ||
-           before == IDEM_OP_DETACHED);
+    assert(before != IDEM_OP_IDLE);
     if (before == IDEM_OP_DETACHED) {
         idem_op_destroy(op);
         return false;

@@ -620,3 +620,32 @@ TEST_STORE(thread, doesTheWork, true)
     assert_int_equal(sigismember(&store->blocked, SIGTERM), 1);
     assert_int_equal(sigismember(&store->blocked, SIGUSR1), 1);
 }
+
+/* From the moment when a claim is found to be wanted it cannot be left any more: its
+ * caller gets it, or it is given back. */
+TEST(group, aClaimIsGivenToItsCallerOrGivenBack)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    int left;
+
+    request.key = idem_str("k");
+    request.owner = idem_str("ann");
+    request.on_expired_lease = IDEM_HOLD;
+    for (left = 0; left < 2; left++) {
+        struct idem_record record = {0};
+        struct idem_op *op;
+
+        assert_ok(idem_op_begin(&request, &op, &why));
+        idem__op_run(op);
+        op->verdict = IDEM_STARTED;
+        assert_ok(idem__op_set_record(op, &record));
+        if (left != 0) {
+            assert_int_equal(idem__op_detach(op), IDEM_CANCEL_DETACHED);
+        }
+        assert_int_equal(idem__verb_unwanted(op), left != 0);
+        if (left == 0) {
+            assert_int_equal(idem__op_detach(op), IDEM_CANCEL_ANSWERED);
+        }
+        idem_op_destroy(op);
+    }
+}
