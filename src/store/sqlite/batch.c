@@ -468,6 +468,15 @@ static void note_begin(struct idem__sqlite_store *store,
     __atomic_store_n(&store->new_in_a_row, n, __ATOMIC_RELAXED);
 }
 
+/* A record that others may wait for; a limit and a purge have no key. An end that a
+ * second run of the batch finds on record may be the change of the first. */
+static bool may_have_changed(const struct idem_op *op)
+{
+    return op->error.code == 0 && op->key.len > 0 &&
+           (op->changed || op->verb == IDEM_OP_END ||
+            op->verb == IDEM_OP_RESOLVE);
+}
+
 void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
 {
     struct idem__sqlite_store *store = (struct idem__sqlite_store *)base;
@@ -492,8 +501,7 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
     IDEM__CRASH_POINT("sqlite/lock/released");
     for (op = batch; op != NULL; op = op->next) {
         note_begin(store, op);
-        if (op->error.code == 0 &&
-            (op->verb == IDEM_OP_END || op->verb == IDEM_OP_RESOLVE)) {
+        if (may_have_changed(op)) {
             idem__store_changed(base, op->id);
         }
     }

@@ -6,6 +6,7 @@
 #include "db.h"
 #include "temp.h"
 #include "test.h"
+#include "queue/queue.h"
 #include "threads.h"
 
 #include <idem/sqlite.h>
@@ -116,6 +117,37 @@ TEST(waiters, lookWithoutTheLock)
     request.wait_ms = 5LL * TIMEOUT_MS;
     expect(store, &request, IDEM_BUSY);
     end(pid, SIGKILL);
+    idem_close(store);
+}
+
+static uint64_t changes(const struct idem_store *store, const char *key)
+{
+    uint8_t id[IDEM_ID_LEN];
+
+    assert_ok(idem_id(idem_str(""), idem_str(key), id));
+    return idem__waiters_mark(store->waiters, id);
+}
+
+/* Whatever changes a record wakes those who wait for it in this process: its end, but
+ * also a claim, a renewal and an early end of its lease. */
+TEST(waiters, areWokenByEachChange)
+{
+    struct idem_store *store = open_new("changes.db");
+    struct idem_request request = claim("k");
+    uint64_t before = changes(store, "k");
+    struct idem_attempt *attempt = begin(store, &request, IDEM_STARTED);
+
+    assert_true(changes(store, "k") > before);
+    before = changes(store, "k");
+    assert_ok(idem_renew(attempt, 0, &why));
+    assert_true(changes(store, "k") > before);
+    before = changes(store, "k");
+    assert_ok(idem_expire(attempt, &why));
+    assert_true(changes(store, "k") > before);
+    expect(store, &request, IDEM_UNKNOWN);
+    before = changes(store, "k");
+    expect(store, &request, IDEM_UNKNOWN);
+    assert_int_equal(changes(store, "k"), before);
     idem_close(store);
 }
 
