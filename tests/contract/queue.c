@@ -15,16 +15,25 @@ enum {
 /* With and without IDEM_OPEN_THREAD. */
 static const unsigned flag_sets[] = {0, IDEM_OPEN_THREAD};
 
-static struct idem_queue *open_queue(struct fixture *f, unsigned flags)
+static struct idem_queue *open_bounded(struct fixture *f, size_t queue_max,
+                                       unsigned flags)
 {
     struct idem_queue *queue;
 
     open_real(f);
     finish(f);
     f->options.flags = flags;
+    if (queue_max != 0) {
+        f->options.queue_max = queue_max;
+    }
     open_again(f);
     assert_ok(idem_queue_create(f->store, &queue, &why));
     return queue;
+}
+
+static struct idem_queue *open_queue(struct fixture *f, unsigned flags)
+{
+    return open_bounded(f, /* queue_max= */ 0, flags);
 }
 
 static void close_queue(struct fixture *f, struct idem_queue *queue)
@@ -107,40 +116,29 @@ static void assert_all_replayed(struct fixture *f)
     filter.statuses = 1u << IDEM_STATUS_COMPLETED;
     assert_int_equal(count(f->store, &filter), OPS);
     for (i = 0; i < OPS; i += 37) {
-        struct idem_request request;
-        char key[16];
+        const char *key = numbered("k", i);
+        struct idem_request request = claim(key);
 
-        (void)snprintf(key, sizeof(key), "k%zu", i);
-        request = claim(key);
         assert_text(
             begin(f->store, &request, IDEM_REPLAY)->record->result.bytes, key);
     }
 }
 
-/* A thousand operations are in flight from one thread that reaps; all of them
- * are answered, each once. */
+/* A thousand operations are in flight from one thread that reaps, also in a loop that
+ * polls, and reaps once each time; all of them are answered, each once. */
 TEST(queue, carriesAThousandInFlight)
 {
-    EACH(flag_set, flag_sets) {
-        struct fixture f;
-        struct idem_queue *queue = open_queue(&f, *flag_set);
+    int by_poll;
 
-        run_all(queue, false);
-        assert_all_replayed(&f);
-        close_queue(&f, queue);
-    }
-}
+    for (by_poll = 0; by_poll < 2; by_poll++) {
+        EACH(flag_set, flag_sets) {
+            struct fixture f;
+            struct idem_queue *queue = open_queue(&f, *flag_set);
 
-/* The same in a loop that polls, and reaps once each time. */
-TEST(queue, carriesAThousandInAPollLoop)
-{
-    EACH(flag_set, flag_sets) {
-        struct fixture f;
-        struct idem_queue *queue = open_queue(&f, *flag_set);
-
-        run_all(queue, true);
-        assert_all_replayed(&f);
-        close_queue(&f, queue);
+            run_all(queue, by_poll == 1);
+            assert_all_replayed(&f);
+            close_queue(&f, queue);
+        }
     }
 }
 
@@ -170,6 +168,14 @@ TEST(queue, startsOneOfAThousand)
     }
 }
 
+/* Through the queue, alone; it is answered @code. */
+static void pass(struct idem_queue *queue, struct idem_op *op, int code)
+{
+    assert_ok(idem_queue_submit(queue, op, &why));
+    assert_ptr_equal(idem_queue_reap(queue, -1), op);
+    assert_code(code, idem_op_code(op));
+}
+
 /* A get and a renewal are ops like any other. */
 TEST(queue, carriesEveryVerb)
 {
@@ -180,30 +186,22 @@ TEST(queue, carriesEveryVerb)
     struct idem_op *op;
 
     assert_ok(idem_op_renew(attempt, 120000, &op, &why));
-    assert_ok(idem_queue_submit(queue, op, &why));
-    assert_ptr_equal(idem_queue_reap(queue, -1), op);
-    assert_ok(idem_op_code(op));
+    pass(queue, op, IDEM_OK);
     assert_int_equal(idem_op_record(op)->lease_ms, 120000);
     idem_op_destroy(op);
 
     assert_ok(idem_op_expire(attempt, &op, &why));
-    assert_ok(idem_queue_submit(queue, op, &why));
-    assert_ptr_equal(idem_queue_reap(queue, -1), op);
-    assert_ok(idem_op_code(op));
+    pass(queue, op, IDEM_OK);
     assert_false(idem_op_record(op)->live);
     idem_op_destroy(op);
 
     assert_ok(idem_op_get(idem_str(""), idem_str("k"), &op, &why));
-    assert_ok(idem_queue_submit(queue, op, &why));
-    assert_ptr_equal(idem_queue_reap(queue, -1), op);
-    assert_ok(idem_op_code(op));
+    pass(queue, op, IDEM_OK);
     assert_true(idem_op_record(op)->fence == attempt->fence);
     idem_op_destroy(op);
 
     assert_ok(idem_op_get(idem_str(""), idem_str("none"), &op, &why));
-    assert_ok(idem_queue_submit(queue, op, &why));
-    assert_ptr_equal(idem_queue_reap(queue, -1), op);
-    assert_code(IDEM_ENOTFOUND, idem_op_code(op));
+    pass(queue, op, IDEM_ENOTFOUND);
     assert_string_equal(idem_op_error(op)->text,
                         idem_error_text(IDEM_ENOTFOUND));
     assert_null(idem_op_record(op));
@@ -229,9 +227,7 @@ TEST(queue, joins)
         if (i == 2) {
             assert_ok(idem_release(attempt, idem_str(""), &why));
         }
-        assert_ok(idem_queue_submit(queue, op, &why));
-        assert_ptr_equal(idem_queue_reap(queue, -1), op);
-        assert_ok(idem_op_code(op));
+        pass(queue, op, IDEM_OK);
         assert_int_equal(idem_op_verdict(op), wants[i]);
     }
     assert_int_equal(status_of(f.store, "k"), IDEM_STATUS_RELEASED);
@@ -266,23 +262,15 @@ TEST(queue, mayBeDestroyedWhileInUse)
 TEST(queue, isBounded)
 {
     struct fixture f;
-    struct idem_queue *queue = open_queue(&f, 0);
-    struct idem_request request = claim("k0");
+    struct idem_queue *queue = open_bounded(&f, 10, 0);
     struct idem_op *op;
     size_t taken = 0;
     size_t i;
 
-    idem_queue_destroy(queue);
-    finish(&f);
-    f.options.queue_max = 10;
-    open_again(&f);
-    assert_ok(idem_queue_create(f.store, &queue, &why));
     for (i = 0; i < 30; i++) {
-        char key[16];
+        struct idem_request request = claim(numbered("k", i));
         int rc;
 
-        (void)snprintf(key, sizeof(key), "k%zu", i);
-        request.key = idem_str(key);
         assert_ok(idem_op_begin(&request, &op, &why));
         rc = idem_queue_submit(queue, op, &why);
         if (rc != 0) {
@@ -393,7 +381,7 @@ TEST(queue, takesEndsWhenItIsFull)
         ROOM = 10
     };
     struct fixture f;
-    struct idem_queue *queue;
+    struct idem_queue *queue = open_bounded(&f, ROOM, 0);
     struct idem_request request;
     struct idem_attempt *attempts[COUNT(ends) + 3];
     struct idem_op *ops[3];
@@ -401,11 +389,6 @@ TEST(queue, takesEndsWhenItIsFull)
     size_t key = 0;
     size_t i;
 
-    open_real(&f);
-    finish(&f);
-    f.options.queue_max = ROOM;
-    open_again(&f);
-    assert_ok(idem_queue_create(f.store, &queue, &why));
     for (i = 0; i < COUNT(attempts); i++) {
         request = claim(name);
         attempts[i] = begin(f.store, &request, IDEM_STARTED);
