@@ -49,6 +49,12 @@ static struct shared *shared;
 static const char *path;
 static const char *witness_path;
 
+/* Of a process: the lock, and a second one, which whoever has the first can always
+ * have: the kernel drops it first when a process dies, because its descriptor is the
+ * lower one. */
+static struct idem__lock *lock;
+static int witness;
+
 static void set_up(void)
 {
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
@@ -82,25 +88,17 @@ static bool set_byte(int fd, short type)
     return fcntl(fd, F_SETLK, &range) == 0;
 }
 
-/* A second lock, which whoever has the first can always have: the kernel drops it
- * first when a process dies, because its descriptor is the lower one. */
-static int open_witness(void)
+/* Opens what a process of a test has. */
+static void open_locks(void)
 {
-    return open(witness_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-}
-
-static struct idem__lock *open_lock(void)
-{
-    struct idem__lock *lock = NULL;
-
+    witness = open(witness_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (idem__lock_open(path, &plain, &lock, NULL) != 0) {
         _exit(9);
     }
-    return lock;
 }
 
 /* Looks for others that have the lock. */
-static void note_double(int witness)
+static void note_double(void)
 {
     if (!set_byte(witness, F_WRLCK)) {
         (void)__atomic_add_fetch(&shared->doubled, 1, __ATOMIC_RELAXED);
@@ -108,16 +106,16 @@ static void note_double(int witness)
 }
 
 /* Takes the lock within a minute, alone. */
-static void take(struct idem__lock *lock, int witness)
+static void take(void)
 {
     if (idem__lock_acquire(lock, now_ms() + PATIENCE_MS, NULL) != 0) {
         (void)__atomic_add_fetch(&shared->failed, 1, __ATOMIC_RELAXED);
         _exit(8);
     }
-    note_double(witness);
+    note_double();
 }
 
-static void give(struct idem__lock *lock, int witness)
+static void give(void)
 {
     (void)set_byte(witness, F_UNLCK);
     idem__lock_release(lock);
@@ -133,6 +131,7 @@ static pid_t start(void (*work)(unsigned i), unsigned i)
     if (pid == 0) {
         /* A test that fails leaves nobody behind. */
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        open_locks();
         work(i);
         _exit(0);
     }
@@ -188,15 +187,12 @@ static void wait_for_ticket(uint32_t n)
 
 static void take_turns(unsigned i)
 {
-    int witness = open_witness();
-    struct idem__lock *lock = open_lock();
-
     (void)__atomic_add_fetch(&shared->ready, 1, __ATOMIC_RELAXED);
     while (!__atomic_load_n(&shared->stop, __ATOMIC_RELAXED)) {
-        take(lock, witness);
+        take();
         pause_us(HOLD_US);
         shared->turns[i]++;
-        give(lock, witness);
+        give();
     }
 }
 
@@ -308,34 +304,31 @@ TEST_LINE(turns, wouldNotBeFairWithoutALine)
 
 static void hold(unsigned i)
 {
-    int witness = open_witness();
-    struct idem__lock *lock = open_lock();
-
-    take(lock, witness);
+    take();
     shared->at_ms[i] = now_ms();
     while (!__atomic_load_n(&shared->stop, __ATOMIC_RELAXED)) {
         sleep_ms(1);
     }
-    give(lock, witness);
+    give();
+}
+
+static void note_order(unsigned i)
+{
+    shared->order[i] = __atomic_add_fetch(&shared->taken, 1, __ATOMIC_RELAXED);
+    shared->at_ms[i] = now_ms();
 }
 
 static void take_once(unsigned i)
 {
-    int witness = open_witness();
-    struct idem__lock *lock = open_lock();
-
-    take(lock, witness);
-    shared->at_ms[i] = now_ms();
-    give(lock, witness);
+    take();
+    note_order(i);
+    give();
 }
 
 /* The holder has a child, which has what it had open, and outlives it. */
 static void hold_with_sleeper(unsigned i)
 {
-    int witness = open_witness();
-    struct idem__lock *lock = open_lock();
-
-    take(lock, witness);
+    take();
     if (fork() == 0) {
         shared->turns[i] = (unsigned)getpid();
         sleep_ms(PATIENCE_MS);
@@ -474,36 +467,18 @@ TEST_LINE(death, doesNotLeaveTheLockToAChild)
 
 /* ---- Crowds ---- */
 
-static void note_order(unsigned i)
-{
-    shared->order[i] = __atomic_add_fetch(&shared->taken, 1, __ATOMIC_RELAXED);
-    shared->at_ms[i] = now_ms();
-}
-
-static void take_in_order(unsigned i)
-{
-    int witness = open_witness();
-    struct idem__lock *lock = open_lock();
-
-    take(lock, witness);
-    note_order(i);
-    give(lock, witness);
-}
-
 /* An owner that has something to end. */
 static void take_to_end(unsigned i)
 {
-    int witness = open_witness();
-    struct idem__lock *lock = open_lock();
     bool ends = true;
 
     if (idem__lock_acquire_for(lock, now_ms() + PATIENCE_MS, &ends, NULL) !=
         0) {
         _exit(8);
     }
-    note_double(witness);
+    note_double();
     note_order(i);
-    give(lock, witness);
+    give();
 }
 
 /* A holder, pids[0], and @n in line; shared->stop ends the hold. */
@@ -516,7 +491,7 @@ static void form_crowd(pid_t *pids, unsigned n)
     for (i = 1; i <= n; i++) {
         uint32_t before = tickets();
 
-        pids[i] = start(take_in_order, i);
+        pids[i] = start(take_once, i);
         wait_for_ticket(before + 1);
     }
 }
@@ -578,19 +553,17 @@ TEST_LINE(crowd, forgetsTheDeadAtItsHead)
 
 static void count_looks(unsigned i)
 {
-    int witness = open_witness();
-    struct idem__lock *lock = open_lock();
     long long since_ms = now_ms();
     struct rusage before;
     struct rusage after;
 
     (void)getrusage(RUSAGE_SELF, &before);
-    take(lock, witness);
+    take();
     (void)getrusage(RUSAGE_SELF, &after);
     note_order(i);
     shared->looks = after.ru_nvcsw - before.ru_nvcsw;
     shared->looked_ms = now_ms() - since_ms;
-    give(lock, witness);
+    give();
 }
 
 /* Those far back look seldom: a thousand that looked every few
@@ -613,14 +586,11 @@ TEST_LINE(crowd, sleeps)
 
 static void take_often(unsigned i)
 {
-    int witness = open_witness();
-    struct idem__lock *lock = open_lock();
-
     for (;;) {
-        take(lock, witness);
+        take();
         pause_us(i % 2 == 0 ? 50 : 500);
         shared->turns[i]++;
-        give(lock, witness);
+        give();
         if (i % 3 == 0) {
             pause_us(300);
         }
@@ -708,7 +678,6 @@ TEST_LINE(storm, ofNonsense)
 /* Who waits in vain is told so at its deadline, and is in nobody's way. */
 TEST_LINE(deadline, isKept)
 {
-    struct idem__lock *lock;
     long long since_ms;
     pid_t holder;
     pid_t waiter;
@@ -739,9 +708,9 @@ TEST_LINE(full, callsNobodyByAnOldTicket)
 {
     const struct rlimit full = {0, RLIM_INFINITY};
     const struct rlimit room = {RLIM_INFINITY, RLIM_INFINITY};
-    struct idem__lock *lock = open_lock();
     uint32_t buf[WORDS_LEN / 4];
 
+    assert_ok(idem__lock_open(path, &plain, &lock, &why));
     assert_ok(idem__lock_acquire(lock, now_ms() + PATIENCE_MS, &why));
     idem__lock_release(lock);
     words(buf);
