@@ -49,16 +49,16 @@ int idem__journal_walk(const struct idem_journal *journal,
 
     if (stream == NULL) {
         rc = idem__journal_errno(error, "read", journal->directory);
-        idem__journal_release(fd);
+        if (fd >= 0) {
+            (void)close(fd);
+        }
         return rc;
     }
-    errno = 0;
-    while (rc == 0 && (found = readdir(stream)) != NULL) {
+    for (errno = 0; rc == 0 && (found = readdir(stream)) != NULL; errno = 0) {
         if (strcmp(found->d_name, ".") != 0 &&
             strcmp(found->d_name, "..") != 0) {
             rc = each(ctx, found->d_name);
         }
-        errno = 0;
     }
     if (rc == 0 && errno != 0) {
         rc = idem__journal_errno(error, "read", journal->directory);
@@ -67,15 +67,11 @@ int idem__journal_walk(const struct idem_journal *journal,
     return rc;
 }
 
-static int odd(struct idem_error *error)
-{
-    return idem__error(error, IDEM_ECORRUPT, "not an entry of a journal");
-}
+static const char not_an_entry[] = "it is not an entry";
 
 /* Locks the file, which is open, and looks at it afterwards: its holder before may have
  * been done with it, or have set it aside. */
-static int lock(const struct idem_journal *journal, const char *name,
-                int operation, struct idem__journal_file *file,
+static int lock(struct idem__journal_file *file, int operation,
                 struct idem_error *error)
 {
     struct stat there;
@@ -85,76 +81,74 @@ static int lock(const struct idem_journal *journal, const char *name,
         if (errno != EINTR) {
             return errno == EWOULDBLOCK
                        ? IDEM__JOURNAL_BUSY
-                       : idem__journal_errno(error, "lock", name);
+                       : idem__journal_errno(error, "lock", file->name);
         }
     }
     if (fstat(file->fd, &ours) != 0 ||
-        fstatat(journal->fd, name, &there, AT_SYMLINK_NOFOLLOW) != 0) {
-        return errno == ENOENT ? IDEM_ENOTFOUND
-                               : idem__journal_errno(error, "look at", name);
+        fstatat(file->journal->fd, file->name, &there, AT_SYMLINK_NOFOLLOW) !=
+            0) {
+        return errno == ENOENT
+                   ? IDEM_ENOTFOUND
+                   : idem__journal_errno(error, "look at", file->name);
     }
     if (there.st_ino != ours.st_ino || there.st_dev != ours.st_dev) {
         return IDEM_ENOTFOUND;
     }
     if (!S_ISREG(ours.st_mode) || ours.st_uid != geteuid()) {
-        return odd(error);
+        return idem__entry_damaged(error, not_an_entry);
     }
     file->len = (uint64_t)ours.st_size;
     file->inode = (uint64_t)ours.st_ino;
     return 0;
 }
 
-int idem__journal_hold(const struct idem_journal *journal, const char *name,
-                       enum idem__journal_how how,
-                       struct idem__journal_file *ret_file,
-                       struct idem_error *error)
+int idem__journal_hold(struct idem__journal_file *file, int operation,
+                       bool make, struct idem_error *error)
 {
     /* A file that is not regular must not keep us waiting. Some file systems
      * want to write where they lock. */
     const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    int operation = how == IDEM__JOURNAL_READ ? LOCK_SH : LOCK_EX;
-    int fd;
+    int directory = file->journal->fd;
     int rc;
 
-    ret_file->fd = -1;
-    if (idem__journal_state_of(name) == 0) {
-        return odd(error);
+    file->fd = -1;
+    if (idem__journal_state_of(file->name) == 0) {
+        return idem__entry_damaged(error, not_an_entry);
     }
-    fd = how == IDEM__JOURNAL_MAKE
-             ? openat(journal->fd, name, flags | O_CREAT | O_EXCL, 0600)
-             : -1;
-    ret_file->made = fd >= 0;
-    if (how == IDEM__JOURNAL_MAKE && fd < 0 && errno != EEXIST) {
-        return idem__journal_errno(error, "make", name);
+    if (make) {
+        file->fd =
+            openat(directory, file->name, flags | O_CREAT | O_EXCL, 0600);
+        if (file->fd < 0 && errno != EEXIST) {
+            return idem__journal_errno(error, "make", file->name);
+        }
     }
-    fd = fd >= 0 ? fd : openat(journal->fd, name, flags);
-    if (fd < 0 && errno == ENOENT) {
-        return IDEM_ENOTFOUND;
+    file->made = file->fd >= 0;
+    if (!file->made) {
+        file->fd = openat(directory, file->name, flags);
     }
-    if (fd < 0) {
-        return errno == ELOOP || errno == EACCES || errno == EISDIR ||
+    if (file->fd < 0) {
+        return errno == ENOENT ? IDEM_ENOTFOUND
+               : errno == ELOOP || errno == EACCES || errno == EISDIR ||
                        errno == ENXIO
-                   ? odd(error)
-                   : idem__journal_errno(error, "open", name);
+                   ? idem__entry_damaged(error, not_an_entry)
+                   : idem__journal_errno(error, "open", file->name);
     }
     /* A new one is waited for: whoever opened it before is done at once. */
-    ret_file->fd = fd;
-    rc = lock(journal, name, operation | (ret_file->made ? 0 : LOCK_NB),
-              ret_file, error);
-    if (rc < 0 && rc != IDEM_ENOTFOUND && ret_file->made) {
-        (void)unlinkat(journal->fd, name, 0);
+    rc = lock(file, operation | (file->made ? 0 : LOCK_NB), error);
+    if (rc < 0 && rc != IDEM_ENOTFOUND && file->made) {
+        (void)unlinkat(directory, file->name, 0);
     }
     if (rc != 0) {
-        (void)close(fd);
-        ret_file->fd = -1;
+        idem__journal_release(file);
     }
     return rc;
 }
 
-void idem__journal_release(int fd)
+void idem__journal_release(struct idem__journal_file *file)
 {
-    if (fd >= 0) {
-        (void)close(fd);
+    if (file->fd >= 0) {
+        (void)close(file->fd);
+        file->fd = -1;
     }
 }
 
@@ -166,8 +160,7 @@ int idem__journal_read(const struct idem__journal_file *file,
     ssize_t n;
 
     if (len > IDEM__ENTRY_LEN_MAX) {
-        return idem__error(error, IDEM_ECORRUPT,
-                           "the entry cannot be trusted: it is too long");
+        return idem__entry_damaged(error, "it is too long");
     }
     bytes = idem__alloc(len);
     if (bytes == NULL) {

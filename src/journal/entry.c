@@ -37,19 +37,24 @@ static const uint8_t magic[4] = {'I', 'D', 'J', '1'};
             &(e)->outcome.text, &(e)->outcome.result.bytes                     \
     }
 
-int idem__entry_record_name(struct idem_slice store_url,
-                            const uint8_t id[IDEM_ID_LEN],
-                            char ret_name[IDEM__ENTRY_RECORD_LEN + 1],
-                            struct idem_error *error)
+int idem__entry_damaged(struct idem_error *error, const char *what)
+{
+    return idem__error(error, IDEM_ECORRUPT, "the entry cannot be trusted: %s",
+                       what);
+}
+
+int idem__entry_name(struct idem_slice store_url, const uint8_t id[IDEM_ID_LEN],
+                     int status, char ret_name[IDEM__ENTRY_PREFIX_LEN + 1],
+                     struct idem_error *error)
 {
     uint8_t digest[IDEM__SHA256_LEN];
 
     if (idem__sha256(&store_url, 1, digest) != 0) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
-    (void)snprintf(ret_name, IDEM__ENTRY_RECORD_LEN + 1, "%08lx-%016llx-",
+    (void)snprintf(ret_name, IDEM__ENTRY_PREFIX_LEN + 1, "%08lx-%016llx-%d-",
                    (unsigned long)idem__get_u32(digest),
-                   (unsigned long long)idem__get_u64(id));
+                   (unsigned long long)idem__get_u64(id), status);
     return 0;
 }
 
@@ -64,11 +69,11 @@ static int64_t known_ms(const struct idem_outcome *outcome)
     if (idem__host_clock(/* ctx= */ NULL, &now) != 0 || now.wall_ms < 0) {
         return 0;
     }
-    if (ended_ms != 0 && ended_ms > -IDEM_DURATION_MAX_MS &&
-        ended_ms < now.boot_ms) {
+    if (ended_ms != 0 && ended_ms > -IDEM_DURATION_MAX_MS) {
         ago_ms = now.boot_ms - ended_ms;
     }
-    return ago_ms < now.wall_ms ? now.wall_ms - ago_ms : now.wall_ms;
+    return ago_ms > 0 && ago_ms < now.wall_ms ? now.wall_ms - ago_ms
+                                              : now.wall_ms;
 }
 
 void idem__entry_fill(const char *store_url, const struct idem_attempt *attempt,
@@ -176,12 +181,6 @@ static bool read_all(struct idem_slice file, struct idem_journal_info *e)
     return left == 0 && p[AT_NOT_KEPT] <= 1 && p[AT_ZERO] == 0;
 }
 
-static int damaged(struct idem_error *error, const char *what)
-{
-    return idem__error(error, IDEM_ECORRUPT, "the entry cannot be trusted: %s",
-                       what);
-}
-
 int idem__entry_decode(struct idem_slice file,
                        struct idem_journal_info *ret_entry,
                        struct idem_error *ret_error)
@@ -193,12 +192,11 @@ int idem__entry_decode(struct idem_slice file,
     uint8_t sum[CHECKSUM_LEN];
     const char *fault;
     bool is_whole;
-    bool is_named;
     int rc;
 
     *ret_entry = e;
     if (file.len <= AT_VERSION || memcmp(p, magic, sizeof(magic)) != 0) {
-        return damaged(ret_error, "it is not an entry");
+        return idem__entry_damaged(ret_error, "it is not an entry");
     }
     if (p[AT_VERSION] > VERSION) {
         return idem__error(ret_error, IDEM_ECONFIG,
@@ -206,24 +204,25 @@ int idem__entry_decode(struct idem_slice file,
                            "use that version");
     }
     if (file.len < AT_FIELDS + IDEM__ENTRY_TAIL_LEN) {
-        return damaged(ret_error, "it is cut short");
+        return idem__entry_damaged(ret_error, "it is cut short");
     }
     rc = idem__body_digest(idem_bytes(p, file.len - CHECKSUM_LEN), sum);
     if (rc != 0) {
         return idem__error_plain(ret_error, rc);
     }
-    is_whole = read_all(file, &e);
-    is_named = idem_id(e.scope, e.key, e.id) == 0;
+    is_whole = read_all(file, &e) && p[AT_VERSION] == VERSION;
+    /* A torn one may still show what it was about. */
+    if (idem_id(e.scope, e.key, e.id) == 0) {
+        ret_entry->scope = e.scope;
+        ret_entry->key = e.key;
+    }
     fault = memcmp(sum, p + file.len - CHECKSUM_LEN, sizeof(sum)) != 0
                 ? "its checksum does not match"
-            : !is_whole || !is_named || p[AT_VERSION] != VERSION
+            : !is_whole || ret_entry->key.len == 0
                 ? "it breaks a rule of the layout"
                 : fault_of(&e);
     if (fault != NULL) {
-        /* A torn one may still show what it was about. */
-        ret_entry->scope = is_named ? e.scope : ret_entry->scope;
-        ret_entry->key = is_named ? e.key : ret_entry->key;
-        return damaged(ret_error, fault);
+        return idem__entry_damaged(ret_error, fault);
     }
     *ret_entry = e;
     return 0;

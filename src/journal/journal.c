@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -21,22 +22,19 @@ enum {
 };
 
 struct idem_journal_entry {
-    const struct idem_journal *journal;
-    int fd;
-    char name[IDEM__JOURNAL_NAME_MAX + 1];
+    struct idem__journal_file file;
+    char name[IDEM__JOURNAL_NAME_MAX + 1]; /* Of the file. */
 };
 
 /* ---- Opening ---- */
 
 /* Checks who may write to the directory: its entries are believed, and will be told to
  * stores. */
-static int check_owner(const struct idem_journal *journal,
-                       struct idem_error *error)
+static int check_owner(int fd, const char *directory, struct idem_error *error)
 {
-    const char *directory = journal->directory;
     struct stat st;
 
-    if (fstat(journal->fd, &st) != 0) {
+    if (fstat(fd, &st) != 0) {
         return idem__journal_errno(error, "look at", directory);
     }
     if (st.st_uid != geteuid()) {
@@ -57,7 +55,7 @@ int idem_journal_open(const char *directory, bool create,
                       struct idem_journal **ret_journal,
                       struct idem_error *ret_error)
 {
-    struct idem_journal *journal;
+    struct idem_journal *journal = NULL;
     int rc;
     int fd;
 
@@ -75,18 +73,16 @@ int idem_journal_open(const char *directory, bool create,
                                  "no journal in %.120s", directory)
                    : idem__journal_errno(ret_error, "open", directory);
     }
-    journal = idem__zalloc(sizeof(*journal) + strlen(directory) + 1);
+    rc = check_owner(fd, directory, ret_error);
+    if (rc == 0) {
+        journal = idem__zalloc(sizeof(*journal) + strlen(directory) + 1);
+    }
     if (journal == NULL) {
         (void)close(fd);
-        return idem__error_plain(ret_error, IDEM_ENOMEM);
+        return rc != 0 ? rc : idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     journal->fd = fd;
     (void)strcpy(journal->directory, directory);
-    rc = check_owner(journal, ret_error);
-    if (rc != 0) {
-        idem_journal_close(journal);
-        return rc;
-    }
     *ret_journal = journal;
     return 0;
 }
@@ -187,32 +183,23 @@ static bool holds(const struct idem__journal_file *file,
 /* Takes an empty file under the first number that is free, or one that holds the
  * outcome already; locked. One that cannot be locked is passed over: another process
  * is at it, or found it empty before it was locked and deleted it. */
-static int take_file(const struct idem_journal *journal,
-                     const struct idem_journal_info *what,
-                     struct idem_slice bytes, struct idem_journal_entry *entry,
-                     bool *ret_new, struct idem_error *error)
+static int take_file(struct idem_journal_entry *entry, struct idem_slice bytes,
+                     struct idem_error *error)
 {
-    struct idem__journal_file file;
     int n;
 
     for (n = 0; n < IDEM__JOURNAL_NUMBERS; n++) {
         int rc;
 
-        (void)snprintf(entry->name + IDEM__ENTRY_RECORD_LEN, 16, "%d-%d.idj",
-                       (int)what->outcome.status, n);
-        rc = idem__journal_hold(journal, entry->name, IDEM__JOURNAL_MAKE, &file,
-                                error);
-        *ret_new = rc == 0 && file.made;
-        if (rc == 0 && (*ret_new || holds(&file, bytes))) {
-            entry->fd = file.fd;
+        (void)snprintf(entry->name + IDEM__ENTRY_PREFIX_LEN, 8, "%d.idj", n);
+        rc = idem__journal_hold(&entry->file, LOCK_EX, /* make= */ true, error);
+        if (rc == 0 && (entry->file.made || holds(&entry->file, bytes))) {
             return 0;
         }
-        if (rc == 0) {
-            (void)close(file.fd);
-        } else if (rc != IDEM__JOURNAL_BUSY && rc != IDEM_ECORRUPT &&
-                   rc != IDEM_ENOTFOUND) {
+        if (rc < 0 && rc != IDEM_ECORRUPT && rc != IDEM_ENOTFOUND) {
             return rc;
         }
+        idem__journal_release(&entry->file);
     }
     return idem__error(error, IDEM_EFULL,
                        "the journal keeps at most %d outcomes of one record "
@@ -220,17 +207,18 @@ static int take_file(const struct idem_journal *journal,
                        IDEM__JOURNAL_NUMBERS);
 }
 
-/* Writes @bytes, if there are any, and flushes the file and its name. The file has its
- * last name before it is flushed, so one commit of the file system holds both. A file
- * that a power cut leaves torn fails its checksum. */
-static int write_and_flush(const struct idem_journal *journal, int fd,
+/* Writes @bytes to a file that is new, and flushes it and its name. One that was there is
+ * flushed too: its writer may have died before. The file has its last name before it is
+ * flushed, so one commit of the file system holds both. A file that a power cut leaves
+ * torn fails its checksum. */
+static int write_and_flush(const struct idem__journal_file *file,
                            struct idem_slice bytes)
 {
     const char *p = bytes.base;
-    size_t at = 0;
+    size_t at = file->made ? 0 : bytes.len;
 
     while (at < bytes.len) {
-        ssize_t n = pwrite(fd, p + at, bytes.len - at, (off_t)at);
+        ssize_t n = pwrite(file->fd, p + at, bytes.len - at, (off_t)at);
 
         if (n < 0 && errno != EINTR) {
             return -1;
@@ -238,7 +226,7 @@ static int write_and_flush(const struct idem_journal *journal, int fd,
         at += n > 0 ? (size_t)n : 0;
     }
     IDEM__CRASH_POINT("journal/put/written");
-    return fsync(fd) != 0 || fsync(journal->fd) != 0 ? -1 : 0;
+    return fsync(file->fd) != 0 || fsync(file->journal->fd) != 0 ? -1 : 0;
 }
 
 static int put(struct idem_journal *journal,
@@ -246,25 +234,25 @@ static int put(struct idem_journal *journal,
                struct idem_journal_entry **ret_entry, struct idem_error *error)
 {
     struct idem_journal_entry *entry = idem__zalloc(sizeof(*entry));
-    bool is_new = false;
     int rc;
 
     if (entry == NULL) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
-    entry->journal = journal;
-    entry->fd = -1;
-    rc = idem__entry_record_name(what->store_url, what->id, entry->name, error);
+    entry->file = (struct idem__journal_file){journal, entry->name, .fd = -1};
+    rc = idem__entry_name(what->store_url, what->id, (int)what->outcome.status,
+                          entry->name, error);
     rc = rc == 0 ? check_room(journal, bytes.len, error) : rc;
-    rc = rc == 0 ? take_file(journal, what, bytes, entry, &is_new, error) : rc;
+    rc = rc == 0 ? take_file(entry, bytes, error) : rc;
     if (rc != 0) {
         goto failed;
     }
     IDEM__CRASH_POINT("journal/put/made");
-    /* One that was there is flushed too: its writer may have died before. */
-    if (write_and_flush(journal, entry->fd,
-                        is_new ? bytes : idem_bytes(NULL, 0)) != 0) {
+    if (write_and_flush(&entry->file, bytes) != 0) {
         rc = idem__journal_errno(error, "write", entry->name);
+        if (entry->file.made) {
+            (void)unlinkat(journal->fd, entry->name, 0);
+        }
         goto failed;
     }
     IDEM__CRASH_POINT("journal/put/flushed");
@@ -272,9 +260,6 @@ static int put(struct idem_journal *journal,
     return 0;
 
 failed:
-    if (is_new) {
-        (void)unlinkat(journal->fd, entry->name, 0);
-    }
     idem_journal_leave(entry);
     return rc;
 }
@@ -334,7 +319,7 @@ const char *idem_journal_entry_name(const struct idem_journal_entry *entry)
 void idem_journal_remove(struct idem_journal_entry *entry)
 {
     if (entry != NULL) {
-        (void)unlinkat(entry->journal->fd, entry->name, 0);
+        (void)unlinkat(entry->file.journal->fd, entry->name, 0);
         IDEM__CRASH_POINT("journal/removed");
         idem_journal_leave(entry);
     }
@@ -343,7 +328,7 @@ void idem_journal_remove(struct idem_journal_entry *entry)
 void idem_journal_leave(struct idem_journal_entry *entry)
 {
     if (entry != NULL) {
-        idem__journal_release(entry->fd);
+        idem__journal_release(&entry->file);
         idem__free(entry);
     }
 }

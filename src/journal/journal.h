@@ -11,8 +11,9 @@
 
 enum {
     IDEM__ENTRY_TAIL_LEN = 24,   /* The time and the checksum. */
-    IDEM__ENTRY_ID_AT = 9,       /* In STORE-ID-, ... */
-    IDEM__ENTRY_RECORD_LEN = 26, /* ... which is so long. */
+    IDEM__ENTRY_STORE_LEN = 9,   /* Of STORE-, ... */
+    IDEM__ENTRY_RECORD_LEN = 26, /* ... of STORE-ID-, ... */
+    IDEM__ENTRY_PREFIX_LEN = 28, /* ... and of STORE-ID-STATUS-. */
 };
 
 /* No file of ours is longer. */
@@ -40,12 +41,14 @@ int idem__entry_decode(struct idem_slice file,
                        struct idem_journal_info *ret_entry,
                        struct idem_error *ret_error);
 
-/* How the names of all files for one record of one store begin: STORE-ID-. 0, or
- * IDEM_ENOMEM. */
-int idem__entry_record_name(struct idem_slice store_url,
-                            const uint8_t id[IDEM_ID_LEN],
-                            char ret_name[IDEM__ENTRY_RECORD_LEN + 1],
-                            struct idem_error *error);
+/* Sets the error, IDEM_ECORRUPT, which it returns: "the entry cannot be trusted: WHAT". */
+int idem__entry_damaged(struct idem_error *error, const char *what);
+
+/* How the names of the files of a store, of a record of it, and of the outcomes with one
+ * status begin: STORE-ID-STATUS-. 0, or IDEM_ENOMEM. */
+int idem__entry_name(struct idem_slice store_url, const uint8_t id[IDEM_ID_LEN],
+                     int status, char ret_name[IDEM__ENTRY_PREFIX_LEN + 1],
+                     struct idem_error *error);
 
 /* ---- The directory: directory.c ---- */
 
@@ -60,6 +63,8 @@ enum {
      * as it finds one: more than one is rare but where a log is read. */
     IDEM__JOURNAL_LIKELY = 4,
     IDEM__JOURNAL_NUMBERS = 1000,
+
+    IDEM__JOURNAL_BUSY = 1, /* An answer of idem__journal_hold(). */
 };
 
 /* The state of an entry by the ending of its name: WAITING, LOST or DAMAGED; 0: it is not the
@@ -77,22 +82,20 @@ int idem__journal_walk(const struct idem_journal *journal,
                        idem__journal_name_fn *each, void *ctx,
                        struct idem_error *error);
 
-/* A file that is open and locked; the caller closes @fd, which unlocks it. */
+/* A file of a journal; idem__journal_hold() opens and locks it. The name is valid as
+ * long as this. */
 struct idem__journal_file {
-    int fd;
+    const struct idem_journal *journal;
+    const char *name;
+    int fd;    /* -1: it is not held. */
     bool made; /* It was not there; it is empty. */
     uint64_t len;
     uint64_t inode;
 };
 
-enum idem__journal_how {
-    IDEM__JOURNAL_READ, /* Others may read it too. */
-    IDEM__JOURNAL_ALONE,
-    IDEM__JOURNAL_MAKE, /* Alone; where it is not there it is made, and empty. */
-};
-
-/* Opens the file @name and locks it. Of what this has made nothing is left where it
- * answers a code.
+/* Opens and locks @file, which has its journal and name: LOCK_SH where others may read it
+ * too, or LOCK_EX. With @make it is made if it is not there; of that nothing is left
+ * where this answers a code.
  *
  * IDEM__JOURNAL_BUSY  Another process is at it; @error is not set.
  * IDEM_ENOTFOUND      It is not there any more, or is another one now.
@@ -100,16 +103,11 @@ enum idem__journal_how {
  *                     another user's.
  * IDEM_EDENIED, IDEM_EFULL, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
-enum {
-    IDEM__JOURNAL_BUSY = 1
-};
-int idem__journal_hold(const struct idem_journal *journal, const char *name,
-                       enum idem__journal_how how,
-                       struct idem__journal_file *ret_file,
-                       struct idem_error *error);
+int idem__journal_hold(struct idem__journal_file *file, int operation,
+                       bool make, struct idem_error *error);
 
-/* Closes @fd, which unlocks its file; -1 is allowed. */
-void idem__journal_release(int fd);
+/* Closes @file, which unlocks it; one that is not held is allowed. */
+void idem__journal_release(struct idem__journal_file *file);
 
 /* Reads all of @file; the caller frees the bytes. IDEM_ECORRUPT: it is longer than
  * any entry. IDEM_EUNAVAILABLE, IDEM_ENOMEM. */

@@ -4,6 +4,7 @@
 #include "base/host.h"
 #include "core/error.h"
 #include "core/outcome.h"
+#include "core/slice.h"
 #include "core/token.h"
 #include "journal/journal.h"
 
@@ -23,10 +24,10 @@ struct round {
     void *ctx;
 
     const char *name; /* Only the file that is called so; NULL: all. */
-    char record[IDEM__ENTRY_RECORD_LEN + 1]; /* Names begin with it. */
+    char record[IDEM__ENTRY_PREFIX_LEN + 1]; /* Names begin with it. */
     uint64_t
-        from; /* Of the files that are due a walk looks at those from here ... */
-    uint64_t to; /* ... to before here. */
+        place; /* Of the files that are due a walk looks at those from here ... */
+    bool again; /* ... or at those before it. */
     uint64_t seen;
     bool stopped; /* By @each. */
     const char
@@ -53,7 +54,6 @@ static int64_t ended_boot_ms(const struct idem_journal_info *entry)
 static int tell(struct idem_store *store, const struct idem_journal_info *entry,
                 struct idem_error *error)
 {
-    struct idem_outcome outcome = entry->outcome;
     struct idem_attempt *attempt;
     struct idem__token token = {.scope = entry->scope,
                                 .key = entry->key,
@@ -68,61 +68,62 @@ static int tell(struct idem_store *store, const struct idem_journal_info *entry,
     }
     rc = idem_attempt_from_token(store, text, &attempt, error);
     if (rc == 0) {
-        outcome.ended_boot_ms = ended_boot_ms(entry);
-        rc = idem_end(attempt, &outcome, error);
+        rc = idem_end(attempt, &entry->outcome, error);
         idem_attempt_destroy(attempt);
     }
     return rc;
 }
 
 /* Keeps a file out of every later replay, for a person to see. */
-static void set_aside(const struct round *round, const char *name,
-                      const struct idem__journal_file *file, const char *ending)
+static void set_aside(const struct idem__journal_file *file, const char *ending)
 {
     char to[IDEM__JOURNAL_NAME_MAX + 1];
 
-    (void)snprintf(to, sizeof(to), "%.*s.%llx.%s", (int)strcspn(name, "."),
-                   name, (unsigned long long)file->inode, ending);
-    (void)renameat(round->journal->fd, name, round->journal->fd, to);
+    (void)snprintf(to, sizeof(to), "%.*s.%llx.%s",
+                   (int)strcspn(file->name, "."), file->name,
+                   (unsigned long long)file->inode, ending);
+    (void)renameat(file->journal->fd, file->name, file->journal->fd, to);
 }
 
-static enum idem_journal_state replay(const struct round *round,
+static enum idem_journal_state replay(struct idem_store *store,
                                       const struct idem__journal_file *file,
                                       const struct idem_journal_info *entry,
                                       struct idem_error *error)
 {
     IDEM__CRASH_POINT("journal/replay/held");
-    switch (tell(round->store, entry, error)) {
+    switch (tell(store, entry, error)) {
     case IDEM_OK:
         IDEM__CRASH_POINT("journal/replay/told");
-        (void)unlinkat(round->journal->fd, entry->name, 0);
+        (void)unlinkat(file->journal->fd, file->name, 0);
         IDEM__CRASH_POINT("journal/replay/removed");
         return IDEM_JOURNAL_RECORDED;
     case IDEM_ELOST:
-        set_aside(round, entry->name, file, "lost");
+        set_aside(file, "lost");
         return IDEM_JOURNAL_LOST;
     default:
         return IDEM_JOURNAL_WAITING;
     }
 }
 
-/* A file says what its name says, or it is not believed. */
-static int decode(struct idem_slice bytes, struct idem_journal_info *entry,
-                  struct idem_error *error)
+/* Reads what @file says; the caller frees the bytes. It says what its name says, or
+ * it is not believed. */
+static int read_entry(const struct idem__journal_file *file,
+                      uint8_t **ret_bytes, struct idem_journal_info *entry,
+                      struct idem_error *error)
 {
-    char record[IDEM__ENTRY_RECORD_LEN + 1];
-    int rc = idem__entry_decode(bytes, entry, error);
+    char name[IDEM__ENTRY_PREFIX_LEN + 1];
+    int rc = idem__journal_read(file, ret_bytes, error);
 
     if (rc == 0) {
-        rc =
-            idem__entry_record_name(entry->store_url, entry->id, record, error);
+        rc = idem__entry_decode(idem_bytes(*ret_bytes, (size_t)file->len),
+                                entry, error);
     }
-    if (rc == 0 && (memcmp(record, entry->name, IDEM__ENTRY_RECORD_LEN) != 0 ||
-                    entry->name[IDEM__ENTRY_RECORD_LEN] !=
-                        '0' + (char)entry->outcome.status)) {
-        rc = idem__error(
-            error, IDEM_ECORRUPT,
-            "the entry cannot be trusted: its name does not match its content");
+    if (rc == 0) {
+        rc = idem__entry_name(entry->store_url, entry->id,
+                              (int)entry->outcome.status, name, error);
+    }
+    if (rc == 0 && strncmp(name, file->name, IDEM__ENTRY_PREFIX_LEN) != 0) {
+        rc = idem__entry_damaged(error, "its name does not match its content");
     }
     return rc;
 }
@@ -131,11 +132,8 @@ static int decode(struct idem_slice bytes, struct idem_journal_info *entry,
 static bool is_wanted(const struct round *round,
                       const struct idem_journal_info *entry)
 {
-    const struct idem_slice *url = &round->store_url;
-
-    return (url->len == 0 ||
-            (url->len == entry->store_url.len &&
-             memcmp(url->base, entry->store_url.base, url->len) == 0)) &&
+    return (round->store_url.len == 0 ||
+            idem__slice_equal(round->store_url, entry->store_url)) &&
            (round->id == NULL ||
             memcmp(round->id, entry->id, IDEM_ID_LEN) == 0);
 }
@@ -145,22 +143,17 @@ static int look_at(struct round *round, const char *name)
 {
     bool replays = round->store != NULL;
     enum idem_journal_state called = idem__journal_state_of(name);
+    struct idem__journal_file file = {round->journal, name, .fd = -1};
     struct idem_journal_info info = {.name = name};
-    struct idem__journal_file file;
     struct idem_error error = {0};
     uint8_t *bytes = NULL;
-    int rc =
-        idem__journal_hold(round->journal, name,
-                           replays ? IDEM__JOURNAL_ALONE : IDEM__JOURNAL_READ,
-                           &file, &error);
+    int rc = idem__journal_hold(&file, replays ? LOCK_EX : LOCK_SH,
+                                /* make= */ false, &error);
 
     if (rc == IDEM_ENOTFOUND) {
         return 0;
     }
-    if (rc == 0) {
-        info.len = file.len;
-        rc = idem__journal_read(&file, &bytes, &error);
-    }
+    info.len = file.len;
     /* Nothing was put: the writer was killed, or has not locked its new file yet and
      * will find that it is gone and take another. */
     if (rc == 0 && file.len == 0 && called == IDEM_JOURNAL_WAITING) {
@@ -170,7 +163,7 @@ static int look_at(struct round *round, const char *name)
         goto done;
     }
     if (rc == 0) {
-        rc = decode(idem_bytes(bytes, (size_t)file.len), &info, &error);
+        rc = read_entry(&file, &bytes, &info, &error);
     }
     if (rc == 0 && !is_wanted(round, &info)) {
         goto done;
@@ -181,16 +174,17 @@ static int look_at(struct round *round, const char *name)
                  : rc == IDEM_ECORRUPT    ? IDEM_JOURNAL_DAMAGED
                                           : called;
     if (replays && rc == IDEM_ECORRUPT && file.fd >= 0) {
-        set_aside(round, name, &file, "bad");
+        set_aside(&file, "bad");
     }
     if (replays && rc == 0) {
-        info.state = replay(round, &file, &info, &error);
+        info.outcome.ended_boot_ms = ended_boot_ms(&info);
+        info.state = replay(round->store, &file, &info, &error);
     }
     rc = round->each == NULL ? 0 : round->each(round->ctx, &info, &error);
 
 done:
     idem__free(bytes);
-    idem__journal_release(file.fd);
+    idem__journal_release(&file);
     return rc;
 }
 
@@ -269,8 +263,7 @@ static int visit(void *ctx, const char *name)
 {
     struct round *round = ctx;
 
-    if (is_due(round, name) && round->seen++ >= round->from &&
-        round->seen <= round->to) {
+    if (is_due(round, name) && (round->seen++ < round->place) == round->again) {
         round->stopped = (round->store != NULL ? tell_record(round, name)
                                                : look_at(round, name)) != 0;
     }
@@ -278,13 +271,10 @@ static int visit(void *ctx, const char *name)
 }
 
 /* A walk ends with an error, or because @each stopped it, which is none. */
-static int walk(struct round *round, uint64_t from, uint64_t to,
-                struct idem_error *error)
+static int walk(struct round *round, struct idem_error *error)
 {
     int rc;
 
-    round->from = from;
-    round->to = to;
     round->seen = 0;
     rc = idem__journal_walk(round->journal, visit, round, error);
     return round->stopped ? 0 : rc;
@@ -298,12 +288,13 @@ static const char *base_of(const char *name)
     return slash != NULL ? slash + 1 : name;
 }
 
-/* The choice of @filter, which may be NULL; @store_url where it names no store. */
+/* The choice of @filter, which may be NULL. */
 static int choose(struct round *round, const struct idem_journal_filter *filter,
-                  const char *store_url, struct idem_error *error)
+                  struct idem_error *error)
 {
     static const struct idem_journal_filter all = IDEM_JOURNAL_FILTER_INIT;
     static const uint8_t any[IDEM_ID_LEN];
+    const char *url;
     int rc;
 
     filter = filter == NULL ? &all : filter;
@@ -316,24 +307,32 @@ static int choose(struct round *round, const struct idem_journal_filter *filter,
     }
     round->id = filter->id;
     round->name = filter->name != NULL ? base_of(filter->name) : NULL;
-    store_url = filter->store_url != NULL ? filter->store_url : store_url;
-    if (store_url == NULL) {
+    url = filter->store_url == NULL && round->store != NULL
+              ? idem_store_url(round->store)
+              : filter->store_url;
+    if (url == NULL) {
         return 0;
     }
-    round->store_url = idem_str(store_url);
-    rc = idem__entry_record_name(round->store_url,
-                                 round->id != NULL ? round->id : any,
-                                 round->record, error);
+    round->store_url = idem_str(url);
+    rc = idem__entry_name(round->store_url, round->id != NULL ? round->id : any,
+                          0, round->record, error);
     round->record[round->id != NULL ? IDEM__ENTRY_RECORD_LEN
-                                    : IDEM__ENTRY_ID_AT] = '\0';
+                                    : IDEM__ENTRY_STORE_LEN] = '\0';
     return rc;
 }
 
-/* Looks at what was chosen. */
-static int look(struct round *round, struct idem_error *error)
+/* Looks at what @filter chooses. */
+static int look(struct round *round, const struct idem_journal_filter *filter,
+                struct idem_error *error)
 {
+    int rc = choose(round, filter, error);
+
+    /* Nothing can be meant for a store without a URL. */
+    if (rc != 0 || (round->store != NULL && round->store_url.len == 0)) {
+        return rc;
+    }
     if (round->name == NULL && round->id == NULL) {
-        return walk(round, 0, UINT64_MAX, error);
+        return walk(round, error);
     }
     if (round->name == NULL) {
         (void)each_of_record(round, round->record, look_at);
@@ -349,10 +348,8 @@ int idem_journal_replay(struct idem_journal *journal, struct idem_store *store,
                         struct idem_error *ret_error)
 {
     struct round round = {journal, store, .each = each, .ctx = ctx};
-    int rc = choose(&round, filter, idem_store_url(store), ret_error);
 
-    /* Nothing can be meant for a store without a URL. */
-    return rc == 0 && round.store_url.len > 0 ? look(&round, ret_error) : rc;
+    return look(&round, filter, ret_error);
 }
 
 int idem_journal_list(struct idem_journal *journal,
@@ -361,28 +358,8 @@ int idem_journal_list(struct idem_journal *journal,
                       struct idem_error *ret_error)
 {
     struct round round = {journal, .each = each, .ctx = ctx};
-    int rc = choose(&round, filter, NULL, ret_error);
 
-    return rc == 0 ? look(&round, ret_error) : rc;
-}
-
-/* A slice begins at a place by chance, and goes round to it: entries that cannot be
- * told do not hold up those that can, however short the slices. Each order of magnitude
- * is as likely as any other, for a place is found by reading the names before it; where
- * there are not so many, the slice begins with the first. */
-static int catch_up(struct round *round, struct idem_error *error)
-{
-    uint64_t place;
-    int rc;
-
-    if (idem__random(&place, sizeof(place)) != 0) {
-        return idem__error_plain(error, IDEM_EUNAVAILABLE);
-    }
-    place >>= 46 + place % 18;
-    rc = walk(round, place, UINT64_MAX, error);
-    return rc == 0 && !round->stopped && round->seen > 0
-               ? walk(round, 0, place, error)
-               : rc;
+    return look(&round, filter, ret_error);
 }
 
 int idem_journal_catch_up(struct idem_journal *journal,
@@ -390,45 +367,51 @@ int idem_journal_catch_up(struct idem_journal *journal,
                           void *ctx, struct idem_error *ret_error)
 {
     struct round round = {journal, store, .each = each, .ctx = ctx};
-    int rc = choose(&round, NULL, idem_store_url(store), ret_error);
+    int rc = 0;
     int turn;
 
-    if (rc != 0 || round.store_url.len == 0) {
-        return rc;
+    /* A slice begins at a place by chance, and goes round to it: entries that cannot
+     * be told do not hold up those that can, however short the slices. Each order of
+     * magnitude is as likely as any other, for a place is found by reading the names
+     * before it; where there are not so many, the slice begins with the first. */
+    if (idem__random(&round.place, sizeof(round.place)) != 0) {
+        return idem__error_plain(ret_error, IDEM_EUNAVAILABLE);
     }
+    round.place >>= 46 + round.place % 18;
     /* One process at a time. At an open of its own: a lock of one descriptor
      * would let threads in together. */
     turn = openat(journal->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (turn >= 0 && flock(turn, LOCK_EX | LOCK_NB) == 0) {
-        rc = catch_up(&round, ret_error);
+        rc = look(&round, /* filter= */ NULL, ret_error);
+        round.again = true;
+        if (rc == 0 && !round.stopped && round.seen > 0) {
+            rc = walk(&round, ret_error);
+        }
     }
-    idem__journal_release(turn);
+    if (turn >= 0) {
+        (void)close(turn);
+    }
     return rc;
 }
 
 int idem_journal_drop(struct idem_journal *journal, const char *name,
                       struct idem_error *ret_error)
 {
-    const char *base = base_of(name);
-    struct idem__journal_file file;
-    int rc = idem__journal_hold(journal, base, IDEM__JOURNAL_ALONE, &file,
-                                ret_error);
+    struct idem__journal_file file = {journal, base_of(name), .fd = -1};
+    int rc = idem__journal_hold(&file, LOCK_EX, /* make= */ false, ret_error);
 
-    switch (rc) {
-    case IDEM_OK:
-        rc = unlinkat(journal->fd, base, 0) == 0
-                 ? 0
-                 : idem__journal_errno(ret_error, "delete", base);
-        (void)close(file.fd);
-        return rc;
-    case IDEM__JOURNAL_BUSY:
+    if (rc == IDEM__JOURNAL_BUSY) {
         return idem__error(ret_error, IDEM_EUNAVAILABLE,
-                           "another process is using the entry %.80s", base);
-    case IDEM_ENOTFOUND:
-    case IDEM_ECORRUPT:
+                           "another process is using the entry %.80s",
+                           file.name);
+    }
+    if (rc == IDEM_ENOTFOUND || rc == IDEM_ECORRUPT) {
         return idem__error(ret_error, IDEM_ENOTFOUND,
                            "the journal has no entry %.80s", name);
-    default:
-        return rc;
     }
+    if (rc == 0 && unlinkat(journal->fd, file.name, 0) != 0) {
+        rc = idem__journal_errno(ret_error, "delete", file.name);
+    }
+    idem__journal_release(&file);
+    return rc;
 }

@@ -126,7 +126,7 @@ TEST(entry, hasTheLayoutOfTheHeader)
         "72727272727272"
         "0000000000000708"; /* The time. */
     struct idem_journal_info entry = sample_entry();
-    char name[IDEM__ENTRY_RECORD_LEN + 1];
+    char name[IDEM__ENTRY_PREFIX_LEN + 1];
     struct file file;
     uint8_t bytes[256];
     struct idem_slice want = from_hex(wanted, bytes);
@@ -150,9 +150,9 @@ TEST(entry, hasTheLayoutOfTheHeader)
     assert_memory_equal(file.bytes, bytes, want.len);
 
     entry = smallest();
-    assert_ok(idem__entry_record_name(entry.store_url, entry.id, name, &why));
-    /* SHA-256 of "x", and the id. */
-    assert_string_equal(name, "2d711642-06792253e9f093b5-");
+    assert_ok(idem__entry_name(entry.store_url, entry.id, 5, name, &why));
+    /* SHA-256 of "x", the id, and the status. */
+    assert_string_equal(name, "2d711642-06792253e9f093b5-5-");
 }
 
 /* What a later version may write is left to it, and not called damaged. */
