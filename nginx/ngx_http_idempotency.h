@@ -334,6 +334,14 @@ ngx_http_idem_slice(const ngx_str_t *s)
 }
 
 
+/* The value of a header of the request, empty where @h is NULL. */
+static ngx_inline struct idem_slice
+ngx_http_idem_value(const ngx_table_elt_t *h)
+{
+    return h != NULL ? ngx_http_idem_slice(&h->value) : idem_bytes(NULL, 0);
+}
+
+
 static ngx_inline ngx_uint_t
 ngx_http_idem_is(const ngx_str_t *s, const char *text)
 {
@@ -526,6 +534,11 @@ void ngx_http_idem_wait_init(void);
 ngx_int_t ngx_http_idem_init_process(ngx_cycle_t *cycle);
 void ngx_http_idem_exit_process(ngx_cycle_t *cycle);
 
+/* Has @handler called when @fd, which stays the caller's, can be read; or NULL. */
+ngx_connection_t *ngx_http_idem_watch(int fd, ngx_event_handler_pt handler,
+    void *data, ngx_log_t *log);
+void ngx_http_idem_unwatch(ngx_connection_t *c);
+
 
 /* queue.c: operations on their way to a store. */
 
@@ -534,6 +547,11 @@ void ngx_http_idem_exit_process(ngx_cycle_t *cycle);
 ngx_http_idem_flight_t *ngx_http_idem_submit(ngx_http_idem_store_t *store,
     struct idem_op *op, ngx_http_idem_ctx_t *ctx, ngx_http_idem_done_pt done,
     struct idem_attempt *attempt);
+
+/* The same, but it is only submitted by _resubmit(). */
+ngx_http_idem_flight_t *ngx_http_idem_flight_create(
+    ngx_http_idem_store_t *store, struct idem_op *op, ngx_http_idem_ctx_t *ctx,
+    ngx_http_idem_done_pt done, struct idem_attempt *attempt);
 
 /* Submits the op of a flight that came back once more. */
 void ngx_http_idem_resubmit(ngx_http_idem_flight_t *flight);

@@ -11,7 +11,6 @@
 #define NGX_HTTP_IDEM_HASH_TURN  (256 * 1024)
 
 
-static struct idem_slice ngx_http_idem_body_type(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_idem_body_whole(ngx_http_idem_ctx_t *ctx,
     struct idem_slice *body);
 static ngx_int_t ngx_http_idem_request_hash_whole(ngx_http_idem_ctx_t *ctx,
@@ -51,7 +50,7 @@ ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx)
         }
 
         rc = idem_http_fingerprint_create(parts.elts, parts.nelts,
-                                          ngx_http_idem_body_type(r),
+                                 ngx_http_idem_value(r->headers_in.content_type),
                                           ctx->body_len,
                                    ngx_http_idem_slice(&conf->fingerprint_secret),
                                           &ctx->print);
@@ -121,17 +120,6 @@ ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx)
 }
 
 
-static struct idem_slice
-ngx_http_idem_body_type(ngx_http_request_t *r)
-{
-    if (r->headers_in.content_type == NULL) {
-        return idem_bytes(NULL, 0);
-    }
-
-    return ngx_http_idem_slice(&r->headers_in.content_type->value);
-}
-
-
 /* Nearly every body is in memory in one piece, or empty. */
 
 static ngx_uint_t
@@ -174,7 +162,7 @@ ngx_http_idem_request_hash_whole(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts,
 
     } else {
         rc = idem_http_fingerprint(parts->elts, parts->nelts,
-                                   ngx_http_idem_body_type(ctx->request),
+                          ngx_http_idem_value(ctx->request->headers_in.content_type),
                                    body, secret, ctx->fingerprint);
     }
 

@@ -81,7 +81,6 @@ ngx_http_idem_journal_open(ngx_http_idem_store_t *store)
 void
 ngx_http_idem_journal_close(ngx_http_idem_store_t *store)
 {
-    ngx_queue_t             *q;
     ngx_http_idem_flight_t  *flight;
 
     ngx_http_idem_thread_stop(store->teller);
@@ -90,11 +89,7 @@ ngx_http_idem_journal_close(ngx_http_idem_store_t *store)
     ngx_http_idem_thread_stop(store->writer);
     store->writer = NULL;
 
-    while (!ngx_queue_empty(&store->unrecorded)) {
-        q = ngx_queue_head(&store->unrecorded);
-        ngx_queue_remove(q);
-
-        flight = ngx_queue_data(q, ngx_http_idem_flight_t, queue);
+    while ((flight = ngx_http_idem_flight_pop(&store->unrecorded)) != NULL) {
         idem_journal_leave(flight->entry);
         ngx_http_idem_flight_free(flight);
     }
@@ -140,17 +135,13 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
     /* A large outcome, or one over the limit, waits on disk only. */
 
     flight = NULL;
-    op = NULL;
 
     if (n < NGX_HTTP_IDEM_UNRECORDED_MAX
         && outcome->result.bytes.len <= NGX_HTTP_IDEM_MEMORY
         && idem_op_end(attempt, outcome, &op, &error) == 0)
     {
-        flight = ngx_calloc(sizeof(ngx_http_idem_flight_t), store->log);
-
-        if (flight == NULL) {
-            idem_op_destroy(op);
-        }
+        flight = ngx_http_idem_flight_create(store, op, NULL,
+                                             ngx_http_idem_journal_done, NULL);
     }
 
     if (flight == NULL) {
@@ -160,14 +151,9 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
         return;
     }
 
-    flight->store = store;
-    flight->op = op;
     flight->attempt = attempt;
     flight->entry = entry;
-    flight->done = ngx_http_idem_journal_done;
-    flight->guard.log = store->log;
     flight->guard.cancelable = 1;
-    idem_op_set_user(op, flight);
 
     ngx_queue_insert_tail(&store->unrecorded, &flight->queue);
 }
@@ -176,19 +162,10 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
 void
 ngx_http_idem_journal_again(ngx_http_idem_store_t *store)
 {
-    ngx_queue_t             *q;
     ngx_http_idem_flight_t  *flight;
 
-    while (!ngx_queue_empty(&store->unrecorded)) {
-        q = ngx_queue_head(&store->unrecorded);
-        ngx_queue_remove(q);
-
-        flight = ngx_queue_data(q, ngx_http_idem_flight_t, queue);
-        ngx_queue_insert_tail(&store->turn, &flight->queue);
-    }
-
-    if (!ngx_queue_empty(&store->turn) && !store->submit.posted) {
-        ngx_post_event(&store->submit, &ngx_posted_events);
+    while ((flight = ngx_http_idem_flight_pop(&store->unrecorded)) != NULL) {
+        ngx_http_idem_resubmit(flight);
     }
 }
 
@@ -310,11 +287,8 @@ ngx_http_idem_journal_idle(ngx_http_idem_thread_t *teller,
 {
     int                    rc;
     struct idem_error      error;
-    ngx_http_idem_slice_t  slice;
+    ngx_http_idem_slice_t  slice = { store, teller, 0, 0, 0 };
 
-    ngx_memzero(&slice, sizeof(ngx_http_idem_slice_t));
-    slice.store = store;
-    slice.teller = teller;
     slice.began_ms = ngx_http_idem_mono_ms();
 
     rc = idem_journal_catch_up(store->journal, store->store,
@@ -370,12 +344,10 @@ static void
 ngx_http_idem_journal_tell_work(ngx_http_idem_ctx_t *ctx)
 {
     struct idem_error           error;
-    ngx_http_idem_slice_t       slice;
     ngx_http_idem_store_t      *store = ctx->store;
+    ngx_http_idem_slice_t       slice = { store, NULL, 0, 0, 0 };
     struct idem_journal_filter  filter = IDEM_JOURNAL_FILTER_INIT;
 
-    ngx_memzero(&slice, sizeof(ngx_http_idem_slice_t));
-    slice.store = store;
     slice.began_ms = ngx_http_idem_mono_ms();
     filter.id = ctx->id;
 

@@ -31,7 +31,7 @@ static ngx_uint_t               ngx_http_idem_spare_n;
 
 
 static ngx_http_idem_flight_t *
-ngx_http_idem_flight_create(void)
+ngx_http_idem_flight_alloc(void)
 {
     ngx_http_idem_flight_t  *flight;
 
@@ -47,13 +47,13 @@ ngx_http_idem_flight_create(void)
 
 
 ngx_http_idem_flight_t *
-ngx_http_idem_submit(ngx_http_idem_store_t *store, struct idem_op *op,
+ngx_http_idem_flight_create(ngx_http_idem_store_t *store, struct idem_op *op,
     ngx_http_idem_ctx_t *ctx, ngx_http_idem_done_pt done,
     struct idem_attempt *attempt)
 {
     ngx_http_idem_flight_t  *flight;
 
-    flight = ngx_http_idem_flight_create();
+    flight = ngx_http_idem_flight_alloc();
     if (flight == NULL) {
         idem_op_destroy(op);
         idem_attempt_destroy(attempt);
@@ -70,7 +70,23 @@ ngx_http_idem_submit(ngx_http_idem_store_t *store, struct idem_op *op,
     flight->guard.log = ngx_cycle->log;
 
     idem_op_set_user(op, flight);
-    ngx_http_idem_resubmit(flight);
+
+    return flight;
+}
+
+
+ngx_http_idem_flight_t *
+ngx_http_idem_submit(ngx_http_idem_store_t *store, struct idem_op *op,
+    ngx_http_idem_ctx_t *ctx, ngx_http_idem_done_pt done,
+    struct idem_attempt *attempt)
+{
+    ngx_http_idem_flight_t  *flight;
+
+    flight = ngx_http_idem_flight_create(store, op, ctx, done, attempt);
+
+    if (flight != NULL) {
+        ngx_http_idem_resubmit(flight);
+    }
 
     return flight;
 }

@@ -28,7 +28,6 @@ ngx_http_idem_reply_verdict(ngx_http_idem_ctx_t *ctx)
 {
     ngx_int_t                  rc;
     ngx_http_request_t        *r = ctx->request;
-    struct idem_slice          accept;
     struct idem_attempt        found;
     struct idem_http_answer    answer;
 
@@ -52,13 +51,9 @@ ngx_http_idem_reply_verdict(ngx_http_idem_ctx_t *ctx)
     ngx_memzero(&found, sizeof(struct idem_attempt));
     found.verdict = ctx->verdict;
     found.record = ctx->begun != NULL ? idem_op_record(ctx->begun) : NULL;
-    accept = idem_bytes(NULL, 0);
-
-    if (r->headers_in.accept_encoding != NULL) {
-        accept = ngx_http_idem_slice(&r->headers_in.accept_encoding->value);
-    }
-
-    idem_http_answer_of(ctx->code, &found, accept, &answer);
+    idem_http_answer_of(ctx->code, &found,
+                        ngx_http_idem_value(r->headers_in.accept_encoding),
+                        &answer);
     ctx->verdict_name = answer.name;
 
     switch (answer.action) {

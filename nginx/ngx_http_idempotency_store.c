@@ -17,7 +17,6 @@
 
 
 static void ngx_http_idem_store_open(ngx_http_idem_store_t *store);
-static ngx_int_t ngx_http_idem_store_watch(ngx_http_idem_store_t *store);
 static void ngx_http_idem_store_close(ngx_http_idem_store_t *store);
 static void ngx_http_idem_again_handler(ngx_event_t *ev);
 
@@ -137,9 +136,14 @@ ngx_http_idem_store_open(ngx_http_idem_store_t *store)
         rc = idem_queue_create(store->store, &store->queue, &error);
     }
 
-    if (rc == 0 && ngx_http_idem_store_watch(store) != NGX_OK) {
-        rc = IDEM_EUNAVAILABLE;
-        ngx_memcpy(error.text, "no connection", sizeof("no connection"));
+    if (rc == 0) {
+        store->connection = ngx_http_idem_watch(idem_queue_fd(store->queue),
+                                                ngx_http_idem_queue_handler,
+                                                store, store->log);
+        if (store->connection == NULL) {
+            rc = IDEM_EUNAVAILABLE;
+            ngx_memcpy(error.text, "no connection", sizeof("no connection"));
+        }
     }
 
     if (rc != 0) {
@@ -154,54 +158,62 @@ ngx_http_idem_store_open(ngx_http_idem_store_t *store)
 }
 
 
-static ngx_int_t
-ngx_http_idem_store_watch(ngx_http_idem_store_t *store)
-{
-    int                fd;
-    ngx_connection_t  *c;
-
-    fd = idem_queue_fd(store->queue);
-    if (fd < 0) {
-        return NGX_ERROR;
-    }
-
-    c = ngx_get_connection(fd, store->log);
-    if (c == NULL) {
-        return NGX_ERROR;
-    }
-
-    c->data = store;
-    c->read->handler = ngx_http_idem_queue_handler;
-    c->read->log = store->log;
-    c->write->log = store->log;
-    store->connection = c;
-
-    return ngx_add_event(c->read, NGX_READ_EVENT,
-                         (ngx_event_flags & NGX_USE_CLEAR_EVENT)
-                         ? NGX_CLEAR_EVENT : 0);
-}
-
-
 static void
 ngx_http_idem_store_close(ngx_http_idem_store_t *store)
 {
-    ngx_connection_t  *c = store->connection;
-
-    if (c != NULL) {
-        if (c->read->active) {
-            (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
-        }
-
-        ngx_free_connection(c);
-        c->fd = (ngx_socket_t) -1;
-        store->connection = NULL;
-    }
+    ngx_http_idem_unwatch(store->connection);
+    store->connection = NULL;
 
     idem_queue_destroy(store->queue);
     store->queue = NULL;
 
     idem_close(store->store);
     store->store = NULL;
+}
+
+
+ngx_connection_t *
+ngx_http_idem_watch(int fd, ngx_event_handler_pt handler, void *data,
+    ngx_log_t *log)
+{
+    ngx_connection_t  *c;
+
+    c = fd < 0 ? NULL : ngx_get_connection(fd, log);
+    if (c == NULL) {
+        return NULL;
+    }
+
+    c->data = data;
+    c->read->handler = handler;
+    c->read->log = log;
+    c->write->log = log;
+
+    if (ngx_add_event(c->read, NGX_READ_EVENT,
+                      (ngx_event_flags & NGX_USE_CLEAR_EVENT)
+                      ? NGX_CLEAR_EVENT : 0)
+        != NGX_OK)
+    {
+        ngx_http_idem_unwatch(c);
+        return NULL;
+    }
+
+    return c;
+}
+
+
+void
+ngx_http_idem_unwatch(ngx_connection_t *c)
+{
+    if (c == NULL) {
+        return;
+    }
+
+    if (c->read->active) {
+        (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
+    }
+
+    ngx_free_connection(c);
+    c->fd = (ngx_socket_t) -1;
 }
 
 

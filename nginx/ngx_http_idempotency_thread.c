@@ -41,7 +41,6 @@ ngx_http_idem_thread_start(ngx_http_idem_store_t *store,
 {
     int                      rc;
     sigset_t                 all, before;
-    ngx_connection_t        *c;
     pthread_condattr_t       attr;
     ngx_http_idem_thread_t  *t;
 
@@ -60,16 +59,11 @@ ngx_http_idem_thread_start(ngx_http_idem_store_t *store,
         goto free_thread;
     }
 
-    c = ngx_get_connection(t->fd, store->log);
-    if (c == NULL) {
+    t->connection = ngx_http_idem_watch(t->fd, ngx_http_idem_thread_handler, t,
+                                        store->log);
+    if (t->connection == NULL) {
         goto close_fd;
     }
-
-    c->data = t;
-    c->read->handler = ngx_http_idem_thread_handler;
-    c->read->log = store->log;
-    c->write->log = store->log;
-    t->connection = c;
 
     (void) pthread_mutex_init(&t->mutex, NULL);
     (void) pthread_condattr_init(&attr);
@@ -84,25 +78,11 @@ ngx_http_idem_thread_start(ngx_http_idem_store_t *store,
     rc = pthread_create(&t->thread, NULL, ngx_http_idem_thread_run, t);
     (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
 
-    if (rc != 0) {
-        goto free_connection;
+    if (rc == 0) {
+        return t;
     }
 
-    if (ngx_add_event(c->read, NGX_READ_EVENT,
-                      (ngx_event_flags & NGX_USE_CLEAR_EVENT)
-                      ? NGX_CLEAR_EVENT : 0)
-        != NGX_OK)
-    {
-        ngx_http_idem_thread_stop(t);
-        return NULL;
-    }
-
-    return t;
-
-free_connection:
-
-    ngx_free_connection(c);
-    c->fd = (ngx_socket_t) -1;
+    ngx_http_idem_unwatch(t->connection);
 
 close_fd:
 
@@ -130,12 +110,7 @@ ngx_http_idem_thread_stop(ngx_http_idem_thread_t *t)
 
     (void) pthread_join(t->thread, NULL);
 
-    if (t->connection->read->active) {
-        (void) ngx_del_event(t->connection->read, NGX_READ_EVENT, 0);
-    }
-
-    ngx_free_connection(t->connection);
-    t->connection->fd = (ngx_socket_t) -1;
+    ngx_http_idem_unwatch(t->connection);
 
     (void) pthread_cond_destroy(&t->wake);
     (void) pthread_mutex_destroy(&t->mutex);

@@ -8,7 +8,7 @@ import signal
 import time
 
 from kept import kept
-from nginx import ON, Nginx, Upstream
+from nginx import ON, Nginx, Upstream, held, read_answer, request_bytes
 from patience import until
 from tap import equal, main, run, test
 
@@ -79,6 +79,33 @@ def a_thread_tells_before_its_worker_knows_of_it():
         until(lambda: not kept(journal))
         equal(nginx.post("/pay", "new", b"x").status, 201)
         assert "exited on signal 11" not in nginx.errors(), nginx.errors()
+
+
+@test
+def a_disk_that_does_not_answer_ends_no_worker():
+    """An outcome that the store refused is told again, on a disk that takes longer for
+    it than the store may: it is told in the end, by the same worker."""
+    stalled = os.path.abspath("stalled")
+    http = ON.replace("idem.db;", "idem.db timeout=1s;")
+    with Upstream() as up, Nginx(
+        up, http=http, workers=1, preload=LATE, env={"STALLED": stalled}
+    ) as nginx:
+        store = nginx.home + "/idem.db"
+        equal(nginx.post("/warm", "warm").status, 201)
+        with nginx.connect() as s, s.makefile("rb") as stream:
+            s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
+            up.wait_for(1, "k")
+            with held(store):
+                up.let_go("h")
+                equal(read_answer(stream).headers["idempotency-recorded"], "false")
+                open(stalled, "w", encoding="ascii").close()
+        workers = nginx.workers()
+        time.sleep(10)  # Told again within 5 s, and given up after 3.
+        os.remove(stalled)
+        until(lambda: not kept(store + ".journal"))
+        equal(nginx.workers(), workers)
+        assert "exited on signal" not in nginx.errors(), nginx.errors()
+        assert nginx.post("/pay?hold=h", "k", b"x").replayed
 
 
 main()
