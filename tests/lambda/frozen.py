@@ -16,8 +16,9 @@ import time
 import traceback
 
 import dynamo
-from files import write
+from files import lines, write
 from lambda_api import Sandbox
+import postgres
 from patience import PATIENCE, in_time, until
 from tap import LONG, TOP, Idem, equal, main, note, skip, test
 
@@ -424,6 +425,32 @@ def a_table_of_dynamodb():
     if why := dynamo.missing(KIND):
         skip(why)
     in_every_phase("dynamodb")
+
+
+@test
+def a_database_that_ended_the_connection():
+    """On PostgreSQL the response to an event that comes again is the one on record, also
+    after a freeze in which the server ended the connection."""
+    postgres.need()
+    server = postgres.shared()
+    idem = Idem(f"{server.url}&schema=lambda")
+    equal(idem("store", "create").status, 0)
+    write("handler", "#!/bin/sh\ncat\necho effect >>ledger\n", 0o755)
+    with Sandbox("handler", env={"IDEM_STORE": idem.store}) as box:
+        event = {"idempotencyKey": "a", "text": "Grüße"}
+        first = box.invoke(event)
+        equal((first.kind, first.json()), ("response", event))
+        again = box.invoke(event)
+        equal((again.kind, again.body), ("response", first.body))
+        assert box.idle.wait(PATIENCE)
+        server.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE application_name = 'idem'")
+        other = {"idempotencyKey": "b"}
+        equal([box.invoke(e).json() for e in (other, event, other)], [other, event, other])
+        equal((box.starts, box.kills), (1, 0))
+    equal(lines("ledger"), ["effect"] * 2)
+    listed = idem("list", "--all", "--json").stdout.splitlines()
+    equal([json.loads(line)["status"] for line in listed], ["completed"] * 2)
 
 
 main()

@@ -17,7 +17,7 @@ from nginx import (
     record,
     request_bytes,
 )
-from patience import until
+from patience import PATIENCE, until
 from ports import free_port
 from tap import equal, main, note, test
 
@@ -78,7 +78,7 @@ def an_answer_that_cannot_be_whole_is_unknown():
                 for mode in modes:
                     path = f"/pay?mode={mode}"
                     key = mode.replace("&", "-") + str(len(more))
-                    first = nginx.request(path, key, b"x", timeout=10)
+                    first = nginx.request(path, key, b"x", timeout=PATIENCE / 2)
                     equal((mode, first.status), (mode, 502))
                     equal(nginx.post(path, key, b"x").problem, "outcome-unknown")
                     if mode not in ("garbage", "drop"):

@@ -24,6 +24,7 @@ import header_cases
 from files import read, write
 from patience import PATIENCE, until
 from ports import free_port
+import postgres
 import procfs
 from procfs import descendants
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, note, run, skip, start, test
@@ -475,6 +476,27 @@ def a_probe_is_answered_on_a_table_of_another_library():
             equal(probe(port), 204)
         got = Idem()(*gateway.args, "--outcome", "webhook", "--max-failures", "2", env=gateway.env)
         equal((got.status, got.stdout, b"no room" in got.stderr), (64, b"", True))
+
+
+@test
+def a_retry_is_answered_from_a_database():
+    """On PostgreSQL: 201, the same 201 as a replay, and one execution, which idem show
+    shows. What libpq reads in the environment reaches nginx."""
+    postgres.need()
+    server = postgres.shared()
+    place = f"postgres:///{postgres.DATABASE}?schema=gateway"
+    libpq = {"PGHOST": server.folder, "PGUSER": postgres.USER}
+    idem = Idem(f"{server.url}&schema=gateway")
+    equal(idem("store", "create").status, 0)
+    with Service() as service:
+        gateway = Gateway(service, "--store", place)
+        gateway.env.update(libpq)
+        with gateway:
+            answers = [gateway(Idempotency_Key="order-42") for _ in range(2)]
+        equal([a.replayed for a in answers], [None, "true"])
+        equal([(a.status, a.body) for a in answers], [(201, b"receipt 1001\n")] * 2)
+        equal(len(service.effects), 1)
+    equal(json.loads(idem("show", "--json", "order-42").stdout)["status"], "completed")
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import os
 import re
 import time
 
-from files import read_bytes, write
+from files import read, read_bytes, write
 from nginx import (
     LOG,
     ON,
@@ -134,17 +134,12 @@ def what_cannot_be_safe_does_not_start():
 @test
 def each_directive_is_documented():
     """idem-nginx(7) has every directive and variable of the module, and no other."""
-
-    def read(*path):
-        with open(os.path.join(TOP, *path), encoding="utf-8") as f:
-            return f.read()
-
-    page = read("man", "idem-nginx.7")
-    source = read("nginx", "ngx_http_idempotency_module.c")
+    page = read(TOP, "man", "idem-nginx.7")
+    source = read(TOP, "nginx", "ngx_http_idempotency_module.c")
     directives = re.findall(r'ngx_http_idem_\w+\("(idempotency\w*)",', source)
     assert len(directives) > 15, directives
     equal(re.findall(r"^\.It Ic (\w+)", page, re.M), directives)
-    source = read("nginx", "ngx_http_idempotency_variables.c")
+    source = read(TOP, "nginx", "ngx_http_idempotency_variables.c")
     variables = re.findall(r'{ ngx_string\("(idempotency\w*)"\)', source)
     equal(re.findall(r"^\.It Li \$(\w+)", page, re.M), variables)
 
