@@ -144,18 +144,21 @@ def a_waiter_is_not_held(b):
 
 @case
 def its_runner_dies_after_it(b):
-    """The runner is killed when its command had failed: the supervisor says that it is
-    to be run again, and where a failure is the outcome that nobody knows."""
-    for rule, status in (("0=complete *=retry", "retry"), ("0=complete", "unknown")):
+    """The runner is killed when its command had failed, but nobody had heard: the
+    supervisor says that it is to be run again, and where a failure is the outcome, or
+    nothing is said of it, that nobody knows."""
+    for rule, status in (("0=complete *=retry", "retry"), ("0=complete", "unknown"), ("", "unknown")):
+        options = ("--outcome", rule) if rule else ()
+        key = rule or "usual"
         script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit 3"
-        runner = b.start_run(rule, script, "--outcome", rule)
+        runner = b.start_run(key, script, *options)
         child = b.await_pid()
         stop(runner.pid)
         b.write("go", "")
         until(lambda: is_gone(child), "the command has ended")
         runner.kill()
-        until(lambda: b.has_status(rule, status), f"it is {status}")
-        contains(b.record(rule)["note"], "ended with status 3")
+        until(lambda: b.has_status(key, status), f"it is {status}")
+        contains(b.record(key)["note"], "after its command ended with status 3" if not rule else "ended with status 3")
         os.unlink(b.file("go"))
         os.unlink(b.file("pid"))
 

@@ -56,6 +56,12 @@ class Side(sides.Side):
         return found[0]
 
 
+def made(layout, name, key, expiry, **more):
+    """A table of @layout as its article has it, and idem on it."""
+    url = dynamo.shared("local")
+    return articles.create(url, name, key, expiry, **more), Side(url, name, layout)
+
+
 def lines(side, *options):
     done = side("list", "--json", *options)
     equal(done.status, 0)
@@ -69,9 +75,8 @@ def lines(side, *options):
 def lock_tokens_keep_each_other_out():
     """A lock of either is busy for the other, a result of either is replayed by the
     other, what failed is an error for both, and a release makes way."""
-    url = dynamo.shared("local")
-    table = articles.create(url, "tokens", "lockToken", "ttl", index="status")
-    locks, idem = LockTokens(table), Side(url, "tokens", "lock-token")
+    table, idem = made("lock-token", "tokens", "lockToken", "ttl", index="status")
+    locks = LockTokens(table)
     equal(locks.begin("order_1"), None)
     status, answer = idem.begin("order_1")
     equal((status, answer["owner"]), (75, "order_update_lambda/1"))
@@ -106,9 +111,8 @@ def lock_tokens_keep_each_other_out():
 def a_lock_without_a_lease_is_never_taken():
     """Work of theirs that died is overdue and busy, whatever the policy of a claim, until
     a person decides; and a check says that this is so."""
-    url = dynamo.shared("local")
-    table = articles.create(url, "held", "lockToken", None, index="status")
-    locks, idem = LockTokens(table), Side(url, "held", "lock-token")
+    table, idem = made("lock-token", "held", "lockToken", None, index="status")
+    locks = LockTokens(table)
     equal(locks.begin("dead", at=NOW - 7200, ttl=NOW - 3600), None)
     for policy in ("rerun", "hold"):
         status, answer = idem.begin("dead", policy=policy)
@@ -130,9 +134,7 @@ def a_lock_without_a_lease_is_never_taken():
 def events_keep_each_other_out():
     """What the consumer has in progress idem leaves alone, what it completed idem
     replays; and the other way round, with the value that idem recorded."""
-    url = dynamo.shared("local")
-    table = articles.create(url, "IdempotencyStore", "idempotencyKey", "expiryTimestamp")
-    idem = Side(url, "IdempotencyStore", "idempotency-store")
+    table, idem = made("idempotency-store", "IdempotencyStore", "idempotencyKey", "expiryTimestamp")
     with EventHandler(table, "m1", result={"status": "success", "n": 3}) as handler:
         assert handler is not None
         status, answer = idem.begin("m1")
@@ -169,9 +171,7 @@ def refusal(table, key):
 def an_expired_event_is_taken_over_late():
     """Its time is over before its function is: idem waits for the longest function, takes
     over with what it knows, and is told when the one that was late writes over it."""
-    url = dynamo.shared("local")
-    table = articles.create(url, "late", "idempotencyKey", None)
-    idem = Side(url, "late", "idempotency-store")
+    table, idem = made("idempotency-store", "late", "idempotencyKey", None)
     late = EventHandler(table, "e1", timeout_seconds=-60)
     stale = EventHandler(table, "e2", timeout_seconds=-300)
     held = EventHandler(table, "e3", timeout_seconds=-300)
@@ -193,9 +193,7 @@ def an_expired_event_is_taken_over_late():
 def a_lock_of_the_first_handler_is_held():
     """The article's first handler stores no status: nobody knows whether its work is
     done, so that it becomes unknown once its time is over."""
-    url = dynamo.shared("local")
-    table = articles.create(url, "first", "idempotencyKey", None)
-    idem = Side(url, "first", "idempotency-store")
+    table, idem = made("idempotency-store", "first", "idempotencyKey", None)
     equal(articles.first_pass(table, "f1"), True)
     equal(idem.begin("f1")[1]["verdict"], "BUSY")
     table.put_item(Item={"idempotencyKey": "f2", "expiryTimestamp": NOW - 300})
@@ -221,9 +219,7 @@ def answer_of(side, key):
 def requests_keep_each_other_out():
     """What their function has in progress is busy for idem, what it answered is replayed,
     also a failure; and the other way round."""
-    url = dynamo.shared("local")
-    table = articles.create(url, "requests", "idempotencyKey", "expiry")
-    idem = Side(url, "requests", "http-idempotency")
+    table, idem = made("http-idempotency", "requests", "idempotencyKey", "expiry")
     equal(http_begin(table, "u1:a"), None)
     status, answer = idem.begin("u1:a")
     equal((status, answer["owner"]), (75, "http-idempotency"))
@@ -262,9 +258,7 @@ def requests_keep_each_other_out():
 def requests_are_taken_over():
     """A lock that is over is taken by either side from the other, and the loser is told
     if it is idem; what is held they never take."""
-    url = dynamo.shared("local")
-    table = articles.create(url, "takeovers", "idempotencyKey", "expiry")
-    idem = Side(url, "takeovers", "http-idempotency")
+    table, idem = made("http-idempotency", "takeovers", "idempotencyKey", "expiry")
     equal(http_begin(table, "t1", lock_seconds=-3), None)
     ours = idem.started("t1")
     equal((ours["takeover"], ours["attempts"]), (True, 2))
@@ -289,9 +283,7 @@ def requests_are_taken_over():
 @test
 def requests_are_moved():
     """A copy brings answers and failures over, with what they said."""
-    url = dynamo.shared("local")
-    table = articles.create(url, "answers", "idempotencyKey", "expiry")
-    idem = Side(url, "answers", "http-idempotency")
+    table, idem = made("http-idempotency", "answers", "idempotencyKey", "expiry")
     for number in range(20):
         http_begin(table, f"a{number}")
         answer = {"statusCode": 201 + number, "body": f"n{number}"}
@@ -347,10 +339,8 @@ STRANGE = {
 def strange_items_are_refused():
     """What is not an item of the layout is not believed and not taken for absent: nothing
     runs, and the message names the attribute."""
-    url = dynamo.shared("local")
     for layout, (key, rows) in STRANGE.items():
-        table = articles.create(url, f"strange-{layout}", key, None)
-        idem = Side(url, f"strange-{layout}", layout)
+        table, idem = made(layout, f"strange-{layout}", key, None)
         for number, (item, word) in enumerate(rows):
             table.put_item(Item={key: f"k{number}", **item})
             done = idem("begin", "-k", f"k{number}", "--on-expired-lease", "rerun")

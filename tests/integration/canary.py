@@ -12,7 +12,7 @@ import time
 
 from files import read, read_bytes, write
 from patience import PATIENCE, until
-from tap import PROGRAM, SANITIZED, Idem, environment, equal, kill_session, main, note, skip, test
+from tap import PROGRAM, SANITIZED, Idem, environment, equal, end_session, main, note, skip, test
 
 RESULT = "canary-result-7f3a"
 INPUT = "canary-input-91cc"
@@ -168,9 +168,7 @@ def nothing_secret_is_in_a_list_of_processes():
             assert len(word) > 5 and word not in everything, everything
         note(f"{len(lines)} processes")
     finally:
-        kill_session(process)
-        process.stdout.close()
-        process.stderr.close()
+        end_session(process)
 
 
 def allow_cores():
@@ -203,9 +201,7 @@ def a_crash_leaves_no_core():
         os.kill(process.pid, signal.SIGABRT)
         equal(process.wait(PATIENCE), -signal.SIGABRT)
     finally:
-        kill_session(process)
-        process.stdout.close()
-        process.stderr.close()
+        end_session(process)
     equal([n for n in os.listdir("idem") if "core" in n], [])
     subprocess.run(["sh", "-c", "kill -ABRT $$"], cwd="plain", preexec_fn=allow_cores)
     pattern = read("/proc/sys/kernel/core_pattern").strip()

@@ -3,7 +3,6 @@ connections that end after the commit, a pooler. Each case fails without what it
 (tests/mutants/postgres)."""
 
 import contextlib
-import glob
 import json
 import os
 import re
@@ -17,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from files import read, write
 import postgres
 import postgres_line
+from moved_clocks import elsewhere, faketime_library
 from patience import PATIENCE, until
 from tap import PROGRAM, Idem, equal, main, note, run, skip, start, test
 
@@ -432,19 +432,6 @@ def no_answer_is_not_taken_for_nothing_done():
 
 # ---- Clocks ----
 
-# A file with another boot id than this machine's, and then what to run.
-OTHER_BOOT = 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"'
-
-
-def elsewhere():
-    """What runs a program as on another machine, which knows nothing of our boot clock."""
-    write("boot", "00000000-1111-4222-8333-444444444444\n")
-    command = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", OTHER_BOOT, "boot")
-    if run([*command, "true"]).status != 0:
-        skip("no namespaces of users here")
-    return command
-
-
 
 @test
 def a_server_s_clock_that_is_set_back_ends_no_lease():
@@ -452,9 +439,7 @@ def a_server_s_clock_that_is_set_back_ends_no_lease():
     beside them, those that are renewed meanwhile go on, one of them beside a waiter on
     another machine that knows the time of before, and all end as completed."""
     the_server()
-    library = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
-    if not library:
-        skip("no faketime: see tools/deps")
+    library = faketime_library()
     with tempfile.NamedTemporaryFile("w", dir="/tmp", prefix="idem-clock-") as clock:
         os.chmod(clock.name, 0o644)
 
@@ -465,7 +450,7 @@ def a_server_s_clock_that_is_set_back_ends_no_lease():
             clock.flush()
 
         set_clock("+0")
-        env = {"LD_PRELOAD": library[0], "FAKETIME_TIMESTAMP_FILE": clock.name}
+        env = {"LD_PRELOAD": library, "FAKETIME_TIMESTAMP_FILE": clock.name}
         env.update(FAKETIME_NO_CACHE="1", FAKETIME_DONT_FAKE_MONOTONIC="1")
         with postgres.server(env) as server:
             idem = Idem(server.url)
@@ -505,12 +490,10 @@ def a_client_s_clock_may_be_decades_off():
     """A machine whose clock shows 1996, or some years to come, claims a key: nobody takes
     it over while the lease runs by the server's clock, and the attempt is completed."""
     idem, _ = here("decades")
-    library = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
-    if not library:
-        skip("no faketime: see tools/deps")
+    library = faketime_library()
     lease = ("--lease", "1h", "--on-expired-lease", "rerun")
     for off in "-30y", "-400d", "+3y":
-        env = {"LD_PRELOAD": library[0], "FAKETIME": off, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        env = {"LD_PRELOAD": library, "FAKETIME": off, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
         begun = idem("begin", "-k", off, *lease, env=env)
         equal((off, begun.status), (off, 0))
         equal((off, idem("begin", "-k", off, *lease).status), (off, 75))

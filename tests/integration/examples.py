@@ -1,5 +1,6 @@
 """The examples for cron, systemd, CI and migrations, run as they stand."""
 
+import functools
 import glob
 import json
 import os
@@ -8,6 +9,7 @@ import shlex
 import shutil
 import sqlite3
 
+import files
 from files import write
 from patience import PATIENCE, until
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, run, skip, start, test
@@ -15,10 +17,7 @@ from tap import PROGRAM, TOP, Idem, equal, kill_session, main, run, skip, start,
 EXAMPLES = os.path.join(TOP, "examples")
 
 
-def read(name):
-    with open(os.path.join(EXAMPLES, name), encoding="utf-8") as f:
-        return f.read()
-
+read = functools.partial(files.read, EXAMPLES)
 
 def ledger(name="ledger"):
     """The lines that work wrote: one for each effect."""

@@ -291,20 +291,8 @@ def block_complaints(kind, argument, lines, env):
     return []
 
 
-def add_example_case(page, blocks):
-    def case():
-        env = session.environment()
-        for block in blocks:
-            bad = block_complaints(*block, env)
-            assert not bad, "\n".join(bad)
-
-    add(f"the examples of {page} work ({len(blocks)} blocks)", case)
-
-
 for _page in sorted(PAGES):
-    _blocks = blocks_of(PAGES[_page])
-    if _blocks:
-        add_example_case(_page, _blocks)
+    session.add_examples(_page, blocks_of(PAGES[_page]), block_complaints)
 
 
 @test

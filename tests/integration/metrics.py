@@ -1,6 +1,7 @@
 """Metrics: right across short processes, accepted by promtool, and all that rules,
 alarms and dashboards name is there."""
 
+import functools
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import shutil
 import time
 
 import dynamo
+import files
 from files import write
 from patience import PATIENCE
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, note, run, skip, start, test
@@ -24,10 +26,7 @@ def promtool():
     return found or skip("promtool (Debian's package prometheus) is not installed")
 
 
-def read(*path):
-    with open(os.path.join(PACKAGING, *path), encoding="utf-8") as f:
-        return f.read()
-
+read = functools.partial(files.read, PACKAGING)
 
 def work(store, env):
     """Eleven processes, one operation each."""

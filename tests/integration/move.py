@@ -13,7 +13,7 @@ import threading
 import dynamo
 from files import read
 import postgres
-from checks import server
+from checks import store_of
 from patience import PATIENCE, until
 from ports import free_port
 from records import HEADER, line_of, sample
@@ -51,15 +51,7 @@ def place(kind, name):
     if kind == "file":
         yield in_file(name)
         return
-    if kind == "postgres":
-        with postgres.server() as started:
-            store = Store(started.url)
-            equal(store("store", "create").status, 0)
-            yield store
-        return
-    with server(kind) as (_, url):
-        store = Store(url)
-        equal(store("store", "create").status, 0)
+    with store_of(kind, Store) as store:
         yield store
 
 
@@ -136,7 +128,7 @@ def every_way(kinds, n):
             equal(move(a, b), ((0, 0), {"added": n, "moved": True}, b""))
             equal(lines_of(b), wanted)
             # Once more: it is the same move, and nothing changes. A table takes its time.
-            if LONG or kinds[i - 1] in ("file", "postgres"):
+            if LONG or kinds[i - 1] in ("file", "postgresql"):
                 equal(move(a, b), ((0, 0), {"kept": n, "moved": True}, b""))
             equal((lines_of(a), lines_of(b)), (wanted, wanted))
             equal(begins(a, "of a moved store"), False)
@@ -155,7 +147,7 @@ def from_a_file_to_a_file():
 @test
 def from_a_file_to_postgresql_and_back():
     """From a file to PostgreSQL, and from there to a file, likewise."""
-    every_way(("file", "postgres", "file"), 600)
+    every_way(("file", "postgresql", "file"), 600)
 
 
 @test
@@ -207,7 +199,7 @@ def token_of(store, key, *options):
 def work_in_progress_is_waited_for():
     """The move waits for what is in progress; its owner renews and ends it at the source,
     and the target has what came of it."""
-    for kind in ("file", "postgres"):
+    for kind in ("file", "postgresql"):
         with place(kind, "a") as a:
             b = in_file("b-" + kind)
             fill(a, 20)
@@ -235,7 +227,7 @@ def work_in_progress_is_waited_for():
 def what_remains_is_unknown():
     """What is still in progress is unknown at the target: nobody runs it there, its owner
     cannot end it there, and can at the source."""
-    for kind in ("file", "dynoxide", "postgres"):
+    for kind in ("file", "dynoxide", "postgresql"):
         with place(kind, f"b-{kind}") as b:
             a = in_file(f"a-{kind}")
             begin = ("begin", "-k", "open", "--on-expired-lease", "rerun", "--lease", "4s")
@@ -336,7 +328,7 @@ def nothing_is_written_over():
 def without_its_last_line_nothing_begins():
     """Cut off after any line, or with a line of a record left out, an export opens no
     store; the whole of it does, into the same store."""
-    for kind in ("file", "postgres", "dynoxide"):
+    for kind in ("file", "postgresql", "dynoxide"):
         with place(kind, f"b-{kind}") as b:
             a = in_file(f"a-{kind}")
             fill(a, 4)

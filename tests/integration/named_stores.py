@@ -14,7 +14,7 @@ import struct
 from files import read_bytes, write
 import postgres
 from kept import kept
-from tap import PROGRAM, Idem, equal, main, note, run, skip, test
+from tap import PROGRAM, Idem, each, equal, main, note, run, skip, test
 
 SECRETS = {
     "AWS_ACCESS_KEY_ID": "AKIDHERE",
@@ -127,30 +127,26 @@ def told(url, store, reached):
     return got
 
 
-@test
-def no_byte_goes_to_aws_for_a_log():
-    """An outcome for a table at some endpoint sends nothing there, from each form, until
-    --store names it; then the requests have the session token."""
-    with listener() as (port, reached):
-        url = f"dynamodb://orders?region=eu-west-1&endpoint=http://127.0.0.1:{port}/"
-        is_told_to_nobody(url, reached)
-        for more, text in told(url, url, reached).items():
-            assert b"session-of-this-host" in text, (more, text)
-            note(f"{more}: {len(text)} bytes with the session token, once it is named")
+# A store at a port, and what is read there once it is named.
+SERVICES = {
+    "aws": ("dynamodb://orders?region=eu-west-1&endpoint=http://127.0.0.1:%d/", b"session-of-this-host"),
+    "postgresql": ("postgres:///orders?host=127.0.0.1&port=%d&sslmode=disable&user=idem", b"user\0idem\0"),
+}  # fmt: skip
 
 
-@test
-def no_byte_goes_to_postgresql_for_a_log():
-    """An outcome for a PostgreSQL server at some address opens no connection, from each
-    form, until --store names it."""
-    if postgres.missing():
+@each(SERVICES)
+def hears_nothing_for_a_log(service):
+    """An outcome for a store at some address opens no connection there, from each form,
+    until --store names it; then requests to AWS have the session token."""
+    place, words = SERVICES[service]
+    if service == "postgresql" and postgres.missing():
         skip(postgres.missing())
     with listener() as (port, reached):
-        url = f"postgres:///orders?host=127.0.0.1&port={port}&sslmode=disable&user=idem"
+        url = place % port
         is_told_to_nobody(url, reached)
         for more, text in told(url, url, reached).items():
-            assert b"user\0idem\0" in text, (more, text)
-            note(f"{more}: {len(text)} bytes of a startup packet, once it is named")
+            assert words in text, (more, text)
+            note(f"{service}, {more}: {len(text)} bytes, once it is named")
 
 
 # ---- Files and libraries ------------------------------------------------------

@@ -7,21 +7,20 @@ makes the next block the body of a function, which must compile. The blocks of a
 document share a directory, and run in their order.
 """
 
+import functools
 import glob
 import os
 import re
 
 import session
-from tap import TOP, add, equal, main, test
+import files
+from tap import TOP, equal, main, test
 
 DOCS = sorted(glob.glob(TOP + "/docs/**/*.md", recursive=True))
 DOCUMENTS = ["README.md", *(os.path.relpath(path, TOP) for path in DOCS)]
 
 
-def read(name):
-    with open(os.path.join(TOP, name), encoding="utf-8") as f:
-        return f.read()
-
+read = functools.partial(files.read, TOP)
 
 def blocks_of(text):
     """Return [kind, argument, lines] of the tested blocks of a document."""
@@ -54,20 +53,8 @@ def block_complaints(kind, argument, lines, env):
     return session.compile_complaints(source)
 
 
-def add_case(name, blocks):
-    def case():
-        env = session.environment()
-        for block in blocks:
-            bad = block_complaints(*block, env)
-            assert not bad, "\n".join(bad)
-
-    add(f"the examples of {name} work ({len(blocks)} blocks)", case)
-
-
 for _name in DOCUMENTS:
-    _blocks = blocks_of(read(_name))
-    if _blocks:
-        add_case(_name, _blocks)
+    session.add_examples(_name, blocks_of(read(_name)), block_complaints)
 
 
 def broken_links(name, text):

@@ -180,20 +180,6 @@ def a_killed_keeper_takes_its_work_along(b):
     equal(b.record("k")["status"], "unknown")
 
 
-@case
-def killed_in_its_last_moment(b):
-    """Killed when the command had ended but nobody had heard: nothing is made up."""
-    script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit 3"
-    runner = b.start_run("k", script)
-    child = b.await_pid()
-    stop(runner.pid)
-    b.write("go", "")
-    until(lambda: is_gone(child), "the command has ended")
-    runner.kill()
-    until(lambda: b.has_status("k", "unknown"), "it is unknown")
-    contains(b.record("k")["note"], "after its command ended with status 3")
-
-
 # ---- A runner that is stopped ------------------------------------------------
 
 SHORT = ("--on-expired-lease", "rerun", "--lease", "6s")

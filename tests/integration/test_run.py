@@ -749,15 +749,10 @@ def without_capture_output_is_left_alone(b):
 # ---- The story for programs --------------------------------------------------
 
 
-def story(b, *args, **more):
+def story(b, *args):
     """The JSON line of --status-fd, after the run's result."""
-    read_end, write_end = os.pipe()
-    got = b(
-        "run", "--status-fd", str(write_end), *args, pass_fds=[write_end], **more
-    )
-    os.close(write_end)
-    with os.fdopen(read_end, encoding="utf-8") as f:
-        line = f.read()
+    got = b("run", *args, status="story")
+    line = b.read("story")
     equal(line.count("\n"), 1)
     return got, json.loads(line)
 

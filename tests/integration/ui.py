@@ -24,7 +24,7 @@ import dynamo
 from files import write
 from line import Line
 from patience import PATIENCE, until
-from tap import Idem, equal, kill_session, main, note, skip, test
+from tap import Idem, equal, end_session, main, note, skip, test
 import web
 
 EVIL = '<script>document.title="taken";alert(1)</script>'
@@ -88,9 +88,7 @@ def site(store, *options, env=None):
         s.process.send_signal(signal.SIGTERM)
         equal((s.process.wait(PATIENCE), s.process.stderr.read()), (0, b""))
     finally:
-        kill_session(s.process)
-        s.process.stdout.close()
-        s.process.stderr.close()
+        end_session(s.process)
 
 
 def filled():

@@ -12,11 +12,10 @@ import time
 
 import dynamo
 from files import read, read_bytes
-import postgres
-from checks import server
+from checks import store_of
 from patience import PATIENCE, until
 from records import line_of, write_export
-from tap import PROGRAM, Idem, each, equal, kill_session, main, note, start, test
+from tap import PROGRAM, Idem, each, equal, end_session, main, note, start, test
 from terminals import at_terminal
 
 AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
@@ -33,15 +32,7 @@ def place(kind):
     if kind == "sqlite":
         yield Store()
         return
-    if kind == "postgresql":
-        with postgres.server() as started:
-            store = Store(started.url)
-            equal(store("store", "create").status, 0)
-            yield store
-        return
-    with server(kind) as (_, url):
-        store = Store(url)
-        equal(store("store", "create").status, 0)
+    with store_of(kind, Store) as store:
         yield store
 
 
@@ -81,9 +72,7 @@ def killed_worker(store, key, expect):
     try:
         until(lambda: os.path.exists("token") and os.path.getsize("token"))
     finally:
-        kill_session(worker)
-        worker.stdout.close()
-        worker.stderr.close()
+        end_session(worker)
     equal(worker.returncode, -signal.SIGKILL)
 
 
@@ -388,9 +377,7 @@ def every_look_tells_what_is_new_and_what_is_over():
                 process.send_signal(signal.SIGTERM)
         equal((process.wait(PATIENCE), process.stderr.read()), (0, b""))
     finally:
-        kill_session(process)
-        process.stdout.close()
-        process.stderr.close()
+        end_session(process)
     equal(seen, ["overdue", "cleared"])
 
 
@@ -415,9 +402,7 @@ def what_is_named_gives_way_to_nothing():
                 process.send_signal(signal.SIGTERM)
         equal((process.wait(PATIENCE), process.stderr.read()), (0, b""))
     finally:
-        kill_session(process)
-        process.stdout.close()
-        process.stderr.close()
+        end_session(process)
     equal(seen, [("overdue", "late"), ("more", 1), ("overdue", "early"), ("cleared", "late")])
 
 
@@ -441,9 +426,7 @@ def every_look_tells_a_failed_outcome_once():
                 process.send_signal(signal.SIGTERM)
         equal((process.wait(PATIENCE), process.stderr.read()), (0, b""))
     finally:
-        kill_session(process)
-        process.stdout.close()
-        process.stderr.close()
+        end_session(process)
     equal(seen, [("failed_outcome", None), ("cleared", "failed_outcome")])
 
 

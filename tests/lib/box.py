@@ -15,7 +15,7 @@ import termios
 import time
 
 from patience import PATIENCE, until
-from tap import PROGRAM, Idem, Result, add, equal, kill_session, sentence_of, start
+from tap import PROGRAM, Idem, Result, add, end_session, equal, sentence_of, start
 
 class Box:
     """A directory with a store, a ledger of effects and a gate to wait at."""
@@ -109,10 +109,7 @@ class Box:
 
     def clean(self):
         for process in self.processes:
-            kill_session(process)
-            for pipe in (process.stdin, process.stdout, process.stderr):
-                if pipe:
-                    pipe.close()
+            end_session(process)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,8 @@ import json
 import shlex
 
 import dynamo
-from tap import PROGRAM, Skip, equal, run
+import postgres
+from tap import PROGRAM, Idem, Skip, equal, run
 
 TABLE = "orders"
 REGION = "eu-west-1"
@@ -50,6 +51,15 @@ def server(kind):
         raise Skip(why)
     with dynamo.server(kind) as url:
         yield url, f"dynamodb://{TABLE}?endpoint={url}"
+
+
+@contextlib.contextmanager
+def store_of(kind, made=Idem):
+    """A store of a service, made(its URL), in a new table or a new database."""
+    with postgres.server() if kind == "postgresql" else server(kind) as it:
+        store = made(it.url if kind == "postgresql" else it[1])
+        equal(store("store", "create").status, 0)
+        yield store
 
 
 def aws_line(line, operation, region=REGION):

@@ -6,7 +6,8 @@ import re
 import shutil
 import struct
 
-from tap import SANITIZED, skip
+from files import write
+from tap import SANITIZED, run, skip
 
 LIBRARY = os.environ["IDEM_CLOCKS"]
 
@@ -35,6 +36,28 @@ class Clocks:
         with open(self.path, "r+b") as f:
             f.seek(24)
             f.write(struct.pack("<q", ("yes", "no", "denied").index(how)))
+
+
+# Another boot id than this machine's, and then what to run.
+OTHER_BOOT = 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"'
+
+
+def elsewhere(number=0):
+    """What runs a program as on another machine, by its number, which knows nothing of our
+    boot clock."""
+    boot = os.path.abspath(f"boot-{number}")
+    write(boot, f"00000000-1111-4222-8333-{number:012d}\n")
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", OTHER_BOOT, boot]
+    if run([*command, "true"]).status != 0:
+        skip("no namespaces of users here")
+    return command
+
+
+def faketime_library():
+    library = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
+    if not library:
+        skip("no faketime: see tools/deps")
+    return library[0]
 
 
 def needs_faketime():

@@ -137,6 +137,20 @@ def compile_complaints(source, flags=()):
     return [done.stderr] if done.returncode != 0 else []
 
 
+def add_examples(name, blocks, complaints_of):
+    """Register the case that each of @blocks works: @complaints_of(*block, env) is what is
+    wrong with it."""
+
+    def case():
+        env = environment()
+        for block in blocks:
+            bad = complaints_of(*block, env)
+            assert not bad, "\n".join(bad)
+
+    if blocks:
+        tap.add(f"the examples of {name} work ({len(blocks)} blocks)", case)
+
+
 HEADERS = """#include <idem.h>
 #include <idem/operator.h>
 #include <idem/outcome.h>

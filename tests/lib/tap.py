@@ -185,6 +185,13 @@ def kill_session(process):
     process.wait()
 
 
+def end_session(process):
+    """The same, and close what leads to it."""
+    kill_session(process)
+    for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
+        pipe.close()
+
+
 # A run may wait for a disk that other tests keep busy.
 TIMEOUT = 600 if "IDEM_TEST_LONG" in os.environ else 120
 

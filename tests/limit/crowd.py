@@ -122,7 +122,11 @@ class Crowd:
         for numbers in left.values():
             equal(sorted(numbers), list(range(self.room)))
 
-    def say(self, what):
+    def holds(self, what, kills=0, seed=1):
+        """All of them ask, and are told right; @what they are, for the note."""
+        self.run(kills, seed)
+        self.check()
+        equal(self.kills, kills)
         note(
             f"{what}: limit {self.limit}, {self.windows} windows, {self.processes} processes: "
             f"{self.asked} asked, {self.retries} of them retries, "

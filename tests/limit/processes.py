@@ -20,7 +20,7 @@ sys.path[:0] = [str(HERE.parent / "lib"), str(HERE.parent / "chaos"), str(HERE)]
 import dynamo  # noqa: E402
 import proxy  # noqa: E402
 from crowd import Crowd, table  # noqa: E402
-from tap import LONG, PROGRAM, equal, main, note, test  # noqa: E402
+from tap import LONG, PROGRAM, main, note, test  # noqa: E402
 
 del sys.argv[1:2]
 
@@ -38,10 +38,7 @@ def a_file_admits_exactly_the_limit():
     processes, three of ten asks being retries."""
     sizes = [(8, 5900), (5000, 10), (50000, 1)] if LONG else [(8, 60), (3000, 1)]
     for limit, windows in sizes:
-        crowd = Crowd(file_store(f"{limit}.db"), limit, windows)
-        crowd.run()
-        crowd.check()
-        crowd.say("sqlite")
+        Crowd(file_store(f"{limit}.db"), limit, windows).holds("sqlite")
 
 
 @test
@@ -61,9 +58,7 @@ def a_million_but_for_the_last():
             " SELECT seq, randomblob(16), 5 FROM idem_limit_window, n",
             (there,),
         )
-    crowd.run()
-    crowd.check()
-    crowd.say(f"sqlite, {there} requests there before")
+    crowd.holds(f"sqlite, {there} requests there before")
 
 
 def first_ask(crowd):
@@ -78,11 +73,7 @@ def first_ask(crowd):
 def killed_processes_change_nothing():
     """Processes that are killed at random and ask all of it again: the same counts."""
     limit, windows, kills = (5000, 4, 1000) if LONG else (500, 2, 60)
-    crowd = Crowd(file_store(), limit, windows, depth=1)
-    crowd.run(kills)
-    crowd.check()
-    assert crowd.kills == kills, crowd.kills
-    crowd.say("sqlite, killed")
+    Crowd(file_store(), limit, windows, depth=1).holds("sqlite, killed", kills)
 
 
 # ---- The controls ----
@@ -162,10 +153,7 @@ def a_table_admits_exactly_the_limit():
     for kind in tables():
         for limit, windows in sizes:
             store, _ = table(kind, f"limits-{limit}")
-            crowd = Crowd(store, limit, windows, depth=8)
-            crowd.run()
-            crowd.check()
-            crowd.say(kind)
+            Crowd(store, limit, windows, depth=8).holds(kind)
 
 
 @test
@@ -178,9 +166,7 @@ def a_great_limit_ends_exactly():
             store, url = table(kind, f"great-{limit}")
             crowd = Crowd(store, limit, depth=8, room=room)
             preload(crowd, url, f"great-{limit}")
-            crowd.run()
-            crowd.check()
-            crowd.say(f"{kind}, {room} left")
+            crowd.holds(f"{kind}, {room} left")
 
 
 def preload(crowd, url, name):
@@ -200,10 +186,7 @@ def killed_processes_change_nothing_in_a_table():
         for limit, windows, kills in sizes:
             store, _ = table(kind, f"killed-{limit}")
             crowd = Crowd(store, limit, windows, depth=4, processes=8)
-            crowd.run(kills, seed=limit)
-            crowd.check()
-            equal(crowd.kills, kills)
-            crowd.say(f"{kind}, killed")
+            crowd.holds(f"{kind}, killed", kills, seed=limit)
 
 
 @test
@@ -215,9 +198,7 @@ def lost_answers_change_nothing():
         store, url = table("dynoxide", f"lost-{limit}")
         with proxy.chaos(url, seed=limit, rate=0.2) as between:
             crowd = Crowd(store.replace(url, between.url), limit, windows, depth=4, processes=8)
-            crowd.run()
-        crowd.check()
-        crowd.say("lost answers")
+            crowd.holds("lost answers")
         note(f"{between.requests} requests, {between.hits.total()} faults: {dict(between.hits)}")
         assert between.hits["500 after"] > 0 and between.hits["no answer, applied"] > 0
 

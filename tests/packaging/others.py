@@ -2,11 +2,13 @@
 name is what the build has. With --long the RPMs are built and installed in a root of
 their own, and the archive is made, built and tried."""
 
+import functools
 import glob
 import os
 import re
 import shutil
 
+import files
 from tap import LONG, TOP, equal, main, note, run, skip, test
 import trees
 from trees import BUILD, installed_files, said
@@ -15,10 +17,7 @@ SPEC = os.path.join(TOP, "packaging", "rpm", "idem.spec")
 PKGBUILD = os.path.join(TOP, "packaging", "arch", "PKGBUILD")
 
 
-def read(*path):
-    with open(os.path.join(TOP, *path), encoding="utf-8") as f:
-        return f.read()
-
+read = functools.partial(files.read, TOP)
 
 def version():
     return re.search(r"^  version: '(.*)',$", read("meson.build"), re.M)[1]

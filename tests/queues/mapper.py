@@ -151,8 +151,7 @@ class Checked:
                 self.check(order_of(found["Body"]))
 
     def check(self, order):
-        shown = self.place.idem("show", "--json", "-s", "pay", order)
-        status = json.loads(shown.stdout)["status"] if shown.status == 0 else "none"
+        status = self.place.status(order, "-s", "pay")
         if status != "completed":
             self.wrong.append((order, status))
 

@@ -11,7 +11,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
 import sqs  # noqa: E402
-from tap import Idem, Result, kill_session  # noqa: E402
+from tap import Idem, Result, end_session  # noqa: E402
 import web  # noqa: E402
 
 queues = 0
@@ -48,9 +48,12 @@ class Place:
         try:
             yield process
         finally:
-            kill_session(process)
-            for pipe in filter(None, (process.stdout, process.stderr)):
-                pipe.close()
+            end_session(process)
+
+    def status(self, key, *scope):
+        """That of its record; "none": there is none."""
+        shown = self.idem("show", "--json", *scope, key)
+        return json.loads(shown.stdout)["status"] if shown.status == 0 else "none"
 
     def records(self, *options):
         done = self.idem("list", "--json", *options)

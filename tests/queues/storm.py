@@ -1,6 +1,7 @@
 """Duplicates, kills, freezes and a store that is cut off: what is on record, what is in
 the queue, and what happened, must agree."""
 
+import contextlib
 import json
 import os
 import random
@@ -71,8 +72,7 @@ class Checked(Between):
 
     def check(self, key):
         self.checked += 1
-        shown = self.place.idem("show", "--json", key)
-        status = json.loads(shown.stdout)["status"] if shown.status == 0 else "none"
+        status = self.place.status(key)
         if status != "completed":
             self.wrong.append((key, status))
 
@@ -122,10 +122,8 @@ class Storm:
 
     @staticmethod
     def send(pid, signo):
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signo)
-        except ProcessLookupError:
-            pass
 
     def run(self, seconds):
         began = time.monotonic()
@@ -324,10 +322,8 @@ def cut_off(p, queue):
     equal(sorted(ledger()), sorted(f"m{i}" for i in range(10)))
     equal((p.queue.dead(), p.queue.count()), ([], (0, 0)))
     equal({line["receives"] for line in lines}, {1})
-    records = [
-        json.loads(line) for line in p.idem("list", "--json", env=p.env).stdout.splitlines()
-    ]
-    equal([r["status"] for r in records], ["completed"] * 10)
+    listed = p.idem("list", "--json", env=p.env).stdout.splitlines()
+    equal([json.loads(line)["status"] for line in listed], ["completed"] * 10)
     kinds = {kind: outcomes(lines).count(kind) for kind in sorted(set(outcomes(lines)))}
     assert kinds.get("not recorded", 0) >= 1 and kinds.get("replayed", 0) >= 1, kinds
     note(
