@@ -9,12 +9,13 @@ import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
-from box import case, children_of, is_gone
+from box import case, is_gone
 from dynamo import SERVERS
 from files import read
 from header_cases import Front, check, check_control
 from patience import until
 from ports import free_port
+from procfs import children
 from tap import PROGRAM, TOP, environment, equal, main, skip, start
 
 HERE = os.path.join(TOP, "tests/clients")
@@ -132,7 +133,7 @@ def a_child_is_killed_at_work(b):
         with app(b, framework) as (front, process), ThreadPoolExecutor() as pool:
             asked, before = pool.submit(front, f'"{framework}"', target="/gate"), b.effects()
             until(lambda: b.effects() > before, "it is at work")
-            (child,) = children_of(process.pid)
+            (child,) = children(process.pid)
             os.kill(child, signal.SIGKILL)
             until(lambda: is_gone(child), "the child is gone")
             b.open_gate()
