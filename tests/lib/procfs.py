@@ -8,12 +8,14 @@ from patience import until
 
 
 def children(pid):
-    """The processes that @pid has started; none, where it has ended."""
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-            return [int(word) for word in f.read().split()]
-    except OSError:
-        return []
+    """The processes that a thread of @pid has started; none, where it has ended."""
+    found = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as f:
+                    found += map(int, f.read().split())
+    return found
 
 
 def descendants(pid):
