@@ -148,4 +148,11 @@ int cli_names_rewind(struct cli_names *names);
 /* The next one; false: that was all. */
 bool cli_names_next(struct cli_names *names, struct cli_name *ret_name);
 
+/* Adds "text", "values" and "rows" of the statement of SQL that completes @attempt, for
+ * the caller to run: as idem_postgres_completion(). */
+int cli_statement_json(struct cli_json *json, const struct idem_store *store,
+                       struct idem_attempt *attempt,
+                       const struct idem_result *result,
+                       struct idem_error *error);
+
 #endif

@@ -2,8 +2,11 @@
 #include "serve/methods.h"
 
 #include "process/host.h"
+#include "record/record.h"
 #include "serve/attempts.h"
 #include "serve/calls.h"
+
+#include <idem/statement.h>
 
 /* ---- Which attempt ------------------------------------------------------- */
 
@@ -124,6 +127,51 @@ void serve_end(struct serve_call *call, struct serve_message *m,
         known->endings++;
     }
     serve_call_submit(call, op, ended);
+}
+
+/* ---- An end in a transaction of the client's ------------------------------ */
+
+/* Nothing is written, and the attempt stays: the transaction may be rolled back. Only an
+ * attempt that was begun here is completed without asking the database. */
+void serve_statement(struct serve_call *call, struct serve_message *m,
+                     struct serve_params *p)
+{
+    struct serve_attempt *known;
+    struct idem_attempt *attempt = read_attempt(call, m, p, &known);
+    struct cli_json json;
+
+    if (attempt == NULL) {
+        return;
+    }
+    cli_json_init(&json);
+    m->error.code = cli_statement_json(&json, call->serve->store, attempt,
+                                       &p->outcome.result, &m->error);
+    if (m->error.code == 0) {
+        serve_reply(call, &json);
+    } else {
+        cli_json_finish(&json);
+    }
+}
+
+/* The transaction was committed. */
+void serve_recorded(struct serve_call *call, struct serve_message *m,
+                    struct serve_params *p)
+{
+    struct serve_attempt *known;
+    struct idem_attempt *attempt = read_attempt(call, m, p, &known);
+    struct cli_json json;
+
+    if (attempt == NULL) {
+        return;
+    }
+    idem_attempt_recorded(attempt);
+    serve_calls_wake(call->serve, attempt->record->id);
+    done_with(attempt, known);
+    if (known != NULL) {
+        serve_attempt_remove(call->serve, known);
+    }
+    cli_json_init(&json);
+    serve_reply(call, &json);
 }
 
 /* ---- Renewals ------------------------------------------------------------ */

@@ -21,6 +21,7 @@ typedef void serve_method_fn(struct serve_call *call, struct serve_message *m,
 
 serve_method_fn serve_hello, serve_ping, serve_cancel, serve_bye;
 serve_method_fn serve_begin, serve_end, serve_renew;
+serve_method_fn serve_statement, serve_recorded;
 serve_method_fn serve_http_begin, serve_http_end;
 serve_method_fn serve_show, serve_list, serve_stats, serve_limit;
 

@@ -1,6 +1,5 @@
 /* idem complete, fail, release, retry, unknown and renew: the verbs of an attempt
  * that another process began, which its token names. */
-#include "contract/kind.h"
 #include "options/command.h"
 #include "options/commands.h"
 #include "options/common.h"
@@ -16,8 +15,6 @@
 #include "text/screen.h"
 #include "text/text.h"
 
-#include <idem/statement.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 /* One command runs in a process, and each has some of these as its options. */
@@ -222,81 +219,21 @@ done:
 
 /* ---- --as-sql ---- */
 
-static void add_bytes(struct cli_json *json, struct idem_slice bytes)
-{
-    char *text = malloc(2 * bytes.len + 3);
-
-    if (text == NULL) {
-        json->failed = true;
-        return;
-    }
-    text[0] = '\\';
-    text[1] = 'x';
-    cli_hex(bytes, text + 2);
-    cli_json_append_text(json, "values", text);
-    free(text);
-}
-
-/* Texts, which a driver passes on as they are: the statement says what type each has,
- * and many languages read a number of JSON less exactly than an integer of 64 bits. */
-static void add_value(struct cli_json *json, const struct idem_value *value)
-{
-    char number[24];
-
-    if (value->type == IDEM_VALUE_BYTES) {
-        add_bytes(json, value->bytes);
-    } else if (value->type == IDEM_VALUE_INTEGER) {
-        (void)snprintf(number, sizeof(number), "%" PRId64, value->integer);
-        cli_json_append_text(json, "values", number);
-    } else {
-        cli_json_append_text(json, "values", NULL);
-    }
-}
-
-static int print(const struct idem_statement *statement)
-{
-    struct cli_json json;
-    size_t i;
-
-    cli_json_init(&json);
-    cli_json_text(&json, "text", statement->text);
-    for (i = 0; i < statement->values_len; i++) {
-        add_value(&json, &statement->values[i]);
-    }
-    cli_json_count(&json, "rows", (uint64_t)statement->rows);
-    return cli_json_print(&json);
-}
-
-static int make(const struct held *held, const struct idem_result *result,
-                struct idem_statement *ret_statement, struct idem_error *error)
-{
-    const struct idem_store_kind *kind;
-    const char *place;
-    int rc = idem__kind_find(idem_store_url(held->store), &kind, &place, error);
-
-    if (rc != 0) {
-        return rc;
-    }
-    if (kind->completion != NULL) {
-        return kind->completion(held->attempt, result, ret_statement, error);
-    }
-    (void)snprintf(
-        error->text, sizeof(error->text),
-        "--as-sql needs a PostgreSQL store, and this one is of kind %s; see "
-        "docs/transactions.md",
-        kind->scheme);
-    return IDEM_EINVALID;
-}
-
 /* The caller ends the attempt itself: nothing is written or journaled. */
 static int print_statement(const struct held *held,
                            const struct idem_result *result)
 {
-    struct idem_statement statement;
     struct idem_error error = {0};
+    struct cli_json json;
 
-    error.code = make(held, result, &statement, &error);
-    return error.code == 0 ? print(&statement) : answer(held, &error);
+    cli_json_init(&json);
+    error.code =
+        cli_statement_json(&json, held->store, held->attempt, result, &error);
+    if (error.code != 0) {
+        cli_json_finish(&json);
+        return answer(held, &error);
+    }
+    return cli_json_print(&json);
 }
 
 /* ---- The verbs ---- */

@@ -72,6 +72,10 @@ export interface Attempt<T = unknown> {
     retry(text?: string, more?: { failuresMax?: number; after?: number }): Promise<void>;
     /** It may have happened. */
     unknown(text?: string): Promise<void>;
+    /** The SQL that completes it in your own transaction on PostgreSQL; then call recorded. */
+    statement(result?: unknown): Promise<{ text: string; values: (string | null)[]; rows: number }>;
+    /** The transaction with the statement was committed. */
+    recorded(): Promise<void>;
     /** For middleware: the response, as http.end has it. False: it is not on record. */
     respond(response: HttpResponse): Promise<boolean>;
     /** Extend the lease, by default by its length; gives what is left of it. */

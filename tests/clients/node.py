@@ -2,10 +2,12 @@
 when it, its process or its child is killed."""
 
 import glob
+import json
 import os
 import re
 
 import packed
+import postgres
 from box import Worker, case, is_gone
 import deaths
 from files import read
@@ -271,6 +273,25 @@ def no_program(b):
     await thrown(idem.Unavailable, idem.open('sqlite:/nonexistent/idem.db').begin('k'));
     assert.throws(() => idem.open(''), idem.Invalid);
     """)
+
+
+@case
+def effect_and_record_in_one_commit(b):
+    """On PostgreSQL the statement completes the attempt in the caller's own transaction."""
+    postgres.need()
+    with postgres.server() as database:
+        equal(b("store", "create", "--store", database.url).status, 0)
+        worker = started(b, """
+        const attempt = await store.begin('k', { onExpiredLease: 'rerun' });
+        say(JSON.stringify(await attempt.statement({ receipt: 42 })));
+        await wait();
+        await attempt.recorded();
+        assert.deepEqual(await store.once('k', never), { receipt: 42 });
+        """, STORE=database.url)
+        made = json.loads(worker.reads())
+        database.psql(f"BEGIN; CREATE TABLE effect (); {postgres.literal(made)}; COMMIT")
+        worker.go()
+        worker.ends()
 
 
 # ---- One child ---------------------------------------------------------------

@@ -12,6 +12,7 @@ import sys
 import threading
 
 import packed
+import postgres
 from box import Worker, case, contains
 import deaths
 from files import read
@@ -251,6 +252,20 @@ def no_program(b):
         store = idem.open("sqlite:/nonexistent/idem.db", PROGRAM)
         raised(idem.Unavailable, store.begin, "k")
         raised(idem.Invalid, idem.open, "")
+
+
+@case
+def effect_and_record_in_one_commit(b):
+    """On PostgreSQL the statement completes the attempt in the caller's own transaction."""
+    postgres.need()
+    with postgres.server() as database, settings(b):
+        equal(b("store", "create", "--store", database.url).status, 0)
+        with idem.open(database.url, PROGRAM) as store:
+            attempt = store.begin("k", on_expired_lease="rerun")
+            made = attempt.statement({"receipt": 42})
+            database.psql(f"BEGIN; CREATE TABLE effect (); {postgres.literal(made)}; COMMIT")
+            attempt.recorded()
+            equal(store.once("k", never), {"receipt": 42})
 
 
 # ---- Threads and asyncio -----------------------------------------------------

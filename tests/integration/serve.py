@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import dynamo
 import box
+import postgres
 from box import case, contains, is_gone
 from files import read
 from patience import in_time, until
@@ -401,9 +402,34 @@ def the_document_has_what_the_program_answers(b):
         fence = ask("show", key="fail")["fence"]
         ask("resolve", key="fail", fence=fence, reason="r", status="released")
         ask("reopen", key="complete", fence=ask("show", key="complete")["fence"], reason="r")
-        equal(set(METHODS) - seen, {"bye"})
+        ask("recorded", attempt=start("recorded")["attempt"])
+        equal(set(METHODS) - seen, {"bye", "statement"})
     with client(b) as c:
         equal(c("bye"), {})
+
+
+@case
+def effect_and_record_in_one_commit(b):
+    """On PostgreSQL the statement completes an attempt in the client's own transaction, or
+    not at all; the attempt stays until it is told of the commit. Other stores have none."""
+    with client(b) as c:
+        refused = refusal(c, "statement", attempt=c.begin("k")["attempt"])
+        equal(refused["data"]["name"], "IDEM_EINVALID")
+    postgres.need()
+    with postgres.server() as database:
+        equal(b("store", "create", "--store", database.url).status, 0)
+        database.psql("CREATE TABLE ledger (n int)")
+        with client(b, "--store", database.url) as c:
+            number = c.begin("k", **RERUN)["attempt"]
+            made = c("statement", attempt=number, result={"json": {"receipt": 42}})
+            check_schema("statement", METHODS["statement"]["result"]["schema"], made)
+            for end in "ROLLBACK", "COMMIT":
+                equal((end, verdict(c, "k")), (end, "BUSY"))
+                database.psql(f"BEGIN; INSERT INTO ledger VALUES (1); {postgres.literal(made)}; {end}")
+            equal(c("recorded", attempt=number), {})
+            equal(c.begin("k")["result"]["json"], {"receipt": 42})
+            equal(database.psql("SELECT n FROM ledger"), ["1"])
+            c("bye")
 
 
 @case

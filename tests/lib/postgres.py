@@ -68,6 +68,12 @@ def need():
         skip("the PostgreSQL store was not built: libpq-dev is not installed")
 
 
+def literal(statement):
+    """The text of a statement of idem's with its values in it, for psql."""
+    values = ["NULL" if v is None else "'" + v.replace("'", "''") + "'" for v in statement["values"]]
+    return re.sub(r"\$(\d+)", lambda m: values[int(m[1]) - 1], statement["text"])
+
+
 def somebody():
     """The user that it runs as, for subprocess; nothing where we are not root."""
     if os.geteuid() != 0:

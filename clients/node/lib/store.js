@@ -182,6 +182,20 @@ class Attempt {
         }
     }
 
+    /* The SQL (text, values) that completes it in your own transaction on PostgreSQL. */
+    async statement(result) {
+        this.#ours();
+        const params = { result: encode(result).result };
+        const asked = this.#door.ask('statement', (child) => this.#held.nameFor(child), params);
+        const { got } = await told(asked, this.#store.program);
+        return got;
+    }
+
+    /* The transaction with the statement was committed. */
+    async recorded() {
+        await this.#end('recorded', {});
+    }
+
     /* Extend the lease, by default by its length; gives what is left of it. */
     async renew(lease) {
         this.#ours();

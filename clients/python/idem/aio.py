@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Optional
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Optional
 
 from .child import Child
 from .core import Claim, Core, CoreAttempt, Decision, Duration, Key, Limit, Steps, Wait
@@ -58,6 +58,12 @@ class AsyncAttempt(CoreAttempt):
 
     async def unknown(self, text: str = "") -> None:
         await run(self._end("unknown", text=text))
+
+    async def statement(self, result: Any = None) -> Dict[str, Any]:
+        return await run(self._statement(result))
+
+    async def recorded(self) -> None:
+        await run(self._end("recorded"))
 
     async def renew(self, lease: Duration = 0) -> Optional[float]:
         return await run(self._renew(lease))

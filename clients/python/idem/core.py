@@ -253,6 +253,11 @@ class CoreAttempt:
             raise found from unfit
         return back
 
+    def _statement(self, value: Any) -> Steps:
+        self._ours()
+        params = {"result": encode(value)[0]}
+        return (yield from self._core.ask("statement", self._name, params))[1]
+
     def _respond(self, response: Dict[str, Any]) -> Steps:
         """The end of a request over HTTP; False: it is not on record."""
         if self._ending:

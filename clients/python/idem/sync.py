@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, TypeVar
 
 from .core import Claim, Core, CoreAttempt, Decision, Duration, Key, Limit, run
 
@@ -37,6 +37,14 @@ class Attempt(CoreAttempt):
     def unknown(self, text: str = "") -> None:
         """It may have happened."""
         run(self._end("unknown", text=text))
+
+    def statement(self, result: Any = None) -> Dict[str, Any]:
+        """The SQL ("text", "values") that completes it in your own transaction on PostgreSQL."""
+        return run(self._statement(result))
+
+    def recorded(self) -> None:
+        """The transaction with the statement was committed."""
+        run(self._end("recorded"))
 
     def renew(self, lease: Duration = 0) -> Optional[float]:
         """Extend the lease, by default by its length; return what is left of it."""
