@@ -196,7 +196,6 @@ TABLES = [
             Row("idem watch", command("watch", "--once", ok=FOUND)),
             Row("idem stats", command("stats")),
             Row("idem doctor", command("doctor", ok=FOUND), SMALL),
-            Row("idem store check --quick", command("store", "check", "--quick", ok=FOUND), SMALL),
             Row("idem store check, beside 8 writers", beside(command("store", "check", ok=FOUND, times=1)), LINEAR, per_record=True, once=True),
             Row("idem store check, whole", command("store", "check", ok=FOUND, times=1), LINEAR, per_record=True, once=True),
             Row("idem export", exported, LINEAR, per_record=True, once=True),

@@ -164,7 +164,7 @@ typedef struct {
     char                     *replay_headers;  /* "Link,X-Id"; or NULL */
     int64_t                   max_request;
     int64_t                   max_response;
-    ngx_flag_t                keep_request;
+    ngx_flag_t                keep_input;
     ngx_array_t              *limits;       /* ngx_http_idem_limit_t */
     ngx_uint_t                store_error;  /* 1: pass */
     ngx_flag_t                chain;

@@ -36,7 +36,7 @@ static char *ngx_http_idem_check(ngx_conf_t *cf,
     X(ptr, replay_headers, NULL)                                              \
     X(int, max_request, 16 * 1024 * 1024)                                     \
     X(int, max_response, 16 * 1024 * 1024)                                    \
-    X(int, keep_request, 0)                                                   \
+    X(int, keep_input, 0)                                                     \
     X(ptr, limits, NULL)                                                      \
     X(uint, store_error, 0)                                                   \
     X(int, chain, 1)

@@ -294,7 +294,7 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
                                          IDEM_FINGERPRINT_LEN);
     }
 
-    if (conf->keep_request && !ctx->waits && !ctx->looks) {
+    if (conf->keep_input && !ctx->waits && !ctx->looks) {
         if (ngx_http_idem_request_input(ctx, &input) != NGX_OK) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }

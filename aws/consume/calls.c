@@ -125,9 +125,10 @@ static void send_receive(struct idem_consumer *consumer,
     struct idem__sqs_receive how = {
         .max = (unsigned)(max < IDEM__SQS_BATCH ? max : IDEM__SQS_BATCH),
         .wait_s = wait_ms / 1000,
-        .visibility_s = consumer->options.visibility_ms == 0
-                            ? -1
-                            : consumer->options.visibility_ms / 1000,
+        .visibility_s =
+            consumer->info.visibility_ms == consumer->holds.visibility_ms
+                ? -1
+                : consumer->holds.visibility_ms / 1000,
     };
 
     if (consumer->info.fifo) {

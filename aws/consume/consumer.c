@@ -19,8 +19,6 @@ enum {
 static int check(const struct idem_consumer_options *options,
                  struct idem_error *error)
 {
-    int64_t visibility_ms = options->visibility_ms;
-
     if (options->size != sizeof(*options) || options->queue == NULL) {
         return idem__error(error, IDEM_EINVALID,
                            "consumer: the size of the options or the queue is "
@@ -29,12 +27,6 @@ static int check(const struct idem_consumer_options *options,
     if (options->hold_max < 1 || options->hold_max > HOLD_MAX) {
         return idem__error(error, IDEM_EINVALID,
                            "consumer: hold_max must be 1 to %d", HOLD_MAX);
-    }
-    if (visibility_ms != 0 &&
-        (visibility_ms < VISIBILITY_MIN_MS ||
-         visibility_ms > IDEM__SQS_VISIBILITY_MAX_S * 1000LL)) {
-        return idem__error(error, IDEM_EINVALID,
-                           "consumer: the visibility must be 2 s to 12 h");
     }
     if (options->wait_ms < 0 ||
         options->wait_ms > IDEM__SQS_WAIT_MAX_S * 1000) {
@@ -85,18 +77,10 @@ static void fill_info(struct idem_consumer *consumer,
 /* A queue whose messages are visible at once could not be worked on. */
 static void set_visibility(struct idem_consumer *consumer)
 {
-    int64_t visibility_ms = consumer->options.visibility_ms;
+    int64_t ms = consumer->info.visibility_ms;
 
-    if (visibility_ms == 0 &&
-        consumer->info.visibility_ms < VISIBILITY_MIN_MS) {
-        consumer->options.visibility_ms = VISIBILITY_MIN_MS;
-    }
-    if (consumer->options.visibility_ms == 0) {
-        visibility_ms = consumer->info.visibility_ms;
-    } else {
-        visibility_ms = consumer->options.visibility_ms;
-    }
-    consumer->holds.visibility_ms = visibility_ms;
+    consumer->holds.visibility_ms =
+        ms < VISIBILITY_MIN_MS ? VISIBILITY_MIN_MS : ms;
 }
 
 static int open_queue(struct idem_consumer *consumer, struct idem_error *error)

@@ -40,9 +40,6 @@ static struct cli_option option_table[] = {
     CLI_VALUE("workers", "N", CLI_COUNT, &options.workers,
               "messages to work on at the same time (1)", .letter = 'w',
               .min = 1, .max = CONSUME_WORKERS_MAX),
-    CLI_VALUE("visibility", "TIME", CLI_DURATION, &options.visibility_ms,
-              "how long a message is hidden at a time (default: the queue's)",
-              .min = 2000, .max = 43200000),
     CLI_VALUE("key-from", "SEL", CLI_TEXT, &options.key_from,
               "select the key from the body (default: the message's id)"),
     CLI_OPTION_SCOPE(&options.scope),
@@ -164,7 +161,6 @@ static int open_consumer(struct consume *consume)
     to.queue = options.queue;
     to.insecure = options.insecure;
     to.hold_max = (size_t)options.workers;
-    to.visibility_ms = options.visibility_ms / 1000 * 1000;
     if (options.until_empty) {
         to.wait_ms = 1000;
     }
@@ -183,19 +179,17 @@ static int open_consumer(struct consume *consume)
 /* While the lease runs its owner is at work, or dead: nobody else can begin. */
 static void check_visibility(const struct idem_consumer_queue *queue)
 {
-    int64_t visibility_ms = options.visibility_ms != 0 ? options.visibility_ms
-                                                       : queue->visibility_ms;
     char visibility[32], lease[32];
 
-    if (visibility_ms >= options.lease_ms) {
+    if (queue->visibility_ms >= options.lease_ms) {
         return;
     }
-    idem_setting_time(visibility_ms, visibility);
+    idem_setting_time(queue->visibility_ms, visibility);
     idem_setting_time(options.lease_ms, lease);
     cli_say(
         "the queue: its visibility timeout (%s) is shorter than the lease (%s): when a "
         "consumer dies, its message comes back before another may begin it, "
-        "and that receive counts; use --visibility %s, or a shorter --lease",
+        "and that receive counts; set its VisibilityTimeout to %s, or use a shorter --lease",
         visibility, lease, lease);
 }
 

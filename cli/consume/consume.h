@@ -33,7 +33,6 @@ struct consume_options {
     const char *queue;
     bool insecure;
     uint64_t workers;
-    int64_t visibility_ms;
     const char *key_from; /* NULL: the id of the message. */
     const char *scope;
     int64_t lease_ms;

@@ -86,9 +86,8 @@ struct cli_selection {
     bool overdue;
     unsigned statuses;              /* FAILED, UNKNOWN: 1u << status, or-ed. */
     const struct idem_slice *scope; /* NULL: all. */
-    int64_t older_ms; /* Only what was started at least so long ago; 0: all. */
-    bool json;        /* Lines of JSON. */
-    uint64_t count;   /* Decide only if it is about so many; 0: however many. */
+    bool json;                      /* Lines of JSON. */
+    uint64_t count; /* Decide only if it is about so many; 0: however many. */
 };
 
 /* Prints what would be decided or, with @yes, decides it and prints that. A record

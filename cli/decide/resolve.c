@@ -22,7 +22,6 @@ static struct {
     const char *who;
     bool overdue;
     const char *statuses;
-    int64_t older_ms;
     uint64_t count;
     bool yes;
     bool force;
@@ -55,9 +54,8 @@ static int check_args(const struct cli_command *command)
             "no reason given: --reason TEXT, which is kept for those who ask "
             "later");
     }
-    if (!is_selection() &&
-        (args.yes || args.older_ms != 0 || args.count != 0)) {
-        return cli_usage(command, "--yes, --older and --count belong to "
+    if (!is_selection() && (args.yes || args.count != 0)) {
+        return cli_usage(command, "--yes and --count belong to "
                                   "--overdue and --status");
     }
     if (is_selection() && (args.of.fence_given || args.of.key_file != NULL)) {
@@ -164,7 +162,6 @@ static int read_selection(const struct cli_command *command,
 
     *selection = (struct cli_selection){
         .overdue = args.overdue,
-        .older_ms = args.older_ms,
         .count = args.count,
         .json = args.json,
     };
@@ -252,8 +249,6 @@ static struct cli_option options[] = {
     CLI_SWITCH("overdue", &args.overdue, "instead of a key: all overdue work"),
     CLI_VALUE("status", "STATUS", CLI_TEXT, &args.statuses,
               "instead of a key: all that failed, unknown"),
-    CLI_VALUE("older", "TIME", CLI_DURATION, &args.older_ms,
-              "of these, only work started this long ago", .min = 1),
     CLI_VALUE("count", "N", CLI_COUNT, &args.count,
               "only if there are exactly N records", .min = 1),
     CLI_SWITCH("force", &args.force,

@@ -24,11 +24,10 @@ static bool is_selected(const struct choosing *choosing,
                         const struct idem_record *r)
 {
     const struct cli_selection *selection = choosing->selection;
-    bool wanted = r->status == IDEM_STATUS_IN_PROGRESS
-                      ? selection->overdue && r->overdue && !r->live
-                      : (selection->statuses & 1u << r->status) != 0;
 
-    return wanted && choosing->now_ms - r->started_ms >= selection->older_ms;
+    return r->status == IDEM_STATUS_IN_PROGRESS
+               ? selection->overdue && r->overdue && !r->live
+               : (selection->statuses & 1u << r->status) != 0;
 }
 
 /* Work that is late and whose owner may be at it is decided one by one. */

@@ -31,10 +31,9 @@ extern const char *const cli_template_formats[];
 struct cli_command;
 
 /* Prints the template of the table that @store_url (NULL: $IDEM_STORE) names, or
- * of "idem". Without its index where the URL says so; with the right
- * that rate limits need if @limits. Returns an exit status. */
+ * of "idem". Without its index where the URL says so. Returns an exit status. */
 int cli_template(const struct cli_command *command, const char *store_url,
-                 enum cli_template_format format, bool limits);
+                 enum cli_template_format format);
 
 /* The files of cli/dynamodb/templates, by line; each ends with NULL. A line
  * "@include FILE" of such a file is replaced by those of another.
@@ -44,9 +43,7 @@ int cli_template(const struct cli_command *command, const char *store_url,
  *     @TABLE@       the name of the table
  *     @REGION@      " --region NAME" where the region is known
  *     @index|       at its start: only for a table with its index
- *     @no-index|    only for one without
- *     @limits|      only if its users count requests in it
- *     @no-limits|   only if they do not */
+ *     @no-index|    only for one without */
 
 extern const char *const cli_template_cloudformation_yaml[];
 extern const char *const cli_template_cloudformation_json[];

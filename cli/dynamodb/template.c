@@ -27,7 +27,6 @@ struct table {
     char name[TABLE_MAX + 1];
     char region[64]; /* "": not known. */
     bool index;
-    bool limits; /* Its users count requests in it. */
 };
 
 static bool is_table_char(char c)
@@ -101,8 +100,6 @@ static bool is_wanted(const struct table *t, const char **line)
     } rows[] = {
         {"@index|", t->index},
         {"@no-index|", !t->index},
-        {"@limits|", t->limits},
-        {"@no-limits|", !t->limits},
     };
     size_t i;
 
@@ -147,9 +144,9 @@ static void print_lines(const struct table *t, const char *const *lines)
 }
 
 int cli_template(const struct cli_command *command, const char *store_url,
-                 enum cli_template_format format, bool limits)
+                 enum cli_template_format format)
 {
-    struct table t = {.index = true, .limits = limits};
+    struct table t = {.index = true};
     int status = find_table(command, store_url, &t);
 
     if (status == 0) {

@@ -385,8 +385,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return status;
     }
     gateway_args.config.end_timeout_ms = patience.chosen_ms;
-    return gateway_args.print_config ? print_config(&addresses)
-                                     : serve(&addresses);
+    return gateway_args.dry_run ? print_config(&addresses) : serve(&addresses);
 }
 
 static const char *const examples[] = {
@@ -394,7 +393,7 @@ static const char *const examples[] = {
     "curl -H 'Idempotency-Key: order-42' -d amount=42 localhost:8080/charge",
     "",
     "idem gateway -u http://unix:/run/app.sock -l 8081 --scope-header X-Tenant",
-    "idem gateway -u http://127.0.0.1:3000 --global-scope --print-config",
+    "idem gateway -u http://127.0.0.1:3000 --global-scope --dry-run",
     NULL,
 };
 

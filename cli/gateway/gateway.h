@@ -13,7 +13,7 @@
 struct gateway_args {
     struct gateway_config config;
     bool global_scope;
-    bool print_config;
+    bool dry_run;
     const char *health;
     const char *listen;
     const char *module;

@@ -161,7 +161,7 @@ int gateway_check(const char *nginx, const char *directory)
         return CLI_CONFIG; /* The child has said why. */
     }
     if (how != 0) {
-        cli_say("nginx refuses the configuration; see it with --print-config");
+        cli_say("nginx refuses the configuration; see it with --dry-run");
         return CLI_CONFIG;
     }
     return 0;

@@ -28,7 +28,6 @@ extern char **environ;
 
 static struct {
     bool json;
-    bool full;
     const char *store;
 } args;
 
@@ -449,7 +448,7 @@ static void check_host(struct cli_check *check)
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct cli_check check = {.json = args.json,
-                              .quick = !args.full,
+                              .quick = true,
                               .may_lack = true,
                               .before = check_host,
                               .after = check_work};
@@ -462,7 +461,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
 }
 
 static struct cli_option options[] = {
-    CLI_SWITCH("full", &args.full, "read the whole store; may take minutes"),
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
@@ -471,7 +469,7 @@ static struct cli_option options[] = {
 
 static const char *const examples[] = {
     "idem doctor                       # what is wrong, and what to do about it",
-    "idem doctor --full                # the same, and all of the store is read",
+    "idem store check                  # the store again, read to its end",
     "idem doctor --json | jq '.findings[] | select(.grade != \"ok\")'",
     NULL,
 };

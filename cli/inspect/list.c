@@ -33,7 +33,7 @@ static bool is_recent(const struct idem_record *r)
  * them. */
 static bool is_shown(const struct idem_record *r)
 {
-    return args.all || args.scope != NULL || !cli_is_alert(r);
+    return args.scope != NULL || !cli_is_alert(r);
 }
 
 /* With --overdue, the union: as idem resolve takes it. */
@@ -272,7 +272,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
     statuses = filter.statuses;
     order->limit = args.limit;
     order->after = args.after;
-    order->reverse = args.reverse;
     if (status != 0) {
         return status;
     }
@@ -281,7 +280,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         filter.statuses = 1u << IDEM_STATUS_FAILED;
         filter.failed_outcomes = true;
     }
-    filter.newest_first = !args.reverse;
+    filter.newest_first = true;
     if (args.overdue && statuses != 0) {
         filter.statuses |= 1u << IDEM_STATUS_IN_PROGRESS;
     }
@@ -300,9 +299,6 @@ static struct cli_option options[] = {
                "only work that should have ended by now"),
     CLI_SWITCH("failed", &args.failed,
                "only what failed, or ended with an exit status other than 0"),
-    CLI_SWITCH("all", &args.all,
-               "also what idem keeps for itself: the alerts of idem watch",
-               .letter = 'a'),
     CLI_VALUE("since", "TIME", CLI_DURATION, &args.since_ms,
               "only what began or ended that recently: 2h", .min = 1),
     CLI_VALUE("match", "PATTERN", CLI_TEXT, &args.match,
@@ -315,7 +311,6 @@ static struct cli_option options[] = {
     CLI_VALUE("after", "PLACE", CLI_TEXT, &args.after,
               "continue where a list with --max ended",
               .max = IDEM_PLACE_MAX - 1),
-    CLI_SWITCH("reverse", &args.reverse, "the oldest first", .letter = 'r'),
     CLI_VALUE("fields", "FIELDS", CLI_TEXT, &args.fields,
               "show these, with commas between them: status exit started age "
               "took lease attempts owner scope key created ended expires fence "

@@ -27,16 +27,14 @@ struct cli_row {
     uint64_t tie; /* Decides between rows of the same number. */
 };
 
-/* Less than 0: @a comes before @b. */
-int cli_row_compare(const struct cli_row *a, const struct cli_row *b,
-                    bool descending);
+/* Less than 0: @a comes before @b, since its number is the larger one. */
+int cli_row_compare(const struct cli_row *a, const struct cli_row *b);
 
 struct cli_rows {
     struct cli_row *list;
     size_t len;
     size_t room;
-    size_t limit; /* So many are kept, the first ones in order; 0: all. */
-    bool descending;
+    size_t limit;   /* So many are kept, the first ones in order; 0: all. */
     bool is_cut;    /* The first @limit of the list are in order, and no row
                         after the last of them is wanted. */
     uint64_t added; /* Rows, also those that were not wanted. */
@@ -75,7 +73,6 @@ struct cli_list_order {
     /* Set by the caller. */
     uint64_t limit;    /* 0: all. */
     const char *after; /* The place where the list goes on; NULL: begins. */
-    bool reverse;
 
     bool sorts;     /* Rows are kept, and printed at the end. */
     bool stops;     /* The walk ends with the limit; else all is read. */
@@ -120,12 +117,10 @@ struct list_args {
     const char *statuses;
     bool overdue;
     bool failed;
-    bool all;
     const char *scope;
     const char *match;
     int64_t since_ms;
     const char *fields;
-    bool reverse;
     uint64_t limit;
     const char *after;
     bool json;

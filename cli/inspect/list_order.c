@@ -13,33 +13,23 @@
 
 /* ---- The first rows in an order ---- */
 
-int cli_row_compare(const struct cli_row *a, const struct cli_row *b,
-                    bool descending)
+int cli_row_compare(const struct cli_row *a, const struct cli_row *b)
 {
-    int order = (a->number > b->number) - (a->number < b->number);
+    int order = (a->number < b->number) - (a->number > b->number);
 
-    if (order == 0) {
-        order = (a->tie > b->tie) - (a->tie < b->tie);
-    }
-    return descending ? -order : order;
+    return order != 0 ? order : (a->tie < b->tie) - (a->tie > b->tie);
 }
 
-static int ascending(const void *a, const void *b)
+static int compare(const void *a, const void *b)
 {
-    return cli_row_compare(a, b, /* descending= */ false);
-}
-
-static int descending(const void *a, const void *b)
-{
-    return cli_row_compare(a, b, /* descending= */ true);
+    return cli_row_compare(a, b);
 }
 
 /* Sorts the rows and drops those above the limit. */
 static void cut(struct cli_rows *rows)
 {
     if (rows->len > 0) {
-        qsort(rows->list, rows->len, sizeof(*rows->list),
-              rows->descending ? descending : ascending);
+        qsort(rows->list, rows->len, sizeof(*rows->list), compare);
     }
     while (rows->limit != 0 && rows->len > rows->limit) {
         free(rows->list[--rows->len].line);
@@ -70,8 +60,8 @@ bool cli_rows_wants(struct cli_rows *rows, int64_t number, uint64_t tie)
     struct cli_row row = {.number = number, .tie = tie};
 
     rows->added++;
-    return !rows->is_cut || cli_row_compare(&row, &rows->list[rows->limit - 1],
-                                            rows->descending) < 0;
+    return !rows->is_cut ||
+           cli_row_compare(&row, &rows->list[rows->limit - 1]) < 0;
 }
 
 int cli_rows_add(struct cli_rows *rows, char *line, int64_t number,
@@ -160,7 +150,6 @@ int cli_list_order(const struct cli_command *command,
     order->stops = !indexed && order->limit != 0;
     order->pages = indexed;
     order->unordered = !indexed && remote;
-    order->rows.descending = !order->reverse;
     if (indexed) {
         order->rows.limit = order->limit != 0 ? (size_t)order->limit
                             : whole           ? PART_OF_WHOLE
@@ -200,8 +189,7 @@ static bool is_before(const struct cli_list_order *order,
     struct cli_row place = {.number = order->after_created_ms,
                             .tie = order->after_id};
 
-    return order->goes_on &&
-           cli_row_compare(row, &place, order->rows.descending) <= 0;
+    return order->goes_on && cli_row_compare(row, &place) <= 0;
 }
 
 bool cli_list_wants(struct cli_list_order *order, int code,

@@ -97,7 +97,7 @@ void cli_patience_set(struct idem_store *store, int64_t ms)
 
 /* ---- Opening ---- */
 
-bool cli_no_create;
+bool cli_store_must_exist;
 
 /* A person who looks, or decides, is told soon that the store is away. Where work
  * depends on the answer it is waited for. */
@@ -151,8 +151,6 @@ static int given_url(const char *url, const char *source, char **ret_url)
     return 0;
 }
 
-/* Any other program that is given the URL, as nginx is, must not make a store
- * either. */
 static int add_no_create(char **url)
 {
     char *more;
@@ -187,9 +185,10 @@ static int find_url(const char *store_url, bool make, char **ret_url)
 
 int cli_store_url(const char *store_url, bool make, char **ret_url)
 {
-    int status = find_url(store_url, make && !cli_no_create, ret_url);
+    int status = find_url(store_url, make && !cli_store_must_exist, ret_url);
 
-    return status == 0 && cli_no_create ? add_no_create(ret_url) : status;
+    return status == 0 && cli_store_must_exist ? add_no_create(ret_url)
+                                               : status;
 }
 
 int cli_store_failed(const struct idem_error *error)

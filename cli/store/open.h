@@ -8,8 +8,8 @@
 #include <idem/metrics.h>
 #include <idem/operator.h>
 
-/* --no-create was given. */
-extern bool cli_no_create;
+/* A store that is missing is not made, whatever its URL says. */
+extern bool cli_store_must_exist;
 
 /* Opens the store of --store, else $IDEM_STORE, else the default path
  * ($XDG_STATE_HOME/idem/idem.db, ~/.local/state/idem/idem.db, root:
@@ -52,12 +52,9 @@ int cli_store_ask(struct idem_store *store);
  * error message. */
 int cli_store_url(const char *store_url, bool make, char **ret_url);
 
-/* Two options: the second is that of cli_open_store(), whoever calls it. */
 #define CLI_OPTION_STORE(to)                                                   \
     CLI_VALUE("store", "URL", CLI_TEXT, to,                                    \
-              "where the records are (default: $IDEM_STORE)"),                 \
-        CLI_SWITCH("no-create", &cli_no_create,                                \
-                   "fail if the store does not exist")
+              "where the records are (default: $IDEM_STORE)")
 
 /* ---- How long an outcome waits for its store ---- */
 

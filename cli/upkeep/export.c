@@ -180,7 +180,7 @@ static int export_store(const char *url, const char *path,
     unsigned flags = e->moves ? CLI_OPEN_FOR_PERSON : IDEM_OPEN_READONLY;
     int status;
 
-    cli_no_create = cli_no_create || e->moves;
+    cli_store_must_exist = e->moves;
     status = cli_open_store(url, flags, &e->store);
     if (status == 0 && e->moves && idem_store_url(e->store) == NULL) {
         cli_say("a store in memory cannot be moved");

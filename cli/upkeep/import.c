@@ -27,7 +27,7 @@ enum {
 
 static struct {
     bool json;
-    const char *to_scope;
+    const char *scope;
     const char *store;
 } args;
 
@@ -141,10 +141,10 @@ static int place(struct idem_record *record)
 {
     struct idem_error error = {0};
 
-    if (args.to_scope == NULL || record->scope.len > 0) {
+    if (args.scope == NULL || record->scope.len > 0) {
         return 0;
     }
-    record->scope = idem_str(args.to_scope);
+    record->scope = idem_str(args.scope);
     error.code = idem_id(record->scope, record->key, record->id);
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
@@ -399,8 +399,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 static struct cli_option options[] = {
     CLI_OPTION_JSON(&args.json),
-    CLI_VALUE("to-scope", "SCOPE", CLI_TEXT, &args.to_scope,
-              "the scope of records that have none", .max = IDEM_SCOPE_MAX),
+    CLI_VALUE("scope", "SCOPE", CLI_TEXT, &args.scope,
+              "the scope of records that have none", .letter = 's',
+              .max = IDEM_SCOPE_MAX),
     CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},

@@ -94,7 +94,7 @@ int cli_schema(const char *store_url, char **ret_text)
     return cli_fail_with(&error);
 }
 
-/* ---- idem store mark-restored, and create --accept-loss ---- */
+/* ---- idem store mark-restored, and create --force ---- */
 
 int cli_sqlite_url(const char *store_url, bool make, char **ret_url)
 {

@@ -18,9 +18,7 @@
 static struct {
     bool json;
     bool yes;
-    bool limits;
-    bool accept_loss;
-    bool quick;
+    bool force;
     int format;
     const char *store;
 } args;
@@ -164,11 +162,11 @@ static int template(const struct cli_command *command)
         return status;
     }
     if (text == NULL) {
-        return cli_template(command, args.store, format_wanted(), args.limits);
+        return cli_template(command, args.store, format_wanted());
     }
-    if (format_wanted() != 0 || args.limits) {
+    if (format_wanted() != 0) {
         status = cli_usage(command, "the template of this store is SQL: leave "
-                                    "out --format, --json and --limits");
+                                    "out --format and --json");
     } else {
         (void)fputs(text, stdout);
     }
@@ -180,7 +178,7 @@ static int template(const struct cli_command *command)
 
 static int check(const struct cli_command *command)
 {
-    struct cli_check check = {.json = args.json, .quick = args.quick};
+    struct cli_check check = {.json = args.json};
 
     (void)command;
     return cli_check_run(&check, args.store);
@@ -190,11 +188,7 @@ static int check(const struct cli_command *command)
 
 static int create(const struct cli_command *command)
 {
-    if (cli_no_create) {
-        return cli_usage(command, "create makes a store: leave out "
-                                  "--no-create");
-    }
-    if (!args.accept_loss) {
+    if (!args.force) {
         return cli_create(args.store, args.json);
     }
     return args.yes
@@ -291,17 +285,12 @@ static int run(const struct cli_command *command, int argc, char **argv)
 }
 
 static struct cli_option options[] = {
-    CLI_SWITCH("accept-loss", &args.accept_loss,
-               "create: replace a store that is lost"),
+    CLI_SWITCH("force", &args.force, "create: replace a store that is lost"),
     CLI_VALUE("format", "FORMAT", CLI_CHOICE, &args.format,
               "template: for which tool", .choices = cli_template_formats),
     CLI_OPTION_JSON(&args.json),
-    CLI_SWITCH("limits", &args.limits,
-               "template: with the permission that rate limits need"),
-    CLI_SWITCH("quick", &args.quick,
-               "check: take seconds, and report what was not read"),
     CLI_SWITCH("yes", &args.yes,
-               "needed by mark-restored, create --accept-loss, set-clock",
+               "needed by mark-restored, create --force, set-clock",
                .letter = 'y'),
     CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),

@@ -18,7 +18,7 @@ int cli_create(const char *store_url, bool json);
  * free(), if its kind has any; else *@ret_text is NULL. Returns an exit status. */
 int cli_schema(const char *store_url, char **ret_text);
 
-/* ---- idem store mark-restored, create --accept-loss and set-clock -------- */
+/* ---- idem store mark-restored, create --force and set-clock -------- */
 
 #define CLI_SQLITE_SCHEME "sqlite:"
 

@@ -25,7 +25,6 @@ static struct {
     int flavour; /* Index into flavours. */
     bool has_flavour;
     const char *prefix; /* NULL: the flavour's own, if it has one. */
-    bool allow_null;
     bool json;
 } args = {.claim = CLI_CLAIM_INIT};
 
@@ -61,12 +60,12 @@ static int make_key(enum idem_flavour which, const char *prefix,
                     struct idem_slice event, struct idem_key_text *ret_key,
                     struct idem_error *error)
 {
-    unsigned flags = args.allow_null ? IDEM_FLAVOUR_NULL : 0;
     struct idem_selector *selector;
     int rc;
 
     if (args.claim.key_from == NULL) {
-        return idem_flavour_key(which, prefix, event, flags, ret_key, error);
+        return idem_flavour_key(which, prefix, event, /* flags= */ 0, ret_key,
+                                error);
     }
     rc = idem_selector_create(args.claim.key_from, &selector, error);
     if (rc != 0) {
@@ -74,8 +73,8 @@ static int make_key(enum idem_flavour which, const char *prefix,
     }
     rc = idem_selector_run(selector, event, /* flags= */ 0, error);
     if (rc == 0) {
-        rc =
-            idem_flavour_key_of(which, prefix, selector, flags, ret_key, error);
+        rc = idem_flavour_key_of(which, prefix, selector, /* flags= */ 0,
+                                 ret_key, error);
     }
     idem_selector_destroy(selector);
     return rc;
@@ -99,7 +98,7 @@ static int run_flavour(const struct cli_command *command, int argc, char **argv)
     int status;
 
     if (!args.has_flavour) {
-        return cli_usage(command, "--prefix and --allow-null need --flavour");
+        return cli_usage(command, "--prefix needs --flavour");
     }
     if (names_identity(&args.claim)) {
         return cli_usage(
@@ -193,7 +192,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct cli_request request;
     int status;
 
-    if (args.has_flavour || args.prefix != NULL || args.allow_null) {
+    if (args.has_flavour || args.prefix != NULL) {
         return run_flavour(command, argc, argv);
     }
     if (argc > 0 && argv[0][0] == '@') {
@@ -224,8 +223,6 @@ static struct cli_option options[] = {
               .choices = flavours, .given = &args.has_flavour),
     CLI_VALUE("prefix", "TEXT", CLI_ANY_TEXT, &args.prefix,
               "the part before the # of that key"),
-    CLI_SWITCH("allow-null", &args.allow_null,
-               "accept null, the same key for all events without it"),
     CLI_OPTION_JSON(&args.json),
     {.name = NULL},
 };

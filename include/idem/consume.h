@@ -48,19 +48,18 @@ extern "C" {
 struct idem_consumer;
 
 struct idem_consumer_options {
-    size_t size;           /* sizeof, set by IDEM_CONSUMER_OPTIONS_INIT. */
-    const char *queue;     /* Its URL, or its name. */
-    const char *region;    /* NULL: the URL's, else as AWS's settings say. */
-    bool insecure;         /* http:// to another machine is wanted. */
-    size_t hold_max;       /* 1. Messages given and waiting to be, at most. */
-    int64_t visibility_ms; /* 0: the queue's. From 2 s to 12 h. */
-    int64_t wait_ms;       /* 20,000. A long poll; at most that. */
-    int64_t open_ms;       /* 10,000. How long opening may take. */
+    size_t size;        /* sizeof, set by IDEM_CONSUMER_OPTIONS_INIT. */
+    const char *queue;  /* Its URL, or its name. */
+    const char *region; /* NULL: the URL's, else as AWS's settings say. */
+    bool insecure;      /* http:// to another machine is wanted. */
+    size_t hold_max;    /* 1. Messages given and waiting to be, at most. */
+    int64_t wait_ms;    /* 20,000. A long poll; at most that. */
+    int64_t open_ms;    /* 10,000. How long opening may take. */
 };
 
 #define IDEM_CONSUMER_OPTIONS_INIT                                             \
     {                                                                          \
-        sizeof(struct idem_consumer_options), NULL, NULL, false, 1, 0, 20000,  \
+        sizeof(struct idem_consumer_options), NULL, NULL, false, 1, 20000,     \
             10000                                                              \
     }
 
@@ -68,7 +67,7 @@ struct idem_consumer_options {
 struct idem_consumer_queue {
     const char *url; /* Until the consumer is closed, as all texts here. */
     const char *region;
-    int64_t visibility_ms; /* Of the queue, not of the options. */
+    int64_t visibility_ms;
     int64_t retention_ms;
     int64_t waiting;   /* About so many messages; -1: not said. */
     int64_t in_flight; /* Likewise. */

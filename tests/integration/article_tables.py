@@ -298,7 +298,7 @@ def requests_are_moved():
     # A function on Lambda looks for them in a scope of its own.
     scoped = idem.own("answers-scoped")
     for again in "added 21, kept 0", "added 0, kept 21":
-        done = scoped("import", "--to-scope", "charge", "moved.jsonl")
+        done = scoped("import", "--scope", "charge", "moved.jsonl")
         equal(done.status, 0)
         assert again.encode() in done.stdout, done.stdout
     equal({row["scope"] for row in lines(scoped).values()}, {"charge"})

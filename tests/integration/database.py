@@ -92,7 +92,7 @@ def plans_are_those_of_a_full_table():
     said(local, "export", "plans.jsonl")
     said(idem, "import", "plans.jsonl")
     equal(idem("limit", "-n", "up", "-u", "u", "--max", "9", "--per", "1h", "-r", "1").status, 0)
-    said(idem, "list", "--all")
+    said(idem, "list")
     said(idem, "list", "--status", "failed")
     said(idem, "purge")
     time.sleep(0.5)  # A server process counts for all to see when it ends.
@@ -108,7 +108,6 @@ def the_newest_is_first():
         said(idem, "run", "-qk", name, "--", "true")
     listed = ("list", "--fields", "key")
     equal(said(idem, *listed).split(), names[::-1])
-    equal(said(idem, *listed, "--reverse").split(), names)
     page = idem(*listed, "--max", "4")
     place = re.search(r"--after (\S+)", page.stderr.decode())[1]
     equal(page.stdout.decode().split() + said(idem, *listed, "--max", "4", "--after", place).split(), names[::-1])
@@ -553,7 +552,7 @@ def rows_without_an_id_stop_nobody():
         " FROM ids.idem_record, generate_series(1, 250) n"
     )
     for args, status, text in (
-        (("list", "--all"), 0, "completed"),
+        (("list",), 0, "completed"),
         (("purge",), 0, "purged 0 records"),
         (("store", "check"), 78, "250 rows have an id"),
     ):
@@ -576,7 +575,7 @@ def a_row_that_was_made_huge_is_not_fetched():
     for args, status in (
         (("run", "-k", "head", *hi), 74),
         (("run", "-k", "result", *hi), 74),
-        (("list", "--all"), 74),
+        (("list",), 74),
     ):
         process = idem.start(*args)
         _, ended, usage = os.wait4(process.pid, 0)

@@ -542,13 +542,13 @@ def pgbouncer_in_transaction_mode():
     with bouncer(server) as url:
         idem = Idem(f"{url}&schema=pool&prepare=no")
         once(idem, "a")
-        equal(len(idem("list", "--all", "--json").stdout.splitlines()), 13)
+        equal(len(idem("list", "--json").stdout.splitlines()), 13)
         equal(idem("purge").stdout, b"purged 0 records\n")
         here("moved")
         new = Idem(f"{url}&schema=moved&prepare=no")
         equal(idem("export", "--open", "moved.jsonl").status, 0)
         equal(new("import", "moved.jsonl").status, 0)
-        equal(len(new("list", "--all", "--json").stdout.splitlines()), 13)
+        equal(len(new("list", "--json").stdout.splitlines()), 13)
         here("crowd")
         equal(claim(f"{url}&schema=crowd&prepare=no", 20, 2), (40, 40, 0))
 

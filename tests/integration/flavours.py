@@ -204,11 +204,6 @@ def what_has_no_key_of_its_own_is_refused():
         )
         equal((done.status, done.stdout), (64, b""))
         assert word in done.stderr.decode(), (event, done.stderr)
-    equal(our_key("typescript", "null", "--allow-null"), "pay#N6YlnMDB2uKZp4Zkid/wvQ==")
-    equal(
-        our_key("typescript", "[null,null]", "--allow-null"),
-        "pay#79hznynQaGEGP+tMxtM5Kw==",
-    )
     note(f"{len(refused)} refused")
 
 

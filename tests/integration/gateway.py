@@ -138,7 +138,7 @@ BAD = (
     (64, '"x" is not part of it', [*SERVICE, "--global-scope", "--fingerprint-from", "x"]),
     (64, "--max-failures", [*SERVICE, "--global-scope", "--max-failures", "2"]),
     (64, "--retry-after", [*SERVICE, "--global-scope", "--retry-after", "1m"]),
-    (64, "Set-Cookie", [*SERVICE, "--global-scope", "--replay-header", "Set-Cookie"]),
+    (64, "Set-Cookie", [*SERVICE, "--global-scope", "--replay-headers", "Set-Cookie"]),
     (64, "X Y", [*SERVICE, "--global-scope", "--key-header", "X Y"]),
     (64, "--key-from", [*SERVICE, "--global-scope", "--key-header", "X-Id", "--key-from", ".body.id"]),
     (64, "cannot be the key itself", [*SERVICE, "--scope-header", "X-Id", "--key-header", "x-id"]),
@@ -240,9 +240,9 @@ def root_must_name_a_user():
 
 @test
 def the_configuration_can_be_printed():
-    """--print-config prints what nginx would be given, and makes nothing."""
+    """--dry-run prints what nginx would be given, and makes nothing."""
     gateway = Gateway()
-    got = Idem()(*gateway.args, "--print-config", env=gateway.env)
+    got = Idem()(*gateway.args, "--dry-run", env=gateway.env)
     text = got.stdout.decode()
     equal((got.status, got.stderr), (0, b""))
     assert f'load_module "{os.path.abspath("module.so")}";' in text, text
@@ -273,13 +273,13 @@ def each_option_is_a_directive():
         (["--on-expired-lease", "rerun", "--max-failures", "2"], "idempotency_max_failures 2;"),
         (["--outcome", "500=retry", "--retry-after", "1h"], "idempotency_retry_after 3600s;"),
         (["--key-header", "X-Request-Id"], 'idempotency_key "X-Request-Id";'),
-        (["--replay-header", "Link,Content-Location"],
+        (["--replay-headers", "Link,Content-Location"],
          "idempotency_replay_headers Link Content-Location;"),
         (["--max-time", "2m"], "proxy_read_timeout 120s;"),
         (["--routes", "/charge,/pay"], "location /pay {\n            idempotency on;"),
     ):
         scope = [] if options[0] == "--scope-header" else ["--global-scope"]
-        got = Idem()(*base, *scope, *options, "--print-config", env=gateway.env)
+        got = Idem()(*base, *scope, *options, "--dry-run", env=gateway.env)
         assert line in got.stdout.decode(), (options, got)
 
 
@@ -291,7 +291,7 @@ def outcomes_wait_where_idem_reconcile_looks():
 
     def journal(*args, **env):
         env = {**gateway.env, **env}
-        got = Idem()(*gateway.args, "--print-config", *args, env=env)
+        got = Idem()(*gateway.args, "--dry-run", *args, env=env)
         return b" ".join(re.findall(rb'idempotency_store "\S+"(.*);', got.stdout)).decode()
 
     equal(journal(IDEM_JOURNAL_DIR="here"), f' "journal={os.path.abspath("here")}"')
@@ -309,7 +309,7 @@ def outcomes_wait_where_idem_reconcile_looks():
 def a_relative_store_is_found_by_nginx():
     """The path of a store does not depend on the directory that nginx runs in."""
     gateway = Gateway(*USUAL, "--store", "sqlite:here.db")
-    got = Idem()(*gateway.args, "--print-config", env=gateway.env).stdout.decode()
+    got = Idem()(*gateway.args, "--dry-run", env=gateway.env).stdout.decode()
     assert f'"sqlite:{os.path.abspath("here.db")}" ' in got, got
 
 

@@ -47,7 +47,7 @@ def a_lost_store_is_no_new_one(b):
                 os.rename(os.path.join(source, name), os.path.join(target, name))
 
     carry(b.path, away)
-    refused(b, b"is missing or empty", b"idem store create --accept-loss")
+    refused(b, b"is missing or empty", b"idem store create --force")
     assert not os.path.exists(path)
     with open(path, "w", encoding="ascii"):
         os.chmod(path, 0o600)
@@ -66,17 +66,16 @@ def a_lost_store_is_no_new_one(b):
 
 @case
 def both_gone_looks_like_a_first_use(b):
-    """The control: with the lock file gone too, the work runs again; create=no and
-    --no-create refuse that."""
+    """The control: with the lock file gone too, the work runs again; create=no refuses
+    that."""
     equal(pay(b).status, 0)
     for name in os.listdir(b.path):
         if name.startswith("idem.db"):
             os.unlink(b.file(name))
     strict = f"{b.idem.store}?create=no"
-    for options in (("--store", strict), ("--no-create",)):
-        got = pay(b, *options)
-        equal(got.status, 78)
-        contains(got.stderr, b"no store in", b"idem store create")
+    got = pay(b, "--store", strict)
+    equal(got.status, 78)
+    contains(got.stderr, b"no store in", b"idem store create")
     equal(os.path.exists(b.file("idem.db-lock")), False)
     equal(b.effects(), 1)
     equal(pay(b).status, 0)
@@ -96,13 +95,12 @@ def it_is_made_once_and_then_required(b):
     contains(b("store", "create", "--store", store).stdout, b"is there already")
     os.unlink(b.file("idem.db"))
     equal(b("store", "create", "--store", store).status, 78)
-    equal(b("store", "create", "--accept-loss", "--store", store).status, 64)
-    got = b("store", "create", "--accept-loss", "--yes", "--store", store)
+    equal(b("store", "create", "--force", "--store", store).status, 64)
+    got = b("store", "create", "--force", "--yes", "--store", store)
     equal(got.status, 0)
     contains(got.stdout, b"runs it again")
     equal(pay(b, "--store", store).status, 0)
     equal(b.effects(), 2)
-    equal(b("store", "create", "--no-create").status, 64)
 
 
 @case

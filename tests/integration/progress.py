@@ -137,11 +137,10 @@ def an_export_shows_its_records():
 
 @test
 def what_looks_at_everything_counts():
-    """A check and doctor count pages; list says so where no index helps; a purge does not
+    """A check counts pages; list says so where no index helps; a purge does not
     know how much there is, and shows a count and the time."""
     store = filled(8000)
     shown(store, "store", "check", doing="checking")
-    shown(store, "doctor", "--full", doing="checking")
     for args, doing in ((("-s", "none"), "no index has the scope, looking at all records"),
                         (("--match", "none"), "looking at all records")):
         shown(store, "list", *args, doing=doing, all_known=False)

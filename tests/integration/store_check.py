@@ -470,22 +470,22 @@ def a_large_file():
 
 @test
 def a_quick_check_says_what_it_left_out():
-    """--quick says what it did not read, and which command reads it; doctor is quick, and
-    with --full it is not. Neither calls a part whole."""
+    """doctor says what it did not read, and which command reads it; it does not call a
+    part whole."""
     store = "sqlite:" + a_large_file()
-    status, findings = check(store, more=["--quick"])
-    equal((status, grades(findings), "file" in grades(findings)), (0, {"records": ["skip"]}, False))
+    _, findings = check(store, verb=["doctor"])
+    equal((grades(findings)["records"], "file" in grades(findings)), (["skip"], False))
     line = mend_of(findings, "records")
     equal(line, f"idem store check --store '{store}'")
     run_line(line, None)
     equal((check(store)[0], grades(check(store)[1])), (0, {}))
     idem = Idem(store)
-    for more, whole in (([], False), (["--full"], True)):
-        answer = json.loads(idem("doctor", "--json", *more).stdout)
-        equal((more, answer["whole"], answer["usable"]), (more, whole, True))
-        said = idem("doctor", *more).stdout.decode()
-        equal((more, "skip  records: the records " in said, "ok    file: it is whole" in said),
-              (more, not whole, whole))
+    for verb, whole in ((["doctor"], False), (["store", "check"], True)):
+        answer = json.loads(idem(*verb, "--json").stdout)
+        equal((verb, answer["whole"], answer["usable"]), (verb, whole, True))
+        said = idem(*verb).stdout.decode()
+        equal((verb, "skip  records: the records " in said, "ok    file: it is whole" in said),
+              (verb, not whole, whole))
 
 
 @test
@@ -519,18 +519,17 @@ def a_signal_stops_a_check():
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         os.kill(os.getpid(), signal.SIGINT)  # Waits for the check to take it.
 
-    for verb in (["store", "check"], ["doctor", "--full"]):
-        done = subprocess.run([PROGRAM, *verb, "--json", "--store", store], capture_output=True,
-                              preexec_fn=interrupted, env=environment({}))
-        equal((verb, done.returncode), (verb, 75))
-        assert b"stopped by a signal at " in done.stderr, done.stderr
-        answer = json.loads(done.stdout)
-        equal((answer["whole"], answer["usable"]), (False, True))
+    done = subprocess.run([PROGRAM, "store", "check", "--json", "--store", store],
+                          capture_output=True, preexec_fn=interrupted, env=environment({}))
+    equal(done.returncode, 75)
+    assert b"stopped by a signal at " in done.stderr, done.stderr
+    answer = json.loads(done.stdout)
+    equal((answer["whole"], answer["usable"]), (False, True))
 
 
 @test
 def a_check_of_a_table_is_stopped_between_pages():
-    """A quick check does not read the table; one that a signal stops after a page says
+    """doctor does not read the table; one that a signal stops after a page says
     that it did not read the rest."""
     asked = []
     pid = []
@@ -546,8 +545,8 @@ def a_check_of_a_table_is_stopped_between_pages():
 
     with Server({**HEALTHY, "Scan": page}) as server_:
         store = f"dynamodb://{TABLE}?region={REGION}&endpoint={server_.url}"
-        status, findings = check(store, ENV, ["--quick"])
-        equal((status, grades(findings), asked), (0, {"bodies": ["skip"]}, []))
+        _, findings = check(store, ENV, ["doctor"])
+        equal((grades(findings)["bodies"], asked), (["skip"], []))
         line = [PROGRAM, "store", "check", "--json", "--store", store]
         with subprocess.Popen(line, stdout=subprocess.PIPE, env=environment(ENV)) as first:
             pid.append(first.pid)

@@ -800,11 +800,8 @@ def a_list_is_chosen_and_sorted():
     equal(sorted(listed(idem, "--failed")), ["bad", "order-0", "order-2"])
     equal(sorted(listed(idem, "--match", "order-[01]")), ["order-0", "order-1"])
     equal(listed(idem), ["open", "bad", "order-3", "order-2", "order-1", "order-0"])
-    equal(listed(idem, "-r"), listed(idem)[::-1])
     equal(listed(idem, "--failed"), ["bad", "order-2", "order-0"])
-    equal(listed(idem, "--failed", "--reverse"), ["order-0", "order-2", "bad"])
     equal(listed(idem, "--max", "2"), ["open", "bad"])
-    equal(listed(idem, "-r", "--max", "2"), ["order-0", "order-1"])
     equal(len(listed(idem, "--since", "1h")), 6)
     time.sleep(0.05)
     equal(listed(idem, "--since", "1ms"), [])
@@ -832,7 +829,7 @@ def a_list_goes_on_page_by_page():
         equal(idem("fail", "--token", begin(idem, "-k", f"bad-{n}", "-s", "it's 1")).status, 0)
     new = 0
     for options in [
-        [], ["--reverse"], ["-s", "it's 1"], ["--failed"], ["--failed", "-r"],
+        [], ["-s", "it's 1"], ["--failed"],
         ["--status", "failed"], ["--status", "completed,failed"], ["--match", "*-[12]"],
         ["--since", "1h", "--match", "order-*", "-s", "it's 0"], ["--json"],
     ]:  # fmt: skip
@@ -845,10 +842,9 @@ def a_list_goes_on_page_by_page():
                 equal(page.status, 0)
                 assert len(page.stdout.splitlines()) <= limit, page.stdout
                 seen, pages, after = seen + page.stdout, pages + 1, next_page(page)
-                # It comes before the first page; going up it is after the last.
-                if "-r" not in options and "--reverse" not in options:
-                    begin(idem, "-k", f"new-{new}", "-s", "new", "--lease", "never")
-                    new += 1
+                # It comes before the first page.
+                begin(idem, "-k", f"new-{new}", "-s", "new", "--lease", "never")
+                new += 1
             equal(seen.splitlines(), whole.splitlines())
             equal(pages, max(1, -(-len(whole.splitlines()) // limit)))
     seen = on_terminal(idem, "list", "-s", "it's 1", "--max", "2").replace("\r", "")

@@ -449,7 +449,7 @@ def a_database_that_ended_the_connection():
         equal([box.invoke(e).json() for e in (other, event, other)], [other, event, other])
         equal((box.starts, box.kills), (1, 0))
     equal(lines("ledger"), ["effect"] * 2)
-    listed = idem("list", "--all", "--json").stdout.splitlines()
+    listed = idem("list", "--json").stdout.splitlines()
     equal([json.loads(line)["status"] for line in listed], ["completed"] * 2)
 
 

@@ -12,9 +12,9 @@ TABLE = "orders"
 REGION = "eu-west-1"
 
 
-def check(url, env=None, more=()):
+def check(url, env=None, verb=("store", "check")):
     """The exit status, and the findings as {about: [(grade, text, mend)]}."""
-    done = run([PROGRAM, "store", "check", *more, "--json", "--store", url], env)
+    done = run([PROGRAM, *verb, "--json", "--store", url], env)
     assert done.stdout, done.stderr
     answer = json.loads(done.stdout)
     equal(answer["store"], url)
@@ -26,7 +26,7 @@ def check(url, env=None, more=()):
         findings.setdefault(each["about"], []).append(finding)
     skipped = [each for each in answer["findings"] if each["grade"] == "skip"]
     equal(answer["whole"], not skipped)
-    plain = run([PROGRAM, "store", "check", *more, "--store", url], env)
+    plain = run([PROGRAM, *verb, "--store", url], env)
     equal(plain.status, done.status)
     equal(len(plain.stdout.splitlines()), len(answer["findings"]))
     return done.status, findings

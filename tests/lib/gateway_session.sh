@@ -51,7 +51,7 @@ PYTHON
 rm -f bin/idem
 cat >bin/idem <<WRAPPER
 #!/bin/bash
-if [ "\$1" = gateway ] && [[ "\$*" != *--print-config* ]]; then
+if [ "\$1" = gateway ] && [[ "\$*" != *--dry-run* ]]; then
     given=("\${@//:3000/:$service}" --listen $gateway)
     [ \$(id -u) != 0 ] || given+=(--user root)
     exec > >(exec sed -u 's/:$gateway/:8080/; s/:$service/:3000/')

@@ -573,7 +573,7 @@ class Nginx:
 
     def begun(self):
         """How many keys its store has a record of."""
-        done = self.idem("list", "--all", "--json")
+        done = self.idem("list", "--json")
         assert done.status == 0, done
         return len(done.stdout.splitlines())
 

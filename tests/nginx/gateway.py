@@ -192,7 +192,7 @@ class Counted(web.Handler):
 @test
 def headers_as_in_every_front_end():
     """The corpus that the middleware of both packages has."""
-    options = ["--replay-header", ",".join(header_cases.REPLAY)]
+    options = ["--replay-headers", ",".join(header_cases.REPLAY)]
     with web.Server(Counted) as service:
         service.effects = []
         control = header_cases.Front(service.server_port, lambda: len(service.effects))
@@ -549,11 +549,11 @@ def it_speaks_through_unix_sockets():
 
 @test
 def the_printed_configuration_works():
-    """What --print-config prints runs as it stands, in a directory of its own."""
+    """What --dry-run prints runs as it stands, in a directory of its own."""
     port = free_port()
     with Service() as service:
         gateway = Gateway(service, listen=str(port))
-        got = Idem()(*gateway.args, "--print-config")
+        got = Idem()(*gateway.args, "--dry-run")
         equal((got.status, got.stderr), (0, b""))
         os.mkdir("own")
         write("own/nginx.conf", got.stdout)

@@ -120,7 +120,7 @@ def what_cannot_be_safe_does_not_start():
             "idempotency_max_failures 4294967295; idempotency_retry_after 10m;"
             "idempotency_replay_headers X-A X-B;"
             "idempotency_max_request 1m; idempotency_max_response 64m;"
-            "idempotency_keep_request on; idempotency_on_store_error pass;"
+            "idempotency_keep_input on; idempotency_on_store_error pass;"
             "idempotency_limit a $arg_a 8r/s; idempotency_limit 'b b' x$arg_b 1r/30m;"
             "idempotency_limit c 1 1000000000000r/366d; idempotency_chain off;"
         )
@@ -628,9 +628,9 @@ def the_key_can_be_another_header():
 
 @test
 def the_request_can_be_kept():
-    """idempotency_keep_request: what a person needs who looks at an unknown outcome."""
+    """idempotency_keep_input: what a person needs who looks at an unknown outcome."""
     with Upstream() as up:
-        with Nginx(up, http=ON + "idempotency_keep_request on;") as nginx:
+        with Nginx(up, http=ON + "idempotency_keep_input on;") as nginx:
             more = [("Content-Type", "text/x"), ("Authorization", "Bearer s3cret")]
             nginx.request("/pay?mode=drop", "k", b"amount=5", headers=more)
             shown = record(nginx)

@@ -355,7 +355,7 @@ def try_gateway(host):
         assert answers[0].startswith("HTTP/1.1 201"), answers
         equal(gateway.process.wait(PATIENCE), 0)
         equal(len(service.effects), 2)
-    listed = host.run("/usr/bin/idem", "list", "--all")
+    listed = host.run("/usr/bin/idem", "list")
     assert re.search(r"^completed .* order-43$", listed.stdout.decode(), re.M), listed
 
 

@@ -50,7 +50,6 @@ data "aws_iam_policy_document" "idem_use" {
       "dynamodb:BatchGetItem",
       "dynamodb:PutItem",
       "dynamodb:BatchWriteItem",
-@limits|      "dynamodb:UpdateItem",
     ]
     resources = [aws_dynamodb_table.idem.arn]
   }

@@ -54,7 +54,7 @@ static bool check_file(struct check *check)
     if (errno == ENOENT && has_lock(check)) {
         (void)snprintf(mend, sizeof(mend),
                        "Mount its disk or put it back; else: idem store create "
-                       "--accept-loss --store 'sqlite:%s'",
+                       "--force --store 'sqlite:%s'",
                        check->text);
         errno = ENOENT;
     } else if (errno == ENOENT && stat(check->directory, &st) == 0) {

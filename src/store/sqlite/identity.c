@@ -144,7 +144,7 @@ int idem__identity_gone(const char *path, struct idem_error *error)
         error, IDEM_ECONFIG,
         "the store %.80s was created here, but is missing or empty: mount its "
         "disk or restore it; to start again without its records: idem store "
-        "create --accept-loss",
+        "create --force",
         path);
 }
 
