@@ -31,7 +31,8 @@ static int check_methods(const char *list, struct idem_error *error)
     return 0;
 }
 
-static int check(const struct idem_lambda_options *o, struct idem_error *error)
+int idem__lambda_check(const struct idem_lambda_options *o,
+                       struct idem_error *error)
 {
     struct idem_error why;
 
@@ -99,7 +100,7 @@ int idem_lambda_open(const struct idem_lambda_options *options,
         read_outcomes, idem__lambda_handler_init, idem__lambda_selects_init,
         idem__lambda_metrics_init, open_store};
     struct idem_lambda *lambda;
-    int rc = check(options, ret_error);
+    int rc = idem__lambda_check(options, ret_error);
     size_t i;
 
     if (rc != 0) {
@@ -197,6 +198,15 @@ static const char *why_not(const struct idem_lambda *lambda,
     return NULL;
 }
 
+const struct idem__lambda_rule *idem__lambda_pick(
+    const struct idem_lambda *lambda, const char **ret_why)
+{
+    const struct idem__lambda_rule *rule = rule_of(lambda);
+
+    *ret_why = why_not(lambda, rule);
+    return rule;
+}
+
 static void invalid(struct idem_lambda *lambda, const char *why)
 {
     idem__lambda_log(lambda->now, "ERROR", NULL, "the event is not valid: %s",
@@ -206,9 +216,9 @@ static void invalid(struct idem_lambda *lambda, const char *why)
 
 static void dispatch(struct idem_lambda *lambda)
 {
-    const struct idem__lambda_rule *rule = rule_of(lambda);
     const struct idem_lambda_options *options = lambda->options;
-    const char *why = why_not(lambda, rule);
+    const char *why;
+    const struct idem__lambda_rule *rule = idem__lambda_pick(lambda, &why);
 
     lambda->many =
         idem__lambda_find(&lambda->tree, 0, "headers") == 0 &&

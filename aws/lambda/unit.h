@@ -56,6 +56,15 @@ void idem__lambda_unit_event(const struct idem_lambda *lambda,
 
 /* ---- The work on an event ----------------------------------------------- */
 
+/* IDEM_EINVALID: one of @options is missing or not valid. */
+int idem__lambda_check(const struct idem_lambda_options *options,
+                       struct idem_error *ret_error);
+
+/* The rule of the event, whose tree was read. *@ret_why is NULL, or why it is not one of
+ * that source. */
+const struct idem__lambda_rule *idem__lambda_pick(
+    const struct idem_lambda *lambda, const char **ret_why);
+
 /* Handle the event, of the source of @rule: one unit, or a batch of them. The response is
  * in @lambda. */
 void idem__lambda_single(struct idem_lambda *lambda,

@@ -131,3 +131,9 @@ FORWARD(const struct idem_lambda_source *, idem_lambda_source_at,
         (size_t index), (index))
 FORWARD(const char *, idem_lambda_strength_name,
         (enum idem_lambda_strength strength), (strength))
+FORWARD(int, idem_lambda_units,
+        (const struct idem_lambda_options *options,
+         const struct idem_lambda_invocation *invocation,
+         struct idem_slice outcomes, idem_lambda_take_fn *take, void *ctx,
+         struct idem_error *ret_error),
+        (options, invocation, outcomes, take, ctx, ret_error))

@@ -22,7 +22,7 @@ typedef void serve_method_fn(struct serve_call *call, struct serve_message *m,
 serve_method_fn serve_hello, serve_ping, serve_cancel, serve_bye;
 serve_method_fn serve_begin, serve_end, serve_renew;
 serve_method_fn serve_statement, serve_recorded;
-serve_method_fn serve_http_begin, serve_http_end;
+serve_method_fn serve_http_begin, serve_http_end, serve_event;
 serve_method_fn serve_show, serve_list, serve_stats, serve_limit;
 
 /* Decisions of persons, which wait for the store and keep a line in the audit log. */
@@ -54,6 +54,9 @@ void serve_refuse(struct serve_conn *conn, const struct serve_message *m);
 
 /* A fence is a text: numbers of JavaScript end at 2^53. */
 void serve_json_fence(struct cli_json *json, uint64_t fence);
+
+/* @ret_json is @bytes, a value of JSON, as it was written. */
+void serve_json_raw(struct cli_json *ret_json, struct idem_slice bytes);
 
 /* "record", and with @with_result "result": as text, JSON or base64. */
 void serve_json_record(struct cli_json *json, struct serve *serve,

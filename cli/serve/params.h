@@ -28,6 +28,8 @@ struct serve_params {
     struct idem_slice body; /* ... and of its response, as the next ones. */
     uint32_t headers;       /* The number of the list; 0: there is none. */
     int64_t http_status;
+    struct idem_slice states; /* Of the units of an event. */
+    uint32_t event;           /* Its number. */
     int64_t protocol;
     int64_t pid;
     int64_t attempt; /* 0: a token is given. */
@@ -50,6 +52,10 @@ struct serve_params {
     char reason[IDEM_TEXT_MAX + 1];
     char place[IDEM_PLACE_MAX];
     char challenge[33];
+    char function[129];
+    char request_id[129];
+    char source[33];
+    char key_from[SERVE_LIST_MAX];
     char replay_headers[SERVE_LIST_MAX];
     char outcomes[SERVE_LIST_MAX]; /* "": the defaults. */
     uint8_t *bytes;                /* Of a result or a body in base64. */

@@ -192,16 +192,16 @@ static bool is_json(struct serve *serve, const struct idem_result *result)
 }
 
 /* As it was written, but on one line: between values a blank does as well. */
-static void add_json(struct cli_json *json, struct idem_slice bytes)
+void serve_json_raw(struct cli_json *ret_json, struct idem_slice bytes)
 {
     struct json_object *as_it_is = json_object_new_object();
     char *text = malloc(bytes.len + 1);
     size_t i;
 
+    *ret_json = (struct cli_json){.object = as_it_is};
     if (as_it_is == NULL || text == NULL) {
-        (void)json_object_put(as_it_is);
         free(text);
-        json->failed = true;
+        ret_json->failed = true;
         return;
     }
     memcpy(text, bytes.base, bytes.len);
@@ -211,7 +211,6 @@ static void add_json(struct cli_json *json, struct idem_slice bytes)
     }
     json_object_set_serializer(as_it_is, json_object_userdata_to_json_string,
                                text, json_object_free_userdata);
-    cli_json_object(json, "json", &(struct cli_json){.object = as_it_is});
 }
 
 /* Whether the text fits into a line, where JSON has some bytes in two, and others in
@@ -232,9 +231,11 @@ static void add_bytes(struct cli_json *json, struct serve *serve,
                       const struct idem_result *result)
 {
     struct idem__buffer base64 = {.failed = false};
+    struct cli_json raw;
 
     if (is_json(serve, result)) {
-        add_json(json, result->bytes);
+        serve_json_raw(&raw, result->bytes);
+        cli_json_object(json, "json", &raw);
     } else if (cli_is_utf8(result->bytes) && fits(result->bytes)) {
         cli_json_bytes(json, "text", result->bytes);
     } else {

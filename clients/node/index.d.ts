@@ -163,6 +163,21 @@ export function express(options: Guarded<any>): (req: any, res: any, next: (erro
 export function fastify(options: Guarded<any>): (app: any) => Promise<void>;
 export function koa(options: Guarded<any>): (ctx: any, next: () => Promise<any>) => Promise<void>;
 
+export interface LambdaOptions extends Omit<Guarded<any>, 'scope'> {
+    /** For events of HTTP: the client, whose keys are its own. */
+    scope?: string | ((event: any) => string | undefined | Promise<string | undefined>);
+    /** A selector of the key, where the source has none. */
+    key?: string;
+    /** The source of the events, a name of `idem lambda sources`; else each says so. */
+    source?: string;
+}
+
+/** A handler of AWS Lambda, called once for each unit: the event, or a record of a batch. */
+export function lambdaHandler<Event, Context>(
+    handler: (event: Event, context: Context, attempt?: Attempt) => unknown,
+    options: LambdaOptions,
+): (event: Event, context: Context) => Promise<unknown>;
+
 /** All errors of idem, with the name of the C library where it has one. */
 export class IdemError extends Error {
     code?: string;

@@ -10,4 +10,5 @@ module.exports = {
     ...require('./lib/store.js'),
     ...require('./lib/errors.js'),
     ...require('./lib/middleware.js'),
+    ...require('./lib/lambda.js'),
 };

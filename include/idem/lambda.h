@@ -237,6 +237,34 @@ int idem_lambda_serve(struct idem_lambda *lambda, const char *api,
  * serves. @run may be NULL: what _HANDLER names. Returns an exit status. */
 int idem_lambda_main(idem_lambda_fn *run);
 
+/* ---- The units of an event, for a runtime of another language ----------- */
+
+/* @json is valid until it returns. */
+typedef void idem_lambda_take_fn(void *ctx, struct idem_slice json);
+
+/* Gives @take the units of the event, each with the key, scope and fingerprint that a
+ * runtime would claim, which this does not do; it opens no store and runs no handler.
+ *
+ *     {"source": "sqs", "answer": "failures", "units": [{"scope": "...", "key": "...",
+ *      "fingerprint": "...", "event": {...}, "group": 0, "first": 0}]}
+ *
+ * answer is what Lambda expects: a value, http (there are no units then: it is a request
+ * as any other), failures of single records, or none of them. event is that of a batch
+ * with one record in it. After a failure the units of the same group wait, and a unit
+ * goes by its first one. A unit with an error in the place of the key fails.
+ *
+ * With @outcomes (base not NULL), a letter for each unit, "d" done, "f" failed, "w" waited
+ * for one that failed, it is the answer to the event: {"batchItemFailures": [...]}.
+ *
+ * IDEM_EINVALID  The event is of no source that is known, or not valid; or of one that
+ *                takes no report; or an option is not valid.
+ * IDEM_ENOMEM
+ */
+int idem_lambda_units(const struct idem_lambda_options *options,
+                      const struct idem_lambda_invocation *invocation,
+                      struct idem_slice outcomes, idem_lambda_take_fn *take,
+                      void *ctx, struct idem_error *ret_error);
+
 /* ---- The sources ------------------------------------------------------- */
 
 /* The use of the ready key of a source. */

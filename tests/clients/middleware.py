@@ -9,7 +9,7 @@ import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
-from box import case, is_gone
+from box import case, contains, is_gone
 from dynamo import SERVERS
 from files import read
 from header_cases import Front, check, check_control
@@ -181,6 +181,93 @@ def what_the_page_shows_works(b):
 
         first = until(pay, "it listens")
         equal((first.status, first.body), (201, pay().body))
+
+
+# ---- Lambda ------------------------------------------------------------------
+
+
+class Function:
+    """A Lambda function of one language, in a process of its own."""
+
+    def __init__(self, b, language):
+        command = {"node": [NODE, "lambda_app.js"], "python": [PYTHON, "lambda_app.py"]}[language]
+        if not has(command[0], "--version"):
+            skip(f"{command[0]} is not installed")
+        argv = [command[0], os.path.join(HERE, command[1])]
+        with open(b.file("log"), "ab") as log:
+            self.process = start(argv, environment_of(b, language), cwd=b.path, stdin=subprocess.PIPE, stderr=log)
+        b.processes.append(self.process)
+
+    def __call__(self, event, left=30000, **more):
+        self.process.stdin.write(json.dumps({"event": event, "left": left, **more}).encode() + b"\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+
+def samples():
+    folder = os.path.join(TOP, "tests/lambda/events")
+    for name in sorted(os.listdir(folder)):
+        yield name, json.loads(read(os.path.join(folder, name)))
+
+
+def every_source(b, language):
+    run = Function(b, language)
+    for name, event in samples():
+        before = b.effects()
+        for _ in range(2):
+            run(event, bare=True)
+        equal((name, b.effects() - before), (name, 2))
+        before = b.effects()
+        first = run(event, function=name)  # Samples have keys in common.
+        units = b.effects() - before
+        again = run(event, function=name)
+        equal((name, units > 0, b.effects() - before), (name, True, units))
+        assert "error" not in first and "error" not in again, (name, first, again)
+        if isinstance(first["value"], dict) and "statusCode" in first["value"] and "httpMethod" in event:
+            replayed = again["value"]["headers" if "headers" in again["value"] else "multiValueHeaders"]
+            assert "Idempotent-Replayed" in replayed and "Set-Cookie" not in replayed, again
+            equal(again["value"]["body"], first["value"]["body"])
+
+
+@case
+def every_source_in_node(b):
+    """An event of each source that comes twice is handled once; without idem twice."""
+    every_source(b, "node")
+
+
+@case
+def every_source_in_python(b):
+    """The same in Python."""
+    every_source(b, "python")
+
+
+@case
+def a_queue_in_order(b):
+    """After a failure those of its group wait, and all of them are named; the others are
+    done once, however often they come. With too little time left none is started."""
+
+    def message(number, group, body="paid"):
+        arn = "arn:aws:sqs:eu-west-1:123456789012:q.fifo"
+        attributes = {"MessageGroupId": group, "MessageDeduplicationId": f"d{number}"}
+        return {"messageId": f"m{number}", "body": body, "attributes": attributes, "eventSource": "aws:sqs", "eventSourceARN": arn}
+
+    def named(answer):
+        return [one["itemIdentifier"] for one in answer["value"]["batchItemFailures"]]
+
+    for language in ("node", "python"):
+        run, before = Function(b, language), b.effects()
+        of = [message(f"{language}{n}", group) for n, group in enumerate("ABAABA")]
+        of[2]["body"] = "broken"
+        equal(named(run({"Records": of}, left=500)), [one["messageId"] for one in of])
+        equal(b.effects() - before, 0)
+        equal(named(run({"Records": of})), [of[n]["messageId"] for n in (2, 3, 5)])
+        equal(b.effects() - before, 4)
+        equal(named(run({"Records": of})), [of[n]["messageId"] for n in (2, 3, 5)])
+        equal(b.effects() - before, 5)
+        twice = [message(f"{language}7", "C"), message(f"{language}7", "C")]
+        equal(named(run({"Records": twice})), [])
+        equal(b.effects() - before, 6)
+        contains(run({"Records": [{"eventSource": "aws:new"}]})["error"], "source is unknown")
 
 
 if __name__ == "__main__":

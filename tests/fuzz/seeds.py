@@ -487,6 +487,11 @@ def serve():
     """The bytes of a client of idem serve, one message of each method, in small pieces and
     in large ones."""
     nonce = "00112233445566778899aabbccddeeff"
+    folder = os.path.join(os.path.dirname(__file__), "..", "lambda", "events")
+    lambda_samples = []
+    for name in ("sqs-fifo.json", "kafka.json", "alb.json"):
+        with open(os.path.join(folder, name), encoding="utf-8") as f:
+            lambda_samples.append(json.load(f))
 
     def message(method, /, **params):
         return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n"
@@ -506,6 +511,8 @@ def serve():
             replay_headers="Link") + message("http.end", attempt=1, http_status=201, headers=[["Location", "/1"]],
             body="AA==", replay_headers="Link", outcome="4xx=fail", retry_after_ms=5, failures_max=2)
         + message("http.begin", method="POST", target="/a?b", headers=[["Idempotency-Key", "k"]], body="e30=", nonce=nonce),
+        b"".join(message(f"event.{of}", function="f", event=e, **more) for of, more in (("begin", {"request_id": "r"}),
+            ("end", {"states": "dfw", "source": "sqs", "key_from": ".body"})) for e in lambda_samples),
         message("limit", name="n", subject="s", request="r", per_ms=1000, max=1, at_ms=1700000000000),
         message("hello", protocol=1, pid=7, owner="o", challenge="c") + message("reopen", key="k", fence="9", reason="r"),
         b'[]\n{}\n\n{"id":1,"id":2}\n"\xff"\n' + message("nothing") + message("begin", token="idem1.AA"),

@@ -263,7 +263,7 @@ def a_line_that_is_wrong_is_refused_and_the_next_is_not(b):
             c.raw(b'{"jsonrpc":"2.0","id":"long","method":"ping"' + b" " * (size - 45) + b"}\n")
             equal(json.loads(c.line()).get("error", {}).get("code"), code)
         depth = int(re.search(r"to a depth of (\d+)", RPC["info"]["description"])[1])
-        contains(PAGE, f"to a depth of {depth}")
+        contains(PAGE, f"JSON a depth of at most {depth}")
         for deep, code in ((depth - 2, -32602), (depth - 1, -32700)):  # In two objects.
             c.raw(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":' + b"[" * deep + b"]" * deep + b"}}\n")
             equal(json.loads(c.line())["error"]["code"], code)
@@ -334,8 +334,8 @@ def sample(schema):
         return sample(schema["oneOf"][0])
     if "pattern" in schema:
         return secrets.token_hex(16)
-    if "minimum" in schema:
-        return schema["minimum"]
+    if not schema or "minimum" in schema:
+        return schema.get("minimum", {})
     kind = schema["type"] if isinstance(schema["type"], str) else schema["type"][0]
     return {"string": "1", "integer": 1000, "boolean": True, "array": []}[kind]
 
@@ -390,6 +390,12 @@ def the_document_has_what_the_program_answers(b):
         ask("complete", token=start("more")["token"], result={"text": "x" * ((16 << 20) + 1)})
         start("more")
         ask("cancel", id=c.number)
+        record = {"messageId": "1", "body": "b", "eventSource": "aws:sqs", "eventSourceARN": "arn:q"}
+        batch = {"event": {"Records": [record, {**record, "body": "other"}]}, "function": "f"}
+        equal([u.get("first") for u in ask("event.begin", **batch)["units"]], [None, 0])
+        equal(ask("event.end", states="fd", **batch), {"batchItemFailures": [{"itemIdentifier": "1"}]})
+        for event, states in ((batch["event"], "d"), ({}, "d"), (1, "")):
+            equal(refusal(c, "event.end", event=event, function="f", states=states)["data"]["name"], "IDEM_EINVALID")
         for _ in range(2):
             request = {"method": "POST", "target": "/", "headers": [["Idempotency-Key", "k"]], "scope": "http"}
             got = ask("http.begin", nonce=secrets.token_hex(16), **request)

@@ -9,6 +9,7 @@ const { Child, GONE } = require('./child.js');
 const { bootTime, isBefore } = require('./values.js');
 
 const KEPT = Symbol.for('idem.doors.1');
+const CLAIMS = ['begin', 'http.begin'];
 const TRIES = 5; /* Children that die of one call. */
 const TIMER_MAX = 2 ** 31 - 1;
 
@@ -195,7 +196,7 @@ class Door {
                 if (error !== GONE) {
                     throw error;
                 }
-                params = method.endsWith('begin') ? { ...params, again: true } : params;
+                params = CLAIMS.includes(method) ? { ...params, again: true } : params;
             }
         }
         const message = `idem serve ended ${TRIES} times before it answered`;

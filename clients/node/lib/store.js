@@ -325,6 +325,13 @@ class Store {
         return { attempt };
     }
 
+    /* For lambdaHandler(): event.begin or event.end. */
+    async event(method, params) {
+        const asked = settled(params);
+        const { got } = await this.#ask(() => this.#door.ask(method, () => ({}), asked));
+        return got;
+    }
+
     /* Gives what the work gives, now or when it ran. */
     async once(key, work, claim) {
         if (typeof work !== 'function') {

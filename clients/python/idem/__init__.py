@@ -15,13 +15,14 @@ from .errors import NothingHappened, NotKept, NotRecorded, NotStarted, Released,
 from .errors import Unavailable, Unknown
 from .http_asgi import asgi
 from .http_wsgi import wsgi
+from .lambda_ import lambda_handler
 from .sync import Attempt, Store
 
 __all__ = [
     *("Attempt", "AsyncAttempt", "AsyncStore", "Busy", "Decision", "Error", "Failed"),
     *("Invalid", "Lost", "Mismatch", "MissingKey", "NoProgram", "NotKept", "NotRecorded"),
     *("NotStarted", "NothingHappened", "Released", "Store", "StoreError", "Unavailable"),
-    *("Unknown", "asgi", "open", "open_async", "wsgi"),
+    *("Unknown", "asgi", "lambda_handler", "open", "open_async", "wsgi"),
 ]
 
 

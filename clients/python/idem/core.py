@@ -27,6 +27,7 @@ Duration = Union[int, float, timedelta, None]  # Seconds.
 Key = Union[str, List[Union[str, int, float, bool]]]
 JSON, BYTES = "application/json", "application/octet-stream"
 DEPTH_MAX = 190  # Of JSON in a request.
+CLAIMS = ("begin", "http.begin")
 TRIES = 5  # Children that die of one call.
 _stores: Set[Core] = set()
 
@@ -405,12 +406,12 @@ class Core:
                 child.send(call)
                 return child, (yield Wait(call))
             except Gone:
-                if method.endswith("begin"):
+                if method in CLAIMS:
                     params = {**params, "again": True}
             except errors.Error:
                 raise
             except BaseException:  # We are interrupted, or cancelled: start nothing.
-                if method.endswith("begin"):
+                if method in CLAIMS:
                     child.post("cancel", id=call.id)
                 raise
         raise errors.Unavailable(f"idem serve ended {TRIES} times before it answered")
