@@ -177,9 +177,10 @@ struct idem_open_options {
  *
  *     sqlite:PATH     a file, made with mode 0600; its directory must exist
  *     sqlite:PATH?group=NAME
- *                     likewise, but made with mode 0660 for that group (a name or
- *                     a number), which the caller must be in; whoever opens it
- *                     later may say so or not. A PATH has no "?" in it.
+ *                     the same, but made with mode 0660 for that group (a name or
+ *                     a number), of which the caller must be a member; programs
+ *                     that open it later may name the group or not. A PATH has
+ *                     no "?" in it.
  *     dynamodb://TABLE
  *                     a DynamoDB table, for many machines; idem/dynamodb.h says
  *                     what may follow it. It reads AWS's own variables of
@@ -257,7 +258,7 @@ char *idem_url_hide(const char *url, char *buf, size_t cap);
 bool idem_store_is_remote(const struct idem_store *store);
 
 /* From now on @timeout_ms, as in struct idem_open_options, is for each operation
- * of @store: whoever can wait for a claim may have less time for an end. Not while
+ * of @store: a caller that can wait for a claim may have less time for an end. Not while
  * operations are in flight, on any thread.
  *
  * IDEM_EINVALID  It is out of range.
@@ -347,7 +348,7 @@ const char *idem_verdict_name(enum idem_verdict verdict);
 /* The answer of idem_begin(). Read-only; new members go at the end. */
 struct idem_attempt {
     enum idem_verdict verdict;
-    bool takeover;     /* STARTED after an attempt that stopped without a word,
+    bool takeover;     /* STARTED after an attempt that stopped without an end,
                           that ended with idem_retry(), or whose record was
                           reopened: the work may have been done, in part or
                           whole. */
@@ -398,7 +399,7 @@ struct idem_outcome {
     struct idem_slice text;    /* For people. */
     int64_t ended_boot_ms;     /* When the work ended, by boot_ms of the host's
                                   clock (below 0: before this boot); 0: when
-                                  the store is told. On record it is never
+                                  the store records it. It it is never
                                   before the attempt began. */
     uint32_t failures_max;     /* RETRY: the attempt that makes the record's
                                   failures this many ends as FAILED, for a
@@ -450,7 +451,7 @@ int idem_release(struct idem_attempt *attempt, struct idem_slice text,
     __attribute__((warn_unused_result));
 
 /* It may have happened, and is to be run again: the next caller starts at once,
- * whatever the policies, and is told that it is a takeover. (idem_end() takes a
+ * whatever the policies, and learns that it takes over. (idem_end() takes a
  * result, a budget of failures and a pause with it.) The attempt does not
  * count towards attempts_max. Under IDEM_RERUN the record expires after its
  * retention like one whose lease ended; under IDEM_HOLD it does not. */
@@ -468,7 +469,7 @@ int idem_end(struct idem_attempt *attempt, const struct idem_outcome *outcome,
              struct idem_error *ret_error) __attribute__((warn_unused_result));
 
 /* Ends @attempt as idem_end() does and claims the next key as idem_begin() does, in
- * one submission: whoever works on one key after the other pays one flush (SQLite)
+ * one submission: a caller that works on one key after the other pays one flush (SQLite)
  * or one round trip (DynamoDB) for each, not two.
  *
  * Nothing starts before the end of @attempt is on record: 0 says that it is, and
@@ -498,10 +499,10 @@ int idem_renew(struct idem_attempt *attempt, int64_t lease_ms,
                struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* Says that the work of this attempt has stopped without an end and will not go
- * on: whoever watched over it saw it die. Its lease is over now, everywhere, and
+/* Records that the work of this attempt has stopped without an end and will not go
+ * on: its supervisor saw it die. Its lease is over now, everywhere, and
  * the record's policy decides: IDEM_RERUN lets the next caller take over at once,
- * IDEM_HOLD makes it unknown. Unlike idem_release() it does not say that nothing
+ * IDEM_HOLD makes it unknown. Unlike idem_release() it does not claim that nothing
  * happened. */
 int idem_expire(struct idem_attempt *attempt, struct idem_error *ret_error)
     __attribute__((warn_unused_result));
@@ -566,7 +567,7 @@ struct idem_answer;
 /* Reads one record, strongly. idem_answer_record() stays valid until
  * idem_answer_destroy().
  *
- * IDEM_ENOTFOUND  There is none (a record past its retention counts as none).
+ * IDEM_ENOTFOUND  The record does not exist, or is past its retention.
  * IDEM_EINVALID, IDEM_EUNAVAILABLE, IDEM_ECORRUPT, IDEM_ENOMEM
  */
 int idem_get(struct idem_store *store, struct idem_slice scope,

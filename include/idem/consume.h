@@ -69,8 +69,8 @@ struct idem_consumer_queue {
     const char *region;
     int64_t visibility_ms;
     int64_t retention_ms;
-    int64_t waiting;   /* About so many messages; -1: not said. */
-    int64_t in_flight; /* Likewise. */
+    int64_t waiting;   /* Messages, about; -1: unknown. */
+    int64_t in_flight; /* The same. */
     bool fifo;
     uint64_t max_receives;    /* 0: no dead-letter queue. */
     const char *dead_letter;  /* Its ARN; "": none. */

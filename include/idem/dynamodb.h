@@ -135,7 +135,7 @@ struct idem_dynamodb_purged {
     uint64_t throttled; /* Requests that the service refused for want of
                            capacity; they were made again. */
     double read_units;  /* As the service counted them. */
-    double write_units; /* Likewise; a refused delete counts as one. */
+    double write_units; /* The same; a refused delete counts as one. */
     bool done;          /* The whole table was read. */
 };
 #define IDEM_DYNAMODB_PURGED_INIT                                              \

@@ -120,7 +120,7 @@ struct idem_journal_entry;
  *
  * It takes the same time whatever else is there.
  *
- * IDEM_EINVALID      The attempt was not STARTED, the outcome is none that
+ * IDEM_EINVALID      The attempt was not STARTED, the outcome is not one that
  *                    idem_end() would take, or the store has no URL.
  * IDEM_EFULL         The disk has no room but what the journal leaves free, or 1,000
  *                    other outcomes of this record and status wait.

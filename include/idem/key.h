@@ -166,7 +166,7 @@ int idem_flavour_key(enum idem_flavour flavour, const char *prefix,
                      struct idem_key_text *ret_key,
                      struct idem_error *ret_error);
 
-/* Likewise of the one value that the last run of @selector selected. */
+/* The same for the one value that the last run of @selector selected. */
 int idem_flavour_key_of(enum idem_flavour flavour, const char *prefix,
                         struct idem_selector *selector, unsigned flags,
                         struct idem_key_text *ret_key,

@@ -56,7 +56,7 @@ struct idem_lambda_call {
     const char *function_arn;     /* These four: empty where not known. */
     const char *trace_id;         /* X-Ray's. */
     const char *client_context;   /* Of AWS's mobile SDK. */
-    const char *cognito_identity; /* Likewise. */
+    const char *cognito_identity; /* Of AWS's mobile SDK. */
     int64_t deadline_ms;          /* When Lambda stops the function, by the wall
                                      clock. */
     struct idem_slice event; /* JSON text with a NUL after it. Of a batch: its
@@ -85,7 +85,7 @@ int idem_lambda_error(struct idem_lambda_call *call, const char *type,
 
 /* The same, for a handler that knows that nothing happened, as when it was refused
  * before it asked for anything: the key is released, and the next delivery runs as if
- * this one had not. After any other error it is told that it takes over. */
+ * this one had not. After any other error it learns that it takes over. */
 int idem_lambda_release(struct idem_lambda_call *call, const char *type,
                         const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -212,7 +212,7 @@ struct idem_lambda_invocation {
 /* The answer for Lambda; valid until the next call. */
 struct idem_lambda_response {
     bool is_error;          /* json is {"errorType", "errorMessage"}. */
-    const char *error_type; /* Empty where it is none. */
+    const char *error_type; /* Empty if it is no error. */
     struct idem_slice json;
     unsigned ran; /* How many times the handler ran for it. */
 };
@@ -228,7 +228,7 @@ int idem_lambda_handle(struct idem_lambda *lambda,
  *
  * IDEM_EINVALID      @api is not such an address.
  * IDEM_ECONFIG       libcurl is too old.
- * IDEM_EUNAVAILABLE  The API does not answer, or refuses what it is told.
+ * IDEM_EUNAVAILABLE  The API does not answer, or refuses a request.
  */
 int idem_lambda_serve(struct idem_lambda *lambda, const char *api,
                       struct idem_error *ret_error);

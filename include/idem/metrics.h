@@ -117,7 +117,7 @@ struct idem_metrics {
 int idem_metrics_prometheus(const struct idem_metrics *metrics, char *buf,
                             size_t cap, size_t *ret_len);
 
-/* Writes one line in CloudWatch's embedded metric format likewise, for the
+/* Writes one line in CloudWatch's embedded metric format, for the
  * namespace @space: what is counted as what was added since @before (NULL: since
  * the beginning), what is on record as it is. Nothing but numbers, @space and the
  * label are in it.
@@ -157,7 +157,7 @@ void idem_meter_close(struct idem_meter *meter);
 void idem_meter_observe(void *meter, const struct idem_op *op, int64_t took_us);
 
 /* Adds to @metrics what was counted: errors and calls, and the counters where
- * has_counters is not set already by whoever asked the store itself. */
+ * has_counters is not set already by a caller that asked the store itself. */
 void idem_meter_read(const struct idem_meter *meter,
                      struct idem_metrics *metrics);
 

@@ -154,7 +154,7 @@ int idem_reopen(struct idem_store *store, struct idem_slice scope,
  * is not past its retention, stays: *@ret_added (may be NULL) is false then. One
  * that was released gives way to one with a higher fence.
  *
- * IDEM_EINVALID  @record is none that a store could hold, or its fence leaves no
+ * IDEM_EINVALID  @record is not one that a store could hold, or its fence leaves no
  *                room for greater ones (2^61 or more).
  * IDEM_EUNAVAILABLE, IDEM_EUNKNOWN, IDEM_EFULL, IDEM_ECORRUPT, IDEM_ENOMEM
  */

@@ -43,7 +43,7 @@ enum idem_past_end {
     IDEM_PAST_TAKEN_OVER = 2, /* Its lease ended, another attempt followed. */
     IDEM_PAST_RESOLVED = 3,   /* A person decided; the owner is that person. */
     IDEM_PAST_RETRIED = 4,    /* Its owner asked for another run. */
-    IDEM_PAST_REOPENED = 5,   /* A person asked for another run; likewise. */
+    IDEM_PAST_REOPENED = 5,   /* A person, the owner here, asked for a run. */
 };
 
 struct idem_past {
@@ -79,7 +79,7 @@ struct idem_record {
     int64_t started_ms; /* This attempt. */
     int64_t lease_ms;   /* Length; IDEM_NEVER: it does not end. Where retry is
                          set, of the pause before the next attempt; 0: none. */
-    int64_t lease_end_ms; /* IDEM_NEVER likewise. */
+    int64_t lease_end_ms; /* IDEM_NEVER: it does not end. */
     int64_t expected_ms;  /* Overdue after this; 0: not said. */
     int64_t ended_ms;     /* End of work; 0: not ended. */
     int64_t expires_ms;   /* End of retention; IDEM_NEVER: no end. */
@@ -100,7 +100,8 @@ struct idem_record {
                           decided since; 0: none, or one in the history. */
     bool retry;   /* In progress, but its attempt is over: the next begin
                       starts as a takeover, after the pause. */
-    struct idem_slice input; /* Likewise, and after the ending verbs. */
+    struct idem_slice input; /* Its bytes are left out where those of the result
+                                are, and after the ending verbs. */
     uint64_t input_len;
     struct idem_past history[IDEM_HISTORY_MAX]; /* Newest first. */
     size_t history_len;

@@ -151,7 +151,7 @@ typedef void idem_sqlite_progress_fn(void *ctx, uint64_t records);
  *
  * Every attempt in progress, whatever its policy and its lease, becomes unknown
  * for a person to resolve, with a note that says why. Its former owner, or that
- * of any other record that could still be ended, is told IDEM_ELOST. Every
+ * of any other record that could still be ended, gets IDEM_ELOST. Every
  * later fence is above all that were given out before, also since the copy was
  * made: from here on they are at least the store's time in microseconds.
  *
