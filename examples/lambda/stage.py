@@ -143,6 +143,10 @@ class Place:
             for name, value in dynamo.environment().items()
             if name.startswith("AWS_")
         }
+        # The first requests to a JVM that has just started take the longest.
+        warm = self.store("warm")
+        for key in "abc":
+            self.idem(warm, "run", "--key", key, "--", "true")
 
     def store(self, table):
         """A new table, as its URL."""
@@ -189,6 +193,8 @@ class Place:
         # Lambda starts a function in its directory.
         program = ["env", "-C", task, *program]
         settings = {**self.credentials, "LAMBDA_TASK_ROOT": task, **env}
+        # This machine may be busier than DynamoDB ever is.
+        settings["IDEM_STORE_TIMEOUT"] = "8s"
         box = self.stack.enter_context(Sandbox(name, settings, program))
         box.task = task
         return box
