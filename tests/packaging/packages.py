@@ -324,7 +324,7 @@ def depends(found):
     names = set()
     for path in found.values():
         said = run(["dpkg-deb", "-f", path, "Depends"]).stdout.decode()
-        names |= {part.split()[0] for part in said.replace("|", ",").split(",")}
+        names |= {part.split("|")[0].split()[0] for part in said.split(",")}
     return {n for n in names if n not in found and not n.startswith("nginx-abi")}
 
 
