@@ -147,7 +147,7 @@ bool idem__aws_time_parse(struct idem_slice text, int64_t *ret_ms)
         return false;
     }
     copy[10] = 'T';
-    if (strptime(copy, "%Y-%m-%dT%H:%M:%S", &tm) == NULL || tm.tm_year < 70 ||
+    if (strptime(copy, "%Y-%m-%dT%H:%M:%S", &tm) != at || tm.tm_year < 70 ||
         tm.tm_sec > 60) {
         return false;
     }

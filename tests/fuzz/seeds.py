@@ -297,7 +297,8 @@ def credentials():
     yield b"\0[a]\nx\n"
     for time in "2026-11-21T15:04:05Z 2024-02-29T00:00:00.25+05:30".split():
         yield b"\1" + time.encode()
-    yield b"\0011999-12-31 23:59:59-0030"
+    for time in "59", "99":
+        yield b"\0011999-12-31 23:59:" + time.encode() + b"-0030"
     keys = b'"AccessKeyId":"A","SecretAccessKey":"b/+=","Token":"t"'
     yield b"\2{" + keys + b',"Expiration":"2026-11-21T15:04:05Z","Code":"Success"}'
     yield b"\2{" + keys.replace(b"b", b"b\\u0000") + b"}"
