@@ -101,14 +101,18 @@ TEST(move, nothingBeginsInAStoreThatWasLeft)
     struct idem_request gone = claim("gone");
     bool limits = traits()->layout == NULL;
     struct idem_store *handle;
+    struct idem_store
+        *claimer; /* Is told of the move by its claim, and not before. */
     int64_t limited_ms = 0;
 
     gone.join_fence = UINT64_MAX;
     open_virtual(&f);
     open_virtual(&other);
     handle = handle_open(&f, &f.options);
+    claimer = handle_open(&f, &f.options);
     run(f.store, &done, "x");
     expect(handle, &open, IDEM_STARTED);
+    expect(claimer, &done, IDEM_REPLAY);
     run(other.store, &fresh, "x");
     expect(handle, &done, IDEM_REPLAY);
     expect(handle, &gone, IDEM_RELEASED);
@@ -123,6 +127,7 @@ TEST(move, nothingBeginsInAStoreThatWasLeft)
     }
     host_pass(&f.host, 3600000);
 
+    expect_refused(try_begin(claimer, &fresh), "sqlite:/srv/new.db");
     expect_refused(try_begin(f.store, &fresh), "sqlite:/srv/new.db");
     expect_refused(try_begin(f.store, &open), "sqlite:/srv/new.db");
     expect_refused(try_begin(f.store, &done), "sqlite:/srv/new.db");
@@ -140,6 +145,7 @@ TEST(move, nothingBeginsInAStoreThatWasLeft)
     /* Control: the other store, which nobody left. */
     expect(other.store, &fresh, IDEM_REPLAY);
     expect(other.store, &done, IDEM_STARTED);
+    handle_close(&f, claimer);
     handle_close(&f, handle);
     finish(&other);
     finish(&f);
