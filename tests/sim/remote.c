@@ -3,6 +3,7 @@
  *
  * A begin first writes as if there were no record, and an owner as if it were
  * still as it left it; a refusal brings the record that is there. */
+#include "base/learned_clock.h"
 #include "faults.h"
 #include "flight.h"
 #include "history.h"
@@ -206,6 +207,19 @@ static void read(struct flight *f, const struct version *row)
     flight_mark_flipped(f);
 }
 
+/* A service changes no result that a write does not name. It is as it is in the store,
+ * damaged or repaired, whatever the client read before. */
+static void leave_result(struct flight *f, const struct version *row)
+{
+    if (!f->saved || !f->keeps_result ||
+        f->next.result_len != row->result_len) {
+        return;
+    }
+    memcpy(f->next.bytes + f->next.head_len, row->bytes + row->head_len,
+           row->result_len);
+    f->body_flipped = f->key->flipped && f->key->flipped_at >= row->head_len;
+}
+
 static void arrive(struct world *w, struct flight *f)
 {
     const struct version *row = f->key != NULL ? stored(f->key) : NULL;
@@ -218,6 +232,7 @@ static void arrive(struct world *w, struct flight *f)
     } else if (f->ask == ASK_READ) {
         read(f, row);
     } else if (row->rev == f->seen.rev) {
+        leave_result(f, row);
         flight_commit(w, f);
         f->next.rev = stored(f->key)->rev;
     } else {
@@ -328,9 +343,17 @@ static void look(struct world *w, struct flight *f)
     }
 }
 
+/* A client takes no time from an answer that was so long under way, for its host slept: a
+ * fence of that time could lie below one that was purged meanwhile. It asks again. */
+static bool came_too_late(struct world *w, const struct flight *f)
+{
+    return host_boot_ms(w, f->client->host) - f->sent_boot_ms >
+           IDEM__LEARNED_TRIP_MAX_MS;
+}
+
 static void back(struct world *w, struct flight *f)
 {
-    if (f->lost) {
+    if (f->lost || came_too_late(w, f)) {
         nothing_came(w, f);
         return;
     }
