@@ -48,6 +48,9 @@ static void set_up(void)
 
 static void tear_down(void)
 {
+    idem__free(op.record);
+    op.record = NULL;
+    op.record_room = 0;
     idem__pg_task_free(&task);
     idem__claims_destroy(env.base.claims);
     idem__free(env.base.scratch);
@@ -203,7 +206,6 @@ TEST_TASK(clock, thatIsSlowClaimsAgain)
     assert_int_equal(task.base.state, IDEM__STATE_DONE);
     assert_ok(op.error.code);
     assert_int_equal(op.verdict, IDEM_STARTED);
-    idem__free(op.record);
     idem__pg_task_reset(&task);
 }
 

@@ -339,6 +339,7 @@ TEST(task, deniesNothingThatMayHaveBeenDone)
         assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
         assert_code(lost ? IDEM_EUNKNOWN : IDEM_EDENIED, op.error.code);
         idem__task_reset(&wire.task);
+        wire_free(&op);
         wire_finish(&wire);
     }
 }
@@ -623,6 +624,7 @@ TEST_WIRE(clock, thatIsAwayLeavesAWriteUnknown)
     idem__flight_no_clock(&wire.task.base);
     assert_code(IDEM_EUNAVAILABLE, op.error.code);
     idem__task_reset(&wire.task);
+    wire_free(&op);
 }
 
 /* ROW(30) A record that its ttl has not deleted yet is past its retention all the
