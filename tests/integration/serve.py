@@ -263,7 +263,7 @@ def a_line_that_is_wrong_is_refused_and_the_next_is_not(b):
             c.raw(b'{"jsonrpc":"2.0","id":"long","method":"ping"' + b" " * (size - 45) + b"}\n")
             equal(json.loads(c.line()).get("error", {}).get("code"), code)
         depth = int(re.search(r"to a depth of (\d+)", RPC["info"]["description"])[1])
-        contains(PAGE, f"JSON a depth of at most {depth}")
+        contains(PAGE, f"JSON to a depth of {depth}")
         for deep, code in ((depth - 2, -32602), (depth - 1, -32700)):  # In two objects.
             c.raw(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":' + b"[" * deep + b"]" * deep + b"}}\n")
             equal(json.loads(c.line())["error"]["code"], code)
