@@ -36,8 +36,8 @@ void serve_reply(struct serve_call *call, struct cli_json *result);
 void serve_reply_error(struct serve_call *call, const struct idem_error *error);
 void serve_reply_cancelled(struct serve_call *call);
 
-/* What is sent to the client of the service instead of running its request, which begin
- * answered with @code and, if that is 0, @found. */
+/* Replies with the response that the service sends to its client, or with "run it". begin
+ * answered the request with @code and, if that is 0, @found. */
 void serve_http_answer(struct serve_call *call, int code,
                        const struct idem_attempt *found);
 

@@ -1,5 +1,5 @@
-"""idem ui in a real Chromium: find what is overdue, decide, see it gone; that everybody can
-read and use it; what it shows in an outage; and that a wrong token, another site and a
+"""idem ui in a real Chromium: find what is overdue, decide, see it gone; it
+is accessible to every user; what it shows in an outage; and that a wrong token, another site and a
 script in a key can do nothing.
 
 IDEM_SCREENSHOTS names a directory to keep the pictures in.
