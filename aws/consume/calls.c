@@ -174,6 +174,14 @@ static bool is_room_enough(struct idem_consumer *consumer, size_t room,
     return false;
 }
 
+bool idem__consume_may_receive(const struct idem_consumer *consumer,
+                               int64_t now_ms)
+{
+    return may_receive(consumer, now_ms) && room(consumer) > 0 &&
+           idem__consume_under_way(consumer, IDEM__CONSUME_NONE) <
+               IDEM__CONSUME_CALLS;
+}
+
 static void send_receives(struct idem_consumer *consumer, int64_t now_ms)
 {
     struct idem__consume_call *call;

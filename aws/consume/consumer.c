@@ -320,6 +320,11 @@ int64_t idem_consumer_due_ms(const struct idem_consumer *consumer)
     int64_t due_ms = idem__holds_due_ms(&consumer->holds, now_ms);
     int64_t client_ms = idem__aws_due_ms(consumer->queue.client);
 
+    /* An answer that work() took last, or a message that was let go of since, may
+     * have made room that no request uses yet. */
+    if (idem__consume_may_receive(consumer, now_ms)) {
+        return now_ms;
+    }
     if (!consumer->stopped && !consumer->paused &&
         consumer->receive_ms > now_ms && consumer->receive_ms < due_ms) {
         due_ms = consumer->receive_ms;

@@ -59,6 +59,10 @@ struct idem_consumer {
 /* Requests of each kind that are due now. */
 void idem__consume_send(struct idem_consumer *consumer, int64_t now_ms);
 
+/* True if idem__consume_send() would look whether to receive. */
+bool idem__consume_may_receive(const struct idem_consumer *consumer,
+                               int64_t now_ms);
+
 /* The result of @call, which is free then. */
 void idem__consume_take(struct idem_consumer *consumer,
                         struct idem__consume_call *call, int64_t now_ms);

@@ -77,6 +77,12 @@ def a_message_without_a_key_is_left_to_the_queue():
     equal(p.queue.dead(), sorted(["no JSON", '{"other":1}']))
     assert "no key: --key-from .order: it selects null" in said, said
 
+    # Without --retry-after nothing is sent for it, and the next is received at once.
+    p = Place(visibility=2, receives=1)
+    p.queue.send(["no JSON", '{"order":8}'])
+    status, lines, _ = p.consume("--key-from", ".order", "-w", "1", work=BODY, timeout=40)
+    equal((status, outcomes(lines)), (79, ["done", "no key"]))
+
 
 @test
 def each_key_is_that_of_all_front_ends():
