@@ -87,6 +87,10 @@ def pauses_make_nobody_early_and_nothing_stale():
     late."""
     found, explained, takeovers, _ = storms()["pauses"].result()
     equal((found, explained), ([], True))
+    for _ in range(3):  # The pauses may all have met owners that held nothing.
+        if takeovers == 0:
+            found, explained, takeovers, _ = live("pauses")
+            equal((found, explained), ([], True))
     assert takeovers > 0
 
 

@@ -48,7 +48,7 @@ def a_wall_clock_that_jumps_changes_nothing(b):
     clocks = Clocks(b)
     env = clocks.env
     work = "while [ ! -e stop ]; do sleep 0.1; done; echo effect >> ledger; echo done"
-    long = b.start_run("long", work, "--lease", "4s", *RERUN, env=env)
+    long = b.start_run("long", work, "--lease", "12s", *RERUN, env=env)
     until(lambda: b.has_status("long", "in_progress"), "the key is claimed")
     token = b("begin", "-k", "held", *RERUN, env=env).stdout.decode().strip()
     equal(b.run("short", "echo short", "--retention", "10m", env=env).status, 0)
@@ -65,7 +65,7 @@ def a_wall_clock_that_jumps_changes_nothing(b):
         equal(b("purge", env=env).status, 0)
         equal(b.run("short", "echo short", env=env)[:2], (0, b"short\n"))
         equal(b("renew", "--token", token, env=env).status, 0)
-        time.sleep(0.8)
+        time.sleep(2.5)  # Six of them outlast the lease.
     b.write("stop", "")
     equal(finish(long), (0, b"done\n", b""))
     equal(b("complete", "--token", token, env=env).status, 0)
