@@ -82,7 +82,7 @@ def add_cases(started, scripts, at_once=()):
     @case
     def a_child_is_killed_at_work(b):
         """The next child takes the attempt over: it renews it, ends it, and sees the worker
-        die as the first would have."""
+        die as the first would have. A request over HTTP is taken over as well."""
         for key, status in ("ends", "completed"), ("dies", "unknown"):
             worker, first = hangs(b, key, scripts["kills its child"])
             worker.go()
@@ -96,6 +96,11 @@ def add_cases(started, scripts, at_once=()):
                 until(lambda second=second: is_gone(second), "the child has gone")
             equal(b.record(key)["status"], status)
         equal(b.effects(), 2)
+        worker = started(b, scripts["request"].replace("THEN", scripts["kills its child"]))
+        int(worker.reads())
+        worker.ends()
+        record = b.record("request")
+        equal([record[name] for name in ("status", "attempts")], ["completed", 1])
 
     @case
     def a_child_is_killed_in_a_begin(b):

@@ -413,6 +413,13 @@ deaths.add_cases(started, {
         const [held] = door().open.values();
         assert.equal(held.child, door().child);
         say(door().child.pid);""",
+    "request": """
+    const { attempt } = await store.http({
+        method: 'POST', target: '/', headers: [['Idempotency-Key', 'request']], scope: '', body: '',
+    });
+    THEN
+    assert(await attempt.respond({ http_status: 201, headers: [] }));
+    """,
     "after": """
     await thrown(idem.Unknown, store.once('hold-lease', never));
     const again = { onExpiredLease: 'rerun' };

@@ -358,7 +358,18 @@ store.once("KEY", hang, on_expired_lease="POLICY", on_death="DEATH", lease=60)
         threading.Event().wait(0.01)
     attempt, = store.open.values()
     attempt.check()
+    assert attempt._child is store.child
     say(store.child.process.pid)""",
+    "request": """
+from idem.core import run
+def hang():
+    headers = [("Idempotency-Key", "request")]
+    request = {"method": "POST", "target": "/", "headers": headers, "scope": "", "body": ""}
+    begun = run(store.http_(request, {}))
+    THEN
+    assert run(begun._respond({"http_status": 201, "headers": []}))
+hang()
+""",
     "after": """
 raises(idem.Unknown, "hold-lease")
 again = {"on_expired_lease": "rerun"}
