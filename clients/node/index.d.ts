@@ -100,7 +100,10 @@ export interface Store {
         options: { key: (...args: A) => Key | null | undefined } & OfArguments<A>,
     ): (...args: A) => Promise<T>;
     /** For middleware: a request, as http.begin has it; its answer, or the attempt to run it. */
-    http(request: HttpRequest, claim?: Claim): Promise<{ answer?: Answer; attempt?: Attempt }>;
+    http(
+        request: HttpRequest,
+        claim?: Claim,
+    ): Promise<{ answer: Answer; attempt?: undefined } | { answer?: undefined; attempt: Attempt }>;
     /** Count a request against a limit, once for each `request`. */
     limit(name: string, subject: string, request: string, limit: Limit): Promise<Decision>;
     /** End the child. Refused while attempts are open. */

@@ -495,7 +495,10 @@ for pid in pids:
 
 @case
 def it_is_python_3_9(b):
-    """Its syntax, and no import but of the standard library and itself."""
+    """Its syntax, no import but of the standard library and itself, and a list of names
+    that type checkers can read."""
+    names = re.search(r"^__all__ = (\[.*?^\])", read(PACKAGE, "idem", "__init__.py"), re.M | re.S)
+    equal(ast.literal_eval(names[1]), idem.__all__)
     for path in glob.glob(os.path.join(PACKAGE, "idem", "*.py")):
         tree = ast.parse(read(path), feature_version=(3, 9))
         for node in ast.walk(tree):

@@ -32,11 +32,9 @@ TRIES = 5  # Children that die of one call.
 _stores: Set[Core] = set()
 
 
-class Claim(TypedDict, total=False):
-    """What a claim may say beside its key; docs/serve.json has each."""
+class Terms(TypedDict, total=False):
+    """What a claim may say, also where a request gives the rest; docs/serve.json has each."""
 
-    scope: str
-    fingerprint: Any  # JSON that a request with the same key must have in common.
     on_expired_lease: str  # "hold", the default: a person looks; or "rerun".
     lease: Duration  # 60; None: no end.
     retention: Duration  # A day; None: no end.
@@ -47,6 +45,13 @@ class Claim(TypedDict, total=False):
     on_death: str  # "lease"; or "now": the work dies with this process.
     max_time: Duration  # 15 minutes: how long heartbeats renew the lease.
     owner: str
+
+
+class Claim(Terms, total=False):
+    """What it may say beside its key."""
+
+    scope: str
+    fingerprint: Any  # JSON that a request with the same key must have in common.
 
 
 class Limit(TypedDict, total=False):
@@ -240,6 +245,7 @@ class CoreAttempt:
         """Return the value as a replay has it. What cannot be kept is done all the same."""
         params = {name: value for name, value in params.items() if value is not None}
         unfit: Optional[BaseException] = None
+        back = value
         try:
             result, back = encode(value)
             got = yield from self._end(verb, result=result, **params)
@@ -437,7 +443,7 @@ class Core:
             yield Wait(function=lambda: self.adopt(self.connect(), attempt))
         return got, attempt
 
-    def http_(self, request: Dict[str, Any], claim: Claim) -> Steps:
+    def http_(self, request: Dict[str, Any], claim: Terms) -> Steps:
         """An attempt; or the status, the headers and the body of the whole answer."""
         params = {**request, "nonce": secrets.token_hex(16), **words_of(claim, Claim)}
         got, attempt = yield from self.claim("http.begin", params)
@@ -492,7 +498,7 @@ class Core:
 
     @staticmethod
     def arguments(
-        function: Callable[..., Any], key: Callable[..., Optional[Key]], claim: Claim
+        function: Callable[..., Any], key: Callable[..., Optional[Key]], claim: Dict[str, Any]
     ) -> Callable[..., Any]:
         """For a decorator: from the arguments of a call to those of once_()."""
         if not callable(key):

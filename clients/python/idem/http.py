@@ -6,7 +6,7 @@ import base64
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
 from . import errors
-from .core import Claim, Core, CoreAttempt, Steps
+from .core import Core, CoreAttempt, Steps, Terms
 
 BODY_MAX = 16 << 20  # A longer response is passed on, and not kept.
 METHODS = ("POST", "PATCH")
@@ -25,7 +25,7 @@ class Guard:
         required: bool,
         replay_headers: Iterable[str],
         outcome: str,
-        claim: Claim,
+        claim: Terms,
     ) -> None:
         if not isinstance(scope, str) and not callable(scope):
             raise errors.Invalid("scope is a text, or a function of the request")

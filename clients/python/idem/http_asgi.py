@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Iterable, List
 
 from .aio import AsyncAttempt, AsyncStore
-from .core import Claim
+from .core import Terms
 from .http import BODY_MAX, Guard, Headers, Scope
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def asgi(
     required: bool = False,
     replay_headers: Iterable[str] = (),
     outcome: str = "",
-    **claim: Unpack[Claim],
+    **claim: Unpack[Terms],
 ) -> Application:
     """`app` behind an idempotency key. `scope` may be a function of the connection's
     scope, in which the application finds its attempt as "idem.attempt"."""

@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List
 from urllib.parse import quote
 
-from .core import Claim, run
+from .core import Terms, run
 from .http import BODY_MAX, Guard, Headers, Scope
 from .sync import Attempt, Store
 
@@ -27,7 +27,7 @@ def wsgi(
     required: bool = False,
     replay_headers: Iterable[str] = (),
     outcome: str = "",
-    **claim: Unpack[Claim],
+    **claim: Unpack[Terms],
 ) -> Application:
     """`app` behind an idempotency key. `scope` may be a function of the environ, in which
     the application finds its attempt as "idem.attempt"."""
@@ -63,7 +63,7 @@ def held(
         head[:] = [status, headers]
         return body.append
 
-    result: Iterable[bytes] = ()
+    result: Any = ()
     try:
         try:
             result = app(environ, start)

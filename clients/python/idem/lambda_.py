@@ -8,7 +8,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from . import errors
-from .core import Claim, run, takes_attempt
+from .core import Terms, run, takes_attempt
 from .http import UNRECORDED, Guard, Scope
 from .lambda_http import body_of, headers_of, marked, request_of, response_of, whole
 from .sync import Attempt, Store
@@ -32,7 +32,7 @@ def lambda_handler(
     required: bool = False,
     replay_headers: Iterable[str] = (),
     outcome: str = "",
-    **claim: Unpack[Claim],
+    **claim: Unpack[Terms],
 ) -> Handler:
     """`handler`, called once for each unit: the event, or a record of a batch. It gets the
     attempt where it has a parameter `attempt`. `scope` is for events of HTTP, and `key` a
@@ -42,7 +42,7 @@ def lambda_handler(
     def call(event: Event, context: Any, attempt: Optional[Attempt]) -> Any:
         return handler(event, context, **({"attempt": attempt} if takes else {}))
 
-    def claim_of(context: Any) -> Claim:
+    def claim_of(context: Any) -> Terms:
         lease = context.get_remaining_time_in_millis() / 1000 + MARGIN
         return {"on_expired_lease": "rerun", "lease": lease, **claim}  # type: ignore[typeddict-item]
 
