@@ -3,6 +3,7 @@
 #include "serve/attempts.h"
 
 #include "base/list.h"
+#include "core/slice.h"
 #include "process/host.h"
 #include "serve/calls.h"
 #include "serve/methods.h"
@@ -19,17 +20,6 @@ static int64_t later(int64_t a_ms, int64_t b_ms)
 }
 
 /* ---- The table ----------------------------------------------------------- */
-
-static bool keep_id(struct serve_attempt *a, const struct serve_call *call)
-{
-    a->id = malloc(call->id_len);
-    if (a->id == NULL) {
-        return false;
-    }
-    memcpy(a->id, call->id, call->id_len);
-    a->id_len = call->id_len;
-    return true;
-}
 
 static void schedule(struct serve *serve, struct serve_attempt *a)
 {
@@ -71,18 +61,19 @@ struct serve_attempt *serve_attempt_add(struct serve_call *call,
     struct serve_attempt *a = calloc(1, sizeof(*a));
     struct serve_attempt **chain;
 
-    if (a == NULL || !keep_id(a, call)) {
-        free(a);
+    if (a == NULL) {
         return NULL;
     }
     a->number = ++serve->number;
     a->conn = call->conn;
     a->attempt = attempt;
-    memcpy(a->nonce, call->begin.nonce, sizeof(a->nonce));
+    memcpy(a->id, call->id, call->id_len);
+    a->id_len = call->id_len;
+    memcpy(a->nonce, call->begin.claim.nonce, sizeof(a->nonce));
     a->hold = attempt->record->on_expired_lease == IDEM_HOLD;
-    a->now = call->begin.now;
+    a->now = call->begin.claim.on_death != 0;
     a->lease_ms = lease_ms;
-    a->renew_until_ms = later(io_now_ms(), call->begin.max_time_ms);
+    a->renew_until_ms = later(io_now_ms(), call->begin.claim.max_time_ms);
     a->told_at = UINT64_MAX;
     serve_attempt_renewed(serve, a, lease_ms, asked_ms);
     a->lost = false; /* If so, the client is told after its answer. */
@@ -106,7 +97,6 @@ void serve_attempt_remove(struct serve *serve, struct serve_attempt *a)
     IDEM__LIST_REMOVE(&serve->attempts, a);
     a->conn->attempts--;
     idem_attempt_destroy(a->attempt);
-    free(a->id);
     free(a);
 }
 
@@ -139,8 +129,9 @@ struct serve_attempt *serve_attempt_of_id(struct serve *serve,
 {
     struct serve_attempt *a = serve->attempts.first;
 
-    while (a != NULL && (a->conn != conn || a->id_len != id.len ||
-                         memcmp(a->id, id.base, id.len) != 0)) {
+    while (a != NULL &&
+           (a->conn != conn ||
+            !idem__slice_equal(idem_bytes(a->id, a->id_len), id))) {
         a = a->next;
     }
     return a;
@@ -200,23 +191,36 @@ static bool is_renewed(const struct serve_attempt *a, int64_t now_ms)
            now_ms - a->conn->heard_ms <= a->lease_ms / 2;
 }
 
+/* An op of our own: @code is that of the call that made @op, which sets it if that is 0.
+ * NULL: it is not to be had. */
+static struct serve_call *submit(struct serve *serve, struct serve_conn *conn,
+                                 int code, struct idem_op *op,
+                                 void (*answered)(struct serve_call *call))
+{
+    struct serve_call *call = NULL;
+
+    if (code == 0) {
+        call = serve_call_create(serve, conn, idem_bytes(NULL, 0));
+        if (call == NULL) {
+            idem_op_destroy(op);
+        } else {
+            serve_call_submit(call, op, answered);
+        }
+    }
+    return call;
+}
+
 static void renew(struct serve *serve, struct serve_attempt *a)
 {
-    const struct idem_slice ours = {NULL, 0};
-    struct serve_call *call = serve_call_create(serve, a->conn, ours);
-    struct idem_op *op;
+    struct idem_op *op = NULL;
+    int rc = idem_op_renew(a->attempt, a->lease_ms, &op, NULL);
+    struct serve_call *call = submit(serve, a->conn, rc, op, renewed);
 
-    if (call == NULL) {
-        return;
+    if (call != NULL) {
+        call->attempt = a->number;
+        call->settle_ms = 0; /* The next one comes in any case. */
+        a->renewing = true;
     }
-    if (idem_op_renew(a->attempt, a->lease_ms, &op, NULL) != 0) {
-        serve_call_end(call);
-        return;
-    }
-    call->attempt = a->number;
-    call->settle_ms = 0; /* The next one comes in any case. */
-    a->renewing = true;
-    serve_call_submit(call, op, renewed);
 }
 
 void serve_attempts_due(struct serve *serve, int64_t now_ms, int64_t *due_ms)
@@ -266,25 +270,15 @@ static void tell(struct serve *serve, struct serve_conn *conn,
 {
     const struct idem_outcome outcome = {.status = status,
                                          .text = idem_str(text)};
-    const struct idem_slice ours = {NULL, 0};
-    struct serve_call *call = serve_call_create(serve, conn, ours);
-    struct idem_op *op;
-    int rc;
+    struct idem_op *op = NULL;
+    int rc = status == IDEM_STATUS_IN_PROGRESS
+                 ? idem_op_expire(attempt, &op, NULL)
+                 : idem_op_end(attempt, &outcome, &op, NULL);
+    struct serve_call *call = submit(serve, conn, rc, op, told);
 
-    if (call == NULL) {
-        return;
-    }
-    rc = status == IDEM_STATUS_IN_PROGRESS
-             ? idem_op_expire(attempt, &op, NULL)
-             : idem_op_end(attempt, &outcome, &op, NULL);
-    if (rc != 0) {
-        serve_call_end(call);
-        return;
-    }
-    if (until_ms > call->settle_ms) {
+    if (call != NULL && until_ms > call->settle_ms) {
         call->settle_ms = until_ms;
     }
-    serve_call_submit(call, op, told);
 }
 
 void serve_give_back(struct serve *serve, struct serve_conn *conn,

@@ -17,35 +17,31 @@ static void reply_verdict(struct serve_call *call)
     const struct idem_op *op = call->op;
     enum idem_verdict verdict = idem_op_verdict(op);
     const struct idem_record *record = idem_op_record(op);
-    struct cli_json json;
 
-    cli_json_init(&json);
-    cli_json_text(&json, "verdict", idem_verdict_name(verdict));
+    cli_json_text(&call->answer, "verdict", idem_verdict_name(verdict));
     if (verdict == IDEM_BUSY) {
-        cli_json_ms(&json, "lease_left_ms", op->lease_left_ms);
+        cli_json_ms(&call->answer, "lease_left_ms", op->lease_left_ms);
     }
-    serve_json_record(&json, call->serve, record,
+    serve_json_record(&call->answer, call->serve, record,
                       (verdict == IDEM_REPLAY || verdict == IDEM_FAILED) &&
                           record->status != IDEM_STATUS_IN_PROGRESS);
-    serve_reply(call, &json);
+    serve_reply(call);
 }
 
 static void reply_started(struct serve_call *call, struct serve_attempt *a)
 {
     struct serve_conn *conn = call->conn;
     char token[IDEM_TOKEN_MAX];
-    struct cli_json json;
 
     (void)idem_attempt_token(a->attempt, token);
-    cli_json_init(&json);
-    cli_json_text(&json, "verdict", "STARTED");
-    cli_json_count(&json, "attempt", a->number);
-    cli_json_text(&json, "token", token);
-    serve_json_fence(&json, a->attempt->fence);
-    cli_json_count(&json, "attempts", a->attempt->attempts);
-    cli_json_bool(&json, "takeover", a->attempt->takeover);
-    cli_json_ms(&json, "lease_left_ms", serve_attempt_left_ms(a));
-    serve_reply(call, &json);
+    cli_json_text(&call->answer, "verdict", "STARTED");
+    cli_json_count(&call->answer, "attempt", a->number);
+    cli_json_text(&call->answer, "token", token);
+    serve_json_fence(&call->answer, a->attempt->fence);
+    cli_json_count(&call->answer, "attempts", a->attempt->attempts);
+    cli_json_bool(&call->answer, "takeover", a->attempt->takeover);
+    cli_json_ms(&call->answer, "lease_left_ms", serve_attempt_left_ms(a));
+    serve_reply(call);
     a->told_at = conn->sent + conn->unsent.len - conn->unsent_from;
 }
 
@@ -85,7 +81,7 @@ static void start(struct serve_call *call, struct idem_attempt *attempt,
 static bool is_had(const struct serve_call *call)
 {
     const struct serve_attempt *known =
-        serve_attempt_of_nonce(call->serve, call->begin.nonce);
+        serve_attempt_of_nonce(call->serve, call->begin.claim.nonce);
 
     return known != NULL && (known->conn->in >= 0 || known->endings > 0);
 }
@@ -98,7 +94,7 @@ static void refuse_had(struct serve_call *call)
 
 static void renewed(struct serve_call *call)
 {
-    struct idem_attempt *attempt = call->begin.found;
+    struct idem_attempt *attempt = call->found;
     const struct idem_op *op = call->op;
 
     if (idem_op_code(op) != 0) {
@@ -109,7 +105,7 @@ static void renewed(struct serve_call *call)
         refuse_had(call);
         return;
     }
-    call->begin.found = NULL;
+    call->found = NULL;
     start(call, attempt, op->record->lease_ms, call->asked_ms);
 }
 
@@ -120,7 +116,7 @@ static void recognise(struct serve_call *call, struct idem_attempt *attempt)
 {
     struct serve *serve = call->serve;
     struct serve_attempt *known =
-        serve_attempt_of_nonce(serve, call->begin.nonce);
+        serve_attempt_of_nonce(serve, call->begin.claim.nonce);
     const struct idem_record *record = attempt->record;
     struct idem_error error = {0};
     struct idem_op *op;
@@ -155,16 +151,16 @@ static void started(struct serve_call *call)
         fail(call, rc, idem_error_text(rc));
         return;
     }
-    call->begin.found = attempt;
+    call->found = attempt;
     if (!is_new && is_had(call)) {
         refuse_had(call);
-    } else if (!is_new && !call->begin.again && !call->unknown) {
+    } else if (!is_new && !call->begin.claim.again && !call->unknown) {
         fail(call, IDEM_EINVALID,
              "nonce: an attempt has used it; set \"again\" for the same claim");
-    } else if (!is_new && call->begin.again) {
+    } else if (!is_new && call->begin.claim.again) {
         recognise(call, attempt);
     } else {
-        call->begin.found = NULL;
+        call->found = NULL;
         start(call, attempt, lease_ms, asked_ms);
     }
 }
@@ -202,8 +198,8 @@ static void wait(struct serve_call *call, int64_t now_ms)
     struct idem_op *op = call->op;
     struct idem__pace *pace = &call->begin.pace;
     int64_t left_ms = call->begin.until_ms - now_ms;
-    uint16_t random =
-        (uint16_t)(call->begin.nonce[0] << 8 | call->begin.nonce[1]);
+    uint16_t random = (uint16_t)(call->begin.claim.nonce[0] << 8 |
+                                 call->begin.claim.nonce[1]);
     int64_t pause_ms;
 
     if (!is_waiting(call)) {
@@ -211,7 +207,7 @@ static void wait(struct serve_call *call, int64_t now_ms)
         pace->since_ms = now_ms;
         pace->pause_ms = POLL_FIRST_MS;
     }
-    if (idem_op_code(op) == 0 && call->begin.then_run) {
+    if (idem_op_code(op) == 0 && call->begin.claim.wait_then_run) {
         op->u.begin.flags = IDEM_WAIT_THEN_RUN;
     } else if (idem_op_code(op) == 0 && op->u.begin.join_fence == 0) {
         op->u.begin.join_fence = idem_op_record(op)->fence;
@@ -267,11 +263,7 @@ static void take_params(struct serve_call *call, struct serve_params *p)
         idem_str(p->owner[0] != '\0' ? p->owner : call->conn->owner);
     request->bodies_max = SERVE_RESULT_MAX;
     call->begin.until_ms = p->wait_ms == 0 ? 0 : io_now_ms() + p->wait_ms;
-    call->begin.then_run = p->wait_then_run;
-    call->begin.again = p->again;
-    call->begin.now = p->dies_at_once != 0;
-    call->begin.max_time_ms = p->max_time_ms;
-    memcpy(call->begin.nonce, p->nonce, sizeof(call->begin.nonce));
+    call->begin.claim = p->claim;
 }
 
 /* Outcomes that wait on this host for the record are told to the store first. */
@@ -287,18 +279,17 @@ static void settle_journal(struct serve *serve,
     }
 }
 
-void serve_begin(struct serve_call *call, struct serve_message *m,
-                 struct serve_params *p)
+void serve_begin(struct serve_call *call, struct serve_params *p)
 {
     struct idem_op *op;
 
     take_params(call, p);
-    settle_journal(call->serve, &p->request, &m->error);
-    if (m->error.code == 0) {
-        m->error.code = idem_op_begin(&p->request, &op, &m->error);
+    settle_journal(call->serve, &p->request, &p->m->error);
+    if (p->m->error.code == 0) {
+        p->m->error.code = idem_op_begin(&p->request, &op, &p->m->error);
     }
-    if (m->error.code == 0) {
-        memcpy(op->nonce, call->begin.nonce, sizeof(op->nonce));
+    if (p->m->error.code == 0) {
+        memcpy(op->nonce, call->begin.claim.nonce, sizeof(op->nonce));
         op->has_nonce = true;
         call->is_begin = true;
         serve_call_submit(call, op, begun);

@@ -2,6 +2,7 @@
 #include "serve/calls.h"
 
 #include "base/list.h"
+#include "core/slice.h"
 #include "process/host.h"
 
 #include <stdlib.h>
@@ -21,13 +22,9 @@ struct serve_call *serve_call_create(struct serve *serve,
         return NULL;
     }
     if (id.len > 0) {
-        call->id = malloc(id.len);
-        if (call->id == NULL) {
-            free(call);
-            return NULL;
-        }
         memcpy(call->id, id.base, id.len);
         call->id_len = id.len;
+        cli_json_init(&call->answer);
     }
     call->serve = serve;
     call->conn = conn;
@@ -45,10 +42,10 @@ void serve_call_end(struct serve_call *call)
     IDEM__LIST_REMOVE(&serve->calls, call);
     call->conn->in_flight--;
     call->conn->waiting -= call->begin.pace.since_ms != 0;
-    idem_attempt_destroy(call->begin.found);
+    idem_attempt_destroy(call->found);
     free(call->begin.accept);
     idem_op_destroy(call->op);
-    free(call->id);
+    cli_json_finish(&call->answer);
     free(call);
 }
 
@@ -226,8 +223,8 @@ struct serve_call *serve_call_find(struct serve *serve,
     struct serve_call *call;
 
     for (call = serve->calls.first; call != NULL; call = call->next) {
-        if (call->conn == conn && call->id_len == id.len &&
-            memcmp(call->id, id.base, id.len) == 0) {
+        if (call->conn == conn &&
+            idem__slice_equal(idem_bytes(call->id, call->id_len), id)) {
             return call;
         }
     }

@@ -70,36 +70,33 @@ static void reply_hello(struct serve_call *call)
     struct serve *serve = call->serve;
     struct serve_conn *conn = call->conn;
     char url[IDEM_STORE_URL_MAX];
-    struct cli_json json;
 
-    cli_json_init(&json);
-    cli_json_count(&json, "protocol", SERVE_PROTOCOL);
-    cli_json_text(&json, "version", IDEM_VERSION);
+    cli_json_count(&call->answer, "protocol", SERVE_PROTOCOL);
+    cli_json_text(&call->answer, "version", IDEM_VERSION);
     if (idem_store_url(serve->store) != NULL) {
-        cli_json_text(&json, "store",
+        cli_json_text(&call->answer, "store",
                       idem_url_hide(idem_store_url(serve->store), url,
                                     sizeof(url)));
     }
-    cli_json_ms(&json, "lease_min_ms", idem_store_lease_min_ms(serve->store));
-    cli_json_count(&json, "line_max", SERVE_LINE_MAX);
-    cli_json_count(&json, "result_max", SERVE_RESULT_MAX);
-    cli_json_count(&json, "in_flight_max", SERVE_IN_FLIGHT_MAX);
-    cli_json_bool(&json, "operator", serve->is_operator);
-    cli_json_ms(&json, "boot_ms", io_now_ms());
-    cli_json_text(&json, "death", conn->proved ? "process" : "lease");
+    cli_json_ms(&call->answer, "lease_min_ms",
+                idem_store_lease_min_ms(serve->store));
+    cli_json_count(&call->answer, "line_max", SERVE_LINE_MAX);
+    cli_json_count(&call->answer, "result_max", SERVE_RESULT_MAX);
+    cli_json_count(&call->answer, "in_flight_max", SERVE_IN_FLIGHT_MAX);
+    cli_json_bool(&call->answer, "operator", serve->is_operator);
+    cli_json_ms(&call->answer, "boot_ms", io_now_ms());
+    cli_json_text(&call->answer, "death", conn->proved ? "process" : "lease");
     if (conn->challenge[0] != '\0' && !conn->proved) {
-        cli_json_text(&json, "challenge", conn->challenge);
+        cli_json_text(&call->answer, "challenge", conn->challenge);
     }
-    serve_reply(call, &json);
+    serve_reply(call);
 }
 
-void serve_hello(struct serve_call *call, struct serve_message *m,
-                 struct serve_params *p)
+void serve_hello(struct serve_call *call, struct serve_params *p)
 {
     struct serve_conn *conn = call->conn;
     pid_t pid = (pid_t)p->pid;
 
-    (void)m;
     conn->greeted = true;
     cli_owner(p->owner[0] != '\0' ? p->owner : NULL,
               pid != 0 ? pid : conn->peer, conn->owner);
@@ -109,32 +106,25 @@ void serve_hello(struct serve_call *call, struct serve_message *m,
 
 /* ---- It is there --------------------------------------------------------- */
 
-void serve_ping(struct serve_call *call, struct serve_message *m,
-                struct serve_params *p)
+void serve_ping(struct serve_call *call, struct serve_params *p)
 {
-    struct cli_json json;
 
-    (void)m;
     (void)p;
-    cli_json_init(&json);
-    cli_json_ms(&json, "boot_ms", io_now_ms());
-    serve_reply(call, &json);
+    cli_json_ms(&call->answer, "boot_ms", io_now_ms());
+    serve_reply(call);
 }
 
 /* ---- It gives up --------------------------------------------------------- */
 
 /* The client says that it starts nothing on the answer to that begin, whether it was
  * given yet or not: the claim is nobody's. */
-void serve_cancel(struct serve_call *call, struct serve_message *m,
-                  struct serve_params *p)
+void serve_cancel(struct serve_call *call, struct serve_params *p)
 {
     struct serve *serve = call->serve;
     struct serve_call *other = serve_call_find(serve, call->conn, p->id);
     struct serve_attempt *a = serve_attempt_of_id(serve, call->conn, p->id);
     const char *was = "over";
-    struct cli_json json;
 
-    (void)m;
     if (other != NULL && other->is_begin) {
         other->cancelled = true;
         serve->due_ms = 0; /* One that waits is answered now. */
@@ -143,27 +133,23 @@ void serve_cancel(struct serve_call *call, struct serve_message *m,
         serve_attempt_give_back(serve, a);
         was = "started";
     }
-    cli_json_init(&json);
-    cli_json_text(&json, "was", was);
-    serve_reply(call, &json);
+    cli_json_text(&call->answer, "was", was);
+    serve_reply(call);
 }
 
-void serve_bye(struct serve_call *call, struct serve_message *m,
-               struct serve_params *p)
+void serve_bye(struct serve_call *call, struct serve_params *p)
 {
     struct serve_conn *conn = call->conn;
-    struct cli_json json;
 
     (void)p;
     if (conn->attempts > 0 || conn->in_flight > 1) {
-        m->error.code = IDEM_EINVALID;
-        (void)snprintf(m->error.text, sizeof(m->error.text),
+        p->m->error.code = IDEM_EINVALID;
+        (void)snprintf(p->m->error.text, sizeof(p->m->error.text),
                        "%zu attempts were not ended, and %zu requests are "
                        "in flight",
                        conn->attempts, conn->in_flight - 1);
         return;
     }
     conn->bye = true;
-    cli_json_init(&json);
-    serve_reply(call, &json);
+    serve_reply(call);
 }

@@ -33,9 +33,11 @@ static int decide(struct idem_store *store, const struct serve_params *p,
     return error->code;
 }
 
-static void decide_as(struct serve_call *call, struct serve_message *m,
-                      const struct serve_params *p, enum idem_status status)
+void serve_decide(struct serve_call *call, struct serve_params *p)
 {
+    enum idem_status status = p->outcome.status != 0
+                                  ? p->outcome.status
+                                  : (enum idem_status)p->status;
     char who[IDEM_OWNER_MAX + 1];
     const struct cli_decision decision = {
         .status = status,
@@ -45,36 +47,20 @@ static void decide_as(struct serve_call *call, struct serve_message *m,
         .force = p->force,
     };
     uint8_t id[IDEM_ID_LEN];
-    struct cli_json json;
 
+    if (p->outcome.status == 0 && status != IDEM_STATUS_COMPLETED &&
+        status != IDEM_STATUS_FAILED && status != IDEM_STATUS_RELEASED) {
+        serve_param_refuse(p->m, "status",
+                           "\"completed\", \"failed\" or \"released\"");
+        return;
+    }
     cli_who(p->who[0] != '\0' ? p->who : NULL, who);
-    if (decide(call->serve->store, p, &decision, &m->error) != 0) {
+    if (decide(call->serve->store, p, &decision, &p->m->error) != 0) {
         return;
     }
     if (idem_id(p->request.scope, p->request.key, id) == 0) {
         serve_calls_wake(call->serve, id);
     }
-    cli_json_init(&json);
-    cli_json_text(&json, "status", idem_status_name(status));
-    serve_reply(call, &json);
-}
-
-void serve_resolve(struct serve_call *call, struct serve_message *m,
-                   struct serve_params *p)
-{
-    enum idem_status status = (enum idem_status)p->status;
-
-    if (status != IDEM_STATUS_COMPLETED && status != IDEM_STATUS_FAILED &&
-        status != IDEM_STATUS_RELEASED) {
-        serve_param_refuse(m, "status",
-                           "\"completed\", \"failed\" or \"released\"");
-        return;
-    }
-    decide_as(call, m, p, status);
-}
-
-void serve_reopen(struct serve_call *call, struct serve_message *m,
-                  struct serve_params *p)
-{
-    decide_as(call, m, p, IDEM_STATUS_RETRY);
+    cli_json_text(&call->answer, "status", idem_status_name(status));
+    serve_reply(call);
 }

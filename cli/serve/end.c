@@ -11,29 +11,27 @@
 /* ---- Which attempt ------------------------------------------------------- */
 
 /* The attempt that the message names. *@ret_known is ours, where it is one of this
- * connection; else the attempt comes from a token, and is the caller's to destroy. NULL:
- * it is refused. */
+ * connection; else the attempt comes from a token, until the call ends. NULL: it is
+ * refused. */
 static struct idem_attempt *read_attempt(struct serve_call *call,
-                                         struct serve_message *m,
                                          const struct serve_params *p,
                                          struct serve_attempt **ret_known)
 {
     struct serve *serve = call->serve;
-    struct idem_attempt *attempt = NULL;
 
     *ret_known = NULL;
     if ((p->attempt == 0) == (p->token[0] == '\0')) {
-        serve_param_refuse(m, "attempt", "the number of one, or the token");
+        serve_param_refuse(p->m, "attempt", "the number of one, or the token");
         return NULL;
     }
     if (p->attempt == 0) {
-        m->error.code = idem_attempt_from_token(serve->store, p->token,
-                                                &attempt, &m->error);
-        return attempt;
+        p->m->error.code = idem_attempt_from_token(serve->store, p->token,
+                                                   &call->found, &p->m->error);
+        return call->found;
     }
     *ret_known = serve_attempt_find(serve, call->conn, (uint64_t)p->attempt);
     if (*ret_known == NULL) {
-        serve_param_refuse(m, "attempt",
+        serve_param_refuse(p->m, "attempt",
                            "this connection has none with the number %lld; it "
                            "ended, or use the token",
                            (long long)p->attempt);
@@ -41,14 +39,6 @@ static struct idem_attempt *read_attempt(struct serve_call *call,
     }
     call->attempt = (uint64_t)p->attempt;
     return (*ret_known)->attempt;
-}
-
-static void done_with(struct idem_attempt *attempt,
-                      const struct serve_attempt *known)
-{
-    if (known == NULL) {
-        idem_attempt_destroy(attempt);
-    }
 }
 
 /* A token names its attempt, even one that another connection began. */
@@ -64,15 +54,13 @@ static struct serve_attempt *ended_one(struct serve_call *call)
 static void reply_ended(struct serve_call *call)
 {
     const struct idem_record *record = idem_op_record(call->op);
-    struct cli_json json;
 
-    cli_json_init(&json);
-    cli_json_text(&json, "status",
+    cli_json_text(&call->answer, "status",
                   idem_status_name(idem_record_status(record)));
     if (call->op->u.end.result.not_kept) {
-        cli_json_bool(&json, "not_kept", true);
+        cli_json_bool(&call->answer, "not_kept", true);
     }
-    serve_reply(call, &json);
+    serve_reply(call);
 }
 
 /* Repeat the last message of a client that died until its lease is over: no other
@@ -108,19 +96,17 @@ static void ended(struct serve_call *call)
     }
 }
 
-void serve_end(struct serve_call *call, struct serve_message *m,
-               struct serve_params *p)
+void serve_end(struct serve_call *call, struct serve_params *p)
 {
     struct serve_attempt *known;
-    struct idem_attempt *attempt = read_attempt(call, m, p, &known);
+    struct idem_attempt *attempt = read_attempt(call, p, &known);
     struct idem_op *op;
 
     if (attempt == NULL) {
         return;
     }
-    m->error.code = idem_op_end(attempt, &p->outcome, &op, &m->error);
-    done_with(attempt, known);
-    if (m->error.code != 0) {
+    p->m->error.code = idem_op_end(attempt, &p->outcome, &op, &p->m->error);
+    if (p->m->error.code != 0) {
         return;
     }
     if (known != NULL) {
@@ -133,45 +119,37 @@ void serve_end(struct serve_call *call, struct serve_message *m,
 
 /* Nothing is written, and the attempt stays: the transaction may be rolled back. Only an
  * attempt that was begun here is completed without asking the database. */
-void serve_statement(struct serve_call *call, struct serve_message *m,
-                     struct serve_params *p)
+void serve_statement(struct serve_call *call, struct serve_params *p)
 {
     struct serve_attempt *known;
-    struct idem_attempt *attempt = read_attempt(call, m, p, &known);
-    struct cli_json json;
+    struct idem_attempt *attempt = read_attempt(call, p, &known);
 
     if (attempt == NULL) {
         return;
     }
-    cli_json_init(&json);
-    m->error.code = cli_statement_json(&json, call->serve->store, attempt,
-                                       &p->outcome.result, &m->error);
-    if (m->error.code == 0) {
-        serve_reply(call, &json);
-    } else {
-        cli_json_finish(&json);
+    p->m->error.code =
+        cli_statement_json(&call->answer, call->serve->store, attempt,
+                           &p->outcome.result, &p->m->error);
+    if (p->m->error.code == 0) {
+        serve_reply(call);
     }
 }
 
 /* The transaction was committed. */
-void serve_recorded(struct serve_call *call, struct serve_message *m,
-                    struct serve_params *p)
+void serve_recorded(struct serve_call *call, struct serve_params *p)
 {
     struct serve_attempt *known;
-    struct idem_attempt *attempt = read_attempt(call, m, p, &known);
-    struct cli_json json;
+    struct idem_attempt *attempt = read_attempt(call, p, &known);
 
     if (attempt == NULL) {
         return;
     }
     idem_attempt_recorded(attempt);
     serve_calls_wake(call->serve, attempt->record->id);
-    done_with(attempt, known);
     if (known != NULL) {
         serve_attempt_remove(call->serve, known);
     }
-    cli_json_init(&json);
-    serve_reply(call, &json);
+    serve_reply(call);
 }
 
 /* ---- Renewals ------------------------------------------------------------ */
@@ -182,7 +160,6 @@ static void renewed(struct serve_call *call)
     const struct idem_op *op = call->op;
     struct serve_attempt *a = ended_one(call);
     int64_t lease_ms = op->u.renew.lease_ms;
-    struct cli_json json;
     int64_t left_ms;
 
     if (idem_op_code(op) != 0) {
@@ -201,17 +178,15 @@ static void renewed(struct serve_call *call)
                       : call->asked_ms + lease_ms - serve->store->margin_ms -
                             io_now_ms();
     }
-    cli_json_init(&json);
-    cli_json_ms(&json, "lease_left_ms", left_ms > 0 ? left_ms : 0);
-    serve_reply(call, &json);
+    cli_json_ms(&call->answer, "lease_left_ms", left_ms > 0 ? left_ms : 0);
+    serve_reply(call);
 }
 
-void serve_renew(struct serve_call *call, struct serve_message *m,
-                 struct serve_params *p)
+void serve_renew(struct serve_call *call, struct serve_params *p)
 {
     int64_t lease_ms = p->request.lease_ms;
     struct serve_attempt *known;
-    struct idem_attempt *attempt = read_attempt(call, m, p, &known);
+    struct idem_attempt *attempt = read_attempt(call, p, &known);
     struct idem_op *op;
 
     if (attempt == NULL) {
@@ -220,9 +195,8 @@ void serve_renew(struct serve_call *call, struct serve_message *m,
     if (lease_ms == 0 && known != NULL) {
         lease_ms = known->lease_ms;
     }
-    m->error.code = idem_op_renew(attempt, lease_ms, &op, &m->error);
-    done_with(attempt, known);
-    if (m->error.code == 0) {
+    p->m->error.code = idem_op_renew(attempt, lease_ms, &op, &p->m->error);
+    if (p->m->error.code == 0) {
         serve_call_submit(call, op, renewed);
     }
 }

@@ -3,17 +3,12 @@
 
 #include <idem/lambda.h>
 
-struct answer {
-    struct cli_json json;
-    bool given;
-};
-
 static void take(void *ctx, struct idem_slice json)
 {
-    struct answer *answer = ctx;
+    struct serve_call *call = ctx;
 
-    serve_json_raw(&answer->json, json);
-    answer->given = true;
+    cli_json_finish(&call->answer);
+    serve_json_raw(&call->answer, json);
 }
 
 static const char *or_null(const char *text)
@@ -22,22 +17,20 @@ static const char *or_null(const char *text)
 }
 
 /* Both methods are told the same, so that neither has to remember an event. */
-void serve_event(struct serve_call *call, struct serve_message *m,
-                 struct serve_params *p)
+void serve_event(struct serve_call *call, struct serve_params *p)
 {
     struct idem_lambda_options options = IDEM_LAMBDA_OPTIONS_INIT;
     struct idem_lambda_invocation now = IDEM_LAMBDA_INVOCATION_INIT;
-    struct answer answer = {.given = false};
 
     options.store = "memory:"; /* It is not opened. */
     options.function = p->function;
     options.source = or_null(p->source);
     options.key = or_null(p->key_from);
     now.request_id = p->request_id;
-    now.event = idem__tree_raw(m->tree, idem__tree_at(m->tree, p->event));
-    m->error.code =
-        idem_lambda_units(&options, &now, p->states, take, &answer, &m->error);
-    if (answer.given) {
-        serve_reply(call, &answer.json);
+    now.event = idem__tree_raw(p->m->tree, idem__tree_at(p->m->tree, p->event));
+    p->m->error.code =
+        idem_lambda_units(&options, &now, p->states, take, call, &p->m->error);
+    if (p->m->error.code == 0) {
+        serve_reply(call);
     }
 }

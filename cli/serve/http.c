@@ -4,7 +4,7 @@
 
 #include <idem/exchange.h>
 
-#include "base/base64.h"
+#include "http/multipart.h"
 #include "text/text.h"
 
 #include <stdlib.h>
@@ -18,16 +18,13 @@ struct headers {
     uint32_t end;
 };
 
-static struct headers headers_of(const struct serve_message *m,
-                                 const struct serve_params *p)
+static struct headers headers_of(const struct serve_params *p)
 {
-    struct headers headers = {.tree = m->tree};
+    const struct idem__tree *tree = p->m->tree;
 
-    if (p->headers != 0) {
-        headers.at = p->headers + 1;
-        headers.end = idem__tree_at(m->tree, p->headers)->end;
-    }
-    return headers;
+    return (struct headers){.tree = tree,
+                            .at = p->headers + 1,
+                            .end = idem__tree_at(tree, p->headers)->end};
 }
 
 static bool next_header(struct headers *headers, struct idem_slice *ret_name,
@@ -46,12 +43,6 @@ static bool next_header(struct headers *headers, struct idem_slice *ret_name,
     return true;
 }
 
-static bool is_named(struct idem_slice name, const char *other)
-{
-    return name.len == strlen(other) &&
-           strncasecmp(name.base, other, name.len) == 0;
-}
-
 /* How often the header @wanted is there, and its last value; NULL: never. */
 static unsigned find(struct headers headers, const char *wanted,
                      struct idem_slice *ret_value)
@@ -62,7 +53,7 @@ static unsigned find(struct headers headers, const char *wanted,
 
     *ret_value = idem_bytes(NULL, 0);
     while (next_header(&headers, &name, &value)) {
-        if (is_named(name, wanted)) {
+        if (idem__http_is(name, wanted)) {
             *ret_value = value;
             n++;
         }
@@ -117,24 +108,22 @@ static void reply_answer(struct serve_call *call, const char *verdict,
                          int status, struct cli_json *headers,
                          struct idem__buffer *body)
 {
-    struct idem__buffer base64 = {.failed = false};
+    struct idem__buffer base64 = {.failed = body->failed};
     struct cli_json answer;
-    struct cli_json json;
 
     idem__buffer_base64(&base64, idem__buffer_slice(body));
     cli_json_init(&answer);
-    answer.failed = answer.failed || body->failed || base64.failed;
+    answer.failed = answer.failed || base64.failed;
     cli_json_ms(&answer, "status", status);
     cli_json_object(&answer, "headers", headers);
     cli_json_bytes(&answer, "body", idem__buffer_slice(&base64));
     idem__buffer_free(&base64);
     idem__buffer_free(body);
-    cli_json_init(&json);
     if (verdict != NULL) {
-        cli_json_text(&json, "verdict", verdict);
+        cli_json_text(&call->answer, "verdict", verdict);
     }
-    cli_json_object(&json, "answer", &answer);
-    serve_reply(call, &json);
+    cli_json_object(&call->answer, "answer", &answer);
+    serve_reply(call);
 }
 
 static void refuse(struct serve_call *call, const char *verdict,
@@ -191,9 +180,7 @@ void serve_http_answer(struct serve_call *call, int code,
     const char *verdict = code == 0 ? idem_verdict_name(found->verdict) : NULL;
     struct idem_http_answer answer;
 
-    idem_http_answer_of(code, found,
-                        idem_bytes(call->begin.accept, call->begin.accept_len),
-                        &answer);
+    idem_http_answer_of(code, found, idem_str(call->begin.accept), &answer);
     switch (answer.action) {
     case IDEM_HTTP_REPLAY:
         replay(call, &answer.form);
@@ -211,7 +198,7 @@ void serve_http_answer(struct serve_call *call, int code,
 /* ---- The request --------------------------------------------------------- */
 
 /* As the gateway does it by default, but for the host, which proxies change. */
-static int fingerprint(const struct serve_message *m, struct serve_params *p)
+static int fingerprint(struct serve_params *p)
 {
     static const char form[] = "multipart/form-data";
     const struct idem_slice none = {NULL, 0};
@@ -223,7 +210,7 @@ static int fingerprint(const struct serve_message *m, struct serve_params *p)
         idem_str("content-type"), none,
     };
 
-    (void)find(headers_of(m, p), "Content-Type", &type);
+    (void)find(headers_of(p), "Content-Type", &type);
     parts[5] = p->target;
     if (query != NULL) {
         parts[5].len = (size_t)(query - (const char *)p->target.base);
@@ -232,7 +219,7 @@ static int fingerprint(const struct serve_message *m, struct serve_params *p)
     }
     parts[9] = type;
     if (type.len > strlen(form) &&
-        is_named(idem_bytes(type.base, strlen(form)), form) &&
+        idem__http_is(idem_bytes(type.base, strlen(form)), form) &&
         ((const char *)type.base)[strlen(form)] == ';') {
         parts[9].len = strlen(form); /* Each retry has another boundary. */
     }
@@ -241,11 +228,11 @@ static int fingerprint(const struct serve_message *m, struct serve_params *p)
                                  p->body, none, p->fingerprint);
 }
 
-/* 0, or why the request is answered at once. */
-static int problem_of(const struct serve_message *m, struct serve_params *p,
-                      enum idem_http_problem_kind *ret_kind)
+/* True if the request is answered at once, and why. */
+static bool has_problem(struct serve_params *p,
+                        enum idem_http_problem_kind *ret_kind)
 {
-    struct headers headers = headers_of(m, p);
+    struct headers headers = headers_of(p);
     struct idem_slice value;
     unsigned n = find(headers, "Idempotency-Key", &value);
     struct idem_slice upgrade;
@@ -253,7 +240,7 @@ static int problem_of(const struct serve_message *m, struct serve_params *p,
     if (n == 0) {
         *ret_kind = IDEM_HTTP_KEY_MISSING;
     } else if (find(headers, "Upgrade", &upgrade) > 0 &&
-               !is_named(upgrade, "h2c")) {
+               !idem__http_is(upgrade, "h2c")) {
         *ret_kind = IDEM_HTTP_UPGRADE;
     } else if (n > 1 || idem_http_key(value, p->key, &p->request.key.len,
                                       /* ret_error= */ NULL) != 0) {
@@ -263,59 +250,52 @@ static int problem_of(const struct serve_message *m, struct serve_params *p,
     } else if (p->body.len > SERVE_RESULT_MAX) {
         *ret_kind = IDEM_HTTP_TOO_LARGE;
     } else {
-        return 0;
-    }
-    return IDEM_EINVALID;
-}
-
-static bool keep_accept(struct serve_call *call, const struct serve_message *m,
-                        const struct serve_params *p)
-{
-    struct idem_slice accept;
-
-    (void)find(headers_of(m, p), "Accept-Encoding", &accept);
-    if (accept.base == NULL) {
-        return true;
-    }
-    call->begin.accept = malloc(accept.len + 1);
-    if (call->begin.accept == NULL) {
         return false;
     }
-    memcpy(call->begin.accept, accept.base, accept.len);
-    call->begin.accept_len = accept.len;
     return true;
 }
 
-void serve_http_begin(struct serve_call *call, struct serve_message *m,
-                      struct serve_params *p)
+/* A header has no NUL. */
+static bool keep_accept(struct serve_call *call, const struct serve_params *p)
+{
+    struct idem_slice accept;
+
+    if (find(headers_of(p), "Accept-Encoding", &accept) == 0) {
+        return true;
+    }
+    call->begin.accept = strndup(accept.base, accept.len);
+    return call->begin.accept != NULL;
+}
+
+void serve_http_begin(struct serve_call *call, struct serve_params *p)
 {
     enum idem_http_problem_kind kind;
 
     call->begin.is_http = true;
-    if (problem_of(m, p, &kind) != 0) {
+    if (has_problem(p, &kind)) {
         refuse(call, /* verdict= */ NULL, kind, 0, idem_str(""));
         return;
     }
     p->request.key.base = p->key;
-    if (fingerprint(m, p) != 0 || !keep_accept(call, m, p)) {
-        m->error.code = IDEM_ENOMEM;
+    if (fingerprint(p) != 0 || !keep_accept(call, p)) {
+        p->m->error.code = IDEM_ENOMEM;
         return;
     }
-    serve_begin(call, m, p);
-    if (m->error.code != 0 &&
-        idem_error_kind(m->error.code) != IDEM_KIND_CALLER) {
-        serve_http_answer(call, m->error.code, NULL);
-        m->error.code = 0;
+    serve_begin(call, p);
+    if (p->m->error.code != 0 &&
+        idem_error_kind(p->m->error.code) != IDEM_KIND_CALLER) {
+        serve_http_answer(call, p->m->error.code, NULL);
+        p->m->error.code = 0;
     }
 }
 
 /* ---- The response -------------------------------------------------------- */
 
 /* False: it is too large to be kept. */
-static bool write_head(const struct serve_message *m, struct serve_params *p,
-                       bool named, struct idem_result *result)
+static bool write_head(struct serve_params *p, bool named,
+                       struct idem_result *result)
 {
-    struct headers headers = headers_of(m, p);
+    struct headers headers = headers_of(p);
     struct idem_http_head head;
     struct idem_slice value;
     struct idem_slice name;
@@ -331,7 +311,7 @@ static bool write_head(const struct serve_message *m, struct serve_params *p,
         rc = idem_http_head_complete(&head);
     }
     while (rc == 0 && next_header(&headers, &name, &value)) {
-        if (is_named(name, "Content-Type")) {
+        if (idem__http_is(name, "Content-Type")) {
             result->content_type = value;
         } else if (idem_http_header_kept(name, p->replay_headers)) {
             rc = idem_http_head_add(&head, name, value);
@@ -343,8 +323,7 @@ static bool write_head(const struct serve_message *m, struct serve_params *p,
            result->bytes.len <= SERVE_RESULT_MAX;
 }
 
-void serve_http_end(struct serve_call *call, struct serve_message *m,
-                    struct serve_params *p)
+void serve_http_end(struct serve_call *call, struct serve_params *p)
 {
     struct idem_outcome_table outcomes;
     const struct idem_http_rules rules = {
@@ -362,9 +341,8 @@ void serve_http_end(struct serve_call *call, struct serve_message *m,
     keep = idem_http_outcome(&rules, IDEM_HTTP_ANSWERED, (int)p->http_status,
                              text, &p->outcome);
     if (keep != IDEM_HTTP_KEEP_NOTHING &&
-        (p->not_kept ||
-         !write_head(m, p, keep == IDEM_HTTP_KEEP_NAMED, result))) {
+        (p->not_kept || !write_head(p, keep == IDEM_HTTP_KEEP_NAMED, result))) {
         idem_http_tombstone(result);
     }
-    serve_end(call, m, p);
+    serve_end(call, p);
 }

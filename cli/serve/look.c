@@ -15,26 +15,24 @@ enum {
 static void shown(struct serve_call *call)
 {
     const struct idem_record *record = idem_op_record(call->op);
-    struct cli_json json;
 
     if (idem_op_code(call->op) != 0) {
         serve_reply_error(call, idem_op_error(call->op));
         return;
     }
-    cli_json_init(&json);
-    serve_json_fence(&json, record->fence);
-    serve_json_record(&json, call->serve, record, record->ended_ms != 0);
-    serve_reply(call, &json);
+    serve_json_fence(&call->answer, record->fence);
+    serve_json_record(&call->answer, call->serve, record,
+                      record->ended_ms != 0);
+    serve_reply(call);
 }
 
-void serve_show(struct serve_call *call, struct serve_message *m,
-                struct serve_params *p)
+void serve_show(struct serve_call *call, struct serve_params *p)
 {
     struct idem_op *op;
 
-    m->error.code =
-        idem_op_get(p->request.scope, p->request.key, &op, &m->error);
-    if (m->error.code == 0) {
+    p->m->error.code =
+        idem_op_get(p->request.scope, p->request.key, &op, &p->m->error);
+    if (p->m->error.code == 0) {
         serve_call_submit(call, op, shown);
     }
 }
@@ -56,12 +54,10 @@ static int list_one(void *ctx, int code, const struct idem_record *record)
     return list->failed;
 }
 
-void serve_list(struct serve_call *call, struct serve_message *m,
-                struct serve_params *p)
+void serve_list(struct serve_call *call, struct serve_params *p)
 {
     struct idem_filter filter = IDEM_FILTER_INIT;
     struct idem_page page = IDEM_PAGE_INIT;
-    struct cli_json json;
 
     filter.scope = p->request.scope;
     filter.any_scope = filter.scope.base == NULL;
@@ -73,63 +69,55 @@ void serve_list(struct serve_call *call, struct serve_message *m,
     }
     memcpy(page.place, p->place, sizeof(page.place));
     page.look_max = LOOK_MAX;
-    cli_json_init(&json);
-    cli_json_array(&json, "records");
-    m->error.code = idem_list_page(call->serve->store, &filter, list_one, &json,
-                                   &page, &m->error);
-    if (m->error.code != 0) {
-        cli_json_finish(&json);
+    cli_json_array(&call->answer, "records");
+    p->m->error.code = idem_list_page(call->serve->store, &filter, list_one,
+                                      &call->answer, &page, &p->m->error);
+    if (p->m->error.code != 0) {
         return;
     }
-    cli_json_text(&json, "place", page.place);
-    cli_json_bool(&json, "done", page.done);
-    cli_json_ms(&json, "now_ms", page.now_ms);
-    serve_reply(call, &json);
+    cli_json_text(&call->answer, "place", page.place);
+    cli_json_bool(&call->answer, "done", page.done);
+    cli_json_ms(&call->answer, "now_ms", page.now_ms);
+    serve_reply(call);
 }
 
-void serve_stats(struct serve_call *call, struct serve_message *m,
-                 struct serve_params *p)
+void serve_stats(struct serve_call *call, struct serve_params *p)
 {
     struct idem_counters counters = IDEM_COUNTERS_INIT;
-    struct cli_json json;
 
     (void)p;
-    m->error.code = idem_count(call->serve->store, &counters, &m->error);
-    if (m->error.code == 0) {
-        cli_json_init(&json);
-        cli_json_counters(&json, &counters);
-        serve_reply(call, &json);
+    p->m->error.code = idem_count(call->serve->store, &counters, &p->m->error);
+    if (p->m->error.code == 0) {
+        cli_json_counters(&call->answer, &counters);
+        serve_reply(call);
     }
 }
 
 static void limited(struct serve_call *call)
 {
     const struct idem_limited *limited = idem_op_limited(call->op);
-    struct cli_json json;
 
     if (limited == NULL) {
         serve_reply_error(call, idem_op_error(call->op));
         return;
     }
-    cli_json_init(&json);
-    cli_json_bool(&json, "admitted", limited->admitted);
-    cli_json_bool(&json, "repeated", limited->repeated);
-    cli_json_count(&json, "remaining", limited->remaining);
-    cli_json_ms(&json, "start_ms", limited->start_ms);
-    cli_json_ms(&json, "end_ms", limited->end_ms);
-    serve_reply(call, &json);
+    cli_json_bool(&call->answer, "admitted", limited->admitted);
+    cli_json_bool(&call->answer, "repeated", limited->repeated);
+    cli_json_count(&call->answer, "remaining", limited->remaining);
+    cli_json_ms(&call->answer, "start_ms", limited->start_ms);
+    cli_json_ms(&call->answer, "end_ms", limited->end_ms);
+    serve_reply(call);
 }
 
-void serve_limit(struct serve_call *call, struct serve_message *m,
-                 struct serve_params *p)
+void serve_limit(struct serve_call *call, struct serve_params *p)
 {
     struct idem_op *op;
 
     if (p->limit.at_ms == 0) {
         p->limit.at_ms = cli_now_ms();
     }
-    m->error.code = idem_op_limit(&p->limit, &op, &m->error);
-    if (m->error.code == 0) {
+    p->m->error.code = idem_op_limit(&p->limit, &op, &p->m->error);
+    if (p->m->error.code == 0) {
         serve_call_submit(call, op, limited);
     }
 }

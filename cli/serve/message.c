@@ -1,6 +1,8 @@
 /* One message of a client. */
 #include "serve/message.h"
 
+#include "core/slice.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -39,18 +41,18 @@ void serve_param_refuse(struct serve_message *m, const char *member,
 
 bool serve_is_text(struct idem_slice s, const char *text)
 {
-    return s.len == strlen(text) && memcmp(s.base, text, s.len) == 0;
+    return idem__slice_equal(s, idem_str(text));
 }
 
 uint32_t serve_member(const struct idem__tree *tree, uint32_t object,
-                      const char *name)
+                      struct idem_slice name)
 {
     uint32_t end = idem__tree_at(tree, object)->end;
     uint32_t i;
 
     for (i = object + 1; i < end; i = idem__tree_at(tree, i)->end) {
-        if (serve_is_text(idem__tree_name(tree, idem__tree_at(tree, i)),
-                          name)) {
+        if (idem__slice_equal(idem__tree_name(tree, idem__tree_at(tree, i)),
+                              name)) {
             return i;
         }
     }
@@ -62,7 +64,7 @@ uint32_t serve_member(const struct idem__tree *tree, uint32_t object,
 static void read_id(struct serve_message *m)
 {
     const struct idem__tree *tree = m->tree;
-    uint32_t number = serve_member(tree, 0, "id");
+    uint32_t number = serve_member(tree, 0, idem_str("id"));
     const struct idem__tree_node *node = idem__tree_at(tree, number);
     struct idem_slice raw = idem__tree_raw(tree, node);
 
@@ -81,7 +83,7 @@ static void read_id(struct serve_message *m)
 static void read_method(struct serve_message *m)
 {
     const struct idem__tree *tree = m->tree;
-    uint32_t number = serve_member(tree, 0, "method");
+    uint32_t number = serve_member(tree, 0, idem_str("method"));
     const struct idem__tree_node *node = idem__tree_at(tree, number);
 
     if (number == 0 || node->kind != IDEM__TREE_STRING) {
@@ -94,7 +96,7 @@ static void read_method(struct serve_message *m)
 
 static void read_params(struct serve_message *m)
 {
-    uint32_t number = serve_member(m->tree, 0, "params");
+    uint32_t number = serve_member(m->tree, 0, idem_str("params"));
 
     if (number != 0 &&
         idem__tree_at(m->tree, number)->kind != IDEM__TREE_OBJECT) {
@@ -116,7 +118,7 @@ static void read_envelope(struct serve_message *m)
         return;
     }
     read_id(m);
-    version = serve_member(tree, 0, "jsonrpc");
+    version = serve_member(tree, 0, idem_str("jsonrpc"));
     if (version == 0 ||
         !serve_is_text(idem__tree_raw(tree, idem__tree_at(tree, version)),
                        "\"2.0\"")) {

@@ -52,7 +52,7 @@ void serve_param_refuse(struct serve_message *m, const char *member,
 
 /* The member @name of the object @object; 0: it has none. */
 uint32_t serve_member(const struct idem__tree *tree, uint32_t object,
-                      const char *name);
+                      struct idem_slice name);
 
 bool serve_is_text(struct idem_slice s, const char *text);
 

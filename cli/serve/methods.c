@@ -4,94 +4,58 @@
 #include "process/host.h"
 #include "serve/calls.h"
 
+/* Parameters that several methods take. */
+#define ATTEMPT "attempt token "
+#define CLAIM                                                                  \
+    "scope on_expired_lease lease_ms retention_ms expect_ms attempts_max "     \
+    "owner wait_ms *nonce again on_death max_time_ms "
+#define EVENT "*event *function request_id source key_from "
+#define DECISION "scope *key *fence who *reason "
+
+enum rule {
+    ANY = 0,
+    CLAIMS,   /* It starts work. */
+    OPERATORS /* It needs --operator. */
+};
+
 struct method {
     const char *name;
     serve_method_fn *run;
+    enum rule rule;
     enum idem_status outcome; /* Of an end. */
-    bool is_operators;
-    bool claims;
-    const char *params[20]; /* As in docs/serve.json; "*": it is required. */
+    const char *params;       /* As in docs/serve.json; "*": it is required. */
 };
 
 static const struct method methods[] = {
-    {.name = "hello",
-     .run = serve_hello,
-     .params = {"*protocol", "pid", "owner", "challenge"}},
-    {.name = "begin",
-     .run = serve_begin,
-     .claims = true,
-     .params = {"scope", "*key", "fingerprint", "on_expired_lease", "lease_ms",
-                "retention_ms", "expect_ms", "attempts_max", "owner", "wait_ms",
-                "wait_then_run", "*nonce", "again", "on_death", "max_time_ms"}},
-    {.name = "http.begin",
-     .run = serve_http_begin,
-     .claims = true,
-     .params = {"scope", "*method", "*target", "*headers", "body", "outcome",
-                "replay_headers", "on_expired_lease", "lease_ms",
-                "retention_ms", "expect_ms", "attempts_max", "owner", "wait_ms",
-                "*nonce", "again", "on_death", "max_time_ms"}},
-    {.name = "http.end",
-     .run = serve_http_end,
-     .params = {"attempt", "token", "*http_status", "*headers", "body",
-                "not_kept", "outcome", "replay_headers", "failures_max",
-                "retry_after_ms"}},
-    {.name = "event.begin",
-     .run = serve_event,
-     .params = {"*event", "*function", "request_id", "source", "key_from"}},
-    {.name = "event.end",
-     .run = serve_event,
-     .params = {"*event", "*function", "request_id", "source", "key_from",
-                "*states"}},
-    {.name = "complete",
-     .run = serve_end,
-     .outcome = IDEM_STATUS_COMPLETED,
-     .params = {"attempt", "token", "result", "text"}},
-    {.name = "fail",
-     .run = serve_end,
-     .outcome = IDEM_STATUS_FAILED,
-     .params = {"attempt", "token", "result", "text"}},
-    {.name = "release",
-     .run = serve_end,
-     .outcome = IDEM_STATUS_RELEASED,
-     .params = {"attempt", "token", "text"}},
-    {.name = "retry",
-     .run = serve_end,
-     .outcome = IDEM_STATUS_RETRY,
-     .params = {"attempt", "token", "result", "text", "failures_max",
-                "retry_after_ms"}},
-    {.name = "unknown",
-     .run = serve_end,
-     .outcome = IDEM_STATUS_UNKNOWN,
-     .params = {"attempt", "token", "text"}},
-    {.name = "statement",
-     .run = serve_statement,
-     .params = {"*attempt", "result"}},
-    {.name = "recorded", .run = serve_recorded, .params = {"attempt", "token"}},
-    {.name = "renew",
-     .run = serve_renew,
-     .params = {"attempt", "token", "lease_ms"}},
-    {.name = "cancel", .run = serve_cancel, .params = {"*id"}},
-    {.name = "ping", .run = serve_ping},
-    {.name = "bye", .run = serve_bye},
-    {.name = "limit",
-     .run = serve_limit,
-     .params = {"*name", "*subject", "*request", "at_ms", "*per_ms", "start_ms",
-                "*max", "cost", "late_ms"}},
-    {.name = "show", .run = serve_show, .params = {"scope", "*key"}},
-    {.name = "list",
-     .run = serve_list,
-     .params = {"scope", "status", "overdue", "max", "place"}},
-    {.name = "stats", .run = serve_stats},
-    {.name = "resolve",
-     .run = serve_resolve,
-     .is_operators = true,
-     .params = {"scope", "*key", "*fence", "who", "*reason", "*status",
-                "result", "force"}},
-    {.name = "reopen",
-     .run = serve_reopen,
-     .is_operators = true,
-     .params = {"scope", "*key", "*fence", "who", "*reason"}},
-    {.name = NULL},
+    {"hello", serve_hello, ANY, 0, "*protocol pid owner challenge"},
+    {"begin", serve_begin, CLAIMS, 0, CLAIM "*key fingerprint wait_then_run"},
+    {"http.begin", serve_http_begin, CLAIMS, 0,
+     CLAIM "*method *target *headers body outcome replay_headers"},
+    {"http.end", serve_http_end, ANY, 0,
+     ATTEMPT "*http_status *headers body not_kept outcome replay_headers "
+             "failures_max retry_after_ms"},
+    {"event.begin", serve_event, ANY, 0, EVENT},
+    {"event.end", serve_event, ANY, 0, EVENT "*states"},
+    {"complete", serve_end, ANY, IDEM_STATUS_COMPLETED, ATTEMPT "result text"},
+    {"fail", serve_end, ANY, IDEM_STATUS_FAILED, ATTEMPT "result text"},
+    {"release", serve_end, ANY, IDEM_STATUS_RELEASED, ATTEMPT "text"},
+    {"retry", serve_end, ANY, IDEM_STATUS_RETRY,
+     ATTEMPT "result text failures_max retry_after_ms"},
+    {"unknown", serve_end, ANY, IDEM_STATUS_UNKNOWN, ATTEMPT "text"},
+    {"statement", serve_statement, ANY, 0, "*attempt result"},
+    {"recorded", serve_recorded, ANY, 0, ATTEMPT},
+    {"renew", serve_renew, ANY, 0, ATTEMPT "lease_ms"},
+    {"cancel", serve_cancel, ANY, 0, "*id"},
+    {"ping", serve_ping, ANY, 0, ""},
+    {"bye", serve_bye, ANY, 0, ""},
+    {"limit", serve_limit, ANY, 0,
+     "*name *subject *request at_ms *per_ms start_ms *max cost late_ms"},
+    {"show", serve_show, ANY, 0, "scope *key"},
+    {"list", serve_list, ANY, 0, "scope status overdue max place"},
+    {"stats", serve_stats, ANY, 0, ""},
+    {"resolve", serve_decide, OPERATORS, 0, DECISION "*status result force"},
+    {"reopen", serve_decide, OPERATORS, IDEM_STATUS_RETRY, DECISION},
+    {NULL, NULL, ANY, 0, ""},
 };
 
 static const struct method *find(const struct serve *serve,
@@ -105,7 +69,7 @@ static const struct method *find(const struct serve *serve,
     }
     if (method->name == NULL) {
         serve_message_refuse(m, SERVE_NO_METHOD, NULL, "unknown method");
-    } else if (method->is_operators && !serve->is_operator) {
+    } else if (method->rule == OPERATORS && !serve->is_operator) {
         serve_message_refuse(m, SERVE_NO_METHOD, NULL,
                              "%s needs idem serve --operator", method->name);
     } else if (!conn->greeted && method->run != serve_hello) {
@@ -120,7 +84,7 @@ static const struct method *find(const struct serve *serve,
 static bool is_too_late(const struct serve_conn *conn,
                         const struct method *method)
 {
-    return !serve_conn_hears(conn) && method->claims;
+    return !serve_conn_hears(conn) && method->rule == CLAIMS;
 }
 
 static void run(struct serve *serve, struct serve_conn *conn,
@@ -137,7 +101,7 @@ static void run(struct serve *serve, struct serve_conn *conn,
         conn->broken = conn->broken || call == NULL;
     }
     if (call != NULL) {
-        method->run(call, m, &params);
+        method->run(call, &params);
     }
     serve_params_finish(&params);
     if (m->code != 0) {

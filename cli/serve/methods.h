@@ -14,10 +14,9 @@ void serve_line(struct serve *serve, struct serve_conn *conn,
 /* Answers a line that is too long. */
 void serve_long_line(struct serve_conn *conn);
 
-/* A method submits the op of @call, or answers it. Where it has refused @m, or set
- * m->error, the call is as it was. */
-typedef void serve_method_fn(struct serve_call *call, struct serve_message *m,
-                             struct serve_params *params);
+/* A method submits the op of @call, or answers it. Where it has refused p->m, or set its
+ * error, the call is as it was. */
+typedef void serve_method_fn(struct serve_call *call, struct serve_params *p);
 
 serve_method_fn serve_hello, serve_ping, serve_cancel, serve_bye;
 serve_method_fn serve_begin, serve_end, serve_renew;
@@ -25,14 +24,15 @@ serve_method_fn serve_statement, serve_recorded;
 serve_method_fn serve_http_begin, serve_http_end, serve_event;
 serve_method_fn serve_show, serve_list, serve_stats, serve_limit;
 
-/* Decisions of persons, which wait for the store and keep a line in the audit log. */
-serve_method_fn serve_resolve, serve_reopen;
+/* resolve and reopen: decisions of persons, which wait for the store and keep a line in
+ * the audit log. */
+serve_method_fn serve_decide;
 
 /* ---- The answer to a call, which ends it ---------------------------------
  * Nothing is sent where nobody hears it, or the op was our own. */
 
-/* Finishes @result. One that is longer than a line may be says so instead. */
-void serve_reply(struct serve_call *call, struct cli_json *result);
+/* Sends call->answer. One that is longer than a line may be says so instead. */
+void serve_reply(struct serve_call *call);
 void serve_reply_error(struct serve_call *call, const struct idem_error *error);
 void serve_reply_cancelled(struct serve_call *call);
 

@@ -2,6 +2,7 @@
 #include "serve/params.h"
 
 #include "base/base64.h"
+#include "core/slice.h"
 #include "serve/server.h"
 #include "text/text.h"
 
@@ -9,7 +10,6 @@
 
 #include "key/canonical.h"
 
-#include <errno.h>
 #include <idem/http.h>
 #include <idem/outcome.h>
 #include <stddef.h>
@@ -55,33 +55,18 @@ struct value {
 
 /* ---- Values -------------------------------------------------------------- */
 
-/* False: it is not a whole number, or has more than 19 digits. */
-static bool read_whole(struct idem_slice digits, int64_t *ret_number)
-{
-    char text[20];
-    char *end;
-
-    if (digits.len == 0 || digits.len >= sizeof(text)) {
-        return false;
-    }
-    memcpy(text, digits.base, digits.len);
-    text[digits.len] = '\0';
-    errno = 0;
-    *ret_number = strtoll(text, &end, 10);
-    return *end == '\0' && errno == 0;
-}
-
 static int64_t whole(const struct value *v)
 {
-    int64_t n = 0;
+    uint64_t n = 0;
 
     if (v->node->kind != IDEM__TREE_NUMBER ||
-        !read_whole(idem__tree_text(v->m->tree, v->node), &n) ||
-        n < v->row->min || n > v->row->max) {
+        !idem__digits(idem__tree_text(v->m->tree, v->node),
+                      (uint64_t)v->row->max, &n) ||
+        n < (uint64_t)v->row->min) {
         REFUSE("a whole number from %lld to %lld", (long long)v->row->min,
                (long long)v->row->max);
     }
-    return n;
+    return (int64_t)n;
 }
 
 static void read_number(const struct value *v)
@@ -168,12 +153,9 @@ static void read_status(const struct value *v)
 /* A number in a text: those of JavaScript end at 2^53. */
 static void read_fence(const struct value *v)
 {
-    int64_t fence = 0;
-
-    if (!read_whole(v->text, &fence) || fence < 1) {
+    if (!idem__digits(v->text, INT64_MAX, TO(uint64_t)) || *TO(uint64_t) == 0) {
         REFUSE("a fence, as a text: \"1795249440000\"");
     }
-    *TO(uint64_t) = (uint64_t)fence;
 }
 
 static void read_id(const struct value *v)
@@ -202,47 +184,36 @@ static void read_json(const struct value *v)
 
 /* ---- The operation ------------------------------------------------------- */
 
-/* ".[0], .[1]", so that a list of another length is another key. */
-static void write_selector(char *text, size_t size, unsigned n)
-{
-    size_t len = 0;
-    unsigned i;
-
-    for (i = 0; i < n; i++) {
-        len += (size_t)snprintf(text + len, size - len, "%s.[%u]",
-                                i == 0 ? "" : ", ", i);
-    }
-}
-
-/* One key of all in @list, as idem_key_of() makes it. */
-static void join(struct serve_message *m, const struct idem__tree_node *list,
-                 struct serve_params *p)
+/* One key of all in @list, as idem_key_of() makes it of ".[0], .[1]", so that a list of
+ * another length is another key. */
+static void join(struct serve_params *p, const struct idem__tree_node *list)
 {
     struct idem_selector *selector = NULL;
     struct idem_error error = {0};
     struct idem_key_text key;
     char text[KEY_PARTS_MAX * 8];
+    size_t len = 0;
+    unsigned i;
 
     if (list->count < 1 || list->count > KEY_PARTS_MAX) {
-        serve_param_refuse(m, "key", "a list has 1 to %d parts", KEY_PARTS_MAX);
+        serve_param_refuse(p->m, "key", "a list has 1 to %d parts",
+                           KEY_PARTS_MAX);
         return;
     }
-    write_selector(text, sizeof(text), list->count);
-    error.code = idem_selector_create(text, &selector, &error);
-    if (error.code == 0) {
-        error.code = idem_selector_run(selector, idem__tree_raw(m->tree, list),
-                                       /* flags= */ 0, &error);
+    for (i = 0; i < list->count; i++) {
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s.[%u]",
+                                i == 0 ? "" : ", ", i);
     }
-    if (error.code == 0) {
-        error.code = idem_key_of(selector, &key, &error);
+    if (idem_selector_create(text, &selector, &error) != 0 ||
+        idem_selector_run(selector, idem__tree_raw(p->m->tree, list),
+                          /* flags= */ 0, &error) != 0 ||
+        idem_key_of(selector, &key, &error) != 0) {
+        serve_param_refuse(p->m, "key", "%s", error.text);
+    } else {
+        memcpy(p->key, key.text, key.len);
+        p->request.key = idem_bytes(p->key, key.len);
     }
     idem_selector_destroy(selector);
-    if (error.code != 0) {
-        serve_param_refuse(m, "key", "%s", error.text);
-        return;
-    }
-    memcpy(p->key, key.text, key.len);
-    p->request.key = idem_bytes(p->key, key.len);
 }
 
 static void read_key(const struct value *v)
@@ -250,7 +221,7 @@ static void read_key(const struct value *v)
     struct serve_params *p = v->to;
 
     if (v->node->kind == IDEM__TREE_ARRAY) {
-        join(v->m, v->node, p);
+        join(p, v->node);
     } else if (v->text.len < 1 || v->text.len > IDEM_KEY_MAX) {
         REFUSE("a text of 1 to %d bytes, or a list", IDEM_KEY_MAX);
     } else {
@@ -284,89 +255,93 @@ static void read_fingerprint(const struct value *v)
 
 /* ---- The result ---------------------------------------------------------- */
 
-struct result {
-    struct idem_slice text;
-    struct idem_slice base64;
-    uint32_t json; /* null is JSON, too. */
-    struct idem_result of;
-};
+static void give(const struct value *v, struct idem_slice bytes,
+                 const char *type)
+{
+    struct serve_params *p = v->to;
+    struct idem_result *result = &p->outcome.result;
+
+    if (result->bytes.base != NULL) {
+        serve_param_refuse(v->m, "text",
+                           "give only one of text, json and base64");
+    }
+    result->bytes = bytes;
+    p->usual_type = idem_str(type);
+}
+
+static void read_result_text(const struct value *v)
+{
+    if (is_text(v)) {
+        give(v, v->text, "text/plain; charset=utf-8");
+    }
+}
+
+/* Any value, null as well. */
+static void read_result_json(const struct value *v)
+{
+    give(v, idem__tree_raw(v->m->tree, v->node), "application/json");
+}
+
+static struct idem_slice decode(const struct value *v)
+{
+    struct serve_params *p = v->to;
+    size_t len = 0;
+
+    if (!is_text(v)) {
+        return v->text;
+    }
+    p->bytes = malloc(idem__base64_max(v->text.len) + 1);
+    if (p->bytes == NULL) {
+        REFUSE("out of memory");
+    } else if (idem__base64_read(IDEM__BASE64, v->text, p->bytes, &len) != 0) {
+        REFUSE("a text in base64, padded with =");
+    }
+    return idem_bytes(p->bytes, len);
+}
+
+static void read_result_base64(const struct value *v)
+{
+    give(v, decode(v), "application/octet-stream");
+}
 
 static const struct row result_rows[] = {
-    ROW("base64", read_text, offsetof(struct result, base64), 0,
-        SERVE_LINE_MAX),
-    ROW("content_type", read_text, offsetof(struct result, of.content_type), 0,
+    ROW("base64", read_result_base64, 0, 0, SERVE_LINE_MAX),
+    ROW("content_type", read_text, AT(outcome.result.content_type), 0,
         SERVE_CONTENT_TYPE_MAX),
-    ROW("json", read_json, offsetof(struct result, json)),
-    ROW("meta", read_text, offsetof(struct result, of.meta), 0, IDEM_META_MAX),
-    ROW("not_kept", read_bool, offsetof(struct result, of.not_kept)),
-    ROW("text", read_text, offsetof(struct result, text), 0, SERVE_LINE_MAX),
+    ROW("json", read_result_json, 0),
+    ROW("meta", read_text, AT(outcome.result.meta), 0, IDEM_META_MAX),
+    ROW("not_kept", read_bool, AT(outcome.result.not_kept)),
+    ROW("text", read_result_text, 0, 0, SERVE_LINE_MAX),
     {.name = NULL},
 };
 
-static struct idem_slice decode(struct serve_message *m, const char *member,
-                                struct idem_slice text, uint8_t **ret_bytes)
-{
-    size_t len = 0;
-
-    *ret_bytes = malloc(idem__base64_max(text.len) + 1);
-    if (*ret_bytes == NULL) {
-        serve_param_refuse(m, member, "out of memory");
-    } else if (idem__base64_read(IDEM__BASE64, text, *ret_bytes, &len) != 0) {
-        serve_param_refuse(m, member, "a text in base64, padded with =");
-    }
-    return idem_bytes(*ret_bytes, len);
-}
-
-static void read_bytes(struct serve_message *m, struct result *r,
-                       struct idem_slice *ret_bytes, const char **ret_type,
-                       uint8_t **ret_decoded)
-{
-    if (r->text.base != NULL) {
-        *ret_bytes = r->text;
-        *ret_type = "text/plain; charset=utf-8";
-    } else if (r->json != 0) {
-        *ret_bytes = idem__tree_raw(m->tree, idem__tree_at(m->tree, r->json));
-        *ret_type = "application/json";
-    } else if (r->base64.base != NULL) {
-        *ret_bytes = decode(m, "base64", r->base64, ret_decoded);
-        *ret_type = "application/octet-stream";
-    }
-}
-
 static void read_members(struct serve_message *m, uint32_t object,
-                         const struct row *table, const char *const *names,
-                         void *to);
+                         const struct row *table, const char *names,
+                         struct serve_params *p);
 
 /* The work was done, so a result too long for a line becomes a tombstone. */
 static void read_result(const struct value *v)
 {
     struct serve_params *p = v->to;
     struct serve_message inner = *v->m; /* The mistake is in "result". */
-    struct result r = {.json = 0};
-    const char *type = NULL;
+    struct idem_result *result = &p->outcome.result;
 
     if (v->node->kind != IDEM__TREE_OBJECT) {
         REFUSE("an object with text, json or base64");
         return;
     }
-    read_members(&inner, v->number, result_rows, /* names= */ NULL, &r);
-    if ((r.text.base != NULL) + (r.json != 0) + (r.base64.base != NULL) > 1) {
-        serve_param_refuse(&inner, "text",
-                           "give only one of text, json and base64");
+    read_members(&inner, v->number, result_rows, /* names= */ NULL, p);
+    if (result->content_type.len == 0) {
+        result->content_type = p->usual_type;
     }
-    read_bytes(&inner, &r, &r.of.bytes, &type, &p->bytes);
-    if (r.of.content_type.len == 0 && type != NULL) {
-        r.of.content_type = idem_str(type);
-    }
-    if (r.of.not_kept && r.of.bytes.len > 0) {
+    if (result->not_kept && result->bytes.len > 0) {
         serve_param_refuse(&inner, "not_kept",
                            "must not be combined with text, json or base64");
     }
-    if (r.of.bytes.len > SERVE_RESULT_MAX) {
-        r.of.bytes.len = 0;
-        r.of.not_kept = true;
+    if (result->bytes.len > SERVE_RESULT_MAX) {
+        result->bytes.len = 0;
+        result->not_kept = true;
     }
-    p->outcome.result = r.of;
     if (inner.code != 0) {
         REFUSE("%s", inner.text);
     }
@@ -410,9 +385,7 @@ static void read_body(const struct value *v)
 {
     struct serve_params *p = v->to;
 
-    if (is_text(v)) {
-        p->body = decode(v->m, v->row->name, v->text, &p->bytes);
-    }
+    p->body = decode(v);
 }
 
 /* Checked with the request: where it is used, the work is done. */
@@ -443,7 +416,7 @@ static void read_outcomes(const struct value *v)
 /* ---- All of them --------------------------------------------------------- */
 
 static const struct row rows[] = {
-    ROW("again", read_bool, AT(again)),
+    ROW("again", read_bool, AT(claim.again)),
     ROW("at_ms", read_number, AT(limit.at_ms), 1, MS_MAX),
     ROW("attempt", read_number, AT(attempt), 1, INT64_MAX),
     ROW("attempts_max", read_short, AT(request.attempts_max), 0, UINT32_MAX),
@@ -465,12 +438,12 @@ static const struct row rows[] = {
     ROW("late_ms", read_number, AT(limit.late_ms), 0, MS_MAX),
     ROW("lease_ms", read_time, AT(request.lease_ms), IDEM_LEASE_MIN_MS, MS_MAX),
     ROW("max", read_number, AT(limit.max), 1, IDEM_LIMIT_MAX),
-    ROW("max_time_ms", read_number, AT(max_time_ms), 1, MS_MAX),
+    ROW("max_time_ms", read_number, AT(claim.max_time_ms), 1, MS_MAX),
     ROW("method", read_text, AT(method), 1, 64),
     ROW("name", read_text, AT(limit.name), 0, IDEM_LIMIT_NAME_MAX),
-    ROW("nonce", read_nonce, AT(nonce)),
+    ROW("nonce", read_nonce, AT(claim.nonce)),
     ROW("not_kept", read_bool, AT(not_kept)),
-    ROW("on_death", read_word, AT(dies_at_once), 0, 0, WORDS("lease", "now")),
+    ROW("on_death", read_word, AT(claim.on_death), 0, 0, WORDS("lease", "now")),
     ROW("on_expired_lease", read_word, AT(request.on_expired_lease), IDEM_RERUN,
         0, WORDS("rerun", "hold")),
     ROW("outcome", read_outcomes, AT(outcomes), 0, SERVE_LIST_MAX - 1),
@@ -499,23 +472,39 @@ static const struct row rows[] = {
     ROW("text", read_text, AT(outcome.text), 0, IDEM_RESULT_MAX),
     ROW("token", read_name, AT(token), 0, IDEM_TOKEN_MAX - 1),
     ROW("wait_ms", read_number, AT(wait_ms), 0, MS_MAX),
-    ROW("wait_then_run", read_bool, AT(wait_then_run)),
+    ROW("wait_then_run", read_bool, AT(claim.wait_then_run)),
     ROW("who", read_name, AT(who), 0, IDEM_OWNER_MAX),
     {.name = NULL},
 };
 
-/* Whether a method that has @names takes @name. */
-static bool is_among(struct idem_slice name, const char *const *names)
+/* Takes the next name off @names. */
+static bool next_name(const char **names, struct idem_slice *ret_name,
+                      bool *ret_required)
 {
-    while (*names != NULL && !serve_is_text(name, *names + (**names == '*'))) {
-        names++;
+    *ret_required = **names == '*';
+    *names += *ret_required;
+    *ret_name = idem_bytes(*names, strcspn(*names, " "));
+    *names += ret_name->len;
+    *names += **names == ' ';
+    return ret_name->len > 0;
+}
+
+/* Whether a method that has @names takes @name. */
+static bool is_among(struct idem_slice name, const char *names)
+{
+    struct idem_slice one;
+    bool required;
+
+    while (next_name(&names, &one, &required)) {
+        if (idem__slice_equal(one, name)) {
+            return true;
+        }
     }
-    return *names != NULL;
+    return false;
 }
 
 static const struct row *find_row(struct idem_slice name,
-                                  const struct row *table,
-                                  const char *const *names)
+                                  const struct row *table, const char *names)
 {
     if (names != NULL && !is_among(name, names)) {
         return NULL;
@@ -528,8 +517,8 @@ static const struct row *find_row(struct idem_slice name,
 
 /* A member that is null is as one that is not there, but where null means more. */
 static void read_members(struct serve_message *m, uint32_t object,
-                         const struct row *table, const char *const *names,
-                         void *to)
+                         const struct row *table, const char *names,
+                         struct serve_params *p)
 {
     uint32_t end = idem__tree_at(m->tree, object)->end;
     char shown[SHOWN];
@@ -539,14 +528,14 @@ static void read_members(struct serve_message *m, uint32_t object,
         const struct idem__tree_node *node = idem__tree_at(m->tree, i);
         struct idem_slice name = idem__tree_name(m->tree, node);
         const struct row *row = find_row(name, table, names);
-        struct value value = {m, row, node, i, idem_str(""), to};
+        struct value value = {m, row, node, i, idem_str(""), NULL};
 
         if (row == NULL) {
             (void)cli_escape(name, shown, sizeof(shown));
             serve_param_refuse(m, shown, "unknown parameter");
         } else if (node->kind != IDEM__TREE_NULL || row->read == read_time ||
-                   row->read == read_json) {
-            value.to = (char *)to + row->at;
+                   row->read == read_json || row->read == read_result_json) {
+            value.to = (char *)p + row->at;
             if (node->kind == IDEM__TREE_STRING && node->text_len > 0) {
                 value.text = idem__tree_text(m->tree, node);
             }
@@ -555,27 +544,32 @@ static void read_members(struct serve_message *m, uint32_t object,
     }
 }
 
-static void check_missing(struct serve_message *m, const char *const *names)
+static void check_missing(struct serve_message *m, const char *names)
 {
-    for (; *names != NULL; names++) {
-        if (**names == '*') {
-            uint32_t i = m->params == 0
-                             ? 0
-                             : serve_member(m->tree, m->params, *names + 1);
+    struct idem_slice name;
+    char shown[SHOWN];
+    bool required;
 
-            if (i == 0 || idem__tree_at(m->tree, i)->kind == IDEM__TREE_NULL) {
-                serve_param_refuse(m, *names + 1, "missing");
-            }
+    while (next_name(&names, &name, &required)) {
+        uint32_t i =
+            m->params == 0 ? 0 : serve_member(m->tree, m->params, name);
+
+        if (required &&
+            (i == 0 || idem__tree_at(m->tree, i)->kind == IDEM__TREE_NULL)) {
+            serve_param_refuse(m, cli_escape(name, shown, sizeof(shown)),
+                               "missing");
         }
     }
 }
 
-void serve_params_read(struct serve_message *m, const char *const *names,
+void serve_params_read(struct serve_message *m, const char *names,
                        struct serve_params *ret_params)
 {
-    *ret_params = (struct serve_params){.request = IDEM_REQUEST_INIT,
-                                        .limit = IDEM_LIMIT_INIT,
-                                        .max_time_ms = SERVE_MAX_TIME_MS};
+    *ret_params =
+        (struct serve_params){.m = m,
+                              .request = IDEM_REQUEST_INIT,
+                              .limit = IDEM_LIMIT_INIT,
+                              .claim = {.max_time_ms = SERVE_MAX_TIME_MS}};
     ret_params->request.lease_ms = 0;
     ret_params->request.on_expired_lease = IDEM_HOLD;
     if (m->params != 0) {

@@ -7,6 +7,7 @@
 #define IDEM_CLI_SERVE_PARAMS_H
 
 #include "serve/message.h"
+#include "serve/server.h"
 
 #include <idem.h>
 #include <idem/limit.h>
@@ -19,8 +20,11 @@ enum {
 
 /* What was not given is empty, or as it is usual. */
 struct serve_params {
+    struct serve_message *m;
+    struct serve_claim claim;
     struct idem_request request; /* lease_ms 0: not given. */
     struct idem_outcome outcome;
+    struct idem_slice usual_type;    /* Of the result, unless it has another. */
     struct idem_limit_request limit; /* max 0, at_ms 0: not given. */
     struct idem_slice id;            /* As it was written. */
     struct idem_slice method;        /* Of a request over HTTP; ... */
@@ -34,16 +38,11 @@ struct serve_params {
     int64_t pid;
     int64_t attempt; /* 0: a token is given. */
     int64_t wait_ms;
-    int64_t max_time_ms;
     uint64_t fence;
-    int status;       /* An enum idem_status; 0: not given. */
-    int dies_at_once; /* on_death: "now" */
-    bool again;
-    bool wait_then_run;
+    int status; /* An enum idem_status; 0: not given. */
     bool overdue;
     bool force;
     bool not_kept;
-    uint8_t nonce[16];
     uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
     char key[IDEM_KEY_MAX + 1];
     char token[IDEM_TOKEN_MAX];
@@ -58,13 +57,13 @@ struct serve_params {
     char key_from[SERVE_LIST_MAX];
     char replay_headers[SERVE_LIST_MAX];
     char outcomes[SERVE_LIST_MAX]; /* "": the defaults. */
-    uint8_t *bytes;                /* Of a result or a body in base64. */
+    uint8_t *bytes;                /* Of a result, or a body, from base64. */
     char *meta;                    /* Of the result that a response is. */
 };
 
-/* Reads those of @m, which may have @names (NULL-terminated; "*": must have), or refuses
- * it. The caller calls serve_params_finish(). */
-void serve_params_read(struct serve_message *m, const char *const *names,
+/* Reads those of @m, which may have @names ("a *b"; "*": it must have it), or refuses it.
+ * The caller calls serve_params_finish(). */
+void serve_params_read(struct serve_message *m, const char *names,
                        struct serve_params *ret_params);
 void serve_params_finish(struct serve_params *params);
 

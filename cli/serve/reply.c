@@ -148,15 +148,14 @@ void serve_refuse(struct serve_conn *conn, const struct serve_message *m)
     put_error(conn, m->id, m->code, m->text, &data);
 }
 
-void serve_reply(struct serve_call *call, struct cli_json *result)
+void serve_reply(struct serve_call *call)
 {
     static const struct idem_error too_long = {
         IDEM_EINVALID, "the answer is longer than a line may be"};
 
-    if (!is_heard(call)) {
-        cli_json_finish(result);
-    } else if (!put_answer(call->conn, idem_bytes(call->id, call->id_len),
-                           ",\"result\":", result)) {
+    if (is_heard(call) &&
+        !put_answer(call->conn, idem_bytes(call->id, call->id_len),
+                    ",\"result\":", &call->answer)) {
         reply_error(call, &too_long);
     }
     serve_call_end(call);
@@ -172,22 +171,18 @@ void serve_json_fence(struct cli_json *json, uint64_t fence)
     cli_json_text(json, "fence", text);
 }
 
-static bool is_json_type(struct idem_slice type)
-{
-    static const char json[] = "application/json";
-    const char *p = type.base;
-    size_t len = strlen(json);
-
-    return type.len >= len && strncasecmp(p, json, len) == 0 &&
-           (type.len == len || p[len] == ';' || p[len] == ' ');
-}
-
 static bool is_json(struct serve *serve, const struct idem_result *result)
 {
+    static const char json[] = "application/json";
+    struct idem_slice type = result->content_type;
+    size_t len = strlen(json);
+    const char *p = type.base;
     struct idem__tree *tree = &serve->other;
 
     tree->nodes_max = NODES_MAX;
-    return is_json_type(result->content_type) && result->bytes.len > 0 &&
+    return type.len >= len && strncasecmp(p, json, len) == 0 &&
+           (type.len == len || p[len] == ';' || p[len] == ' ') &&
+           result->bytes.len > 0 &&
            idem__tree_read(tree, result->bytes, NULL) == 0 && !tree->halves;
 }
 

@@ -15,8 +15,9 @@
 #define IDEM_CLI_SERVE_SERVER_H
 
 #include "base/pace.h"
-#include "key/tree.h"
 #include "serve/lines.h"
+#include "serve/message.h"
+#include "text/json.h"
 
 #include "contract/store.h"
 
@@ -101,6 +102,15 @@ static inline bool serve_conn_hears(const struct serve_conn *conn)
     return conn->out >= 0 && !conn->dead && !conn->broken;
 }
 
+/* What a begin says of its client, beside the request. */
+struct serve_claim {
+    uint8_t nonce[16];
+    int on_death; /* 1: "now" */
+    bool again;
+    bool wait_then_run;
+    int64_t max_time_ms;
+};
+
 /* A request that was not answered yet, or an op of our own (id_len is 0). */
 struct serve_call {
     struct serve_call *next;
@@ -108,8 +118,9 @@ struct serve_call {
     struct serve_call *next_parked;
     struct serve *serve;
     struct serve_conn *conn;
-    char *id;
+    char id[SERVE_ID_MAX];
     size_t id_len;
+    struct cli_json answer;
     struct idem_op *op;
     void (*answered)(struct serve_call *call); /* The op came back. */
     uint64_t attempt;  /* The one that it is about; 0: none, or a token. */
@@ -117,6 +128,7 @@ struct serve_call {
     int64_t due_ms;    /* PARKED: when it is submitted again. */
     int64_t settle_ms; /* Until then it is asked again whether it was done. */
     int64_t pause_ms;
+    struct idem_attempt *found; /* That of a token, or its own claim. */
     bool parked;
     bool unknown; /* A copy of the op may have been applied. */
     bool cancelled;
@@ -124,21 +136,12 @@ struct serve_call {
 
     /* Of a begin. */
     struct {
-        uint8_t nonce[16];
-        bool now; /* on_death */
-        bool again;
-        bool then_run;
+        struct serve_claim claim;
         bool is_http;
-        int64_t max_time_ms;
         int64_t until_ms; /* Of the wait; 0: it does not wait. */
         struct idem__pace pace;
-        struct idem_attempt *found; /* Its own claim, which is renewed. */
-        char *accept;               /* Accept-Encoding; NULL: there was none. */
-        size_t accept_len;
+        char *accept; /* Accept-Encoding; NULL: there was none. */
     } begin;
-
-    /* Of an end. */
-    enum idem_status status;
 };
 
 /* An attempt that a client was told is its own. */
@@ -150,7 +153,7 @@ struct serve_attempt {
     struct serve_conn *conn;
     struct idem_attempt *attempt;
     uint8_t nonce[16];
-    char *id; /* Of the begin. */
+    char id[SERVE_ID_MAX]; /* Of the begin. */
     size_t id_len;
     bool hold;
     bool now;         /* on_death: the work dies with the process. */

@@ -302,8 +302,12 @@ def the_document_has_what_the_program_takes(b):
     """Each method of docs/serve.json is there and takes the parameters that it has, each
     of which is refused by name where it is of another kind, and no other; what is
     required is missed."""
-    rows = re.findall(r'\{\.name = "([\w.]+)",(.*?)\}\}?,\n', read(os.path.join(TOP, "cli/serve/methods.c")), re.S)
-    table = {name: re.findall(r'"([*\w]+)"', rest) for name, rest in rows}
+    source = read(os.path.join(TOP, "cli/serve/methods.c")).replace("\\\n", "")
+    groups = dict(re.findall(r"#define (\w+)((?:\s*\"[^\"]*\")+)\n", source))
+    for group, words in groups.items():
+        source = re.sub(rf" {group}\b", lambda _, words=words: words, source)
+    rows = re.findall(r'\{"([\w.]+)", serve_\w+, \w+, \w+,(.*?)\},\n', source, re.S)
+    table = {name: "".join(re.findall(r'"(.*?)"', rest)).split() for name, rest in rows}
     named = {n: {"*" * p.get("required", False) + p["name"] for p in m["params"]}
              for n, m in METHODS.items()}
     equal({n: set(ps) for n, ps in table.items()}, named)
