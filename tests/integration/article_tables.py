@@ -12,7 +12,7 @@ import sides
 from tap import equal, main, test
 
 NOW = int(time.time())
-LEASE = 4
+LEASE = 10
 CLOCKS = 2
 
 

@@ -66,7 +66,7 @@ def a_container_is_killed_as_one(b):
     """With its first process a container dies, supervisor and all: the store is free at
     once, and the key when its lease is over."""
     b.write("work", "echo effect $IDEM_FENCE >> ledger; test -e go || sleep 60\n")
-    run = f"{PROGRAM} run -k k --lease 5s --on-expired-lease rerun -- sh work"
+    run = f"{PROGRAM} run -k k --lease 15s --on-expired-lease rerun -- sh work"
     victim = contained(b, "sh", "-c", f"{run} & wait")
     until(b.effects, "the work has begun")
     os.kill(first_of(victim), signal.SIGKILL)

@@ -567,7 +567,7 @@ def idem(env, *args):
     return done
 
 
-WORK = ("run", "-k", "pay-1", "--lease", "5s", "--", "sh", "-c", "echo x >> ran; touch over; echo paid")
+WORK = ("run", "-k", "pay-1", "--lease", "30s", "--", "sh", "-c", "echo x >> ran; touch over; echo paid")
 
 
 def ran():

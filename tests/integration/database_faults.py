@@ -455,9 +455,9 @@ def a_server_s_clock_that_is_set_back_ends_no_lease():
         with postgres.server(env) as server:
             idem = Idem(server.url)
             equal(idem("store", "create").status, 0)
-            lease = ("--lease", "4s", "--on-expired-lease", "rerun")
+            lease = ("--lease", "12s", "--on-expired-lease", "rerun")
             a, c = (idem("begin", "-k", key, *lease).stdout.decode().strip() for key in "ac")
-            text = "echo done; echo x >>effects-b; sleep 5"
+            text = "echo done; echo x >>effects-b; sleep 14"
             b = idem.start("run", "-k", "b", *lease, "--", "sh", "-c", text)
             wait = ("run", "-k", "c", *lease, "--wait", "60s", "--wait-then-run")
             other = [*elsewhere(), PROGRAM, *wait, "--", "touch", "ran"]
@@ -472,7 +472,7 @@ def a_server_s_clock_that_is_set_back_ends_no_lease():
                 for key in "a", "b":
                     equal((key, idem("begin", "-k", key, *lease).status), (key, 75))
                 equal(idem("complete", "--token", a).status, 0)
-                for _ in range(9):  # The lease of before, the margin of a taker, and more.
+                for _ in range(17):  # The lease of before, the margin of a taker, and more.
                     equal(idem("renew", "--token", c).status, 0)
                     time.sleep(1)
                 equal(idem("complete", "--token", c, "--result", "done\n").status, 0)

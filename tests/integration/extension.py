@@ -140,8 +140,8 @@ def a_claim_may_be_committed_first():
     token = sql("app.db", """
         BEGIN IMMEDIATE;
         SELECT token FROM idem_begin('k') WHERE on_expired_lease = 'rerun'
-            AND lease_ms = 2000 AND keep_input = 'the order' AND owner = 'me';
-        CREATE TEMP TABLE held AS SELECT * FROM idem_begin('held') WHERE lease_ms = 2000;
+            AND lease_ms = 10000 AND keep_input = 'the order' AND owner = 'me';
+        CREATE TEMP TABLE held AS SELECT * FROM idem_begin('held') WHERE lease_ms = 10000;
         COMMIT;
     """).strip()  # fmt: skip
     begin = """
@@ -151,7 +151,7 @@ def a_claim_may_be_committed_first():
         COMMIT;
     """
     equal(sql("app.db", begin), "BUSY|0|1||1\n")
-    time.sleep(2.1)
+    time.sleep(10.1)
     equal(sql("app.db", begin), "STARTED|1|2|the order|1\n")
     held = "BEGIN IMMEDIATE; SELECT verdict, attempts FROM idem_begin('held'); COMMIT;"
     equal(sql("app.db", held), "UNKNOWN|1\n")

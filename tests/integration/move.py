@@ -230,7 +230,7 @@ def what_remains_is_unknown():
     for kind in ("file", "dynoxide", "postgresql"):
         with place(kind, f"b-{kind}") as b:
             a = in_file(f"a-{kind}")
-            begin = ("begin", "-k", "open", "--on-expired-lease", "rerun", "--lease", "4s")
+            begin = ("begin", "-k", "open", "--on-expired-lease", "rerun")
             owner = token_of(a, *begin[2:])
             statuses, told, said = move(a, b, "--wait", "0s")
             equal((statuses, told), ((0, 0), {"added": 1, "moved": True}))

@@ -363,7 +363,7 @@ def a_lock_keeps_others_away_and_remembers_nothing(b):
 @case
 def a_lock_that_is_lost_ends_its_command(b):
     """Its lease is taken by another: the command is ended, and that is said."""
-    options = ("--lock", "--lease", "2s", "--kill-after", "0s")
+    options = ("--lock", "--lease", "12s", "--kill-after", "0s")
     holder = b.start_run("l", "echo $$ > pid; exec sleep 1000", *options)
     child = b.await_pid()
     fence = str(b.record("=lock:l")["fence"])

@@ -18,7 +18,7 @@ TABLE = "shared"
 LAYOUT = "powertools-typescript"
 # The shortest lease on a table, what a taker of ours waits beyond the end of one, and what
 # Powertools is told to wait beyond one of ours.
-LEASE, MARGIN, CLOCKS = 4, 2, 2
+LEASE, MARGIN, CLOCKS = 10, 2, 2
 
 
 # Every attribute by another name, and the key as a sort key.
@@ -229,7 +229,7 @@ def what_is_over_is_retaken(both):
     equal(both.theirs("h1")["executed"], False)
     kept = both.started("h2", "--lease", f"{LEASE}s", "--retention", f"{LEASE}s")
     equal(both.end("complete", kept, "--result", "1").status, 0)
-    both.theirs("h3", remaining_ms=300)
+    both.theirs("h3", remaining_ms=LEASE * 1000)
     equal(both.begin("h3")[0], 75)
     old = both.theirs("h4", expiresAfterSeconds=1)
     both.do("finish", number=old["number"], result=1)

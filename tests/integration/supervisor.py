@@ -182,7 +182,7 @@ def a_killed_keeper_takes_its_work_along(b):
 
 # ---- A runner that is stopped ------------------------------------------------
 
-SHORT = ("--on-expired-lease", "rerun", "--lease", "6s")
+SHORT = ("--on-expired-lease", "rerun", "--lease", "12s")
 
 
 @case(rows=[8], slow=True)
@@ -229,7 +229,7 @@ def slept_before_the_start(b, meanwhile):
         stop(supervisor_of(runner))
     until(lambda: b.has_status("k", "in_progress"), "the key is claimed")
     supervisor = supervisor_of(runner)
-    time.sleep(6)
+    time.sleep(12)
     fence = meanwhile(command)
     os.kill(supervisor, signal.SIGCONT)
     runner.stdin = None
@@ -524,7 +524,7 @@ def a_job_that_is_stopped_past_its_lease_is_ended(b):
     """Nobody renews for a stopped job: its command is ended in time, and fg says
     so."""
     shell = shell_at_terminal(b)
-    run = "idem run -k k --lease 6s -- sh -c 'echo u''p; exec sleep 60'\n"
+    run = "idem run -k k --lease 12s -- sh -c 'echo u''p; exec sleep 60'\n"
     type_at(shell, run.encode(), b"up")
     time.sleep(0.2)
     type_at(shell, b"\x1a", b"Stopped", b"ready> ")

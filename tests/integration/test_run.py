@@ -267,11 +267,11 @@ def the_command_may_say_how_it_ended(b):
 @case(slow=True)
 def a_command_that_said_how_it_ended_may_go_on(b):
     """Once a command has recorded its outcome no lease binds it any more."""
-    script = "idem complete --self --result 'by itself'; sleep 6; echo late; exit 3"
+    script = "idem complete --self --result 'by itself'; sleep 12; echo late; exit 3"
     path = {"PATH": b.path + ":" + os.environ["PATH"]}
-    got = b.run("k", script, "--lease", "4s", env=path)
+    got = b.run("k", script, "--lease", "10s", env=path)
     equal((got.status, got.stdout, got.stderr), (3, b"late\n", b""))
-    equal(b.run("k", script, "--lease", "4s"), (0, b"by itself", b""))
+    equal(b.run("k", script, "--lease", "10s"), (0, b"by itself", b""))
 
 
 @case
@@ -911,7 +911,7 @@ def stopped_past_its_lease(b):
     """An owner that slept through its lease ends its work and records nothing."""
     b.write("step", f"{EFFECT}; echo $$ > pid; read x < gate; {EFFECT}")
     options = ("--on-expired-lease", "rerun")
-    sleeper = b.start("run", "-k", "k", "--lease", "6s", *options, "--", "sh", "step")
+    sleeper = b.start("run", "-k", "k", "--lease", "12s", *options, "--", "sh", "step")
     child = b.await_pid()
     stop(sleeper.pid)
     b.write("step", "echo second")

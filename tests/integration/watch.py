@@ -385,7 +385,7 @@ def every_look_tells_what_is_new_and_what_is_over():
 def what_is_named_gives_way_to_nothing():
     """An alert that was named stays, though another that began before it comes up."""
     store = Store()
-    begin(store, "early", "--expect", "2s", "--lease", "1h")
+    begin(store, "early", "--expect", "10s", "--lease", "1h")
     begin(store, "late", "--expect", "1ms", "--lease", "1h")
     process = store.start("watch", "--every", "100ms", "--max", "1", env=AWS)
     seen, looks = [], 0

@@ -502,9 +502,9 @@ def a_file_that_only_defines_a_function_acknowledges_nothing():
 def a_handler_that_exits_takes_the_runtime_along():
     """A function that ends the process: the same event is a takeover in the next one."""
     with Sandbox(FUNCTION) as box:
-        equal(box.invoke(event("do-exit"), seconds=2).kind, "exit")
+        equal(box.invoke(event("do-exit"), seconds=12).kind, "exit")
         equal(box.invoke(event("do-exit")).type, "Idem.InProgress")
-        time.sleep(4.5)
+        time.sleep(14.5)
         equal(box.invoke(event("do-exit"), seconds=2).kind, "exit")
         equal((box.starts, effects()), (2 + 0, 2))
 

@@ -16,7 +16,7 @@ from tap import PROGRAM, equal, main, note, run, test
 from patience import PATIENCE, in_time, until
 
 BODY = 'printf "%s\\n" "$(cat)" >>ledger'
-QUICK = ("--lease", "2s", "--retry-after", "1s", "-q")
+QUICK = ("--lease", "20s", "--retry-after", "1s", "-q")
 
 
 # ---- One outcome for each message ----
@@ -78,9 +78,9 @@ def a_message_without_a_key_is_left_to_the_queue():
     assert "no key: --key-from .order: it selects null" in said, said
 
     # Without --retry-after nothing is sent for it, and the next is received at once.
-    p = Place(visibility=2, receives=1)
+    p = Place(visibility=6, receives=1)
     p.queue.send(["no JSON", '{"order":8}'])
-    status, lines, _ = p.consume("--key-from", ".order", "-w", "1", work=BODY, timeout=40)
+    status, lines, _ = p.consume("--key-from", ".order", "-w", "1", work=BODY)
     equal((status, outcomes(lines)), (79, ["done", "no key"]))
 
 
@@ -218,7 +218,7 @@ def the_body_is_kept_where_it_is_asked_for():
 def a_command_is_told_when_its_message_was_sent():
     """Each time that a message comes, IDEM_EVENT_MS is when it was sent, whatever it was
     for us: idem limit counts it once, in the window of then."""
-    p = Place(visibility=1, receives=5)
+    p = Place(receives=5)
     before = int(time.time() * 1000)
     p.queue.send(["a"])
     work = (
@@ -241,16 +241,16 @@ def a_duplicate_in_flight_is_not_acknowledged_and_not_counted_out():
     """While another owner is at work its duplicate is held: it stays in the queue and
     is received once, although the visibility timeout is shorter than the lease;
     that is said at the start."""
-    p = Place(visibility=4, receives=2)
+    p = Place(visibility=10, receives=2)
     p.queue.send(['{"order":1}'])
     with p.idem.start(
-        "run", "-k", "1", "--lease", "5s", "--fingerprint", "none", "--", "sleep", "9"
+        "run", "-k", "1", "--lease", "12s", "--fingerprint", "none", "--", "sleep", "16"
     ) as other:
         until(lambda: p.records(), "the other is at work")
         with Between(p.at) as between:
             p.env["AWS_ENDPOINT_URL_SQS"] = between.url
             status, lines, said = p.consume(
-                "--key-from", ".order", "--fingerprint", "none", "--lease", "5s", work=BODY
+                "--key-from", ".order", "--fingerprint", "none", "--lease", "12s", work=BODY
             )
             held = between.count("ChangeMessageVisibilityBatch")
         equal(other.wait(), 0)
@@ -261,7 +261,7 @@ def a_duplicate_in_flight_is_not_acknowledged_and_not_counted_out():
     assert busy >= 2, lines
     equal(ledger(), [])
     equal((p.queue.dead(), p.queue.count()), ([], (0, 0)))
-    assert "visibility timeout (4s) is shorter than the lease (5s)" in said, said
+    assert "visibility timeout (10s) is shorter than the lease (12s)" in said, said
     note(f"{busy} times busy, {held} changes of visibility, 1 receive")
 
 
@@ -421,7 +421,7 @@ def a_command_has_a_time():
 def a_queue_that_throttles_is_asked_again():
     """Receives, deletions and extensions that are throttled, refused by a 500, or
     never answered are tried again: each message is done once and deleted."""
-    p = Place(visibility=4)
+    p = Place(visibility=10)
     turns = {}
 
     def rule(action, _body):
@@ -436,7 +436,7 @@ def a_queue_that_throttles_is_asked_again():
     with Between(p.at, rule) as between:
         p.env["AWS_ENDPOINT_URL_SQS"] = between.url
         p.queue.send(["a", "b"])
-        status, lines, said = p.consume("-w", "2", work=f"sleep 3; {BODY}")
+        status, lines, said = p.consume("-w", "2", work=f"sleep 8; {BODY}")
         deletes = between.count("DeleteMessageBatch")
     equal(status, 0)
     equal(sorted(ledger()), ["a", "b"])
@@ -485,7 +485,7 @@ def a_body_that_was_damaged_is_not_worked_on():
     with Bad(p.at) as between:
         p.env["AWS_ENDPOINT_URL_SQS"] = between.url
         p.queue.send(["whole"])
-        with p.start("-q", "--lease", "2s", work=BODY) as consumer:
+        with p.start("-q", "--lease", "20s", work=BODY) as consumer:
             until(ledger, "it is done")
             consumer.terminate()
             equal(consumer.wait(PATIENCE), 0)
@@ -499,15 +499,15 @@ def a_body_that_was_damaged_is_not_worked_on():
 def while_the_store_is_away_nothing_is_received():
     """The store cannot be reached for a while: what is held waits, nothing more is
     received, nothing is counted out, and all is done once it is back."""
-    p = Place(visibility=4, receives=2)
+    p = Place(visibility=12, receives=2)
     p.queue.send([f"m{i}" for i in range(8)])
     # No store: a directory stands where the file was to be.
     away = "mv idem.db kept; for f in wal shm lock; do "
     away += "test -e idem.db-$f && mv idem.db-$f kept-$f; done; mkdir idem.db"
     work = f"{BODY}; if [ $(wc -l <ledger) -eq 2 ]; then {away}; fi"
-    with p.start("-w", "1", "--until-empty", "--json", "--lease", "2s", work=work) as it:
+    with p.start("-w", "1", "--until-empty", "--json", "--lease", "12s", work=work) as it:
         until(lambda: os.path.isdir("idem.db"), "the store is away")
-        time.sleep(5)
+        time.sleep(13)
         before = p.queue.count()
         os.rmdir("idem.db")
         os.rename("kept", "idem.db")

@@ -159,7 +159,7 @@ class Checked:
 def carry_out(function, orders, check):
     function.queue.send([message(order) for order in orders.sent])
     with function.mapping(loses=orders.loses, before=check) as mapping:
-        function.wait_empty(3000 if LONG else 60)
+        function.wait_empty(3000 if LONG else 120)
     return mapping
 
 
@@ -181,7 +181,7 @@ def every_order_is_carried_out_once():
     failed."""
     count, poison = (2000, 20) if LONG else (100, 1)
     orders = Orders(count, poison, random.Random(SEED))
-    with Function(3, visibility=4) as function:
+    with Function(3, visibility=8) as function:
         check = Checked(function.place, 8)
         mapping = carry_out(function, orders, check)
         records, effects = function.records(), function.effects()
@@ -256,11 +256,12 @@ def a_duplicate_in_flight_is_not_acknowledged():
     note(f"ends of the deliveries of that key: {', '.join(ends)}; {told(mapping, effects)}")
 
 
-def held_elsewhere(name, lease, credentials=True, **env):
+def held_elsewhere(name, lease, credentials=True, visibility=2, **env):
     """What becomes of a message that is received while another owner is at work, whose
     lease is longer than three visibilities: its deliveries, who is dead, and the log."""
     own = {k: v for k, v in sqs.environment(sqs.shared()).items() if v is not None}
-    with Function(name=name, env={**own, **env} if credentials else env) as function:
+    env = {**own, **env} if credentials else env
+    with Function(name=name, env=env, visibility=visibility) as function:
         # The event that Lambda makes has the ARN of its queue; the rest of the URL may differ.
         begun = ("begin", "-s", "pay", "-k", "held", "--lease", lease, "--on-expired-lease", "rerun")
         equal(function.place.idem(*begun).status, 0)
@@ -277,7 +278,7 @@ def a_duplicate_is_hidden_until_the_other_can_be_over():
     """A message whose key is at work elsewhere is hidden in its queue until that lease
     ends: it is received twice in all, and then done as a takeover. The control: without
     credentials for the queue, it is counted out, and is in the dead-letter queue."""
-    found, dead, effects, _ = held_elsewhere("hidden", "9s")
+    found, dead, effects, _ = held_elsewhere("hidden", "20s", visibility=6)
     held = [(d.receives, d.end) for d in found if order_of(d.body) == "held"]
     equal((held, dead), ([(1, "reported"), (2, "deleted")], []))
     equal(effects, {"free": [0], "held": [1]})

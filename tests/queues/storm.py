@@ -267,7 +267,7 @@ def a_hot_poison_key_does_not_slow_the_rest():
         "if [ $IDEM_KEY = hot ]; then echo begin >>hot; sleep 1; echo end >>hot; exit 1; fi; "
         "sleep 0.05; echo $IDEM_KEY >>ledger"
     )
-    options = ("-w", "4", "--key-from", ".id", "-q", "--lease", "3s", "--retry-after", "1s")
+    options = ("-w", "4", "--key-from", ".id", "-q", "--lease", "20s", "--retry-after", "1s")
     began = time.monotonic()
     with p.start(*options, work=work):
         until(lambda: len(ledger()) == 40, "the others are done")
@@ -291,7 +291,7 @@ def a_store_cut_off_after_the_effect_costs_nothing():
             return "drop" if os.path.exists("cut") else None
 
         with Between(server, rule) as table:
-            p = Place(visibility=8, receives=2, store=f"dynamodb://orders?endpoint={table.url}")
+            p = Place(visibility=20, receives=2, store=f"dynamodb://orders?endpoint={table.url}")
             equal(p.idem("store", "create", env=p.env).status, 0)
             with Between(p.at) as queue:
                 p.env["AWS_ENDPOINT_URL_SQS"] = queue.url
@@ -305,7 +305,7 @@ def deletions(queue):
 
 def cut_off(p, queue):
     work = 'printf "%s\\n" "$(cat)" >>ledger; test -e once || { touch once cut; }; sleep 0.5'
-    options = ("-w", "2", "--until-empty", "--json", "--lease", "5s")
+    options = ("-w", "2", "--until-empty", "--json", "--lease", "12s")
     with open("lines", "w", encoding="ascii") as to:
         with p.start(*options, work=work, stdout=to) as consumer:
             until(lambda: os.path.exists("cut"), "it is cut off")
