@@ -17,7 +17,7 @@ from patience import until
 from tap import equal, main
 
 EFFECT = "echo effect >> ledger"
-SHORT = ("--lease", "6s")
+SHORT = ("--lease", "9s")
 WORK = f"{EFFECT}; echo receipt $$; echo $$ > pid; read x < gate"
 
 
@@ -37,13 +37,7 @@ def own(b, **env):
 
 def refused(b, key, work, *options, env=None, status=None):
     """Run @work while the store takes no outcome: how that ended."""
-    worker = b.start_run(key, work, *SHORT, *options, env=own(b, **(env or {})), status=status)
-    b.await_pid()
-    with locked(b):
-        b.open_gate()
-        got = finish(worker)
-    os.unlink(b.file("pid"))
-    return got
+    return b.run_refused(key, work, *SHORT, *options, env=own(b, **(env or {})), status=status)
 
 
 def waiting(b, key="k", *options):
@@ -52,6 +46,12 @@ def waiting(b, key="k", *options):
     equal(got.status, 80)
     equal(len(journal(b, ".idj")), 1)
     return got.stdout
+
+
+def wait_for_the_lease(b):
+    """The lease of "k" is over, also for a clock that is a little behind."""
+    end_ms = b.record("k")["lease_end_ms"] + 1000
+    until(lambda: time.time() * 1000 > end_ms, "the lease is over")
 
 
 def reconcile(b, *args, status=0):
@@ -94,7 +94,7 @@ def without_it_nobody_knows(b):
     equal(got.status, 80)
     contains(got.stderr, b"idem resolve")
     assert not has_journal(b)
-    time.sleep(2)
+    wait_for_the_lease(b)
     equal(b.run("k", WORK, env=own(b)).status, 76)
 
 
@@ -166,7 +166,7 @@ def a_known_outcome_is_not_run_over(b):
     starts nothing, also where its policy would let it."""
     options = ("--on-expired-lease", "rerun")
     printed = waiting(b, "k", *options)
-    time.sleep(2)
+    wait_for_the_lease(b)
     with locked(b):
         got = b.run("k", WORK, *options, env=own(b))
         equal((got.status, got.stdout), (69, b""))
@@ -204,7 +204,7 @@ def a_run_says_what_was_lost(b):
     waiting(b)
     token = b("show", "--json", "k")
     fence = str(json.loads(token.stdout)["fence"])
-    time.sleep(2)
+    wait_for_the_lease(b)
     done = b("resolve", "k", "--fence", fence, "--fail", "--reason", "looked",
              env={"IDEM_JOURNAL_DIR": b.file("elsewhere")})
     equal(done.status, 0)
@@ -220,7 +220,7 @@ def a_run_says_what_was_lost(b):
 def a_person_hears_first_what_is_known(b):
     """resolve records what waits, before it lets somebody guess."""
     waiting(b)
-    time.sleep(2)
+    wait_for_the_lease(b)
     got = b("resolve", "k", "--release", "--reason", "guess", env=own(b))
     equal(got.status, 80)
     contains(got.stderr, b"recorded the outcome of")
@@ -299,11 +299,7 @@ def a_journal_belongs_to_its_user(b):
 def it_is_beside_the_default_store(b):
     """Without IDEM_JOURNAL_DIR it is $XDG_STATE_HOME/idem/journal."""
     env = {"IDEM_JOURNAL_DIR": None, "XDG_STATE_HOME": b.file("state")}
-    worker = b.start_run("k", WORK, *SHORT, env=env)
-    b.await_pid()
-    with locked(b):
-        b.open_gate()
-        equal(finish(worker).status, 80)
+    equal(b.run_refused("k", WORK, *SHORT, env=env).status, 80)
     equal(len(kept(b.file("state/idem/journal"))), 1)
     equal(b.run("k", WORK, env=env).status, 0)
     equal(kept(b.file("state/idem/journal")), [])
@@ -328,7 +324,7 @@ def a_remote_store_is_told_later(b):
     """While the network is down at the end of the work, its outcome is kept before
     the store is asked; it is recorded when the network is back."""
     with remote(b) as (network, env):
-        worker = b.start_run("k", WORK, "--lease", "6s", env=env)
+        worker = b.start_run("k", WORK, "--lease", "20s", env=env)
         b.await_pid()
         network.cut()
         b.open_gate()

@@ -73,6 +73,16 @@ class Box:
         """The same, left running."""
         return self.start("run", "-k", key, *options, "--", "sh", "-c", script, **popen)
 
+    def run_refused(self, key, script, *options, **popen):
+        """How a run ends while its store takes nothing: @script waits at the gate."""
+        worker = self.start_run(key, script, *options, **popen)
+        self.await_pid()
+        with locked(self):
+            self.open_gate()
+            got = finish(worker)
+        os.unlink(self.file("pid"))
+        return got
+
     def record(self, key):
         """The record as idem show tells it; None if there is none."""
         shown = self("show", "--json", key)

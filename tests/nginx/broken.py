@@ -21,7 +21,6 @@ from patience import PATIENCE, until
 from ports import free_port
 from tap import equal, main, note, test
 
-SHORT = ON + "idempotency_lease 2s;"
 PATIENT = ON.replace("idem.db;", "idem.db timeout=60s;")
 
 
@@ -208,17 +207,17 @@ def a_client_that_leaves_in_its_body_claims_nothing():
 def a_killed_worker_leaves_its_keys_in_progress():
     """409 until the lease is over, then unknown under hold, and a takeover under rerun."""
     for policy in "hold", "rerun":
-        http = ON + f"idempotency_lease 3s; idempotency_on_expired_lease {policy};"
+        http = ON + f"idempotency_lease 10s; idempotency_on_expired_lease {policy};"
         with Upstream() as up, Nginx(up, http=http) as nginx:
             for turn in range(5):
                 key = f"{policy}{turn}"
                 busy, took = killed_at_work(up, nginx, key)
-                if busy.problem == "in-progress" or took < 1:
+                if busy.problem == "in-progress" or took < 6:
                     break
             else:
                 raise AssertionError("too slow to tell")
             equal((busy.status, busy.problem), (409, "in-progress"))
-            assert 1 <= int(busy.headers["retry-after"]) <= 3, busy.headers
+            assert 1 <= int(busy.headers["retry-after"]) <= 10, busy.headers
             again = until(lambda: later(nginx, key))
             if policy == "hold":
                 equal((again.status, again.problem), (409, "outcome-unknown"))
@@ -277,12 +276,12 @@ def a_reload_loses_nothing():
 
 @test
 def the_lease_of_long_work_is_renewed():
-    """Work of three leases keeps its key; nobody takes over."""
-    http = SHORT + "idempotency_on_expired_lease rerun;"
+    """Work that outlasts its lease keeps its key; nobody takes over."""
+    http = ON + "idempotency_lease 10s; idempotency_on_expired_lease rerun;"
     ends = set()
     with Upstream() as up, Nginx(up, http=http) as nginx:
         with nginx.working("/pay?hold=h") as answer:
-            end = time.monotonic() + 4.5
+            end = time.monotonic() + 12
             while time.monotonic() < end or len(ends) <= 3:
                 equal(nginx.post("/pay?hold=h", "k", b"x").problem, "in-progress")
                 ends.add(record(nginx)["lease_end_ms"])
