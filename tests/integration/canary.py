@@ -127,7 +127,7 @@ def hashed_keys_are_not_told():
     env = {"IDEM_LOG_KEYS": "hashed"}
     told = Artefacts()
     for args in (
-        ("watch", "--once", "--json", "--hook", "cat >>hook"),
+        ("watch", "--once", "--json", "--hook", 'cat >>hook; echo "$1" >>hook'),
         ("stats", "--format", "prometheus", "--output", "metrics.prom"),
         ("resolve", KEY, "-s", SCOPE, "--force", "--release", "--reason", "died"),
     ):
@@ -137,7 +137,10 @@ def hashed_keys_are_not_told():
         told.add(name, read_bytes(name))
     equal((told.holding(KEY), told.holding(SCOPE)), ([], []))
     identity = json.loads(store("show", "--json", KEY, "-s", SCOPE).stdout)["id"]
-    assert "audit.log" in told.holding(identity)
+    assert {"watch", "hook", "audit.log"} <= set(told.holding(identity)), told.holding(identity)
+    # The control: elsewhere keys are told; and what is no form of them is refused.
+    assert KEY.encode() in store("list").stdout
+    equal(store("watch", "--once", env={"IDEM_LOG_KEYS": "rot13"}).status, 64)
 
 
 def command_lines(session):

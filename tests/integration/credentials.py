@@ -149,10 +149,6 @@ def expire_once():
     return answer
 
 
-def expire_always(connection, request):
-    connection.answer(EXPIRED, "400 Bad Request")
-
-
 # ---- Files -----------------------------------------------------------------
 
 

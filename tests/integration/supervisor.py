@@ -118,29 +118,18 @@ def first_answer(b, key, *options, seconds=50):
 # ---- A runner that is killed -------------------------------------------------
 
 
-def killed_with_its_group(b, key, *options):
-    """A runner at work, killed with its whole process group."""
-    runner = b.start(*run_family(key, *options), stderr=subprocess.DEVNULL)
-    are_at_work(b, key, FAMILY_SIZE)
-    os.killpg(runner.pid, signal.SIGKILL)
-    runner.wait()
-
-
 @case
 def the_group_of_the_runner_is_not_the_keepers(b):
-    """kill -9 of the whole job spares the supervisor, which does its duty."""
+    """kill -9 of the whole job spares the supervisor, which ends the work; under hold the
+    record says what happened, and a person decides."""
     b.write("family", FAMILY)
-    killed_with_its_group(b, "k", "--kill-after", "100ms")
+    runner = b.start(*run_family("k", "--kill-after", "100ms"), stderr=subprocess.DEVNULL)
+    are_at_work(b, "k", FAMILY_SIZE)
+    os.killpg(runner.pid, signal.SIGKILL)
+    runner.wait()
     equal(first_answer(b, "k")[1].status, 76)
     equal(at_work_for(b, "k"), [])
-
-
-@case
-def the_outcome_of_what_was_killed_is_kept_open(b):
-    """Under hold the record says what happened, and a person decides."""
-    b.write("family", FAMILY)
-    killed_with_its_group(b, "k", "--kill-after", "100ms")
-    until(lambda: b.has_status("k", "unknown"), "it is unknown")
+    equal(b.record("k")["status"], "unknown")
     contains(b.record("k")["note"], "the runner died; its command was stopped")
     equal(b("resolve", "k", "--release", "--reason", "looked").status, 0)
     b.write("go.k", "")
@@ -208,13 +197,6 @@ def all_stopped_past_the_lease(b):
     equal(finish(runner).status, 80)
     equal(b.record("k"), record)
     no_stale_effect(b, "k")
-
-
-@case(slow=True)
-def a_job_is_not_stopped_for_ever(b):
-    """The control of the lease: one that is renewed is let alone for longer."""
-    b.write("family", "sleep 6; exit 4")
-    equal(b(*run_family("k", "--on-expired-lease", "rerun", "--lease", "4s")).status, 4)
 
 
 def slept_before_the_start(b, meanwhile):
@@ -388,7 +370,7 @@ def last_words_are_waited_for(b):
 def a_signal_hurries_the_end(b):
     """SIGTERM to a runner that waits for what was left behind is passed on."""
     script = "(trap '' TERM; sleep 60) & echo $$ > pid; exit 3"
-    runner = b.start_run("k", script, "--lease", "2s", "--kill-after", "60s")
+    runner = b.start_run("k", script, "--kill-after", "60s")
     child = b.await_pid()
     until(lambda: is_gone(child), "the command has ended")
     time.sleep(0.5)

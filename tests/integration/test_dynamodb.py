@@ -312,18 +312,6 @@ def no_time_of_a_record_goes_back():
 
 
 @test
-def control_two_machines_without_a_table():
-    """Control: with a store of its own each machine runs the command."""
-    with tempfile.TemporaryDirectory() as top:
-        ledger = os.path.join(top, "ledger")
-        for n in range(2):
-            env = dict(dynamo.environment(), XDG_STATE_HOME=os.path.join(top, str(n)))
-            os.mkdir(env["XDG_STATE_HOME"])
-            program("run", "-k", "a", "--", "sh", "-c", f"echo x >> {ledger}", env=env)
-        equal(read(ledger).split(), ["x", "x"])
-
-
-@test
 def five_megabytes_come_back():
     """A result of 5 MB is replayed byte for byte; without one of its parts, or with
     a record of a newer version, nothing is replayed and nothing runs."""

@@ -499,18 +499,6 @@ def quiet_hides_no_ending_that_needs_a_person(b):
     equal(b.run("l", "exit 3", "-q"), (3, b"", b""))  # The control.
 
 
-@case
-def a_time_limit_that_is_a_retry_waits_for_nobody(b):
-    """With none=retry the next run starts at once, under hold too, and is told that it takes over."""
-    script = "echo takeover ${IDEM_TAKEOVER:-0}; [ -e fixed ] || sleep 60"
-    options = ("--max-time", "200ms", "--outcome", "0=complete *,none=retry")
-    equal(b.run("k", script, *options).stdout, b"takeover 0\n")
-    equal(b.record("k")["status"], "retry")
-    b.write("fixed", "")
-    equal(b.run("k", script, *options)[:2], (0, b"takeover 1\n"))
-    equal(b.record("k")["status"], "completed")
-
-
 @case(rows=[7])
 def signals_reach_the_command(b):
     """A signal to the runner is the command's; its status is recorded and ours."""
@@ -966,12 +954,8 @@ def an_outcome_that_cannot_be_recorded_is_80(b):
     """The output is shown, the status is 80, and without a journal the message says
     what to type."""
     script = f"{EFFECT}; echo out; echo $$ > pid; read x < gate; exit 3"
-    options = ("--lease", "6s", "--journal", "off")
-    worker = b.start_run("k", script, *options, "--store", b.idem.store)
-    b.await_pid()
-    with locked(b):
-        b.open_gate()
-        got = finish(worker)
+    options = ("--lease", "9s", "--journal", "off", "--store", b.idem.store)
+    got = b.run_refused("k", script, *options)
     equal((got.status, got.stdout), (80, b"out\n"))
     contains(got.stderr, b"ended with status 3, but it could not be recorded")
     lines = got.stderr.decode().splitlines()
@@ -980,18 +964,6 @@ def an_outcome_that_cannot_be_recorded_is_80(b):
     mended = b.shell(release.replace("TEXT", "looked"))
     equal((mended.returncode, mended.stderr), (0, b""))
     equal(b.record("k")["status"], "released")
-
-
-@case(slow=True)
-def a_long_command_keeps_its_lease(b):
-    """Work that takes longer than its lease is not taken over, and is recorded."""
-    script = f"{EFFECT}; sleep 6.5; echo done"
-    options = ("--lease", "4s", "--on-expired-lease", "rerun")
-    worker = b.start_run("k", script, *options)
-    time.sleep(5)
-    equal(b.run("k", script, *options).status, 75)
-    equal(finish(worker), (0, b"done\n", b""))
-    equal(b.effects(), 1)
 
 
 @case(slow=True)
@@ -1045,23 +1017,6 @@ def a_replay_at_a_terminal_says_so(b):
     terminal.expect(b"idem: replayed")
     equal(terminal.process.wait(PATIENCE), 0)
     os.close(terminal.master)
-
-
-@case
-def a_job_can_be_stopped_and_continued(b):
-    """Ctrl-Z stops the job, the shell takes over, and fg goes on with it."""
-    run = f"{shlex.quote(PROGRAM)} run -k k -- sh -c 'echo up; read x; echo got $x'"
-    shell = Terminal(
-        b, "bash", "--norc", "-m", "-c", f"{run}; echo left $?; fg; echo ended $?"
-    )
-    shell.expect(b"up")
-    time.sleep(0.2)
-    shell.type(b"\x1a")
-    shell.expect(b"left 148")
-    shell.type(b"more\n")
-    shell.expect(b"got more")
-    shell.expect(b"ended 0")
-    os.close(shell.master)
 
 
 if __name__ == "__main__":

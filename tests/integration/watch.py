@@ -431,23 +431,6 @@ def every_look_tells_a_failed_outcome_once():
 
 
 @test
-def keys_are_hashed_on_request():
-    """With IDEM_LOG_KEYS=hashed neither key nor scope is told: the id is."""
-    store = Store()
-    begin(store, "secret-key", "--scope", "secret-tenant", "--expect", "1ms", "--lease", "1h")
-    time.sleep(0.05)
-    env = {"IDEM_LOG_KEYS": "hashed"}
-    done = watch(store, "--json", "--hook", HOOK + '; echo "$1" >>alerts', env=env)
-    equal(done.status, 2)
-    told = done.stdout + read_bytes("alerts")
-    assert b"secret" not in told, told
-    shown = json.loads(store("show", "--json", "secret-key", "-s", "secret-tenant").stdout)
-    equal(alerts()[0]["id"], shown["id"])
-    assert b"secret-key" in watch(store, "--json").stdout
-    equal(watch(store, env={"IDEM_LOG_KEYS": "rot13"}).status, 64)
-
-
-@test
 def a_log_that_cannot_shrink_is_told():
     """A process that keeps a long log is told with its number, in metrics too; a log that
     nobody keeps is not."""
