@@ -4,6 +4,7 @@ TTL is acted out: what it would delete by a given time is deleted by hand.
 """
 
 import contextlib
+import functools
 import json
 import os
 import shlex
@@ -71,72 +72,62 @@ class Table:
 
 
 def on_both(function):
-    for kind in dynamo.KINDS:
-        with table(kind) as (idem, found, body):
-            function(idem, found, body)
+    """Register a test that is made with a new table on each server."""
+
+    @functools.wraps(function)
+    def case():
+        for kind in dynamo.KINDS:
+            with table(kind) as given:
+                function(*given)
+
+    return test(case)
 
 
-@test
-def an_input_goes_with_its_record():
+@on_both
+def an_input_goes_with_its_record(idem, found, body):
     """The input of an attempt that is ended, or dies, goes a day after its record."""
-
-    def one(idem, found, body):
-        idem("run", "-k", "a", "--input", body, "--", "true")
-        found.part_outlives_its_head("i")
-        found.act_out_ttl(5 * DAY)
-        equal(found.items(), [])
-        idem("begin", "-k", "b", "--input", body, "--on-expired-lease", "rerun")
-        found.part_outlives_its_head("i")
-        found.act_out_ttl(5 * DAY)
-        equal(found.items(), [])
-
-    on_both(one)
+    idem("run", "-k", "a", "--input", body, "--", "true")
+    found.part_outlives_its_head("i")
+    found.act_out_ttl(5 * DAY)
+    equal(found.items(), [])
+    idem("begin", "-k", "b", "--input", body, "--on-expired-lease", "rerun")
+    found.part_outlives_its_head("i")
+    found.act_out_ttl(5 * DAY)
+    equal(found.items(), [])
 
 
-@test
-def an_input_stays_with_a_failure():
+@on_both
+def an_input_stays_with_a_failure(idem, found, body):
     """What failed waits for a person without an end, and so does its input."""
-
-    def one(idem, found, body):
-        token = idem("begin", "-k", "a", "--input", body, "--on-expired-lease", "rerun").strip()
-        idem("fail", "--self", "--reason", "no", token=token.decode())
-        found.act_out_ttl(1000 * DAY)
-        equal((len(found.heads()), len(found.parts("i"))), (1, 1))
-        shown = json.loads(idem("show", "a", "--json"))
-        equal(shown["status"], "failed")
-
-    on_both(one)
+    token = idem("begin", "-k", "a", "--input", body, "--on-expired-lease", "rerun").strip()
+    idem("fail", "--self", "--reason", "no", token=token.decode())
+    found.act_out_ttl(1000 * DAY)
+    equal((len(found.heads()), len(found.parts("i"))), (1, 1))
+    shown = json.loads(idem("show", "a", "--json"))
+    equal(shown["status"], "failed")
 
 
-@test
-def a_new_life_leaves_nothing_of_the_old_one():
+@on_both
+def a_new_life_leaves_nothing_of_the_old_one(idem, found, body):
     """A key past its retention is used again: result and input of its former life go
     at once."""
-
-    def one(idem, found, body):
-        idem("run", "-k", "a", "--retention", "5s", "--lease", "5s", "--input", body,
-             "--fingerprint", "none", "--", "sh", "-c", LARGE)
-        equal((len(found.parts("r")), len(found.parts("i"))), (1, 1))
-        until(lambda: idem("run", "-k", "a", "--fingerprint", "none", "--", "echo", "new")
-              == b"new\n")
-        equal(len(found.items()), 1)
-
-    on_both(one)
+    idem("run", "-k", "a", "--retention", "5s", "--lease", "5s", "--input", body,
+         "--fingerprint", "none", "--", "sh", "-c", LARGE)
+    equal((len(found.parts("r")), len(found.parts("i"))), (1, 1))
+    until(lambda: idem("run", "-k", "a", "--fingerprint", "none", "--", "echo", "new")
+          == b"new\n")
+    equal(len(found.items()), 1)
 
 
-@test
-def a_resolved_failure_leaves_nothing():
+@on_both
+def a_resolved_failure_leaves_nothing(idem, found, _body):
     """The large result of failed work goes when a person lets it run again."""
-
-    def one(idem, found, _body):
-        idem("run", "-k", "a", "--outcome", "3=fail", "--", "sh", "-c", f"{LARGE}; exit 3",
-             status=3)
-        equal(len(found.parts("r")), 1)
-        idem("resolve", "a", "--release", "--reason", "mended")
-        equal(idem("run", "-k", "a", "--fingerprint", "none", "--", "echo", "new"), b"new\n")
-        equal(len(found.items()), 1)
-
-    on_both(one)
+    idem("run", "-k", "a", "--outcome", "3=fail", "--", "sh", "-c", f"{LARGE}; exit 3",
+         status=3)
+    equal(len(found.parts("r")), 1)
+    idem("resolve", "a", "--release", "--reason", "mended")
+    equal(idem("run", "-k", "a", "--fingerprint", "none", "--", "echo", "new"), b"new\n")
+    equal(len(found.items()), 1)
 
 
 def put_part(found, age):
@@ -150,30 +141,26 @@ def put_part(found, age):
     })
 
 
-@test
-def orphans_are_found_and_purged():
+@on_both
+def orphans_are_found_and_purged(idem, found, body):
     """Parts that no record names are found by a check, with the line that mends it;
     parts of records, and parts that were just written, stay."""
-
-    def one(idem, found, body):
-        idem("run", "-k", "a", "--input", body, "--", "sh", "-c", LARGE)
-        status, findings = check(found.store, found.env)
-        equal((status, grades(findings).get("bodies")), (0, None))
-        put_part(found, 2 * DAY)
-        put_part(found, DAY // 2)
-        status, findings = check(found.store, found.env)
-        equal((status, grades(findings)["bodies"]), (0, ["warn"]))
-        assert f"{2 * DAY:064x}#i#" in findings["bodies"][0][1], findings
-        line = shlex.split(mend_of(findings, "bodies"))
-        equal(line[:2], ["idem", "purge"])
-        told = run([PROGRAM, *line[1:]], found.env).stdout.splitlines()[0]
-        equal(told, b"purged 0 records, and 1 part of results and inputs without a record")
-        equal(len(found.items()), 4)
-        equal(grades(check(found.store, found.env)[1]).get("bodies"), None)
-        told = json.loads(idem("purge", "--json"))
-        equal((told["purged"], told["parts"]), (0, 0))
-
-    on_both(one)
+    idem("run", "-k", "a", "--input", body, "--", "sh", "-c", LARGE)
+    status, findings = check(found.store, found.env)
+    equal((status, grades(findings).get("bodies")), (0, None))
+    put_part(found, 2 * DAY)
+    put_part(found, DAY // 2)
+    status, findings = check(found.store, found.env)
+    equal((status, grades(findings)["bodies"]), (0, ["warn"]))
+    assert f"{2 * DAY:064x}#i#" in findings["bodies"][0][1], findings
+    line = shlex.split(mend_of(findings, "bodies"))
+    equal(line[:2], ["idem", "purge"])
+    told = run([PROGRAM, *line[1:]], found.env).stdout.splitlines()[0]
+    equal(told, b"purged 0 records, and 1 part of results and inputs without a record")
+    equal(len(found.items()), 4)
+    equal(grades(check(found.store, found.env)[1]).get("bodies"), None)
+    told = json.loads(idem("purge", "--json"))
+    equal((told["purged"], told["parts"]), (0, 0))
 
 
 if __name__ == "__main__":

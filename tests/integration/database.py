@@ -417,12 +417,16 @@ def a_role_that_may_do_nothing_is_told_what_it_may_not():
     assert none in check.stdout, check
 
 
-def completion(idem, key):
-    """SQL that ends a new attempt of @key."""
-    token = said(idem, "begin", "-k", key).strip()
-    end = json.loads(said(idem, "complete", "--token", token, "--as-sql"))
+def with_values(end):
+    """The SQL of an end, with its values in it."""
     quoted = ["NULL" if v is None else f"'{v}'" for v in end["values"]]
     return re.sub(r"\$(\d+)", lambda m: quoted[int(m[1]) - 1], end["text"])
+
+
+def completion(idem, key):
+    """SQL that ends a new attempt of @key, and its token."""
+    token = said(idem, "begin", "-k", key).strip()
+    return with_values(json.loads(said(idem, "complete", "--token", token, "--as-sql"))), token
 
 
 SSL = "server does not support SSL, but SSL was required"
@@ -495,7 +499,7 @@ def the_rights_of_a_completion_are_those_of_the_page():
     rights = ("USAGE ON SCHEMA ended", "SELECT ON ended.idem_record", "UPDATE ON ended.idem_record")
     server.psql("CREATE ROLE payer; " + "; ".join(f"GRANT {right} TO payer" for right in rights))
     for n, right in enumerate(rights):
-        end = completion(idem, str(n))
+        end, _ = completion(idem, str(n))
         server.psql(f"REVOKE {right} FROM payer")
         refused = server.psql_try(f"SET ROLE payer; {end}").stderr
         assert "permission denied" in refused, (right, refused)
@@ -595,9 +599,7 @@ def an_owner_ends_its_attempt_itself():
     complete = ("complete", "--token", token, "--result", "paid", "--as-sql")
     end = json.loads(said(idem, *complete))
     equal((sorted(end), end["rows"]), (["rows", "text", "values"], 1))
-    quoted = ["NULL" if v is None else f"'{v}'" for v in end["values"]]
-    text = re.sub(r"\$(\d+)", lambda m: quoted[int(m[1]) - 1], end["text"])
-    transaction = f"BEGIN; INSERT INTO itself.ledger VALUES ('k'); {text}; COMMIT"
+    transaction = f"BEGIN; INSERT INTO itself.ledger VALUES ('k'); {with_values(end)}; COMMIT"
     said(idem, "renew", "--token", token, "--lease", "1h")
     equal(server.psql(transaction), ["1"])
     assert "idem: the attempt is lost" in server.psql_try(transaction).stderr
@@ -716,12 +718,9 @@ def a_stranger_s_operators_are_not_called():
         equal([idem(*limit).status for _ in range(2)], [0, 0])
         check = more("store", "check").stdout
         assert b"called as" not in check and b"ok    clock" in check, check
-        token = said(idem, "begin", "-k", "l").strip()
-        end = json.loads(said(idem, "complete", "--token", token, "--as-sql"))
+        end, token = completion(idem, "l")
         said(idem, "complete", "--token", token)
-        quoted = ["NULL" if v is None else f"'{v}'" for v in end["values"]]
-        text = re.sub(r"\$(\d+)", lambda m: quoted[int(m[1]) - 1], end["text"])
-        assert "idem: the attempt is lost" in server.psql_try(text).stderr
+        assert "idem: the attempt is lost" in server.psql_try(end).stderr
     finally:
         server.psql(";".join(drop))
 

@@ -1,5 +1,7 @@
 """examples/payment/pay.sh against a service that has Stripe's rules for keys."""
 
+import contextlib
+import functools
 import json
 import os
 import shutil
@@ -69,6 +71,13 @@ class Shop:
         return run([*curl, "-d", "currency=eur", self.service.url + "/v1/charges"])
 
 
+@contextlib.contextmanager
+def open_shop():
+    with Service() as service:
+        yield Shop(service)
+
+
+in_shop = functools.partial(test, given=open_shop)
 RECEIPT = {"id": "ch_1", "amount": 4200, "currency": "eur"}
 
 
@@ -80,96 +89,82 @@ def receipt(got):
 # ---- One charge --------------------------------------------------------------
 
 
-@test
-def a_charge_is_made_once():
+@in_shop
+def a_charge_is_made_once(shop):
     """The second run of an order prints the first receipt, and asks nobody."""
-    with Service() as service:
-        shop = Shop(service)
-        first = shop.pay()
-        equal(receipt(first), RECEIPT)
-        equal(shop.pay(), first)
-        equal(len(service.requests), 1)
-        other = shop.pay(amount=1)
-        equal((other.status, len(service.charges)), (65, 1))
-        key = service.requests[0][0]
-        equal(key, shop.record()["id"])
+    first = shop.pay()
+    equal(receipt(first), RECEIPT)
+    equal(shop.pay(), first)
+    equal(len(shop.service.requests), 1)
+    other = shop.pay(amount=1)
+    equal((other.status, len(shop.service.charges)), (65, 1))
+    key = shop.service.requests[0][0]
+    equal(key, shop.record()["id"])
 
 
-@test
-def a_lost_answer_is_one_charge():
+@in_shop
+def a_lost_answer_is_one_charge(shop):
     """Charged, and the answer lost: asked again, the service tells it. One charge."""
-    with Service() as service:
-        shop = Shop(service)
-        service.next = "cut"
-        equal(receipt(shop.pay()), RECEIPT)
-        equal(receipt(shop.pay()), RECEIPT)
-        equal([status for _, status in service.requests], [0, 200])
-        equal(service.charges, [("4200", "eur")])
+    shop.service.next = "cut"
+    equal(receipt(shop.pay()), RECEIPT)
+    equal(receipt(shop.pay()), RECEIPT)
+    equal([status for _, status in shop.service.requests], [0, 200])
+    equal(shop.service.charges, [("4200", "eur")])
 
 
-@test
-def no_answer_at_all_is_for_a_person():
+@in_shop
+def no_answer_at_all_is_for_a_person(shop):
     """Charged, and no answer to be had: unknown, for a later run may be too late."""
-    with Service() as service:
-        shop = Shop(service)
-        service.next = "cut"
-        equal(shop.pay(env={"PAYMENT_TRIES": "1"}).status, 76)
-        equal(shop.record()["status"], "unknown")
-        equal((shop.pay().status, len(service.charges)), (76, 1))
+    shop.service.next = "cut"
+    equal(shop.pay(env={"PAYMENT_TRIES": "1"}).status, 76)
+    equal(shop.record()["status"], "unknown")
+    equal((shop.pay().status, len(shop.service.charges)), (76, 1))
 
 
-@test
-def an_interrupted_payment_is_seen_to_its_end():
+@in_shop
+def an_interrupted_payment_is_seen_to_its_end(shop):
     """SIGTERM while the service is at work: its answer is waited for and kept."""
-    with Service() as service:
-        shop = Shop(service)
-        service.next = "slow"
-        with shop.start() as process:
-            assert service.began.wait(PATIENCE), "the service never charged"
-            process.terminate()
-            service.gate.set()
-            output, _ = process.communicate(timeout=PATIENCE)
-        equal((process.returncode, json.loads(output)), (0, RECEIPT))
-        equal((receipt(shop.pay()), len(service.charges)), (RECEIPT, 1))
+    shop.service.next = "slow"
+    with shop.start() as process:
+        assert shop.service.began.wait(PATIENCE), "the service never charged"
+        process.terminate()
+        shop.service.gate.set()
+        output, _ = process.communicate(timeout=PATIENCE)
+    equal((process.returncode, json.loads(output)), (0, RECEIPT))
+    equal((receipt(shop.pay()), len(shop.service.charges)), (RECEIPT, 1))
 
 
-@test
-def busy_services_are_tried_again():
+@in_shop
+def busy_services_are_tried_again(shop):
     """Nothing charged, and told so: the key is released, and the next run charges."""
-    with Service() as service:
-        shop = Shop(service)
-        service.next = "503"
-        equal(shop.pay(env={"PAYMENT_TRIES": "1"}).status, 75)
-        equal((shop.record()["status"], service.charges), ("released", []))
-        equal((receipt(shop.pay()), len(service.charges)), (RECEIPT, 1))
-        shop.env["PAYMENT_URL"] = "http://127.0.0.1:1"
-        equal(shop.pay("other", env={"PAYMENT_TRIES": "2"}).status, 75)
-        equal(shop.record("other")["status"], "released")
+    shop.service.next = "503"
+    equal(shop.pay(env={"PAYMENT_TRIES": "1"}).status, 75)
+    equal((shop.record()["status"], shop.service.charges), ("released", []))
+    equal((receipt(shop.pay()), len(shop.service.charges)), (RECEIPT, 1))
+    shop.env["PAYMENT_URL"] = "http://127.0.0.1:1"
+    equal(shop.pay("other", env={"PAYMENT_TRIES": "2"}).status, 75)
+    equal(shop.record("other")["status"], "released")
 
 
-@test
-def a_declined_card_is_an_outcome():
+@in_shop
+def a_declined_card_is_an_outcome(shop):
     """What the service refused is replayed like a receipt, and not tried again."""
-    with Service() as service:
-        shop = Shop(service)
-        service.next = "declined"
-        first = shop.pay()
-        equal((first.status, b"declined" in first.stdout), (1, True))
-        equal(shop.pay(), first)
-        equal((len(service.requests), service.charges), (1, []))
+    shop.service.next = "declined"
+    first = shop.pay()
+    equal((first.status, b"declined" in first.stdout), (1, True))
+    equal(shop.pay(), first)
+    equal((len(shop.service.requests), shop.service.charges), (1, []))
 
 
-@test
-def an_error_inside_is_for_a_person():
+@in_shop
+def an_error_inside_is_for_a_person(shop):
     """After a 500 nobody knows: the record is unknown, and nothing runs again."""
-    with Service() as service:
-        shop = Shop(service)
-        service.next = "500"
-        first = shop.pay()
-        equal((first.status, shop.record()["status"]), (76, "unknown"))
-        equal(shop.record()["note"], "the service answered 500")
-        equal(shop.pay().status, 76)
-        equal((len(service.requests), len(service.charges)), (1, 1))
+    shop.service.next = "500"
+    first = shop.pay()
+    equal((first.status, shop.record()["status"]), (76, "unknown"))
+    equal(shop.record()["note"], "the service answered 500")
+    equal(shop.pay().status, 76)
+    equal((len(shop.service.requests), len(shop.service.charges)), (1, 1))
 
 
 # ---- Killed between the charge and the record --------------------------------
@@ -186,15 +181,13 @@ def pay_and_be_killed(shop, key="order-42"):
     equal(len(shop.service.charges), 1)
 
 
-@test(rows=[3])
-def killed_after_the_charge_is_one_charge():
+@in_shop(rows=[3])
+def killed_after_the_charge_is_one_charge(shop):
     """Killed between charge and record, under rerun: run again, charged once."""
-    with Service() as service:
-        shop = Shop(service)
-        pay_and_be_killed(shop)
-        equal(receipt(shop.pay_until_answered()), RECEIPT)
-        equal(receipt(shop.pay()), RECEIPT)
-        equal((shop.record()["attempts"], len(service.charges)), (2, 1))
+    pay_and_be_killed(shop)
+    equal(receipt(shop.pay_until_answered()), RECEIPT)
+    equal(receipt(shop.pay()), RECEIPT)
+    equal((shop.record()["attempts"], len(shop.service.charges)), (2, 1))
 
 
 @test
@@ -216,26 +209,22 @@ def an_old_key_is_for_a_person():
         equal(len(service.charges), 2)
 
 
-@test
-def killed_after_the_charge_without_the_key_is_two():
+@in_shop
+def killed_after_the_charge_without_the_key_is_two(shop):
     """The control: the same without passing the key on charges twice."""
-    with Service() as service:
-        shop = Shop(service)
-        shop.do_not_pass_the_key_on()
-        pay_and_be_killed(shop)
-        equal(shop.pay_until_answered().status, 0)
-        equal(len(service.charges), 2)
+    shop.do_not_pass_the_key_on()
+    pay_and_be_killed(shop)
+    equal(shop.pay_until_answered().status, 0)
+    equal(len(shop.service.charges), 2)
 
 
-@test
-def a_lost_answer_without_idem_is_two():
+@in_shop
+def a_lost_answer_without_idem_is_two(shop):
     """The control: curl alone, tried again after a lost answer, charges twice."""
-    with Service() as service:
-        shop = Shop(service)
-        service.next = "cut"
-        assert shop.pay_without_idem().status != 0
-        equal(shop.pay_without_idem().status, 0)
-        equal(len(service.charges), 2)
+    shop.service.next = "cut"
+    assert shop.pay_without_idem().status != 0
+    equal(shop.pay_without_idem().status, 0)
+    equal(len(shop.service.charges), 2)
 
 
 @test

@@ -398,47 +398,46 @@ def by_chance(compared, seed, number):
             compared.walk(*chance.walk())
 
 
-@test
-def answers_requests_by_chance_alike():
+@contextlib.contextmanager
+def comparison():
+    with tables() as found:
+        compared = Comparison(found)
+        yield compared
+        report(compared)
+
+
+@test(given=comparison)
+def answers_requests_by_chance_alike(compared):
     """Conditions that hold and that do not, with and without the old item, batches,
     and walks in pages of any size: all tables answer alike."""
-    with tables() as found:
-        compared = Comparison(found)
-        by_chance(compared, seed=2, number=RANDOM)
-        report(compared)
+    by_chance(compared, seed=2, number=RANDOM)
 
 
-@test(rows=[17])
-def answers_transactions_alike():
+@test(rows=[17], given=comparison)
+def answers_transactions_alike(compared):
     """Transactions of two to four conditional writes, and what stood in the way of
     which of them: all tables answer alike."""
-    with tables() as found:
-        compared = Comparison(found)
-        chance = Chance(4)
-        reasons = Counter()
-        while compared.requests < RANDOM // 2:
-            _status, answer = compared.ask(*chance.transact())
-            reasons.update(r["Code"] for r in answer.get("CancellationReasons", []))
-            compared.ask(*chance.get())
-        report(compared)
-        print("#", dict(reasons))
-        equal(sorted(reasons), ["ConditionalCheckFailed", "None"])
+    chance = Chance(4)
+    reasons = Counter()
+    while compared.requests < RANDOM // 2:
+        _status, answer = compared.ask(*chance.transact())
+        reasons.update(r["Code"] for r in answer.get("CancellationReasons", []))
+        compared.ask(*chance.get())
+    print("#", dict(reasons))
+    equal(sorted(reasons), ["ConditionalCheckFailed", "None"])
 
 
-@test
-def answers_updates_of_limits_alike():
+@test(given=comparison)
+def answers_updates_of_limits_alike(compared):
     """Updates that count, refuse and move, whose conditions hold and do not: all tables
     answer alike."""
-    with tables() as found:
-        compared = Comparison(found)
-        chance = Chance(5)
-        statuses = Counter()
-        while compared.requests < RANDOM // 2:
-            status, _answer = compared.ask(*chance.update())
-            statuses[status] += 1
-            compared.ask(*chance.get())
-        report(compared)
-        assert min(statuses[200], statuses[400]) > RANDOM // 20, statuses
+    chance = Chance(5)
+    statuses = Counter()
+    while compared.requests < RANDOM // 2:
+        status, _answer = compared.ask(*chance.update())
+        statuses[status] += 1
+        compared.ask(*chance.get())
+    assert min(statuses[200], statuses[400]) > RANDOM // 20, statuses
 
 
 # ---- Controls ----

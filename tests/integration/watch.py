@@ -358,26 +358,35 @@ def a_store_that_is_away_is_unknown():
     equal(metrics(), {"idem_up": 0.0, "idem_look_timestamp_seconds": metrics()["idem_look_timestamp_seconds"]})
 
 
+def follow(store, told, *options):
+    """Watch until @told, which hears each line, says that it is enough."""
+    process = store.start("watch", "--every", "100ms", *options, env=AWS)
+    try:
+        for line in process.stdout:
+            if told(json.loads(line)):
+                process.send_signal(signal.SIGTERM)
+        equal((process.wait(PATIENCE), process.stderr.read()), (0, b""))
+    finally:
+        end_session(process)
+
+
 @test
 def every_look_tells_what_is_new_and_what_is_over():
     """With --every an alert is a line when it comes up, and one when it is over."""
     store = Store()
     begin(store, "k", "--expect", "300ms", "--lease", "1h")
-    process = store.start("watch", "--every", "100ms", env=AWS)
     seen = []
-    try:
-        for line in process.stdout:
-            event = json.loads(line)
-            if event["event"] != "look":
-                seen.append(event["event"])
-            if event["event"] == "overdue":
-                equal(store("resolve", "k", "--force", "--release", "--reason", "dead").status, 0)
-            if event["event"] == "cleared":
-                equal((event["kind"], event["key"]), ("overdue", "k"))
-                process.send_signal(signal.SIGTERM)
-        equal((process.wait(PATIENCE), process.stderr.read()), (0, b""))
-    finally:
-        end_session(process)
+
+    def told(event):
+        if event["event"] != "look":
+            seen.append(event["event"])
+        if event["event"] == "overdue":
+            equal(store("resolve", "k", "--force", "--release", "--reason", "dead").status, 0)
+        if event["event"] == "cleared":
+            equal((event["kind"], event["key"]), ("overdue", "k"))
+        return event["event"] == "cleared"
+
+    follow(store, told)
     equal(seen, ["overdue", "cleared"])
 
 
@@ -387,22 +396,18 @@ def what_is_named_gives_way_to_nothing():
     store = Store()
     begin(store, "early", "--expect", "10s", "--lease", "1h")
     begin(store, "late", "--expect", "1ms", "--lease", "1h")
-    process = store.start("watch", "--every", "100ms", "--max", "1", env=AWS)
-    seen, looks = [], 0
-    try:
-        for line in process.stdout:
-            event = json.loads(line)
-            if event["event"] != "look":
-                seen.append((event["event"], event.get("key", event.get("more"))))
-            elif ("more", 1) in seen:
-                looks += 1
-                if looks == 3:
-                    equal(store("resolve", "late", "--force", "--release", "--reason", "x").status, 0)
-            if ("cleared", "late") in seen:
-                process.send_signal(signal.SIGTERM)
-        equal((process.wait(PATIENCE), process.stderr.read()), (0, b""))
-    finally:
-        end_session(process)
+    seen, looks = [], []
+
+    def told(event):
+        if event["event"] != "look":
+            seen.append((event["event"], event.get("key", event.get("more"))))
+        elif ("more", 1) in seen:
+            looks.append(event)
+            if len(looks) == 3:
+                equal(store("resolve", "late", "--force", "--release", "--reason", "x").status, 0)
+        return ("cleared", "late") in seen
+
+    follow(store, told, "--max", "1")
     equal(seen, [("overdue", "late"), ("more", 1), ("overdue", "early"), ("cleared", "late")])
 
 
@@ -411,22 +416,18 @@ def every_look_tells_a_failed_outcome_once():
     """With --every an outcome that failed is one line, and one when it is run again."""
     store = Store()
     equal(store("run", "-k", "k", "--", "false").status, 1)
-    process = store.start("watch", "--every", "100ms", env=AWS)
-    seen, looks = [], 0
-    try:
-        for line in process.stdout:
-            event = json.loads(line)
-            if event["event"] != "look":
-                seen.append((event["event"], event.get("kind")))
-            elif event["failed_outcome"] == 1:
-                looks += 1
-                if looks == 3:
-                    equal(store("reopen", "k", "--reason", "mended").status, 0)
-            if event["event"] == "cleared":
-                process.send_signal(signal.SIGTERM)
-        equal((process.wait(PATIENCE), process.stderr.read()), (0, b""))
-    finally:
-        end_session(process)
+    seen, looks = [], []
+
+    def told(event):
+        if event["event"] != "look":
+            seen.append((event["event"], event.get("kind")))
+        elif event["failed_outcome"] == 1:
+            looks.append(event)
+            if len(looks) == 3:
+                equal(store("reopen", "k", "--reason", "mended").status, 0)
+        return event["event"] == "cleared"
+
+    follow(store, told)
     equal(seen, [("failed_outcome", None), ("cleared", "failed_outcome")])
 
 

@@ -1,6 +1,7 @@
 """The module on a service: the same answers, and a table that goes away."""
 
 import contextlib
+import itertools
 import json
 import os
 import select
@@ -13,8 +14,6 @@ import dynamo
 from kept import kept
 from nginx import STATUS, Nginx, Upstream, read_answer, request_bytes
 from patience import until
-import itertools
-import postgres
 import postgres
 from tap import LONG, PROGRAM, TOP, each, equal, main, note, run, start
 
