@@ -2,6 +2,7 @@
  * gone. */
 #include "serve/attempts.h"
 
+#include "base/host.h"
 #include "base/list.h"
 #include "core/slice.h"
 #include "process/host.h"
@@ -13,11 +14,6 @@
 enum {
     PAUSE_MIN_MS = 200 /* Between two renewals of an attempt. */
 };
-
-static int64_t later(int64_t a_ms, int64_t b_ms)
-{
-    return a_ms > IDEM_NEVER - b_ms ? IDEM_NEVER : a_ms + b_ms;
-}
 
 /* ---- The table ----------------------------------------------------------- */
 
@@ -42,9 +38,10 @@ static void schedule(struct serve *serve, struct serve_attempt *a)
 void serve_attempt_renewed(struct serve *serve, struct serve_attempt *a,
                            int64_t lease_ms, int64_t asked_ms)
 {
-    int64_t end_ms = lease_ms == IDEM_NEVER
-                         ? IDEM_NEVER
-                         : later(asked_ms, lease_ms) - serve->store->margin_ms;
+    int64_t end_ms =
+        lease_ms == IDEM_NEVER
+            ? IDEM_NEVER
+            : idem__time_add(asked_ms, lease_ms) - serve->store->margin_ms;
 
     if (end_ms > a->lease_end_ms) {
         a->lease_end_ms = end_ms;
@@ -73,7 +70,8 @@ struct serve_attempt *serve_attempt_add(struct serve_call *call,
     a->hold = attempt->record->on_expired_lease == IDEM_HOLD;
     a->now = call->begin.claim.on_death != 0;
     a->lease_ms = lease_ms;
-    a->renew_until_ms = later(io_now_ms(), call->begin.claim.max_time_ms);
+    a->renew_until_ms =
+        idem__time_add(io_now_ms(), call->begin.claim.max_time_ms);
     a->told_at = UINT64_MAX;
     serve_attempt_renewed(serve, a, lease_ms, asked_ms);
     a->lost = false; /* If so, the client is told after its answer. */

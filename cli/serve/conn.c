@@ -66,7 +66,7 @@ static void close_in(struct serve_conn *conn)
     conn->in = -1;
 }
 
-static void close_out(struct serve_conn *conn)
+void serve_conn_deaf(struct serve_conn *conn)
 {
     if (conn->in != conn->out) {
         io_close(&conn->out);
@@ -78,7 +78,7 @@ static void close_out(struct serve_conn *conn)
 
 void serve_conn_close(struct serve_conn *conn)
 {
-    close_out(conn);
+    serve_conn_deaf(conn);
     io_close(&conn->in);
 }
 
@@ -178,7 +178,7 @@ void serve_conn_send(struct serve_conn *conn)
         } else if (n < 0 && errno == EAGAIN) {
             break;
         } else if (n < 0 && errno != EINTR) {
-            close_out(conn);
+            serve_conn_deaf(conn);
         }
     }
     if (conn->unsent_from == unsent->len) {
@@ -193,11 +193,6 @@ void serve_conn_send(struct serve_conn *conn)
 }
 
 /* ---- Its end ------------------------------------------------------------- */
-
-void serve_conn_deaf(struct serve_conn *conn)
-{
-    close_out(conn);
-}
 
 /* It may have said how its work ended before it died: that is in the pipe. What others
  * who hold the other end write from now on is not its word. */

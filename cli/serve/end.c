@@ -10,35 +10,30 @@
 
 /* ---- Which attempt ------------------------------------------------------- */
 
-/* The attempt that the message names. *@ret_known is ours, where it is one of this
- * connection; else the attempt comes from a token, until the call ends. NULL: it is
- * refused. */
-static struct idem_attempt *read_attempt(struct serve_call *call,
-                                         const struct serve_params *p,
-                                         struct serve_attempt **ret_known)
+bool serve_find_attempt(struct serve_call *call, struct serve_params *p)
 {
     struct serve *serve = call->serve;
 
-    *ret_known = NULL;
     if ((p->attempt == 0) == (p->token[0] == '\0')) {
         serve_param_refuse(p->m, "attempt", "the number of one, or the token");
-        return NULL;
-    }
-    if (p->attempt == 0) {
+    } else if (p->attempt == 0) {
         p->m->error.code = idem_attempt_from_token(serve->store, p->token,
                                                    &call->found, &p->m->error);
-        return call->found;
+        p->named = call->found;
+    } else {
+        call->attempt = (uint64_t)p->attempt;
+        p->known = serve_attempt_find(serve, call->conn, call->attempt);
+        if (p->known == NULL) {
+            serve_param_refuse(
+                p->m, "attempt",
+                "this connection has none with the number %lld; it "
+                "ended, or use the token",
+                (long long)p->attempt);
+        } else {
+            p->named = p->known->attempt;
+        }
     }
-    *ret_known = serve_attempt_find(serve, call->conn, (uint64_t)p->attempt);
-    if (*ret_known == NULL) {
-        serve_param_refuse(p->m, "attempt",
-                           "this connection has none with the number %lld; it "
-                           "ended, or use the token",
-                           (long long)p->attempt);
-        return NULL;
-    }
-    call->attempt = (uint64_t)p->attempt;
-    return (*ret_known)->attempt;
+    return p->named != NULL;
 }
 
 /* A token names its attempt, even one that another connection began. */
@@ -98,58 +93,39 @@ static void ended(struct serve_call *call)
 
 void serve_end(struct serve_call *call, struct serve_params *p)
 {
-    struct serve_attempt *known;
-    struct idem_attempt *attempt = read_attempt(call, p, &known);
     struct idem_op *op;
 
-    if (attempt == NULL) {
-        return;
-    }
-    p->m->error.code = idem_op_end(attempt, &p->outcome, &op, &p->m->error);
+    p->m->error.code = idem_op_end(p->named, &p->outcome, &op, &p->m->error);
     if (p->m->error.code != 0) {
         return;
     }
-    if (known != NULL) {
-        known->endings++;
+    if (p->known != NULL) {
+        p->known->endings++;
     }
     serve_call_submit(call, op, ended);
 }
 
 /* ---- An end in a transaction of the client's ------------------------------ */
 
-/* Nothing is written, and the attempt stays: the transaction may be rolled back. Only an
- * attempt that was begun here is completed without asking the database. */
+/* Nothing is written, and the attempt stays until it is "recorded": the transaction may
+ * be rolled back. Only an attempt that was begun here is completed without asking the
+ * database. */
 void serve_statement(struct serve_call *call, struct serve_params *p)
 {
-    struct serve_attempt *known;
-    struct idem_attempt *attempt = read_attempt(call, p, &known);
-
-    if (attempt == NULL) {
-        return;
+    if (p->outcome.status == IDEM_STATUS_COMPLETED) {
+        idem_attempt_recorded(p->named);
+        serve_calls_wake(call->serve, p->named->record->id);
+        if (p->known != NULL) {
+            serve_attempt_remove(call->serve, p->known);
+        }
+    } else {
+        p->m->error.code =
+            cli_statement_json(&call->answer, call->serve->store, p->named,
+                               &p->outcome.result, &p->m->error);
     }
-    p->m->error.code =
-        cli_statement_json(&call->answer, call->serve->store, attempt,
-                           &p->outcome.result, &p->m->error);
     if (p->m->error.code == 0) {
         serve_reply(call);
     }
-}
-
-/* The transaction was committed. */
-void serve_recorded(struct serve_call *call, struct serve_params *p)
-{
-    struct serve_attempt *known;
-    struct idem_attempt *attempt = read_attempt(call, p, &known);
-
-    if (attempt == NULL) {
-        return;
-    }
-    idem_attempt_recorded(attempt);
-    serve_calls_wake(call->serve, attempt->record->id);
-    if (known != NULL) {
-        serve_attempt_remove(call->serve, known);
-    }
-    serve_reply(call);
 }
 
 /* ---- Renewals ------------------------------------------------------------ */
@@ -185,17 +161,12 @@ static void renewed(struct serve_call *call)
 void serve_renew(struct serve_call *call, struct serve_params *p)
 {
     int64_t lease_ms = p->request.lease_ms;
-    struct serve_attempt *known;
-    struct idem_attempt *attempt = read_attempt(call, p, &known);
     struct idem_op *op;
 
-    if (attempt == NULL) {
-        return;
+    if (lease_ms == 0 && p->known != NULL) {
+        lease_ms = p->known->lease_ms;
     }
-    if (lease_ms == 0 && known != NULL) {
-        lease_ms = known->lease_ms;
-    }
-    p->m->error.code = idem_op_renew(attempt, lease_ms, &op, &p->m->error);
+    p->m->error.code = idem_op_renew(p->named, lease_ms, &op, &p->m->error);
     if (p->m->error.code == 0) {
         serve_call_submit(call, op, renewed);
     }

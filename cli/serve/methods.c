@@ -15,6 +15,7 @@
 enum rule {
     ANY = 0,
     CLAIMS,   /* It starts work. */
+    NAMES,    /* It is about an attempt. */
     OPERATORS /* It needs --operator. */
 };
 
@@ -31,20 +32,21 @@ static const struct method methods[] = {
     {"begin", serve_begin, CLAIMS, 0, CLAIM "*key fingerprint wait_then_run"},
     {"http.begin", serve_http_begin, CLAIMS, 0,
      CLAIM "*method *target *headers body outcome replay_headers"},
-    {"http.end", serve_http_end, ANY, 0,
+    {"http.end", serve_http_end, NAMES, 0,
      ATTEMPT "*http_status *headers body not_kept outcome replay_headers "
              "failures_max retry_after_ms"},
     {"event.begin", serve_event, ANY, 0, EVENT},
     {"event.end", serve_event, ANY, 0, EVENT "*states"},
-    {"complete", serve_end, ANY, IDEM_STATUS_COMPLETED, ATTEMPT "result text"},
-    {"fail", serve_end, ANY, IDEM_STATUS_FAILED, ATTEMPT "result text"},
-    {"release", serve_end, ANY, IDEM_STATUS_RELEASED, ATTEMPT "text"},
-    {"retry", serve_end, ANY, IDEM_STATUS_RETRY,
+    {"complete", serve_end, NAMES, IDEM_STATUS_COMPLETED,
+     ATTEMPT "result text"},
+    {"fail", serve_end, NAMES, IDEM_STATUS_FAILED, ATTEMPT "result text"},
+    {"release", serve_end, NAMES, IDEM_STATUS_RELEASED, ATTEMPT "text"},
+    {"retry", serve_end, NAMES, IDEM_STATUS_RETRY,
      ATTEMPT "result text failures_max retry_after_ms"},
-    {"unknown", serve_end, ANY, IDEM_STATUS_UNKNOWN, ATTEMPT "text"},
-    {"statement", serve_statement, ANY, 0, "*attempt result"},
-    {"recorded", serve_recorded, ANY, 0, ATTEMPT},
-    {"renew", serve_renew, ANY, 0, ATTEMPT "lease_ms"},
+    {"unknown", serve_end, NAMES, IDEM_STATUS_UNKNOWN, ATTEMPT "text"},
+    {"statement", serve_statement, NAMES, 0, "*attempt result"},
+    {"recorded", serve_statement, NAMES, IDEM_STATUS_COMPLETED, ATTEMPT},
+    {"renew", serve_renew, NAMES, 0, ATTEMPT "lease_ms"},
     {"cancel", serve_cancel, ANY, 0, "*id"},
     {"ping", serve_ping, ANY, 0, ""},
     {"bye", serve_bye, ANY, 0, ""},
@@ -100,7 +102,8 @@ static void run(struct serve *serve, struct serve_conn *conn,
         call = serve_call_create(serve, conn, m->id);
         conn->broken = conn->broken || call == NULL;
     }
-    if (call != NULL) {
+    if (call != NULL &&
+        (method->rule != NAMES || serve_find_attempt(call, &params))) {
         method->run(call, &params);
     }
     serve_params_finish(&params);

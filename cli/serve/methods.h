@@ -20,13 +20,17 @@ typedef void serve_method_fn(struct serve_call *call, struct serve_params *p);
 
 serve_method_fn serve_hello, serve_ping, serve_cancel, serve_bye;
 serve_method_fn serve_begin, serve_end, serve_renew;
-serve_method_fn serve_statement, serve_recorded;
+serve_method_fn serve_statement; /* recorded, too */
 serve_method_fn serve_http_begin, serve_http_end, serve_event;
 serve_method_fn serve_show, serve_list, serve_stats, serve_limit;
 
 /* resolve and reopen: decisions of persons, which wait for the store and keep a line in
  * the audit log. */
 serve_method_fn serve_decide;
+
+/* Finds the attempt that @p names by number, or by a token: then it is the call's. False:
+ * it is refused. */
+bool serve_find_attempt(struct serve_call *call, struct serve_params *p);
 
 /* ---- The answer to a call, which ends it ---------------------------------
  * Nothing is sent where nobody hears it, or the op was our own. */

@@ -36,7 +36,9 @@ struct serve_params {
     uint32_t event;           /* Its number. */
     int64_t protocol;
     int64_t pid;
-    int64_t attempt; /* 0: a token is given. */
+    int64_t attempt;             /* 0: a token is given. */
+    struct idem_attempt *named;  /* Which is that of one of the two. */
+    struct serve_attempt *known; /* Ours, where it is one of this connection. */
     int64_t wait_ms;
     uint64_t fence;
     int status; /* An enum idem_status; 0: not given. */

@@ -62,11 +62,13 @@ void serve_notify(struct serve_conn *conn, const char *method,
 
 /* ---- Errors -------------------------------------------------------------- */
 
-/* @data may be NULL. */
+/* data has the member @name, unless @value is NULL, and "kind", unless @kind is. */
 static void put_error(struct serve_conn *conn, struct idem_slice id, int code,
-                      const char *text, struct cli_json *data)
+                      const char *text, const char *name, const char *value,
+                      const char *kind)
 {
     struct cli_json json;
+    struct cli_json data;
     char shown[512];
 
     if (!cli_is_utf8(idem_str(text))) { /* It was cut in a character. */
@@ -75,21 +77,15 @@ static void put_error(struct serve_conn *conn, struct idem_slice id, int code,
     cli_json_init(&json);
     cli_json_ms(&json, "code", code);
     cli_json_text(&json, "message", text);
-    if (data != NULL) {
-        cli_json_object(&json, "data", data);
+    if (value != NULL) {
+        cli_json_init(&data);
+        cli_json_text(&data, name, value);
+        if (kind != NULL) {
+            cli_json_text(&data, "kind", kind);
+        }
+        cli_json_object(&json, "data", &data);
     }
     (void)put_answer(conn, id, ",\"error\":", &json);
-}
-
-static const char *kind_name(int code)
-{
-    static const char *const names[] = {
-        [IDEM_KIND_RETRY] = "retry",   [IDEM_KIND_LOST] = "lost",
-        [IDEM_KIND_CALLER] = "caller", [IDEM_KIND_STORE] = "store",
-        [IDEM_KIND_MEMORY] = "memory", [IDEM_KIND_NONE] = "none",
-    };
-
-    return names[idem_error_kind(code)];
 }
 
 static bool is_heard(const struct serve_call *call)
@@ -99,27 +95,27 @@ static bool is_heard(const struct serve_call *call)
 
 static void reply_error(struct serve_call *call, const struct idem_error *error)
 {
-    struct cli_json data;
+    static const char *const kinds[] = {
+        [IDEM_KIND_RETRY] = "retry",   [IDEM_KIND_LOST] = "lost",
+        [IDEM_KIND_CALLER] = "caller", [IDEM_KIND_STORE] = "store",
+        [IDEM_KIND_MEMORY] = "memory", [IDEM_KIND_NONE] = "none",
+    };
     char name[32];
 
-    if (!is_heard(call)) {
-        return;
-    }
     (void)snprintf(name, sizeof(name), "IDEM_E%s",
                    idem_error_name(error->code));
-    cli_json_init(&data);
-    cli_json_text(&data, "name", name);
-    cli_json_text(&data, "kind", kind_name(error->code));
     put_error(call->conn, idem_bytes(call->id, call->id_len),
               CODE_OF_OURS(error->code),
               error->text[0] != '\0' ? error->text
                                      : idem_error_text(error->code),
-              &data);
+              "name", name, kinds[idem_error_kind(error->code)]);
 }
 
 void serve_reply_error(struct serve_call *call, const struct idem_error *error)
 {
-    reply_error(call, error);
+    if (is_heard(call)) {
+        reply_error(call, error);
+    }
     serve_call_end(call);
 }
 
@@ -127,25 +123,18 @@ void serve_reply_cancelled(struct serve_call *call)
 {
     if (is_heard(call)) {
         put_error(call->conn, idem_bytes(call->id, call->id_len),
-                  SERVE_CANCELLED, "the request was cancelled", NULL);
+                  SERVE_CANCELLED, "the request was cancelled", NULL, NULL,
+                  NULL);
     }
     serve_call_end(call);
 }
 
 void serve_refuse(struct serve_conn *conn, const struct serve_message *m)
 {
-    struct cli_json data;
-
-    if (!serve_conn_hears(conn)) {
-        return;
+    if (serve_conn_hears(conn)) {
+        put_error(conn, m->id, m->code, m->text, "member",
+                  m->member[0] != '\0' ? m->member : NULL, NULL);
     }
-    if (m->member[0] == '\0') {
-        put_error(conn, m->id, m->code, m->text, NULL);
-        return;
-    }
-    cli_json_init(&data);
-    cli_json_text(&data, "member", m->member);
-    put_error(conn, m->id, m->code, m->text, &data);
 }
 
 void serve_reply(struct serve_call *call)
