@@ -21,15 +21,12 @@ static void schedule(struct serve *serve, struct serve_attempt *a)
 {
     int64_t now_ms = io_now_ms();
     int64_t pause_ms = (a->lease_end_ms - now_ms) / 3;
+    int64_t due_ms =
+        now_ms + (pause_ms < PAUSE_MIN_MS ? PAUSE_MIN_MS : pause_ms);
 
-    if (pause_ms < PAUSE_MIN_MS) {
-        pause_ms = PAUSE_MIN_MS;
-    }
-    a->due_ms = now_ms + pause_ms < a->lease_end_ms ? now_ms + pause_ms
-                                                    : a->lease_end_ms;
-    if (a->lease_end_ms == IDEM_NEVER || a->lost) {
-        a->due_ms = IDEM_NEVER;
-    }
+    a->due_ms = a->lease_end_ms == IDEM_NEVER || a->lost ? IDEM_NEVER
+                : due_ms < a->lease_end_ms               ? due_ms
+                                                         : a->lease_end_ms;
     if (a->due_ms < serve->due_ms) {
         serve->due_ms = a->due_ms;
     }

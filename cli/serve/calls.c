@@ -49,33 +49,16 @@ void serve_call_end(struct serve_call *call)
     free(call);
 }
 
-static bool make_room(struct serve *serve)
-{
-    size_t room = serve->batch_room == 0 ? 64 : 2 * serve->batch_room;
-    struct idem_op **batch;
-
-    if (serve->batch_len < serve->batch_room) {
-        return true;
-    }
-    batch = realloc(serve->batch, room * sizeof(struct idem_op *));
-    if (batch == NULL) {
-        return false;
-    }
-    serve->batch = batch;
-    serve->batch_room = room;
-    return true;
-}
-
 static void put(struct serve_call *call)
 {
-    struct serve *serve = call->serve;
+    struct idem__buffer *batch = &call->serve->batch;
 
     call->asked_ms = io_now_ms();
-    if (!make_room(serve)) {
+    batch->failed = false;
+    idem__buffer_add(batch, &call->op, sizeof(call->op));
+    if (batch->failed) {
         serve_call_park(call, call->asked_ms + PAUSE_MAX_MS);
-        return;
     }
-    serve->batch[serve->batch_len++] = call->op;
 }
 
 void serve_call_submit(struct serve_call *call, struct idem_op *op,
@@ -100,7 +83,6 @@ void serve_call_park(struct serve_call *call, int64_t due_ms)
     call->due_ms = due_ms;
     call->next_parked = serve->parked;
     serve->parked = call;
-    serve->parked_len++;
     if (due_ms < serve->due_ms) {
         serve->due_ms = due_ms;
     }
@@ -139,7 +121,6 @@ void serve_calls_due(struct serve *serve, int64_t now_ms, int64_t *due_ms)
             continue;
         }
         *at = call->next_parked;
-        serve->parked_len--;
         call->parked = false;
         if (is_over) {
             call->answered(call);
@@ -183,23 +164,23 @@ static void give_back(struct idem_op *op)
  * for its own. */
 static void hand_over(struct serve *serve)
 {
-    struct idem_op **ops = serve->batch;
-    size_t n = serve->batch_len;
+    struct idem__buffer batch = serve->batch;
+    struct idem_op **ops = (struct idem_op **)(void *)batch.base;
     struct idem_error error;
     size_t refused;
     size_t i;
 
-    serve->batch = NULL; /* An answer may submit the next. */
-    serve->batch_len = 0;
-    serve->batch_room = 0;
-    refused = idem_queue_submit_all(serve->queue, ops, n, &error);
+    serve->batch =
+        (struct idem__buffer){0}; /* An answer may submit the next. */
+    refused = idem_queue_submit_all(serve->queue, ops, batch.len / sizeof(*ops),
+                                    &error);
     for (i = 0; i < refused; i++) {
         if (idem_queue_submit(serve->queue, ops[i], &error) != 0) {
             ops[i]->error = error;
             give_back(ops[i]);
         }
     }
-    free(ops);
+    idem__buffer_free(&batch);
 }
 
 void serve_calls_run(struct serve *serve)
@@ -207,13 +188,13 @@ void serve_calls_run(struct serve *serve)
     struct idem_op *op;
 
     do {
-        if (serve->batch_len > 0) {
+        if (serve->batch.len > 0) {
             hand_over(serve);
         }
         while ((op = idem_queue_reap(serve->queue, 0)) != NULL) {
             give_back(op);
         }
-    } while (serve->batch_len > 0);
+    } while (serve->batch.len > 0);
 }
 
 struct serve_call *serve_call_find(struct serve *serve,
@@ -242,5 +223,5 @@ void serve_calls_finish(struct serve *serve)
         serve_call_end(call);
     }
     serve->parked = NULL;
-    free(serve->batch);
+    idem__buffer_free(&serve->batch);
 }

@@ -20,7 +20,7 @@ enum {
     READ_LEN = 64 * 1024,
     READS = 16, /* In one turn: the others have theirs. */
     KEEP = 64 * 1024,
-    BATCH = 256 /* Requests, after which the store is asked. */
+    BATCH = 256 * sizeof(void *) /* After so many the store is asked. */
 };
 
 /* Pipes and sockets are ours alone; a terminal or a file is shared with the shell, and
@@ -108,7 +108,7 @@ void serve_conn_take(struct serve *serve, struct serve_conn *conn)
         } else if (got == SERVE_LINE_TOO_LONG) {
             serve_long_line(conn);
         }
-        if (serve->batch_len >= BATCH) { /* Its answers may fill the room. */
+        if (serve->batch.len >= BATCH) { /* Its answers may fill the room. */
             serve_calls_run(serve);
         }
     }
@@ -219,13 +219,8 @@ void serve_conn_settle(struct serve *serve, struct serve_conn *conn)
 {
     bool is_told = conn->unsent_from == conn->unsent.len;
 
-    if (conn->broken) {
-        serve_conn_close(conn);
-    }
-    if (conn->bye && is_told) {
-        serve_conn_close(conn);
-    }
-    if (conn->in < 0 && conn->in_flight == 0 && is_told) {
+    if (conn->broken ||
+        (is_told && (conn->bye || (conn->in < 0 && conn->in_flight == 0)))) {
         serve_conn_close(conn);
     }
     if (conn->in < 0 && conn->attempts > 0) {

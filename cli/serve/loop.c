@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 
 enum {
@@ -24,26 +23,9 @@ enum {
     PASSES_MAX = 16        /* Over what is due at once. */
 };
 
-struct watch {
-    struct pollfd *fds;
-    size_t room;
-    size_t len;
-};
-
-static bool make_room(struct watch *watch, size_t len)
+static struct pollfd *fds_of(const struct idem__buffer *watch)
 {
-    struct pollfd *fds;
-
-    if (len > watch->room) {
-        fds = realloc(watch->fds, 2 * len * sizeof(*fds));
-        if (fds == NULL) {
-            return false;
-        }
-        watch->fds = fds;
-        watch->room = 2 * len;
-    }
-    watch->len = len;
-    return true;
+    return (struct pollfd *)(void *)watch->base;
 }
 
 static void watch_conn(struct pollfd *fds, const struct serve_conn *conn)
@@ -68,22 +50,21 @@ static void watch_listen(struct serve *serve, struct pollfd *listen)
     }
 }
 
-static bool prepare(struct serve *serve, struct watch *watch)
+static bool prepare(struct serve *serve, struct idem__buffer *watch)
 {
+    const size_t len = FOR_CONN * sizeof(struct pollfd);
     struct serve_conn *conn;
-    size_t n = CONNS;
 
+    watch->len = CONNS * sizeof(struct pollfd);
+    watch_listen(serve, fds_of(watch) + LISTEN);
     for (conn = serve->conns; conn != NULL; conn = conn->next) {
-        n += FOR_CONN;
-    }
-    if (!make_room(watch, n)) {
-        return false;
-    }
-    watch_listen(serve, watch->fds + LISTEN);
-    n = CONNS;
-    for (conn = serve->conns; conn != NULL; conn = conn->next) {
-        watch_conn(watch->fds + n, conn);
-        n += FOR_CONN;
+        uint8_t *fds = idem__buffer_room(watch, len);
+
+        if (fds == NULL) {
+            return false;
+        }
+        watch_conn((struct pollfd *)(void *)fds, conn);
+        watch->len += len;
     }
     return true;
 }
@@ -108,13 +89,6 @@ static void run_due(struct serve *serve)
         }
         serve_calls_run(serve);
     }
-}
-
-static void set_timer(const struct serve *serve, int timer)
-{
-    int64_t due_ms = serve->due_ms;
-
-    boot_timer_set(timer, due_ms == IDEM_NEVER ? 0 : due_ms < 1 ? 1 : due_ms);
 }
 
 /* ---- Clients ------------------------------------------------------------- */
@@ -186,13 +160,13 @@ static void settle_all(struct serve *serve)
 /* ---- The loop ------------------------------------------------------------ */
 
 static void turn(struct serve *serve, struct serve_conn *first,
-                 const struct watch *watch)
+                 const struct pollfd *fds)
 {
     run_due(serve);
-    if (watch->fds[LISTEN].revents != 0) {
-        accept_all(serve, watch->fds[LISTEN].fd);
+    if (fds[LISTEN].revents != 0) {
+        accept_all(serve, fds[LISTEN].fd);
     }
-    read_all(serve, first, watch->fds + CONNS);
+    read_all(serve, first, fds + CONNS);
     take_all(serve);
     serve_calls_run(serve);
     run_due(serve);
@@ -216,7 +190,7 @@ static void stop(struct serve *serve)
     serve_calls_run(serve);
 }
 
-static int serve_all(struct serve *serve, struct watch *watch)
+static int serve_all(struct serve *serve, struct idem__buffer *watch)
 {
     struct pollfd *fds;
     int status = 0;
@@ -229,16 +203,19 @@ static int serve_all(struct serve *serve, struct watch *watch)
             status = CLI_INTERNAL;
             break;
         }
-        fds = watch->fds;
-        set_timer(serve, fds[TIMER].fd);
-        if (poll(fds, watch->len, serve->due_ms <= io_now_ms() ? 0 : -1) < 0) {
+        fds = fds_of(watch);
+        boot_timer_set(fds[TIMER].fd, serve->due_ms == IDEM_NEVER ? 0
+                                      : serve->due_ms < 1         ? 1
+                                                          : serve->due_ms);
+        if (poll(fds, watch->len / sizeof(*fds),
+                 serve->due_ms <= io_now_ms() ? 0 : -1) < 0) {
             continue;
         }
         if (fds[STOP].revents != 0) {
             break;
         }
         boot_timer_take(fds[TIMER].fd);
-        turn(serve, first, watch);
+        turn(serve, first, fds);
     }
     stop(serve);
     return status;
@@ -246,21 +223,24 @@ static int serve_all(struct serve *serve, struct watch *watch)
 
 int serve_loop(struct serve *serve, int listen, int stop_fd)
 {
-    struct watch watch = {.fds = NULL};
+    struct idem__buffer watch = {.failed = false};
+    struct pollfd *fds =
+        (struct pollfd *)(void *)idem__buffer_room(&watch,
+                                                   CONNS * sizeof(*fds));
     int timer = boot_timer_open();
     int queue = idem_queue_fd(serve->queue);
     int status;
 
-    if (timer < 0 || queue < 0 || !make_room(&watch, CONNS)) {
+    if (timer < 0 || queue < 0 || fds == NULL) {
         cli_say("cannot serve: too many files are open, or out of memory");
         return CLI_UNAVAILABLE;
     }
-    watch.fds[TIMER] = (struct pollfd){.fd = timer, .events = POLLIN};
-    watch.fds[QUEUE] = (struct pollfd){.fd = queue, .events = POLLIN};
-    watch.fds[STOP] = (struct pollfd){.fd = stop_fd, .events = POLLIN};
-    watch.fds[LISTEN] = (struct pollfd){.fd = listen, .events = POLLIN};
+    fds[TIMER] = (struct pollfd){.fd = timer, .events = POLLIN};
+    fds[QUEUE] = (struct pollfd){.fd = queue, .events = POLLIN};
+    fds[STOP] = (struct pollfd){.fd = stop_fd, .events = POLLIN};
+    fds[LISTEN] = (struct pollfd){.fd = listen, .events = POLLIN};
     serve->due_ms = IDEM_NEVER;
     status = serve_all(serve, &watch);
-    free(watch.fds);
+    idem__buffer_free(&watch);
     return status;
 }

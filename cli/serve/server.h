@@ -50,10 +50,7 @@ struct serve {
         struct serve_call *last;
     } calls; /* All of them. */
     struct serve_call *parked;
-    size_t parked_len;
-    struct idem_op **batch; /* To be handed over at the end of the turn. */
-    size_t batch_len;
-    size_t batch_room;
+    struct idem__buffer batch; /* Ops for the end of the turn: pointers. */
     struct {
         struct serve_attempt *first;
         struct serve_attempt *last;
