@@ -22,7 +22,7 @@ from unkillable import OrdinaryUser, frozen_disk
 RERUN = ("--on-expired-lease", "rerun")
 HURRY = ("--kill-after", "200ms")
 # Of which the command needs little to be at work.
-LIMIT = ("--max-time", "3s")
+LIMIT = ("--max-time", "8s")
 
 
 def is_left_to_its_lease(b, got, key, *words):
@@ -344,8 +344,7 @@ SUBREAPER = (
 
 def runs_away(b, key, *command):
     """The work of @command is gone when its end is on record."""
-    limits = ("--max-time", "3s", "--kill-after", "100ms")
-    runner = b.start("run", "-k", key, *RERUN, *limits, "--", *command)
+    runner = b.start("run", "-k", key, *RERUN, *LIMIT, "--kill-after", "100ms", "--", *command)
     b.await_pid()
     os.unlink(b.file("pid"))
     equal(len(at_work(b)) > 1, True)

@@ -423,8 +423,7 @@ def lines_before_a_response_are_left_out():
 @test
 def a_program_that_dies_of_a_signal_is_taken_over():
     """A program that was killed said nothing of its work: the next delivery is told that it takes over, and no more are started than IDEM_LAMBDA_MAX_ATTEMPTS."""
-    told = 'echo "$IDEM_ATTEMPTS $IDEM_TAKEOVER" >>ledger\n'
-    handler = script(f"cat >event.json\n{told}kill -9 $$\n")
+    handler = script(TELL + "kill -9 $$\n")
     with Sandbox(handler, {"IDEM_LAMBDA_MAX_ATTEMPTS": "3"}) as box:
         kinds = [box.invoke(event()).type for _ in range(4)]
     equal(kinds, ["Idem.Killed"] * 3 + ["Idem.Failed"])

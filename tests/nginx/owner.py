@@ -7,7 +7,7 @@ import signal
 import time
 
 from nginx import ON, Nginx, Upstream, held, read_answer, record, request_bytes
-from patience import in_time, until
+from patience import PATIENCE, in_time, until
 from procfs import stop
 from tap import equal, main, note, test
 
@@ -107,13 +107,13 @@ def a_lease_counts_from_the_question():
 def past_its_lease_an_owner_does_not_answer():
     """The lease of the work here could not be renewed and is over: whoever asks is told
     what the store says, or that it is away, and not that the work goes on."""
-    http = ON.replace("idem.db;", "idem.db timeout=1s;") + "idempotency_lease 2s;"
+    http = ON.replace("idem.db;", "idem.db timeout=1s;") + "idempotency_lease 10s;"
     with Upstream() as up, Nginx(up, http=http) as nginx:
         with nginx.working("/pay?hold=h"):
             with held(nginx.home + "/idem.db"):
                 equal(nginx.post("/pay?hold=h", "k", b"x").problem, "in-progress")
                 until(lambda: nginx.post("/pay?hold=h", "k", b"x").problem
-                      == "store-unavailable", seconds=30)
+                      == "store-unavailable", seconds=PATIENCE)
             up.let_go("h")
         equal(up.executions(), 1)
 
