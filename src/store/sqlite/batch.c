@@ -497,7 +497,10 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
     commit_ns = idem__mono_ns() - start_ns;
     idem__sqlite_checkpoint(store);
     idem__sqlite_purge_ran(store, batch, commit_ns, idem__mono_ns() - start_ns);
-    idem__lock_release(store->lock);
+    if (!idem__lock_release(store->lock)) {
+        (void)idem__files_lost_lock(store, &error);
+        fail_all(batch, &error);
+    }
     IDEM__CRASH_POINT("sqlite/lock/released");
     for (op = batch; op != NULL; op = op->next) {
         note_begin(store, op);

@@ -115,21 +115,26 @@ static int tell_missing(const struct idem__sqlite_store *store,
                       error);
 }
 
+int idem__files_lost_lock(const struct idem__sqlite_store *store,
+                          struct idem_error *error)
+{
+    return fail(store,
+                "the store's lock file was deleted while it was in use; stop "
+                "all users, then: idem store mark-restored",
+                error);
+}
+
 int idem__files_check(struct idem__sqlite_store *store, bool committed,
                       struct idem_error *error)
 {
     struct idem__files *files = &store->files;
-    struct stat lock;
     struct stat st;
 
     if (!files->is_known) {
         return 0;
     }
-    if (fstat(idem__lock_fd(store->lock), &lock) == 0 && lock.st_nlink == 0) {
-        return fail(store,
-                    "the store's lock file was deleted while it was in use; "
-                    "stop all users, then: idem store mark-restored",
-                    error);
+    if (!committed && idem__lock_is_deleted(store->lock)) {
+        return idem__files_lost_lock(store, error);
     }
     if (stat(name_of(store), &st) != 0) {
         return tell_missing(store, error);

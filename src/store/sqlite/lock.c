@@ -206,10 +206,17 @@ int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
     return idem__lock_acquire_for(lock, deadline_ms, /* ends= */ NULL, error);
 }
 
-void idem__lock_release(struct idem__lock *lock)
+bool idem__lock_release(struct idem__lock *lock)
 {
-    idem__ticket_lock_pass(&lock->tickets);
+    bool is_linked = idem__ticket_lock_pass(&lock->tickets);
+
     (void)pthread_mutex_unlock(&lock->mutex);
+    return is_linked;
+}
+
+bool idem__lock_is_deleted(const struct idem__lock *lock)
+{
+    return lock->tickets.deleted;
 }
 
 uint32_t idem__lock_turn(const struct idem__lock *lock)

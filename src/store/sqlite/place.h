@@ -101,7 +101,13 @@ int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
  * a long line does not keep waiting. */
 int idem__lock_acquire_for(struct idem__lock *lock, int64_t deadline_ms,
                            const bool *ends, struct idem_error *error);
-void idem__lock_release(struct idem__lock *lock);
+
+/* False: the lock file was deleted before it was released. */
+bool idem__lock_release(struct idem__lock *lock);
+
+/* True: the lock file was deleted before it was acquired; for whoever holds the lock.
+ * Acquiring looks at the file anyway, so that this costs no call. */
+bool idem__lock_is_deleted(const struct idem__lock *lock);
 
 /* Which turn this is among those of all processes; for whoever holds the lock.
  * It wraps around, and stays where the order is not kept. */

@@ -125,7 +125,11 @@ static bool has_line(struct idem__ticket_lock *lock)
 {
     struct stat st;
 
-    if (fstat(lock->fd, &st) != 0 || st.st_size >= FILE_LEN) {
+    if (fstat(lock->fd, &st) != 0) {
+        return true;
+    }
+    lock->deleted = st.st_nlink == 0;
+    if (st.st_size >= FILE_LEN) {
         return true;
     }
     lock->emptied = true;
@@ -203,18 +207,16 @@ static int64_t look_ms(int32_t ahead)
     return ms < LAST_LOOKS_MS ? ms : LAST_LOOKS_MS;
 }
 
-/* Sleeps until @wake_word rings. True: it did not, and the line did not move. */
-static bool nobody_came(struct idem__ticket_lock *lock,
-                        const uint32_t *wake_word, uint32_t heard,
-                        uint32_t served, int32_t ahead, int64_t deadline_ms)
+/* Sleeps until @wake_word rings. False: it did not. */
+static bool was_called(const uint32_t *wake_word, uint32_t heard, int32_t ahead,
+                       int64_t deadline_ms)
 {
     int64_t look_ns = idem__mono_ns() + idem__time_ns(look_ms(ahead));
     int64_t deadline_ns = idem__time_ns(deadline_ms);
 
-    return !idem__futex_wait(wake_word, heard,
-                             look_ns < deadline_ns ? look_ns : deadline_ns,
-                             IDEM__FUTEX_HOST) &&
-           has_line(lock) && get(&lock->page->served) == served;
+    return idem__futex_wait(wake_word, heard,
+                            look_ns < deadline_ns ? look_ns : deadline_ns,
+                            IDEM__FUTEX_HOST);
 }
 
 /* Polls, where the order is not kept. */
@@ -295,6 +297,7 @@ static bool has_end(const bool *ends)
     return ends != NULL && __atomic_load_n(ends, __ATOMIC_RELAXED);
 }
 
+/* The caller has just looked at the file's length. */
 static int wait_in_line(struct idem__ticket_lock *lock, int64_t deadline_ms,
                         const bool *ends)
 {
@@ -310,10 +313,8 @@ static int wait_in_line(struct idem__ticket_lock *lock, int64_t deadline_ms,
         uint32_t heard;
         uint32_t served;
         int32_t ahead;
+        bool called;
 
-        if (!has_line(lock)) {
-            return wait_outside(lock, deadline_ms);
-        }
         if (has_end(ends) && is_long(page)) {
             give_up(page, ticket);
             return wait_at_head(lock, deadline_ms);
@@ -336,7 +337,11 @@ static int wait_in_line(struct idem__ticket_lock *lock, int64_t deadline_ms,
             rc = ETIMEDOUT;
             break;
         }
-        stuck = nobody_came(lock, wake_word, heard, served, ahead, deadline_ms);
+        called = was_called(wake_word, heard, ahead, deadline_ms);
+        if (!has_line(lock)) {
+            return wait_outside(lock, deadline_ms);
+        }
+        stuck = !called && get(&page->served) == served;
         waited = true;
     }
     if (rc != 0) {
@@ -400,10 +405,11 @@ static void call_next(struct idem__ticket_lock_page *page, uint32_t ticket)
 
 /* Publish `served` before unlocking. A process that reads it early finds the lock still
  * held; the wake-up comes after the unlock and makes it try again. */
-void idem__ticket_lock_pass(struct idem__ticket_lock *lock)
+bool idem__ticket_lock_pass(struct idem__ticket_lock *lock)
 {
     uint32_t next = lock->ticket + 1;
     bool called = has_line(lock);
+    bool deleted = lock->deleted;
 
     if (called && !lock->has_ticket) {
         next = get(&lock->page->served); /* It was passed by. */
@@ -416,4 +422,5 @@ void idem__ticket_lock_pass(struct idem__ticket_lock *lock)
     if (called) {
         call_next(lock->page, next);
     }
+    return !deleted;
 }

@@ -14,6 +14,7 @@ struct idem__ticket_lock {
     uint32_t ticket;                     /* Of the holder, */
     bool has_ticket; /* unless it came from the head of the line. */
     bool emptied;    /* The file had lost its room; for the holder to clear. */
+    bool deleted;    /* No name leads to the file any more, at the last look. */
 };
 
 /* Gives the lock file its room, if it has none yet, and maps it. 0, or an
@@ -29,7 +30,7 @@ void idem__ticket_lock_close(struct idem__ticket_lock *lock);
 int idem__ticket_lock_take(struct idem__ticket_lock *lock, int64_t deadline_ms,
                            const bool *ends);
 
-/* Lets it go, and calls the next. */
-void idem__ticket_lock_pass(struct idem__ticket_lock *lock);
+/* Lets it go, and calls the next. False: the lock file was deleted. */
+bool idem__ticket_lock_pass(struct idem__ticket_lock *lock);
 
 #endif

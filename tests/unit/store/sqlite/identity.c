@@ -320,6 +320,44 @@ TEST(handle, noticesARename)
     let_go(&held);
 }
 
+/* Before anything is written: a claim that it refuses is not made. */
+TEST(handle, noticesADeletedLockFile)
+{
+    struct held held = hold();
+    struct idem_answer *answer;
+    char name[600];
+
+    name_beside(held.path, "-lock", name);
+    assert_int_equal(unlink(name), 0);
+    expect_refused(&held, "lock file was deleted");
+    assert_code(IDEM_ENOTFOUND,
+                idem_get(held.store, idem_str(""), idem_str("while it is away"),
+                         &answer, &why));
+    let_go(&held);
+}
+
+/* Every directory above the file counts. */
+TEST(handle, noticesARenameFarAbove)
+{
+    const char *top = temp_path("top");
+    const char *away = temp_path("top.away");
+    char place[600];
+    struct held held = {.path = place};
+    struct idem_request request = claim("begun");
+
+    assert_int_equal(mkdir(top, 0700), 0);
+    name_beside(top, "/below", place);
+    assert_int_equal(mkdir(place, 0700), 0);
+    name_beside(top, "/below/held.db", place);
+    assert_ok(open_at(held.path, &held.store));
+    assert_ok(idem_begin(held.store, &request, &held.attempt, &why));
+    assert_int_equal(rename(top, away), 0);
+    expect_refused(&held, "renamed");
+    assert_int_equal(rename(away, top), 0);
+    expect_taken(&held);
+    let_go(&held);
+}
+
 /* The words in the lock file are mapped: one that was truncated gets its room, and
  * its note, back. */
 TEST(handle, survivesATruncatedLockFile)
@@ -358,22 +396,37 @@ static int unlink_at_flush(enum vfs_file file, enum vfs_call call, int64_t at,
     return SQLITE_OK;
 }
 
-/* What was committed to a file that went meanwhile is on no record. */
+/* What was committed to a file that went meanwhile is on no record; nor is what was
+ * committed beside a lock file or to a log that others do not open. */
 TEST(handle, noticesADeletionUnderTheCommit)
 {
-    struct held held;
+    static const struct {
+        const char *suffix;
+        const char *reason;
+    } files[] = {
+        {"", "the store was deleted"},
+        {"-lock", "lock file was deleted"},
+        {"-wal", "another file has replaced the store's log"},
+    };
+    char name[600];
 
     vfs_install(unlink_at_flush);
-    held = hold();
-    going = held.path;
-    assert_code(IDEM_ECONFIG, idem_complete(held.attempt, NULL, &why));
-    assert_why("deleted");
-    let_go(&held);
+    EACH(lost, files) {
+        struct held held = hold();
 
-    held = hold();
-    going = held.path;
-    assert_code(IDEM_ECONFIG, try_claim(&held, "new"));
-    let_go(&held);
+        name_beside(held.path, lost->suffix, name);
+        going = name;
+        assert_code(IDEM_ECONFIG, idem_complete(held.attempt, NULL, &why));
+        assert_why(lost->reason);
+        let_go(&held);
+
+        held = hold();
+        name_beside(held.path, lost->suffix, name);
+        going = name;
+        assert_code(IDEM_ECONFIG, try_claim(&held, "new"));
+        assert_why(lost->reason);
+        let_go(&held);
+    }
 }
 
 /* ---- After a fork ---- */
