@@ -155,9 +155,11 @@ enum idem_journal_state {
     IDEM_JOURNAL_RECORDED,    /* Of a replay: it is on record, now or before,
                                  and the entry is gone. */
     IDEM_JOURNAL_LOST,        /* Its attempt owns the record no longer. It was
-                                 set aside, for a person to see. */
+                                 set aside, for a person to see, or the error
+                                 says why not. */
     IDEM_JOURNAL_DAMAGED, /* Torn or changed, or no entry at all. It is never
-                                 replayed; a replay sets it aside. */
+                                 replayed; a replay sets it aside, or the error
+                                 says why not. */
     IDEM_JOURNAL_NEWER,   /* Written by a newer version of idem. It stays. */
 };
 

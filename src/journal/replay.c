@@ -74,15 +74,19 @@ static int tell(struct idem_store *store, const struct idem_journal_info *entry,
     return rc;
 }
 
-/* Keeps a file out of every later replay, for a person to see. */
-static void set_aside(const struct idem__journal_file *file, const char *ending)
+/* Keeps a file out of every later replay, for a person to see. Where that fails @error
+ * says so instead of what is wrong with the entry, which the next replay finds again. */
+static void set_aside(const struct idem__journal_file *file, const char *ending,
+                      struct idem_error *error)
 {
     char to[IDEM__JOURNAL_NAME_MAX + 1];
 
     (void)snprintf(to, sizeof(to), "%.*s.%llx.%s",
                    (int)strcspn(file->name, "."), file->name,
                    (unsigned long long)file->inode, ending);
-    (void)renameat(file->journal->fd, file->name, file->journal->fd, to);
+    if (renameat(file->journal->fd, file->name, file->journal->fd, to) != 0) {
+        (void)idem__journal_errno(error, "set aside", file->name);
+    }
 }
 
 static enum idem_journal_state replay(struct idem_store *store,
@@ -98,7 +102,7 @@ static enum idem_journal_state replay(struct idem_store *store,
         IDEM__CRASH_POINT("journal/replay/removed");
         return IDEM_JOURNAL_RECORDED;
     case IDEM_ELOST:
-        set_aside(file, "lost");
+        set_aside(file, "lost", error);
         return IDEM_JOURNAL_LOST;
     default:
         return IDEM_JOURNAL_WAITING;
@@ -174,7 +178,7 @@ static int look_at(struct round *round, const char *name)
                  : rc == IDEM_ECORRUPT    ? IDEM_JOURNAL_DAMAGED
                                           : called;
     if (replays && rc == IDEM_ECORRUPT && file.fd >= 0) {
-        set_aside(&file, "bad");
+        set_aside(&file, "bad", &error);
     }
     if (replays && rc == 0) {
         info.outcome.ended_boot_ms = ended_boot_ms(&info);

@@ -113,6 +113,35 @@ TEST(replay, onlyPutsOffWhatFails)
     }
 }
 
+/* A file that cannot be set aside is no secret: the next replay meets it again. */
+TEST(damaged, isToldToStayWhereItIs)
+{
+    bool hit = true;
+    bool stayed = false;
+    long n;
+
+    for (n = 0; hit; n++) {
+        struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
+        struct place p;
+        struct told told;
+
+        place_open(&p);
+        filter.name = put_key(&p, "k");
+        damage(&p, filter.name, -1, 60);
+        calls_fail(CALLS_FAIL, n, /* on= */ false, EROFS);
+        told = replay(&p, &filter);
+        hit = calls_fail_never();
+        if (told.by_state[IDEM_JOURNAL_DAMAGED] == 1) {
+            bool is_there = files(&p, ".idj") == 1;
+
+            assert_int_equal(is_there, told.of[0].code != IDEM_ECORRUPT);
+            stayed = stayed || is_there;
+        }
+        place_close(&p);
+    }
+    assert_true(stayed);
+}
+
 /* The entry and its name are on the disk, and also one that was there, whose writer
  * may have died before its flush. */
 TEST_PLACE(put, flushesEntryAndName)
