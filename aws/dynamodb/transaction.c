@@ -207,14 +207,9 @@ int idem_dynamodb_commit(struct idem_store *store,
         return rc;
     }
     IDEM__CRASH_POINT("api/commit/answered");
-    attempt = idem__attempt_create(op);
-    if (attempt != NULL) {
-        tell(op, ret_commit);
-    }
+    attempt = idem__attempt_of_op(op);
+    tell(op, ret_commit);
     idem_op_destroy(op);
-    if (attempt == NULL) {
-        return idem__error_plain(ret_error, IDEM_ENOMEM);
-    }
     idem__attempt_set_lease_end(idem__attempt_of(attempt), 0);
     *ret_attempt = attempt;
     return 0;

@@ -124,7 +124,6 @@ const struct idem_record *idem_op_record(const struct idem_op *op);
  *
  * IDEM_EINVALID  The op is not such a begin, or was asked before: it can only be
  *                destroyed then.
- * IDEM_ENOMEM
  */
 int idem_op_take_attempt(struct idem_op *op, struct idem_attempt **ret_attempt);
 

@@ -185,8 +185,6 @@ static int go_on(struct idem_store *store, const struct idem_request *request,
                  struct idem_op *op, int rc, struct idem_attempt **ret_attempt,
                  struct idem_error *error)
 {
-    struct idem_attempt *attempt;
-
     if (request->wait_ms > 0 && (rc != 0 || op->verdict == IDEM_BUSY)) {
         rc = wait_for_other(store, request, &op, rc, error);
     }
@@ -194,12 +192,8 @@ static int go_on(struct idem_store *store, const struct idem_request *request,
         return rc;
     }
     IDEM__CRASH_POINT("api/begin/answered");
-    attempt = idem__attempt_create(op);
+    *ret_attempt = idem__attempt_of_op(op);
     idem_op_destroy(op);
-    if (attempt == NULL) {
-        return idem__error_plain(error, IDEM_ENOMEM);
-    }
-    *ret_attempt = attempt;
     return 0;
 }
 

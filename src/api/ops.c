@@ -53,6 +53,11 @@ int idem_op_begin(const struct idem_request *request, struct idem_op **ret_op,
     if (rc != 0) {
         return rc;
     }
+    op->attempt = idem__attempt_create(op->scope, op->key);
+    if (op->attempt == NULL) {
+        idem_op_destroy(op);
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
     copy = &op->u.begin;
     *copy = *request;
     copy->scope = op->scope;

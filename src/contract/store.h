@@ -262,6 +262,7 @@ struct idem_op {
     size_t args_len;
     size_t record_room;         /* After record, in its block. */
     struct idem_commit *commit; /* NULL: the record is all that is written. */
+    struct idem__attempt *attempt; /* Of a begin, empty: for its answer. */
 
     /* A store's own, and kept when the op is submitted again: an earlier copy may yet
      * change the record whose head has this digest. */

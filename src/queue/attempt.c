@@ -8,8 +8,8 @@
 
 #include <idem/queue.h>
 
-static struct idem__attempt *create(struct idem_slice scope,
-                                    struct idem_slice key)
+struct idem__attempt *idem__attempt_create(struct idem_slice scope,
+                                           struct idem_slice key)
 {
     struct idem__attempt *a = idem__zalloc(sizeof(*a) + scope.len + key.len);
 
@@ -43,13 +43,11 @@ static void take_record(struct idem__attempt *a, struct idem_op *op)
     op->key.len = 0; /* Used up: it cannot be submitted again. */
 }
 
-struct idem_attempt *idem__attempt_create(struct idem_op *op)
+struct idem_attempt *idem__attempt_of_op(struct idem_op *op)
 {
-    struct idem__attempt *a = create(op->scope, op->key);
+    struct idem__attempt *a = op->attempt;
 
-    if (a == NULL) {
-        return NULL;
-    }
+    op->attempt = NULL;
     a->store = op->store;
     a->lease_ms = op->u.begin.lease_ms;
     a->lease_end_boot_ms = idem__time_add(op->asked_boot_ms, a->lease_ms);
@@ -156,7 +154,7 @@ int idem_attempt_from_token(struct idem_store *store, const char *token,
     if (rc != 0) {
         return rc;
     }
-    a = create(read.scope, read.key);
+    a = idem__attempt_create(read.scope, read.key);
     if (a == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
@@ -182,15 +180,9 @@ int idem_attempt_from_token(struct idem_store *store, const char *token,
 
 int idem_op_take_attempt(struct idem_op *op, struct idem_attempt **ret_attempt)
 {
-    struct idem_attempt *attempt;
-
     if (op->verb != IDEM_OP_BEGIN || op->error.code != 0 || !op->has_record) {
         return IDEM_EINVALID;
     }
-    attempt = idem__attempt_create(op);
-    if (attempt == NULL) {
-        return IDEM_ENOMEM;
-    }
-    *ret_attempt = attempt;
+    *ret_attempt = idem__attempt_of_op(op);
     return 0;
 }

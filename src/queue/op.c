@@ -227,6 +227,7 @@ void idem_op_destroy(struct idem_op *op)
     idem__free(idem__op_take_args(op));
     idem__free(op->record);
     idem__free(op->commit);
+    idem__free(op->attempt);
     idem__free(op);
 }
 

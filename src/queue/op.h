@@ -62,9 +62,14 @@ static inline void idem__attempt_set_lease_end(struct idem__attempt *a,
     __atomic_store_n(&a->lease_end_boot_ms, boot_ms, __ATOMIC_RELAXED);
 }
 
+/* An attempt at a key, with nothing else in it, or NULL. A begin has one before it is
+ * submitted: for want of memory after its claim, nobody would own the key. */
+struct idem__attempt *idem__attempt_create(struct idem_slice scope,
+                                           struct idem_slice key);
+
 /* The attempt of a begin that answered 0; it takes the record, and what that
- * points to, away from @op. NULL: no memory, @op is as it was. */
-struct idem_attempt *idem__attempt_create(struct idem_op *op);
+ * points to, away from @op. */
+struct idem_attempt *idem__attempt_of_op(struct idem_op *op);
 
 /* Gives the attempt the record of @op, a verb that changed it; destroys @op. */
 void idem__attempt_update(struct idem_attempt *attempt, struct idem_op *op);

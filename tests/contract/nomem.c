@@ -83,10 +83,10 @@ static int begin_anew(struct fixture *f)
     struct idem_attempt *attempt;
     int rc = try_begin(f, &request);
 
-    /* Nobody, or somebody who died at once, had the key. */
+    /* Whoever is told of no memory does not hold the key. */
     assert_ok(idem_begin(f->store, &request, &attempt, &why));
-    assert_true(attempt->verdict == IDEM_STARTED ||
-                attempt->verdict == IDEM_BUSY);
+    assert_int_equal(attempt->verdict,
+                     rc == IDEM_ENOMEM ? IDEM_STARTED : IDEM_BUSY);
     idem_attempt_destroy(attempt);
     return rc;
 }

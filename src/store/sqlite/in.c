@@ -107,7 +107,6 @@ int idem_sqlite_begin_in(struct sqlite3 *db, const struct idem_request *request,
                          struct idem_attempt **ret_attempt,
                          struct idem_error *ret_error)
 {
-    struct idem_attempt *attempt;
     struct idem_op *op;
     int rc = idem_op_begin(request, &op, ret_error);
 
@@ -117,12 +116,8 @@ int idem_sqlite_begin_in(struct sqlite3 *db, const struct idem_request *request,
     if (rc != 0) {
         return rc;
     }
-    attempt = idem__attempt_create(op);
+    *ret_attempt = idem__attempt_of_op(op);
     idem_op_destroy(op);
-    if (attempt == NULL) {
-        return idem__error_plain(ret_error, IDEM_ENOMEM);
-    }
-    *ret_attempt = attempt;
     return 0;
 }
 
