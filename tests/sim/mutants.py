@@ -47,7 +47,9 @@ CFLAGS = "-std=gnu11 -D_GNU_SOURCE -O1 -w -isystem /usr/include/json-c".split()
 CFLAGS += "-isystem /usr/include/postgresql".split()
 # What the simulator was built with.
 CFLAGS += [f"-fsanitize={tap.SANITIZER}"] if tap.SANITIZED else []
-LDFLAGS = "-Wl,--wrap=clock_gettime -Wl,--wrap=getpid".split()
+# gold, and without names, links in a fifth of the time.
+LDFLAGS = "-s -Wl,--wrap=clock_gettime -Wl,--wrap=getpid".split()
+LDFLAGS += ["-fuse-ld=gold"] if shutil.which("ld.gold") and not tap.SANITIZED else []
 LIBS = "-lcurl -lzstd -lcrypto -ljson-c -ldl -lpthread".split()
 LIBS += ["-lpq"] if HAS_POSTGRES else []
 # Rooms that are simulated, and those that these need. Which store a URL names is not.
