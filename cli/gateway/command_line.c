@@ -85,28 +85,27 @@ static int check_outcome(const struct cli_command *command)
 /* Options with one word only, each checked by itself. */
 static int check_words(const struct cli_command *command)
 {
+    const struct gateway_config *config = &gateway_args.config;
     const struct {
         const char *option;
         const char *given;
         const char *(*check)(const char *text);
     } words[] = {
-        {"scope-header", gateway_args.config.scope_header,
-         gateway_header_check},
-        {"key-header", gateway_args.config.key_header, gateway_header_check},
-        {"replay-headers", gateway_args.config.replay_headers,
+        {"scope-header", config->scope_header, gateway_header_check},
+        {"key-header", config->key_header, gateway_header_check},
+        {"replay-headers", config->replay_headers,
          gateway_replay_headers_check},
-        {"authorize", gateway_args.config.authorize, gateway_uri_check},
-        {"methods", gateway_args.config.methods, check_methods},
-        {"key-from", gateway_args.config.key_from, gateway_selector_check},
-        {"fingerprint-from", gateway_args.config.fingerprint_from,
-         gateway_selector_check},
-        {"cors-origin", gateway_args.config.cors_origin, gateway_origins_check},
-        {"routes", gateway_args.config.routes, gateway_routes_check},
-        {"access-log", gateway_args.config.access_log, gateway_path_check},
-        {"tls-cert", gateway_args.config.tls_cert, gateway_path_check},
-        {"tls-key", gateway_args.config.tls_key, gateway_path_check},
+        {"authorize", config->authorize, gateway_uri_check},
+        {"methods", config->methods, check_methods},
+        {"key-from", config->key_from, gateway_selector_check},
+        {"fingerprint-from", config->fingerprint_from, gateway_selector_check},
+        {"cors-origin", config->cors_origin, gateway_origins_check},
+        {"routes", config->routes, gateway_routes_check},
+        {"access-log", config->access_log, gateway_path_check},
+        {"tls-cert", config->tls_cert, gateway_path_check},
+        {"tls-key", config->tls_key, gateway_path_check},
         {"module", gateway_args.module, gateway_path_check},
-        {"user", gateway_args.config.user, gateway_user_check},
+        {"user", config->user, gateway_user_check},
     };
     size_t i;
 
@@ -150,6 +149,7 @@ static int check_selectors(void)
 int gateway_check_args(const struct cli_command *command, int argc, char **argv,
                        struct gateway_addresses *ret_addresses)
 {
+    struct gateway_config *config = &gateway_args.config;
     const char *why;
     int status;
 
@@ -160,33 +160,28 @@ int gateway_check_args(const struct cli_command *command, int argc, char **argv,
     if (gateway_args.upstream == NULL) {
         return cli_usage(command, "no service given: --upstream URL");
     }
-    if ((gateway_args.config.scope_header != NULL) ==
-        gateway_args.global_scope) {
+    if ((config->scope_header != NULL) == gateway_args.global_scope) {
         return cli_usage(
             command,
             "no scope given: --scope-header NAME, if a header names the "
             "client, or --global-scope");
     }
-    if (gateway_args.config.scope_header != NULL &&
-        strcasecmp(gateway_args.config.scope_header,
-                   gateway_args.config.key_header != NULL
-                       ? gateway_args.config.key_header
-                       : "Idempotency-Key") == 0) {
+    if (config->scope_header != NULL &&
+        strcasecmp(config->scope_header, config->key_header != NULL
+                                             ? config->key_header
+                                             : "Idempotency-Key") == 0) {
         return refuse(
-            command, "scope-header", gateway_args.config.scope_header,
+            command, "scope-header", config->scope_header,
             "the scope names the client, so it cannot be the key itself");
     }
-    if (gateway_args.config.key_header != NULL &&
-        gateway_args.config.key_from != NULL) {
+    if (config->key_header != NULL && config->key_from != NULL) {
         return cli_usage(command,
                          "give only one of --key-header and --key-from");
     }
-    if ((gateway_args.config.tls_cert != NULL) !=
-        (gateway_args.config.tls_key != NULL)) {
+    if ((config->tls_cert != NULL) != (config->tls_key != NULL)) {
         return cli_usage(command, "--tls-cert and --tls-key belong together");
     }
-    why = gateway_upstream_parse(gateway_args.upstream,
-                                 &gateway_args.config.upstream);
+    why = gateway_upstream_parse(gateway_args.upstream, &config->upstream);
     if (why != NULL) {
         return refuse(command, "upstream", gateway_args.upstream, why);
     }
