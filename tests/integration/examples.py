@@ -438,6 +438,31 @@ def an_interrupted_migration_waits_for_a_person():
     equal(m.steps(), ["001-start", "002-more"])
 
 
+# ---- idem serve, from other languages ------------------------------------------
+
+SERVED = {"ruby": "charge.rb"}
+
+
+@test
+def a_charge_of_another_language_is_made_once():
+    """Each program charges once for a key, and prints the first receipt again; what may
+    have happened is not run again. The control is another key."""
+    for language, name in SERVED.items():
+        if not shutil.which(language):
+            skip(f"{language} is not installed: {name} is not run")
+        host = Host()
+        charge = [language, os.path.join(EXAMPLES, "serve", name)]
+        first = host.run(*charge, "k1", "42")
+        equal((first.status, json.loads(first.stdout)["amount"]), (0, 42))
+        equal(host.run(*charge, "k1", "42")[:2], first[:2])
+        equal(ledger(), ["k1"])
+        assert host.run(*charge, "k2", "42").stdout != first.stdout
+        assert host.run(*charge, "k3", "none").status != 0
+        again = host.run(*charge, "k3", "42")
+        assert again.status != 0 and b"UNKNOWN" in again.stderr, again
+        equal(ledger(), ["k1", "k2"])
+
+
 # ---- The page ----------------------------------------------------------------
 
 
