@@ -264,8 +264,9 @@ def item():
 
 def journal():
     url, key = b"dynamodb://t?region=eu-west-1", b"order-42"
-    for status, result in (2, b"done"), (3, b""), (4, b""), (5, b""), (8, b""):
-        fields = url, b"", key, b"text/plain", b"", b"why", result
+    ends = [(status, b"why", b"") for status in (3, 4, 5, 8)]
+    for status, text, result in (2, b"why", b"done"), *ends, (4, b"x" * 4097, b""):
+        fields = url, b"", key, b"text/plain", b"", text, result
         body = b"IDJ1\1" + bytes([status, 0, 0]) + u64(7) + b"n" * 16 + u64(600000) + u32(3)
         body += b"".join(u32(len(field)) for field in fields) + b"".join(fields)
         for how in 0, 1, 3:
@@ -283,7 +284,8 @@ def aws():
     yield b'\0\0\0\0{"Attributes":{}}'
     yield b"\0\1\0\x13ThrottlingException<html>"
     yield b"\1Sun, 06 Nov 1994 08:49:37 GMT"
-    yield b"\1Tue, 29 Feb 2000 23:59:60 GMT"
+    for time in b"23:59:60", b"24:00:00", b"08:60:37", b"08:49:61":
+        yield b"\1Tue, 29 Feb 2000 %s GMT" % time
     yield b"\2\xc0" + u64(2 * 1795249440123)
     yield b"\3//idem?region=eu-west-1"
     yield b"\3//idem?endpoint=http://127.0.0.1:8000&index=off&clock=host"
