@@ -1,4 +1,5 @@
-/* Tests of a batch as a chain: which records are claimed, and when. */
+/* Tests of a batch as a chain: which records are claimed, and when; and of how an end is
+ * put on record while the store has trouble. */
 #include <idem/lambda.h>
 
 #include "aws/lambda/lambda.h"
@@ -21,6 +22,7 @@ struct trouble {
     unsigned ends;
     unsigned together; /* Most ops that were pending at once. */
     struct script *script;
+    int64_t timeout_ms; /* Of the store; 0: its own. */
 };
 
 static struct trouble trouble;
@@ -72,7 +74,7 @@ static int run(struct idem_lambda_call *call)
     if ((int)runs++ == fails_at) {
         return idem_lambda_release(call, "Away", "the bank was away");
     }
-    return idem_lambda_answer(call, idem_str("1"));
+    return idem_lambda_answer(call, idem_str("{\"statusCode\":201}"));
 }
 
 static unsigned pending(const struct script *script)
@@ -125,6 +127,10 @@ static struct idem_lambda *open_with(struct trouble now)
     options.store = "memory:";
     options.function = "f";
     options.run = run;
+    options.scope = "global";
+    if (now.timeout_ms > 0) {
+        options.store_timeout_ms = now.timeout_ms;
+    }
     assert_ok(idem_lambda_open(&options, &lambda, &why));
     idem_close(lambda->store);
     lambda->store = script_open(&script, serve, NULL);
@@ -297,4 +303,116 @@ TEST(chain, doesNotClaimWhatHasToWait)
     assert_int_equal(runs, 2);
     assert_int_equal(trouble.claims, 2);
     idem_lambda_close(lambda);
+}
+
+/* ---- Ends ---- */
+
+/* A function whose store refuses so many ends with @code first. */
+static struct idem_lambda *open_refusing(unsigned ends, int code)
+{
+    return open_with((
+        struct trouble){.refused_ends = ends, .code = code, .timeout_ms = 500});
+}
+
+static const char single[] = "{\"idempotencyKey\":\"a\"}";
+static const char batch[] =
+    "{\"Records\":[{\"messageId\":\"m1\",\"eventSource\":\"aws:sqs\",\"body\":"
+    "\"1\"},{\"messageId\":\"m2\",\"eventSource\":\"aws:sqs\",\"body\":\"2\"}]"
+    "}";
+static const char last[] =
+    "{\"Records\":[{\"messageId\":\"m3\",\"eventSource\":"
+    "\"aws:sqs\",\"body\":\"3\"}]}";
+
+/* An end that the store refuses for the moment is told again while there is time:
+ * it is on record, and the event that comes again is a replay. */
+TEST(end, isToldAgainAfterARetryableError)
+{
+    const char *const events[] = {single, batch, last};
+    const unsigned records[] = {1, 2, 1};
+    const unsigned refusals[] = {2, 6, 4};
+    size_t i;
+
+    for (i = 0; i < COUNT(events); i++) {
+        struct idem_lambda *lambda =
+            open_refusing(refusals[i], IDEM_EUNAVAILABLE);
+
+        assert_false(handle(lambda, events[i], 600000).is_error);
+        assert_int_equal(trouble.ends, records[i] + refusals[i]);
+        assert_false(handle(lambda, events[i], 600000).is_error);
+        assert_int_equal(runs, records[i]);
+        idem_lambda_close(lambda);
+    }
+}
+
+static bool contains(struct idem_slice json, const char *word)
+{
+    return memmem(json.base, json.len, word, strlen(word)) != NULL;
+}
+
+static const char web[] = "{\"httpMethod\":\"POST\",\"path\":\"/\",\"headers\":"
+                          "{\"Idempotency-Key\":\"k\"},\"body\":\"1\"}";
+
+/* While the store takes no end, a finished answer goes out all the same, long before
+ * the deadline, and says that it is not on record. The end is told again before the
+ * next claim, which finds it. */
+TEST(answer, doesNotWaitForTheStore)
+{
+    struct idem_lambda *lambda = open_refusing(1000000, IDEM_EUNAVAILABLE);
+    struct idem_lambda_response response;
+
+    response = handle(lambda, web, 3600000);
+    assert_false(response.is_error);
+    assert_true(contains(response.json, "\"statusCode\":201"));
+    assert_true(contains(response.json, "\"Idempotency-Recorded\":\"false\""));
+    assert_true(trouble.ends > 1);
+
+    trouble.refused_ends = 0;
+    response = handle(lambda, web, 3600000);
+    assert_true(contains(response.json, "\"Idempotent-Replayed\":\"true\""));
+    assert_false(contains(response.json, "Idempotency-Recorded"));
+    assert_int_equal(runs, 1);
+    idem_lambda_close(lambda);
+}
+
+/* What is left untold when the function ends is freed with it. */
+TEST(answer, leavesNothingBehind)
+{
+    struct idem_lambda *lambda = open_refusing(1000000, IDEM_EUNAVAILABLE);
+
+    assert_false(handle(lambda, single, 3600000).is_error);
+    idem_lambda_close(lambda);
+}
+
+/* A record of a batch whose end the store does not take is done, for the log has
+ * its outcome, and is not done twice. What comes after it has not run. */
+TEST(batch, acknowledgesWhatIsInTheLog)
+{
+    struct idem_lambda *lambda = open_refusing(1000000, IDEM_EUNAVAILABLE);
+    struct idem_lambda_response response;
+
+    response = handle(lambda, batch, 4000);
+    assert_false(contains(response.json, "m1"));
+    assert_true(contains(response.json, "m2"));
+    assert_int_equal(runs, 1);
+    trouble.refused_ends = 0;
+    response = handle(lambda, batch, 600000);
+    assert_false(contains(response.json, "m1"));
+    assert_int_equal(runs, 2);
+    idem_lambda_close(lambda);
+}
+
+/* One that another try cannot change is told once. */
+TEST(end, isToldOnceWhereThatIsFinal)
+{
+    const char *const events[] = {single, batch};
+    const unsigned records[] = {1, 2};
+    size_t i;
+
+    for (i = 0; i < COUNT(events); i++) {
+        struct idem_lambda *lambda = open_refusing(100, IDEM_EFULL);
+
+        assert_false(handle(lambda, events[i], 600000).is_error);
+        assert_int_equal(trouble.ends, records[i]);
+        idem_lambda_close(lambda);
+    }
 }
