@@ -426,17 +426,15 @@ TEST(lock, holdsNoReplayBack)
     struct idem_request request;
     long long since_ms;
     long long took_ms = AT_ONCE_MS;
-    char key[16];
-    int i;
+    unsigned i;
 
     if (!traits()->file) {
         test_skip("only a file has a lock");
     }
     open_impatient(&f);
     for (i = 0; i < 200; i++) {
-        (void)snprintf(key, sizeof(key), "k%d", i);
-        request = claim(key);
-        run(f.store, &request, key);
+        request = claim(numbered("k", i));
+        run(f.store, &request, "x");
     }
     holder = start_holder(&f, hold_lock_file);
     request = claim("k7");
@@ -453,8 +451,7 @@ TEST(lock, holdsNoReplayBack)
 
     /* And with the lock free they are replays and nothing else. */
     for (i = 0; i < 200; i++) {
-        (void)snprintf(key, sizeof(key), "k%d", i);
-        request = claim(key);
+        request = claim(numbered("k", i));
         expect(f.store, &request, IDEM_REPLAY);
     }
     finish(&f);

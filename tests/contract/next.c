@@ -91,9 +91,8 @@ TEST_VIRTUAL(next, endsOneAndStartsAnother)
     for (i = 0; i < COUNT(ends); i++) {
         struct idem_outcome outcome = outcome_of(ends[i]);
         struct idem_attempt *next = NULL;
-        char key[16];
+        const char *key = numbered("k", i + 1);
 
-        (void)snprintf(key, sizeof(key), "k%zu", i + 1);
         request = claim(key);
         assert_ok(idem_next(attempt, &outcome, &request, &next, &why));
         assert_int_equal(next->verdict, IDEM_STARTED);

@@ -40,11 +40,9 @@ static int disarm(int rc)
 /* A key that no call before this one has had. */
 static const char *fresh_key(void)
 {
-    static char key[16];
     static unsigned n;
 
-    (void)snprintf(key, sizeof(key), "n%u", ++n);
-    return key;
+    return numbered("n", ++n);
 }
 
 static struct idem_request full_request(const char *key)

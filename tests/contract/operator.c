@@ -171,10 +171,7 @@ TEST_VIRTUAL(list, findsOutcomesThatFailed)
     fill(f);
     assert_int_equal(failed_outcomes(f, &seen), 0);
     for (i = 0; i < GOOD + BAD; i++) {
-        char key[16];
-
-        (void)snprintf(key, sizeof(key), "%s%zu", i < GOOD ? "good" : "bad", i);
-        end_with(f, key,
+        end_with(f, numbered(i < GOOD ? "good" : "bad", i),
                  i < GOOD ? good[i % COUNT(good)] : metas[i % COUNT(metas)]);
     }
     assert_int_equal(failed_outcomes(f, &seen), BAD);
@@ -375,12 +372,9 @@ TEST_VIRTUAL(list, keepsItsPlace)
     size_t n;
 
     for (i = 0; i < RECORDS; i++) {
-        char key[16];
-        struct idem_request request;
+        struct idem_request request = claim(numbered("k", i));
         uint8_t id[IDEM_ID_LEN];
 
-        (void)snprintf(key, sizeof(key), "k%zu", i);
-        request = claim(key);
         request.retention_ms = i % 3 == 0 ? DAY_MS : 90 * DAY_MS;
         run(f->store, &request, "done");
         if (i % 3 != 0) {
@@ -391,14 +385,11 @@ TEST_VIRTUAL(list, keepsItsPlace)
     filter.newest_first = true;
     filter.max = 3;
     for (n = 0; !page.done; n++) {
-        char key[16];
-        struct idem_request request;
+        struct idem_request request = claim(numbered("new", n));
 
         assert_true(n < 20);
         assert_ok(
             idem_list_page(f->store, &filter, note_id, &shown, &page, &why));
-        (void)snprintf(key, sizeof(key), "new%zu", n);
-        request = claim(key);
         expect(f->store, &request, IDEM_STARTED);
         if (n == 0) {
             host_pass(&f->host, 2 * DAY_MS + traits()->purge_lag_ms);
@@ -806,6 +797,7 @@ TEST_VIRTUAL(purge, makesRoom)
     char *blob = calloc(1, 100000);
     struct idem_result result = {.bytes = {blob, 100000}};
     int64_t pages = 0;
+    unsigned n = 0;
     int round;
     int i;
 
@@ -814,11 +806,8 @@ TEST_VIRTUAL(purge, makesRoom)
         uint64_t purged;
 
         for (i = 0; i < 10; i++) {
-            char key[16];
-            struct idem_request request;
+            struct idem_request request = claim(numbered("k", n++));
 
-            (void)snprintf(key, sizeof(key), "k%d-%d", round, i);
-            request = claim(key);
             assert_ok(idem_complete(begin(f->store, &request, IDEM_STARTED),
                                     &result, &why));
         }

@@ -492,12 +492,10 @@ static int work_through(struct fixture *f, struct ledger *ledger, unsigned from)
     }
     for (i = 0; i < KEYS; i++) {
         unsigned n = (from + i) % KEYS;
-        struct idem_request request;
+        const char *key = numbered("k", n);
+        struct idem_request request = claim(key);
         struct idem_attempt *attempt;
-        char key[16];
 
-        (void)snprintf(key, sizeof(key), "k%u", n);
-        request = claim(key);
         request.wait_ms = PATIENCE_MS;
         if (idem_begin(store, &request, &attempt, NULL) != 0) {
             add(&ledger->errors);

@@ -31,7 +31,7 @@ TEST_VIRTUAL(result, isReplayedByteForByte)
     size_t i;
 
     for (i = 0; i < COUNT(lens); i++) {
-        char key[16];
+        const char *key = numbered("k", i);
         uint8_t *bytes = random_bytes(lens[i]);
         size_t meta_len = lens[i] < IDEM_META_MAX ? lens[i] : IDEM_META_MAX;
         size_t type_len = lens[i] < 255 ? lens[i] : 255;
@@ -40,12 +40,10 @@ TEST_VIRTUAL(result, isReplayedByteForByte)
             .content_type = idem_bytes(bytes, type_len),
             .meta = idem_bytes(bytes, meta_len),
         };
-        struct idem_request request;
+        struct idem_request request = claim(key);
         struct idem_attempt *attempt;
         const struct idem_record *answer;
 
-        (void)snprintf(key, sizeof(key), "k%zu", i);
-        request = claim(key);
         request.input = result.bytes;
         attempt = begin(f->store, &request, IDEM_STARTED);
         assert_ok(idem_complete(attempt, &result, &why));
@@ -76,12 +74,10 @@ TEST_VIRTUAL(result, isLeftOutAboveTheCallersLimit)
         bool failed = i % 2 == 1;
         uint8_t *bytes = random_bytes(len);
         struct idem_result result = {.bytes = idem_bytes(bytes, len)};
-        struct idem_request request;
+        const char *key = numbered("k", i);
+        struct idem_request request = claim(key);
         struct idem_attempt *attempt;
-        char key[16];
 
-        (void)snprintf(key, sizeof(key), "k%zu", i);
-        request = claim(key);
         request.input = idem_str("asked");
         request.bodies_max = 1005;
         attempt = begin(f->store, &request, IDEM_STARTED);
@@ -308,21 +304,17 @@ TEST_VIRTUAL(scope, keepsResultsApart)
 
     for (i = 0; i < COUNT(names); i++) {
         struct idem_request request = claim(names[i].key);
-        char text[16];
 
-        (void)snprintf(text, sizeof(text), "result %zu", i);
         request.scope = idem_str(names[i].scope);
-        run(f->store, &request, text);
+        run(f->store, &request, numbered("result ", i));
     }
     for (i = 0; i < COUNT(names); i++) {
         struct idem_request request = claim(names[i].key);
         struct idem_attempt *attempt;
-        char text[16];
 
-        (void)snprintf(text, sizeof(text), "result %zu", i);
         request.scope = idem_str(names[i].scope);
         attempt = begin(f->store, &request, IDEM_REPLAY);
-        assert_text(attempt->record->result.bytes, text);
+        assert_text(attempt->record->result.bytes, numbered("result ", i));
         assert_text(attempt->record->scope, names[i].scope);
         assert_text(attempt->record->key, names[i].key);
     }

@@ -28,8 +28,9 @@ static enum script_does follow_plan(struct script *script, struct idem_op *op)
     return SCRIPT_ANSWERS;
 }
 
-static struct idem_store *open_plan(struct script *script, struct plan *plan,
-                                    struct host *host)
+/* A store that @serve serves, with @ctx; an operation has a second of @host's clock. */
+static struct idem_store *open_served(struct script *script, script_fn *serve,
+                                      void *ctx, struct host *host)
 {
     struct idem_open_options options;
     struct idem_store *store;
@@ -37,8 +38,8 @@ static struct idem_store *open_plan(struct script *script, struct plan *plan,
     host_init(host);
     options = host_options(host, true);
     options.timeout_ms = 1000;
-    store = script_open(script, follow_plan, &options);
-    script->ctx = plan;
+    store = script_open(script, serve, &options);
+    script->ctx = ctx;
     return store;
 }
 
@@ -63,7 +64,8 @@ TEST(settle, asksAgainWithTheSameNonce)
                             apply != 0};
         struct host host;
         struct script script;
-        struct idem_store *store = open_plan(&script, &plan, &host);
+        struct idem_store *store =
+            open_served(&script, follow_plan, &plan, &host);
         struct idem_request request = claim("k");
         struct idem_attempt *attempt;
 
@@ -99,17 +101,11 @@ TEST(settle, staysUnknownWhenTheTimeIsOver)
 
     EACH(one, codes) {
         struct host host;
-        struct idem_open_options options;
         struct script script;
-        struct idem_store *store;
+        struct idem_store *store = open_served(&script, never_know, one, &host);
         struct idem_request request = claim("k");
         struct idem_attempt *attempt = NULL;
 
-        host_init(&host);
-        options = host_options(&host, true);
-        options.timeout_ms = 1000;
-        store = script_open(&script, never_know, &options);
-        script.ctx = one;
         assert_code(IDEM_EUNKNOWN, idem_begin(store, &request, &attempt, &why));
         assert_int_equal(why.code, IDEM_EUNKNOWN);
         assert_true(host.slept_ms < 1000);
@@ -125,16 +121,11 @@ TEST(settle, hasTheTimeThatWasSet)
 {
     static int code = IDEM_EUNKNOWN;
     struct host host;
-    struct idem_open_options options;
     struct script script;
-    struct idem_store *store;
+    struct idem_store *store = open_served(&script, never_know, &code, &host);
     struct idem_request request = claim("k");
     struct idem_attempt *attempt = NULL;
 
-    host_init(&host);
-    options = host_options(&host, true);
-    store = script_open(&script, never_know, &options);
-    script.ctx = &code;
     assert_ok(idem_store_set_timeout(store, 100, &why));
     assert_code(IDEM_EUNKNOWN, idem_begin(store, &request, &attempt, &why));
     assert_between(host.slept_ms, 1, 99);
@@ -165,18 +156,13 @@ static enum script_does claim_unheard(struct script *script, struct idem_op *op)
 TEST(settle, givesBackWhatMayHaveBeenClaimed)
 {
     struct host host;
-    struct idem_open_options options;
     struct script script;
-    struct idem_store *store;
+    unsigned ends = 0;
+    struct idem_store *store =
+        open_served(&script, claim_unheard, &ends, &host);
     struct idem_request request = claim("k");
     struct idem_attempt *attempt = NULL;
-    unsigned ends = 0;
 
-    host_init(&host);
-    options = host_options(&host, true);
-    options.timeout_ms = 1000;
-    store = script_open(&script, claim_unheard, &options);
-    script.ctx = &ends;
     assert_code(IDEM_EUNKNOWN, idem_begin(store, &request, &attempt, &why));
     assert_string_equal(why.text, "as planned");
     assert_null(attempt);

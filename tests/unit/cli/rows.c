@@ -1,4 +1,5 @@
 /* The first lines of a list in its order. */
+#include "claims.h"
 #include "inspect/list.h"
 
 #include "record/open_records.h"
@@ -98,13 +99,11 @@ static void end(struct idem_store *store, const char *key, bool fails)
 static struct idem_store *filled(int failed, int in_progress)
 {
     struct idem_store *store;
-    char key[32];
     int i;
 
     assert_ok(idem_memory_open(NULL, &store, &why));
     for (i = 0; i < failed + in_progress; i++) {
-        (void)snprintf(key, sizeof(key), "key-%d", i);
-        end(store, key, i < failed);
+        end(store, numbered("key-", i), i < failed);
     }
     return store;
 }
@@ -159,9 +158,8 @@ TEST(snapshot, keepsThoseThatComeFirst)
     assert_int_equal(failed->len, MAX);
     assert_true(failed->room <= 64);
     for (i = 0; i < MAX; i++) {
-        char key[32];
+        const char *key = numbered("key-", FAILED - 1 - i);
 
-        (void)snprintf(key, sizeof(key), "key-%zu", FAILED - 1 - i);
         assert_int_equal(failed->open[i].record.key.len, strlen(key));
         assert_memory_equal(failed->open[i].record.key.base, key, strlen(key));
         assert_true(failed->open[i].told);

@@ -1,5 +1,6 @@
 /* Outcomes that wait: put, told, refused, set aside. */
 #include "heap.h"
+#include "claims.h"
 #include "lib.h"
 #include "sample.h"
 #include "script.h"
@@ -485,10 +486,7 @@ TEST_PLACE(held, isToldByOne)
     int i;
 
     for (i = 0; i < MANY; i++) {
-        char key[8];
-
-        (void)snprintf(key, sizeof(key), "k%d", i);
-        (void)put_key(p, key);
+        (void)put_key(p, numbered("k", i));
     }
     for (i = 0; i < REPLAYERS; i++) {
         pids[i] = fork();

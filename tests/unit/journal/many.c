@@ -1,6 +1,7 @@
 /* A journal that holds much: a lookup does not grow with it, what it holds is known,
  * and nothing is passed over. */
 #include "calls.h"
+#include "claims.h"
 #include "lib.h"
 #include "temp.h"
 
@@ -196,11 +197,8 @@ static struct seen slice(struct place *p, unsigned max)
 
 static void put_keys(struct place *p, int n)
 {
-    char key[16];
-
     while (n-- > 0) {
-        (void)snprintf(key, sizeof(key), "k%d", n);
-        (void)put_key(p, key);
+        (void)put_key(p, numbered("k", n));
     }
 }
 
@@ -217,16 +215,13 @@ TEST_PLACE(catchUp, isNotHeldUp)
     struct idem_journal_entry *held[HELD];
     unsigned recorded = 0;
     unsigned slices = 0;
-    char key[16];
-    int i;
+    size_t i;
 
     assert_int_equal(slice(p, 1).recorded, 0);
     put_keys(p, TOLD);
     for (i = 0; i < HELD; i++) {
-        struct idem_attempt *attempt;
+        struct idem_attempt *attempt = started(p, numbered("held", i));
 
-        (void)snprintf(key, sizeof(key), "held%d", i);
-        attempt = started(p, key);
         held[i] = hold(p, attempt, &outcome);
         idem_attempt_destroy(attempt);
     }

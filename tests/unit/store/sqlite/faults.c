@@ -153,13 +153,10 @@ TEST(faults, stopServingWhileFlushesFail)
     life = live(store, "k");
     assert_code(IDEM_EUNKNOWN, life.begin);
     for (i = 0; i < 3; i++) {
-        char key[16];
-        struct life refused;
+        struct life refused = live(store, numbered("refused", i));
         struct idem_request request = claim("before");
         struct idem_attempt *attempt;
 
-        (void)snprintf(key, sizeof(key), "refused%d", i);
-        refused = live(store, key);
         assert_code(IDEM_EUNAVAILABLE, refused.begin);
         assert_ok(idem_begin(store, &request, &attempt, &why));
         assert_int_equal(attempt->verdict, IDEM_REPLAY);
@@ -168,11 +165,9 @@ TEST(faults, stopServingWhileFlushesFail)
     assert_true(vfs_fail_never());
 
     for (i = 0; i < 3; i++) {
-        char key[16];
-        struct life served;
+        struct life served = live(store, numbered("refused", i));
 
-        (void)snprintf(key, sizeof(key), "refused%d", i);
-        served = live(store, key); /* STARTED: nothing had been done. */
+        /* STARTED: nothing had been done. */
         assert_ok(served.begin);
         assert_ok(served.complete);
     }

@@ -88,14 +88,12 @@ static void begin_many(void)
 static void fill(void)
 {
     struct idem_attempt *attempt;
-    char key[16];
     unsigned n = 0;
     int rc;
 
     disk_fill(t.disk);
     do {
-        (void)snprintf(key, sizeof(key), "x%u", n++);
-        rc = begin_key(key, &attempt);
+        rc = begin_key(numbered("x", n++), &attempt);
         if (rc == 0) {
             idem_attempt_destroy(attempt);
         }
