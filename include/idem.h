@@ -293,6 +293,10 @@ struct idem_request {
                                 IDEM_RERUN. */
     struct idem_slice owner;       /* The name of the caller, for people:
                                       "host/pid". */
+    struct idem_slice traceparent; /* The caller's place in a trace, as W3C
+                                      Trace Context writes it: the record of a
+                                      new attempt has it, for people. Text that
+                                      is not of version 00 is left out. */
     struct idem_slice fingerprint; /* From idem_fingerprint(). Empty here or on
                                       record: not compared. */
     struct idem_slice input;       /* Kept with the record for recovery; may be
@@ -327,8 +331,8 @@ struct idem_request {
 #define IDEM_REQUEST_INIT                                                      \
     {                                                                          \
         sizeof(struct idem_request), {NULL, 0}, {NULL, 0},                     \
-            IDEM_ON_EXPIRED_UNSET, {NULL, 0}, {NULL, 0}, {NULL, 0}, 60000,     \
-            86400000, 0, 5, 0, 0, 0, 0                                         \
+            IDEM_ON_EXPIRED_UNSET, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, \
+            60000, 86400000, 0, 5, 0, 0, 0, 0                                  \
     }
 
 /* Where a verdict and a status share a word they share its number. */

@@ -243,6 +243,32 @@ ngx_http_idem_hash_handler(ngx_event_t *ev)
 /* ---- Begin ---- */
 
 
+/* Two headers of that name say nothing. */
+
+static struct idem_slice
+ngx_http_idem_traceparent(ngx_http_request_t *r)
+{
+    struct idem_slice       value = idem_str(NULL);
+    ngx_table_elt_t        *h;
+    ngx_http_idem_place_t   place = { &r->headers_in.headers.part, 0 };
+
+    while ((h = ngx_http_idem_next_header(&place)) != NULL) {
+        if (h->key.len == sizeof("traceparent") - 1
+            && ngx_strncasecmp(h->key.data, (u_char *) "traceparent",
+                               h->key.len) == 0)
+        {
+            if (value.base != NULL) {
+                return idem_str(NULL);
+            }
+
+            value = ngx_http_idem_slice(&h->value);
+        }
+    }
+
+    return value;
+}
+
+
 ngx_int_t
 ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
 {
@@ -281,6 +307,7 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
     request.key = ngx_http_idem_slice(&ctx->key);
     request.on_expired_lease = (enum idem_on_expired_lease) conf->on_expired;
     request.owner = ngx_http_idem_slice(&imcf->owner);
+    request.traceparent = ngx_http_idem_traceparent(r);
     request.lease_ms = conf->lease;
     request.retention_ms = conf->retention;
 

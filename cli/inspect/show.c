@@ -99,6 +99,7 @@ static void print_identity(const struct idem_record *r)
 static void print_attempt(const struct idem_record *r)
 {
     line_bytes("owner", r->owner);
+    line_bytes("traceparent", r->traceparent);
     label("fence");
     (void)printf("%llu\n", (unsigned long long)r->fence);
     label("attempts");

@@ -55,6 +55,7 @@ static struct cli_open describe(int code, const struct idem_record *r)
     }
     *copy = *r;
     copy->fingerprint = copy->input = copy->unknown_fields = idem_str(NULL);
+    copy->traceparent = idem_str(NULL);
     memset(&copy->result, 0, sizeof(copy->result));
     copy->history_len = 0;
     open.exit_status = cli_outcome_exit(r);

@@ -128,6 +128,7 @@ void cli_json_record(struct cli_json *json, const struct idem_record *r,
     cli_json_text(json, "on_expired_lease",
                   r->on_expired_lease == IDEM_RERUN ? "rerun" : "hold");
     some_bytes(json, "owner", r->owner);
+    some_bytes(json, "traceparent", r->traceparent);
     cli_json_count(json, "fence", r->fence);
     cli_json_count(json, "attempts", r->attempts);
     if (r->retried > 0) {

@@ -298,6 +298,7 @@ static void fill_settings(struct cli_request *r, const struct cli_claim *claim)
 
     cli_owner(claim->owner, claim->by_caller ? getppid() : getpid(), r->owner);
     q->owner = idem_str(r->owner);
+    q->traceparent = idem_str(getenv("TRACEPARENT"));
     q->on_expired_lease =
         claim->on_expired_lease == IDEM_RERUN ? IDEM_RERUN : IDEM_HOLD;
     q->lease_ms = claim->lease_ms;

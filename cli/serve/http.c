@@ -277,6 +277,9 @@ void serve_http_begin(struct serve_call *call, struct serve_params *p)
         return;
     }
     p->request.key.base = p->key;
+    if (find(headers_of(p), "traceparent", &p->request.traceparent) > 1) {
+        p->request.traceparent = idem_str(NULL);
+    }
     if (fingerprint(p) != 0 || !keep_accept(call, p)) {
         p->m->error.code = IDEM_ENOMEM;
         return;

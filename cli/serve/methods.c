@@ -29,7 +29,8 @@ struct method {
 
 static const struct method methods[] = {
     {"hello", serve_hello, ANY, 0, "*protocol pid owner challenge"},
-    {"begin", serve_begin, CLAIMS, 0, CLAIM "*key fingerprint wait_then_run"},
+    {"begin", serve_begin, CLAIMS, 0,
+     CLAIM "*key fingerprint wait_then_run traceparent"},
     {"http.begin", serve_http_begin, CLAIMS, 0,
      CLAIM "*method *target *headers body outcome replay_headers"},
     {"http.end", serve_http_end, NAMES, 0,

@@ -471,6 +471,7 @@ static const struct row rows[] = {
     ROW("target", read_text, AT(target), 1, SERVE_LINE_MAX),
     ROW("text", read_text, AT(outcome.text), 0, IDEM_RESULT_MAX),
     ROW("token", read_name, AT(token), 0, IDEM_TOKEN_MAX - 1),
+    ROW("traceparent", read_text, AT(request.traceparent), 0, SERVE_LINE_MAX),
     ROW("wait_ms", read_number, AT(wait_ms), 0, MS_MAX),
     ROW("wait_then_run", read_bool, AT(claim.wait_then_run)),
     ROW("who", read_name, AT(who), 0, IDEM_OWNER_MAX),

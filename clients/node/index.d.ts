@@ -23,6 +23,8 @@ export interface Claim {
     /** 15 minutes: how long heartbeats renew the lease. */
     maxTime?: number;
     owner?: string;
+    /** The caller's place in a trace (W3C Trace Context), kept with the record. */
+    traceparent?: string;
     /** Cancels a begin that waits: nothing is claimed then. */
     signal?: AbortSignal;
 }

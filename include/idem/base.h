@@ -88,6 +88,7 @@ static inline struct idem_slice idem_str(const char *text)
 #define IDEM_KEY_MAX 255            /* Bytes of a key; the shortest is 1. */
 #define IDEM_SCOPE_MAX 255          /* Bytes of a scope; it may be empty. */
 #define IDEM_OWNER_MAX 255          /* Bytes of an owner. */
+#define IDEM_TRACEPARENT_LEN 55     /* Bytes of a traceparent. */
 #define IDEM_TEXT_MAX 4096          /* Bytes of an error, note or reason. */
 #define IDEM_META_MAX 32768         /* Bytes of a result's metadata. */
 #define IDEM_RESULT_MAX (64L << 20) /* Bytes of a result or an input. */

@@ -67,9 +67,11 @@ struct idem_record {
     uint8_t id[IDEM_ID_LEN]; /* idem_id() of scope and key. */
     enum idem_status status;
     enum idem_on_expired_lease on_expired_lease;
-    struct idem_slice owner; /* For people. */
-    uint64_t fence;          /* Grows with every attempt of the key. */
-    uint32_t attempts;       /* How many times work started. */
+    struct idem_slice owner;       /* For people. */
+    struct idem_slice traceparent; /* Of whoever began this attempt; see struct
+                                      idem_request. May be empty. */
+    uint64_t fence;                /* Grows with every attempt of the key. */
+    uint32_t attempts;             /* How many times work started. */
     uint32_t retried;   /* How many of them do not count towards attempts_max:
                          idem_retry() ended them, another began after
                          idem_release(), or a person has decided since. */

@@ -3,6 +3,8 @@
 
 #include "core/error.h"
 
+#define ZEROS "00000000000000000000000000000000"
+
 static int too_long(const char *name, size_t max, struct idem_error *error)
 {
     return idem__error(error, IDEM_EINVALID, "%s: at most %zu bytes", name,
@@ -70,6 +72,33 @@ static int check_durations(const struct idem_request *request,
                            "retention must not be shorter than the lease");
     }
     return 0;
+}
+
+/* Four fields in hexadecimal: version, trace, parent and flags. A trace or a parent of
+ * zeros is none. */
+struct idem_slice idem__traceparent(struct idem_slice text)
+{
+    static const char form[] =
+        "00-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
+    static const struct idem_slice none = {NULL, 0};
+    const char *p = text.base;
+    size_t i;
+
+    if (text.len != IDEM_TRACEPARENT_LEN) {
+        return none;
+    }
+    for (i = 0; i < text.len; i++) {
+        bool is_hex =
+            (p[i] >= '0' && p[i] <= '9') || (p[i] >= 'a' && p[i] <= 'f');
+
+        if (form[i] == 'x' ? !is_hex : p[i] != form[i]) {
+            return none;
+        }
+    }
+    if (memcmp(p + 3, ZEROS, 32) == 0 || memcmp(p + 36, ZEROS, 16) == 0) {
+        return none;
+    }
+    return text;
 }
 
 int idem__check_request(const struct idem_request *request,

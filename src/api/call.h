@@ -73,6 +73,9 @@ int idem__op_resolve(const struct idem_store *store, struct idem_slice scope,
 /* 0, or IDEM_EINVALID with a sentence that names the member and its range. */
 int idem__check_names(struct idem_slice scope, struct idem_slice key,
                       struct idem_error *error);
+/* @text, or nothing where it is not a traceparent of version 00. */
+struct idem_slice idem__traceparent(struct idem_slice text);
+
 int idem__check_request(const struct idem_request *request,
                         struct idem_error *error);
 int idem__check_duration(const char *name, int64_t ms, int64_t min_ms,

@@ -36,6 +36,7 @@ int idem_op_begin(const struct idem_request *request, struct idem_op **ret_op,
                   struct idem_error *ret_error)
 {
     struct idem_request *copy;
+    struct idem_slice traceparent;
     struct idem_op *op = NULL;
     int rc = idem__check_request(request, ret_error);
 
@@ -46,10 +47,11 @@ int idem_op_begin(const struct idem_request *request, struct idem_op **ret_op,
         return idem__error(ret_error, IDEM_EINVALID,
                            "wait: an op does not wait; see join_fence");
     }
-    rc =
-        make(IDEM_OP_BEGIN, request->scope, request->key,
-             request->owner.len + request->fingerprint.len + request->input.len,
-             &op, ret_error);
+    traceparent = idem__traceparent(request->traceparent);
+    rc = make(IDEM_OP_BEGIN, request->scope, request->key,
+              request->owner.len + traceparent.len + request->fingerprint.len +
+                  request->input.len,
+              &op, ret_error);
     if (rc != 0) {
         return rc;
     }
@@ -62,7 +64,9 @@ int idem_op_begin(const struct idem_request *request, struct idem_op **ret_op,
     *copy = *request;
     copy->scope = op->scope;
     copy->key = op->key;
+    copy->traceparent = traceparent;
     idem__op_keep(op, &copy->owner);
+    idem__op_keep(op, &copy->traceparent);
     idem__op_keep(op, &copy->fingerprint);
     idem__op_keep(op, &copy->input);
     *ret_op = op;

@@ -31,6 +31,7 @@ static void set_attempt(struct idem_record *next, const struct idem_op *op,
     next->by_lease = false;
     next->retry = false;
     next->owner = request->owner;
+    next->traceparent = request->traceparent;
     memcpy(next->nonce, op->nonce, sizeof(next->nonce));
     next->on_expired_lease = request->on_expired_lease;
     if (next->retention_ms < request->retention_ms) {

@@ -59,6 +59,7 @@ enum tag {
     TAG_PAST, /* As often as there are past attempts. */
     TAG_RETRY,
     TAG_IN_DOUBT,
+    TAG_TRACEPARENT,
     TAG_KNOWN_END,
     TAG_MUST_KNOW = 128,
 };
@@ -187,6 +188,7 @@ static void write_fields(struct writer *w, const struct idem_record *record)
     }
     write_retry(w, record);
     write_in_doubt(w, record);
+    write_field(w, TAG_TRACEPARENT, record->traceparent);
     write_bytes(w, record->unknown_fields.base, record->unknown_fields.len);
 }
 
@@ -324,7 +326,9 @@ static const char *parts_fault(const struct idem_record *r)
          r->fingerprint.len != IDEM_FINGERPRINT_LEN) ||
         r->result.content_type.len > 255 ||
         r->result.meta.len > IDEM_META_MAX || r->error.len > IDEM_TEXT_MAX ||
-        r->note.len > IDEM_TEXT_MAX || r->unknown_fields.len > IDEM_HEAD_MAX) {
+        r->note.len > IDEM_TEXT_MAX ||
+        r->traceparent.len > IDEM_TRACEPARENT_LEN ||
+        r->unknown_fields.len > IDEM_HEAD_MAX) {
         return "a field is too long";
     }
     return NULL;
@@ -440,6 +444,9 @@ static struct idem_slice *place_of(struct idem_record *record, unsigned tag,
     case TAG_NOTE:
         *ret_max = IDEM_TEXT_MAX;
         return &record->note;
+    case TAG_TRACEPARENT:
+        *ret_max = IDEM_TRACEPARENT_LEN;
+        return &record->traceparent;
     default:
         return NULL;
     }

@@ -68,6 +68,7 @@ static size_t record_slices(struct idem_record *record, struct idem_slice **ret)
     ret[n++] = &record->scope;
     ret[n++] = &record->key;
     ret[n++] = &record->owner;
+    ret[n++] = &record->traceparent;
     ret[n++] = &record->fingerprint;
     ret[n++] = &record->result.bytes;
     ret[n++] = &record->result.content_type;
@@ -95,6 +96,7 @@ static size_t arg_slices(struct idem_op *op, struct idem_slice **ret)
     switch (op->verb) {
     case IDEM_OP_BEGIN:
         ret[n++] = &op->u.begin.owner;
+        ret[n++] = &op->u.begin.traceparent;
         ret[n++] = &op->u.begin.fingerprint;
         ret[n++] = &op->u.begin.input;
         break;

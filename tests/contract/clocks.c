@@ -44,6 +44,8 @@ TEST(lease, decidesByBothPolicies)
     }
 }
 
+#define TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7"
+
 /* A takeover says so, counts up, has a higher fence, and inherits the input. */
 TEST_VIRTUAL(lease, isTakenOver)
 {
@@ -56,9 +58,11 @@ TEST_VIRTUAL(lease, isTakenOver)
     first = begin(f->store, &request, IDEM_STARTED);
     host_pass(&f->host, 60000);
     request.owner = idem_str("second");
+    request.traceparent = idem_str(TRACE "-02");
     request.input = idem_str("");
     second = begin(f->store, &request, IDEM_STARTED);
     assert_true(second->takeover);
+    assert_text(second->record->traceparent, TRACE "-02");
     assert_true(second->fence > first->fence);
     assert_int_equal(second->attempts, 2);
     assert_text(second->record->input, "what to do");
@@ -67,11 +71,13 @@ TEST_VIRTUAL(lease, isTakenOver)
     assert_int_equal(second->record->history[0].end, IDEM_PAST_TAKEN_OVER);
     assert_true(second->record->history[0].fence == first->fence);
 
+    request.traceparent = idem_str("");
     request.input = idem_str("another way");
     host_pass(&f->host, 60000);
     first = begin(f->store, &request, IDEM_STARTED);
     assert_int_equal(first->attempts, 3);
     assert_text(first->record->input, "another way");
+    assert_text(first->record->traceparent, "");
 }
 
 /* Work is started as often as the cap says, and given up then; a person may look

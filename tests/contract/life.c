@@ -13,6 +13,8 @@ static struct idem_slice print_of(char c)
     return idem_bytes(print, IDEM_FINGERPRINT_LEN);
 }
 
+#define TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7"
+
 /* Claimed once, a key is busy, and its record says who is at work on what. */
 TEST_VIRTUAL(begin, claimsAKey)
 {
@@ -22,6 +24,7 @@ TEST_VIRTUAL(begin, claimsAKey)
     const struct idem_record *record;
 
     request.owner = idem_str("host/1");
+    request.traceparent = idem_str(TRACE "-01");
     request.input = idem_str("input");
     request.fingerprint = print_of('a');
     request.lease_ms = 30000;
@@ -38,6 +41,7 @@ TEST_VIRTUAL(begin, claimsAKey)
     assert_text(record->key, "k");
     assert_text(record->scope, "");
     assert_text(record->owner, "host/1");
+    assert_text(record->traceparent, TRACE "-01");
     assert_text(record->input, "input");
     assert_int_equal(record->input_len, 5);
     assert_slice(record->fingerprint, print_of('a'));

@@ -69,6 +69,7 @@ static void write_back(const struct idem_record *r, struct idem_slice head)
     points_into(r->result.meta, head);
     points_into(r->error, head);
     points_into(r->note, head);
+    points_into(r->traceparent, head);
     points_into(r->unknown_fields, head);
     for (i = 0; i < r->history_len; i++) {
         points_into(r->history[i].owner, head);

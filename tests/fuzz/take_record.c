@@ -126,6 +126,7 @@ void take_record(struct tape *tape, struct idem_record *ret_record)
     }
     r->retried = (flags & 32) != 0 ? 1 : 0;
     r->in_doubt = (flags & 64) != 0 ? r->fence : 0;
+    r->traceparent = take_bytes(tape, IDEM_TRACEPARENT_LEN);
     must(idem__record_fault(r) == NULL);
 }
 
@@ -170,6 +171,7 @@ bool same_record(const struct idem_record *a, const struct idem_record *b)
     }
     return same_bytes(a->scope, b->scope) && same_bytes(a->key, b->key) &&
            same_bytes(a->owner, b->owner) &&
+           same_bytes(a->traceparent, b->traceparent) &&
            same_bytes(a->fingerprint, b->fingerprint) &&
            same_bytes(a->result.bytes, b->result.bytes) &&
            same_bytes(a->result.content_type, b->result.content_type) &&

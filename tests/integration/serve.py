@@ -119,7 +119,9 @@ def one_key_is_done_once(b):
     """begin, renew, complete and a replay; JSON that means the same is the same request;
     the record is that of idem show, and the key of a list that of a selector."""
     with client(b) as c:
-        got = c.begin("k", fingerprint={"a": [1, 2.0], "b": None}, **HOLD)
+        trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        got = c.begin("k", fingerprint={"a": [1, 2.0], "b": None}, traceparent=trace, **HOLD)
+        equal(b.record("k")["traceparent"], trace)
         equal((got["verdict"], got["attempts"], got["takeover"]), ("STARTED", 1, False))
         assert 590000 < c("renew", attempt=got["attempt"])["lease_left_ms"] <= 600000
         equal(verdict(c, "k"), "BUSY")
@@ -467,6 +469,11 @@ def requests_over_http(b):
             bad = refusal(ask, c, "k", **{member: value})
             equal((bad["code"], bad["data"]), (-32602, {"member": member}))
             contains(bad["message"], text)
+        trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        for key, n, kept in ("one trace", 1, trace), ("two traces", 2, None):
+            heads = [["Idempotency-Key", f'"{key}"'], *[["Traceparent", trace]] * n]
+            equal(ask(c, key, headers=heads)["verdict"], "STARTED")
+            equal(b.record(key).get("traceparent"), kept)
         form = "multipart/form-data; boundary="
         body = "--{0}\r\nA: 1\r\n\r\none\r\n--{0}--\r\n"
         kinds = [[["Idempotency-Key", "m"], ["Content-Type", form + edge]] for edge in "ab"]

@@ -244,6 +244,18 @@ def the_command_knows_its_attempt(b):
 
 
 @case
+def the_trace_of_the_caller_is_kept_and_passed_on(b):
+    """What is no traceparent is passed on and not kept; a replay keeps the first."""
+    one = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    for key, trace, kept in ("one", one, one), ("odd", "00-odd", None):
+        for value in trace, one.replace("-01", "-00"):
+            got = b.run(key, "echo $TRACEPARENT", env={"TRACEPARENT": value})
+            equal(got.stdout.decode(), trace + "\n")
+        equal(json.loads(b("show", "--json", key).stdout).get("traceparent"), kept)
+    contains(b("show", "one").stdout.decode(), one)
+
+
+@case
 def the_command_finds_its_store(b):
     """With --store, idem inside the command speaks to the same store."""
     url = "sqlite:" + b.file("other.db")

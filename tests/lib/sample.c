@@ -124,6 +124,7 @@ struct idem_record sample_largest(void)
     record.status = IDEM_STATUS_COMPLETED;
     record.on_expired_lease = IDEM_RERUN;
     record.owner = idem_bytes(bytes, IDEM_OWNER_MAX);
+    record.traceparent = idem_bytes(bytes, IDEM_TRACEPARENT_LEN);
     record.fence = INT64_MAX;
     record.in_doubt = INT64_MAX;
     record.attempts = record.retried = UINT32_MAX;
@@ -257,6 +258,7 @@ void assert_same_record(const struct idem_record *a,
     assert_slice(a->result.meta, b->result.meta);
     assert_slice(a->error, b->error);
     assert_slice(a->note, b->note);
+    assert_slice(a->traceparent, b->traceparent);
     assert_slice(a->unknown_fields, b->unknown_fields);
     assert_memory_equal(a->id, b->id, sizeof(a->id));
     assert_memory_equal(a->nonce, b->nonce, 16);

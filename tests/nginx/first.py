@@ -1,5 +1,7 @@
 """One execution and its replays: the promise, and its control without the module."""
 
+import json
+
 from nginx import ON, Nginx, Upstream
 from tap import equal, main, note, test
 
@@ -88,6 +90,19 @@ def answers_of_every_shape_are_replayed():
                     assert again.body == first.body, path
         equal(up.executions(), 2 * len(paths))
     note(f"{2 * len(paths)} shapes")
+
+
+@test
+def the_trace_of_the_caller_is_kept_and_passed_on():
+    """One traceparent; of two the record has none."""
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    with Upstream() as up, Nginx(up) as nginx:
+        for key, n in ("one", 1), ("two", 2):
+            equal(nginx.request("/pay", key, b"5", headers=[("Traceparent", trace)] * n).status, 201)
+        equal([call.headers["traceparent"] for call in up.calls], [trace, trace])
+        shown = nginx.idem("list", "--json").stdout
+        kept = {r["key"]: r.get("traceparent") for r in map(json.loads, shown.splitlines())}
+        equal(kept, {"one": trace, "two": None})
 
 
 @test

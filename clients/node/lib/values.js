@@ -27,6 +27,7 @@ const CLAIM = {
     onDeath: 'on_death',
     maxTime: 'max_time_ms',
     owner: 'owner',
+    traceparent: 'traceparent',
 };
 const LIMIT = {
     max: 'max',

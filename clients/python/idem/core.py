@@ -45,6 +45,7 @@ class Terms(TypedDict, total=False):
     on_death: str  # "lease"; or "now": the work dies with this process.
     max_time: Duration  # 15 minutes: how long heartbeats renew the lease.
     owner: str
+    traceparent: str  # The caller's place in a trace; kept with the record.
 
 
 class Claim(Terms, total=False):

@@ -131,6 +131,37 @@ TEST(request, hasAPolicyAndKnownFlags)
     }
 }
 
+/* A traceparent of another form is left out, and the request is as good as without. */
+TEST(request, mayHaveATraceparent)
+{
+    static const struct {
+        const char *text;
+        bool is_kept;
+    } rows[] = {
+        {"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", true},
+        {"00-00000000000000000000000000000001-0000000000000001-ff", true},
+        {"", false},
+        {"01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", false},
+        {"ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", false},
+        {"00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", false},
+        {"00-4bf92f3577b34da6a3ce929d0e0e473g-00f067aa0ba902b7-01", false},
+        {"00-00000000000000000000000000000000-00f067aa0ba902b7-01", false},
+        {"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01", false},
+        {"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7_01", false},
+        {"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0", false},
+        {"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-", false},
+    };
+
+    EACH(row, rows) {
+        struct idem_request request = claim("k");
+        struct idem_store *store = open_memory(NULL);
+
+        request.traceparent = idem_str(row->text);
+        assert_text(begin(store, &request, IDEM_STARTED)->record->traceparent,
+                    row->is_kept ? row->text : "");
+    }
+}
+
 /* A request that was not begun with IDEM_REQUEST_INIT is refused. */
 TEST(request, knowsItsSize)
 {

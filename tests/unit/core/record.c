@@ -241,6 +241,7 @@ TEST(record, isFaultyBeyondItsLimits)
     assert_faulty(r.result.meta = idem_bytes(big, IDEM_META_MAX + 1));
     assert_faulty(r.error = idem_bytes(big, IDEM_TEXT_MAX + 1));
     assert_faulty(r.note = idem_bytes(big, IDEM_TEXT_MAX + 1));
+    assert_faulty(r.traceparent = idem_bytes(big, IDEM_TRACEPARENT_LEN + 1));
     assert_faulty(r.unknown_fields = idem_bytes(big, IDEM_HEAD_MAX + 1));
     assert_faulty(r.history_len = IDEM_HISTORY_MAX + 1);
     assert_faulty(r.history[0].owner = idem_bytes(big, IDEM_OWNER_MAX + 1));
