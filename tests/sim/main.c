@@ -11,7 +11,7 @@ static const char usage[] =
     "usage: sim [--seed S] [--schedules N] [--class uniform|priority|swizzle]\n"
     "           [--mode embedded|remote|dynamodb|postgres] [--jobs J]\n"
     "           [--go-on] [--trace] [--hashes] [--clients N] [--rounds N] [--history FILE]\n"
-    "       sim --small SCRIPT|all [--faults N] [--delays N] [--executions N]\n"
+    "       sim --small SCRIPT|all [--faults N] [--delays N]\n"
     "           [--mode embedded|remote] [--twice] [--jobs J] [--go-on]\n"
     "       sim --small SCRIPT --mode embedded|remote --faults N --delays N\n"
     "           --path PATH [--trace]\n"
@@ -96,9 +96,6 @@ static void parse_option(int c, struct run *run)
     case 'd':
         run->delays_max = (unsigned)strtoul(optarg, NULL, 10);
         break;
-    case 'e':
-        run->executions_max = strtoull(optarg, NULL, 10);
-        break;
     case 'w':
         run->twice = true;
         break;
@@ -127,7 +124,6 @@ static void parse(int argc, char **argv, struct run *run)
         {"small", required_argument, NULL, 'S'},
         {"faults", required_argument, NULL, 'f'},
         {"delays", required_argument, NULL, 'd'},
-        {"executions", required_argument, NULL, 'e'},
         {"twice", no_argument, NULL, 'w'},
         {"path", required_argument, NULL, 'p'},
         {NULL, 0, NULL, 0},

@@ -24,7 +24,6 @@ struct run {
     const char *script; /* Its name, or "all"; NULL: none. */
     unsigned faults_max;
     unsigned delays_max;
-    uint64_t executions_max;
     bool twice;
     const char *path; /* Only this one execution. */
 };

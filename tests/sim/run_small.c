@@ -90,8 +90,7 @@ static bool go_through(const struct run *run, const struct script *script,
             say(w->violation.id, w->violation.text);
             found = true;
         }
-        if (explore.executions == run->executions_max || explore.too_long ||
-            explore.unsound) {
+        if (explore.too_long || explore.unsound) {
             shared->incomplete = true;
             break;
         }
