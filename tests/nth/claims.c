@@ -46,18 +46,12 @@ static const char *judge_old(struct idem_store *store, const struct told *told)
 static void live_whole(const char *path, struct told *told)
 {
     struct idem_store *store;
-    struct idem_attempt *attempt;
 
     story_arm();
     told->open = STORY_ASKED;
     told->open = story_open_at(path, 0, &store);
     if (told->open == 0) {
-        story_begin(store, told, &attempt);
-        if (told->begin == 0) {
-            told->end = STORY_ASKED;
-            told->end = story_end(attempt, IDEM_STATUS_COMPLETED);
-            idem_attempt_destroy(attempt);
-        }
+        story_claim(store, told, IDEM_STATUS_COMPLETED);
         idem_close(store);
     }
     story_disarm();

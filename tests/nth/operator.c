@@ -84,15 +84,7 @@ static void live_check(const char *path, struct told *told)
 
 static void prepare_unknown(const char *path)
 {
-    struct idem_store *store;
-    struct idem_attempt *attempt;
-
-    story_prepare(path);
-    store = story_open(path);
-    attempt = story_begun(store, "k");
-    story_must(idem_unknown(attempt, idem_str("perhaps"), &story_why));
-    idem_attempt_destroy(attempt);
-    idem_close(store);
+    story_prepare_k(path, IDEM_STATUS_UNKNOWN);
 }
 
 static void live_resolve(const char *path, struct told *told)
@@ -196,13 +188,8 @@ static void prepare_gone(const char *path)
     story_shift_ms -= 2 * STORY_DAY_MS;
     store = story_open(path);
     for (i = 0; i < PURGED; i++) {
-        struct idem_attempt *attempt;
-
         gone_name(i, key);
-        attempt = story_begun(store, key);
-        gone_fences[i] = attempt->fence;
-        story_must(story_end(attempt, IDEM_STATUS_COMPLETED));
-        idem_attempt_destroy(attempt);
+        gone_fences[i] = story_had(store, key, IDEM_STATUS_COMPLETED);
     }
     idem_close(store);
     story_shift_ms += 2 * STORY_DAY_MS;

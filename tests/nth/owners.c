@@ -45,15 +45,7 @@ static const char *judge_renew(struct idem_store *store,
 
 static void prepare_late(const char *path)
 {
-    struct idem_store *store;
-    struct idem_attempt *attempt;
-
-    story_prepare(path);
-    store = story_open(path);
-    attempt = story_begun(store, "k");
-    story_must(idem_expire(attempt, &story_why));
-    idem_attempt_destroy(attempt);
-    idem_close(store);
+    story_prepare_k(path, IDEM_STATUS_IN_PROGRESS);
 }
 
 static void live_replay(const char *path, struct told *told)

@@ -140,31 +140,20 @@ void story_close(struct idem_store *store, struct told *told)
     idem_close(store);
 }
 
-/* The store is opened while all is well; so the first call that fails is one of
- * the verbs. */
-static void claim_and_end(const char *path, struct told *told,
-                          enum idem_status status)
-{
-    struct idem_store *store = story_open(path);
-    struct idem_attempt *attempt;
-
-    story_arm();
-    story_begin(store, told, &attempt);
-    if (told->begin == 0) {
-        told->end = STORY_ASKED;
-        told->end = story_end(attempt, status);
-        idem_attempt_destroy(attempt);
-    }
-    story_close(store, told);
-}
-
 void story_live(const struct story *story, const char *path, struct told *told)
 {
+    struct idem_store *store;
+
     if (story->live != NULL) {
         story->live(path, told);
-    } else {
-        claim_and_end(path, told, story->ends);
+        return;
     }
+    /* The store is opened while all is well; so the first call that fails is one
+     * of the verbs. */
+    store = story_open(path);
+    story_arm();
+    story_claim(store, told, story->ends);
+    story_close(store, told);
 }
 
 /* What another key must be there for: to be left alone. */
@@ -177,21 +166,8 @@ void story_prepare(const char *path)
     idem_close(store);
 }
 
-void story_begin(struct idem_store *store, struct told *told,
-                 struct idem_attempt **ret_attempt)
-{
-    struct idem_request request = story_request("k");
-
-    *ret_attempt = NULL;
-    told->begin = STORY_ASKED;
-    told->begin = idem_begin(store, &request, ret_attempt, &story_why);
-    if (told->begin == 0) {
-        told->verdict = (int)(*ret_attempt)->verdict;
-        told->fence = (*ret_attempt)->fence;
-    }
-}
-
-int story_end(struct idem_attempt *attempt, enum idem_status status)
+/* The verb that ends an attempt in @status; IN_PROGRESS: idem_expire(). */
+static int end(struct idem_attempt *attempt, enum idem_status status)
 {
     struct idem_result result = {.bytes = idem_str(STORY_RESULT)};
 
@@ -210,6 +186,44 @@ int story_end(struct idem_attempt *attempt, enum idem_status status)
         break;
     }
     return idem_expire(attempt, &story_why);
+}
+
+void story_claim(struct idem_store *store, struct told *told,
+                 enum idem_status status)
+{
+    struct idem_request request = story_request("k");
+    struct idem_attempt *attempt;
+
+    told->begin = STORY_ASKED;
+    told->begin = idem_begin(store, &request, &attempt, &story_why);
+    if (told->begin == 0) {
+        told->verdict = (int)attempt->verdict;
+        told->fence = attempt->fence;
+        told->end = STORY_ASKED;
+        told->end = end(attempt, status);
+        idem_attempt_destroy(attempt);
+    }
+}
+
+uint64_t story_had(struct idem_store *store, const char *key,
+                   enum idem_status status)
+{
+    struct idem_attempt *attempt = story_begun(store, key);
+    uint64_t fence = attempt->fence;
+
+    story_must(end(attempt, status));
+    idem_attempt_destroy(attempt);
+    return fence;
+}
+
+void story_prepare_k(const char *path, enum idem_status status)
+{
+    struct idem_store *store;
+
+    story_prepare(path);
+    store = story_open(path);
+    (void)story_had(store, "k", status);
+    idem_close(store);
 }
 
 /* ---- What is on record ------------------------------------------------- */

@@ -90,12 +90,13 @@ struct idem_request story_request(const char *key);
 /* A claim that must be STARTED. */
 struct idem_attempt *story_begun(struct idem_store *store, const char *key);
 
-/* Claims "k", and notes the answer; *@ret_attempt is NULL if there is none. */
-void story_begin(struct idem_store *store, struct told *told,
-                 struct idem_attempt **ret_attempt);
+/* Makes @key, which must be new, and ends it in @status. Returns its fence. */
+uint64_t story_had(struct idem_store *store, const char *key,
+                   enum idem_status status);
 
-/* The verb that ends an attempt in @status; IN_PROGRESS: idem_expire(). */
-int story_end(struct idem_attempt *attempt, enum idem_status status);
+/* Claims "k" and ends it in @status, and notes both answers. */
+void story_claim(struct idem_store *store, struct told *told,
+                 enum idem_status status);
 
 /* Lives through @story, or judges it. */
 void story_live(const struct story *story, const char *path, struct told *told);
@@ -110,6 +111,9 @@ int story_once(struct idem_store *store, const char *key);
 
 /* Makes "done", which is completed, and "held", which is not. */
 void story_prepare(const char *path);
+
+/* Makes "k", too, which ended in @status. */
+void story_prepare_k(const char *path, enum idem_status status);
 
 /* For idem_list(): @ctx is int[2], the good and the bad. */
 int story_count(void *ctx, int code, const struct idem_record *record);
