@@ -80,7 +80,7 @@ def a_message_without_a_key_is_left_to_the_queue():
     # Without --retry-after nothing is sent for it, and the next is received at once.
     p = Place(visibility=6, receives=1)
     p.queue.send(["no JSON", '{"order":8}'])
-    status, lines, _ = p.consume("--key-from", ".order", "-w", "1", work=BODY)
+    status, lines, _ = p.consume("--key-from", ".order", "-w", "1", work=BODY, timeout=50)
     equal((status, outcomes(lines)), (79, ["done", "no key"]))
 
 
@@ -457,13 +457,15 @@ def a_queue_that_is_gone_or_denied_ends_it():
         def rule(action, _body):
             if action == "ReceiveMessage":
                 turns.append(action)
-                return error(name) if len(turns) > 1 else None
+                if len(turns) > 1:
+                    until(lambda: os.path.exists(name), "the first message is at work")
+                    return error(name)
             return None
 
         with Between(p.at, rule) as between:
             p.env["AWS_ENDPOINT_URL_SQS"] = between.url
             p.queue.send(["a"])
-            status, lines, said = p.consume("-w", "2", work=f"sleep 0.5; {BODY}")
+            status, lines, said = p.consume("-w", "2", work=f">{name}; sleep 0.5; {BODY}")
         equal((status, outcomes(lines)), (wanted, ["done"]))
         assert name in said, said
         equal(p.queue.count(), (0, 0))
