@@ -326,7 +326,9 @@ def their_records_are_imported(both):
     for _ in range(2):
         equal(both.ours("export", "theirs.jsonl").status, 0)
         equal(both.ours("import", "--store", to, "theirs.jsonl").status, 0)
-        copies.append(both.ours("list", "--json", "--store", to).stdout)
+        listed = both.ours("list", "--json", "--store", to).stdout.splitlines()
+        # A lease of another case may end between the two.
+        copies.append([{**json.loads(line), "overdue": None} for line in listed])
     equal(copies[0], copies[1])
     for number in range(20):
         done = both.ours(
