@@ -108,7 +108,6 @@ void serve_hello(struct serve_call *call, struct serve_params *p)
 
 void serve_ping(struct serve_call *call, struct serve_params *p)
 {
-
     (void)p;
     cli_json_ms(&call->answer, "boot_ms", io_now_ms());
     serve_reply(call);

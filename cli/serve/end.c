@@ -107,9 +107,9 @@ void serve_end(struct serve_call *call, struct serve_params *p)
 
 /* ---- An end in a transaction of the client's ------------------------------ */
 
-/* Nothing is written, and the attempt stays until it is "recorded": the transaction may
- * be rolled back. Only an attempt that was begun here is completed without asking the
- * database. */
+/* "statement" writes nothing, and the attempt stays until it is "recorded", whose row
+ * sets the status: the transaction may be rolled back. Only an attempt that was begun here
+ * is completed without asking the database. */
 void serve_statement(struct serve_call *call, struct serve_params *p)
 {
     if (p->outcome.status == IDEM_STATUS_COMPLETED) {

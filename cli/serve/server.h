@@ -99,7 +99,7 @@ static inline bool serve_conn_hears(const struct serve_conn *conn)
     return conn->out >= 0 && !conn->dead && !conn->broken;
 }
 
-/* What a begin says of its client, beside the request. */
+/* A begin says this of its client, beside the request. */
 struct serve_claim {
     uint8_t nonce[16];
     int on_death; /* 1: "now" */

@@ -68,7 +68,7 @@ struct idem_record {
     enum idem_status status;
     enum idem_on_expired_lease on_expired_lease;
     struct idem_slice owner;       /* For people. */
-    struct idem_slice traceparent; /* Of whoever began this attempt; see struct
+    struct idem_slice traceparent; /* That of the attempt's caller; see struct
                                       idem_request. May be empty. */
     uint64_t fence;                /* Grows with every attempt of the key. */
     uint32_t attempts;             /* How many times work started. */

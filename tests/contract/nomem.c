@@ -81,7 +81,7 @@ static int begin_anew(struct fixture *f)
     struct idem_attempt *attempt;
     int rc = try_begin(f, &request);
 
-    /* Whoever is told of no memory does not hold the key. */
+    /* A caller that is told of no memory does not hold the key. */
     assert_ok(idem_begin(f->store, &request, &attempt, &why));
     assert_int_equal(attempt->verdict,
                      rc == IDEM_ENOMEM ? IDEM_STARTED : IDEM_BUSY);

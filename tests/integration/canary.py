@@ -138,7 +138,7 @@ def hashed_keys_are_not_told():
     equal((told.holding(KEY), told.holding(SCOPE)), ([], []))
     identity = json.loads(store("show", "--json", KEY, "-s", SCOPE).stdout)["id"]
     assert {"watch", "hook", "audit.log"} <= set(told.holding(identity)), told.holding(identity)
-    # The control: elsewhere keys are told; and what is no form of them is refused.
+    # The control: other places name the key. A form that does not exist is refused.
     assert KEY.encode() in store("list").stdout
     equal(store("watch", "--once", env={"IDEM_LOG_KEYS": "rot13"}).status, 64)
 

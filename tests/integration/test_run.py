@@ -245,7 +245,7 @@ def the_command_knows_its_attempt(b):
 
 @case
 def the_trace_of_the_caller_is_kept_and_passed_on(b):
-    """What is no traceparent is passed on and not kept; a replay keeps the first."""
+    """Text of another form is passed on and not kept; a replay keeps the first traceparent."""
     one = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     for key, trace, kept in ("one", one, one), ("odd", "00-odd", None):
         for value in trace, one.replace("-01", "-00"):

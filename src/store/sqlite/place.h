@@ -105,7 +105,7 @@ int idem__lock_acquire_for(struct idem__lock *lock, int64_t deadline_ms,
 /* False: the lock file was deleted before it was released. */
 bool idem__lock_release(struct idem__lock *lock);
 
-/* True: the lock file was deleted before it was acquired; for whoever holds the lock.
+/* True: the lock file was deleted before it was acquired. The caller holds the lock.
  * Acquiring looks at the file anyway, so that this costs no call. */
 bool idem__lock_is_deleted(const struct idem__lock *lock);
 

@@ -374,7 +374,7 @@ TEST(answer, doesNotWaitForTheStore)
     idem_lambda_close(lambda);
 }
 
-/* What is left untold when the function ends is freed with it. */
+/* The end of the function frees the ends that were not told. */
 TEST(answer, leavesNothingBehind)
 {
     struct idem_lambda *lambda = open_refusing(1000000, IDEM_EUNAVAILABLE);

@@ -396,8 +396,8 @@ static int unlink_at_flush(enum vfs_file file, enum vfs_call call, int64_t at,
     return SQLITE_OK;
 }
 
-/* What was committed to a file that went meanwhile is on no record; nor is what was
- * committed beside a lock file or to a log that others do not open. */
+/* A commit to a file that went meanwhile is told as a failure, and so is one beside a
+ * lock file or to a log that others do not open. */
 TEST(handle, noticesADeletionUnderTheCommit)
 {
     static const struct {
