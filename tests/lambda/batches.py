@@ -405,7 +405,8 @@ class Storm:
 
     def shard(self, shard, tries=0):
         """In order, from the first that failed; what keeps failing is split in two
-        until one record is left, which is put aside."""
+        until one record is left, which is put aside if it is poison: any other one is at
+        work still where a stall cut it off, until its lease ends."""
         while shard:
             again = self.deliver(shard)
             if again == []:
@@ -416,7 +417,7 @@ class Storm:
             if tries > 1 and len(shard) > 1:
                 self.shard(shard[: len(shard) // 2], tries)
                 shard, tries = shard[len(shard) // 2 :], 0
-            elif tries > self.limit:
+            elif tries > self.limit and is_poison(shard[0].key):
                 self.dead += shard
                 return
             elif tries > 0:
