@@ -23,10 +23,13 @@ void idem__verb_decide(const struct idem_record *found,
                        const struct idem_op *op, const struct idem_now *now,
                        struct idem_decision *decision)
 {
-    memset(decision, 0, sizeof(*decision));
-    if (idem__move_refuses(now->mark, op, decision->text,
-                           sizeof(decision->text))) {
+    char text[sizeof(decision->text)];
+
+    /* A decision is large, and a replay passes here: it is cleared once. */
+    if (idem__move_refuses(now->mark, op, text, sizeof(text))) {
+        memset(decision, 0, sizeof(*decision));
         decision->code = IDEM_ECONFIG;
+        (void)strcpy(decision->text, text);
         return;
     }
     switch (op->verb) {
@@ -56,6 +59,7 @@ void idem__verb_decide(const struct idem_record *found,
     case IDEM_OP_MOVE:
         break;
     }
+    memset(decision, 0, sizeof(*decision));
     if (found == NULL || idem__decide_expired(found, now)) {
         decision->code = IDEM_ENOTFOUND;
         (void)strcpy(decision->text, idem_error_text(IDEM_ENOTFOUND));
