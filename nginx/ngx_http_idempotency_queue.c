@@ -30,22 +30,6 @@ static ngx_http_idem_flight_t  *ngx_http_idem_spare[NGX_HTTP_IDEM_SPARE];
 static ngx_uint_t               ngx_http_idem_spare_n;
 
 
-static ngx_http_idem_flight_t *
-ngx_http_idem_flight_alloc(void)
-{
-    ngx_http_idem_flight_t  *flight;
-
-    if (ngx_http_idem_spare_n == 0) {
-        return ngx_calloc(sizeof(ngx_http_idem_flight_t), ngx_cycle->log);
-    }
-
-    flight = ngx_http_idem_spare[--ngx_http_idem_spare_n];
-    ngx_memzero(flight, sizeof(ngx_http_idem_flight_t));
-
-    return flight;
-}
-
-
 ngx_http_idem_flight_t *
 ngx_http_idem_flight_create(ngx_http_idem_store_t *store, struct idem_op *op,
     ngx_http_idem_ctx_t *ctx, ngx_http_idem_done_pt done,
@@ -53,7 +37,14 @@ ngx_http_idem_flight_create(ngx_http_idem_store_t *store, struct idem_op *op,
 {
     ngx_http_idem_flight_t  *flight;
 
-    flight = ngx_http_idem_flight_alloc();
+    if (ngx_http_idem_spare_n > 0) {
+        flight = ngx_http_idem_spare[--ngx_http_idem_spare_n];
+        ngx_memzero(flight, sizeof(ngx_http_idem_flight_t));
+
+    } else {
+        flight = ngx_calloc(sizeof(ngx_http_idem_flight_t), ngx_cycle->log);
+    }
+
     if (flight == NULL) {
         idem_op_destroy(op);
         idem_attempt_destroy(attempt);

@@ -89,10 +89,14 @@ ngx_http_idem_select_from(ngx_http_idem_ctx_t *ctx,
     to = select->fingerprint ? &ctx->selected : &ctx->key;
     rc = idem_selector_run_request(select->selector, request, &error);
 
-    if (rc == 0 && select->fingerprint) {
+    if (rc != 0) {
+        return ngx_http_idem_select_refuse(ctx, select, rc, &error);
+    }
+
+    if (select->fingerprint) {
         rc = idem_selector_values(select->selector, &output, &error);
 
-    } else if (rc == 0) {
+    } else {
         rc = idem_key_of(select->selector, &key, &error);
         output = idem_bytes(key.text, key.len);
     }

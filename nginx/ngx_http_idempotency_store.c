@@ -132,29 +132,34 @@ ngx_http_idem_store_open(ngx_http_idem_store_t *store)
 
     rc = idem_open((char *) store->url.data, &options, &store->store, &error);
 
-    if (rc == 0) {
-        rc = idem_queue_create(store->store, &store->queue, &error);
+    if (rc != 0) {
+        goto failed;
     }
 
-    if (rc == 0) {
-        store->connection = ngx_http_idem_watch(idem_queue_fd(store->queue),
-                                                ngx_http_idem_queue_handler,
-                                                store, store->log);
-        if (store->connection == NULL) {
-            rc = IDEM_EUNAVAILABLE;
-            ngx_memcpy(error.text, "no connection", sizeof("no connection"));
-        }
-    }
+    rc = idem_queue_create(store->store, &store->queue, &error);
 
     if (rc != 0) {
-        ngx_log_error(NGX_LOG_CRIT, store->log, 0,
-                      "idempotency store \"%V\" cannot be opened: %s",
-                      &store->url, error.text);
-        ngx_http_idem_store_close(store);
-        return;
+        goto failed;
+    }
+
+    store->connection = ngx_http_idem_watch(idem_queue_fd(store->queue),
+                                            ngx_http_idem_queue_handler,
+                                            store, store->log);
+    if (store->connection == NULL) {
+        ngx_memcpy(error.text, "no connection", sizeof("no connection"));
+        goto failed;
     }
 
     ngx_http_idem_journal_open(store);
+
+    return;
+
+failed:
+
+    ngx_log_error(NGX_LOG_CRIT, store->log, 0,
+                  "idempotency store \"%V\" cannot be opened: %s",
+                  &store->url, error.text);
+    ngx_http_idem_store_close(store);
 }
 
 

@@ -486,11 +486,6 @@ int64_t idem__aws_due_ms(const struct idem__aws_client *client)
 
 /* ---- Looking ----------------------------------------------------------- */
 
-size_t idem__aws_in_flight(const struct idem__aws_client *client)
-{
-    return client->in_flight;
-}
-
 const struct idem__learned_clock *idem__aws_client_clock(
     const struct idem__aws_client *client)
 {

@@ -124,9 +124,6 @@ int idem__aws_fd(const struct idem__aws_client *client);
  * readable; IDEM_NEVER: none. */
 int64_t idem__aws_due_ms(const struct idem__aws_client *client);
 
-/* Requests submitted and not reaped. */
-size_t idem__aws_in_flight(const struct idem__aws_client *client);
-
 /* The service's time as learned so far, for the thread that works; base/learned_clock.h. One
  * clock for all endpoints of the client. */
 const struct idem__learned_clock *idem__aws_client_clock(

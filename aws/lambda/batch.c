@@ -212,12 +212,16 @@ static bool claim(struct batch *b, struct item *item)
     struct idem_op *op = NULL;
     int rc = b->queue == NULL ? IDEM_ENOMEM : make_claim(b, item, &op, &error);
 
-    if (rc == 0) {
-        rc = ask(b, &op, &error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = idem_op_take_attempt(op, &item->attempt);
+    rc = ask(b, &op, &error);
+    if (rc != 0) {
+        goto done;
     }
+    rc = idem_op_take_attempt(op, &item->attempt);
+
+done:
     if (rc != 0) {
         idem__batch_log(b, item, "ERROR",
                         error.text[0] == '\0' ? idem_error_text(rc)

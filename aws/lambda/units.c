@@ -201,19 +201,25 @@ int idem_lambda_units(const struct idem_lambda_options *options,
     struct batch b = {.lambda = &lambda};
     int rc = idem__lambda_check(options, ret_error);
 
-    if (rc == 0) {
-        rc = read_event(&lambda, &b, ret_error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = outcomes.base == NULL ? write_units(&b, ret_error)
-                                   : write_report(&b, outcomes, ret_error);
+    rc = read_event(&lambda, &b, ret_error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0 && lambda.response.failed) {
+    rc = outcomes.base == NULL ? write_units(&b, ret_error)
+                               : write_report(&b, outcomes, ret_error);
+    if (rc != 0) {
+        goto done;
+    }
+    if (lambda.response.failed) {
         rc = idem__error_plain(ret_error, IDEM_ENOMEM);
+        goto done;
     }
-    if (rc == 0) {
-        take(ctx, idem__buffer_slice(&lambda.response));
-    }
+    take(ctx, idem__buffer_slice(&lambda.response));
+
+done:
     idem__batch_free(&b);
     idem__lambda_selects_finish(&lambda);
     idem__tree_free(&lambda.tree);

@@ -210,16 +210,22 @@ int idem__sqs_queue_open(const struct idem__sqs_place *place,
         (void)idem__sqs_region_of(place->queue, region);
     }
     rc = find_endpoint(place, region, &queue->endpoint, ret_error);
-    if (rc == 0) {
-        rc = open_client(queue, ret_error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0 && is_url(place->queue)) {
+    rc = open_client(queue, ret_error);
+    if (rc != 0) {
+        goto done;
+    }
+    if (is_url(place->queue)) {
         (void)snprintf(queue->url, sizeof(queue->url), "%s", place->queue);
-    } else if (rc == 0 && place->account != NULL && is_aws(&queue->endpoint)) {
+    } else if (place->account != NULL && is_aws(&queue->endpoint)) {
         rc = make_url(queue, place, ret_error);
-    } else if (rc == 0) {
+    } else {
         rc = find_url(queue, place, deadline_ms, ret_error);
     }
+
+done:
     if (rc != 0) {
         idem__sqs_queue_close(queue);
     }

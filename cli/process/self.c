@@ -191,14 +191,17 @@ int cli_spawn(const struct cli_program *program, pid_t *ret_pid)
                                                 STDIN_FILENO)
              : posix_spawn_file_actions_addopen(&actions, STDIN_FILENO,
                                                 "/dev/null", O_RDONLY, 0);
-    if (rc == 0) {
-        rc = posix_spawn_file_actions_adddup2(&actions, program->from,
-                                              program->to);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = posix_spawn(ret_pid, program->path, &actions, &attr, program->argv,
-                         program->env);
+    rc = posix_spawn_file_actions_adddup2(&actions, program->from, program->to);
+    if (rc != 0) {
+        goto done;
     }
+    rc = posix_spawn(ret_pid, program->path, &actions, &attr, program->argv,
+                     program->env);
+
+done:
     (void)posix_spawn_file_actions_destroy(&actions);
     (void)posix_spawnattr_destroy(&attr);
     return rc;

@@ -51,17 +51,18 @@ int cli_statement_json(struct cli_json *json, const struct idem_store *store,
     size_t i;
     int rc = idem__kind_find(idem_store_url(store), &kind, &place, error);
 
-    if (rc == 0 && kind->completion == NULL) {
+    if (rc != 0) {
+        return rc;
+    }
+    if (kind->completion == NULL) {
         (void)snprintf(
             error->text, sizeof(error->text),
             "a statement of SQL needs a PostgreSQL store, and this one "
             "is of kind %s; see docs/transactions.md",
             kind->scheme);
-        rc = IDEM_EINVALID;
+        return IDEM_EINVALID;
     }
-    if (rc == 0) {
-        rc = kind->completion(attempt, result, &statement, error);
-    }
+    rc = kind->completion(attempt, result, &statement, error);
     if (rc != 0) {
         return rc;
     }

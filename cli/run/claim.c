@@ -314,13 +314,13 @@ int run_claim(struct run *run)
     if (wait_ms == 0 || (rc == 0 && run->attempt->verdict != IDEM_BUSY)) {
         return refused(run, rc, &error);
     }
-    if (rc == 0 && is_own_work(run)) {
-        run_say(
-            run, RUN_NOTICE,
-            "this command runs inside the attempt that it would wait for: leave out --wait");
-        return 0;
-    }
     if (rc == 0) {
+        if (is_own_work(run)) {
+            run_say(
+                run, RUN_NOTICE,
+                "this command runs inside the attempt that it would wait for: leave out --wait");
+            return 0;
+        }
         run_say(run, RUN_REMARK, "waiting for the attempt in flight");
     }
     return wait_for_end(run, wait_ms, rc, &error);

@@ -229,16 +229,17 @@ int ending_record(struct run *run, const struct ending *ending,
         status = self_report(run->store, run->attempt);
         rc = status != 0 ? 0 : rc;
     }
-    if (rc == 0 && status == IDEM_STATUS_RETRY &&
+    if (rc != 0) {
+        return rc;
+    }
+    if (status == IDEM_STATUS_RETRY &&
         run->attempt->record->status == IDEM_STATUS_FAILED) {
-        status = IDEM_STATUS_FAILED; /* Its budget is used up. */
+        status = IDEM_STATUS_FAILED; /* Its retry budget is used up. */
     }
-    if (rc == 0) {
-        run->report.recorded = true;
-        run->report.status = idem_status_name(status);
-        run->report.not_kept = run->attempt->record->result.not_kept;
-    }
-    return rc;
+    run->report.recorded = true;
+    run->report.status = idem_status_name(status);
+    run->report.not_kept = run->attempt->record->result.not_kept;
+    return 0;
 }
 
 int ending_not_recorded(struct run *run, const struct ending *ending,

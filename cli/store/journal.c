@@ -221,15 +221,15 @@ enum cli_journal_settled cli_journal_settle(struct idem_store *store,
     uint8_t id[IDEM_ID_LEN];
     int rc = open_existing(store, /* say= */ true, &journal, ret_error);
 
-    if (rc == 0 && journal == NULL) {
-        return CLI_JOURNAL_CLEAR;
-    }
     if (rc == 0) {
+        if (journal == NULL) {
+            return CLI_JOURNAL_CLEAR;
+        }
         rc = idem_id(scope, key, id);
     }
     if (rc != 0) {
         ret_error->code = rc;
-        return CLI_JOURNAL_WAITS; /* For all we know. */
+        return CLI_JOURNAL_WAITS; /* An outcome of this key may wait there. */
     }
     replay_one_record(journal, store, id, &look);
     idem_journal_close(journal);
@@ -365,13 +365,17 @@ static void keep(struct cli_net *net)
 
     rc = cli_journal_open(/* make= */ true, &net->journal, &directory,
                           &net->error);
-    if (rc == 0) {
-        rc = idem_journal_put(net->journal, net->store, net->attempt,
-                              net->outcome, &net->entry, &net->error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        name_path(net, directory);
+    rc = idem_journal_put(net->journal, net->store, net->attempt, net->outcome,
+                          &net->entry, &net->error);
+    if (rc != 0) {
+        goto done;
     }
+    name_path(net, directory);
+
+done:
     net->error.code = rc;
     free(directory);
 }

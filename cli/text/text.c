@@ -146,13 +146,15 @@ const char *cli_escape(struct idem_slice s, char *buf, size_t size)
     return buf;
 }
 
-bool cli_is_seen(struct idem_slice s)
+/* True if @len_of accepts each character; it returns the length of one, or 0. */
+static bool is_each(struct idem_slice s,
+                    size_t (*len_of)(const unsigned char *p, size_t left))
 {
     const unsigned char *bytes = s.base;
     size_t i = 0;
 
     while (i < s.len) {
-        size_t len = seen_len(bytes + i, s.len - i);
+        size_t len = len_of(bytes + i, s.len - i);
 
         if (len == 0) {
             return false;
@@ -160,6 +162,11 @@ bool cli_is_seen(struct idem_slice s)
         i += len;
     }
     return true;
+}
+
+bool cli_is_seen(struct idem_slice s)
+{
+    return is_each(s, seen_len);
 }
 
 size_t cli_columns(const char *text)
@@ -381,16 +388,5 @@ void cli_span_words(int64_t ms, char buf[CLI_WORDS_MAX])
 
 bool cli_is_utf8(struct idem_slice s)
 {
-    const unsigned char *bytes = s.base;
-    size_t i = 0;
-
-    while (i < s.len) {
-        size_t len = utf8_len(bytes + i, s.len - i);
-
-        if (len == 0) {
-            return false;
-        }
-        i += len;
-    }
-    return true;
+    return is_each(s, utf8_len);
 }

@@ -175,9 +175,10 @@ static int check_record(const struct idem_record *record,
     size_t len;
     int rc = idem__check_names(record->scope, record->key, error);
 
-    if (rc == 0) {
-        rc = idem_id(record->scope, record->key, id);
+    if (rc != 0) {
+        return rc;
     }
+    rc = idem_id(record->scope, record->key, id);
     if (rc != 0) {
         return rc;
     }

@@ -23,14 +23,6 @@ int idem__thread_start(pthread_t *ret_thread, void *(*run)(void *arg),
  * closes it. -1: this kernel has none (Linux before 5.3). */
 int idem__child_open(pid_t pid);
 
-/* Signals a child by its descriptor. False: this kernel cannot. */
-bool idem__child_signal(int child, int signo);
-
-/* waitid() with WEXITED and @flags for the child @pid, by its descriptor unless that
- * is -1, so that no other process with its number is meant. 1: it has ended, or is not
- * ours any more; 0: it runs. */
-int idem__child_wait(int child, pid_t pid, int flags);
-
 /* From now on this process gets @signo when the thread that forked it ends. */
 void idem__die_with_parent(int signo);
 

@@ -17,7 +17,6 @@
  *     both
  *         idem__verb_list_row()  the records of a list
  *         idem__limit_settle()   a rate limit
- *         idem__counters_add()   counting
  *         idem__verb_unwanted()  a claim whose caller has gone
  *         idem__op_answer()      gives the op back
  */
@@ -110,7 +109,7 @@ int idem__verb_answer(struct idem_op *op, const struct idem_decision *decision,
  * that cancel() may have detached; a claim that is wanted can be detached no more. */
 bool idem__verb_unwanted(struct idem_op *op);
 
-/* ---- Lists and counters ------------------------------------------------ */
+/* ---- Lists ------------------------------------------------------------- */
 
 /* True if the list @op goes down from the newest record, in a store that has an
  * order and no index that serves the list. */
@@ -122,11 +121,6 @@ bool idem__verb_list_down(const struct idem_op *op);
 bool idem__verb_list_row(struct idem_op *op, int code,
                          const struct idem_record *record,
                          const struct idem_now *now);
-
-/* Adds what the answer of @op comes to. An op that was answered with an error adds
- * an IDEM_ELOST at most. */
-void idem__counters_add(struct idem_counters *counters,
-                        const struct idem_op *op);
 
 /* ---- Rate limits ------------------------------------------------------- */
 

@@ -453,7 +453,7 @@ int idem_outcome_table_read(struct idem_outcome_table *ret_table,
 {
     struct idem_outcome_table table = {.of = of, .text = text};
     struct reader r = {.table = &table, .error = ret_error, .last = EXIT_LAST};
-    int rc = 0;
+    int rc;
     int i;
 
     if (of != IDEM_ENDINGS_EXIT) {
@@ -462,21 +462,22 @@ int idem_outcome_table_read(struct idem_outcome_table *ret_table,
     }
     if (text != NULL) {
         rc = read_entries(&r, text);
+        if (rc != 0) {
+            return rc;
+        }
     }
-    for (i = r.first; rc == 0 && i <= r.last; i++) {
+    for (i = r.first; i <= r.last; i++) {
         if (table.by_status[i] == 0) {
             table.by_status[i] = (uint8_t)default_of(of, i);
         }
     }
-    if (rc == 0 && of == IDEM_ENDINGS_EXIT &&
+    if (of == IDEM_ENDINGS_EXIT &&
         idem_outcome_of_status(&table, 0, NULL) != IDEM_STATUS_COMPLETED) {
-        rc = idem__error(ret_error, IDEM_EINVALID,
-                         "exit status 0 must complete: put 0=complete first");
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "exit status 0 must complete: put 0=complete first");
     }
-    if (rc == 0) {
-        *ret_table = table;
-    }
-    return rc;
+    *ret_table = table;
+    return 0;
 }
 
 /* ---- Lookups ------------------------------------------------------------- */

@@ -278,13 +278,14 @@ static int set_attempts_max(struct idem_request *request, sqlite3_value *value,
     int rc = idem__argument_ms("attempts_max", value, /* may_be_never= */ false,
                                &number, error);
 
-    if (rc == 0 && number > UINT32_MAX) {
-        rc = idem__error(error, IDEM_EINVALID, "attempts_max: too large");
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        request->attempts_max = (uint32_t)number;
+    if (number > UINT32_MAX) {
+        return idem__error(error, IDEM_EINVALID, "attempts_max: too large");
     }
-    return rc;
+    request->attempts_max = (uint32_t)number;
+    return 0;
 }
 
 /* NULL is as good as nothing given. */
@@ -378,26 +379,32 @@ static int claim(struct table *table, struct cursor *cursor,
     struct idem_request request = IDEM_REQUEST_INIT;
     char digits[COLUMNS][IDEM__DIGITS_MAX];
     int column;
-    int rc = 0;
+    int rc;
 
     request.on_expired_lease = IDEM_HOLD;
-    for (column = FIRST_ARGUMENT; rc == 0 && column < COLUMNS; column++) {
-        if (cursor->given[column] != NULL) {
-            rc = set_argument(&request, (enum column)column,
-                              cursor->given[column], digits[column], error);
+    for (column = FIRST_ARGUMENT; column < COLUMNS; column++) {
+        if (cursor->given[column] == NULL) {
+            continue;
+        }
+        rc = set_argument(&request, (enum column)column, cursor->given[column],
+                          digits[column], error);
+        if (rc != 0) {
+            return rc;
         }
     }
-    if (rc == 0) {
-        rc = check_place(table, cursor->given[NETWORK], error);
+    rc = check_place(table, cursor->given[NETWORK], error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = idem_sqlite_begin_in(table->db, &request, &cursor->attempt, error);
+    rc = idem_sqlite_begin_in(table->db, &request, &cursor->attempt, error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0 && cursor->attempt->verdict == IDEM_STARTED &&
+    if (cursor->attempt->verdict == IDEM_STARTED &&
         idem_attempt_token(cursor->attempt, cursor->token) != 0) {
-        rc = idem__error_plain(error, IDEM_ENOMEM);
+        return idem__error_plain(error, IDEM_ENOMEM);
     }
-    return rc;
+    return 0;
 }
 
 static int filter(sqlite3_vtab_cursor *base, int given, const char *unused,

@@ -64,16 +64,20 @@ static void end(const struct call *call, const struct idem_outcome *outcome)
     struct idem_error error;
     int rc = take_attempt(call, &attempt, &error);
 
-    if (rc == 0) {
-        rc = idem_sqlite_end_in(sqlite3_context_db_handle(call->ctx), attempt,
-                                outcome, &error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        sqlite3_result_text(call->ctx,
-                            idem_status_name(
-                                idem_record_status(attempt->record)),
-                            -1, SQLITE_STATIC);
-    } else {
+    rc = idem_sqlite_end_in(sqlite3_context_db_handle(call->ctx), attempt,
+                            outcome, &error);
+    if (rc != 0) {
+        goto done;
+    }
+    sqlite3_result_text(call->ctx,
+                        idem_status_name(idem_record_status(attempt->record)),
+                        -1, SQLITE_STATIC);
+
+done:
+    if (rc != 0) {
         fail(call, rc, &error);
     }
     idem_attempt_destroy(attempt);
@@ -143,27 +147,34 @@ static void retry(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     };
     struct idem_error error;
     int64_t failures_max = 0;
-    int rc = 0;
+    int rc;
 
     if (argc > 2) {
         rc =
             idem__argument_ms("max_failures", argv[2],
                               /* may_be_never= */ false, &failures_max, &error);
+        if (rc != 0) {
+            goto failed;
+        }
     }
-    if (rc == 0 && failures_max > UINT32_MAX) {
+    if (failures_max > UINT32_MAX) {
         rc = idem__error(&error, IDEM_EINVALID, "max_failures: too large");
+        goto failed;
     }
-    if (rc == 0 && argc > 3) {
+    if (argc > 3) {
         rc = idem__argument_ms("retry_after_ms", argv[3],
                                /* may_be_never= */ false,
                                &outcome.retry_after_ms, &error);
-    }
-    if (rc != 0) {
-        fail(&call, rc, &error);
-        return;
+        if (rc != 0) {
+            goto failed;
+        }
     }
     outcome.failures_max = (uint32_t)failures_max;
     end(&call, &outcome);
+    return;
+
+failed:
+    fail(&call, rc, &error);
 }
 
 /* idem_unknown(token [, text]) */
@@ -183,17 +194,25 @@ static void renew(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     int64_t lease_ms = 0;
     int rc = take_attempt(&call, &attempt, &error);
 
-    if (rc == 0 && argc > 1) {
+    if (rc != 0) {
+        goto done;
+    }
+    if (argc > 1) {
         rc = idem__argument_ms("lease_ms", argv[1], /* may_be_never= */ true,
                                &lease_ms, &error);
+        if (rc != 0) {
+            goto done;
+        }
     }
-    if (rc == 0) {
-        rc = idem_sqlite_renew_in(sqlite3_context_db_handle(ctx), attempt,
-                                  lease_ms, &error);
+    rc = idem_sqlite_renew_in(sqlite3_context_db_handle(ctx), attempt, lease_ms,
+                              &error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        sqlite3_result_int64(ctx, idem_attempt_lease_left_ms(attempt));
-    } else {
+    sqlite3_result_int64(ctx, idem_attempt_lease_left_ms(attempt));
+
+done:
+    if (rc != 0) {
         fail(&call, rc, &error);
     }
     idem_attempt_destroy(attempt);
@@ -233,17 +252,17 @@ static void fingerprint(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     int n = argc < PARTS_MAX ? argc : PARTS_MAX;
     int rc = take_parts(&call, n, parts, digits, &error);
 
-    if (rc == 0) {
-        rc = idem_fingerprint(parts, (size_t)n, idem_bytes(NULL, 0), print);
-        if (rc != 0) {
-            (void)idem__error_plain(&error, rc);
-        }
-    }
-    if (rc == 0) {
-        sqlite3_result_blob(ctx, print, sizeof(print), SQLITE_TRANSIENT);
-    } else {
+    if (rc != 0) {
         fail(&call, rc, &error);
+        return;
     }
+    rc = idem_fingerprint(parts, (size_t)n, idem_bytes(NULL, 0), print);
+    if (rc != 0) {
+        (void)idem__error_plain(&error, rc);
+        fail(&call, rc, &error);
+        return;
+    }
+    sqlite3_result_blob(ctx, print, sizeof(print), SQLITE_TRANSIENT);
 }
 
 /* idem_version() */

@@ -155,13 +155,15 @@ int idem_journal_read_usage(struct idem_journal *journal,
                            "usage: begin with IDEM_JOURNAL_USAGE_INIT");
     }
     rc = read_room(journal, &usage, ret_error);
-    if (rc == 0) {
-        rc = idem__journal_walk(journal, count_one, &usage.entries, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        *ret_usage = usage;
+    rc = idem__journal_walk(journal, count_one, &usage.entries, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    *ret_usage = usage;
+    return 0;
 }
 
 /* ---- Putting ---- */

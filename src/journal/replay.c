@@ -109,8 +109,8 @@ static enum idem_journal_state replay(struct idem_store *store,
     }
 }
 
-/* Reads what @file says; the caller frees the bytes. It says what its name says, or
- * it is not believed. */
+/* Reads the entry in @file; the caller frees the bytes. An entry that contradicts the
+ * name of its file is damaged. */
 static int read_entry(const struct idem__journal_file *file,
                       uint8_t **ret_bytes, struct idem_journal_info *entry,
                       struct idem_error *error)
@@ -118,18 +118,23 @@ static int read_entry(const struct idem__journal_file *file,
     char name[IDEM__ENTRY_PREFIX_LEN + 1];
     int rc = idem__journal_read(file, ret_bytes, error);
 
-    if (rc == 0) {
-        rc = idem__entry_decode(idem_bytes(*ret_bytes, (size_t)file->len),
-                                entry, error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = idem__entry_name(entry->store_url, entry->id,
-                              (int)entry->outcome.status, name, error);
+    rc = idem__entry_decode(idem_bytes(*ret_bytes, (size_t)file->len), entry,
+                            error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0 && strncmp(name, file->name, IDEM__ENTRY_PREFIX_LEN) != 0) {
-        rc = idem__entry_damaged(error, "its name does not match its content");
+    rc = idem__entry_name(entry->store_url, entry->id,
+                          (int)entry->outcome.status, name, error);
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    return strncmp(name, file->name, IDEM__ENTRY_PREFIX_LEN) == 0
+               ? 0
+               : idem__entry_damaged(error,
+                                     "its name does not match its content");
 }
 
 /* The hex digits of the name say so too, but they are only some. */

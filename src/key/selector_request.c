@@ -315,17 +315,21 @@ int idem__request_tree(const struct idem_selector_request *request,
               request->method);
     add_value(tree, named(tree, IDEM__TREE_NULL, idem_str("path")), path);
     rc = add_query(tree, query, ret_error);
-    if (rc == 0) {
-        rc = add_headers(tree, request, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = add_body(tree, request->body, ret_error);
+    rc = add_headers(tree, request, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = add_body(tree, request->body, ret_error);
+    if (rc != 0) {
+        return rc;
     }
     close_node(tree, object, 5);
-    if (rc == 0 && (tree->nodes.failed || tree->text.failed)) {
-        rc = idem__error_plain(ret_error, IDEM_ENOMEM);
-    }
-    return rc;
+    return tree->nodes.failed || tree->text.failed
+               ? idem__error_plain(ret_error, IDEM_ENOMEM)
+               : 0;
 }
 
 /* ---- The key ---- */
@@ -359,17 +363,17 @@ static int take_key(struct key *key, struct idem_slice value,
     size_t len;
     int rc = idem_http_key(value, text, &len, error);
 
-    if (rc == 0 && key->found &&
-        (len != key->len || memcmp(text, key->text, len) != 0)) {
+    if (rc != 0) {
+        return rc;
+    }
+    if (key->found && (len != key->len || memcmp(text, key->text, len) != 0)) {
         return idem__error(error, IDEM_EINVALID,
                            "the request has two Idempotency-Keys that differ");
     }
-    if (rc == 0) {
-        memcpy(key->text, text, len);
-        key->len = len;
-        key->found = true;
-    }
-    return rc;
+    memcpy(key->text, text, len);
+    key->len = len;
+    key->found = true;
+    return 0;
 }
 
 /* The header @number as the one text that its values, one or several, mean. */

@@ -66,13 +66,18 @@ int idem__limit_check(const struct idem_limit_request *limit,
                            "limit: begin with IDEM_LIMIT_INIT");
     }
     rc = check_name("name", limit->name, error);
-    if (rc == 0) {
-        rc = check_name("subject", limit->subject, error);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = check_name("request", limit->request, error);
+    rc = check_name("subject", limit->subject, error);
+    if (rc != 0) {
+        return rc;
     }
-    return rc != 0 ? rc : check_numbers(limit, error);
+    rc = check_name("request", limit->request, error);
+    if (rc != 0) {
+        return rc;
+    }
+    return check_numbers(limit, error);
 }
 
 void idem__limit_window(const struct idem_limit_request *limit,

@@ -85,58 +85,6 @@ static size_t record_slices(struct idem_record *record, struct idem_slice **ret)
     return n;
 }
 
-/* Every slice among the arguments of @op. */
-static size_t arg_slices(struct idem_op *op, struct idem_slice **ret)
-{
-    struct idem_outcome *outcome = NULL;
-    size_t n = 0;
-
-    ret[n++] = &op->scope;
-    ret[n++] = &op->key;
-    switch (op->verb) {
-    case IDEM_OP_BEGIN:
-        ret[n++] = &op->u.begin.owner;
-        ret[n++] = &op->u.begin.traceparent;
-        ret[n++] = &op->u.begin.fingerprint;
-        ret[n++] = &op->u.begin.input;
-        break;
-    case IDEM_OP_END:
-        outcome = &op->u.end;
-        break;
-    case IDEM_OP_RESOLVE:
-        outcome = &op->u.resolve.outcome;
-        ret[n++] = &op->u.resolve.who;
-        break;
-    case IDEM_OP_LIST:
-        ret[n++] = &op->u.list.filter.scope;
-        break;
-    case IDEM_OP_LIMIT:
-        ret[n++] = &op->u.limit.limit.name;
-        ret[n++] = &op->u.limit.limit.subject;
-        ret[n++] = &op->u.limit.limit.request;
-        break;
-    case IDEM_OP_MOVE:
-        ret[n++] = &op->u.move.was;
-        ret[n++] = &op->u.move.mark;
-        break;
-    case IDEM_OP_IMPORT:
-        return n + record_slices(op->record, ret + n);
-    case IDEM_OP_EXPIRE:
-    case IDEM_OP_RENEW:
-    case IDEM_OP_GET:
-    case IDEM_OP_PURGE:
-    case IDEM_OP_COUNT:
-        break;
-    }
-    if (outcome != NULL) {
-        ret[n++] = &outcome->result.bytes;
-        ret[n++] = &outcome->result.content_type;
-        ret[n++] = &outcome->result.meta;
-        ret[n++] = &outcome->text;
-    }
-    return n;
-}
-
 static size_t total_len(struct idem_slice *const *slices, size_t n)
 {
     size_t total = 0;
@@ -177,48 +125,6 @@ void idem__op_keep_record(struct idem_op *op, struct idem_record *record)
     for (i = 0; i < n; i++) {
         idem__op_keep(op, slices[i]);
     }
-}
-
-/* Bytes that an op refers to and that are not in its memory are counted,
- * too. */
-static size_t args_len(const struct idem_op *op)
-{
-    struct idem_op shallow = *op;
-    struct idem_slice *slices[SLICES_MAX];
-    size_t n = arg_slices(&shallow, slices);
-
-    return total_len(slices, n);
-}
-
-struct idem_op *idem__op_clone(const struct idem_op *op)
-{
-    struct idem_op *copy = idem__op_create(op->verb, args_len(op));
-    struct idem_slice *slices[SLICES_MAX];
-    size_t n;
-    size_t i;
-
-    if (copy == NULL) {
-        return NULL;
-    }
-    memcpy(copy->id, op->id, sizeof(copy->id));
-    memcpy(copy->nonce, op->nonce, sizeof(copy->nonce));
-    copy->has_nonce = op->has_nonce;
-    copy->scope = op->scope;
-    copy->key = op->key;
-    copy->fence = op->fence;
-    copy->pending = op->pending;
-    memcpy(copy->pending_head, op->pending_head, sizeof(copy->pending_head));
-    copy->u = op->u;
-    if (op->verb == IDEM_OP_IMPORT &&
-        idem__op_import(copy, op->u.import.record) != 0) {
-        idem_op_destroy(copy);
-        return NULL;
-    }
-    n = arg_slices(copy, slices);
-    for (i = 0; i < n; i++) {
-        idem__op_keep(copy, slices[i]);
-    }
-    return copy;
 }
 
 void idem_op_destroy(struct idem_op *op)

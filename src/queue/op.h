@@ -24,9 +24,6 @@ int idem__op_import(struct idem_op *op, const struct idem_record *record);
 size_t idem__op_record_len(const struct idem_record *record);
 void idem__op_keep_record(struct idem_op *op, struct idem_record *record);
 
-/* An independent copy in state IDLE, without answer, or NULL. */
-struct idem_op *idem__op_clone(const struct idem_op *op);
-
 /* ---- The inside of attempts, which a begin gives to its caller: attempt.c ---- */
 
 struct idem__attempt {

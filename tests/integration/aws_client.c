@@ -12,6 +12,7 @@
  *
  * Answers each with JSON, one object to a line.
  */
+#include "aws/client/client.h"
 #include "aws/client/transport.h"
 #include "base/host.h"
 
@@ -269,10 +270,10 @@ static size_t reap(size_t max)
 
 static void go(size_t max)
 {
-    while (max > 0 && idem__aws_in_flight(client) > 0) {
+    while (max > 0 && client->in_flight > 0) {
         idem__aws_work(client);
         max -= reap(max);
-        if (max > 0 && idem__aws_in_flight(client) > 0) {
+        if (max > 0 && client->in_flight > 0) {
             idem__aws_wait(client, idem__mono_ms() + 60000);
         }
     }

@@ -1,6 +1,7 @@
 /* A store in which the test decides what becomes of each op. */
 #include "script.h"
 
+#include "clone.h"
 #include "queue/op.h"
 #include "queue/queue.h"
 #include "test.h"
@@ -122,7 +123,7 @@ void script_relay(struct script *script, struct idem_op *op)
             idem_memory_open(&script->base.options, &script->inner, &why));
     }
     assert_ok(idem_queue_create(script->inner, &queue, &why));
-    copy = idem__op_clone(op);
+    copy = clone_op(op);
     assert_non_null(copy);
     assert_ok(idem_queue_submit(queue, copy, &why));
     copy = idem_queue_reap(queue, -1);

@@ -2,6 +2,7 @@
 #include "door.h"
 
 #include "client.h"
+#include "../lib/clone.h"
 #include "flight.h"
 #include "history.h"
 #include "host.h"
@@ -62,7 +63,7 @@ static int door_submit(struct idem_store *base, struct idem_op *op)
     f->key = key_of(w, op);
     f->due_at = w->now + flight_delay(w, fault(w, FAULT_DELAYED, 10));
     heap_use(&w->heap);
-    f->copy = idem__op_clone(op);
+    f->copy = clone_op(op);
     if (op->verb == IDEM_OP_BEGIN) {
         f->copy->fence = known_fence(c->call, op);
     }

@@ -2,6 +2,7 @@
 #include "flight.h"
 
 #include "client.h"
+#include "../lib/clone.h"
 #include "explore.h"
 #include "history.h"
 #include "judge.h"
@@ -50,7 +51,7 @@ struct flight *flight_double(struct world *w, const struct flight *f)
         return NULL;
     }
     history_doubled(f);
-    g->copy = idem__op_clone(f->copy);
+    g->copy = clone_op(f->copy);
     g->copy->verdict = f->copy->verdict;
     g->copy->takeover = f->copy->takeover;
     g->origin = f->origin;

@@ -59,7 +59,7 @@ ROOMS += [f"aws/dynamodb/{room}" for room in "layout limit task".split()]
 LEFT_OUT = ["src/api/kind.c", "src/api/open.c"]
 LEFT_OUT += ["src/base/no_loader.c"]
 HELPERS = [f"src/http/{name}.c" for name in "form head header_policy key".split()]
-HELPERS += [f"tests/lib/{name}.c" for name in "history_line table verbs wire".split()]
+HELPERS += [f"tests/lib/{name}.c" for name in "clone history_line table verbs wire".split()]
 if HAS_POSTGRES:
     TASK = "limit record row task walk".split()
     HELPERS += ["tests/lib/pg_table.c", *(f"postgres/{name}.c" for name in TASK)]

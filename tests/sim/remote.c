@@ -4,6 +4,7 @@
  * A begin first writes as if there were no record, and an owner as if it were
  * still as it left it; a refusal brings the record that is there. */
 #include "base/learned_clock.h"
+#include "../lib/clone.h"
 #include "faults.h"
 #include "flight.h"
 #include "history.h"
@@ -268,7 +269,7 @@ static void mend(struct world *w, struct flight *f)
 {
     history_made(f);
     f->begin = f->copy;
-    f->copy = idem__op_clone(f->begin);
+    f->copy = clone_op(f->begin);
     f->copy->verb = IDEM_OP_RENEW;
     f->copy->fence = f->begin->record->fence;
     f->copy->u.renew.lease_ms = f->begin->u.begin.lease_ms;

@@ -2,6 +2,7 @@
 #include "service.h"
 
 #include "base/heap.h"
+#include "../lib/clone.h"
 #include "deadline.h"
 #include "flight.h"
 #include "history.h"
@@ -276,7 +277,7 @@ void service_carry(struct flight *p, const struct flight *f)
     if (!writes(f)) {
         return;
     }
-    copy = idem__op_clone(f->copy);
+    copy = clone_op(f->copy);
     copy->verdict = task->decision.verdict;
     copy->takeover = task->decision.takeover;
     if (task->extending) { /* The claim was made; its lease is set anew. */

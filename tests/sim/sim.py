@@ -85,7 +85,7 @@ def objects_are_those_of_libidem():
     ours = sorted(p.name for p in ours if p.parent.name == "sim.p")
     sources = {p.name for p in HERE.glob("*.c")}
     libraries = ["libidem", "libidem-aws"]
-    helpers = ["history_line", "table", "verbs", "wire"]
+    helpers = ["clone", "history_line", "table", "verbs", "wire"]
     if "server.c.o" in ours:
         libraries.append("libidem-postgres")
         helpers.append("pg_table")

@@ -245,13 +245,17 @@ static int make_up(json_object *object, const struct idem__table_conf *table,
     *record = fresh;
     rc = idem__foreign_of(table)->read(table, object, record, memory,
                                        &has_result, error);
-    if (rc == 0 && has_result) {
+    if (rc != 0) {
+        return rc;
+    }
+    if (has_result) {
         rc = read_result(object, table, memory, item, error);
+        if (rc != 0) {
+            return rc;
+        }
     }
-    if (rc == 0) {
-        rc = read_input(object, idem__foreign_of(table)->kind.input, memory,
-                        item, error);
-    }
+    rc = read_input(object, idem__foreign_of(table)->kind.input, memory, item,
+                    error);
     if (rc != 0) {
         return rc;
     }

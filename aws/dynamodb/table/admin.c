@@ -225,16 +225,20 @@ int idem_dynamodb_create(const char *place, bool *ret_created,
         return rc;
     }
     rc = create(&admin, ret_error);
-    if (rc >= 0) {
-        created = rc == 1;
-        rc = wait_active(&admin, ret_error);
+    if (rc < 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = enable_ttl(&admin, ret_error);
+    created = rc == 1;
+    rc = wait_active(&admin, ret_error);
+    if (rc != 0) {
+        goto done;
     }
+    rc = enable_ttl(&admin, ret_error);
     if (rc == 0 && ret_created != NULL) {
         *ret_created = created;
     }
+
+done:
     idem__admin_close(&admin);
     return rc;
 }

@@ -107,12 +107,18 @@ static void walk_table(struct walk *walk)
     walk->op->u.purge.max = UINT64_MAX;
     walk->op->u.purge.from[IDEM__PURGE_LOOKS] = 1;
     rc = idem_queue_create(&walk->store->remote.base, &queue, &error);
-    if (rc == 0) {
-        rc = look_at_all(walk, queue, &error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        tell_all(walk);
-    } else if (rc != IDEM_EDENIED) { /* The right to scan was checked before. */
+    rc = look_at_all(walk, queue, &error);
+    if (rc != 0) {
+        goto done;
+    }
+    tell_all(walk);
+
+done:
+    /* IDEM_EDENIED: the check of the right to scan has reported it. */
+    if (rc != 0 && rc != IDEM_EDENIED) {
         idem__found(&walk->table->to, IDEM_GRADE_WARN, "bodies",
                     /* mend= */ NULL, "not checked: %.200s", error.text);
     }

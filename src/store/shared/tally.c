@@ -119,14 +119,3 @@ void idem__tally_answer(const struct idem__tally *tally, struct idem_op *op)
     IDEM__COUNTER_MAP(IDEM__X)
 #undef IDEM__X
 }
-
-void idem__counters_add(struct idem_counters *counters,
-                        const struct idem_op *op)
-{
-    struct idem__tally tally = {{0}};
-
-    idem__tally_op(&tally, op);
-#define IDEM__X(name) counters->name += tally.n[IDEM__COUNTER_##name];
-    IDEM__COUNTER_MAP(IDEM__X)
-#undef IDEM__X
-}

@@ -31,24 +31,29 @@ static int ready(struct idem__sqlite_store *store, struct idem__conn *conn,
     bool empty;
     int rc = idem__schema_check(conn, &holder, error);
 
-    if (rc == 0 && holder == IDEM__HOLDER_APPLICATION) {
+    if (rc != 0) {
+        goto done;
+    }
+    if (holder == IDEM__HOLDER_APPLICATION) {
         return ready_to_visit(store, conn, error);
     }
     empty = holder == IDEM__HOLDER_NONE;
-    if (rc == 0 && empty && !writer) {
+    if (writer) {
+        rc = idem__making_begin(store, conn, empty, error);
+    } else if (empty) {
         rc = idem__error(error, IDEM_ENOTFOUND, "no store in %.120s",
                          store->path);
     }
-    if (rc == 0 && writer) {
-        rc = idem__making_begin(store, conn, empty, error);
+    if (rc != 0) {
+        goto done;
     }
-    if (rc == 0) {
-        rc = idem__conn_configure(conn, writer, error);
-    }
+    rc = idem__conn_configure(conn, writer, error);
     IDEM__CRASH_POINT("sqlite/open/configured");
     if (rc == 0 && writer) {
         rc = idem__making_end(store, conn, empty, error);
     }
+
+done:
     idem__path_share_rest(store->path);
     return rc;
 }

@@ -243,15 +243,18 @@ static int mark(struct restore *r)
     struct idem__sqlite_store *store = r->pass.store;
     int rc = check_file(&r->pass);
 
-    if (rc == 0) {
-        rc = read_clock(r);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = idem__pass_run(&r->pass);
+    rc = read_clock(r);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc == 0) {
-        rc = idem__pass_commit(&r->pass, raise_fences);
+    rc = idem__pass_run(&r->pass);
+    if (rc != 0) {
+        return rc;
     }
+    rc = idem__pass_commit(&r->pass, raise_fences);
     if (rc != 0) {
         return rc;
     }

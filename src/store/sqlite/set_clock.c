@@ -108,13 +108,19 @@ static int set_locked(struct setting *s)
         return rc;
     }
     rc = read_times(s);
-    if (rc == 0 && s->now.store_ms < s->from_ms) {
+    if (rc != 0) {
+        goto done;
+    }
+    if (s->now.store_ms < s->from_ms) {
         rc = set_time(s);
+        if (rc != 0) {
+            goto done;
+        }
     }
-    if (rc == 0) {
-        /* Even where the time is right: a call that died may have left records. */
-        rc = idem__pass_run(&s->pass);
-    }
+    /* Even where the time is right: a call that died may have left records. */
+    rc = idem__pass_run(&s->pass);
+
+done:
     idem__lock_release(s->pass.store->lock);
     return rc;
 }

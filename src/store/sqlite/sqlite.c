@@ -441,18 +441,20 @@ int idem_sqlite_create(const char *path, bool *ret_created,
 
     options.flags = IDEM_OPEN_READONLY;
     rc = open_store(path, &options, TAKEN_STORE, &store, ret_error);
-    if (rc == 0) {
-        idem_close(&store->base);
+    if (rc != 0 && rc != IDEM_ENOTFOUND) {
+        return rc;
     }
     created = rc == IDEM_ENOTFOUND;
-    if (rc == 0 || created) {
-        /* One that is there may have been put there: it is known by opening. */
-        rc = open_store(path, /* options= */ NULL, TAKEN_MADE, &store,
-                        ret_error);
-    }
-    if (rc == 0) {
+    if (!created) {
         idem_close(&store->base);
-        *ret_created = created;
     }
-    return rc;
+    /* An existing file may be a copy of another store; opening it for writing is
+     * what finds that out. */
+    rc = open_store(path, /* options= */ NULL, TAKEN_MADE, &store, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
+    idem_close(&store->base);
+    *ret_created = created;
+    return 0;
 }

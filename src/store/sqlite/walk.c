@@ -347,17 +347,23 @@ int idem__pass_commit(struct idem__pass *pass,
 int idem__pass_run(struct idem__pass *pass)
 {
     bool more = true;
-    int rc = 0;
+    int rc;
 
-    while (rc == 0 && more) {
+    while (more) {
         rc = look_at_page(pass, &more);
-        if (rc == 0 && pass->len > 0) {
+        if (rc != 0) {
+            return rc;
+        }
+        if (pass->len > 0) {
             rc = idem__pass_commit(pass, change_page);
             idem__sqlite_checkpoint(pass->store);
+            if (rc != 0) {
+                return rc;
+            }
         }
-        if (rc == 0 && more && pass->progress != NULL) {
+        if (more && pass->progress != NULL) {
             pass->progress(pass->ctx, pass->rows);
         }
     }
-    return rc;
+    return 0;
 }

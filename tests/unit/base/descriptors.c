@@ -103,53 +103,23 @@ static pid_t start(void)
     return pid;
 }
 
-/* A child is waited for by its descriptor and, where there is none, by its number. */
-TEST(child, isWaitedFor)
-{
-    int by_number;
-
-    for (by_number = 0; by_number < 2; by_number++) {
-        pid_t pid = start();
-        int child = by_number ? -1 : idem__child_open(pid);
-
-        assert_int_equal(idem__child_wait(child, pid, WNOHANG), 0);
-        if (!idem__child_signal(child, SIGKILL)) {
-            assert_return_code(kill(pid, SIGKILL), 0);
-        }
-        if (child >= 0) {
-            assert_true(readable(child, -1));
-        }
-        assert_int_equal(idem__child_wait(child, pid, 0), 1);
-        assert_int_equal(idem__child_wait(child, pid, WNOHANG), 1);
-        if (child >= 0) {
-            (void)close(child);
-        }
-    }
-}
-
-/* The number of a child that was reaped by others may be another's: the descriptor
- * does not mean that one. */
-TEST(child, isNotAnotherOfItsNumber)
+/* The descriptor of a child is readable from the end of the child on, also after
+ * another part of the program has reaped it. */
+TEST(child, endMakesItsDescriptorReadable)
 {
     pid_t pid = start();
-    pid_t other = start();
     int child = idem__child_open(pid);
 
     if (child < 0) {
-        (void)kill(pid, SIGKILL);
-        (void)kill(other, SIGKILL);
-        (void)waitpid(pid, NULL, 0);
-        (void)waitpid(other, NULL, 0);
+        assert_return_code(kill(pid, SIGKILL), 0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
         skip();
     }
+    assert_false(readable(child, 0));
     assert_return_code(kill(pid, SIGKILL), 0);
+    assert_true(readable(child, -1));
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    /* As if @other had got the number of the first one. */
-    assert_int_equal(idem__child_wait(child, other, WNOHANG), 1);
-    (void)idem__child_signal(child, SIGKILL);
-    assert_int_equal(waitpid(other, NULL, WNOHANG), 0);
-    (void)kill(other, SIGKILL);
-    assert_int_equal(waitpid(other, NULL, 0), other);
+    assert_true(readable(child, 0));
     (void)close(child);
 }
 

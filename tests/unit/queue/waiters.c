@@ -1,8 +1,8 @@
 /* Callers that wait for a record: woken by its change. */
 #include "queue/queue.h"
 
-#include "contract/parts.h"
 #include "script.h"
+#include "store/shared/tally.h"
 #include "test.h"
 #include "threads.h"
 
@@ -85,27 +85,31 @@ TEST(waiters, sleepTheirTime)
 /* Each answer is counted under one name, an error only where an owner was lost. */
 TEST(store, answersAreAddedUp)
 {
-    struct idem_counters counters = IDEM_COUNTERS_INIT;
+    const struct idem_counters *counters;
+    struct idem__tally tally = {{0}};
     struct idem_record record = {.status = IDEM_STATUS_UNKNOWN};
     struct idem_op op = {.verb = IDEM_OP_BEGIN,
                          .verdict = IDEM_STARTED,
                          .changed = true,
                          .takeover = true};
 
-    idem__counters_add(&counters, &op);
-    idem__counters_add(&counters, &op);
+    idem__tally_op(&tally, &op);
+    idem__tally_op(&tally, &op);
     op.verdict = IDEM_UNKNOWN;
     op.record = &record;
-    idem__counters_add(&counters, &op);
+    idem__tally_op(&tally, &op);
     op.error.code = IDEM_EUNAVAILABLE;
-    idem__counters_add(&counters, &op);
+    idem__tally_op(&tally, &op);
     op = (struct idem_op){.verb = IDEM_OP_END, .error = {IDEM_ELOST, ""}};
-    idem__counters_add(&counters, &op);
-    assert_int_equal(counters.started, 2);
-    assert_int_equal(counters.takeovers, 2);
-    assert_int_equal(counters.unknown, 1);
-    assert_int_equal(counters.lost, 1);
-    assert_int_equal(counters.completed + counters.released + counters.purged,
+    idem__tally_op(&tally, &op);
+    idem__tally_answer(&tally, &op);
+    counters = &op.u.counters;
+    assert_int_equal(counters->started, 2);
+    assert_int_equal(counters->takeovers, 2);
+    assert_int_equal(counters->unknown, 1);
+    assert_int_equal(counters->lost, 1);
+    assert_int_equal(counters->completed + counters->released +
+                         counters->purged,
                      0);
-    assert_int_equal(counters.size, sizeof(counters));
+    assert_int_equal(counters->size, sizeof(*counters));
 }
