@@ -175,8 +175,8 @@ def another_compiler_gives_the_same_traces():
     other = "gcc" if "clang" in ours else "clang"
     if shutil.which(other) is None:
         tap.skip(f"{other} is not installed")
-    if tap.SANITIZED:
-        tap.skip("it is compared without a sanitizer")
+    if tap.SANITIZED or not tap.LONG:
+        tap.skip("all is compiled once more: only with --long, and no sanitizer")
     # What did not change since the last time need not be compiled again.
     cached = COMPILER[:1] if Path(COMPILER[0]).name == "ccache" else []
     objects = compile_all([*cached, other])
