@@ -9,9 +9,8 @@ Every class of faults is met equally often: they are dealt from a shuffled deck,
 to whichever request the next one suits. A client is known by its access key; its
 first answer has the right Date, because nobody can know better then.
 
-With a script instead, the n-th request meets its n-th entry: None, or a function
-as in faults.py. What comes after the end of the script meets the last entry. Looks
-whether the store was moved meet none, and are not counted.
+With a rule instead, a function as in faults.py, each request meets that, but for looks
+whether the store was moved, which are not counted.
 
 As a program it stands before a server until it is interrupted:
 
@@ -145,28 +144,21 @@ async def passed_on(proxy, client, request):
 class Proxy:
     """The proxy's address, and what it has done."""
 
-    def __init__(self, url, seed, rate, classes, script):
+    def __init__(self, url, seed, rate, classes, rule):
         parts = urllib.parse.urlsplit(url)
         self.upstream = (parts.hostname, parts.port)
         self.url = None
         self.rate = rate
         self.random = random.Random(seed)
         self.classes = classes
-        self.script = script
+        self.rule = rule
         self.hits = collections.Counter()
         self.requests = 0
-        self.seen = []  # Their operations, where there is a script.
         self.known = set()  # Clients that had an answer.
         self.deck = []
         self.idle = []  # Connections to the server.
         self.late = set()
         self.clients = set()  # What goes on after its client was answered.
-
-    def follow(self, script):
-        """Let what comes next meet @script, from its start."""
-        self.script = script
-        self.requests = 0
-        self.seen.clear()
 
     # ---- Which fault ----
 
@@ -243,14 +235,12 @@ class Proxy:
             writer.close()
 
     async def answer(self, client, request):
-        if self.script and request.of_the_mark:
+        if self.rule and request.of_the_mark:
             await passed_on(self, client, request)
             return
         self.requests += 1
-        if self.script:
-            self.seen.append(request.operation)
-            do = self.script[min(self.requests, len(self.script)) - 1]
-            await (do or passed_on)(self, client, request)
+        if self.rule:
+            await self.rule(self, client, request)
             return
         name = self.deal(request)
         if name is None:
@@ -274,9 +264,9 @@ class Proxy:
 
 
 @contextlib.contextmanager
-def chaos(url, seed=1, rate=0.2, classes=tuple(faults.CLASSES), script=()):
+def chaos(url, seed=1, rate=0.2, classes=tuple(faults.CLASSES), rule=None):
     """Stand before the server at @url."""
-    between = Proxy(url, seed, rate, classes, script)
+    between = Proxy(url, seed, rate, classes, rule)
     started = threading.Event()
     loop = asyncio.new_event_loop()
     failed = []

@@ -572,7 +572,8 @@ def ran():
 
 @test(rows=[20])
 def credentials_that_expire_in_mid_work_are_renewed():
-    """Credentials that end while the work goes on are fetched anew, and its outcome is recorded."""
+    """Credentials that end while the work goes on are fetched anew, and its outcome is
+    recorded; where there are no new ones, it is kept, and recorded once there are."""
     box = in_turn((200, document("AKIDOLD")), (200, document("AKIDOLD")), (200, document("AKIDNEW")))
     with table(box) as (env, dead, source):
         dead.add("AKIDOLD")
@@ -582,6 +583,17 @@ def credentials_that_expire_in_mid_work_are_renewed():
         equal(kept("journal"), [])
         again = idem(env, *WORK)
         equal((again.status, again.stdout, ran()), (0, b"paid\n", 1))
+
+        source.answer = in_turn((200, document("AKIDLATE")))
+        dead.add("AKIDLATE")
+        os.unlink("over")
+        late = ("run", "-k", "pay-2", *WORK[3:])
+        done = idem(env, *late)
+        equal((done.status, done.stdout, len(kept("journal"))), (80, b"paid\n", 1))
+        dead.clear()
+        equal(idem(env, "reconcile").status, 0)
+        again = idem(env, *late)
+        equal((again.status, again.stdout, ran()), (0, b"paid\n", 2))
 
 
 if __name__ == "__main__":

@@ -245,7 +245,7 @@ def a_claim_whose_answer_is_lost(kind):
 
     http = "idempotency_lease 10m;"
     for leaves in False, True:
-        with dynamo.server(kind) as url, Upstream() as up, proxy.chaos(url, script=[lose]) as bad:
+        with dynamo.server(kind) as url, Upstream() as up, proxy.chaos(url, rule=lose) as bad:
             create(url)
             with gateway(up, bad.url, timeout="2s", http=http) as (nginx, _, env):
                 equal(nginx.post("/pay", "warm", b"x").status, 201)

@@ -25,7 +25,7 @@ static struct idem__answer read_answer(int status, const char *header,
 
 #define TYPE(name) "{\"__type\":\"com.amazonaws.dynamodb.v20120810#" name "\"}"
 
-/* ROW(15) ROW(16) ROW(17) ROW(19) ROW(26) Only an answer that is whole and known
+/* ROW(15) ROW(16) ROW(17) ROW(18) ROW(19) ROW(26) Only an answer that is whole and known
  * says that a write was not applied. */
 TEST(answer, isClassified)
 {
@@ -58,6 +58,8 @@ TEST(answer, isClassified)
         {400, "", "{}", IDEM__SAID_UNKNOWN, IDEM_EUNKNOWN},
         {400, "", TYPE("NeverHeardOfException"), IDEM__SAID_UNKNOWN,
          IDEM_EUNKNOWN},
+        {400, "", TYPE("IdempotentParameterMismatchException"),
+         IDEM__SAID_UNKNOWN, IDEM_EUNKNOWN},
         {400, "", TYPE("ConditionalCheckFailedException"), IDEM__SAID_REFUSED,
          0},
         {400, "", "{\"__type\":\"ConditionalCheckFailedException\"}",
