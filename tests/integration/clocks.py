@@ -79,7 +79,7 @@ def a_wall_clock_that_jumps_changes_nothing(b):
     contains(got.stderr, b"takeover")
 
 
-@case(rows=[23], slow=True)
+@case(rows=[8, 23], slow=True)
 def a_host_that_slept_starts_nothing_more(b):
     """Runner, supervisor and command sleep past the lease while the boot clock goes on and
     the monotonic one stands still, as on a suspended host: no further effect, and
@@ -111,6 +111,7 @@ def a_host_that_slept_starts_nothing_more(b):
     until(lambda: is_gone(child), "the command is ended")
     got = finish(runner)
     equal((got.status, b.effects()), (80, effects))
+    contains(got.stderr, b"lost")
     fences = [int(line.split()[1]) for line in b.read("ledger").splitlines()]
     equal(fences, sorted(fences))
     equal((b.record("k")["status"], b.record("k")["attempts"]), ("completed", 2))

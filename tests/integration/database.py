@@ -100,20 +100,6 @@ def plans_are_those_of_a_full_table():
 
 
 @test
-def the_newest_is_first():
-    """A list is in the order of the first claims, page after page, whatever the ids are."""
-    idem, _ = here("newest")
-    names = [f"k{n}" for n in range(7)]
-    for name in names:
-        said(idem, "run", "-qk", name, "--", "true")
-    listed = ("list", "--fields", "key")
-    equal(said(idem, *listed).split(), names[::-1])
-    page = idem(*listed, "--max", "4")
-    place = re.search(r"--after (\S+)", page.stderr.decode())[1]
-    equal(page.stdout.decode().split() + said(idem, *listed, "--max", "4", "--after", place).split(), names[::-1])
-
-
-@test
 def a_held_row_holds_up_nobody_else():
     """An application's open transaction has a row: other keys go on at once, a duplicate
     is answered, and the row's own end is recorded after it. The control: ON CONFLICT alone would
@@ -153,41 +139,6 @@ def nobody_is_notified():
     text = read(os.path.join(server.folder, "log"))
     assert "UPDATE notified.idem_record" in text
     equal(re.findall(r"(?i)\bnotify\b|pg_notify|\blisten\b", text), [])
-
-
-@test
-def a_claim_sees_the_winner_it_waited_for():
-    """Another's insert of the key commits while a claim waits for it: the claim does not
-    start, though no row was there when it began."""
-    idem, server = here("race")
-    other, _ = here("race_from")
-    said(other, "begin", "-k", "k")
-    insert = "INSERT INTO race.idem_record SELECT * FROM race_from.idem_record"
-    with transaction(server, insert):
-        claim = idem.start("begin", "-k", "k")
-        time.sleep(1)  # Most likely it waits by then.
-    equal(claim.wait(PATIENCE), 75)
-
-
-@test
-def what_a_server_does_not_hear_is_kept():
-    """The server ends while the work goes on: the outcome is in the journal, and is on
-    record once the server is back. Nothing begins meanwhile."""
-    idem, server = here("away")
-    work = "echo done; touch begun; until test -e go; do sleep 0.05; done"
-    with idem.start("run", "-k", "k", "--", "sh", "-c", work) as process:
-        until(lambda: os.path.exists("begun"), "it is at work")
-        server.stop()
-        open("go", "w", encoding="ascii").close()
-        try:
-            out, _ = process.communicate()
-            equal((process.returncode, out), (80, b"done\n"))
-            equal(idem("run", "-k", "l", "--", "touch", "ran").status, 69)
-            assert not os.path.exists("ran")
-        finally:
-            server.start()
-    equal(idem("reconcile").status, 0)
-    equal(said(idem, "run", "-k", "k", "--", "sh", "-c", work), "done\n")
 
 
 @test

@@ -89,13 +89,18 @@ def an_outcome_waits_for_its_store(b):
 @case(slow=True)
 def without_it_nobody_knows(b):
     """The control: with --journal off the same run leaves a record that is unknown
-    once its lease is over, although somebody knew."""
-    got = refused(b, "k", WORK, "--journal", "off")
-    equal(got.status, 80)
-    contains(got.stderr, b"idem resolve")
+    once its lease is over, although somebody knew; the message says what to type."""
+    work = WORK + "; exit 3"
+    got = refused(b, "k", work, "--journal", "off", "--store", b.idem.store)
+    equal((got.status, got.stdout[:7]), (80, b"receipt"))
+    contains(got.stderr, b"ended with status 3, but it could not be recorded")
     assert not has_journal(b)
     wait_for_the_lease(b)
-    equal(b.run("k", WORK, env=own(b)).status, 76)
+    equal(b.run("k", work, env=own(b)).status, 76)
+    (release,) = [line for line in got.stderr.decode().splitlines() if "--release" in line]
+    contains(release, "  idem resolve ", "--store=", "--fence ")
+    equal(b.shell(release.replace("TEXT", "looked")).returncode, 0)
+    equal(b.record("k")["status"], "released")
 
 
 @case(slow=True)

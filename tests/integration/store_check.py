@@ -554,12 +554,5 @@ def a_check_of_a_table_is_stopped_between_pages():
         equal((first.returncode, answer["whole"], asked), (75, False, [None]))
 
 
-@test
-def other_stores_are_not_checked():
-    """A store in memory, and a URL that is none, are usage errors."""
-    for store in ("memory:", "dynamodb://x", "dynamodb:nothing", "nothing"):
-        equal(run([PROGRAM, "store", "check", "--store", store], ENV).status, 64)
-
-
 if __name__ == "__main__":
     main()

@@ -94,12 +94,6 @@ def fences(b, key):
     return [int(line) for line in b.read(f"ledger.{key}").split()]
 
 
-def no_stale_effect(b, key):
-    """Once an attempt has had an effect, none before it has."""
-    found = fences(b, key)
-    equal(found, sorted(found))
-
-
 def run_family(key, *options):
     return ("run", "-k", key, *options, "--", "sh", "family")
 
@@ -172,31 +166,6 @@ def a_killed_keeper_takes_its_work_along(b):
 # ---- A runner that is stopped ------------------------------------------------
 
 SHORT = ("--on-expired-lease", "rerun", "--lease", "12s")
-
-
-@case(rows=[8], slow=True)
-def all_stopped_past_the_lease(b):
-    """Runner, supervisor and command slept: the supervisor kills before it does anything
-    else."""
-    b.write(
-        "family",
-        "if [ -e go.k ]; then echo $IDEM_FENCE >> ledger.k; exit 0; fi\n"
-        "echo $IDEM_FENCE >> ledger.k; trap '' TERM; echo $$ > pid\n"
-        "while :; do sleep 0.02; echo $IDEM_FENCE >> ledger.k; done\n",
-    )
-    runner = b.start(*run_family("k", *SHORT))
-    child = b.await_pid()
-    supervisor = supervisor_of(runner)
-    stop(supervisor, runner.pid, child)
-    b.write("go.k", "")
-    equal(first_answer(b, "k", *SHORT)[1].status, 0)
-    record = b.record("k")
-    for pid in (supervisor, runner.pid):
-        os.kill(pid, signal.SIGCONT)
-    until(lambda: is_gone(child), "the command is killed")
-    equal(finish(runner).status, 80)
-    equal(b.record("k"), record)
-    no_stale_effect(b, "k")
 
 
 def slept_before_the_start(b, meanwhile):

@@ -44,27 +44,6 @@ class Bank(Accounts):
 
 
 @test
-def a_replay_is_the_receipt():
-    """The second transfer of a key prints the first receipt and moves nothing."""
-    bank = Bank()
-    first = run(bank.with_idem("k"))
-    equal(first, (0, b"transfer 1: 3 from ann to bob\n", b""))
-    equal(run(bank.with_idem("l")).stdout, b"transfer 2: 3 from ann to bob\n")
-    equal(run(bank.with_idem("k")), first)
-    bank.assert_once(["k", "l"])
-
-
-@test
-def another_transfer_is_refused():
-    """A key that was used for another amount answers 65 and moves nothing."""
-    bank = Bank()
-    equal(run(bank.with_idem("k")).status, 0)
-    got = run(bank.with_idem("k", 4))
-    equal((got.status, got.stdout), (65, b""))
-    bank.assert_once(["k"])
-
-
-@test
 def a_refusal_leaves_nothing():
     """A transfer that fails leaves neither effect nor record, and may be retried."""
     bank = Bank()
