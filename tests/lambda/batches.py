@@ -13,7 +13,6 @@ import contextlib
 import json
 import os
 import random
-import shutil
 import signal
 import threading
 import time
@@ -24,12 +23,12 @@ from lambda_api import Function, Sandbox
 from late_writes import Delivery, access_key, end_of, landed_late
 from patience import until
 from procfs import children
-from tap import LONG, Idem, equal, note, skip
+from tap import LONG, Idem, equal, note
 
 SEED = int(os.environ.get("IDEM_TEST_SEED", "1"))
 ATTEMPTS = 5  # As is the default of IDEM_LAMBDA_MAX_ATTEMPTS.
 
-# ---- Handlers that do the same as storm.c ----
+# ---- A handler that does the same as storm.c ----
 
 # A program that dies leaves its runtime alive.
 SCRIPT = """#!/bin/sh
@@ -44,23 +43,6 @@ esac
 echo 1
 """
 
-NODE = """#!/usr/bin/env node
-const {readFileSync, appendFileSync} = require("fs");
-readFileSync(0);
-const {IDEM_KEY: key, IDEM_FENCE: fence, IDEM_TAKEOVER: takeover} = process.env;
-appendFileSync("ledger", `${key} ${fence} ${takeover}\\n`);
-const ends = {
-  kill: () => process.kill(process.pid, "SIGKILL"),
-  exit: () => process.exit(3),
-  hang: () => setTimeout(() => {}, 60000),
-  fail: () => {
-    console.log('{"errorType": "Refused", "errorMessage": "never works"}');
-    process.exitCode = 1;
-  },
-};
-(ends[key.slice(0, 4)] ?? (() => console.log("1")))();
-"""
-
 POISON = ("kill", "exit", "hang", "fail")
 
 
@@ -70,11 +52,12 @@ STOP_MARGIN = 0.5  # Seconds before the deadline at which a program is stopped.
 class Handler:
     """What an event is given to, and how long it may take for it."""
 
-    def __init__(self, name, text=None, seconds=2 if LONG else 1.2, batch=10):
+    batch = 10  # Messages at most.
+
+    def __init__(self, name, text=None, seconds=2 if LONG else 1.2):
         self.name = name
         self.text = text  # Of a program.
         self.seconds = seconds  # For a batch.
-        self.batch = batch  # Messages at most.
         # Seconds that must be left to start a program: one that was started is not to
         # be stopped because the machine is busy.
         self.start_min = 0.1 if text is None else seconds / 3
@@ -82,15 +65,12 @@ class Handler:
         self.cut_off = seconds - self.start_min - STOP_MARGIN
 
     def write(self):
-        if "node" in (self.text or "").partition("\n")[0] and not shutil.which("node"):
-            skip("no Node.js")
         if self.text is not None:
             write(self.name, self.text, 0o755)
 
 
 FUNCTION = Handler(Function(os.environ["IDEM_TEST_LAMBDA_STORM"]))
 PROGRAM = Handler("./handler", SCRIPT, seconds=2)
-NODE_PROGRAM = Handler("./handler.js", NODE, seconds=3.5, batch=3)
 
 
 def ledger(name="ledger"):
@@ -456,12 +436,6 @@ class Storm:
              f"{self.landed} ends of killed functions that landed late, "
              f"{from_log} recorded from the log, "
              f"at most {max(poison.values())} of poison")
-
-
-def again():
-    """A directory of its own for the next storm of a case."""
-    os.makedirs("again", exist_ok=True)
-    os.chdir("again")
 
 
 @contextlib.contextmanager

@@ -13,8 +13,8 @@ import threading
 
 import dynamo
 import wiretap
-from batches import (FUNCTION, NODE_PROGRAM, PROGRAM, SEED, again, blow, fifo, is_poison,
-                     kinesis, ledger, messages, sqs, storm)
+from batches import (FUNCTION, PROGRAM, SEED, blow, fifo, is_poison, kinesis, ledger,
+                     messages, sqs, storm)
 from late_writes import end_of, landed_late, process_of
 from patience import in_time, until
 from tap import LONG, add, arguments, equal, main, note, test
@@ -33,15 +33,13 @@ def place():
         yield wire
 
 
-def add_storms(name, doc, *storms):
-    """A case of @storms, one after the other: (handler, make, what blow() takes)."""
+def add_storm(name, doc, storm):
+    """A case of @storm: (handler, make, what blow() takes)."""
 
     def case():
-        for n, (handler, make, more) in enumerate(storms):
-            if n > 0:
-                again()
-            with place() as wire:
-                blow(handler, make, wire, **more)
+        handler, make, more = storm
+        with place() as wire:
+            blow(handler, make, wire, **more)
 
     add(f"{name}: {doc}", case)
 
@@ -56,47 +54,42 @@ for row in [
      "no attempt of another.", (FUNCTION, sqs, {})),
     ("a_queue_and_a_script", "So with a script, whose death its runtime survives.",
      (PROGRAM, sqs, {"count": 27})),
-    ("a_queue_and_a_program_of_node", "So with an executable that Node.js runs.",
-     (NODE_PROGRAM, sqs, {"count": 14, "every": 4})),
     ("a_fifo_queue", "In a FIFO queue what follows a failure in its group is not claimed.",
      (FUNCTION, fifo, {})),
     ("a_stream_that_is_split", "In a shard, which is split until the record that kills is alone.",
      (FUNCTION, kinesis, {"count": 24})),
 ]:  # fmt: skip
-    add_storms(*row)
+    add_storm(*row)
 
 if not ON_TABLE:
-    add_storms("a_fifo_queue_and_a_script", "In a FIFO queue a script, too, is not given what "
-               "follows a failure in its group.", (PROGRAM, fifo, {"count": 27}))  # fmt: skip
-    add_storms("a_stream_and_a_script", "A shard is split for a script, too, until the record that "
-               "kills is alone.", (PROGRAM, kinesis, {"count": 24}))  # fmt: skip
+    add_storm("a_fifo_queue_and_a_script", "In a FIFO queue a script, too, is not given what "
+              "follows a failure in its group.", (PROGRAM, fifo, {"count": 27}))  # fmt: skip
+    add_storm("a_stream_and_a_script", "A shard is split for a script, too, until the record that "
+              "kills is alone.", (PROGRAM, kinesis, {"count": 24}))  # fmt: skip
 
 AT_ANY_MOMENT = ("kills_at_any_moment", "What kills the function may hit it anywhere: nothing "
                  "is lost, and what runs again is told that it takes over.")  # fmt: skip
 OF_A_PROGRAM = ("kills_of_a_program", "So where either the runtime or the program is killed.")
-IN_ORDER = ("kills_in_order", "So in a FIFO queue, and in a stream.")
 IN_A_FIFO_QUEUE = ("kills_in_a_fifo_queue", "So where a group waits for the record that was killed.")
 IN_A_STREAM = ("kills_in_a_stream", "So where all of a shard waits for it.")
 
 if ON_TABLE and LONG:
     CASES = [
         (*AT_ANY_MOMENT, kills(FUNCTION, sqs, 10_000, 300, 500, compare=20)),
-        (*OF_A_PROGRAM, kills(PROGRAM, sqs, 10_000, 300, 500, compare=20),
-         kills(NODE_PROGRAM, sqs, 2000, 200, 200, compare=20)),
-        (*IN_ORDER, kills(FUNCTION, fifo, 2000, 100, 300, compare=4, groups=20),
-         kills(FUNCTION, kinesis, 2000, 100, 300, compare=4)),
+        (*OF_A_PROGRAM, kills(PROGRAM, sqs, 10_000, 300, 500, compare=20)),
+        (*IN_A_FIFO_QUEUE, kills(FUNCTION, fifo, 2000, 100, 300, compare=4, groups=20)),
+        (*IN_A_STREAM, kills(FUNCTION, kinesis, 2000, 100, 300, compare=4)),
     ]  # fmt: skip
 elif ON_TABLE:
     CASES = [
         (*AT_ANY_MOMENT, kills(FUNCTION, sqs, 40, 2, 30)),
         (*OF_A_PROGRAM, kills(PROGRAM, sqs, 40, 2, 30)),
-        (*IN_ORDER, kills(FUNCTION, fifo, 30, 1, 30)),
+        (*IN_A_FIFO_QUEUE, kills(FUNCTION, fifo, 30, 1, 30)),
     ]
 elif LONG:
     CASES = [
         (*AT_ANY_MOMENT, kills(FUNCTION, sqs, 10_000, 300, 500, compare=10)),
-        (*OF_A_PROGRAM, kills(PROGRAM, sqs, 3000, 300, 500, compare=10),
-         kills(NODE_PROGRAM, sqs, 1000, 100, 200, compare=10)),
+        (*OF_A_PROGRAM, kills(PROGRAM, sqs, 3000, 300, 500, compare=10)),
         (*IN_A_FIFO_QUEUE, kills(FUNCTION, fifo, 3000, 100, 300, compare=10, groups=20)),
         (*IN_A_STREAM, kills(FUNCTION, kinesis, 1000, 50, 300, compare=10)),
     ]  # fmt: skip
@@ -109,7 +102,7 @@ else:
     ]
 
 for row in CASES:
-    add_storms(*row)
+    add_storm(*row)
 
 
 def an_end_that_lands_late():
