@@ -46,15 +46,6 @@ def a_hundred_duplicates_are_one_execution():
 
 
 @test
-def without_the_module_they_are_a_hundred():
-    """The control: plain proxy_pass executes all of them."""
-    with Upstream() as up, Nginx(up, http="", module=False) as nginx:
-        answers = nginx.many([("/pay?delay=50", "k", b"x")] * 100)
-        equal(kinds(answers), {"201": 100})
-        equal(up.executions(), 100)
-
-
-@test
 def a_crowd_waits():
     """However many wait for one key, all get what the one execution answered."""
     crowd = 1900 if LONG else 1100

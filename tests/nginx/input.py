@@ -28,6 +28,8 @@ def bad_heads():
     yield "no end", [key + '"a']
     yield "bytes behind", [key + '"a"b']
     yield "bad escape", [key + '"a\\n"']
+    yield "space in it", [key + "a b"]
+    yield "braces", [key + '{}"']
     for name, byte in ("tab", "\t"), ("delete", "\x7f"), ("latin", "\xe9"):
         yield f"{name} in it", [key + f"a{byte}b"]
         yield f"{name} quoted", [key + f'"a{byte}b"']
@@ -73,15 +75,16 @@ def a_bad_key_is_refused_and_its_body_read():
 
 @test
 def good_keys_of_every_kind():
-    """Opaque bytes: no shell, no path, no format, no JSON is looked at."""
+    """Opaque bytes: no shell, no path, no format, no JSON is looked at; spaces around it do
+    not count."""
     keys = ["1", "k" * 255, '"' + "q" * 255 + '"', "'or'1'='1'--"]
     keys += ["../../etc/passwd", "%n%s%x", "$(id)", "`id`", "<script>", "a:b", "*"]
-    keys += ['"{\\"a\\": [1, 2]}"', '"a, b; c"', '"NULL"', '"\\\\"']
+    keys += ['"{\\"a\\": [1, 2]}"', '"a, b; c"', '"NULL"', '"\\\\"', '"a \\"b\\" \\\\"']
     with Upstream() as up, Nginx(up) as nginx:
         for key in keys:
             first = nginx.post("/pay", key, b"")
             equal((key, first.status, first.replayed), (key, 201, False))
-            assert nginx.post("/pay", key, b"").replayed, key
+            assert nginx.post("/pay", f" {key}\t", b"").replayed, key
         equal(up.executions(), len(keys))
     note(f"{len(keys)} keys")
 
