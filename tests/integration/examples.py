@@ -462,6 +462,22 @@ def a_charge_of_another_language_is_made_once(name):
     equal(ledger(), ["k1", "k2"])
 
 
+# ---- The clients of Node.js and Python -----------------------------------------
+
+
+@each([os.path.relpath(path, EXAMPLES) for path in sorted(glob.glob(EXAMPLES + "/clients/*/try"))])
+def holds_what_it_promises(name):
+    """A story is played by the handlers of both languages, and by their controls without idem."""
+    got = run([os.path.join(EXAMPLES, name)], {"IDEM_PROGRAM": PROGRAM})
+    equal((got.status, got.stderr), (0, b""))
+    played = set(re.findall(r"^    (\S+\.(?:js|py)) ", got.stdout.decode(), re.M))
+    there = {os.path.basename(path) for path in glob.glob(os.path.join(EXAMPLES, os.path.dirname(name), "*.*"))}
+    missing = set() if shutil.which("node") else {path for path in there if path.endswith(".js")}
+    equal((played, len(there)), (there - missing, 4))
+    if missing:
+        skip("Node.js is not installed: its handlers are not played")
+
+
 # ---- The page ----------------------------------------------------------------
 
 

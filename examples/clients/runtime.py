@@ -1,0 +1,34 @@
+"""runtime.py FILE: call the handler of a file for each event, a line of standard input each.
+
+Prints a line of JSON for each, as Lambda would be told.
+"""
+
+import importlib.util
+import json
+import sys
+import time
+import uuid
+
+
+class Context:
+    """As much of the context of a function as is read."""
+
+    function_name = "example"
+
+    def __init__(self):
+        self.aws_request_id = str(uuid.uuid4())
+        self.end = time.monotonic() + 30
+
+    def get_remaining_time_in_millis(self):
+        return int((self.end - time.monotonic()) * 1000)
+
+
+spec = importlib.util.spec_from_file_location("function", sys.argv[1])
+function = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(function)
+for line in sys.stdin:
+    try:
+        told = {"answer": function.handler(json.loads(line), Context())}
+    except Exception as error:
+        told = {"error": type(error).__name__}
+    print(json.dumps(told), flush=True)
