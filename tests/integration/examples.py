@@ -440,7 +440,7 @@ def an_interrupted_migration_waits_for_a_person():
 
 # ---- idem serve, from other languages ------------------------------------------
 
-SERVED = {"charge.rb": ["ruby"], "charge.php": ["php"], "charge.go": ["go", "run"]}
+SERVED = {"charge.rb": ["ruby"], "charge.php": ["php"], "charge.go": ["go", "run"], "Charge.java": ["java"]}
 
 
 @each(SERVED)
