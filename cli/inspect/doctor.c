@@ -100,8 +100,9 @@ static const char *const variables[] = {
     "IDEM_EVENT_MS", "IDEM_STORE_TIMEOUT", NULL,
 };
 
-/* Of what idem consume and idem lambda have many of. */
-static const char *const families[] = {"MESSAGE_", "LAMBDA_", NULL};
+/* MESSAGE_ and LAMBDA_ begin many names, of idem consume and idem lambda; the clients for
+ * Node.js and Python read IDEM_PROGRAM. */
+static const char *const families[] = {"MESSAGE_", "LAMBDA_", "PROGRAM", NULL};
 
 static bool is_known(const char *name, size_t len)
 {

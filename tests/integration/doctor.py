@@ -106,13 +106,13 @@ def a_table_is_looked_at_too():
 
 @test
 def variables_that_are_read_are_known():
-    """Each variable that the source of the commands reads, and those that idem sets for
-    others, are none that nothing reads; another is, and that is said."""
+    """Each variable that the source of the commands reads, those that idem sets for others,
+    and that of the clients are none that nothing reads; another is, and that is said."""
     names = set()
     for path in glob.glob(os.path.join(TOP, "cli", "**", "*.c"), recursive=True):
         names |= set(re.findall(r'getenv\("(IDEM_\w+)"', read(path)))
     assert len(names) > 8 and "IDEM_METER" in names, names
-    names |= {"IDEM_KEY", "IDEM_LAMBDA_WAIT", "IDEM_MESSAGE_ID"}
+    names |= {"IDEM_KEY", "IDEM_LAMBDA_WAIT", "IDEM_MESSAGE_ID", "IDEM_PROGRAM"}
     values = {"IDEM_LOG_KEYS": "clear", "IDEM_STORE_TIMEOUT": "5s"}
     env = {name: values.get(name, os.path.abspath("x")) for name in names - {"IDEM_STORE", "IDEM_TOKEN"}}
     store = Idem()
