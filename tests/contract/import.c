@@ -116,35 +116,40 @@ static bool import_from(struct idem_store *from, struct idem_store *to)
     return added;
 }
 
-/* A copy that is older than what was forgotten in its place is under a higher fence all the
- * same; one that is past its own retention is not brought over. */
+/* A copy that is older than what was forgotten in its place, or has the same fence, is under
+ * a higher fence all the same; one that is past its own retention is not brought over. */
 TEST(import, goesOnWithTheFence)
 {
-    struct fixture from;
-    struct fixture to;
-    struct idem_request request = claim("k");
-    struct idem_record old;
-    uint64_t fence;
-    bool added = true;
+    int same;
 
-    open_virtual(&from);
-    open_virtual(&to);
-    host_pass(&to.host, 1000);
-    run(to.store, &request, "there before");
-    fence = fence_of(to.store, "k");
-    run(from.store, &request, "from elsewhere");
-    old = *get(from.store, "k");
-    assert_true(old.fence < fence);
-    host_pass(&to.host, request.retention_ms);
-    assert_ok(idem_import(to.store, &old, &added, &why));
-    assert_false(added);
-    old.expires_ms = IDEM_NEVER;
-    old.retention_ms = IDEM_NEVER;
-    assert_ok(idem_import(to.store, &old, &added, &why));
-    assert_true(added);
-    assert_true(fence_of(to.store, "k") > fence);
-    finish(&to);
-    finish(&from);
+    for (same = 0; same < 2; same++) {
+        struct fixture from;
+        struct fixture to;
+        struct idem_request request = claim("k");
+        struct idem_record old;
+        uint64_t fence;
+        bool added = true;
+
+        open_virtual(&from);
+        open_virtual(&to);
+        host_pass(&to.host, 1000);
+        run(to.store, &request, "there before");
+        fence = fence_of(to.store, "k");
+        run(from.store, &request, "from elsewhere");
+        old = *get(from.store, "k");
+        assert_true(old.fence < fence);
+        old.fence = same ? fence : old.fence;
+        host_pass(&to.host, request.retention_ms);
+        assert_ok(idem_import(to.store, &old, &added, &why));
+        assert_false(added);
+        old.expires_ms = IDEM_NEVER;
+        old.retention_ms = IDEM_NEVER;
+        assert_ok(idem_import(to.store, &old, &added, &why));
+        assert_true(added);
+        assert_true(fence_of(to.store, "k") > fence);
+        finish(&to);
+        finish(&from);
+    }
 }
 
 /* What was released when it was brought over does not hide what came of the next

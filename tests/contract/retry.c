@@ -53,6 +53,7 @@ TEST(retry, isATakeoverAtOnce)
             assert_code(IDEM_ELOST, call_verb(verb, first));
         }
         assert_code(IDEM_ELOST, idem_expire(first, &why));
+        assert_why("retry");
 
         second = begin(f.store, &request, IDEM_STARTED);
         record = second->record;
@@ -421,6 +422,9 @@ TEST_VIRTUAL(reopen, isRefused)
     assert_ok(reopen(f, fence, "ann"));
     assert_code(IDEM_EINVALID, reopen(f, fence, "bob"));
     assert_why("already");
+    assert_ok(idem_release(begin(f->store, &request, IDEM_STARTED),
+                           idem_str(""), &why));
+    assert_code(IDEM_EINVALID, reopen(f, fence_of(f->store, "k"), "ann"));
 }
 
 /* Both are counted: attempts as retried, persons as resolved. */

@@ -209,6 +209,30 @@ struct idem_op sample_resolve(void)
     return op;
 }
 
+struct idem_decision sample_decide(const struct idem_record *found,
+                                   const struct idem_op *op,
+                                   const struct idem_now *now)
+{
+    static void (*const decides[])(const struct idem_record *,
+                                   const struct idem_op *,
+                                   const struct idem_now *,
+                                   struct idem_decision *) = {
+        [IDEM_OP_BEGIN] = idem__decide_begin,
+        [IDEM_OP_END] = idem__decide_end,
+        [IDEM_OP_RENEW] = idem__decide_renew,
+        [IDEM_OP_EXPIRE] = idem__decide_expire,
+        [IDEM_OP_IMPORT] = idem__decide_import,
+        [IDEM_OP_RESOLVE] = idem__decide_resolve,
+    };
+    /* A note that a decision makes lies in the decision itself. */
+    static struct idem_decision decision;
+    struct idem_now at = now == NULL ? sample_now() : *now;
+
+    memset(&decision, 0x5a, sizeof(decision));
+    decides[op->verb](found, op, &at, &decision);
+    return decision;
+}
+
 #define assert_same(member)                                                    \
     do {                                                                       \
         if (a->member != b->member) {                                          \

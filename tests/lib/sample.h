@@ -45,6 +45,12 @@ struct idem_op sample_end(void);
 /* A person's decision about the sample record: failed, for a reason. */
 struct idem_op sample_resolve(void);
 
+/* What @op means for @found (NULL: there is no record) at @now; NULL: at sample_now(). Its
+ * note is valid until the next call. */
+struct idem_decision sample_decide(const struct idem_record *found,
+                                   const struct idem_op *op,
+                                   const struct idem_now *now);
+
 /* "done" as text/plain with some metadata. */
 struct idem_result sample_result(void);
 

@@ -23,17 +23,6 @@ static void estrange(struct idem_op *op, enum who who)
     }
 }
 
-static struct idem_decision decide_end(const struct idem_record *found,
-                                       const struct idem_op *op)
-{
-    struct idem_now now = sample_now();
-    struct idem_decision decision;
-
-    memset(&decision, 0x5a, sizeof(decision));
-    idem__decide_end(found, op, &now, &decision);
-    return decision;
-}
-
 /* Ends the sample attempt as @status, with the content of sample_ended(). */
 static struct idem_op ending(enum idem_status status)
 {
@@ -93,7 +82,7 @@ static void check(size_t row, size_t column, bool other, enum who who)
         op.u.end.text = idem_str("another text");
     }
     estrange(&op, who);
-    decision = decide_end(who == NOBODY ? NULL : &found, &op);
+    decision = sample_decide(who == NOBODY ? NULL : &found, &op, NULL);
     got = word_for(&decision);
     if (got != want) {
         fail_with("%s%s -> %s, %s content, who %d: '%c' and not '%c'",
@@ -141,7 +130,7 @@ TEST(end, followsTheTable)
         struct idem_decision decision;                                         \
                                                                                \
         change;                                                                \
-        decision = decide_end(&found, &op);                                    \
+        decision = sample_decide(&found, &op, NULL);                           \
         if (word_for(&decision) != (want)) {                                   \
             fail_with("%s: " #change, idem_status_name(*status));              \
         }                                                                      \
@@ -159,7 +148,7 @@ TEST(end, comparesEveryPartOfAResult)
         struct idem_record found;
 
         said.u.end.result = sample_result();
-        found = decide_end(&open, &said).next;
+        found = sample_decide(&open, &said, NULL).next;
         assert_word('s', (void)op);
         assert_word('L', op.u.end.result.bytes = idem_str("dome"));
         assert_word('L', op.u.end.result.bytes = idem_str("done."));
@@ -173,17 +162,6 @@ TEST(end, comparesEveryPartOfAResult)
 
 /* ---- Renewing ---- */
 
-static struct idem_decision decide_renew(const struct idem_record *found,
-                                         const struct idem_op *op)
-{
-    struct idem_now now = sample_now();
-    struct idem_decision decision;
-
-    memset(&decision, 0x5a, sizeof(decision));
-    idem__decide_renew(found, op, &now, &decision);
-    return decision;
-}
-
 static struct idem_op renewing(int64_t lease_ms)
 {
     struct idem_op op = sample_end();
@@ -194,27 +172,32 @@ static struct idem_op renewing(int64_t lease_ms)
     return op;
 }
 
-/* Only the owner renews, and only what is in progress. */
+/* Only the owner renews or gives its lease up, and only of what is in progress. */
 TEST(renew, followsTheTable)
 {
-    int status;
+    static const enum idem_verb verbs[] = {IDEM_OP_RENEW, IDEM_OP_EXPIRE};
+    size_t i;
     int who;
 
-    for (status = IDEM_STATUS_IN_PROGRESS; status <= IDEM_STATUS_RELEASED;
-         status++) {
-        for (who = 0; who < WHO; who++) {
-            struct idem_record found =
-                sample_ended((enum idem_status)status, 3600000);
-            struct idem_op op = renewing(60000);
-            bool may = status == IDEM_STATUS_IN_PROGRESS && who == OWNER;
-            struct idem_decision decision;
+    EACH(verb, verbs) {
+        for (i = 0; i <= SAMPLE_ENDS; i++) {
+            for (who = 0; who < WHO; who++) {
+                struct idem_record found =
+                    i == SAMPLE_ENDS ? sample_record()
+                                     : sample_ended(sample_ends[i], 3600000);
+                struct idem_op op = renewing(60000);
+                bool may = i == SAMPLE_ENDS && who == OWNER;
+                struct idem_decision decision;
 
-            estrange(&op, (enum who)who);
-            decision = decide_renew(who == NOBODY ? NULL : &found, &op);
-            assert_code(may ? IDEM_OK : IDEM_ELOST, decision.code);
-            assert_int_equal(decision.change,
-                             may ? IDEM_CHANGE_REPLACE : IDEM_CHANGE_NONE);
-            assert_true(may || decision.text[0] != '\0');
+                op.verb = *verb;
+                estrange(&op, (enum who)who);
+                decision =
+                    sample_decide(who == NOBODY ? NULL : &found, &op, NULL);
+                assert_code(may ? IDEM_OK : IDEM_ELOST, decision.code);
+                assert_int_equal(decision.change,
+                                 may ? IDEM_CHANGE_REPLACE : IDEM_CHANGE_NONE);
+                assert_true(may || decision.text[0] != '\0');
+            }
         }
     }
 }
@@ -233,13 +216,13 @@ TEST(renew, doesNotGrowByTheMargin)
     now.store_err_ms = 100;
     sample_lease(&record, 2100);
     for (i = 0; i < 10; i++) {
-        idem__decide_renew(&record, &op, &now, &decision);
+        decision = sample_decide(&record, &op, &now);
         assert_ok(decision.code);
         record = decision.next;
         assert_int_equal(record.lease_end_ms, NOW_MS + 2100);
     }
     now.store_ms += 700;
-    idem__decide_renew(&record, &op, &now, &decision);
+    decision = sample_decide(&record, &op, &now);
     assert_int_equal(decision.next.lease_end_ms, NOW_MS + 2800);
 }
 
@@ -252,49 +235,12 @@ TEST(renew, keepsALongerLeaseOfAnotherBoot)
 
     memset(found.boot_id, 'B', sizeof(found.boot_id));
     found.lease_end_boot_ms = 1;
-    decision = decide_renew(&found, &op);
+    decision = sample_decide(&found, &op, NULL);
     assert_int_equal(decision.next.lease_end_ms, NOW_MS + 50000);
     assert_int_equal(decision.next.lease_end_boot_ms, NOW_BOOT_MS + 50000);
 }
 
 /* ---- Expiring ---- */
-
-static struct idem_decision decide_expire(const struct idem_record *found,
-                                          const struct idem_op *op,
-                                          const struct idem_now *now)
-{
-    struct idem_decision decision;
-
-    memset(&decision, 0x5a, sizeof(decision));
-    idem__decide_expire(found, op, now, &decision);
-    return decision;
-}
-
-/* Only the owner gives its lease up, and only of what is in progress. */
-TEST(expire, followsTheTable)
-{
-    struct idem_now now = sample_now();
-    int status;
-    int who;
-
-    for (status = IDEM_STATUS_IN_PROGRESS; status <= IDEM_STATUS_RELEASED;
-         status++) {
-        for (who = 0; who < WHO; who++) {
-            struct idem_record found =
-                sample_ended((enum idem_status)status, 3600000);
-            struct idem_op op = renewing(0);
-            bool may = status == IDEM_STATUS_IN_PROGRESS && who == OWNER;
-            struct idem_decision decision;
-
-            op.verb = IDEM_OP_EXPIRE;
-            estrange(&op, (enum who)who);
-            decision = decide_expire(who == NOBODY ? NULL : &found, &op, &now);
-            assert_code(may ? IDEM_OK : IDEM_ELOST, decision.code);
-            assert_int_equal(decision.change,
-                             may ? IDEM_CHANGE_REPLACE : IDEM_CHANGE_NONE);
-        }
-    }
-}
 
 /* Its lease is over at once, by every clock: on this boot, on the next, where
  * store time is uncertain, and if it had no end. */
@@ -319,7 +265,8 @@ TEST(expire, endsTheLeaseEverywhere)
                     sample_lease(&found, *left);
                 }
                 now.store_err_ms = unsure * 3000;
-                decision = decide_expire(&found, &op, &now);
+                op.verb = IDEM_OP_EXPIRE;
+                decision = sample_decide(&found, &op, &now);
                 assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
                 assert_int_equal(decision.next.status, IDEM_STATUS_IN_PROGRESS);
                 assert_false(decision.set_result || decision.set_input);

@@ -1,20 +1,9 @@
-/* What a person decides, a restore from a copy, and an import. */
+/* What a person decides, and a restore from a copy. */
 #include "sample.h"
 
 #include "test.h"
 
 #include <idem/operator.h>
-
-static struct idem_decision decide(const struct idem_record *found,
-                                   const struct idem_op *op)
-{
-    struct idem_now now = sample_now();
-    struct idem_decision decision;
-
-    memset(&decision, 0x5a, sizeof(decision));
-    idem__decide_resolve(found, op, &now, &decision);
-    return decision;
-}
 
 /* The same decision by the same person, asked for twice because its answer was
  * lost or the person came back, is made once. Another is another. */
@@ -31,7 +20,7 @@ TEST(resolve, isMadeOnce)
         struct idem_record next;
 
         op.u.resolve.outcome.status = *one;
-        next = decide(&found, &op).next;
+        next = sample_decide(&found, &op, NULL).next;
         for (change = 0; change < 5; change++) {
             struct idem_op again = op;
             struct idem_decision decision;
@@ -55,7 +44,7 @@ TEST(resolve, isMadeOnce)
             default:
                 break;
             }
-            decision = decide(&next, &again);
+            decision = sample_decide(&next, &again, NULL);
             assert_code(IDEM_OK, decision.code);
             assert_int_equal(decision.change,
                              same ? IDEM_CHANGE_NONE : IDEM_CHANGE_REPLACE);
@@ -69,15 +58,15 @@ TEST(resolve, isMadeOnceForEachAttempt)
 {
     struct idem_record found = sample_ended(IDEM_STATUS_UNKNOWN, 0);
     struct idem_op op = sample_resolve();
-    struct idem_record next = decide(&found, &op).next;
+    struct idem_record next = sample_decide(&found, &op, NULL).next;
 
     op.nonce[0] ^= 1;
-    assert_code(IDEM_OK, decide(&next, &op).code);
+    assert_code(IDEM_OK, sample_decide(&next, &op, NULL).code);
     op.fence = next.fence - 1;
-    assert_code(IDEM_ELOST, decide(&next, &op).code);
+    assert_code(IDEM_ELOST, sample_decide(&next, &op, NULL).code);
     op.fence = next.fence;
     next.fence++; /* As an import may raise it. */
-    assert_code(IDEM_ELOST, decide(&next, &op).code);
+    assert_code(IDEM_ELOST, sample_decide(&next, &op, NULL).code);
 }
 
 /* What is stored of the decision, and read back; @head has its bytes. */
@@ -85,7 +74,7 @@ static struct idem_record stored(const struct idem_record *found,
                                  const struct idem_op *op,
                                  uint8_t head[IDEM_HEAD_MAX])
 {
-    struct idem_record next = decide(found, op).next;
+    struct idem_record next = sample_decide(found, op, NULL).next;
     struct idem_record read;
     size_t len;
 
@@ -127,7 +116,7 @@ TEST(resolve, mayEndALeaseWithoutAnEnd)
 
     found.lease_ms = found.lease_end_ms = IDEM_NEVER;
     found.lease_end_boot_ms = IDEM_NEVER;
-    assert_code(IDEM_OK, decide(&found, &op).code);
+    assert_code(IDEM_OK, sample_decide(&found, &op, NULL).code);
 }
 
 /* Eight decisions and attempts are kept. */
@@ -144,7 +133,7 @@ TEST(resolve, remembersEight)
         op.u.resolve.who = idem_str(who);
         memset(op.nonce, i, sizeof(op.nonce));
         op.fence = record.fence;
-        record = decide(&record, &op).next;
+        record = sample_decide(&record, &op, NULL).next;
         assert_int_equal(record.history_len, i < 8 ? i : 8);
         assert_text(record.history[0].owner, who);
         record.history[0].owner = idem_str("written down");
@@ -174,14 +163,19 @@ TEST(restored, callsOpenAttemptsUnknown)
         enum idem_on_expired_lease policy;
         int64_t left_ms;
         int64_t expires_ms;
+        bool retry;
     } rows[] = {
-        {IDEM_HOLD, 60000, IDEM_NEVER},   {IDEM_HOLD, 0, IDEM_NEVER},
-        {IDEM_RERUN, 60000, NOW_MS + 60}, {IDEM_RERUN, 0, NOW_MS + 60},
-        {IDEM_RERUN, 0, NOW_MS - 60},
+        {IDEM_HOLD, 60000, IDEM_NEVER, false},
+        {IDEM_HOLD, 0, IDEM_NEVER, false},
+        {IDEM_RERUN, 60000, NOW_MS + 60, false},
+        {IDEM_RERUN, 0, NOW_MS + 60, false},
+        {IDEM_RERUN, 0, NOW_MS - 60, false},
+        {IDEM_RERUN, 0, IDEM_NEVER, true},
     };
 
     EACH(row, rows) {
-        struct idem_record found = sample_record();
+        struct idem_record found =
+            row->retry ? sample_retry() : sample_record();
         struct idem_decision decision;
 
         found.on_expired_lease = row->policy;
@@ -190,6 +184,7 @@ TEST(restored, callsOpenAttemptsUnknown)
         decision = mark(&found);
         assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
         assert_int_equal(decision.next.status, IDEM_STATUS_UNKNOWN);
+        assert_false(decision.next.retry);
         assert_int_equal(decision.next.expires_ms, IDEM_NEVER);
         assert_int_equal(decision.next.ended_ms, NOW_MS);
         assert_int_equal(decision.next.fence, found.fence);
@@ -203,7 +198,6 @@ TEST(restored, callsOpenAttemptsUnknown)
 TEST(restored, takesTheRecordFromItsOwner)
 {
     struct idem_record found = sample_record();
-    struct idem_now now = sample_now();
     struct idem_op end = sample_end();
     struct idem_op resolve = sample_resolve();
     struct idem_record next = mark(&found).next;
@@ -213,17 +207,16 @@ TEST(restored, takesTheRecordFromItsOwner)
     for (status = IDEM_STATUS_COMPLETED; status <= IDEM_STATUS_RELEASED;
          status++) {
         end.u.end.status = (enum idem_status)status;
-        idem__decide_end(&next, &end, &now, &decision);
+        decision = sample_decide(&next, &end, NULL);
         assert_code(IDEM_ELOST, decision.code);
         assert_string_equal(decision.text,
                             "the store was put back from a copy: unknown");
     }
-    idem__decide_renew(&next, &end, &now, &decision);
-    assert_code(IDEM_ELOST, decision.code);
-    idem__decide_expire(&next, &end, &now, &decision);
-    assert_code(IDEM_ELOST, decision.code);
-    idem__decide_resolve(&next, &resolve, &now, &decision);
-    assert_code(IDEM_OK, decision.code);
+    end.verb = IDEM_OP_RENEW;
+    assert_code(IDEM_ELOST, sample_decide(&next, &end, NULL).code);
+    end.verb = IDEM_OP_EXPIRE;
+    assert_code(IDEM_ELOST, sample_decide(&next, &end, NULL).code);
+    assert_code(IDEM_OK, sample_decide(&next, &resolve, NULL).code);
 }
 
 /* What its lease made of an attempt the owner could still correct: no longer. */
@@ -234,20 +227,16 @@ TEST(restored, cutsOffWhoseLeaseRanOut)
 
     EACH(status, statuses) {
         struct idem_record found = sample_ended(*status, 0);
-        struct idem_now now = sample_now();
         struct idem_op end = sample_end();
-        struct idem_decision decision;
         struct idem_record next;
 
         found.by_lease = true;
-        idem__decide_end(&found, &end, &now, &decision);
-        assert_code(IDEM_OK, decision.code);
+        assert_code(IDEM_OK, sample_decide(&found, &end, NULL).code);
         next = mark(&found).next;
         assert_int_equal(next.status, *status);
         assert_slice(next.note, found.note);
         assert_slice(next.error, found.error);
-        idem__decide_end(&next, &end, &now, &decision);
-        assert_code(IDEM_ELOST, decision.code);
+        assert_code(IDEM_ELOST, sample_decide(&next, &end, NULL).code);
     }
 }
 
@@ -271,50 +260,4 @@ TEST(restored, leavesTheRest)
     found.by_lease = true;
     marked = mark(&found).next;
     assert_int_equal(mark(&marked).change, IDEM_CHANGE_NONE);
-}
-
-/* ---- An import ---- */
-
-static struct idem_decision bring(const struct idem_record *found,
-                                  const struct idem_record *record)
-{
-    struct idem_op op = {.verb = IDEM_OP_IMPORT, .u.import.record = record};
-    struct idem_now now = sample_now();
-    struct idem_decision decision;
-
-    memset(&decision, 0x5a, sizeof(decision));
-    idem__decide_import(found, &op, &now, &decision);
-    assert_code(IDEM_OK, decision.code);
-    return decision;
-}
-
-/* What is past its retention gives way, and its fence is not undercut. */
-TEST(import, replacesWhatIsForgotten)
-{
-    static const struct {
-        uint64_t found;
-        uint64_t record;
-        uint64_t want;
-    } rows[] = {{41, 50, 50}, {50, 41, 51}, {41, 41, 42}};
-
-    EACH(row, rows) {
-        struct idem_record found = sample_ended(IDEM_STATUS_COMPLETED, 5000);
-        struct idem_record record =
-            sample_ended(IDEM_STATUS_COMPLETED, 3600000);
-        struct idem_decision decision;
-
-        found.fence = row->found;
-        record.fence = row->record;
-        decision = bring(&found, &record);
-        assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
-        assert_true(decision.next.fence == row->want);
-    }
-}
-
-/* A record that is past its own retention is not worth adding. */
-TEST(import, addsNothingThatIsForgotten)
-{
-    struct idem_record record = sample_ended(IDEM_STATUS_COMPLETED, 5000);
-
-    assert_int_equal(bring(NULL, &record).change, IDEM_CHANGE_NONE);
 }

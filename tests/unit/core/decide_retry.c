@@ -32,31 +32,8 @@ static struct idem_decision begin_at(const struct idem_record *found,
 
     now.store_ms += ms;
     now.boot_ms += ms;
-    memset(&decision, 0x5a, sizeof(decision));
-    idem__decide_begin(found, op, &now, &decision);
+    decision = sample_decide(found, op, &now);
     assert_code(IDEM_OK, decision.code);
-    return decision;
-}
-
-static struct idem_decision end(const struct idem_record *found,
-                                const struct idem_op *op)
-{
-    struct idem_now now = sample_now();
-    struct idem_decision decision;
-
-    memset(&decision, 0x5a, sizeof(decision));
-    idem__decide_end(found, op, &now, &decision);
-    return decision;
-}
-
-static struct idem_decision resolve(const struct idem_record *found,
-                                    const struct idem_op *op)
-{
-    struct idem_now now = sample_now();
-    struct idem_decision decision;
-
-    memset(&decision, 0x5a, sizeof(decision));
-    idem__decide_resolve(found, op, &now, &decision);
     return decision;
 }
 
@@ -102,63 +79,45 @@ TEST(budget, countsAnEndOnce)
 {
     struct idem_record found = sample_record();
     struct idem_op op = failure_of(&found, 2);
-    struct idem_record next = end(&found, &op).next;
-    struct idem_decision decision = end(&next, &op);
+    struct idem_record next = sample_decide(&found, &op, NULL).next;
+    struct idem_decision decision = sample_decide(&next, &op, NULL);
 
     assert_code(IDEM_OK, decision.code);
     assert_int_equal(decision.change, IDEM_CHANGE_NONE);
     assert_int_equal(next.failures, 1);
 
     found.failures = 1;
-    next = end(&found, &op).next;
+    next = sample_decide(&found, &op, NULL).next;
     assert_int_equal(next.status, IDEM_STATUS_FAILED);
-    decision = end(&next, &op);
+    decision = sample_decide(&next, &op, NULL);
     assert_code(IDEM_OK, decision.code);
     assert_int_equal(decision.change, IDEM_CHANGE_NONE);
     op.u.end.failures_max = 0;
-    assert_code(IDEM_ELOST, end(&next, &op).code);
+    assert_code(IDEM_ELOST, sample_decide(&next, &op, NULL).code);
     op.u.end.failures_max = 2;
     op.u.end.text = idem_str("another reason");
-    assert_code(IDEM_ELOST, end(&next, &op).code);
+    assert_code(IDEM_ELOST, sample_decide(&next, &op, NULL).code);
     op = failure_of(&found, 2);
     next.by_lease = true; /* So it did not say it. */
-    assert_int_equal(end(&next, &op).change, IDEM_CHANGE_REPLACE);
+    assert_int_equal(sample_decide(&next, &op, NULL).change,
+                     IDEM_CHANGE_REPLACE);
 }
 
-/* Attempts that died or did nothing neither count nor excuse; a person does, and so
- * does a life that is over. */
-TEST(budget, isClearedByAPersonAlone)
+/* It is gone with a life that is over, and with a person's decision that it did nothing. */
+TEST(budget, isOfOneLife)
 {
-    struct idem_record found = sample_retry();
+    struct idem_record found = sample_ended(IDEM_STATUS_RELEASED, 3600000);
     struct idem_op op = sample_begin();
-    struct idem_decision decision;
 
     found.failures = 2;
-    decision = begin_at(&found, &op, 0);
-    assert_int_equal(decision.next.failures, 2);
-
-    found = sample_record();
-    found.failures = 2;
-    found.on_expired_lease = op.u.begin.on_expired_lease = IDEM_RERUN;
-    sample_lease(&found, 0);
-    decision = begin_at(&found, &op, 0);
-    assert_int_equal(decision.verdict, IDEM_STARTED);
-    assert_int_equal(decision.next.failures, 2);
-
-    found = sample_ended(IDEM_STATUS_RELEASED, 3600000);
-    found.failures = 2;
-    decision = begin_at(&found, &op, 0);
-    assert_int_equal(decision.next.failures, 2);
-    decision = begin_at(&found, &op, 3600000);
-    assert_int_equal(decision.next.failures, 0);
+    assert_int_equal(begin_at(&found, &op, 0).next.failures, 2);
+    assert_int_equal(begin_at(&found, &op, 3600000).next.failures, 0);
 
     found = sample_ended(IDEM_STATUS_FAILED, 0);
     found.failures = 2;
-    op = reopening();
-    assert_int_equal(resolve(&found, &op).next.failures, 0);
     op = sample_resolve();
     op.u.resolve.outcome.status = IDEM_STATUS_RELEASED;
-    assert_int_equal(resolve(&found, &op).next.failures, 0);
+    assert_int_equal(sample_decide(&found, &op, NULL).next.failures, 0);
 }
 
 /* ---- A pause ---- */
@@ -172,7 +131,7 @@ static struct idem_record paused(void)
     struct idem_op op = retry();
 
     op.u.end.retry_after_ms = pause_ms;
-    return end(&found, &op).next;
+    return sample_decide(&found, &op, NULL).next;
 }
 
 /* On another boot it is over once the store's time is certainly past it; one that only
@@ -207,10 +166,10 @@ TEST(pause, countsFromTheEndOfTheWork)
 
     op.u.end.retry_after_ms = pause_ms;
     op.u.end.ended_boot_ms = NOW_BOOT_MS - 1000;
-    next = end(&found, &op).next;
+    next = sample_decide(&found, &op, NULL).next;
     assert_int_equal(begin_at(&next, &begin, 0).lease_left_ms, pause_ms - 1000);
     op.u.end.ended_boot_ms = NOW_BOOT_MS - pause_ms;
-    next = end(&found, &op).next;
+    next = sample_decide(&found, &op, NULL).next;
     assert_int_equal(begin_at(&next, &begin, 0).verdict, IDEM_STARTED);
 }
 
@@ -229,76 +188,11 @@ TEST(pause, isNobodysDelay)
     now.boot_ms += pause_ms;
     assert_true(idem__decide_overdue(&found, &now));
 
-    decision = resolve(&found, &op);
+    decision = sample_decide(&found, &op, NULL);
     assert_code(IDEM_OK, decision.code);
     assert_int_equal(begin_at(&decision.next, &begin, 0).verdict, IDEM_STARTED);
     op = sample_resolve();
-    assert_code(IDEM_OK, resolve(&found, &op).code);
-}
-
-/* Nothing that its attempt says later counts. */
-TEST(retry, isTheLastWord)
-{
-    struct idem_record found = sample_retry();
-    struct idem_now now = sample_now();
-    struct idem_op op = retry();
-    struct idem_decision decision;
-
-    op.u.renew.lease_ms = 60000;
-    idem__decide_renew(&found, &op, &now, &decision);
-    assert_code(IDEM_ELOST, decision.code);
-    idem__decide_expire(&found, &op, &now, &decision);
-    assert_code(IDEM_ELOST, decision.code);
-    assert_non_null(strstr(decision.text, "retry"));
-}
-
-/* After a restore from a copy nobody knows what became of it meanwhile. */
-TEST(retry, isUnknownAfterARestore)
-{
-    static const uint8_t nonce[16] = "restored";
-    struct idem_record found = sample_retry();
-    struct idem_now now = sample_now();
-    struct idem_decision decision;
-
-    idem__decide_restored(&found, nonce, idem_str("put back"), &now, &decision);
-    assert_int_equal(decision.next.status, IDEM_STATUS_UNKNOWN);
-    assert_false(decision.next.retry);
-}
-
-/* ---- A person wishes it ---- */
-
-/* What may be reopened. */
-TEST(reopen, followsTheTable)
-{
-    static const struct {
-        enum idem_status status;
-        int64_t left_ms;
-        int code;
-    } rows[] = {
-        {IDEM_STATUS_COMPLETED, 0, IDEM_OK},
-        {IDEM_STATUS_FAILED, 0, IDEM_OK},
-        {IDEM_STATUS_UNKNOWN, 0, IDEM_OK},
-        {IDEM_STATUS_RELEASED, 0, IDEM_EINVALID},
-        {IDEM_STATUS_RETRY, 0, IDEM_OK},
-        {IDEM_STATUS_IN_PROGRESS, 0, IDEM_OK},
-        {IDEM_STATUS_IN_PROGRESS, 1, IDEM_EINVALID},
-    };
-    size_t i;
-
-    for (i = 0; i < COUNT(rows); i++) {
-        struct idem_record found = sample_ended(rows[i].status, 3600000);
-        struct idem_op op = reopening();
-        struct idem_decision decision;
-
-        sample_lease(&found, rows[i].left_ms);
-        decision = resolve(&found, &op);
-        if (decision.code != rows[i].code) {
-            fail_with("row %zu: %s", i, idem_error_name(decision.code));
-        }
-        assert_int_equal(decision.change, decision.code == 0
-                                              ? IDEM_CHANGE_REPLACE
-                                              : IDEM_CHANGE_NONE);
-    }
+    assert_code(IDEM_OK, sample_decide(&found, &op, NULL).code);
 }
 
 /* ---- What may have happened ---- */
@@ -312,7 +206,7 @@ static struct idem_record released(const struct idem_record *found)
     op.fence = found->fence;
     memcpy(op.nonce, found->nonce, sizeof(op.nonce));
     op.u.end.status = IDEM_STATUS_RELEASED;
-    return end(found, &op).next;
+    return sample_decide(found, &op, NULL).next;
 }
 
 /* It does not hang on the history, which holds eight, and a person ends it. */
@@ -336,7 +230,7 @@ TEST(doubt, outlivesTheHistory)
 
     next.status = IDEM_STATUS_UNKNOWN;
     resolved.fence = next.fence;
-    next = resolve(&next, &resolved).next;
+    next = sample_decide(&next, &resolved, NULL).next;
     assert_int_equal(next.in_doubt, 0);
     next = released(&next);
     next.status = IDEM_STATUS_RELEASED;
@@ -367,20 +261,19 @@ TEST(doubt, outlivesAnImport)
     struct idem_record found = sample_ended(IDEM_STATUS_RELEASED, 9000000);
     struct idem_record record = sample_ended(IDEM_STATUS_RELEASED, 60000);
     struct idem_op op = {.verb = IDEM_OP_IMPORT, .u.import.record = &record};
-    struct idem_now now = sample_now();
     struct idem_decision decision;
 
     found.in_doubt = 40;
     found.retention_ms = 9000000;
     record.fence = 43;
-    idem__decide_import(&found, &op, &now, &decision);
+    decision = sample_decide(&found, &op, NULL);
     assert_int_equal(decision.next.in_doubt, 40);
     assert_true(decision.next.expires_ms == found.expires_ms);
     assert_int_equal(decision.next.retention_ms, 9000000);
     record.history_len = 1;
     record.history[0].fence = 41;
     record.history[0].end = IDEM_PAST_RESOLVED;
-    idem__decide_import(&found, &op, &now, &decision);
+    decision = sample_decide(&found, &op, NULL);
     assert_int_equal(decision.next.in_doubt, 0);
     assert_true(decision.next.expires_ms == record.expires_ms);
 }
@@ -392,19 +285,19 @@ TEST(doubt, outlivesAnImport)
 TEST(lease, isMendedByARenewal)
 {
     struct idem_record found = sample_record();
-    struct idem_now now = sample_now();
     struct idem_op op = retry();
     struct idem_decision decision;
 
     found.lease_end_ms = NOW_MS + 365 * 86400000LL;
+    op.verb = IDEM_OP_RENEW;
     op.u.renew.lease_ms = 60000;
-    idem__decide_renew(&found, &op, &now, &decision);
+    decision = sample_decide(&found, &op, NULL);
     assert_true(decision.next.lease_end_ms == NOW_MS + 1800000 + 60000);
 
     found.lease_ms = 86400000;
     sample_lease(&found, 86400000);
     op.u.renew.lease_ms = 2000;
-    idem__decide_renew(&found, &op, &now, &decision);
+    decision = sample_decide(&found, &op, NULL);
     assert_true(decision.next.lease_end_ms == NOW_MS + 86400000);
     assert_int_equal(decision.next.lease_ms, 86400000);
 }
@@ -420,10 +313,10 @@ TEST(times, neverGoBack)
     struct idem_op done = sample_end();
 
     record.created_ms = record.started_ms = NOW_MS + 300;
-    next = end(&record, &done).next;
+    next = sample_decide(&record, &done, NULL).next;
     assert_int_equal(next.ended_ms, NOW_MS + 300);
     done = retry();
-    next = end(&record, &done).next;
+    next = sample_decide(&record, &done, NULL).next;
     assert_int_equal(next.ended_ms, NOW_MS + 300);
 
     found.ended_ms = NOW_MS + 300;

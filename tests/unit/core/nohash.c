@@ -129,8 +129,10 @@ static void make(void)
     assert_ok(idem__token_write(&made.token, made.token_text));
     made.found = sample_ended(IDEM_STATUS_IN_PROGRESS, IDEM_NEVER / 2);
     made.begin = sample_begin();
+    made.begin.u.begin.input = idem_str("input");
     made.end = sample_end();
     made.resolve = sample_resolve();
+    made.resolve.u.resolve.outcome.result.bytes = idem_str("by hand");
 }
 
 static int sign(void)
@@ -187,59 +189,41 @@ static int read_token(void)
     return idem__token_read(text, &token, &why);
 }
 
-static struct idem_decision decision;
-
-/* Nothing is changed without a hash. */
-static int decided(void)
+/* What @op decides of @found: nothing is changed without a hash. */
+static int decide(const struct idem_record *found, const struct idem_op *op)
 {
+    struct idem_decision decision = sample_decide(found, op, NULL);
+
     assert_true(decision.code == 0 || decision.change == IDEM_CHANGE_NONE);
     return decision.code;
 }
 
-static int begin_on(const struct idem_record *found, int on_expired_lease)
-{
-    struct idem_op op = made.begin;
-    struct idem_now now = sample_now();
-
-    op.u.begin.on_expired_lease = on_expired_lease;
-    op.u.begin.input = idem_str("input");
-    idem__decide_begin(found, &op, &now, &decision);
-    return decided();
-}
-
 static int begin(void)
 {
-    return begin_on(NULL, IDEM_HOLD);
+    return decide(NULL, &made.begin);
 }
 
 static int take_over(void)
 {
     struct idem_record found = made.found;
+    struct idem_op op = made.begin;
 
-    found.on_expired_lease = IDEM_RERUN;
-    found.lease_end_ms = found.lease_end_boot_ms = 1;
-    found.expires_ms = IDEM_NEVER;
-    return begin_on(&found, IDEM_RERUN);
+    found.on_expired_lease = op.u.begin.on_expired_lease = IDEM_RERUN;
+    sample_lease(&found, 0);
+    return decide(&found, &op);
 }
 
 static int end(void)
 {
-    struct idem_now now = sample_now();
-
-    idem__decide_end(&made.found, &made.end, &now, &decision);
-    return decided();
+    return decide(&made.found, &made.end);
 }
 
 static int resolve(void)
 {
     struct idem_record found = made.found;
-    struct idem_op op = made.resolve;
-    struct idem_now now = sample_now();
 
     found.status = IDEM_STATUS_UNKNOWN;
-    op.u.resolve.outcome.result.bytes = idem_str("by hand");
-    idem__decide_resolve(&found, &op, &now, &decision);
-    return decided();
+    return decide(&found, &made.resolve);
 }
 
 /* The first hash that fails ends the call, whichever it is. */
@@ -294,15 +278,13 @@ TEST(hash, failsWhileADecisionIsCompared)
 {
     struct idem_record found = sample_ended(IDEM_STATUS_UNKNOWN, 0);
     struct idem_op op = sample_resolve();
-    struct idem_now now = sample_now();
     struct idem_decision again;
 
     op.u.resolve.outcome.result.bytes = idem_str("by hand");
-    idem__decide_resolve(&found, &op, &now, &decision);
-    assert_ok(decision.code);
+    found = sample_decide(&found, &op, NULL).next;
     op.nonce[0] ^= 1;
     left = 0;
-    idem__decide_resolve(&decision.next, &op, &now, &again);
+    again = sample_decide(&found, &op, NULL);
     left = -1;
     assert_ok(again.code);
     assert_int_equal(again.change, IDEM_CHANGE_REPLACE);
