@@ -482,12 +482,14 @@ TEST_VIRTUAL(host, mayBeAway)
     f->host.clock_code = -1;
     assert_code(IDEM_EUNAVAILABLE,
                 idem_begin(f->store, &request, &attempt, &why));
+    assert_why("clock");
     assert_code(IDEM_EUNAVAILABLE,
                 idem_get(f->store, idem_str(""), idem_str("k"), &answer, &why));
     f->host.clock_code = 0;
     f->host.random_code = -1;
     assert_code(IDEM_EUNAVAILABLE,
                 idem_begin(f->store, &request, &attempt, &why));
+    assert_why("random");
     assert_null(attempt);
     f->host.random_code = 0;
     assert_int_equal(count(f->store, NULL), 0);

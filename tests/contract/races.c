@@ -4,6 +4,7 @@
 
 #include "threads.h"
 
+#include <idem/operator.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -301,6 +302,96 @@ TEST_VIRTUAL(race, decidesBetweenCompletionAndTakeover)
         }
         idem_attempt_destroy(duel.second);
     }
+}
+
+/* ---- Purges ---- */
+
+enum {
+    CLAIMANTS = 8,
+    SWEEPERS = 2,
+    SWEEPS = 24
+};
+
+/* Of one round; each thread has its own part. */
+struct sweep {
+    struct race *race;
+    struct idem_attempt *attempts[CLAIMANTS];
+    uint64_t purged[SWEEPERS];
+};
+
+static void claim_or_purge(void *ctx, size_t i)
+{
+    struct sweep *sweep = ctx;
+    struct race *race = sweep->race;
+    struct idem_store *store = race->handles[i % HANDLES];
+    int rc = i < CLAIMANTS
+                 ? idem_begin(store, &race->request, &sweep->attempts[i], NULL)
+                 : idem_purge(store, 0, &sweep->purged[i - CLAIMANTS], NULL);
+
+    if (rc != 0) {
+        add(&race->errors);
+    }
+}
+
+/* The one of this round that was started; all the others are busy with its attempt, and no
+ * fence goes back. */
+static struct idem_attempt *winner(struct sweep *sweep)
+{
+    struct race *race = sweep->race;
+    struct idem_attempt *started = NULL;
+
+    EACH(attempt, sweep->attempts) {
+        freed_later(*attempt);
+        if ((*attempt)->verdict == IDEM_STARTED) {
+            assert_null(started);
+            started = *attempt;
+        } else {
+            assert_int_equal((*attempt)->verdict, IDEM_BUSY);
+        }
+    }
+    assert_non_null(started);
+    assert_true(started->fence > race->fence);
+    race->fence = started->fence;
+    EACH(attempt, sweep->attempts) {
+        assert_true((*attempt)->fence == race->fence);
+    }
+    return started;
+}
+
+/* ROW(70) Each round claimants and sweepers race for a record that is past its retention:
+ * completed, released or abandoned. One claimant is started, whether a sweeper deleted the
+ * old record first or found it taken; and what is not past its retention stays. */
+TEST_VIRTUAL(race, ofClaimsAndPurges)
+{
+    struct idem_request kept = claim("kept");
+    struct idem_request held = claim("held");
+    struct race race;
+    int round;
+
+    kept.retention_ms = IDEM_NEVER;
+    run(f->store, &kept, "kept");
+    held.lease_ms = IDEM_NEVER;
+    expect(f->store, &held, IDEM_STARTED);
+    open_handles(f, &race);
+    race.request = rerun("k");
+    for (round = 0; round < SWEEPS; round++) {
+        struct sweep sweep = {.race = &race};
+        struct idem_attempt *attempt;
+
+        threads_run(CLAIMANTS + SWEEPERS, claim_or_purge, &sweep);
+        assert_int_equal(race.errors, 0);
+        assert_true(sweep.purged[0] + sweep.purged[1] <= 1);
+        attempt = winner(&sweep);
+        if (round % 3 == 0) {
+            assert_ok(complete(attempt, "done"));
+        } else if (round % 3 == 1) {
+            assert_ok(idem_release(attempt, idem_str(""), &why));
+        }
+        host_pass(&f->host, 3 * 86400000LL);
+    }
+    close_handles(f, &race);
+    expect(f->store, &kept, IDEM_REPLAY);
+    expect(f->store, &held, IDEM_BUSY);
 }
 
 /* ---- One at a time ---- */

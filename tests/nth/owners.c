@@ -82,6 +82,20 @@ static void prepare_own(const char *path)
     (void)sqlite3_close(db);
 }
 
+static bool is_replayed(sqlite3 *db)
+{
+    struct idem_request request = story_request("k");
+    struct idem_attempt *attempt;
+    bool is_replay;
+
+    if (idem_sqlite_begin_in(db, &request, &attempt, &story_why) != 0) {
+        return false;
+    }
+    is_replay = attempt->verdict == IDEM_REPLAY;
+    idem_attempt_destroy(attempt);
+    return is_replay;
+}
+
 /* An effect and its record, or neither. */
 static int do_both(sqlite3 *db, struct told *told)
 {
@@ -101,10 +115,13 @@ static int do_both(sqlite3 *db, struct told *told)
     rc = sqlite3_exec(db, "INSERT INTO effect VALUES (1)", NULL, NULL, NULL);
     told->end = STORY_ASKED;
     told->end = rc == SQLITE_OK
-                    ? idem_sqlite_complete_in(db, attempt, &result, &story_why)
+                    ? idem_sqlite_renew_in(db, attempt, 90000, &story_why)
                     : -1;
+    if (told->end == 0) {
+        told->end = idem_sqlite_complete_in(db, attempt, &result, &story_why);
+    }
     idem_attempt_destroy(attempt);
-    if (told->end != 0) {
+    if (told->end != 0 || !is_replayed(db)) {
         return -1;
     }
     told->open = STORY_ASKED;

@@ -196,6 +196,7 @@ TEST(timeout, leavesTheAttemptToItsCaller)
     long long before_ms = now_ms();
 
     assert_code(IDEM_EUNKNOWN, idem_begin(store, &request, &attempt, &why));
+    assert_why("not known");
     assert_null(attempt);
     assert_true(now_ms() - before_ms >= 200);
     assert_in_time(now_ms() - before_ms, BOUND_MS);

@@ -128,26 +128,6 @@ TEST(record, isLaidOutAsDrawn)
     assert_memory_equal(p + FIELDS, "\1\0\0\0\6host/1", 11);
 }
 
-/* Too small a buffer is refused, and nothing is written behind its end. */
-TEST(record, staysInItsBuffer)
-{
-    struct idem_record record = sample_ended(IDEM_STATUS_COMPLETED, 3600000);
-    struct head want = encode(&record);
-    struct head head;
-    size_t cap;
-    size_t len = 77;
-
-    for (cap = 0; cap < want.len; cap++) {
-        memset(head.bytes, '#', want.len + 1);
-        assert_code(IDEM_EINVALID,
-                    idem__record_encode(&record, head.bytes, cap, &len));
-        assert_int_equal(head.bytes[cap], '#');
-        assert_int_equal(len, 77);
-    }
-    assert_ok(idem__record_encode(&record, head.bytes, cap, &len));
-    assert_slice(idem_bytes(head.bytes, len), idem_bytes(want.bytes, want.len));
-}
-
 /* ---- Damage ---- */
 
 /* A head with every kind of field, for the tests that damage it. */
@@ -256,16 +236,6 @@ TEST(record, isFaultyBeyondItsLimits)
                   r.result.not_kept = true);
     assert_faulty(r.retry = true);
     assert_faulty(r.retried = r.attempts + 1);
-}
-
-/* The record of one key is none under the id of another. */
-TEST(record, isBoundToItsId)
-{
-    struct head head = sample_head();
-
-    assert_ok(idem_id(idem_str("shop"), idem_str("order-43"), head.id));
-    assert_corrupt(&head, "it lies under another id");
-    assert_why("checksum");
 }
 
 /* Heads whose checksum is right and whose content is none that we write. */
@@ -564,35 +534,6 @@ TEST(record, keepsFieldsThatItDoesNotKnow)
 }
 
 /* ---- Bodies ---- */
-
-/* A body is checked against length and digest, in every bit. */
-TEST(body, isChecked)
-{
-    struct idem_record record = sample_ended(IDEM_STATUS_COMPLETED, 1);
-    char bytes[5] = "done";
-    size_t bit;
-
-    assert_ok(idem__record_check_body(idem_bytes(bytes, 4), record.result_len,
-                                      record.result_digest));
-    for (bit = 0; bit < 32; bit++) {
-        bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
-        assert_code(IDEM_ECORRUPT,
-                    idem__record_check_body(idem_bytes(bytes, 4), 4,
-                                            record.result_digest));
-        bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
-    }
-    for (bit = 0; bit < 128; bit++) {
-        record.result_digest[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        assert_code(IDEM_ECORRUPT,
-                    idem__record_check_body(idem_bytes(bytes, 4), 4,
-                                            record.result_digest));
-        record.result_digest[bit / 8] ^= (uint8_t)(1u << bit % 8);
-    }
-    assert_code(IDEM_ECORRUPT, idem__record_check_body(idem_bytes(bytes, 3), 4,
-                                                       record.result_digest));
-    assert_code(IDEM_ECORRUPT, idem__record_check_body(idem_bytes(bytes, 5), 4,
-                                                       record.result_digest));
-}
 
 /* No body has a digest of zeros, and only that. */
 TEST(body, isNoneWithZeros)

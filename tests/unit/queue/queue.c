@@ -2,7 +2,6 @@
  * they were given, and nothing is lost, done twice or done for nobody. */
 #include "queue/queue.h"
 
-#include "host.h"
 #include "queue/op.h"
 #include "script.h"
 #include "test.h"
@@ -238,84 +237,6 @@ TEST_ON(submit, refusesWhatIsUnderWay, keep)
     idem_queue_destroy(other);
 }
 
-/* Without a clock or random numbers nothing is asked of the store. */
-TEST(submit, needsClockAndRandomSource)
-{
-    struct script script;
-    struct host host;
-    struct idem_open_options options;
-    struct idem_store *store;
-    struct idem_queue *queue;
-    struct idem_op *op = make_op("a");
-
-    host_init(&host);
-    options = host_options(&host, false);
-    store = script_open(&script, answer, &options);
-    queue = make_queue(store);
-    host.random_code = -1;
-    assert_code(IDEM_EUNAVAILABLE, idem_queue_submit(queue, op, &why));
-    assert_why("random");
-    host.random_code = 0;
-    host.clock_code = 1;
-    assert_code(IDEM_EUNAVAILABLE, idem_queue_submit(queue, op, &why));
-    assert_why("clock");
-    assert_int_equal(idem_queue_len(queue), 0);
-    assert_null(script.pending);
-    host.clock_code = 0;
-    submit(queue, op);
-    idem_op_destroy(idem_queue_reap(queue, 0));
-    assert_int_equal(script.served, 1);
-    idem_queue_destroy(queue);
-    idem_close(store);
-}
-
-static enum script_does answer_unknown(struct script *script,
-                                       struct idem_op *op)
-{
-    (void)script;
-    (void)idem__op_fail(op, IDEM_EUNKNOWN, "no answer");
-    return SCRIPT_ANSWERS;
-}
-
-/* Submitted again it is the same request: same nonce, and a begin's lease counts
- * from the first time. Every op has a nonce of its own. */
-TEST(submit, keepsTheNonceWhenItIsDoneAgain)
-{
-    struct idem_request request = IDEM_REQUEST_INIT;
-    struct script script;
-    struct host host;
-    struct idem_open_options options;
-    struct idem_store *store;
-    struct idem_queue *queue;
-    struct idem_op *op;
-    int64_t asked_ms = 0;
-    int i;
-
-    host_init(&host);
-    options = host_options(&host, false);
-    store = script_open(&script, answer_unknown, &options);
-    queue = make_queue(store);
-    request.key = idem_str("k");
-    request.on_expired_lease = IDEM_HOLD;
-    assert_ok(idem_op_begin(&request, &op, &why));
-    for (i = 0; i < 4; i++) {
-        submit(queue, op);
-        assert_ptr_equal(idem_queue_reap(queue, 0), op);
-        assert_int_equal(idem_op_code(op), IDEM_EUNKNOWN);
-        asked_ms = i == 0 ? op->asked_boot_ms : asked_ms;
-        assert_int_equal(op->asked_boot_ms, asked_ms);
-        assert_memory_equal(script.nonces[i], script.nonces[0], 16);
-        host_pass(&host, 1000);
-    }
-    idem_op_destroy(op);
-
-    submit(queue, make_op("other"));
-    idem_op_destroy(idem_queue_reap(queue, 0));
-    assert_memory_not_equal(script.nonces[4], script.nonces[0], 16);
-    idem_queue_destroy(queue);
-    idem_close(store);
-}
-
 /* ---- Taking back ---- */
 
 static int blocking_begin(struct idem_store *store)
@@ -346,20 +267,6 @@ TEST(cancel, ofAPendingOpIsUnavailable)
     idem_close(store);
 }
 
-/* One that is under way may have been done: unknown. The store frees it when it
- * is answered at last. */
-TEST(cancel, ofARunningOpIsUnknown)
-{
-    struct script script;
-    struct idem_store *store = script_open(&script, keep, NULL);
-
-    assert_code(IDEM_EUNKNOWN, blocking_begin(store));
-    assert_why("not known");
-    assert_non_null(script.kept);
-    script_release(&script);
-    idem_close(store);
-}
-
 /* A read that is not answered in time has changed nothing: it is unavailable,
  * and never unknown. */
 TEST(cancel, ofARunningReadIsUnavailable)
@@ -372,56 +279,4 @@ TEST(cancel, ofARunningReadIsUnavailable)
                 idem_get(store, idem_str(""), idem_str("k"), &got, &why));
     script_release(&script);
     idem_close(store);
-}
-
-/* ---- After a fork ---- */
-
-struct heritage {
-    struct idem_store *store;
-    struct idem_queue *queue;
-    struct script *script;
-};
-
-/* In the child. Answers the number of the first step that went wrong. */
-static int use_inherited(void *ctx)
-{
-    struct heritage *h = ctx;
-    struct idem_error error = {0, ""};
-    struct idem_queue *queue;
-    struct idem_op *op;
-
-    if (idem_op_get(idem_str(""), idem_str("k"), &op, &error) != 0) {
-        return 1;
-    }
-    if (idem_queue_submit(h->queue, op, &error) != IDEM_EINVALID ||
-        error.code != IDEM_EINVALID || strstr(error.text, "fork") == NULL) {
-        return 2;
-    }
-    if (idem_queue_create(h->store, &queue, &error) != IDEM_EINVALID) {
-        return 3;
-    }
-    if (idem_queue_reap(h->queue, 60000) != NULL) {
-        return 4;
-    }
-    idem_queue_destroy(h->queue);
-    return h->script->served == 1 ? 0 : 5;
-}
-
-/* ROW(45) A queue that was carried across fork() refuses, in every function, and
- * the parent's goes on. */
-TEST(fork, isRefused)
-{
-    struct script script;
-    struct heritage h = {.script = &script};
-
-    h.store = script_open(&script, keep, NULL);
-    h.queue = make_queue(h.store);
-    submit(h.queue, make_op("a"));
-    assert_null(idem_queue_reap(h.queue, 0));
-    assert_int_equal(child_run(use_inherited, &h), 0);
-
-    script_release(&script);
-    idem_op_destroy(idem_queue_reap(h.queue, -1));
-    idem_queue_destroy(h.queue);
-    idem_close(h.store);
 }

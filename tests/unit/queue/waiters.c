@@ -79,37 +79,3 @@ TEST(waiters, sleepTheirTime)
     idem__waiters_sleep(store->waiters, id, mark, 0);
     idem_close(store);
 }
-
-/* ---- Counting ---- */
-
-/* Each answer is counted under one name, an error only where an owner was lost. */
-TEST(store, answersAreAddedUp)
-{
-    const struct idem_counters *counters;
-    struct idem__tally tally = {{0}};
-    struct idem_record record = {.status = IDEM_STATUS_UNKNOWN};
-    struct idem_op op = {.verb = IDEM_OP_BEGIN,
-                         .verdict = IDEM_STARTED,
-                         .changed = true,
-                         .takeover = true};
-
-    idem__tally_op(&tally, &op);
-    idem__tally_op(&tally, &op);
-    op.verdict = IDEM_UNKNOWN;
-    op.record = &record;
-    idem__tally_op(&tally, &op);
-    op.error.code = IDEM_EUNAVAILABLE;
-    idem__tally_op(&tally, &op);
-    op = (struct idem_op){.verb = IDEM_OP_END, .error = {IDEM_ELOST, ""}};
-    idem__tally_op(&tally, &op);
-    idem__tally_answer(&tally, &op);
-    counters = &op.u.counters;
-    assert_int_equal(counters->started, 2);
-    assert_int_equal(counters->takeovers, 2);
-    assert_int_equal(counters->unknown, 1);
-    assert_int_equal(counters->lost, 1);
-    assert_int_equal(counters->completed + counters->released +
-                         counters->purged,
-                     0);
-    assert_int_equal(counters->size, sizeof(*counters));
-}

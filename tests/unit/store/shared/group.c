@@ -275,40 +275,6 @@ TEST_STORE(group, takesAllOfATurn, true)
     }
 }
 
-/* ---- The descriptor ---- */
-
-/* For a loop that reaps once whenever the descriptor is readable: it becomes so
- * when there is work, and stays so while there is work or an answer. */
-TEST_STORE(group, keepsTheDescriptorReadable, false)
-{
-    int fd = idem_queue_fd(queue);
-    size_t submitted;
-    size_t reaped = 0;
-
-    assert_false(readable(fd));
-    for (submitted = 0; submitted < 700; submitted++) {
-        submit(queue, 0);
-    }
-    while (reaped < submitted) {
-        struct idem_op *op;
-
-        if (!readable(fd)) {
-            fail_with("not readable with %zu ops under way",
-                      idem_queue_len(queue));
-        }
-        op = idem_queue_reap(queue, 0);
-        if (op != NULL) {
-            idem_op_destroy(op);
-            reaped++;
-        }
-        if (reaped % 3 == 0 && submitted < 1500) {
-            submit(queue, 0);
-            submitted++;
-        }
-    }
-    assert_false(readable(fd));
-}
-
 /* ---- Entering ---- */
 
 static void submit_one_more(void *ctx)

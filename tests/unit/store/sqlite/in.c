@@ -1,7 +1,6 @@
 /* Effect and record in one transaction: both are there, or neither is. */
 #include "claims.h"
 #include "db.h"
-#include "heap.h"
 #include "temp.h"
 #include "test.h"
 
@@ -340,43 +339,6 @@ TEST(in, isUnavailableWhileLocked)
     db_run(other, "ROLLBACK");
 }
 
-/* ---- Out of memory ---- */
-
-enum {
-    BEGIN_NEW,
-    BEGIN_REPLAY,
-    END,
-    COMPLETE,
-    RENEW,
-    CALLS
-};
-
-/* One call of each public function; @attempt is of a claim in the transaction. */
-static int call(int which, sqlite3 *db, struct idem_attempt *attempt)
-{
-    struct idem_request request = claim(which == BEGIN_REPLAY ? "done" : "new");
-    struct idem_outcome outcome = {.status = IDEM_STATUS_FAILED,
-                                   .text = idem_str("refused")};
-    struct idem_attempt *begun;
-    int rc;
-
-    request.owner = idem_str("host/7");
-    switch (which) {
-    case END:
-        return idem_sqlite_end_in(db, attempt, &outcome, &why);
-    case COMPLETE:
-        return complete_in(db, attempt, "receipt");
-    case RENEW:
-        return idem_sqlite_renew_in(db, attempt, 0, &why);
-    default:
-        rc = idem_sqlite_begin_in(db, &request, &begun, &why);
-        if (rc == 0) {
-            idem_attempt_destroy(begun);
-        }
-        return rc;
-    }
-}
-
 /* ---- Read from outside ---- */
 
 static int count_records(void *ctx, int code, const struct idem_record *record)
@@ -454,41 +416,4 @@ TEST(in, isNotWrittenByAStore)
     assert_why("app.db is an application's database");
     assert_null(store);
     assert_false(exists(path, "-lock") || exists(path, "-wal"));
-}
-
-/* Whichever allocation fails, the call says so, nothing leaks, and after the
- * rollback the same again works. */
-TEST(in, survivesEveryFailedAllocation)
-{
-    sqlite3 *db = open_app(":memory:");
-    int which;
-    int on;
-    long n;
-
-    live(db, "done", "receipt");
-    for (which = 0; which < CALLS; which++) {
-        for (on = 0; on < 2; on++) {
-            int rc = -1;
-
-            for (n = 0; rc != 0; n++) {
-                struct idem_attempt *attempt;
-
-                db_run(db, "BEGIN IMMEDIATE");
-                attempt = begin_in(db, "k");
-                memset(&why, 0, sizeof(why));
-                heap_fail(n, on != 0);
-                rc = call(which, db, attempt);
-                if (heap_fail_never()) {
-                    assert_code(IDEM_ENOMEM, rc);
-                    assert_int_equal(why.code, IDEM_ENOMEM);
-                } else {
-                    assert_ok(rc);
-                }
-                db_run(db, "ROLLBACK");
-                assert_null(sqlite3_next_stmt(db, NULL));
-                assert_int_equal(records(db), 1);
-            }
-            assert_true(n > 2);
-        }
-    }
 }
