@@ -4,7 +4,7 @@
 
 #include "base/host.h"
 #include "core/error.h"
-#include "postgres/request.h"
+#include "postgres/task_request.h"
 #include "postgres/sql.h"
 
 #include <idem/postgres.h>

@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "postgres/admin.h"
 #include "postgres/params.h"
-#include "postgres/request.h"
+#include "postgres/task_request.h"
 #include "postgres/sql.h"
 
 #include <idem/postgres.h>

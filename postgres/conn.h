@@ -33,7 +33,7 @@
 #include "base/learned_clock.h"
 #include "postgres/params.h"
 #include "postgres/place.h"
-#include "postgres/request.h"
+#include "postgres/task_request.h"
 #include "postgres/sql.h"
 
 enum idem__pg_state {

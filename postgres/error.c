@@ -1,5 +1,5 @@
 /* From a SQLSTATE to a code of ours. */
-#include "postgres/request.h"
+#include "postgres/task_request.h"
 
 #include "base/bytes.h"
 #include "core/error.h"

@@ -1,6 +1,6 @@
 /* Reads rows as hostile: each length is checked, the head against its checksum, and the
  * columns beside it against the head. */
-#include "postgres/request.h"
+#include "postgres/task_request.h"
 
 #include "base/bytes.h"
 #include "core/decide.h"
@@ -26,7 +26,8 @@ enum {
     COLUMNS,
 };
 
-_Static_assert((int)COLUMNS == (int)IDEM__PG_ROW_TIME, "row.h says the same");
+_Static_assert((int)COLUMNS == (int)IDEM__PG_ROW_TIME,
+               "task_request.h says the same");
 
 bool idem__pg_bytes(const PGresult *result, int row, int column,
                     struct idem_slice *ret_bytes)

@@ -3,7 +3,7 @@
 
 #include "base/hash.h"
 #include "postgres/params.h"
-#include "postgres/request.h"
+#include "postgres/task_request.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
 #define RESULT AT_MOST(NUMBER(RESULT_INLINE), "r.result")
 #define INPUT AT_MOST(NUMBER(INPUT_INLINE), "r.input")
 
-/* As row.h reads them. The time is read after the row: a server's clock that is set back
+/* As row.c reads them. The time is read after the row: a server's clock that is set back
  * meanwhile ends no lease that was written since. */
 #define HEAD_COLUMNS                                                           \
     "r.id, " SCOPE ", " KEY ", r.status, r.deadline, " TAG ", " HEAD ","       \

@@ -17,7 +17,7 @@
 #define IDEM_POSTGRES_TASK_H
 
 #include "limit/limit.h"
-#include "postgres/request.h"
+#include "postgres/task_request.h"
 
 /* The states beside those of all services. */
 enum {

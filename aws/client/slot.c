@@ -30,7 +30,7 @@ static int on_close(void *ctx, curl_socket_t fd)
     return close(fd);
 }
 
-/* Called before each copy of the request; slot.h says which ones go. */
+/* Called before each copy of the request; client.h says which ones go. */
 static int on_send(void *ctx, char *remote, char *local, int remote_port,
                    int local_port)
 {

@@ -3,7 +3,7 @@
 #define IDEM_AWS_LAMBDA_ANSWER_H
 
 #include "aws/lambda/lambda.h"
-#include "aws/lambda/source.h"
+#include "aws/lambda/event_source.h"
 
 #include "aws/lambda/http.h"
 

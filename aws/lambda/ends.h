@@ -14,7 +14,7 @@
 #define IDEM_AWS_LAMBDA_ENDS_H
 
 #include "aws/lambda/lambda.h"
-#include "aws/lambda/source.h"
+#include "aws/lambda/event_source.h"
 
 struct idem__lambda_ending;
 

@@ -17,7 +17,7 @@
 uint32_t idem__lambda_child(const struct idem__tree *event, uint32_t at,
                             struct idem_slice name);
 
-/* The value at @place, as source.h has them, in @unit or else in the event; 0: none. A
+/* The value at @place, as event_source.h has them, in @unit or else in the event; 0: none. A
  * null counts where there is nothing else; a "?", "#" or "{}" at the end says nothing here. */
 uint32_t idem__lambda_find(const struct idem__tree *event, uint32_t unit,
                            const char *place);

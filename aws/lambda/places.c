@@ -1,5 +1,5 @@
 /* Reading what a row names: keys, the parts that are compared, times. */
-#include "aws/lambda/source.h"
+#include "aws/lambda/event_source.h"
 
 #include "base/base64.h"
 #include "core/error.h"

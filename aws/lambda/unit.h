@@ -3,7 +3,7 @@
 #define IDEM_AWS_LAMBDA_UNIT_H
 
 #include "aws/lambda/lambda.h"
-#include "aws/lambda/source.h"
+#include "aws/lambda/event_source.h"
 
 struct idem__lambda_refusal;
 

@@ -6,7 +6,7 @@
 
 /* The decisions of persons, kept apart from the records.
  *
- * One line of JSON (see log.h) for each decision: who, why, the fence, the status
+ * One line of JSON for each decision: who, why, the fence, the status
  * before and after, and what the store answered; of a record that is reopened the
  * result too, which the store then drops. It is appended with one write and
  * flushed. The file is $IDEM_AUDIT_LOG, else audit.log in the directory of idem's

@@ -14,20 +14,20 @@
 
 static const int taken[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGCHLD};
 
-struct serve {
+struct nginx_run {
     const char *nginx;
     const char *directory;
     struct net_socket *sockets; /* That are handed over. */
     size_t n;
     pid_t pid;
-    sigset_t before;  /* Blocked when we do not serve. */
+    sigset_t before;  /* Blocked when nginx does not run. */
     sigset_t signals; /* Those that are taken. */
     sigset_t early;   /* Blocked for nginx until it looks at signals. */
 };
 
 /* In the child: nginx's master, which ends with us, and in a group of its own, so
  * that Ctrl-C at a terminal is for us to pass on. Returns only if it cannot. */
-static void become(const struct serve *serve, const char *const *argv,
+static void become(const struct nginx_run *run, const char *const *argv,
                    pid_t parent)
 {
     char sockets[64] = "";
@@ -36,35 +36,35 @@ static void become(const struct serve *serve, const char *const *argv,
 
     (void)setpgid(0, 0);
     self_end_with(parent, SIGQUIT);
-    for (i = 0; i < serve->n; i++) {
+    for (i = 0; i < run->n; i++) {
         len += (size_t)snprintf(sockets + len, sizeof(sockets) - len, "%d;",
-                                serve->sockets[i].fd);
-        (void)fcntl(serve->sockets[i].fd, F_SETFD, 0);
+                                run->sockets[i].fd);
+        (void)fcntl(run->sockets[i].fd, F_SETFD, 0);
     }
-    if (serve->n > 0) {
+    if (run->n > 0) {
         (void)setenv("NGINX", sockets, /* overwrite= */ 1);
     } else {
         (void)unsetenv("NGINX");
     }
     /* Where the configuration names a socket of its own by a relative path. */
-    if (chdir(serve->directory) != 0) {
+    if (chdir(run->directory) != 0) {
         return;
     }
-    (void)sigprocmask(SIG_SETMASK, &serve->early, NULL);
-    (void)execv(serve->nginx, (char *const *)(uintptr_t)argv);
+    (void)sigprocmask(SIG_SETMASK, &run->early, NULL);
+    (void)execv(run->nginx, (char *const *)(uintptr_t)argv);
 }
 
-static int start(struct serve *serve, const char *const *argv)
+static int start(struct nginx_run *run, const char *const *argv)
 {
     pid_t parent = getpid();
 
-    serve->pid = fork();
-    if (serve->pid == 0) {
-        become(serve, argv, parent);
-        cli_say("%s cannot be executed: %s", serve->nginx, strerror(errno));
+    run->pid = fork();
+    if (run->pid == 0) {
+        become(run, argv, parent);
+        cli_say("%s cannot be executed: %s", run->nginx, strerror(errno));
         _exit(CLI_CANNOT_EXECUTE);
     }
-    if (serve->pid < 0) {
+    if (run->pid < 0) {
         cli_say("cannot start nginx: %s", strerror(errno));
         return CLI_INTERNAL;
     }
@@ -75,35 +75,35 @@ static int start(struct serve *serve, const char *const *argv)
  * error, or sets a flag that it does not look at until the next one comes: its master
  * would stay when we are gone, and keep the port. A signal that is blocked waits for that
  * call, which lets all come; workers begin with none blocked. */
-static void take_signals(struct serve *serve)
+static void take_signals(struct nginx_run *run)
 {
     size_t i;
 
     (void)signal(SIGCHLD, SIG_DFL);
-    (void)sigemptyset(&serve->signals);
+    (void)sigemptyset(&run->signals);
     for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
-        (void)sigaddset(&serve->signals, taken[i]);
+        (void)sigaddset(&run->signals, taken[i]);
     }
-    (void)sigprocmask(SIG_BLOCK, &serve->signals, &serve->before);
-    serve->early = serve->before;
+    (void)sigprocmask(SIG_BLOCK, &run->signals, &run->before);
+    run->early = run->before;
     for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
-        (void)sigaddset(&serve->early, taken[i]);
+        (void)sigaddset(&run->early, taken[i]);
     }
-    (void)sigdelset(&serve->early, SIGCHLD);
+    (void)sigdelset(&run->early, SIGCHLD);
 }
 
 /* nginx writes its process number when it listens. */
-static bool has_begun(const struct serve *serve)
+static bool has_begun(const struct nginx_run *run)
 {
     char path[4096];
-    int n = snprintf(path, sizeof(path), "%s/nginx.pid", serve->directory);
+    int n = snprintf(path, sizeof(path), "%s/nginx.pid", run->directory);
 
     return n < (int)sizeof(path) && access(path, F_OK) == 0;
 }
 
 /* Passes @signo on; @asked counts how often we were told to stop. A terminal that
  * is closed tells us so, too. */
-static void pass_on(const struct serve *serve, int signo, int *asked)
+static void pass_on(const struct nginx_run *run, int signo, int *asked)
 {
     size_t i;
 
@@ -112,31 +112,31 @@ static void pass_on(const struct serve *serve, int signo, int *asked)
         (*asked)++;
         signo = *asked == 1 ? SIGQUIT : SIGTERM;
     }
-    (void)kill(serve->pid, signo);
+    (void)kill(run->pid, signo);
     /* nginx closes its own; a connection that only we could accept would hang. */
-    for (i = 0; i < serve->n && (signo == SIGQUIT || signo == SIGTERM); i++) {
-        net_close(&serve->sockets[i]);
+    for (i = 0; i < run->n && (signo == SIGQUIT || signo == SIGTERM); i++) {
+        net_close(&run->sockets[i]);
     }
 }
 
 /* True when nginx has ended: *@ret_how as of waitpid(). The first process of a
  * container is also given the orphans of others, such as probes. */
-static bool has_ended(const struct serve *serve, int *ret_how)
+static bool has_ended(const struct nginx_run *run, int *ret_how)
 {
     pid_t pid;
 
     do {
         pid = waitpid(-1, ret_how, WNOHANG);
-    } while (pid > 0 && pid != serve->pid);
-    return pid == serve->pid;
+    } while (pid > 0 && pid != run->pid);
+    return pid == run->pid;
 }
 
-static int exit_status(const struct serve *serve, int how)
+static int exit_status(const struct nginx_run *run, int how)
 {
     if (WIFSIGNALED(how)) {
         cli_say("nginx was killed by signal %d", WTERMSIG(how));
         /* Its workers finish what they are at. */
-        (void)kill(-serve->pid, SIGQUIT);
+        (void)kill(-run->pid, SIGQUIT);
         return CLI_INTERNAL;
     }
     return WEXITSTATUS(how);
@@ -146,16 +146,16 @@ int gateway_check(const char *nginx, const char *directory)
 {
     const char *const argv[] = {nginx, "-t",      "-q", "-e",         "stderr",
                                 "-p",  directory, "-c", "nginx.conf", NULL};
-    struct serve serve = {.nginx = nginx, .directory = directory};
+    struct nginx_run run = {.nginx = nginx, .directory = directory};
     int status;
     int how = 0;
 
-    (void)sigprocmask(SIG_BLOCK, NULL, &serve.early);
-    status = start(&serve, argv);
+    (void)sigprocmask(SIG_BLOCK, NULL, &run.early);
+    status = start(&run, argv);
     if (status != 0) {
         return status;
     }
-    while (waitpid(serve.pid, &how, 0) < 0 && errno == EINTR) {
+    while (waitpid(run.pid, &how, 0) < 0 && errno == EINTR) {
     }
     if (WIFEXITED(how) && WEXITSTATUS(how) == CLI_CANNOT_EXECUTE) {
         return CLI_CONFIG; /* The child has said why. */
@@ -175,30 +175,30 @@ int gateway_serve(const char *nginx, const char *directory,
     const struct timespec long_time = {.tv_sec = 3600};
     const char *const argv[] = {nginx,     "-e", "start.log",  "-p",
                                 directory, "-c", "nginx.conf", NULL};
-    struct serve serve = {.nginx = nginx,
-                          .directory = directory,
-                          .sockets = sockets,
-                          .n = n};
+    struct nginx_run run = {.nginx = nginx,
+                            .directory = directory,
+                            .sockets = sockets,
+                            .n = n};
     bool begun = false;
     int asked = 0;
     int how = 0;
     int status;
 
-    take_signals(&serve);
-    status = start(&serve, argv);
-    while (status == 0 && !has_ended(&serve, &how)) {
+    take_signals(&run);
+    status = start(&run, argv);
+    while (status == 0 && !has_ended(&run, &how)) {
         int signo;
 
-        if (!begun && has_begun(&serve)) {
+        if (!begun && has_begun(&run)) {
             begun = true;
             started(ctx);
         }
-        signo = sigtimedwait(&serve.signals, NULL,
-                             begun ? &long_time : &short_time);
+        signo =
+            sigtimedwait(&run.signals, NULL, begun ? &long_time : &short_time);
         if (signo > 0 && signo != SIGCHLD) {
-            pass_on(&serve, signo, &asked);
+            pass_on(&run, signo, &asked);
         }
     }
-    (void)sigprocmask(SIG_SETMASK, &serve.before, NULL);
-    return status != 0 ? status : exit_status(&serve, how);
+    (void)sigprocmask(SIG_SETMASK, &run.before, NULL);
+    return status != 0 ? status : exit_status(&run, how);
 }

@@ -3,7 +3,7 @@
  *     main.c            run_main(): the steps in their order
  *     command_line.c    options, and which of them exclude each other
  *     claim.c           the key, of a window with --every: claimed, waited for
- *     answer.c          every verdict but STARTED, and --dry-run
+ *     not_started.c     every verdict but STARTED, and --dry-run
  *     work.h            STARTED: the command from its start to its recorded end
  *       work.c            the steps of that, and what idem reports of them
  *       launch.c          the order to start the command
@@ -160,7 +160,7 @@ struct idem_slice windows_name_of(const struct run *run);
 int windows_look_back(const struct windows *windows, struct run *run,
                       bool *ret_left);
 
-/* ---- answer.c: the exit status ----------------------------------------- */
+/* ---- not_started.c: the exit status ------------------------------------ */
 
 int run_answer(struct run *run);
 int run_dry(struct run *run);

@@ -1,5 +1,5 @@
 /* The client: which process it is, that it is there, and that it goes. */
-#include "serve/conn.h"
+#include "serve/connection.h"
 
 #include "base/process.h"
 #include "process/host.h"

@@ -1,5 +1,5 @@
 /* The loop of the server. */
-#include "serve/conn.h"
+#include "serve/connection.h"
 
 #include "process/host.h"
 #include "serve/attempts.h"

@@ -6,7 +6,7 @@
 #include "process/self.h"
 #include "serve/attempts.h"
 #include "serve/calls.h"
-#include "serve/conn.h"
+#include "serve/connection.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"

@@ -15,7 +15,7 @@
 #define IDEM_CLI_SERVE_SERVER_H
 
 #include "base/pace.h"
-#include "serve/lines.h"
+#include "serve/line_reader.h"
 #include "serve/message.h"
 #include "text/json.h"
 

@@ -1,5 +1,5 @@
 /* The socket at which clients connect. */
-#include "serve/conn.h"
+#include "serve/connection.h"
 
 #include "text/error.h"
 #include "text/exit_status.h"

@@ -5,7 +5,7 @@
 #include "store/journal.h"
 #include "text/text.h"
 #include "ui/page.h"
-#include "ui/request.h"
+#include "ui/http_request.h"
 #include "ui/ui.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "record/open_records.h"
 #include "text/text.h"
 #include "ui/page.h"
-#include "ui/request.h"
+#include "ui/http_request.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* libmicrohttpd, loaded when it is needed. */
 #include "text/error.h"
-#include "ui/request.h"
+#include "ui/http_request.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

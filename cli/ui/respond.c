@@ -1,7 +1,7 @@
 /* Who asks, what the form has, and answers with the headers that keep a browser from
  * harm. */
 #include "ui/page.h"
-#include "ui/request.h"
+#include "ui/http_request.h"
 
 #include <stdlib.h>
 #include <strings.h>

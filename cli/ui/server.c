@@ -2,7 +2,7 @@
 #include "net/net.h"
 #include "text/error.h"
 #include "text/exit_status.h"
-#include "ui/request.h"
+#include "ui/http_request.h"
 #include "ui/ui.h"
 
 #include <stdbool.h>

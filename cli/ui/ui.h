@@ -16,7 +16,7 @@ struct ui_options {
     const char *token;         /* A person who has it may do
                                        everything. */
     const char *session;       /* In the path of all that the token
-                                       opens: see who.c. */
+                                       opens: see respond.c. */
     const char *who;           /* The person who decides. */
     struct idem_store *store;
     const struct cli_jobs *jobs; /* The metrics have their last success. */

@@ -7,8 +7,8 @@
 
 #include "serve/attempts.h"
 #include "serve/calls.h"
-#include "serve/conn.h"
-#include "serve/lines.h"
+#include "serve/connection.h"
+#include "serve/line_reader.h"
 #include "serve/methods.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "fuzz.h"
 
 #include "net/net.h"
-#include "ui/request.h"
+#include "ui/http_request.h"
 #include "ui/ui.h"
 
 #include <dlfcn.h>

@@ -16,7 +16,7 @@
 #ifndef TEST_PG_TABLE_H
 #define TEST_PG_TABLE_H
 
-#include "postgres/request.h"
+#include "postgres/task_request.h"
 #include "postgres/sql.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* When an operation of a store that is reached by requests has to have an end: as in
- * src/store/remote/run.c. */
+ * src/store/remote/flights.c. */
 #ifndef SIM_DEADLINE_H
 #define SIM_DEADLINE_H
 

@@ -509,7 +509,7 @@ SCENES = [
     (r"journal/replay/", [S.told]),
     (r"journal/", [S.kept]),
     (r"run/lease/", [S.run_slow]),
-    (r"run/answer/", [S.replay]),
+    (r"run/not_started/", [S.replay]),
     (r"run/wait/supervisor-died", [S.widowed]),
     (r"supervisor/killed", [S.overdue]),
     (r"supervisor/(orphaned|told-to-end|alone|runner_death/sa)", [S.orphaned]),

@@ -18,7 +18,7 @@ enum {
 /* How a layout writes and reads its own attributes. */
 struct idem__foreign {
     struct idem__layout_kind kind;
-    bool answers; /* ATTR_DATA is an answer of HTTP, see envelope.h. */
+    bool answers; /* ATTR_DATA is an answer of HTTP, see envelope.c. */
     bool native;  /* ATTR_DATA is a DynamoDB value, and not JSON text. */
     const struct idem__leased_words *words; /* Of layout_leased.c. */
 

@@ -29,7 +29,7 @@
 #ifndef IDEM_AWS_DYNAMODB_LIMIT_LIMIT_REQUEST_H
 #define IDEM_AWS_DYNAMODB_LIMIT_LIMIT_REQUEST_H
 
-#include "aws/dynamodb/layout/request.h"
+#include "aws/dynamodb/layout/request_json.h"
 #include "limit/limit.h"
 
 enum {

@@ -22,7 +22,7 @@
 
 #include "aws/dynamodb/layout/item.h"
 #include "aws/dynamodb/layout/layout.h"
-#include "aws/dynamodb/layout/request.h"
+#include "aws/dynamodb/layout/request_json.h"
 #include "aws/dynamodb/task/answer.h"
 #include "base/bytes.h"
 #include "store/remote/machine.h"

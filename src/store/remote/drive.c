@@ -6,7 +6,7 @@
 #include "base/process.h"
 #include "base/wait.h"
 #include "core/error.h"
-#include "store/remote/run.h"
+#include "store/remote/flights.h"
 
 #include <idem/queue.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ int idem__remote_submit(struct idem_store *base, struct idem_op *op)
     bool asleep;
 
     (void)pthread_mutex_lock(&remote->leader.mutex);
-    if (!idem__run_has_room(remote, op)) {
+    if (!idem__flights_has_room(remote, op)) {
         (void)pthread_mutex_unlock(&remote->leader.mutex);
         return IDEM_EUNAVAILABLE;
     }
@@ -111,7 +111,7 @@ static void wait_for_work(struct idem__remote *remote, int64_t deadline_ms)
     size_t wanted =
         remote->ops->wanted == NULL ? 1 : remote->ops->wanted(remote);
     bool busy = wanted == SIZE_MAX;
-    bool again = !busy && idem__run_may_start(remote);
+    bool again = !busy && idem__flights_may_start(remote);
 
     remote->wanted = wanted;
     remote->leader.asleep = !busy && !again;
@@ -133,7 +133,7 @@ static bool lead(void *ctx, struct idem_queue *queue, int64_t deadline_ms)
     remote->leader.led = true;
     (void)pthread_mutex_unlock(&remote->leader.mutex);
     for (;;) {
-        due_ms = idem__run_round(remote);
+        due_ms = idem__flights_round(remote);
         ready = queue != NULL && idem__queue_ready(queue);
         late = !ready && idem__mono_ms() >= deadline_ms;
         (void)pthread_mutex_lock(&remote->leader.mutex);
@@ -244,6 +244,6 @@ void idem__remote_close(struct idem_store *base)
                    idem__time_add(idem__mono_ms(), CLOSE_MS));
     }
     (void)pthread_mutex_unlock(&remote->leader.mutex);
-    idem__run_drop(remote);
+    idem__flights_drop(remote);
     finish(remote);
 }

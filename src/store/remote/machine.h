@@ -203,7 +203,7 @@ struct idem__flight {
     struct idem__buffer head; /* Of it. */
     bool extending;           /* The write is a claim that is made to last. */
 
-    /* run.c's. */
+    /* flights.c's. */
     struct idem__flight *link;
     struct idem__flight *link_back; /* Of those that are under way. */
     struct idem__flight_turn turn;

@@ -1,4 +1,4 @@
-/* Making a store, and knowing one that was made; see identity.c. */
+/* Making a store, and knowing one that was made; see lock_notes.c. */
 #include "store/sqlite/store.h"
 
 #include "base/crash.h"

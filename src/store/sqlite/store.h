@@ -11,7 +11,7 @@
 #include <idem/sqlite.h>
 #include <sys/stat.h>
 
-/* identity.h: the notes in the lock file about the store beside it: which one was made
+/* lock_notes.c: the notes in the lock file about the store beside it: which one was made
  * here, and how new it has been. */
 
 /* ---- Which store was made here ------------------------------------------- */
@@ -384,7 +384,7 @@ void idem__sqlite_before_read(const struct idem__sqlite_store *store);
  * Both only if nobody is in the way. */
 void idem__sqlite_tidy(struct idem__sqlite_store *store);
 
-/* ---- Making a store, and knowing one that was made; see identity.c ---- */
+/* ---- Making a store, and knowing one that was made; see lock_notes.c ---- */
 
 /* May the database of @conn, which is @empty or not, be used as the store in
  * this place? Notes in the lock file that one is being made. The lock is held.

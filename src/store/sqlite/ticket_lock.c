@@ -49,7 +49,7 @@
 enum {
     LOCK_BYTE = 0,
     FILE_LEN = 4096,
-    WORDS_AT = 512, /* Before them: the lock's byte, and the notes of identity.c
+    WORDS_AT = 512, /* Before them: the lock's byte, and those of lock_notes.c
                        and checkpoint.c. */
     WAKE_WORDS = 64
 };

@@ -1,7 +1,7 @@
 /* Tests of aws/lambda/form.c. */
 #include "aws/lambda/http.h"
 
-#include "aws/lambda/api.h"
+#include "aws/lambda/runtime_api.h"
 #include "aws/lambda/event.h"
 #include "test.h"
 

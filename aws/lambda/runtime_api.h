@@ -1,6 +1,6 @@
 /* A client of Lambda's Runtime API, version 2018-06-01, over plain HTTP. */
-#ifndef IDEM_AWS_LAMBDA_API_H
-#define IDEM_AWS_LAMBDA_API_H
+#ifndef IDEM_AWS_LAMBDA_RUNTIME_API_H
+#define IDEM_AWS_LAMBDA_RUNTIME_API_H
 
 #include "aws/lambda/lambda.h"
 

@@ -1,5 +1,5 @@
 /* The table of sources. */
-#include "aws/lambda/source.h"
+#include "aws/lambda/event_source.h"
 
 /* How a source is shown: its key, what that is good for, and what is answered while
  * another delivery is at work, and in a failure. */

@@ -1,6 +1,6 @@
-/* request.h: a request to idem ui, from libmicrohttpd to its answer. */
-#ifndef IDEM_CLI_UI_REQUEST_H
-#define IDEM_CLI_UI_REQUEST_H
+/* http_request.h: a request to idem ui, from libmicrohttpd to its answer. */
+#ifndef IDEM_CLI_UI_HTTP_REQUEST_H
+#define IDEM_CLI_UI_HTTP_REQUEST_H
 
 #include "ui/page.h"
 #include "ui/ui.h"
@@ -89,7 +89,7 @@ struct ui_request {
     struct ui_form form;
 };
 
-/* ---- request.c ---- */
+/* ---- respond.c ---- */
 
 /* The value of @name in the request, or NULL. */
 const char *ui_value(const struct ui_request *request, enum MHD_ValueKind kind,
@@ -97,8 +97,6 @@ const char *ui_value(const struct ui_request *request, enum MHD_ValueKind kind,
 
 /* True of a body that is encoded as forms are by default. */
 bool ui_is_form(const struct ui_request *request);
-
-/* ---- answer.c ---- */
 
 /* @body is copied. @name and @value: one more header; may be NULL. */
 enum MHD_Result ui_answer(const struct ui_request *request, unsigned status,
@@ -142,7 +140,7 @@ enum MHD_Result ui_outage(const struct ui_request *request,
                           const struct idem_error *error, bool decided,
                           const char *back);
 
-/* ---- who.c ---- */
+/* ---- respond.c: who asks ---- */
 
 /* By the address that was printed. */
 bool ui_came_to_us(const struct ui_request *request);
@@ -156,7 +154,7 @@ const char *ui_path_inside(const struct ui_request *request, const char *path);
 enum MHD_Result ui_ask_who(const struct ui_request *request, bool wrong);
 enum MHD_Result ui_log_in(const struct ui_request *request);
 
-/* ---- list.c, action.c: for the person who is inside ---- */
+/* ---- lists.c, action.c: for the person who is inside ---- */
 
 enum MHD_Result ui_list(const struct ui_request *request);
 
@@ -168,7 +166,7 @@ enum MHD_Result ui_record(const struct ui_request *request);
 /* The record of this very scope and key, or else what is open and like it. */
 enum MHD_Result ui_search(const struct ui_request *request);
 
-/* ---- metrics.c: for a program that sends the token ---- */
+/* ---- lists.c: for a program that sends the token ---- */
 
 enum MHD_Result ui_metrics(const struct ui_request *request);
 

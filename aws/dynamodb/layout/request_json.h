@@ -1,6 +1,6 @@
 /* The requests that are made of DynamoDB, as JSON. Pure. */
-#ifndef IDEM_AWS_DYNAMODB_LAYOUT_REQUEST_H
-#define IDEM_AWS_DYNAMODB_LAYOUT_REQUEST_H
+#ifndef IDEM_AWS_DYNAMODB_LAYOUT_REQUEST_JSON_H
+#define IDEM_AWS_DYNAMODB_LAYOUT_REQUEST_JSON_H
 
 #include "aws/dynamodb/layout/layout.h"
 

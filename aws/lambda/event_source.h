@@ -1,6 +1,6 @@
-/* The sources of events: a row for each, in source.c. */
-#ifndef IDEM_AWS_LAMBDA_SOURCE_H
-#define IDEM_AWS_LAMBDA_SOURCE_H
+/* The sources of events: a row for each, in event_source.c. */
+#ifndef IDEM_AWS_LAMBDA_EVENT_SOURCE_H
+#define IDEM_AWS_LAMBDA_EVENT_SOURCE_H
 
 #include "aws/lambda/event.h"
 

@@ -1,5 +1,5 @@
 /* The requests that are made of DynamoDB, as JSON. */
-#include "aws/dynamodb/layout/request.h"
+#include "aws/dynamodb/layout/request_json.h"
 
 #include "aws/dynamodb/layout/layout.h"
 #include "base/hash.h"

@@ -1,6 +1,6 @@
-/* lines.h: the bytes of a client as lines of a bounded length. */
-#ifndef IDEM_CLI_SERVE_LINES_H
-#define IDEM_CLI_SERVE_LINES_H
+/* line_reader.h: the bytes of a client as lines of a bounded length. */
+#ifndef IDEM_CLI_SERVE_LINE_READER_H
+#define IDEM_CLI_SERVE_LINE_READER_H
 
 #include "base/bytes.h"
 

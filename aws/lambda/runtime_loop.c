@@ -1,6 +1,6 @@
 /* The loop: next, handle, answer; and all of the runtime, for a main(). */
 #include "aws/lambda/answer.h"
-#include "aws/lambda/api.h"
+#include "aws/lambda/runtime_api.h"
 #include "core/error.h"
 
 #include <stdio.h>

@@ -4,10 +4,10 @@
  * Up to sending_max flights send at once. Free places go alternately to pending ops and
  * to due flights, each in their order: a hot key, whose flights are throttled and pause
  * most of the time, takes no places from other keys, and a stream of new ops does not
- * starve paused flights. These count as queued (idem__run_has_room()). Ends and renewals
+ * starve paused flights. These count as queued (idem__flights_has_room()). Ends and renewals
  * are taken and started whatever is queued or paused: finished work is to be recorded
  * before its lease ends. */
-#include "store/remote/run.h"
+#include "store/remote/flights.h"
 
 #include "base/host.h"
 #include "base/list.h"
@@ -375,7 +375,7 @@ static void check_clock(struct idem__remote *remote)
     }
 }
 
-int64_t idem__run_round(struct idem__remote *remote)
+int64_t idem__flights_round(struct idem__remote *remote)
 {
     admit(remote);
     take_answers(remote);
@@ -388,14 +388,14 @@ int64_t idem__run_round(struct idem__remote *remote)
     return remote->due_ms;
 }
 
-bool idem__run_may_start(const struct idem__remote *remote)
+bool idem__flights_may_start(const struct idem__remote *remote)
 {
     return remote->sending_len < remote->ops->sending_max &&
            next_pending(remote) != NULL;
 }
 
-bool idem__run_has_room(const struct idem__remote *remote,
-                        const struct idem_op *op)
+bool idem__flights_has_room(const struct idem__remote *remote,
+                            const struct idem_op *op)
 {
     size_t started = remote->leader.running_len;
     size_t most = remote->ops->sending_max;
@@ -435,7 +435,7 @@ int idem__remote_now(const struct idem_host *host,
 
 /* ---- The end ---- */
 
-void idem__run_drop(struct idem__remote *remote)
+void idem__flights_drop(struct idem__remote *remote)
 {
     (void)pthread_mutex_lock(&remote->leader.mutex);
     idem__pending_drop(&remote->leader.pending);

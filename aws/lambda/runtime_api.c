@@ -1,5 +1,5 @@
 /* A client of the Runtime API. */
-#include "aws/lambda/api.h"
+#include "aws/lambda/runtime_api.h"
 
 #include "aws/client/curl.h"
 #include "base/heap.h"

@@ -1,5 +1,5 @@
 /* The bytes of a client as lines of a bounded length. */
-#include "serve/lines.h"
+#include "serve/line_reader.h"
 
 enum {
     KEEP = 64 * 1024 /* Memory that stays after a long line. */

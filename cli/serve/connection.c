@@ -1,5 +1,5 @@
 /* The connection of a client: what it sends, what it is told, and its end. */
-#include "serve/conn.h"
+#include "serve/connection.h"
 
 #include "process/descriptors.h"
 #include "process/host.h"

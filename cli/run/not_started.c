@@ -184,9 +184,9 @@ static int replay(struct run *run)
                 ended);
         return recorded;
     }
-    IDEM__CRASH_POINT("run/answer/replays");
+    IDEM__CRASH_POINT("run/not_started/replays");
     status = write_result(run, &form, &write_error);
-    IDEM__CRASH_POINT("run/answer/replayed");
+    IDEM__CRASH_POINT("run/not_started/replayed");
     if (status != 0) {
         return status;
     }

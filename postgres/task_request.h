@@ -1,6 +1,6 @@
 /* The requests of a task to the database, and their answers. */
-#ifndef IDEM_POSTGRES_REQUEST_H
-#define IDEM_POSTGRES_REQUEST_H
+#ifndef IDEM_POSTGRES_TASK_REQUEST_H
+#define IDEM_POSTGRES_TASK_REQUEST_H
 #include "base/bytes.h"
 #include "contract/store.h"
 #include "postgres/place.h"

@@ -1,7 +1,7 @@
-/* conn.h: the clients: their socket, their connections and processes, and the loop over
- * them all. */
-#ifndef IDEM_CLI_SERVE_CONN_H
-#define IDEM_CLI_SERVE_CONN_H
+/* connection.h: the clients: their socket, their connections and processes, and the
+ * loop over them all. */
+#ifndef IDEM_CLI_SERVE_CONNECTION_H
+#define IDEM_CLI_SERVE_CONNECTION_H
 
 #include "net/net.h"
 #include "serve/server.h"

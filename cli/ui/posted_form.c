@@ -1,6 +1,6 @@
 /* The fields of a request's form. */
 #include "text/text.h"
-#include "ui/request.h"
+#include "ui/http_request.h"
 
 struct ui_field *ui_form_field(struct ui_form *form, const char *name)
 {

@@ -1,5 +1,5 @@
 /* Tests of the table of sources, on the sample event of each row. */
-#include "aws/lambda/source.h"
+#include "aws/lambda/event_source.h"
 
 #include "aws/lambda/http.h"
 #include "test.h"
