@@ -128,6 +128,29 @@ bool idem__utf8_is(struct idem_slice bytes)
     return true;
 }
 
+size_t idem__json_plain_len(const uint8_t *p, size_t len)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    size_t n = 0;
+
+    /* Eight at a time: a byte that is not plain sets a top bit. */
+    for (; len - n >= sizeof(uint64_t); n += sizeof(uint64_t)) {
+        uint64_t bytes;
+
+        memcpy(&bytes, p + n, sizeof(bytes));
+        if (((bytes | (bytes - ones * ' ') | ((bytes ^ ones * '"') - ones) |
+              ((bytes ^ ones * '\\') - ones) | ((bytes ^ ones * 0x7f) - ones)) &
+             ones << 7) != 0) {
+            break;
+        }
+    }
+    while (n < len && p[n] >= ' ' && p[n] <= '~' && p[n] != '"' &&
+           p[n] != '\\') {
+        n++;
+    }
+    return n;
+}
+
 bool idem__digits(struct idem_slice text, uint64_t max, uint64_t *ret_number)
 {
     const char *p = text.base;

@@ -74,6 +74,11 @@ size_t idem__utf8_len(const uint8_t *p, size_t left);
 /* True if @bytes is well-formed UTF-8. */
 bool idem__utf8_is(struct idem_slice bytes);
 
+/* Returns how many of the @len bytes at @p, from the first, are ASCII that stands in a
+ * JSON string as it is: neither a control character nor a quotation mark nor a
+ * backslash. */
+size_t idem__json_plain_len(const uint8_t *p, size_t len);
+
 /* ---- Numbers in digits --------------------------------------------------- */
 
 /* The number that @text is. False: it has no digit, another character, or is above

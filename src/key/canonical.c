@@ -90,18 +90,6 @@ static void add_char(const struct writer *w, const uint8_t *p, uint32_t c,
     }
 }
 
-/* ASCII that all write as it is. */
-static size_t plain_len(const uint8_t *p, size_t len)
-{
-    size_t n = 0;
-
-    while (n < len && p[n] >= ' ' && p[n] <= '~' && p[n] != '"' &&
-           p[n] != '\\') {
-        n++;
-    }
-    return n;
-}
-
 static void write_string(const struct writer *w, struct idem_slice text)
 {
     const uint8_t *p = text.base;
@@ -112,7 +100,7 @@ static void write_string(const struct writer *w, struct idem_slice text)
     for (;;) {
         uint32_t c;
 
-        len = plain_len(p + at, text.len - at);
+        len = idem__json_plain_len(p + at, text.len - at);
         idem__buffer_add(w->out, p + at, len);
         at += len;
         if (at == text.len) {

@@ -176,7 +176,7 @@ static int read_string(struct reader *r, uint32_t *ret_at, uint32_t *ret_len)
 
     for (r->at++; rc == 0 && peek(r) != '"';) {
         const uint8_t *p = (const uint8_t *)r->text + r->at;
-        size_t n = 0;
+        size_t n;
 
         if (r->at == r->len) {
             return refuse(r, r->at, "a string is not terminated");
@@ -189,12 +189,9 @@ static int read_string(struct reader *r, uint32_t *ret_at, uint32_t *ret_len)
             rc = read_escape(r);
             continue;
         }
-        while (n < r->len - r->at && p[n] >= ' ' && p[n] < 0x80 &&
-               p[n] != '"' && p[n] != '\\') {
-            n++;
-        }
+        n = idem__json_plain_len(p, r->len - r->at);
         if (n == 0) {
-            n = idem__utf8_len(p, r->len - r->at);
+            n = *p == 0x7f ? 1 : idem__utf8_len(p, r->len - r->at);
         }
         if (n == 0) {
             return refuse(r, r->at, "not UTF-8");

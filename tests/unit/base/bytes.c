@@ -21,6 +21,29 @@ TEST(bytes, putsTheMostSignificantFirst)
     }
 }
 
+/* ---- JSON ---- */
+
+/* Each byte is plain or not by the rule, wherever it stands among plain ones. */
+TEST(json, plainBytesAreCounted)
+{
+    uint8_t bytes[27];
+    size_t at;
+    int value;
+
+    for (value = 0; value < 256; value++) {
+        bool plain =
+            value >= ' ' && value < 0x7f && value != '"' && value != '\\';
+
+        for (at = 0; at < sizeof(bytes); at++) {
+            memset(bytes, at % 2 == 0 ? ' ' : '~', sizeof(bytes));
+            bytes[at] = (uint8_t)value;
+            assert_int_equal(idem__json_plain_len(bytes, sizeof(bytes)),
+                             plain ? sizeof(bytes) : at);
+            assert_int_equal(idem__json_plain_len(bytes, at), at);
+        }
+    }
+}
+
 /* ---- Spans of time ---- */
 
 #define SECOND INT64_C(1000)

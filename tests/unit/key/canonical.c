@@ -41,6 +41,7 @@ TEST(canonical, isOneText)
                "\"\xf0\x9f\x98\x80\":1e0}");
     is_written("\"\\u0041\\/\\u00e9\\u007f\\u2028\"",
                "\"A/\xc3\xa9\x7f\xe2\x80\xa8\"");
+    is_written("\"a\x7f\"", "\"a\x7f\"");
     is_written("\"\\u0000\\u0008\\u0009\\u000a\\u000c\\u000d\\u001F\\u0022"
                "\\u005C\"",
                "\"\\u0000\\b\\t\\n\\f\\r\\u001f\\\"\\\\\"");
