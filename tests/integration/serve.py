@@ -18,7 +18,6 @@ import subprocess
 import sys
 import termios
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import dynamo
 import box
@@ -883,53 +882,6 @@ def the_parent_is_the_client(b):
     c.begin("k", **HOLD)
     shell.kill()
     until(lambda: b.has_status("k", "unknown"), "its death is told")
-
-
-def storm(b, rounds, rng, who, policy, on_death):
-    """Kill the worker, its server or both at any moment of a charge, and let others
-    follow as people would: 0 doubled, 0 lost."""
-    script = [0, 0]
-    for n in range(rounds):
-        key = f"{who}-{policy}-{on_death}-{n}"
-        worker = Worker(b, "charge", key, policy, on_death)
-        child = int(worker.says("child"))
-        time.sleep(rng.random() * 0.03)
-        if who != "client":
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-        if who != "server":
-            worker.kill()
-            until(lambda child=child: is_gone(child), "the server has gone")
-        else:
-            equal((worker.says("verdict"), worker.process.wait(PATIENCE)), ("DONE", 0))
-        effects = b.read("ledger").splitlines().count(key)
-        record = b.record(key)
-        status = record["status"] if record else None
-        assert effects <= 1, (key, effects)
-        if status == "completed":
-            equal((key, effects), (key, 1))
-        if status in ("released", None):
-            equal((key, effects), (key, 0))
-        if effects == 1:
-            assert status in ("completed", "unknown", "in_progress"), (key, status)
-        script[effects] += 1
-    return script
-
-
-@case(slow=True)
-def killed_at_random_moments(b):
-    """The client, its server, or both: no charge is doubled and none is lost; a client
-    that lives goes on with another server and is never told that it is busy itself."""
-    rounds = 400 if LONG else 12
-    storms = (
-        ("client", "hold", "lease"), ("client", "rerun", "lease"), ("client", "rerun", "now"),
-        ("server", "hold", "lease"), ("both", "hold", "lease"),
-    )
-    with ThreadPoolExecutor() as pool:
-        done = [pool.submit(storm, b, rounds, random.Random(os.getpid()), *s) for s in storms]
-    for (who, policy, on_death), future in zip(storms, done):
-        before, after = future.result()
-        note(f"{who} killed, {policy}/{on_death}: {before} before the charge, {after} after")
 
 
 # ---- A socket ----------------------------------------------------------------

@@ -126,60 +126,12 @@ class Client:
         return status
 
 
-def effect(key):
-    """What must not happen twice."""
-    with open("ledger", "a", encoding="utf-8") as f:
-        f.write(f"{key}\n")
-
-
 def say(word):
     print(word, flush=True)
 
 
-CHILDREN = 16  # At most: a test kills one or two of them.
-
-
-def children():
-    """One child after another, for as long as they die."""
-    for _ in range(CHILDREN):
-        with contextlib.suppress(AssertionError, OSError):
-            client = Client.start(stderr=subprocess.DEVNULL)
-            say(f"child {client.process.pid}")
-            client.hello(pid=os.getpid())
-            yield client
-    raise SystemExit(f"{CHILDREN} servers died or refused hello")
-
-
-def charge(key, **params):
-    """Work as clients do it: a child that dies is followed by another, which asks as the
-    same claimant; nothing starts before the answer is there."""
-    nonce, again = secrets.token_hex(16), False
-    servers = children()
-    for client in servers:
-        try:
-            got = client.begin(key, nonce, again=again, **params)
-            break
-        except (AssertionError, OSError):
-            again = True
-    if got["verdict"] != "STARTED":
-        return got
-    effect(key)
-    while True:
-        try:
-            client("complete", token=got["token"], result={"text": "charged"})
-            return {"verdict": "DONE"}
-        except (AssertionError, OSError):
-            client = next(servers)
-
-
 def work(what, key, policy, on_death="lease"):
     params = {"on_expired_lease": policy, "on_death": on_death, "lease_ms": 600000}
-    if what == "charge":
-        try:
-            say(f"verdict {charge(key, **params)['verdict']}")
-        except Refused as error:
-            say(f"refused {error.args[0]['data']['name']}")
-        return
     client = Client.start()
     say(f"child {client.process.pid}")
     client.hello(pid=os.getpid())
