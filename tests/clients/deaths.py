@@ -12,8 +12,8 @@ import sys
 from box import case, contains, is_gone
 from files import read
 from patience import until
-from procfs import stop
-from tap import PROGRAM, TOP, equal
+from procfs import children, stop
+from tap import LONG, PROGRAM, TOP, at_once, equal
 
 # Before the server: it notes what it is sent, and does @do with its first verdict.
 PROXY = """#!{python}
@@ -38,9 +38,15 @@ for line in iter(real.stdout.readline, b""):
 """
 
 
-def add_cases(started, scripts, at_once=()):
+# What several processes do at the same time, and the window of a limit that has no end
+# meanwhile.
+CALLS = 20000 if LONG else 100
+YEAR = 366 * 86400
+
+
+def add_cases(started, scripts, before_it=()):
     """Register the cases of a package: @started(b, script, **env) is a Worker, @scripts are
-    its own by name, and after those of @at_once its child ends before the process does."""
+    its own by name, and after those of @before_it its child ends before the process does."""
 
     def hangs(b, key, then, policy="hold", death="lease"):
         script = scripts["hang"]
@@ -127,7 +133,7 @@ def add_cases(started, scripts, at_once=()):
             worker = started(b, scripts["says its child"] + scripts[key])
             child = int(worker.reads())
             worker.ends()
-            if key in at_once:
+            if key in before_it:
                 assert is_gone(child), "it went on after the process"
             until(lambda child=child: is_gone(child), "the child has gone")
         equal([b.record(k)["status"] for k in ("done", "open", "exit")],
@@ -136,18 +142,32 @@ def add_cases(started, scripts, at_once=()):
     @case(slow=True)
     def heartbeats_and_a_frozen_worker(b):
         """Heartbeats renew the lease of work that takes longer. One that was stopped past
-        its lease is told so before it has another effect, in each way that there is."""
-        worker = started(b, scripts["frozen"])
-        equal(worker.reads(), "begun")
-        first = b.record("k")["lease_end_ms"]
-        until(lambda: b.record("k")["lease_end_ms"] > first + 2000, "it is renewed")
-        worker.go()
-        equal(worker.reads(), "ours")
-        stop(worker.process.pid)
-        until(lambda: b("begin", "-k", "k", "--on-expired-lease", "rerun").status == 0, "it is over")
-        worker.process.send_signal(signal.SIGCONT)
-        worker.go()
-        equal(worker.ends(), scripts["told of it"])
+        its lease, or whose child was, or both, is told so before it has another effect, in
+        each way that there is."""
+
+        workers = {}
+        for who in "worker", "child", "both":
+            workers[who] = started(b, scripts["frozen"].replace("KEY", who))
+            equal(workers[who].reads(), "begun")
+
+        def frozen(who):
+            worker = workers[who]
+            first = b.record(who)["lease_end_ms"]
+            until(lambda: b.record(who)["lease_end_ms"] > first + 2000, "it is renewed")
+            worker.go()
+            equal(worker.reads(), "ours")
+            both = [worker.process.pid, *children(worker.process.pid)]
+            still = {"worker": both[:1], "child": both[1:], "both": both}[who]
+            for pid in still:
+                stop(pid)
+            taken = ("begin", "-k", who, "--on-expired-lease", "rerun")
+            until(lambda: b(*taken).status == 0, "it is over")
+            worker.go()  # To look once more, before the child goes on.
+            for pid in still:
+                os.kill(pid, signal.SIGCONT)
+            equal(worker.ends(), scripts["told of it"])
+
+        at_once(frozen, workers)
         equal(b.effects(), 0)
 
 

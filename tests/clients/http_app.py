@@ -1,4 +1,4 @@
-"""The service of header_cases.py: python3 http_app.py flask|starlette [bare]"""
+"""The service of header_cases.py: python3 http_app.py flask|gunicorn|starlette|uvloop [bare]"""
 
 import asyncio
 import itertools
@@ -26,10 +26,7 @@ def read_gate():
         return f.read()
 
 
-def flask():
-    from socketserver import ThreadingMixIn
-    from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
-
+def flask_app():
     from flask import Flask, Response, request
 
     app = Flask("app")
@@ -67,14 +64,47 @@ def flask():
         store = idem.open(os.environ["STORE"])
         words = {"scope": lambda environ: environ.get("HTTP_X_USER"), "replay_headers": REPLAY}
         app.wsgi_app = idem.wsgi(app.wsgi_app, store=store, **words)
+        if framework == "gunicorn":
+            store.limit("l", "s", "r", max=1, per=60)  # A call before the processes are forked.
+    return app
+
+
+def flask():
+    from socketserver import ThreadingMixIn
+    from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
     WSGIRequestHandler.log_message = lambda *args: None
     threads = type("Server", (ThreadingMixIn, WSGIServer), {"daemon_threads": True})
-    server = make_server("127.0.0.1", 0, app, threads)
+    server = make_server("127.0.0.1", 0, flask_app(), threads)
     print(server.server_port, flush=True)
     server.serve_forever()
 
 
-def starlette():
+def listening():
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    print(listener.getsockname()[1], flush=True)
+    return listener
+
+
+def gunicorn():
+    from gunicorn.app.base import BaseApplication
+
+    listener, app = listening(), flask_app()
+
+    class Prefork(BaseApplication):
+        def load_config(self):
+            for name, value in ("bind", f"fd://{listener.fileno()}"), ("workers", 3), ("loglevel", "critical"):
+                self.cfg.set(name, value)
+
+        def load(self):
+            return app
+
+    Prefork().run()
+
+
+def starlette(loop="asyncio"):
     import uvicorn
     from starlette.applications import Starlette
     from starlette.responses import Response, StreamingResponse
@@ -110,11 +140,7 @@ def starlette():
     if not bare:
         store = idem.open_async(os.environ["STORE"])
         app = idem.asgi(app, store=store, scope=who, replay_headers=REPLAY)
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen()
-    print(listener.getsockname()[1], flush=True)
-    uvicorn.Server(uvicorn.Config(app, log_level="critical")).run([listener])
+    uvicorn.Server(uvicorn.Config(app, loop=loop, log_level="critical")).run([listening()])
 
 
-{"flask": flask, "starlette": starlette}[framework]()
+{"uvloop": lambda: starlette("uvloop"), **globals()}[framework]()

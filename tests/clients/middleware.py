@@ -2,11 +2,13 @@
 without."""
 
 import contextlib
+import http.client
 import json
 import os
 import re
 import signal
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from box import case, contains, is_gone
@@ -15,7 +17,7 @@ from files import read
 from header_cases import Front, check, check_control
 from patience import until
 from ports import free_port
-from procfs import children
+from procfs import children, marked, named, stop
 from tap import PROGRAM, TOP, environment, equal, main, skip, start
 
 HERE = os.path.join(TOP, "tests/clients")
@@ -40,11 +42,13 @@ def environment_of(b, language):
 @contextlib.contextmanager
 def app(b, framework, *args):
     """Its front, in a process of its own."""
-    language = "python" if framework in ("flask", "starlette") else "node"
+    needed = {"flask": "flask", "gunicorn": "flask, gunicorn", "starlette": "starlette, uvicorn",
+              "uvloop": "starlette, uvicorn, uvloop"}  # fmt: skip
+    language = "python" if framework in needed else "node"
     env = environment_of(b, language)
     if language == "python":
         command = [PYTHON, os.path.join(HERE, "http_app.py")]
-        found = has(PYTHON, "-c", f"import {framework}, uvicorn")
+        found = has(PYTHON, "-c", f"import {needed[framework]}")
     else:
         command = [NODE, os.path.join(HERE, "http_app.js")]
         found = has(NODE, "-e", f"require('{framework}')", env=env)
@@ -98,6 +102,18 @@ def asgi(b):
     each(b, "starlette")
 
 
+@case
+def uvloop(b):
+    """The same in Starlette on uvloop."""
+    each(b, "uvloop")
+
+
+@case
+def gunicorn(b):
+    """The same in Flask, in processes that were forked after the first call."""
+    each(b, "gunicorn")
+
+
 # ---- Beside the corpus -------------------------------------------------------
 
 
@@ -140,6 +156,26 @@ def a_child_is_killed_at_work(b):
             equal(asked.result().all("Idempotency-Recorded"), [])
             equal(record(b, framework)["status"], "completed")
             equal(front(f'"{framework}"', target="/gate").all("Idempotent-Replayed"), ["true"])
+
+
+@case
+def a_prefork_worker_is_killed_at_work(b):
+    """The next request is told so by another, long before its lease is over; and the end of
+    gunicorn is that of all."""
+    with app(b, "gunicorn") as (front, process), ThreadPoolExecutor() as pool:
+        asked = pool.submit(front, '"gunicorn"', target="/gate")
+        until(b.effects, "it is at work")
+        equal(front('"gunicorn"', target="/gate").status, 409)
+        for worker in children(process.pid):
+            if named([worker]) != {worker: "idem"}:  # That of the call before the fork.
+                os.kill(worker, signal.SIGKILL)
+        assert isinstance(asked.exception(), (http.client.HTTPException, OSError))
+        until(lambda: record(b, "gunicorn")["status"] == "unknown", "its death is told")
+        told = until(lambda: front('"gunicorn"', target="/gate"), "another answers")
+        equal(json.loads(told.body)["type"], "urn:idem:problem:outcome-unknown")
+        equal((front('"other"').status, b.effects()), (201, 2))
+        process.terminate()
+        until(lambda: not marked(f"STORE={b.idem.store}".encode()), "no process is left")
 
 
 @case
@@ -239,6 +275,28 @@ def every_source_in_node(b):
 def every_source_in_python(b):
     """The same in Python."""
     every_source(b, "python")
+
+
+@case
+def a_function_that_is_frozen_between_events(b):
+    """Both of its processes stand still while nothing is open, for longer than any lease was,
+    and go on with the next event."""
+    _, event = next(samples())
+    for language in ("node", "python"):
+        run, before = Function(b, language), b.effects()
+        first = run(event, left=1000, function=language)
+        both = [run.process.pid, *children(run.process.pid)]
+        equal(len(both), 2)
+        for n in range(2):
+            for pid in both:
+                stop(pid)
+            if n == 0:
+                time.sleep(3.5)  # A second, and two of margin.
+            for pid in both:
+                os.kill(pid, signal.SIGCONT)
+            equal(run(event, function=language), first)
+            assert "error" not in run(event, function=f"{language}{n}")
+        equal((b.effects() - before, children(run.process.pid)), (3, both[1:]))
 
 
 @case

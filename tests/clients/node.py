@@ -5,14 +5,17 @@ import glob
 import json
 import os
 import re
+import subprocess
 
 import packed
 import postgres
 from box import Worker, case, is_gone
 import deaths
+from dynamo import SERVERS
 from files import read
-from patience import until
-from tap import PROGRAM, TOP, environment, equal, main
+from patience import PATIENCE, until
+from procfs import marked
+from tap import PROGRAM, TOP, environment, equal, main, skip
 
 PACKAGE = os.path.join(TOP, "clients", "node")
 NODE = os.environ.get("NODE", "node")
@@ -353,8 +356,8 @@ THREADS = """
     const { Worker: Thread, isMainThread, workerData, threadId } = require('node:worker_threads');
     const cluster = require('node:cluster');
     async function calls(who) {
-        for (let n = 0; n < 100; n++) {
-            const limit = store.limit('l', who, `${n}`, { max: n + 1, per: 60000 });
+        for (let n = 0; n < CALLS; n++) {
+            const limit = store.limit('l', who, `${n}`, { max: n + 1, per: YEAR });
             assert.equal((await store.once('same', never)) + (await limit).remaining, 7);
         }
         assert.equal(await store.once(`key-${who}`, () => who), who);
@@ -379,9 +382,9 @@ THREADS = """
 
 @case
 def threads_and_processes_have_their_own(b):
-    """worker_threads and cluster, 100 calls of each at the same time: five children, and
-    no answer of another."""
-    pids = runs(b, THREADS).split()
+    """worker_threads and cluster, calls of each at the same time: five children, and no
+    answer of another."""
+    pids = runs(b, THREADS.replace("CALLS", str(deaths.CALLS)).replace("YEAR", f"{deaths.YEAR}e3")).split()
     equal((len(pids), len(set(pids))), (5, 5))
     for who in ("main", "t0", "t1", "p1", "p2"):
         equal(b.record(f"key-{who}")["status"], "completed")
@@ -439,7 +442,7 @@ deaths.add_cases(started, {
     "open": "await store.begin('open');",
     "exit": "await store.once('exit', () => process.exit());",
     "frozen": """
-    const attempt = await store.begin('k', { onExpiredLease: 'rerun', lease: 2000 });
+    const attempt = await store.begin('KEY', { onExpiredLease: 'rerun', lease: 2000 });
     say('begun');
     await wait();
     await attempt.check();
@@ -502,7 +505,35 @@ def a_child_that_does_not_start_again(b):
     equal(b.read("starts"), "\n" * 3)
 
 
-# ---- The package -------------------------------------------------------------
+# ---- Jest, and the package ---------------------------------------------------
+
+
+@case
+def jest_ends(b):
+    """Two files, each with modules of its own and timers that are faked, and an attempt that
+    is left open: Jest ends by itself, and its child too."""
+    env = {"NODE_PATH": os.path.join(SERVERS, "node_modules"), **environment_of(b), "CI": "1"}
+    say = "console.log(require.resolve('jest/bin/jest'))"
+    found = subprocess.run([NODE, "-e", say], env=env, capture_output=True)
+    if found.returncode:
+        skip("jest is not installed: npm install jest, and its place into NODE_PATH")
+    for name in ("one", "two"):
+        b.write(f"{name}.test.js", """
+jest.useFakeTimers();
+const idem = require(process.env.PACKAGE);
+const store = idem.open(process.env.STORE);
+test('once', async () => {
+    expect(await store.once('k', () => 42)).toBe(42);
+    expect((await store.begin('NAME')).attempts).toBe(1);
+});
+""".replace("NAME", name))
+    b.write("package.json", "{}")
+    argv = [NODE, found.stdout.decode().strip(), "--runInBand"]
+    done = subprocess.run(argv, env=env, cwd=b.path, capture_output=True, timeout=PATIENCE)
+    told = done.stderr.decode()
+    equal((done.returncode, "did not exit" in told), (0, False))
+    until(lambda: not marked(f"STORE={b.idem.store}".encode()), "its child has ended")
+    equal([b.record(name)["status"] for name in ("one", "two")], ["unknown"] * 2)
 
 
 @case

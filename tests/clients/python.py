@@ -8,6 +8,7 @@ import glob
 import importlib.util
 import os
 import re
+import subprocess
 import sys
 import threading
 
@@ -17,7 +18,7 @@ from box import Worker, case, contains
 import deaths
 from files import read
 from patience import until
-from procfs import children, named
+from procfs import children, marked, named
 from tap import PROGRAM, TOP, at_once, environment, equal, main, skip
 
 PACKAGE = os.path.join(TOP, "clients", "python")
@@ -392,7 +393,7 @@ say(store.child.process.pid)
     "open": "store.begin('open')",
     "exit": "store.once('exit', sys.exit)",
     "frozen": """
-attempt = store.begin("k", on_expired_lease="rerun", lease=2)
+attempt = store.begin("KEY", on_expired_lease="rerun", lease=2)
 say("begun")
 wait()
 attempt.check()
@@ -405,7 +406,7 @@ except idem.Lost:
     say("lost")
 """,
     "told of it": "lost\n",
-}, at_once=("done", "exit"))  # fmt: skip
+}, before_it=("done", "exit"))  # fmt: skip
 
 
 @case
@@ -444,13 +445,13 @@ def a_child_that_does_not_start_again(b):
 
 @case
 def a_fork_has_a_child_of_its_own(b):
-    """Forked before and after the first call: 200 calls of each process at the same time,
-    and no answer of another; an attempt of the parent is not ended by its child."""
+    """Forked before and after the first call: calls of each process at the same time, and
+    no answer of another; an attempt of the parent is not ended by its child."""
     script = """
 def calls(who):
-    for n in range(200):
+    for n in range(CALLS):
         request = f"{who}-{n}"
-        got = store.once("same", never) + store.limit("l", who, request, max=n + 1, per=60).remaining
+        got = store.once("same", never) + store.limit("l", who, request, max=n + 1, per=YEAR).remaining
         assert got == 7, (who, n, got)
     mine = store.once(f"key-{who}", lambda: who)
     assert mine == who, mine
@@ -482,7 +483,7 @@ for pid in pids:
 """
     with store_of(b) as store:
         store.once("same", lambda: 7)
-        worker = started(b, script)
+        worker = started(b, script.replace("CALLS", str(deaths.CALLS)).replace("YEAR", str(deaths.YEAR)))
         worker.go()
         worker.ends()
         equal(store.once("parents", never), "still ours")
@@ -490,7 +491,46 @@ for pid in pids:
               ["before", "after", "parent"])
 
 
-# ---- The package -------------------------------------------------------------
+# ---- Other loops, and the package --------------------------------------------
+
+
+@case
+def cancellation_on_uvloop(b):
+    """The case of asyncio once more."""
+    python = "/usr/bin/python3"  # It has Debian's modules.
+    script = """
+import runpy, sys, uvloop
+uvloop.install()
+sys.argv[:] = [sys.argv[1], "--only", "asyncio_and_cancellation"]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+    if subprocess.run([python, "-c", "import uvloop"], capture_output=True).returncode:
+        skip("uvloop is not installed: tools/deps test")
+    here = os.path.join(TOP, "tests/clients")
+    env = {**os.environ, "PYTHONPATH": f"{TOP}/tests/lib:{here}"}
+    argv = [python, "-c", script, os.path.join(here, "python.py")]
+    done = subprocess.run(argv, env=env, capture_output=True)
+    contains(done.stdout.decode(), "\nok 1")
+
+
+@case
+def pytest_ends(b):
+    """Tests that share a store, and leave an attempt open: pytest ends, and its child too."""
+    python = "/usr/bin/python3"
+    if subprocess.run([python, "-m", "pytest", "--version"], capture_output=True).returncode:
+        skip("pytest is not installed: tools/deps test")
+    b.write("test_it.py", """
+import idem, os
+store = idem.open(os.environ["STORE"])
+def test_one():
+    assert [store.once("k", lambda: 42) for _ in range(2)] == [42, 42]
+def test_another():
+    assert store.begin("open").attempts == 1
+""")
+    done = subprocess.run([python, "-m", "pytest", "-q"], env=environment_of(b), cwd=b.path, capture_output=True)
+    contains(done.stdout.decode(), "2 passed")
+    until(lambda: not marked(f"STORE={b.idem.store}".encode()), "its child has ended")
+    equal(b.record("open")["status"], "unknown")
 
 
 @case
