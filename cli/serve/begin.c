@@ -271,7 +271,8 @@ static void settle_journal(struct serve *serve,
                            const struct idem_request *request,
                            struct idem_error *error)
 {
-    if (cli_journal_settle(serve->store, request->scope, request->key,
+    if (cli_journal_is_empty(&serve->journal) ||
+        cli_journal_settle(serve->store, request->scope, request->key,
                            /* remarks= */ false, error) != CLI_JOURNAL_WAITS) {
         error->code = 0;
     } else if (idem_error_kind(error->code) != IDEM_KIND_RETRY) {

@@ -17,6 +17,7 @@
 #include "base/pace.h"
 #include "serve/line_reader.h"
 #include "serve/message.h"
+#include "store/journal.h"
 #include "text/json.h"
 
 #include "contract/store.h"
@@ -59,6 +60,7 @@ struct serve {
     uint64_t number;   /* The last one that was given. */
     int64_t accept_ms; /* Until then nobody is let in. */
     int64_t due_ms;    /* Nothing of attempts or parked calls is due before. */
+    struct cli_journal_view journal;
     struct idem__tree tree;  /* Of the message that is read. */
     struct idem__tree other; /* Of a result that is sent. */
 };

@@ -12,6 +12,8 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #define IN_USE_MS                                                              \
     1000 /* A process that tells a store is done by then, or
@@ -23,6 +25,8 @@
 #define CATCH_UP_ENTRIES 16
 #define CATCH_UP_MS 100
 #define CATCH_UP_LONGEST_MS 1000
+
+#define EMPTY_SETTLED_S 1
 
 const char *const cli_journal_rules[] = {
     [CLI_JOURNAL_AUTO] = "auto",
@@ -55,12 +59,18 @@ static const char *chosen(void)
     return given != NULL && *given != '\0' ? given : NULL;
 }
 
+/* NULL: errno says why. The caller frees it. */
+static char *directory_path(void)
+{
+    const char *choice = chosen();
+
+    return choice != NULL ? strdup(choice) : cli_state_path("journal");
+}
+
 int cli_journal_open(bool make, struct idem_journal **ret_journal,
                      char **ret_directory, struct idem_error *ret_error)
 {
-    const char *choice = chosen();
-    char *directory =
-        choice != NULL ? strdup(choice) : cli_state_path("journal");
+    char *directory = directory_path();
 
     *ret_directory = directory;
     if (directory == NULL && errno == ENOENT) {
@@ -71,7 +81,7 @@ int cli_journal_open(bool make, struct idem_journal **ret_journal,
     if (directory == NULL) {
         return fail(ret_error, IDEM_ENOMEM, "%s", idem_error_text(IDEM_ENOMEM));
     }
-    if (make && choice == NULL && cli_make_directories(directory) != 0) {
+    if (make && chosen() == NULL && cli_make_directories(directory) != 0) {
         return fail(ret_error, IDEM_EDENIED,
                     "cannot create the journal %.140s: %s; name another "
                     "directory: IDEM_JOURNAL_DIR",
@@ -330,6 +340,36 @@ void cli_journal_note(struct idem_store *store)
         cli_say("outcomes wait in the journal for this store; record them: "
                 "idem reconcile");
     }
+}
+
+/* A directory that was changed a moment ago may be changed again under the same time,
+ * and one whose time is ahead of our clock too. */
+static bool is_settled(const struct stat *directory)
+{
+    return directory->st_ctim.tv_sec + EMPTY_SETTLED_S < time(NULL);
+}
+
+bool cli_journal_is_empty(struct cli_journal_view *view)
+{
+    struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
+    char *directory = directory_path();
+    struct stat now;
+    bool settled =
+        directory != NULL && lstat(directory, &now) == 0 && is_settled(&now);
+
+    free(directory);
+    if (!settled) {
+        return false;
+    }
+    if (now.st_dev != view->device || now.st_ino != view->inode ||
+        now.st_ctim.tv_sec != view->changed.tv_sec ||
+        now.st_ctim.tv_nsec != view->changed.tv_nsec) {
+        view->device = now.st_dev;
+        view->inode = now.st_ino;
+        view->changed = now.st_ctim;
+        view->empty = cli_journal_read_usage(&usage) && usage.entries == 0;
+    }
+    return view->empty;
 }
 
 /* ---- An outcome on its way to the store -------------------------------- */

@@ -7,6 +7,8 @@
 
 #include <idem.h>
 #include <idem/journal.h>
+#include <sys/types.h>
+#include <time.h>
 
 struct cli_command;
 struct idem_journal;
@@ -71,6 +73,18 @@ void cli_journal_note(struct idem_store *store);
 /* How much is in the journal of this host. False: there is none, or it cannot be
  * read. */
 bool cli_journal_read_usage(struct idem_journal_usage *ret_usage);
+
+/* What a process that goes on saw of the journal last; zeroed: nothing. */
+struct cli_journal_view {
+    dev_t device;
+    ino_t inode;
+    struct timespec changed;
+    bool empty;
+};
+
+/* Whether nothing waits, for no store: one lstat() for as long as the directory is not
+ * changed. False: it may. */
+bool cli_journal_is_empty(struct cli_journal_view *view);
 
 /* ---- An outcome on its way to the store -------------------------------- */
 

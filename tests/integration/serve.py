@@ -24,6 +24,7 @@ import box
 import postgres
 from box import case, contains, is_gone
 from files import read
+from kept import kept
 from patience import in_time, until
 from procfs import own_kb, stop
 from procfs import status as status_of
@@ -508,6 +509,22 @@ def requests_over_http(b):
 
 
 # ---- Many at once ------------------------------------------------------------
+
+
+@case
+def an_outcome_that_waits_is_told_first(b):
+    """A journal that was empty is looked at again once an outcome was put there."""
+    folder = b.file("journal")
+    os.mkdir(folder, 0o700)
+    until(lambda: time.time() > os.stat(folder).st_ctime + 3, "it was not changed for a while")
+    with client(b) as c:
+        equal(verdict(c, "other", **HOLD), "STARTED")
+        env = {"IDEM_JOURNAL_DIR": folder}
+        work = "echo $$ > pid; read x < gate; echo done"
+        equal(b.run_refused("k", work, "--lease", "600s", env=env).status, 80)
+        equal(len(kept(folder, ".idj")), 1)
+        equal(verdict(c, "k"), "REPLAY")
+        equal(kept(folder), [])
 
 
 @case
