@@ -4,6 +4,7 @@
  * while an answer is awaited. */
 
 const { randomBytes } = require('node:crypto');
+const { nextTick } = require('node:process');
 const fs = require('node:fs');
 const path = require('node:path');
 const { spawn } = require('node:child_process');
@@ -12,6 +13,8 @@ const { NoProgram } = require('./errors.js');
 
 const PATIENCE = 10000; /* Milliseconds, for a server that was told to end. */
 const NEWLINE = 10;
+const SECRET = randomBytes(8).toString('hex');
+let sent = 0; /* Requests. */
 
 /* What a call rejects with; any other error is the server's, as it was sent. */
 const GONE = { message: 'idem serve ended before it answered', data: { kind: 'retry' } };
@@ -86,7 +89,7 @@ class Child {
     /* The line of a request. Its id cannot be guessed, so that no answer to another is taken
      * for its. */
     static line(method, params) {
-        const id = randomBytes(8).toString('hex');
+        const id = `${SECRET}-${++sent}`;
         const text = JSON.stringify({ jsonrpc: '2.0', id, method, params });
         return { id, bytes: Buffer.from(`${text}\n`) };
     }
@@ -103,9 +106,19 @@ class Child {
             }
             this.#calls.set(id, { resolve, reject, isAwaited });
             this.#hold(isAwaited ? 1 : 0);
-            this.#process.stdin.write(bytes);
+            this.#write(bytes);
         });
         return { id, answer };
+    }
+
+    /* What is sent before the event loop goes on leaves in one write. */
+    #write(bytes) {
+        const { stdin } = this.#process;
+        if (stdin.writableCorked === 0) {
+            stdin.cork();
+            nextTick(() => stdin.uncork());
+        }
+        stdin.write(bytes);
     }
 
     /* Send a request whose answer does not matter. */
@@ -174,9 +187,11 @@ class Child {
     #take(more) {
         let from = 0;
         for (let to; !this.over && (to = more.indexOf(NEWLINE, from)) >= 0; from = to + 1) {
-            this.#rest.push(more.subarray(from, to));
-            const line = Buffer.concat(this.#rest);
-            this.#rest = [];
+            let line = more.subarray(from, to);
+            if (this.#rest.length > 0) {
+                line = Buffer.concat([...this.#rest, line]);
+                this.#rest = [];
+            }
             try {
                 this.#took(JSON.parse(line.toString()));
             } catch {

@@ -6,7 +6,7 @@
 
 const { setInterval, clearInterval } = require('node:timers');
 const { Child, GONE } = require('./child.js');
-const { bootTime, isBefore } = require('./values.js');
+const { askTime, isBefore } = require('./values.js');
 
 const KEPT = Symbol.for('idem.doors.1');
 const CLAIMS = ['begin', 'http.begin'];
@@ -104,7 +104,7 @@ class Door {
             return;
         }
         const { wait_ms, wait_then_run, ...params } = held.params;
-        const asked = bootTime();
+        const asked = askTime();
         let got;
         try {
             got = await child.call(held.method, { ...params, again: true }).answer;
@@ -205,7 +205,7 @@ class Door {
 
     /* Claim; `held` is there where it is ours now. */
     async begin(method, params, signal) {
-        const asked = bootTime();
+        const asked = askTime();
         const { child, got } = await this.ask(method, () => ({}), params, signal);
         if (got.verdict !== 'STARTED') {
             return { got };
@@ -240,7 +240,7 @@ class Door {
     }
 
     async renew(held, params) {
-        const asked = bootTime();
+        const asked = askTime();
         const { got } = await this.ask('renew', (child) => held.nameFor(child), params);
         held.until = until(asked, got);
         return got.lease_left_ms;

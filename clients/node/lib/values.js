@@ -5,6 +5,7 @@
 
 const crypto = require('node:crypto');
 const fs = require('node:fs');
+const { setImmediate } = require('node:timers');
 const { types } = require('node:util');
 const { Invalid, MissingKey, NotKept } = require('./errors.js');
 
@@ -46,6 +47,19 @@ function bootTime() {
     } catch {
         return NaN;
     }
+}
+
+let turn; /* The moment at which this turn of the event loop asked first. */
+
+/* A moment that is not later than now: for a lease that is counted from it. */
+function askTime() {
+    if (turn === undefined) {
+        turn = bootTime();
+        setImmediate(() => {
+            turn = undefined;
+        });
+    }
+    return turn;
 }
 
 /* Can the moment `until` not have come? Not known is no. */
@@ -208,5 +222,5 @@ function decode(result = {}) {
 }
 
 module.exports = {
-    LIMIT, bootTime, claimOf, decode, encode, exchangeOf, isBefore, milliseconds, settled, wordsOf,
+    LIMIT, askTime, claimOf, decode, encode, exchangeOf, isBefore, milliseconds, settled, wordsOf,
 };
