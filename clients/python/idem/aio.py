@@ -9,18 +9,53 @@ import asyncio
 import contextlib
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Optional
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, MutableMapping, Optional
 
-from .child import Child
+from .child import Call, Child
 from .core import Claim, Core, CoreAttempt, Decision, Duration, Key, Limit, Steps, Wait
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+class Bell:
+    """Of a loop, which answers wake once if they come before it has looked."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.answered: List[asyncio.Future[None]] = []
+
+    async def wait(self, loop: asyncio.AbstractEventLoop, call: Call) -> Any:
+        answered = loop.create_future()
+        call.add_done_callback(lambda _: self.ring(loop, answered))
+        await answered
+        return call.result()
+
+    def ring(self, loop: asyncio.AbstractEventLoop, answered: asyncio.Future[None]) -> None:
+        with self.lock:
+            self.answered.append(answered)
+            if len(self.answered) > 1:
+                return
+        with contextlib.suppress(RuntimeError):  # The loop is closed.
+            loop.call_soon_threadsafe(self.look)
+
+    def look(self) -> None:
+        with self.lock:
+            all_answered, self.answered = self.answered, []
+        for answered in all_answered:
+            if not answered.done():
+                answered.set_result(None)
+
+
+_bells: MutableMapping[asyncio.AbstractEventLoop, Bell] = weakref.WeakKeyDictionary()
+
+
 async def _wait(wait: Wait) -> Any:
     if wait.future:
-        return await asyncio.wrap_future(wait.future)
+        loop = asyncio.get_running_loop()
+        return await _bells.setdefault(loop, Bell()).wait(loop, wait.future)
     if not wait.is_work:
         return await asyncio.get_running_loop().run_in_executor(None, wait.function)
     value = wait.function()
@@ -82,6 +117,13 @@ class AsyncStore(Core):
         with contextlib.suppress(RuntimeError):  # The loop is closed.
             if self._loop:
                 self._loop.call_soon_threadsafe(child.ping)
+
+    def flushes(self, child: Child) -> bool:
+        try:
+            asyncio.get_running_loop().call_soon(child.flush)
+        except RuntimeError:  # Another thread's, which has none.
+            return False
+        return True
 
     async def _run(self, steps: Steps) -> Any:
         self._loop = asyncio.get_running_loop()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .core import Core
 
 READ_MAX = 1 << 20
+SECRET = secrets.token_hex(8)
 PATIENCE = 10.0  # For a server that was told to end.
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -50,10 +52,12 @@ def find_program(program: Optional[str]) -> str:
 class Call(concurrent.futures.Future):  # type: ignore[type-arg]
     """A request. Its id cannot be guessed, so that no answer to another is taken for its."""
 
+    count = itertools.count()
+
     def __init__(self, method: str, params: Mapping[str, Any]) -> None:
         super().__init__()
         self.set_running_or_notify_cancel()  # Its answer comes in any case.
-        self.id = secrets.token_hex(8)
+        self.id = f"{SECRET}-{os.getpid()}-{next(self.count)}"
         message = {"jsonrpc": "2.0", "id": self.id, "method": method, "params": params}
         self.line = json.dumps(message, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
@@ -75,9 +79,10 @@ class Child:
         for fd in (self.to, self.wakes.fileno(), self.woken.fileno()):
             os.set_blocking(fd, False)
         self.lock = threading.Lock()
-        self.over = False  # Under the lock, as the two below.
+        self.over = False  # Under the lock, as the three below.
         self.pending: Dict[str, Call] = {}
         self.unsent = bytearray()
+        self.flushing = False  # Soon, by flush().
         self.lost: Dict[int, str] = {}  # Attempts that the server says are lost.
         self.beat: Optional[float] = None  # Seconds between heartbeats; None: no attempts.
         self.line_max = 0
@@ -99,12 +104,19 @@ class Child:
             if self.over:
                 raise Gone
             self.pending[call.id] = call
+            was_empty = not self.unsent
             self.unsent += call.line
-            if len(self.unsent) == len(call.line):
-                self._flush()
-            if self.unsent:
-                self._wake()
+            if was_empty:
+                self.flushing = self.owner.flushes(self)
+            if not self.flushing:
+                self._send(was_empty)
         return call
+
+    def flush(self) -> None:
+        with self.lock:
+            self.flushing = False
+            if self.unsent and not self.over:
+                self._send()
 
     def post(self, method: str, **params: Any) -> None:
         """Send a request whose answer does not matter."""
@@ -142,6 +154,13 @@ class Child:
     def _wake(self) -> None:
         with contextlib.suppress(BlockingIOError):
             self.wakes.send(b"w")
+
+    def _send(self, now: bool = True) -> None:
+        """As much as the pipe takes; the thread sends the rest."""
+        if now:
+            self._flush()
+        if self.unsent:
+            self._wake()
 
     def _flush(self) -> None:
         try:

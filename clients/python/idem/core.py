@@ -147,6 +147,8 @@ def is_deep(value: Any) -> bool:
     """Is it JSON that a line of the protocol cannot have?"""
     level = [value]
     for _ in range(DEPTH_MAX):
+        if not level:
+            return False
         level = [v for v in level if isinstance(v, (dict, list, tuple))]
         level = [x for v in level for x in (v.values() if isinstance(v, dict) else v)]
     return bool(level)
@@ -395,6 +397,10 @@ class Core:
     def pulse(self, child: Child) -> None:
         """A heartbeat is due."""
         child.ping()
+
+    def flushes(self, child: Child) -> bool:
+        """Whether child.flush() is called in a moment, which sends what comes till then."""
+        return False
 
     def beat(self, child: Child, got: Dict[str, Any]) -> None:
         if got["lease_left_ms"] is not None:
