@@ -29,6 +29,9 @@ export interface Claim {
     signal?: AbortSignal;
 }
 
+/** What it may say where a request gives the rest. */
+export type Terms = Omit<Claim, 'scope' | 'fingerprint' | 'waitThenRun' | 'traceparent'>;
+
 export interface Limit {
     max: number;
     /** The length of the window. */
@@ -104,7 +107,7 @@ export interface Store {
     /** For middleware: a request, as http.begin has it; its answer, or the attempt to run it. */
     http(
         request: HttpRequest,
-        claim?: Claim,
+        claim?: Terms,
     ): Promise<{ answer: Answer; attempt?: undefined } | { answer?: undefined; attempt: Attempt }>;
     /** Count a request against a limit, once for each `request`. */
     limit(name: string, subject: string, request: string, limit: Limit): Promise<Decision>;
@@ -151,7 +154,7 @@ export interface Answer {
 }
 
 /** The options of a middleware; the others are those of the claim. */
-export interface Guarded<Request> extends Omit<Claim, 'scope' | 'fingerprint' | 'signal'> {
+export interface Guarded<Request> extends Omit<Terms, 'signal'> {
     store: Store;
     /** The client, whose keys are its own. */
     scope: string | ((request: Request) => string | undefined | Promise<string | undefined>);

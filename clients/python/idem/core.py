@@ -40,12 +40,10 @@ class Terms(TypedDict, total=False):
     retention: Duration  # A day; None: no end.
     expect: Duration
     wait: Duration  # For the attempt of another.
-    wait_then_run: bool
     attempts_max: int
     on_death: str  # "lease"; or "now": the work dies with this process.
     max_time: Duration  # 15 minutes: how long heartbeats renew the lease.
     owner: str
-    traceparent: str  # The caller's place in a trace; kept with the record.
 
 
 class Claim(Terms, total=False):
@@ -53,6 +51,8 @@ class Claim(Terms, total=False):
 
     scope: str
     fingerprint: Any  # JSON that a request with the same key must have in common.
+    wait_then_run: bool
+    traceparent: str  # The caller's place in a trace; kept with the record.
 
 
 class Limit(TypedDict, total=False):
