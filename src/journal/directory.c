@@ -55,8 +55,7 @@ int idem__journal_walk(const struct idem_journal *journal,
         return rc;
     }
     for (errno = 0; rc == 0 && (found = readdir(stream)) != NULL; errno = 0) {
-        if (strcmp(found->d_name, ".") != 0 &&
-            strcmp(found->d_name, "..") != 0) {
+        if (found->d_name[0] != '.') {
             rc = each(ctx, found->d_name);
         }
     }
@@ -135,10 +134,7 @@ int idem__journal_hold(struct idem__journal_file *file, int operation,
     }
     /* A new one is waited for: whoever opened it before is done at once. */
     rc = lock(file, operation | (file->made ? 0 : LOCK_NB), error);
-    if (rc < 0 && rc != IDEM_ENOTFOUND && file->made) {
-        (void)unlinkat(directory, file->name, 0);
-    }
-    if (rc != 0) {
+    if (rc != 0 && !file->made) {
         idem__journal_release(file);
     }
     return rc;
@@ -149,6 +145,7 @@ void idem__journal_release(struct idem__journal_file *file)
     if (file->fd >= 0) {
         (void)close(file->fd);
         file->fd = -1;
+        file->made = false;
     }
 }
 

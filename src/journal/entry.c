@@ -94,25 +94,17 @@ void idem__entry_fill(const char *store_url, const struct idem_attempt *attempt,
     memcpy(ret_entry->nonce, record->nonce, sizeof(ret_entry->nonce));
 }
 
-/* Checks the ranges that the rest of the library relies on; NULL: nothing is wrong. */
-static const char *fault_of(const struct idem_journal_info *e)
+/* Whether @e keeps to the ranges that the rest of the library relies on. */
+static bool is_in_range(const struct idem_journal_info *e)
 {
     const struct idem_result *result = &e->outcome.result;
 
-    if (e->store_url.len == 0 || e->store_url.len > IDEM_STORE_URL_MAX) {
-        return "it names no store";
-    }
-    if (e->fence == 0 || e->fence > INT64_MAX || e->written_ms < 0) {
-        return "it does not belong to an attempt";
-    }
-    if (result->not_kept && result->bytes.len > 0) {
-        return "it is a tombstone with a result";
-    }
-    return idem__outcome_check(&e->outcome, NULL) != 0 ||
-                   e->outcome.text.len > IDEM_TEXT_MAX ||
-                   result->bytes.len > IDEM_RESULT_MAX
-               ? "its outcome is out of range"
-               : NULL;
+    return e->store_url.len > 0 && e->store_url.len <= IDEM_STORE_URL_MAX &&
+           e->fence > 0 && e->fence <= INT64_MAX && e->written_ms >= 0 &&
+           idem__outcome_check(&e->outcome, NULL) == 0 &&
+           (!result->not_kept || result->bytes.len == 0) &&
+           result->bytes.len <= IDEM_RESULT_MAX &&
+           e->outcome.text.len <= IDEM_TEXT_MAX;
 }
 
 int idem__entry_encode(const struct idem_journal_info *entry,
@@ -124,7 +116,7 @@ int idem__entry_encode(const struct idem_journal_info *entry,
     int rc;
     int i;
 
-    assert(fault_of(entry) == NULL);
+    assert(is_in_range(entry));
     memcpy(head, magic, sizeof(magic));
     head[AT_VERSION] = VERSION;
     head[AT_STATUS] = (uint8_t)entry->outcome.status;
@@ -143,12 +135,9 @@ int idem__entry_encode(const struct idem_journal_info *entry,
     }
     idem__put_u64(tail, (uint64_t)entry->written_ms);
     idem__buffer_add(file, tail, 8);
-    if (file->failed) {
-        return IDEM_ENOMEM;
-    }
     rc = idem__body_digest(idem__buffer_slice(file), tail + 8);
     idem__buffer_add(file, tail + 8, CHECKSUM_LEN);
-    return rc == 0 && file->failed ? IDEM_ENOMEM : rc;
+    return file->failed ? IDEM_ENOMEM : rc;
 }
 
 /* Reads all of a file that is long enough for its head. False: the lengths do not
@@ -220,7 +209,8 @@ int idem__entry_decode(struct idem_slice file,
                 ? "its checksum does not match"
             : !is_whole || ret_entry->key.len == 0
                 ? "it breaks a rule of the layout"
-                : fault_of(&e);
+            : !is_in_range(&e) ? "it is out of range"
+                               : NULL;
     if (fault != NULL) {
         return idem__entry_damaged(ret_error, fault);
     }

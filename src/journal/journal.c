@@ -198,7 +198,8 @@ static int take_file(struct idem_journal_entry *entry, struct idem_slice bytes,
         if (rc == 0 && (entry->file.made || holds(&entry->file, bytes))) {
             return 0;
         }
-        if (rc < 0 && rc != IDEM_ECORRUPT && rc != IDEM_ENOTFOUND) {
+        if (rc < 0 && rc != IDEM_ENOTFOUND &&
+            (rc != IDEM_ECORRUPT || entry->file.made)) {
             return rc;
         }
         idem__journal_release(&entry->file);
@@ -246,23 +247,18 @@ static int put(struct idem_journal *journal,
                           entry->name, error);
     rc = rc == 0 ? check_room(journal, bytes.len, error) : rc;
     rc = rc == 0 ? take_file(entry, bytes, error) : rc;
-    if (rc != 0) {
-        goto failed;
-    }
     IDEM__CRASH_POINT("journal/put/made");
-    if (write_and_flush(&entry->file, bytes) != 0) {
+    if (rc == 0 && write_and_flush(&entry->file, bytes) != 0) {
         rc = idem__journal_errno(error, "write", entry->name);
-        if (entry->file.made) {
-            (void)unlinkat(journal->fd, entry->name, 0);
-        }
-        goto failed;
     }
     IDEM__CRASH_POINT("journal/put/flushed");
-    *ret_entry = entry;
-    return 0;
-
-failed:
-    idem_journal_leave(entry);
+    if (rc == 0) {
+        *ret_entry = entry;
+    } else if (entry->file.made) {
+        idem_journal_remove(entry);
+    } else {
+        idem_journal_leave(entry);
+    }
     return rc;
 }
 

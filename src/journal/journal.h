@@ -94,8 +94,8 @@ struct idem__journal_file {
 };
 
 /* Opens and locks @file, which has its journal and name: LOCK_SH where others may read it
- * too, or LOCK_EX. With @make it is made if it is not there; of that nothing is left
- * where this answers a code.
+ * too, or LOCK_EX. With @make it is made if it is not there; a file that was made is open
+ * whatever this answers, and the caller deletes and releases it.
  *
  * IDEM__JOURNAL_BUSY  Another process is at it; @error is not set.
  * IDEM_ENOTFOUND      It is not there any more, or is another one now.

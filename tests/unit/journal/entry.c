@@ -184,10 +184,10 @@ TEST(entry, isRefusedOutOfRange)
         {{{5, 7}}, "out of range"},
         {{{6, 2}}, "layout"},
         {{{7, 1}}, "layout"},
-        {{{15, 0}}, "attempt"}, /* The fence. */
-        {{{8, 0x80}}, "attempt"},
+        {{{15, 0}}, "out of range"}, /* The fence. */
+        {{{8, 0x80}}, "out of range"},
         {{{32, 0x80}}, "out of range"}, /* The pause. */
-        {{{LENS + 3, 0}, {LENS + 11, 2}}, "no store"},
+        {{{LENS + 3, 0}, {LENS + 11, 2}}, "out of range"},
         {{{LENS + 11, 0}, {LENS + 3, 2}}, "layout"}, /* No key. */
         {{{LENS, 1}}, "layout"},
         {{{LENS + 7, 1}}, "layout"}, /* A byte too many, in each field ... */
@@ -195,9 +195,9 @@ TEST(entry, isRefusedOutOfRange)
         {{{LENS + 19, 1}}, "layout"},
         {{{LENS + 27, 1}}, "layout"},
         {{{LENS + 24, 0xff}}, "layout"},
-        {{{LENS + 23, 0}}, "layout"},      /* ... and one too few. */
-        {{{FIELDS + 3, 0x80}}, "attempt"}, /* The time. */
-        {{{6, 1}, {LENS + 23, 0}, {LENS + 27, 1}}, "tombstone"},
+        {{{LENS + 23, 0}}, "layout"},           /* ... and one too few. */
+        {{{FIELDS + 3, 0x80}}, "out of range"}, /* The time. */
+        {{{6, 1}, {LENS + 23, 0}, {LENS + 27, 1}}, "out of range"},
     };
     struct idem_journal_info entry = smallest();
     const struct file plain = encode(&entry);
