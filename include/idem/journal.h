@@ -30,19 +30,19 @@
  *
  * Each entry is a file of mode 0600 in a directory of mode 0700, named
  *
- *     STORE-ID-STATUS-N.idj           waits for its replay, or is being written
- *     STORE-ID-STATUS-N.INODE.lost    was refused as LOST; for a person
- *     STORE-ID-STATUS-N.INODE.bad     cannot be trusted; for a person
+ *     STORE-ID-N.idj           waits for its replay, or is being written
+ *     STORE-ID-N.INODE.lost    was refused as LOST; for a person
+ *     STORE-ID-N.INODE.bad     cannot be trusted; for a person
  *
  *     put --> .idj -- replayed: on record --> deleted
  *              | |--- replayed: LOST -------> .lost
  *              | '--- torn or changed ------> .bad
  *              '- the store cannot be told: it stays
  *
- * STORE: 8 hex digits of SHA-256 of the store's URL. ID: 16 of the record's id.
- * STATUS: the number of the outcome's status. N: the first number that is free; so
- * the names that outcomes of a record have are known, and a lookup tries them instead
- * of reading the directory. INODE: that of the file, which makes the name its own.
+ * STORE: 8 hex digits of SHA-256 of the store's URL. ID: 16 of the record's id. N: the
+ * first number that is free; so the names that outcomes of a record have are known, and
+ * a lookup tries them instead of reading the directory. INODE: that of the file, which
+ * makes the name its own.
  *
  * A process that works on an entry holds a flock() on it. The content, all
  * numbers with the most significant byte first:
@@ -123,7 +123,7 @@ struct idem_journal_entry;
  * IDEM_EINVALID      The attempt was not STARTED, the outcome is not one that
  *                    idem_end() would take, or the store has no URL.
  * IDEM_EFULL         The disk has no room but what the journal leaves free, or 1,000
- *                    other outcomes of this record and status wait.
+ *                    other outcomes of this record wait.
  * IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
 int idem_journal_put(struct idem_journal *journal,
@@ -152,15 +152,15 @@ enum idem_journal_state {
     IDEM_JOURNAL_WAITING = 1, /* For its replay; or, where one was tried, the
                                  store could not be told. It stays. */
     IDEM_JOURNAL_IN_USE,      /* Another process is at it. */
-    IDEM_JOURNAL_RECORDED,    /* Of a replay: it is on record, now or before,
+    IDEM_JOURNAL_NEWER,    /* Written by a newer version of idem. It stays. */
+    IDEM_JOURNAL_RECORDED, /* Of a replay: it is on record, now or before,
                                  and the entry is gone. */
-    IDEM_JOURNAL_LOST,        /* Its attempt owns the record no longer. It was
+    IDEM_JOURNAL_LOST,     /* Its attempt owns the record no longer. It was
                                  set aside, for a person to see, or the error
                                  says why not. */
-    IDEM_JOURNAL_DAMAGED, /* Torn or changed, or no entry at all. It is never
+    IDEM_JOURNAL_DAMAGED,  /* Torn or changed, or no entry at all. It is never
                                  replayed; a replay sets it aside, or the error
                                  says why not. */
-    IDEM_JOURNAL_NEWER,   /* Written by a newer version of idem. It stays. */
 };
 
 /* An entry as it was found. The slices are valid during the call only. Where the

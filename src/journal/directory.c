@@ -27,8 +27,8 @@ enum idem_journal_state idem__journal_state_of(const char *name)
 {
     const char *end = strrchr(name, '.');
 
-    if (end == NULL || end - name <= IDEM__ENTRY_RECORD_LEN ||
-        strlen(name) > IDEM__JOURNAL_NAME_MAX) {
+    if (end == NULL || end - name <= IDEM__ENTRY_PREFIX_LEN ||
+        strlen(name) > IDEM__ENTRY_NAME_MAX) {
         return 0;
     }
     return strcmp(end, ".idj") == 0    ? IDEM_JOURNAL_WAITING

@@ -12,7 +12,6 @@
 
 enum {
     AT_VERSION = 4,
-    AT_STATUS = 5,
     AT_NOT_KEPT = 6,
     AT_ZERO = 7,
     AT_FENCE = 8,
@@ -43,19 +42,30 @@ int idem__entry_damaged(struct idem_error *error, const char *what)
                        what);
 }
 
-int idem__entry_name(struct idem_slice store_url, const uint8_t id[IDEM_ID_LEN],
-                     int status, char ret_name[IDEM__ENTRY_PREFIX_LEN + 1],
-                     struct idem_error *error)
+int idem__entry_prefix(struct idem_slice store_url, const uint8_t *id,
+                       char ret_prefix[IDEM__ENTRY_PREFIX_LEN + 1],
+                       struct idem_error *error)
 {
     uint8_t digest[IDEM__SHA256_LEN];
+    int len;
 
     if (idem__sha256(&store_url, 1, digest) != 0) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
-    (void)snprintf(ret_name, IDEM__ENTRY_PREFIX_LEN + 1, "%08lx-%016llx-%d-",
-                   (unsigned long)idem__get_u32(digest),
-                   (unsigned long long)idem__get_u64(id), status);
+    len = snprintf(ret_prefix, IDEM__ENTRY_PREFIX_LEN + 1, "%08lx-",
+                   (unsigned long)idem__get_u32(digest));
+    if (id != NULL) {
+        (void)snprintf(ret_prefix + len, IDEM__ENTRY_PREFIX_LEN + 1 - len,
+                       "%016llx-", (unsigned long long)idem__get_u64(id));
+    }
     return 0;
+}
+
+void idem__entry_number(char name[IDEM__ENTRY_NAME_MAX + 1], int number)
+{
+    (void)snprintf(name + IDEM__ENTRY_PREFIX_LEN,
+                   IDEM__ENTRY_NAME_MAX + 1 - IDEM__ENTRY_PREFIX_LEN, "%d.idj",
+                   number);
 }
 
 /* When @outcome was known, by the wall clock: the host counts the time since on a
@@ -119,7 +129,7 @@ int idem__entry_encode(const struct idem_journal_info *entry,
     assert(is_in_range(entry));
     memcpy(head, magic, sizeof(magic));
     head[AT_VERSION] = VERSION;
-    head[AT_STATUS] = (uint8_t)entry->outcome.status;
+    head[IDEM__ENTRY_AT_STATUS] = (uint8_t)entry->outcome.status;
     head[AT_NOT_KEPT] = entry->outcome.result.not_kept;
     idem__put_u64(head + AT_FENCE, entry->fence);
     memcpy(head + AT_NONCE, entry->nonce, sizeof(entry->nonce));
@@ -150,7 +160,7 @@ static bool read_all(struct idem_slice file, struct idem_journal_info *e)
     size_t left = file.len - AT_FIELDS - IDEM__ENTRY_TAIL_LEN;
     int i;
 
-    e->outcome.status = (enum idem_status)p[AT_STATUS];
+    e->outcome.status = (enum idem_status)p[IDEM__ENTRY_AT_STATUS];
     e->outcome.result.not_kept = p[AT_NOT_KEPT] != 0;
     e->fence = idem__get_u64(p + AT_FENCE);
     memcpy(e->nonce, p + AT_NONCE, sizeof(e->nonce));
@@ -178,6 +188,7 @@ int idem__entry_decode(struct idem_slice file,
                                   .state = ret_entry->state,
                                   .len = file.len};
     const uint8_t *p = file.base;
+    char prefix[IDEM__ENTRY_PREFIX_LEN + 1];
     uint8_t sum[CHECKSUM_LEN];
     const char *fault;
     bool is_whole;
@@ -205,12 +216,18 @@ int idem__entry_decode(struct idem_slice file,
         ret_entry->scope = e.scope;
         ret_entry->key = e.key;
     }
+    rc = idem__entry_prefix(e.store_url, e.id, prefix, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
     fault = memcmp(sum, p + file.len - CHECKSUM_LEN, sizeof(sum)) != 0
                 ? "its checksum does not match"
             : !is_whole || ret_entry->key.len == 0
                 ? "it breaks a rule of the layout"
             : !is_in_range(&e) ? "it is out of range"
-                               : NULL;
+            : e.name != NULL && strncmp(e.name, prefix, strlen(prefix)) != 0
+                ? "its name does not match its content"
+                : NULL;
     if (fault != NULL) {
         return idem__entry_damaged(ret_error, fault);
     }

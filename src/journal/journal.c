@@ -23,7 +23,7 @@ enum {
 
 struct idem_journal_entry {
     struct idem__journal_file file;
-    char name[IDEM__JOURNAL_NAME_MAX + 1]; /* Of the file. */
+    char name[IDEM__ENTRY_NAME_MAX + 1]; /* Of the file. */
 };
 
 /* ---- Opening ---- */
@@ -190,10 +190,10 @@ static int take_file(struct idem_journal_entry *entry, struct idem_slice bytes,
 {
     int n;
 
-    for (n = 0; n < IDEM__JOURNAL_NUMBERS; n++) {
+    for (n = 0; n < IDEM__ENTRY_NUMBERS; n++) {
         int rc;
 
-        (void)snprintf(entry->name + IDEM__ENTRY_PREFIX_LEN, 8, "%d.idj", n);
+        idem__entry_number(entry->name, n);
         rc = idem__journal_hold(&entry->file, LOCK_EX, /* make= */ true, error);
         if (rc == 0 && (entry->file.made || holds(&entry->file, bytes))) {
             return 0;
@@ -206,8 +206,8 @@ static int take_file(struct idem_journal_entry *entry, struct idem_slice bytes,
     }
     return idem__error(error, IDEM_EFULL,
                        "the journal keeps at most %d outcomes of one record "
-                       "and status (idem reconcile makes room)",
-                       IDEM__JOURNAL_NUMBERS);
+                       "(idem reconcile makes room)",
+                       IDEM__ENTRY_NUMBERS);
 }
 
 /* Writes @bytes to a file that is new, and flushes it and its name. One that was there is
@@ -243,8 +243,7 @@ static int put(struct idem_journal *journal,
         return idem__error_plain(error, IDEM_ENOMEM);
     }
     entry->file = (struct idem__journal_file){journal, entry->name, .fd = -1};
-    rc = idem__entry_name(what->store_url, what->id, (int)what->outcome.status,
-                          entry->name, error);
+    rc = idem__entry_prefix(what->store_url, what->id, entry->name, error);
     rc = rc == 0 ? check_room(journal, bytes.len, error) : rc;
     rc = rc == 0 ? take_file(entry, bytes, error) : rc;
     IDEM__CRASH_POINT("journal/put/made");

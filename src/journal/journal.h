@@ -10,10 +10,14 @@
 /* ---- Entries: entry.c ---- */
 
 enum {
+    IDEM__ENTRY_AT_STATUS = 5,
     IDEM__ENTRY_TAIL_LEN = 24,   /* The time and the checksum. */
-    IDEM__ENTRY_STORE_LEN = 9,   /* Of STORE-, ... */
-    IDEM__ENTRY_RECORD_LEN = 26, /* ... of STORE-ID-, ... */
-    IDEM__ENTRY_PREFIX_LEN = 28, /* ... and of STORE-ID-STATUS-. */
+    IDEM__ENTRY_PREFIX_LEN = 26, /* Of STORE-ID-. */
+    IDEM__ENTRY_NAME_MAX = 63,
+    /* N of STORE-ID-N.idj. A lookup tries those below LIKELY, and on as long as it finds
+     * one: more than one is rare but where a log is read. */
+    IDEM__ENTRY_LIKELY = 4,
+    IDEM__ENTRY_NUMBERS = 1000,
 };
 
 /* No file of ours is longer. */
@@ -30,10 +34,11 @@ void idem__entry_fill(const char *store_url, const struct idem_attempt *attempt,
 int idem__entry_encode(const struct idem_journal_info *entry,
                        struct idem__buffer *file);
 
-/* Decodes and verifies @file; name and state are the caller's. On failure scope and
- * key are what seems to be there, or empty, and nothing else is set but len.
+/* Decodes and verifies @file; name and state are the caller's, and a name that is not NULL
+ * must begin as that of the entry does. On failure scope and key are what seems to be
+ * there, or empty, and nothing else is set but len.
  *
- * IDEM_ECORRUPT  It is torn or changed, or no entry.
+ * IDEM_ECORRUPT  It is torn or changed, has the name of another, or is no entry.
  * IDEM_ECONFIG   It was written by a newer version.
  * IDEM_ENOMEM    The hash could not be made.
  */
@@ -44,11 +49,14 @@ int idem__entry_decode(struct idem_slice file,
 /* Sets the error, IDEM_ECORRUPT, which it returns: "the entry cannot be trusted: WHAT". */
 int idem__entry_damaged(struct idem_error *error, const char *what);
 
-/* How the names of the files of a store, of a record of it, and of the outcomes with one
- * status begin: STORE-ID-STATUS-. 0, or IDEM_ENOMEM. */
-int idem__entry_name(struct idem_slice store_url, const uint8_t id[IDEM_ID_LEN],
-                     int status, char ret_name[IDEM__ENTRY_PREFIX_LEN + 1],
-                     struct idem_error *error);
+/* The beginning of the names of the files of a record, STORE-ID-; with @id NULL of those of
+ * all records of the store, STORE-. 0, or IDEM_ENOMEM. */
+int idem__entry_prefix(struct idem_slice store_url, const uint8_t *id,
+                       char ret_prefix[IDEM__ENTRY_PREFIX_LEN + 1],
+                       struct idem_error *error);
+
+/* Puts the number and the ending of a waiting entry after STORE-ID- in @name. */
+void idem__entry_number(char name[IDEM__ENTRY_NAME_MAX + 1], int number);
 
 /* ---- The directory: directory.c ---- */
 
@@ -58,12 +66,6 @@ struct idem_journal {
 };
 
 enum {
-    IDEM__JOURNAL_NAME_MAX = 63,
-    /* N of STORE-ID-STATUS-N.idj. A lookup tries those below LIKELY, and on as long
-     * as it finds one: more than one is rare but where a log is read. */
-    IDEM__JOURNAL_LIKELY = 4,
-    IDEM__JOURNAL_NUMBERS = 1000,
-
     IDEM__JOURNAL_BUSY = 1, /* An answer of idem__journal_hold(). */
 };
 

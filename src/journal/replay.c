@@ -8,9 +8,9 @@
 #include "core/token.h"
 #include "journal/journal.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -19,20 +19,16 @@ struct round {
     struct idem_journal *journal;
     struct idem_store *store;
     struct idem_slice store_url; /* Only for it; empty: for all. */
-    const uint8_t *id;           /* Only about it; NULL: about all. */
     idem_journal_fn *each;
     void *ctx;
 
-    const char *name; /* Only the file that is called so; NULL: all. */
-    char record[IDEM__ENTRY_PREFIX_LEN + 1]; /* Names begin with it. */
-    uint64_t
-        place; /* Of the files that are due a walk looks at those from here ... */
-    bool again; /* ... or at those before it. */
+    char prefix[IDEM__ENTRY_PREFIX_LEN + 1]; /* Names begin with it. */
+    /* Of the files that are due, a walk looks at those from this place on, and then, again,
+     * at those before it. */
+    uint64_t place;
+    bool again;
     uint64_t seen;
-    bool stopped; /* By @each. */
-    const char
-        *at_hand; /* A file of the record at hand; before it lie so many. */
-    unsigned before;
+    bool ahead; /* The walk comes to the file later. */
 };
 
 /* ---- One entry ---- */
@@ -79,7 +75,7 @@ static int tell(struct idem_store *store, const struct idem_journal_info *entry,
 static void set_aside(const struct idem__journal_file *file, const char *ending,
                       struct idem_error *error)
 {
-    char to[IDEM__JOURNAL_NAME_MAX + 1];
+    char to[IDEM__ENTRY_NAME_MAX + 1];
 
     (void)snprintf(to, sizeof(to), "%.*s.%llx.%s",
                    (int)strcspn(file->name, "."), file->name,
@@ -109,51 +105,14 @@ static enum idem_journal_state replay(struct idem_store *store,
     }
 }
 
-/* Reads the entry in @file; the caller frees the bytes. An entry that contradicts the
- * name of its file is damaged. */
-static int read_entry(const struct idem__journal_file *file,
-                      uint8_t **ret_bytes, struct idem_journal_info *entry,
-                      struct idem_error *error)
-{
-    char name[IDEM__ENTRY_PREFIX_LEN + 1];
-    int rc = idem__journal_read(file, ret_bytes, error);
-
-    if (rc != 0) {
-        return rc;
-    }
-    rc = idem__entry_decode(idem_bytes(*ret_bytes, (size_t)file->len), entry,
-                            error);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = idem__entry_name(entry->store_url, entry->id,
-                          (int)entry->outcome.status, name, error);
-    if (rc != 0) {
-        return rc;
-    }
-    return strncmp(name, file->name, IDEM__ENTRY_PREFIX_LEN) == 0
-               ? 0
-               : idem__entry_damaged(error,
-                                     "its name does not match its content");
-}
-
-/* The hex digits of the name say so too, but they are only some. */
-static bool is_wanted(const struct round *round,
-                      const struct idem_journal_info *entry)
-{
-    return (round->store_url.len == 0 ||
-            idem__slice_equal(round->store_url, entry->store_url)) &&
-           (round->id == NULL ||
-            memcmp(round->id, entry->id, IDEM_ID_LEN) == 0);
-}
-
-/* Looks at one file. Not 0: @each stopped. */
+/* Looks at one file. Ahead of the walk a file that stays is not reported: the walk will do
+ * that. Not 0: @each stopped. */
 static int look_at(struct round *round, const char *name)
 {
     bool replays = round->store != NULL;
-    enum idem_journal_state called = idem__journal_state_of(name);
     struct idem__journal_file file = {round->journal, name, .fd = -1};
-    struct idem_journal_info info = {.name = name};
+    struct idem_journal_info info = {.name = name,
+                                     .state = idem__journal_state_of(name)};
     struct idem_error error = {0};
     uint8_t *bytes = NULL;
     int rc = idem__journal_hold(&file, replays ? LOCK_EX : LOCK_SH,
@@ -165,23 +124,29 @@ static int look_at(struct round *round, const char *name)
     info.len = file.len;
     /* Nothing was put: the writer was killed, or has not locked its new file yet and
      * will find that it is gone and take another. */
-    if (rc == 0 && file.len == 0 && called == IDEM_JOURNAL_WAITING) {
+    if (rc == 0 && file.len == 0 && info.state == IDEM_JOURNAL_WAITING) {
         if (replays) {
             (void)unlinkat(round->journal->fd, name, 0);
         }
         goto done;
     }
     if (rc == 0) {
-        rc = read_entry(&file, &bytes, &info, &error);
+        rc = idem__journal_read(&file, &bytes, &error);
     }
-    if (rc == 0 && !is_wanted(round, &info)) {
+    if (rc == 0) {
+        rc = idem__entry_decode(idem_bytes(bytes, (size_t)file.len), &info,
+                                &error);
+    }
+    /* The digest of the URL in the name says so too, but it has only 32 bits. */
+    if (rc == 0 && round->store_url.len > 0 &&
+        !idem__slice_equal(round->store_url, info.store_url)) {
         goto done;
     }
     /* One that could not be read now is what its name says. */
     info.state = rc == IDEM__JOURNAL_BUSY ? IDEM_JOURNAL_IN_USE
                  : rc == IDEM_ECONFIG     ? IDEM_JOURNAL_NEWER
                  : rc == IDEM_ECORRUPT    ? IDEM_JOURNAL_DAMAGED
-                                          : called;
+                                          : info.state;
     if (replays && rc == IDEM_ECORRUPT && file.fd >= 0) {
         set_aside(&file, "bad", &error);
     }
@@ -189,7 +154,10 @@ static int look_at(struct round *round, const char *name)
         info.outcome.ended_boot_ms = ended_boot_ms(&info);
         info.state = replay(round->store, &file, &info, &error);
     }
-    rc = round->each == NULL ? 0 : round->each(round->ctx, &info, &error);
+    rc = round->each == NULL ||
+                 (round->ahead && info.state < IDEM_JOURNAL_RECORDED)
+             ? 0
+             : round->each(round->ctx, &info, &error);
 
 done:
     idem__free(bytes);
@@ -199,60 +167,51 @@ done:
 
 /* ---- All of them ---- */
 
-/* Calls @each for the files about one record, whose names begin with @record, until
- * it answers not 0: what says most comes first, which is also the order of the numbers of
- * the statuses. Their names are tried, so this takes the same time however much else is
- * there. */
-static int each_of_record(struct round *round, const char *record,
-                          int (*each)(struct round *round, const char *name))
+/* The status of the outcome in the file @name, which orders entries before they are locked
+ * and verified; 0: there is no file. A file without a status comes last. */
+static uint8_t peek(const struct round *round, const char *name)
 {
-    char name[IDEM__JOURNAL_NAME_MAX + 1];
-    int rc = 0;
-    int status;
+    int fd = openat(round->journal->fd, name,
+                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    uint8_t status = 0;
 
-    for (status = IDEM_STATUS_COMPLETED; status <= IDEM_STATUS_RETRY;
-         status++) {
-        bool there = idem__is_end((enum idem_status)status);
-        int n;
+    if (fd < 0 && errno == ENOENT) {
+        return 0;
+    }
+    if (fd >= 0) {
+        (void)!pread(fd, &status, 1, IDEM__ENTRY_AT_STATUS);
+        (void)close(fd);
+    }
+    return idem__is_end((enum idem_status)status) ? status : IDEM_STATUS_RETRY;
+}
 
-        for (n = 0; there || (n > 0 && n < IDEM__JOURNAL_LIKELY); n++) {
-            (void)snprintf(name, sizeof(name), "%.*s%d-%d.idj",
-                           IDEM__ENTRY_RECORD_LEN, record, status, n);
-            there = faccessat(round->journal->fd, name, F_OK,
-                              AT_SYMLINK_NOFOLLOW) == 0;
-            rc = there ? each(round, name) : 0;
-            if (rc != 0) {
-                return rc;
+/* Looks at the entries whose names begin with @prefix, which are about one record, as far as
+ * their status is below @status. The outcome that says most has the lowest status and comes
+ * first. The names are tried, so this takes the same time however much else is there. Not 0:
+ * @each stopped. */
+static int look_at_record(struct round *round, const char *prefix, int status)
+{
+    uint8_t statuses[IDEM__ENTRY_NUMBERS];
+    char name[IDEM__ENTRY_NAME_MAX + 1];
+    int len = 0;
+    int next;
+    int n;
+
+    memcpy(name, prefix, IDEM__ENTRY_PREFIX_LEN);
+    do {
+        idem__entry_number(name, len);
+        statuses[len] = peek(round, name);
+    } while (++len < IDEM__ENTRY_NUMBERS &&
+             (len < IDEM__ENTRY_LIKELY || statuses[len - 1] != 0));
+    for (next = IDEM_STATUS_COMPLETED; next < status; next++) {
+        for (n = 0; n < len; n++) {
+            idem__entry_number(name, n);
+            if (statuses[n] == next && look_at(round, name) != 0) {
+                return 1;
             }
         }
     }
     return 0;
-}
-
-/* Not 0: it is the file at hand. */
-static int count_before(struct round *round, const char *name)
-{
-    bool reached = strcmp(name, round->at_hand) == 0;
-
-    round->before += !reached;
-    return reached;
-}
-
-/* All about a record are told together, with the first of them. One that has so high a
- * number that it is not found among them is told after them. */
-static int tell_record(struct round *round, const char *name)
-{
-    bool found;
-    int rc;
-
-    round->at_hand = name;
-    round->before = 0;
-    found = each_of_record(round, name, count_before) != 0;
-    if (found && round->before > 0) {
-        return 0;
-    }
-    rc = each_of_record(round, name, look_at);
-    return rc == 0 && !found ? look_at(round, name) : rc;
 }
 
 /* Whether the name says that the file may be of interest. */
@@ -260,23 +219,28 @@ static bool is_due(const struct round *round, const char *name)
 {
     enum idem_journal_state state = idem__journal_state_of(name);
 
-    if (round->store == NULL && round->record[0] == '\0') {
-        return true;
-    }
-    return (round->store == NULL ? state != 0
-                                 : state == IDEM_JOURNAL_WAITING) &&
-           strncmp(name, round->record, strlen(round->record)) == 0;
+    return strncmp(name, round->prefix, strlen(round->prefix)) == 0 &&
+           (round->store != NULL ? state == IDEM_JOURNAL_WAITING
+                                 : state != 0 || round->prefix[0] == '\0');
 }
 
+/* Looks at a file of a walk. A replay first tells the outcomes of the same record that say
+ * more. Not 0: @each stopped. */
 static int visit(void *ctx, const char *name)
 {
     struct round *round = ctx;
+    int stopped = 0;
 
-    if (is_due(round, name) && (round->seen++ < round->place) == round->again) {
-        round->stopped = (round->store != NULL ? tell_record(round, name)
-                                               : look_at(round, name)) != 0;
+    if (!is_due(round, name) ||
+        (round->seen++ < round->place) != round->again) {
+        return 0;
     }
-    return round->stopped;
+    if (round->store != NULL) {
+        round->ahead = true;
+        stopped = look_at_record(round, name, peek(round, name));
+        round->ahead = false;
+    }
+    return stopped != 0 || look_at(round, name) != 0;
 }
 
 /* A walk ends with an error, or because @each stopped it, which is none. */
@@ -284,9 +248,12 @@ static int walk(struct round *round, struct idem_error *error)
 {
     int rc;
 
-    round->seen = 0;
-    rc = idem__journal_walk(round->journal, visit, round, error);
-    return round->stopped ? 0 : rc;
+    do {
+        round->seen = 0;
+        rc = idem__journal_walk(round->journal, visit, round, error);
+        round->again = !round->again;
+    } while (rc == 0 && round->again && round->place > 0 && round->seen > 0);
+    return rc < 0 ? rc : 0;
 }
 
 /* A name without the directories before it. */
@@ -297,14 +264,13 @@ static const char *base_of(const char *name)
     return slash != NULL ? slash + 1 : name;
 }
 
-/* The choice of @filter, which may be NULL. */
-static int choose(struct round *round, const struct idem_journal_filter *filter,
-                  struct idem_error *error)
+/* Looks at what @filter chooses, which may be NULL. */
+static int look(struct round *round, const struct idem_journal_filter *filter,
+                struct idem_error *error)
 {
     static const struct idem_journal_filter all = IDEM_JOURNAL_FILTER_INIT;
-    static const uint8_t any[IDEM_ID_LEN];
     const char *url;
-    int rc;
+    int rc = 0;
 
     filter = filter == NULL ? &all : filter;
     if (filter->size != sizeof(*filter) ||
@@ -314,41 +280,24 @@ static int choose(struct round *round, const struct idem_journal_filter *filter,
                            "filter: begin with IDEM_JOURNAL_FILTER_INIT, and "
                            "name the store_url of an id");
     }
-    round->id = filter->id;
-    round->name = filter->name != NULL ? base_of(filter->name) : NULL;
     url = filter->store_url == NULL && round->store != NULL
               ? idem_store_url(round->store)
               : filter->store_url;
-    if (url == NULL) {
-        return 0;
+    if (url != NULL) {
+        round->store_url = idem_str(url);
+        rc = idem__entry_prefix(round->store_url, filter->id, round->prefix,
+                                error);
+    } else if (round->store != NULL) {
+        return 0; /* Nothing can be meant for a store without a URL. */
     }
-    round->store_url = idem_str(url);
-    rc = idem__entry_name(round->store_url, round->id != NULL ? round->id : any,
-                          0, round->record, error);
-    round->record[round->id != NULL ? IDEM__ENTRY_RECORD_LEN
-                                    : IDEM__ENTRY_STORE_LEN] = '\0';
+    if (rc == 0 && filter->name != NULL) {
+        (void)visit(round, base_of(filter->name));
+    } else if (rc == 0 && filter->id != NULL) {
+        (void)look_at_record(round, round->prefix, IDEM_STATUS_RETRY + 1);
+    } else if (rc == 0) {
+        rc = walk(round, error);
+    }
     return rc;
-}
-
-/* Looks at what @filter chooses. */
-static int look(struct round *round, const struct idem_journal_filter *filter,
-                struct idem_error *error)
-{
-    int rc = choose(round, filter, error);
-
-    /* Nothing can be meant for a store without a URL. */
-    if (rc != 0 || (round->store != NULL && round->store_url.len == 0)) {
-        return rc;
-    }
-    if (round->name == NULL && round->id == NULL) {
-        return walk(round, error);
-    }
-    if (round->name == NULL) {
-        (void)each_of_record(round, round->record, look_at);
-    } else if (is_due(round, round->name)) {
-        (void)look_at(round, round->name);
-    }
-    return 0;
 }
 
 int idem_journal_replay(struct idem_journal *journal, struct idem_store *store,
@@ -383,19 +332,14 @@ int idem_journal_catch_up(struct idem_journal *journal,
      * be told do not hold up those that can, however short the slices. Each order of
      * magnitude is as likely as any other, for a place is found by reading the names
      * before it; where there are not so many, the slice begins with the first. */
-    if (idem__random(&round.place, sizeof(round.place)) != 0) {
-        return idem__error_plain(ret_error, IDEM_EUNAVAILABLE);
+    if (idem__random(&round.place, sizeof(round.place)) == 0) {
+        round.place >>= 46 + round.place % 18;
     }
-    round.place >>= 46 + round.place % 18;
     /* One process at a time. At an open of its own: a lock of one descriptor
      * would let threads in together. */
     turn = openat(journal->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (turn >= 0 && flock(turn, LOCK_EX | LOCK_NB) == 0) {
         rc = look(&round, /* filter= */ NULL, ret_error);
-        round.again = true;
-        if (rc == 0 && !round.stopped && round.seen > 0) {
-            rc = walk(&round, ret_error);
-        }
     }
     if (turn >= 0) {
         (void)close(turn);

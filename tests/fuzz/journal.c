@@ -62,7 +62,7 @@ static void within_limits(const struct idem_journal_info *e)
 static struct idem__buffer write_and_read(const struct idem_journal_info *e)
 {
     struct idem__buffer file = {0};
-    struct idem_journal_info back;
+    struct idem_journal_info back = {.name = NULL};
 
     must(idem__entry_encode(e, &file) == 0);
     must(idem__entry_decode(idem__buffer_slice(&file), &back, NULL) == 0);
@@ -97,7 +97,7 @@ static void read_file(struct tape *tape, unsigned how)
     struct idem_slice rest = take_rest(tape);
     uint8_t *file = malloc(rest.len + 1);
     struct idem_error error = {0};
-    struct idem_journal_info e;
+    struct idem_journal_info e = {.name = NULL};
     int rc;
 
     must(file != NULL);
@@ -127,7 +127,7 @@ static void make_entry(struct tape *tape)
 {
     struct idem_journal_info e = {.store_url =
                                       take_bytes(tape, IDEM_STORE_URL_MAX)};
-    struct idem_journal_info back;
+    struct idem_journal_info back = {.name = NULL};
     struct idem__buffer file;
     size_t at;
 

@@ -117,8 +117,6 @@ WRAP(int, fstat64, -1, (int fd, struct stat64 *st), (fd, st))
 WRAP(int, fstatat64, -1,
      (int fd, const char *path, struct stat64 *st, int flags),
      (fd, path, st, flags))
-WRAP(int, faccessat, -1, (int fd, const char *path, int how, int flags),
-     (fd, path, how, flags))
 WRAP(int, flock, -1, (int fd, int how), (fd, how))
 
 static int note_flush(void)

@@ -89,6 +89,7 @@ static struct file encode(const struct idem_journal_info *entry)
 
 static int decode(const struct file *file, struct idem_journal_info *ret_entry)
 {
+    ret_entry->name = NULL;
     return idem__entry_decode(idem_bytes(file->bytes, file->len), ret_entry,
                               &why);
 }
@@ -126,7 +127,7 @@ TEST(entry, hasTheLayoutOfTheHeader)
         "72727272727272"
         "0000000000000708"; /* The time. */
     struct idem_journal_info entry = sample_entry();
-    char name[IDEM__ENTRY_PREFIX_LEN + 1];
+    char name[IDEM__ENTRY_NAME_MAX + 1];
     struct file file;
     uint8_t bytes[256];
     struct idem_slice want = from_hex(wanted, bytes);
@@ -150,9 +151,10 @@ TEST(entry, hasTheLayoutOfTheHeader)
     assert_memory_equal(file.bytes, bytes, want.len);
 
     entry = smallest();
-    assert_ok(idem__entry_name(entry.store_url, entry.id, 5, name, &why));
-    /* SHA-256 of "x", the id, and the status. */
-    assert_string_equal(name, "2d711642-06792253e9f093b5-5-");
+    assert_ok(idem__entry_prefix(entry.store_url, entry.id, name, &why));
+    idem__entry_number(name, 10);
+    /* SHA-256 of "x", the id, and the number. */
+    assert_string_equal(name, "2d711642-06792253e9f093b5-10.idj");
 }
 
 /* What a later version may write is left to it, and not called damaged. */

@@ -175,14 +175,21 @@ static enum script_does refuse(struct script *script, struct idem_op *op)
     return SCRIPT_ANSWERS;
 }
 
-/* Whatever a store answers but LOST, the outcome waits until it is recorded. */
+/* Whatever a store answers but LOST, the outcomes wait until they are recorded, and each is
+ * reported once, in whatever order the directory has them. */
 TEST_PLACE(replay, leavesWhatCannotBeTold)
 {
     static const int codes[] = {
         IDEM_EUNAVAILABLE, IDEM_EUNKNOWN, IDEM_EFULL,  IDEM_ECORRUPT,
         IDEM_EDENIED,      IDEM_ECONFIG,  IDEM_ENOMEM, IDEM_EINVALID,
     };
+    enum {
+        RECORDS = 8
+    };
+    struct idem_outcome released = {.status = IDEM_STATUS_RELEASED};
+    struct idem_outcome done = completed("receipt 7");
     struct script script;
+    struct told told;
     size_t i;
     struct idem_store *real = p->store;
 
@@ -191,20 +198,26 @@ TEST_PLACE(replay, leavesWhatCannotBeTold)
     p->store->remote = true;
     assert_true(idem_store_is_remote(p->store));
     refusal = 0;
-    (void)put_key(p, "k");
-    for (i = 0; i < COUNT(codes); i++) {
-        struct told told;
+    for (i = 0; i < RECORDS; i++) {
+        struct idem_attempt *attempt = started(p, numbered("k", i));
 
+        (void)put(p, attempt, &released);
+        (void)put(p, attempt, &done);
+        idem_attempt_destroy(attempt);
+    }
+    for (i = 0; i < COUNT(codes); i++) {
         refusal = codes[i];
         told = replay(p, NULL);
-        assert_int_equal(told.len, 1);
-        assert_int_equal(told.of[0].state, IDEM_JOURNAL_WAITING);
+        assert_int_equal(told.len, 2 * RECORDS);
+        assert_int_equal(told.by_state[IDEM_JOURNAL_WAITING], 2 * RECORDS);
         assert_code(codes[i], told.of[0].code);
-        assert_files(p, ".idj", 1);
+        assert_files(p, ".idj", 2 * RECORDS);
     }
     refusal = 0;
-    assert_replay(p, IDEM_JOURNAL_RECORDED, 1);
-    assert_files(p, "", 0);
+    told = replay(p, NULL);
+    assert_int_equal(told.len, 2 * RECORDS);
+    assert_int_equal(told.by_state[IDEM_JOURNAL_RECORDED], RECORDS);
+    assert_files(p, ".lost", RECORDS);
     idem_close(p->store);
     p->store = real;
 }
@@ -222,7 +235,7 @@ TEST_PLACE(put, keepsEachOutcomeOnce)
     idem_attempt_destroy(attempt);
 }
 
-/* As many as come of one record and status are kept and told, also where a number
+/* As many as come of one record are kept and told, also where a number
  * between them is free. */
 TEST_PLACE(put, keepsManyOfOneRecord)
 {
@@ -266,6 +279,8 @@ TEST_PLACE(replay, tellsFirstWhatSaysMost)
     };
     struct idem_outcome released = {.status = IDEM_STATUS_RELEASED};
     struct idem_outcome done = completed("receipt 8");
+    struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
+    uint8_t id[IDEM_ID_LEN];
     struct told told;
     int i;
 
@@ -277,14 +292,23 @@ TEST_PLACE(replay, tellsFirstWhatSaysMost)
         (void)put(p, attempt, &done);
         idem_attempt_destroy(attempt);
     }
+    assert_ok(idem_id(idem_str(""), idem_str("a"), id));
+    filter.id = id;
+    told = replay(p, &filter);
+    assert_int_equal(told.len, 2);
+    assert_int_equal(told.of[0].state, IDEM_JOURNAL_RECORDED);
+    assert_int_equal(told.of[1].state, IDEM_JOURNAL_LOST);
     told = replay(p, NULL);
-    assert_int_equal(told.len, 2 * RECORDS);
+    assert_int_equal(told.len, 2 * (RECORDS - 1));
+    for (i = 0; i < (int)told.len; i++) {
+        bool is_done = told.of[i].status == IDEM_STATUS_COMPLETED;
+
+        assert_int_equal(told.of[i].state,
+                         is_done ? IDEM_JOURNAL_RECORDED : IDEM_JOURNAL_LOST);
+    }
     for (i = 0; i < RECORDS; i++) {
         char key[2] = {(char)('a' + i), '\0'};
 
-        assert_int_equal(told.of[2 * i].status, IDEM_STATUS_COMPLETED);
-        assert_int_equal(told.of[2 * i].state, IDEM_JOURNAL_RECORDED);
-        assert_int_equal(told.of[2 * i + 1].state, IDEM_JOURNAL_LOST);
         assert_completed(p, key, "receipt 8");
     }
 }

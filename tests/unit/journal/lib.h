@@ -48,7 +48,7 @@ void assert_completed(struct place *p, const char *key, const char *text);
 /* What was reported of the entries, in their order. */
 struct told {
     unsigned len;
-    unsigned by_state[IDEM_JOURNAL_NEWER + 1];
+    unsigned by_state[IDEM_JOURNAL_DAMAGED + 1];
     struct {
         enum idem_journal_state state;
         int code;
