@@ -4,14 +4,13 @@ Usage: chaos.py CHECK DRIVER
 """
 
 import contextlib
-import http.client
 import sys
 import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 
-from machines import TABLE, drive, faults_of, hold, idem  # noqa: E402, I001
+from machines import drive, faults_of, hold, idem  # noqa: E402, I001
 
 import dynamo  # noqa: E402
 import faults  # noqa: E402
@@ -145,35 +144,6 @@ def control_without_answer_is_not_undone():
         found = faults_of(into, url)
         print(f"# {len(found)} faults, the first: {(found or ['none'])[0]}")
         assert any("effect" in text for text in found)
-
-
-@tap.test
-def control_without_idem():
-    """Control: an effect that is repeated until it is answered, with no key, happens
-    more often than it was asked for."""
-    wanted = 150
-    with table("dynoxide") as url:
-        change = {
-            "TableName": TABLE,
-            "Key": {"id": {"S": "counter"}},
-            "UpdateExpression": "ADD effects :one",
-            "ExpressionAttributeValues": {":one": {"N": "1"}},
-        }
-        quick = tuple(n for n in faults.CLASSES if not n.startswith("no answer"))
-        with proxy.chaos(url, seed=6, rate=RATE, classes=quick) as between:
-            for _ in range(wanted):
-                repeat_until_answered(between.url, "UpdateItem", change)
-        key = {"TableName": TABLE, "Key": {"id": {"S": "counter"}}, "ConsistentRead": True}
-        item = dynamo.call(url, "GetItem", key)["Item"]
-    effects = int(item["effects"]["N"])
-    print(f"# {wanted} effects wanted, {effects} happened")
-    assert effects > wanted
-
-
-def repeat_until_answered(url, operation, body):
-    while True:
-        with contextlib.suppress(OSError, ValueError, http.client.HTTPException):
-            return dynamo.call(url, operation, body)
 
 
 GOOD = """\

@@ -11,10 +11,6 @@ first answer has the right Date, because nobody can know better then.
 
 With a rule instead, a function as in faults.py, each request meets that, but for looks
 whether the store was moved, which are not counted.
-
-As a program it stands before a server until it is interrupted:
-
-    python3 proxy.py http://127.0.0.1:8000 [SEED [RATE]]
 """
 
 import asyncio
@@ -24,7 +20,6 @@ import random
 import re
 import socket
 import struct
-import sys
 import threading
 import time
 import urllib.parse
@@ -144,13 +139,12 @@ async def passed_on(proxy, client, request):
 class Proxy:
     """The proxy's address, and what it has done."""
 
-    def __init__(self, url, seed, rate, classes, rule):
+    def __init__(self, url, seed, rate, rule):
         parts = urllib.parse.urlsplit(url)
         self.upstream = (parts.hostname, parts.port)
         self.url = None
         self.rate = rate
         self.random = random.Random(seed)
-        self.classes = classes
         self.rule = rule
         self.hits = collections.Counter()
         self.requests = 0
@@ -164,10 +158,10 @@ class Proxy:
 
     def deal(self, request):
         """The class of the fault that @request meets, or None."""
-        if self.random.random() >= self.rate or not self.classes:
+        if self.random.random() >= self.rate:
             return None
-        if len(self.deck) < len(self.classes):
-            fresh = list(self.classes)
+        if len(self.deck) < len(faults.CLASSES):
+            fresh = list(faults.CLASSES)
             self.random.shuffle(fresh)
             self.deck = fresh + self.deck
         for at in range(len(self.deck) - 1, -1, -1):
@@ -264,9 +258,9 @@ class Proxy:
 
 
 @contextlib.contextmanager
-def chaos(url, seed=1, rate=0.2, classes=tuple(faults.CLASSES), rule=None):
+def chaos(url, seed=1, rate=0.2, rule=None):
     """Stand before the server at @url."""
-    between = Proxy(url, seed, rate, classes, rule)
+    between = Proxy(url, seed, rate, rule)
     started = threading.Event()
     loop = asyncio.new_event_loop()
     failed = []
@@ -291,18 +285,3 @@ def chaos(url, seed=1, rate=0.2, classes=tuple(faults.CLASSES), rule=None):
         loop.call_soon_threadsafe(stop.set)
         thread.join()
     assert not failed, failed[:3]
-
-
-def main():
-    url, *numbers = sys.argv[1:]
-    seed = int(numbers[0]) if numbers else 1
-    rate = float(numbers[1]) if numbers[1:] else 0.2
-    with chaos(url, seed, rate) as between:
-        print(between.url, flush=True)
-        with contextlib.suppress(KeyboardInterrupt):
-            threading.Event().wait()
-        print(between.requests, dict(between.hits))
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,6 @@ without its output."""
 import contextlib
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -198,37 +197,6 @@ def a_journal_leaves_some_of_its_disk_to_others(b):
 
 
 # ---- A limit on the size of files --------------------------------------------
-
-PAGE = 4096
-
-
-def run_limited(b, key, size):
-    """A run, none of whose processes may make a file longer than @size."""
-
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-
-    script = f"echo $IDEM_KEY >> ledger; head -c {5 * PAGE} /dev/urandom"
-    return b.run(key, script, "--lease", "4s", preexec_fn=limit)
-
-
-@case
-def a_limit_on_files_ends_nobody(b):
-    """Where the store comes to `ulimit -f`, no runner dies of SIGXFSZ, and what has
-    run is on record, or in the journal until it is."""
-    equal(b.run("first", "true").status, 0)
-    log = b.file("idem.db-wal")
-    statuses = {}
-    for n in range(6):
-        limit = os.path.getsize(log) + 3 * n * PAGE
-        statuses[f"k{n}"] = run_limited(b, f"k{n}", limit).status
-    print(f"# {statuses}")
-    assert set(statuses.values()) <= {0, 69, 73, 80}, statuses
-    assert 0 in statuses.values() and set(statuses.values()) != {0}, statuses
-    b("reconcile")
-    for key in b.read("ledger").split():
-        equal((key, b.record(key)["status"]), (key, "completed"))
-
 
 @case
 def the_limit_is_the_commands_own(b):

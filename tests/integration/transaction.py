@@ -1,15 +1,13 @@
 """Effect and record in one transaction, under kill -9: examples/transaction.c."""
 
-import ctypes
 import os
 import shutil
-import signal
 import statistics
 import time
 
 from accounts import Accounts
 from kill_storm import Storm
-from tap import LONG, PROGRAM, each, equal, main, run, skip, test, traced
+from tap import LONG, PROGRAM, each, equal, main, run, skip, test
 
 TRANSACTION = os.path.join(os.path.dirname(PROGRAM), "examples/example-transaction")
 KILLS = 1000 if LONG else 100
@@ -102,67 +100,6 @@ def the_control_doubles():
     bank.assert_whole()
     assert doubled(), f"none in {over.kills} kills"
     print(f"without idem: {over.kills} kills, {len(doubled())} keys thrice")
-
-
-# ---- Killed at every system call ---------------------------------------------
-
-PTRACE_TRACEME = 0
-PTRACE_SYSCALL = 24
-libc = ctypes.CDLL(None, use_errno=True)
-libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-
-
-def start_traced(command):
-    """Start @command stopped, so that it stops at each system call too."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            null = os.open("/dev/null", os.O_RDWR)
-            for fd in (0, 1, 2):
-                os.dup2(null, fd)
-            if libc.ptrace(PTRACE_TRACEME, 0, None, None) == 0:
-                os.execve(command[0], command, traced())
-        finally:
-            os._exit(127)
-    _, status = os.waitpid(pid, 0)
-    if not os.WIFSTOPPED(status):
-        skip("processes may not be traced here")
-    return pid
-
-
-def killed_at_stop(command, n):
-    """Kill @command when it enters or leaves a system call for the n-th time.
-    False: it ended before that."""
-    pid = start_traced(command)
-    for _ in range(n):
-        equal(libc.ptrace(PTRACE_SYSCALL, pid, None, None), 0)
-        _, status = os.waitpid(pid, 0)
-        if os.WIFEXITED(status):
-            equal(os.WEXITSTATUS(status), 0)
-            return False
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return True
-
-
-@test
-def killed_at_every_system_call():
-    """Wherever it is killed both effect and record are there, or neither is."""
-    bank = Bank()
-    run(bank.with_idem("first"))
-    keys, there, step = ["first"], [], 1 if LONG else 2
-    n, hit = 0, True
-    while hit:
-        n += step
-        keys.append(f"k{n}")
-        hit = killed_at_stop(bank.with_idem(keys[-1]), n)
-        effects, completed = bank.effects(), bank.completed()
-        equal((completed[0], completed[1]), (effects, 0))
-        there.append(effects[keys[-1]])
-        equal(run(bank.with_idem(keys[-1])).status, 0)
-    bank.assert_once(keys)
-    assert there.count(0) > 20 and there.count(1) > 5, there
-    print(f"{n} stops: {there.count(0)} without, {there.count(1)} with")
 
 
 if __name__ == "__main__":
