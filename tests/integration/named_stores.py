@@ -60,6 +60,12 @@ def reconcile(*args, store=None, status=0, input=None, env=None):
     return rows, done.stderr.decode()
 
 
+def made(name):
+    """The URL of a new store."""
+    equal(Idem(f"sqlite:{name}.db")("store", "create").status, 0)
+    return "sqlite:" + os.path.abspath(f"{name}.db")
+
+
 def is_listed(url, found):
     """Whether the one outcome is shown as one that is for @url, and was not told."""
     (row,), said = found
@@ -73,8 +79,7 @@ def is_listed(url, found):
 def is_told_to_nobody(url, reached):
     """Each form of an outcome for @url, with no store named and with another one, and in
     a dry run: it is listed, and @reached, which says what came there, says nothing."""
-    equal(Idem("sqlite:other.db")("store", "create").status, 0)
-    other = "sqlite:" + os.path.abspath("other.db")
+    other = made("other")
     for words, input in forms(url):
         for more in ((), ("-n",), ("--store", other), ("--from", other)):
             for store in (None, "", other):
@@ -228,8 +233,7 @@ def only_the_named_store_is_told():
     other is listed; the status is not 0 until both were told."""
     urls = {}
     for name in ("a", "b"):
-        equal(Idem(f"sqlite:{name}.db")("store", "create").status, 0)
-        urls[name] = "sqlite:" + os.path.abspath(f"{name}.db")
+        urls[name] = made(name)
         put(urls[name], name, store=urls[name])
     rows, _ = reconcile("-n", "from", store=urls["a"], status=NAMED)
     equal({(row["key"], row["would_be"]) for row in rows}, {("a", "recorded"), ("b", "waiting")})
@@ -247,8 +251,7 @@ def what_this_user_keeps_here_goes_to_its_own_store():
     to its own store, and with --store the others are listed."""
     urls = {}
     for name in ("a", "b"):
-        equal(Idem(f"sqlite:{name}.db")("store", "create").status, 0)
-        urls[name] = "sqlite:" + os.path.abspath(f"{name}.db")
+        urls[name] = made(name)
         for key in (f"{name}1", f"{name}2"):
             put(urls[name], key, store=urls[name], journal="journal")
     rows, _ = reconcile("-n", "--store", urls["a"], status=NAMED)
@@ -260,47 +263,33 @@ def what_this_user_keeps_here_goes_to_its_own_store():
     equal(kept("journal"), [])
 
 
-def linked():
-    """A store, and a second URL of it that it does not have as its own."""
-    os.mkdir("real")
-    os.symlink("real", "link")
-    equal(Idem("sqlite:real/idem.db")("store", "create").status, 0)
-    return [f"sqlite:{os.path.abspath(d)}/idem.db" for d in ("real", "link")]
-
-
 @test
 def an_outcome_under_another_name_is_recorded():
     """An entry whose URL is not the one that its store has today, as when its directory
-    has become a link, is recorded from the journal of this host."""
-    real, link = linked()
-    put(link, "k", store=real, journal="journal")
-    (row,), _ = reconcile("-n")
-    equal((row["store"], row["would_be"]), (link, "recorded"))
-    (row,), _ = reconcile()
-    equal((row["store"], row["state"]), (link, "recorded"))
-    equal(kept("journal"), [])
-    equal(Idem(real)("show", "--output", "k").stdout, b"receipt")
-
-
-@test
-def an_outcome_under_another_name_is_not_passed_over():
-    """Such an entry in a log, or where --store names the store as it is today, is listed
-    with its URL; who names that gets it recorded."""
-    real, link = linked()
-    put(link, "k", store=real, journal="journal")
-    is_listed(link, reconcile("--store", real, status=NAMED))
-    is_listed(link, reconcile("journal", store=real, status=NAMED))
-    (row,), _ = reconcile("-n", "journal", "--store", link)
-    equal(row["would_be"], "recorded")
-    (row,), _ = reconcile("journal", "--store", link)
-    equal(row["state"], "recorded")
+    has become a link, is recorded from the journal of this host. In a log, or where
+    --store names the store as it is today, it is listed with its URL; who names that
+    gets it recorded."""
+    os.mkdir("real")
+    os.symlink("real", "link")
+    made("real/idem")
+    real, link = (f"sqlite:{os.path.abspath(d)}/idem.db" for d in ("real", "link"))
+    for key, told in ("here", ()), ("k", ("journal", "--store", link)):
+        put(link, key, store=real, journal="journal")
+        if told:
+            is_listed(link, reconcile("--store", real, status=NAMED))
+            is_listed(link, reconcile("journal", store=real, status=NAMED))
+        (row,), _ = reconcile("-n", *told)
+        equal((row["store"], row["would_be"]), (link, "recorded"))
+        (row,), _ = reconcile(*told)
+        equal((row["store"], row["state"]), (link, "recorded"))
+        equal(kept("journal"), [])
+        equal(Idem(real)("show", "--output", key).stdout, b"receipt")
 
 
 @test
 def what_is_no_url_is_not_passed_over():
     """An entry whose URL no store can have is listed, and the status says so."""
-    equal(Idem("sqlite:a.db")("store", "create").status, 0)
-    real = "sqlite:" + os.path.abspath("a.db")
+    real = made("a")
     for url in ("nonsense", "dynamodb://", "sqlite:", "é:\x1b[31m"):
         put(url, "k", store="memory:", journal="journal")
         (row,), said = reconcile("--store", real, status=NAMED)
@@ -316,8 +305,7 @@ def what_is_no_url_is_not_passed_over():
 @test
 def damage_is_shown_beside_what_is_recorded():
     """A damaged entry is shown and counts, although others of its store are recorded."""
-    equal(Idem("sqlite:a.db")("store", "create").status, 0)
-    url = "sqlite:" + os.path.abspath("a.db")
+    url = made("a")
     for key in ("good", "torn"):
         put(url, key, store=url, journal="journal")
     rows, _ = reconcile("--list")

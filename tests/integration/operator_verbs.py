@@ -199,40 +199,6 @@ def a_decision_keeps_what_it_replaces():
     equal((audit()[-1]["key"], audit()[-1]["record"]["stdout"]), ("other", "card\n"))
 
 
-@test
-def slips_in_a_selection_are_refused():
-    """What makes no sense is a usage error, and nothing is decided."""
-    store = Idem()
-    fill(store)
-    for options in (
-        ("late", "--overdue"),
-        ("--status", "completed"),
-        ("--status", "in_progress"),
-        ("--overdue", "--fence", "7"),
-        ("--overdue", "--yes", "-n"),
-        ("late", "--yes"),
-        ("late", "--count", "1"),
-        ("--overdue", "--force"),
-    ):
-        equal((options, store("resolve", *options, *WHY).status), (options, 64))
-    equal(audit(), [])
-
-
-# ---- purge ----
-
-
-@test
-def a_rate_is_for_a_table():
-    """A file yields to its writers by itself: --rate is refused, and nothing is purged."""
-    store = Idem("sqlite:" + os.path.abspath("s.db"))
-    begin(store, "k", "--retention", "2s", "--lease", "2s", "--on-expired-lease", "rerun")
-    time.sleep(4.2)
-    got = store("purge", "--rate", "20")
-    equal((got.status, got.stdout), (64, b""))
-    assert b"DynamoDB" in got.stderr, got
-    equal(store("purge").stdout, b"purged 1 record\n")
-
-
 # ---- reconcile ----
 
 
@@ -333,21 +299,12 @@ def a_decision_beats_a_log():
     """An outcome in a log whose record a person has decided is lost, and changes
     nothing."""
     store = Idem()
-    token = begin(store, "order-9", "--expect", "1ms", "--lease", "1h")
-    time.sleep(0.05)
-    db = sqlite3.connect("idem.db", isolation_level=None)
-    db.execute("BEGIN IMMEDIATE")
-    done = store("complete", "--token", "-", "--result", "late word", input=token.encode(), timeout=60)
-    db.execute("ROLLBACK")
-    db.close()
-    equal(done.status, 80)
-    (name,) = kept("journal", ".idj")
-    os.rename(os.path.join("journal", name), "entry")
+    outcomes(store, {"order-9": "late word"})
     done = store("resolve", "order-9", "--force", "--complete", "by hand", "--reason", "seen")
     equal(done.status, 0)
     assert b"is overridden" in done.stderr, done
     for _ in range(2):
-        told = store("reconcile", "--json", "entry")
+        told = store("reconcile", "--json", "entry.order-9")
         equal((told.status, json.loads(told.stdout)["state"]), (80, "lost"))
         equal(store("show", "order-9", "--output").stdout, b"by hand")
 

@@ -280,26 +280,6 @@ def two_hosts_run_each_window_once_in_a_database(b):
         each_window_runs_once(b, days, env, 100 if LONG else 20)
 
 
-@case
-def wrong_periods_are_refused(b):
-    """64, and nothing is recorded."""
-    for options, said in (
-        (("--every", "7m"), b"must divide a day"),
-        (("--every", "2d"), b"--every"),
-        (("--every", "fortnight"), b"--every"),
-        (("--every", "day", "--zone", "Mars/Olympus"), b"no such time zone"),
-        (("--every", "day", "--zone", "../etc/passwd"), b"not the name of a time zone"),
-        (("--every", "day", "--zone", "zone.tab"), b"not the name of a time zone"),
-        (("--zone", "UTC"), b"--zone needs --every"),
-        (("--overlap",), b"--overlap needs --every"),
-    ):
-        got = b.run("k", "echo effect >> ledger", *options)
-        equal((options, got.status, b.effects()), (options, 64, 0))
-        contains(got.stderr, said)
-    got = b.run("k" * 250, "echo effect >> ledger", "--every", "day")
-    equal((got.status, b.effects()), (64, 0))
-
-
 @test
 def a_limit_counts_in_the_same_windows():
     """idem limit cuts months, weeks and days of a zone, with the hour that a day has more or
@@ -372,18 +352,6 @@ def a_lock_that_is_lost_ends_its_command(b):
     equal(finish(holder).status, 80)
     until(lambda: is_gone(child), "the command is ended")
     equal(b.run("l", "echo next", "--lock").stdout, b"next\n")
-
-
-@case
-def what_a_lock_does_not_keep_is_refused(b):
-    """64: outcomes, periods and hold have no meaning without memory."""
-    for options in (
-        ("--outcome", "0=complete *=retry"), ("--every", "day"), ("--on-expired-lease", "hold"),
-    ):
-        got = b.run("k", "echo effect >> ledger", "--lock", *options)
-        equal((options, got.status, b.effects()), (options, 64, 0))
-        contains(got.stderr, b"--lock keeps no outcome", options[0].encode())
-    equal(b.run("k" * 250, "true", "--lock").status, 64)
 
 
 # ---- Pipelines and mail ----------------------------------------------------------

@@ -219,6 +219,7 @@ def purge():
                begin(s.idem, "-k", f"old-{n}", "--retention", "1s", "--lease", "never"))
     s.idem("complete", "--token", begin(s.idem, "-k", "new"))
     time.sleep(1.1)
+    s("purge", "--rate", "20")
     s("purge", "--max", "1")
     s("purge", "--json")
     s("purge")
@@ -287,6 +288,9 @@ def help_pages():
 
 LONG = "x" * 256
 KEY = ["begin", "-k", "a"]
+RUN = ["run", "-k", "a"]
+TOUCH = ["--", "touch", "ran"]
+WHY = ["--release", "--reason", "r"]
 TOKEN = ["--token", "idem1.x"]
 
 # A command line, and what the sentence must hold. "{}" is a directory.
@@ -343,7 +347,28 @@ BAD_USAGE = [
     (["resolve", "a", "--fail", "--reason", "r", "--exit", "1"], "--complete"),
     (["resolve", "a", "--fail", "--reason", "r", "--fence", "0"], "from 1 to"),
     (["resolve", "--fail", "--reason", "r"], "no key given"),
+    (["resolve", "a", "--overdue"] + WHY, "leave out the key"),
+    (["resolve", "--status", "completed"] + WHY, "only what is failed or unknown"),
+    (["resolve", "--status", "in_progress"] + WHY, "only what is failed or unknown"),
+    (["resolve", "--overdue", "--fence", "7"] + WHY, "leave out the key and --fence"),
+    (["resolve", "--overdue", "--yes", "-n"] + WHY, "choose one: --yes or --dry-run"),
+    (["resolve", "a", "--yes"] + WHY, "--yes and --count belong to"),
+    (["resolve", "a", "--count", "1"] + WHY, "--yes and --count belong to"),
+    (["resolve", "--overdue", "--force"] + WHY, "--force takes one key"),
     (["purge", "--max", "0"], "from 1 to"),
+    (RUN + ["--every", "7m"] + TOUCH, "must divide a day"),
+    (RUN + ["--every", "2d"] + TOUCH, "from 1m to 12h"),
+    (RUN + ["--every", "fortnight"] + TOUCH, "from 1m to 12h"),
+    (RUN + ["--every", "day", "--zone", "Mars/Olympus"] + TOUCH, "no such time zone"),
+    (RUN + ["--every", "day", "--zone", "../etc/passwd"] + TOUCH, "not the name of a time zone"),
+    (RUN + ["--every", "day", "--zone", "zone.tab"] + TOUCH, "not the name of a time zone"),
+    (RUN + ["--zone", "UTC"] + TOUCH, "--zone needs --every"),
+    (RUN + ["--overlap"] + TOUCH, "--overlap needs --every"),
+    (["run", "-k", "k" * 250, "--every", "day"] + TOUCH, "longer than 255 bytes"),
+    (RUN + ["--lock", "--outcome", "0=complete *=retry"] + TOUCH, "--lock keeps no outcome: leave out --outcome"),
+    (RUN + ["--lock", "--every", "day"] + TOUCH, "--lock keeps no outcome: leave out --every"),
+    (RUN + ["--lock", "--on-expired-lease", "hold"] + TOUCH, "--lock keeps no outcome: leave out --on-expired-lease"),
+    (["run", "-k", "k" * 250, "--lock"] + TOUCH, "at most 249 bytes"),
     (["reconcile", "a", "--drop", "e"], "name no others"),
     (["reconcile", "--list", "--drop", "e"], "choose one"),
     (["reconcile", "--output", "e", "--drop", "e"], "choose one"),
