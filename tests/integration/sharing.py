@@ -204,14 +204,30 @@ def what_is_to_be_run_again_they_run(both):
         equal((status, json.loads(answer["result"]), answer["attempts"]), (10, "theirs", 1))
 
 
+@functools.cache
+def left_to_expire():
+    """What both have begun, by payload id; by now its leases and retentions are over."""
+    both = both_with(USUAL)
+    ours = {i: both.started(i, "--lease", f"{LEASE}s") for i in ("h1", "l0", "l1")}
+    equal(both.end("fail", both.started("g1"), "--reason", "card refused").status, 0)
+    equal(both.end("unknown", both.started("g2"), "--reason", "cut off").status, 0)
+    both.started("g3", "--lease", f"{LEASE}s", policy="hold")
+    equal(both.theirs("h1")["executed"], False)
+    kept = both.started("h2", "--lease", f"{LEASE}s", "--retention", f"{LEASE}s")
+    equal(both.end("complete", kept, "--result", "1").status, 0)
+    both.theirs("h3", remaining_ms=LEASE * 1000)
+    equal(both.begin("h3")[0], 75)
+    old = both.theirs("h4", expiresAfterSeconds=1)
+    both.do("finish", number=old["number"], result=1)
+    stale = {i: both.theirs(i, remaining_ms=300)["number"] for i in ("j1", "j2", "k1")}
+    time.sleep(LEASE + max(CLOCKS, MARGIN) + 1.5)
+    return ours | stale
+
+
 @on(USUAL)
 def what_a_person_must_see_they_leave(both):
     """What failed, is unknown or held Powertools never runs, whatever time it is."""
-    failed, unknown = both.started("g1"), both.started("g2")
-    equal(both.end("fail", failed, "--reason", "card refused").status, 0)
-    equal(both.end("unknown", unknown, "--reason", "cut off").status, 0)
-    both.started("g3", "--lease", f"{LEASE}s", policy="hold")
-    time.sleep(LEASE + CLOCKS + 0.5)
+    left_to_expire()
     for payload_id in ("g1", "g2", "g3"):
         theirs = both.theirs(payload_id)
         equal(
@@ -225,16 +241,7 @@ def what_a_person_must_see_they_leave(both):
 def what_is_over_is_retaken(both):
     """A lease that is over is taken over, a retention that is over begins anew: by them
     from us, and by us from them; the loser is told."""
-    ours = both.started("h1", "--lease", f"{LEASE}s")
-    equal(both.theirs("h1")["executed"], False)
-    kept = both.started("h2", "--lease", f"{LEASE}s", "--retention", f"{LEASE}s")
-    equal(both.end("complete", kept, "--result", "1").status, 0)
-    both.theirs("h3", remaining_ms=LEASE * 1000)
-    equal(both.begin("h3")[0], 75)
-    old = both.theirs("h4", expiresAfterSeconds=1)
-    both.do("finish", number=old["number"], result=1)
-    time.sleep(LEASE + max(CLOCKS, MARGIN) + 1.5)
-
+    ours = left_to_expire()["h1"]
     taken = both.theirs("h1")
     equal(taken["executed"], True)
     equal(both.end("complete", ours, "--result", "late").status, 80)
@@ -258,30 +265,26 @@ def a_margin_is_left_to_clocks(both):
 def a_stale_completion_of_theirs_overwrites_ours(both):
     """Control: an invocation that was paused past its lease writes over our attempt.
     We cannot keep it from that; our owner is told that it lost."""
-    stale = both.theirs("j1", remaining_ms=300)
-    time.sleep(0.3 + MARGIN + 0.5)
+    stale = left_to_expire()
     ours = both.started("j1")
-    equal(both.do("finish", number=stale["number"], result="stale")["result"], "stale")
+    equal(both.do("finish", number=stale["j1"], result="stale")["result"], "stale")
     equal(both.end("complete", ours, "--result", "ours").status, 80)
     status, answer = both.begin("j1")
     equal((status, json.loads(answer["result"])), (10, "stale"))
 
     # And over what we completed, in whatever second.
-    stale = both.theirs("j2", remaining_ms=300)
-    time.sleep(0.3 + MARGIN + 0.5)
     ours = both.started("j2")
     equal(both.end("complete", ours, "--result", "ours").status, 0)
-    both.do("finish", number=stale["number"], result="stale")
+    both.do("finish", number=stale["j2"], result="stale")
     equal(json.loads(both.begin("j2")[1]["result"]), "stale")
 
 
 @on(USUAL)
 def a_stale_deletion_of_theirs_frees_ours(both):
     """Control: one that throws deletes our attempt, and a third begins; ours is LOST."""
-    stale = both.theirs("k1", remaining_ms=300)
-    time.sleep(0.3 + MARGIN + 0.5)
+    stale = left_to_expire()["k1"]
     ours = both.started("k1")
-    equal(both.do("fail", number=stale["number"])["error"], "RangeError")
+    equal(both.do("fail", number=stale)["error"], "RangeError")
     equal(both.item("k1"), None)
     third = both.started("k1")
     equal(both.end("complete", ours, "--result", "ours").status, 80)
@@ -292,8 +295,7 @@ def a_stale_deletion_of_theirs_frees_ours(both):
 def a_stale_owner_of_ours_harms_nobody(both):
     """The other way round nothing is lost: an owner of ours whose lease is over can end
     nothing that Powertools has since begun, completed or deleted."""
-    ours = [both.started(f"l{n}", "--lease", f"{LEASE}s") for n in range(2)]
-    time.sleep(LEASE + CLOCKS + 0.5)
+    ours = [left_to_expire()[key] for key in ("l0", "l1")]
     first, second = both.theirs("l0"), both.theirs("l1")
     equal((first["executed"], second["executed"]), (True, True))
     both.do("finish", number=second["number"], result="theirs")
