@@ -33,7 +33,6 @@ esac
 printf '%-63s\n' "$order ${IDEM_FENCE:-0} ${IDEM_TAKEOVER:-0}" >>"$LEDGER"
 case $order in
 k*) sleep 0.01;;
-gate*) until [ -e gate ]; do sleep 0.02; done;;
 stall*) test -e "$LEDGER.stalled" || { : >"$LEDGER.stalled"; sleep 60; };;
 esac
 echo "{\"order\": \"$order\"}"
@@ -226,34 +225,6 @@ def the_control_carries_orders_out_twice():
 
 
 # ---- In flight ----
-
-
-@test(rows=[63, 64])
-def a_duplicate_in_flight_is_not_acknowledged():
-    """A message that comes while another one with its key is at work is reported and
-    stays in the queue; when that is done it is answered from the record."""
-    with Function(2, receives=20) as function:
-        with function.mapping() as mapping:
-            function.queue.send([message("gate"), message("before")])
-            until(lambda: "gate" in function.effects(), "the first is at work")
-            function.queue.send([message("gate")])
-            until(lambda: mapping.ends('"gate"'), "the duplicate was delivered")
-            during = (mapping.ends('"gate"'), sum(function.queue.count()))
-            shown = function.records()["gate"]["status"]
-            with open("gate", "w", encoding="ascii"):
-                pass
-            function.wait_empty()
-        ends, effects = mapping.ends('"gate"'), function.effects()
-        records, dead = function.records(), function.queue.dead()
-    # They may have come more than once; "before" is then answered from its record.
-    equal(set(during[0]), {"reported"})
-    assert during[1] >= 2, during
-    equal(shown, "in_progress")
-    equal(effects, {"gate": [0], "before": [0]})
-    equal({k: r["status"] for k, r in records.items()},
-          {"gate": "completed", "before": "completed"})  # fmt: skip
-    equal((sorted(ends)[:2], dead), (["deleted", "deleted"], []))
-    note(f"ends of the deliveries of that key: {', '.join(ends)}; {told(mapping, effects)}")
 
 
 def held_elsewhere(name, lease, credentials=True, visibility=2, **env):
