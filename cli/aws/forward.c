@@ -14,16 +14,24 @@
 #include <idem/lambda.h>
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define LIBRARY "libidem-aws.so.0"
 
-/* Sets *@ret_function, a pointer to the function @name, or ends the program. The
- * symbols are for all: a handler of `idem lambda` calls them too. */
-static void find(const char *name, void *ret_function)
+/* The function @name, or NULL. The symbols are for all: a handler of `idem lambda` calls
+ * them too. */
+static void *look_up(const char *name)
 {
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
-    void *function = library == NULL ? NULL : dlsym(library, name);
+
+    return library == NULL ? NULL : dlsym(library, name);
+}
+
+/* Sets *@ret_function, a pointer to the function @name, or ends the program. */
+static void find(const char *name, void *ret_function)
+{
+    void *function = look_up(name);
 
     if (function == NULL) {
         const char *why = dlerror();
@@ -131,9 +139,24 @@ FORWARD(const struct idem_lambda_source *, idem_lambda_source_at,
         (size_t index), (index))
 FORWARD(const char *, idem_lambda_strength_name,
         (enum idem_lambda_strength strength), (strength))
-FORWARD(int, idem_lambda_units,
-        (const struct idem_lambda_options *options,
-         const struct idem_lambda_invocation *invocation,
-         struct idem_slice outcomes, idem_lambda_take_fn *take, void *ctx,
-         struct idem_error *ret_error),
-        (options, invocation, outcomes, take, ctx, ret_error))
+
+/* One client of a server asks for it, and the attempts of others are open: without the
+ * library the answer is an error. */
+int idem_lambda_units(const struct idem_lambda_options *options,
+                      const struct idem_lambda_invocation *invocation,
+                      struct idem_slice outcomes, idem_lambda_take_fn *take,
+                      void *ctx, struct idem_error *ret_error)
+{
+    void *found = look_up("idem_lambda_units");
+    __typeof__(&idem_lambda_units) function;
+
+    if (found == NULL) {
+        ret_error->code = IDEM_ECONFIG;
+        (void)snprintf(ret_error->text, sizeof(ret_error->text),
+                       "events of AWS Lambda need " LIBRARY
+                       ", which cannot be loaded: apt install libidem-aws0");
+        return IDEM_ECONFIG;
+    }
+    memcpy(&function, &found, sizeof(function));
+    return function(options, invocation, outcomes, take, ctx, ret_error);
+}

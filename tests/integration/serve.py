@@ -11,6 +11,7 @@ import random
 import re
 import resource
 import secrets
+import shutil
 import signal
 import socket
 import stat
@@ -30,7 +31,7 @@ from procfs import own_kb, stop
 from procfs import status as status_of
 import serve_client
 from serve_client import PATIENCE, Client, Refused
-from tap import LONG, PROGRAM, TOP, equal, environment, main, note, start
+from tap import LONG, PROGRAM, TOP, equal, environment, main, note, skip, start
 
 HOLD = {"on_expired_lease": "hold", "lease_ms": 600000}
 RERUN = {"on_expired_lease": "rerun", "lease_ms": 600000}
@@ -447,6 +448,23 @@ def effect_and_record_in_one_commit(b):
             equal(c.begin("k")["result"]["json"], {"receipt": 42})
             equal(database.psql("SELECT n FROM ledger"), ["1"])
             c("bye")
+
+
+@case
+def events_without_their_library(b):
+    """Who hands over an event of Lambda is told what is missing; the server stays, and the
+    attempts of others."""
+    if not os.path.exists(os.path.join(os.path.dirname(PROGRAM), "libidem-aws.so.0")):
+        skip("this program has the library inside")
+    shutil.copy(PROGRAM, b.file("alone"))
+    c = Client.start(program=b.file("alone"), env=env_of(b, LD_LIBRARY_PATH=None))
+    c.hello()
+    got = c.begin("k")
+    refused = refusal(c, "event.begin", event={"Records": []}, function="f")
+    equal(refused["data"]["name"], "IDEM_ECONFIG")
+    contains(refused["message"], "apt install libidem-aws0")
+    equal(c("complete", attempt=got["attempt"]), {"status": "completed"})
+    equal(c.close(), 0)
 
 
 @case
