@@ -40,7 +40,7 @@ for line in iter(real.stdout.readline, b""):
 
 # What several processes do at the same time, and the window of a limit that has no end
 # meanwhile.
-CALLS = 20000 if LONG else 100
+CALLS = 17000 if LONG else 100
 YEAR = 366 * 86400
 
 

@@ -442,7 +442,7 @@ deaths.add_cases(started, {
     "open": "await store.begin('open');",
     "exit": "await store.once('exit', () => process.exit());",
     "frozen": """
-    const attempt = await store.begin('KEY', { onExpiredLease: 'rerun', lease: 2000 });
+    const attempt = await store.begin('KEY', { onExpiredLease: 'rerun', lease: 6000 });
     say('begun');
     await wait();
     await attempt.check();

@@ -393,7 +393,7 @@ say(store.child.process.pid)
     "open": "store.begin('open')",
     "exit": "store.once('exit', sys.exit)",
     "frozen": """
-attempt = store.begin("KEY", on_expired_lease="rerun", lease=2)
+attempt = store.begin("KEY", on_expired_lease="rerun", lease=6)
 say("begun")
 wait()
 attempt.check()

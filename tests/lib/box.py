@@ -15,7 +15,7 @@ import termios
 import time
 
 from patience import PATIENCE, until
-from tap import PROGRAM, Idem, Result, add, end_session, equal, sentence_of, start
+from tap import PROGRAM, TIMEOUT, Idem, Result, add, end_session, equal, sentence_of, start
 
 class Box:
     """A directory with a store, a ledger of effects and a gate to wait at."""
@@ -147,7 +147,7 @@ class Worker:
         self.process.stdin.flush()
 
     def ends(self):
-        out = self.process.communicate(timeout=PATIENCE)[0].decode()
+        out = self.process.communicate(timeout=TIMEOUT)[0].decode()
         equal(self.process.returncode, 0)
         return out
 
