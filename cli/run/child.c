@@ -37,7 +37,7 @@ static int set(const char *name, const char *format, ...)
     return rc;
 }
 
-/* Checked before: no key or scope here contains a NUL. */
+/* The options have refused a key or scope that contains a NUL. */
 static int set_bytes(const char *name, struct idem_slice bytes)
 {
     return set(name, "%.*s", (int)bytes.len,
@@ -48,7 +48,7 @@ int child_environment(const struct idem_request *request,
                       struct idem_slice window, const struct child_task *task,
                       const char *store_url)
 {
-    /* Of the attempt around us, which may be there more than once. */
+    /* Drop those of an attempt around us; a variable may be there more than once. */
     static const char *const own[] = {"IDEM_SCOPE",    "IDEM_KEY",
                                       "IDEM_FENCE",    "IDEM_ATTEMPTS",
                                       "IDEM_TAKEOVER", "IDEM_TOKEN",
@@ -77,12 +77,12 @@ static bool becomes(int fd, int standard)
     return fd < 0 || dup2(fd, standard) >= 0;
 }
 
-/* In the vforked child, which shares our memory until exec: write nothing that the
- * parent reads. Returns only if exec failed. */
+/* Runs in the vforked child, which shares our memory until exec: it must write nothing
+ * that the parent reads. Returns only if it did not become the command. */
 static void become(const struct child_plan *plan, pid_t supervisor)
 {
     IDEM__CRASH_POINT("run/child/forked");
-    (void)setpgid(0, 0);
+    (void)setpgid(0, 0); /* A group of its own, to be signalled as one. */
     if (plan->terminal >= 0) {
         (void)tcsetpgrp(plan->terminal, getpid());
     }
@@ -92,7 +92,7 @@ static void become(const struct child_plan *plan, pid_t supervisor)
         return;
     }
 
-    /* The command must not outlive the supervisor, which would stop it in time. */
+    /* Without the supervisor nobody would stop the command in time: they die together. */
     self_end_with(supervisor, SIGKILL);
     signals_reset();
     IDEM__CRASH_POINT("run/child/before-exec");
@@ -100,7 +100,8 @@ static void become(const struct child_plan *plan, pid_t supervisor)
     (void)execvp(plan->argv[0], plan->argv);
 }
 
-/* The child's report: 0 if it became the command, else an errno. */
+/* The child's report: 0 if it became the command, for exec closed the pipe; else an
+ * errno. */
 static int read_report(int fd)
 {
     int why = 0;

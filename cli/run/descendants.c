@@ -1,4 +1,9 @@
-/* Finds, signals and reaps all descendants. */
+/* Finds, signals and reaps all descendants.
+ *
+ * A process that adopts orphans has every descendant below it, whatever group or
+ * session it moved to. waitid() proves that none is left: it fails with ECHILD. /proc
+ * only serves to find those to signal; where it cannot be read, the group of the
+ * command stands in. */
 #include "run/descendants.h"
 
 #include "process/descriptors.h"
@@ -45,7 +50,7 @@ int descendants_adopt(void)
     return prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/* Reads PID/@what. The length, 0 if the process is gone. */
+/* Reads PID/@what of /proc. The length, or 0 if the process is gone. */
 static size_t read_about(int proc, const char *name, const char *what,
                          char *buf, size_t size)
 {
@@ -100,7 +105,7 @@ static int add(struct process_tree *tree, const struct process *process)
     return 0;
 }
 
-/* True if the numbers in /proc are those that kill() takes. */
+/* True if /proc shows our own PID namespace, so that its numbers are those of kill(). */
 static bool is_our_proc(int proc)
 {
     char name[16];
@@ -110,7 +115,7 @@ static bool is_our_proc(int proc)
     return atoi(name) == getpid();
 }
 
-static int take_census(struct process_tree *tree)
+static int list_processes(struct process_tree *tree)
 {
     DIR *proc = opendir("/proc");
     struct dirent *entry;
@@ -176,7 +181,7 @@ void descendants_signal(int signo, pid_t group)
     struct process_tree tree = {.list = NULL};
     size_t i;
 
-    if (take_census(&tree) == 0) {
+    if (list_processes(&tree) == 0) {
         mark_descendants(&tree);
         for (i = 0; i < tree.len; i++) {
             if (tree.list[i].is_descendant) {
@@ -199,6 +204,7 @@ bool descendants_reap(pid_t spared)
             0) {
             return errno == ECHILD;
         }
+        /* Some still run, or only the spared one is left: nothing is proved. */
         if (info.si_pid == 0 || info.si_pid == spared) {
             return false;
         }
@@ -264,7 +270,7 @@ void descendants_find_survivor(struct descendants_survivor *ret_survivor)
     const struct process *chosen;
 
     memset(ret_survivor, 0, sizeof(*ret_survivor));
-    if (take_census(&tree) == 0) {
+    if (list_processes(&tree) == 0) {
         mark_descendants(&tree);
         chosen = choose(&tree);
         if (chosen != NULL) {

@@ -1,5 +1,5 @@
-/* What the supervisor records after the death of the runner. It writes under the
- * attempt's fence, so that a successor is not disturbed. */
+/* Records, after the death of the runner, what became of its attempt. The supervisor
+ * writes under the fence of the attempt, so a successor is never disturbed. */
 #include "base/crash.h"
 #include "base/pace.h"
 #include "process/descriptors.h"
@@ -26,8 +26,8 @@ enum end {
     END_RETRY,
 };
 
-/* Nothing was run in this attempt. But if it was a takeover, the next attempt must
- * be one too. */
+/* This attempt ran nothing. But if it was a takeover, an earlier attempt may have done
+ * the work, and a release would hide that: the next attempt must be a takeover, too. */
 static enum end end_of_claim(bool takeover)
 {
     return takeover ? END_EXPIRED : END_RELEASED;
@@ -39,7 +39,7 @@ static struct idem__pace pace_from_now(void)
                                .pause_ms = PAUSE_FIRST_MS};
 }
 
-/* Pauses before the store is asked again. False: it stays away too long. */
+/* Pauses before another try. False: the store has been away for too long. */
 static bool is_patient(struct idem__pace *pace)
 {
     int64_t now_ms = io_now_ms();
@@ -88,8 +88,8 @@ static void record_end_patiently(const struct run *run,
     } while (idem_error_kind(rc) == IDEM_KIND_RETRY && is_patient(&pace));
 }
 
-/* The output died with the runner, but how the command ended is known: if that means
- * retry, record it. */
+/* The output died with the runner, so success cannot be recorded. But the exit status is
+ * known, and if it means retry, that can. */
 static bool is_retry(const struct run *run,
                      const struct supervisor_order *start,
                      const struct child_end *end)
@@ -107,6 +107,8 @@ static enum end end_of_work(const struct run *run,
     if (is_retry(run, start, end)) {
         return END_RETRY;
     }
+    /* The work may be done. If it may run twice, the next runner takes over at once; if
+     * not, a person decides. */
     return start->policy == IDEM_RERUN ? END_EXPIRED : END_UNKNOWN;
 }
 
@@ -124,8 +126,8 @@ static int open_patiently(const struct run *run, const struct idem_host *host,
     return status == 0 ? 0 : -1;
 }
 
-/* A runner that died while its store was away had journaled how the work ended.
- * Record that, or leave it in the journal; recording "unknown" first would lose it. */
+/* A runner that died while its store was away may have left the outcome in the journal.
+ * Record that, or leave it there: if "unknown" were recorded first, it would be lost. */
 static bool has_left_its_outcome(struct idem_store *store,
                                  const struct idem_attempt *attempt)
 {
@@ -159,10 +161,10 @@ void runner_death_of_work(const struct run *run,
     idem_close(store);
 }
 
-/* Ask again with the same nonce, which returns the attempt that the runner began.
- * Reading is not enough: a write that the runner had in flight may sit unseen in the
- * store's log and appear when the log is recovered. Only a write of our own settles
- * it. */
+/* Claims again with the runner's nonce, which returns the attempt that the runner
+ * began. Reading is not enough: a write that the runner had in flight may sit unseen in
+ * the store's log, and appear when the log is recovered. Only a write of our own
+ * settles it. */
 static void settle_claim(const struct run *run, struct run_nonce *nonce,
                          struct idem_store *store)
 {

@@ -1,4 +1,4 @@
-/* Ending the command in time: by its lease, by --max-time, or because it was told to. */
+/* Ending the command in time: for its lease, for --max-time, or on an order. */
 #include "run/supervisor.h"
 
 #include "base/crash.h"
@@ -8,8 +8,9 @@
 
 #include <signal.h>
 
-#define KILL_AGAIN_MS 10   /* Between two rounds of SIGKILL. */
-#define KILL_LATER_MS 1000 /* Where nobody can know yet if one is left. */
+#define KILL_AGAIN_MS 10 /* Between two rounds of SIGKILL. */
+#define KILL_LATER_MS                                                          \
+    1000 /* While the unreaped command hides whether one is left. */
 
 void supervision_tell(const struct supervision *sup,
                       const struct supervisor_news *news)
@@ -29,7 +30,7 @@ int64_t supervision_later(int64_t ms, int64_t by_ms)
     return ms > SUPERVISOR_NEVER - by_ms ? SUPERVISOR_NEVER : ms + by_ms;
 }
 
-/* When the lease's SIGTERM is due. */
+/* When the lease makes SIGTERM due: early enough that SIGKILL comes before it ends. */
 static int64_t warn_at_ms(const struct supervision *sup)
 {
     return sup->kill_at_ms == SUPERVISOR_NEVER
@@ -97,7 +98,8 @@ bool supervision_may_be_left(const struct supervision *sup)
     return sup->ended && sup->run->options->allow_background;
 }
 
-/* Without a proof that the work is over nothing may be recorded: report a survivor. */
+/* SIGKILL has not ended all. Nothing may be recorded without proof that the work is
+ * over, so report the survivor. */
 static void give_up(struct supervision *sup)
 {
     struct supervisor_news news = {.kind = SUPERVISOR_SURVIVED};
@@ -108,7 +110,9 @@ static void give_up(struct supervision *sup)
     supervision_tell(sup, &news);
 }
 
-/* Also after a sleep past the end of the lease: then there is no SIGTERM first. */
+/* Sends SIGKILL, again every 10 ms: a process may fork while we list its family. A host
+ * that slept past the end of the lease comes here without a SIGTERM first, because
+ * another runner may already have taken over. */
 static void kill_all(struct supervision *sup, int64_t now_ms)
 {
     if (now_ms < sup->kill_next_ms) {

@@ -1,4 +1,11 @@
-/* The runner's side of the supervisor, and the guard between them. */
+/* The runner's side of the supervisor, and the guard between them.
+ *
+ *     runner --- guard --- supervisor --- command --- its descendants
+ *        '------ channel ------'
+ *
+ * If the supervisor is killed, its children need another process that adopts and ends
+ * them. The runner adopts them itself if it has no children of its own; else it forks a
+ * guard, which does nothing but wait for the supervisor. */
 #include "run/supervisor.h"
 
 #include "process/descriptors.h"
@@ -40,8 +47,9 @@ static bool was_killed(pid_t supervisor)
     return WIFSIGNALED(how);
 }
 
-/* The runner sees the end of the channel only once the guard is gone too. A guard
- * that is killed sends nothing, and then nothing is proved. */
+/* Ends the work of a supervisor that was killed, and only then tells the runner, which
+ * sees the channel close only once the guard is gone, too. A guard that is killed sends
+ * nothing: then nothing is proved, and the runner records nothing. */
 static void end_the_work(int channel)
 {
     struct supervisor_news news = {.kind = SUPERVISOR_SURVIVED};
@@ -64,8 +72,8 @@ void guard(const struct run *run, int channel)
     if (supervisor < 0) {
         _exit(EXIT_FAILURE);
     }
-    (void)setpgid(0, 0); /* A signal that ends the group of the runner spares
-                            us. */
+    /* Leave the runner's group, so that a signal that ends the group spares us. */
+    (void)setpgid(0, 0);
     self_set_name("idem-guard");
     channel = let_go_of_descriptors(channel);
     if (was_killed(supervisor)) {
@@ -96,7 +104,8 @@ static pid_t fork_blocked(void)
     return pid;
 }
 
-/* The program that became idem by exec may have had children. */
+/* True if the program that became idem by exec has left us children. They are not part of
+ * the work: to end all children would end them, too. */
 static bool has_children(void)
 {
     siginfo_t info;
@@ -114,6 +123,8 @@ void supervisor_start(struct supervisor *supervisor, const struct run *run)
         supervisor->failed = errno;
         return;
     }
+    /* Before the fork: there is no moment at which the supervisor's children could be
+     * adopted by init instead. */
     supervisor->adopts = !has_children() && descendants_adopt() == 0;
     if (channel_open(ends) != 0) {
         supervisor->failed = errno;

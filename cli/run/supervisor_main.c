@@ -1,4 +1,10 @@
-/* The supervisor: parent of the command, which hears the runner and sees all ends. */
+/* The supervisor: the parent of the command, which obeys the runner and sees every
+ * process of the work end.
+ *
+ * Three facts make it safe to record an end after a runner died: the command runs only
+ * if the supervisor started it, so a runner that died before has run nothing; the
+ * supervisor adopts all descendants, so it knows when the last one has ended; and it
+ * writes under the fence of the attempt, so a successor is never disturbed. */
 #include "base/crash.h"
 #include "process/descriptors.h"
 #include "process/host.h"
@@ -21,7 +27,7 @@
 #define LEFT_MS 200 /* For descendants to end by themselves. */
 
 enum {
-    FD_CHANNEL = 3, /* The only one of the runner's that is kept. */
+    FD_CHANNEL = 3, /* The only descriptor that we keep. */
 };
 
 /* ---- The start --------------------------------------------------------- */
@@ -46,8 +52,8 @@ static enum child_start start_command(struct supervision *sup,
     return child_start(&plan, &sup->command);
 }
 
-/* Close what we inherited: a reader of these descriptors must wait for the command
- * alone. */
+/* Close what we inherited: a process that reads from the command must see the end of the
+ * stream when the command ends, not when we do. */
 static void let_go_of_descriptors(struct supervision *sup)
 {
     if (sup->channel != FD_CHANNEL) {
@@ -94,13 +100,18 @@ static enum child_start start(struct supervision *sup,
     int64_t now_ms = io_now_ms();
     enum child_start how;
 
+    /* The runner died after it gave the order: nobody would own the work. */
     if (!is_runner_there(sup)) {
         sup->orphaned = true;
         return CHILD_TOO_LATE;
     }
+    /* The lease ran out while the order was on its way, in a suspended host say: another
+     * runner may have taken over. */
     if (now_ms >= sup->start.kill_at_ms) {
         return CHILD_TOO_LATE;
     }
+    /* Without adoption a descendant could outlive us unseen, and nothing could be
+     * proved. */
     if (!sup->adopts) {
         errno = ENOSYS; /* UNTESTED: a filter of system calls must be there. */
         return CHILD_NO_MEANS;
@@ -165,6 +176,7 @@ static void look_at_children(struct supervision *sup)
     if (supervision_is_settled(sup)) {
         return;
     }
+    /* The command first: it must not be reaped among the others, its status unread. */
     if (!sup->ended) {
         look_at_command(sup);
     }
@@ -176,6 +188,8 @@ static void look_at_children(struct supervision *sup)
 
 /* ---- What the runner does ---------------------------------------------- */
 
+/* The runner died. Work must not go on without an owner that renews its lease, so it is
+ * stopped; but the command may have ended, and be allowed to leave processes. */
 static void orphan(struct supervision *sup)
 {
     sup->orphaned = true;
@@ -186,6 +200,8 @@ static void orphan(struct supervision *sup)
     }
 }
 
+/* Keeps the nonce of the claim that the runner is about to submit: if the runner dies
+ * before it hears the answer, only that nonce tells whose claim is on record. */
 static void note_claim(struct supervision *sup,
                        const struct supervisor_order *order)
 {
@@ -208,6 +224,7 @@ static void obey(struct supervision *sup, const struct supervisor_order *order)
     case SUPERVISOR_START:
         break; /* They come before the command runs; see serve(). */
     case SUPERVISOR_LEASE:
+        /* A renewal comes too late once the lease has begun to stop the command. */
         if (sup->stopping != SUPERVISOR_WHY_LEASE) {
             sup->kill_at_ms = order->kill_at_ms;
         }
@@ -215,7 +232,7 @@ static void obey(struct supervision *sup, const struct supervisor_order *order)
     case SUPERVISOR_STOP:
         supervision_stop_within(sup, SUPERVISOR_WHY_ORDER, sup->start.grace_ms);
         break;
-    case SUPERVISOR_SEEN:
+    case SUPERVISOR_SEEN: /* The runner knows of the end: the command may be reaped. */
         sup->released = true;
         break;
     case SUPERVISOR_DONE:
@@ -253,8 +270,8 @@ static void turn(struct supervision *sup)
     }
     boot_timer_take(sup->timer);
 
-    /* Look before the clock, so that a command that ended in time is not reported as
-     * stopped; and after the orders, as SEEN allows reaping. */
+    /* Look at the children before the clock: a command that ended in time must not be
+     * reported as stopped. Look again after the orders: SEEN allows us to reap. */
     look_at_children(sup);
     supervision_obey_clock(sup);
     listen(sup);
@@ -267,7 +284,8 @@ static bool is_over(const struct supervision *sup)
                                                 supervision_may_be_left(sup)));
 }
 
-/* Record nothing: the lease ends by itself. */
+/* A process of the work is still alive, so nothing may be recorded: a release or an
+ * expiry would let another runner start beside it. The lease ends by itself. */
 static void say_survived(const struct supervision *sup)
 {
     char what[SURVIVOR_TEXT_MAX];
@@ -322,7 +340,7 @@ static void begin(struct supervision *sup, const struct supervisor_order *order,
     supervision_tell(sup, &news);
 }
 
-/* The runner itself records a refused start; we do it only if it dies. */
+/* The runner itself records a start that was refused; we do so only if it dies. */
 static void await_dismissal(const struct supervision *sup)
 {
     struct supervisor_order order;
@@ -366,6 +384,8 @@ static void serve(const struct run *run, int channel)
     struct channel_fds fds;
     int heard;
 
+    /* The runner announces each claim, and orders a start once one has succeeded. Between
+     * the two it may die with a claim on record that nobody works under. */
     do {
         heard = channel_receive(channel, &order, sizeof(order),
                                 /* wait= */ true, &fds);
@@ -394,9 +414,10 @@ void supervisor_main(const struct run *run, int channel)
     struct sigaction usual = {.sa_handler = SIG_DFL};
 
     IDEM__CRASH_POINT("supervisor/begun");
-    (void)sigaction(SIGCHLD, &usual, NULL); /* Ignored, no status reached us. */
-    (void)setpgid(0, 0); /* A signal that ends the group of the runner spares
-                            us. */
+    /* If SIGCHLD were ignored, the kernel would reap the command and drop its status. */
+    (void)sigaction(SIGCHLD, &usual, NULL);
+    /* Leave the runner's group, so that a signal that ends the group spares us. */
+    (void)setpgid(0, 0);
     self_set_name("idem-supervisor");
     serve(run, channel);
     _exit(0);

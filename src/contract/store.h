@@ -33,8 +33,8 @@
  * - Threads. The functions of a store are called from any thread, several at once:
  *   submit and cancel while another thread is inside drive. None is called in the
  *   child of a fork(): a handle works in the process that opened it.
- * - Memory. What an op points to is the op's, and gone with idem__op_answer(). What
- *   is put into its answer is copied by idem__op_set_record().
+ * - Memory. An op owns the bytes that it points to; they are gone once
+ *   idem__op_answer() was called. idem__op_set_record() copies the answer.
  *
  * parts.h has parts that do much of this.
  */

@@ -1,13 +1,12 @@
-/* Store time of a local store. Within a boot only the boot clock moves it, so
- * that a wall clock which is set, or jumps, changes nothing.
+/* Store time of a local store. Within a boot only the boot clock moves it, so setting
+ * the wall clock changes nothing.
  *
- * The wall clock is looked at once in a boot, and may be wrong then: a clock that
- * is days ahead would expire what is days old, for good. So a time that nothing
- * vouches for is shown and written into records, but does not expire anything:
- * that is judged by the boot time that has passed since the last saved time, which
- * is certain. A clock that was ahead is so put right within its boot. One that
- * was late is not: records of this boot would seem to be older than they
- * are. */
+ * The store reads the wall clock once in a boot, and it may be wrong then: a clock that
+ * is days ahead would expire records of the last days for good. So a time that no
+ * synchronised clock confirms is shown and written into records, but expires nothing.
+ * Expiry is judged by the last saved time plus the boot time since, which is certain. So
+ * a clock that was ahead is corrected within its boot. A clock that was late is not:
+ * records of this boot would then seem older than they are. */
 
 #include "contract/parts.h"
 
@@ -16,6 +15,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* The first reading in a boot: never earlier than the last saved time. */
 static void begin_boot(struct idem_anchor *anchor,
                        const struct idem_clock_reading *reading,
                        int64_t last_ms)
@@ -31,7 +31,8 @@ static void begin_boot(struct idem_anchor *anchor,
     memcpy(anchor->boot_id, reading->boot_id, 16);
 }
 
-/* Ends the doubt, where there is reason to. True: it did. */
+/* Ends the doubt about the time once a synchronised clock confirms it, or so much time
+ * has passed that it is certain. True if it did. */
 static bool believe(struct idem_anchor *anchor,
                     const struct idem_clock_reading *reading)
 {
@@ -42,7 +43,7 @@ static bool believe(struct idem_anchor *anchor,
     if (!reading->unsynchronised && reading->wall_ms < now_ms) {
         int64_t back_ms = now_ms - reading->wall_ms;
 
-        /* It was ahead: back to the truth, as far as that is sure. */
+        /* The time was ahead: set it back, but not below what is certain. */
         anchor->store_ms -= back_ms < gap_ms ? back_ms : gap_ms;
         anchor->jump_ms -= back_ms < gap_ms ? back_ms : gap_ms;
     }

@@ -1,10 +1,14 @@
-/* One op over a table of records. */
+/* One op over a table of records: load, decide, save.
+ *
+ * The caller holds the lock of the store, so no other op comes between the three. The
+ * simulator and all local stores run this function. */
 
 #include "contract/parts.h"
 #include "core/slice.h"
 
-/* 1 found, 0 none, negative: op->error says why not. The id is that of the names
- * in @op, so to compare the names is enough. */
+/* 1: found; 0: no record; negative: op->error has the reason. The table finds the
+ * record by its id, the hash of the names, so comparing the names proves that it is the
+ * right one. */
 static int load(const struct idem_table *table, struct idem_op *op,
                 struct idem_record *ret_record)
 {
@@ -25,8 +29,8 @@ static int load(const struct idem_table *table, struct idem_op *op,
     return 1;
 }
 
-/* The record for the caller. Bodies are read before anything is written: one
- * that cannot be trusted must not cost an attempt. */
+/* Makes the record that the caller is given. It reads the bodies before anything is
+ * written: if they turn out to be damaged, no attempt must have been started for it. */
 static int prepare(const struct idem_table *table, struct idem_op *op,
                    const struct idem_record *found,
                    const struct idem_decision *decision,
@@ -47,7 +51,7 @@ static int prepare(const struct idem_table *table, struct idem_op *op,
     return 0;
 }
 
-/* Prepares the answer. False: op->error says why not. */
+/* Prepares the answer. False: op->error has the reason. */
 static bool settle(const struct idem_table *table, struct idem_op *op,
                    const struct idem_record *found,
                    const struct idem_decision *decision,
@@ -80,6 +84,7 @@ bool idem__table_run(const struct idem_table *table, struct idem_op *op,
     if (!settle(table, op, found, &decision, &given)) {
         return false;
     }
+    /* The answer comes before the write: without memory for it nothing is written. */
     if (idem__verb_answer(op, &decision, &given) != 0) {
         return false;
     }
@@ -90,13 +95,13 @@ bool idem__table_run(const struct idem_table *table, struct idem_op *op,
     }
     op->changed = changes;
     if (op->verb == IDEM_OP_IMPORT) {
-        /* A write that an earlier copy of this op made is its own. */
+        /* A write that an earlier copy of this op made counts as its own. */
         op->u.import.added = op->u.import.added || changes;
     }
     return changes;
 }
 
-/* It makes a record where none exists. */
+/* True if @op makes a record if there is none. */
 static bool claims(const struct idem_op *op)
 {
     return op->verb == IDEM_OP_BEGIN && op->u.begin.join_fence == 0;
@@ -124,6 +129,8 @@ bool idem__table_peek(const struct idem_table *table, struct idem_op *op,
     }
     found = rc == 0 ? NULL : &record;
     idem__verb_decide(found, op, now, &decision);
+    /* A change needs the lock. So does STARTED without one, which is the claim of an
+     * earlier copy: only a run under the lock may hand out an attempt. */
     if (decision.change != IDEM_CHANGE_NONE ||
         (op->verb == IDEM_OP_BEGIN && decision.verdict == IDEM_STARTED)) {
         return false;

@@ -1,4 +1,4 @@
-/* Verbs: what all stores do around a decision. */
+/* Verbs: what every store does before and after a decision. */
 
 #include "contract/parts.h"
 #include "core/decide.h"
@@ -8,7 +8,7 @@
 
 #include <idem/operator.h>
 
-/* @record for somebody who looks at it @now. */
+/* @record as a person sees it @now. */
 static struct idem_record shown_at(const struct idem_record *record,
                                    const struct idem_now *now)
 {
@@ -25,7 +25,7 @@ void idem__verb_decide(const struct idem_record *found,
 {
     char text[sizeof(decision->text)];
 
-    /* A decision is large, and a replay passes here: it is cleared once. */
+    /* Each rule clears the decision itself: it is large, and every replay comes here. */
     if (idem__move_refuses(now->mark, op, text, sizeof(text))) {
         memset(decision, 0, sizeof(*decision));
         decision->code = IDEM_ECONFIG;
@@ -68,7 +68,7 @@ void idem__verb_decide(const struct idem_record *found,
     }
 }
 
-/* A caller that would rather fetch large ones itself, when it has room. */
+/* True if the caller wants to fetch bodies of this size itself, when it has room. */
 static bool leaves_out(const struct idem_op *op,
                        const struct idem_record *record,
                        const struct idem_decision *decision)
@@ -79,7 +79,8 @@ static bool leaves_out(const struct idem_op *op,
            max > 0 && record->result_len + record->input_len > max;
 }
 
-/* A commit that finds itself on record is STARTED, too, and is given what it recorded. */
+/* True if the answer carries a result. A commit that finds itself on record is STARTED,
+ * too, and is given the result that it recorded. */
 bool idem__verb_gives_result(const struct idem_decision *decision)
 {
     return !decision->set_result &&
@@ -87,8 +88,8 @@ bool idem__verb_gives_result(const struct idem_decision *decision)
             decision->next.status != IDEM_STATUS_IN_PROGRESS);
 }
 
-/* Bodies are read only for those who are given them: a replay, what is stored
- * with a failure, an input that the next owner inherits. */
+/* True if the bodies have to be read because the caller is given them: the result of a
+ * replay or of a failure, or an input that the next owner inherits. */
 static bool needs_bodies(const struct idem_op *op,
                          const struct idem_record *record,
                          const struct idem_decision *decision)
@@ -104,7 +105,8 @@ static bool needs_bodies(const struct idem_op *op,
             (record->input_len > 0 && !decision->set_input));
 }
 
-/* Another request is not told what this one was and what came of it. */
+/* A caller that used the key for another request must not learn the input or the
+ * outcome of this one. */
 static void hide_content(struct idem_record *record)
 {
     memset(&record->result, 0, sizeof(record->result));
@@ -117,7 +119,7 @@ static void hide_content(struct idem_record *record)
     record->input_len = 0;
 }
 
-/* A join of a key without record is answered about a record that is none. */
+/* A waiter whose key has no record is given an empty one, which reads as released. */
 static void absent(const struct idem_op *op, struct idem_record *ret_record)
 {
     memset(ret_record, 0, sizeof(*ret_record));
@@ -143,7 +145,7 @@ bool idem__verb_given(const struct idem_op *op, const struct idem_record *found,
         hide_content(ret_record);
     }
     if (op->verb == IDEM_OP_END) {
-        /* Now or before, it is this outcome that is on record. */
+        /* This outcome is on record, whether this op or an earlier copy wrote it. */
         ret_record->result.bytes = op->u.end.result.bytes;
     }
     return needs_bodies(op, ret_record, decision);
@@ -207,7 +209,8 @@ static bool passes(const struct idem_filter *filter, int code,
         return false;
     }
     if (code != 0) {
-        /* A record that cannot be read is worth a look, and never purged. */
+        /* List a record that cannot be read: a person must see it. A purge lists
+         * expired ones, and never takes it. */
         return !filter->expired;
     }
     if (idem__decide_expired(record, now) != filter->expired) {
@@ -254,7 +257,7 @@ bool idem__verb_unwanted(struct idem_op *op)
         op->verdict != IDEM_STARTED || op->commit != NULL) {
         return false;
     }
-    /* One step with the question, or cancel() could detach it after that. */
+    /* Ask and mark in one step: cancel() must not detach the op in between. */
     if (__atomic_compare_exchange_n(&op->state, &running, IDEM_OP_ANSWERED,
                                     false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE) ||

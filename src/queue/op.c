@@ -222,6 +222,8 @@ void idem__op_run(struct idem_op *op)
     __atomic_store_n(&op->state, IDEM_OP_RUNNING, __ATOMIC_RELEASE);
 }
 
+/* One atomic step decides who loses the op: its caller, which detaches it, or the store,
+ * which answers it. The other one finds out. */
 enum idem_cancel idem__op_detach(struct idem_op *op)
 {
     int running = IDEM_OP_RUNNING;
@@ -235,7 +237,7 @@ enum idem_cancel idem__op_detach(struct idem_op *op)
     return IDEM_CANCEL_ANSWERED;
 }
 
-/* True if somebody waits for it; else it is gone. */
+/* True if a caller waits for the answer. A detached op has none, and is destroyed. */
 static bool is_awaited(struct idem_op *op)
 {
     int before =

@@ -104,7 +104,7 @@ enum idem_cancel idem__queue_cancel(struct idem_queue *queue,
 {
     enum idem_cancel how;
 
-    /* A detached op may be freed at once: it leaves the list before. */
+    /* Take it off the list first: once it is detached, its store may free it. */
     idem__queue_leave(queue, op);
     how = queue->store->ops->cancel(queue->store, op);
     if (how == IDEM_CANCEL_ANSWERED) {
@@ -124,13 +124,13 @@ void idem__queue_abandon(struct idem_queue *queue, struct idem_op *op)
     case IDEM_CANCEL_DETACHED:
         break;
     case IDEM_CANCEL_ANSWERED:
-        /* It is in the queue, or will be in a moment. */
+        /* The answer is in the queue, or will be in a moment. */
         idem_op_destroy(idem_queue_reap(queue, -1));
         break;
     }
 }
 
-/* A store that was closed has answered all that it had. */
+/* Closing a store answers all of its ops: only answers are left. */
 static void destroy_answered(struct idem_queue *queue)
 {
     struct idem_op *op;
@@ -152,7 +152,8 @@ void idem_queue_destroy(struct idem_queue *queue)
     } else if (idem__liveness_is_closed(queue->liveness)) {
         destroy_answered(queue);
     } else {
-        queue->submitted = 0; /* The parent's; see idem_close(). */
+        queue->submitted =
+            0; /* After fork(): the parent's ops, see idem_close(). */
     }
     idem__queue_finish(queue);
     idem__liveness_drop(queue->liveness);
@@ -175,7 +176,7 @@ static void arm(struct idem_queue *queue)
     queue->armed = should;
 }
 
-/* A descriptor that is readable when either of the two is. */
+/* Opens a descriptor that is readable while either of the two is. */
 static int watch_both(int a, int b)
 {
     int both = idem__watch_open();
@@ -209,7 +210,8 @@ int idem_queue_fd(struct idem_queue *queue)
         return IDEM_EINVALID;
     }
     has_own = store->ops->fd != NULL;
-    /* Without the mutex: a store has its own locked while it pushes answers. */
+    /* Without our mutex: a store holds its own while it pushes answers, which takes
+     * ours. */
     own = has_own ? store->ops->fd(store) : -1;
     (void)pthread_mutex_lock(&queue->mutex);
     make_fd(queue);
@@ -221,8 +223,9 @@ int idem_queue_fd(struct idem_queue *queue)
     return fd >= 0 ? fd : IDEM_EUNAVAILABLE;
 }
 
-/* The call to the kernel comes after the unlock, so that a sleeper never wakes up
- * only to wait for the mutex. A queue for one call may be gone by then. */
+/* Wakes after the unlock, so that a sleeper does not wake up only to wait for the
+ * mutex. A queue that was made for one call may be gone by then; waking its address
+ * harms nobody. */
 static void wake_and_unlock(struct idem_queue *queue)
 {
     bool wake = queue->sleepers > 0;

@@ -12,7 +12,8 @@ enum {
     NONCES = 32
 };
 
-/* A nonce of its own, which is kept when the op is submitted again. */
+/* Gives @op a nonce of its own. It keeps that when it is submitted again, so that a
+ * second copy finds its own nonce in the record, and knows that the first was applied. */
 static int give_nonce(const struct idem_store *store, struct idem_op *op)
 {
     const struct idem_host *host = &store->options.host;
@@ -25,9 +26,10 @@ static int give_nonce(const struct idem_store *store, struct idem_op *op)
     return 0;
 }
 
-/* Only what may write needs a nonce, and random numbers are dear. But a caller
- * with a source of its own may give that of an earlier claim, which a look must
- * recognise: the supervisor of idem run does. */
+/* True if the nonce may wait until the reader has looked: random numbers cost time, and
+ * only an op that may write needs one. But a host with its own source of random bytes
+ * may supply the nonce of an earlier claim, which the reader must recognise; the
+ * supervisor of idem run does that. */
 static bool may_come_later(const struct idem_store *store)
 {
     return store->ops->peek != NULL &&
@@ -37,7 +39,7 @@ static bool may_come_later(const struct idem_store *store)
 /* The clocks, read once for all that are submitted together. */
 struct moment {
     int64_t mono_ms;
-    int64_t boot_ms; /* Once it was needed; else 0. */
+    int64_t boot_ms; /* 0 until it is needed. */
 };
 
 static int read_boot_ms(const struct idem_host *host, struct moment *moment)
@@ -53,8 +55,10 @@ static int read_boot_ms(const struct idem_host *host, struct moment *moment)
     return 0;
 }
 
-/* Set for every op before the store sees it: the moment from which a lease
- * counts, which is kept when the op is submitted again, and a deadline. */
+/* Sets, before the store sees the op, its deadline and the moment from which its lease
+ * counts. An op that is submitted again keeps that moment: an earlier copy may have
+ * made the claim, whose lease ends no later than the owner thinks only if the owner
+ * counts from the first try. A renewal counts anew each time. */
 static int prepare(struct idem_queue *queue, struct idem_op *op,
                    struct moment *moment)
 {
@@ -86,8 +90,8 @@ static int prepare(struct idem_queue *queue, struct idem_op *op,
     return 0;
 }
 
-/* The time that a lease leaves its owner must be enough to run, and renew,
- * anything. */
+/* The owner stops some time before the end of its lease: what is left must be enough to
+ * do some work, and to renew the lease. */
 static int check_lease(const struct idem_store *store, const struct idem_op *op,
                        struct idem_error *error)
 {
@@ -104,7 +108,7 @@ static int check_lease(const struct idem_store *store, const struct idem_op *op,
                        (long long)store->lease_min_ms);
 }
 
-/* May @op be submitted? An op in flight is not touched. */
+/* 0 if @op may be submitted. It does not touch an op in flight. */
 static int check_op(const struct idem_store *store, const struct idem_op *op,
                     struct idem_error *error)
 {
@@ -120,7 +124,7 @@ static int check_op(const struct idem_store *store, const struct idem_op *op,
     return check_lease(store, op, error);
 }
 
-/* It is pending from here on. */
+/* Checks and prepares @op, which is pending from then on. */
 static int admit(struct idem_queue *queue, struct idem_op *op,
                  struct moment *moment, struct idem_error *error)
 {
@@ -139,8 +143,8 @@ static int admit(struct idem_queue *queue, struct idem_op *op,
     return 0;
 }
 
-/* To ask the system for many takes hardly longer than for one. Where it fails,
- * each op asks for itself. @n is at most NONCES. */
+/* Asks the system for many nonces at once, which takes hardly longer than for one. If
+ * that fails, each op asks for itself. @n is at most NONCES. */
 static void give_nonces(const struct idem_store *store, struct idem_op **ops,
                         size_t n)
 {
@@ -165,7 +169,7 @@ static void give_nonces(const struct idem_store *store, struct idem_op **ops,
     }
 }
 
-/* @op was admitted, and is its caller's again. */
+/* Returns @op, which was admitted, to its caller. */
 static void give_back(struct idem_queue *queue, struct idem_op *op,
                       struct idem_error *error)
 {
@@ -234,7 +238,7 @@ static size_t give_all_nonces(struct idem_queue *queue, struct idem_op **ops,
     return refused;
 }
 
-/* The store has them, or they are the caller's again. */
+/* Afterwards each op belongs to the store, or to its caller again. */
 static size_t hand_over(struct idem_queue *queue, struct idem_op **ops,
                         size_t n, struct idem_error *error)
 {
@@ -243,7 +247,8 @@ static size_t hand_over(struct idem_queue *queue, struct idem_op **ops,
 
     while (i < n) {
         i += submit_to_store(queue->store, ops + i, n - i);
-        if (i < n) { /* The next one may be an end. */
+        /* The queue is full for claims, but not for ends and renewals: go on. */
+        if (i < n) {
             (void)idem__op_fail(ops[i], IDEM_EUNAVAILABLE,
                                 "too many operations are queued (queue_max is "
                                 "%zu): reap answers before you submit more, or "
@@ -258,7 +263,9 @@ static size_t hand_over(struct idem_queue *queue, struct idem_op **ops,
     return refused;
 }
 
-/* Those that are refused move to the front; @error is of the last. */
+/* Moves the ops that are refused to the front; @error is that of the last one. The
+ * reader comes before the nonces: it answers most duplicates, which then cost neither
+ * random bytes nor the lock of the store. */
 static size_t submit_all(struct idem_queue *queue, struct idem_op **ops,
                          size_t n, struct idem_error *error)
 {

@@ -1,4 +1,9 @@
-/* Waiters sleep in buckets by id; a change wakes one bucket. */
+/* Waiters sleep in buckets by id; a change wakes one bucket.
+ *
+ * A waiter takes a mark, reads the record, and then sleeps with that mark. A change
+ * between the read and the sleep has moved the mark, so the sleep ends at once: no
+ * wake-up is lost. A change of another id in the same bucket wakes it for nothing; it
+ * reads again. */
 #include "queue/queue.h"
 
 #include "base/heap.h"

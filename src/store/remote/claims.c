@@ -1,5 +1,9 @@
-/* The claims that this handle made and has not ended. All their memory is taken
- * when the store is opened, and the system gives it when it is first used. */
+/* The claims that this handle made and has not ended. Opening the store allocates memory
+ * for all of them, and the kernel supplies each page when it is first used.
+ *
+ * It is a cache: a claim that is forgotten, or is too large, is read again before it is
+ * ended. A claim that is remembered although it was taken over does no harm, because each
+ * write is conditional on the record. */
 #include "store/remote/claims.h"
 
 #include "base/heap.h"
@@ -26,7 +30,8 @@ struct idem__claims {
     struct claim *newest;
     struct claim *oldest;
     struct claim *free;
-    size_t used; /* Of claims, ever; the bytes after them were never touched. */
+    size_t
+        used; /* How many of claims[] were ever used; the rest is untouched. */
     struct claim claims[CLAIMS_MAX];
 };
 
@@ -75,7 +80,7 @@ static void drop(struct idem__claims *claims, struct claim **at)
     claims->free = claim;
 }
 
-/* A free one; the oldest goes where there is none. */
+/* Takes a free entry, or else that of the oldest claim, whose end then costs a look. */
 static struct claim *take(struct idem__claims *claims)
 {
     struct claim *claim;

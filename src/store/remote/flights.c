@@ -1,11 +1,11 @@
-/* The work of a store: ops are taken off its queue and become flights, which send
- * requests, pause, and are answered; remote.h draws it.
+/* The work of a store: its leader takes ops off the queue and makes them flights, which
+ * send requests, pause, and are answered; remote.h draws it.
  *
  * Up to sending_max flights send at once. Free places go alternately to pending ops and
- * to due flights, each in their order: a hot key, whose flights are throttled and pause
- * most of the time, takes no places from other keys, and a stream of new ops does not
- * starve paused flights. These count as queued (idem__flights_has_room()). Ends and renewals
- * are taken and started whatever is queued or paused: finished work is to be recorded
+ * to due flights, each in their order. So a hot key, whose flights are throttled and
+ * pause most of the time, takes no places from other keys, and a stream of new ops does
+ * not starve paused flights, which count as queued (idem__flights_has_room()). Ends and
+ * renewals start however much is queued or paused: finished work has to be recorded
  * before its lease ends. */
 #include "store/remote/flights.h"
 
@@ -52,6 +52,8 @@ static void spare_flight(struct idem__remote *remote,
     }
 }
 
+/* Answers @op. A claim whose caller stopped waiting goes back to the queue as a release,
+ * or nobody could use the key until its lease ends. */
 static void give_back(struct idem__remote *remote, struct idem_op *op)
 {
     bool changed = op->error.code == 0 && op->changed;
@@ -71,9 +73,9 @@ static void give_back(struct idem__remote *remote, struct idem_op *op)
     }
 }
 
-/* When a flight has to have an end: a little before whoever waits for its op stops
- * waiting, so that it is the flight that says what is known. An op that nobody
- * waits for may take that long again. */
+/* When a flight has to end: a little before its caller stops waiting, because the
+ * flight knows whether a write may have been applied, and the caller does not. An op
+ * whose caller has gone may take the same time once more. */
 static int64_t end_of(const struct idem__flight *flight)
 {
     const struct idem_op *op = flight->op;
@@ -86,6 +88,8 @@ static int64_t end_of(const struct idem__flight *flight)
     return op->deadline_ms - early_ms;
 }
 
+/* A request may take a third of the op's time, so that two more fit if it is lost. A
+ * large one may take all. */
 static int64_t end_of_try(const struct idem__flight *flight)
 {
     int64_t end_ms = end_of(flight);
@@ -99,7 +103,8 @@ static int64_t end_of_try(const struct idem__flight *flight)
     return try_ms < end_ms ? try_ms : end_ms;
 }
 
-/* Its time is over; what the last request said of that is about a part of it. */
+/* Ends a flight whose time is over. The last request reports only its own share of that
+ * time, so report the whole. */
 static void give_up(struct idem__remote *remote, struct idem__flight *flight)
 {
     int64_t timeout_ms = remote->base.options.timeout_ms;
@@ -132,7 +137,7 @@ static void remove_running(struct idem__remote *remote,
     (void)pthread_mutex_unlock(&remote->leader.mutex);
 }
 
-/* Takes @flight off the list of due tasks, if it is there. */
+/* Takes @flight off the list of due flights, if it is there. */
 static void leave_turns(struct idem__remote *remote,
                         struct idem__flight *flight)
 {
@@ -142,7 +147,7 @@ static void leave_turns(struct idem__remote *remote,
     }
 }
 
-/* Has check_clock() visit @flight at @due_ms. */
+/* Makes check_clock() visit @flight at @due_ms. */
 static void set_due(struct idem__remote *remote, struct idem__flight *flight,
                     int64_t due_ms)
 {
@@ -213,7 +218,8 @@ static uint64_t draw(const struct idem__remote *remote)
     return random;
 }
 
-/* False: @op was refused, because the service has been away for a while. */
+/* False: @op was refused because the service has not answered for a while. Ends and
+ * renewals are always tried: no other caller can do them. */
 static bool may_ask(struct idem__remote *remote, struct idem_op *op)
 {
     char span[IDEM__SPAN_MAX];
@@ -231,7 +237,7 @@ static bool may_ask(struct idem__remote *remote, struct idem_op *op)
     return false;
 }
 
-/* An op that needs no request. True: @op was answered. */
+/* Answers an op that needs no request, or may not make one. True: @op was answered. */
 static bool answer_at_once(struct idem__remote *remote, struct idem_op *op)
 {
     if (op->verb == IDEM_OP_COUNT) {
@@ -257,8 +263,8 @@ static void tell_breaker(struct idem__remote *remote, bool heard)
     }
 }
 
-/* With the mutex held: the op that has been pending longest, of those that may be
- * started; or NULL. Ends and renewals do not wait for the claims that pause. */
+/* With the mutex held: the op that has been pending longest of those that may start, or
+ * NULL. Ends and renewals do not wait for claims that pause. */
 static struct idem_op *next_pending(const struct idem__remote *remote)
 {
     struct idem_op *op = remote->leader.pending.first;
@@ -335,6 +341,8 @@ static void take_answers(struct idem__remote *remote)
         } else {
             idem__flight_answered(flight, &now);
         }
+        /* Only after the answer was read: it may have ended the op, or told what became
+         * of its write. */
         if (flight->next != IDEM__FLIGHT_DONE &&
             idem__mono_ms() >= end_of(flight)) {
             give_up(remote, flight);
@@ -343,8 +351,8 @@ static void take_answers(struct idem__remote *remote)
     }
 }
 
-/* Ends paused tasks whose time is over, and lists those as due whose pause is. Tasks
- * are visited once a millisecond at most: there may be thousands of them. */
+/* Ends paused flights whose time is over, and lists those as due whose pause is over. It
+ * visits them once a millisecond at most, because there may be thousands. */
 static void check_clock(struct idem__remote *remote)
 {
     int64_t now_ms = idem__mono_ms();

@@ -1,5 +1,5 @@
-/* The states of an op on its way to a service that all services have; machine.h has their
- * table, docs/rooms.md the drawing. */
+/* The states of an op on its way to a service, as far as all services have them.
+ * machine.h has their table, docs/rooms.md the drawing. */
 #include "store/remote/machine.h"
 
 #include "base/heap.h"
@@ -14,10 +14,10 @@
 
 enum {
     KEEP_BYTES = 2 * IDEM_HEAD_MAX, /* Memory that is kept for the next op. */
-    /* In vain, in a row. The pauses between them are 13 s at most, and half of that
-     * on average: what is left of the caller's time usually ends the op before. */
+    /* Attempts in a row without progress. The pauses between them add up to 13 s at most,
+     * and to half of that on average; the caller's time usually runs out before. */
     TRIES_MAX = 12,
-    AWAY_TRIES_MAX = 4, /* Not even a connection. */
+    AWAY_TRIES_MAX = 4, /* If not even a connection was made. */
     PAUSE_CAP_MS = 2000,
 };
 
@@ -47,11 +47,13 @@ idem__state idem__flight_fail(struct idem__flight *flight,
 {
     struct idem_op *op = flight->op;
 
+    /* The op's own write is on record; only the work after it failed. To the caller that
+     * is a success. */
     if (flight->settled) {
         memset(&op->error, 0, sizeof(op->error));
         return IDEM__STATE_DONE;
     }
-    op->has_record = false; /* It was set for a write that was not done. */
+    op->has_record = false; /* It was set for a write that was not made. */
     op->error = *error;
     op->error.code = idem__own_code(error->code, flight->ambiguous);
     return IDEM__STATE_DONE;
@@ -102,7 +104,7 @@ idem__state idem__flight_retry(struct idem__flight *flight,
     if (flight->settled) {
         return IDEM__STATE_DONE; /* A purge finds what is left. */
     }
-    /* The obstacle, should the time be up. */
+    /* The reason to report if the caller's time runs out during the pause. */
     flight->op->error = *error;
     flight->tries++;
     if (said == IDEM__SAID_NEVER || flight->tries >= most ||
@@ -122,7 +124,7 @@ idem__state idem__flight_again(struct idem__flight *flight, idem__state again,
 
 /* ---- Claims of this handle ---- */
 
-/* Before the bytes: what there is of each. */
+/* Stands before the remembered bytes: how many of each. */
 struct lengths {
     size_t head;
     size_t scope;
@@ -163,6 +165,7 @@ bool idem__flight_recall(struct idem__flight *flight, const uint8_t **ret_more)
     memcpy(&lengths, p, sizeof(lengths));
     p += sizeof(lengths);
     *flight->found_head = idem_bytes(p, lengths.head);
+    /* Only this very attempt may be ended by what this handle remembers of it. */
     if (idem__record_decode(op->id, *flight->found_head, record, NULL) != 0 ||
         record->fence != op->fence ||
         memcmp(record->nonce, op->nonce, sizeof(op->nonce)) != 0) {
@@ -176,7 +179,7 @@ bool idem__flight_recall(struct idem__flight *flight, const uint8_t **ret_more)
     return true;
 }
 
-/* A claim is remembered until it is ended, so that its owner ends it in one request. */
+/* Remembers a claim until it is ended, so that its owner can end it in one request. */
 static void remember(struct idem__flight *flight)
 {
     const struct idem_record *record = flight->next_record;
@@ -194,7 +197,7 @@ static void remember(struct idem__flight *flight)
 
 /* ---- Deciding ---- */
 
-/* Encodes what is to be written. False: the op failed. */
+/* Encodes the record to write. False: the op has failed. */
 static bool encode(struct idem__flight *flight)
 {
     size_t len;
@@ -237,6 +240,7 @@ static idem__state decide(struct idem__flight *flight)
         return too_many_rounds(flight);
     }
     flight->extending = false;
+    /* The rules of src/core, given what the service knows beyond the record. */
     next = flight->ops->decide(flight, there);
     if (next != IDEM__STATE_NONE) {
         return next;
@@ -324,8 +328,8 @@ static idem__state act(struct idem__flight *flight)
     return settle(flight, /* wrote= */ false);
 }
 
-/* However this ends, the claim was made: that is why the op is ambiguous from here on,
- * whatever becomes of this write. */
+/* Writes the claim again with a longer lease. The claim is on record already, so the op
+ * is ambiguous from here on, whatever becomes of this write. */
 static idem__state extend(struct idem__flight *flight)
 {
     struct idem_record *next = flight->next_record;
@@ -341,8 +345,9 @@ static idem__state extend(struct idem__flight *flight)
 
 /* ---- After a write ---- */
 
-/* The claim is on record, and too short. What was written is taken as what is there;
- * after a takeover it has texts of its predecessor, which stay where they were read. */
+/* The claim is on record, and its lease is too short. Take what was just written for what
+ * is there, without another look. After a takeover it has texts of its predecessor, which
+ * stay in the memory that they were read into. */
 static idem__state extend_written(struct idem__flight *flight)
 {
     flight->ambiguous = true;
@@ -377,7 +382,7 @@ static idem__state applied(struct idem__flight *flight)
     return settle(flight, /* wrote= */ true);
 }
 
-/* Another was faster: a claim that is remembered is not that any more. */
+/* Another write came first, so the remembered claim no longer is the record. */
 static idem__state refused(struct idem__flight *flight)
 {
     if (flight->remembered) {
@@ -386,8 +391,9 @@ static idem__state refused(struct idem__flight *flight)
     return IDEM__STATE_NONE;
 }
 
-/* It may be applied yet, while we read. If not by then, the write that is decided on what
- * was read is conditional on that, and whichever comes first refuses the other. */
+/* The service may still apply the write while we read. If it has not by then, our next
+ * write is conditional on what we read: of the two, the one that comes first refuses the
+ * other. */
 static idem__state not_answered(struct idem__flight *flight, bool sent,
                                 const struct idem_error *error)
 {
@@ -419,7 +425,7 @@ idem__state idem__flight_written(struct idem__flight *flight,
         return not_answered(flight, sent, error);
     case IDEM__SAID_NEVER:
     case IDEM__SAID_CALLER_WRITE:
-        break;
+        break; /* Another try would end the same way. */
     }
     return idem__flight_fail(flight, error);
 }
@@ -440,8 +446,8 @@ static idem__state step(struct idem__flight *flight)
     }
 }
 
-/* Enters @state, and those that follow, until there is a request to send, a pause to
- * make, or an end. */
+/* Enters @state and those that follow, until the flight has a request to send or a pause
+ * to make, or is done. */
 static void enter(struct idem__flight *flight, idem__state state)
 {
     while (state > IDEM__STATE_DONE) {
@@ -461,7 +467,9 @@ idem__state idem__flight_first(struct idem__flight *flight, bool looks)
 
     switch (op->verb) {
     case IDEM_OP_BEGIN:
-        /* A waiter, and a claim that is probably refused. */
+        /* Most keys are new: a claim writes first, on condition that there is no record,
+         * and a refusal shows the record. A waiter and a likely replay expect a record,
+         * and would pay for the refused write: they read first. */
         return looks || op->u.begin.join_fence != 0 ||
                        (op->u.begin.flags & IDEM_LIKELY_REPLAY) != 0
                    ? IDEM__STATE_LOOK
@@ -471,6 +479,7 @@ idem__state idem__flight_first(struct idem__flight *flight, bool looks)
     case IDEM_OP_END:
     case IDEM_OP_RENEW:
     case IDEM_OP_EXPIRE:
+        /* The owner's own claim, if this handle made it, saves the look. */
         flight->remembered =
             flight->env->claims != NULL && flight->ops->recall(flight);
         flight->has_found = flight->remembered;
@@ -493,7 +502,7 @@ idem__state idem__flight_first(struct idem__flight *flight, bool looks)
     return IDEM__STATE_DONE;
 }
 
-/* The op is another one: of the last, only memory stays. */
+/* A flight is used for one op after the other; of the last only its memory stays. */
 void idem__flight_start(struct idem__flight *flight, const struct idem_now *now)
 {
     flight->now = now;
@@ -535,7 +544,7 @@ static void end(struct idem__flight *flight, const char *text)
 void idem__flight_no_clock(struct idem__flight *flight)
 {
     if (flight->ops->may_have_written(flight)) {
-        flight->ambiguous = true; /* Its answer is not looked at. */
+        flight->ambiguous = true; /* Its answer goes unread. */
     }
     end(flight, "cannot read the clock");
 }

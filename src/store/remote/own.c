@@ -1,12 +1,15 @@
-/* An op's own writes, which it may have to recognise. */
+/* An op's own writes, which it has to recognise when their answers were lost. */
 #include "store/remote/own.h"
 
 #include "base/hash.h"
 
 #include <string.h>
 
-/* Of the four seconds between an owner's last deed and a taker's first, one may go to
- * clocks that are a little off. */
+/* True if the lease in @record counts from an earlier moment than the owner's own
+ * count, which begins before it asked. A slow clock wrote it, and others might take
+ * over while the owner still works. The owner stops two seconds before the end of its
+ * lease, and others start two seconds after it; one of these four may go to clocks that
+ * are a little off. */
 bool idem__own_claim_is_short(const struct idem_op *op,
                               const struct idem_decision *decision,
                               const struct idem_record *record,
@@ -24,6 +27,8 @@ bool idem__own_claim_is_short(const struct idem_op *op,
            record->lease_end_ms - record->lease_ms + TOLERATED_MS < asked_ms;
 }
 
+/* A fence in @op means that this op itself has decided to claim the key. By that,
+ * is_unanswered_claim() in core/decide_begin.c knows a claim whose answer was lost. */
 void idem__own_claim_note(struct idem_op *op, const struct idem_record *found,
                           const struct idem_decision *decision)
 {
@@ -62,7 +67,10 @@ int idem__own_code(int code, bool ambiguous)
     }
 }
 
-/* ---- A write that was not answered ---- */
+/* ---- A write that was not answered ----
+ *
+ * The write was conditional on the record that it was decided on. While that record is
+ * there unchanged, the service may still apply the write; after a change it cannot. */
 
 _Static_assert(sizeof(((struct idem_op *)NULL)->pending_head) ==
                    IDEM__SHA256_LEN,

@@ -1,12 +1,11 @@
-/* How long a leader waits for company.
+/* How long a leader waits for other callers.
  *
- * Callers that were answered are soon back with the next op, but not as soon as
- * the next leader is ready: without a pause two halves of the callers take turns,
- * and each flush carries half of what it could. So the leader waits for as many
- * as were there before, for at most half of what a batch takes, and a tenth of a
- * millisecond. Where that was in vain it is tried less and less often. A caller
- * who is alone is all that can be expected, and never waits.
- */
+ * Callers that were answered soon come back with their next op, but not as soon as the
+ * next leader is ready: without a pause, two halves of the callers take turns, and each
+ * flush carries half of what it could. So the leader waits until as many ops are queued
+ * as there were before, but no longer than half the time of a batch, or 0.1 ms. If the
+ * wait was in vain, it is tried less and less often. A lone caller expects nobody and
+ * never waits.  */
 #include "store/shared/group.h"
 
 #include "base/host.h"
@@ -19,7 +18,7 @@ enum {
     WAIT_MAX_NS = 100 * 1000,
     EXPECTED_MAX = 512,
     MISSES_MAX = 64,
-    SMOOTH = 8 /* Batches that the time of one is the mean of, about. */
+    SMOOTH = 8 /* The time of a batch is the mean of about so many. */
 };
 
 void idem__gather_init(struct idem__gather *gather)
@@ -28,7 +27,7 @@ void idem__gather_init(struct idem__gather *gather)
     gather->wait_max_ns = WAIT_MAX_NS;
 }
 
-/* True if this batch is to be run at once. */
+/* True if this batch should run at once. */
 static bool is_skipped(struct idem__gather *gather, size_t pending)
 {
     if (pending >= gather->expected) {

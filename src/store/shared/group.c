@@ -1,10 +1,9 @@
 /* Batches of a leader.
  *
- * The leader enters the store, takes what is queued by then, runs it as one batch
- * with one flush, hands leadership on and only then wakes the batch, so that the next
- * batch is in flight while the callers of the last one still wake up. A lone caller
- * never meets another thread.
- */
+ * The leader takes the store's lock, then all ops that are queued by then, and runs
+ * them as one batch with one flush. It hands leadership on before it wakes the callers
+ * of the batch, so that the next batch runs while they wake up. A lone caller never
+ * meets another thread.  */
 #include "store/shared/group.h"
 
 #include "base/crash.h"
@@ -29,7 +28,8 @@ static void append(struct idem__group *group, struct idem_op *op)
     }
 }
 
-/* Called with the mutex held, when some were taken off. */
+/* Called with the mutex held after ops were taken off. While an end is queued, the lock
+ * of the store lets this process pass a long line. */
 static void look_for_ends(struct idem__group *group)
 {
     const struct idem_op *op = group->leader.pending.first;
@@ -40,15 +40,15 @@ static void look_for_ends(struct idem__group *group)
     __atomic_store_n(&group->ends, op != NULL, __ATOMIC_RELAXED);
 }
 
-/* With the mutex held: there is room for @op. Ends and renewals count as queued, so that
- * claims make way for them. */
+/* With the mutex held: true if @op may be queued. Ends and renewals always may; they
+ * count as queued, so that claims make way for them. */
 static bool has_room(const struct idem__group *group, const struct idem_op *op)
 {
     return idem__op_is_of_owner(op) ||
            group->leader.pending.len < group->store->options.queue_max;
 }
 
-/* The leader hears of them when all are there, so that it takes all. */
+/* Wakes the leader only once all ops are queued, so that one batch takes them all. */
 size_t idem__group_submit(struct idem__group *group, struct idem_op **ops,
                           size_t n)
 {
@@ -61,7 +61,7 @@ size_t idem__group_submit(struct idem__group *group, struct idem_op **ops,
     }
     idem__gather_came(&group->gather, group->leader.pending.len);
     (void)pthread_mutex_unlock(&group->leader.mutex);
-    /* A thread that is woken does not have to wait for the mutex. */
+    /* After the unlock: a thread that wakes up does not have to wait for the mutex. */
     if (taken > 0) {
         idem__leader_tell(&group->leader, queue, /* led= */ false);
     }
@@ -96,7 +96,8 @@ static struct idem_op *take_batch(struct idem__group *group)
     return batch;
 }
 
-/* Gives an unwanted claim back. Best effort. */
+/* Releases a claim whose caller stopped waiting, in a later batch. If that fails, the
+ * claim is held until its lease ends. */
 static bool give_back(struct idem__group *group, struct idem_op *op)
 {
     if (!idem__verb_unwanted(op)) {
@@ -128,8 +129,8 @@ static void answer_all(struct idem__group *group, struct idem_op *batch)
     idem__op_answer_all(batch);
 }
 
-/* Takes off the queue what is refused: those whose deadline has come if that is
- * why, or else all. */
+/* Takes the ops to refuse off the queue: those whose deadline has come, if that is the
+ * reason, or else all. */
 static struct idem_op *take_refused(struct idem__group *group, bool late_only)
 {
     int64_t now_ms = idem__mono_ms();
@@ -204,6 +205,9 @@ static struct idem_op *run_batch(struct idem__group *group)
     (void)pthread_mutex_unlock(&group->leader.mutex);
     rc = group->ops->enter(group->store, deadline_ms, &group->ends, &error);
     (void)pthread_mutex_lock(&group->leader.mutex);
+    /* Take the ops only now: those that came while we waited for the lock join the
+     * batch. If the wait took until the first deadline, only ops whose time is up are
+     * refused. */
     batch = rc == 0 ? take_batch(group)
                     : take_refused(group, rc == IDEM_EUNAVAILABLE &&
                                               idem__mono_ms() >= deadline_ms);
@@ -220,8 +224,8 @@ static struct idem_op *run_batch(struct idem__group *group)
     return batch;
 }
 
-/* One batch, and leadership goes on before it is answered. Called with the mutex
- * held, and something pending. */
+/* Runs one batch, and hands leadership on before it answers. Called with the mutex held
+ * and something pending. */
 static bool lead(void *ctx, struct idem_queue *queue, int64_t deadline_ms)
 {
     struct idem__group *group = ctx;
@@ -242,6 +246,7 @@ static bool lead(void *ctx, struct idem_queue *queue, int64_t deadline_ms)
         idem__gather_ran(&group->gather, count(batch),
                          group->leader.pending.len, idem__mono_ns() - start_ns);
     }
+    /* From here on another thread may lead; the answers are still ours to give. */
     group->leader.led = false;
     chore = take_chore(group, batch);
     idem__leader_call_next(&group->leader);

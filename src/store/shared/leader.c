@@ -6,7 +6,7 @@
 
 #include <idem/queue.h>
 
-/* The thread leads for so long at a time, so that it can be told to stop. */
+/* For how long a thread leads before it checks whether it has to stop. */
 #define TURN_MS 1000
 
 void idem__leader_init(struct idem__leader *leader,
@@ -80,6 +80,8 @@ void idem__leader_call_next(struct idem__leader *leader)
         leader->ops->call_running(leader->ctx, &first)) {
         return;
     }
+    /* Prefer a caller that sleeps in its queue: one that is busy elsewhere may take long
+     * to come back and lead. */
     for (op = leader->pending.first; op != NULL; op = op->next) {
         bool asked = op->prev != NULL && op->prev->queue == op->queue;
 
@@ -95,7 +97,7 @@ void idem__leader_call_next(struct idem__leader *leader)
 
 /* ---- A caller leads ---- */
 
-/* True while a claim is given back, for which no caller comes. */
+/* True while the release of an unwanted claim is pending: no caller comes back for it. */
 static bool has_unowned(const struct idem__leader *leader)
 {
     const struct idem_op *op = leader->pending.first;
@@ -147,8 +149,8 @@ void idem__leader_drive(struct idem__leader *leader, struct idem_queue *queue,
             late = true;
         }
     }
-    /* This caller leaves while others may still wait: one of them has to lead, or their ops
-     * would rest until the next caller comes. */
+    /* This caller leaves while others may still wait: one of them has to lead, or their
+     * ops would rest until the next caller comes. */
     if (!leader->led) {
         idem__leader_call_next(leader);
     }

@@ -1,12 +1,12 @@
 /* One batch: many ops, one transaction, one flush.
  *
- * A commit that fails says nothing about whether it will be seen after a crash,
- * and after a failed flush the pages that the kernel still shows may never reach
- * the disk. Such a store is broken until it has settled: a new connection has
- * carried the whole log over into the file, and flushed it. Then the batch is
- * run again. Every op recognises what an earlier copy of it did, so that the
- * second run answers rightly whether the first was applied or not. A second
- * failure in a row leaves the ops with IDEM_EUNKNOWN.
+ * A failed commit does not tell whether a crash would keep it, and after a failed
+ * flush the pages that the kernel still shows may never reach the disk. The store
+ * is then broken until it has settled: a new connection checkpoints the whole log
+ * into the file and flushes it. Then the batch runs again. Every op recognises
+ * what an earlier copy of it did, so the second run answers rightly whether or not
+ * the first was applied. A second failure in a row leaves the ops with
+ * IDEM_EUNKNOWN.
  *
  *     transact ---------------------- 0 -----------------------> answered
  *        |
@@ -29,6 +29,7 @@ enum {
     COPY_WAIT_MS = 2000
 };
 
+/* A batch may run twice: nothing of the first answer may show in the second. */
 static void clear_answer(struct idem_op *op)
 {
     memset(&op->error, 0, sizeof(op->error));
@@ -47,16 +48,17 @@ static void fail_all(struct idem_op *batch, const struct idem_error *error)
     }
 }
 
-/* Ops that start something new; all else ends, or goes on with, what was
- * begun. */
+/* True of ops that start something new. All others end or continue what was begun,
+ * and may use the reserve of the disk for that. */
 static bool is_new(const struct idem_op *op)
 {
     return op->verb == IDEM_OP_BEGIN || op->verb == IDEM_OP_IMPORT ||
            op->verb == IDEM_OP_LIMIT;
 }
 
-/* Without room in reserve, and under a second name, nothing new is written; a
- * replay needs neither. */
+/* Without its reserve a store might not be able to record an end, and under a second
+ * name the file would be two stores. Neither takes anything new. A replay writes
+ * nothing, so it is still answered. */
 static void refuse(const struct idem__sqlite_store *store,
                    const struct idem_table *table, struct idem_op *op,
                    const struct idem_now *now)
@@ -79,7 +81,7 @@ static void refuse(const struct idem__sqlite_store *store,
         "attempts; nothing was done");
 }
 
-/* True if @op wrote something. */
+/* Runs @op in the open transaction. True if it wrote something. */
 static bool run_op(struct idem__sqlite_store *store, struct idem_op *op,
                    const struct idem_now *now)
 {
@@ -104,15 +106,15 @@ static bool run_op(struct idem__sqlite_store *store, struct idem_op *op,
 
 static void roll_back(struct idem__sqlite_store *store)
 {
-    /* SQLite may have rolled back by itself; then this fails, and may. */
+    /* Fails, harmlessly, if SQLite has rolled back by itself. */
     (void)idem__conn_run(store->table.conn, IDEM__SQL_ROLLBACK);
     store->table.conn->has_limits = false;
     if (!sqlite3_get_autocommit(store->table.conn->db)) {
-        store->broken = true; /* No memory even for that: it is closed then. */
+        store->broken = true; /* No memory even for that: settle() closes it. */
     }
     if (store->table.conn->makes_tables) {
-        /* Statements on tables that are gone again: they are prepared, and so
-         * would be taken for a sign of them. */
+        /* The rollback took the new tables away again. Statements that stay
+         * prepared on them would count as a sign that they exist. */
         idem__conn_finalize(store->table.conn);
         store->table.conn->makes_tables = false;
     }
@@ -144,14 +146,16 @@ static int run_ops(struct idem__sqlite_store *store, struct idem_op *batch)
 
         wrote = run_op(store, op, &now) || wrote;
         IDEM__CRASH_POINT("sqlite/batch/op-run");
+        /* One op that SQLite cannot run ends the transaction of all; run_singly()
+         * then keeps its failure from the others. */
         if (store->table.sqlite_rc != SQLITE_OK) {
             return store->table.sqlite_rc;
         }
         save_clock = save_clock || store->clock.fence_floor != floor;
         now.fence_floor = store->clock.fence_floor;
     }
-    /* The time by which something was decided is committed with it, so that no later
-     * writer decides by an earlier time. */
+    /* Commit the time of the decisions with them, so that no later writer decides by
+     * an earlier time. */
     if (wrote && save_clock) {
         rc = idem__clock_save(&store->clock, store->table.conn, &now);
         store->saved_ms = idem__clock_sure_ms(&now);
@@ -162,8 +166,8 @@ static int run_ops(struct idem__sqlite_store *store, struct idem_op *batch)
     return rc;
 }
 
-/* A purge moves on in its op as it deletes. A row whose deletion is rolled back
- * was not deleted: it looks at the same place again. */
+/* A purge advances its cursor as it deletes. A rollback restores the rows, so the
+ * cursor goes back with it and the next run visits them again. */
 static void note_places(struct idem_op *batch)
 {
     for (; batch != NULL; batch = batch->next) {
@@ -185,8 +189,8 @@ static void go_back(struct idem_op *batch)
     }
 }
 
-/* A file that may not grow is like a disk that has no room: SQLite says so of
- * ENOSPC alone. */
+/* A file at its size limit (EFBIG) is handled like a full disk, which SQLite reports
+ * for ENOSPC alone. */
 static int full_if_too_big(struct idem__sqlite_store *store, int rc)
 {
     store->too_big =
@@ -194,7 +198,7 @@ static int full_if_too_big(struct idem__sqlite_store *store, int rc)
     return store->too_big ? SQLITE_FULL : rc;
 }
 
-/* Nothing of @op was done: the last transaction failed. */
+/* The last transaction failed cleanly: nothing of @op was done. */
 static void fail_write(const struct idem__sqlite_store *store,
                        struct idem_op *op, int sqlite_rc)
 {
@@ -232,8 +236,8 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
         rc = idem__conn_run(store->table.conn, IDEM__SQL_COMMIT);
     }
     if (rc == SQLITE_OK) {
-        /* Durable from here on, before any caller is answered: a claim of a process that
-         * dies now is held until its lease ends. */
+        /* Durable from here on, and no caller has its answer yet. If the process dies
+         * now, its claims stay held until their leases end. */
         IDEM__CRASH_POINT("sqlite/batch/committed");
         store->table.conn->makes_tables = false;
         idem__counters_committed(&store->counters, batch);
@@ -257,8 +261,8 @@ static int reconnect(struct idem__sqlite_store *store, struct idem_error *error)
                                 error);
 }
 
-/* Carries the whole log over into the file, flushed. Another thread or process may
- * be copying it, which SQLite does not wait for. */
+/* Checkpoints the whole log into the file and flushes it. SQLite does not wait for a
+ * checkpoint of another thread or process, so try again while one runs. */
 static int carry_all(struct idem__conn *conn)
 {
     int64_t until_ms = idem__mono_ms() + COPY_WAIT_MS;
@@ -273,7 +277,8 @@ static int carry_all(struct idem__conn *conn)
     return rc;
 }
 
-/* By a new connection. */
+/* Settles over a new connection: the old one still trusts what it wrote to the log,
+ * which the failed flush may have lost. */
 static int settle(struct idem__sqlite_store *store, struct idem_error *error)
 {
     struct idem__conn *conn;
@@ -303,8 +308,8 @@ static void fail_unknown(struct idem_op *batch, const char *why)
     fail_all(batch, &error);
 }
 
-/* Runs the batch once more after a write failed on the disk. What was written before may
- * reappear in the log, so the log is carried over by a new connection first. */
+/* Runs the batch once more after a write failed on the disk. The first run may reappear
+ * from the log, so settle that first: then each op finds out whether it was applied. */
 static void run_settled(struct idem__sqlite_store *store, struct idem_op *batch)
 {
     struct idem_error error;
@@ -316,13 +321,13 @@ static void run_settled(struct idem__sqlite_store *store, struct idem_op *batch)
     }
     if (transact(store, batch) != SQLITE_OK) {
         store->broken = true; /* Or the next commit trusts an unflushed log. */
-        /* EUNKNOWN even if this run failed cleanly: the first one may have been
-         * applied. */
+        /* EUNKNOWN even if this run failed cleanly: the first may have been applied. */
         fail_unknown(batch, sqlite3_errmsg(store->table.conn->db));
     }
 }
 
-/* True if what was written before the commit failed may be found again. */
+/* True if the failed commit may yet be found in the log, after a crash or by another
+ * connection. */
 static bool may_reappear(const struct idem__sqlite_store *store, int sqlite_rc)
 {
     return idem__sqlite_is_io(sqlite_rc) ||
@@ -335,9 +340,9 @@ static bool is_full(int sqlite_rc)
     return (sqlite_rc & 0xff) == SQLITE_FULL;
 }
 
-/* Writes @op to a full disk: into the blocks of the log, once that is carried
- * over, and then into the reserve, a slice at a time, lest somebody else gets
- * there first with all of it. */
+/* Writes @op to a full disk. A checkpoint makes the blocks of the log free to be written
+ * again; if they do not suffice, the reserve gives its blocks a slice at a time, so that
+ * another program cannot take all of them at once. */
 static int transact_on_full(struct idem__sqlite_store *store,
                             struct idem_op *op)
 {
@@ -359,6 +364,7 @@ static void run_alone(struct idem__sqlite_store *store, struct idem_op *op)
 
     op->next = NULL;
     rc = transact(store, op);
+    /* The reserve is kept for ends: new work would use it up and could not end. */
     if (is_full(rc) && !may_reappear(store, rc) && !is_new(op)) {
         rc = transact_on_full(store, op);
     }
@@ -371,7 +377,8 @@ static void run_alone(struct idem__sqlite_store *store, struct idem_op *op)
     op->next = next;
 }
 
-/* Another program holds the database: it would hold it against each of them. */
+/* Another program holds the database, and would hold it against each op alone, too: the
+ * whole batch fails at once. */
 static void fail_busy(struct idem__sqlite_store *store, struct idem_op *batch,
                       int sqlite_rc)
 {
@@ -382,14 +389,15 @@ static void fail_busy(struct idem__sqlite_store *store, struct idem_op *batch,
     fail_all(batch, &error);
 }
 
-/* A failing op must not fail strangers. */
+/* Runs each op in a transaction of its own, so that one that fails does not fail the ops
+ * of other callers. */
 static void run_singly(struct idem__sqlite_store *store, struct idem_op *batch)
 {
     for (; batch != NULL; batch = batch->next) {
         struct idem_error error;
 
         if (store->broken && settle(store, &error) != 0) {
-            error.code = IDEM_EUNAVAILABLE;
+            error.code = IDEM_EUNAVAILABLE; /* The rest has not run. */
             fail_all(batch, &error);
             return;
         }
@@ -397,9 +405,10 @@ static void run_singly(struct idem__sqlite_store *store, struct idem_op *batch)
     }
 }
 
-/* Somebody else may have used it, or filled it. */
-static void look_at_reserve(struct idem__sqlite_store *store,
-                            const struct idem_op *batch)
+/* Fills the reserve before new work is taken. An end may have used it since, in any
+ * process, or another process may have filled it. */
+static void fill_reserve(struct idem__sqlite_store *store,
+                         const struct idem_op *batch)
 {
     for (; batch != NULL; batch = batch->next) {
         if (is_new(batch)) {
@@ -415,6 +424,7 @@ static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
     struct idem_error error;
     int rc;
 
+    /* If the path names another file by now, a commit to ours would be lost. */
     if (idem__files_check(store, /* committed= */ false, &error) != 0) {
         fail_all(batch, &error);
         return;
@@ -427,12 +437,12 @@ static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
     }
     idem__conn_patience(store->table.conn,
                         batch->deadline_ms - idem__mono_ms());
-    look_at_reserve(store, batch);
+    fill_reserve(store, batch);
     rc = transact(store, batch);
     if ((rc & 0xff) == SQLITE_READONLY) {
-        /* A file that cannot be opened for writing is opened by SQLite for
-         * reading, and all connections keep it so: also where there was only no
-         * descriptor to be had at that moment. */
+        /* If SQLite cannot open a file for writing, it opens it for reading, and all
+         * connections then share that, even if the process only had no descriptor
+         * left at that moment. Drop them all, and open it anew. */
         idem__readers_drop_idle(&store->readers);
         if (reconnect(store, &error) != 0) {
             fail_all(batch, &error);
@@ -443,6 +453,7 @@ static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
     if (rc == SQLITE_OK) {
         return;
     }
+    /* Only a batch that may be on the disk has to be settled. The others did nothing. */
     if (may_reappear(store, rc)) {
         run_settled(store, batch);
     } else if ((rc & 0xff) == SQLITE_BUSY) {
@@ -452,6 +463,8 @@ static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
     }
 }
 
+/* Counts claims that started something, in a row: after many, a look by reading alone
+ * would only cost time, and claims go to the leader at once (peek.c). */
 static void note_begin(struct idem__sqlite_store *store,
                        const struct idem_op *op)
 {
@@ -468,8 +481,9 @@ static void note_begin(struct idem__sqlite_store *store,
     __atomic_store_n(&store->new_in_a_row, n, __ATOMIC_RELAXED);
 }
 
-/* A record that others may wait for; a limit and a purge have no key. An end that a
- * second run of the batch finds on record may be the change of the first. */
+/* True if callers may wait for the change that @op made. Limits and purges have no key.
+ * An end counts even if it changed nothing: in the second run of a batch it finds the
+ * change of the first. */
 static bool may_have_changed(const struct idem_op *op)
 {
     return op->error.code == 0 && op->key.len > 0 &&
@@ -485,18 +499,22 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
     struct idem_error error;
     struct idem_op *op;
 
+    /* Another process truncated the lock file: write what it noted about this store. */
     if (idem__lock_was_emptied(store->lock)) {
         idem__making_renew(store);
     }
     run_batch(store, batch);
-    /* A commit to a file that was taken away meanwhile is not on record: a
-     * claim has not started, and an end goes to the journal. */
+    /* A commit to a file that was moved away meanwhile is not on record: the claim has
+     * not started, and the end goes to the journal. */
     if (idem__files_check(store, /* committed= */ true, &error) != 0) {
         fail_all(batch, &error);
     }
     commit_ns = idem__mono_ns() - start_ns;
     idem__sqlite_checkpoint(store);
     idem__sqlite_purge_ran(store, batch, commit_ns, idem__mono_ns() - start_ns);
+    /* Release before any caller is answered, so that the next process works while ours
+     * wake up. If the lock file was deleted, another process may have held a new one at
+     * the same time: nothing of this batch is certain. */
     if (!idem__lock_release(store->lock)) {
         (void)idem__files_lost_lock(store, &error);
         fail_all(batch, &error);

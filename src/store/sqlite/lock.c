@@ -1,4 +1,8 @@
-/* The lock between processes: who has it, and the file that it is on. */
+/* The lock between processes, and the lock file that it is on.
+ *
+ * The lock of the kernel belongs to the process, not to a thread or a descriptor. So a
+ * mutex orders the threads of this process, and all handles of a store in one process
+ * share one entry of the registry, with one descriptor. */
 #include "store/sqlite/place.h"
 
 #include "base/crash.h"
@@ -20,12 +24,12 @@ struct idem__lock {
     struct idem__lock *next;
     dev_t dev;
     ino_t ino;
-    long pid; /* A child's entries are its own. */
+    long pid; /* Which opened it: a fork copies entries, but no locks. */
     unsigned users;
     int fd;
     pthread_mutex_t mutex; /* Between the threads of this process. */
     struct idem__ticket_lock
-        tickets; /* Between the processes; for who has the mutex. */
+        tickets; /* Between the processes; for the holder of the mutex. */
 };
 
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -109,8 +113,8 @@ static int add(int fd, struct idem__lock **ret_lock)
     return 0;
 }
 
-/* With the registry's mutex held. An existing file is looked up before it is
- * opened, because closing a second descriptor would drop the lock. */
+/* With the registry's mutex held. Look an existing file up before opening it: to close a
+ * second descriptor of it would drop the locks that this process has on it (POSIX). */
 static int find_or_open(const char *path, const struct idem__share *share,
                         struct idem__lock **ret_lock, struct idem_error *error)
 {
@@ -178,6 +182,7 @@ int idem__lock_acquire_for(struct idem__lock *lock, int64_t deadline_ms,
         .tv_sec = (time_t)(deadline_ms / 1000),
         .tv_nsec = (long)(deadline_ms % 1000) * 1000000,
     };
+    /* The threads first, then the processes: a process waits in line but once. */
     int rc = pthread_mutex_clocklock(&lock->mutex, CLOCK_MONOTONIC, &until);
 
     if (rc == 0) {

@@ -1,4 +1,4 @@
-/* The embedded store: opened, asked, closed. */
+/* The embedded store: opening it, its operations, closing it. */
 #include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
@@ -12,8 +12,8 @@
 #include <idem/sqlite.h>
 #include <stdio.h>
 
-/* An owner on this host and the store have one clock; what is left to chance is
- * how long a process takes to stop. */
+/* The owner and the store share the clock of one host. The only uncertainty is how long a
+ * process takes to stop. */
 #define OWNER_MARGIN_MS 500
 
 static const struct idem_store_ops sqlite_ops;
@@ -77,6 +77,8 @@ static void leave(struct idem_store *base)
     idem__lock_release(sqlite_from_base(base)->lock);
 }
 
+/* The lock could not be had. Reading alone may still answer @op: a replay needs no lock.
+ * Claims look first from now on. */
 static bool refuse(struct idem_store *base, struct idem_op *op)
 {
     struct idem__sqlite_store *store = sqlite_from_base(base);
@@ -94,7 +96,7 @@ static const struct idem__group_ops group_ops = {
     .do_chore = idem__sqlite_copy,
 };
 
-/* Also of a store that is half built. */
+/* Also finishes a store that is half built. */
 static void finish(struct idem__sqlite_store *store)
 {
     idem__conn_close(store->table.conn);
@@ -114,8 +116,8 @@ static void sqlite_close(struct idem_store *base)
 {
     struct idem__sqlite_store *store = sqlite_from_base(base);
 
-    /* To close the connections of a parent would harm it: a child leaves them
-     * as they are, and the memory with them. */
+    /* A child of fork() must not close the connections of its parent: that would drop the
+     * parent's locks. It leaves them, and their memory, as they are. */
     if (base->pid != idem__process()) {
         return;
     }
@@ -143,8 +145,8 @@ static int open_lock(struct idem__sqlite_store *store, struct idem_error *error)
     return idem__lock_open(name, &store->share, &store->lock, error);
 }
 
-/* To look at an application's database leaves nothing beside it. Where there is a
- * lock file, it is taken: then the file is most probably a store. */
+/* Reading an application's database must not leave a lock file beside it. If there is a
+ * lock file, the database is most probably a store, and the lock is used. */
 static bool needs_lock(const struct idem__sqlite_store *store)
 {
     char name[IDEM__PATH_MAX + 8];
@@ -155,8 +157,9 @@ static bool needs_lock(const struct idem__sqlite_store *store)
            !idem__sqlite_is_of_application(store->path);
 }
 
-/* A copy that was put back in silence would hand out fences anew, and run again
- * what was done since it was made. */
+/* A store that was restored from a copy must be marked: unmarked, it would hand out
+ * fences a second time, and run again what was done since the copy was made. The lock
+ * file has the latest time that the store had. */
 static int check_age(struct idem__sqlite_store *store, struct idem_error *error)
 {
     store->found_ms = store->clock.last_ms;
@@ -193,7 +196,7 @@ static int anchor(struct idem__sqlite_store *store, struct idem_error *error)
     if (rc != 0) {
         return idem__error(error, rc, "cannot read the clock");
     }
-    if (moved && !store->is_copy) { /* That is marked first. */
+    if (moved && !store->is_copy) { /* A copy is marked first. */
         rc = idem__clock_save(&store->clock, conn, &now);
         if (rc == SQLITE_OK) {
             idem__seen_note(store->lock, idem__clock_sure_ms(&now));
@@ -203,7 +206,7 @@ static int anchor(struct idem__sqlite_store *store, struct idem_error *error)
                            : idem__conn_fail(conn, rc, "set the clock", error);
 }
 
-/* SQLite knows the path of its file as the kernel does. */
+/* Takes the path from SQLite, which has resolved it as the kernel does. */
 static void set_url(struct idem__sqlite_store *store,
                     const struct idem__conn *conn)
 {
@@ -305,12 +308,12 @@ static int set_up(struct idem__sqlite_store *store,
     return rc;
 }
 
-/* The locks that are taken for the store, besides the store itself. */
+/* What a caller takes for the store. */
 enum taken {
-    TAKEN_STORE,
-    TAKEN_MADE,    /* It is made where there is none, whatever the URL says. */
-    TAKEN_COPY,    /* An older copy of it, or another one. */
-    TAKEN_NOTHING, /* Or a new one in the place of one that is lost. */
+    TAKEN_STORE,   /* The store that was there before. */
+    TAKEN_MADE,    /* Or a new one if there is none, whatever the URL says. */
+    TAKEN_COPY,    /* Or an older copy of it, or another store. */
+    TAKEN_NOTHING, /* Or a new one in place of one that was lost. */
 };
 
 static bool is_no_create(const struct idem_open_options *options,
@@ -448,8 +451,8 @@ int idem_sqlite_create(const char *path, bool *ret_created,
     if (!created) {
         idem_close(&store->base);
     }
-    /* An existing file may be a copy of another store; opening it for writing is
-     * what finds that out. */
+    /* Also if it is there already: a copy of another store is found out when it is opened
+     * for writing. */
     rc = open_store(path, /* options= */ NULL, TAKEN_MADE, &store, ret_error);
     if (rc != 0) {
         return rc;

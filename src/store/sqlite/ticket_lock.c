@@ -1,30 +1,28 @@
 /* The order of the processes that want the lock.
  *
- * The lock itself is a classic fcntl record lock on the first byte of the file:
- * it vanishes with its process, whatever children remain, which a flock does
- * not, and it works between containers, which know nothing of each other's
- * process numbers. But it can only be polled, because to wait for it with a
- * deadline takes a signal, and it has no order: whoever polls at the right
- * moment has it, and a process was seen to starve.
+ * The lock itself is a classic fcntl record lock on the first byte of the file. It
+ * vanishes with its process even if children remain, which a flock does not, and it
+ * works between containers, which do not know each other's process numbers. But a
+ * process can only poll for it, because waiting with a deadline takes a signal, and it
+ * has no order: the process that polls at the right moment gets it, and in a test one
+ * process starved.
  *
- * The order is kept beside it, in memory that the processes share: a page of
- * the same file. A process that wants the lock takes a ticket; whoever lets it
- * go says which ticket is next and wakes its owner, who then takes the lock.
- * All this is only advice. A process that is killed, or stopped, anywhere
- * leaves words that are out of date, or a ticket that nobody answers to, and a
- * stranger in the group of the store could write anything there: so a waiter
- * looks for itself every now and then, and takes the lock when it is free and
- * nobody comes for it. A process that was passed over, or whose ticket is
- * impossibly old, takes another ticket. Whatever the words are, the next holder
- * that lets go corrects them.
+ * The order is kept beside the lock, in memory that the processes share: a page of the
+ * same file. A process that wants the lock takes a ticket; the holder that releases it
+ * names the next ticket and wakes its owner, who then takes the lock. All of this is only
+ * advice; the kernel's lock alone decides. A process that is killed or stopped may leave
+ * stale words, or a ticket that nobody answers to, and any member of the store's group
+ * can write anything there. So a waiter tries the lock from time to time, and takes it if
+ * it is free and the process whose turn it is does not come. A process that was passed
+ * over, or whose ticket is impossibly old, takes another ticket. Whatever the words are,
+ * the next holder that releases the lock corrects them.
  *
- * An end must not wait for a crowd: while the line is long, a process that ends or
- * renews something takes no ticket. It counts itself in at the head of the line, and
- * a holder that lets go wakes those there instead of the next ticket, which finds
- * the lock by itself a moment later. They are few, and where the line is short
- * nobody goes to its head: so turns stay even. A count that a killed process
- * left costs each turn that moment; the holder that came by its ticket in spite
- * of the count lowers it.
+ * An end must not wait for a crowd. While the line is long, a process that ends or
+ * renews something takes no ticket: it adds itself to a count at the head of the line. A
+ * holder that releases the lock wakes those at the head instead of the next ticket, whose
+ * owner finds the lock by itself a moment later. At most a few go to the head, and none
+ * while the line is short, so turns stay even. A count that a killed process left
+ * costs each turn that moment, until a holder that came by its ticket lowers it.
  *
  *     wants it -- ticket --> in line -- its turn, or nobody came --> holds it
  *                             |   ^                                   ^   |
@@ -54,9 +52,9 @@ enum {
     WAKE_WORDS = 64
 };
 
-/* How long a waiter sleeps before it looks for itself: the next in line soon,
- * because the holder may have been killed; the others only when those before them
- * do not come either, and so the later the farther back. A thousand that looked
+/* How long a waiter sleeps before it tries the lock by itself. The next in line tries
+ * soon, because the holder may have been killed. The others try only if those before
+ * them do not come either: the farther back, the later. A thousand waiters that tried
  * every 5 ms would take the processors from the one whose turn it is. */
 enum {
     NEXT_LOOKS_MS = 1,
@@ -64,16 +62,16 @@ enum {
     LAST_LOOKS_MS = 250 /* and at most. */
 };
 
-/* So many never wait. */
+/* More than ever wait: a longer line is a stale or foreign word. */
 enum {
     WAITERS_MAX = 4096
 };
 
-/* A line is long from here on; and so many go to its head at the same time. */
+/* From which length a line is long, and how many go to its head at the same time. */
 enum {
     LONG_LINE = 16,
     AT_HEAD_MAX = 4,
-    AT_HEAD_MOST = 64 /* More are nonsense. */
+    AT_HEAD_MOST = 64 /* A larger count is not one that we wrote. */
 };
 
 struct idem__ticket_lock_page {
@@ -92,8 +90,8 @@ _Static_assert(sizeof(struct idem__ticket_lock_page) <= FILE_LEN,
 int idem__ticket_lock_open(struct idem__ticket_lock *lock, int fd)
 {
     void *page;
-    /* A hole would be filled at the first write into the mapping, and on a full
-     * disk that is a signal. */
+    /* Allocate the page now. The first write into a hole would allocate it, and on a full
+     * disk that write is a SIGBUS. */
     int rc = posix_fallocate(fd, 0, FILE_LEN);
 
     if (rc != 0) {
@@ -116,11 +114,11 @@ void idem__ticket_lock_close(struct idem__ticket_lock *lock)
     }
 }
 
-/* Somebody may truncate the file while it is mapped: to touch the page then is
- * a signal. So its length is asked for before each visit, and its room is given
- * back; the words in it begin at 0, as they might after any death. The moment
- * between question and visit remains, as for every mapping of SQLite's. False:
- * the disk is full, and so the order is not kept. */
+/* Another process may truncate the file while it is mapped; touching the page then is a
+ * SIGBUS. So check the length before each visit and extend the file again; the words then
+ * begin at 0, which is as good as any stale value. The moment between check and visit
+ * remains, as it does for SQLite's own mappings. False: the disk is full, and no order is
+ * kept. */
 static bool has_line(struct idem__ticket_lock *lock)
 {
     struct stat st;
@@ -173,8 +171,8 @@ static uint32_t take_ticket(struct idem__ticket_lock_page *page)
     return __atomic_fetch_add(&page->next, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Wakes whoever has @ticket, if it was given out yet. A process that takes it
- * later finds the lock free. */
+/* Wakes the owner of @ticket, if it has been handed out. A process that takes it later
+ * finds the lock free. */
 static void ring(struct idem__ticket_lock_page *page, uint32_t ticket)
 {
     uint32_t *wake_word = &page->wake_words[ticket % WAKE_WORDS];
@@ -185,7 +183,7 @@ static void ring(struct idem__ticket_lock_page *page, uint32_t ticket)
     }
 }
 
-/* Leaves the line; the processes after it do not wait for this ticket. */
+/* Leaves the line. If it is this ticket's turn, the turn goes to the next one. */
 static void give_up(struct idem__ticket_lock_page *page, uint32_t ticket)
 {
     uint32_t served = ticket;
@@ -207,7 +205,7 @@ static int64_t look_ms(int32_t ahead)
     return ms < LAST_LOOKS_MS ? ms : LAST_LOOKS_MS;
 }
 
-/* Sleeps until @wake_word rings. False: it did not. */
+/* Sleeps until @wake_word changes from @heard. False: the time to look came first. */
 static bool was_called(const uint32_t *wake_word, uint32_t heard, int32_t ahead,
                        int64_t deadline_ms)
 {
@@ -219,7 +217,7 @@ static bool was_called(const uint32_t *wake_word, uint32_t heard, int32_t ahead,
                             IDEM__FUTEX_HOST);
 }
 
-/* Polls, where the order is not kept. */
+/* Polls, because no order is kept. */
 static int wait_outside(struct idem__ticket_lock *lock, int64_t deadline_ms)
 {
     int rc;
@@ -246,7 +244,7 @@ static void leave_head(struct idem__ticket_lock_page *page)
     }
 }
 
-/* Words that no line can have left there are not believed. */
+/* Ignores lengths and counts that no line can have. */
 static bool is_long(const struct idem__ticket_lock_page *page)
 {
     uint32_t len = get(&page->next) - get(&page->served);
@@ -255,7 +253,8 @@ static bool is_long(const struct idem__ticket_lock_page *page)
            get(&page->at_head) < AT_HEAD_MAX;
 }
 
-/* Waits at the head of the line. */
+/* Waits at the head of the line, for an end. It tries the lock every millisecond too: the
+ * holder may have been killed before it could wake anyone. */
 static int wait_at_head(struct idem__ticket_lock *lock, int64_t deadline_ms)
 {
     struct idem__ticket_lock_page *page = lock->page;
@@ -315,6 +314,7 @@ static int wait_in_line(struct idem__ticket_lock *lock, int64_t deadline_ms,
         int32_t ahead;
         bool called;
 
+        /* An end joined our ops while we waited: it must not wait for the line. */
         if (has_end(ends) && is_long(page)) {
             give_up(page, ticket);
             return wait_at_head(lock, deadline_ms);
@@ -327,6 +327,7 @@ static int wait_in_line(struct idem__ticket_lock *lock, int64_t deadline_ms,
             waited = false;
             continue;
         }
+        /* Our turn; or those before us did not come, and are dead or stopped. */
         if (ahead <= 0 || stuck) {
             rc = set_lock(lock, F_WRLCK);
             if (!is_held(rc)) {
@@ -341,11 +342,13 @@ static int wait_in_line(struct idem__ticket_lock *lock, int64_t deadline_ms,
         if (!has_line(lock)) {
             return wait_outside(lock, deadline_ms);
         }
+        /* Nobody called us and the turn has not moved on meanwhile. */
         stuck = !called && get(&page->served) == served;
         waited = true;
     }
     if (rc != 0) {
-        give_up(page, ticket);
+        give_up(page,
+                ticket); /* Or those after us would wait for this ticket. */
     } else {
         /* A live waiter at the head would have taken the lock first, so the count
          * is stale. */
@@ -356,8 +359,8 @@ static int wait_in_line(struct idem__ticket_lock *lock, int64_t deadline_ms,
     return rc;
 }
 
-/* Takes the lock if nobody waits for it: a caller that does not wait must leave
- * no ticket. */
+/* Takes the lock if nobody waits for it. A caller that does not wait must not leave a
+ * ticket that nobody answers to, so it takes one only if its turn is now. */
 static int take_if_free(struct idem__ticket_lock *lock)
 {
     struct idem__ticket_lock_page *page = lock->page;
@@ -392,7 +395,7 @@ int idem__ticket_lock_take(struct idem__ticket_lock *lock, int64_t deadline_ms,
                : wait_in_line(lock, deadline_ms, ends);
 }
 
-/* Wakes those at the head of the line, or else the owner of @ticket. */
+/* Wakes the processes at the head of the line, or else the owner of @ticket. */
 static void call_next(struct idem__ticket_lock_page *page, uint32_t ticket)
 {
     if (get(&page->at_head) > 0) {
@@ -412,7 +415,7 @@ bool idem__ticket_lock_pass(struct idem__ticket_lock *lock)
     bool deleted = lock->deleted;
 
     if (called && !lock->has_ticket) {
-        next = get(&lock->page->served); /* It was passed by. */
+        next = get(&lock->page->served); /* We had no turn to pass on. */
     } else if (called) {
         __atomic_store_n(&lock->page->served, next, __ATOMIC_SEQ_CST);
         IDEM__CRASH_POINT("sqlite/tickets/next-called");
