@@ -50,13 +50,11 @@ def when(seconds):
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
 
 
-def document(key, token="Token", expires=3600, **more):
+def document(key, token="Token", **more):
     """Keys as endpoints and programs give them."""
     text = {"AccessKeyId": key, "SecretAccessKey": secret_of(key), **more}
     text[token] = f"canary-token-of-{key}"
-    if expires is not None:
-        text["Expiration"] = when(expires)
-    return json.dumps(text)
+    return json.dumps({**text, "Expiration": when(3600)})
 
 
 class Source(web.Server):
@@ -322,7 +320,7 @@ def a_slow_source_keeps_nobody():
 # ---- STS ---------------------------------------------------------------------
 
 
-def lent(key, expires=3600):
+def lent(key):
     """What STS answers."""
     action = "AssumeRoleWithWebIdentity"
     return f"""<{action}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
@@ -332,7 +330,7 @@ def lent(key, expires=3600):
     <Credentials>
       <SessionToken>canary-token-of-{key}</SessionToken>
       <SecretAccessKey>{secret_of(key)}</SecretAccessKey>
-      <Expiration>{when(expires)}</Expiration>
+      <Expiration>{when(3600)}</Expiration>
       <AccessKeyId>{key}</AccessKeyId>
     </Credentials>
   </{action}Result>

@@ -26,9 +26,9 @@ def here(schema):
     return idem, server
 
 
-def said(idem, *args, status=0):
+def said(idem, *args):
     done = idem(*args)
-    equal((args, done.status, done.stderr if status == 0 else b""), (args, status, b""))
+    equal((args, done.status, done.stderr), (args, 0, b""))
     return done.stdout.decode()
 
 
@@ -44,9 +44,9 @@ def transaction(server, sql):
         session.communicate(b"COMMIT;\n")
 
 
-def trips(server, idem, *args, status=0):
+def trips(server, idem, *args):
     log = postgres.Log(server)
-    equal(idem(*args).status, status)
+    equal(idem(*args).status, 0)
     return log.transactions()
 
 

@@ -20,15 +20,14 @@ from tap import PROGRAM, TOP, at_once, equal, main, test
 TABLE = "orders"
 
 
-def program(*args, env, input=None, timeout=60, prefix=()):
+def program(*args, env, prefix=()):
     """Run idem; (status, stdout, stderr)."""
     done = subprocess.run(
         [*prefix, PROGRAM, *args],
         env=env,
-        input=input,
-        stdin=subprocess.DEVNULL if input is None else None,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=timeout,
+        timeout=60,
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -114,11 +113,11 @@ def costs_what_the_page_says():
                          [size, index, *(int(cell) for cell in told)])
 
 
-def requests_of(counted, env, *args, status=0):
+def requests_of(counted, env, *args):
     """(the operations of one command, what it printed)"""
     counted.take()
     got, out, err = program(*args, env=env)
-    assert got == status, (args, got, err)
+    assert got == 0, (args, got, err)
     return [each[0] for each in counted.take()], out.decode().strip()
 
 

@@ -760,16 +760,14 @@ def odd_requests_are_refused():
 FORM = "application/x-www-form-urlencoded"
 
 
-def answer_to(s, *pieces, more=True):
+def answer_to(s, *pieces):
     """The bytes of all answers to what is sent by hand, until the server ends the
-    connection. With @more the client would send on."""
+    connection. The client would send on."""
     told = b""
     with socket.create_connection(("127.0.0.1", s.port), timeout=PATIENCE) as c:
         try:
             for piece in pieces:
                 c.sendall(piece)
-            if not more:
-                c.shutdown(socket.SHUT_WR)
         except OSError as e:  # The server has answered and closed.
             assert e.errno in (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN), e
         with contextlib.suppress(ConnectionResetError):

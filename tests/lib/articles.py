@@ -53,8 +53,8 @@ def plain(value):
     return inner
 
 
-def item_of(answer, name="Item"):
-    return {k: plain(v) for k, v in answer[name].items()} if name in answer else None
+def item_of(answer):
+    return {k: plain(v) for k, v in answer["Item"].items()} if "Item" in answer else None
 
 
 class Table:

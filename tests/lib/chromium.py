@@ -152,19 +152,19 @@ class Page:
                       windowsVirtualKeyCode=13)
         self.await_load()
 
-    def look(self, scheme="light", width=1100, height=900):
+    def look(self, scheme="light", width=1100):
         """See the page as one does who likes it @scheme ("light", "dark"), so wide."""
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
 
-    def key(self, name, shift=False):
+    def key(self, name):
         """Press one key, such as Tab, that loads nothing."""
         for kind in ("rawKeyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, modifiers=8 if shift else 0,
+            self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name,
                       windowsVirtualKeyCode={"Tab": 9, "Space": 32, "ArrowDown": 40}[name])
 
-    def screenshot(self, path, whole=True):
-        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+    def screenshot(self, path):
+        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         with open(path, "wb") as f:
             f.write(base64.b64decode(shot["data"]))
 

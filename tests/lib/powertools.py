@@ -28,7 +28,7 @@ def missing():
 
 
 @contextlib.contextmanager
-def process(env=None):
+def process():
     """Start it; give a function that has it do one thing; end it."""
     if missing():
         skip(missing())
@@ -40,7 +40,7 @@ def process(env=None):
         text=True,
         encoding="utf-8",
         preexec_fn=dynamo.die_with_parent,
-        env={**dynamo.environment(), "NODE_NO_WARNINGS": "1", **(env or {})},
+        env={**dynamo.environment(), "NODE_NO_WARNINGS": "1"},
     )
 
     def do(what, **rest):

@@ -153,9 +153,9 @@ class Queue:
             int(got["ApproximateNumberOfMessagesNotVisible"]),
         )
 
-    def receive(self, most=10, visibility=None, url=None, wait=0):
+    def receive(self, most=10, visibility=None, url=None):
         asked = {"QueueUrl": url or self.url, "MaxNumberOfMessages": most}
-        asked.update(WaitTimeSeconds=wait, AttributeNames=["All"])
+        asked.update(WaitTimeSeconds=0, AttributeNames=["All"])
         if visibility is not None:
             asked["VisibilityTimeout"] = visibility
         return self.call("ReceiveMessage", **asked).get("Messages", [])

@@ -235,27 +235,6 @@ def under_hold_no_effect_comes_twice():
 
 
 @test
-def without_idem_effects_come_twice():
-    """The control: a plain consumer, which deletes after the work, has the effects of
-    duplicates twice."""
-    rng = random.Random(SEED)
-    write_work(0)
-    p = Place(visibility=60)
-    count = 40
-    p.queue.send(bodies(count, 0, rng))
-    while messages := p.queue.receive():
-        for m in messages:
-            env = {**os.environ, "IDEM_KEY": json.loads(m["Body"])["id"]}
-            subprocess.run(["./work"], input=m["Body"].encode() + b"\n", env=env, check=True)
-            p.queue.call(
-                "DeleteMessage", QueueUrl=p.queue.url, ReceiptHandle=m["ReceiptHandle"]
-            )
-    keys = [line.split()[0] for line in ledger()]
-    equal(len(keys) - len(set(keys)), count // 5)
-    note(f"{count} keys, {len(keys)} effects")
-
-
-@test
 def a_hot_poison_key_does_not_slow_the_rest():
     """Many messages of one key that always fails take one worker at most: the others
     are done while they are still at it."""
