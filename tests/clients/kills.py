@@ -61,7 +61,8 @@ def child_of_work(key, fence):
 
 
 def charge(store, key, claim, says=lambda: None, of_child=False):
-    """Once; the word for what came of it, and when that was known."""
+    """Once; the word for what came of it, and when that was known. "N": a machine is so late
+    that a lease was over, or others held the store for too long."""
     asked, ran, told = time.monotonic(), [], []
 
     def work(attempt):
@@ -79,10 +80,9 @@ def charge(store, key, claim, says=lambda: None, of_child=False):
         receipt = store.once(key, work, **claim)
     except (idem.Busy, idem.Unknown) as error:
         return type(error).__name__, time.monotonic()
-    except (idem.Lost, idem.NotRecorded) as error:
-        assert isinstance(error, idem.Lost) or error.name == "IDEM_ELOST", error
-        put("T" if ran else "N", key, *(ran or [0]))
-        return "Lost", *(told or [time.monotonic()])
+    except (idem.Lost, idem.NotRecorded, idem.Unavailable) as error:
+        put("T" if ran and error.name == "IDEM_ELOST" else "N", key, *(ran or [0]))
+        return type(error).__name__, *(told or [time.monotonic()])
     told.append(time.monotonic())
     put("A" if ran else "R", key, receipt.partition("-")[0], "-", receipt)
     return "ran" if ran else "replayed", told[0]
@@ -135,10 +135,10 @@ async function charge(key, says) {
         const receipt = await store.once(key, work, claim);
         put(ran ? 'A' : 'R', key, receipt.split('-')[0], '-', receipt);
     } catch (error) {
-        if (!(error instanceof idem.Lost) && error.code !== 'IDEM_ELOST') {
+        if (![idem.Lost, idem.NotRecorded, idem.Unavailable].some((Kind) => error instanceof Kind)) {
             throw error;
         }
-        put(ran ? 'T' : 'N', key, ran ?? 0);
+        put(ran && error.code === 'IDEM_ELOST' ? 'T' : 'N', key, ran ?? 0);
     }
 }
 (async () => {
@@ -279,7 +279,7 @@ def settle(busy):
     def seconds(death):
         key, _, _, died = death
         got, told = charge(store, key, more)
-        assert got in ("ran", "replayed", "Lost"), got  # By its last word, or a machine that is late.
+        assert got != "Busy", key
         return told - died if got == "ran" else None
 
     with idem.open(os.environ["STORE"]) as store, ThreadPoolExecutor(32) as pool:
