@@ -281,29 +281,14 @@ TEST_VIRTUAL(fence, growsForLife)
 /* Brings the record of "k", claimed for request 'a', into @status. */
 static void bring_to(struct fixture *f, enum idem_status status)
 {
+    struct idem_outcome outcome = {.status = status, .text = idem_str("a's")};
     struct idem_request request = rerun("k");
     struct idem_attempt *attempt;
 
     request.fingerprint = print_of('a');
     attempt = begin(f->store, &request, IDEM_STARTED);
-    switch (status) {
-    case IDEM_STATUS_COMPLETED:
-        assert_ok(complete(attempt, "a's"));
-        break;
-    case IDEM_STATUS_FAILED:
-        assert_ok(idem_fail(attempt, idem_str("a's"), NULL, &why));
-        break;
-    case IDEM_STATUS_UNKNOWN:
-        assert_ok(idem_unknown(attempt, idem_str("a's"), &why));
-        break;
-    case IDEM_STATUS_RELEASED:
-        assert_ok(idem_release(attempt, idem_str("a's"), &why));
-        break;
-    case IDEM_STATUS_RETRY:
-        assert_ok(idem_retry(attempt, idem_str("a's"), &why));
-        break;
-    case IDEM_STATUS_IN_PROGRESS:
-        break;
+    if (status != IDEM_STATUS_IN_PROGRESS) {
+        assert_ok(idem_end(attempt, &outcome, &why));
     }
 }
 

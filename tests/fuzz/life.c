@@ -7,6 +7,7 @@
 #include "fuzz.h"
 #include "host.h"
 #include "model.h"
+#include "verbs.h"
 
 #include <idem/operator.h>
 
@@ -221,24 +222,6 @@ static void begin(struct life *life, struct tape *tape)
     idem_attempt_destroy(attempt);
 }
 
-static int call_end(struct idem_attempt *attempt, enum idem_status status,
-                    int content)
-{
-    struct idem_slice text = idem_str(content == 1 ? "why" : "");
-    struct idem_result result = result_of(content);
-
-    switch (status) {
-    case IDEM_STATUS_COMPLETED:
-        return idem_complete(attempt, &result, NULL);
-    case IDEM_STATUS_FAILED:
-        return idem_fail(attempt, text, &result, NULL);
-    case IDEM_STATUS_RELEASED:
-        return idem_release(attempt, text, NULL);
-    default:
-        return idem_unknown(attempt, text, NULL);
-    }
-}
-
 static void end(struct life *life, struct tape *tape)
 {
     unsigned slot = take_up_to(tape, SLOTS - 1);
@@ -246,6 +229,8 @@ static void end(struct life *life, struct tape *tape)
         (enum idem_status)(IDEM_STATUS_COMPLETED + (int)take_up_to(tape, 3));
     int content = (int)take_up_to(tape, CONTENTS - 1);
     struct idem_attempt *attempt = life->slots[slot].attempt;
+    struct idem_outcome outcome = {.status = status,
+                                   .result = result_of(content)};
     struct model *m = &life->models[life->slots[slot].key];
     struct model before = *m;
     int rc;
@@ -253,8 +238,11 @@ static void end(struct life *life, struct tape *tape)
     if (attempt == NULL) {
         return;
     }
+    if (status != IDEM_STATUS_COMPLETED) {
+        outcome.text = idem_str(content == 1 ? "why" : "");
+    }
     rc = model_end(m, life->slots[slot].owner, status, content, life->now_ms);
-    must(call_end(attempt, status, content) == rc);
+    must(verb_end(attempt, &outcome) == rc);
     life->counters.lost += rc == IDEM_ELOST;
     if (memcmp(&before, m, sizeof(before)) != 0) {
         life->counters.completed += status == IDEM_STATUS_COMPLETED;

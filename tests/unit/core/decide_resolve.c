@@ -142,122 +142,29 @@ TEST(resolve, remembersEight)
 
 /* ---- A restore from a copy ---- */
 
-static const uint8_t fresh[16] = {'f', 'f', 'f', 'f', 'f', 'f', 'f', 'f',
-                                  'f', 'f', 'f', 'f', 'f', 'f', 'f', 'f'};
-
-static struct idem_decision mark(const struct idem_record *found)
+/* No owner of before is heard: also where the lease has ended the attempt, and where the
+ * record counts as absent by now, for its renewals may have been lost. */
+TEST(restored, cutsOffEveryOwner)
 {
-    struct idem_now now = sample_now();
-    struct idem_decision decision;
-
-    memset(&decision, 0x5a, sizeof(decision));
-    idem__decide_restored(found, fresh, idem_str("put back"), &now, &decision);
-    return decision;
-}
-
-/* In progress becomes unknown for good, whatever its policy and its lease, and
- * also where it counts as absent by now: its renewals may have been lost. */
-TEST(restored, callsOpenAttemptsUnknown)
-{
-    static const struct {
-        enum idem_on_expired_lease policy;
-        int64_t left_ms;
-        int64_t expires_ms;
-        bool retry;
-    } rows[] = {
-        {IDEM_HOLD, 60000, IDEM_NEVER, false},
-        {IDEM_HOLD, 0, IDEM_NEVER, false},
-        {IDEM_RERUN, 60000, NOW_MS + 60, false},
-        {IDEM_RERUN, 0, NOW_MS + 60, false},
-        {IDEM_RERUN, 0, NOW_MS - 60, false},
-        {IDEM_RERUN, 0, IDEM_NEVER, true},
-    };
-
-    EACH(row, rows) {
-        struct idem_record found =
-            row->retry ? sample_retry() : sample_record();
-        struct idem_decision decision;
-
-        found.on_expired_lease = row->policy;
-        sample_lease(&found, row->left_ms);
-        found.expires_ms = row->expires_ms;
-        decision = mark(&found);
-        assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
-        assert_int_equal(decision.next.status, IDEM_STATUS_UNKNOWN);
-        assert_false(decision.next.retry);
-        assert_int_equal(decision.next.expires_ms, IDEM_NEVER);
-        assert_int_equal(decision.next.ended_ms, NOW_MS);
-        assert_int_equal(decision.next.fence, found.fence);
-        assert_int_equal(decision.next.attempts, found.attempts);
-        assert_memory_equal(decision.next.nonce, fresh, 16);
-        assert_text(decision.next.note, "put back");
-    }
-}
-
-/* Nobody who owned it can change it any more; a person can. */
-TEST(restored, takesTheRecordFromItsOwner)
-{
-    struct idem_record found = sample_record();
-    struct idem_op end = sample_end();
-    struct idem_op resolve = sample_resolve();
-    struct idem_record next = mark(&found).next;
-    struct idem_decision decision;
-    int status;
-
-    for (status = IDEM_STATUS_COMPLETED; status <= IDEM_STATUS_RELEASED;
-         status++) {
-        end.u.end.status = (enum idem_status)status;
-        decision = sample_decide(&next, &end, NULL);
-        assert_code(IDEM_ELOST, decision.code);
-        assert_string_equal(decision.text,
-                            "the store was put back from a copy: unknown");
-    }
-    end.verb = IDEM_OP_RENEW;
-    assert_code(IDEM_ELOST, sample_decide(&next, &end, NULL).code);
-    end.verb = IDEM_OP_EXPIRE;
-    assert_code(IDEM_ELOST, sample_decide(&next, &end, NULL).code);
-    assert_code(IDEM_OK, sample_decide(&next, &resolve, NULL).code);
-}
-
-/* What its lease made of an attempt the owner could still correct: no longer. */
-TEST(restored, cutsOffWhoseLeaseRanOut)
-{
-    static const enum idem_status statuses[] = {IDEM_STATUS_UNKNOWN,
+    static const uint8_t fresh[16] = "restored";
+    static const enum idem_status statuses[] = {IDEM_STATUS_IN_PROGRESS,
+                                                IDEM_STATUS_UNKNOWN,
                                                 IDEM_STATUS_FAILED};
 
     EACH(status, statuses) {
         struct idem_record found = sample_ended(*status, 0);
+        struct idem_now now = sample_now();
         struct idem_op end = sample_end();
-        struct idem_record next;
+        struct idem_decision decision;
 
-        found.by_lease = true;
-        assert_code(IDEM_OK, sample_decide(&found, &end, NULL).code);
-        next = mark(&found).next;
-        assert_int_equal(next.status, *status);
-        assert_slice(next.note, found.note);
-        assert_slice(next.error, found.error);
-        assert_code(IDEM_ELOST, sample_decide(&next, &end, NULL).code);
+        found.by_lease = *status != IDEM_STATUS_IN_PROGRESS;
+        found.expires_ms = found.by_lease ? IDEM_NEVER : NOW_MS - 60;
+        idem__decide_restored(&found, fresh, idem_str("put back"), &now,
+                              &decision);
+        assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
+        assert_false(decision.next.by_lease);
+        assert_true(decision.next.expires_ms == IDEM_NEVER);
+        found = decision.next;
+        assert_code(IDEM_ELOST, sample_decide(&found, &end, NULL).code);
     }
-}
-
-/* All else stays as it is; and so does what was marked before. */
-TEST(restored, leavesTheRest)
-{
-    static const enum idem_status statuses[] = {IDEM_STATUS_COMPLETED,
-                                                IDEM_STATUS_FAILED,
-                                                IDEM_STATUS_UNKNOWN,
-                                                IDEM_STATUS_RELEASED};
-    struct idem_record found = sample_record();
-    struct idem_record marked = mark(&found).next;
-
-    EACH(status, statuses) {
-        found = sample_ended(*status, 3600000);
-        assert_int_equal(mark(&found).change, IDEM_CHANGE_NONE);
-        assert_code(IDEM_OK, mark(&found).code);
-    }
-    assert_int_equal(mark(&marked).change, IDEM_CHANGE_NONE);
-    found = sample_ended(IDEM_STATUS_UNKNOWN, 0);
-    found.by_lease = true;
-    marked = mark(&found).next;
-    assert_int_equal(mark(&marked).change, IDEM_CHANGE_NONE);
 }

@@ -182,13 +182,17 @@ static void fill(struct idem_store *store)
                            idem_str("who knows"), &why));
     assert_ok(idem_release(begin_as(store, "released", IDEM_HOLD),
                            idem_str("not today"), &why));
+    assert_ok(idem_retry(begin_as(store, "retry", IDEM_HOLD),
+                         idem_str("the bank was away"), &why));
 }
 
-/* What was in progress in the copy is unknown and says why; the rest is as it
- * was, and what came after the copy is gone. */
+/* What was in progress in the copy, or was to be run again, is unknown for good and says
+ * why; the rest is as it was, what came after the copy is gone, and to mark once more
+ * changes nothing. */
 TEST_SHOP(mark, callsOpenAttemptsUnknown)
 {
     struct idem_sqlite_restored restored;
+    const struct idem_record *record;
     struct idem_answer *answer;
 
     fill(shop->store);
@@ -197,7 +201,7 @@ TEST_SHOP(mark, callsOpenAttemptsUnknown)
     (void)begin_fence(shop->store, "later");
     put_back(shop);
     restored = mark(shop);
-    assert_int_equal(restored.unknown, 2);
+    assert_int_equal(restored.unknown, 3);
     assert_int_equal(restored.cut_off, 0);
     assert_int_equal(restored.corrupt, 0);
     assert_int_equal(restored.times, 1);
@@ -211,8 +215,17 @@ TEST_SHOP(mark, callsOpenAttemptsUnknown)
     expect_status(shop->store, "completed", IDEM_STATUS_COMPLETED, NULL);
     expect_status(shop->store, "failed", IDEM_STATUS_FAILED, NULL);
     expect_status(shop->store, "unknown", IDEM_STATUS_UNKNOWN, "who knows");
+    expect_status(shop->store, "released", IDEM_STATUS_RELEASED, "not today");
+    expect_status(shop->store, "retry", IDEM_STATUS_UNKNOWN, NULL);
+    record = get(shop->store, "retry");
+    assert_false(record->retry);
+    assert_true(record->expires_ms == IDEM_NEVER);
+    assert_int_equal(record->attempts, 1);
     assert_code(IDEM_ENOTFOUND, idem_get(shop->store, idem_str(""),
                                          idem_str("later"), &answer, &why));
+    close_shop(shop);
+    restored = mark(shop);
+    assert_int_equal(restored.unknown + restored.cut_off, 0);
 }
 
 #define TWENTY_YEARS_MS (INT64_C(20) * 365 * 86400 * 1000)
@@ -356,6 +369,9 @@ TEST_SHOP(mark, cutsOffTheOldOwners)
     open_shop(shop);
     for (i = 0; i < COUNT(keys); i++) {
         assert_lost(by_token(shop->store, tokens[i]));
+        if (i == 0) {
+            assert_why("the store was put back from a copy: unknown");
+        }
     }
 }
 
