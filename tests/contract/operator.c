@@ -50,7 +50,8 @@ static void list(struct fixture *f, const struct idem_filter *filter,
     assert_ok(idem_list(f->store, filter, note, seen, NULL, &why));
 }
 
-/* One record in each status, and one overdue, in two scopes. */
+/* One record in each status, in two scopes; all are past the time when they were expected,
+ * and overdue are those two in progress. */
 static void fill(struct fixture *f)
 {
     static const char *const scopes[] = {"", "tenant"};
@@ -62,6 +63,7 @@ static void fill(struct fixture *f)
         for (verb = 0; verb < VERBS; verb++) {
             request = claim(numbered("k", verb));
             request.scope = idem_str(*one);
+            request.expect_ms = 1;
             assert_ok(call_verb(verb, begin(f->store, &request, IDEM_STARTED)));
         }
         request = claim("late");
@@ -92,13 +94,13 @@ TEST_VIRTUAL(list, filters)
          4},
         {0x3e, false, NULL, 0, 12},
         {1, false, NULL, 0, 0},
-        {0, true, NULL, 0, 2},
-        {1u << IDEM_STATUS_IN_PROGRESS, true, NULL, 0, 2},
+        {0, true, NULL, 0, 4},
+        {1u << IDEM_STATUS_IN_PROGRESS, true, NULL, 0, 4},
         {1u << IDEM_STATUS_COMPLETED, true, NULL, 0, 0},
         {0, false, "", 0, 6},
         {0, false, "tenant", 0, 6},
         {0, false, "tenan", 0, 0},
-        {0, true, "tenant", 0, 1},
+        {0, true, "tenant", 0, 2},
         {1u << IDEM_STATUS_FAILED, false, "tenant", 0, 1},
         {0, false, NULL, 1, 1},
         {0, false, NULL, 11, 11},
@@ -323,7 +325,7 @@ TEST_VIRTUAL(list, goesOnAtItsPlace)
         {1u << IDEM_STATUS_COMPLETED | 1u << IDEM_STATUS_RELEASED, false, false,
          "tenant", 2, false},
         {1u << IDEM_STATUS_FAILED, false, true, NULL, 2, false},
-        {0, true, false, NULL, 2, false},
+        {0, true, false, NULL, 4, false},
         {0, false, false, "none", 0, false},
     };
 

@@ -209,6 +209,19 @@ struct idem_op sample_resolve(void)
     return op;
 }
 
+struct idem_limit_request sample_limit(void)
+{
+    struct idem_limit_request limit = IDEM_LIMIT_INIT;
+
+    limit.name = idem_str("uploads");
+    limit.subject = idem_str("u1");
+    limit.request = idem_str("r1");
+    limit.at_ms = LIMIT_AT_MS;
+    limit.per_ms = IDEM_LIMIT_DAY;
+    limit.max = 8;
+    return limit;
+}
+
 struct idem_decision sample_decide(const struct idem_record *found,
                                    const struct idem_op *op,
                                    const struct idem_now *now)

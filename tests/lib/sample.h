@@ -4,6 +4,8 @@
 
 #include "contract/store.h"
 
+#include <idem/limit.h>
+
 /* Store time and boot clock of sample_now(), whose boot id is sixteen 'A'. */
 #define NOW_MS 1700000000000
 #define NOW_BOOT_MS 5000000
@@ -44,6 +46,11 @@ struct idem_op sample_end(void);
 
 /* A person's decision about the sample record: failed, for a reason. */
 struct idem_op sample_resolve(void);
+
+/* Request "r1" of "u1" in "uploads", at LIMIT_AT_MS, 2017-11-07T15:15:04.370Z, a Tuesday; eight
+ * in a day. */
+#define LIMIT_AT_MS 1510067704370LL
+struct idem_limit_request sample_limit(void);
 
 /* What @op means for @found (NULL: there is no record) at @now; NULL: at sample_now(). Its
  * note is valid until the next call. */

@@ -1,4 +1,4 @@
-/* Retention and lateness, to the millisecond. */
+/* Retention and leases, to the millisecond. */
 #include "core/decide.h"
 #include "sample.h"
 #include "test.h"
@@ -168,42 +168,4 @@ TEST(lease, staysWithoutAnEnd)
     idem__lease_extend(&record, 2000, &now);
     assert_true(record.lease_end_ms == IDEM_NEVER);
     assert_true(idem__lease_left(&record, &now) == IDEM_NEVER);
-}
-
-/* ---- Lateness ---- */
-
-/* Overdue is what is in progress and past its expected end, or past its lease. */
-TEST(overdue, isPastExpectedOrPastLease)
-{
-    static const struct {
-        enum idem_status status;
-        int64_t expected_ms; /* From now; 1: not said. */
-        int64_t left_ms;
-        bool want;
-    } rows[] = {
-        {IDEM_STATUS_IN_PROGRESS, 1, 1, false},
-        {IDEM_STATUS_IN_PROGRESS, 1, 0, true},
-        {IDEM_STATUS_IN_PROGRESS, 1, -1, true},
-        {IDEM_STATUS_IN_PROGRESS, 0, 1, false},
-        {IDEM_STATUS_IN_PROGRESS, -1, 1, true},
-        {IDEM_STATUS_IN_PROGRESS, 1000, 1, false},
-        {IDEM_STATUS_COMPLETED, -1, -1, false},
-        {IDEM_STATUS_FAILED, -1, -1, false},
-        {IDEM_STATUS_UNKNOWN, -1, -1, false},
-        {IDEM_STATUS_RELEASED, -1, -1, false},
-    };
-    size_t i;
-
-    for (i = 0; i < COUNT(rows); i++) {
-        struct idem_record record = sample_record();
-        struct idem_now now = sample_now();
-
-        record.status = rows[i].status;
-        record.expected_ms =
-            rows[i].expected_ms == 1 ? 0 : NOW_MS + rows[i].expected_ms;
-        sample_lease(&record, rows[i].left_ms);
-        if (idem__decide_overdue(&record, &now) != rows[i].want) {
-            fail_with("row %zu", i);
-        }
-    }
 }

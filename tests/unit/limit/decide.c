@@ -1,8 +1,8 @@
 /* What a limit says to one request. */
 #include "limit/limit.h"
+#include "sample.h"
 #include "test.h"
 
-#define AT 1510067704370LL
 #define START 1510012800000LL
 #define END (START + IDEM_LIMIT_DAY)
 
@@ -13,16 +13,11 @@ static struct idem_limit_decision d;
 
 static void begin(uint64_t max)
 {
-    limit = (struct idem_limit_request)IDEM_LIMIT_INIT;
-    limit.name = idem_str("uploads");
-    limit.subject = idem_str("u1");
-    limit.request = idem_str("r1");
-    limit.at_ms = AT;
-    limit.per_ms = IDEM_LIMIT_DAY;
+    limit = sample_limit();
     limit.max = max;
     memset(&found, 0, sizeof(found));
     memset(&now, 0, sizeof(now));
-    now.store_ms = AT;
+    now.store_ms = LIMIT_AT_MS;
 }
 
 static void decide(void)
@@ -103,7 +98,7 @@ TEST(decide, refusesWhatComesTooLate)
 TEST(decide, refusesTheFuture)
 {
     begin(8);
-    now.store_ms = AT - IDEM_LIMIT_AHEAD_MS;
+    now.store_ms = LIMIT_AT_MS - IDEM_LIMIT_AHEAD_MS;
     decide();
     assert_int_equal(d.code, 0);
     now.store_ms--;
@@ -114,7 +109,7 @@ TEST(decide, refusesTheFuture)
     decide();
     assert_int_equal(d.code, 0);
     /* Seconds that were taken for milliseconds are a time in 1970. */
-    limit.at_ms = AT / 1000;
+    limit.at_ms = LIMIT_AT_MS / 1000;
     decide();
     assert_int_equal(d.code, IDEM_EINVALID);
 }
@@ -138,69 +133,4 @@ TEST(decide, refusesWhatCannotBe)
     found.entry = INT64_MIN;
     decide();
     assert_int_equal(d.code, IDEM_ECORRUPT);
-}
-
-/* However costs are mixed, what is admitted never comes to more than max, nothing
- * is refused that there was room for, and every retry hears what the first try
- * heard: a small store over the decision, 20,000 requests with 30 % retries. */
-TEST(decide, neverAdmitsMoreThanMax)
-{
-    enum {
-        WINDOWS = 50,
-        IDS = 300
-    };
-    uint64_t seed = 88172645463325252ULL;
-    size_t window;
-    size_t asked = 0;
-    size_t retries = 0;
-
-    for (window = 0; window < WINDOWS; window++) {
-        int64_t entries[IDS];
-        bool known[IDS] = {false};
-        bool heard[IDS] = {false};
-        struct idem_limited first[IDS];
-        uint64_t costs[IDS];
-        uint64_t admitted = 0;
-        size_t i;
-
-        begin(1 + window * 7 % 90);
-        for (i = 0; i < 400; i++) {
-            size_t id;
-
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            id = (size_t)(seed >> 8) % IDS;
-            if (!heard[id]) {
-                costs[id] = 1 + (seed >> 40) % (limit.max < 5 ? limit.max : 5);
-            }
-            limit.cost = costs[id];
-            found.has_entry = known[id];
-            found.entry = known[id] ? entries[id] : 0;
-            decide();
-            assert_int_equal(d.code, 0);
-            asked++;
-            if (heard[id]) {
-                retries++;
-                assert_int_equal(d.limited.admitted, first[id].admitted);
-                if (found.refusals < IDEM_LIMIT_REFUSALS) {
-                    assert_int_equal(d.limited.remaining, first[id].remaining);
-                }
-            } else {
-                assert_int_equal(d.limited.admitted,
-                                 admitted + limit.cost <= limit.max);
-                first[id] = d.limited;
-                heard[id] = true;
-                admitted += d.limited.admitted ? limit.cost : 0;
-            }
-            if (d.remember) {
-                entries[id] = d.entry;
-                known[id] = true;
-                has_left(limit.max - d.used);
-                found.refusals = d.refusals;
-            }
-            assert_true(admitted <= limit.max);
-        }
-    }
-    assert_true(retries * 10 >= asked * 3);
 }

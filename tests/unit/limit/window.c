@@ -1,23 +1,8 @@
 /* What a limit may be, which window a time lies in, and that no two windows or
  * requests share an identity. */
 #include "limit/limit.h"
+#include "sample.h"
 #include "test.h"
-
-/* 2017-11-07T15:15:04.370Z, a Tuesday. */
-#define AT 1510067704370LL
-
-static struct idem_limit_request sample(void)
-{
-    struct idem_limit_request limit = IDEM_LIMIT_INIT;
-
-    limit.name = idem_str("uploads");
-    limit.subject = idem_str("u1");
-    limit.request = idem_str("r1");
-    limit.at_ms = AT;
-    limit.per_ms = IDEM_LIMIT_DAY;
-    limit.max = 8;
-    return limit;
-}
 
 /* A window is cut in UTC from the time of the event, and the next begins where it
  * ends. */
@@ -28,12 +13,13 @@ TEST(window, isCutInUtc)
         int64_t per_ms;
         int64_t start_ms;
     } rows[] = {
-        {AT, IDEM_LIMIT_SECOND, 1510067704000},
-        {AT, IDEM_LIMIT_MINUTE, 1510067700000},
-        {AT, IDEM_LIMIT_HOUR, 1510066800000},
-        {AT, IDEM_LIMIT_DAY, 1510012800000},
-        {AT, 7 * IDEM_LIMIT_DAY, 1509580800000}, /* Thursday, 2 November. */
-        {AT, 1500, 1510067703000},
+        {LIMIT_AT_MS, IDEM_LIMIT_SECOND, 1510067704000},
+        {LIMIT_AT_MS, IDEM_LIMIT_MINUTE, 1510067700000},
+        {LIMIT_AT_MS, IDEM_LIMIT_HOUR, 1510066800000},
+        {LIMIT_AT_MS, IDEM_LIMIT_DAY, 1510012800000},
+        {LIMIT_AT_MS, 7 * IDEM_LIMIT_DAY,
+         1509580800000}, /* Thursday, 2 November. */
+        {LIMIT_AT_MS, 1500, 1510067703000},
         {0, IDEM_LIMIT_DAY, 0},
         {IDEM_LIMIT_DAY - 1, IDEM_LIMIT_DAY, 0},
         {IDEM_LIMIT_DAY, IDEM_LIMIT_DAY, IDEM_LIMIT_DAY},
@@ -47,7 +33,7 @@ TEST(window, isCutInUtc)
     size_t i;
 
     for (i = 0; i < COUNT(rows); i++) {
-        struct idem_limit_request limit = sample();
+        struct idem_limit_request limit = sample_limit();
         int64_t start_ms;
         int64_t end_ms;
 
@@ -66,7 +52,7 @@ TEST(window, isCutInUtc)
  * November of 2017 in Berlin, to its last moment; any other that begins there. */
 TEST(window, beginsWhereTheCallerSays)
 {
-    struct idem_limit_request limit = sample();
+    struct idem_limit_request limit = sample_limit();
     int64_t start_ms;
     int64_t end_ms;
 
@@ -90,14 +76,14 @@ TEST(check, namesWhatIsWrong)
     memset(long_name, 'x', sizeof(long_name));
 #define REFUSED(member, value, word)                                           \
     do {                                                                       \
-        limit = sample();                                                      \
+        limit = sample_limit();                                                \
         limit.member = value;                                                  \
         assert_code(IDEM_EINVALID, idem__limit_check(&limit, &why));           \
         assert_why(word);                                                      \
     } while (0)
 #define TAKEN(member, value)                                                   \
     do {                                                                       \
-        limit = sample();                                                      \
+        limit = sample_limit();                                                \
         limit.member = value;                                                  \
         assert_ok(idem__limit_check(&limit, &why));                            \
     } while (0)
@@ -134,8 +120,8 @@ TEST(check, namesWhatIsWrong)
     REFUSED(at_ms, INT64_MAX, "at: ");
     REFUSED(at_ms, 253402300800000, "at: ");
     REFUSED(start_ms, -1, "start: ");
-    REFUSED(start_ms, AT + 1, "start: ");
-    TAKEN(start_ms, AT);
+    REFUSED(start_ms, LIMIT_AT_MS + 1, "start: ");
+    TAKEN(start_ms, LIMIT_AT_MS);
     TAKEN(at_ms, 253402300799999);
     /* No sum of what is in range overflows. */
     limit.late_ms = IDEM_DURATION_MAX_MS;
@@ -150,7 +136,7 @@ TEST(ids, tellWindowsAndRequestsApart)
     struct idem_limit_request limits[6];
     uint8_t windows[6][IDEM_ID_LEN];
     uint8_t requests[6][IDEM_ID_LEN];
-    struct idem_limit_request same = sample();
+    struct idem_limit_request same = sample_limit();
     uint8_t window[IDEM_ID_LEN];
     uint8_t request[IDEM_ID_LEN];
     size_t n = 0;
@@ -158,14 +144,14 @@ TEST(ids, tellWindowsAndRequestsApart)
     size_t j;
 
     for (i = 0; i < COUNT(limits); i++) {
-        limits[i] = sample();
+        limits[i] = sample_limit();
     }
     n++; /* The first stays. */
     limits[n++].name = idem_str("uploadsu");
     limits[n - 1].subject = idem_str("1");
     limits[n++].subject = idem_str("u2");
     limits[n++].per_ms = IDEM_LIMIT_HOUR;
-    limits[n++].at_ms = AT + IDEM_LIMIT_DAY;
+    limits[n++].at_ms = LIMIT_AT_MS + IDEM_LIMIT_DAY;
     limits[n++].start_ms = IDEM_LIMIT_HOUR;
     for (i = 0; i < n; i++) {
         assert_ok(idem__limit_ids(&limits[i], windows[i], requests[i]));
@@ -174,7 +160,7 @@ TEST(ids, tellWindowsAndRequestsApart)
             assert_memory_not_equal(requests[i], requests[j], IDEM_ID_LEN);
         }
     }
-    same.at_ms = AT + 3600000;
+    same.at_ms = LIMIT_AT_MS + 3600000;
     same.cost = 3;
     same.max = 9;
     same.late_ms = 0;
@@ -190,7 +176,7 @@ TEST(ids, tellWindowsAndRequestsApart)
 /* The identity is the same in every version: what was counted stays counted. */
 TEST(ids, giveTheGoldenVector)
 {
-    struct idem_limit_request limit = sample();
+    struct idem_limit_request limit = sample_limit();
     uint8_t window[IDEM_ID_LEN];
     uint8_t request[IDEM_ID_LEN];
     uint8_t want[IDEM_ID_LEN];

@@ -147,46 +147,6 @@ TEST(reserve, isKept)
     end_test();
 }
 
-/* On a full disk every attempt that was begun is completed, and nothing new is
- * begun; with room again all goes on: ROW(33), ROW(34). */
-TEST(full, endsWhatWasBegun)
-{
-    struct idem_attempt *attempt;
-    size_t i;
-
-    if (!begin_test()) {
-        test_skip("no file system can be mounted here");
-    }
-    begin_many();
-    fill();
-
-    for (i = 0; i < MANY; i++) {
-        if (i % 3 == 0) {
-            disk_fill(t.disk); /* What it was given is gone at once. */
-        }
-        if (complete_by(t.attempts[i], 400) != 0) {
-            fail_with("attempt %zu: %s", i, why.text);
-        }
-        if (i % 100 == 0) {
-            assert_code(IDEM_EFULL, begin_key("new", &attempt));
-            assert_why("full");
-        }
-    }
-    assert_int_equal(count_completed(), MANY);
-    /* A replay needs no room. */
-    assert_ok(begin_key("k7", &attempt));
-    assert_int_equal(attempt->verdict, IDEM_REPLAY);
-    assert_int_equal(attempt->record->result.bytes.len, 400);
-    idem_attempt_destroy(attempt);
-
-    disk_free(t.disk);
-    assert_ok(begin_key("new", &attempt));
-    assert_int_equal(attempt->verdict, IDEM_STARTED);
-    assert_int_equal(reserved(), RESERVE_LEN);
-    idem_attempt_destroy(attempt);
-    end_test();
-}
-
 /* The control: with nothing in reserve the same attempts cannot be ended. */
 TEST(full, losesWithoutAReserve)
 {

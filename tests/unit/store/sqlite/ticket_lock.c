@@ -345,14 +345,14 @@ static void wait_until_held(unsigned i)
     }
 }
 
-/* A holder, and four in line behind it, in order: pids[0] to pids[4]. */
-static void form_line(pid_t pids[5])
+/* A holder, pids[0], and @n in line; shared->stop ends the hold. */
+static void form_crowd(pid_t *pids, unsigned n)
 {
     unsigned i;
 
     pids[0] = start(hold, 0);
     wait_until_held(0);
-    for (i = 1; i < 5; i++) {
+    for (i = 1; i <= n; i++) {
         uint32_t before = tickets();
 
         pids[i] = start(take_once, i);
@@ -368,46 +368,32 @@ static void assert_at_once(unsigned i, long long since_ms)
     assert_in_time(took_ms, AT_ONCE_MS);
 }
 
-/* The holder is killed: who stands next has the lock at once, and all that
- * stand behind. */
-TEST_LINE(death, ofTheHolder)
+/* The holder is killed, or those in line are, first, in the middle, or all but the last:
+ * each that is left has the lock at once. */
+TEST(death, holdsNobodyUp)
 {
-    long long since_ms;
-    pid_t pids[5];
-    unsigned i;
+    static const struct {
+        unsigned killed; /* Of those in line. */
+        int holder;      /* The signal that ends it; 0: it lets go. */
+    } rows[] = {{0, SIGKILL}, {0x2, 0}, {0x4, 0}, {0x6, 0}, {0xa, 0}, {0xe, 0}};
 
-    form_line(pids);
-    since_ms = now_ms();
-    end(pids[0], SIGKILL);
-    for (i = 1; i < 5; i++) {
-        end(pids[i], 0);
-        assert_at_once(i, since_ms);
-    }
-}
-
-/* Those who are killed in line, first, in the middle, or all but the last, hold
- * nobody up. */
-TEST(death, ofThoseInLine)
-{
-    static const unsigned killed[] = {0x2, 0x4, 0x6, 0xa, 0xe};
-
-    EACH(one, killed) {
+    EACH(row, rows) {
         long long since_ms;
         pid_t pids[5];
         unsigned i;
 
         set_up();
-        form_line(pids);
+        form_crowd(pids, 4);
         for (i = 1; i < 5; i++) {
-            if ((*one & 1u << i) != 0) {
+            if ((row->killed & 1u << i) != 0) {
                 end(pids[i], SIGKILL);
             }
         }
         since_ms = now_ms();
-        __atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
-        end(pids[0], 0);
+        __atomic_store_n(&shared->stop, row->holder == 0, __ATOMIC_RELAXED);
+        end(pids[0], row->holder);
         for (i = 1; i < 5; i++) {
-            if ((*one & 1u << i) == 0) {
+            if ((row->killed & 1u << i) == 0) {
                 end(pids[i], 0);
                 assert_at_once(i, since_ms);
             }
@@ -424,7 +410,7 @@ TEST_LINE(death, isNotTheSameAsAStop)
     pid_t pids[5];
     unsigned i;
 
-    form_line(pids);
+    form_crowd(pids, 4);
     assert_int_equal(kill(pids[1], SIGSTOP), 0);
     assert_int_equal(waitid(P_PID, (id_t)pids[1], &stopped,
                             WSTOPPED | WEXITED | WNOWAIT),
@@ -479,21 +465,6 @@ static void take_to_end(unsigned i)
     note_double();
     note_order(i);
     give();
-}
-
-/* A holder, pids[0], and @n in line; shared->stop ends the hold. */
-static void form_crowd(pid_t *pids, unsigned n)
-{
-    unsigned i;
-
-    pids[0] = start(hold, 0);
-    wait_until_held(0);
-    for (i = 1; i <= n; i++) {
-        uint32_t before = tickets();
-
-        pids[i] = start(take_once, i);
-        wait_for_ticket(before + 1);
-    }
 }
 
 static void end_crowd(pid_t *pids, unsigned n)

@@ -8,8 +8,6 @@
 
 #include <stdlib.h>
 
-#define AT 1510067704370LL
-
 enum {
     SEEDS = 24,
     MAX = 150,      /* Entries are moved, six times. */
@@ -72,7 +70,7 @@ static void set_up(struct crowd *crowd, unsigned seed)
     (void)strcpy(crowd->env.table.name, "table");
     crowd->env.base.host.random = no_random;
     crowd->now = sample_now();
-    crowd->now.store_ms = AT;
+    crowd->now.store_ms = LIMIT_AT_MS;
     crowd->random = 88172645463325252ULL + 7919 * seed;
     crowd->mixed = seed % 3 == 0;
     for (i = 0; i < CALLERS; i++) {
@@ -107,13 +105,9 @@ static void begin(struct crowd *crowd, struct caller *caller)
     }
     memset(&caller->op, 0, sizeof(caller->op));
     caller->op.verb = IDEM_OP_LIMIT;
-    *limit = (struct idem_limit_request)IDEM_LIMIT_INIT;
+    *limit = sample_limit();
     (void)snprintf(name, sizeof(name), "r%u", caller->id);
-    limit->name = idem_str("uploads");
-    limit->subject = idem_str("u1");
     limit->request = idem_str(name);
-    limit->at_ms = AT;
-    limit->per_ms = IDEM_LIMIT_DAY;
     limit->max = crowd->mixed && any(crowd, 2) == 0 ? 100 : MAX;
     assert_ok(idem__limit_ids(limit, caller->op.u.limit.window,
                               caller->op.u.limit.request));

@@ -10,8 +10,6 @@
 
 #include <stdlib.h>
 
-#define AT 1510067704370LL
-
 /* One request: its operation, and what comes back. In the answer "$" stands for the
  * name of the request's entry in the item of its window. */
 struct step {
@@ -35,12 +33,7 @@ static void begin(uint64_t max, uint64_t cost)
 
     memset(&op, 0, sizeof(op));
     op.verb = IDEM_OP_LIMIT;
-    *limit = (struct idem_limit_request)IDEM_LIMIT_INIT;
-    limit->name = idem_str("uploads");
-    limit->subject = idem_str("u1");
-    limit->request = idem_str("r1");
-    limit->at_ms = AT;
-    limit->per_ms = IDEM_LIMIT_DAY;
+    *limit = sample_limit();
     limit->max = max;
     limit->cost = cost;
     assert_ok(idem__limit_ids(limit, op.u.limit.window, op.u.limit.request));
@@ -66,7 +59,7 @@ static void set_up(uint64_t max, uint64_t cost)
     task.request.answer = idem__alloc(task.request.answer_cap);
     assert_non_null(task.request.answer);
     now = sample_now();
-    now.store_ms = AT;
+    now.store_ms = LIMIT_AT_MS;
     begin(max, cost);
 }
 
@@ -520,8 +513,8 @@ TEST_LIMIT(ttl, isInSecondsAndSoonAfterTheWindow, 400, 1)
     carry_with("ALL_NEW", "UpdateItem", 200, window_of(25, ""));
     ttl_ms[1] = number_after("\"ttl\":{\"N\":\"") * 1000;
     EACH(ttl, ttl_ms) {
-        assert_true(*ttl > AT + IDEM_LIMIT_DAY / 2);
-        assert_true(*ttl < AT + 5 * (int64_t)IDEM_LIMIT_DAY);
+        assert_true(*ttl > LIMIT_AT_MS + IDEM_LIMIT_DAY / 2);
+        assert_true(*ttl < LIMIT_AT_MS + 5 * (int64_t)IDEM_LIMIT_DAY);
     }
     idem__flight_give_up(&task.base);
     idem__task_reset(&task);
