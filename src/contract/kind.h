@@ -48,8 +48,8 @@ struct idem_store_kind {
     /* As idem_open(), with the part of the URL after "SCHEME:". */
     int (*open)(const char *place, const struct idem_open_options *options,
                 struct idem_store **ret_store, struct idem_error *ret_error);
-    /* Makes an empty store. One that is there already is left as it is, and
-     * *@ret_created (may be NULL) is false then. NULL: there is nothing to make. */
+    /* Creates an empty store. An existing store stays as it is, and *@ret_created (may be
+     * NULL) is then false. NULL: stores of this kind are not created. */
     int (*create)(const char *place, bool *ret_created,
                   struct idem_error *ret_error);
     /* As idem_sqlite_check(). NULL: there is nothing to check. */

@@ -218,8 +218,8 @@ enum idem_cancel idem__pending_cancel(struct idem_pending *pending,
  * been destroyed before: nothing was done. */
 void idem__pending_drop(struct idem_pending *pending);
 
-/* idem__op_answer() for each of @ops, which are linked by next: whoever waits for
- * several of them wakes up once. */
+/* Calls idem__op_answer() for each of @ops, which are linked by next. A caller that waits
+ * for several of them wakes up once. */
 void idem__op_answer_all(struct idem_op *ops);
 
 /* True while a thread sleeps in idem__queue_sleep() of @queue: it can be poked to

@@ -23,9 +23,9 @@
  *   been done the code is IDEM_EUNKNOWN: the caller then submits the same op
  *   again, with the nonce by which the decision recognises its own write.
  * - Whole. A record is kept as idem__record_encode() made it, with scope, key and
- *   both bodies, and is verified when it is read. The id is that of scope and key,
- *   and whoever reads by id compares these. A record that fails is answered with
- *   IDEM_ECORRUPT, and never written over.
+ *   both bodies, and is verified when it is read. Its id is the hash of scope and
+ *   key, and a read by id compares these. A record that fails is answered with
+ *   IDEM_ECORRUPT, and never overwritten.
  * - Alone. An op that fails does not fail those that were run with it.
  * - In time. An op whose deadline_ms comes while it is pending is taken back by
  *   its caller; one that is running may go on, detached. A store that waits for
@@ -208,7 +208,7 @@ struct idem_op {
         } list;
         struct {
             uint64_t max;
-            uint64_t cursor[IDEM_CURSOR_LEN]; /* Likewise. */
+            uint64_t cursor[IDEM_CURSOR_LEN]; /* As in list. */
             uint64_t purged;
             bool done;
             uint64_t from[10]; /* The store's own. */
@@ -389,7 +389,7 @@ struct idem_decision {
     int64_t lease_left_ms; /* BUSY: of the lease, or of the pause. */
     enum idem_change change;
     bool set_result; /* Write next.result too (perhaps empty); else keep. */
-    bool set_input;  /* Likewise. */
+    bool set_input;  /* The same for next.input. */
     struct idem_record
         next; /* If there is a change. Its slices point to what the
                                 arguments point to. */
@@ -442,7 +442,7 @@ bool idem__decide_expired(const struct idem_record *record,
                           const struct idem_now *now);
 
 /* True if @record is in progress and late: past expected_ms, or its lease over.
- * One that is to be run again has no lease: it is late past expected_ms, and not
+ * A record that waits to be run again has no lease: it is late past expected_ms, but not
  * before its pause is over. */
 bool idem__decide_overdue(const struct idem_record *record,
                           const struct idem_now *now);

@@ -21,7 +21,7 @@ int64_t idem__deadline(const struct idem_record *record);
 void idem__lease_set(struct idem_record *record, int64_t lease_ms,
                      const struct idem_now *now);
 
-/* Likewise, but never to an earlier end than it has. */
+/* Does the same, but never moves the end to an earlier time. */
 void idem__lease_extend(struct idem_record *record, int64_t lease_ms,
                         const struct idem_now *now);
 

@@ -26,8 +26,8 @@ bool idem__move_refuses(const char *mark, const struct idem_op *op, char *text,
 /* Does it refuse anything? */
 bool idem__move_closes(struct idem_slice mark);
 
-/* Answers the @op IDEM_OP_MOVE where the mark is @mark, and fences and time are those
- * of @now: a mark that was to be set is @mark, or somebody else's is. */
+/* Answers @op, an IDEM_OP_MOVE, when the store has the mark @mark, and the fences and
+ * time of @now. If @op was to set a mark, @mark is that, or another caller's. */
 void idem__move_answer(struct idem_op *op, const char *mark,
                        const struct idem_now *now);
 

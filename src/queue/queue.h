@@ -44,8 +44,8 @@ void idem__queue_push(struct idem_queue *queue, struct idem_op *first,
 enum idem_cancel idem__queue_cancel(struct idem_queue *queue,
                                     struct idem_op *op);
 
-/* Likewise, and frees it, now or when it is answered. Nobody else submits or reaps
- * any more. */
+/* Cancels @op and frees it, now or when it is answered. No other thread may submit or
+ * reap in @queue any more. */
 void idem__queue_abandon(struct idem_queue *queue, struct idem_op *op);
 
 /* Tells who observes the store of @op, which was answered or given up. */

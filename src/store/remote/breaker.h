@@ -1,10 +1,10 @@
 /* Whether a service that no longer answers is asked for something new. Pure.
  *
- * While it is away, every claim would wait for its whole timeout, and with it
- * whoever asked. After a number of requests in a row, over some seconds, to which
- * nothing sensible came, what is new is refused at once; one op at a time goes
- * through to see whether that is over. Work that is under way is never held back:
- * its outcome has to be recorded, and its requests tell as well. */
+ * While the service is away, every claim, and its caller, would wait for the whole
+ * timeout. After a number of requests in a row, over some seconds, without a sensible
+ * answer, new ops are refused at once; one at a time goes through to see whether the
+ * service is back. Ops of an owner are never held back: its outcome has to be recorded,
+ * and its requests show, too, whether the service is back. */
 #ifndef IDEM_STORE_REMOTE_BREAKER_H
 #define IDEM_STORE_REMOTE_BREAKER_H
 

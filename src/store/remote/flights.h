@@ -1,22 +1,21 @@
-/* The work of a store, which drive.c finds somebody for. */
+/* The work of a store, which the leader does that drive.c chooses. */
 #ifndef IDEM_STORE_REMOTE_FLIGHTS_H
 #define IDEM_STORE_REMOTE_FLIGHTS_H
 
 #include "store/remote/remote.h"
 
-/* The leader's: everything that can be done without waiting. Says when there is
- * more. */
+/* For the leader: does all that can be done without waiting. Returns when more is due. */
 int64_t idem__flights_round(struct idem__remote *remote);
 
-/* With the mutex held: @op can be taken, as an end or a renewal always is. Ops that are
- * paused count as queued, but for as many as may send at once. */
+/* With the mutex held: true if @op may be queued, as ends and renewals always may. Of the
+ * ops that have started, those beyond sending_max count as queued, too. */
 bool idem__flights_has_room(const struct idem__remote *remote,
                             const struct idem_op *op);
 
-/* With the mutex held: a round would start an op that is pending. */
+/* With the mutex held: true if a round would start a pending op. */
 bool idem__flights_may_start(const struct idem__remote *remote);
 
-/* Lets go of everything, when nobody leads any more. */
+/* Ends all ops and frees all flights, once no thread leads any more. */
 void idem__flights_drop(struct idem__remote *remote);
 
 #endif

@@ -168,7 +168,7 @@ struct idem__flight {
     int64_t pause_ms;
     bool large; /* Of the request to be sent: it takes its time. */
     bool heard; /* Of the last one: the service gave an answer that it means. */
-    bool timed_out; /* Likewise: the deadline ended it. */
+    bool timed_out; /* The deadline ended the last one. */
 
     /* Where the op is. */
     idem__state state;
@@ -200,7 +200,7 @@ struct idem__flight {
     struct idem_record given;
     struct idem_record
         *next_record;         /* As it is to be written; the service's. */
-    struct idem__buffer head; /* Of it. */
+    struct idem__buffer head; /* The encoded head of next_record. */
     bool extending;           /* The write is a claim that is made to last. */
 
     /* flights.c's. */
@@ -230,8 +230,8 @@ void idem__flight_free(struct idem__flight *flight);
 /* Where the op begins; @looks: a claim of it reads first. */
 idem__state idem__flight_first(struct idem__flight *flight, bool looks);
 
-/* Takes in an answer to WRITE. Returns the next state; after REFUSED that is NONE, for the
- * service knows whether it was shown the record. */
+/* Takes in an answer to WRITE. Returns the next state; after REFUSED that is NONE, for
+ * the service knows whether it was shown the record. */
 idem__state idem__flight_written(struct idem__flight *flight,
                                  enum idem__said said, bool sent,
                                  const struct idem_error *error);

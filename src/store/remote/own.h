@@ -13,9 +13,9 @@ bool idem__own_claim_is_short(const struct idem_op *op,
                               const struct idem_record *record,
                               const struct idem_now *now);
 
-/* Sets the fence of the claim that @op makes, or finds in @found, by @decision: its
- * caller gives it back should nobody want it. One that is ended with its claim leaves
- * none to give back. */
+/* Sets @op's fence to that of the claim that @decision makes, or finds in @found, so
+ * that the claim can be released if its caller has gone. A claim that is ended in the
+ * same write leaves nothing to release. */
 void idem__own_claim_note(struct idem_op *op, const struct idem_record *found,
                           const struct idem_decision *decision);
 

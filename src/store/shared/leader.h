@@ -91,8 +91,8 @@ enum idem_cancel idem__leader_cancel(struct idem__leader *leader,
 void idem__leader_drive(struct idem__leader *leader, struct idem_queue *queue,
                         int64_t deadline_ms);
 
-/* Without the mutex, after ops of @queue became pending. @led was read with it: somebody
- * leads, who is woken. */
+/* Without the mutex, after ops of @queue became pending. @led was read with it: a thread
+ * leads, and is woken. */
 void idem__leader_tell(struct idem__leader *leader, struct idem_queue *queue,
                        bool led);
 

@@ -69,9 +69,9 @@ int idem__path_open(const char *path, const struct idem__share *share);
 int idem__path_create(const char *path, const struct idem__share *share,
                       struct idem_error *error);
 
-/* SQLite makes its files with the mode of @path, but with the group of whoever
- * makes them: gives them the group of @path. Without a descriptor, because
- * closing one would drop the locks of the process. */
+/* Gives the files beside @path its group: SQLite creates them with the mode of @path, but
+ * with the group of the process. It opens no descriptor, because closing one would drop
+ * the locks of the process. */
 void idem__path_share_rest(const char *path);
 
 /* ---- The lock file: lock.c ---- */
@@ -97,8 +97,8 @@ void idem__lock_close(struct idem__lock *lock);
 int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
                        struct idem_error *error);
 
-/* Likewise. Once *@ends is true (atomic) the caller ends or renews something, which
- * a long line does not keep waiting. */
+/* The same. Once *@ends is true (atomic), the caller ends or renews something, and does
+ * not wait for a long line. */
 int idem__lock_acquire_for(struct idem__lock *lock, int64_t deadline_ms,
                            const bool *ends, struct idem_error *error);
 
@@ -109,12 +109,12 @@ bool idem__lock_release(struct idem__lock *lock);
  * Acquiring looks at the file anyway, so that this costs no call. */
 bool idem__lock_is_deleted(const struct idem__lock *lock);
 
-/* Which turn this is among those of all processes; for whoever holds the lock.
- * It wraps around, and stays where the order is not kept. */
+/* The number of this turn among those of all processes; for the holder of the lock. It
+ * wraps around, and does not change while no order is kept. */
 uint32_t idem__lock_turn(const struct idem__lock *lock);
 
-/* True, once, if the lock file had been truncated by somebody; for whoever holds
- * the lock. */
+/* True, once, if another process has truncated the lock file; for the holder of the
+ * lock. */
 bool idem__lock_was_emptied(struct idem__lock *lock);
 
 /* Tests the file system that the lock file is on: idem__lock_test_file(). */

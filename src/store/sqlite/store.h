@@ -238,7 +238,8 @@ struct idem__conn *idem__readers_take(struct idem__sqlite_store *store,
  * code. */
 int idem__sqlite_reader(struct idem_store *store, struct idem__conn **ret_conn,
                         struct idem_error *ret_error);
-/* One that others give back, without the lock of the store; NULL: there are none. */
+/* Waits, without the lock of the store, until another thread gives a connection back.
+ * NULL: there are none. */
 struct idem__conn *idem__readers_await(struct idem__sqlite_store *store);
 /* Adds a new connection to the pool. */
 void idem__readers_add(struct idem__sqlite_store *store,
@@ -408,8 +409,8 @@ int idem__making_accept(struct idem__sqlite_store *store,
 int idem__making_missing(const struct idem__sqlite_store *store,
                          struct idem_error *error);
 
-/* The lock file was truncated by somebody while this store was open: what it
- * knew is written again. */
+/* Writes the notes in the lock file again: another process truncated it while this store
+ * was open. */
 void idem__making_renew(const struct idem__sqlite_store *store);
 
 /* ---- check_contents.c: the records, indexes and pages inside a file ---- */
