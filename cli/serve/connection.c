@@ -144,7 +144,8 @@ void serve_conn_read(struct serve *serve, struct serve_conn *conn)
 {
     int i;
 
-    for (i = 0; i < READS && serve_conn_reads(conn) && is_readable(conn->in);
+    for (i = 0; i < READS && serve_conn_reads(conn) &&
+                (i == 0 || is_readable(conn->in));
          i++) {
         size_t n = read_once(conn);
 

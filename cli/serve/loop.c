@@ -193,6 +193,7 @@ static void stop(struct serve *serve)
 static int serve_all(struct serve *serve, struct idem__buffer *watch)
 {
     struct pollfd *fds;
+    int64_t set_ms = 0; /* The timer is. */
     int status = 0;
 
     while (serve->is_socket || serve->conns != NULL) {
@@ -204,9 +205,12 @@ static int serve_all(struct serve *serve, struct idem__buffer *watch)
             break;
         }
         fds = fds_of(watch);
-        boot_timer_set(fds[TIMER].fd, serve->due_ms == IDEM_NEVER ? 0
-                                      : serve->due_ms < 1         ? 1
-                                                          : serve->due_ms);
+        if (serve->due_ms != set_ms) {
+            set_ms = serve->due_ms;
+            boot_timer_set(fds[TIMER].fd, set_ms == IDEM_NEVER ? 0
+                                          : set_ms < 1         ? 1
+                                                               : set_ms);
+        }
         if (poll(fds, watch->len / sizeof(*fds),
                  serve->due_ms <= io_now_ms() ? 0 : -1) < 0) {
             continue;
@@ -214,7 +218,9 @@ static int serve_all(struct serve *serve, struct idem__buffer *watch)
         if (fds[STOP].revents != 0) {
             break;
         }
-        boot_timer_take(fds[TIMER].fd);
+        if (fds[TIMER].revents != 0) {
+            boot_timer_take(fds[TIMER].fd);
+        }
         turn(serve, first, fds);
     }
     stop(serve);

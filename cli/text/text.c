@@ -386,7 +386,27 @@ void cli_span_words(int64_t ms, char buf[CLI_WORDS_MAX])
     }
 }
 
+/* Most texts are ASCII alone: how much of this one is, by eight bytes. */
+static size_t ascii_len(struct idem_slice s)
+{
+    const unsigned char *bytes = s.base;
+    uint64_t eight;
+    size_t i;
+
+    for (i = 0; i + sizeof(eight) <= s.len; i += sizeof(eight)) {
+        memcpy(&eight, bytes + i, sizeof(eight));
+        if ((eight & 0x8080808080808080u) != 0) {
+            break;
+        }
+    }
+    return i;
+}
+
 bool cli_is_utf8(struct idem_slice s)
 {
-    return is_each(s, utf8_len);
+    size_t ascii = ascii_len(s);
+
+    return ascii == s.len ||
+           is_each(idem_bytes((const char *)s.base + ascii, s.len - ascii),
+                   utf8_len);
 }
