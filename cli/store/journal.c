@@ -231,13 +231,14 @@ enum cli_journal_settled cli_journal_settle(struct idem_store *store,
     uint8_t id[IDEM_ID_LEN];
     int rc = open_existing(store, /* say= */ true, &journal, ret_error);
 
+    if (rc == 0 && journal == NULL) {
+        return CLI_JOURNAL_CLEAR;
+    }
     if (rc == 0) {
-        if (journal == NULL) {
-            return CLI_JOURNAL_CLEAR;
-        }
         rc = idem_id(scope, key, id);
     }
     if (rc != 0) {
+        idem_journal_close(journal);
         ret_error->code = rc;
         return CLI_JOURNAL_WAITS; /* An outcome of this key may wait there. */
     }

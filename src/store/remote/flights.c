@@ -453,6 +453,10 @@ void idem__flights_drop(struct idem__remote *remote)
 
         if (flight->next == IDEM__FLIGHT_SEND) {
             remote->ops->abort(flight);
+            /* The service may apply what it was sent: its answer goes unread. */
+            if (flight->ops->may_have_written(flight)) {
+                flight->ambiguous = true;
+            }
         }
         idem__flight_give_up(flight);
         remote->running = flight->link;

@@ -27,6 +27,7 @@ struct service {
     size_t no_time; /* now() fails so many times more. */
     int64_t pause_ms;
     bool silent;   /* It answers nothing. */
+    bool writes;   /* What it was sent changes something. */
     bool blocks;   /* It waits until it is woken, as a real one does. */
     size_t wanted; /* Ops for which it is woken while it waits. */
     int waiting;
@@ -69,8 +70,7 @@ static idem__state answered(struct idem__flight *base)
 
 static bool may_have_written(const struct idem__flight *base)
 {
-    (void)base;
-    return false;
+    return ((const struct flight *)base)->service->writes;
 }
 
 static const struct idem__machine_ops machine_ops = {
@@ -352,6 +352,31 @@ TEST(remote, isWokenForWhatCanBeSent)
         }
         idem_queue_destroy(queue);
         idem_close(&service->remote.base);
+    }
+}
+
+/* What was sent to a service that does not answer before the store is closed may be
+ * applied later, if it writes. */
+TEST(remote, isUnsureOfWhatItSentBeforeItsEnd)
+{
+    int writes;
+
+    for (writes = 0; writes < 2; writes++) {
+        struct service *service = open_service(0, 60000);
+        struct idem_queue *queue;
+        struct idem_op *op;
+
+        service->silent = true;
+        service->writes = writes;
+        assert_ok(idem_queue_create(&service->remote.base, &queue, &why));
+        op = submit(queue, "1");
+        assert_null(idem_queue_reap(queue, 0));
+        idem_close(&service->remote.base);
+        assert_ptr_equal(idem_queue_reap(queue, 0), op);
+        assert_code(writes ? IDEM_EUNKNOWN : IDEM_EUNAVAILABLE,
+                    idem_op_code(op));
+        idem_op_destroy(op);
+        idem_queue_destroy(queue);
     }
 }
 
