@@ -139,12 +139,13 @@ async def passed_on(proxy, client, request):
 class Proxy:
     """The proxy's address, and what it has done."""
 
-    def __init__(self, url, seed, rate, rule):
+    def __init__(self, url, seed, rate, classes, rule):
         parts = urllib.parse.urlsplit(url)
         self.upstream = (parts.hostname, parts.port)
         self.url = None
         self.rate = rate
         self.random = random.Random(seed)
+        self.classes = classes
         self.rule = rule
         self.hits = collections.Counter()
         self.requests = 0
@@ -160,8 +161,8 @@ class Proxy:
         """The class of the fault that @request meets, or None."""
         if self.random.random() >= self.rate:
             return None
-        if len(self.deck) < len(faults.CLASSES):
-            fresh = list(faults.CLASSES)
+        if len(self.deck) < len(self.classes):
+            fresh = list(self.classes)
             self.random.shuffle(fresh)
             self.deck = fresh + self.deck
         for at in range(len(self.deck) - 1, -1, -1):
@@ -258,9 +259,9 @@ class Proxy:
 
 
 @contextlib.contextmanager
-def chaos(url, seed=1, rate=0.2, rule=None):
+def chaos(url, seed=1, rate=0.2, classes=tuple(faults.CLASSES), rule=None):
     """Stand before the server at @url."""
-    between = Proxy(url, seed, rate, rule)
+    between = Proxy(url, seed, rate, classes, rule)
     started = threading.Event()
     loop = asyncio.new_event_loop()
     failed = []

@@ -429,7 +429,7 @@ VOLATILE = [
     (r"\b\d+(m\d+s|h\d+m|d\d+h)\b", "DURATION"),
     (r"\b1[6-9]\d{11}(\d{3})?\b", "FENCE"),
     (r"\b\d+(\.\d+)? ?(ms|s|m|h|d)\b", "DURATION"),
-    (r"[0-9a-f]{8}-[0-9a-f]{16}-\d-\d+", "ENTRY"),
+    (r"[0-9a-f]{8}-[0-9a-f]{16}-\d+", "ENTRY"),
     (r" +", " "),
 ]
 
