@@ -188,6 +188,9 @@ TEST_VIRTUAL(release, mayBeTriedAgain)
         assert_ok(idem_release(attempt, idem_str("not yet"), &why));
         assert_text(attempt->record->note, "not yet");
         assert_int_equal(status_of(f->store, "k"), IDEM_STATUS_RELEASED);
+        assert_code(IDEM_EINVALID,
+                    idem_reopen(f->store, idem_str(""), idem_str("k"), fence,
+                                idem_str("ann"), idem_str("looked"), &why));
     }
     attempt = begin(f->store, &request, IDEM_STARTED);
     record = attempt->record;

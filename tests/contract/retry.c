@@ -422,9 +422,6 @@ TEST_VIRTUAL(reopen, isRefused)
     assert_ok(reopen(f, fence, "ann"));
     assert_code(IDEM_EINVALID, reopen(f, fence, "bob"));
     assert_why("already");
-    assert_ok(idem_release(begin(f->store, &request, IDEM_STARTED),
-                           idem_str(""), &why));
-    assert_code(IDEM_EINVALID, reopen(f, fence_of(f->store, "k"), "ann"));
 }
 
 /* Both are counted: attempts as retried, persons as resolved. */
