@@ -13,8 +13,8 @@ import threading
 
 import dynamo
 import wiretap
-from batches import (FUNCTION, PROGRAM, SEED, blow, fifo, is_poison, kinesis, ledger,
-                     messages, sqs, storm)
+from batches import (FUNCTION, PROGRAM, SEED, Handler, blow, fifo, is_poison, kinesis,
+                     ledger, messages, sqs, storm)
 from late_writes import end_of, landed_late, process_of
 from patience import in_time, until
 from tap import LONG, add, arguments, equal, main, note, test
@@ -108,7 +108,8 @@ for row in CASES:
 def an_end_that_lands_late():
     """An end that a killed function had sent reaches the table when the next function has
     looked, which is right to report the record; the wire tells this from a wrong report."""
-    with place() as wire, storm(FUNCTION, fifo, wire) as (one, sent):
+    handler = Handler(FUNCTION.name, seconds=10)
+    with place() as wire, storm(handler, fifo, wire) as (one, sent):
         batch = [message for message in sent if message.key == "ok-0"][:1]
         wire.hold('"completed"')
 
