@@ -2,8 +2,8 @@
  *
  * A process that adopts orphans has every descendant below it, whatever group or
  * session it moved to. waitid() proves that none is left: it fails with ECHILD. /proc
- * only serves to find those to signal; where it cannot be read, the group of the
- * command stands in. */
+ * only serves to find those to signal; where it cannot be read, the signal goes to
+ * the group of the command. */
 #include "run/descendants.h"
 
 #include "process/descriptors.h"

@@ -123,8 +123,8 @@ void supervisor_start(struct supervisor *supervisor, const struct run *run)
         supervisor->failed = errno;
         return;
     }
-    /* Before the fork: there is no moment at which the supervisor's children could be
-     * adopted by init instead. */
+    /* Before the fork, so that init can never adopt a child of the supervisor
+     * instead. */
     supervisor->adopts = !has_children() && descendants_adopt() == 0;
     if (channel_open(ends) != 0) {
         supervisor->failed = errno;

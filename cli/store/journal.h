@@ -74,7 +74,7 @@ void cli_journal_note(struct idem_store *store);
  * read. */
 bool cli_journal_read_usage(struct idem_journal_usage *ret_usage);
 
-/* What a process that goes on saw of the journal last; zeroed: nothing. */
+/* The journal as a long-lived process last saw it. Zeroed: it has not looked yet. */
 struct cli_journal_view {
     dev_t device;
     ino_t inode;

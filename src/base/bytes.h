@@ -74,9 +74,8 @@ size_t idem__utf8_len(const uint8_t *p, size_t left);
 /* True if @bytes is well-formed UTF-8. */
 bool idem__utf8_is(struct idem_slice bytes);
 
-/* Returns how many of the @len bytes at @p, from the first, are ASCII that stands in a
- * JSON string as it is: neither a control character nor a quotation mark nor a
- * backslash. */
+/* Returns the length of the run at the start of the @len bytes at @p that a JSON string
+ * holds unescaped: printable ASCII but the quotation mark and the backslash. */
 size_t idem__json_plain_len(const uint8_t *p, size_t len);
 
 /* ---- Numbers in digits --------------------------------------------------- */

@@ -571,7 +571,7 @@ def ran():
 @test(rows=[20])
 def credentials_that_expire_in_mid_work_are_renewed():
     """Credentials that end while the work goes on are fetched anew, and its outcome is
-    recorded; where there are no new ones, it is kept, and recorded once there are."""
+    recorded; without new ones the journal keeps it until there are some."""
     box = in_turn((200, document("AKIDOLD")), (200, document("AKIDOLD")), (200, document("AKIDNEW")))
     with table(box) as (env, dead, source):
         dead.add("AKIDOLD")

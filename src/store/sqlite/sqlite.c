@@ -308,7 +308,7 @@ static int set_up(struct idem__sqlite_store *store,
     return rc;
 }
 
-/* What a caller takes for the store. */
+/* The stores that a caller accepts. */
 enum taken {
     TAKEN_STORE,   /* The store that was there before. */
     TAKEN_MADE,    /* Or a new one if there is none, whatever the URL says. */

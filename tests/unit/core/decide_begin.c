@@ -1,6 +1,5 @@
-/* What a claim means for the record that is there, as far as calls of the library cannot
- * tell: tests/contract has the table of verdicts, and tests/fuzz/decide.c tells it a second
- * time. */
+/* The decisions about a claim that calls of the library do not show. tests/contract has the
+ * table of verdicts, and tests/fuzz/decide.c has it a second time. */
 #include "core/decide.h"
 #include "core/identity.h"
 #include "sample.h"
@@ -229,7 +228,7 @@ TEST(begin, tiesAWaiterToItsAttempt)
     }
 }
 
-/* What becomes of a lease that is over is noted for a waiter too, but for a takeover. */
+/* The record notes the end of a lease for a waiter too, unless another takes over. */
 TEST(begin, endsALeaseBeforeAWaiter)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* What a person decides, and a restore from a copy. */
+/* A person's decisions, and a restore from a copy. */
 #include "sample.h"
 
 #include "test.h"

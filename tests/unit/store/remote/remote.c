@@ -355,8 +355,8 @@ TEST(remote, isWokenForWhatCanBeSent)
     }
 }
 
-/* What was sent to a service that does not answer before the store is closed may be
- * applied later, if it writes. */
+/* The store is closed before the service answers: the service may still apply a write
+ * that it was sent. */
 TEST(remote, isUnsureOfWhatItSentBeforeItsEnd)
 {
     int writes;
