@@ -247,12 +247,12 @@ TABLES = [
     Table(
         "Entries of the journal",
         "entries",
-        (10**3, 10**4, 10**5),
+        (10**4, 10**5),
         made("journal", "{journal}"),
         [
             Row("an outcome put", told("put")),
             Row("a look for one key", told("look")),
-            # Each tells the store dozens of them, so that some hundreds have to be there.
+            # Each tells the store up to a thousand of them, so that thousands have to be there.
             Row("idem run, new, beside them", command("run", "-k", "{new}", "--", "true", times=1)),
             Row("idem reconcile", command("reconcile", "-q", times=1), LINEAR, per_record=True, once=True),
         ],
