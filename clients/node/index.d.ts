@@ -89,6 +89,11 @@ export interface Attempt<T = unknown> {
     check(): Promise<void>;
 }
 
+/** Without the attempt at their end. */
+type Arguments<P extends unknown[]> = P extends [...infer A, infer Last]
+    ? unknown extends Last ? P : Last extends Attempt ? A : P
+    : P;
+
 type OfArguments<A extends unknown[]> = {
     [W in keyof Claim]?: Claim[W] | ((...args: A) => Claim[W]);
 };
@@ -99,11 +104,13 @@ export interface Store {
     begin<T = unknown>(key: Key, claim?: Claim): Promise<Attempt<T>>;
     /** Gives what the work gives, now or when it ran. */
     once<T>(key: Key, work: (attempt: Attempt) => T | Promise<T>, claim?: Claim): Promise<T>;
-    /** The function with once() around it; the options may be functions of its arguments. */
-    idempotent<A extends unknown[], T>(
-        work: (...args: A) => T | Promise<T>,
-        options: { key: (...args: A) => Key | null | undefined } & OfArguments<A>,
-    ): (...args: A) => Promise<T>;
+    /** The function with once() around it; the options may be functions of its arguments. Where
+     * it has a parameter more than there are arguments, the last one is the attempt; those from
+     * the first that has a default do not count. */
+    idempotent<P extends unknown[], T>(
+        work: (...parameters: P) => T | Promise<T>,
+        options: { key: (...args: Arguments<P>) => Key | null | undefined } & OfArguments<Arguments<P>>,
+    ): (...args: Arguments<P>) => Promise<T>;
     /** For middleware: a request, as http.begin has it; its answer, or the attempt to run it. */
     http(
         request: HttpRequest,

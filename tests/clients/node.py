@@ -246,7 +246,7 @@ def a_lease_that_is_over(b):
 @case
 def idempotent_functions(b):
     """The key, and the fingerprint, come from the arguments; what they are called with,
-    and on, goes to the function as it is."""
+    and on, goes to the function as it is, and the attempt to a parameter that is left."""
     runs(b, """
     const till = { amount: 7, pay: store.idempotent(
         async function (order, ...more) { return [order.id, this.amount, more]; },
@@ -257,6 +257,18 @@ def idempotent_functions(b):
     }
     await thrown(idem.Mismatch, till.pay({ id: '42', more: 1 }));
     await thrown(idem.MissingKey, till.pay({}));
+    const of = { key: (order) => order };
+    const charge = store.idempotent(async (order, attempt) => {
+        await attempt.check();
+        return [order, attempt.key, attempt.fence > 0n, attempt.takeover];
+    }, of);
+    for (let n = 0; n < 2; n++) {
+        assert.deepEqual(await charge('43'), ['43', '43', true, false]);
+    }
+    const noted = store.idempotent((order, note, attempt) => [note === undefined, attempt.key], of);
+    assert.deepEqual(await noted('44'), [true, '44']);
+    const priced = store.idempotent((order, currency = 'EUR') => currency, of);
+    assert.equal(await priced('45'), 'EUR');
     assert.throws(() => store.idempotent(never, { key: '42' }), TypeError);
     """)
 

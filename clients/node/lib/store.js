@@ -370,7 +370,8 @@ class Store {
     }
 
     /* The function with once() around it. The options, of which `key` is needed, may be
-     * functions of its arguments. */
+     * functions of its arguments. Where it has a parameter more than there are arguments, that
+     * is the attempt. */
     idempotent(work, { key, ...claim } = {}) {
         if (typeof work !== 'function' || typeof key !== 'function') {
             throw new TypeError('idempotent: the work and its key are functions');
@@ -381,7 +382,14 @@ class Store {
                 word,
                 typeof value === 'function' ? value(...args) : value,
             ]);
-            return store.once(key(...args), () => work.apply(this, args), Object.fromEntries(of));
+            const run = (attempt) => {
+                const all = [...args];
+                if (work.length > args.length) {
+                    all[work.length - 1] = attempt;
+                }
+                return work.apply(this, all);
+            };
+            return store.once(key(...args), run, Object.fromEntries(of));
         };
     }
 
