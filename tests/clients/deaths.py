@@ -8,11 +8,13 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 from box import case, contains, is_gone
 from files import read
 from patience import until
 from procfs import children, stop
+from procfs import status as status_of
 from tap import LONG, PROGRAM, TOP, at_once, equal
 
 # Before the server: it notes what it is sent, and does @do with its first verdict.
@@ -139,6 +141,30 @@ def add_cases(started, scripts, before_it=()):
         equal([b.record(k)["status"] for k in ("done", "open", "exit")],
               ["completed", "unknown", "unknown"])
 
+    @case
+    def a_worker_that_does_not_read(b):
+        """It stands still while long answers fill its pipe: others are served meanwhile, and
+        when it goes on all of the answers are there."""
+        worker = started(b, scripts["unread"])
+        child = int(worker.reads())
+        stop(child)
+        worker.go()
+        equal(worker.reads(), "asked")
+        stop(worker.process.pid)
+        slept, last = sleeps(child), None
+        os.kill(child, signal.SIGCONT)
+
+        def rests():
+            nonlocal last
+            before, last = last, sleeps(child)
+            time.sleep(0.1)
+            return slept != last == before
+
+        until(rests, "the pipe is full")
+        equal(b("begin", "-k", "other").status, 0)
+        worker.process.send_signal(signal.SIGCONT)
+        worker.ends()
+
     @case(slow=True)
     def heartbeats_and_a_frozen_worker(b):
         """Heartbeats renew the lease of work that takes longer. One that was stopped past
@@ -169,6 +195,10 @@ def add_cases(started, scripts, before_it=()):
 
         at_once(frozen, workers)
         equal(b.effects(), 0)
+
+
+def sleeps(pid):
+    return status_of(pid)["voluntary_ctxt_switches"]
 
 
 def play_pages(b, language, package, play, *words):

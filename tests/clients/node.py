@@ -453,6 +453,18 @@ deaths.add_cases(started, {
     "done": "await store.once('done', effect);",
     "open": "await store.begin('open');",
     "exit": "await store.once('exit', () => process.exit());",
+    "unread": """
+    const long = 'x'.repeat(1e6);
+    await store.once('long', () => long);
+    say(door().child.pid);
+    await wait();
+    const asked = Array.from({ length: 64 }, () => store.once('long', never));
+    await new Promise(setImmediate); // They have left.
+    say('asked');
+    for (const one of asked) {
+        assert.equal(await one, long);
+    }
+    """,
     "frozen": """
     const attempt = await store.begin('KEY', { onExpiredLease: 'rerun', lease: 6000 });
     say('begun');

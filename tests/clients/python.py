@@ -392,6 +392,21 @@ say(store.child.process.pid)
     "done": "store.once('done', effect)",
     "open": "store.begin('open')",
     "exit": "store.once('exit', sys.exit)",
+    "unread": """
+long, got = "x" * 10**6, []
+store.once("long", lambda: long)
+say(store.child.process.pid)
+wait()
+threads = [threading.Thread(target=lambda: got.append(store.once("long", never))) for _ in range(64)]
+for thread in threads:
+    thread.start()
+while len(store.child.pending) < 64:
+    threading.Event().wait(0.01)
+say("asked")
+for thread in threads:
+    thread.join()
+assert got == [long] * 64
+""",
     "frozen": """
 attempt = store.begin("KEY", on_expired_lease="rerun", lease=6)
 say("begun")
