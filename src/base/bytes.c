@@ -36,22 +36,6 @@ uint8_t *idem__buffer_room(struct idem__buffer *buffer, size_t more)
     return buffer->base + buffer->len;
 }
 
-void idem__buffer_add(struct idem__buffer *buffer, const void *bytes,
-                      size_t len)
-{
-    uint8_t *to = idem__buffer_room(buffer, len);
-
-    if (to != NULL && len > 0) {
-        memcpy(to, bytes, len);
-        buffer->len += len;
-    }
-}
-
-void idem__buffer_str(struct idem__buffer *buffer, const char *text)
-{
-    idem__buffer_add(buffer, text, strlen(text));
-}
-
 void idem__buffer_u64(struct idem__buffer *buffer, uint64_t number)
 {
     char digits[20];

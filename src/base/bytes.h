@@ -4,6 +4,7 @@
 #define IDEM_BASE_BYTES_H
 
 #include <idem.h>
+#include <string.h>
 
 /* ---- Big-endian numbers -------------------------------------------------- */
 
@@ -46,9 +47,25 @@ struct idem__buffer {
  * used to len. */
 uint8_t *idem__buffer_room(struct idem__buffer *buffer, size_t more);
 
-void idem__buffer_add(struct idem__buffer *buffer, const void *bytes,
-                      size_t len);
-void idem__buffer_str(struct idem__buffer *buffer, const char *text);
+/* These two stand here because most of what is added is short and known when it is
+ * compiled. */
+static inline void idem__buffer_add(struct idem__buffer *buffer,
+                                    const void *bytes, size_t len)
+{
+    uint8_t *to = idem__buffer_room(buffer, len);
+
+    if (to != NULL && len > 0) {
+        memcpy(to, bytes, len);
+        buffer->len += len;
+    }
+}
+
+static inline void idem__buffer_str(struct idem__buffer *buffer,
+                                    const char *text)
+{
+    idem__buffer_add(buffer, text, strlen(text));
+}
+
 void idem__buffer_u64(struct idem__buffer *buffer, uint64_t number);
 
 /* The padded base64 of @bytes. */

@@ -78,7 +78,6 @@ bool idem__number_decimal(struct idem__buffer *out, struct idem_slice number)
     const char *text_end = (const char *)number.base + number.len;
     const char *point = memchr(p, '.', mantissa.len);
     int64_t exponent = 0;
-    char text[24];
 
     while (p < end && is_zero(*p)) {
         p++;
@@ -106,8 +105,8 @@ bool idem__number_decimal(struct idem__buffer *out, struct idem_slice number)
         p = point + 1;
     }
     idem__buffer_add(out, p, (size_t)(end - p));
-    (void)snprintf(text, sizeof(text), "e%lld", (long long)exponent);
-    idem__buffer_str(out, text);
+    idem__buffer_str(out, exponent < 0 ? "e-" : "e");
+    idem__buffer_u64(out, (uint64_t)(exponent < 0 ? -exponent : exponent));
     return true;
 }
 
