@@ -21,10 +21,12 @@ static bool is_same(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* With all its directories: the process may have left the one it was in. */
+/* As it was given: a symbolic link on the way may lead elsewhere by now. A relative name
+ * comes from SQLite, with all its directories: the process may have left the one it was
+ * in. */
 static const char *name_of(const struct idem__sqlite_store *store)
 {
-    return store->url + strlen("sqlite:");
+    return store->path[0] == '/' ? store->path : store->url + strlen("sqlite:");
 }
 
 /* The log stays for as long as anybody has the store open. */

@@ -1,0 +1,144 @@
+/* The file of a store is taken away while a handle has it open: whatever happened to
+ * it, nothing is claimed any more, and no end counts as recorded. */
+#include "claims.h"
+#include "disk.h"
+#include "test.h"
+
+#include <idem/sqlite.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    DISK_LEN = 32 << 20
+};
+
+/* What happens on the disk, on which link leads to top/below, where the store is. */
+struct accident {
+    const char *name;
+    const char *command;
+    const char *reason; /* Of the refusal. */
+};
+
+#define MISSING "renamed or unmounted"
+#define REPLACED "another file has replaced the store since"
+#define LOG_REPLACED "another file has replaced the store's log"
+
+static const struct accident accidents[] = {
+    {"deleted", "rm link/held.db", "the store was deleted"},
+    {"renamed", "mv link/held.db link/away.db", MISSING},
+    {"swapped", "cp link/held.db copy && mv copy link/held.db", REPLACED},
+    {"unmounted", "umount -l \"$PWD\"", MISSING},
+    {"a renamed grandparent", "mv top away", MISSING},
+    {"a swapped symbolic link",
+     "mkdir other && ln -s other new && mv -T new link", MISSING},
+    {"a mount over the path", "mount -t tmpfs none top", MISSING},
+    {"a restored copy", "cp -a top copy && mv top away && mv copy top",
+     REPLACED},
+    {"a deleted log", "rm link/held.db-wal", LOG_REPLACED},
+    {"a renamed log", "mv link/held.db-wal link/away.db-wal", LOG_REPLACED},
+    {"a mounted file", "cp link/held.db copy && mount --bind copy link/held.db",
+     REPLACED},
+    {"a deleted lock file", "rm link/held.db-lock", "lock file was deleted"},
+};
+
+/* A store on a disk of its own, with a claim that is to be ended. */
+struct victim {
+    const char *disk;
+    struct idem_store *store;
+    struct idem_attempt *attempt;
+};
+
+/* Runs @command on the disk. */
+static void on_disk(const struct victim *victim, const char *command)
+{
+    char line[1000];
+
+    (void)snprintf(line, sizeof(line), "cd '%s' && %s", victim->disk, command);
+    if (system(line) != 0) {
+        fail_with("it did not work: %s", command);
+    }
+}
+
+static int try_claim(const struct victim *victim, const char *key)
+{
+    struct idem_request request = claim(key);
+    struct idem_attempt *attempt;
+    int rc = idem_begin(victim->store, &request, &attempt, &why);
+
+    if (rc == 0) {
+        idem_attempt_destroy(attempt);
+    }
+    return rc;
+}
+
+static void set_up(struct victim *victim)
+{
+    struct idem_request request = claim("begun");
+    char path[700];
+
+    memset(victim, 0, sizeof(*victim));
+    victim->disk = disk_make(DISK_LEN);
+    if (victim->disk == NULL) {
+        test_skip("no file system can be mounted here");
+    }
+    on_disk(victim, "mkdir -p top/below && ln -s top/below link");
+    (void)snprintf(path, sizeof(path), "%s/link/held.db", victim->disk);
+    assert_ok(idem_sqlite_open(path, NULL, &victim->store, &why));
+    assert_ok(idem_begin(victim->store, &request, &victim->attempt, &why));
+}
+
+static void tear_down(struct victim *victim)
+{
+    idem_attempt_destroy(victim->attempt);
+    idem_close(victim->store);
+    disk_end(victim->disk);
+}
+
+static void expect_refusal(const struct accident *accident, int rc,
+                           const char *what)
+{
+    if (rc != IDEM_ECONFIG || strstr(why.text, accident->reason) == NULL) {
+        fail_with("%s: %s: %s %s", accident->name, what, idem_error_name(rc),
+                  rc == 0 ? "" : why.text);
+    }
+}
+
+static void expect_refusals(const struct victim *victim,
+                            const struct accident *accident)
+{
+    on_disk(victim, accident->command);
+    expect_refusal(accident, idem_complete(victim->attempt, NULL, &why),
+                   "an end");
+    expect_refusal(accident, try_claim(victim, "new"), "a claim");
+}
+
+/* Each accident is found, by the next end and by the next claim. */
+TEST(handle, noticesWhateverHappensToItsFile)
+{
+    EACH(accident, accidents) {
+        struct victim victim;
+
+        set_up(&victim);
+        expect_refusals(&victim, accident);
+        tear_down(&victim);
+    }
+}
+
+/* A claim that is refused is not made: once the file is back, there is no attempt that
+ * nobody works on. */
+TEST(handle, claimsNothingInARenamedFile)
+{
+    struct idem_answer *answer;
+    struct victim victim;
+
+    set_up(&victim);
+    on_disk(&victim, "mv link/held.db link/away.db");
+    assert_code(IDEM_ECONFIG, try_claim(&victim, "new"));
+    on_disk(&victim, "mv link/away.db link/held.db");
+    assert_code(IDEM_ENOTFOUND, idem_get(victim.store, idem_str(""),
+                                         idem_str("new"), &answer, &why));
+    assert_ok(try_claim(&victim, "new"));
+    assert_ok(idem_complete(victim.attempt, NULL, &why));
+    tear_down(&victim);
+}
