@@ -56,6 +56,13 @@ static bool is_new(const struct idem_op *op)
            op->verb == IDEM_OP_LIMIT;
 }
 
+/* True of ops that end or renew what was begun. */
+static bool is_continued(const struct idem_op *op)
+{
+    return op->verb == IDEM_OP_END || op->verb == IDEM_OP_RENEW ||
+           op->verb == IDEM_OP_EXPIRE;
+}
+
 /* Without its reserve a store might not be able to record an end, and under a second
  * name the file would be two stores. Neither takes anything new. A replay writes
  * nothing, so it is still answered. */
@@ -253,8 +260,14 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
     return rc;
 }
 
+/* By its path, which may name another file by now. */
 static int reconnect(struct idem__sqlite_store *store, struct idem_error *error)
 {
+    int rc = idem__files_check(store, /* committed= */ false, error);
+
+    if (rc != 0) {
+        return rc;
+    }
     idem__conn_close(store->table.conn);
     store->table.conn = NULL;
     return idem__sqlite_connect(store, /* writer= */ true, &store->table.conn,
@@ -419,13 +432,29 @@ static void fill_reserve(struct idem__sqlite_store *store,
     }
 }
 
+/* Whether to look for the files before anything is written. A claim that is refused must
+ * not be in a file that is put back later: nobody would work on it. An end may be: said
+ * again, it finds itself done. So for ends a look of a moment ago is enough. */
+static bool needs_look(const struct idem__sqlite_store *store,
+                       const struct idem_op *batch)
+{
+    if (store->broken || store->table.conn == NULL ||
+        !idem__files_were_there(store)) {
+        return true;
+    }
+    while (batch != NULL && is_continued(batch)) {
+        batch = batch->next;
+    }
+    return batch != NULL;
+}
+
 static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
 {
     struct idem_error error;
     int rc;
 
-    /* If the path names another file by now, a commit to ours would be lost. */
-    if (idem__files_check(store, /* committed= */ false, &error) != 0) {
+    if (needs_look(store, batch) &&
+        idem__files_check(store, /* committed= */ false, &error) != 0) {
         fail_all(batch, &error);
         return;
     }
@@ -504,7 +533,7 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
         idem__making_renew(store);
     }
     run_batch(store, batch);
-    /* A commit to a file that was moved away meanwhile is not on record: the claim has
+    /* A commit to a file that was moved away is not on record: the claim has
      * not started, and the end goes to the journal. */
     if (idem__files_check(store, /* committed= */ true, &error) != 0) {
         fail_all(batch, &error);

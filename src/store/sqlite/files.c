@@ -5,9 +5,11 @@
  * under a name that nobody opens: what it acknowledged would never be read. So
  * this is asked around every commit: before it so that nothing is written in vain,
  * after it so that nothing is acknowledged that will not be found. A log that was
- * replaced shows only afterwards, which saves a look for each batch. The descriptor
+ * replaced shows only afterwards, which saves a look for each batch; and before an end
+ * the look after the last commit will do, if it was a moment ago. The descriptor
  * only refers to the file (O_PATH): closing it drops none of SQLite's locks.
  */
+#include "base/host.h"
 #include "core/error.h"
 #include "store/sqlite/store.h"
 
@@ -15,6 +17,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
+
+enum {
+    MOMENT_NS = 1000000
+};
 
 static bool is_same(const struct stat *a, const struct stat *b)
 {
@@ -126,15 +132,12 @@ int idem__files_lost_lock(const struct idem__sqlite_store *store,
                 error);
 }
 
-int idem__files_check(struct idem__sqlite_store *store, bool committed,
-                      struct idem_error *error)
+static int check(struct idem__sqlite_store *store, bool committed,
+                 struct idem_error *error)
 {
     struct idem__files *files = &store->files;
     struct stat st;
 
-    if (!files->is_known) {
-        return 0;
-    }
     if (!committed && idem__lock_is_deleted(store->lock)) {
         return idem__files_lost_lock(store, error);
     }
@@ -150,4 +153,20 @@ int idem__files_check(struct idem__sqlite_store *store, bool committed,
     }
     files->is_linked = st.st_nlink > 1;
     return committed ? check_log(store, error) : 0;
+}
+
+int idem__files_check(struct idem__sqlite_store *store, bool committed,
+                      struct idem_error *error)
+{
+    struct idem__files *files = &store->files;
+    int rc = files->is_known ? check(store, committed, error) : 0;
+
+    files->found_ns = rc == 0 ? idem__mono_ns() : 0;
+    return rc;
+}
+
+bool idem__files_were_there(const struct idem__sqlite_store *store)
+{
+    return store->files.found_ns != 0 &&
+           idem__mono_ns() - store->files.found_ns < MOMENT_NS;
 }

@@ -122,6 +122,7 @@ struct idem__files {
     struct stat file;
     struct stat log;
     struct stat root; /* Of this process, when they were noted. */
+    int64_t found_ns; /* When all were last found in their place. */
 };
 
 /* When checkpoint.c may next keep all writers waiting for readers of the log. */
@@ -224,6 +225,9 @@ int idem__files_lost_lock(const struct idem__sqlite_store *store,
  * says what became of them. For the holder of the lock. */
 int idem__files_check(struct idem__sqlite_store *store, bool committed,
                       struct idem_error *error);
+
+/* True if they did a moment ago. */
+bool idem__files_were_there(const struct idem__sqlite_store *store);
 
 /* ---- connect.c: the pool of readers ---- */
 

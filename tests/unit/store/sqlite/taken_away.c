@@ -142,3 +142,22 @@ TEST(handle, claimsNothingInARenamedFile)
     assert_ok(idem_complete(victim.attempt, NULL, &why));
     tear_down(&victim);
 }
+
+/* An end that was refused may be on record in a file that was renamed a moment ago: said
+ * again, it is answered as done. */
+TEST(handle, recognisesTheEndInARenamedFile)
+{
+    struct victim victim;
+    char away[700];
+    char path[700];
+
+    set_up(&victim);
+    (void)snprintf(path, sizeof(path), "%s/link/held.db", victim.disk);
+    (void)snprintf(away, sizeof(away), "%s/link/away.db", victim.disk);
+    assert_int_equal(rename(path, away), 0);
+    assert_code(IDEM_ECONFIG, idem_complete(victim.attempt, NULL, &why));
+    assert_int_equal(rename(away, path), 0);
+    assert_ok(idem_complete(victim.attempt, NULL, &why));
+    assert_int_equal(get(victim.store, "begun")->status, IDEM_STATUS_COMPLETED);
+    tear_down(&victim);
+}
