@@ -62,6 +62,12 @@ enum {
     LAST_LOOKS_MS = 250 /* and at most. */
 };
 
+/* How long a look at the file serves the next turn. A process that works without a pause
+ * looks once a turn, when it lets the lock go. */
+enum {
+    LOOK_SERVES_NS = 1000000
+};
+
 /* More than ever wait: a longer line is a stale or foreign word. */
 enum {
     WAITERS_MAX = 4096
@@ -117,12 +123,13 @@ void idem__ticket_lock_close(struct idem__ticket_lock *lock)
 /* Another process may truncate the file while it is mapped; touching the page then is a
  * SIGBUS. So check the length before each visit and extend the file again; the words then
  * begin at 0, which is as good as any stale value. The moment between check and visit
- * remains, as it does for SQLite's own mappings. False: the disk is full, and no order is
- * kept. */
+ * remains, of LOOK_SERVES_NS at most, as it does for SQLite's own mappings. False: the
+ * disk is full, and no order is kept. */
 static bool has_line(struct idem__ticket_lock *lock)
 {
     struct stat st;
 
+    lock->looked_ns = idem__mono_ns();
     if (fstat(lock->fd, &st) != 0) {
         return true;
     }
@@ -130,8 +137,15 @@ static bool has_line(struct idem__ticket_lock *lock)
     if (st.st_size >= FILE_LEN) {
         return true;
     }
+    lock->looked_ns = 0;
     lock->emptied = true;
     return posix_fallocate(lock->fd, 0, FILE_LEN) == 0;
+}
+
+static bool had_line_just_now(const struct idem__ticket_lock *lock)
+{
+    return lock->looked_ns != 0 &&
+           idem__mono_ns() - lock->looked_ns < LOOK_SERVES_NS;
 }
 
 /* ---- The lock ---- */
@@ -384,7 +398,7 @@ static int take_if_free(struct idem__ticket_lock *lock)
 int idem__ticket_lock_take(struct idem__ticket_lock *lock, int64_t deadline_ms,
                            const bool *ends)
 {
-    if (!has_line(lock)) {
+    if (!had_line_just_now(lock) && !has_line(lock)) {
         return wait_outside(lock, deadline_ms);
     }
     if (idem__mono_ms() >= deadline_ms) {

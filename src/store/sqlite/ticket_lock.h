@@ -11,10 +11,11 @@ struct idem__ticket_lock_page;
 struct idem__ticket_lock {
     int fd;                              /* Of the lock file; its owner's. */
     struct idem__ticket_lock_page *page; /* Mapped from it. */
-    uint32_t ticket;                     /* Of the holder, */
-    bool has_ticket; /* unless it came from the head of the line. */
-    bool emptied;    /* The file had lost its room; for the holder to clear. */
-    bool deleted;    /* No name leads to the file any more, at the last look. */
+    int64_t looked_ns; /* When the file was last looked at, and had its room. */
+    uint32_t ticket;   /* Of the holder, */
+    bool has_ticket;   /* unless it came from the head of the line. */
+    bool emptied; /* The file had lost its room; for the holder to clear. */
+    bool deleted; /* No name leads to the file any more, at the last look. */
 };
 
 /* Gives the lock file its room, if it has none yet, and maps it. 0, or an

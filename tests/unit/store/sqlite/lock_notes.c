@@ -6,6 +6,7 @@
 #include "db.h"
 #include "temp.h"
 #include "test.h"
+#include "threads.h"
 #include "vfs.h"
 
 #include <idem/sqlite.h>
@@ -320,6 +321,12 @@ TEST(handle, noticesARename)
     let_go(&held);
 }
 
+/* A look at the lock file serves this process for a moment. */
+static void wait_for_a_look(void)
+{
+    sleep_ms(2);
+}
+
 /* Before anything is written: a claim that it refuses is not made. */
 TEST(handle, noticesADeletedLockFile)
 {
@@ -329,6 +336,7 @@ TEST(handle, noticesADeletedLockFile)
 
     name_beside(held.path, "-lock", name);
     assert_int_equal(unlink(name), 0);
+    wait_for_a_look();
     expect_refused(&held, "lock file was deleted");
     assert_code(IDEM_ENOTFOUND,
                 idem_get(held.store, idem_str(""), idem_str("while it is away"),
@@ -367,14 +375,17 @@ TEST(handle, survivesATruncatedLockFile)
 
     name_beside(held.path, "-lock", name);
     assert_int_equal(truncate(name, 0), 0);
+    wait_for_a_look();
     expect_taken(&held);
     assert_int_equal(truncate(name, 100), 0);
+    wait_for_a_look();
     let_go(&held);
     assert_code(IDEM_ECONFIG, open_at(held.path, &held.store));
 
     held = hold();
     name_beside(held.path, "-lock", name);
     assert_int_equal(truncate(name, 0), 0);
+    wait_for_a_look();
     expect_taken(&held);
     let_go(&held);
     open_and_close(held.path);

@@ -688,6 +688,7 @@ TEST_LINE(full, callsNobodyByAnOldTicket)
     assert_int_equal(buf[1], 1);
     assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
     assert_int_equal(truncate(path, 0), 0);
+    sleep_ms(2); /* Until then a look at the file serves. */
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
     assert_ok(idem__lock_acquire(lock, now_ms() + PATIENCE_MS, &why));
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &room), 0);
