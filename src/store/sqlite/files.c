@@ -8,6 +8,15 @@
  * replaced shows only afterwards, which saves a look for each batch; and before an end
  * the look after the last commit will do, if it was a moment ago. The descriptor
  * only refers to the file (O_PATH): closing it drops none of SQLite's locks.
+ *
+ * After a commit the directory answers for the names in it, database and log, in one
+ * call: its ctime changes with every name that is made, renamed or deleted there, and
+ * no call can set it. Only a file that is mounted over the database changes no name:
+ * the look before the next claim finds it, and nobody else opens such a file
+ * (filesystem.c). Two changes close to each other may have one time, so a directory
+ * answers only once it has been QUIET_S without a change; until then, and where it has
+ * changed, each name is looked at. So it is on file systems that are not known: one of
+ * them may keep the files of a directory in several places.
  */
 #include "base/host.h"
 #include "core/error.h"
@@ -16,10 +25,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
-    MOMENT_NS = 1000000
+    MOMENT_NS = 1000000,
+    QUIET_S = 3 /* Some file systems keep times in units of two seconds. */
 };
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -44,12 +55,56 @@ static int stat_log(const struct idem__sqlite_store *store, struct stat *ret_st)
     return stat(name, ret_st);
 }
 
+/* ---- The directory ------------------------------------------------------- */
+
+static int stat_directory(const struct idem__sqlite_store *store,
+                          struct stat *ret_st)
+{
+    char name[IDEM__PATH_MAX + 1];
+
+    idem__path_directory(name_of(store), name);
+    return stat(name, ret_st);
+}
+
+/* Notes the directory if it is quiet, before the names in it are looked at. One that is
+ * not is left alone for a while: a look at it would cost as much as one at a name. */
+static void note_directory(struct idem__sqlite_store *store)
+{
+    struct idem__files *files = &store->files;
+    time_t now = time(NULL);
+
+    files->is_quiet = false;
+    if (!files->is_local ||
+        (now >= files->noted_s && now - files->noted_s < QUIET_S)) {
+        return;
+    }
+    files->noted_s = now;
+    files->is_quiet = stat_directory(store, &files->directory) == 0 &&
+                      now - files->directory.st_ctim.tv_sec > QUIET_S;
+}
+
+/* True if no name changed in it since all of them were found right. */
+static bool is_quiet(const struct idem__sqlite_store *store)
+{
+    const struct idem__files *files = &store->files;
+    struct stat st;
+
+    return files->is_quiet && stat_directory(store, &st) == 0 &&
+           is_same(&st, &files->directory) &&
+           st.st_ctim.tv_sec == files->directory.st_ctim.tv_sec &&
+           st.st_ctim.tv_nsec == files->directory.st_ctim.tv_nsec;
+}
+
+/* ---- The names ----------------------------------------------------------- */
+
 void idem__files_note(struct idem__sqlite_store *store)
 {
     struct idem__files *files = &store->files;
-    int fd = open(name_of(store), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int fd;
 
     idem__files_close(files);
+    note_directory(store);
+    fd = open(name_of(store), O_PATH | O_NOFOLLOW | O_CLOEXEC);
     files->fd = fd;
     files->is_known = fd >= 0 && fstat(fd, &files->file) == 0 &&
                       stat_log(store, &files->log) == 0 &&
@@ -63,6 +118,7 @@ void idem__files_close(struct idem__files *files)
     }
     files->fd = -1;
     files->is_known = false;
+    files->is_quiet = false;
 }
 
 static int fail(const struct idem__sqlite_store *store, const char *what,
@@ -81,18 +137,23 @@ static bool is_blind(const struct idem__files *files, int why)
            !is_same(&root, &files->root);
 }
 
-static int check_log(const struct idem__sqlite_store *store,
-                     struct idem_error *error)
+static int check_log(struct idem__sqlite_store *store, struct idem_error *error)
 {
+    struct idem__files *files = &store->files;
     struct stat st;
+    int rc;
 
     if (store->table.conn == NULL || store->broken) {
+        files->is_quiet = false;
         return 0;
     }
-    /* An error of the disk says nothing about what is there. */
-    if (stat_log(store, &st) == 0 ? is_same(&st, &store->files.log)
-                                  : errno != ENOENT) {
+    rc = stat_log(store, &st) == 0 ? 0 : errno;
+    if (rc == 0 && is_same(&st, &files->log)) {
         return 0;
+    }
+    files->is_quiet = false;
+    if (rc != 0 && rc != ENOENT) {
+        return 0; /* An error of the disk says nothing about what is there. */
     }
     return fail(
         store,
@@ -132,15 +193,12 @@ int idem__files_lost_lock(const struct idem__sqlite_store *store,
                 error);
 }
 
-static int check(struct idem__sqlite_store *store, bool committed,
-                 struct idem_error *error)
+static int check_database(struct idem__sqlite_store *store,
+                          struct idem_error *error)
 {
     struct idem__files *files = &store->files;
     struct stat st;
 
-    if (!committed && idem__lock_is_deleted(store->lock)) {
-        return idem__files_lost_lock(store, error);
-    }
     if (stat(name_of(store), &st) != 0) {
         return tell_missing(store, error);
     }
@@ -152,7 +210,35 @@ static int check(struct idem__sqlite_store *store, bool committed,
             error);
     }
     files->is_linked = st.st_nlink > 1;
-    return committed ? check_log(store, error) : 0;
+    return 0;
+}
+
+static int check_committed(struct idem__sqlite_store *store,
+                           struct idem_error *error)
+{
+    int rc;
+
+    if (is_quiet(store)) {
+        return 0;
+    }
+    note_directory(store);
+    rc = check_database(store, error);
+    if (rc != 0) {
+        store->files.is_quiet = false;
+        return rc;
+    }
+    return check_log(store, error);
+}
+
+static int check(struct idem__sqlite_store *store, bool committed,
+                 struct idem_error *error)
+{
+    if (committed) {
+        return check_committed(store, error);
+    }
+    return idem__lock_is_deleted(store->lock)
+               ? idem__files_lost_lock(store, error)
+               : check_database(store, error);
 }
 
 int idem__files_check(struct idem__sqlite_store *store, bool committed,

@@ -385,6 +385,7 @@ static int open_store(const char *path, const struct idem_open_options *options,
     store->is_copy = taken == TAKEN_COPY || taken == TAKEN_NOTHING;
     store->may_lose = taken == TAKEN_NOTHING;
     store->no_create = is_no_create(options, taken, &place);
+    store->files.is_local = !place.network && !place.test;
     rc = set_up(store, options, ret_error);
     if (rc != 0) {
         goto done;

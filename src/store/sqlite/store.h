@@ -116,13 +116,17 @@ struct idem__sqlite_readers {
 
 /* The files that a store has open. */
 struct idem__files {
+    bool is_local; /* Their file system is known to be a local disk. */
     bool is_known;
     bool is_linked; /* The database has a second name. */
+    bool is_quiet;  /* The directory answers for the names in it. */
     int fd;         /* Refers to the database; -1: none. */
     struct stat file;
     struct stat log;
-    struct stat root; /* Of this process, when they were noted. */
-    int64_t found_ns; /* When all were last found in their place. */
+    struct stat root;      /* Of this process, when they were noted. */
+    struct stat directory; /* When all names in it were last looked at. */
+    time_t noted_s;        /* When that was last noted, or not quiet. */
+    int64_t found_ns;      /* When all were last found in their place. */
 };
 
 /* When checkpoint.c may next keep all writers waiting for readers of the log. */
@@ -220,9 +224,9 @@ void idem__files_close(struct idem__files *files);
 int idem__files_lost_lock(const struct idem__sqlite_store *store,
                           struct idem_error *error);
 
-/* Do the files still lie in their place, under their names? With @committed the log
- * is looked at, and not the lock file: releasing the lock tells of that. IDEM_ECONFIG
- * says what became of them. For the holder of the lock. */
+/* Do the files still lie in their place, under their names? With @committed the log is
+ * meant too, and not the lock file: releasing the lock tells of that. IDEM_ECONFIG says
+ * what became of them. For the holder of the lock. */
 int idem__files_check(struct idem__sqlite_store *store, bool committed,
                       struct idem_error *error);
 

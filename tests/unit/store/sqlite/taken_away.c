@@ -1,8 +1,11 @@
 /* The file of a store is taken away while a handle has it open: whatever happened to
  * it, nothing is claimed any more, and no end counts as recorded. */
+#include "store/sqlite/store.h"
+
 #include "claims.h"
 #include "disk.h"
 #include "test.h"
+#include "threads.h"
 
 #include <idem/sqlite.h>
 #include <stdlib.h>
@@ -10,7 +13,8 @@
 #include <unistd.h>
 
 enum {
-    DISK_LEN = 32 << 20
+    DISK_LEN = 32 << 20,
+    QUIET_MS = 5000 /* Then a directory answers for the names in it: files.c. */
 };
 
 /* What happens on the disk, on which link leads to top/below, where the store is. */
@@ -123,6 +127,41 @@ TEST(handle, noticesWhateverHappensToItsFile)
         expect_refusals(&victim, accident);
         tear_down(&victim);
     }
+}
+
+/* Claims once more, and sees that the directory answers from now on. */
+static void expect_quiet(const struct victim *victim)
+{
+    assert_ok(try_claim(victim, "another"));
+    assert_true(((struct idem__sqlite_store *)victim->store)->files.is_quiet);
+}
+
+/* Each accident is found where the directory answers for its names, too; another file in
+ * it is no accident. */
+TEST(handle, noticesItWhereTheDirectoryAnswers)
+{
+    struct victim victims[COUNT(accidents)];
+    struct victim other;
+    size_t i;
+
+    EACH(victim, victims) {
+        set_up(victim);
+    }
+    set_up(&other);
+    sleep_ms(QUIET_MS);
+    EACH(victim, victims) {
+        expect_quiet(victim);
+    }
+    expect_quiet(&other);
+
+    for (i = 0; i < COUNT(accidents); i++) {
+        expect_refusals(&victims[i], &accidents[i]);
+        tear_down(&victims[i]);
+    }
+    on_disk(&other, "touch link/another");
+    assert_ok(try_claim(&other, "new"));
+    assert_ok(idem_complete(other.attempt, NULL, &why));
+    tear_down(&other);
 }
 
 /* A claim that is refused is not made: once the file is back, there is no attempt that
