@@ -128,6 +128,7 @@ static void print_line(const struct idem_message *message,
                        struct json_object *line)
 {
     struct cli_json json;
+    const char *run;
 
     cli_json_init(&json);
     cli_json_bytes(&json, "message_id", message->id);
@@ -137,8 +138,12 @@ static void print_line(const struct idem_message *message,
     if (why != NULL) {
         cli_json_text(&json, "error", why);
     }
-    if (line != NULL && !json.failed) {
-        (void)json_object_object_add(json.object, "run", json_object_get(line));
+    if (line != NULL) {
+        run =
+            json_object_to_json_string_ext(line,
+                                           JSON_C_TO_STRING_PLAIN |
+                                               JSON_C_TO_STRING_NOSLASHESCAPE);
+        cli_json_raw(&json, "run", idem_str(run != NULL ? run : "null"));
     }
     (void)cli_json_print(&json);
     (void)fflush(stdout); /* The reader waits for each line. */

@@ -155,19 +155,16 @@ void cli_audit_close(struct cli_audit *audit)
 /* The whole line in one write, so that several processes may append. */
 static void append(int fd, struct cli_json *line)
 {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *f = open_memstream(&text, &len);
-    bool kept;
+    char *text = cli_json_line(line);
+    size_t len = text == NULL ? 0 : strlen(text);
 
-    if (f == NULL) {
-        cli_json_finish(line);
+    cli_json_finish(line);
+    if (text == NULL) {
         cli_say("a line is missing from the audit log: out of memory");
         return;
     }
-    kept = cli_log_end(line, f) == 0;
-    kept = fclose(f) == 0 && kept && write(fd, text, len) == (ssize_t)len;
-    if (!kept || (fsync(fd) != 0 && errno != EINVAL)) {
+    if (write(fd, text, len) != (ssize_t)len ||
+        (fsync(fd) != 0 && errno != EINVAL)) {
         cli_say("a line is missing from the audit log: %s", strerror(errno));
     }
     free(text);
@@ -190,12 +187,10 @@ static void begin(struct cli_json *line, const char *event,
 
 static void add_record(struct cli_json *line, const struct idem_record *before)
 {
-    struct cli_json record;
-
     if (cli_audit_keeps_records()) {
-        cli_json_init(&record);
-        cli_json_record(&record, before, /* with_bytes= */ true);
-        cli_json_object(line, "record", &record);
+        cli_json_open(line, "record");
+        cli_json_record(line, before, /* with_bytes= */ true);
+        cli_json_close(line);
     }
 }
 
@@ -326,7 +321,6 @@ int cli_print_decided_json(const struct idem_record *r, enum idem_status status,
                            bool changed)
 {
     struct cli_json json;
-    struct cli_json was;
 
     cli_json_init(&json);
     cli_json_bytes(&json, "scope", r->scope);
@@ -336,9 +330,9 @@ int cli_print_decided_json(const struct idem_record *r, enum idem_status status,
     cli_json_count(&json, "fence", r->fence);
     cli_json_bool(&json, "changed", changed);
     if (status == IDEM_STATUS_RETRY) {
-        cli_json_init(&was);
-        cli_json_record(&was, r, /* with_bytes= */ true);
-        cli_json_object(&json, "record", &was);
+        cli_json_open(&json, "record");
+        cli_json_record(&json, r, /* with_bytes= */ true);
+        cli_json_close(&json);
     }
     return cli_json_print(&json);
 }

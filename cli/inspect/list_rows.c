@@ -160,8 +160,8 @@ static int print_json_row(FILE *f, const struct listing *listing, int code,
         cli_json_hex(&json, "id", idem_bytes(r->id, sizeof(r->id)));
         cli_json_text(&json, "problem", idem_error_name(code));
     }
-    if (listing->args->fields != NULL && code == 0 && !json.failed) {
-        cli_fields_keep(&listing->fields, json.object);
+    if (listing->args->fields != NULL && code == 0) {
+        cli_fields_keep(&listing->fields, &json);
     }
     return cli_json_end(&json, f);
 }

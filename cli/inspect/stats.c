@@ -46,7 +46,6 @@ static void add_gauges(struct cli_json *json,
             ? 0
             : (snapshot->now_ms - snapshot->oldest_retry_ms) / 1000;
 
-    cli_json_init(json);
     cli_json_count(json, "in_progress", snapshot->in_progress);
     cli_json_count(json, "retry", snapshot->retry);
     cli_json_count(json, "retry_attempts", snapshot->retry_attempts);
@@ -61,10 +60,15 @@ static void add_gauges(struct cli_json *json,
 /* Prints each member on a line of its own. */
 static void print_members(struct cli_json *json)
 {
-    json_object_object_foreach(json->object, name, value)
-    {
-        (void)printf("  %-15s %s\n", name, json_object_get_string(value));
+    struct json_object *object = cli_json_parse(json);
+
+    if (object != NULL) {
+        json_object_object_foreach(object, name, value)
+        {
+            (void)printf("  %-15s %s\n", name, json_object_get_string(value));
+        }
     }
+    (void)json_object_put(object);
     cli_json_finish(json);
 }
 
@@ -72,21 +76,21 @@ static int print_json(const struct counted *counted,
                       const struct cli_snapshot *snapshot)
 {
     struct cli_json json;
-    struct cli_json child;
 
     cli_json_init(&json);
     if (counted->counters != NULL) {
-        cli_json_init(&child);
-        cli_json_counters(&child, counted->counters);
-        cli_json_object(&json, "counters", &child);
+        cli_json_open(&json, "counters");
+        cli_json_counters(&json, counted->counters);
+        cli_json_close(&json);
     } else {
         cli_json_null(&json, "counters");
     }
     if (counted->meter != NULL) {
         cli_json_bytes(&json, "meter", idem_str(counted->meter));
     }
-    add_gauges(&child, snapshot);
-    cli_json_object(&json, "records", &child);
+    cli_json_open(&json, "records");
+    add_gauges(&json, snapshot);
+    cli_json_close(&json);
     return cli_json_print(&json);
 }
 
@@ -126,6 +130,7 @@ static int print(const struct counted *counted,
     }
     print_counters(counted);
     (void)puts("On record now:");
+    cli_json_init(&json);
     add_gauges(&json, snapshot);
     print_members(&json);
     return 0;

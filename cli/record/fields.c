@@ -298,15 +298,22 @@ static bool keeps(const struct cli_fields *chosen, const char *member)
     return false;
 }
 
-void cli_fields_keep(const struct cli_fields *chosen,
-                     struct json_object *object)
+void cli_fields_keep(const struct cli_fields *chosen, struct cli_json *json)
 {
-    /* This loop, unlike the others, allows for the removal of its place. */
-    json_object_object_foreach(object, member, value)
-    {
-        (void)value;
-        if (!keeps(chosen, member)) {
-            json_object_object_del(object, member);
+    struct json_object *object = cli_json_parse(json);
+
+    cli_json_reset(json);
+    json->text.failed = object == NULL;
+    if (object != NULL) {
+        json_object_object_foreach(object, member, value)
+        {
+            const char *text = json_object_to_json_string_ext(
+                value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+            if (keeps(chosen, member)) {
+                cli_json_raw(json, member, idem_str(text));
+            }
         }
     }
+    (void)json_object_put(object);
 }

@@ -92,8 +92,7 @@ int cli_fields_parse(const struct cli_command *command, const char *option,
 void cli_fields_print_names(FILE *f, const char *between);
 
 /* The member names of @fields, taken out of a record in JSON: all others go. */
-void cli_fields_keep(const struct cli_fields *fields,
-                     struct json_object *object);
+void cli_fields_keep(const struct cli_fields *fields, struct cli_json *json);
 
 /* The exit status, or the HTTP status, on record; -1: there is none. */
 int cli_outcome_exit(const struct idem_record *record);
@@ -109,6 +108,9 @@ bool cli_outcome_failed(const struct idem_record *record);
  * nonce may not: it is a credential. */
 void cli_json_record(struct cli_json *json, const struct idem_record *record,
                      bool with_bytes);
+
+/* What is on record: that is, without "overdue", which depends on who asks, and when. */
+void cli_json_stored(struct cli_json *json, const struct idem_record *record);
 
 /* How often things happened. */
 void cli_json_counters(struct cli_json *json, const struct idem_counters *c);

@@ -20,7 +20,8 @@ static void some_ms(struct cli_json *json, const char *name, int64_t ms)
     }
 }
 
-static void add_times(struct cli_json *json, const struct idem_record *r)
+static void add_times(struct cli_json *json, const struct idem_record *r,
+                      bool with_overdue)
 {
     cli_json_ms(json, "created_ms", r->created_ms);
     cli_json_ms(json, "started_ms", r->started_ms);
@@ -28,7 +29,9 @@ static void add_times(struct cli_json *json, const struct idem_record *r)
     if (r->status == IDEM_STATUS_IN_PROGRESS) {
         cli_json_ms(json, "lease_end_ms",
                     r->retry ? r->lease_end_ms : cli_lease_end_ms(r));
-        cli_json_bool(json, "overdue", r->overdue);
+        if (with_overdue) {
+            cli_json_bool(json, "overdue", r->overdue);
+        }
     }
     some_ms(json, "expected_ms", r->expected_ms);
     some_ms(json, "ended_ms", r->ended_ms);
@@ -38,20 +41,18 @@ static void add_times(struct cli_json *json, const struct idem_record *r)
 
 static void add_past(struct cli_json *json, const struct idem_past *past)
 {
-    struct cli_json entry;
-
-    cli_json_init(&entry);
-    cli_json_count(&entry, "fence", past->fence);
-    some_bytes(&entry, "owner", past->owner);
-    cli_json_ms(&entry, "started_ms", past->started_ms);
-    cli_json_ms(&entry, "ended_ms", past->ended_ms);
-    cli_json_text(&entry, "end", cli_past_end_name(past->end));
+    cli_json_append(json, "history");
+    cli_json_count(json, "fence", past->fence);
+    some_bytes(json, "owner", past->owner);
+    cli_json_ms(json, "started_ms", past->started_ms);
+    cli_json_ms(json, "ended_ms", past->ended_ms);
+    cli_json_text(json, "end", cli_past_end_name(past->end));
     if (past->was != 0) {
-        cli_json_text(&entry, "was", idem_status_name(past->was));
+        cli_json_text(json, "was", idem_status_name(past->was));
     }
-    some_bytes(&entry, "meta", past->meta);
-    some_bytes(&entry, "text", past->text);
-    cli_json_append(json, "history", &entry);
+    some_bytes(json, "meta", past->meta);
+    some_bytes(json, "text", past->text);
+    cli_json_close(json);
 }
 
 /* The bytes that a command printed to one of its streams. */
@@ -71,7 +72,7 @@ static void add_stream(struct cli_json *json, const char *name,
         }
     }
     if (f == NULL || fclose(f) != 0) {
-        json->failed = true;
+        json->text.failed = true;
     } else {
         cli_json_bytes(json, name, idem_bytes(text, len));
     }
@@ -116,8 +117,8 @@ static void add_result(struct cli_json *json, const struct idem_record *r,
     }
 }
 
-void cli_json_record(struct cli_json *json, const struct idem_record *r,
-                     bool with_bytes)
+static void add_record(struct cli_json *json, const struct idem_record *r,
+                       bool with_bytes, bool with_overdue)
 {
     size_t i;
 
@@ -137,7 +138,7 @@ void cli_json_record(struct cli_json *json, const struct idem_record *r,
     if (r->failures > 0) {
         cli_json_count(json, "failures", r->failures);
     }
-    add_times(json, r);
+    add_times(json, r, with_overdue);
     if (r->fingerprint.len > 0) {
         cli_json_hex(json, "fingerprint", r->fingerprint);
     }
@@ -150,6 +151,17 @@ void cli_json_record(struct cli_json *json, const struct idem_record *r,
     for (i = 0; i < r->history_len; i++) {
         add_past(json, &r->history[i]);
     }
+}
+
+void cli_json_record(struct cli_json *json, const struct idem_record *r,
+                     bool with_bytes)
+{
+    add_record(json, r, with_bytes, /* with_overdue= */ true);
+}
+
+void cli_json_stored(struct cli_json *json, const struct idem_record *r)
+{
+    add_record(json, r, /* with_bytes= */ false, /* with_overdue= */ false);
 }
 
 void cli_json_counters(struct cli_json *json, const struct idem_counters *c)

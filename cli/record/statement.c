@@ -14,7 +14,7 @@ static void add_bytes(struct cli_json *json, struct idem_slice bytes)
     char *text = malloc(2 * bytes.len + 3);
 
     if (text == NULL) {
-        json->failed = true;
+        json->text.failed = true;
         return;
     }
     text[0] = '\\';

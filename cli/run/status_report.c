@@ -104,20 +104,11 @@ static void fill_json(struct cli_json *json, const struct status_report *s,
 static char *make_line(const struct status_report *report, int status)
 {
     struct cli_json json;
-    const char *text = NULL;
-    char *line = NULL;
+    char *line;
 
     cli_json_init(&json);
     fill_json(&json, report, status);
-    if (!json.failed) {
-        text =
-            json_object_to_json_string_ext(json.object,
-                                           JSON_C_TO_STRING_PLAIN |
-                                               JSON_C_TO_STRING_NOSLASHESCAPE);
-    }
-    if (text != NULL && asprintf(&line, "%s\n", text) < 0) {
-        line = NULL;
-    }
+    line = cli_json_line(&json);
     cli_json_finish(&json);
     return line;
 }

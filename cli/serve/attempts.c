@@ -144,18 +144,12 @@ int64_t serve_attempt_left_ms(const struct serve_attempt *a)
 
 /* ---- Leases -------------------------------------------------------------- */
 
-static void lose(struct serve_attempt *a, const char *reason)
+static void lose(struct serve *serve, struct serve_attempt *a,
+                 const char *reason)
 {
-    struct cli_json json;
-
     a->lost = true;
     a->due_ms = IDEM_NEVER;
-    if (serve_conn_hears(a->conn)) {
-        cli_json_init(&json);
-        cli_json_count(&json, "attempt", a->number);
-        cli_json_text(&json, "reason", reason);
-        serve_notify(a->conn, "lost", &json);
-    }
+    serve_notify_lost(serve, a, reason);
 }
 
 static void renewed(struct serve_call *call)
@@ -169,7 +163,7 @@ static void renewed(struct serve_call *call)
         if (idem_op_code(call->op) == 0) {
             serve_attempt_renewed(serve, a, a->lease_ms, call->asked_ms);
         } else if (idem_op_code(call->op) == IDEM_ELOST && a->endings == 0) {
-            lose(a, "taken");
+            lose(serve, a, "taken");
         } else {
             schedule(serve, a);
         }
@@ -226,7 +220,7 @@ void serve_attempts_due(struct serve *serve, int64_t now_ms, int64_t *due_ms)
     for (a = serve->attempts.first; a != NULL; a = next) {
         next = a->next;
         if (a->due_ms <= now_ms && a->lease_end_ms <= now_ms) {
-            lose(a, "lease_over");
+            lose(serve, a, "lease_over");
             if (a->conn->in < 0 && a->endings == 0) {
                 serve_attempt_remove(serve, a); /* Nobody ends it any more. */
                 continue;

@@ -17,12 +17,13 @@ static void reply_verdict(struct serve_call *call)
     const struct idem_op *op = call->op;
     enum idem_verdict verdict = idem_op_verdict(op);
     const struct idem_record *record = idem_op_record(op);
+    struct cli_json *answer = serve_answer(call);
 
-    cli_json_text(&call->answer, "verdict", idem_verdict_name(verdict));
+    cli_json_text(answer, "verdict", idem_verdict_name(verdict));
     if (verdict == IDEM_BUSY) {
-        cli_json_ms(&call->answer, "lease_left_ms", op->lease_left_ms);
+        cli_json_ms(answer, "lease_left_ms", op->lease_left_ms);
     }
-    serve_json_record(&call->answer, call->serve, record,
+    serve_json_record(answer, call->serve, record,
                       (verdict == IDEM_REPLAY || verdict == IDEM_FAILED) &&
                           record->status != IDEM_STATUS_IN_PROGRESS);
     serve_reply(call);
@@ -31,16 +32,17 @@ static void reply_verdict(struct serve_call *call)
 static void reply_started(struct serve_call *call, struct serve_attempt *a)
 {
     struct serve_conn *conn = call->conn;
+    struct cli_json *answer = serve_answer(call);
     char token[IDEM_TOKEN_MAX];
 
     (void)idem_attempt_token(a->attempt, token);
-    cli_json_text(&call->answer, "verdict", "STARTED");
-    cli_json_count(&call->answer, "attempt", a->number);
-    cli_json_text(&call->answer, "token", token);
-    serve_json_fence(&call->answer, a->attempt->fence);
-    cli_json_count(&call->answer, "attempts", a->attempt->attempts);
-    cli_json_bool(&call->answer, "takeover", a->attempt->takeover);
-    cli_json_ms(&call->answer, "lease_left_ms", serve_attempt_left_ms(a));
+    cli_json_text(answer, "verdict", "STARTED");
+    cli_json_count(answer, "attempt", a->number);
+    cli_json_text(answer, "token", token);
+    serve_json_fence(answer, a->attempt->fence);
+    cli_json_count(answer, "attempts", a->attempt->attempts);
+    cli_json_bool(answer, "takeover", a->attempt->takeover);
+    cli_json_ms(answer, "lease_left_ms", serve_attempt_left_ms(a));
     serve_reply(call);
     a->told_at = conn->sent + conn->unsent.len - conn->unsent_from;
 }
@@ -259,8 +261,7 @@ static void take_params(struct serve_call *call, struct serve_params *p)
     if (request->lease_ms == 0) {
         request->lease_ms = usual.lease_ms;
     }
-    request->owner =
-        idem_str(p->owner[0] != '\0' ? p->owner : call->conn->owner);
+    request->owner = idem_str(p->owner != NULL ? p->owner : call->conn->owner);
     request->bodies_max = SERVE_RESULT_MAX;
     call->begin.until_ms = p->wait_ms == 0 ? 0 : io_now_ms() + p->wait_ms;
     call->begin.claim = p->claim;

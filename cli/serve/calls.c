@@ -24,7 +24,6 @@ struct serve_call *serve_call_create(struct serve *serve,
     if (id.len > 0) {
         memcpy(call->id, id.base, id.len);
         call->id_len = id.len;
-        cli_json_init(&call->answer);
     }
     call->serve = serve;
     call->conn = conn;
@@ -45,7 +44,6 @@ void serve_call_end(struct serve_call *call)
     idem_attempt_destroy(call->found);
     free(call->begin.accept);
     idem_op_destroy(call->op);
-    cli_json_finish(&call->answer);
     free(call);
 }
 

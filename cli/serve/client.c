@@ -53,7 +53,7 @@ static void challenge(struct serve_conn *conn)
 static void meet(struct serve *serve, struct serve_conn *conn, pid_t pid,
                  const char *proof)
 {
-    if (proof[0] != '\0') {
+    if (proof != NULL) {
         conn->proved = conn->proved || (conn->challenge[0] != '\0' &&
                                         strcmp(proof, conn->challenge) == 0);
         return;
@@ -69,25 +69,25 @@ static void reply_hello(struct serve_call *call)
 {
     struct serve *serve = call->serve;
     struct serve_conn *conn = call->conn;
+    struct cli_json *answer = serve_answer(call);
     char url[IDEM_STORE_URL_MAX];
 
-    cli_json_count(&call->answer, "protocol", SERVE_PROTOCOL);
-    cli_json_text(&call->answer, "version", IDEM_VERSION);
+    cli_json_count(answer, "protocol", SERVE_PROTOCOL);
+    cli_json_text(answer, "version", IDEM_VERSION);
     if (idem_store_url(serve->store) != NULL) {
-        cli_json_text(&call->answer, "store",
+        cli_json_text(answer, "store",
                       idem_url_hide(idem_store_url(serve->store), url,
                                     sizeof(url)));
     }
-    cli_json_ms(&call->answer, "lease_min_ms",
-                idem_store_lease_min_ms(serve->store));
-    cli_json_count(&call->answer, "line_max", SERVE_LINE_MAX);
-    cli_json_count(&call->answer, "result_max", SERVE_RESULT_MAX);
-    cli_json_count(&call->answer, "in_flight_max", SERVE_IN_FLIGHT_MAX);
-    cli_json_bool(&call->answer, "operator", serve->is_operator);
-    cli_json_ms(&call->answer, "boot_ms", io_now_ms());
-    cli_json_text(&call->answer, "death", conn->proved ? "process" : "lease");
+    cli_json_ms(answer, "lease_min_ms", idem_store_lease_min_ms(serve->store));
+    cli_json_count(answer, "line_max", SERVE_LINE_MAX);
+    cli_json_count(answer, "result_max", SERVE_RESULT_MAX);
+    cli_json_count(answer, "in_flight_max", SERVE_IN_FLIGHT_MAX);
+    cli_json_bool(answer, "operator", serve->is_operator);
+    cli_json_ms(answer, "boot_ms", io_now_ms());
+    cli_json_text(answer, "death", conn->proved ? "process" : "lease");
     if (conn->challenge[0] != '\0' && !conn->proved) {
-        cli_json_text(&call->answer, "challenge", conn->challenge);
+        cli_json_text(answer, "challenge", conn->challenge);
     }
     serve_reply(call);
 }
@@ -98,8 +98,7 @@ void serve_hello(struct serve_call *call, struct serve_params *p)
     pid_t pid = (pid_t)p->pid;
 
     conn->greeted = true;
-    cli_owner(p->owner[0] != '\0' ? p->owner : NULL,
-              pid != 0 ? pid : conn->peer, conn->owner);
+    cli_owner(p->owner, pid != 0 ? pid : conn->peer, conn->owner);
     meet(call->serve, conn, pid, p->challenge);
     reply_hello(call);
 }
@@ -109,7 +108,7 @@ void serve_hello(struct serve_call *call, struct serve_params *p)
 void serve_ping(struct serve_call *call, struct serve_params *p)
 {
     (void)p;
-    cli_json_ms(&call->answer, "boot_ms", io_now_ms());
+    cli_json_ms(serve_answer(call), "boot_ms", io_now_ms());
     serve_reply(call);
 }
 
@@ -132,7 +131,7 @@ void serve_cancel(struct serve_call *call, struct serve_params *p)
         serve_attempt_give_back(serve, a);
         was = "started";
     }
-    cli_json_text(&call->answer, "was", was);
+    cli_json_text(serve_answer(call), "was", was);
     serve_reply(call);
 }
 
@@ -150,5 +149,6 @@ void serve_bye(struct serve_call *call, struct serve_params *p)
         return;
     }
     conn->bye = true;
+    (void)serve_answer(call);
     serve_reply(call);
 }

@@ -106,7 +106,7 @@ void serve_conn_take(struct serve *serve, struct serve_conn *conn)
         if (got == SERVE_LINE_ONE) {
             serve_line(serve, conn, line);
         } else if (got == SERVE_LINE_TOO_LONG) {
-            serve_long_line(conn);
+            serve_long_line(serve, conn);
         }
         if (serve->batch.len >= BATCH) { /* Its answers may fill the room. */
             serve_calls_run(serve);

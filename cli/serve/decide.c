@@ -54,13 +54,13 @@ void serve_decide(struct serve_call *call, struct serve_params *p)
                            "\"completed\", \"failed\" or \"released\"");
         return;
     }
-    cli_who(p->who[0] != '\0' ? p->who : NULL, who);
+    cli_who(p->who, who);
     if (decide(call->serve->store, p, &decision, &p->m->error) != 0) {
         return;
     }
     if (idem_id(p->request.scope, p->request.key, id) == 0) {
         serve_calls_wake(call->serve, id);
     }
-    cli_json_text(&call->answer, "status", idem_status_name(status));
+    cli_json_text(serve_answer(call), "status", idem_status_name(status));
     serve_reply(call);
 }

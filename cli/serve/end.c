@@ -14,7 +14,7 @@ bool serve_find_attempt(struct serve_call *call, struct serve_params *p)
 {
     struct serve *serve = call->serve;
 
-    if ((p->attempt == 0) == (p->token[0] == '\0')) {
+    if ((p->attempt == 0) == (p->token == NULL)) {
         serve_param_refuse(p->m, "attempt", "the number of one, or the token");
     } else if (p->attempt == 0) {
         p->m->error.code = idem_attempt_from_token(serve->store, p->token,
@@ -49,11 +49,12 @@ static struct serve_attempt *ended_one(struct serve_call *call)
 static void reply_ended(struct serve_call *call)
 {
     const struct idem_record *record = idem_op_record(call->op);
+    struct cli_json *answer = serve_answer(call);
 
-    cli_json_text(&call->answer, "status",
+    cli_json_text(answer, "status",
                   idem_status_name(idem_record_status(record)));
     if (call->op->u.end.result.not_kept) {
-        cli_json_bool(&call->answer, "not_kept", true);
+        cli_json_bool(answer, "not_kept", true);
     }
     serve_reply(call);
 }
@@ -112,6 +113,8 @@ void serve_end(struct serve_call *call, struct serve_params *p)
  * is completed without asking the database. */
 void serve_statement(struct serve_call *call, struct serve_params *p)
 {
+    struct cli_json *answer = serve_answer(call);
+
     if (p->outcome.status == IDEM_STATUS_COMPLETED) {
         idem_attempt_recorded(p->named);
         serve_calls_wake(call->serve, p->named->record->id);
@@ -120,7 +123,7 @@ void serve_statement(struct serve_call *call, struct serve_params *p)
         }
     } else {
         p->m->error.code =
-            cli_statement_json(&call->answer, call->serve->store, p->named,
+            cli_statement_json(answer, call->serve->store, p->named,
                                &p->outcome.result, &p->m->error);
     }
     if (p->m->error.code == 0) {
@@ -138,10 +141,6 @@ static void renewed(struct serve_call *call)
     int64_t lease_ms = op->u.renew.lease_ms;
     int64_t left_ms;
 
-    if (idem_op_code(op) != 0) {
-        serve_reply_error(call, idem_op_error(op));
-        return;
-    }
     if (lease_ms == 0) {
         lease_ms = op->record->lease_ms;
     }
@@ -154,20 +153,18 @@ static void renewed(struct serve_call *call)
                       : call->asked_ms + lease_ms - serve->store->margin_ms -
                             io_now_ms();
     }
-    cli_json_ms(&call->answer, "lease_left_ms", left_ms > 0 ? left_ms : 0);
+    cli_json_ms(serve_answer(call), "lease_left_ms", left_ms > 0 ? left_ms : 0);
     serve_reply(call);
 }
 
 void serve_renew(struct serve_call *call, struct serve_params *p)
 {
     int64_t lease_ms = p->request.lease_ms;
-    struct idem_op *op;
+    struct idem_op *op = NULL;
 
     if (lease_ms == 0 && p->known != NULL) {
         lease_ms = p->known->lease_ms;
     }
     p->m->error.code = idem_op_renew(p->named, lease_ms, &op, &p->m->error);
-    if (p->m->error.code == 0) {
-        serve_call_submit(call, op, renewed);
-    }
+    serve_ask(call, p, op, renewed);
 }

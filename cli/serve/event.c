@@ -5,15 +5,7 @@
 
 static void take(void *ctx, struct idem_slice json)
 {
-    struct serve_call *call = ctx;
-
-    cli_json_finish(&call->answer);
-    serve_json_raw(&call->answer, json);
-}
-
-static const char *or_null(const char *text)
-{
-    return text[0] == '\0' ? NULL : text;
+    serve_answer_raw(ctx, json);
 }
 
 /* Both methods are told the same, so that neither has to remember an event. */
@@ -24,9 +16,9 @@ void serve_event(struct serve_call *call, struct serve_params *p)
 
     options.store = "memory:"; /* It is not opened. */
     options.function = p->function;
-    options.source = or_null(p->source);
-    options.key = or_null(p->key_from);
-    now.request_id = p->request_id;
+    options.source = p->source;
+    options.key = p->key_from;
+    now.request_id = p->request_id != NULL ? p->request_id : now.request_id;
     now.event = idem__tree_raw(p->m->tree, idem__tree_at(p->m->tree, p->event));
     p->m->error.code =
         idem_lambda_units(&options, &now, p->states, take, call, &p->m->error);

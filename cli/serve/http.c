@@ -65,92 +65,69 @@ static unsigned find(struct headers headers, const char *wanted,
 
 /* Programs have the bytes of a header as characters up to U+00FF, and so has a value that
  * a gateway recorded in another coding than UTF-8. */
-static struct json_object *text_of(struct idem_slice value)
-{
-    struct idem__buffer text = {.failed = false};
-    struct json_object *object = NULL;
-    const uint8_t *p = value.base;
-    size_t i;
-
-    if (cli_is_utf8(value)) {
-        return json_object_new_string_len(value.len > 0 ? value.base : "",
-                                          (int)value.len);
-    }
-    for (i = 0; i < value.len; i++) {
-        const uint8_t two[] = {(uint8_t)(0xc0 | p[i] >> 6),
-                               (uint8_t)(0x80 | (p[i] & 0x3f))};
-
-        idem__buffer_add(&text, p[i] < 0x80 ? p + i : two, p[i] < 0x80 ? 1 : 2);
-    }
-    if (!text.failed) {
-        object =
-            json_object_new_string_len((const char *)text.base, (int)text.len);
-    }
-    idem__buffer_free(&text);
-    return object;
-}
-
-/* @json is a list of pairs. */
 static void add_header(struct cli_json *json, struct idem_slice name,
                        struct idem_slice value)
 {
-    struct json_object *pair = json_object_new_array();
+    struct idem__buffer text = {.failed = false};
+    const uint8_t *p = value.base;
+    size_t i;
 
-    if (json_object_array_add(pair, text_of(name)) != 0 ||
-        json_object_array_add(pair, text_of(value)) != 0 ||
-        json_object_array_add(json->object, pair) != 0) {
-        json->failed = true;
+    if (!cli_is_utf8(value)) {
+        for (i = 0; i < value.len; i++) {
+            const uint8_t two[] = {(uint8_t)(0xc0 | p[i] >> 6),
+                                   (uint8_t)(0x80 | (p[i] & 0x3f))};
+
+            idem__buffer_add(&text, p[i] < 0x80 ? p + i : two,
+                             p[i] < 0x80 ? 1 : 2);
+        }
+        json->text.failed = json->text.failed || text.failed;
+        value = idem__buffer_slice(&text);
     }
+    cli_json_append_pair(json, "headers", name, value);
+    idem__buffer_free(&text);
 }
 
-/* Ends @call. @verdict may be NULL. Finishes @headers and @body. */
-static void reply_answer(struct serve_call *call, const char *verdict,
-                         int status, struct cli_json *headers,
-                         struct idem__buffer *body)
+/* Opens the answer to the request. @verdict may be NULL. */
+static struct cli_json *open_answer(struct serve_call *call,
+                                    const char *verdict, int status)
 {
-    struct idem__buffer base64 = {.failed = body->failed};
-    struct cli_json answer;
+    struct cli_json *json = serve_answer(call);
 
-    idem__buffer_base64(&base64, idem__buffer_slice(body));
-    cli_json_init(&answer);
-    answer.failed = answer.failed || base64.failed;
-    cli_json_ms(&answer, "status", status);
-    cli_json_object(&answer, "headers", headers);
-    cli_json_bytes(&answer, "body", idem__buffer_slice(&base64));
-    idem__buffer_free(&base64);
-    idem__buffer_free(body);
     if (verdict != NULL) {
-        cli_json_text(&call->answer, "verdict", verdict);
+        cli_json_text(json, "verdict", verdict);
     }
-    cli_json_object(&call->answer, "answer", &answer);
-    serve_reply(call);
+    cli_json_open(json, "answer");
+    cli_json_ms(json, "status", status);
+    cli_json_array(json, "headers");
+    return json;
 }
 
 static void refuse(struct serve_call *call, const char *verdict,
                    enum idem_http_problem_kind kind, int retry_after_s,
                    struct idem_slice error)
 {
-    struct cli_json headers = {.object = json_object_new_array()};
-    struct idem__buffer body = {.failed = false};
+    struct cli_json *json =
+        open_answer(call, verdict, idem_http_problem_of(kind)->status);
     char text[IDEM_HTTP_PROBLEM_MAX];
     char seconds[16];
 
-    add_header(&headers, idem_str("Content-Type"),
+    add_header(json, idem_str("Content-Type"),
                idem_str(IDEM_HTTP_PROBLEM_CONTENT));
-    add_header(&headers, idem_str("X-Content-Type-Options"),
-               idem_str("nosniff"));
+    add_header(json, idem_str("X-Content-Type-Options"), idem_str("nosniff"));
     if (retry_after_s > 0) {
         (void)snprintf(seconds, sizeof(seconds), "%d", retry_after_s);
-        add_header(&headers, idem_str("Retry-After"), idem_str(seconds));
+        add_header(json, idem_str("Retry-After"), idem_str(seconds));
     }
-    idem__buffer_add(&body, text, idem_http_problem_body(kind, error, text));
-    reply_answer(call, verdict, idem_http_problem_of(kind)->status, &headers,
-                 &body);
+    cli_json_base64(json, "body",
+                    idem_bytes(text,
+                               idem_http_problem_body(kind, error, text)));
+    serve_reply(call);
 }
 
 static void replay(struct serve_call *call, const struct idem_form *form)
 {
-    struct cli_json headers = {.object = json_object_new_array()};
+    struct cli_json *json =
+        open_answer(call, idem_verdict_name(IDEM_REPLAY), form->http_status);
     struct idem_http_replay marks = {.form = form, .rest = form->headers};
     struct idem_slice type = idem_form_content_type(form);
     struct idem__buffer body = {.failed = false};
@@ -160,18 +137,20 @@ static void replay(struct serve_call *call, const struct idem_form *form)
     struct idem_slice name;
 
     if (type.len > 0) {
-        add_header(&headers, idem_str("Content-Type"), type);
+        add_header(json, idem_str("Content-Type"), type);
     }
     while (idem_http_replay_next(&marks, &name, &value)) {
-        add_header(&headers, name, value);
+        add_header(json, name, value);
     }
     while (idem_form_next(form, &rest, &stream, &value)) {
         if (stream == IDEM_STREAM_STDOUT) {
             idem__buffer_add(&body, value.base, value.len);
         }
     }
-    reply_answer(call, idem_verdict_name(IDEM_REPLAY), form->http_status,
-                 &headers, &body);
+    json->text.failed = json->text.failed || body.failed;
+    cli_json_base64(json, "body", idem__buffer_slice(&body));
+    idem__buffer_free(&body);
+    serve_reply(call);
 }
 
 void serve_http_answer(struct serve_call *call, int code,
@@ -338,8 +317,7 @@ void serve_http_end(struct serve_call *call, struct serve_params *p)
     char text[IDEM_HTTP_TEXT_MAX];
     enum idem_http_keep keep;
 
-    (void)idem_outcome_table_read(&outcomes, IDEM_ENDINGS_HTTP,
-                                  p->outcomes[0] != '\0' ? p->outcomes : NULL,
+    (void)idem_outcome_table_read(&outcomes, IDEM_ENDINGS_HTTP, p->outcomes,
                                   /* ret_error= */ NULL);
     keep = idem_http_outcome(&rules, IDEM_HTTP_ANSWERED, (int)p->http_status,
                              text, &p->outcome);

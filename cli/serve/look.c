@@ -3,7 +3,6 @@
 
 #include "process/host.h"
 #include "record/record.h"
-#include "serve/calls.h"
 
 enum {
     LIST_MAX = 1000,
@@ -15,49 +14,43 @@ enum {
 static void shown(struct serve_call *call)
 {
     const struct idem_record *record = idem_op_record(call->op);
+    struct cli_json *answer = serve_answer(call);
 
-    if (idem_op_code(call->op) != 0) {
-        serve_reply_error(call, idem_op_error(call->op));
-        return;
-    }
-    serve_json_fence(&call->answer, record->fence);
-    serve_json_record(&call->answer, call->serve, record,
-                      record->ended_ms != 0);
+    serve_json_fence(answer, record->fence);
+    serve_json_record(answer, call->serve, record, record->ended_ms != 0);
     serve_reply(call);
 }
 
 void serve_show(struct serve_call *call, struct serve_params *p)
 {
-    struct idem_op *op;
+    struct idem_op *op = NULL;
 
     p->m->error.code =
         idem_op_get(p->request.scope, p->request.key, &op, &p->m->error);
-    if (p->m->error.code == 0) {
-        serve_call_submit(call, op, shown);
-    }
+    serve_ask(call, p, op, shown);
 }
 
 static int list_one(void *ctx, int code, const struct idem_record *record)
 {
-    struct cli_json *list = ctx;
-    struct cli_json json;
+    struct cli_json *answer = ctx;
 
-    cli_json_init(&json);
+    cli_json_append(answer, "records");
     if (code == 0) {
-        cli_json_record(&json, record, /* with_bytes= */ false);
+        cli_json_record(answer, record, /* with_bytes= */ false);
     } else {
-        cli_json_bytes(&json, "scope", record->scope);
-        cli_json_bytes(&json, "key", record->key);
-        cli_json_text(&json, "problem", idem_error_name(code));
+        cli_json_bytes(answer, "scope", record->scope);
+        cli_json_bytes(answer, "key", record->key);
+        cli_json_text(answer, "problem", idem_error_name(code));
     }
-    cli_json_append(list, "records", &json);
-    return list->failed;
+    cli_json_close(answer);
+    return answer->text.failed;
 }
 
 void serve_list(struct serve_call *call, struct serve_params *p)
 {
     struct idem_filter filter = IDEM_FILTER_INIT;
     struct idem_page page = IDEM_PAGE_INIT;
+    struct cli_json *answer = serve_answer(call);
 
     filter.scope = p->request.scope;
     filter.any_scope = filter.scope.base == NULL;
@@ -67,17 +60,18 @@ void serve_list(struct serve_call *call, struct serve_params *p)
     if (filter.max > LIST_MAX) {
         filter.max = LIST_MAX;
     }
-    memcpy(page.place, p->place, sizeof(page.place));
+    (void)snprintf(page.place, sizeof(page.place), "%s",
+                   p->place != NULL ? p->place : "");
     page.look_max = LOOK_MAX;
-    cli_json_array(&call->answer, "records");
+    cli_json_array(answer, "records");
     p->m->error.code = idem_list_page(call->serve->store, &filter, list_one,
-                                      &call->answer, &page, &p->m->error);
+                                      answer, &page, &p->m->error);
     if (p->m->error.code != 0) {
         return;
     }
-    cli_json_text(&call->answer, "place", page.place);
-    cli_json_bool(&call->answer, "done", page.done);
-    cli_json_ms(&call->answer, "now_ms", page.now_ms);
+    cli_json_text(answer, "place", page.place);
+    cli_json_bool(answer, "done", page.done);
+    cli_json_ms(answer, "now_ms", page.now_ms);
     serve_reply(call);
 }
 
@@ -88,7 +82,7 @@ void serve_stats(struct serve_call *call, struct serve_params *p)
     (void)p;
     p->m->error.code = idem_count(call->serve->store, &counters, &p->m->error);
     if (p->m->error.code == 0) {
-        cli_json_counters(&call->answer, &counters);
+        cli_json_counters(serve_answer(call), &counters);
         serve_reply(call);
     }
 }
@@ -96,28 +90,23 @@ void serve_stats(struct serve_call *call, struct serve_params *p)
 static void limited(struct serve_call *call)
 {
     const struct idem_limited *limited = idem_op_limited(call->op);
+    struct cli_json *answer = serve_answer(call);
 
-    if (limited == NULL) {
-        serve_reply_error(call, idem_op_error(call->op));
-        return;
-    }
-    cli_json_bool(&call->answer, "admitted", limited->admitted);
-    cli_json_bool(&call->answer, "repeated", limited->repeated);
-    cli_json_count(&call->answer, "remaining", limited->remaining);
-    cli_json_ms(&call->answer, "start_ms", limited->start_ms);
-    cli_json_ms(&call->answer, "end_ms", limited->end_ms);
+    cli_json_bool(answer, "admitted", limited->admitted);
+    cli_json_bool(answer, "repeated", limited->repeated);
+    cli_json_count(answer, "remaining", limited->remaining);
+    cli_json_ms(answer, "start_ms", limited->start_ms);
+    cli_json_ms(answer, "end_ms", limited->end_ms);
     serve_reply(call);
 }
 
 void serve_limit(struct serve_call *call, struct serve_params *p)
 {
-    struct idem_op *op;
+    struct idem_op *op = NULL;
 
     if (p->limit.at_ms == 0) {
         p->limit.at_ms = cli_now_ms();
     }
     p->m->error.code = idem_op_limit(&p->limit, &op, &p->m->error);
-    if (p->m->error.code == 0) {
-        serve_call_submit(call, op, limited);
-    }
+    serve_ask(call, p, op, limited);
 }

@@ -61,75 +61,47 @@ uint32_t serve_member(const struct idem__tree *tree, uint32_t object,
 
 /* ---- The message --------------------------------------------------------- */
 
-static void read_id(struct serve_message *m)
-{
-    const struct idem__tree *tree = m->tree;
-    uint32_t number = serve_member(tree, 0, idem_str("id"));
-    const struct idem__tree_node *node = idem__tree_at(tree, number);
-    struct idem_slice raw = idem__tree_raw(tree, node);
-
-    if (number == 0 ||
-        (node->kind != IDEM__TREE_STRING && node->kind != IDEM__TREE_NUMBER)) {
-        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
-                             "id: expected a string or a number");
-    } else if (raw.len > SERVE_ID_MAX) {
-        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
-                             "id: at most %d bytes", SERVE_ID_MAX);
-    } else {
-        m->id = raw;
-    }
-}
-
-static void read_method(struct serve_message *m)
-{
-    const struct idem__tree *tree = m->tree;
-    uint32_t number = serve_member(tree, 0, idem_str("method"));
-    const struct idem__tree_node *node = idem__tree_at(tree, number);
-
-    if (number == 0 || node->kind != IDEM__TREE_STRING) {
-        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
-                             "method: expected the name of a method");
-        return;
-    }
-    m->method = idem__tree_text(tree, node);
-}
-
-static void read_params(struct serve_message *m)
-{
-    uint32_t number = serve_member(m->tree, 0, idem_str("params"));
-
-    if (number != 0 &&
-        idem__tree_at(m->tree, number)->kind != IDEM__TREE_OBJECT) {
-        serve_message_refuse(m, SERVE_BAD_PARAMS, NULL,
-                             "params: expected an object of named parameters");
-        return;
-    }
-    m->params = number;
-}
-
+/* The members of the message itself. One that is missing is the object itself: of no
+ * kind that a scalar may have, and without parameters. */
 static void read_envelope(struct serve_message *m)
 {
     const struct idem__tree *tree = m->tree;
-    uint32_t version;
+    uint32_t number = serve_member(tree, 0, idem_str("params"));
+    const struct idem__tree_node *params = idem__tree_at(tree, number);
+    const struct idem__tree_node *id =
+        idem__tree_at(tree, serve_member(tree, 0, idem_str("id")));
+    const struct idem__tree_node *version =
+        idem__tree_at(tree, serve_member(tree, 0, idem_str("jsonrpc")));
+    const struct idem__tree_node *method =
+        idem__tree_at(tree, serve_member(tree, 0, idem_str("method")));
 
-    if (idem__tree_at(tree, 0)->kind != IDEM__TREE_OBJECT) {
+    if (id->kind != IDEM__TREE_STRING && id->kind != IDEM__TREE_NUMBER) {
         serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
-                             "expected one JSON object per line");
-        return;
+                             "id: expected a string or a number");
+    } else if (id->to - id->from > SERVE_ID_MAX) {
+        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
+                             "id: at most %d bytes", SERVE_ID_MAX);
+    } else {
+        m->id = idem__tree_raw(tree, id);
     }
-    read_id(m);
-    version = serve_member(tree, 0, idem_str("jsonrpc"));
-    if (version == 0 ||
-        !serve_is_text(idem__tree_raw(tree, idem__tree_at(tree, version)),
-                       "\"2.0\"")) {
+    if (!serve_is_text(idem__tree_raw(tree, version), "\"2.0\"")) {
         serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL, "jsonrpc: \"2.0\"");
     }
     if (tree->halves) {
         serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
                              "half of a surrogate pair is not valid UTF-8");
     }
-    read_method(m);
-    read_params(m);
+    if (method->kind != IDEM__TREE_STRING) {
+        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
+                             "method: expected the name of a method");
+    } else {
+        m->method = idem__tree_text(tree, method);
+    }
+    if (params->kind != IDEM__TREE_OBJECT) {
+        serve_message_refuse(m, SERVE_BAD_PARAMS, NULL,
+                             "params: expected an object of named parameters");
+    }
+    m->params = number;
 }
 
 bool serve_message_read(struct idem__tree *tree, struct idem_slice line,
@@ -147,6 +119,9 @@ bool serve_message_read(struct idem__tree *tree, struct idem_slice line,
         serve_message_refuse(ret_message,
                              tree->twins ? SERVE_NOT_A_REQUEST : SERVE_NOT_JSON,
                              NULL, "%s", error.text);
+    } else if (idem__tree_at(tree, 0)->kind != IDEM__TREE_OBJECT) {
+        serve_message_refuse(ret_message, SERVE_NOT_A_REQUEST, NULL,
+                             "expected one JSON object per line");
     } else {
         read_envelope(ret_message);
     }

@@ -61,6 +61,18 @@ static const struct method methods[] = {
     {NULL, NULL, ANY, 0, ""},
 };
 
+/* Its parameters as sets, which are made of the texts once. */
+static const struct serve_names *names_of(const struct method *method)
+{
+    static struct serve_names names[sizeof(methods) / sizeof(methods[0])];
+    struct serve_names *found = &names[method - methods];
+
+    if (found->taken == 0) {
+        serve_names_read(method->params, found);
+    }
+    return found;
+}
+
 static const struct method *find(const struct serve *serve,
                                  const struct serve_conn *conn,
                                  struct serve_message *m)
@@ -97,7 +109,7 @@ static void run(struct serve *serve, struct serve_conn *conn,
     struct serve_call *call = NULL;
     struct serve_params params;
 
-    serve_params_read(m, method->params, &params);
+    serve_params_read(m, names_of(method), &params);
     params.outcome.status = method->outcome;
     if (m->code == 0 && !is_too_late(conn, method)) {
         call = serve_call_create(serve, conn, m->id);
@@ -109,12 +121,30 @@ static void run(struct serve *serve, struct serve_conn *conn,
     }
     serve_params_finish(&params);
     if (m->code != 0) {
-        serve_refuse(conn, m);
+        serve_refuse(serve, conn, m);
     }
     if (call != NULL && m->code != 0) {
         serve_call_end(call);
     } else if (call != NULL && m->error.code != 0) {
         serve_reply_error(call, &m->error);
+    }
+}
+
+static void answered(struct serve_call *call)
+{
+    if (idem_op_code(call->op) != 0) {
+        serve_reply_error(call, idem_op_error(call->op));
+    } else {
+        call->done(call);
+    }
+}
+
+void serve_ask(struct serve_call *call, struct serve_params *p,
+               struct idem_op *op, void (*done)(struct serve_call *call))
+{
+    if (p->m->error.code == 0) {
+        call->done = done;
+        serve_call_submit(call, op, answered);
     }
 }
 
@@ -127,15 +157,15 @@ void serve_line(struct serve *serve, struct serve_conn *conn,
     if (serve_message_read(&serve->tree, line, &m)) {
         run(serve, conn, &m);
     } else {
-        serve_refuse(conn, &m);
+        serve_refuse(serve, conn, &m);
     }
 }
 
-void serve_long_line(struct serve_conn *conn)
+void serve_long_line(struct serve *serve, struct serve_conn *conn)
 {
     struct serve_message m = {.code = 0};
 
     serve_message_refuse(&m, SERVE_NOT_JSON, NULL,
                          "a line has at most %d bytes", SERVE_LINE_MAX);
-    serve_refuse(conn, &m);
+    serve_refuse(serve, conn, &m);
 }

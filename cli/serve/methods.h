@@ -12,7 +12,7 @@ void serve_line(struct serve *serve, struct serve_conn *conn,
                 struct idem_slice line);
 
 /* Answers a line that is too long. */
-void serve_long_line(struct serve_conn *conn);
+void serve_long_line(struct serve *serve, struct serve_conn *conn);
 
 /* A method submits the op of @call, or answers it. Where it has refused p->m, or set its
  * error, the call is as it was. */
@@ -32,10 +32,22 @@ serve_method_fn serve_decide;
  * it is refused. */
 bool serve_find_attempt(struct serve_call *call, struct serve_params *p);
 
+/* Submits the @op that its maker has left with p->m->error.code 0. @done gives the
+ * answer, unless that is an error. */
+void serve_ask(struct serve_call *call, struct serve_params *p,
+               struct idem_op *op, void (*done)(struct serve_call *call));
+
 /* ---- The answer to a call, which ends it ---------------------------------
  * Nothing is sent where nobody hears it, or the op was our own. */
 
-/* Sends call->answer. One that is longer than a line may be says so instead. */
+/* The members of the answer, for serve_reply(). There is one at a time: nothing else is
+ * told to a client in between. */
+struct cli_json *serve_answer(struct serve_call *call);
+
+/* The answer is @result, a value of JSON on one line. */
+void serve_answer_raw(struct serve_call *call, struct idem_slice result);
+
+/* Sends it. One that is longer than a line may be says so instead. */
 void serve_reply(struct serve_call *call);
 void serve_reply_error(struct serve_call *call, const struct idem_error *error);
 void serve_reply_cancelled(struct serve_call *call);
@@ -47,20 +59,18 @@ void serve_http_answer(struct serve_call *call, int code,
 
 /* ---- Other lines --------------------------------------------------------- */
 
-/* A notification. Finishes @params. */
-void serve_notify(struct serve_conn *conn, const char *method,
-                  struct cli_json *params);
+/* The client no longer has @a. */
+void serve_notify_lost(struct serve *serve, const struct serve_attempt *a,
+                       const char *reason);
 
 /* The answer to a message that was refused. */
-void serve_refuse(struct serve_conn *conn, const struct serve_message *m);
+void serve_refuse(struct serve *serve, struct serve_conn *conn,
+                  const struct serve_message *m);
 
 /* ---- Members ------------------------------------------------------------- */
 
 /* A fence is a text: numbers of JavaScript end at 2^53. */
 void serve_json_fence(struct cli_json *json, uint64_t fence);
-
-/* @ret_json is @bytes, a value of JSON, as it was written. */
-void serve_json_raw(struct cli_json *ret_json, struct idem_slice bytes);
 
 /* "record", and with @with_result "result": as text, JSON or base64. */
 void serve_json_record(struct cli_json *json, struct serve *serve,

@@ -10,6 +10,7 @@
 
 #include "key/canonical.h"
 
+#include <assert.h>
 #include <idem/http.h>
 #include <idem/outcome.h>
 #include <stddef.h>
@@ -103,14 +104,13 @@ static void read_text(const struct value *v)
     }
 }
 
-/* A copy, NUL-terminated, of a text that has no NUL. */
+/* A text that is shown, or passed on with a NUL as its end; NULL: it is empty. */
 static void read_name(const struct value *v)
 {
     if (is_text(v) && memchr(v->text.base, '\0', v->text.len) != NULL) {
         REFUSE("a text without U+0000");
-    } else if (v->m->code == 0) {
-        memcpy(TO(char), v->text.base, v->text.len);
-        TO(char)[v->text.len] = '\0';
+    } else if (v->text.len > 0) {
+        *TO(const char *) = v->text.base;
     }
 }
 
@@ -312,12 +312,11 @@ static const struct row result_rows[] = {
     ROW("meta", read_text, AT(outcome.result.meta), 0, IDEM_META_MAX),
     ROW("not_kept", read_bool, AT(outcome.result.not_kept)),
     ROW("text", read_result_text, 0, 0, SERVE_LINE_MAX),
-    {.name = NULL},
 };
 
-static void read_members(struct serve_message *m, uint32_t object,
-                         const struct row *table, const char *names,
-                         struct serve_params *p);
+static uint64_t read_members(struct serve_message *m, uint32_t object,
+                             const struct row *table, size_t len,
+                             uint64_t taken, struct serve_params *p);
 
 /* The work was done, so a result too long for a line becomes a tombstone. */
 static void read_result(const struct value *v)
@@ -330,7 +329,9 @@ static void read_result(const struct value *v)
         REFUSE("an object with text, json or base64");
         return;
     }
-    read_members(&inner, v->number, result_rows, /* names= */ NULL, p);
+    (void)read_members(&inner, v->number, result_rows,
+                       sizeof(result_rows) / sizeof(result_rows[0]),
+                       /* taken= */ UINT64_MAX, p);
     if (result->content_type.len == 0) {
         result->content_type = p->usual_type;
     }
@@ -394,7 +395,8 @@ static void read_replay_headers(const struct value *v)
     struct idem_error error;
 
     read_name(v);
-    if (v->m->code == 0 && idem_http_headers_check(TO(char), &error) != 0) {
+    if (v->m->code == 0 &&
+        idem_http_headers_check(*TO(const char *), &error) != 0) {
         REFUSE("%s", error.text);
     }
 }
@@ -406,8 +408,7 @@ static void read_outcomes(const struct value *v)
 
     read_name(v);
     if (v->m->code == 0 &&
-        idem_outcome_table_read(&table, IDEM_ENDINGS_HTTP,
-                                *TO(char) == '\0' ? NULL : TO(char),
+        idem_outcome_table_read(&table, IDEM_ENDINGS_HTTP, *TO(const char *),
                                 &error) != 0) {
         REFUSE("%s", error.text);
     }
@@ -415,6 +416,7 @@ static void read_outcomes(const struct value *v)
 
 /* ---- All of them --------------------------------------------------------- */
 
+/* In the order of their names, as those above. */
 static const struct row rows[] = {
     ROW("again", read_bool, AT(claim.again)),
     ROW("at_ms", read_number, AT(limit.at_ms), 1, MS_MAX),
@@ -475,67 +477,54 @@ static const struct row rows[] = {
     ROW("wait_ms", read_number, AT(wait_ms), 0, MS_MAX),
     ROW("wait_then_run", read_bool, AT(claim.wait_then_run)),
     ROW("who", read_name, AT(who), 0, IDEM_OWNER_MAX),
-    {.name = NULL},
 };
 
-/* Takes the next name off @names. */
-static bool next_name(const char **names, struct idem_slice *ret_name,
-                      bool *ret_required)
-{
-    *ret_required = **names == '*';
-    *names += *ret_required;
-    *ret_name = idem_bytes(*names, strcspn(*names, " "));
-    *names += ret_name->len;
-    *names += **names == ' ';
-    return ret_name->len > 0;
-}
+enum {
+    ROWS = sizeof(rows) / sizeof(rows[0])
+};
 
-/* Whether a method that has @names takes @name. */
-static bool is_among(struct idem_slice name, const char *names)
-{
-    struct idem_slice one;
-    bool required;
+_Static_assert(ROWS <= 64, "a set of parameters is 64 bits");
 
-    while (next_name(&names, &one, &required)) {
-        if (idem__slice_equal(one, name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static const struct row *find_row(struct idem_slice name,
-                                  const struct row *table, const char *names)
+static int compare(const void *wanted, const void *row)
 {
-    if (names != NULL && !is_among(name, names)) {
-        return NULL;
-    }
-    while (table->name != NULL && !serve_is_text(name, table->name)) {
-        table++;
-    }
-    return table->name == NULL ? NULL : table;
+    const struct idem_slice *name = wanted;
+    const char *text = ((const struct row *)row)->name;
+    size_t len = strlen(text);
+    int order = memcmp(name->base, text, name->len < len ? name->len : len);
+
+    return order != 0 ? order : (name->len > len) - (name->len < len);
 }
 
 /* A member that is null is as one that is not there, but where null means more. */
-static void read_members(struct serve_message *m, uint32_t object,
-                         const struct row *table, const char *names,
-                         struct serve_params *p)
+static bool is_there(const struct row *row, const struct idem__tree_node *node)
+{
+    return node->kind != IDEM__TREE_NULL || row->read == read_time ||
+           row->read == read_json || row->read == read_result_json;
+}
+
+/* Reads the members of @object that are rows of @table and in the set @taken. Returns
+ * the set of those that are there. */
+static uint64_t read_members(struct serve_message *m, uint32_t object,
+                             const struct row *table, size_t len,
+                             uint64_t taken, struct serve_params *p)
 {
     uint32_t end = idem__tree_at(m->tree, object)->end;
+    uint64_t there = 0;
     char shown[SHOWN];
     uint32_t i;
 
     for (i = object + 1; i < end; i = idem__tree_at(m->tree, i)->end) {
         const struct idem__tree_node *node = idem__tree_at(m->tree, i);
         struct idem_slice name = idem__tree_name(m->tree, node);
-        const struct row *row = find_row(name, table, names);
+        const struct row *row =
+            bsearch(&name, table, len, sizeof(*table), compare);
         struct value value = {m, row, node, i, idem_str(""), NULL};
 
-        if (row == NULL) {
+        if (row == NULL || (taken >> (row - table) & 1) == 0) {
             (void)cli_escape(name, shown, sizeof(shown));
             serve_param_refuse(m, shown, "unknown parameter");
-        } else if (node->kind != IDEM__TREE_NULL || row->read == read_time ||
-                   row->read == read_json || row->read == read_result_json) {
+        } else if (is_there(row, node)) {
+            there |= UINT64_C(1) << (row - table);
             value.to = (char *)p + row->at;
             if (node->kind == IDEM__TREE_STRING && node->text_len > 0) {
                 value.text = idem__tree_text(m->tree, node);
@@ -543,29 +532,45 @@ static void read_members(struct serve_message *m, uint32_t object,
             row->read(&value);
         }
     }
+    return there;
 }
 
-static void check_missing(struct serve_message *m, const char *names)
+void serve_names_read(const char *names, struct serve_names *ret_names)
 {
-    struct idem_slice name;
-    char shown[SHOWN];
-    bool required;
+    while (*names != '\0') {
+        bool required = *names == '*';
+        struct idem_slice name;
+        const struct row *row;
+        uint64_t bit;
 
-    while (next_name(&names, &name, &required)) {
-        uint32_t i =
-            m->params == 0 ? 0 : serve_member(m->tree, m->params, name);
+        names += required;
+        name = idem_bytes(names, strcspn(names, " "));
+        row = bsearch(&name, rows, ROWS, sizeof(rows[0]), compare);
+        assert(row != NULL);
+        bit = UINT64_C(1) << (row - rows);
+        ret_names->taken |= bit;
+        ret_names->required |= required ? bit : 0;
+        names += name.len;
+        names += *names == ' ';
+    }
+}
 
-        if (required &&
-            (i == 0 || idem__tree_at(m->tree, i)->kind == IDEM__TREE_NULL)) {
-            serve_param_refuse(m, cli_escape(name, shown, sizeof(shown)),
-                               "missing");
+static void check_missing(struct serve_message *m, uint64_t missing)
+{
+    size_t i;
+
+    for (i = 0; missing != 0; i++, missing >>= 1) {
+        if ((missing & 1) != 0) {
+            serve_param_refuse(m, rows[i].name, "missing");
         }
     }
 }
 
-void serve_params_read(struct serve_message *m, const char *names,
+void serve_params_read(struct serve_message *m, const struct serve_names *names,
                        struct serve_params *ret_params)
 {
+    uint64_t there = 0;
+
     *ret_params =
         (struct serve_params){.m = m,
                               .request = IDEM_REQUEST_INIT,
@@ -574,9 +579,10 @@ void serve_params_read(struct serve_message *m, const char *names,
     ret_params->request.lease_ms = 0;
     ret_params->request.on_expired_lease = IDEM_HOLD;
     if (m->params != 0) {
-        read_members(m, m->params, rows, names, ret_params);
+        there =
+            read_members(m, m->params, rows, ROWS, names->taken, ret_params);
     }
-    check_missing(m, names);
+    check_missing(m, names->required & ~there);
 }
 
 void serve_params_finish(struct serve_params *params)

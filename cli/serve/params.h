@@ -47,25 +47,34 @@ struct serve_params {
     bool not_kept;
     uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
     char key[IDEM_KEY_MAX + 1];
-    char token[IDEM_TOKEN_MAX];
-    char owner[IDEM_OWNER_MAX + 1];
-    char who[IDEM_OWNER_MAX + 1];
-    char reason[IDEM_TEXT_MAX + 1];
-    char place[IDEM_PLACE_MAX];
-    char challenge[33];
-    char function[129];
-    char request_id[129];
-    char source[33];
-    char key_from[SERVE_LIST_MAX];
-    char replay_headers[SERVE_LIST_MAX];
-    char outcomes[SERVE_LIST_MAX]; /* "": the defaults. */
-    uint8_t *bytes;                /* Of a result, or a body, from base64. */
-    char *meta;                    /* Of the result that a response is. */
+    const char *token; /* NULL: not given, or empty; as the next ones. */
+    const char *owner;
+    const char *who;
+    const char *reason;
+    const char *place;
+    const char *challenge;
+    const char *function;
+    const char *request_id;
+    const char *source;
+    const char *key_from;
+    const char *replay_headers;
+    const char *outcomes;
+    uint8_t *bytes; /* Of a result, or a body, from base64. */
+    char *meta;     /* Of the result that a response is. */
 };
 
-/* Reads those of @m, which may have @names ("a *b"; "*": it must have it), or refuses it.
- * The caller calls serve_params_finish(). */
-void serve_params_read(struct serve_message *m, const char *names,
+/* Sets of parameters: bits, in the order of the table. */
+struct serve_names {
+    uint64_t taken;
+    uint64_t required;
+};
+
+/* Those of "a *b"; "*": it is required. */
+void serve_names_read(const char *names, struct serve_names *ret_names);
+
+/* Reads the parameters of @m, which may have @names, or refuses it. The caller calls
+ * serve_params_finish(). */
+void serve_params_read(struct serve_message *m, const struct serve_names *names,
                        struct serve_params *ret_params);
 void serve_params_finish(struct serve_params *params);
 

@@ -107,6 +107,7 @@ static int serve(struct serve *serve)
     }
     idem__tree_free(&serve->tree);
     idem__tree_free(&serve->other);
+    cli_json_finish(&serve->line);
     idem_queue_destroy(serve->queue);
     return status;
 }

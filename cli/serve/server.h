@@ -63,6 +63,7 @@ struct serve {
     struct cli_journal_view journal;
     struct idem__tree tree;  /* Of the message that is read. */
     struct idem__tree other; /* Of a result that is sent. */
+    struct cli_json line;    /* To a client; see serve_answer(). */
 };
 
 /* A client.
@@ -119,9 +120,10 @@ struct serve_call {
     struct serve_conn *conn;
     char id[SERVE_ID_MAX];
     size_t id_len;
-    struct cli_json answer;
     struct idem_op *op;
     void (*answered)(struct serve_call *call); /* The op came back. */
+    void (*done)(
+        struct serve_call *call); /* The same without an error: serve_ask(). */
     uint64_t attempt;  /* The one that it is about; 0: none, or a token. */
     int64_t asked_ms;  /* When the op was submitted. */
     int64_t due_ms;    /* PARKED: when it is submitted again. */

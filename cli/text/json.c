@@ -6,77 +6,201 @@
 #include "text/exit_status.h"
 #include "text/text.h"
 
+#include <assert.h>
 #include <stdlib.h>
+
+enum {
+    KEEP = 64 * 1024 /* Memory that stays after a long line. */
+};
 
 void cli_json_init(struct cli_json *json)
 {
-    json->object = json_object_new_object();
-    json->failed = json->object == NULL;
+    memset(json, 0, sizeof(*json));
+    cli_json_reset(json);
 }
 
 void cli_json_finish(struct cli_json *json)
 {
-    (void)json_object_put(json->object);
-    json->object = NULL;
+    idem__buffer_free(&json->text);
 }
 
-/* Adds a value that was just made; NULL: memory ran out before it. */
-static void add(struct cli_json *json, const char *name,
-                struct json_object *value)
+static void put(struct cli_json *json, const char *text)
 {
-    if (value == NULL) {
-        json->failed = true;
+    idem__buffer_str(&json->text, text);
+}
+
+void cli_json_reset(struct cli_json *json)
+{
+    idem__buffer_reset(&json->text, KEEP);
+    json->depth = 0;
+    json->arrays[0] = NULL;
+    put(json, "{");
+}
+
+/* ---- Strings ---- */
+
+static void put_escape(struct idem__buffer *text, uint8_t c)
+{
+    static const char letters[] = "\"\\\b\f\n\r\t";
+    static const char escapes[] = "\"\\bfnrt";
+    const char *at = c == '\0' ? NULL : strchr(letters, c);
+    char unit[8];
+
+    if (at != NULL) {
+        (void)snprintf(unit, sizeof(unit), "\\%c", escapes[at - letters]);
+    } else {
+        (void)snprintf(unit, sizeof(unit), "\\u%04x", c);
+    }
+    idem__buffer_str(text, unit);
+}
+
+/* False: it is not UTF-8. What is not is there as it is. */
+static bool put_string(struct cli_json *json, struct idem_slice s)
+{
+    const uint8_t *p = s.base;
+    bool is_utf8 = true;
+    size_t at = 0;
+
+    put(json, "\"");
+    while (at < s.len) {
+        size_t n = idem__json_plain_len(p + at, s.len - at);
+        uint8_t c = p[at];
+
+        if (n == 0 && (c < ' ' || c == '"' || c == '\\')) {
+            put_escape(&json->text, c);
+            at++;
+            continue;
+        }
+        if (n == 0) {
+            n = c == 0x7f ? 1 : idem__utf8_len(p + at, s.len - at);
+            is_utf8 = is_utf8 && n > 0;
+            n = n > 0 ? n : 1;
+        }
+        idem__buffer_add(&json->text, p + at, n);
+        at += n;
+    }
+    put(json, "\"");
+    return is_utf8;
+}
+
+/* ---- Members ---- */
+
+/* Whether nothing comes before the next member or value, which needs no comma. */
+static bool is_first(const struct cli_json *json)
+{
+    const struct idem__buffer *text = &json->text;
+    uint8_t last = text->len == 0 ? '{' : text->base[text->len - 1];
+
+    return last == '{' || last == '[';
+}
+
+static void end_array(struct cli_json *json)
+{
+    if (json->arrays[json->depth] != NULL) {
+        put(json, "]");
+        json->arrays[json->depth] = NULL;
+    }
+}
+
+/* The beginning of a member, up to its value: ,"NAME": Names need no escapes. */
+static void put_name(struct cli_json *json, const char *name)
+{
+    size_t len = strlen(name);
+    uint8_t *to;
+
+    end_array(json);
+    to = idem__buffer_room(&json->text, len + strlen(",\"\":"));
+    if (to == NULL) {
         return;
     }
-    if (json->failed ||
-        json_object_object_add(json->object, name, value) != 0) {
-        json->failed = true;
-        (void)json_object_put(value);
+    if (!is_first(json)) {
+        *to++ = ',';
     }
+    *to++ = '"';
+    memcpy(to, name, len);
+    to += len;
+    *to++ = '"';
+    *to++ = ':';
+    json->text.len = (size_t)(to - json->text.base);
+}
+
+static void put_open(struct cli_json *json)
+{
+    put(json, "{");
+    json->depth++;
+    assert(json->depth < CLI_JSON_DEPTH);
+    json->arrays[json->depth] = NULL;
 }
 
 void cli_json_null(struct cli_json *json, const char *name)
 {
-    if (json->failed || json_object_object_add(json->object, name, NULL) != 0) {
-        json->failed = true;
-    }
+    put_name(json, name);
+    put(json, "null");
 }
 
 void cli_json_text(struct cli_json *json, const char *name, const char *text)
 {
-    add(json, name, json_object_new_string(text));
+    put_name(json, name);
+    (void)put_string(json, idem_str(text));
 }
 
 void cli_json_bool(struct cli_json *json, const char *name, bool value)
 {
-    add(json, name, json_object_new_boolean(value));
+    put_name(json, name);
+    put(json, value ? "true" : "false");
 }
 
 void cli_json_count(struct cli_json *json, const char *name, uint64_t value)
 {
-    add(json, name, json_object_new_uint64(value));
+    put_name(json, name);
+    idem__buffer_u64(&json->text, value);
 }
 
 void cli_json_ms(struct cli_json *json, const char *name, int64_t ms)
 {
     if (ms == IDEM_NEVER) {
         cli_json_null(json, name);
-    } else {
-        add(json, name, json_object_new_int64(ms));
+        return;
     }
+    put_name(json, name);
+    put(json, ms < 0 ? "-" : "");
+    idem__buffer_u64(&json->text, ms < 0 ? 0 - (uint64_t)ms : (uint64_t)ms);
 }
 
 void cli_json_hex(struct cli_json *json, const char *name, struct idem_slice s)
 {
-    char *hex = malloc(2 * s.len + 1);
+    char *hex;
 
-    if (hex == NULL) {
-        json->failed = true;
-        return;
+    put_name(json, name);
+    put(json, "\"");
+    hex = (char *)idem__buffer_room(&json->text, 2 * s.len + 1);
+    if (hex != NULL) {
+        cli_hex(s, hex);
+        json->text.len += 2 * s.len;
     }
-    cli_hex(s, hex);
-    cli_json_text(json, name, hex);
-    free(hex);
+    put(json, "\"");
+}
+
+void cli_json_base64(struct cli_json *json, const char *name,
+                     struct idem_slice s)
+{
+    put_name(json, name);
+    put(json, "\"");
+    idem__buffer_base64(&json->text, s);
+    put(json, "\"");
+}
+
+bool cli_json_utf8(struct cli_json *json, const char *name, struct idem_slice s)
+{
+    size_t before;
+    bool is_utf8;
+
+    end_array(json);
+    before = json->text.len;
+    put_name(json, name);
+    is_utf8 = put_string(json, s);
+    json->text.len = is_utf8 ? json->text.len : before;
+    return is_utf8;
 }
 
 void cli_json_bytes(struct cli_json *json, const char *name,
@@ -84,93 +208,122 @@ void cli_json_bytes(struct cli_json *json, const char *name,
 {
     char name_hex[64];
 
-    if (cli_is_utf8(s)) {
-        add(json, name,
-            json_object_new_string_len(s.len > 0 ? s.base : "", (int)s.len));
-        return;
+    if (!cli_json_utf8(json, name, s)) {
+        (void)snprintf(name_hex, sizeof(name_hex), "%s_hex", name);
+        cli_json_null(json, name);
+        cli_json_hex(json, name_hex, s);
     }
-    (void)snprintf(name_hex, sizeof(name_hex), "%s_hex", name);
-    cli_json_null(json, name);
-    cli_json_hex(json, name_hex, s);
 }
+
+void cli_json_raw(struct cli_json *json, const char *name,
+                  struct idem_slice value)
+{
+    put_name(json, name);
+    idem__buffer_add(&json->text, value.base, value.len);
+}
+
+void cli_json_open(struct cli_json *json, const char *name)
+{
+    put_name(json, name);
+    put_open(json);
+}
+
+void cli_json_close(struct cli_json *json)
+{
+    end_array(json);
+    put(json, "}");
+    json->depth -= json->depth > 0; /* The object itself may be closed, too. */
+}
+
+/* ---- Arrays ---- */
 
 void cli_json_array(struct cli_json *json, const char *name)
 {
-    add(json, name, json_object_new_array());
+    put_name(json, name);
+    put(json, "[");
+    json->arrays[json->depth] = name;
 }
 
-/* @value may be NULL, which is null. */
-static void append_any(struct cli_json *json, const char *name,
-                       struct json_object *value)
+static void put_item(struct cli_json *json, const char *name)
 {
-    struct json_object *array = NULL;
+    const char *array = json->arrays[json->depth];
 
-    if (!json->failed &&
-        !json_object_object_get_ex(json->object, name, &array)) {
+    if (array == NULL || strcmp(array, name) != 0) {
         cli_json_array(json, name);
-        (void)json_object_object_get_ex(json->object, name, &array);
-    }
-    if (json->failed || json_object_array_add(array, value) != 0) {
-        json->failed = true;
-        (void)json_object_put(value);
+    } else if (!is_first(json)) {
+        put(json, ",");
     }
 }
 
-static void append(struct cli_json *json, const char *name,
-                   struct json_object *value)
+void cli_json_append(struct cli_json *json, const char *name)
 {
-    json->failed = json->failed || value == NULL;
-    append_any(json, name, value);
-}
-
-void cli_json_append(struct cli_json *json, const char *name,
-                     struct cli_json *child)
-{
-    json->failed = json->failed || child->failed;
-    append(json, name, child->object);
-    child->object = NULL; /* It belongs to the array now. */
-}
-
-void cli_json_object(struct cli_json *json, const char *name,
-                     struct cli_json *child)
-{
-    json->failed = json->failed || child->failed;
-    add(json, name, child->object);
-    child->object = NULL; /* It belongs to the other now. */
+    put_item(json, name);
+    put_open(json);
 }
 
 void cli_json_append_count(struct cli_json *json, const char *name,
                            uint64_t value)
 {
-    append(json, name, json_object_new_uint64(value));
+    put_item(json, name);
+    idem__buffer_u64(&json->text, value);
 }
 
 void cli_json_append_text(struct cli_json *json, const char *name,
                           const char *text)
 {
+    put_item(json, name);
     if (text == NULL) {
-        append_any(json, name, NULL);
+        put(json, "null");
     } else {
-        append(json, name, json_object_new_string(text));
+        (void)put_string(json, idem_str(text));
     }
+}
+
+void cli_json_append_pair(struct cli_json *json, const char *name,
+                          struct idem_slice first, struct idem_slice second)
+{
+    put_item(json, name);
+    put(json, "[");
+    (void)put_string(json, first);
+    put(json, ",");
+    (void)put_string(json, second);
+    put(json, "]");
+}
+
+/* ---- The line ---- */
+
+char *cli_json_line(const struct cli_json *json)
+{
+    const char *end = json->arrays[0] != NULL ? "]}\n" : "}\n";
+    char *line =
+        json->text.failed ? NULL : malloc(json->text.len + strlen(end) + 1);
+
+    if (line != NULL) {
+        memcpy(line, json->text.base, json->text.len);
+        (void)strcpy(line + json->text.len, end);
+    }
+    return line;
+}
+
+struct json_object *cli_json_parse(const struct cli_json *json)
+{
+    char *line = cli_json_line(json);
+    struct json_object *object = line == NULL ? NULL : json_tokener_parse(line);
+
+    free(line);
+    return object;
 }
 
 int cli_json_write(const struct cli_json *json, FILE *f)
 {
-    const char *line = NULL;
+    char *line = cli_json_line(json);
 
-    if (!json->failed) {
-        line =
-            json_object_to_json_string_ext(json->object,
-                                           JSON_C_TO_STRING_PLAIN |
-                                               JSON_C_TO_STRING_NOSLASHESCAPE);
-    }
     if (line == NULL) {
         cli_say("out of memory");
         return CLI_INTERNAL;
     }
     (void)fputs(line, f);
-    (void)fputc('\n', f);
+    free(line);
     return 0;
 }
 

@@ -8,20 +8,32 @@
 #ifndef IDEM_CLI_TEXT_JSON_H
 #define IDEM_CLI_TEXT_JSON_H
 
+#include "base/bytes.h"
+
 #include <idem.h>
 #include <json-c/json.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-/* An object that remembers whether something could not be added to it. */
+enum {
+    CLI_JSON_DEPTH = 8 /* Objects in one another. */
+};
+
+/* An object that is written member by member. Where memory runs out, text.failed
+ * remembers it. */
 struct cli_json {
-    struct json_object *object;
-    bool failed;
+    struct idem__buffer text;
+    unsigned depth;
+    const char
+        *arrays[CLI_JSON_DEPTH]; /* The array that is open in each object. */
 };
 
 void cli_json_init(struct cli_json *json);
 void cli_json_finish(struct cli_json *json);
+
+/* Begins it anew, in the memory that it has. */
+void cli_json_reset(struct cli_json *json);
 
 void cli_json_text(struct cli_json *json, const char *name, const char *text);
 void cli_json_bool(struct cli_json *json, const char *name, bool value);
@@ -32,27 +44,43 @@ void cli_json_null(struct cli_json *json, const char *name);
 void cli_json_ms(struct cli_json *json, const char *name, int64_t ms);
 void cli_json_bytes(struct cli_json *json, const char *name,
                     struct idem_slice s);
+
+/* The same; false, and nothing is added: it is not UTF-8. */
+bool cli_json_utf8(struct cli_json *json, const char *name,
+                   struct idem_slice s);
+
 void cli_json_hex(struct cli_json *json, const char *name, struct idem_slice s);
+void cli_json_base64(struct cli_json *json, const char *name,
+                     struct idem_slice s);
+
+/* Adds @value, JSON on one line, as it is. */
+void cli_json_raw(struct cli_json *json, const char *name,
+                  struct idem_slice value);
+
+/* Opens an object as the member @name: what is added from now on is in it, up to
+ * cli_json_close(). */
+void cli_json_open(struct cli_json *json, const char *name);
+void cli_json_close(struct cli_json *json);
 
 /* An array without anything in it. */
 void cli_json_array(struct cli_json *json, const char *name);
 
-/* Adds @child to the end of the array @name, which the first of them makes.
- * Finishes @child. */
-void cli_json_append(struct cli_json *json, const char *name,
-                     struct cli_json *child);
-
-/* Adds @child as the member @name, and finishes it. */
-void cli_json_object(struct cli_json *json, const char *name,
-                     struct cli_json *child);
-
-/* Adds a number to the end of the array @name. */
+/* Adds a value to the end of the array @name, which the first of them makes: an
+ * object, which is opened; a number; a text, or null; a pair of texts. Another member
+ * ends the array. */
+void cli_json_append(struct cli_json *json, const char *name);
 void cli_json_append_count(struct cli_json *json, const char *name,
                            uint64_t value);
-
-/* Adds a text, or null, to the end of the array @name. */
 void cli_json_append_text(struct cli_json *json, const char *name,
                           const char *text);
+void cli_json_append_pair(struct cli_json *json, const char *name,
+                          struct idem_slice first, struct idem_slice second);
+
+/* The line with its newline, to be freed; NULL: no memory. */
+char *cli_json_line(const struct cli_json *json);
+
+/* The object, for who looks into it; NULL: no memory. */
+struct json_object *cli_json_parse(const struct cli_json *json);
 
 /* Writes the line to @f. 0 or an exit status, after an error message. */
 int cli_json_write(const struct cli_json *json, FILE *f);

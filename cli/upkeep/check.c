@@ -35,16 +35,14 @@ static void print_finding(const struct idem_finding *finding)
 
 static void add_finding(struct cli_json *to, const struct idem_finding *finding)
 {
-    struct cli_json json;
-
-    cli_json_init(&json);
-    cli_json_text(&json, "grade", grades[finding->grade]);
-    cli_json_text(&json, "about", finding->about);
-    cli_json_bytes(&json, "text", idem_str(finding->text));
+    cli_json_append(to, "findings");
+    cli_json_text(to, "grade", grades[finding->grade]);
+    cli_json_text(to, "about", finding->about);
+    cli_json_bytes(to, "text", idem_str(finding->text));
     if (finding->mend != NULL) {
-        cli_json_bytes(&json, "mend", idem_str(finding->mend));
+        cli_json_bytes(to, "mend", idem_str(finding->mend));
     }
-    cli_json_append(to, "findings", &json);
+    cli_json_close(to);
 }
 
 void cli_check_take(void *ctx, const struct idem_finding *finding)

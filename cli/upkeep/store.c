@@ -43,7 +43,6 @@ static int read_info(struct idem_store *store, struct idem_sqlite_info *info,
 
 static int print_json(const struct idem_sqlite_info *info, int64_t now_ms)
 {
-    struct cli_json records;
     struct cli_json json;
     size_t i;
 
@@ -56,12 +55,12 @@ static int print_json(const struct idem_sqlite_info *info, int64_t now_ms)
     cli_json_count(&json, "page_bytes", info->page_size);
     cli_json_count(&json, "pages", info->pages);
     cli_json_count(&json, "pages_free", info->pages_free);
-    cli_json_init(&records);
+    cli_json_open(&json, "records");
     for (i = 0; i < STATUSES_LEN; i++) {
-        cli_json_count(&records, idem_status_name(statuses[i]),
+        cli_json_count(&json, idem_status_name(statuses[i]),
                        info->records[statuses[i]]);
     }
-    cli_json_object(&json, "records", &records);
+    cli_json_close(&json);
     cli_json_ms(&json, "known_ms", info->known_ms);
     cli_json_bool(&json, "is_copy", info->is_copy);
     cli_json_bool(&json, "is_other", info->is_other);

@@ -12,43 +12,16 @@
 
 /* ---- Writing ---- */
 
-static void add_base64(struct cli_json *json, const char *name,
-                       struct idem_slice bytes)
-{
-    size_t len = idem__base64_len(IDEM__BASE64, bytes.len);
-    char *text = len == SIZE_MAX ? NULL : malloc(len + 1);
-
-    if (text == NULL) {
-        json->failed = true;
-        return;
-    }
-    idem__base64_write(IDEM__BASE64, bytes, text);
-    text[len] = '\0';
-    cli_json_text(json, name, text);
-    free(text);
-}
-
 static void add_head(struct cli_json *json, const struct idem_record *record)
 {
     uint8_t head[IDEM_HEAD_MAX];
     size_t len;
 
     if (idem__record_encode(record, head, sizeof(head), &len) != 0) {
-        json->failed = true;
+        json->text.failed = true;
         return;
     }
-    add_base64(json, "head", idem_bytes(head, len));
-}
-
-/* The members that can be read without decoding anything. Whether it is overdue
- * is not on record: that depends on who asks, and when. */
-static void add_readable(struct cli_json *json,
-                         const struct idem_record *record)
-{
-    cli_json_record(json, record, /* with_bytes= */ false);
-    if (!json->failed) {
-        json_object_object_del(json->object, "overdue");
-    }
+    cli_json_base64(json, "head", idem_bytes(head, len));
 }
 
 int cli_transfer_write(FILE *f, const struct idem_record *record)
@@ -56,13 +29,13 @@ int cli_transfer_write(FILE *f, const struct idem_record *record)
     struct cli_json json;
 
     cli_json_init(&json);
-    add_readable(&json, record);
+    cli_json_stored(&json, record); /* Readable without decoding. */
     add_head(&json, record);
     if (record->result.bytes.len > 0) {
-        add_base64(&json, "result", record->result.bytes);
+        cli_json_base64(&json, "result", record->result.bytes);
     }
     if (record->input.len > 0) {
-        add_base64(&json, "input", record->input);
+        cli_json_base64(&json, "input", record->input);
     }
     return cli_json_end(&json, f);
 }
@@ -270,17 +243,19 @@ static enum cli_transfer_kind compare(struct json_object *object,
     enum cli_transfer_kind kind = CLI_TRANSFER_RECORD;
     struct json_object_iterator at;
     struct json_object_iterator end;
+    struct json_object *stored;
     struct cli_json json;
 
     cli_json_init(&json);
-    add_readable(&json, &t->record);
-    if (json.failed) {
-        cli_json_finish(&json);
+    cli_json_stored(&json, &t->record);
+    stored = cli_json_parse(&json);
+    cli_json_finish(&json);
+    if (stored == NULL) {
         return CLI_TRANSFER_NOMEM;
     }
 
-    at = json_object_iter_begin(json.object);
-    end = json_object_iter_end(json.object);
+    at = json_object_iter_begin(stored);
+    end = json_object_iter_end(stored);
     for (; !json_object_iter_equal(&at, &end) && kind == CLI_TRANSFER_RECORD;
          json_object_iter_next(&at)) {
         const char *name = json_object_iter_peek_name(&at);
@@ -292,7 +267,7 @@ static enum cli_transfer_kind compare(struct json_object *object,
         }
     }
 
-    cli_json_finish(&json);
+    (void)json_object_put(stored);
     return kind;
 }
 

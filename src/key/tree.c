@@ -167,7 +167,8 @@ static int read_escape(struct reader *r)
     return 0;
 }
 
-/* From the opening quotation mark; appends its bytes to tree->text. */
+/* From the opening quotation mark; appends its bytes to tree->text, and a NUL that is
+ * not one of them. */
 static int read_string(struct reader *r, uint32_t *ret_at, uint32_t *ret_len)
 {
     struct idem__buffer *out = &r->tree->text;
@@ -202,6 +203,7 @@ static int read_string(struct reader *r, uint32_t *ret_at, uint32_t *ret_len)
     r->at++;
     *ret_at = (uint32_t)from;
     *ret_len = (uint32_t)(out->len - from);
+    idem__buffer_add(out, "", 1);
     return rc != 0 ? rc : out->failed ? no_memory(r) : 0;
 }
 

@@ -33,8 +33,9 @@ struct idem__tree_node {
     uint32_t to;
     uint32_t end;   /* The number of the node after its last one. */
     uint32_t count; /* Of the values right in it. */
-    uint32_t text;  /* A string: where its bytes are, without escapes; a number:
-                     * its digits as they were ... */
+    uint32_t
+        text; /* A string: where its bytes are, without escapes and with a NUL
+                     * after them; a number: its digits as they were ... */
     uint32_t text_len;
     uint32_t name; /* A member's name: likewise. */
     uint32_t name_len;

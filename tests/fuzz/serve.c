@@ -105,6 +105,7 @@ static void close_all(struct serve *serve, struct serve_conn *conn)
     serve_conn_free(conn);
     idem__tree_free(&serve->tree);
     idem__tree_free(&serve->other);
+    cli_json_finish(&serve->line);
     idem_queue_destroy(serve->queue);
     idem_close(serve->store);
 }
