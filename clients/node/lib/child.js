@@ -13,6 +13,7 @@ const { NoProgram } = require('./errors.js');
 
 const PATIENCE = 10000; /* Milliseconds, for a server that was told to end. */
 const NEWLINE = 10;
+const UNSENT_MAX = 1 << 20; /* Characters that wait for the end of a turn. */
 const SECRET = randomBytes(8).toString('hex');
 let sent = 0; /* Requests. */
 
@@ -45,6 +46,7 @@ class Child {
     lost = new Map(); /* Attempts that the server says are lost, by number. */
     #calls = new Map(); /* By id. */
     #awaited = 0;
+    #unsent = ''; /* Lines. */
     #rest = []; /* Of a line. */
     #process;
     #exit;
@@ -90,15 +92,14 @@ class Child {
      * for its. */
     static line(method, params) {
         const id = `${SECRET}-${++sent}`;
-        const text = JSON.stringify({ jsonrpc: '2.0', id, method, params });
-        return { id, bytes: Buffer.from(`${text}\n`) };
+        return { id, text: `${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n` };
     }
 
     call(method, params, isAwaited = true) {
         return this.send(Child.line(method, params), isAwaited);
     }
 
-    send({ id, bytes }, isAwaited = true) {
+    send({ id, text }, isAwaited = true) {
         const answer = new Promise((resolve, reject) => {
             if (this.over) {
                 reject(GONE);
@@ -106,19 +107,28 @@ class Child {
             }
             this.#calls.set(id, { resolve, reject, isAwaited });
             this.#hold(isAwaited ? 1 : 0);
-            this.#write(bytes);
+            this.#write(text);
         });
         return { id, answer };
     }
 
     /* What is sent before the event loop goes on leaves in one write. */
-    #write(bytes) {
-        const { stdin } = this.#process;
-        if (stdin.writableCorked === 0) {
-            stdin.cork();
-            nextTick(() => stdin.uncork());
+    #write(text) {
+        if (this.#unsent === '') {
+            nextTick(() => this.#flush());
         }
-        stdin.write(bytes);
+        this.#unsent += text;
+        if (this.#unsent.length > UNSENT_MAX) {
+            this.#flush();
+        }
+    }
+
+    #flush() {
+        const text = this.#unsent;
+        this.#unsent = '';
+        if (text !== '') {
+            this.#process.stdin.write(text);
+        }
     }
 
     /* Send a request whose answer does not matter. */
@@ -184,22 +194,29 @@ class Child {
         }
     }
 
+    /* All lines that have come to their end are decoded at once. */
     #take(more) {
-        let from = 0;
-        for (let to; !this.over && (to = more.indexOf(NEWLINE, from)) >= 0; from = to + 1) {
-            let line = more.subarray(from, to);
-            if (this.#rest.length > 0) {
-                line = Buffer.concat([...this.#rest, line]);
-                this.#rest = [];
-            }
-            try {
-                this.#took(JSON.parse(line.toString()));
-            } catch {
-                this.#cut(); /* That is not of the protocol. */
+        const end = more.lastIndexOf(NEWLINE) + 1;
+        if (end > 0) {
+            this.#rest.push(more.subarray(0, end));
+            const [first, ...others] = this.#rest;
+            const lines = (others.length > 0 ? Buffer.concat(this.#rest) : first).toString();
+            this.#rest = [];
+            for (let from = 0, to; !this.over && from < lines.length; from = to + 1) {
+                to = lines.indexOf('\n', from);
+                this.#takeLine(lines.slice(from, to));
             }
         }
-        if (from < more.length) {
-            this.#rest.push(more.subarray(from));
+        if (end < more.length) {
+            this.#rest.push(more.subarray(end));
+        }
+    }
+
+    #takeLine(line) {
+        try {
+            this.#took(JSON.parse(line));
+        } catch {
+            this.#cut(); /* That is not of the protocol. */
         }
     }
 

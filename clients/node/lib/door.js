@@ -74,10 +74,15 @@ class Door {
         this.url = url;
     }
 
+    #connected() {
+        return this.child?.over ? null : this.child;
+    }
+
     /* The child; a new one takes over the attempts that are open. */
     async connect() {
-        if (this.child && !this.child.over) {
-            return this.child;
+        const child = this.#connected();
+        if (child) {
+            return child;
         }
         this.#connecting ??= this.#start().finally(() => {
             this.#connecting = null;
@@ -182,10 +187,10 @@ class Door {
      * parameters that depend on the child. */
     async ask(method, nameFor, params, signal) {
         for (let n = 0; n < TRIES; n++) {
-            const child = await this.connect();
+            const child = this.#connected() ?? (await this.connect());
             signal?.throwIfAborted();
             const line = Child.line(method, { ...nameFor(child), ...params });
-            if (line.bytes.length > child.lineMax) {
+            if (Buffer.byteLength(line.text) > child.lineMax) {
                 throw { message: 'the request is longer than a line may be' };
             }
             try {

@@ -55,7 +55,8 @@ class Attempt {
     #door;
     #held;
     #recorded;
-    #controller = new AbortController();
+    #wasLost = false;
+    #controller; /* Made for whom asks for its signal. */
 
     constructor(store, door, params, { got, held }) {
         const record = got.record ?? {};
@@ -72,7 +73,10 @@ class Attempt {
         this.#recorded = got.result;
         if (held) {
             held.owner = store;
-            held.onLost = () => this.#controller.abort(lost());
+            held.onLost = () => {
+                this.#wasLost = true;
+                this.#controller?.abort(lost());
+            };
             held.tell();
         }
     }
@@ -84,6 +88,12 @@ class Attempt {
 
     /* Fires when the lease is lost. */
     get signal() {
+        if (!this.#controller) {
+            this.#controller = new AbortController();
+            if (this.#wasLost) {
+                this.#controller.abort(lost());
+            }
+        }
         return this.#controller.signal;
     }
 
@@ -97,9 +107,10 @@ class Attempt {
         }
     }
 
-    async #end(verb, params) {
+    async #end(verb, params, result) {
         this.#ours();
-        return told(this.#door.end(this.#held, verb, settled(params)), this.#store.program);
+        const asked = { ...settled(params), result };
+        return told(this.#door.end(this.#held, verb, asked), this.#store.program);
     }
 
     /* What cannot be kept is done all the same. */
@@ -115,7 +126,7 @@ class Attempt {
         let got;
         if (form) {
             try {
-                got = await this.#end(verb, { text, result: form.result });
+                got = await this.#end(verb, { text }, form.result);
             } catch (error) {
                 if (!(error instanceof Invalid) || error.code) {
                     throw error;
@@ -123,7 +134,7 @@ class Attempt {
                 unfit = error; /* Not the call is wrong: the line would be too long. */
             }
         }
-        got ??= await this.#end(verb, { text, result: { not_kept: true } });
+        got ??= await this.#end(verb, { text }, { not_kept: true });
         if (got.not_kept) {
             const why = unfit?.message ?? 'too long';
             const error = new NotKept(`the work is done; its result is not kept: ${why}`);

@@ -5,7 +5,7 @@
 
 const crypto = require('node:crypto');
 const fs = require('node:fs');
-const { setImmediate } = require('node:timers');
+const { performance } = require('node:perf_hooks');
 const { types } = require('node:util');
 const { Invalid, MissingKey, NotKept } = require('./errors.js');
 
@@ -13,6 +13,7 @@ const JSON_TYPE = 'application/json';
 const BYTES_TYPE = 'application/octet-stream';
 const DEPTH_MAX = 190; /* Of JSON in a request. */
 const UPTIME_STEP = 10; /* Milliseconds. */
+const ASKED_STEP = 20;
 
 /* The words of the options, and the parameters that they are; a duration is in milliseconds. */
 const CLAIM = {
@@ -49,17 +50,20 @@ function bootTime() {
     }
 }
 
-let turn; /* The moment at which this turn of the event loop asked first. */
+let nonces = Buffer.alloc(0);
+let noncesAt = 0;
+let readAt = -Infinity; /* When bootTime() gave lastRead. */
+let lastRead;
 
-/* A moment that is not later than now: for a lease that is counted from it. */
+/* A moment that is not later than now, for a lease that is counted from it: the file is not
+ * read for each call. */
 function askTime() {
-    if (turn === undefined) {
-        turn = bootTime();
-        setImmediate(() => {
-            turn = undefined;
-        });
+    const now = performance.now();
+    if (now - readAt >= ASKED_STEP) {
+        readAt = now;
+        lastRead = bootTime();
     }
-    return turn;
+    return lastRead;
 }
 
 /* Can the moment `until` not have come? Not known is no. */
@@ -79,6 +83,13 @@ function milliseconds(value, word) {
 
 function hasHalfCharacter(text) {
     return /\p{Surrogate}/u.test(text);
+}
+
+/* Is it JSON that cannot change, or left out of JSON? */
+function isSettled(value) {
+    return typeof value === 'string'
+        ? !hasHalfCharacter(value)
+        : value === undefined || typeof value === 'boolean' || Number.isFinite(value);
 }
 
 /* For JSON.stringify(): throw where it would drop something without a word. */
@@ -136,6 +147,9 @@ function wordsOf(options, words) {
 
 /* The same as plain JSON, which the caller cannot change afterwards. */
 function settled(params) {
+    if (Object.values(params).every(isSettled)) {
+        return { ...params };
+    }
     try {
         const plain = JSON.parse(jsonOf(params));
         if (!isDeep(plain)) {
@@ -146,6 +160,17 @@ function settled(params) {
         throw Object.assign(invalid, { cause: error });
     }
     throw new Invalid('the request is too deep');
+}
+
+/* 16 random bytes for one claim. Many are drawn at once, as Node does for randomUUID():
+ * alone a draw takes as long as reading the answer. */
+function nonceOf() {
+    if (noncesAt === nonces.length) {
+        nonces = crypto.randomBytes(64 * 16);
+        noncesAt = 0;
+    }
+    noncesAt += 16;
+    return nonces.toString('hex', noncesAt - 16, noncesAt);
 }
 
 function checkKey(key) {
@@ -168,8 +193,7 @@ function checkKey(key) {
 /* The parameters of begin. */
 function claimOf(key, options) {
     checkKey(key);
-    const nonce = crypto.randomBytes(16).toString('hex');
-    const params = { key, nonce, ...wordsOf(options, CLAIM) };
+    const params = { key, nonce: nonceOf(), ...wordsOf(options, CLAIM) };
     if (params.fingerprint === null) {
         delete params.fingerprint;
     }
@@ -178,8 +202,7 @@ function claimOf(key, options) {
 
 /* The parameters of http.begin. */
 function exchangeOf(request, options) {
-    const nonce = crypto.randomBytes(16).toString('hex');
-    return { ...request, nonce, ...settled(wordsOf(options, CLAIM)) };
+    return { ...request, nonce: nonceOf(), ...settled(wordsOf(options, CLAIM)) };
 }
 
 /* A result of the protocol, and the value as a replay will have it. */
@@ -188,6 +211,7 @@ function encode(value) {
         return { back: undefined };
     }
     if (typeof value === 'string') {
+        keeps('', value);
         return { result: { text: value }, back: value };
     }
     if (ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value)) {
