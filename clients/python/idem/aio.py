@@ -9,9 +9,7 @@ import asyncio
 import contextlib
 import functools
 import inspect
-import threading
-import weakref
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, MutableMapping, Optional
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Optional
 
 from .child import Call, Child
 from .core import Claim, Core, CoreAttempt, Decision, Duration, Key, Limit, Steps, Wait
@@ -20,42 +18,18 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class Bell:
-    """Of a loop, which answers wake once if they come before it has looked."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.answered: List[asyncio.Future[None]] = []
-
-    async def wait(self, loop: asyncio.AbstractEventLoop, call: Call) -> Any:
-        answered = loop.create_future()
-        call.add_done_callback(lambda _: self.ring(loop, answered))
-        await answered
-        return call.result()
-
-    def ring(self, loop: asyncio.AbstractEventLoop, answered: asyncio.Future[None]) -> None:
-        with self.lock:
-            self.answered.append(answered)
-            if len(self.answered) > 1:
-                return
-        with contextlib.suppress(RuntimeError):  # The loop is closed.
-            loop.call_soon_threadsafe(self.look)
-
-    def look(self) -> None:
-        with self.lock:
-            all_answered, self.answered = self.answered, []
-        for answered in all_answered:
-            if not answered.done():
-                answered.set_result(None)
-
-
-_bells: MutableMapping[asyncio.AbstractEventLoop, Bell] = weakref.WeakKeyDictionary()
+async def _answer(call: Call) -> Any:
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+    call.told = loop, future
+    if not call.is_settled:  # Set before `told` is read.
+        await future
+    return call.result()
 
 
 async def _wait(wait: Wait) -> Any:
     if wait.future:
-        loop = asyncio.get_running_loop()
-        return await _bells.setdefault(loop, Bell()).wait(loop, wait.future)
+        return await _answer(wait.future)
     if not wait.is_work:
         return await asyncio.get_running_loop().run_in_executor(None, wait.function)
     value = wait.function()

@@ -6,7 +6,6 @@ answers and the heartbeats are the work of the one thread here.
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import itertools
 import json
@@ -21,11 +20,13 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from .errors import Invalid, NoProgram, Unavailable, refusal
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future
+
     from .core import Core
 
 READ_MAX = 1 << 20
@@ -49,21 +50,58 @@ def find_program(program: Optional[str]) -> str:
     return path
 
 
-class Call(concurrent.futures.Future):  # type: ignore[type-arg]
+class Call:
     """A request. Its id cannot be guessed, so that no answer to another is taken for its."""
 
     count = itertools.count()
+    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
     def __init__(self, method: str, params: Mapping[str, Any]) -> None:
-        super().__init__()
-        self.set_running_or_notify_cancel()  # Its answer comes in any case.
         self.id = f"{SECRET}-{os.getpid()}-{next(self.count)}"
-        message = {"jsonrpc": "2.0", "id": self.id, "method": method, "params": params}
-        self.line = json.dumps(message, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        message = f'"jsonrpc": "2.0", "id": "{self.id}", "method": "{method}", "params": '
+        self.line = f"{{{message}{self.encode(params)}}}\n".encode()
+        self.is_settled, self.value = False, None
+        self.error: Optional[Exception] = None
+        self.settled = threading.Lock()
+        self.settled.acquire()
+        self.told: Optional[Tuple[AbstractEventLoop, Future[None]]] = None  # Of asyncio.
+
+    def settle(self, value: Any, error: Optional[Exception] = None) -> None:
+        self.value, self.error = value, error
+        self.is_settled = True  # Set before tell() reads `told`.
+        self.settled.release()
+
+    def result(self) -> Any:
+        """Wait for the answer."""
+        with self.settled:
+            pass
+        if self.error:
+            raise self.error
+        return self.value
+
+
+def tell(calls: Iterable[Call]) -> None:
+    """Wake each loop once for all of its calls."""
+    told: Dict[AbstractEventLoop, List[Future[None]]] = {}
+    for call in calls:
+        if call.told:
+            loop, future = call.told
+            told.setdefault(loop, []).append(future)
+    for loop, futures in told.items():
+        with contextlib.suppress(RuntimeError):  # The loop is closed.
+            loop.call_soon_threadsafe(wake, futures)
+
+
+def wake(futures: List[Future[None]]) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_result(None)
 
 
 class Child:
     """One process of the server, and its pipes."""
+
+    decode = json.JSONDecoder().decode
 
     def __init__(self, owner: Core) -> None:
         argv, pipe = [owner.program, "serve", "--stdio"], subprocess.PIPE
@@ -178,7 +216,8 @@ class Child:
             calls, self.pending = self.pending, {}
             self._close()
         for call in calls.values():
-            call.set_exception(Gone())
+            call.settle(None, Gone())
+        tell(calls.values())
         if not was_cut:
             self.owner.gone(self)
         self.process.wait()
@@ -228,16 +267,18 @@ class Child:
 
     def _take(self, got: bytearray, more: bytes) -> None:
         *lines, rest = more.split(b"\n")
-        for line in lines:
-            message = json.loads(got + line)
-            got.clear()
-            if "method" in message:
-                self.lost[message["params"]["attempt"]] = message["params"]["reason"]
-                continue
-            with self.lock:
+        answered = []
+        try:
+            for line in lines:
+                message = self.decode((got + line if got else line).decode())
+                got.clear()
+                if "method" in message:
+                    self.lost[message["params"]["attempt"]] = message["params"]["reason"]
+                    continue
                 call = self.pending.pop(message["id"])  # An id that is not ours ends it.
-            if "error" in message:
-                call.set_exception(refusal(message["error"]))
-            else:
-                call.set_result(message["result"])
+                error = message.get("error")
+                call.settle(message.get("result"), refusal(error) if error else None)
+                answered.append(call)
+        finally:
+            tell(answered)
         got += rest
