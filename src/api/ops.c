@@ -169,6 +169,7 @@ int idem_op_expire(const struct idem_attempt *attempt, struct idem_op **ret_op,
 static int check_record(const struct idem_record *record,
                         struct idem_error *error)
 {
+    static const uint8_t no_nonce[sizeof(record->nonce)];
     struct idem_record decoded;
     uint8_t id[IDEM_ID_LEN];
     uint8_t *head;
@@ -189,6 +190,11 @@ static int check_record(const struct idem_record *record,
     if (record->fence > IDEM__FENCE_IMPORT_MAX) {
         return idem__error(error, IDEM_EINVALID,
                            "record: its fence leaves no room for greater ones");
+    }
+    /* A store may look at a record before a begin has a nonce, whose bytes are zero then
+     * (prepare() in queue/submit.c): it would take this record for that begin's own. */
+    if (memcmp(record->nonce, no_nonce, sizeof(no_nonce)) == 0) {
+        return idem__error(error, IDEM_EINVALID, "record: it has no nonce");
     }
     if (memcmp(id, record->id, sizeof(id)) != 0 ||
         record->result.bytes.len != record->result_len ||

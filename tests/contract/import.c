@@ -208,6 +208,7 @@ TEST_VIRTUAL(import, checksTheRecord)
     assert_not_taken(record.on_expired_lease = IDEM_ON_EXPIRED_UNSET);
     assert_not_taken(record.fence = 0);
     assert_not_taken(record.expires_ms = -1);
+    assert_not_taken(memset(record.nonce, 0, sizeof(record.nonce)));
 }
 
 /* A fence that leaves no room for greater ones would stop its key at the next
