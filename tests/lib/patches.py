@@ -44,7 +44,7 @@ def apply(patch, tree, *options):
 
     With "--dry-run" among @options nothing is changed.
     """
-    command = ["patch", "-p1", "--batch", "--silent", "--no-backup-if-mismatch"]
+    command = ["patch", "-p1", "--batch", "--forward", "--silent", "--no-backup-if-mismatch"]
     command += ["-r", "-", "-d", tree, "-i", patch, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return (done.stdout + done.stderr).strip() if done.returncode else None
