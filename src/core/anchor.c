@@ -23,7 +23,10 @@ static void begin_boot(struct idem_anchor *anchor,
     bool first = anchor->store_ms == 0 && last_ms == 0;
     int64_t known_ms = larger(last_ms, anchor->sure_ms);
 
+    /* The store's time never runs backwards, however slow the wall clock is after this
+     * boot. */
     anchor->store_ms = larger(larger(reading->wall_ms, 1), known_ms);
+    /* A store that is new has no record that a wrong time could expire. */
     anchor->sure_ms =
         first || !reading->unsynchronised ? anchor->store_ms : known_ms;
     anchor->jump_ms = first ? 0 : anchor->store_ms - known_ms;
@@ -62,6 +65,8 @@ bool idem__anchor_now(struct idem_anchor *anchor,
                       anchor->store_ms == 0;
     bool moved;
 
+    /* The boot clock began anew, so the time that has passed since the old anchor is
+     * unknown. */
     if (other_boot) {
         begin_boot(anchor, reading, last_ms);
     }

@@ -17,6 +17,8 @@ static uint64_t next_fence(const struct idem_record *found,
     if (found != NULL && fence <= found->fence) {
         fence = found->fence + 1;
     }
+    /* A key whose record was purged has no fence to count on from: the floor stands in for
+     * it. */
     return fence <= now->fence_floor ? now->fence_floor + 1 : fence;
 }
 
@@ -26,14 +28,19 @@ static void set_attempt(struct idem_record *next, const struct idem_op *op,
 {
     const struct idem_request *request = &op->u.begin;
 
+    /* A wrap to 0 would make a record that no reader accepts (idem__record_fault()). */
     next->attempts += next->attempts < UINT32_MAX ? 1 : 0;
     next->status = IDEM_STATUS_IN_PROGRESS;
     next->by_lease = false;
     next->retry = false;
     next->owner = request->owner;
     next->traceparent = request->traceparent;
+    /* From here on only the holder of this nonce may end or renew the attempt; an earlier
+     * owner of the key gets LOST (decide_end.c). */
     memcpy(next->nonce, op->nonce, sizeof(next->nonce));
     next->on_expired_lease = request->on_expired_lease;
+    /* The longest retention of the life counts: no caller shortens the memory that another
+     * one was promised. */
     if (next->retention_ms < request->retention_ms) {
         next->retention_ms = request->retention_ms;
     }
@@ -42,6 +49,8 @@ static void set_attempt(struct idem_record *next, const struct idem_op *op,
     next->expected_ms = request->expect_ms > 0
                             ? idem__time_add(now->store_ms, request->expect_ms)
                             : 0;
+    /* The lease comes last, because the expiry follows from the policy and the retention
+     * above. */
     idem__lease_set(next, request->lease_ms, now);
 }
 
@@ -57,6 +66,8 @@ static int set_input(struct idem_decision *decision, struct idem_slice input)
 
     next->input = input;
     next->input_len = input.len;
+    /* An empty input is written as well: the one of an earlier life must not stay with the
+     * record. */
     decision->set_input = true;
     return idem__body_digest(input, next->input_digest);
 }
@@ -71,6 +82,8 @@ static void started(struct idem_decision *decision, int rc)
         return;
     }
     decision->verdict = IDEM_STARTED;
+    /* Not only right after a takeover: until a person decides, each attempt of this life is
+     * told that the work may have been done (specification 2). */
     decision->takeover = idem__in_doubt(&decision->next) != 0;
 }
 
@@ -105,6 +118,8 @@ static void start_life(const struct idem_record *found, bool released,
     next->scope = op->scope;
     next->key = op->key;
     memcpy(next->id, op->id, sizeof(next->id));
+    /* The fence of an expired record counts, too: its owner may still hold it, and must not
+     * meet it again as that of another attempt. */
     next->fence = next_fence(found, now);
     next->fingerprint = op->u.begin.fingerprint;
     set_attempt(next, op, now);
@@ -122,6 +137,8 @@ static void push_found(struct idem_record *next,
     if (idem__is_reopened(found)) {
         return;
     }
+    /* An attempt that asked for another try ended when it did so. Nobody knows when a lost
+     * attempt ended: it counts as ended now. */
     idem__history_push(next, found->owner,
                        found->retry ? found->ended_ms : now->store_ms,
                        found->retry ? IDEM_PAST_RETRIED : IDEM_PAST_TAKEN_OVER);
@@ -141,11 +158,14 @@ static void take_over(const struct idem_record *found, const struct idem_op *op,
 
     *next = *found;
     push_found(next, found, now);
+    /* Nobody knows how far that attempt came, and this one must be told so. */
     next->in_doubt = found->fence;
     if (idem__is_reopened(found)) {
         next->fingerprint = op->u.begin.fingerprint;
         clear_outcome(decision);
     }
+    /* The record is at hand to count on from, so unlike a new life a takeover needs no
+     * clock for its fence. Like every new fence it is above the floor (struct idem_now). */
     next->fence = found->fence < now->fence_floor ? now->fence_floor + 1
                                                   : found->fence + 1;
     set_attempt(next, op, now);
@@ -174,6 +194,8 @@ static void close_record(const struct idem_record *found,
         idem__refuse(decision, rc, "%s", idem_error_text(rc));
         return;
     }
+    /* The mark says that only the lease has ended the attempt. Nonce and fence stay those
+     * of its owner, whose late report is still taken (may_follow() in decide_end.c). */
     decision->next.by_lease = true;
     decision->change = IDEM_CHANGE_REPLACE;
     decision->set_result = true;
@@ -188,7 +210,9 @@ static void run_again(const struct idem_record *found, const struct idem_op *op,
                       struct idem_decision *decision)
 {
     if (op->u.begin.join_fence != 0) {
-        decision->verdict = IDEM_BUSY; /* See wait_ms. */
+        /* A waiter starts nothing: BUSY with nothing left sends it back to its caller, as
+         * wait_ms in idem.h says. */
+        decision->verdict = IDEM_BUSY;
     } else {
         take_over(found, op, now, decision);
     }
@@ -238,6 +262,8 @@ static void stay_away(const struct idem_record *found,
         return;
     }
     decision->next = *found;
+    /* The write changes the end of the lease, and the expiry that follows from it. The
+     * attempt stays its owner's. */
     if (idem__lease_bound(&decision->next, now)) {
         decision->change = IDEM_CHANGE_REPLACE;
         decision->lease_left_ms = idem__lease_left(&decision->next, now);
@@ -261,6 +287,8 @@ static enum idem_verdict own_earlier_claim(const struct idem_record *found)
     case IDEM_STATUS_RETRY:
         break;
     }
+    /* The owner of this claim was answered, and has ended it with a retry. Only another
+     * begin, with a nonce of its own, starts the next attempt. */
     return found->retry ? IDEM_BUSY : IDEM_STARTED;
 }
 
@@ -295,6 +323,7 @@ static void take_back(const struct idem_record *found, const struct idem_op *op,
 
     *next = *found;
     set_attempt(next, op, now);
+    /* This is not another attempt: the work was never started under this claim. */
     next->attempts = found->attempts;
     clear_outcome(decision);
     decision->change = IDEM_CHANGE_REPLACE;
@@ -332,6 +361,8 @@ static bool joined_is_gone(const struct idem_record *found, uint64_t fence)
             return false;
         }
     }
+    /* A history with room to spare goes back to the start of this life, so the attempt was
+     * of an earlier one. A full history may have lost it: the waiter waits on. */
     return found->history_len < IDEM_HISTORY_MAX;
 }
 
@@ -343,6 +374,9 @@ void idem__decide_begin(const struct idem_record *found,
     bool released = found != NULL && found->status == IDEM_STATUS_RELEASED;
     bool expired = found != NULL && idem__decide_expired(found, now);
 
+    /* The branches are the rows of the table in section 2 of docs/specification.md, in its
+     * order: the first one that fits decides. Two callers that race for a key come here one
+     * after the other, or find that their write is refused and come here again. */
     memset(decision, 0, sizeof(*decision));
     /* An earlier copy of this request was applied: its answer was lost. Before expiry and
      * fingerprint: whatever has become of this record, this request made the claim. */

@@ -20,6 +20,7 @@ static int64_t due(int64_t at_ms, int64_t length_ms, int64_t now_ms)
 
 static void set_back(struct idem_record *record, int64_t now_ms)
 {
+    /* A length of time, taken before started_ms changes below. */
     int64_t expect_ms = record->expected_ms - record->started_ms;
 
     if (record->expected_ms != 0) {
@@ -28,6 +29,7 @@ static void set_back(struct idem_record *record, int64_t now_ms)
     record->created_ms = earlier(record->created_ms, now_ms);
     record->started_ms = earlier(record->started_ms, now_ms);
     record->ended_ms = earlier(record->ended_ms, now_ms);
+    /* The end by the boot clock stays: a lease of this boot goes by that one. */
     record->lease_end_ms = due(record->lease_end_ms, record->lease_ms, now_ms);
     /* A whole retention from now: it is remembered for no less than it was
      * promised, whenever it really ended. */
@@ -50,6 +52,8 @@ void idem__decide_clock_back(const struct idem_record *found,
                              struct idem_decision *ret_decision)
 {
     memset(ret_decision, 0, sizeof(*ret_decision));
+    /* A record without a time in the future is left alone. So a second run, after a first
+     * that died, finds only the rest. */
     if (found->created_ms <= now->store_ms &&
         found->started_ms <= now->store_ms &&
         found->ended_ms <= now->store_ms) {

@@ -12,11 +12,15 @@ static bool is_own(const struct idem_record *found, const struct idem_op *op,
                    struct idem_decision *decision)
 {
     if (found == NULL) {
+        /* A record that was purged leaves no trace, so the owner learns only that the key
+         * has passed from it, and not how. */
         idem__refuse(
             decision, IDEM_ELOST,
             "the record is not in this store; its retention may be over");
         return false;
     }
+    /* Another attempt has started since and may be at work, or a person has corrected a
+     * decision. A report of this owner must change neither. */
     if (found->fence != op->fence) {
         idem__refuse(
             decision, IDEM_ELOST,
@@ -26,6 +30,8 @@ static bool is_own(const struct idem_record *found, const struct idem_op *op,
             idem_status_name(idem_record_status(found)));
         return false;
     }
+    /* The fence alone does not show it: a person who decides, and a copy that was put back,
+     * leave the fence and give the record another nonce. */
     if (memcmp(found->nonce, op->nonce, 16) != 0) {
         idem__refuse(decision, IDEM_ELOST, "%s: %s",
                      idem__is_decided(found)
@@ -41,6 +47,7 @@ static bool same_result(const struct idem_record *found,
                         const struct idem_result *result,
                         const uint8_t digest[16])
 {
+    /* The record was loaded without its bodies: length and digest stand for them. */
     return found->result_len == result->bytes.len &&
            memcmp(found->result_digest, digest, 16) == 0 &&
            found->result.not_kept == result->not_kept &&
@@ -69,6 +76,8 @@ bool idem__already_said(const struct idem_record *found,
         uses_up(outcome, found->failures)) {
         status = IDEM_STATUS_FAILED; /* As this end is on record then. */
     }
+    /* Nobody has reported a status that the lease gave the record: the owner's report is
+     * recorded over it, even if it is the same. */
     if (idem_record_status(found) != status || found->by_lease) {
         return false;
     }
@@ -104,9 +113,13 @@ static int64_t ended_at(const struct idem_outcome *outcome,
 {
     int64_t boot_ms = outcome->ended_boot_ms;
 
+    /* 0: the owner did not say. The work cannot have ended at a moment that is still to
+     * come. */
     if (boot_ms == 0 || boot_ms >= now->boot_ms) {
         return now->store_ms;
     }
+    /* No pause is longer than that, so to one an earlier end makes no difference, and the
+     * subtraction below cannot overflow. */
     if (boot_ms < now->boot_ms - IDEM_DURATION_MAX_MS) {
         boot_ms = now->boot_ms - IDEM_DURATION_MAX_MS;
     }
@@ -122,11 +135,17 @@ static int record_end(struct idem_record *next,
     struct idem_outcome end = *outcome;
 
     if (outcome->status == IDEM_STATUS_RETRY) {
+        /* The attempt came to an end of its own, so it does not count towards attempts_max,
+         * which is for those that died (specification 3). */
         next->retried += next->retried < next->attempts ? 1 : 0;
         next->failures += next->failures < UINT32_MAX ? 1 : 0;
+        /* Where the pause is over already, this is 0 or less, which set_pause() takes for
+         * none. */
         end.retry_after_ms -= now->store_ms - ended_ms;
     }
     if (uses_up(outcome, next->failures)) {
+        /* The last failure that the budget allows: from now on a person decides, not the
+         * next caller. */
         end.status = IDEM_STATUS_FAILED;
     }
     return idem__outcome_set(next, &end, now);
@@ -143,8 +162,8 @@ void idem__decide_end(const struct idem_record *found, const struct idem_op *op,
     int rc;
 
     memset(decision, 0, sizeof(*decision));
-    /* The lease is not looked at: until another attempt starts or a person decides, its
-     * owner's report is the best knowledge there is. */
+    /* Neither lease nor expiry is looked at: until another attempt starts or a person
+     * decides, the report of the owner is the best knowledge there is. */
     if (!is_own(found, op, decision)) {
         return;
     }
@@ -153,7 +172,8 @@ void idem__decide_end(const struct idem_record *found, const struct idem_op *op,
         idem__refuse(decision, rc, "%s", idem_error_text(rc));
         return;
     }
-    /* A second report of the same outcome is answered like the first. */
+    /* A second report of the same outcome is answered like the first. It comes before
+     * may_follow(), which finds that the first one has ended the attempt. */
     if (idem__already_said(found, outcome, digest)) {
         return;
     }
@@ -170,6 +190,8 @@ void idem__decide_end(const struct idem_record *found, const struct idem_op *op,
         idem__refuse(decision, rc, "%s", idem_error_text(rc));
         return;
     }
+    /* The end of the work, which may be long ago where the journal tells of it. Expiry
+     * counts from this write: a late report is remembered for as long as any other. */
     decision->next.ended_ms = idem__not_before(found, ended_ms);
     decision->set_result = true;
     decision->change = IDEM_CHANGE_REPLACE;
@@ -202,6 +224,8 @@ void idem__decide_renew(const struct idem_record *found,
         return;
     }
     decision->next = *found;
+    /* An earlier end than the one on record would let another caller start while this owner
+     * counts on the longer lease. */
     idem__lease_extend(&decision->next,
                        op->u.renew.lease_ms == 0 ? found->lease_ms
                                                  : op->u.renew.lease_ms,
@@ -219,7 +243,8 @@ void idem__decide_expire(const struct idem_record *found,
     if (!is_at_work(found, op, decision)) {
         return;
     }
-    /* A lease that is over already needs no write. */
+    /* Expire only brings forward the end of the lease: the policies decide what the next
+     * begin makes of it (specification 3). A lease that is over already needs no write. */
     if (idem__lease_left(found, now) > 0) {
         decision->next = *found;
         idem__lease_end(&decision->next, now);

@@ -60,12 +60,14 @@ void idem__decide_import(const struct idem_record *found,
         return;
     }
     decision->next = *record;
+    /* The fences of a key only rise, although the copy brings one of another store. */
     if (found != NULL && decision->next.fence <= found->fence) {
         decision->next.fence = found->fence + 1;
     }
     if (idem__refuse_fence(decision)) {
         return;
     }
+    /* The life of an expired record is over, and its doubt with it. */
     if (found != NULL && !idem__decide_expired(found, now)) {
         keep_doubt(&decision->next, found);
     }

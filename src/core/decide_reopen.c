@@ -51,13 +51,20 @@ static int reopen(const struct idem_record *found, const struct idem_op *op,
 
     *next = *found;
     idem__history_decide(next, op->u.resolve.who, now, IDEM_PAST_REOPENED);
+    /* The next attempt must be told that the work may have been done before. */
     next->in_doubt = found->fence;
     /* With another nonce the former owner gets LOST from now on. */
     memcpy(next->nonce, op->nonce, sizeof(next->nonce));
     rc = idem__outcome_set(next, &again, now);
+    /* It waits for the next caller however long that takes: a person has said that the work
+     * is to be done. */
     next->expires_ms = IDEM_NEVER;
     next->expected_ms = expected_again(found, now);
+    /* The corrected request may differ: the first that comes sets the fingerprint anew
+     * (take_over() in decide_begin.c). */
     next->fingerprint = idem_bytes(NULL, 0);
+    /* A person has looked at all attempts so far: none counts towards a cap or a budget any
+     * more. */
     next->retried = next->attempts;
     next->failures = 0;
     return rc;
@@ -69,6 +76,8 @@ void idem__decide_reopen(const struct idem_record *found,
 {
     int rc;
 
+    /* A repeated request comes first, because may_reopen() refuses a record that is
+     * reopened already. */
     if (reopened_before(found, op)) {
         return;
     }

@@ -54,8 +54,11 @@ static bool may_resolve(const struct idem_record *found,
     switch (found->status) {
     case IDEM_STATUS_FAILED:
     case IDEM_STATUS_UNKNOWN:
+        /* Both wait for a person, however long. */
         return true;
     case IDEM_STATUS_IN_PROGRESS:
+        /* An owner under a lease that runs may be at work, and will report by itself. With
+         * force the person says that it will not. */
         if (!idem__is_live(found, now) ||
             (op->u.resolve.flags & IDEM_RESOLVE_FORCE) != 0) {
             return true;
@@ -64,6 +67,8 @@ static bool may_resolve(const struct idem_record *found,
         return false;
     case IDEM_STATUS_COMPLETED:
     case IDEM_STATUS_RELEASED:
+        /* An outcome that an owner reported stays. Only what a person decided may be
+         * corrected. */
         if (idem__is_decided(found)) {
             return true; /* A person may correct a person. */
         }
@@ -88,6 +93,8 @@ static bool resolved_before(const struct idem_record *found,
     const struct idem_past *last = &found->history[0];
     uint8_t digest[16];
 
+    /* A correction gives the record a higher fence. A copy of the decision that it replaced
+     * names the old one: it is LOST, and does not undo the correction. */
     return found->history_len > 0 && last->end == IDEM_PAST_RESOLVED &&
            last->fence == op->fence && found->fence == op->fence &&
            idem__slice_equal(last->owner, op->u.resolve.who) &&
@@ -108,11 +115,13 @@ void idem__decide_resolve(const struct idem_record *found,
     if (found != NULL && memcmp(found->nonce, op->nonce, 16) == 0) {
         return; /* A copy of this very request was applied before. */
     }
+    /* An expired record counts as absent for a person, too. */
     if (found == NULL || idem__decide_expired(found, now)) {
         idem__refuse(decision, IDEM_ENOTFOUND, "%s",
                      idem_error_text(IDEM_ENOTFOUND));
         return;
     }
+    /* To reopen is to let the work be run again; it has rules of its own. */
     if (outcome->status == IDEM_STATUS_RETRY) {
         idem__decide_reopen(found, op, now, decision);
         return;
@@ -124,6 +133,7 @@ void idem__decide_resolve(const struct idem_record *found,
         return;
     }
     *next = *found;
+    /* The history first: it keeps the outcome that the decision replaces. */
     idem__history_decide(next, op->u.resolve.who, now, IDEM_PAST_RESOLVED);
     next->in_doubt = 0; /* The person has settled what was in doubt. */
     next->failures = 0;

@@ -28,6 +28,8 @@ void idem__decide_restored(const struct idem_record *found,
         return;
     }
     *next = *found;
+    /* In the part of the store that was lost the attempt may have ended, been renewed or
+     * been taken over. One that is marked retry may have been run since. */
     if (found->status == IDEM_STATUS_IN_PROGRESS) {
         rc = idem__outcome_set(next, &unknown, now);
         if (rc != 0) {

@@ -24,6 +24,7 @@ static int load(const struct idem_table *table, struct idem_op *op,
                              "the record cannot be trusted: its scope and key "
                              "do not match it");
     }
+    /* The op's own bytes, which are equal, outlast the next call on the table. */
     ret_record->scope = op->scope;
     ret_record->key = op->key;
     return 1;
@@ -42,6 +43,7 @@ static int prepare(const struct idem_table *table, struct idem_op *op,
     if (!idem__verb_given(op, found, decision, ret_record)) {
         return 0;
     }
+    /* A decision needs no bodies, so most ops never load them. */
     rc = table->load(table->ctx, op->id, /* with_bodies= */ true, &bodies,
                      &op->error);
     if (rc < 0) {
@@ -89,6 +91,8 @@ bool idem__table_run(const struct idem_table *table, struct idem_op *op,
         return false;
     }
     changes = decision.change != IDEM_CHANGE_NONE;
+    /* The answer that was prepared is void now; the caller of this function undoes what was
+     * written. */
     if (changes && table->save(table->ctx, &decision, &op->error) != 0) {
         op->has_record = false;
         return false;
@@ -121,9 +125,11 @@ bool idem__table_peek(const struct idem_table *table, struct idem_op *op,
     }
     op->changed = false;
     rc = load(table, op, &record);
+    /* An error is an answer, too: nobody may claim a key whose record cannot be read. */
     if (rc < 0) {
         return true;
     }
+    /* Nothing is on record: the claim makes a record, which needs the lock. */
     if (rc == 0 && claims(op)) {
         return false;
     }

@@ -62,6 +62,7 @@ int idem__error_code_of(int why)
     case ELOOP:
     case ENOTDIR:
         return IDEM_EDENIED;
+    /* The rest may pass: it is worth another try. */
     default:
         return IDEM_EUNAVAILABLE;
     }

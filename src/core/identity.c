@@ -16,6 +16,8 @@ int idem_id(struct idem_slice scope, struct idem_slice key,
     if (key.len == 0 || key.len > IDEM_KEY_MAX || scope.len > IDEM_SCOPE_MAX) {
         return IDEM_EINVALID;
     }
+    /* The lengths keep apart what would be the same bytes in a row: ("a", "bc") and ("ab",
+     * "c"). */
     idem__put_u64(scope_len, scope.len);
     idem__put_u64(key_len, key.len);
     return idem__sha256(parts, 5, ret_id);
@@ -38,7 +40,10 @@ int idem__fingerprint_start(struct idem__hash *hash, struct idem_slice secret,
         secret.len > IDEM_SECRET_MAX) {
         return IDEM_EINVALID;
     }
+    /* Without a secret, a reader of the store can guess a small request and confirm the
+     * guess by its hash. */
     idem__hash_init(hash, secret);
+    /* The count and the lengths give each list of parts a sequence of bytes of its own. */
     idem__hash_add_u64(hash, count);
     for (i = 0; i < parts_len; i++) {
         idem__hash_add_u64(hash, parts[i].len);
@@ -56,6 +61,7 @@ int idem__fingerprint_end(struct idem__hash *hash,
     if (rc != 0) {
         return rc;
     }
+    /* The first byte keeps fingerprints with and without a secret from ever being equal. */
     ret_fingerprint[0] = hash->keyed ? FINGERPRINT_KEYED : FINGERPRINT_PLAIN;
     memcpy(ret_fingerprint + 1, digest, sizeof(digest));
     return 0;

@@ -16,6 +16,8 @@ bool idem__is_counted_here(const struct idem_record *record,
 {
     static const uint8_t none[16];
 
+    /* Zeros are no boot: a layout of another library has no place for an id, and its lease
+     * must not pass for one of this boot. */
     return memcmp(record->boot_id, now->boot_id, sizeof(none)) == 0 &&
            memcmp(record->boot_id, none, sizeof(none)) != 0;
 }
@@ -33,9 +35,13 @@ static int64_t left_with(const struct idem_record *record,
     if (record->lease_end_ms == IDEM_NEVER) {
         return IDEM_NEVER;
     }
+    /* The boot clock is exact for a lease of this boot: nobody sets it, and it counts the
+     * time in which the host sleeps. */
     if (idem__is_counted_here(record, now)) {
         left = record->lease_end_boot_ms - now->boot_ms;
     } else {
+        /* This takes the earliest that the store's time can be: nobody may take over too
+         * soon. */
         left = idem__time_add(record->lease_end_ms, margin_ms) -
                (now->store_ms - now->store_err_ms);
     }
@@ -69,6 +75,8 @@ static int64_t latest_end(int64_t lease_ms, const struct idem_now *now)
 /* @end_ms: of the lease. */
 static void set_open_expiry(struct idem_record *record, int64_t end_ms)
 {
+    /* Under hold time alone never forgets that the work may have been done: only a person
+     * ends such a record (specification 5). */
     record->expires_ms = record->on_expired_lease == IDEM_RERUN
                              ? idem__time_add(end_ms, record->retention_ms)
                              : IDEM_NEVER;
@@ -111,14 +119,18 @@ void idem__lease_extend(struct idem_record *record, int64_t lease_ms,
     int64_t left;
     bool stays;
 
+    /* A renewal must not preserve an end that a wrong clock wrote (specification 6). */
     (void)idem__lease_bound(&before, now);
     left = left_with(&before, now, /* margin_ms= */ 0);
     idem__lease_set(record, lease_ms, now);
+    /* The end on record may be later: a longer lease was asked for before, or another clock
+     * wrote it. Others go by that end, so it stays. */
     stays = record->lease_end_ms < before.lease_end_ms;
     if (stays) {
         record->lease_end_ms = before.lease_end_ms;
         set_open_expiry(record, before.lease_end_ms);
     }
+    /* The same by the boot clock, where this is the boot that counts. */
     if (lease_ms < left) {
         record->lease_end_boot_ms = idem__time_add(now->boot_ms, left);
         stays = true;
@@ -171,6 +183,8 @@ uint64_t idem__in_doubt(const struct idem_record *record)
         const struct idem_past *past = &record->history[i];
 
         if (past->end == IDEM_PAST_RESOLVED) {
+            /* The person has settled all attempts up to the one that the decision was
+             * about; only a later one is in doubt. */
             return record->in_doubt > past->fence ? record->in_doubt : 0;
         }
         if (idem__tells_of_work(past->end)) {
@@ -198,6 +212,8 @@ void idem__history_push(struct idem_record *record, struct idem_slice owner,
 
     if (kept == IDEM_HISTORY_MAX) {
         kept--;
+        /* Eight released attempts must not push out the only one that may have done the
+         * work: the second oldest, which did nothing, goes instead. */
         if (end == IDEM_PAST_RELEASED && oldest_is_needed(record)) {
             record->history[kept - 1] = record->history[kept];
         }
@@ -233,6 +249,7 @@ void idem__history_decide(struct idem_record *record, struct idem_slice who,
 {
     struct idem_past *past = &record->history[0];
 
+    /* The fence rises before the attempt is pushed, so that the entry bears the new one. */
     record->fence += idem__is_decided(record);
     idem__history_push(record, who, now->store_ms, end);
     past->was = record->status;
@@ -257,6 +274,8 @@ static int64_t expiry_of(const struct idem_record *record, int64_t ended_ms)
         return idem__time_add(ended_ms, record->retention_ms);
     case IDEM_STATUS_RELEASED:
         return idem__time_add(ended_ms, released_retention(record));
+    /* These wait for a person, however long that takes. The expiry of one that is to be run
+     * again follows from its pause (set_pause()). */
     case IDEM_STATUS_FAILED:
     case IDEM_STATUS_UNKNOWN:
     case IDEM_STATUS_IN_PROGRESS:
@@ -289,6 +308,7 @@ int idem__outcome_set(struct idem_record *record,
     int rc;
 
     assert(outcome->status != IDEM_STATUS_IN_PROGRESS);
+    /* The digest comes first, because only it can fail. */
     rc = idem__body_digest(outcome->result.bytes, record->result_digest);
     if (rc != 0) {
         return rc;
@@ -301,7 +321,10 @@ int idem__outcome_set(struct idem_record *record,
     record->error = failed ? outcome->text : none;
     record->note = failed ? none : outcome->text;
     record->ended_ms = idem__not_before(record, now->store_ms);
+    /* The retention counts from the latest that the store's time can be, so the record is
+     * kept no shorter than was promised. */
     record->expires_ms = expiry_of(record, now->store_ms + now->store_err_ms);
+    /* The pause comes after expiry_of(), whose expiry it replaces. */
     if (retry) {
         set_pause(record, outcome->retry_after_ms, now);
     }
@@ -321,6 +344,7 @@ bool idem__is_decided(const struct idem_record *record)
 {
     const struct idem_past *last = &record->history[0];
 
+    /* An attempt that started since has a higher fence than the entry. */
     return record->history_len > 0 && last->fence == record->fence &&
            (last->end == IDEM_PAST_RESOLVED || last->end == IDEM_PAST_REOPENED);
 }
@@ -340,6 +364,7 @@ void idem__refuse(struct idem_decision *decision, int code, const char *format,
     (void)vsnprintf(decision->text, sizeof(decision->text), format, args);
     va_end(args);
     decision->code = code;
+    /* A rule may have filled in next before it refuses: nothing of that is written. */
     decision->change = IDEM_CHANGE_NONE;
 }
 
@@ -362,6 +387,9 @@ bool idem__refuse_fence(struct idem_decision *decision)
 bool idem__decide_expired(const struct idem_record *record,
                           const struct idem_now *now)
 {
+    /* This takes the earliest that the store's time can be: a record that is forgotten too
+     * early lets its work be done twice; one that is kept too long is only replayed for
+     * longer. */
     return record->expires_ms != IDEM_NEVER &&
            now->store_ms - now->store_err_ms - now->doubt_ms >=
                record->expires_ms;
@@ -376,6 +404,8 @@ bool idem__decide_overdue(const struct idem_record *record,
     if (record->retry && idem__lease_left(record, now) > 0) {
         return false; /* Nobody may run it yet. */
     }
+    /* A lease that is over, while nobody has come to the key since, shows that the owner
+     * has not reported. Marked retry, the attempt has reported. */
     return (record->expected_ms != 0 && now->store_ms > record->expected_ms) ||
            (!record->retry && idem__lease_left(record, now) == 0);
 }

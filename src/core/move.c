@@ -121,7 +121,7 @@ int idem__move_read(struct idem_slice mark, struct idem_move *ret_move)
         }
     }
     move.state = (enum idem_move_state)state;
-    /* There is one way to write it. */
+    /* There is one way to write each mark, so any other text is damage. */
     if ((state != IDEM_MOVE_NONE &&
          !read_rest(text + strlen(names[state]), &move)) ||
         idem__move_write(&move, again) != 0 || strlen(again) != mark.len ||
@@ -141,6 +141,8 @@ bool idem__move_closes(struct idem_slice mark)
 {
     size_t len = strlen(names[IDEM_MOVE_HERE]);
 
+    /* A mark that cannot be read closes the store, too: in one that may have been left,
+     * work would be done a second time. */
     return mark.len > 0 && (mark.len < len ||
                             memcmp(mark.base, names[IDEM_MOVE_HERE], len) != 0);
 }
@@ -175,6 +177,7 @@ bool idem__move_refuses(const char *mark, const struct idem_op *op, char *text,
                    move.place[0] == '\0' ? "" : " to ", move.place,
                    move.place[0] == '\0' ? "the one that it was moved to"
                                          : "that one");
+    /* Nobody would look for a record in a store that was left. */
     return starts_something(op) || op->verb == IDEM_OP_IMPORT;
 }
 
@@ -186,6 +189,8 @@ void idem__move_answer(struct idem_op *op, const char *mark,
     (void)snprintf(op->u.move.found, sizeof(op->u.move.found), "%s", mark);
     op->u.move.found_floor = now->fence_floor;
     op->u.move.found_ms = now->store_ms;
+    /* The mark is what was to be set, by this op or by an earlier copy of it; or another
+     * process was faster. */
     if (op->u.move.set && !idem__slice_equal(idem_str(mark), op->u.move.mark)) {
         (void)idem__op_fail(op, IDEM_ELOST,
                             "another process has marked the store meanwhile");
@@ -195,6 +200,8 @@ void idem__move_answer(struct idem_op *op, const char *mark,
 bool idem__move_run(struct idem_op *op, char mark[IDEM_MARK_MAX],
                     const struct idem_now *now)
 {
+    /* The mark replaces only the one that the caller saw, and only once: an earlier copy of
+     * this op may have set it. */
     bool sets = op->u.move.set &&
                 idem__slice_equal(idem_str(mark), op->u.move.was) &&
                 !idem__slice_equal(idem_str(mark), op->u.move.mark);

@@ -36,6 +36,7 @@ bool idem_outcome_failed(const struct idem_record *record)
     struct idem_slice rest;
     int http;
 
+    /* This is about completed work with a bad ending; the status failed speaks for itself. */
     if (record->status != IDEM_STATUS_COMPLETED || meta.len == 0 ||
         is_named(meta)) {
         return false;

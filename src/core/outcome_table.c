@@ -210,6 +210,8 @@ static enum idem_status find_error(const struct idem_outcome_table *table,
             break;
         }
         while (next_match(&matches, &match)) {
+            /* The caller asks about the entries before this one: none of them covers the
+             * name. */
             if (match.base == stop) {
                 return (enum idem_status)0;
             }
@@ -320,6 +322,7 @@ static bool take(struct reader *r, int from, int to, enum idem_status status)
     for (; from <= to; from++) {
         uint8_t *place = &r->table->by_status[from];
 
+        /* The first entry that matches wins, so a later one takes only what is left. */
         if (*place == 0) {
             *place = (uint8_t)((unsigned)status | NAMED);
             taken = true;
@@ -330,6 +333,8 @@ static bool take(struct reader *r, int from, int to, enum idem_status status)
 
 static int read_none(struct reader *r, enum idem_status status)
 {
+    /* Without a status of the work, a front end cannot know that the work was done, or that
+     * nothing happened (specification 3). */
     if (status != IDEM_STATUS_UNKNOWN && status != IDEM_STATUS_RETRY &&
         status != IDEM_STATUS_FAILED) {
         return refuse(
@@ -362,6 +367,7 @@ static int read_match(struct reader *r, struct idem_slice match,
     if (lambda && is_name(match)) {
         taken = taken || find_error(r->table, match, match.base) == 0;
     }
+    /* An entry that can never match is a mistake, on which the author of the table relies. */
     return taken || is_preset ? 0 : refuse_dead(r);
 }
 
@@ -416,6 +422,7 @@ static int read_entries(struct reader *r, const char *text)
         } else if (is_full(r)) {
             rc = refuse_dead(r);
         } else {
+            /* A preset names no preset, so one place to come back to is enough. */
             walk.after = walk.at;
             walk.at = preset;
         }
@@ -438,9 +445,11 @@ static enum idem_status default_of(enum idem_endings of, int status)
     case 425:
     case 429:
     case 503:
+        /* With each of these the server says that it has not done the work. */
         return IDEM_STATUS_RELEASED;
     case 502:
     case 504:
+        /* A gateway answers so in place of a server that may have done the work. */
         return IDEM_STATUS_UNKNOWN;
     default:
         return IDEM_STATUS_COMPLETED;
@@ -471,6 +480,7 @@ int idem_outcome_table_read(struct idem_outcome_table *ret_table,
             table.by_status[i] = (uint8_t)default_of(of, i);
         }
     }
+    /* Else success would never be recorded, and each run would do the work again. */
     if (of == IDEM_ENDINGS_EXIT &&
         idem_outcome_of_status(&table, 0, NULL) != IDEM_STATUS_COMPLETED) {
         return idem__error(ret_error, IDEM_EINVALID,

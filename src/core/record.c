@@ -85,6 +85,7 @@ int idem__record_check_body(struct idem_slice body, uint64_t len,
 static int checksum(const uint8_t id[IDEM_ID_LEN], const uint8_t *head,
                     size_t len, uint8_t ret_sum[CHECKSUM_LEN])
 {
+    /* The id is part of the sum, so a head that lies under another key does not pass. */
     struct idem_slice parts[2] = {{id, IDEM_ID_LEN}, {head, len}};
     uint8_t digest[IDEM__SHA256_LEN];
     int rc = idem__sha256(parts, 2, digest);
@@ -105,6 +106,7 @@ struct writer {
 
 static void write_bytes(struct writer *w, const void *bytes, size_t len)
 {
+    /* The length grows even past the room, and the caller compares the two at the end. */
     if (len > 0 && w->len <= w->cap && len <= w->cap - w->len) {
         memcpy(w->base + w->len, bytes, len);
     }
@@ -154,6 +156,7 @@ static void write_retry(struct writer *w, const struct idem_record *record)
     if (!record->retry && record->retried == 0 && record->failures == 0) {
         return;
     }
+    /* Without the mark these stay zero, and only the counts mean something. */
     if (record->retry) {
         idem__put_u64(field, record->fence);
         idem__put_u64(field + 8, (uint64_t)record->lease_end_ms);
@@ -177,6 +180,7 @@ static void write_fields(struct writer *w, const struct idem_record *record)
 {
     size_t i;
 
+    /* The fields go in the order of their tags, on which read_fields() insists. */
     write_field(w, TAG_OWNER, record->owner);
     write_field(w, TAG_FINGERPRINT, record->fingerprint);
     write_field(w, TAG_CONTENT_TYPE, record->result.content_type);
@@ -211,6 +215,7 @@ static void write_fixed(uint8_t *p, const struct idem_record *record)
     idem__put_u64(p + AT_ENDED, (uint64_t)record->ended_ms);
     idem__put_u64(p + AT_EXPIRES, (uint64_t)record->expires_ms);
     idem__put_u64(p + AT_RETENTION, (uint64_t)record->retention_ms);
+    /* Reserved: a reader of this version takes anything else for a newer one. */
     idem__put_u64(p + AT_ZERO, 0);
     memcpy(p + AT_NONCE, record->nonce, 16);
     memcpy(p + AT_BOOT_ID, record->boot_id, 16);
@@ -226,6 +231,8 @@ int idem__record_encode(const struct idem_record *record, void *buf, size_t cap,
     struct writer w = {.base = buf, .cap = cap, .len = AT_FIELDS};
     int rc;
 
+    /* A record that its decoder refuses is CORRUPT, and nobody may write over one: the key
+     * would be lost. So find the mistake before it is written. */
     assert(record->status >= IDEM_STATUS_IN_PROGRESS &&
            record->status <= IDEM_STATUS_RELEASED);
     assert(record->on_expired_lease == IDEM_RERUN ||
@@ -245,6 +252,7 @@ int idem__record_encode(const struct idem_record *record, void *buf, size_t cap,
         return IDEM_EINVALID;
     }
     idem__put_u32(w.base + AT_FIELDS_LEN, (uint32_t)(w.len - AT_FIELDS));
+    /* The sum comes last, over all that it protects. */
     rc = checksum(record->id, w.base, w.len, w.base + w.len);
     if (rc == 0) {
         *ret_len = w.len + CHECKSUM_LEN;
@@ -271,6 +279,7 @@ static int64_t get_ms(const uint8_t *p)
 {
     uint64_t v = idem__get_u64(p);
 
+    /* No time is negative: idem__record_fault() refuses it. */
     return v > INT64_MAX ? -1 : (int64_t)v;
 }
 
@@ -357,6 +366,8 @@ const char *idem__record_fault(const struct idem_record *r)
     if (r->result_len > IDEM_RESULT_MAX || r->input_len > IDEM_RESULT_MAX) {
         return "a body is too long";
     }
+    /* In progress, a result is what the last attempt left that ended with a retry; that one
+     * counts as a failure. */
     if (open && r->failures == 0 && (r->result_len > 0 || r->result.not_kept)) {
         return "it has a result but no attempt has ended";
     }
@@ -383,6 +394,7 @@ static const char *read_past(struct idem_slice s, struct idem_record *record)
         record->history_len == IDEM_HISTORY_MAX) {
         return "its history is malformed";
     }
+    /* Owner and metadata have a byte of length each; the text is the rest. */
     texts = PAST_HEAD_LEN + (size_t)p[26] + p[27];
     past = &record->history[record->history_len++];
     past->end = (enum idem_past_end)p[0];
@@ -403,6 +415,8 @@ static const char *read_retry(struct idem_slice s, struct idem_record *record)
     if (s.len != RETRY_LEN || idem__get_u32(p + 16) > record->attempts) {
         return "its retry mark is malformed";
     }
+    /* The mark holds for the attempt and the end of the lease that it names. If either
+     * differs, a program that does not know the field has gone on with the record since. */
     record->retry = record->status == IDEM_STATUS_IN_PROGRESS &&
                     idem__get_u64(p) == record->fence &&
                     get_ms(p + 8) == record->lease_end_ms;
@@ -497,9 +511,12 @@ static int read_fields(const uint8_t *p, size_t len, struct idem_record *record,
             return corrupt(error, "a field is cut short");
         }
         n = FIELD_HEAD_LEN + idem__get_u32(p + at + 1);
+        /* The writer says by such a tag that a reader who passes it over would decide
+         * wrongly. */
         if (tag >= TAG_MUST_KNOW) {
             return newer(error);
         }
+        /* Tags rise, so each field comes once; past attempts alone repeat. */
         if (tag < last ||
             (tag == last && tag < TAG_KNOWN_END && tag != TAG_PAST)) {
             return corrupt(error, "its fields are out of order");
@@ -510,6 +527,8 @@ static int read_fields(const uint8_t *p, size_t len, struct idem_record *record,
                                           n - FIELD_HEAD_LEN),
                                record);
         } else if (record->unknown_fields.len == 0) {
+            /* The first unknown tag is followed by unknown ones only. write_fields() puts
+             * them back as they are. */
             record->unknown_fields = idem_bytes(p + at, left);
         }
         if (fault != NULL) {
@@ -537,6 +556,8 @@ int idem__record_decode(const uint8_t id[IDEM_ID_LEN], struct idem_slice head,
         return corrupt(ret_error, "it is not a record");
     }
     body_len = head.len - CHECKSUM_LEN;
+    /* The sum comes before everything else that is read: a head that was damaged must not
+     * pass for one of a newer version. */
     rc = checksum(id, p, body_len, sum);
     if (rc != 0) {
         return idem__error_plain(ret_error, rc);
@@ -544,6 +565,8 @@ int idem__record_decode(const uint8_t id[IDEM_ID_LEN], struct idem_slice head,
     if (memcmp(sum, p + body_len, CHECKSUM_LEN) != 0) {
         return corrupt(ret_error, "its checksum does not match");
     }
+    /* The sum is right, so a newer program has written what this one does not know. It must
+     * not decide without that. */
     if (p[AT_VERSION] != VERSION ||
         (p[AT_FLAGS] & ~(FLAG_NOT_KEPT | FLAG_BY_LEASE)) != 0 ||
         idem__get_u64(p + AT_ZERO) != 0) {
@@ -559,10 +582,13 @@ int idem__record_decode(const uint8_t id[IDEM_ID_LEN], struct idem_slice head,
     if (rc != 0) {
         return rc;
     }
+    /* The sum only proves that the head is as it was written. The ranges protect the rules
+     * from a writer with a defect, and from anybody else who may write to the store. */
     fault = idem__record_fault(&record);
     if (fault != NULL) {
         return corrupt(ret_error, fault);
     }
+    /* The caller is given nothing before all of it is proved. */
     *ret_record = record;
     return 0;
 }

@@ -25,7 +25,9 @@ void idem__verb_decide(const struct idem_record *found,
 {
     char text[sizeof(decision->text)];
 
-    /* Each rule clears the decision itself: it is large, and every replay comes here. */
+    /* The mark comes before the rules: a store that was left answers no begin, not even a
+     * replay (specification 10). Each rule clears the decision itself, because it is large
+     * and every replay comes here. */
     if (idem__move_refuses(now->mark, op, text, sizeof(text))) {
         memset(decision, 0, sizeof(*decision));
         decision->code = IDEM_ECONFIG;
@@ -60,6 +62,7 @@ void idem__verb_decide(const struct idem_record *found,
         break;
     }
     memset(decision, 0, sizeof(*decision));
+    /* A record past its expiry counts as absent, whether or not a purge has come to it. */
     if (found == NULL || idem__decide_expired(found, now)) {
         decision->code = IDEM_ENOTFOUND;
         (void)strcpy(decision->text, idem_error_text(IDEM_ENOTFOUND));
@@ -75,6 +78,7 @@ static bool leaves_out(const struct idem_op *op,
 {
     uint64_t max = op->u.begin.bodies_max;
 
+    /* A new owner always gets the input: it cannot do the work without. */
     return op->verb == IDEM_OP_BEGIN && decision->verdict != IDEM_STARTED &&
            max > 0 && record->result_len + record->input_len > max;
 }
@@ -137,6 +141,8 @@ bool idem__verb_given(const struct idem_op *op, const struct idem_record *found,
         absent(op, ret_record);
         return false;
     }
+    /* A get is shown the record as it is now: whether it is overdue or its lease runs.
+     * After a change all others are shown the record as it will be. */
     *ret_record =
         op->verb != IDEM_OP_GET && decision->change == IDEM_CHANGE_NONE
             ? *found
@@ -169,6 +175,7 @@ int idem__verb_answer(struct idem_op *op, const struct idem_decision *decision,
     op->verdict = decision->verdict;
     op->takeover = decision->takeover;
     op->lease_left_ms = decision->lease_left_ms;
+    /* An import keeps the record that it adds: op->record is that one. */
     return op->verb != IDEM_OP_IMPORT ? idem__op_set_record(op, record) : 0;
 }
 
@@ -193,6 +200,7 @@ int idem__verb_check_bodies(const struct idem_record *record,
 static bool has_status(const struct idem_filter *filter,
                        const struct idem_record *record)
 {
+    /* A filter for in_progress also finds those that are to be run again. */
     unsigned status = 1u << record->status | 1u << idem_record_status(record);
 
     if (filter->failed_outcomes) {
@@ -253,6 +261,7 @@ bool idem__verb_unwanted(struct idem_op *op)
 {
     int running = IDEM_OP_RUNNING;
 
+    /* A claim that was ended in the same write (commit) holds nobody up. */
     if (op->verb != IDEM_OP_BEGIN || op->error.code != 0 ||
         op->verdict != IDEM_STARTED || op->commit != NULL) {
         return false;
@@ -264,12 +273,16 @@ bool idem__verb_unwanted(struct idem_op *op)
         running != IDEM_OP_DETACHED) {
         return false;
     }
+    /* The op turns into the release of its own claim: nothing was run, because nobody was
+     * told of it. */
     op->fence = op->record->fence;
     op->verb = IDEM_OP_END;
     op->u.end = (struct idem_outcome){
         .status = IDEM_STATUS_RELEASED,
         .text = idem_str("its caller had stopped waiting"),
     };
+    /* It has no queue any more, and stays detached (idem__pending_run()), so its answer
+     * frees it. */
     op->queue = NULL;
     return true;
 }
