@@ -50,6 +50,8 @@ struct idem_attempt *idem__attempt_of_op(struct idem_op *op)
     op->attempt = NULL;
     a->store = op->store;
     a->lease_ms = op->u.begin.lease_ms;
+    /* The owner counts from before it asked, and the store from when it decided: the owner
+     * stops first. */
     a->lease_end_boot_ms = idem__time_add(op->asked_boot_ms, a->lease_ms);
     memcpy(a->nonce, op->nonce, sizeof(a->nonce));
     a->pub.verdict = op->verdict;
@@ -75,6 +77,7 @@ void idem__attempt_count_lease(struct idem__attempt *a,
 {
     int64_t lease_ms =
         op->u.renew.lease_ms != 0 ? op->u.renew.lease_ms : op->record->lease_ms;
+    /* As with the claim, the lease counts from before the owner asked. */
     int64_t end_ms = idem__time_add(op->asked_boot_ms, lease_ms);
 
     if (end_ms > idem__attempt_lease_end(a) ||
@@ -120,9 +123,13 @@ int64_t idem_attempt_lease_left_ms(const struct idem_attempt *attempt)
         host = a->store->options.host;
     }
     idem__host_default(&host);
+    /* Without a clock nobody knows that the lease still runs: the owner starts nothing
+     * more. */
     if (host.clock(host.ctx, &reading) != 0) {
         return 0;
     }
+    /* Others may start at the end of the lease, so an owner stops before it: the margin is
+     * the time that stopping may take. */
     left = idem__attempt_lease_end(a) - margin_ms(a) - reading.boot_ms;
     return left > 0 ? left : 0;
 }
@@ -158,6 +165,9 @@ int idem_attempt_from_token(struct idem_store *store, const char *token,
     if (a == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
+    /* No store is asked, so no lease is known: lease_left is 0 until a renewal. Whether the
+     * attempt still has the key, the store decides when the holder of the token renews or
+     * ends it. */
     a->record = idem__zalloc(sizeof(*a->record));
     rc = a->record == NULL ? IDEM_ENOMEM
                            : idem_id(a->scope, a->key, a->record->id);
@@ -183,6 +193,7 @@ int idem_op_take_attempt(struct idem_op *op, struct idem_attempt **ret_attempt)
     if (op->verb != IDEM_OP_BEGIN || op->error.code != 0 || !op->has_record) {
         return IDEM_EINVALID;
     }
+    /* The record leaves the op, so an attempt is given away once. */
     *ret_attempt = idem__attempt_of_op(op);
     return 0;
 }

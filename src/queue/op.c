@@ -18,6 +18,7 @@ enum {
 
 struct idem_op *idem__op_create(enum idem_verb verb, size_t args_len)
 {
+    /* One allocation serves most ops. */
     bool is_short = args_len <= SHORT_ARGS_MAX;
     struct idem_op *op = idem__alloc(sizeof(*op) + (is_short ? args_len : 0));
 
@@ -185,6 +186,8 @@ int idem__op_set_record(struct idem_op *op, const struct idem_record *record)
     for (i = 0; i < n; i++) {
         total += in_args(op, *slices[i]) ? 0 : slices[i]->len;
     }
+    /* This comes before the write (idem__verb_answer()): a change that cannot be answered
+     * is not made. */
     if (!make_room(op, total)) {
         op->has_record = false;
         return idem__op_fail(op, IDEM_ENOMEM, "%s",
@@ -233,6 +236,7 @@ enum idem_cancel idem__op_detach(struct idem_op *op)
                                     __ATOMIC_ACQUIRE)) {
         return IDEM_CANCEL_DETACHED;
     }
+    /* The store was faster: the answer is in the queue, or on its way there. */
     assert(running == IDEM_OP_ANSWERED);
     return IDEM_CANCEL_ANSWERED;
 }
@@ -244,6 +248,7 @@ static bool is_awaited(struct idem_op *op)
         __atomic_exchange_n(&op->state, IDEM_OP_ANSWERED, __ATOMIC_ACQ_REL);
 
     assert(before != IDEM_OP_IDLE);
+    /* The caller has gone, and left the op to the store. */
     if (before == IDEM_OP_DETACHED) {
         idem_op_destroy(op);
         return false;
@@ -267,6 +272,7 @@ void idem__op_answer_all(struct idem_op *ops)
     while (ops != NULL) {
         struct idem_op *op = ops;
 
+        /* Read this first, because an op that is answered may be gone. */
         ops = op->next;
         if (!is_awaited(op)) {
             continue;

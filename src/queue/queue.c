@@ -52,6 +52,8 @@ int idem_queue_create(struct idem_store *store, struct idem_queue **ret_queue,
         idem__free(queue);
         return idem__error_plain(ret_error, rc);
     }
+    /* The caller may close the store before this queue: the mark outlives the store, and
+     * the queue finds out. */
     (void)idem__liveness_hold(queue->liveness);
     *ret_queue = queue;
     return 0;
@@ -59,6 +61,7 @@ int idem_queue_create(struct idem_store *store, struct idem_queue **ret_queue,
 
 static void enter(struct idem_queue *queue, struct idem_op *op)
 {
+    /* Members are the ops that idem_queue_destroy() takes back. */
     op->queue_prev = NULL;
     op->queue_next = queue->members;
     if (queue->members != NULL) {
@@ -107,6 +110,8 @@ enum idem_cancel idem__queue_cancel(struct idem_queue *queue,
     /* Take it off the list first: once it is detached, its store may free it. */
     idem__queue_leave(queue, op);
     how = queue->store->ops->cancel(queue->store, op);
+    /* The answer is still to be reaped. An op that was taken back is its caller's again,
+     * with its nonce: it may be submitted once more. */
     if (how == IDEM_CANCEL_ANSWERED) {
         idem__queue_enter(queue, &op, 1);
     } else if (how == IDEM_CANCEL_TAKEN_BACK) {
@@ -145,6 +150,8 @@ void idem_queue_destroy(struct idem_queue *queue)
     if (queue == NULL) {
         return;
     }
+    /* Each op is taken back, or left to the store, which frees it once it is done: what has
+     * begun is not undone. */
     if (idem__liveness_check(queue->liveness, NULL) == 0) {
         while (queue->submitted > 0) {
             idem__queue_abandon(queue, queue->members);
@@ -265,10 +272,13 @@ static struct idem_op *pop(struct idem_queue *queue, size_t *ret_submitted)
         queue->answered = op->next;
         op->next = NULL;
         leave(queue, op);
+        /* From here on the caller may submit the op once more, or destroy it. */
         __atomic_store_n(&op->state, IDEM_OP_IDLE, __ATOMIC_RELEASE);
     }
     if (op == NULL) {
-        queue->poked = false; /* A thread that reaps is about to drive. */
+        /* Only here, because a thread that finds no answer drives next. A poke that was
+         * dropped together with an answer would leave the store without a leader. */
+        queue->poked = false;
         queue->held = false;
     }
     *ret_submitted = queue->submitted;
@@ -304,6 +314,8 @@ void idem__queue_sleep(struct idem_queue *queue, int64_t deadline_ms)
     (void)pthread_mutex_lock(&queue->mutex);
     queue->sleepers++;
     while (!late && queue->answered == NULL && !queue->poked) {
+        /* Read under the mutex: an answer that comes after the unlock has changed the word,
+         * so the wait ends at once and no wake-up is lost. */
         uint32_t seen = queue->wake_word;
 
         (void)pthread_mutex_unlock(&queue->mutex);
@@ -313,6 +325,8 @@ void idem__queue_sleep(struct idem_queue *queue, int64_t deadline_ms)
         (void)pthread_mutex_lock(&queue->mutex);
     }
     queue->sleepers--;
+    /* The poke has done its work: the thread that returns leads, or calls another to do so
+     * (idem__leader_drive()). */
     queue->poked = false;
     arm(queue);
     (void)pthread_mutex_unlock(&queue->mutex);
@@ -372,11 +386,14 @@ struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms)
         if (op != NULL) {
             idem__queue_observe(store, op);
         }
+        /* The store is driven once at least, even without a timeout: where no thread leads,
+         * only that does the work. */
         if (op != NULL || submitted == 0 ||
             (!first && idem__mono_ms() >= deadline_ms)) {
             IDEM__CRASH_POINT("queue/reaped");
             return op;
         }
+        /* The clock is read only if nothing was there to reap. */
         if (first) {
             deadline_ms = timeout_ms < 0
                               ? IDEM_NEVER

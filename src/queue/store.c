@@ -184,6 +184,8 @@ int idem__liveness_check(const struct idem_liveness *liveness,
                            "the store of this queue was closed: destroy its "
                            "queues before idem_close()");
     }
+    /* A child of fork() has copies of locks and connections that its parent uses: it must
+     * touch none of them. */
     if (liveness->pid == idem__process()) {
         return 0;
     }

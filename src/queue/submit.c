@@ -67,11 +67,13 @@ static int prepare(struct idem_queue *queue, struct idem_op *op,
     if (options->observe != NULL) {
         op->submitted_ns = idem__mono_ns();
     }
+    /* The op may come from an earlier try: nothing of that answer may show in the next. */
     memset(&op->error, 0, sizeof(op->error));
     op->has_record = false;
     op->verdict = (enum idem_verdict)0;
     op->takeover = false;
     op->lease_left_ms = 0;
+    /* No record has a nonce of zeros, so the reader takes none for a claim of this op. */
     if (!op->has_nonce && may_come_later(queue->store)) {
         memset(op->nonce, 0, sizeof(op->nonce));
     } else if (give_nonce(queue->store, op) != 0) {
@@ -84,6 +86,8 @@ static int prepare(struct idem_queue *queue, struct idem_op *op,
         }
         op->asked_boot_ms = moment->boot_ms;
     }
+    /* Each try has the whole time; the caller that asks again bounds them all
+     * (src/api/call.c). */
     op->deadline_ms = idem__time_add(moment->mono_ms, options->timeout_ms);
     op->store = queue->store;
     op->queue = queue;
@@ -95,6 +99,8 @@ static int prepare(struct idem_queue *queue, struct idem_op *op,
 static int check_lease(const struct idem_store *store, const struct idem_op *op,
                        struct idem_error *error)
 {
+    /* A claim that is ended in the same write is never worked under: its lease may be
+     * short. */
     if (op->verb != IDEM_OP_BEGIN || op->commit != NULL ||
         op->u.begin.lease_ms >= store->lease_min_ms) {
         return 0;
@@ -139,6 +145,7 @@ static int admit(struct idem_queue *queue, struct idem_op *op,
         *error = op->error;
         return rc;
     }
+    /* From here on check_op() refuses a second submission. */
     __atomic_store_n(&op->state, IDEM_OP_PENDING, __ATOMIC_RELEASE);
     return 0;
 }
@@ -216,6 +223,7 @@ static size_t admit_all(struct idem_queue *queue, struct idem_op **ops,
             refused = refuse(ops, i, refused);
         }
     }
+    /* The ops enter the queue before the store gets them, because it may answer at once. */
     idem__queue_enter(queue, ops + refused, n - refused);
     return refused;
 }
@@ -276,6 +284,8 @@ static size_t submit_all(struct idem_queue *queue, struct idem_op **ops,
     if (store->ops->peek != NULL && left > 0) {
         store->ops->peek(store, ops + refused, &left);
     }
+    /* The ops that were answered are gone. Those that are left have moved up, in their
+     * order. */
     n = refused + left;
     refused += give_all_nonces(queue, ops + refused, n - refused, error);
     refused += hand_over(queue, ops + refused, n - refused, error);
@@ -310,6 +320,8 @@ size_t idem_queue_submit_all(struct idem_queue *queue, struct idem_op **ops,
         return n;
     }
     (void)pthread_mutex_lock(&queue->mutex);
+    /* The caller reaps until there is nothing left, so the answers that the reader gives at
+     * once need not wake it: that spares two system calls. */
     queue->held = true;
     (void)pthread_mutex_unlock(&queue->mutex);
     refused = submit_all(queue, ops, n, &error);
@@ -336,6 +348,8 @@ static void take_off(struct idem_pending *pending, struct idem_op *op)
 void idem__pending_run(struct idem_pending *pending, struct idem_op *op)
 {
     take_off(pending, op);
+    /* The release of an unwanted claim has no queue. It stays detached, so its answer frees
+     * it. */
     if (op->queue != NULL) {
         idem__op_run(op);
     }
@@ -344,6 +358,7 @@ void idem__pending_run(struct idem_pending *pending, struct idem_op *op)
 enum idem_cancel idem__pending_cancel(struct idem_pending *pending,
                                       struct idem_op *op)
 {
+    /* The store begins ops under the lock that is held here: one that is pending stays so. */
     if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) != IDEM_OP_PENDING) {
         return idem__op_detach(op);
     }

@@ -92,6 +92,7 @@ void idem__waiters_sleep(struct idem_waiters *waiters, const uint8_t *id,
 
     (void)pthread_mutex_lock(&waiters->mutex);
     bucket->sleepers++;
+    /* A change since the mark was taken ends this at once. */
     while (bucket->changes == mark && rc == 0) {
         rc = pthread_cond_timedwait(&bucket->cond, &waiters->mutex, &until);
     }
