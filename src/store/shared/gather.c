@@ -33,6 +33,7 @@ static bool is_skipped(struct idem__gather *gather, size_t pending)
     if (pending >= gather->expected) {
         return true;
     }
+    /* Waits were in vain lately, so some batches run without one. */
     if (gather->skip > 0) {
         gather->skip--;
         return true;
@@ -69,6 +70,8 @@ void idem__gather_wait(struct idem__gather *gather, const size_t *pending,
     until_ns = idem__mono_ns() + patience_ns(gather);
     gather->wanted = gather->expected;
     while (!late && *pending < gather->wanted) {
+        /* Read under the mutex: an op that comes after the unlock changes the word, and the
+         * wait ends at once. */
         uint32_t heard = gather->wake_word;
 
         (void)pthread_mutex_unlock(mutex);
@@ -91,6 +94,7 @@ void idem__gather_came(struct idem__gather *gather, size_t pending)
 void idem__gather_ran(struct idem__gather *gather, size_t len, size_t pending,
                       int64_t took_ns)
 {
+    /* The callers that were answered come back soon, and the pending ops are here already. */
     size_t expected = len + pending;
 
     gather->expected = expected < EXPECTED_MAX ? expected : EXPECTED_MAX;

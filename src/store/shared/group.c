@@ -23,6 +23,8 @@ enum {
 static void append(struct idem__group *group, struct idem_op *op)
 {
     idem__pending_append(&group->leader.pending, op);
+    /* The lock of the store reads this without the mutex while it waits in a long line, and
+     * then passes it. */
     if (idem__op_is_of_owner(op)) {
         __atomic_store_n(&group->ends, true, __ATOMIC_RELAXED);
     }
@@ -84,6 +86,7 @@ static struct idem_op *take_batch(struct idem__group *group)
     while (group->leader.pending.first != NULL && n < BATCH_MAX) {
         struct idem_op *op = group->leader.pending.first;
 
+        /* The first op always goes, however large: it would never fit otherwise. */
         if (n > 0 && bytes + weight(op) > BATCH_BYTES_MAX) {
             break;
         }
@@ -120,6 +123,7 @@ static void answer_all(struct idem__group *group, struct idem_op *batch)
     while (*at != NULL) {
         struct idem_op *next = (*at)->next;
 
+        /* The op is queued again, as a release, and gets no answer now. */
         if (give_back(group, *at)) {
             *at = next;
         } else {
@@ -141,6 +145,7 @@ static struct idem_op *take_refused(struct idem__group *group, bool late_only)
 
     for (op = group->leader.pending.first; op != NULL; op = next) {
         next = op->next;
+        /* It has time left, for another leader or another try. */
         if (late_only && op->deadline_ms > now_ms) {
             continue;
         }
@@ -155,6 +160,7 @@ static void refuse_all(struct idem__group *group, struct idem_op *op,
                        const struct idem_error *error)
 {
     for (; op != NULL; op = op->next) {
+        /* A replay needs no lock, so it is answered even now. */
         if (!group->ops->refuse(group->store, op)) {
             op->error = *error;
         }
@@ -178,6 +184,8 @@ static bool has_company(const struct idem_op *op)
 /* Called with the mutex held. */
 static bool take_chore(struct idem__group *group, const struct idem_op *batch)
 {
+    /* The chore keeps this thread from leading, so another must be there to do that. A
+     * thread of the store's own has none beside it. */
     return group->ops->take_chore != NULL && !group->leader.threaded &&
            (has_company(batch) || has_company(group->leader.pending.first)) &&
            group->ops->take_chore(group->store);
@@ -203,6 +211,7 @@ static struct idem_op *run_batch(struct idem__group *group)
     int rc;
 
     (void)pthread_mutex_unlock(&group->leader.mutex);
+    /* Callers queue further ops meanwhile, and cancel() may take any back. */
     rc = group->ops->enter(group->store, deadline_ms, &group->ends, &error);
     (void)pthread_mutex_lock(&group->leader.mutex);
     /* Take the ops only now: those that came while we waited for the lock join the
@@ -216,6 +225,7 @@ static struct idem_op *run_batch(struct idem__group *group)
     if (rc != 0) {
         refuse_all(group, batch, &error);
     } else if (batch != NULL) {
+        /* The batch is durable, and the lock let go, when this returns. */
         group->ops->run(group->store, batch);
     } else {
         group->ops->leave(group->store); /* All were taken back. */

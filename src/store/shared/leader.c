@@ -32,6 +32,7 @@ enum idem_cancel idem__leader_cancel(struct idem__leader *leader,
     enum idem_cancel how;
 
     (void)pthread_mutex_lock(&leader->mutex);
+    /* A leader takes ops off under this mutex, so it has this op already, or never gets it. */
     how = idem__pending_cancel(&leader->pending, op);
     (void)pthread_mutex_unlock(&leader->mutex);
     return how;
@@ -47,6 +48,8 @@ bool idem__leader_has_work(const struct idem__leader *leader)
 void idem__leader_tell(struct idem__leader *leader, struct idem_queue *queue,
                        bool led)
 {
+    /* One of three sleeps: the leader of requests at the service, the thread at its
+     * condition, or a caller in its queue, which becomes the leader. */
     if (led && leader->ops->wake != NULL) {
         leader->ops->wake(leader->ctx);
     } else if (leader->threaded) {
@@ -73,9 +76,11 @@ void idem__leader_call_next(struct idem__leader *leader)
     struct idem_queue *first = NULL;
     const struct idem_op *op;
 
+    /* The thread looks for more work by itself. */
     if (leader->threaded) {
         return;
     }
+    /* A caller whose request is on its way comes first: its answer is nearest. */
     if (leader->running_len > 0 &&
         leader->ops->call_running(leader->ctx, &first)) {
         return;
@@ -119,6 +124,7 @@ static bool may_leave(const struct idem__leader *leader,
 
 static void wait_for_thread(struct idem_queue *queue, int64_t deadline_ms)
 {
+    /* A poke may end the sleep without an answer. */
     while (!idem__queue_ready(queue) && idem__mono_ms() < deadline_ms) {
         idem__queue_sleep(queue, deadline_ms);
     }
@@ -164,6 +170,8 @@ static void *lead_always(void *arg)
     struct idem__leader *leader = arg;
 
     (void)pthread_mutex_lock(&leader->mutex);
+    /* Batches that are queued when the store is closed still run. Requests could take long:
+     * idem__remote_close() gives them a second of its own. */
     while (!leader->stopping ||
            (leader->ops->batches && idem__leader_has_work(leader))) {
         if (idem__leader_has_work(leader)) {
@@ -196,6 +204,7 @@ void idem__leader_stop(struct idem__leader *leader)
     leader->stopping = true;
     (void)pthread_cond_signal(&leader->wake);
     (void)pthread_mutex_unlock(&leader->mutex);
+    /* The thread may sleep at the service, where the condition does not reach it. */
     if (leader->ops->wake != NULL) {
         leader->ops->wake(leader->ctx);
     }

@@ -45,6 +45,7 @@ static void tally_begin(struct idem__tally *tally, const struct idem_op *op)
 {
     switch (op->verdict) {
     case IDEM_STARTED:
+        /* A second copy of a claim finds the first: one start, counted once. */
         tally->n[IDEM__COUNTER_started] += op->changed;
         tally->n[IDEM__COUNTER_takeovers] += op->changed && op->takeover;
         break;
