@@ -123,6 +123,8 @@ void idem__claims_put(struct idem__claims *claims,
     size_t len = 0;
     size_t i;
 
+    /* The earlier claim is off the record, even if the new one turns out too large to be
+     * kept. */
     if (*at != NULL) {
         drop(claims, at);
     }
@@ -160,6 +162,7 @@ bool idem__claims_get(struct idem__claims *claims,
     if (claim == NULL) {
         return false;
     }
+    /* A copy, because the entry may go to another claim while this op is on its way. */
     memory->len = 0;
     idem__buffer_add(memory, claim->bytes, claim->len);
     return !memory->failed;

@@ -44,6 +44,8 @@ int idem__remote_submit(struct idem_store *base, struct idem_op *op)
     led = remote->leader.led;
     asleep = is_called(remote);
     (void)pthread_mutex_unlock(&remote->leader.mutex);
+    /* After the unlock, so that the thread that wakes does not wait for the mutex. A leader
+     * at work finds the op by itself. */
     if (!led || asleep) {
         idem__leader_tell(&remote->leader, queue, led);
     }
@@ -113,6 +115,8 @@ static void wait_for_work(struct idem__remote *remote, int64_t deadline_ms)
     bool busy = wanted == SIZE_MAX;
     bool again = !busy && idem__flights_may_start(remote);
 
+    /* submit() reads both under the same mutex, so an op that comes from here on wakes the
+     * leader. */
     remote->wanted = wanted;
     remote->leader.asleep = !busy && !again;
     (void)pthread_mutex_unlock(&remote->leader.mutex);
@@ -137,6 +141,7 @@ static bool lead(void *ctx, struct idem_queue *queue, int64_t deadline_ms)
         ready = queue != NULL && idem__queue_ready(queue);
         late = !ready && idem__mono_ms() >= deadline_ms;
         (void)pthread_mutex_lock(&remote->leader.mutex);
+        /* A caller leaves with its own answer; idem__leader_drive() calls the next leader. */
         if (ready || late || !idem__leader_has_work(&remote->leader)) {
             break;
         }
@@ -237,6 +242,8 @@ void idem__remote_close(struct idem_store *base)
     if (base->pid != idem__process()) {
         return;
     }
+    /* The releases of unwanted claims get a second to end: a claim that is left blocks its
+     * key until the lease is over. */
     idem__leader_stop(&remote->leader);
     (void)pthread_mutex_lock(&remote->leader.mutex);
     if (idem__leader_has_work(&remote->leader)) {

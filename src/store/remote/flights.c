@@ -58,12 +58,15 @@ static void give_back(struct idem__remote *remote, struct idem_op *op)
 {
     bool changed = op->error.code == 0 && op->changed;
 
+    /* The op is counted first, because it is its caller's once it is answered. */
     (void)pthread_mutex_lock(&remote->leader.mutex);
     idem__tally_op(&remote->tally, op);
     (void)pthread_mutex_unlock(&remote->leader.mutex);
+    /* The change is durable by now, so a waiter that looks finds it. */
     if (changed) {
         idem__store_changed(&remote->base, op->id);
     }
+    /* This asks and answers in one step: the caller cannot leave in between. */
     if (idem__verb_unwanted(op)) {
         (void)pthread_mutex_lock(&remote->leader.mutex);
         idem__pending_append(&remote->leader.pending, op);
@@ -82,6 +85,8 @@ static int64_t end_of(const struct idem__flight *flight)
     int64_t timeout_ms = op->store->options.timeout_ms;
     int64_t early_ms = timeout_ms / 10 < 200 ? timeout_ms / 10 : 200;
 
+    /* Nobody waits for this one, but its claim has to be found and released, or the key is
+     * blocked for a lease. */
     if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) == IDEM_OP_DETACHED) {
         return idem__time_add(op->deadline_ms, timeout_ms);
     }
@@ -124,6 +129,8 @@ static void give_up(struct idem__remote *remote, struct idem__flight *flight)
 static void remove_running(struct idem__remote *remote,
                            struct idem__flight *flight)
 {
+    /* Callers that look for the next leader walk this list under the mutex
+     * (call_running()). */
     (void)pthread_mutex_lock(&remote->leader.mutex);
     if (flight->link_back == NULL) {
         remote->running = flight->link;
@@ -173,6 +180,7 @@ static void go_on(struct idem__remote *remote, struct idem__flight *flight)
                 due_ms < end_of(flight) ? due_ms : end_of(flight));
         return;
     case IDEM__FLIGHT_DONE:
+        /* The op goes last: once it is answered, its caller may free it. */
         remove_running(remote, flight);
         spare_flight(remote, flight);
         give_back(remote, op);
@@ -201,6 +209,7 @@ static void start(struct idem__remote *remote, struct idem_op *op)
     remote->running = flight;
     remote->leader.running_len++;
     (void)pthread_mutex_unlock(&remote->leader.mutex);
+    /* Without a time nothing can be decided. */
     if (remote->ops->now(remote, &now) != 0) {
         idem__flight_no_clock(flight);
     } else {
@@ -240,6 +249,7 @@ static bool may_ask(struct idem__remote *remote, struct idem_op *op)
 /* Answers an op that needs no request, or may not make one. True: @op was answered. */
 static bool answer_at_once(struct idem__remote *remote, struct idem_op *op)
 {
+    /* These are the counts of this handle: the service keeps none. */
     if (op->verb == IDEM_OP_COUNT) {
         (void)pthread_mutex_lock(&remote->leader.mutex);
         idem__tally_answer(&remote->tally, op);
@@ -282,6 +292,7 @@ static bool admit_pending(struct idem__remote *remote)
     struct idem_op *op;
 
     (void)pthread_mutex_lock(&remote->leader.mutex);
+    /* From here on the leader looks by itself: nobody has to wake it. */
     remote->leader.asleep = false;
     op = next_pending(remote);
     if (op != NULL) {
@@ -320,6 +331,7 @@ static void admit(struct idem__remote *remote)
     bool more = true;
 
     while (more && remote->sending_len < remote->ops->sending_max) {
+        /* Paused flights and new ops take turns, so that neither starve. */
         remote->due_next = !remote->due_next;
         more = remote->due_next ? admit_due(remote) || admit_pending(remote)
                                 : admit_pending(remote) || admit_due(remote);
@@ -369,10 +381,13 @@ static void check_clock(struct idem__remote *remote)
             set_due(remote, flight, flight->due_ms);
         } else if (flight->next == IDEM__FLIGHT_PAUSE &&
                    now_ms >= end_of(flight)) {
+            /* Its time is over while it pauses: no request is on its way, so nothing new
+             * can be learned. */
             leave_turns(remote, flight);
             give_up(remote, flight);
             go_on(remote, flight);
         } else if (flight->next == IDEM__FLIGHT_PAUSE) {
+            /* Its pause is over: it waits for a free place, until its own end at most. */
             if (flight->turn.flight == NULL) {
                 flight->turn.flight = flight;
                 IDEM__LIST_APPEND(&remote->turns, &flight->turn);
@@ -385,6 +400,7 @@ static void check_clock(struct idem__remote *remote)
 
 int64_t idem__flights_round(struct idem__remote *remote)
 {
+    /* Start what is pending, take the answers, which free places, and fill those places. */
     admit(remote);
     take_answers(remote);
     check_clock(remote);
@@ -438,6 +454,8 @@ int idem__remote_now(const struct idem_host *host,
         return 0;
     }
     ret_now->store_err_ms = unheard_err_ms;
+    /* Before the first answer the host's wall clock stands in, if the service says how far
+     * off it may be. */
     return unheard_err_ms > 0 ? 0 : IDEM_EUNAVAILABLE;
 }
 
@@ -461,6 +479,7 @@ void idem__flights_drop(struct idem__remote *remote)
         idem__flight_give_up(flight);
         remote->running = flight->link;
         idem__op_answer(flight->op);
+        /* The service gives the aborted request back, which must not outlive its flight. */
         while (remote->ops->reap(remote) != NULL) {
         }
         remote->ops->destroy(flight);

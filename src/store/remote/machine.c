@@ -55,6 +55,8 @@ idem__state idem__flight_fail(struct idem__flight *flight,
     }
     op->has_record = false; /* It was set for a write that was not made. */
     op->error = *error;
+    /* A write that was not answered may have been applied, whatever stopped the op after
+     * it. */
     op->error.code = idem__own_code(error->code, flight->ambiguous);
     return IDEM__STATE_DONE;
 }
@@ -119,6 +121,7 @@ idem__state idem__flight_again(struct idem__flight *flight, idem__state again,
 {
     (void)idem__error(&flight->op->error, IDEM_EUNAVAILABLE, "%s: %s",
                       flight->ops->service, why);
+    /* These pauses are not limited by number: the deadline of the op ends them. */
     return pause_before(flight, ++flight->waits, again);
 }
 
@@ -187,6 +190,8 @@ static void remember(struct idem__flight *flight)
     if (flight->env->claims == NULL) {
         return;
     }
+    /* Remember only an attempt that is at work under this op's nonce: a claim, or its
+     * renewal. After any other write its owner has nothing left to end. */
     if (record->status == IDEM_STATUS_IN_PROGRESS && !record->retry &&
         memcmp(record->nonce, flight->op->nonce, sizeof(record->nonce)) == 0) {
         flight->ops->remember(flight);
@@ -310,6 +315,7 @@ static bool answer(struct idem__flight *flight)
 
 static idem__state act(struct idem__flight *flight)
 {
+    /* The answer comes before the write: without memory for it nothing is written. */
     if (!answer(flight)) {
         return IDEM__STATE_DONE;
     }
@@ -337,6 +343,8 @@ static idem__state extend(struct idem__flight *flight)
     flight->extending = true;
     flight->ambiguous = true;
     flight->ops->rewrite(flight);
+    /* The end counts from the service's time, as the answers have told it by now, and not
+     * from the clock that made the claim too short. */
     idem__lease_extend(next, next->lease_ms, flight->now);
     idem__lease_extend(&flight->given, flight->given.lease_ms, flight->now);
     return encode(flight) && answer(flight) ? IDEM__STATE_WRITE
@@ -398,6 +406,7 @@ static idem__state not_answered(struct idem__flight *flight, bool sent,
                                 const struct idem_error *error)
 {
     flight->ambiguous = true;
+    /* The op must not be answered from a record that this write may yet change (decide()). */
     if (flight->has_found && !flight->extending &&
         idem__pending_note(flight->op, *flight->found_head) != 0) {
         return idem__flight_no_memory(flight);
@@ -475,6 +484,7 @@ idem__state idem__flight_first(struct idem__flight *flight, bool looks)
                    ? IDEM__STATE_LOOK
                    : IDEM__STATE_DECIDE;
     case IDEM_OP_IMPORT:
+        /* Most imports add a record: they write, on condition that there is none. */
         return IDEM__STATE_DECIDE;
     case IDEM_OP_END:
     case IDEM_OP_RENEW:
@@ -486,6 +496,7 @@ idem__state idem__flight_first(struct idem__flight *flight, bool looks)
         return flight->remembered ? IDEM__STATE_DECIDE : IDEM__STATE_LOOK;
     case IDEM_OP_GET:
     case IDEM_OP_RESOLVE:
+        /* Both are about a record that is there. */
         return IDEM__STATE_LOOK;
     case IDEM_OP_LIST:
         return IDEM__STATE_LIST;
@@ -537,6 +548,8 @@ void idem__flight_answered(struct idem__flight *flight,
 /* Ends the op from outside, wherever it is. */
 static void end(struct idem__flight *flight, const char *text)
 {
+    /* This code means that nothing was done; if a write is in doubt, idem__own_code() turns
+     * it into IDEM_EUNKNOWN. */
     flight->state = idem__flight_fail_with(flight, IDEM_EUNAVAILABLE, text);
     flight->next = IDEM__FLIGHT_DONE;
 }
@@ -555,6 +568,7 @@ void idem__flight_give_up(struct idem__flight *flight)
 
     (void)snprintf(text, sizeof(text), "%s did not answer in time",
                    flight->ops->service);
+    /* The reason for the last pause says more than that the time is up. */
     end(flight,
         flight->op->error.text[0] != '\0' ? flight->op->error.text : text);
 }

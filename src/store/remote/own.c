@@ -35,6 +35,8 @@ void idem__own_claim_note(struct idem_op *op, const struct idem_record *found,
     const struct idem_record *claim =
         decision->change == IDEM_CHANGE_NONE ? found : &decision->next;
 
+    /* Also 0 when a later round finds that the key is another's: this op then has no claim
+     * to take back or release. */
     if (op->verb == IDEM_OP_BEGIN) {
         op->fence = decision->verdict == IDEM_STARTED && op->commit == NULL
                         ? claim->fence
@@ -61,6 +63,8 @@ int idem__own_code(int code, bool ambiguous)
     case IDEM_EDENIED:
     case IDEM_EFULL:
     case IDEM_ENOMEM:
+        /* The sentence still says what to mend; the code must not say that nothing was
+         * done. */
         return ambiguous ? IDEM_EUNKNOWN : code;
     default:
         return code;
@@ -86,6 +90,7 @@ bool idem__pending_holds(const struct idem_op *op, struct idem_slice head)
 {
     uint8_t digest[IDEM__SHA256_LEN];
 
+    /* Without memory for the digest the answer is the safe one: it may still be applied. */
     return op->pending &&
            (idem__sha256(&head, 1, digest) != 0 ||
             memcmp(digest, op->pending_head, sizeof(digest)) == 0);
