@@ -97,6 +97,7 @@ static void become(const struct child_plan *plan, pid_t supervisor)
     signals_reset();
     IDEM__CRASH_POINT("run/child/before-exec");
     cli_cores_back();
+    /* Only a failure comes back from here. */
     (void)execvp(plan->argv[0], plan->argv);
 }
 
@@ -130,11 +131,13 @@ static enum child_start start(const struct child_plan *plan,
         return CHILD_NO_MEANS;
     }
     *ret_pid = pid;
+    /* If this copy stayed open, the read below would never end. */
     (void)close(report[1]);
     why = read_report(report[0]);
     if (why == 0) {
         return CHILD_STARTED;
     }
+    /* It never became the command. Reaped now, it is not mistaken for work that is left. */
     (void)waitpid(pid, NULL, 0);
     errno = why;
     return why == ENOENT ? CHILD_NOT_FOUND : CHILD_NOT_USABLE;

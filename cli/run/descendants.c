@@ -47,6 +47,7 @@ bool descendants_can_be_adopted(void)
 
 int descendants_adopt(void)
 {
+    /* The kernel gives us every orphan below us instead of init. */
     return prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
@@ -124,6 +125,7 @@ static int list_processes(struct process_tree *tree)
     if (proc == NULL) {
         return -1;
     }
+    /* The PIDs of another namespace belong to strangers in this one. */
     if (!is_our_proc(dirfd(proc))) {
         rc = -1;
     }
@@ -189,6 +191,8 @@ void descendants_signal(int signo, pid_t group)
             }
         }
     } else if (group > 0) {
+        /* Without /proc the signal reaches only the group. A process that has left it goes
+         * on, and is reported as a survivor in the end. */
         (void)kill(-group, signo);
     }
     free(tree.list);
@@ -222,6 +226,7 @@ bool descendants_end(pid_t group, int ms,
             descendants_find_survivor(ret_survivor);
             return false;
         }
+        /* Each round lists the processes anew: one may have been forked since the last. */
         descendants_signal(SIGKILL, group);
         (void)poll(NULL, 0, AGAIN_MS);
     }

@@ -45,6 +45,7 @@ static bool is_patient(struct idem__pace *pace)
     int64_t now_ms = io_now_ms();
     uint16_t random = 0;
 
+    /* From now on the lease decides, as if the supervisor had died, too. */
     if (now_ms - pace->since_ms >= AGAIN_FOR_MS) {
         return false;
     }
@@ -67,6 +68,7 @@ static int record_end(const struct run *run, struct idem_attempt *attempt,
     case END_RELEASED:
         return idem_release(attempt, idem_str(note), NULL);
     case END_EXPIRED:
+        /* The lease ends now, and the policies decide what the next caller may do. */
         return idem_expire(attempt, NULL);
     case END_RETRY:
         return idem_end(attempt, &retry, NULL);
@@ -83,6 +85,8 @@ static void record_end_patiently(const struct run *run,
     struct idem__pace pace = pace_from_now();
     int rc;
 
+    /* Ask again while another try may help. Any other code is final, LOST among them:
+     * another attempt has started, or a person has decided. */
     do {
         rc = record_end(run, attempt, end, note);
     } while (idem_error_kind(rc) == IDEM_KIND_RETRY && is_patient(&pace));
@@ -120,6 +124,7 @@ static int open_patiently(const struct run *run, const struct idem_host *host,
     int status;
 
     do {
+        /* A store that is gone is not created: an empty one would know of no attempt. */
         status = cli_open_store_as(run->options->store, IDEM_OPEN_NO_CREATE,
                                    host, ret_store);
     } while (status == CLI_UNAVAILABLE && is_patient(&pace));
@@ -176,12 +181,15 @@ static void settle_claim(const struct run *run, struct run_nonce *nonce,
     request.wait_ms = 0;
     request.flags = 0;
     do {
+        /* Each begin draws a nonce, and has to get that of the runner. */
         nonce->is_due = true;
         rc = idem_begin(store, &request, &attempt, NULL);
     } while (idem_error_kind(rc) == IDEM_KIND_RETRY && is_patient(&pace));
     if (rc != 0) {
         return;
     }
+    /* This is the runner's claim or, if that never came to the store, one that was made
+     * just now. Nothing was run under either. With any other verdict the key is not ours. */
     if (attempt->verdict == IDEM_STARTED) {
         IDEM__CRASH_POINT("supervisor/runner_death/settles");
         record_end_patiently(run, attempt, end_of_claim(attempt->takeover),

@@ -64,6 +64,7 @@ static bool give_reason(struct supervision *sup, enum supervisor_why why)
         return false;
     }
     sup->stopping = why;
+    /* A command that had ended by itself was not cut short, whatever is stopped now. */
     sup->end.cut_short = !sup->ended;
     supervision_tell(sup, &news);
     return true;
@@ -71,6 +72,8 @@ static bool give_reason(struct supervision *sup, enum supervisor_why why)
 
 static bool is_kill_due(const struct supervision *sup)
 {
+    /* The boot clock counts the time that the host sleeps, because other hosts count it,
+     * too. */
     return io_now_ms() >= soonest(sup->kill_at_ms, sup->stop_kill_at_ms);
 }
 
@@ -128,6 +131,8 @@ static void kill_all(struct supervision *sup, int64_t now_ms)
     if (now_ms < sup->killed_at_ms + SUPERVISOR_KILL_MS) {
         return;
     }
+    /* The ended command is a child until it is reaped: whether another is left shows only
+     * once the runner knows of the end. */
     if (is_held(sup)) {
         sup->kill_next_ms = now_ms + KILL_LATER_MS;
     } else {
@@ -143,6 +148,7 @@ void supervision_obey_clock(struct supervision *sup)
     if (supervision_is_settled(sup) || supervision_may_be_left(sup)) {
         return;
     }
+    /* Killing comes first: past the end of the lease another runner may be at work. */
     if (is_kill_due(sup)) {
         kill_all(sup, now_ms);
         return;

@@ -76,6 +76,7 @@ void guard(const struct run *run, int channel)
     (void)setpgid(0, 0);
     self_set_name("idem-guard");
     channel = let_go_of_descriptors(channel);
+    /* A supervisor that ended by itself has settled everything. */
     if (was_killed(supervisor)) {
         end_the_work(channel);
     }
@@ -110,6 +111,7 @@ static bool has_children(void)
 {
     siginfo_t info;
 
+    /* WNOWAIT leaves a child that has ended to the program that knows of it. */
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
@@ -139,6 +141,8 @@ void supervisor_start(struct supervisor *supervisor, const struct run *run)
         guard(run, ends[1]);
     }
     (void)close(ends[1]);
+    /* The supervisor and its guard alone have the other end, so the death of either side
+     * closes the channel for the other. */
     supervisor->channel = ends[0];
     if (supervisor->pid < 0) {
         supervisor->failed = errno;
@@ -171,6 +175,8 @@ void supervisor_ask(const struct supervisor *supervisor, const struct run *run)
     struct supervisor_order order = {.kind = SUPERVISOR_ASK};
     struct supervisor_claim *claim = &order.claim;
 
+    /* The supervisor gets the nonce before the store gets the claim, so it knows that of
+     * every claim of ours that may be on record. */
     memcpy(claim->nonce, run->nonce.bytes, sizeof(claim->nonce));
     if (request->fingerprint.len == sizeof(claim->fingerprint)) {
         memcpy(claim->fingerprint, request->fingerprint.base,
@@ -191,6 +197,8 @@ int supervisor_hear(const struct supervisor *supervisor, bool wait,
 
 void supervisor_dismiss(struct supervisor *supervisor)
 {
+    /* DONE is sent before the close: a channel that closes without it means that the runner
+     * died. */
     supervisor_say(supervisor, SUPERVISOR_DONE);
     io_close(&supervisor->channel);
 }

@@ -82,6 +82,7 @@ static bool is_runner_there(const struct supervision *sup)
 {
     struct pollfd end = {.fd = sup->channel};
 
+    /* poll() reports a hangup even if no event is requested. */
     return poll(&end, 1, 0) == 0;
 }
 
@@ -117,6 +118,8 @@ static enum child_start start(struct supervision *sup,
         return CHILD_NO_MEANS;
     }
     IDEM__CRASH_POINT("supervisor/start/ordered");
+    /* From here on the work may have begun, whatever becomes of us: the runner takes a
+     * supervisor that dies now for one that has started it (await_start() in launch.c). */
     how = start_command(sup, fds);
     IDEM__CRASH_POINT("supervisor/start/started");
     if (how != CHILD_STARTED) {
@@ -140,6 +143,7 @@ static void command_ended(struct supervision *sup, const siginfo_t *info)
     }
     sup->ended = true;
     sup->end.at_ms = io_now_ms();
+    /* Descendants get a moment to end by themselves. */
     sup->left_at_ms = supervision_later(sup->end.at_ms, LEFT_MS);
     news.end = sup->end;
     IDEM__CRASH_POINT("supervisor/ended/tells");
@@ -154,6 +158,7 @@ static void look_at_command(struct supervision *sup)
     siginfo_t info = {0};
     id_t id = (id_t)sup->command;
 
+    /* WNOWAIT reads how the command ended and leaves it unreaped. */
     if (waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
         info.si_pid != 0) {
         command_ended(sup, &info);
@@ -180,6 +185,8 @@ static void look_at_children(struct supervision *sup)
     if (!sup->ended) {
         look_at_command(sup);
     }
+    /* Only this proves that the work is over; the runner records nothing before it hears
+     * so. */
     if (descendants_reap(supervision_group(sup))) {
         sup->alone = true;
         supervision_tell(sup, &news);
@@ -251,6 +258,8 @@ static void listen(struct supervision *sup)
                                     /* wait= */ false, NULL)) == 1) {
         obey(sup, &order);
     }
+    /* All orders that the runner sent before it died have been obeyed by now. If DONE was
+     * among them, the runner had recorded the end. */
     if (heard < 0) {
         orphan(sup);
     }
@@ -329,6 +338,8 @@ static void begin(struct supervision *sup, const struct supervisor_order *order,
     sup->max_end_ms = SUPERVISOR_NEVER;
     sup->left_at_ms = SUPERVISOR_NEVER;
     sup->killed_at_ms = SUPERVISOR_NEVER;
+    /* The command is started first, because it inherits those of our streams that the order
+     * does not replace. */
     news.how = start(sup, fds);
     news.number = errno;
     let_go_of_descriptors(sup);
@@ -345,6 +356,8 @@ static void await_dismissal(const struct supervision *sup)
 {
     struct supervisor_order order;
 
+    /* Any order, in effect DONE, says that the runner has recorded it. A closed channel
+     * says that it cannot. */
     if (sup->orphaned || channel_receive(sup->channel, &order, sizeof(order),
                                          /* wait= */ true, NULL) < 0) {
         runner_death_of_work(sup->run, &sup->start, /* end= */ NULL, NULL);
@@ -362,6 +375,7 @@ static void see_through(struct supervision *sup)
     while (!is_over(sup)) {
         turn(sup);
     }
+    /* The runner has recorded the end itself. */
     if (sup->dismissed) {
         return;
     }
@@ -394,10 +408,12 @@ static void serve(const struct run *run, int channel)
         }
         IDEM__CRASH_POINT("supervisor/heard");
     } while (heard > 0 && order.kind == SUPERVISOR_ASK);
+    /* The runner died between its claim and its order to start: nothing was run. */
     if (heard < 0 && sup.asked) {
         let_go_of_descriptors(&sup);
         runner_death_of_claim(sup.run);
     }
+    /* There is nothing to run: the runner has dismissed us, or it is dead. */
     if (heard < 0 || order.kind != SUPERVISOR_START) {
         return;
     }
