@@ -370,6 +370,13 @@ static int transact_on_full(struct idem__sqlite_store *store,
     return rc;
 }
 
+/* SQLite has ended the transaction because @op could not read, and @op says so. */
+static bool could_not_read(const struct idem__sqlite_store *store,
+                           const struct idem_op *op)
+{
+    return op->error.code != 0 && store->table.sqlite_rc == SQLITE_OK;
+}
+
 static void run_alone(struct idem__sqlite_store *store, struct idem_op *op)
 {
     struct idem_op *next = op->next;
@@ -383,7 +390,7 @@ static void run_alone(struct idem__sqlite_store *store, struct idem_op *op)
     }
     if (may_reappear(store, rc)) {
         run_settled(store, op);
-    } else if (rc != SQLITE_OK) {
+    } else if (rc != SQLITE_OK && !could_not_read(store, op)) {
         clear_answer(op);
         fail_write(store, op, rc);
     }

@@ -119,11 +119,13 @@ static const char *const texts[IDEM__SQL_COUNT] = {
  * under the store's lock, and never by a connection that happens to commit or
  * to close. Memory mapping stays off: an I/O error would be a signal. */
 static const char settings[] = "PRAGMA journal_mode = WAL;"
-                               "PRAGMA synchronous = FULL;"
-                               "PRAGMA mmap_size = 0;"
-                               "PRAGMA trusted_schema = OFF;"
-                               "PRAGMA temp_store = MEMORY;"
-                               "PRAGMA secure_delete = FAST;";
+                               "PRAGMA synchronous = FULL;";
+
+/* These concern the connection alone, and need no table to be known. */
+static const char session[] = "PRAGMA mmap_size = 0;"
+                              "PRAGMA trusted_schema = OFF;"
+                              "PRAGMA temp_store = MEMORY;"
+                              "PRAGMA secure_delete = FAST;";
 
 /* The database of an application stays as the application has set it up. */
 static const char guest_settings[] = "PRAGMA mmap_size = 0;"
@@ -245,7 +247,16 @@ static int configure(struct idem__conn *conn, const char *sql, const char *more,
 int idem__conn_configure(struct idem__conn *conn, bool writer,
                          struct idem_error *error)
 {
-    return configure(conn, settings, writer ? to_write : to_read, error);
+    int rc = configure(conn, settings, session, error);
+
+    return rc != 0 ? rc
+                   : configure(conn, writer ? to_write : to_read, "", error);
+}
+
+int idem__conn_configure_beside(struct idem__conn *conn,
+                                struct idem_error *error)
+{
+    return configure(conn, session, to_read, error);
 }
 
 int idem__conn_configure_guest(struct idem__conn *conn,

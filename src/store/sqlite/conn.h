@@ -80,6 +80,10 @@ int idem__conn_open(const char *path, struct idem__conn **ret_conn,
 int idem__conn_configure(struct idem__conn *conn, bool writer,
                          struct idem_error *error);
 
+/* Sets up a reader beside a connection that has set up the file; reads nothing. */
+int idem__conn_configure_beside(struct idem__conn *conn,
+                                struct idem_error *error);
+
 /* Sets up the connection to read the database of an application, which stays as it
  * is. */
 int idem__conn_configure_guest(struct idem__conn *conn,

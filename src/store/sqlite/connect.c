@@ -76,6 +76,25 @@ int idem__sqlite_connect(struct idem__sqlite_store *store, bool writer,
     return 0;
 }
 
+int idem__sqlite_connect_beside(struct idem__sqlite_store *store,
+                                struct idem__conn **ret_conn,
+                                struct idem_error *error)
+{
+    struct idem__conn *conn;
+    int rc = idem__conn_open(store->path, &conn, error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = idem__conn_configure_beside(conn, error);
+    if (rc != 0) {
+        idem__conn_close(conn);
+        return rc;
+    }
+    *ret_conn = conn;
+    return 0;
+}
+
 int idem__sqlite_lock(struct idem__sqlite_store *store,
                       struct idem_error *error)
 {

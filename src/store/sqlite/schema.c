@@ -226,7 +226,7 @@ int idem__schema_check(struct idem__conn *conn, enum idem__holder *ret_holder,
     if (rc == SQLITE_OK) {
         rc = idem__conn_number(conn, "PRAGMA user_version", &version);
     }
-    if (rc == SQLITE_OK) {
+    if (rc == SQLITE_OK && application == 0) {
         rc = idem__conn_number(conn, "SELECT count(*) FROM sqlite_schema",
                                &objects);
     }

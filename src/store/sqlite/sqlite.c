@@ -274,7 +274,9 @@ static int connect_first(struct idem__sqlite_store *store,
     if (rc != 0) {
         goto done;
     }
-    rc = idem__sqlite_connect(store, /* writer= */ false, &reader, error);
+    rc = store->table.conn != NULL
+             ? idem__sqlite_connect_beside(store, &reader, error)
+             : idem__sqlite_connect(store, /* writer= */ false, &reader, error);
     if (rc != 0) {
         goto done;
     }
@@ -296,6 +298,7 @@ static int set_up(struct idem__sqlite_store *store,
 
     store->reserve.fd = -1;
     store->files.fd = -1;
+    store->new_in_a_row = IDEM__NEW_IN_A_ROW;
     idem__clock_init(&store->clock);
     idem__readers_init(&store->readers);
     rc = idem__store_init(&store->base, &sqlite_ops, options, error);

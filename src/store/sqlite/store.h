@@ -102,7 +102,8 @@ enum {
     IDEM__READERS_MAX = 16
 };
 
-/* After so many new claims the next ones are taken for new too. */
+/* After so many new claims the next ones are taken for new too. A handle begins so: its
+ * reader knows no tables yet, and most processes that live for a moment claim once. */
 enum {
     IDEM__NEW_IN_A_ROW = 64
 };
@@ -205,6 +206,11 @@ int idem__sqlite_open_copy(const char *path,
 int idem__sqlite_connect(struct idem__sqlite_store *store, bool writer,
                          struct idem__conn **ret_conn,
                          struct idem_error *error);
+
+/* A reader beside the writer, which has checked the file under the same lock. */
+int idem__sqlite_connect_beside(struct idem__sqlite_store *store,
+                                struct idem__conn **ret_conn,
+                                struct idem_error *error);
 
 /* True if the file @path is the database of an application that keeps records in
  * it. Needs no lock: nothing is made or changed. */
