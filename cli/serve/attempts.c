@@ -27,9 +27,7 @@ static void schedule(struct serve *serve, struct serve_attempt *a)
     a->due_ms = a->lease_end_ms == IDEM_NEVER || a->lost ? IDEM_NEVER
                 : due_ms < a->lease_end_ms               ? due_ms
                                                          : a->lease_end_ms;
-    if (a->due_ms < serve->due_ms) {
-        serve->due_ms = a->due_ms;
-    }
+    serve_due(serve, a->due_ms);
 }
 
 void serve_attempt_renewed(struct serve *serve, struct serve_attempt *a,
@@ -64,7 +62,6 @@ struct serve_attempt *serve_attempt_add(struct serve_call *call,
     memcpy(a->id, call->id, call->id_len);
     a->id_len = call->id_len;
     memcpy(a->nonce, call->begin.claim.nonce, sizeof(a->nonce));
-    a->hold = attempt->record->on_expired_lease == IDEM_HOLD;
     a->now = call->begin.claim.on_death != 0;
     a->lease_ms = lease_ms;
     a->renew_until_ms =
@@ -212,7 +209,7 @@ static void renew(struct serve *serve, struct serve_attempt *a)
     }
 }
 
-void serve_attempts_due(struct serve *serve, int64_t now_ms, int64_t *due_ms)
+void serve_attempts_due(struct serve *serve, int64_t now_ms)
 {
     struct serve_attempt *next;
     struct serve_attempt *a;
@@ -231,7 +228,7 @@ void serve_attempts_due(struct serve *serve, int64_t now_ms, int64_t *due_ms)
                 renew(serve, a);
             }
         }
-        *due_ms = a->due_ms < *due_ms ? a->due_ms : *due_ms;
+        serve_due(serve, a->due_ms);
     }
 }
 
@@ -293,7 +290,7 @@ static bool was_told(const struct serve_attempt *a)
  * not. */
 static void settle_dead(struct serve *serve, struct serve_attempt *a)
 {
-    if (a->hold) {
+    if (a->attempt->record->on_expired_lease == IDEM_HOLD) {
         tell(serve, a->conn, a->attempt, IDEM_STATUS_UNKNOWN,
              "the process that had the key died", a->lease_end_ms);
     } else if (a->now) {

@@ -40,9 +40,8 @@ void serve_attempt_renewed(struct serve *serve, struct serve_attempt *a,
 /* How long its owner may go on. */
 int64_t serve_attempt_left_ms(const struct serve_attempt *a);
 
-/* Notifies clients of lost attempts, and renews those that are due; lowers *@due_ms to
- * the next moment. */
-void serve_attempts_due(struct serve *serve, int64_t now_ms, int64_t *due_ms);
+/* Notifies clients of lost attempts, and renews those that are due. */
+void serve_attempts_due(struct serve *serve, int64_t now_ms);
 
 /* ---- Ends that nobody asked for ------------------------------------------ */
 

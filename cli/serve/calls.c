@@ -81,9 +81,7 @@ void serve_call_park(struct serve_call *call, int64_t due_ms)
     call->due_ms = due_ms;
     call->next_parked = serve->parked;
     serve->parked = call;
-    if (due_ms < serve->due_ms) {
-        serve->due_ms = due_ms;
-    }
+    serve_due(serve, due_ms);
 }
 
 void serve_call_retry(struct serve_call *call)
@@ -100,12 +98,12 @@ void serve_calls_wake(struct serve *serve, const uint8_t *id)
     for (call = serve->parked; call != NULL; call = call->next_parked) {
         if (memcmp(idem_op_id(call->op), id, IDEM_ID_LEN) == 0) {
             call->due_ms = 0;
-            serve->due_ms = 0;
+            serve_due(serve, 0);
         }
     }
 }
 
-void serve_calls_due(struct serve *serve, int64_t now_ms, int64_t *due_ms)
+void serve_calls_due(struct serve *serve, int64_t now_ms)
 {
     struct serve_call **at = &serve->parked;
     struct serve_call *call;
@@ -114,7 +112,7 @@ void serve_calls_due(struct serve *serve, int64_t now_ms, int64_t *due_ms)
         bool is_over = call->cancelled && !call->unknown;
 
         if (call->due_ms > now_ms && !is_over) {
-            *due_ms = call->due_ms < *due_ms ? call->due_ms : *due_ms;
+            serve_due(serve, call->due_ms);
             at = &call->next_parked;
             continue;
         }

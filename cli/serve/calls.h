@@ -42,8 +42,8 @@ struct serve_call *serve_call_find(struct serve *serve,
 /* Lets what waits for the record @id look again at once. */
 void serve_calls_wake(struct serve *serve, const uint8_t *id);
 
-/* Submits what is due at @now_ms, and lowers *@due_ms to the next moment. */
-void serve_calls_due(struct serve *serve, int64_t now_ms, int64_t *due_ms);
+/* Submits what is due at @now_ms. */
+void serve_calls_due(struct serve *serve, int64_t now_ms);
 
 /* Hands all ops over, and reaps what is answered. */
 void serve_calls_run(struct serve *serve);

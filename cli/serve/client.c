@@ -125,7 +125,7 @@ void serve_cancel(struct serve_call *call, struct serve_params *p)
 
     if (other != NULL && other->is_begin) {
         other->cancelled = true;
-        serve->due_ms = 0; /* One that waits is answered now. */
+        serve_due(serve, 0); /* One that waits is answered now. */
         was = "in_flight";
     } else if (a != NULL && a->endings == 0) {
         serve_attempt_give_back(serve, a);

@@ -45,8 +45,8 @@ static void watch_listen(struct serve *serve, struct pollfd *listen)
     bool lets_in = serve->accept_ms <= io_now_ms();
 
     listen->events = lets_in ? POLLIN : 0;
-    if (!lets_in && serve->accept_ms < serve->due_ms) {
-        serve->due_ms = serve->accept_ms;
+    if (!lets_in) {
+        serve_due(serve, serve->accept_ms);
     }
 }
 
@@ -79,14 +79,10 @@ static void run_due(struct serve *serve)
 
     for (i = 0; i < PASSES_MAX && serve->due_ms <= io_now_ms(); i++) {
         int64_t now_ms = io_now_ms();
-        int64_t due_ms = IDEM_NEVER;
 
         serve->due_ms = IDEM_NEVER;
-        serve_attempts_due(serve, now_ms, &due_ms);
-        serve_calls_due(serve, now_ms, &due_ms);
-        if (due_ms < serve->due_ms) {
-            serve->due_ms = due_ms;
-        }
+        serve_attempts_due(serve, now_ms);
+        serve_calls_due(serve, now_ms);
         serve_calls_run(serve);
     }
 }

@@ -38,7 +38,7 @@ void serve_ask(struct serve_call *call, struct serve_params *p,
                struct idem_op *op, void (*done)(struct serve_call *call));
 
 /* ---- The answer to a call, which ends it ---------------------------------
- * Nothing is sent where nobody hears it, or the op was our own. */
+ * Nothing is sent where nobody hears it. An op of our own has no answer. */
 
 /* The members of the answer, for serve_reply(). There is one at a time: nothing else is
  * told to a client in between. */

@@ -25,6 +25,11 @@ static struct cli_json *begin(struct serve *serve)
     return &serve->line;
 }
 
+static struct idem_slice id_of(const struct serve_call *call)
+{
+    return idem_bytes(call->id, call->id_len);
+}
+
 static struct cli_json *begin_answer(struct serve *serve, struct idem_slice id)
 {
     struct cli_json *line = begin(serve);
@@ -70,8 +75,7 @@ void serve_notify_lost(struct serve *serve, const struct serve_attempt *a,
 
 struct cli_json *serve_answer(struct serve_call *call)
 {
-    struct cli_json *line =
-        begin_answer(call->serve, idem_bytes(call->id, call->id_len));
+    struct cli_json *line = begin_answer(call->serve, id_of(call));
 
     cli_json_open(line, "result");
     return line;
@@ -79,8 +83,7 @@ struct cli_json *serve_answer(struct serve_call *call)
 
 void serve_answer_raw(struct serve_call *call, struct idem_slice result)
 {
-    cli_json_raw(begin_answer(call->serve, idem_bytes(call->id, call->id_len)),
-                 "result", result);
+    cli_json_raw(begin_answer(call->serve, id_of(call)), "result", result);
 }
 
 /* data has the member @name, unless @value is NULL, and "kind", unless @kind is. */
@@ -119,8 +122,7 @@ static void answer_error(struct serve_call *call,
 
     (void)snprintf(name, sizeof(name), "IDEM_E%s",
                    idem_error_name(error->code));
-    put_error(call->serve, call->conn, idem_bytes(call->id, call->id_len),
-              CODE_OF_OURS(error->code),
+    put_error(call->serve, call->conn, id_of(call), CODE_OF_OURS(error->code),
               error->text[0] != '\0' ? error->text
                                      : idem_error_text(error->code),
               "name", name, kinds[idem_error_kind(error->code)]);
@@ -128,16 +130,14 @@ static void answer_error(struct serve_call *call,
 
 void serve_reply_error(struct serve_call *call, const struct idem_error *error)
 {
-    if (call->id_len > 0) {
-        answer_error(call, error);
-    }
+    answer_error(call, error);
     serve_call_end(call);
 }
 
 void serve_reply_cancelled(struct serve_call *call)
 {
-    put_error(call->serve, call->conn, idem_bytes(call->id, call->id_len),
-              SERVE_CANCELLED, "the request was cancelled", NULL, NULL, NULL);
+    put_error(call->serve, call->conn, id_of(call), SERVE_CANCELLED,
+              "the request was cancelled", NULL, NULL, NULL);
     serve_call_end(call);
 }
 

@@ -66,6 +66,12 @@ struct serve {
     struct cli_json line;    /* To a client; see serve_answer(). */
 };
 
+/* Something is due at @due_ms. */
+static inline void serve_due(struct serve *serve, int64_t due_ms)
+{
+    serve->due_ms = due_ms < serve->due_ms ? due_ms : serve->due_ms;
+}
+
 /* A client.
  *
  *     in, out     until    end of file, or an error
@@ -156,7 +162,6 @@ struct serve_attempt {
     uint8_t nonce[16];
     char id[SERVE_ID_MAX]; /* Of the begin. */
     size_t id_len;
-    bool hold;
     bool now;         /* on_death: the work dies with the process. */
     bool lost;        /* And the client was told. */
     bool renewing;    /* A renewal of ours is in flight. */
