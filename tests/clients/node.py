@@ -236,6 +236,12 @@ def a_lease_that_is_over(b):
     await thrown(idem.Lost, attempt.check());
     await attempt.complete('nobody followed');
     assert.equal(await store.once('told', never), 'nobody followed');
+    const late = await store.begin('late'); // Its signal is asked for after the loss.
+    const [last] = door().open.values();
+    last.child.lost.set(last.number, 'lease_over');
+    last.tell();
+    assert(late.signal.aborted && late.signal.reason instanceof idem.Lost);
+    await late.release();
     """)
     equal(worker.reads(), "begun")
     equal(b("resolve", "taken", "--release", "--force", "--reason", "test").status, 0)
