@@ -40,6 +40,10 @@ static const char *const texts[IDEM__SQL_COUNT] = {
         "UPDATE idem_record SET status = ?2, deadline = ?3, head = ?6, "
         "result = ?7, input = ?8 WHERE seq = ?1",
     [IDEM__SQL_DELETE] = "DELETE FROM idem_record WHERE seq = ?1",
+    [IDEM__SQL_ENTER] = "UPDATE idem_record SET status = 1 "
+                        "WHERE status = 0 AND seq > ?1 AND seq <= ?2",
+    [IDEM__SQL_ENTER_ALL] =
+        "UPDATE idem_record SET status = 1 WHERE " IDEM__NOT_IN_INDEX,
     [IDEM__SQL_WALK_ALL] = "SELECT " ROW_COLUMNS ", id FROM idem_record "
                            "WHERE seq > ?1 ORDER BY seq LIMIT ?2",
     [IDEM__SQL_WALK_DOWN] = "SELECT " ROW_COLUMNS ", id FROM idem_record "
@@ -56,24 +60,32 @@ static const char *const texts[IDEM__SQL_COUNT] = {
                              "ORDER BY seq DESC",
     [IDEM__SQL_SCOPE_DOWN_END] = "SELECT seq FROM idem_record WHERE seq < ?1 "
                                  "ORDER BY seq DESC LIMIT 1 OFFSET ?2 - 1",
+    [IDEM__SQL_GREATEST] = "SELECT max(seq) FROM idem_record",
+    [IDEM__SQL_WALK_LAST] = "SELECT " ROW_COLUMNS ", id FROM idem_record "
+                            "WHERE seq > ?1 AND seq <= ?2 AND status < 2 "
+                            "AND deadline <= ?3 ORDER BY seq LIMIT ?4",
+    /* SQLite takes the index only where it is told that status 0, which it does not
+     * have, is not wanted. */
     [IDEM__SQL_WALK_SAME] = "SELECT " ROW_COLUMNS ", id FROM idem_record "
-                            "WHERE status = ?1 AND deadline = ?2 AND seq > ?3 "
+                            "WHERE status = ?1 AND status <> 0 "
+                            "AND deadline = ?2 AND seq > ?3 AND seq <= ?5 "
                             "ORDER BY seq LIMIT ?4",
     [IDEM__SQL_WALK_LATER] =
         "SELECT " ROW_COLUMNS ", id FROM idem_record "
-        "WHERE status = ?1 AND deadline > ?2 AND deadline <= ?3 "
-        "ORDER BY deadline, seq LIMIT ?4",
+        "WHERE status = ?1 AND status <> 0 AND deadline > ?2 "
+        "AND deadline <= ?3 AND seq <= ?5 ORDER BY deadline, seq LIMIT ?4",
     [IDEM__SQL_WALK_FAILED] =
         "SELECT " ROW_COLUMNS ", id FROM idem_failed CROSS JOIN idem_record "
         "USING (seq) WHERE seq > ?1 AND status = 2 ORDER BY seq LIMIT ?2",
     [IDEM__SQL_NOTE_FAILED] =
         "INSERT OR IGNORE INTO idem_failed (seq) VALUES (?1)",
-    [IDEM__SQL_PURGE_SAME] = "SELECT seq, deadline FROM idem_record "
-                             "WHERE status = ?1 AND deadline = ?2 AND seq > ?3 "
-                             "ORDER BY seq LIMIT ?4",
+    [IDEM__SQL_PURGE_SAME] =
+        "SELECT seq, deadline FROM idem_record WHERE status = ?1 "
+        "AND status <> 0 AND deadline = ?2 AND seq > ?3 "
+        "ORDER BY seq LIMIT ?4",
     [IDEM__SQL_PURGE_LATER] =
-        "SELECT seq, deadline FROM idem_record "
-        "WHERE status = ?1 AND deadline > ?2 AND deadline <= ?3 "
+        "SELECT seq, deadline FROM idem_record WHERE status = ?1 "
+        "AND status <> 0 AND deadline > ?2 AND deadline <= ?3 "
         "ORDER BY deadline, seq LIMIT ?4",
     [IDEM__SQL_PURGE_ROW] =
         "SELECT " ROW_COLUMNS ", id FROM idem_record WHERE seq = ?1",

@@ -23,16 +23,23 @@ enum idem__sql {
     IDEM__SQL_UPDATE_INPUT,
     IDEM__SQL_UPDATE_ALL,
     IDEM__SQL_DELETE,
+    IDEM__SQL_ENTER, /* from, to: claims after from, up to to */
+    IDEM__SQL_ENTER_ALL,
     IDEM__SQL_WALK_ALL,   /* seq -> rows after it */
     IDEM__SQL_WALK_DOWN,  /* seq -> rows before it, backwards */
     IDEM__SQL_SCOPE,      /* from, to, scope -> rows after from, up to to */
     IDEM__SQL_SCOPE_END,  /* seq, n -> seq of the n-th row after it */
     IDEM__SQL_SCOPE_DOWN, /* from, to, scope -> rows before from, down to to */
     IDEM__SQL_SCOPE_DOWN_END, /* seq, n -> seq of the n-th row before it */
-    IDEM__SQL_WALK_SAME,      /* status, deadline, seq -> rows after it */
-    IDEM__SQL_WALK_LATER,     /* status, deadline, to -> rows after it */
-    IDEM__SQL_WALK_FAILED,    /* seq -> rows after it that were noted so */
-    IDEM__SQL_NOTE_FAILED,    /* seq */
+    IDEM__SQL_GREATEST,       /* -> seq */
+    IDEM__SQL_WALK_LAST,   /* from, to, deadline -> attempts in progress after
+                             from, up to to, that are due by deadline */
+    IDEM__SQL_WALK_SAME,   /* status, deadline, seq, n, last seq -> rows after
+                             it */
+    IDEM__SQL_WALK_LATER,  /* status, deadline, to, n, last seq -> rows after
+                             it */
+    IDEM__SQL_WALK_FAILED, /* seq -> rows after it that were noted so */
+    IDEM__SQL_NOTE_FAILED, /* seq */
     IDEM__SQL_PURGE_SAME,  /* status, deadline, seq -> seq, deadline after it */
     IDEM__SQL_PURGE_LATER, /* status, deadline, to -> seq, deadline after it */
     IDEM__SQL_PURGE_ROW,   /* seq -> the row */
@@ -184,6 +191,23 @@ int idem__schema_save_id(struct idem__conn *conn,
                          const uint8_t id[IDEM__STORE_ID_LEN]);
 
 /* ---- Records in the table, which the engine loads and saves: table.c ---- */
+
+/* A claim enters the index on status and deadline late. Nearly all are completed before
+ * that, and have written no page of the index. Until then the status of the row is
+ * IDEM__CLAIMED in place of IDEM_STATUS_IN_PROGRESS.
+ *
+ * An insert whose seq is a multiple of IDEM__ENTER_ROWS makes those claims enter that
+ * are as many numbers or more before it. So only the last 2 * IDEM__ENTER_ROWS numbers
+ * have IDEM__CLAIMED, and lists look for it there. This also holds when the last rows
+ * were deleted and their numbers are given again. */
+enum {
+    IDEM__CLAIMED = 0,
+    IDEM__ENTER_ROWS = 64,
+};
+
+/* The claims that are not in the index, in SQL. */
+#define IDEM__NOT_IN_INDEX                                                     \
+    "status = 0 AND seq > (SELECT max(seq) FROM idem_record) - 128"
 
 struct idem__sqlite_table {
     struct idem__conn *conn;

@@ -51,14 +51,17 @@ static int count_records(struct idem__conn *conn, uint64_t *counts)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = sqlite3_prepare_v2(
-        conn->db, "SELECT status, count(*) FROM idem_record GROUP BY status",
+        conn->db,
+        "SELECT status, count(*) FROM idem_record WHERE status <> 0 "
+        "GROUP BY status UNION ALL "
+        "SELECT 1, count(*) FROM idem_record WHERE " IDEM__NOT_IN_INDEX,
         -1, &stmt, NULL);
 
     while (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
         int status = sqlite3_column_int(stmt, 0);
 
         if (status >= 0 && status <= IDEM_STATUS_RELEASED) {
-            counts[status] = (uint64_t)sqlite3_column_int64(stmt, 1);
+            counts[status] += (uint64_t)sqlite3_column_int64(stmt, 1);
         }
         rc = SQLITE_OK;
     }

@@ -222,6 +222,11 @@ static int find_rows(struct slice *slice)
         }
         place[1] = (uint64_t)mark.held_ms;
         place[CURSOR_HELD] = INT64_MAX;
+        rc = idem__conn_run(slice->conn, IDEM__SQL_ENTER_ALL);
+        if (rc != SQLITE_OK) {
+            return rc;
+        }
+        slice->wrote = slice->wrote || sqlite3_changes(slice->conn->db) > 0;
     }
     purge->held_ms = INT64_MAX;
     idem__sqlite_purge_undone(slice->store);

@@ -12,7 +12,8 @@
  * and only the index on id is random. deadline is when something is due: the end
  * of the lease in progress, the end of the retention afterwards; the greatest
  * number means never. One index serves lists by status, the search for late
- * work, and purge. The view is for people with a stock sqlite3 shell. */
+ * work, and purge; the newest claims are not in it yet (IDEM__CLAIMED). The view is
+ * for people with a stock sqlite3 shell. */
 static const char *const tables[] = {
     "CREATE TABLE IF NOT EXISTS idem_record ("
     "  seq INTEGER PRIMARY KEY,"
@@ -26,7 +27,7 @@ static const char *const tables[] = {
     "  input BLOB"
     ") STRICT",
     "CREATE INDEX IF NOT EXISTS idem_record_due"
-    "  ON idem_record (status, deadline)",
+    "  ON idem_record (status, deadline) WHERE status <> 0",
     "CREATE TABLE IF NOT EXISTS idem_clock ("
     "  one INTEGER PRIMARY KEY CHECK (one = 1),"
     "  schema INTEGER NOT NULL,"
@@ -46,8 +47,9 @@ static const char *const tables[] = {
     "CREATE VIEW IF NOT EXISTS idem_operations AS SELECT"
     "  CAST(scope AS TEXT) AS scope,"
     "  CAST(key AS TEXT) AS key,"
-    "  CASE status WHEN 1 THEN 'in_progress' WHEN 2 THEN 'completed'"
-    "    WHEN 3 THEN 'failed' WHEN 4 THEN 'unknown' ELSE 'released' END"
+    "  CASE status WHEN 0 THEN 'in_progress' WHEN 1 THEN 'in_progress'"
+    "    WHEN 2 THEN 'completed' WHEN 3 THEN 'failed' WHEN 4 THEN 'unknown'"
+    "    ELSE 'released' END"
     "    AS status,"
     "  CASE deadline WHEN 9223372036854775807 THEN 'never'"
     "    ELSE strftime('%Y-%m-%dT%H:%M:%fZ', deadline / 1000.0, 'unixepoch')"

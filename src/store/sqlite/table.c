@@ -32,6 +32,9 @@ static int row_differs(struct idem_error *error)
 static int row_check(const struct idem_record *record, int64_t status,
                      int64_t deadline, struct idem_error *error)
 {
+    if (status == IDEM__CLAIMED) {
+        status = IDEM_STATUS_IN_PROGRESS;
+    }
     return status == (int64_t)record->status &&
                    deadline == idem__deadline(record)
                ? 0
@@ -150,9 +153,11 @@ static int bind_body(sqlite3_stmt *stmt, int at, struct idem_slice s)
 }
 
 static int bind_all(sqlite3_stmt *stmt, const struct idem_record *next,
-                    struct idem_slice head)
+                    struct idem_slice head, bool inserts)
 {
-    int rc = sqlite3_bind_int(stmt, 2, (int)next->status);
+    bool claims = inserts && next->status == IDEM_STATUS_IN_PROGRESS;
+    int rc =
+        sqlite3_bind_int(stmt, 2, claims ? IDEM__CLAIMED : (int)next->status);
 
     rc = rc != SQLITE_OK ? rc
                          : sqlite3_bind_int64(stmt, 3, idem__deadline(next));
@@ -182,6 +187,18 @@ static enum idem__sql write_for(const struct idem_decision *decision)
                                 : IDEM__SQL_UPDATE_HEAD;
 }
 
+/* After an insert: the claims that are no longer new enter the index. */
+static int enter_claims(struct idem__conn *conn)
+{
+    int64_t seq = sqlite3_last_insert_rowid(conn->db);
+
+    return seq % IDEM__ENTER_ROWS == 0
+               ? IDEM__CONN_RUN(conn, IDEM__SQL_ENTER,
+                                seq - (int64_t)2 * IDEM__ENTER_ROWS,
+                                seq - (int64_t)IDEM__ENTER_ROWS)
+               : SQLITE_OK;
+}
+
 static int write_row(struct idem__sqlite_table *table,
                      const struct idem_decision *decision, size_t head_len)
 {
@@ -189,7 +206,7 @@ static int write_row(struct idem__sqlite_table *table,
     enum idem__sql sql = write_for(decision);
     sqlite3_stmt *stmt = idem__conn_stmt(table->conn, sql);
     bool inserts = sql == IDEM__SQL_INSERT;
-    int rc = bind_all(stmt, next, idem_bytes(table->head, head_len));
+    int rc = bind_all(stmt, next, idem_bytes(table->head, head_len), inserts);
 
     if (rc == SQLITE_OK) {
         rc = inserts ? bind_insert(stmt, next)
@@ -213,7 +230,7 @@ static int write_row(struct idem__sqlite_table *table,
 
         rc = IDEM__CONN_RUN(table->conn, IDEM__SQL_NOTE_FAILED, seq);
     }
-    return rc;
+    return rc == SQLITE_OK && inserts ? enter_claims(table->conn) : rc;
 }
 
 static int save(void *ctx, const struct idem_decision *decision,

@@ -17,6 +17,7 @@ struct walk {
     int64_t
         deadline_ms; /* Of the last row, in the order of deadline and seq. */
     int64_t seq;
+    int64_t last;   /* Up to this seq all that is open is in the index. */
     uint64_t count; /* Rows of this page. */
     bool down;
     bool done; /* No row comes after it. */
@@ -62,17 +63,49 @@ static int step_rows(struct walk *walk, sqlite3_stmt *stmt)
  * row, then later ones. */
 static int walk_status(struct walk *walk, int status, int64_t to_ms)
 {
+    int64_t last = status == IDEM_STATUS_IN_PROGRESS ? walk->last : INT64_MAX;
     uint64_t limit = walk->op->u.list.limit;
     int rc = step_rows(walk, IDEM__CONN_BIND(walk->conn, IDEM__SQL_WALK_SAME,
                                              status, walk->deadline_ms,
-                                             walk->seq, (int64_t)limit));
+                                             walk->seq, (int64_t)limit, last));
 
     if (rc == SQLITE_OK && !walk->op->u.list.stopped && walk->count < limit) {
-        rc = step_rows(walk, IDEM__CONN_BIND(walk->conn, IDEM__SQL_WALK_LATER,
-                                             status, walk->deadline_ms, to_ms,
-                                             (int64_t)(limit - walk->count)));
+        rc = step_rows(walk,
+                       IDEM__CONN_BIND(walk->conn, IDEM__SQL_WALK_LATER, status,
+                                       walk->deadline_ms, to_ms,
+                                       (int64_t)(limit - walk->count), last));
     }
     return rc;
+}
+
+static int find_last(struct walk *walk)
+{
+    sqlite3_stmt *stmt = idem__conn_stmt(walk->conn, IDEM__SQL_GREATEST);
+    int rc = idem__conn_step(walk->conn, stmt);
+
+    if (rc == SQLITE_ROW) {
+        int64_t last =
+            sqlite3_column_int64(stmt, 0) - (int64_t)2 * IDEM__ENTER_ROWS;
+
+        walk->last = last > 0 ? last : 0;
+        walk->seq = walk->last;
+    }
+    idem__conn_reset(walk->conn, IDEM__SQL_GREATEST);
+    return rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+/* The open rows among those that may not be in the index yet. One that enters it
+ * meanwhile is not shown again, since the index is gone through up to walk->last. */
+static int walk_last(struct walk *walk, int64_t to_ms)
+{
+    int rc = walk->seq == 0 ? find_last(walk) : SQLITE_OK;
+
+    return rc == SQLITE_OK
+               ? step_rows(walk, IDEM__CONN_BIND(
+                                     walk->conn, IDEM__SQL_WALK_LAST, walk->seq,
+                                     walk->last + (int64_t)2 * IDEM__ENTER_ROWS,
+                                     to_ms, (int64_t)walk->op->u.list.limit))
+               : rc;
 }
 
 static int walk_all(struct walk *walk)
@@ -153,6 +186,7 @@ static int walk_failed(struct walk *walk)
 enum {
     /* After the statuses in a list: what is completed with a failure. */
     FAILED_OUTCOMES = IDEM_STATUS_RELEASED + 1,
+    LAST_ROWS, /* Comes before IDEM_STATUS_IN_PROGRESS. */
     ALL_STATUSES = 0x3e
 };
 
@@ -179,6 +213,12 @@ static int next_status(unsigned statuses, int after)
 {
     int status;
 
+    if (after == LAST_ROWS) {
+        return IDEM_STATUS_IN_PROGRESS;
+    }
+    if (after == 0 && (statuses & 1u << IDEM_STATUS_IN_PROGRESS) != 0) {
+        return LAST_ROWS;
+    }
     for (status = after + 1; status <= FAILED_OUTCOMES; status++) {
         if ((statuses & 1u << status) != 0) {
             return status;
@@ -197,6 +237,7 @@ static int list_indexed(struct walk *walk, unsigned statuses, int *status)
 
     *status = *status == 0 ? next_status(statuses, 0) : *status;
     rc = *status == FAILED_OUTCOMES ? walk_failed(walk)
+         : *status == LAST_ROWS     ? walk_last(walk, to_ms)
                                     : walk_status(walk, *status, to_ms);
     if (walk->done && next_status(statuses, *status) != 0) {
         *status = next_status(statuses, *status);
@@ -208,8 +249,8 @@ static int list_indexed(struct walk *walk, unsigned statuses, int *status)
 }
 
 /* The cursor is status, deadline, seq, also for outcomes that failed, after its
- * status; a list that no index serves has the seq alone, with a 1 before it
- * where it goes down and has begun. */
+ * status, and up to which seq the index is gone through for what is open; a list that no
+ * index serves has the seq alone, with a 1 before it where it goes down and has begun. */
 void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
                        const struct idem_now *now)
 {
@@ -220,6 +261,7 @@ void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
                         .now = now,
                         .deadline_ms = (int64_t)cursor[1],
                         .seq = (int64_t)cursor[2],
+                        .last = (int64_t)cursor[3],
                         .down = idem__verb_list_down(op),
                         .done = true};
     int status = (int)cursor[0];
@@ -237,6 +279,7 @@ void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
     cursor[0] = (uint64_t)status;
     cursor[1] = (uint64_t)walk.deadline_ms;
     cursor[2] = (uint64_t)walk.seq;
+    cursor[3] = (uint64_t)walk.last;
     op->u.list.done = walk.done || op->u.list.stopped;
     if (rc != SQLITE_OK) {
         (void)idem__conn_fail(conn, rc, "list the records", &op->error);
