@@ -8,11 +8,12 @@ const { nextTick } = require('node:process');
 const fs = require('node:fs');
 const path = require('node:path');
 const { spawn } = require('node:child_process');
-const { setTimeout, clearTimeout } = require('node:timers');
+const { setImmediate, setTimeout, clearTimeout } = require('node:timers');
 const { NoProgram } = require('./errors.js');
 
 const PATIENCE = 10000; /* Milliseconds, for a server that was told to end. */
 const NEWLINE = 10;
+const SLICE = 16; /* Answers whose callers go on in one turn of the event loop. */
 const UNSENT_MAX = 1 << 20; /* Characters that wait for the end of a turn. */
 const SECRET = randomBytes(8).toString('hex');
 let sent = 0; /* Requests. */
@@ -48,6 +49,8 @@ class Child {
     #awaited = 0;
     #unsent = ''; /* Lines. */
     #rest = []; /* Of a line. */
+    #lines = [];
+    #isTurning = false; /* The event loop has its turn, and then come those lines. */
     #process;
     #exit;
     #onLost;
@@ -68,7 +71,10 @@ class Child {
         child.stdin.on('error', () => {}); /* It has gone, and its end of file comes. */
         child.stdout.on('error', () => {});
         child.stdout.on('data', (more) => this.#take(more));
-        child.stdout.on('close', () => this.#end());
+        child.stdout.on('close', () => {
+            this.#lines.splice(0).forEach((line) => this.#takeLine(line));
+            this.#end();
+        });
     }
 
     get pid() {
@@ -202,19 +208,28 @@ class Child {
             const [first, ...others] = this.#rest;
             const lines = (others.length > 0 ? Buffer.concat(this.#rest) : first).toString();
             this.#rest = [];
-            for (let from = 0, to; !this.over && from < lines.length; from = to + 1) {
-                to = lines.indexOf('\n', from);
-                this.#takeLine(lines.slice(from, to));
-            }
+            this.#lines.push(...lines.split('\n').slice(0, -1));
         }
         if (end < more.length) {
             this.#rest.push(more.subarray(end));
+        }
+        if (!this.#isTurning) {
+            this.#turn();
+        }
+    }
+
+    /* Many answers come at once. */
+    #turn() {
+        this.#isTurning = this.#lines.length > 0;
+        if (this.#isTurning) {
+            this.#lines.splice(0, SLICE).forEach((line) => this.#takeLine(line));
+            setImmediate(() => this.#turn());
         }
     }
 
     #takeLine(line) {
         try {
-            this.#took(JSON.parse(line));
+            this.over || this.#took(JSON.parse(line));
         } catch {
             this.#cut(); /* That is not of the protocol. */
         }
