@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from .core import Core
 
-READ_MAX = 1 << 20
+READ_MAX = 1 << 14  # More is decoded without a pause: an event loop has no turn meanwhile.
 SECRET = secrets.token_hex(8)
 PATIENCE = 10.0  # For a server that was told to end.
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
