@@ -4,13 +4,14 @@
  * while an answer is awaited. */
 
 const { randomBytes } = require('node:crypto');
-const { nextTick } = require('node:process');
 const fs = require('node:fs');
 const path = require('node:path');
 const { spawn } = require('node:child_process');
 const { setImmediate, setTimeout, clearTimeout } = require('node:timers');
+const { runInThisContext } = require('node:vm');
 const { NoProgram } = require('./errors.js');
 
+const { nextTick } = runInThisContext('process'); /* Jest fakes that of a test's context. */
 const PATIENCE = 10000; /* Milliseconds, for a server that was told to end. */
 const NEWLINE = 10;
 const SLICE = 16; /* Answers whose callers go on in one turn of the event loop. */
