@@ -20,7 +20,9 @@ static bool plain;
 static int ask(sqlite3_file *file, enum vfs_call call, int64_t at,
                const void *data, size_t len)
 {
-    return hook(((struct file *)file)->which, call, at, data, len);
+    return hook == NULL
+               ? SQLITE_OK
+               : hook(((struct file *)file)->which, call, at, data, len);
 }
 
 static sqlite3_file *real(sqlite3_file *file)
@@ -180,9 +182,12 @@ void vfs_plain(bool is_plain)
 void vfs_install(vfs_hook *new_hook)
 {
     hook = new_hook;
-    if (system_vfs != NULL) {
-        return;
-    }
+}
+
+/* Before any store is opened: the library keeps to the file system that it finds
+ * first. */
+__attribute__((constructor)) static void begin(void)
+{
     system_vfs = sqlite3_vfs_find(NULL);
     vfs = *system_vfs;
     vfs.zName = "hooked";

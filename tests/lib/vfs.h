@@ -32,7 +32,7 @@ typedef int vfs_hook(enum vfs_file file, enum vfs_call call, int64_t at,
  * sectors beside one, and keep no order. Without, it is what the system says. */
 void vfs_plain(bool plain);
 
-/* Puts @hook before every connection; those opened earlier are not asked. */
+/* Puts @hook before every call of every connection. */
 void vfs_install(vfs_hook *hook);
 
 #endif

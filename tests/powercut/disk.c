@@ -156,7 +156,6 @@ int __wrap_fsync(int fd)
 
 void disk_install(void)
 {
-    vfs_plain(true);
     vfs_install(remember);
 }
 

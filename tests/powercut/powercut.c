@@ -2,6 +2,7 @@
  * the store opens, what was answered is there, and nothing is half there. */
 #include "cut.h"
 #include "story.h"
+#include "vfs.h"
 
 #include <idem/sqlite.h>
 #include <stdio.h>
@@ -368,6 +369,8 @@ int main(void)
         if (mkdtemp(rig.directory) == NULL) {
             abort();
         }
+        /* A disk that claims nothing, or no more than most do. */
+        vfs_plain(seed % 2 == 0);
         record(&rig, &random);
         for (i = 0; i < rig.log.len; i++) {
             carried += rig.log.events[i].kind == DISK_SYNC_BEGIN &&

@@ -216,8 +216,8 @@ static void plain_path(const char *path, char *buf, size_t cap)
 static int fail_at(const struct idem__conn *conn, const char *path,
                    int sqlite_rc, const char *doing, struct idem_error *error);
 
-int idem__conn_open(const char *path, struct idem__conn **ret_conn,
-                    struct idem_error *error)
+int idem__conn_open(const char *path, const char *vfs,
+                    struct idem__conn **ret_conn, struct idem_error *error)
 {
     struct idem__conn *conn = idem__zalloc(sizeof(*conn));
     char name[PATH_MAX + 256];
@@ -230,7 +230,7 @@ int idem__conn_open(const char *path, struct idem__conn **ret_conn,
     rc = sqlite3_open_v2(name, &conn->db,
                          SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
                              SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW,
-                         NULL);
+                         vfs);
     if (rc == SQLITE_OK) {
         rc = set_up(conn);
     }

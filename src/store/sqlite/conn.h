@@ -79,9 +79,9 @@ struct idem__conn {
 };
 
 /* Opens @path, which exists, and changes nothing in it. The store's lock is
- * held. */
-int idem__conn_open(const char *path, struct idem__conn **ret_conn,
-                    struct idem_error *error);
+ * held. @vfs: the name of SQLite's file system for it; NULL: the usual one. */
+int idem__conn_open(const char *path, const char *vfs,
+                    struct idem__conn **ret_conn, struct idem_error *error);
 
 /* Sets up the file and the connection for our use; the file is ours. */
 int idem__conn_configure(struct idem__conn *conn, bool writer,

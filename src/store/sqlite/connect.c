@@ -58,11 +58,21 @@ done:
     return rc;
 }
 
+static int open_conn(const struct idem__sqlite_store *store,
+                     struct idem__conn **ret_conn, struct idem_error *error)
+{
+    int rc =
+        idem__conn_open(store->path, idem__log_vfs_begin(), ret_conn, error);
+
+    idem__log_vfs_end();
+    return rc;
+}
+
 int idem__sqlite_connect(struct idem__sqlite_store *store, bool writer,
                          struct idem__conn **ret_conn, struct idem_error *error)
 {
     struct idem__conn *conn;
-    int rc = idem__conn_open(store->path, &conn, error);
+    int rc = open_conn(store, &conn, error);
 
     if (rc != 0) {
         return rc;
@@ -81,7 +91,7 @@ int idem__sqlite_connect_beside(struct idem__sqlite_store *store,
                                 struct idem_error *error)
 {
     struct idem__conn *conn;
-    int rc = idem__conn_open(store->path, &conn, error);
+    int rc = open_conn(store, &conn, error);
 
     if (rc != 0) {
         return rc;
@@ -111,7 +121,7 @@ bool idem__sqlite_is_of_application(const char *path)
     struct idem_error error;
     bool is;
 
-    if (idem__conn_open(path, &conn, &error) != 0) {
+    if (idem__conn_open(path, /* vfs= */ NULL, &conn, &error) != 0) {
         return false;
     }
     is = idem__schema_check(conn, &holder, &error) == 0 &&

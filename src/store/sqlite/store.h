@@ -200,6 +200,14 @@ int idem__sqlite_open_copy(const char *path,
                            bool may_lose, struct idem__sqlite_store **ret_store,
                            struct idem_error *error);
 
+/* ---- log_vfs.c ---- */
+
+/* The name of a file system of SQLite that writes each commit to the log by one
+ * call; NULL: memory ran out. Its connections are to be opened between begin and end,
+ * alone: SQLite does not know it for longer, because a host may unload us. */
+const char *idem__log_vfs_begin(void);
+void idem__log_vfs_end(void);
+
 /* ---- connect.c ---- */
 
 /* A connection, checked and ready. The lock is held. */

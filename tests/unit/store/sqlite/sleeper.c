@@ -56,8 +56,8 @@ static void own(const char *path, const char *control)
     if (fd < 0 || flock(fd, LOCK_EX) != 0) {
         _exit(1);
     }
+    idem_close(store);
     vfs_install(fork_in_flush);
-    idem_close(store); /* Its connections are not asked. */
     expect(db_store(path, 5000), &request, IDEM_STARTED);
     _exit(2);
 }

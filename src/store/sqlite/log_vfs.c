@@ -1,0 +1,364 @@
+/* One write for a commit: a file system for SQLite, before the system's own.
+ *
+ * SQLite writes each frame of the log in two pieces, its head and its page: eight
+ * calls for a commit of four pages. Here the pieces that lie side by side are
+ * gathered, and written together:
+ *
+ *     SQLite on the log                    what is gathered
+ *     writes to its end                    grows
+ *     writes elsewhere, or more than fits  is written; the new piece begins anew
+ *     flushes, reads, sizes, truncates     is written first
+ *     takes or lets go of the write lock   is dropped
+ *
+ * With synchronous = FULL each commit flushes the log before its frames are published
+ * in SQLite's index. So frames that are only gathered are those of a transaction that
+ * nobody has seen; a write of them that fails fails the flush, and with it the
+ * commit; and a process that dies loses nothing else. With any other setting
+ * nothing is gathered, nor is it between a flush and the end of the transaction: on
+ * a disk without the trait SQLITE_IOCAP_POWERSAFE_OVERWRITE SQLite publishes some of
+ * what it writes there.
+ *
+ * What is left when the lock is let go, a transaction had spilled from the cache
+ * before it was rolled back. It must not be written any more: others write there.
+ */
+#include "store/sqlite/store.h"
+
+enum {
+    GATHER_MAX = 64 * 1024, /* 15 pages. */
+    WRITE_LOCK = 0          /* https://sqlite.org/walformat.html, 2.3. */
+};
+
+/* The file of the system's VFS follows ours in memory. */
+struct file {
+    sqlite3_file base;
+    sqlite3_io_methods methods;
+    sqlite3_file *real;
+
+    /* A database and its log know each other. */
+    struct file *log;      /* NULL: it is not open, or this is one. */
+    struct file *database; /* NULL: this is not a log. */
+    bool is_full;          /* Of a database: its commits flush the log. */
+
+    /* Of a log: */
+    bool is_flushed; /* Since the write lock was taken. */
+    uint8_t *bytes;  /* GATHER_MAX; NULL: none were needed yet. */
+    size_t len;      /* Of them, which are not written yet, */
+    int64_t at;      /* and their place in the file. */
+};
+
+static sqlite3_vfs *system_vfs;
+
+static sqlite3_file *real(sqlite3_file *file)
+{
+    return ((struct file *)file)->real;
+}
+
+/* ---- What is gathered ---------------------------------------------------- */
+
+/* Whatever comes of it, nothing is gathered then: SQLite takes a transaction back
+ * whose write has failed. */
+static int write_out(sqlite3_file *file)
+{
+    struct file *f = (struct file *)file;
+    size_t len = f->len;
+
+    f->len = 0;
+    return len == 0
+               ? SQLITE_OK
+               : f->real->pMethods->xWrite(f->real, f->bytes, (int)len, f->at);
+}
+
+/* Without memory the pieces are written as they come. The heap is SQLite's, like that
+ * of its cache. */
+static bool may_gather(struct file *f)
+{
+    if (f->database == NULL || !f->database->is_full || f->is_flushed) {
+        return false;
+    }
+    if (f->bytes == NULL) {
+        f->bytes = sqlite3_malloc(GATHER_MAX);
+    }
+    return f->bytes != NULL;
+}
+
+static int gather(sqlite3_file *file, const void *bytes, size_t len, int64_t at)
+{
+    struct file *f = (struct file *)file;
+
+    if (at != f->at + (int64_t)f->len || len > GATHER_MAX - f->len) {
+        int rc = write_out(file);
+
+        if (rc != SQLITE_OK) {
+            return rc;
+        }
+        f->at = at;
+    }
+    memcpy(f->bytes + f->len, bytes, len);
+    f->len += len;
+    return SQLITE_OK;
+}
+
+/* ---- A file -------------------------------------------------------------- */
+
+static int file_close(sqlite3_file *file)
+{
+    struct file *f = (struct file *)file;
+
+    sqlite3_free(f->bytes);
+    if (f->database != NULL) {
+        f->database->log = NULL;
+    }
+    return f->real->pMethods->xClose(f->real);
+}
+
+static int file_read(sqlite3_file *file, void *buf, int len, sqlite3_int64 at)
+{
+    int rc = write_out(file);
+
+    return rc != SQLITE_OK
+               ? rc
+               : real(file)->pMethods->xRead(real(file), buf, len, at);
+}
+
+static int file_write(sqlite3_file *file, const void *buf, int len,
+                      sqlite3_int64 at)
+{
+    int rc;
+
+    if (may_gather((struct file *)file) && len <= GATHER_MAX) {
+        return gather(file, buf, (size_t)len, at);
+    }
+    rc = write_out(file);
+    return rc != SQLITE_OK
+               ? rc
+               : real(file)->pMethods->xWrite(real(file), buf, len, at);
+}
+
+static int file_truncate(sqlite3_file *file, sqlite3_int64 len)
+{
+    int rc = write_out(file);
+
+    return rc != SQLITE_OK ? rc
+                           : real(file)->pMethods->xTruncate(real(file), len);
+}
+
+static int file_sync(sqlite3_file *file, int flags)
+{
+    int rc = write_out(file);
+
+    ((struct file *)file)->is_flushed = true;
+    return rc != SQLITE_OK ? rc
+                           : real(file)->pMethods->xSync(real(file), flags);
+}
+
+static int file_size(sqlite3_file *file, sqlite3_int64 *ret_len)
+{
+    int rc = write_out(file);
+
+    return rc != SQLITE_OK
+               ? rc
+               : real(file)->pMethods->xFileSize(real(file), ret_len);
+}
+
+static int file_lock(sqlite3_file *file, int level)
+{
+    return real(file)->pMethods->xLock(real(file), level);
+}
+
+static int file_unlock(sqlite3_file *file, int level)
+{
+    return real(file)->pMethods->xUnlock(real(file), level);
+}
+
+static int file_check_lock(sqlite3_file *file, int *ret_held)
+{
+    return real(file)->pMethods->xCheckReservedLock(real(file), ret_held);
+}
+
+/* SQLite shows each PRAGMA to the file of the database: its name and its value. */
+static int file_control(sqlite3_file *file, int op, void *arg)
+{
+    if (op == SQLITE_FCNTL_PRAGMA) {
+        const char *const *pragma = arg;
+
+        if (strcmp(pragma[1], "synchronous") == 0 && pragma[2] != NULL) {
+            ((struct file *)file)->is_full = strcmp(pragma[2], "FULL") == 0;
+        }
+    }
+    return real(file)->pMethods->xFileControl(real(file), op, arg);
+}
+
+static int file_sector_size(sqlite3_file *file)
+{
+    return real(file)->pMethods->xSectorSize(real(file));
+}
+
+static int file_traits(sqlite3_file *file)
+{
+    return real(file)->pMethods->xDeviceCharacteristics(real(file));
+}
+
+static int file_shm_map(sqlite3_file *file, int region, int size, int extend,
+                        void volatile **ret_map)
+{
+    return real(file)->pMethods->xShmMap(real(file), region, size, extend,
+                                         ret_map);
+}
+
+static int file_shm_lock(sqlite3_file *file, int at, int n, int flags)
+{
+    struct file *log = ((struct file *)file)->log;
+
+    if (log != NULL && at == WRITE_LOCK) {
+        log->len = 0;
+        log->is_flushed = false;
+    }
+    return real(file)->pMethods->xShmLock(real(file), at, n, flags);
+}
+
+static void file_shm_barrier(sqlite3_file *file)
+{
+    real(file)->pMethods->xShmBarrier(real(file));
+}
+
+static int file_shm_unmap(sqlite3_file *file, int delete_it)
+{
+    return real(file)->pMethods->xShmUnmap(real(file), delete_it);
+}
+
+/* Version 3 would add files that are mapped, which ours never are: conn.c. */
+static const sqlite3_io_methods methods = {
+    .iVersion = 2,
+    .xClose = file_close,
+    .xRead = file_read,
+    .xWrite = file_write,
+    .xTruncate = file_truncate,
+    .xSync = file_sync,
+    .xFileSize = file_size,
+    .xLock = file_lock,
+    .xUnlock = file_unlock,
+    .xCheckReservedLock = file_check_lock,
+    .xFileControl = file_control,
+    .xSectorSize = file_sector_size,
+    .xDeviceCharacteristics = file_traits,
+    .xShmMap = file_shm_map,
+    .xShmLock = file_shm_lock,
+    .xShmBarrier = file_shm_barrier,
+    .xShmUnmap = file_shm_unmap,
+};
+
+/* ---- The file system ----------------------------------------------------- */
+
+static void set_up(struct file *f, const char *name, int flags)
+{
+    f->methods = methods;
+    if (f->real->pMethods->iVersion < 2) {
+        f->methods.iVersion = 1; /* It has no shared memory, and so no log. */
+    }
+    f->base.pMethods = &f->methods;
+    if ((flags & SQLITE_OPEN_WAL) != 0) {
+        f->database = (struct file *)sqlite3_database_file_object(name);
+        f->database->log = f;
+    }
+}
+
+static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file,
+                    int flags, int *ret_flags)
+{
+    struct file *f = (struct file *)file;
+    int rc;
+
+    (void)vfs;
+    if ((flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL)) == 0) {
+        return system_vfs->xOpen(system_vfs, name, file, flags, ret_flags);
+    }
+    memset(f, 0, sizeof(*f));
+    f->real = (sqlite3_file *)(f + 1);
+    f->real->pMethods = NULL;
+    rc = system_vfs->xOpen(system_vfs, name, f->real, flags, ret_flags);
+    if (f->real->pMethods != NULL) {
+        set_up(f, name, flags);
+    }
+    return rc;
+}
+
+static int vfs_delete(sqlite3_vfs *vfs, const char *name, int flush)
+{
+    (void)vfs;
+    return system_vfs->xDelete(system_vfs, name, flush);
+}
+
+static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags,
+                      int *ret_yes)
+{
+    (void)vfs;
+    return system_vfs->xAccess(system_vfs, name, flags, ret_yes);
+}
+
+static int vfs_full_path(sqlite3_vfs *vfs, const char *name, int len, char *ret)
+{
+    (void)vfs;
+    return system_vfs->xFullPathname(system_vfs, name, len, ret);
+}
+
+static int vfs_random(sqlite3_vfs *vfs, int len, char *ret_bytes)
+{
+    (void)vfs;
+    return system_vfs->xRandomness(system_vfs, len, ret_bytes);
+}
+
+static int vfs_sleep(sqlite3_vfs *vfs, int us)
+{
+    (void)vfs;
+    return system_vfs->xSleep(system_vfs, us);
+}
+
+static int vfs_time(sqlite3_vfs *vfs, double *ret_days)
+{
+    (void)vfs;
+    return system_vfs->xCurrentTime(system_vfs, ret_days);
+}
+
+static int vfs_error(sqlite3_vfs *vfs, int len, char *ret_text)
+{
+    (void)vfs;
+    return system_vfs->xGetLastError(system_vfs, len, ret_text);
+}
+
+/* Without those that load extensions: that is off in a connection of ours. */
+static sqlite3_vfs log_vfs = {
+    .iVersion = 1,
+    .zName = "idem-log",
+    .xOpen = vfs_open,
+    .xDelete = vfs_delete,
+    .xAccess = vfs_access,
+    .xFullPathname = vfs_full_path,
+    .xRandomness = vfs_random,
+    .xSleep = vfs_sleep,
+    .xCurrentTime = vfs_time,
+    .xGetLastError = vfs_error,
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+const char *idem__log_vfs_begin(void)
+{
+    (void)pthread_mutex_lock(&mutex);
+    if (system_vfs == NULL) {
+        system_vfs = sqlite3_vfs_find(NULL);
+    }
+    if (system_vfs == NULL) {
+        return NULL;
+    }
+    log_vfs.szOsFile = (int)sizeof(struct file) + system_vfs->szOsFile;
+    log_vfs.mxPathname = system_vfs->mxPathname;
+    return sqlite3_vfs_register(&log_vfs, /* makeDflt= */ 0) == SQLITE_OK
+               ? log_vfs.zName
+               : NULL;
+}
+
+void idem__log_vfs_end(void)
+{
+    (void)sqlite3_vfs_unregister(&log_vfs);
+    (void)pthread_mutex_unlock(&mutex);
+}
