@@ -150,35 +150,42 @@ static bool may_start(const struct story_key *key)
             key->states[key->len - 1].status == IDEM_STATUS_RELEASED);
 }
 
-void story_live(struct story *story, const char *url, uint64_t *seed)
+/* One life of each key that may start, in a process of its own as it were: the store is
+ * closed after it, which carries over the log. */
+static void live_all(struct story *story, const char *url, uint64_t *seed)
 {
     struct idem_queue *queue;
     struct idem_store *store;
     struct idem_error error;
-    size_t round;
     size_t from;
 
-    memset(story, 0, sizeof(*story));
     must(idem_open(url, NULL, &store, &error), &error);
     must(idem_queue_create(store, &queue, &error), &error);
-    for (round = 0; round < ROUNDS; round++) {
-        for (from = 0; from < STORY_KEYS;) {
-            size_t most = 1 + cut_random(seed) % 12;
-            size_t len = 0;
+    for (from = 0; from < STORY_KEYS;) {
+        size_t most = 1 + cut_random(seed) % 12;
+        size_t len = 0;
 
-            while (from + len < STORY_KEYS && len < most &&
-                   may_start(&story->keys[from + len])) {
-                len++;
-            }
-            if (len > 0) {
-                live(queue, story, from, len, (cut_random(seed) & 1) != 0,
-                     seed);
-            }
-            from += len + 1;
+        while (from + len < STORY_KEYS && len < most &&
+               may_start(&story->keys[from + len])) {
+            len++;
         }
+        if (len > 0) {
+            live(queue, story, from, len, (cut_random(seed) & 1) != 0, seed);
+        }
+        from += len + 1;
     }
     idem_queue_destroy(queue);
     idem_close(store);
+}
+
+void story_live(struct story *story, const char *url, uint64_t *seed)
+{
+    size_t round;
+
+    memset(story, 0, sizeof(*story));
+    for (round = 0; round < ROUNDS; round++) {
+        live_all(story, url, seed);
+    }
 }
 
 /* ---- What must be left ---- */

@@ -30,7 +30,7 @@ struct story {
 };
 
 /* Lives through @story on the store at @url: claims, ends and claims again, one
- * after the other and in batches, until the log was carried over more than once.
+ * after the other and in batches, while the log is carried over more than once.
  * Each answer is noted with the moment of the disk. */
 void story_live(struct story *story, const char *url, uint64_t *seed);
 

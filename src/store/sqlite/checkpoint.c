@@ -344,6 +344,16 @@ void idem__sqlite_checkpoint(struct idem__sqlite_store *store)
     IDEM__CRASH_POINT("sqlite/checkpoint/after");
 }
 
+/* A log that is emptied from now on keeps its blocks for the next process, unless it has
+ * many: log_vfs.c. */
+static void keep_blocks(const struct idem__conn *conn)
+{
+    int keep = 1;
+
+    (void)sqlite3_file_control(conn->db, "main", SQLITE_FCNTL_PERSIST_WAL,
+                               &keep);
+}
+
 void idem__sqlite_tidy(struct idem__sqlite_store *store)
 {
     struct idem__conn *conn = store->table.conn;
@@ -369,6 +379,7 @@ void idem__sqlite_tidy(struct idem__sqlite_store *store)
         IDEM__CRASH_POINT("sqlite/tidy/counted");
     }
     if (long_log) {
+        keep_blocks(conn);
         (void)carry(store, SQLITE_CHECKPOINT_TRUNCATE, NULL);
         IDEM__CRASH_POINT("sqlite/tidy/carried");
     }

@@ -20,12 +20,24 @@
  *
  * What is left when the lock is let go, a transaction had spilled from the cache
  * before it was rolled back. It must not be written any more: others write there.
+ *
+ * To grow a file costs the file system twice to four times what it costs to write over
+ * its blocks. Processes that live for one operation empty the log every few commits, so
+ * they would always grow it: a short log that SQLite truncates keeps its blocks, and
+ * has its header overwritten instead, without which none of its frames counts. That
+ * needs no more order than the truncation: whichever of both survives a power cut,
+ * all of the log was copied and flushed before. The frames are not cut off in part:
+ * the rest would be an older state.
  */
 #include "store/sqlite/store.h"
 
 enum {
     GATHER_MAX = 64 * 1024, /* 15 pages. */
-    WRITE_LOCK = 0          /* https://sqlite.org/walformat.html, 2.3. */
+    KEPT_MAX = 1 << 20,     /* Of a log that is empty. */
+
+    /* https://sqlite.org/walformat.html, 2.3, and fileformat2.html, 4.1. */
+    WRITE_LOCK = 0,
+    LOG_HEADER = 32
 };
 
 /* The file of the system's VFS follows ours in memory. */
@@ -37,7 +49,8 @@ struct file {
     /* A database and its log know each other. */
     struct file *log;      /* NULL: it is not open, or this is one. */
     struct file *database; /* NULL: this is not a log. */
-    bool is_full;          /* Of a database: its commits flush the log. */
+    bool is_full;          /* Of a database: its commits flush the log, */
+    bool keeps_log;        /* and the blocks of that stay. */
 
     /* Of a log: */
     bool is_flushed; /* Since the write lock was taken. */
@@ -134,10 +147,25 @@ static int file_write(sqlite3_file *file, const void *buf, int len,
                : real(file)->pMethods->xWrite(real(file), buf, len, at);
 }
 
+/* True if the log may stay as long as it is. */
+static bool is_kept(const struct file *f)
+{
+    sqlite3_int64 len = 0;
+
+    return f->database != NULL && f->database->keeps_log &&
+           f->real->pMethods->xFileSize(f->real, &len) == SQLITE_OK &&
+           len > LOG_HEADER && len <= KEPT_MAX;
+}
+
 static int file_truncate(sqlite3_file *file, sqlite3_int64 len)
 {
+    static const uint8_t no_header[LOG_HEADER];
     int rc = write_out(file);
 
+    if (rc == SQLITE_OK && len == 0 && is_kept((struct file *)file)) {
+        return real(file)->pMethods->xWrite(real(file), no_header, LOG_HEADER,
+                                            0);
+    }
     return rc != SQLITE_OK ? rc
                            : real(file)->pMethods->xTruncate(real(file), len);
 }
@@ -178,6 +206,9 @@ static int file_check_lock(sqlite3_file *file, int *ret_held)
 /* SQLite shows each PRAGMA to the file of the database: its name and its value. */
 static int file_control(sqlite3_file *file, int op, void *arg)
 {
+    if (op == SQLITE_FCNTL_PERSIST_WAL && *(const int *)arg > 0) {
+        ((struct file *)file)->keeps_log = true;
+    }
     if (op == SQLITE_FCNTL_PRAGMA) {
         const char *const *pragma = arg;
 

@@ -1,5 +1,5 @@
 /* Commits that reach the log by one write each: what is gathered is written in time, or
- * not at all. */
+ * not at all. And logs that keep their blocks. */
 #include "db.h"
 #include "temp.h"
 #include "test.h"
@@ -9,6 +9,7 @@
 
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 enum {
     ROWS =
@@ -219,6 +220,70 @@ TEST(commit, isWrittenWithoutAFlush)
     insert(db, 6, 6);
     assert_int_equal(seen.writes, 1);
     assert_holds(path, 6);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* ---- A log that is emptied ---- */
+
+static long log_len(const char *path)
+{
+    char name[600];
+    struct stat st;
+
+    (void)snprintf(name, sizeof(name), "%s-wal", path);
+    assert_int_equal(stat(name, &st), 0);
+    return (long)st.st_size;
+}
+
+static void keep(sqlite3 *db)
+{
+    int on = 1;
+
+    (void)sqlite3_file_control(db, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
+}
+
+/* A short log keeps its blocks, and none of its frames counts any more: not even those
+ * that the next log does not reach. */
+TEST(emptied, keepsItsBlocksAndNoFrame)
+{
+    static const uint8_t none[32];
+    const char *path = temp_path("kept.db");
+    sqlite3 *db = open_at(path, "FULL");
+    uint8_t header[32];
+    long len;
+
+    insert(db, 1, ROWS);
+    db_run(db, "UPDATE t SET b = CAST(printf('%03500d', n + 1000) AS BLOB)");
+    len = log_len(path);
+    keep(db);
+    db_run(db, "PRAGMA wal_checkpoint(TRUNCATE)");
+    assert_int_equal(log_len(path), len);
+    file_read(path, "-wal", 0, header, sizeof(header));
+    assert_memory_equal(header, none, sizeof(none));
+    assert_holds(path, ROWS);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+
+    db = open_at(path, "FULL");
+    db_run(db, "DELETE FROM t WHERE n > 10");
+    assert_int_equal(log_len(path), len);
+    assert_holds(path, 10);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* A long one is truncated, and so is one whose connection does not ask for more. */
+TEST(emptied, isTruncatedWhereItIsLong)
+{
+    const char *path = temp_path("long.db");
+    sqlite3 *db = open_at(path, "FULL");
+
+    insert(db, 1, ROWS);
+    db_run(db, "PRAGMA wal_checkpoint(TRUNCATE)");
+    assert_int_equal(log_len(path), 0);
+    keep(db);
+    insert(db, ROWS + 1, 10 * ROWS);
+    assert_true(log_len(path) > 1 << 20);
+    db_run(db, "PRAGMA wal_checkpoint(TRUNCATE)");
+    assert_int_equal(log_len(path), 0);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     temp_remove();
 }
