@@ -377,12 +377,13 @@ const char *idem__log_vfs_begin(void)
     (void)pthread_mutex_lock(&mutex);
     if (system_vfs == NULL) {
         system_vfs = sqlite3_vfs_find(NULL);
+        if (system_vfs == NULL) {
+            return NULL;
+        }
+        /* Once: other threads open logs by it without the mutex. */
+        log_vfs.szOsFile = (int)sizeof(struct file) + system_vfs->szOsFile;
+        log_vfs.mxPathname = system_vfs->mxPathname;
     }
-    if (system_vfs == NULL) {
-        return NULL;
-    }
-    log_vfs.szOsFile = (int)sizeof(struct file) + system_vfs->szOsFile;
-    log_vfs.mxPathname = system_vfs->mxPathname;
     return sqlite3_vfs_register(&log_vfs, /* makeDflt= */ 0) == SQLITE_OK
                ? log_vfs.zName
                : NULL;
