@@ -18,6 +18,13 @@
  * a disk without the trait SQLITE_IOCAP_POWERSAFE_OVERWRITE SQLite publishes some of
  * what it writes there.
  *
+ * Where a connection begins to read, SQLite moves one of four marks to the last frame: it
+ * locks the mark, writes it, and lets it go. An older mark serves as well for a
+ * transaction that lasts a moment: it only keeps a copy of the log, meanwhile, from the
+ * frames after it. So a writer hears that others use the marks (SQLITE_BUSY), and takes
+ * one as it is, while one is less than NEAR_FRAMES old: two calls less for a commit.
+ * Readers move it each time: in the midst of them the log is to be copied to its end.
+ *
  * What is left when the lock is let go, a transaction had spilled from the cache
  * before it was rolled back. It must not be written any more: others write there.
  *
@@ -34,10 +41,19 @@
 enum {
     GATHER_MAX = 64 * 1024, /* 15 pages. */
     KEPT_MAX = 1 << 20,     /* Of a log that is empty. */
+    NEAR_FRAMES = 32,
 
     /* https://sqlite.org/walformat.html, 2.3, and fileformat2.html, 4.1. */
     WRITE_LOCK = 0,
-    LOG_HEADER = 32
+    CHECKPOINT_LOCK = 1,
+    MARK_LOCKS = 4, /* Of the marks 1 to 4. */
+    MARKS = 4,
+    LOG_HEADER = 32,
+
+    /* Of the index: walformat.html, 2.1 and 2.2; in words of 32 bits. */
+    INDEX_LEN = 32768,
+    FRAMES_WORD = 4,
+    MARK_WORDS = 26
 };
 
 /* The file of the system's VFS follows ours in memory. */
@@ -51,6 +67,8 @@ struct file {
     struct file *database; /* NULL: this is not a log. */
     bool is_full;          /* Of a database: its commits flush the log, */
     bool keeps_log;        /* and the blocks of that stay. */
+    bool only_reads;       /* Or it makes none, */
+    bool checkpoints;      /* or it copies the log now. */
 
     /* Of a log: */
     bool is_flushed; /* Since the write lock was taken. */
@@ -214,6 +232,8 @@ static int file_control(sqlite3_file *file, int op, void *arg)
 
         if (strcmp(pragma[1], "synchronous") == 0 && pragma[2] != NULL) {
             ((struct file *)file)->is_full = strcmp(pragma[2], "FULL") == 0;
+        } else if (strcmp(pragma[1], "query_only") == 0) {
+            ((struct file *)file)->only_reads = true;
         }
     }
     return real(file)->pMethods->xFileControl(real(file), op, arg);
@@ -236,15 +256,64 @@ static int file_shm_map(sqlite3_file *file, int region, int size, int extend,
                                          ret_map);
 }
 
+static uint32_t word_of(const void volatile *index, size_t at)
+{
+    return __atomic_load_n((const uint32_t volatile *)index + at,
+                           __ATOMIC_RELAXED);
+}
+
+/* True if a mark is hardly older than the last frame. */
+static bool has_near_mark(sqlite3_file *file)
+{
+    void volatile *index = NULL;
+    uint32_t frames;
+    size_t i;
+
+    if (real(file)->pMethods->xShmMap(real(file), 0, INDEX_LEN, 0, &index) !=
+            SQLITE_OK ||
+        index == NULL) {
+        return false;
+    }
+    frames = word_of(index, FRAMES_WORD);
+    for (i = 0; i < MARKS; i++) {
+        uint32_t mark = word_of(index, MARK_WORDS + i);
+
+        if (mark <= frames && frames - mark < NEAR_FRAMES) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True where a writer is to read at a mark as it is. SQLite also locks marks when it
+ * copies the log or makes the index anew. */
+static bool leaves_mark(sqlite3_file *file, int at, int n, int flags)
+{
+    const struct file *f = (struct file *)file;
+
+    return at >= MARK_LOCKS && n == 1 &&
+           flags == (SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) &&
+           !f->only_reads && !f->checkpoints && has_near_mark(file);
+}
+
 static int file_shm_lock(sqlite3_file *file, int at, int n, int flags)
 {
-    struct file *log = ((struct file *)file)->log;
+    struct file *f = (struct file *)file;
+    struct file *log = f->log;
+    int rc;
 
+    if (leaves_mark(file, at, n, flags)) {
+        return SQLITE_BUSY;
+    }
     if (log != NULL && at == WRITE_LOCK) {
         log->len = 0;
         log->is_flushed = false;
     }
-    return real(file)->pMethods->xShmLock(real(file), at, n, flags);
+    rc = real(file)->pMethods->xShmLock(real(file), at, n, flags);
+    if (at == CHECKPOINT_LOCK && rc == SQLITE_OK) {
+        f->checkpoints = (flags & SQLITE_SHM_LOCK) != 0;
+    }
+    return rc;
 }
 
 static void file_shm_barrier(sqlite3_file *file)

@@ -106,6 +106,42 @@ static void assert_holds(const char *path, int rows)
                      0);
 }
 
+/* ---- Marks of readers ---- */
+
+/* A word of SQLite's index of the log: the number of frames, or a mark of readers. */
+static uint32_t index_word(sqlite3 *db, size_t word)
+{
+    void volatile *index = NULL;
+    sqlite3_file *file = NULL;
+
+    (void)sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    assert_int_equal(file->pMethods->xShmMap(file, 0, 32768, 0, &index),
+                     SQLITE_OK);
+    return ((const uint32_t volatile *)index)[word];
+}
+
+static uint32_t frames_of(sqlite3 *db)
+{
+    return index_word(db, 4);
+}
+
+/* How many frames the log has after the newest mark. */
+static uint32_t frames_after_mark(sqlite3 *db)
+{
+    uint32_t frames = frames_of(db);
+    uint32_t least = frames;
+    size_t i;
+
+    for (i = 26; i < 30; i++) {
+        uint32_t mark = index_word(db, i);
+
+        if (mark <= frames && frames - mark < least) {
+            least = frames - mark;
+        }
+    }
+    return least;
+}
+
 /* ---- Tests ---- */
 
 /* The frames of a commit are one write, and then flushed. */
@@ -204,6 +240,70 @@ TEST(commit, isWrittenAfterItsFlush)
     }
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     vfs_plain(false);
+}
+
+/* A writer moves the mark of where it reads now and then, and a reader each time. */
+TEST(mark, isMovedNowAndThen)
+{
+    enum {
+        COMMITS = 100
+    };
+    const char *path = temp_path("mark.db");
+    sqlite3 *db = open_at(path, "FULL");
+    sqlite3 *reader = open_at(path, "FULL");
+    uint32_t before = 0;
+    int moved = 0;
+    int i;
+
+    db_run(reader, "PRAGMA query_only = ON");
+    for (i = 1; i <= COMMITS; i++) {
+        uint32_t after;
+
+        insert(db, i, i);
+        after = frames_after_mark(db);
+        moved += after <= before;
+        before = after;
+        assert_true(after < 32 + 10);
+    }
+    assert_between(moved, 1, COMMITS / 4);
+    assert_true(before > 0);
+    assert_int_equal(db_number(reader, "SELECT count(*) FROM t"), COMMITS);
+    assert_int_equal(frames_after_mark(db), 0);
+    assert_holds(path, COMMITS);
+    (void)sqlite3_close(reader);
+    (void)sqlite3_close(db);
+}
+
+/* While a writer reads at an old mark, the log is copied up to the mark, and no further;
+ * then all of it. */
+TEST(mark, holdsACopyBack)
+{
+    const char *path = temp_path("copied.db");
+    sqlite3 *db = open_at(path, "FULL");
+    sqlite3 *other = open_at(path, "FULL");
+    int frames;
+    int copied;
+
+    insert(db, 1, 1);
+    db_run(db, "BEGIN IMMEDIATE");
+    assert_int_equal(db_number(db, "SELECT count(*) FROM t"), 1);
+    assert_true(frames_after_mark(db) > 0);
+    assert_int_equal(sqlite3_wal_checkpoint_v2(other, NULL,
+                                               SQLITE_CHECKPOINT_PASSIVE,
+                                               &frames, &copied),
+                     SQLITE_OK);
+    assert_int_equal(frames - copied, (int)frames_after_mark(db));
+    insert(db, 2, 2);
+    db_run(db, "COMMIT");
+    assert_int_equal(sqlite3_wal_checkpoint_v2(other, NULL,
+                                               SQLITE_CHECKPOINT_RESTART,
+                                               &frames, &copied),
+                     SQLITE_OK);
+    assert_int_equal(frames, copied);
+    insert(db, 3, 3);
+    assert_holds(path, 3);
+    (void)sqlite3_close(other);
+    (void)sqlite3_close(db);
 }
 
 /* Commits that do not flush are in the log when they are over all the same. */
