@@ -362,6 +362,15 @@ static void set_up(struct file *f, const char *name, int flags)
     }
 }
 
+/* True if there are commits in the log: then its header was flushed before them, and
+ * with that first flush its directory. */
+static bool has_commits(const char *name)
+{
+    struct stat st;
+
+    return stat(name, &st) == 0 && st.st_size > LOG_HEADER;
+}
+
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file,
                     int flags, int *ret_flags)
 {
@@ -371,6 +380,11 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file,
     (void)vfs;
     if ((flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL)) == 0) {
         return system_vfs->xOpen(system_vfs, name, file, flags, ret_flags);
+    }
+    /* SQLite flushes the directory of a log that it may have made, after its own first
+     * flush: in each process once more. */
+    if ((flags & SQLITE_OPEN_WAL) != 0 && has_commits(name)) {
+        flags &= ~SQLITE_OPEN_CREATE;
     }
     memset(f, 0, sizeof(*f));
     f->real = (sqlite3_file *)(f + 1);

@@ -385,5 +385,41 @@ TEST(emptied, isTruncatedWhereItIsLong)
     db_run(db, "PRAGMA wal_checkpoint(TRUNCATE)");
     assert_int_equal(log_len(path), 0);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* ---- The directory of a log ---- */
+
+static int (*open_directory)(const char *name, int *ret_fd);
+static long directories;
+
+static int count_directory(const char *name, int *ret_fd)
+{
+    directories++;
+    return open_directory(name, ret_fd);
+}
+
+/* Who makes the log flushes its name. A log that has commits was made by another one. */
+TEST(directory, isFlushedWithANewLogAlone)
+{
+    const char *path = temp_path("named.db");
+    sqlite3_vfs *vfs = sqlite3_vfs_find("unix");
+    sqlite3_syscall_ptr before = vfs->xGetSystemCall(vfs, "openDirectory");
+    sqlite3 *first = open_at(path, "FULL");
+    sqlite3 *db;
+
+    memcpy(&open_directory, &before, sizeof(before));
+    (void)vfs->xSetSystemCall(vfs, "openDirectory",
+                              (sqlite3_syscall_ptr)count_directory);
+    db = open_at(path, "FULL");
+    insert(db, 1, 1);
+    assert_int_equal(directories, 0);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    assert_int_equal(sqlite3_close(first), SQLITE_OK); /* The log is gone. */
+
+    db = open_at(path, "FULL");
+    insert(db, 2, 2);
+    assert_int_equal(directories, 1);
+    (void)vfs->xSetSystemCall(vfs, "openDirectory", before);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
     temp_remove();
 }
