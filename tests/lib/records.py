@@ -13,7 +13,7 @@ NOW = int(time.time() * 1000)
 # A completed record: what others do not say of theirs.
 PLAIN = {
     "status": 2, "policy": 2, "flags": 0, "fence": 10, "attempts": 1, "lease_end": NOW,
-    "expires": NEVER, "nonce": bytes(16), "owner": b"w", "fingerprint": b"",
+    "expires": NEVER, "nonce": bytes(15) + b"\1", "owner": b"w", "fingerprint": b"",
     "content_type": b"", "meta": b"", "error": b"", "note": b"", "history": [], "later": b"",
     "result": b"", "input": b"",
 }  # fmt: skip
