@@ -211,7 +211,8 @@ struct idem_op {
             uint64_t cursor[IDEM_CURSOR_LEN]; /* As in list. */
             uint64_t purged;
             bool done;
-            uint64_t from[10]; /* The store's own. */
+            uint64_t from[10]; /* The store's own, */
+            uint64_t undone;   /* like this. */
             int64_t rest_ms; /* Set with the answer: how long to wait before the
                                  next slice, for the sake of writers. */
         } purge;

@@ -192,6 +192,19 @@ static void go_back(struct idem_op *batch)
             memcpy(batch->u.purge.cursor, batch->u.purge.from,
                    sizeof(batch->u.purge.from));
             batch->u.purge.done = false;
+            batch->u.purge.undone = batch->u.purge.purged;
+            batch->u.purge.purged = 0;
+        }
+    }
+}
+
+/* The rows that the failed run deleted are gone: the next one does not find them, so they
+ * are counted now. */
+static void count_undone(struct idem_op *batch)
+{
+    for (; batch != NULL; batch = batch->next) {
+        if (batch->verb == IDEM_OP_PURGE) {
+            batch->u.purge.purged = batch->u.purge.undone;
         }
     }
 }
@@ -331,6 +344,9 @@ static void run_settled(struct idem__sqlite_store *store, struct idem_op *batch)
     if (settle(store, &error) != 0) {
         fail_unknown(batch, error.text);
         return;
+    }
+    if (idem__sqlite_purge_was_applied(store)) {
+        count_undone(batch);
     }
     if (transact(store, batch) != SQLITE_OK) {
         store->broken = true; /* Or the next commit trusts an unflushed log. */

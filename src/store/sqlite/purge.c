@@ -296,6 +296,7 @@ static int delete_row(struct slice *slice, int64_t seq)
     if (rc == SQLITE_OK) {
         slice->wrote = true;
         slice->op->u.purge.purged++;
+        slice->store->purge.deleted = seq;
     }
     IDEM__CRASH_POINT("sqlite/purge/row-deleted");
     return rc;
@@ -407,7 +408,6 @@ bool idem__sqlite_purge(struct idem__sqlite_store *store, struct idem_op *op,
     int rc;
 
     init(&slice, store, op, now);
-    op->u.purge.purged = 0;
     if (op->u.purge.cursor[0] == STATUSES) {
         return purge_limits(&slice);
     }
@@ -430,6 +430,16 @@ void idem__sqlite_purge_undone(struct idem__sqlite_store *store)
 {
     store->purge.len = 0;
     store->purge.next = 0;
+}
+
+bool idem__sqlite_purge_was_applied(struct idem__sqlite_store *store)
+{
+    struct idem__conn *conn = store->table.conn;
+    int rc = idem__conn_step(
+        conn, IDEM__CONN_BIND(conn, IDEM__SQL_PURGE_ROW, store->purge.deleted));
+
+    idem__conn_reset(conn, IDEM__SQL_PURGE_ROW);
+    return rc == SQLITE_DONE;
 }
 
 /* ---- Its share of the lock ---- */

@@ -153,6 +153,7 @@ struct idem__purge {
     size_t next;      /* The first of them that was not looked at yet. */
     uint64_t from[3]; /* Cursors: where they were found, */
     uint64_t to[3];   /* and where to go on afterwards. */
+    int64_t deleted;  /* The last row that was deleted. */
     int64_t held_ms;  /* Up to it all that is open is held; of these rows. */
     size_t rows;      /* Of the next slice beside writers. */
     bool beside;      /* Others wrote since the slice before the last. */
@@ -350,6 +351,10 @@ void idem__sqlite_purge_ran(struct idem__sqlite_store *store,
 
 /* Frees what is only kept between slices. */
 void idem__sqlite_purge_finish(struct idem__purge *purge);
+
+/* True if the row that was deleted last is gone: a transaction whose commit failed was
+ * applied after all. An SQLite error counts as no. */
+bool idem__sqlite_purge_was_applied(struct idem__sqlite_store *store);
 
 /* The rows that were deleted are there again. */
 void idem__sqlite_purge_undone(struct idem__sqlite_store *store);
