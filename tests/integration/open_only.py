@@ -19,7 +19,7 @@ AWS = {name: value for name, value in dynamo.environment().items() if name.start
 LATE, LIVE, FAILED, UNKNOWN = 10, 20, 10, 10
 OPEN = LATE + LIVE + FAILED + UNKNOWN
 BAD = 5  # Completed with a failure.
-FEW, MANY = (1000, 1_000_000) if LONG else (100, 3000)
+FEW, MANY = (1000, 1_000_000) if LONG else (300, 3000)
 FEW_ITEMS, MANY_ITEMS = (500, 30_000) if LONG else (100, 800)
 OVERDUE = ("list", "--overdue", "--json")
 WATCH = ("watch", "--once", "--json")
@@ -89,7 +89,8 @@ def rows_of(store, command):
 @test
 def a_file_is_read_where_it_is_open():
     """list --overdue, list --failed and watch read the rows of a file that they tell of,
-    or that are open, and no others."""
+    or that are open, and the newest row, near which claims are that are not in the index;
+    and no others."""
     seen = {}
     for many in (FEW, MANY):
         store = Idem("sqlite:" + os.path.abspath(f"{many}.db"))
@@ -98,8 +99,8 @@ def a_file_is_read_where_it_is_open():
             (rows, scanned, steps), took = rows_of(store, command)
             seen[many, command] = rows, scanned, steps
             note(f"{many} records, {' '.join(command)}: {rows} rows, {steps} steps, {took * 1000:.0f} ms")
-        equal(seen[many, OVERDUE][:2], (LATE + LIVE, 0))
-        equal(seen[many, WATCH][:2], (OPEN + BAD, 0))
+        equal(seen[many, OVERDUE][:2], (LATE + LIVE + 1, 0))
+        equal(seen[many, WATCH][:2], (OPEN + BAD + 1, 0))
         equal(seen[many, FAILURES][0], FAILED + BAD)
     for command in (OVERDUE, WATCH, FAILURES):
         equal(seen[FEW, command], seen[MANY, command])
