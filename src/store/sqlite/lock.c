@@ -75,6 +75,7 @@ static struct idem__lock *find(const struct stat *st)
     struct idem__lock *lock;
 
     for (lock = registry; lock != NULL; lock = lock->next) {
+        /* After a fork the entries of the parent are copies: their locks are not ours. */
         if (lock->dev == st->st_dev && lock->ino == st->st_ino &&
             lock->pid == idem__process()) {
             return lock;
@@ -162,6 +163,8 @@ void idem__lock_close(struct idem__lock *lock)
     struct idem__lock **at = &registry;
 
     (void)pthread_mutex_lock(&registry_mutex);
+    /* Only the last user may close the file: close() drops all locks that this process has
+     * on it (POSIX). */
     if (--lock->users == 0) {
         while (*at != lock) {
             at = &(*at)->next;
@@ -191,6 +194,7 @@ int idem__lock_acquire_for(struct idem__lock *lock, int64_t deadline_ms,
             (void)pthread_mutex_unlock(&lock->mutex);
         }
     }
+    /* Nothing was begun, so the answer can be that nothing was done. */
     if (rc == ETIMEDOUT) {
         return idem__error(
             error, IDEM_EUNAVAILABLE,
@@ -213,6 +217,8 @@ int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
 
 bool idem__lock_release(struct idem__lock *lock)
 {
+    /* The lock goes before the mutex. It belongs to the process: a thread that came in
+     * between would find it its own already, and lose it to this unlock. */
     bool is_linked = idem__ticket_lock_pass(&lock->tickets);
 
     (void)pthread_mutex_unlock(&lock->mutex);

@@ -41,6 +41,7 @@ static size_t sqlite_submit_all(struct idem_store *base, struct idem_op **ops,
     if (!idem__sqlite_reads_only(store)) {
         return idem__group_submit(&store->group, ops, n);
     }
+    /* The reader has answered what reading alone can answer, so the rest would write. */
     for (i = 0; i < n; i++) {
         (void)idem__op_fail(ops[i], IDEM_EDENIED,
                             "the store was opened read-only");
@@ -65,6 +66,8 @@ static void sqlite_drive(struct idem_store *base, struct idem_queue *queue,
 static int enter(struct idem_store *base, int64_t deadline_ms, const bool *ends,
                  struct idem_error *ret_error)
 {
+    /* This is the lock between processes. From here on no other process of idem changes a
+     * record, so what the batch reads stays as it is until it commits. */
     int rc = idem__lock_acquire_for(sqlite_from_base(base)->lock, deadline_ms,
                                     ends, ret_error);
 
@@ -184,6 +187,8 @@ static int anchor(struct idem__sqlite_store *store, struct idem_error *error)
     if (rc != SQLITE_OK) {
         return idem__conn_fail(conn, rc, "read the clock", error);
     }
+    /* This comes before the time is moved: the time that an older copy was saved with gives
+     * it away. */
     rc = check_age(store, error);
     if (rc != 0) {
         return rc;
@@ -271,6 +276,8 @@ static int connect_first(struct idem__sqlite_store *store,
         return rc;
     }
     IDEM__CRASH_POINT("sqlite/open/locked");
+    /* The first connection makes the file, so it comes under the lock: of two processes
+     * that open a new store one makes it and the other finds it. */
     rc = idem__sqlite_reads_only(store) ? 0 : connect_writer(store, error);
     if (rc != 0) {
         goto done;
