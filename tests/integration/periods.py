@@ -123,13 +123,16 @@ def windows_are_those_of_the_zones():
 
 
 class Days:
-    """A store of which the host's clocks are moved from day to day, from noon."""
+    """A store of which the host's clocks are moved from day to day, from the next noon: a
+    clock that is moved back could come to before the host was started."""
 
     def __init__(self, b):
         self.b = b
         self.clocks = Clocks(b)
         now = datetime.datetime.now(datetime.timezone.utc)
         self.today = now.replace(hour=12, minute=0, second=0, microsecond=0)
+        if self.today < now:
+            self.today += datetime.timedelta(days=1)
         self._move(int((self.today - now).total_seconds() * 1000))
 
     def _move(self, ms):
