@@ -121,8 +121,7 @@
     X(BUDGET, "failed with the last of its budget")                            \
     X(BOUNDED, "lease of a fast clock made shorter")                           \
     X(FORCED, "live owner overruled by a person")                              \
-    X(OVERRULED, "overruled owner answered LOST")                              \
-    X(RECALLED, "replayed from memory")
+    X(OVERRULED, "overruled owner answered LOST")
 
 enum class {
 #define X(name, text) CLASS_##name,

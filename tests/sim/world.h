@@ -37,7 +37,6 @@
 #include "trace.h"
 
 #include "base/bytes.h"
-#include "store/shared/replays.h"
 
 enum {
     KEYS_MAX = 3,
@@ -262,7 +261,6 @@ struct client {
     struct door door;
     struct learned learned;
     struct version cache[KEYS_MAX]; /* Last seen of each key, remote. */
-    struct idem__replays *replays;  /* Embedded; NULL: none so far. */
     struct call *call;
     struct held held[HELD_MAX];
 
@@ -316,8 +314,7 @@ struct flight {
     bool body_flipped; /* Its result is. */
     struct view before;
     struct version next;
-    uint64_t writes;     /* Latent: as many were done before. */
-    uint64_t generation; /* Embedded: before its record was read. */
+    uint64_t writes; /* Latent: as many were done before. */
 
     /* Remote. */
     enum ask ask;
@@ -413,7 +410,6 @@ struct config {
     /* Embedded: the wall clock is right while it is synchronised, and in other
      * boots days ahead. */
     bool doubtful;
-    bool replays; /* Embedded: processes keep completed records in memory. */
 };
 
 /* Priority class (order.h). */
@@ -452,8 +448,7 @@ struct world {
     struct rng rng;
     struct rng aside;  /* For what few schedules have: the others stay as they
                          were before there was such a thing. */
-    struct rng budget; /* Likewise, for budgets of failures and pauses, */
-    struct rng memory; /* and for replays from memory. */
+    struct rng budget; /* Likewise, for budgets of failures and pauses. */
     struct config config;
     struct stats *stats;
     struct trace trace;
@@ -478,7 +473,6 @@ struct world {
 
     uint64_t rev;
     uint64_t writes;
-    uint64_t generation; /* Embedded: of the completed records. */
     uint64_t fence_floor;
     bool disk_full;
     struct idem_anchor anchor; /* Embedded: the store's. */

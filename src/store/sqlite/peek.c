@@ -34,23 +34,7 @@ struct view {
     bool has_time; /* Of the moment: */
     struct idem_now now;
     bool moved;
-    bool has_generation;
-    uint64_t generation; /* Before anything was read; 0: nothing is kept. */
 };
-
-/* The generation has to be older than what is read: it is taken before the view opens, and
- * before anything is answered from memory. */
-static uint64_t view_generation(struct view *view)
-{
-    const struct idem__sqlite_store *store = view->store;
-
-    if (!view->has_generation) {
-        view->generation =
-            store->replays == NULL ? 0 : idem__lock_generation(store->lock);
-        view->has_generation = true;
-    }
-    return view->generation;
-}
 
 /* True if @op is the look of a waiter: nearly always it changes nothing, and a
  * thousand of them must not take turns with those who write. */
@@ -82,7 +66,6 @@ static bool view_open(struct view *view, struct idem_op *op, bool wait)
     if (conn != NULL) {
         return true;
     }
-    (void)view_generation(view);
     conn = idem__readers_take(store, wait, &op->error);
     if (conn == NULL && is_waiter(op)) {
         conn = idem__readers_await(store);
@@ -158,45 +141,6 @@ static int load_with_mark(void *ctx, const uint8_t *id, bool with_bodies,
     return mark_rc != 0 ? mark_rc : rc;
 }
 
-/* The time for an answer from memory. False: it is to be read from the file first. */
-static bool view_time(struct view *view)
-{
-    struct idem__sqlite_store *store = view->store;
-
-    if (!view->has_time) {
-        view->has_time =
-            idem__clock_peek(&store->clock, &store->base.options.host,
-                             &view->now, &view->moved) == 0 &&
-            !view->moved;
-    }
-    return view->has_time && !view->moved;
-}
-
-/* Answers @op from memory: without SQLite, by what is true of the record now. */
-static bool recall(struct view *view, struct idem_op *op)
-{
-    struct idem__sqlite_store *store = view->store;
-
-    return store->replays != NULL && op->verb == IDEM_OP_BEGIN &&
-           idem__replays_has(store->replays, op->id) &&
-           idem__generation_is_settled(view_generation(view)) &&
-           idem__files_is_opened(store) && view_time(view) &&
-           idem__replays_answer(store->replays, op, view->generation,
-                                &view->now);
-}
-
-/* Keeps what @op was answered, for the next that asks. */
-static void remember(struct view *view, const struct idem_op *op)
-{
-    struct idem__sqlite_store *store = view->store;
-
-    if (store->replays != NULL && op->error.code == 0 &&
-        op->verdict == IDEM_REPLAY) {
-        idem__replays_keep(store->replays, op, view->generation,
-                           idem__lock_generation(store->lock));
-    }
-}
-
 /* An op that a reader alone can answer is answered at once, on the caller's
  * thread. */
 static bool look(struct view *view, struct idem_op *op)
@@ -238,9 +182,6 @@ static bool look(struct view *view, struct idem_op *op)
     } else {
         answered =
             (must || !view->moved) && idem__table_peek(&marked, op, &view->now);
-        if (answered) {
-            remember(view, op);
-        }
     }
     idem__sqlite_table_reset(&view->table);
     return answered;
@@ -269,8 +210,7 @@ void idem__sqlite_peek(struct idem__sqlite_store *store, struct idem_op **ops,
     for (i = 0; i < *n; i++) {
         struct idem_op *op = ops[i];
 
-        if (recall(&view, op) ||
-            (is_worth_a_peek(store, op) && look(&view, op))) {
+        if (is_worth_a_peek(store, op) && look(&view, op)) {
             idem__counters_note(&store->counters, op);
             op->next = NULL;
             *end = op;

@@ -295,7 +295,6 @@ static int delete_row(struct slice *slice, int64_t seq)
 
     if (rc == SQLITE_OK) {
         slice->wrote = true;
-        slice->store->table.ends_replays = true;
         slice->op->u.purge.purged++;
         slice->store->purge.deleted = seq;
     }
@@ -436,8 +435,8 @@ void idem__sqlite_purge_undone(struct idem__sqlite_store *store)
 bool idem__sqlite_purge_was_applied(struct idem__sqlite_store *store)
 {
     struct idem__conn *conn = store->table.conn;
-    int rc = idem__conn_step(
-        conn, IDEM__CONN_BIND(conn, IDEM__SQL_PURGE_ROW, store->purge.deleted));
+    int rc = idem__conn_step(conn, IDEM__CONN_BIND(conn, IDEM__SQL_PURGE_ROW,
+                                                   store->purge.deleted));
 
     idem__conn_reset(conn, IDEM__SQL_PURGE_ROW);
     return rc == SQLITE_DONE;
