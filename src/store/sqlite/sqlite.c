@@ -305,7 +305,6 @@ static int set_up(struct idem__sqlite_store *store,
 
     store->reserve.fd = -1;
     store->files.fd = -1;
-    store->new_in_a_row = IDEM__NEW_IN_A_ROW;
     idem__clock_init(&store->clock);
     idem__readers_init(&store->readers);
     rc = idem__store_init(&store->base, &sqlite_ops, options, error);

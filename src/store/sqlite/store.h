@@ -102,8 +102,7 @@ enum {
     IDEM__READERS_MAX = 16
 };
 
-/* After so many new claims the next ones are taken for new too. A handle begins so: its
- * reader knows no tables yet, and most processes that live for a moment claim once. */
+/* After so many new claims the next ones are taken for new too. */
 enum {
     IDEM__NEW_IN_A_ROW = 64
 };
