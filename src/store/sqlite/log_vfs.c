@@ -25,8 +25,8 @@
  * one as it is, while one is less than NEAR_FRAMES old: two calls less for a commit.
  * Readers move it each time: in the midst of them the log is to be copied to its end.
  *
- * What is left when the lock is let go, a transaction had spilled from the cache
- * before it was rolled back. It must not be written any more: others write there.
+ * Frames that are left when the writer lets its lock go belong to a transaction that was
+ * rolled back. They must not be written any more: others write there.
  *
  * To grow a file costs the file system twice to four times what it costs to write over
  * its blocks. Processes that live for one operation empty the log every few commits, so

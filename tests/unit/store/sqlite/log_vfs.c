@@ -398,7 +398,7 @@ static int count_directory(const char *name, int *ret_fd)
     return open_directory(name, ret_fd);
 }
 
-/* Who makes the log flushes its name. A log that has commits was made by another one. */
+/* The process that makes the log flushes its name; later ones find commits in it. */
 TEST(directory, isFlushedWithANewLogAlone)
 {
     const char *path = temp_path("named.db");

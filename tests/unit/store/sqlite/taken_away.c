@@ -17,7 +17,7 @@ enum {
     QUIET_MS = 5000 /* Then a directory answers for the names in it: files.c. */
 };
 
-/* What happens on the disk, on which link leads to top/below, where the store is. */
+/* The accident on the disk. On it, link leads to top/below, where the store is. */
 struct accident {
     const char *name;
     const char *command;
