@@ -4,6 +4,7 @@
         ... work at counted.url ...
         counted.take()      # [("PutItem", write units, read units), ...]
         counted.throttles = lambda operation, body: ...  # Which requests it refuses.
+        counted.unheard()   # How many answers came after their client had left.
 
 It asks the server for the capacity that each request consumed, and takes that
 out of the answer again unless the client has asked too, so that neither side sees a
@@ -14,10 +15,12 @@ request.
 
 import contextlib
 import json
+import socket
 import threading
 import zlib
 
 import web
+from patience import until
 
 
 class Counted:
@@ -29,11 +32,18 @@ class Counted:
         self.refused = []  # The items that stood against conditional writes.
         self.throttles = None  # Of an operation and its body: refuse it as throttled?
         self.throttled = 0
+        self.answering = 0
+        self.left = 0
         self.lock = threading.Lock()
 
     def add(self, operation, write, read):
         with self.lock:
             self.seen.append((operation, write, read))
+
+    def unheard(self):
+        """How many answers came after their client had left, when all have come."""
+        until(lambda: self.answering == 0, "all are answered")
+        return self.left
 
     def take(self):
         with self.lock:
@@ -54,6 +64,15 @@ def units(consumed):
 
 
 class Handler(web.Relay):
+    def client_left(self):
+        """It waits for a while, and then closes the connection."""
+        try:
+            return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            return True
+
     def throttle(self, counted):
         with counted.lock:
             counted.throttled += 1
@@ -68,6 +87,15 @@ class Handler(web.Relay):
 
     def do_POST(self):
         counted = self.server.counted
+        with counted.lock:
+            counted.answering += 1
+        try:
+            self.relay(counted)
+        finally:
+            with counted.lock:
+                counted.answering -= 1
+
+    def relay(self, counted):
         operation = self.headers["X-Amz-Target"].partition(".")[2]
         text = self.body()
         if operation.endswith(("Item", "Items", "Query", "Scan")):
@@ -98,6 +126,9 @@ class Handler(web.Relay):
             0 if is_write(operation) else used,
         )
         headers = [(k, v) for k, v in headers if k.lower() != "x-amz-crc32"]
+        if self.client_left():
+            with counted.lock:
+                counted.left += 1
         self.say(status, text, [*headers, ("x-amz-crc32", str(zlib.crc32(text)))])
 
 
