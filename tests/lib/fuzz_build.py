@@ -53,6 +53,8 @@ def build(folder, targets):
             clang = compiler()
             cc = f"ccache {clang}" if shutil.which("ccache") else clang
             command = ["meson", "setup", folder, TOP, *SETUP.split()]
+            if shutil.which("ld.gold"):  # It takes a third of the time.
+                command += ["-Dc_link_args=-fuse-ld=gold"]
             must_run(command, env={**os.environ, "CC": cc})
         elif not _has_unit_tests(folder):
             must_run(["meson", "configure", folder, *SETUP.split()])
