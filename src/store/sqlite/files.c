@@ -38,20 +38,12 @@ static bool is_same(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* As it was given: a symbolic link on the way may lead elsewhere by now. A relative name
- * comes from SQLite, with all its directories: the process may have left the one it was
- * in. */
-static const char *name_of(const struct idem__sqlite_store *store)
-{
-    return store->path[0] == '/' ? store->path : store->url + strlen("sqlite:");
-}
-
 /* The log stays for as long as anybody has the store open. */
 static int stat_log(const struct idem__sqlite_store *store, struct stat *ret_st)
 {
-    char name[sizeof(store->url) + 4];
+    char name[IDEM__PATH_MAX + 8];
 
-    (void)snprintf(name, sizeof(name), "%s-wal", name_of(store));
+    (void)snprintf(name, sizeof(name), "%s-wal", store->path);
     return stat(name, ret_st);
 }
 
@@ -62,7 +54,7 @@ static int stat_directory(const struct idem__sqlite_store *store,
 {
     char name[IDEM__PATH_MAX + 1];
 
-    idem__path_directory(name_of(store), name);
+    idem__path_directory(store->path, name);
     return stat(name, ret_st);
 }
 
@@ -104,7 +96,7 @@ void idem__files_note(struct idem__sqlite_store *store)
 
     idem__files_close(files);
     note_directory(store);
-    fd = open(name_of(store), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    fd = open(store->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     files->fd = fd;
     files->is_known = fd >= 0 && fstat(fd, &files->file) == 0 &&
                       stat_log(store, &files->log) == 0 &&
@@ -124,7 +116,7 @@ void idem__files_close(struct idem__files *files)
 static int fail(const struct idem__sqlite_store *store, const char *what,
                 struct idem_error *error)
 {
-    return idem__error(error, IDEM_ECONFIG, "%s: %.120s", what, name_of(store));
+    return idem__error(error, IDEM_ECONFIG, "%s: %.120s", what, store->path);
 }
 
 /* A process that was moved under another root, or may not look there any more,
@@ -199,7 +191,7 @@ static int check_database(struct idem__sqlite_store *store,
     struct idem__files *files = &store->files;
     struct stat st;
 
-    if (stat(name_of(store), &st) != 0) {
+    if (stat(store->path, &st) != 0) {
         return tell_missing(store, error);
     }
     if (!is_same(&st, &files->file)) {

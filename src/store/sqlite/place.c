@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -102,6 +103,13 @@ static size_t name_length(const char *path)
     return strlen(slash != NULL ? slash + 1 : path);
 }
 
+static int fail_long(struct idem_error *error)
+{
+    return idem__error(error, IDEM_ECONFIG,
+                       "the store's path is longer than %d bytes",
+                       IDEM__PATH_MAX);
+}
+
 int idem__path_split(const char *text, struct idem__place *ret_place,
                      struct idem_error *error)
 {
@@ -110,9 +118,7 @@ int idem__path_split(const char *text, struct idem__place *ret_place,
     memset(ret_place, 0, sizeof(*ret_place));
     ret_place->gid = (gid_t)-1;
     if (len > IDEM__PATH_MAX) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "the store's path is longer than %d bytes",
-                           IDEM__PATH_MAX);
+        return fail_long(error);
     }
     if (len > 0) {
         memcpy(ret_place->path, text, len);
@@ -151,6 +157,27 @@ void idem__path_directory(const char *path,
     len = slash == path ? 1 : (size_t)(slash - path);
     memcpy(ret_directory, path, len);
     ret_directory[len] = '\0';
+}
+
+int idem__path_absolute(struct idem__place *place, struct idem_error *error)
+{
+    char directory[PATH_MAX];
+    char path[sizeof(place->path)];
+
+    if (place->path[0] == '/') {
+        return 0;
+    }
+    if (getcwd(directory, sizeof(directory)) == NULL) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "cannot find the current directory: %s",
+                           strerror(errno));
+    }
+    (void)strcpy(path, place->path);
+    return snprintf(place->path, sizeof(place->path), "%s/%s",
+                    strcmp(directory, "/") == 0 ? "" : directory,
+                    path) <= IDEM__PATH_MAX
+               ? 0
+               : fail_long(error);
 }
 
 static int check_file(struct idem__place *place, const struct stat *st,

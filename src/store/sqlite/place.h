@@ -45,6 +45,12 @@ void idem__path_directory(const char *path,
  */
 int idem__path_check(struct idem__place *place, struct idem_error *error);
 
+/* Makes the path absolute: the process may leave the directory that it is in.
+ *
+ * IDEM_ECONFIG  It is too long then, or the directory is not there any more.
+ */
+int idem__path_absolute(struct idem__place *place, struct idem_error *error);
+
 /* The owner of a file of the store when it is made. */
 struct idem__share {
     mode_t mode; /* 0600, or 0660 for a group. */

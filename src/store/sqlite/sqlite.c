@@ -369,7 +369,8 @@ static int find_place(const char *text, const struct idem_open_options *options,
     if (!ret_place->exists && is_no_create(options, taken, ret_place)) {
         return missing(ret_place->path, error);
     }
-    return idem__path_share(ret_place->path, ret_place->gid, ret_share, error);
+    rc = idem__path_share(ret_place->path, ret_place->gid, ret_share, error);
+    return rc != 0 ? rc : idem__path_absolute(ret_place, error);
 }
 
 static int open_store(const char *path, const struct idem_open_options *options,

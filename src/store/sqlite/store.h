@@ -160,7 +160,9 @@ struct idem__purge {
 
 struct idem__sqlite_store {
     struct idem_store base;
-    char path[IDEM__PATH_MAX + 1];
+    char path[IDEM__PATH_MAX +
+              1]; /* Absolute; symbolic links as given: one on the
+                                      way may lead elsewhere by now. */
     char url[IDEM_STORE_URL_MAX + 1];
     struct idem__share share; /* Of the files that this process makes. */
     struct idem__lock *lock;  /* NULL: the database is an application's. */

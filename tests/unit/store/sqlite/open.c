@@ -1,5 +1,7 @@
 /* Opening a store in a file: what is ours is opened, anything else is refused and
  * left as it is. */
+#include "store/sqlite/store.h"
+
 #include "claims.h"
 #include "db.h"
 #include "temp.h"
@@ -84,6 +86,48 @@ TEST(open, knowsItsUrl)
     assert_int_equal(chdir(before), 0);
 }
 
+/* A new directory in which the store "moved.db" has completed "k" with @text. */
+static void enter_directory(const char *directory, const char *text,
+                            struct idem_store **ret_store)
+{
+    struct idem_request request = claim("k");
+
+    assert_int_equal(mkdir(directory, 0700), 0);
+    assert_int_equal(chdir(directory), 0);
+    assert_ok(open_at("moved.db", 0, ret_store));
+    run(*ret_store, &request, text);
+}
+
+/* The process leaves the directory in which it opened a store by a relative path: a
+ * connection that is opened later leads to the same store, and so does each file beside
+ * it. */
+TEST(open, staysInItsDirectory)
+{
+    const char *first = temp_path("first");
+    const char *second = temp_path("second");
+    struct idem_request request = claim("new");
+    char before[1024];
+    struct idem_store *store;
+    struct idem_store *other;
+    struct stat st;
+
+    assert_non_null(getcwd(before, sizeof(before)));
+    enter_directory(second, "of the second", &other);
+    idem_close(other);
+    assert_int_equal(unlink("moved.db-reserve"), 0);
+    enter_directory(first, "of the first", &store);
+    idem_close(store);
+    assert_ok(open_at("moved.db", 0, &store));
+    assert_int_equal(chdir(second), 0);
+
+    idem__readers_drop_idle(&((struct idem__sqlite_store *)store)->readers);
+    assert_text(get(store, "k")->result.bytes, "of the first");
+    run(store, &request, "");
+    assert_int_equal(lstat("moved.db-reserve", &st), -1);
+    idem_close(store);
+    assert_int_equal(chdir(before), 0);
+}
+
 /* Paths that lead to no file of ours. */
 TEST(open, refusesPlacesThatAreNoFile)
 {
@@ -135,6 +179,32 @@ TEST(open, refusesANameThatIsTooLong)
     path[len + 247] = '\0';
     assert_ok(open_at(path, 0, &store));
     idem_close(store);
+}
+
+/* A relative path counts with the directory that it is in. */
+TEST(open, refusesARelativePathThatIsTooLong)
+{
+    const char *directory = temp_path("far");
+    char before[1024];
+    char name[200];
+
+    assert_non_null(getcwd(before, sizeof(before)));
+    memset(name, 'x', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    assert_int_equal(mkdir(directory, 0700), 0);
+    assert_int_equal(chdir(directory), 0);
+    assert_int_equal(mkdir(name, 0700), 0);
+    assert_int_equal(chdir(name), 0);
+    assert_int_equal(mkdir(name, 0700), 0);
+    assert_int_equal(chdir(name), 0);
+    memcpy(name, "./", 2);
+    (void)strcpy(name + 100, ".db");
+    assert_refused(IDEM_ECONFIG, name, 0);
+    assert_why("480");
+    assert_int_equal(access(name, F_OK), -1);
+    (void)strcat(name, "-lock");
+    assert_int_equal(access(name, F_OK), -1);
+    assert_int_equal(chdir(before), 0);
 }
 
 /* A file that anybody may write to is nobody's word. */
