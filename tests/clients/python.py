@@ -17,7 +17,7 @@ import postgres
 from box import Worker, case, contains
 import deaths
 from files import read
-from patience import until
+from patience import PATIENCE, until
 from procfs import children, marked, named
 from tap import PROGRAM, TOP, at_once, environment, equal, main, skip
 
@@ -95,6 +95,13 @@ def raises(error):
 
 def never():
     raise AssertionError("it ran again")
+
+
+@case
+def a_path_that_is_not_utf_8(b):
+    """Answers and errors that show it are JSON all the same."""
+    with settings(b), idem.open(f"sqlite:{b.path}/\udcff.db", PROGRAM) as store:
+        equal(store.once("k", lambda: 1), 1)
 
 
 # ---- The verbs ---------------------------------------------------------------
@@ -335,6 +342,27 @@ def asyncio_and_cancellation(b):
     with settings(b):
         asyncio.run(everything())
     assert "idem" not in named(children(os.getpid())).values()
+
+
+@case
+def a_loop_ends_with_a_call_unsent(b):
+    """The next loop sends it: the one that had it to send does nothing any more."""
+
+    async def numbered(n):
+        got = await asyncio.wait_for(store.limit("l", "s", f"r{n}", max=9, per=60), PATIENCE)
+        equal(got.remaining, 9 - n)
+
+    with settings(b):
+        store = idem.open_async(b.idem.store, PROGRAM)
+        first, second, third = (asyncio.new_event_loop() for _ in range(3))
+        first.run_until_complete(numbered(1))
+        second.call_soon(lambda: store.limit("l", "s", "r2", max=9, per=60).send(None))
+        second.call_soon(second.stop)
+        second.run_forever()
+        third.run_until_complete(numbered(3))
+        third.run_until_complete(store.close())
+        for loop in (first, second, third):
+            loop.close()
 
 
 # ---- Deaths ------------------------------------------------------------------

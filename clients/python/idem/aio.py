@@ -94,9 +94,12 @@ class AsyncStore(Core):
 
     def flushes(self, child: Child) -> bool:
         try:
-            asyncio.get_running_loop().call_soon(child.flush)
+            loop = asyncio.get_running_loop()
         except RuntimeError:  # Another thread's, which has none.
             return False
+        if child.flushing is not loop:  # One that has ended flushes nothing.
+            child.flushing = loop
+            loop.call_soon(child.flush)
         return True
 
     async def _run(self, steps: Steps) -> Any:

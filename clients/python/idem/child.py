@@ -120,7 +120,7 @@ class Child:
         self.over = False  # Under the lock, as the three below.
         self.pending: Dict[str, Call] = {}
         self.unsent = bytearray()
-        self.flushing = False  # Soon, by flush().
+        self.flushing: Optional[AbstractEventLoop] = None  # Calls flush() soon.
         self.lost: Dict[int, str] = {}  # Attempts that the server says are lost.
         self.beat: Optional[float] = None  # Seconds between heartbeats; None: no attempts.
         self.line_max = 0
@@ -144,15 +144,13 @@ class Child:
             self.pending[call.id] = call
             was_empty = not self.unsent
             self.unsent += call.line
-            if was_empty:
-                self.flushing = self.owner.flushes(self)
-            if not self.flushing:
+            if not self.owner.flushes(self):
                 self._send(was_empty)
         return call
 
     def flush(self) -> None:
         with self.lock:
-            self.flushing = False
+            self.flushing = None
             if self.unsent and not self.over:
                 self._send()
 
