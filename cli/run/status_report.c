@@ -63,19 +63,6 @@ static void add_text(struct cli_json *json, const char *name, const char *text)
     }
 }
 
-/* The message may hold a file name that is not UTF-8, or be cut inside a character. */
-static void add_error(struct cli_json *json, const char *error)
-{
-    char shown[4 * sizeof(((struct status_report *)0)->error)];
-
-    if (cli_is_utf8(idem_str(error))) {
-        add_text(json, "error", error);
-    } else {
-        add_text(json, "error",
-                 cli_escape(idem_str(error), shown, sizeof(shown)));
-    }
-}
-
 static void fill_json(struct cli_json *json, const struct status_report *s,
                       int status)
 {
@@ -96,7 +83,7 @@ static void fill_json(struct cli_json *json, const struct status_report *s,
         cli_json_ms(json, "lease_left_ms", s->lease_left_ms);
     }
     add_text(json, "journal", s->journal);
-    add_error(json, s->error);
+    add_text(json, "error", s->error);
     cli_json_count(json, "idem_status", (uint64_t)status);
 }
 

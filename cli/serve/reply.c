@@ -3,7 +3,6 @@
 
 #include "record/record.h"
 #include "serve/calls.h"
-#include "text/text.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -92,11 +91,7 @@ static void put_error(struct serve *serve, struct serve_conn *conn,
                       const char *name, const char *value, const char *kind)
 {
     struct cli_json *line = begin_answer(serve, id);
-    char shown[512];
 
-    if (!cli_is_utf8(idem_str(text))) { /* It was cut in a character. */
-        text = cli_escape(idem_str(text), shown, sizeof(shown));
-    }
     cli_json_open(line, "error");
     cli_json_ms(line, "code", code);
     cli_json_text(line, "message", text);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum {
-    KEEP = 64 * 1024 /* Memory that stays after a long line. */
+    KEEP = 64 * 1024 /* Memory kept after a long line. */
 };
 
 void cli_json_init(struct cli_json *json)
@@ -54,7 +54,16 @@ static void put_escape(struct idem__buffer *text, uint8_t c)
     idem__buffer_str(text, unit);
 }
 
-/* False: it is not UTF-8. What is not is there as it is. */
+/* A byte that is not UTF-8, as cli_escape() shows it: readers of JSON refuse the line. */
+static void put_bad_byte(struct idem__buffer *text, uint8_t c)
+{
+    char shown[8];
+
+    (void)snprintf(shown, sizeof(shown), "\\\\x%02x", c);
+    idem__buffer_str(text, shown);
+}
+
+/* False: some bytes were not UTF-8. */
 static bool put_string(struct cli_json *json, struct idem_slice s)
 {
     const uint8_t *p = s.base;
@@ -73,8 +82,12 @@ static bool put_string(struct cli_json *json, struct idem_slice s)
         }
         if (n == 0) {
             n = c == 0x7f ? 1 : idem__utf8_len(p + at, s.len - at);
-            is_utf8 = is_utf8 && n > 0;
-            n = n > 0 ? n : 1;
+        }
+        if (n == 0) {
+            put_bad_byte(&json->text, c);
+            is_utf8 = false;
+            at++;
+            continue;
         }
         idem__buffer_add(&json->text, p + at, n);
         at += n;
@@ -85,7 +98,7 @@ static bool put_string(struct cli_json *json, struct idem_slice s)
 
 /* ---- Members ---- */
 
-/* Whether nothing comes before the next member or value, which needs no comma. */
+/* True if the next member or value is the first one, which no comma precedes. */
 static bool is_first(const struct cli_json *json)
 {
     const struct idem__buffer *text = &json->text;
@@ -232,7 +245,7 @@ void cli_json_close(struct cli_json *json)
 {
     end_array(json);
     put(json, "}");
-    json->depth -= json->depth > 0; /* The object itself may be closed, too. */
+    json->depth -= json->depth > 0; /* The outermost object is at depth 0. */
 }
 
 /* ---- Arrays ---- */

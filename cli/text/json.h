@@ -17,16 +17,15 @@
 #include <stdio.h>
 
 enum {
-    CLI_JSON_DEPTH = 8 /* Objects in one another. */
+    CLI_JSON_DEPTH = 8 /* Objects inside one another. */
 };
 
-/* An object that is written member by member. Where memory runs out, text.failed
- * remembers it. */
+/* An object that is written member by member. text.failed is set once memory runs
+ * out. */
 struct cli_json {
     struct idem__buffer text;
     unsigned depth;
-    const char
-        *arrays[CLI_JSON_DEPTH]; /* The array that is open in each object. */
+    const char *arrays[CLI_JSON_DEPTH]; /* Open in each object; NULL: none. */
 };
 
 void cli_json_init(struct cli_json *json);
@@ -35,7 +34,10 @@ void cli_json_finish(struct cli_json *json);
 /* Begins it anew, in the memory that it has. */
 void cli_json_reset(struct cli_json *json);
 
+/* A message may hold a file name that is not UTF-8, or be cut inside a character: such
+ * bytes are shown as \xNN. */
 void cli_json_text(struct cli_json *json, const char *name, const char *text);
+
 void cli_json_bool(struct cli_json *json, const char *name, bool value);
 void cli_json_count(struct cli_json *json, const char *name, uint64_t value);
 void cli_json_null(struct cli_json *json, const char *name);
@@ -45,7 +47,7 @@ void cli_json_ms(struct cli_json *json, const char *name, int64_t ms);
 void cli_json_bytes(struct cli_json *json, const char *name,
                     struct idem_slice s);
 
-/* The same; false, and nothing is added: it is not UTF-8. */
+/* Adds @s and returns true if it is UTF-8; else adds nothing and returns false. */
 bool cli_json_utf8(struct cli_json *json, const char *name,
                    struct idem_slice s);
 
@@ -57,17 +59,16 @@ void cli_json_base64(struct cli_json *json, const char *name,
 void cli_json_raw(struct cli_json *json, const char *name,
                   struct idem_slice value);
 
-/* Opens an object as the member @name: what is added from now on is in it, up to
- * cli_json_close(). */
+/* Opens an object as the member @name; members go into it until cli_json_close(). */
 void cli_json_open(struct cli_json *json, const char *name);
 void cli_json_close(struct cli_json *json);
 
-/* An array without anything in it. */
+/* Opens an array as the member @name; empty unless something is appended. */
 void cli_json_array(struct cli_json *json, const char *name);
 
-/* Adds a value to the end of the array @name, which the first of them makes: an
- * object, which is opened; a number; a text, or null; a pair of texts. Another member
- * ends the array. */
+/* Append a value to the array @name, which is opened first unless it is open: an object,
+ * open until cli_json_close(); a number; a text, or null; a pair of texts. The next
+ * member closes the array. */
 void cli_json_append(struct cli_json *json, const char *name);
 void cli_json_append_count(struct cli_json *json, const char *name,
                            uint64_t value);
@@ -79,7 +80,7 @@ void cli_json_append_pair(struct cli_json *json, const char *name,
 /* The line with its newline, to be freed; NULL: no memory. */
 char *cli_json_line(const struct cli_json *json);
 
-/* The object, for who looks into it; NULL: no memory. */
+/* The object, for a caller that reads it; NULL: no memory. */
 struct json_object *cli_json_parse(const struct cli_json *json);
 
 /* Writes the line to @f. 0 or an exit status, after an error message. */

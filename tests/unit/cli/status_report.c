@@ -49,6 +49,20 @@ TEST(report, isJsonWhateverAnErrorSays)
     assert_true(cli_is_utf8(idem_str(line)));
 }
 
+/* So is the name of a file. */
+TEST(report, isJsonWhateverAFileIsNamed)
+{
+    struct status_report report;
+    const char *line;
+
+    status_report_init(&report, idem_str(""), idem_str("k"));
+    status_report_set_journal(&report, strdup("/var/lib/\xe9\"\x01.idj"));
+    line = line_of(&report, 75);
+    assert_non_null(
+        strstr(line, "\"journal\":\"/var/lib/\\\\xe9\\\"\\u0001.idj\""));
+    status_report_finish(&report);
+}
+
 /* All that there is to say, in the order of the manual. */
 TEST(report, tellsAll)
 {
