@@ -98,8 +98,8 @@ struct idem_record {
                       before its owner reported an outcome. */
     uint64_t
         in_doubt; /* Fence of an attempt of this life that may have done the
-                          work and came to no outcome, while no person has
-                          decided since; 0: none, or one in the history. */
+                          work, has no outcome, and that no person has decided
+                          since; 0: none, or one in the history. */
     bool retry;   /* In progress, but its attempt is over: the next begin
                       starts as a takeover, after the pause. */
     struct idem_slice input; /* Its bytes are left out where those of the result
@@ -107,15 +107,15 @@ struct idem_record {
     uint64_t input_len;
     struct idem_past history[IDEM_HISTORY_MAX]; /* Newest first. */
     size_t history_len;
-    bool overdue; /* Of idem_get() and idem_list(): in progress, and late by the
-                     store's own clock. Else false. */
+    bool overdue; /* Set by idem_get() and idem_list() alone: in progress, and
+                     late by the store's own clock. */
 
     /* For stores: who may end this attempt, and proofs of the parts. */
     uint8_t nonce[16];
     uint8_t boot_id[16];
 
-    bool live; /* For all, as overdue: in progress, and its lease has an end and
-                  runs, so that its owner may be at work. */
+    bool live; /* For callers, as overdue: in progress, and its lease has an end
+                  that is not reached, so its owner may be at work. */
 
     /* For stores again. */
     int64_t lease_end_boot_ms;

@@ -17,8 +17,8 @@ static uint64_t next_fence(const struct idem_record *found,
     if (found != NULL && fence <= found->fence) {
         fence = found->fence + 1;
     }
-    /* A key whose record was purged has no fence to count on from: the floor stands in for
-     * it. */
+    /* A purged record leaves no fence to count on from; no purged fence is above the
+     * floor. */
     return fence <= now->fence_floor ? now->fence_floor + 1 : fence;
 }
 

@@ -454,8 +454,8 @@ int idem__remote_now(const struct idem_host *host,
         return 0;
     }
     ret_now->store_err_ms = unheard_err_ms;
-    /* Before the first answer the host's wall clock stands in, if the service says how far
-     * off it may be. */
+    /* Until the service's first answer the host's wall clock is used, if the caller bounds
+     * its error. */
     return unheard_err_ms > 0 ? 0 : IDEM_EUNAVAILABLE;
 }
 

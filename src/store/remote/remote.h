@@ -102,15 +102,15 @@ struct idem__remote {
     int timer; /* When there is something to do in any case. */
 };
 
-/* How far off a host's clock may be before the service's first answer: it is a clock that
- * is kept right. */
+/* The error that a host's clock may have before the service's first answer: hosts are
+ * expected to synchronize it. */
 enum {
     IDEM__REMOTE_GUESS_ERR_MS = 2000,
 };
 
 /* now() of struct idem__remote_ops: the service's time by @clock, which learned it from
- * the answers. Before @clock knows any, the host's wall clock stands in, and may be
- * @unheard_err_ms off; 0: it does not do. @clock is NULL where the host's clock is the
+ * the answers. Until the first, the host's wall clock is used, and may be
+ * @unheard_err_ms off; 0: it is not used. @clock is NULL where the host's clock is the
  * store's. */
 int idem__remote_now(const struct idem_host *host,
                      const struct idem__learned_clock *clock,

@@ -164,8 +164,8 @@ TEST(handle, noticesItWhereTheDirectoryAnswers)
     tear_down(&other);
 }
 
-/* A claim that is refused is not made: once the file is back, there is no attempt that
- * nobody works on. */
+/* A refused claim writes nothing: once the file is back, it has no attempt that nobody
+ * works on. */
 TEST(handle, claimsNothingInARenamedFile)
 {
     struct idem_answer *answer;
@@ -182,8 +182,8 @@ TEST(handle, claimsNothingInARenamedFile)
     tear_down(&victim);
 }
 
-/* An end that was refused may be on record in a file that was renamed a moment ago: said
- * again, it is answered as done. */
+/* A refused end may be on record in a file that was renamed a moment ago: repeated, it is
+ * answered as done. */
 TEST(handle, recognisesTheEndInARenamedFile)
 {
     struct victim victim;
