@@ -123,6 +123,7 @@ ACCIDENTS = {
     "mv idem.db elsewhere": b"was renamed or unmounted",
     "cp idem.db copy && mv copy idem.db": b"another file has replaced",
     "rm idem.db-lock": b"lock file was deleted",
+    "mv idem.db-lock elsewhere": b"lock file was deleted or renamed",
 }
 
 

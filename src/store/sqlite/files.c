@@ -9,8 +9,8 @@
  * the look after the last commit will do, if it was a moment ago. The descriptor
  * only refers to the file (O_PATH): closing it drops none of SQLite's locks.
  *
- * After a commit the directory answers for the names in it, database and log, in one
- * call: its ctime changes with every name that is made, renamed or deleted there, and
+ * After a commit the directory answers for the names in it, database, log and lock file,
+ * in one call: its ctime changes with every name that is made, renamed or deleted there, and
  * no call can set it. Only a file that is mounted over the database changes no name:
  * the look before the next claim finds it, and nobody else opens such a file
  * (filesystem.c). Two changes close to each other may have one time, so a directory
@@ -180,9 +180,25 @@ int idem__files_lost_lock(const struct idem__sqlite_store *store,
                           struct idem_error *error)
 {
     return fail(store,
-                "the store's lock file was deleted while it was in use; stop "
-                "all users, then: idem store mark-restored",
+                "the store's lock file was deleted or renamed while it was in "
+                "use; stop all users, then: idem store mark-restored",
                 error);
+}
+
+/* Where ours was renamed, another process makes a new lock file, and both are let in. */
+static int check_lock(struct idem__sqlite_store *store,
+                      struct idem_error *error)
+{
+    char name[IDEM__PATH_MAX + 8];
+    struct stat st;
+
+    (void)snprintf(name, sizeof(name), "%s-lock", store->path);
+    if (lstat(name, &st) == 0 ? idem__lock_is_file(store->lock, &st)
+                              : is_blind(&store->files, errno)) {
+        return 0;
+    }
+    store->files.is_quiet = false;
+    return idem__files_lost_lock(store, error);
 }
 
 static int check_database(struct idem__sqlite_store *store,
@@ -219,25 +235,37 @@ static int check_committed(struct idem__sqlite_store *store,
         store->files.is_quiet = false;
         return rc;
     }
-    return check_log(store, error);
+    rc = check_log(store, error);
+    return rc != 0 ? rc : check_lock(store, error);
 }
 
-static int check(struct idem__sqlite_store *store, bool committed,
-                 struct idem_error *error)
+/* That the lock file was deleted shows without a call. Its name is looked at after a loss,
+ * so that the next claim is not made, and where the directory was noted, or is about to
+ * be, without such a look: at the beginning, and when the store is settled. */
+static int check_before(struct idem__sqlite_store *store,
+                        struct idem_error *error)
 {
-    if (committed) {
-        return check_committed(store, error);
+    int rc = 0;
+
+    if (idem__lock_is_deleted(store->lock)) {
+        return idem__files_lost_lock(store, error);
     }
-    return idem__lock_is_deleted(store->lock)
-               ? idem__files_lost_lock(store, error)
-               : check_database(store, error);
+    if (store->files.found_ns == 0 || store->broken) {
+        rc = check_lock(store, error);
+    }
+    return rc != 0 ? rc : check_database(store, error);
 }
 
 int idem__files_check(struct idem__sqlite_store *store, bool committed,
                       struct idem_error *error)
 {
     struct idem__files *files = &store->files;
-    int rc = files->is_known ? check(store, committed, error) : 0;
+    int rc = 0;
+
+    if (files->is_known) {
+        rc = committed ? check_committed(store, error)
+                       : check_before(store, error);
+    }
 
     files->found_ns = rc == 0 ? idem__mono_ns() : 0;
     return rc;

@@ -76,8 +76,7 @@ static struct idem__lock *find(const struct stat *st)
 
     for (lock = registry; lock != NULL; lock = lock->next) {
         /* After a fork the entries of the parent are copies: their locks are not ours. */
-        if (lock->dev == st->st_dev && lock->ino == st->st_ino &&
-            lock->pid == idem__process()) {
+        if (idem__lock_is_file(lock, st) && lock->pid == idem__process()) {
             return lock;
         }
     }
@@ -228,6 +227,11 @@ bool idem__lock_release(struct idem__lock *lock)
 bool idem__lock_is_deleted(const struct idem__lock *lock)
 {
     return lock->tickets.deleted;
+}
+
+bool idem__lock_is_file(const struct idem__lock *lock, const struct stat *st)
+{
+    return lock->dev == st->st_dev && lock->ino == st->st_ino;
 }
 
 uint32_t idem__lock_turn(const struct idem__lock *lock)

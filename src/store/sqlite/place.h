@@ -5,6 +5,7 @@
 
 #include <idem.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* SQLite refuses longer ones. */
@@ -114,6 +115,9 @@ bool idem__lock_release(struct idem__lock *lock);
 /* True: the lock file was deleted before it was acquired. The caller holds the lock.
  * Acquiring looks at the file anyway, so that this costs no call. */
 bool idem__lock_is_deleted(const struct idem__lock *lock);
+
+/* True: @st is of the lock file, under whatever name it was found. */
+bool idem__lock_is_file(const struct idem__lock *lock, const struct stat *st);
 
 /* The number of this turn among those of all processes; for the holder of the lock. It
  * wraps around, and does not change while no order is kept. */

@@ -236,12 +236,12 @@ int idem__sqlite_lock(struct idem__sqlite_store *store,
 void idem__files_note(struct idem__sqlite_store *store);
 void idem__files_close(struct idem__files *files);
 
-/* The lock file was deleted. IDEM_ECONFIG. */
+/* The lock file was deleted or renamed. IDEM_ECONFIG. */
 int idem__files_lost_lock(const struct idem__sqlite_store *store,
                           struct idem_error *error);
 
 /* Do the files still lie in their place, under their names? With @committed the log is
- * meant too, and not the lock file: releasing the lock tells of that. IDEM_ECONFIG says
+ * meant too, and not a lock file that was deleted: releasing the lock tells of that. IDEM_ECONFIG says
  * what became of them. For the holder of the lock. */
 int idem__files_check(struct idem__sqlite_store *store, bool committed,
                       struct idem_error *error);

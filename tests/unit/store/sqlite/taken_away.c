@@ -27,6 +27,7 @@ struct accident {
 #define MISSING "renamed or unmounted"
 #define REPLACED "another file has replaced the store since"
 #define LOG_REPLACED "another file has replaced the store's log"
+#define LOCK_LOST "lock file was deleted or renamed"
 
 static const struct accident accidents[] = {
     {"deleted", "rm link/held.db", "the store was deleted"},
@@ -43,7 +44,11 @@ static const struct accident accidents[] = {
     {"a renamed log", "mv link/held.db-wal link/away.db-wal", LOG_REPLACED},
     {"a mounted file", "cp link/held.db copy && mount --bind copy link/held.db",
      REPLACED},
-    {"a deleted lock file", "rm link/held.db-lock", "lock file was deleted"},
+    {"a deleted lock file", "rm link/held.db-lock", LOCK_LOST},
+    {"a renamed lock file", "mv link/held.db-lock link/away.db-lock",
+     LOCK_LOST},
+    {"a lock file made anew",
+     "mv link/held.db-lock link/away && : > link/held.db-lock", LOCK_LOST},
 };
 
 /* A store on a disk of its own, with a claim that is to be ended. */
@@ -175,6 +180,24 @@ TEST(handle, claimsNothingInARenamedFile)
     on_disk(&victim, "mv link/held.db link/away.db");
     assert_code(IDEM_ECONFIG, try_claim(&victim, "new"));
     on_disk(&victim, "mv link/away.db link/held.db");
+    assert_code(IDEM_ENOTFOUND, idem_get(victim.store, idem_str(""),
+                                         idem_str("new"), &answer, &why));
+    assert_ok(try_claim(&victim, "new"));
+    assert_ok(idem_complete(victim.attempt, NULL, &why));
+    tear_down(&victim);
+}
+
+/* Nor is it beside a lock file that was renamed, once that was found. */
+TEST(handle, claimsNothingBesideARenamedLockFile)
+{
+    struct idem_answer *answer;
+    struct victim victim;
+
+    set_up(&victim);
+    on_disk(&victim, "mv link/held.db-lock link/away.db-lock");
+    assert_code(IDEM_ECONFIG, idem_complete(victim.attempt, NULL, &why));
+    assert_code(IDEM_ECONFIG, try_claim(&victim, "new"));
+    on_disk(&victim, "mv link/away.db-lock link/held.db-lock");
     assert_code(IDEM_ENOTFOUND, idem_get(victim.store, idem_str(""),
                                          idem_str("new"), &answer, &why));
     assert_ok(try_claim(&victim, "new"));
