@@ -165,12 +165,14 @@ struct idem_open_options {
     struct idem_host host;
     idem_observe_fn *observe; /* NULL: nobody is told. */
     void *observe_ctx;
+    size_t cache_max; /* Bytes of completed records that a SQLite store keeps in
+                         memory for replays; 16 MiB. 0: none. */
 };
 
 #define IDEM_OPEN_OPTIONS_INIT                                                 \
     {                                                                          \
         sizeof(struct idem_open_options), 0, 10000, 4096, (size_t)16 << 20,    \
-            {NULL, NULL, NULL, NULL}, NULL, NULL                               \
+            {NULL, NULL, NULL, NULL}, NULL, NULL, (size_t)16 << 20             \
     }
 
 /* Opens the store that @url names and creates it if it is not there:

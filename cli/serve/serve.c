@@ -127,7 +127,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (args.group != NULL && args.socket == NULL) {
         return cli_usage(command, "--group needs --socket");
     }
-    status = cli_open_store(args.store, /* flags= */ 0, &server.store);
+    status = cli_open_store(args.store, CLI_OPEN_TO_SERVE, &server.store);
     if (status != 0) {
         return status;
     }

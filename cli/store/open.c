@@ -215,7 +215,10 @@ static int open_url(const char *url, unsigned flags,
     } else if (wait_ms > usual_ms) {
         options.timeout_ms = wait_ms < LONGEST_MS ? wait_ms : LONGEST_MS;
     }
-    options.flags = flags & ~CLI_OPEN_FOR_PERSON;
+    options.flags = flags & ~(CLI_OPEN_FOR_PERSON | CLI_OPEN_TO_SERVE);
+    if ((flags & CLI_OPEN_TO_SERVE) == 0) {
+        options.cache_max = 0; /* A command asks once. */
+    }
     if (!is_file && (flags & (CLI_OPEN_FOR_PERSON | IDEM_OPEN_READONLY)) != 0) {
         options.timeout_ms = PERSON_TIMEOUT_MS;
     }

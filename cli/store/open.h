@@ -22,6 +22,9 @@ int cli_open_store(const char *store_url, unsigned flags,
  * three seconds, as those do that only read. */
 #define CLI_OPEN_FOR_PERSON (1U << 30)
 
+/* Of @flags, for a process that answers many callers: it keeps replays in memory. */
+#define CLI_OPEN_TO_SERVE (1U << 29)
+
 /* The same for a caller that has its own @host (may be NULL). */
 int cli_open_store_as(const char *store_url, unsigned flags,
                       const struct idem_host *host,

@@ -128,6 +128,21 @@ void idem__op_keep_record(struct idem_op *op, struct idem_record *record)
     }
 }
 
+void idem__op_copy_record(struct idem_record *record, uint8_t *to)
+{
+    struct idem_slice *slices[SLICES_MAX];
+    size_t n = record_slices(record, slices);
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (slices[i]->len > 0) {
+            memcpy(to, slices[i]->base, slices[i]->len);
+        }
+        slices[i]->base = to;
+        to += slices[i]->len;
+    }
+}
+
 void idem_op_destroy(struct idem_op *op)
 {
     if (op == NULL) {

@@ -24,6 +24,9 @@ int idem__op_import(struct idem_op *op, const struct idem_record *record);
 size_t idem__op_record_len(const struct idem_record *record);
 void idem__op_keep_record(struct idem_op *op, struct idem_record *record);
 
+/* Copies as many bytes to @to, and points the slices of @record there. */
+void idem__op_copy_record(struct idem_record *record, uint8_t *to);
+
 /* ---- The inside of attempts, which a begin gives to its caller: attempt.c ---- */
 
 struct idem__attempt {

@@ -234,6 +234,22 @@ static void fail_write(const struct idem__sqlite_store *store,
                           &op->error);
 }
 
+/* Nothing is replayed from memory until end_change(). */
+static void begin_change(struct idem__sqlite_store *store)
+{
+    idem__lock_change(store->lock, /* begins= */ true);
+    store->changes = true;
+}
+
+/* While the store is broken, what failed may yet be found done. */
+static void end_change(struct idem__sqlite_store *store)
+{
+    if (store->changes && !store->broken) {
+        idem__lock_change(store->lock, /* begins= */ false);
+        store->changes = false;
+    }
+}
+
 /* One transaction over the batch. An SQLite result; the answers hold only if it
  * is SQLITE_OK. */
 static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
@@ -241,6 +257,7 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
     int rc;
 
     store->table.sqlite_rc = SQLITE_OK;
+    store->table.ends_replays = false;
     store->saved_ms = 0;
     idem__counters_begun(&store->counters);
     note_places(batch);
@@ -252,6 +269,9 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
     rc = run_ops(store, batch);
     idem__sqlite_table_reset(&store->table);
     if (rc == SQLITE_OK) {
+        if (store->table.ends_replays) {
+            begin_change(store);
+        }
         IDEM__CRASH_POINT("sqlite/batch/before-commit");
         rc = idem__conn_run(store->table.conn, IDEM__SQL_COMMIT);
     }
@@ -308,8 +328,10 @@ static int carry_all(struct idem__conn *conn)
 static int settle(struct idem__sqlite_store *store, struct idem_error *error)
 {
     struct idem__conn *conn;
-    int rc = reconnect(store, error);
+    int rc;
 
+    begin_change(store); /* Of what may be found done. */
+    rc = reconnect(store, error);
     if (rc != 0) {
         return rc;
     }
@@ -554,8 +576,10 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
     /* Another process truncated the lock file: write what it noted about this store. */
     if (idem__lock_was_emptied(store->lock)) {
         idem__making_renew(store);
+        store->changes = true;
     }
     run_batch(store, batch);
+    end_change(store);
     /* A commit to a file that was moved away is not on record: the claim has
      * not started, and the end goes to the journal. */
     if (idem__files_check(store, /* committed= */ true, &error) != 0) {

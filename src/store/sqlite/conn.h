@@ -215,6 +215,7 @@ struct idem__sqlite_table {
     sqlite3_stmt *row; /* Is on its row, if it was loaded without bodies. */
     struct idem_record record; /* Its contents then. */
     int sqlite_rc;             /* Of the first write that failed; SQLITE_OK. */
+    bool ends_replays; /* What was replayed so far may not be any more. */
     uint8_t *head; /* IDEM_HEAD_MAX bytes to write with; NULL: it only reads. */
     bool notes_failed; /* A record that is completed with a failure is noted. */
 };

@@ -113,6 +113,13 @@ void idem__files_close(struct idem__files *files)
     files->is_quiet = false;
 }
 
+bool idem__files_is_opened(const struct idem__sqlite_store *store)
+{
+    struct stat st;
+
+    return stat(store->path, &st) == 0 && is_same(&st, &store->opened);
+}
+
 static int fail(const struct idem__sqlite_store *store, const char *what,
                 struct idem_error *error)
 {

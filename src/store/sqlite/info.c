@@ -238,5 +238,6 @@ bool idem__sqlite_move(struct idem__sqlite_store *store, struct idem_op *op,
         return idem__sqlite_write_failed(&store->table, op, rc,
                                          "mark the store");
     }
+    store->table.ends_replays = true;
     return true;
 }

@@ -247,6 +247,16 @@ bool idem__lock_was_emptied(struct idem__lock *lock)
     return emptied;
 }
 
+uint64_t idem__lock_generation(const struct idem__lock *lock)
+{
+    return idem__ticket_lock_generation(&lock->tickets);
+}
+
+void idem__lock_change(struct idem__lock *lock, bool begins)
+{
+    idem__ticket_lock_change(&lock->tickets, begins);
+}
+
 int idem__lock_test(const struct idem__lock *lock, struct idem_error *error)
 {
     return idem__lock_test_file(lock->fd, error);

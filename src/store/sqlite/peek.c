@@ -10,14 +10,15 @@ bool idem__sqlite_reads_only(const struct idem__sqlite_store *store)
 }
 
 /* Store time for a read. The anchor that this process knows may be of an earlier
- * boot: then the file has the newer one, or a writer must make it. */
+ * boot: then the file has the newer one, or a writer must make it. Without @conn, for
+ * an answer from memory, the file is not asked. */
 static int peek_clock(struct idem__sqlite_store *store, struct idem__conn *conn,
                       struct idem_now *ret_now, bool *ret_moved)
 {
     const struct idem_host *host = &store->base.options.host;
     int rc = idem__clock_peek(&store->clock, host, ret_now, ret_moved);
 
-    if (rc == 0 && *ret_moved &&
+    if (rc == 0 && *ret_moved && conn != NULL &&
         idem__clock_load(&store->clock, conn, /* writer= */ false) ==
             SQLITE_OK) {
         rc = idem__clock_peek(&store->clock, host, ret_now, ret_moved);
@@ -34,7 +35,23 @@ struct view {
     bool has_time; /* Of the moment: */
     struct idem_now now;
     bool moved;
+    bool has_generation;
+    uint64_t generation; /* Before anything was read; 0: nothing is kept. */
 };
+
+/* The generation has to be older than what is read: it is taken before the view opens, and
+ * before anything is answered from memory. */
+static uint64_t view_generation(struct view *view)
+{
+    const struct idem__sqlite_store *store = view->store;
+
+    if (!view->has_generation) {
+        view->generation =
+            store->replays == NULL ? 0 : idem__lock_generation(store->lock);
+        view->has_generation = true;
+    }
+    return view->generation;
+}
 
 /* True if @op is the look of a waiter: nearly always it changes nothing, and a
  * thousand of them must not take turns with those who write. */
@@ -66,6 +83,7 @@ static bool view_open(struct view *view, struct idem_op *op, bool wait)
     if (conn != NULL) {
         return true;
     }
+    (void)view_generation(view);
     conn = idem__readers_take(store, wait, &op->error);
     if (conn == NULL && is_waiter(op)) {
         conn = idem__readers_await(store);
@@ -102,12 +120,12 @@ static void view_close(struct view *view)
 
 static int view_clock(struct view *view)
 {
+    struct idem__conn *conn = view->table.conn;
     int rc = 0;
 
     if (!view->has_time) {
-        rc =
-            peek_clock(view->store, view->table.conn, &view->now, &view->moved);
-        view->has_time = rc == 0;
+        rc = peek_clock(view->store, conn, &view->now, &view->moved);
+        view->has_time = rc == 0 && (conn != NULL || !view->moved);
     }
     return rc;
 }
@@ -139,6 +157,32 @@ static int load_with_mark(void *ctx, const uint8_t *id, bool with_bodies,
         mark_rc = view_mark(view, ret_error);
     }
     return mark_rc != 0 ? mark_rc : rc;
+}
+
+/* Answers @op from memory: without SQLite, by what is true of the record now. */
+static bool recall(struct view *view, struct idem_op *op)
+{
+    struct idem__sqlite_store *store = view->store;
+
+    return store->replays != NULL && op->verb == IDEM_OP_BEGIN &&
+           idem__replays_has(store->replays, op->id) &&
+           idem__generation_is_settled(view_generation(view)) &&
+           idem__files_is_opened(store) && view_clock(view) == 0 &&
+           !view->moved &&
+           idem__replays_answer(store->replays, op, view->generation,
+                                &view->now);
+}
+
+/* Keeps what @op was answered, for the next that asks. */
+static void remember(struct view *view, const struct idem_op *op)
+{
+    struct idem__sqlite_store *store = view->store;
+
+    if (store->replays != NULL && op->error.code == 0 &&
+        op->verdict == IDEM_REPLAY) {
+        idem__replays_keep(store->replays, op, view->generation,
+                           idem__lock_generation(store->lock));
+    }
 }
 
 /* An op that a reader alone can answer is answered at once, on the caller's
@@ -182,6 +226,9 @@ static bool look(struct view *view, struct idem_op *op)
     } else {
         answered =
             (must || !view->moved) && idem__table_peek(&marked, op, &view->now);
+        if (answered) {
+            remember(view, op);
+        }
     }
     idem__sqlite_table_reset(&view->table);
     return answered;
@@ -210,7 +257,8 @@ void idem__sqlite_peek(struct idem__sqlite_store *store, struct idem_op **ops,
     for (i = 0; i < *n; i++) {
         struct idem_op *op = ops[i];
 
-        if (is_worth_a_peek(store, op) && look(&view, op)) {
+        if (recall(&view, op) ||
+            (is_worth_a_peek(store, op) && look(&view, op))) {
             idem__counters_note(&store->counters, op);
             op->next = NULL;
             *end = op;

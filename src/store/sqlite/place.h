@@ -130,6 +130,10 @@ bool idem__lock_was_emptied(struct idem__lock *lock);
 /* Tests the file system that the lock file is on: idem__lock_test_file(). */
 int idem__lock_test(const struct idem__lock *lock, struct idem_error *error);
 
+/* The generation of the completed records, and a change of them: ticket_lock.h. */
+uint64_t idem__lock_generation(const struct idem__lock *lock);
+void idem__lock_change(struct idem__lock *lock, bool begins);
+
 /* The descriptor of the lock file, which no one else may open or close. */
 int idem__lock_fd(const struct idem__lock *lock);
 

@@ -295,6 +295,7 @@ static int delete_row(struct slice *slice, int64_t seq)
 
     if (rc == SQLITE_OK) {
         slice->wrote = true;
+        slice->store->table.ends_replays = true;
         slice->op->u.purge.purged++;
         slice->store->purge.deleted = seq;
     }

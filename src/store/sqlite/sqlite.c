@@ -110,6 +110,7 @@ static void finish(struct idem__sqlite_store *store)
         idem__lock_close(store->lock);
     }
     idem__sqlite_purge_finish(&store->purge);
+    idem__replays_destroy(store->replays);
     idem__clock_finish(&store->clock);
     idem__store_finish(&store->base);
     idem__free(store);
@@ -289,6 +290,9 @@ static int connect_first(struct idem__sqlite_store *store,
     }
     set_url(store, reader);
     idem__files_note(store);
+    store->opened = store->files.file;
+    /* A change whose process died has been made, or it has not: nobody is in one. */
+    idem__lock_change(store->lock, /* begins= */ false);
     idem__readers_add(store, reader);
     IDEM__CRASH_POINT("sqlite/open/ready");
 done:
@@ -410,8 +414,14 @@ static int open_store(const char *path, const struct idem_open_options *options,
     if (rc != 0) {
         goto done;
     }
-    if (idem__group_init(&store->group, &store->base, &group_ops, threaded) !=
-        0) {
+    /* An application's own transactions raise no generation. */
+    if (store->base.options.cache_max > 0 && store->lock != NULL &&
+        !store->of_application) {
+        store->replays = idem__replays_create(store->base.options.cache_max);
+        rc = store->replays == NULL ? IDEM_ENOMEM : 0;
+    }
+    if (rc != 0 || idem__group_init(&store->group, &store->base, &group_ops,
+                                    threaded) != 0) {
         rc = idem__error_plain(ret_error, IDEM_ENOMEM);
     }
 done:

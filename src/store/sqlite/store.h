@@ -4,6 +4,7 @@
 
 #include "core/finding.h"
 #include "store/shared/group.h"
+#include "store/shared/replays.h"
 #include "store/shared/tally.h"
 #include "store/sqlite/conn.h"
 #include "store/sqlite/place.h"
@@ -174,13 +175,16 @@ struct idem__sqlite_store {
     uint8_t id[IDEM__STORE_ID_LEN];
     struct idem__group group;
     struct idem__sqlite_readers readers;
+    struct idem__replays *replays; /* NULL: none is kept in memory. */
+    struct stat opened;            /* The file, whose replays these are. */
 
     /* For whoever holds the lock. */
     struct idem__files files;
     struct idem__sqlite_table table; /* table.conn is the writer. */
     uint8_t head[IDEM_HEAD_MAX];     /* Of the table. */
-    bool broken;      /* A write failed on the disk: settle before the next. */
-    bool too_big;     /* The last transaction failed at RLIMIT_FSIZE. */
+    bool broken;  /* A write failed on the disk: settle before the next. */
+    bool too_big; /* The last transaction failed at RLIMIT_FSIZE. */
+    bool changes; /* Completed records: the generation is odd until the end. */
     int64_t saved_ms; /* The time that the open transaction saves; 0: none. */
     struct idem__reserve reserve;
     struct idem__restart restart;
@@ -239,6 +243,9 @@ void idem__files_close(struct idem__files *files);
 /* The lock file was deleted or renamed. IDEM_ECONFIG. */
 int idem__files_lost_lock(const struct idem__sqlite_store *store,
                           struct idem_error *error);
+
+/* True if the file of the store->opened still lies in its place; from any thread. */
+bool idem__files_is_opened(const struct idem__sqlite_store *store);
 
 /* Do the files still lie in their place, under their names? With @committed the log is
  * meant too, and not a lock file that was deleted: releasing the lock tells of that. IDEM_ECONFIG says

@@ -249,6 +249,8 @@ static int save(void *ctx, const struct idem_decision *decision,
         table->sqlite_rc = rc;
         return idem__conn_fail(table->conn, rc, "write the record", ret_error);
     }
+    table->ends_replays |= decision->change == IDEM_CHANGE_REPLACE &&
+                           table->record.status == IDEM_STATUS_COMPLETED;
     return 0;
 }
 

@@ -36,6 +36,7 @@
 #include "base/crash.h"
 #include "base/host.h"
 #include "base/wait.h"
+#include "store/shared/replays.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +50,8 @@ enum {
     FILE_LEN = 4096,
     WORDS_AT = 512, /* Before them: the lock's byte, and those of lock_notes.c
                        and checkpoint.c. */
-    WAKE_WORDS = 64
+    WAKE_WORDS = 64,
+    GENERATION_AT = FILE_LEN - 8 /* A file that is cut short loses it. */
 };
 
 /* How long a waiter sleeps before it tries the lock by itself. The next in line tries
@@ -90,7 +92,7 @@ struct idem__ticket_lock_page {
     uint32_t head_bell;         /* Theirs. */
 };
 
-_Static_assert(sizeof(struct idem__ticket_lock_page) <= FILE_LEN,
+_Static_assert(sizeof(struct idem__ticket_lock_page) <= GENERATION_AT,
                "the words must lie in the file's first page");
 
 int idem__ticket_lock_open(struct idem__ticket_lock *lock, int fd)
@@ -440,4 +442,38 @@ bool idem__ticket_lock_pass(struct idem__ticket_lock *lock)
         call_next(lock->page, next);
     }
     return !deleted;
+}
+
+/* ---- The generation of the completed records ---- */
+
+static uint64_t *generation_of(const struct idem__ticket_lock *lock)
+{
+    return (uint64_t *)((uint8_t *)lock->page + GENERATION_AT);
+}
+
+uint64_t idem__ticket_lock_generation(const struct idem__ticket_lock *lock)
+{
+    struct stat st;
+
+    /* Beside a deleted file there may be a new one, in which others count. */
+    if (fstat(lock->fd, &st) != 0 || st.st_nlink == 0 ||
+        st.st_size < FILE_LEN) {
+        return 0;
+    }
+    return __atomic_load_n(generation_of(lock), __ATOMIC_SEQ_CST);
+}
+
+/* A file that lost its words begins at the time, so that no number comes again. Where
+ * it has no room, nobody finds a number either. */
+void idem__ticket_lock_change(struct idem__ticket_lock *lock, bool begins)
+{
+    uint64_t now;
+
+    if (!has_line(lock)) {
+        return;
+    }
+    now = __atomic_load_n(generation_of(lock), __ATOMIC_SEQ_CST);
+    now = now == 0 ? (uint64_t)idem__mono_ns() | 1 : now;
+    now = begins ? idem__generation_begun(now) : idem__generation_ended(now);
+    __atomic_store_n(generation_of(lock), now, __ATOMIC_SEQ_CST);
 }

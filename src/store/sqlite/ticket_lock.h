@@ -34,4 +34,11 @@ int idem__ticket_lock_take(struct idem__ticket_lock *lock, int64_t deadline_ms,
 /* Lets it go, and calls the next. False: the lock file was deleted. */
 bool idem__ticket_lock_pass(struct idem__ticket_lock *lock);
 
+/* The generation of the completed records (store/shared/replays.h), from any thread. 0:
+ * the file was deleted, truncated, or has none yet. */
+uint64_t idem__ticket_lock_generation(const struct idem__ticket_lock *lock);
+
+/* For the holder of the lock: a change of them begins, or has ended. */
+void idem__ticket_lock_change(struct idem__ticket_lock *lock, bool begins);
+
 #endif

@@ -376,14 +376,17 @@ int idem__pass_commit(struct idem__pass *pass,
     }
     rc = work(pass);
     if (rc == 0) {
+        idem__lock_change(pass->store->lock, /* begins= */ true);
         IDEM__CRASH_POINT("sqlite/pass/before-commit");
         rc = idem__conn_run(conn, IDEM__SQL_COMMIT);
         rc = rc == SQLITE_OK ? 0 : idem__pass_fail(pass, rc);
     }
+    IDEM__CRASH_POINT("sqlite/pass/committed");
     if (rc != 0) {
         (void)idem__conn_run(conn, IDEM__SQL_ROLLBACK);
+    } else {
+        idem__lock_change(pass->store->lock, /* begins= */ false);
     }
-    IDEM__CRASH_POINT("sqlite/pass/committed");
     return rc;
 }
 

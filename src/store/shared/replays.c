@@ -1,0 +1,204 @@
+/* Completed records in memory: a table by id, and an order by last use. */
+#include "store/shared/replays.h"
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "queue/op.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum {
+    BUCKETS_MIN = 16,
+    BUCKETS_MAX = 65536,
+    BYTES_OF_BUCKET = 4096, /* A few records of the usual kind. */
+    REPLAY_MAX = 64 * 1024  /* Larger ones are read again. */
+};
+
+struct replay {
+    struct replay *next; /* Used later. */
+    struct replay *prev;
+    struct replay *in_bucket; /* The next one there. */
+    uint64_t generation;
+    size_t len;                /* Of the block that this is. */
+    struct idem_record record; /* Its slices point after it. */
+};
+
+struct idem__replays {
+    pthread_mutex_t mutex;
+    size_t max;
+    size_t len;
+    struct replay *first; /* Was used longest ago. */
+    struct replay *last;
+    size_t buckets_len;
+    struct replay *buckets[];
+};
+
+struct idem__replays *idem__replays_create(size_t max)
+{
+    struct idem__replays *replays;
+    size_t n = max / BYTES_OF_BUCKET;
+
+    n = n < BUCKETS_MIN ? BUCKETS_MIN : n > BUCKETS_MAX ? BUCKETS_MAX : n;
+    replays = idem__zalloc(sizeof(*replays) + n * sizeof(replays->buckets[0]));
+    if (replays != NULL) {
+        replays->mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+        replays->max = max;
+        replays->buckets_len = n;
+    }
+    return replays;
+}
+
+static struct replay **find(struct idem__replays *replays, const uint8_t *id)
+{
+    struct replay **at;
+    uint32_t bits; /* An id is a hash: any of its bits will do. */
+
+    memcpy(&bits, id, sizeof(bits));
+    at = &replays->buckets[bits % replays->buckets_len];
+    while (*at != NULL && memcmp((*at)->record.id, id, IDEM_ID_LEN) != 0) {
+        at = &(*at)->in_bucket;
+    }
+    return at;
+}
+
+static void drop(struct idem__replays *replays, struct replay **at)
+{
+    struct replay *replay = *at;
+
+    *at = replay->in_bucket;
+    IDEM__LIST_REMOVE(replays, replay);
+    replays->len -= replay->len;
+    idem__free(replay);
+}
+
+/* Drops those that were used longest ago, until there is room for @len more bytes. */
+static void make_room(struct idem__replays *replays, size_t len)
+{
+    while (replays->first != NULL && replays->len + len > replays->max) {
+        drop(replays, find(replays, replays->first->record.id));
+    }
+}
+
+void idem__replays_destroy(struct idem__replays *replays)
+{
+    if (replays != NULL) {
+        while (replays->first != NULL) {
+            drop(replays, find(replays, replays->first->record.id));
+        }
+        (void)pthread_mutex_destroy(&replays->mutex);
+        idem__free(replays);
+    }
+}
+
+bool idem__replays_has(struct idem__replays *replays,
+                       const uint8_t id[IDEM_ID_LEN])
+{
+    bool has;
+
+    (void)pthread_mutex_lock(&replays->mutex);
+    has = *find(replays, id) != NULL;
+    (void)pthread_mutex_unlock(&replays->mutex);
+    return has;
+}
+
+/* The record as a table has it; it was verified when it was kept. */
+static int load(void *ctx, const uint8_t *id, bool with_bodies,
+                struct idem_record *ret_record, struct idem_error *ret_error)
+{
+    const struct replay *replay = ctx;
+
+    (void)id;
+    (void)ret_error;
+    *ret_record = replay->record;
+    if (!with_bodies) {
+        ret_record->result.bytes = idem_bytes(NULL, 0);
+        ret_record->input = idem_bytes(NULL, 0);
+    }
+    return 1;
+}
+
+static bool answer(struct idem__replays *replays, struct replay *replay,
+                   struct idem_op *op, const struct idem_now *now)
+{
+    struct idem_table memory = {.load = load, .ctx = replay};
+
+    if (!idem__table_peek(&memory, op, now)) {
+        return false; /* Its retention is over: the key starts anew. */
+    }
+    IDEM__LIST_REMOVE(replays, replay);
+    IDEM__LIST_APPEND(replays, replay);
+    return true;
+}
+
+bool idem__replays_answer(struct idem__replays *replays, struct idem_op *op,
+                          uint64_t generation, const struct idem_now *now)
+{
+    struct replay **at;
+    bool answered = false;
+
+    (void)pthread_mutex_lock(&replays->mutex);
+    at = find(replays, op->id);
+    if (*at != NULL && (*at)->generation != generation) {
+        drop(replays, at);
+    } else if (*at != NULL) {
+        answered = answer(replays, *at, op, now);
+    }
+    (void)pthread_mutex_unlock(&replays->mutex);
+    return answered;
+}
+
+/* A result that the caller fetches by itself is not in the answer. */
+static bool is_whole_replay(const struct idem_op *op)
+{
+    const struct idem_record *record = op->record;
+
+    return op->error.code == 0 && op->verdict == IDEM_REPLAY &&
+           op->has_record && record->status == IDEM_STATUS_COMPLETED &&
+           record->result.bytes.len == record->result_len &&
+           record->input.len == record->input_len;
+}
+
+static struct replay *copy_of(const struct idem_record *record, size_t len)
+{
+    struct replay *replay = idem__alloc(len);
+
+    if (replay != NULL) {
+        replay->len = len;
+        replay->record = *record;
+        idem__op_copy_record(&replay->record, (uint8_t *)(replay + 1));
+    }
+    return replay;
+}
+
+void idem__replays_keep(struct idem__replays *replays, const struct idem_op *op,
+                        uint64_t before, uint64_t after)
+{
+    struct replay *replay;
+    struct replay **at;
+    size_t len;
+
+    if (!is_whole_replay(op) || !idem__generation_is_settled(before) ||
+        before != after) {
+        return;
+    }
+    len = sizeof(*replay) + idem__op_record_len(op->record);
+    replay = len > REPLAY_MAX || len > replays->max ? NULL
+                                                    : copy_of(op->record, len);
+    if (replay == NULL) {
+        return;
+    }
+    replay->generation = before;
+    (void)pthread_mutex_lock(&replays->mutex);
+    at = find(replays, op->id);
+    if (*at != NULL) {
+        drop(replays, at);
+    }
+    make_room(replays, len);
+    at = find(replays, op->id); /* What was dropped may have led here. */
+    replay->in_bucket = NULL;
+    *at = replay;
+    IDEM__LIST_APPEND(replays, replay);
+    replays->len += len;
+    (void)pthread_mutex_unlock(&replays->mutex);
+}
