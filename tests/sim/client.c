@@ -39,6 +39,7 @@ static void end(struct world *w, struct client *client)
     client->state = CLIENT_GONE;
     flight_orphan(w, client, /* crashed= */ false);
     service_gone(client);
+    embedded_gone(client);
     heap_use(&client->heap);
     client->door.base.ops->close(&client->door.base);
     heap_use(&w->heap);
@@ -56,6 +57,7 @@ void client_crash(struct world *w, struct client *client)
     client->coro.done = true;
     flight_orphan(w, client, /* crashed= */ true);
     service_gone(client);
+    embedded_gone(client);
     memset(client->held, 0, sizeof(client->held));
     heap_reclaim(&client->heap);
 }

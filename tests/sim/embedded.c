@@ -4,6 +4,7 @@
 #include "flight.h"
 #include "host.h"
 #include "small.h"
+#include "swizzle.h"
 #include "table.h"
 
 enum fate {
@@ -36,6 +37,7 @@ void embedded_open(struct world *w)
     struct idem_clock_reading reading;
     struct idem_now now;
 
+    w->generation = w->generation == 0 ? 2 : w->generation;
     truth_look(w);
     host_read(w, &w->hosts[0], &reading);
     (void)idem__anchor_now(&w->anchor, &reading, w->saved_ms, &now);
@@ -75,11 +77,156 @@ static void decide(struct world *w, struct flight *f)
     }
 }
 
+/* ---- Replays from memory ---- */
+
+enum {
+    REPLAYS_MAX = 8192
+};
+
+void embedded_gone(struct client *client)
+{
+    heap_use(&client->world->heap);
+    idem__replays_destroy(client->replays);
+    client->replays = NULL;
+}
+
+/* True if the process of @f has answered it from its memory. */
+static bool recalled(struct world *w, struct flight *f)
+{
+    struct idem__replays *replays =
+        f->client != NULL && f->op != NULL ? f->client->replays : NULL;
+
+    if (replays == NULL || f->copy->verb != IDEM_OP_BEGIN ||
+        !idem__replays_has(replays, f->copy->id) ||
+        !idem__generation_is_settled(w->generation)) {
+        return false;
+    }
+    read_now(w, f);
+    if (!flight_recall(w, f, replays)) {
+        return false;
+    }
+    flight_commit(w, f);
+    return true;
+}
+
+/* Answers @f, whose process keeps what it is told. */
+static void answer(struct world *w, struct flight *f)
+{
+    if (w->config.replays && f->client != NULL && f->op != NULL &&
+        f->told == 0 && f->copy->verb == IDEM_OP_BEGIN &&
+        f->copy->error.code == 0 && f->copy->verdict == IDEM_REPLAY) {
+        if (f->client->replays == NULL) {
+            f->client->replays = idem__replays_create(REPLAYS_MAX);
+        }
+        idem__replays_keep(f->client->replays, f->copy, f->generation,
+                           w->generation);
+    }
+    flight_answer(w, f);
+}
+
+/* Looks without the lock: in memory, or at the row. False: it is for the next writer. */
+static bool looked(struct world *w, struct flight *f)
+{
+    if (recalled(w, f)) {
+        idem__op_run(f->op);
+        flight_answer(w, f);
+        return true;
+    }
+    f->generation = w->generation;
+    read_now(w, f);
+    flight_mark_flipped(f);
+    if (!flight_peek(w, f, stored(f->key))) {
+        return false;
+    }
+    idem__op_run(f->op);
+    flight_commit(w, f);
+    f->stage = FLIGHT_BACK;
+    f->due_at = w->now + rng_between(&w->memory, 0, 50);
+    return true;
+}
+
+static bool is_reading(const struct world *w, const struct flight *f)
+{
+    return (f->stage == FLIGHT_QUEUED || f->stage == FLIGHT_BACK) &&
+           f->op != NULL && f->client != NULL && f->key != NULL &&
+           f->copy->verb == IDEM_OP_BEGIN && !swizzle_holds_flight(w, f);
+}
+
+/* While @f changes completed records, under the lock, others read. Those that do not
+ * before the commit are there after it. */
+static void others_read(struct world *w, const struct flight *f,
+                        unsigned permille)
+{
+    unsigned i;
+
+    if (f->key != NULL && f->key->flipped) {
+        return; /* For @f alone. */
+    }
+    for (i = 0; i < w->flights_len; i++) {
+        struct flight *g = &w->flights[i];
+
+        if (g != f && is_reading(w, g) && rng_chance(&w->memory, permille) &&
+            (g->stage == FLIGHT_BACK || looked(w, g)) &&
+            g->stage == FLIGHT_BACK && rng_chance(&w->memory, permille)) {
+            answer(w, g);
+        }
+    }
+}
+
+static void begin_change(struct world *w, const struct flight *f)
+{
+    w->generation = idem__generation_begun(w->generation);
+    others_read(w, f, 400);
+}
+
+static void end_change(struct world *w, const struct flight *f)
+{
+    others_read(w, f, 900);
+    w->generation = idem__generation_ended(w->generation);
+}
+
+static bool changes_completed(const struct world *w, const struct flight *f)
+{
+    return w->config.replays && f->saved && f->before.exists &&
+           f->before.status == IDEM_STATUS_COMPLETED;
+}
+
+/* A purge that deletes nothing is no change. */
+static void purge(struct world *w, struct flight *f)
+{
+    uint64_t generation = w->generation;
+    uint64_t writes = w->writes;
+
+    if (!w->config.replays) {
+        decide(w, f);
+        return;
+    }
+    begin_change(w, f);
+    decide(w, f);
+    if (w->writes == writes) {
+        w->generation = generation;
+    } else {
+        end_change(w, f);
+    }
+}
+
 static void apply(struct world *w, struct flight *f)
 {
+    bool changes;
+
+    f->generation = w->generation;
+    if (f->key == NULL) {
+        purge(w, f);
+        return;
+    }
     decide(w, f);
-    if (f->key != NULL) {
-        flight_commit(w, f);
+    changes = changes_completed(w, f);
+    if (changes) {
+        begin_change(w, f);
+    }
+    flight_commit(w, f);
+    if (changes) {
+        end_change(w, f);
     }
 }
 
@@ -120,6 +267,10 @@ static void fail(struct world *w, struct flight *f, bool latently)
         return;
     }
     decide(w, f);
+    if (changes_completed(w, f)) {
+        /* It stays odd until it is known what became of the commit. */
+        w->generation = idem__generation_begun(w->generation);
+    }
     latent = f->saved ? flight_double(w, f) : NULL;
     if (latent != NULL) {
         latent->stage = FLIGHT_LATENT;
@@ -151,6 +302,7 @@ void embedded_reopen(struct world *w)
         }
         flight_destroy(f);
     }
+    w->generation = idem__generation_ended(w->generation);
 }
 
 static void double_it(struct world *w, struct flight *f)
@@ -173,8 +325,12 @@ static void wait_a_while(struct world *w, struct flight *f, enum stage stage)
 
 static void take(struct world *w, struct flight *f)
 {
-    enum fate fate = fate_of(w);
+    enum fate fate;
 
+    if (w->config.replays && is_reading(w, f) && looked(w, f)) {
+        return;
+    }
+    fate = fate_of(w);
     w->store_calls++;
     note(w, EV_TAKE, f->client, (int64_t)f->no, fate);
     switch (fate) {
@@ -217,7 +373,7 @@ static void take(struct world *w, struct flight *f)
         apply(w, f);
         break;
     }
-    flight_answer(w, f);
+    answer(w, f);
 }
 
 void embedded_step(struct world *w, struct flight *f)
@@ -228,10 +384,10 @@ void embedded_step(struct world *w, struct flight *f)
         return;
     case FLIGHT_SENT:
         apply(w, f);
-        flight_answer(w, f);
+        answer(w, f);
         return;
     case FLIGHT_BACK:
-        flight_answer(w, f);
+        answer(w, f);
         return;
     case FLIGHT_WAITING:
     case FLIGHT_PAUSED:

@@ -28,6 +28,7 @@ struct flight *flight_create(struct world *w)
             /* All but the bytes of the two records, which are many. */
             memset(f, 0, offsetof(struct flight, next));
             f->writes = 0;
+            f->generation = 0;
             memset(&f->ask, 0,
                    offsetof(struct flight, seen) -
                        offsetof(struct flight, ask));
@@ -120,8 +121,8 @@ void flight_mark_flipped(struct flight *f)
     f->body_flipped = key->flipped && !f->flipped;
 }
 
-void flight_decide(struct world *w, struct flight *f,
-                   const struct version *found)
+static bool decide(struct world *w, struct flight *f,
+                   const struct version *found, bool peeks, bool runs)
 {
     struct look table = {
         .name = f->key->name,
@@ -130,14 +131,15 @@ void flight_decide(struct world *w, struct flight *f,
         .full = w->disk_full,
     };
     struct idem_table door = table_of(&table);
-    bool peek = w->config.mode == EMBEDDED &&
-                (w->explore != NULL || rng_chance(&w->rng, 500));
 
     f->before = found->view;
     f->before.exists = found->rev != 0;
     forget_answer(f->copy);
-    if (!peek || !idem__table_peek(&door, f->copy, &f->now)) {
+    if (!peeks || !idem__table_peek(&door, f->copy, &f->now)) {
         forget_answer(f->copy);
+        if (!runs) {
+            return false;
+        }
         (void)idem__table_run(&door, f->copy, &f->now);
     }
     if (f->flipped && f->copy->error.code != IDEM_ECORRUPT) {
@@ -150,6 +152,51 @@ void flight_decide(struct world *w, struct flight *f,
     f->saved = table.saved && f->copy->error.code == 0;
     f->keeps_result = table.keeps_result;
     note(w, EV_NOW, f->client, f->now.store_ms, f->now.store_err_ms);
+    return true;
+}
+
+void flight_decide(struct world *w, struct flight *f,
+                   const struct version *found)
+{
+    bool peeks = w->config.mode == EMBEDDED &&
+                 (w->explore != NULL || rng_chance(&w->rng, 500));
+
+    (void)decide(w, f, found, peeks, /* runs= */ true);
+}
+
+bool flight_peek(struct world *w, struct flight *f, const struct version *found)
+{
+    return decide(w, f, found, /* peeks= */ true, /* runs= */ false);
+}
+
+/* What is replayed from memory is what is on record at this very moment. */
+bool flight_recall(struct world *w, struct flight *f,
+                   struct idem__replays *replays)
+{
+    const struct idem_record *given;
+
+    f->before = stored(f->key)->view;
+    f->before.exists = stored(f->key)->rev != 0;
+    f->saved = false;
+    f->keeps_result = false;
+    f->flipped = false;
+    f->body_flipped = false;
+    forget_answer(f->copy);
+    if (!idem__replays_answer(replays, f->copy, w->generation, &f->now)) {
+        return false;
+    }
+    given = f->copy->record;
+    if (!f->before.exists || f->before.status != IDEM_STATUS_COMPLETED ||
+        f->before.fence != given->fence ||
+        (f->copy->verdict == IDEM_REPLAY &&
+         f->before.content != content_of(&given->result))) {
+        violate(w, "I18", "memory has fence %llu, and the store fence %llu",
+                (unsigned long long)given->fence,
+                (unsigned long long)f->before.fence);
+    }
+    note(w, EV_NOW, f->client, f->now.store_ms, f->now.store_err_ms);
+    scene(w, SCENE_RECALLED);
+    return true;
 }
 
 /* A begin that is BUSY may shorten the lease of another that a fast clock wrote.

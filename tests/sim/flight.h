@@ -19,6 +19,14 @@ void flight_mark_flipped(struct flight *f);
 void flight_decide(struct world *w, struct flight *f,
                    const struct version *found);
 
+/* The same by reading alone. False: the store has to be written to. */
+bool flight_peek(struct world *w, struct flight *f,
+                 const struct version *found);
+
+/* Lets @replays, of its process, answer it by f->now over what is stored: true. */
+bool flight_recall(struct world *w, struct flight *f,
+                   struct idem__replays *replays);
+
 /* Has what was decided judged; stores what was to be written. */
 void flight_commit(struct world *w, struct flight *f);
 
@@ -44,6 +52,9 @@ void remote_step(struct world *w, struct flight *f);
 
 /* Something opens the store for the first time in a boot. */
 void embedded_open(struct world *w);
+
+/* @client is no more, and what it kept in memory neither. */
+void embedded_gone(struct client *client);
 
 /* A process died or the host went down: commits that failed are found done, if
  * nothing was written since, or gone. */

@@ -79,6 +79,16 @@ static void choose_config(struct world *w, const struct forced *forced)
     config->doubtful = config->mode == EMBEDDED && forced->rounds == 0 &&
                        rng_chance(&w->aside, 150);
     config->budgets = rng_chance(&w->budget, 300);
+    config->replays = config->mode == EMBEDDED && forced->rounds == 0 &&
+                      rng_chance(&w->memory, 80);
+    if (config->replays) { /* One key, that is asked for and decided about. */
+        config->keys = 1;
+        config->rounds[0] += 100;
+        config->rounds[4] += 100;
+        config->ends[0] += 200;
+        config->rest_ms = 20;
+        config->decide_ms = 100; /* While others still ask. */
+    }
     config->result_max = RESULT_USUAL;
     if (config->mode == DYNAMODB) {
         static const unsigned ttls[] = {0, 5, 1000};
@@ -104,6 +114,7 @@ static void start_clients(struct world *w)
         if (w->config.rounds_each > 0) {
             c->rounds = w->config.rounds_each;
         }
+        c->rounds += w->config.replays ? 4 : 0;
         client_start(w, c, work_main);
     }
 }

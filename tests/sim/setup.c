@@ -17,6 +17,7 @@ void setup_clear(struct world *w, uint64_t seed, struct stats *stats, bool live)
     w->rng.state = seed * 0x2545f4914f6cdd1dULL + 1;
     w->aside.state = seed * 0x9fb21c651e98df25ULL + 1;
     w->budget.state = seed * 0xd1342543de82ef95ULL + 1;
+    w->memory.state = seed * 0xaf251af3b0f025b5ULL + 1;
     w->stats = stats;
     w->violation.found = false;
     trace_start(&w->trace, seed, live);
@@ -103,6 +104,7 @@ void setup_world(struct world *w)
         c->host = &w->hosts[host_of(w, i)];
         c->state = CLIENT_GONE;
         c->births = 0;
+        c->replays = NULL;
     }
 }
 

@@ -121,7 +121,8 @@
     X(BUDGET, "failed with the last of its budget")                            \
     X(BOUNDED, "lease of a fast clock made shorter")                           \
     X(FORCED, "live owner overruled by a person")                              \
-    X(OVERRULED, "overruled owner answered LOST")
+    X(OVERRULED, "overruled owner answered LOST")                              \
+    X(RECALLED, "replayed from memory")
 
 enum class {
 #define X(name, text) CLASS_##name,

@@ -297,7 +297,8 @@ static void round_person(struct client *c, struct key *key)
 
     if (call_get(c, key, &fence, &status) == 0 &&
         rng_chance(&c->world->rng, 600)) {
-        client_sleep(c, rng_between(&c->world->rng, 0, 3000));
+        client_sleep(c, rng_between(&c->world->rng, 0,
+                                    c->world->config.decide_ms));
         resolve(c, key, fence);
     }
 }
@@ -391,6 +392,7 @@ void work_choose(struct world *w)
     config->hold_permille = holds[rng_below(&w->rng, 4)];
     config->wait_permille = waits[rng_below(&w->rng, 4)];
     config->rest_ms = rng_chance(&w->rng, 300) ? 50 : 1500;
+    config->decide_ms = 3000;
     config->wait_max_ms = rng_chance(&w->rng, 500) ? 3000 : 15000;
     config->lease_max_ms = rng_chance(&w->rng, 300) ? 2500 : 10000;
     config->forever_permille = rng_chance(&w->rng, 100) ? 300 : 20;

@@ -37,6 +37,7 @@
 #include "trace.h"
 
 #include "base/bytes.h"
+#include "store/shared/replays.h"
 
 enum {
     KEYS_MAX = 3,
@@ -261,6 +262,7 @@ struct client {
     struct door door;
     struct learned learned;
     struct version cache[KEYS_MAX]; /* Last seen of each key, remote. */
+    struct idem__replays *replays;  /* Embedded; NULL: none so far. */
     struct call *call;
     struct held held[HELD_MAX];
 
@@ -314,7 +316,8 @@ struct flight {
     bool body_flipped; /* Its result is. */
     struct view before;
     struct version next;
-    uint64_t writes; /* Latent: as many were done before. */
+    uint64_t writes;     /* Latent: as many were done before. */
+    uint64_t generation; /* Embedded: before its record was read. */
 
     /* Remote. */
     enum ask ask;
@@ -398,7 +401,8 @@ struct config {
     unsigned rounds[ROUNDS]; /* Weights. */
     unsigned ends[ENDS];     /* After work that was done. */
     int64_t rest_ms;         /* Between rounds, at most. */
-    unsigned hold_permille;  /* Of the requests. */
+    int64_t decide_ms;      /* From a person's look to its decision, at most. */
+    unsigned hold_permille; /* Of the requests. */
     unsigned wait_permille;
     int64_t wait_max_ms;
     int64_t lease_max_ms;
@@ -410,6 +414,7 @@ struct config {
     /* Embedded: the wall clock is right while it is synchronised, and in other
      * boots days ahead. */
     bool doubtful;
+    bool replays; /* Embedded: processes keep completed records in memory. */
 };
 
 /* Priority class (order.h). */
@@ -448,7 +453,8 @@ struct world {
     struct rng rng;
     struct rng aside;  /* For what few schedules have: the others stay as they
                          were before there was such a thing. */
-    struct rng budget; /* Likewise, for budgets of failures and pauses. */
+    struct rng budget; /* Likewise, for budgets of failures and pauses, */
+    struct rng memory; /* and for replays from memory. */
     struct config config;
     struct stats *stats;
     struct trace trace;
@@ -473,6 +479,7 @@ struct world {
 
     uint64_t rev;
     uint64_t writes;
+    uint64_t generation; /* Embedded: of the completed records. */
     uint64_t fence_floor;
     bool disk_full;
     struct idem_anchor anchor; /* Embedded: the store's. */
