@@ -113,11 +113,21 @@ void idem__files_close(struct idem__files *files)
     files->is_quiet = false;
 }
 
+static int stat_lock(const struct idem__sqlite_store *store,
+                     struct stat *ret_st)
+{
+    char name[IDEM__PATH_MAX + 8];
+
+    (void)snprintf(name, sizeof(name), "%s-lock", store->path);
+    return lstat(name, ret_st);
+}
+
 bool idem__files_is_opened(const struct idem__sqlite_store *store)
 {
     struct stat st;
 
-    return stat(store->path, &st) == 0 && is_same(&st, &store->opened);
+    return stat(store->path, &st) == 0 && is_same(&st, &store->opened) &&
+           stat_lock(store, &st) == 0 && idem__lock_is_file(store->lock, &st);
 }
 
 static int fail(const struct idem__sqlite_store *store, const char *what,
@@ -196,12 +206,10 @@ int idem__files_lost_lock(const struct idem__sqlite_store *store,
 static int check_lock(struct idem__sqlite_store *store,
                       struct idem_error *error)
 {
-    char name[IDEM__PATH_MAX + 8];
     struct stat st;
 
-    (void)snprintf(name, sizeof(name), "%s-lock", store->path);
-    if (lstat(name, &st) == 0 ? idem__lock_is_file(store->lock, &st)
-                              : is_blind(&store->files, errno)) {
+    if (stat_lock(store, &st) == 0 ? idem__lock_is_file(store->lock, &st)
+                                   : is_blind(&store->files, errno)) {
         return 0;
     }
     store->files.is_quiet = false;

@@ -244,7 +244,8 @@ void idem__files_close(struct idem__files *files);
 int idem__files_lost_lock(const struct idem__sqlite_store *store,
                           struct idem_error *error);
 
-/* True if the file of the store->opened still lies in its place; from any thread. */
+/* True if the file of the store->opened still lies in its place, and the lock file, in which
+ * others count their changes; from any thread. */
 bool idem__files_is_opened(const struct idem__sqlite_store *store);
 
 /* Do the files still lie in their place, under their names? With @committed the log is

@@ -512,6 +512,23 @@ TEST_PAIR(file, isLookedFor)
     keep(pair->reader, "k");
 }
 
+/* Beside a lock file that was renamed others count their changes in a new one. */
+TEST_PAIR(file, ofTheLockIsFoundByItsName)
+{
+    char name[600];
+    char away[600];
+
+    (void)snprintf(name, sizeof(name), "%s-lock", pair->path);
+    (void)snprintf(away, sizeof(away), "%s-away", pair->path);
+    keep(pair->reader, "k");
+    damage(pair);
+    keep(pair->reader, "k");
+    assert_int_equal(rename(name, away), 0);
+    expect_from_file(pair->reader, "k");
+    assert_int_equal(rename(away, name), 0);
+    keep(pair->reader, "k");
+}
+
 /* Without its lock file, or the words in it, nobody can tell what was changed. A number
  * that was lost does not come again. */
 TEST(file, ofTheLockIsLookedAt)
