@@ -39,6 +39,16 @@ for line in iter(real.stdout.readline, b""):
     sys.stdout.flush()
 """
 
+# A server that refuses whoever greets it, and goes on until its end of file.
+REFUSER = """#!{python}
+import json, os, sys
+with open({pids!r}, "a") as f:
+    print(os.getpid(), file=f)
+for line in sys.stdin:
+    error = {{"code": -32602, "message": "protocol must be 2"}}
+    print(json.dumps({{"jsonrpc": "2.0", "id": json.loads(line)["id"], "error": error}}), flush=True)
+"""
+
 
 # What several processes do at the same time, and the window of a limit that has no end
 # meanwhile.
@@ -126,6 +136,20 @@ def add_cases(started, scripts, before_it=()):
             sent = map(json.loads, b.read(name + ".done.sent").splitlines())
             first, second, *_ = (line["params"] for line in sent if line["method"] == "begin")
             equal(second, {**first, "again": True})
+
+    @case
+    def a_child_that_refuses_us(b):
+        """Each call starts one, and none is left while the process lives."""
+        path, pids = b.file("refuser"), b.file("pids")
+        b.write("refuser", REFUSER.format(python=sys.executable, pids=pids))
+        os.chmod(path, 0o755)
+        worker = started(b, scripts["refused"], IDEM_PROGRAM=path)
+        equal(worker.reads(), "refused")
+        begun = [int(pid) for pid in read(pids).split()]
+        equal(len(begun), 2)
+        until(lambda: all(map(is_gone, begun)), "its children have gone")
+        worker.go()
+        worker.ends()
 
     @case
     def an_exit_leaves_no_process(b):

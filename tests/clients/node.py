@@ -466,6 +466,13 @@ deaths.add_cases(started, {
     await store.limit('l', 's', 'r', { max: 9, per: 60000 });
     say(door().child.pid);
     """,
+    "refused": """
+    for (let n = 0; n < 2; n++) {
+        await assert.rejects(store.begin('k'), idem.Invalid);
+    }
+    say('refused');
+    await wait();
+    """,
     "done": "await store.once('done', effect);",
     "open": "await store.begin('open');",
     "exit": "await store.once('exit', () => process.exit());",

@@ -417,6 +417,12 @@ assert store.once("KEY", never) == [1, 1]
 store.limit("l", "s", "r", max=9, per=60)
 say(store.child.process.pid)
 """,
+    "refused": """
+for _ in range(2):
+    raises(idem.Invalid, "k")
+say("refused")
+wait()
+""",
     "done": "store.once('done', effect)",
     "open": "store.begin('open')",
     "exit": "store.once('exit', sys.exit)",

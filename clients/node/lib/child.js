@@ -89,7 +89,11 @@ class Child {
             const got = await this.call('hello', { protocol: 1, pid: process.pid }).answer;
             this.lineMax = got.line_max;
         } catch (error) {
-            throw error === GONE ? await this.#exit : error;
+            if (error === GONE) {
+                throw await this.#exit;
+            }
+            this.#cut(); /* It is there, and refuses us. */
+            throw error;
         } finally {
             this.#hold(-1);
         }

@@ -22,7 +22,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
-from .errors import Invalid, NoProgram, Unavailable, refusal
+from .errors import Error, Invalid, NoProgram, Unavailable, refusal
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
@@ -136,6 +136,9 @@ class Child:
             raise Unavailable(
                 f"idem serve ended with status {status}; standard error has its reason"
             ) from None
+        except Error:
+            self.cut()  # It is there, and refuses us.
+            raise
 
     def send(self, call: Call) -> Call:
         with self.lock:
@@ -174,6 +177,10 @@ class Child:
         with contextlib.suppress(Gone, Invalid):
             self.send(Call("bye", {})).result()
             self.thread.join(PATIENCE)
+        self.cut()
+
+    def cut(self) -> None:
+        """The thread closes its pipes, at whose end of file it ends."""
         with self.lock:
             if not self.over:
                 self.over = True
