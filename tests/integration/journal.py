@@ -11,7 +11,7 @@ import time
 
 import dynamo
 from box import case, contains, finish, locked
-from kept import kept
+from kept import kept, written
 from line import Line
 from patience import until
 from tap import equal, main
@@ -243,7 +243,7 @@ def a_runner_that_dies_leaves_its_outcome(b):
     b.await_pid()
     with locked(b):
         b.open_gate()
-        until(lambda: journal(b, ".idj"), "the outcome is kept")
+        until(lambda: written(b.file("journal")), "the outcome is kept")
         worker.send_signal(signal.SIGKILL)
         worker.wait()
         time.sleep(3)  # Its supervisor looks into the journal meanwhile.

@@ -11,7 +11,7 @@ import sys
 import threading
 
 import dynamo
-from kept import kept
+from kept import kept, written
 from nginx import STATUS, Nginx, Upstream, read_answer, request_bytes
 from patience import until
 import postgres
@@ -213,7 +213,7 @@ def a_worker_that_dies_while_it_tells(kind):
                 up.wait_for(1, "k")
                 with dynamo.frozen(url):
                     up.let_go("h")
-                    until(lambda: kept(journal, ".idj"))
+                    until(lambda: written(journal))
                     equal(select.select([s], [], [], 0.2)[0], [])
                     os.kill(nginx.workers()[0], signal.SIGKILL)
 
