@@ -24,6 +24,11 @@ struct replay {
     struct idem_record record; /* Its slices point after it. */
 };
 
+struct bucket {
+    struct replay *first;
+    uint32_t asked[2]; /* Tails of the ids that were last asked for in vain. */
+};
+
 struct idem__replays {
     pthread_mutex_t mutex;
     size_t max;
@@ -31,7 +36,7 @@ struct idem__replays {
     struct replay *first; /* Was used longest ago. */
     struct replay *last;
     size_t buckets_len;
-    struct replay *buckets[];
+    struct bucket buckets[];
 };
 
 struct idem__replays *idem__replays_create(size_t max)
@@ -49,13 +54,19 @@ struct idem__replays *idem__replays_create(size_t max)
     return replays;
 }
 
-static struct replay **find(struct idem__replays *replays, const uint8_t *id)
+static struct bucket *bucket_of(struct idem__replays *replays,
+                                const uint8_t *id)
 {
-    struct replay **at;
     uint32_t bits; /* An id is a hash: any of its bits will do. */
 
     memcpy(&bits, id, sizeof(bits));
-    at = &replays->buckets[bits % replays->buckets_len];
+    return &replays->buckets[bits % replays->buckets_len];
+}
+
+static struct replay **find(struct idem__replays *replays, const uint8_t *id)
+{
+    struct replay **at = &bucket_of(replays, id)->first;
+
     while (*at != NULL && memcmp((*at)->record.id, id, IDEM_ID_LEN) != 0) {
         at = &(*at)->in_bucket;
     }
@@ -100,6 +111,24 @@ bool idem__replays_has(struct idem__replays *replays,
     has = *find(replays, id) != NULL;
     (void)pthread_mutex_unlock(&replays->mutex);
     return has;
+}
+
+bool idem__replays_asked(struct idem__replays *replays,
+                         const uint8_t id[IDEM_ID_LEN])
+{
+    struct bucket *bucket = bucket_of(replays, id);
+    uint32_t tail;
+    bool again;
+
+    memcpy(&tail, id + IDEM_ID_LEN - sizeof(tail), sizeof(tail));
+    (void)pthread_mutex_lock(&replays->mutex);
+    again = bucket->asked[0] == tail || bucket->asked[1] == tail;
+    if (!again) {
+        bucket->asked[1] = bucket->asked[0];
+        bucket->asked[0] = tail;
+    }
+    (void)pthread_mutex_unlock(&replays->mutex);
+    return again;
 }
 
 /* The record as a table has it; it was verified when it was kept. */

@@ -56,6 +56,12 @@ void idem__replays_destroy(struct idem__replays *replays);
 bool idem__replays_has(struct idem__replays *replays,
                        const uint8_t id[IDEM_ID_LEN]);
 
+/* Notes that one is asked for that is not there. True if it was before, and at most one
+ * other since whose place it shares: then it is worth keeping. To keep what is asked for
+ * once costs more than it gives. */
+bool idem__replays_asked(struct idem__replays *replays,
+                         const uint8_t id[IDEM_ID_LEN]);
+
 /* Answers the begin @op if the record is of this generation, which is settled, and
  * answers it @now: its retention and the fingerprint are judged anew. */
 bool idem__replays_answer(struct idem__replays *replays, struct idem_op *op,

@@ -36,18 +36,18 @@ struct view {
     struct idem_now now;
     bool moved;
     bool has_generation;
-    uint64_t generation; /* Before anything was read; 0: nothing is kept. */
+    uint64_t generation;
+    bool keeps; /* It is older than the view: what is read may be kept. */
 };
 
-/* The generation has to be older than what is read: it is taken before the view opens, and
- * before anything is answered from memory. */
+/* It is taken before anything is answered from memory, and where a record is to be kept,
+ * before the view opens: it has to be older than what is read. */
 static uint64_t view_generation(struct view *view)
 {
     const struct idem__sqlite_store *store = view->store;
 
     if (!view->has_generation) {
-        view->generation =
-            store->replays == NULL ? 0 : idem__lock_generation(store->lock);
+        view->generation = idem__lock_generation(store->lock);
         view->has_generation = true;
     }
     return view->generation;
@@ -83,7 +83,7 @@ static bool view_open(struct view *view, struct idem_op *op, bool wait)
     if (conn != NULL) {
         return true;
     }
-    (void)view_generation(view);
+    view->keeps = view->has_generation;
     conn = idem__readers_take(store, wait, &op->error);
     if (conn == NULL && is_waiter(op)) {
         conn = idem__readers_await(store);
@@ -164,9 +164,16 @@ static bool recall(struct view *view, struct idem_op *op)
 {
     struct idem__sqlite_store *store = view->store;
 
-    return store->replays != NULL && op->verb == IDEM_OP_BEGIN &&
-           idem__replays_has(store->replays, op->id) &&
-           idem__generation_is_settled(view_generation(view)) &&
+    if (store->replays == NULL || op->verb != IDEM_OP_BEGIN) {
+        return false;
+    }
+    if (!idem__replays_has(store->replays, op->id)) {
+        if (idem__replays_asked(store->replays, op->id)) {
+            (void)view_generation(view);
+        }
+        return false;
+    }
+    return idem__generation_is_settled(view_generation(view)) &&
            idem__files_is_opened(store) && view_clock(view) == 0 &&
            !view->moved &&
            idem__replays_answer(store->replays, op, view->generation,
@@ -178,8 +185,7 @@ static void remember(struct view *view, const struct idem_op *op)
 {
     struct idem__sqlite_store *store = view->store;
 
-    if (store->replays != NULL && op->error.code == 0 &&
-        op->verdict == IDEM_REPLAY) {
+    if (view->keeps && op->error.code == 0 && op->verdict == IDEM_REPLAY) {
         idem__replays_keep(store->replays, op, view->generation,
                            idem__lock_generation(store->lock));
     }

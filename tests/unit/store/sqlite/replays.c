@@ -106,9 +106,10 @@ static void expect_text(struct idem_store *store, const char *key,
                 text);
 }
 
-/* Has the record kept in memory. */
+/* Has the record kept in memory: what is asked for once is not. */
 static void keep(struct idem_store *store, const char *key)
 {
+    expect_text(store, key, "first");
     expect_text(store, key, "first");
 }
 
@@ -150,20 +151,24 @@ static void make_decided(struct pair *pair)
 
 /* ---- What is replayed from memory ---------------------------------------- */
 
-/* A record that was replayed once is replayed from memory, as often as it is asked for;
- * without room for any it is read each time. */
+/* A record that was replayed twice is replayed from memory, as often as it is asked for;
+ * one that was replayed once is read again, and without room for any each is. */
 TEST_PAIR(memory, replays)
 {
     struct idem_counters counters = IDEM_COUNTERS_INIT;
+    struct idem_request once = request_of("once");
 
+    run(pair->writer, &once, "first");
     keep(pair->reader, "k");
+    expect_text(pair->reader, "once", "first");
     expect_text(pair->writer, "k", "first");
     damage(pair);
     expect_text(pair->reader, "k", "first");
     expect_text(pair->reader, "k", "first");
+    expect_from_file(pair->reader, "once");
     expect_from_file(pair->writer, "k");
     assert_ok(idem_count(pair->reader, &counters, &why));
-    assert_int_equal(counters.replayed, 3);
+    assert_int_equal(counters.replayed, 5);
 }
 
 /* The fingerprint of each request is compared. */
@@ -454,11 +459,12 @@ TEST_PAIR(middle, overtakesAReader)
     make_decided(pair);
     hooked = pair;
     calls = 0;
+    expect_text(pair->reader, "d", "first");
     conn = inside(pair->reader)->readers.idle;
     assert_non_null(conn);
     assert_null(conn->next);
     (void)sqlite3_trace_v2(conn->db, SQLITE_TRACE_ROW, after_row, NULL);
-    keep(pair->reader, "d");
+    expect_text(pair->reader, "d", "first");
     assert_true(calls > 0);
     expect_text(pair->reader, "d", "second");
 }
