@@ -39,7 +39,7 @@ for line in iter(real.stdout.readline, b""):
     sys.stdout.flush()
 """
 
-# A server that refuses whoever greets it, and goes on until its end of file.
+# A server that refuses the greeting, and goes on until its end of file.
 REFUSER = """#!{python}
 import json, os, sys
 with open({pids!r}, "a") as f:

@@ -169,7 +169,7 @@ bool flight_peek(struct world *w, struct flight *f, const struct version *found)
     return decide(w, f, found, /* peeks= */ true, /* runs= */ false);
 }
 
-/* What is replayed from memory is what is on record at this very moment. */
+/* A replay from memory is the record as it is at this very moment. */
 bool flight_recall(struct world *w, struct flight *f,
                    struct idem__replays *replays)
 {

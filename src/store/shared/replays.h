@@ -1,6 +1,6 @@
 /* Completed records in memory, for replays: of one handle of a store.
  *
- * What is kept is valid for one generation of the store's completed records. It is a
+ * A record in memory is valid for one generation of the store's completed records. It is a
  * number that all processes share, and that counts their changes: a completed record
  * that is reopened, corrected, replaced or deleted, or a store that is moved.
  *

@@ -197,7 +197,7 @@ TEST_PAIR(memory, keepsTheRetention)
     expect_text(pair->reader, "k", "second");
 }
 
-/* What was used longest ago makes room. */
+/* The record that was used longest ago makes room. */
 TEST(memory, isBounded)
 {
     struct pair pair;
@@ -306,7 +306,7 @@ static void expect_no_replay(struct idem_store *store, const char *key)
     }
 }
 
-/* Each change of a completed record ends what is in memory, whoever makes it. */
+/* Each change of a completed record, by any process, ends the copies in memory. */
 TEST(change, endsReplays)
 {
     static const struct {
@@ -393,7 +393,7 @@ static int before_commit(void *ctx)
     return 0;
 }
 
-/* What was read while a change was in flight is not kept beyond it. */
+/* A record that was read while a change was in flight is not kept beyond it. */
 TEST_PAIR(middle, isNotKept)
 {
     sqlite3 *db = inside(pair->writer)->table.conn->db;
@@ -555,7 +555,7 @@ TEST(file, ofTheLockIsLookedAt)
         expect_from_file(pair.reader, "k");
         assert_int_equal(generation(&pair), 0);
         if (!*row) {
-            /* Whoever takes the lock begins another count. */
+            /* The next process to take the lock begins another count. */
             struct idem_request request = request_of("new");
 
             run(pair.writer, &request, "first");
