@@ -234,6 +234,25 @@ int cli_decide(struct idem_store *store, const struct cli_audit *audit,
     return rc;
 }
 
+int cli_decide_audited(struct idem_store *store,
+                       const struct idem_record *before, uint64_t fence,
+                       const struct cli_decision *decision,
+                       struct idem_error *ret_error)
+{
+    struct cli_audit audit;
+    int rc;
+
+    if (cli_audit_open(&audit) != 0) {
+        ret_error->code = IDEM_ECONFIG;
+        (void)snprintf(ret_error->text, sizeof(ret_error->text),
+                       "cannot write the audit log; standard error says why");
+        return IDEM_ECONFIG;
+    }
+    rc = cli_decide(store, &audit, before, fence, decision, ret_error);
+    cli_audit_close(&audit);
+    return rc;
+}
+
 void cli_say_live(const struct idem_record *r, const char *what)
 {
     char live[CLI_LIVE_MAX];

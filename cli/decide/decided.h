@@ -42,8 +42,14 @@ int cli_decide(struct idem_store *store, const struct cli_audit *audit,
                const struct cli_decision *decision,
                struct idem_error *ret_error);
 
-/* cli_decide() about one record, with the audit log opened for it. 0, or an exit status
- * after an error message. */
+/* cli_decide() with the audit log opened for it. IDEM_ECONFIG, too: it cannot be, which a
+ * sentence on stderr explains. */
+int cli_decide_audited(struct idem_store *store,
+                       const struct idem_record *before, uint64_t fence,
+                       const struct cli_decision *decision,
+                       struct idem_error *ret_error);
+
+/* The same for a command. 0, or an exit status after an error message. */
 int cli_decide_one(struct idem_store *store, const struct idem_record *r,
                    uint64_t fence, const struct cli_decision *decision);
 

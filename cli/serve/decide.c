@@ -5,31 +5,19 @@
 #include "request/request.h"
 #include "serve/calls.h"
 
-#include <stdio.h>
-
 /* The line in the log has what was on record. */
 static int decide(struct idem_store *store, const struct serve_params *p,
                   const struct cli_decision *decision, struct idem_error *error)
 {
     struct idem_answer *before;
-    struct cli_audit audit;
 
     error->code =
         idem_get(store, p->request.scope, p->request.key, &before, error);
-    if (error->code != 0) {
-        return error->code;
-    }
-    if (cli_audit_open(&audit) != 0) {
+    if (error->code == 0) {
+        error->code = cli_decide_audited(store, idem_answer_record(before),
+                                         p->fence, decision, error);
         idem_answer_destroy(before);
-        error->code = IDEM_ECONFIG;
-        (void)snprintf(error->text, sizeof(error->text),
-                       "the audit log cannot be written; nothing was decided");
-        return error->code;
     }
-    error->code = cli_decide(store, &audit, idem_answer_record(before),
-                             p->fence, decision, error);
-    cli_audit_close(&audit);
-    idem_answer_destroy(before);
     return error->code;
 }
 

@@ -176,8 +176,8 @@ static enum idem_status status_of(const struct ui_form *form)
                                                        : (enum idem_status)0;
 }
 
-static int resolve(const struct ui_request *request, struct cli_audit *audit,
-                   const struct idem_record *r, const struct wanted *wanted,
+static int resolve(const struct ui_request *request,
+                   const struct wanted *wanted, const struct idem_record *r,
                    struct idem_error *error)
 {
     const struct ui_form *form = &request->form;
@@ -198,8 +198,8 @@ static int resolve(const struct ui_request *request, struct cli_audit *audit,
         (void)snprintf(meta, sizeof(meta), "HTTP %03u\n", wanted->http);
         result.meta = idem_str(meta);
     }
-    return cli_decide(request->server->options->store, audit, r, wanted->fence,
-                      &decision, error);
+    return cli_decide_audited(request->server->options->store, r, wanted->fence,
+                              &decision, error);
 }
 
 static void refuse_live(const struct idem_record *r, bool may_force,
@@ -217,16 +217,7 @@ static void refuse_live(const struct idem_record *r, bool may_force,
 static int decide(const struct ui_request *request, const struct wanted *wanted,
                   const struct idem_record *r, struct idem_error *error)
 {
-    struct cli_audit audit;
-
-    if (cli_audit_open(&audit) != 0) {
-        (void)
-            snprintf(error->text, sizeof(error->text),
-                     "cannot write the audit log; see the terminal of idem ui");
-        return IDEM_ECONFIG;
-    }
-    error->code = resolve(request, &audit, r, wanted, error);
-    cli_audit_close(&audit);
+    error->code = resolve(request, wanted, r, error);
     if (error->code == IDEM_EINVALID && r->live) {
         refuse_live(r, /* may_force= */ wanted->status != IDEM_STATUS_RETRY,
                     error);
