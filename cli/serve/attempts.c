@@ -30,13 +30,28 @@ static void schedule(struct serve *serve, struct serve_attempt *a)
     serve_due(serve, a->due_ms);
 }
 
+int64_t serve_lease_end_ms(const struct serve *serve, int64_t lease_ms,
+                           int64_t asked_ms)
+{
+    return lease_ms == IDEM_NEVER
+               ? IDEM_NEVER
+               : idem__time_add(asked_ms, lease_ms) - serve->store->margin_ms;
+}
+
+int64_t serve_lease_left_ms(int64_t end_ms)
+{
+    int64_t now_ms = io_now_ms();
+
+    if (end_ms == IDEM_NEVER) {
+        return IDEM_NEVER;
+    }
+    return end_ms > now_ms ? end_ms - now_ms : 0;
+}
+
 void serve_attempt_renewed(struct serve *serve, struct serve_attempt *a,
                            int64_t lease_ms, int64_t asked_ms)
 {
-    int64_t end_ms =
-        lease_ms == IDEM_NEVER
-            ? IDEM_NEVER
-            : idem__time_add(asked_ms, lease_ms) - serve->store->margin_ms;
+    int64_t end_ms = serve_lease_end_ms(serve, lease_ms, asked_ms);
 
     if (end_ms > a->lease_end_ms) {
         a->lease_end_ms = end_ms;
@@ -127,16 +142,6 @@ struct serve_attempt *serve_attempt_of_id(struct serve *serve,
         a = a->next;
     }
     return a;
-}
-
-int64_t serve_attempt_left_ms(const struct serve_attempt *a)
-{
-    int64_t now_ms = io_now_ms();
-
-    if (a->lease_end_ms == IDEM_NEVER) {
-        return IDEM_NEVER;
-    }
-    return a->lost || a->lease_end_ms <= now_ms ? 0 : a->lease_end_ms - now_ms;
 }
 
 /* ---- Leases -------------------------------------------------------------- */

@@ -37,8 +37,12 @@ struct serve_attempt *serve_attempt_of_id(struct serve *serve,
 void serve_attempt_renewed(struct serve *serve, struct serve_attempt *a,
                            int64_t lease_ms, int64_t asked_ms);
 
-/* How long its owner may go on. */
-int64_t serve_attempt_left_ms(const struct serve_attempt *a);
+/* The end of a lease that was asked for at @asked_ms, as its owner counts it. */
+int64_t serve_lease_end_ms(const struct serve *serve, int64_t lease_ms,
+                           int64_t asked_ms);
+
+/* How long the owner of a lease with that end may go on. */
+int64_t serve_lease_left_ms(int64_t end_ms);
 
 /* Notifies clients of lost attempts, and renews those that are due. */
 void serve_attempts_due(struct serve *serve, int64_t now_ms);

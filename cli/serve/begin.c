@@ -42,7 +42,7 @@ static void reply_started(struct serve_call *call, struct serve_attempt *a)
     serve_json_fence(answer, a->attempt->fence);
     cli_json_count(answer, "attempts", a->attempt->attempts);
     cli_json_bool(answer, "takeover", a->attempt->takeover);
-    cli_json_ms(answer, "lease_left_ms", serve_attempt_left_ms(a));
+    cli_json_ms(answer, "lease_left_ms", serve_lease_left_ms(a->lease_end_ms));
     serve_reply(call);
     a->told_at = conn->sent + conn->unsent.len - conn->unsent_from;
 }

@@ -18,8 +18,7 @@
 
 enum {
     READ_LEN = 64 * 1024,
-    READS = 16, /* In one turn: the others have theirs. */
-    KEEP = 64 * 1024,
+    READS = 16,                  /* In one turn: the others have theirs. */
     BATCH = 256 * sizeof(void *) /* After so many the store is asked. */
 };
 
@@ -182,15 +181,7 @@ void serve_conn_send(struct serve_conn *conn)
             serve_conn_deaf(conn);
         }
     }
-    if (conn->unsent_from == unsent->len) {
-        idem__buffer_reset(unsent, KEEP);
-        conn->unsent_from = 0;
-    } else if (conn->unsent_from > unsent->len / 2) {
-        memmove(unsent->base, unsent->base + conn->unsent_from,
-                unsent->len - conn->unsent_from);
-        unsent->len -= conn->unsent_from;
-        conn->unsent_from = 0;
-    }
+    serve_drop(unsent, &conn->unsent_from);
 }
 
 /* ---- Its end ------------------------------------------------------------- */

@@ -139,21 +139,18 @@ static void renewed(struct serve_call *call)
     const struct idem_op *op = call->op;
     struct serve_attempt *a = ended_one(call);
     int64_t lease_ms = op->u.renew.lease_ms;
-    int64_t left_ms;
+    int64_t end_ms;
 
     if (lease_ms == 0) {
         lease_ms = op->record->lease_ms;
     }
+    end_ms = serve_lease_end_ms(serve, lease_ms, call->asked_ms);
     if (a != NULL) {
         serve_attempt_renewed(serve, a, lease_ms, call->asked_ms);
-        left_ms = serve_attempt_left_ms(a);
-    } else {
-        left_ms = lease_ms == IDEM_NEVER
-                      ? IDEM_NEVER
-                      : call->asked_ms + lease_ms - serve->store->margin_ms -
-                            io_now_ms();
+        end_ms = a->lease_end_ms;
     }
-    cli_json_ms(serve_answer(call), "lease_left_ms", left_ms > 0 ? left_ms : 0);
+    cli_json_ms(serve_answer(call), "lease_left_ms",
+                serve_lease_left_ms(end_ms));
     serve_reply(call);
 }
 

@@ -11,48 +11,36 @@
 
 /* ---- Headers of a message ------------------------------------------------ */
 
-/* A list of pairs, which params.c has checked. */
-struct headers {
-    const struct idem__tree *tree;
-    uint32_t at;
-    uint32_t end;
-};
-
-static struct headers headers_of(const struct serve_params *p)
-{
-    const struct idem__tree *tree = p->m->tree;
-
-    return (struct headers){.tree = tree,
-                            .at = p->headers + 1,
-                            .end = idem__tree_at(tree, p->headers)->end};
-}
-
-static bool next_header(struct headers *headers, struct idem_slice *ret_name,
+/* The pair at *@at of a list that params.c has checked; 0: the first. */
+static bool next_header(const struct serve_params *p, uint32_t *at,
+                        struct idem_slice *ret_name,
                         struct idem_slice *ret_value)
 {
-    const struct idem__tree *tree = headers->tree;
+    const struct idem__tree *tree = p->m->tree;
     const struct idem__tree_node *name;
 
-    if (headers->at >= headers->end) {
+    *at = *at == 0 ? p->headers + 1 : *at;
+    if (*at >= idem__tree_at(tree, p->headers)->end) {
         return false;
     }
-    name = idem__tree_at(tree, headers->at + 1);
+    name = idem__tree_at(tree, *at + 1);
     *ret_name = idem__tree_text(tree, name);
     *ret_value = idem__tree_text(tree, idem__tree_at(tree, name->end));
-    headers->at = idem__tree_at(tree, headers->at)->end;
+    *at = idem__tree_at(tree, *at)->end;
     return true;
 }
 
 /* How often the header @wanted is there, and its last value; NULL: never. */
-static unsigned find(struct headers headers, const char *wanted,
+static unsigned find(const struct serve_params *p, const char *wanted,
                      struct idem_slice *ret_value)
 {
     struct idem_slice value;
     struct idem_slice name;
+    uint32_t at = 0;
     unsigned n = 0;
 
     *ret_value = idem_bytes(NULL, 0);
-    while (next_header(&headers, &name, &value)) {
+    while (next_header(p, &at, &name, &value)) {
         if (idem__http_is(name, wanted)) {
             *ret_value = value;
             n++;
@@ -179,7 +167,6 @@ void serve_http_answer(struct serve_call *call, int code,
 /* As the gateway does it by default, but for the host, which proxies change. */
 static int fingerprint(struct serve_params *p)
 {
-    static const char form[] = "multipart/form-data";
     const struct idem_slice none = {NULL, 0};
     const char *query = memchr(p->target.base, '?', p->target.len);
     struct idem_slice type;
@@ -189,18 +176,16 @@ static int fingerprint(struct serve_params *p)
         idem_str("content-type"), none,
     };
 
-    (void)find(headers_of(p), "Content-Type", &type);
+    (void)find(p, "Content-Type", &type);
     parts[5] = p->target;
     if (query != NULL) {
         parts[5].len = (size_t)(query - (const char *)p->target.base);
         parts[6] = idem_str("query");
         parts[7] = idem_bytes(query + 1, p->target.len - parts[5].len - 1);
     }
-    parts[9] = type;
-    if (type.len > strlen(form) &&
-        idem__http_is(idem_bytes(type.base, strlen(form)), form) &&
-        ((const char *)type.base)[strlen(form)] == ';') {
-        parts[9].len = strlen(form); /* Each retry has another boundary. */
+    parts[9] = idem__media_type(type);
+    if (!idem__http_is(parts[9], "multipart/form-data")) {
+        parts[9] = type; /* Of a form each retry has another boundary. */
     }
     p->request.fingerprint = idem_bytes(p->fingerprint, IDEM_FINGERPRINT_LEN);
     return idem_http_fingerprint(parts, sizeof(parts) / sizeof(parts[0]), type,
@@ -211,14 +196,13 @@ static int fingerprint(struct serve_params *p)
 static bool has_problem(struct serve_params *p,
                         enum idem_http_problem_kind *ret_kind)
 {
-    struct headers headers = headers_of(p);
-    struct idem_slice value;
-    unsigned n = find(headers, "Idempotency-Key", &value);
     struct idem_slice upgrade;
+    struct idem_slice value;
+    unsigned n = find(p, "Idempotency-Key", &value);
 
     if (n == 0) {
         *ret_kind = IDEM_HTTP_KEY_MISSING;
-    } else if (find(headers, "Upgrade", &upgrade) > 0 &&
+    } else if (find(p, "Upgrade", &upgrade) > 0 &&
                !idem__http_is(upgrade, "h2c")) {
         *ret_kind = IDEM_HTTP_UPGRADE;
     } else if (n > 1 || idem_http_key(value, p->key, &p->request.key.len,
@@ -239,7 +223,7 @@ static bool keep_accept(struct serve_call *call, const struct serve_params *p)
 {
     struct idem_slice accept;
 
-    if (find(headers_of(p), "Accept-Encoding", &accept) == 0) {
+    if (find(p, "Accept-Encoding", &accept) == 0) {
         return true;
     }
     call->begin.accept = strndup(accept.base, accept.len);
@@ -256,7 +240,7 @@ void serve_http_begin(struct serve_call *call, struct serve_params *p)
         return;
     }
     p->request.key.base = p->key;
-    if (find(headers_of(p), "traceparent", &p->request.traceparent) > 1) {
+    if (find(p, "traceparent", &p->request.traceparent) > 1) {
         p->request.traceparent = idem_str(NULL);
     }
     if (fingerprint(p) != 0 || !keep_accept(call, p)) {
@@ -277,10 +261,10 @@ void serve_http_begin(struct serve_call *call, struct serve_params *p)
 static bool write_head(struct serve_params *p, bool named,
                        struct idem_result *result)
 {
-    struct headers headers = headers_of(p);
     struct idem_http_head head;
     struct idem_slice value;
     struct idem_slice name;
+    uint32_t at = 0;
     int rc;
 
     p->meta = malloc(IDEM_META_MAX);
@@ -292,7 +276,7 @@ static bool write_head(struct serve_params *p, bool named,
     if (rc == 0 && named) {
         rc = idem_http_head_complete(&head);
     }
-    while (rc == 0 && next_header(&headers, &name, &value)) {
+    while (rc == 0 && next_header(p, &at, &name, &value)) {
         if (idem__http_is(name, "Content-Type")) {
             result->content_type = value;
         } else if (idem_http_header_kept(name, p->replay_headers)) {

@@ -5,28 +5,27 @@ enum {
     KEEP = 64 * 1024 /* Memory that stays after a long line. */
 };
 
-/* Moves the rest to the front, once it is the smaller part, so that many short lines do
- * not move it once each. */
-static void drop_read(struct serve_lines *lines)
+void serve_drop(struct idem__buffer *bytes, size_t *from)
 {
-    struct idem__buffer *bytes = &lines->bytes;
-    size_t left = bytes->len - lines->from;
+    size_t left = bytes->len - *from;
 
     if (left == 0) {
         idem__buffer_reset(bytes, KEEP);
-    } else if (lines->from >= left) {
-        memmove(bytes->base, bytes->base + lines->from, left);
+    } else if (*from >= left) {
+        memmove(bytes->base, bytes->base + *from, left);
         bytes->len = left;
     } else {
         return;
     }
-    lines->scanned -= lines->from;
-    lines->from = 0;
+    *from = 0;
 }
 
 uint8_t *serve_lines_room(struct serve_lines *lines, size_t len)
 {
-    drop_read(lines);
+    size_t from = lines->from;
+
+    serve_drop(&lines->bytes, &lines->from);
+    lines->scanned -= from - lines->from;
     return idem__buffer_room(&lines->bytes, len);
 }
 

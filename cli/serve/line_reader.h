@@ -8,6 +8,10 @@ enum {
     SERVE_LINE_MAX = 24 << 20, /* Bytes of a line, without its newline. */
 };
 
+/* Forgets the bytes of @bytes before *@from, which becomes 0, once they are as many as
+ * the others: many short pieces do not move the rest once each. */
+void serve_drop(struct idem__buffer *bytes, size_t *from);
+
 /* Zeroed before the first use. */
 struct serve_lines {
     struct idem__buffer bytes;

@@ -10,8 +10,8 @@ enum {
     NODES_MAX = 1 << 20, /* Values in one message. */
 };
 
-void serve_message_refuse(struct serve_message *m, int code, const char *member,
-                          const char *format, ...)
+void serve_message_refuse(struct serve_message *m, int code, const char *format,
+                          ...)
 {
     va_list args;
 
@@ -19,9 +19,6 @@ void serve_message_refuse(struct serve_message *m, int code, const char *member,
         return;
     }
     m->code = code;
-    if (member != NULL) {
-        (void)snprintf(m->member, sizeof(m->member), "%s", member);
-    }
     va_start(args, format);
     (void)vsnprintf(m->text, sizeof(m->text), format, args);
     va_end(args);
@@ -33,10 +30,13 @@ void serve_param_refuse(struct serve_message *m, const char *member,
     char why[sizeof(m->text)];
     va_list args;
 
+    if (m->code == 0) {
+        (void)snprintf(m->member, sizeof(m->member), "%s", member);
+    }
     va_start(args, format);
     (void)vsnprintf(why, sizeof(why), format, args);
     va_end(args);
-    serve_message_refuse(m, SERVE_BAD_PARAMS, member, "%s: %s", member, why);
+    serve_message_refuse(m, SERVE_BAD_PARAMS, "%s: %s", member, why);
 }
 
 bool serve_is_text(struct idem_slice s, const char *text)
@@ -61,47 +61,46 @@ uint32_t serve_member(const struct idem__tree *tree, uint32_t object,
 
 /* ---- The message --------------------------------------------------------- */
 
-/* The members of the message itself. One that is missing is the object itself: of no
+/* The member @name of the message itself. One that is missing is the object itself: of no
  * kind that a scalar may have, and without parameters. */
+static const struct idem__tree_node *envelope(const struct serve_message *m,
+                                              const char *name)
+{
+    return idem__tree_at(m->tree, serve_member(m->tree, 0, idem_str(name)));
+}
+
 static void read_envelope(struct serve_message *m)
 {
     const struct idem__tree *tree = m->tree;
-    uint32_t number = serve_member(tree, 0, idem_str("params"));
-    const struct idem__tree_node *params = idem__tree_at(tree, number);
-    const struct idem__tree_node *id =
-        idem__tree_at(tree, serve_member(tree, 0, idem_str("id")));
-    const struct idem__tree_node *version =
-        idem__tree_at(tree, serve_member(tree, 0, idem_str("jsonrpc")));
-    const struct idem__tree_node *method =
-        idem__tree_at(tree, serve_member(tree, 0, idem_str("method")));
+    const struct idem__tree_node *id = envelope(m, "id");
+    const struct idem__tree_node *version = envelope(m, "jsonrpc");
+    const struct idem__tree_node *method = envelope(m, "method");
+    const int code = SERVE_NOT_A_REQUEST;
 
     if (id->kind != IDEM__TREE_STRING && id->kind != IDEM__TREE_NUMBER) {
-        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
-                             "id: expected a string or a number");
+        serve_message_refuse(m, code, "id: expected a string or a number");
     } else if (id->to - id->from > SERVE_ID_MAX) {
-        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
-                             "id: at most %d bytes", SERVE_ID_MAX);
+        serve_message_refuse(m, code, "id: at most %d bytes", SERVE_ID_MAX);
     } else {
         m->id = idem__tree_raw(tree, id);
     }
     if (!serve_is_text(idem__tree_raw(tree, version), "\"2.0\"")) {
-        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL, "jsonrpc: \"2.0\"");
+        serve_message_refuse(m, code, "jsonrpc: \"2.0\"");
     }
     if (tree->halves) {
-        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
+        serve_message_refuse(m, code,
                              "half of a surrogate pair is not valid UTF-8");
     }
     if (method->kind != IDEM__TREE_STRING) {
-        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
-                             "method: expected the name of a method");
+        serve_message_refuse(m, code, "method: expected the name of a method");
     } else {
         m->method = idem__tree_text(tree, method);
     }
-    if (params->kind != IDEM__TREE_OBJECT) {
-        serve_message_refuse(m, SERVE_BAD_PARAMS, NULL,
+    m->params = serve_member(tree, 0, idem_str("params"));
+    if (idem__tree_at(tree, m->params)->kind != IDEM__TREE_OBJECT) {
+        serve_message_refuse(m, SERVE_BAD_PARAMS,
                              "params: expected an object of named parameters");
     }
-    m->params = number;
 }
 
 bool serve_message_read(struct idem__tree *tree, struct idem_slice line,
@@ -118,9 +117,9 @@ bool serve_message_read(struct idem__tree *tree, struct idem_slice line,
     if (rc != 0) {
         serve_message_refuse(ret_message,
                              tree->twins ? SERVE_NOT_A_REQUEST : SERVE_NOT_JSON,
-                             NULL, "%s", error.text);
+                             "%s", error.text);
     } else if (idem__tree_at(tree, 0)->kind != IDEM__TREE_OBJECT) {
-        serve_message_refuse(ret_message, SERVE_NOT_A_REQUEST, NULL,
+        serve_message_refuse(ret_message, SERVE_NOT_A_REQUEST,
                              "expected one JSON object per line");
     } else {
         read_envelope(ret_message);

@@ -41,9 +41,8 @@ bool serve_message_read(struct idem__tree *tree, struct idem_slice line,
                         struct serve_message *ret_message);
 
 /* Refuses the message, unless that was done before. */
-void serve_message_refuse(struct serve_message *m, int code, const char *member,
-                          const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+void serve_message_refuse(struct serve_message *m, int code, const char *format,
+                          ...) __attribute__((format(printf, 3, 4)));
 
 /* The same for the parameter @member: "MEMBER: " + the sentence. */
 void serve_param_refuse(struct serve_message *m, const char *member,

@@ -83,12 +83,12 @@ static const struct method *find(const struct serve *serve,
         method++;
     }
     if (method->name == NULL) {
-        serve_message_refuse(m, SERVE_NO_METHOD, NULL, "unknown method");
+        serve_message_refuse(m, SERVE_NO_METHOD, "unknown method");
     } else if (method->rule == OPERATORS && !serve->is_operator) {
-        serve_message_refuse(m, SERVE_NO_METHOD, NULL,
+        serve_message_refuse(m, SERVE_NO_METHOD,
                              "%s needs idem serve --operator", method->name);
     } else if (!conn->greeted && method->run != serve_hello) {
-        serve_message_refuse(m, SERVE_NOT_A_REQUEST, NULL,
+        serve_message_refuse(m, SERVE_NOT_A_REQUEST,
                              "hello comes first on each connection");
     }
     return method;
@@ -165,7 +165,7 @@ void serve_long_line(struct serve *serve, struct serve_conn *conn)
 {
     struct serve_message m = {.code = 0};
 
-    serve_message_refuse(&m, SERVE_NOT_JSON, NULL,
-                         "a line has at most %d bytes", SERVE_LINE_MAX);
+    serve_message_refuse(&m, SERVE_NOT_JSON, "a line has at most %d bytes",
+                         SERVE_LINE_MAX);
     serve_refuse(serve, conn, &m);
 }

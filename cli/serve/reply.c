@@ -1,11 +1,11 @@
 /* Lines for a client. */
 #include "serve/methods.h"
 
+#include "http/multipart.h"
 #include "record/record.h"
 #include "serve/calls.h"
 
 #include <stdio.h>
-#include <strings.h>
 
 /* idem's errors have the codes -32001 to -32010, in the order of idem_code. */
 #define CODE_OF_OURS(code) (-32000 + (code))
@@ -166,16 +166,11 @@ void serve_json_fence(struct cli_json *json, uint64_t fence)
 
 static bool is_json(struct serve *serve, const struct idem_result *result)
 {
-    static const char json[] = "application/json";
-    struct idem_slice type = result->content_type;
-    size_t len = strlen(json);
-    const char *p = type.base;
+    struct idem_slice type = idem__media_type(result->content_type);
     struct idem__tree *tree = &serve->other;
 
     tree->nodes_max = NODES_MAX;
-    return type.len >= len && strncasecmp(p, json, len) == 0 &&
-           (type.len == len || p[len] == ';' || p[len] == ' ') &&
-           result->bytes.len > 0 &&
+    return idem__http_is(type, "application/json") && result->bytes.len > 0 &&
            idem__tree_read(tree, result->bytes, NULL) == 0 && !tree->halves;
 }
 
