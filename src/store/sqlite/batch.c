@@ -1,11 +1,9 @@
 /* One batch: many ops, one transaction, one flush.
  *
- * A failed commit does not tell whether a crash would keep it, and after a failed
- * flush the pages that the kernel still shows may never reach the disk. The store
- * is then broken until it has settled: a new connection checkpoints the whole log
- * into the file and flushes it. Then the batch runs again. Every op recognises
- * what an earlier copy of it did, so the second run answers rightly whether or not
- * the first was applied. A second failure in a row leaves the ops with
+ * A failed commit does not tell whether a crash would keep it. The store is then
+ * broken until it has settled (settle.c). Then the batch runs again. Every op
+ * recognises what an earlier copy of it did, so the second run answers rightly whether
+ * or not the first was applied. A second failure in a row leaves the ops with
  * IDEM_EUNKNOWN.
  *
  *     transact ---------------------- 0 -----------------------> answered
@@ -23,11 +21,6 @@
 #include "store/sqlite/store.h"
 
 #include <errno.h>
-#include <poll.h>
-
-enum {
-    COPY_WAIT_MS = 2000
-};
 
 /* A batch may run twice: nothing of the first answer may show in the second. */
 static void clear_answer(struct idem_op *op)
@@ -117,7 +110,7 @@ static void roll_back(struct idem__sqlite_store *store)
     (void)idem__conn_run(store->table.conn, IDEM__SQL_ROLLBACK);
     store->table.conn->has_limits = false;
     if (!sqlite3_get_autocommit(store->table.conn->db)) {
-        store->broken = true; /* No memory even for that: settle() closes it. */
+        store->broken = true; /* No memory even for that: settling closes it. */
     }
     if (store->table.conn->makes_tables) {
         /* The rollback took the new tables away again. Statements that stay
@@ -234,13 +227,6 @@ static void fail_write(const struct idem__sqlite_store *store,
                           &op->error);
 }
 
-/* Nothing is replayed from memory until end_change(). */
-static void begin_change(struct idem__sqlite_store *store)
-{
-    idem__lock_change(store->lock, /* begins= */ true);
-    store->changes = true;
-}
-
 /* While the store is broken, what failed may yet be found done. */
 static void end_change(struct idem__sqlite_store *store)
 {
@@ -270,7 +256,7 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
     idem__sqlite_table_reset(&store->table);
     if (rc == SQLITE_OK) {
         if (store->table.ends_replays) {
-            begin_change(store);
+            idem__sqlite_begin_change(store);
         }
         IDEM__CRASH_POINT("sqlite/batch/before-commit");
         rc = idem__conn_run(store->table.conn, IDEM__SQL_COMMIT);
@@ -293,58 +279,6 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
     return rc;
 }
 
-/* By its path, which may name another file by now. */
-static int reconnect(struct idem__sqlite_store *store, struct idem_error *error)
-{
-    int rc = idem__files_check(store, /* committed= */ false, error);
-
-    if (rc != 0) {
-        return rc;
-    }
-    idem__conn_close(store->table.conn);
-    store->table.conn = NULL;
-    return idem__sqlite_connect(store, /* writer= */ true, &store->table.conn,
-                                error);
-}
-
-/* Checkpoints the whole log into the file and flushes it. SQLite does not wait for a
- * checkpoint of another thread or process, so try again while one runs. */
-static int carry_all(struct idem__conn *conn)
-{
-    int64_t until_ms = idem__mono_ms() + COPY_WAIT_MS;
-    int rc;
-
-    while ((rc = sqlite3_wal_checkpoint_v2(conn->db, NULL,
-                                           SQLITE_CHECKPOINT_TRUNCATE, NULL,
-                                           NULL)) == SQLITE_BUSY &&
-           idem__mono_ms() < until_ms) {
-        (void)poll(NULL, 0, 1);
-    }
-    return rc;
-}
-
-/* Settles over a new connection: the old one still trusts what it wrote to the log,
- * which the failed flush may have lost. */
-static int settle(struct idem__sqlite_store *store, struct idem_error *error)
-{
-    struct idem__conn *conn;
-    int rc;
-
-    begin_change(store); /* Of what may be found done. */
-    rc = reconnect(store, error);
-    if (rc != 0) {
-        return rc;
-    }
-    conn = store->table.conn;
-    rc = carry_all(conn);
-    if (rc != SQLITE_OK) {
-        return idem__conn_fail(conn, rc, "settle the store", error);
-    }
-    idem__files_note(store);
-    store->broken = false;
-    return 0;
-}
-
 static void fail_unknown(struct idem_op *batch, const char *why)
 {
     struct idem_error error;
@@ -363,7 +297,7 @@ static void run_settled(struct idem__sqlite_store *store, struct idem_op *batch)
     struct idem_error error;
 
     store->broken = true;
-    if (settle(store, &error) != 0) {
+    if (idem__sqlite_settle(store, &error) != 0) {
         fail_unknown(batch, error.text);
         return;
     }
@@ -454,7 +388,7 @@ static void run_singly(struct idem__sqlite_store *store, struct idem_op *batch)
     for (; batch != NULL; batch = batch->next) {
         struct idem_error error;
 
-        if (store->broken && settle(store, &error) != 0) {
+        if (store->broken && idem__sqlite_settle(store, &error) != 0) {
             error.code = IDEM_EUNAVAILABLE; /* The rest has not run. */
             fail_all(batch, &error);
             return;
@@ -504,7 +438,7 @@ static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
         return;
     }
     if ((store->broken || store->table.conn == NULL) &&
-        settle(store, &error) != 0) {
+        idem__sqlite_settle(store, &error) != 0) {
         error.code = IDEM_EUNAVAILABLE; /* This batch has not run yet. */
         fail_all(batch, &error);
         return;
@@ -518,7 +452,7 @@ static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
          * connections then share that, even if the process only had no descriptor
          * left at that moment. Drop them all, and open it anew. */
         idem__readers_drop_idle(&store->readers);
-        if (reconnect(store, &error) != 0) {
+        if (idem__sqlite_reconnect(store, &error) != 0) {
             fail_all(batch, &error);
             return;
         }

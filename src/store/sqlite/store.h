@@ -399,6 +399,21 @@ bool idem__sqlite_move(struct idem__sqlite_store *store, struct idem_op *op,
 /* The group's run(): the lock is held, and released before it returns. */
 void idem__sqlite_run(struct idem_store *base, struct idem_op *batch);
 
+/* ---- settle.c ---- */
+
+/* Nothing is replayed from memory until the batch has ended, and a broken store has
+ * settled. */
+void idem__sqlite_begin_change(struct idem__sqlite_store *store);
+
+/* Opens the connection that writes anew, by its path, which may name another file by
+ * now. 0 or a code. */
+int idem__sqlite_reconnect(struct idem__sqlite_store *store,
+                           struct idem_error *error);
+
+/* 0: the store is not broken any more. Else a code. */
+int idem__sqlite_settle(struct idem__sqlite_store *store,
+                        struct idem_error *error);
+
 /* ---- checkpoint.c ---- */
 
 /* Carries the log over into the file if it has become long, and was not refused
