@@ -2,6 +2,7 @@
 without."""
 
 import contextlib
+import functools
 import http.client
 import json
 import os
@@ -24,9 +25,12 @@ PYTHON = "/usr/bin/python3"  # It has Debian's frameworks.
 NODE = os.environ.get("NODE", "node")
 
 
-def has(*command, **more):
+@functools.cache
+def has(*command, modules=None):
+    """Whether @command succeeds, with the modules of Node.js in that folder."""
+    env = None if modules is None else {**os.environ, "NODE_PATH": modules}
     with contextlib.suppress(OSError):
-        return subprocess.run(command, capture_output=True, **more).returncode == 0
+        return subprocess.run(command, capture_output=True, env=env).returncode == 0
     return False
 
 
@@ -50,7 +54,7 @@ def app(b, framework, *args):
         found = has(PYTHON, "-c", f"import {needed[framework]}")
     else:
         command = [NODE, os.path.join(HERE, "http_app.js")]
-        found = has(NODE, "-e", f"require('{framework}')", env=env)
+        found = has(NODE, "-e", f"require('{framework}')", modules=env["NODE_PATH"])
     if not found:
         skip(f"{framework} is not installed: tools/deps test")
     process = start([*command, framework, *args], env, cwd=b.path)
