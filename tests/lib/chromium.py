@@ -25,6 +25,11 @@ import time
 from patience import PATIENCE
 from tap import skip
 
+# Pages of its own, in processes of their own, that it has ready for each window; and one
+# process for the site to come.
+UNSEEN = ["WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup",
+          "SpareRendererForSitePerProcess"]  # fmt: skip
+
 
 class Page:
     def __init__(self, process, write, read):
@@ -199,6 +204,7 @@ def started():
         process = subprocess.Popen(
             ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
              "--no-first-run", "--disable-extensions", "--disable-background-networking",
+             "--no-startup-window", "--disable-features=" + ",".join(UNSEEN),
              "--remote-debugging-pipe", "--user-data-dir=" + profile],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             preexec_fn=take_pipes, close_fds=False, start_new_session=True,
