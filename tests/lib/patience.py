@@ -9,10 +9,14 @@ PATIENCE = 60
 
 def until(holds, what="what was waited for", seconds=PATIENCE):
     """What @holds gives, as soon as that is true; @what says it in words."""
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
+    deadline = began + seconds
     while not (truth := holds()):
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.01)
+        now = time.monotonic()
+        assert now < deadline, f"never: {what}"
+        # To look often costs more than it gains where a look starts a program.
+        time.sleep(min(max(0.01, 4 * (now - began)), 0.1))
+        began = time.monotonic()
     return truth
 
 
