@@ -746,14 +746,21 @@ end:
 }
 #endif
 
-/* The request comes or does not, and its answer likewise. */
+/* The request comes or does not, and its answer likewise. A loss is tried only where
+ * it makes a difference: of an answer that the worker uses; of a begin; and of one of
+ * the words that end its work, which are all alike once they are lost. */
+#define USES_ANSWER(verb_)                                                     \
+    (verb_ == begin || verb_ == complete || verb_ == renew)
+
 inline send(verb_, fence_, content_, hold_, copy_)
 {
     if
-    :: apply(verb_, NONCE(me, claim), fence_, content_, hold_, copy_)
     :: apply(verb_, NONCE(me, claim), fence_, content_, hold_, copy_);
-        answer = NO_ANSWER
-    :: answer = NO_ANSWER
+        if
+        :: true
+        :: USES_ANSWER(verb_) -> answer = NO_ANSWER
+        fi
+    :: verb_ == begin || verb_ == expire -> answer = NO_ANSWER
 #ifdef LATE
     :: leave_behind(verb_, NONCE(me, claim), fence_, content_, hold_);
         answer = NO_ANSWER
@@ -831,21 +838,25 @@ end_work:
         :: word = expire
         :: claim < CLAIMS -> goto turn
         fi;
-        spoken = (word == begin || word == renew -> spoken : 1);
-        live[me] = live[me] && !spoken; /* It starts nothing further. */
+        d_step {
+            spoken = (word == begin || word == renew -> spoken : 1);
+            live[me] = live[me] && !spoken /* It starts nothing further. */
+        }
         send(word, fence, content, 0, true);
-        if
-        :: word == renew && answer == OK -> live[me] = !spoken
-        :: word == renew && answer == LOST -> live[me] = 0
-        :: word == complete && answer == OK && !rec.expired ->
-            done = 1;
-            done_content = content
-        :: else
-        fi;
-        check();
-        forget();
-        word = 0;
-        content = 0;
+        d_step {
+            if
+            :: word == renew && answer == OK -> live[me] = !spoken
+            :: word == renew && answer == LOST -> live[me] = 0
+            :: word == complete && answer == OK && !rec.expired ->
+                done = 1;
+                done_content = content
+            :: else
+            fi;
+            check();
+            forget();
+            word = 0;
+            content = 0
+        }
         goto end_work
     }
 turn: /* To something else; without a word, or after enough of them. */
@@ -875,28 +886,40 @@ end:
 /* ---- A person ----------------------------------------------------------- */
 
 /* It has looked, and decides; perhaps after the key went on. */
-inline decide(verb_, fence_, force_)
-{
-    d_step {
-        MAY_DECIDE(verb_, force_) &&
-        (rec.nonce != NONCE_OF_PERSON || newest < FENCES) ->
-            do_resolve(verb_, fence_, 0, force_);
-            check();
-            forget()
-    }
-}
+#define SEES(verb_, fence_, force_)                                            \
+    MAY_DECIDE(verb_, force_) &&                                               \
+    (rec.nonce != NONCE_OF_PERSON || newest < FENCES) ->                       \
+        decision = verb_;                                                      \
+        seen = fence_;                                                         \
+        forced = force_
 
 active proctype person()
 {
+    mtype:verb decision;
+    byte seen;
+    bit forced;
+
 end:
     do
-    :: decide(complete, rec.fence, false)
-    :: decide(fail, rec.fence, false)
-    :: decide(release, rec.fence, false)
-    :: decide(release, rec.fence, true)
-    :: decide(release, newest - 1, false)
-    :: decide(reopen, rec.fence, false)
-    :: decide(reopen, newest - 1, false)
+    :: atomic {
+        if
+        :: SEES(complete, rec.fence, false)
+        :: SEES(fail, rec.fence, false)
+        :: SEES(release, rec.fence, false)
+        :: SEES(release, rec.fence, true)
+        :: SEES(release, newest - 1, false)
+        :: SEES(reopen, rec.fence, false)
+        :: SEES(reopen, newest - 1, false)
+        fi;
+        d_step {
+            do_resolve(decision, seen, 0, forced);
+            check();
+            forget();
+            decision = 0;
+            seen = 0;
+            forced = 0
+        }
+    }
     od
 }
 
@@ -905,7 +928,19 @@ end:
 /* Whoever comes when the lease is over begins, or is given the outcome; unless a
  * person must look, and then after that. This is tried in every state, and then
  * everything is put back as it was. */
-Record was;
+hidden Record was; /* Hidden: no part of a state. */
+hidden byte was_newest;
+hidden byte was_floor;
+hidden byte was_for_person;
+hidden byte was_decided;
+hidden byte was_retried;
+hidden byte was_pausing;
+hidden byte was_failed_truly;
+hidden byte was_begun;
+hidden byte was_may_be_done;
+hidden byte was_told;
+hidden byte was_done;
+hidden byte was_done_content;
 
 inline copy(to, from)
 {
@@ -924,19 +959,6 @@ inline copy(to, from)
 
 active proctype probe()
 {
-    byte was_newest;
-    byte was_floor;
-    bit was_for_person;
-    bit was_decided;
-    bit was_retried;
-    bit was_pausing;
-    byte was_failed_truly;
-    bit was_begun;
-    bit was_may_be_done;
-    bit was_told;
-    bit was_done;
-    bit was_done_content;
-
 end:
     do
     :: d_step {
@@ -984,19 +1006,6 @@ end:
         told = was_told;
         done = was_done;
         done_content = was_done_content;
-        clear(was);
-        was_newest = 0;
-        was_floor = 0;
-        was_for_person = 0;
-        was_decided = 0;
-        was_retried = 0;
-        was_pausing = 0;
-        was_failed_truly = 0;
-        was_begun = 0;
-        was_may_be_done = 0;
-        was_told = 0;
-        was_done = 0;
-        was_done_content = 0;
         forget()
     }
     od
