@@ -29,7 +29,6 @@ import dynamo  # noqa: E402
 import sqs  # noqa: E402
 import tap  # noqa: E402
 from lambda_api import Sandbox  # noqa: E402
-from patience import until  # noqa: E402
 from service import Service, once  # noqa: E402, F401  # pylint: disable=unused-import
 
 # Runs a handler as any runtime does, without idem: for controls.
@@ -74,7 +73,10 @@ class Place:
     def __init__(self, stack):
         self.stack = stack
         self.contents, self.tasks = {}, 0
-        self.table_url = stack.enter_context(dynamo.server("local"))
+        # The tests have one already, for all stories.
+        self.table_url = os.environ.get("IDEM_TEST_DYNAMODB") or stack.enter_context(
+            dynamo.server("local")
+        )
         self.credentials = {
             name: value
             for name, value in dynamo.environment().items()
@@ -205,11 +207,6 @@ def together(*acts):
         thread.join()
     if failures:
         raise failures[0]
-
-
-def wait_empty(queue):
-    """Until a queue has nothing left, waiting or in flight."""
-    until(lambda: queue.count() == (0, 0), "the queue is empty", 150)
 
 
 @contextlib.contextmanager

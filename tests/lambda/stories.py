@@ -14,11 +14,12 @@ EXAMPLES = os.path.join(TOP, "examples", "lambda")
 
 
 def play(path):
-    env = environment({"IDEM_PROGRAM": PROGRAM})
-    done = subprocess.run(
-        [sys.executable, path], env=env, capture_output=True, text=True, timeout=280,
-        check=False,
-    )  # fmt: skip
+    with dynamo.server("local") as url:
+        env = environment({"IDEM_PROGRAM": PROGRAM, "IDEM_TEST_DYNAMODB": url})
+        done = subprocess.run(
+            [sys.executable, path], env=env, capture_output=True, text=True, timeout=280,
+            check=False,
+        )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     kept = re.findall(r"^    ok: .*without.*$", done.stdout, re.M)
     assert kept, "a story without its control: " + done.stdout

@@ -98,7 +98,7 @@ class Mapping:
         try:
             while not self.end.is_set():
                 if not self.step(box):
-                    self.end.wait(0.1)
+                    self.end.wait(0.25)
         except Exception as error:  # pylint: disable=broad-except
             self.failure = error
 

@@ -7,15 +7,16 @@ import time
 PATIENCE = 60
 
 
-def until(holds, what="what was waited for", seconds=PATIENCE):
-    """What @holds gives, as soon as that is true; @what says it in words."""
+def until(holds, what="what was waited for", seconds=PATIENCE, every=0.01):
+    """What @holds gives, as soon as that is true; @what says it in words. It is looked at
+    @every so many seconds."""
     began = time.monotonic()
     deadline = began + seconds
     while not (truth := holds()):
         now = time.monotonic()
         assert now < deadline, f"never: {what}"
         # To look often costs more than it gains where a look starts a program.
-        time.sleep(min(max(0.01, 4 * (now - began)), 0.1))
+        time.sleep(max(every, min(4 * (now - began), 0.1)))
         began = time.monotonic()
     return truth
 

@@ -18,7 +18,7 @@ import time
 import urllib.parse
 
 import dynamo
-from patience import PATIENCE
+from patience import PATIENCE, until
 from tap import for_all, skip
 
 REGION = "eu-west-1"
@@ -152,6 +152,10 @@ class Queue:
             int(got["ApproximateNumberOfMessages"]),
             int(got["ApproximateNumberOfMessagesNotVisible"]),
         )
+
+    def wait_empty(self, seconds=PATIENCE):
+        """Wait until nothing is left, waiting or in flight."""
+        until(lambda: self.count() == (0, 0), "the queue is empty", seconds, every=0.25)
 
     def receive(self, most=10, visibility=None, url=None):
         asked = {"QueueUrl": url or self.url, "MaxNumberOfMessages": most}

@@ -12,7 +12,6 @@ from files import write
 import sqs
 from rig import Between, Place, error, ledger
 from tap import LONG, equal, main, note, test
-from patience import until
 
 from lambda_api import Answer, Sandbox
 from event_source import Mapping, failures
@@ -85,7 +84,7 @@ class Function(contextlib.ExitStack):
         return {r["key"]: r for r in self.place.records()}
 
     def wait_empty(self, seconds=60):
-        until(lambda: self.queue.count() == (0, 0), "the queue is empty", seconds)
+        self.queue.wait_empty(seconds)
 
 
 # ---- The mapping itself ----

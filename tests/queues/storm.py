@@ -253,7 +253,7 @@ def a_hot_poison_key_does_not_slow_the_rest():
         took = time.monotonic() - began
         begun = ledger("hot")
         assert p.queue.count(p.queue.dead_url)[0] < 8, "the hot ones were done first"
-        until(lambda: p.queue.count() == (0, 0), "all is done", 90)
+        p.queue.wait_empty(90)
     equal(len(ledger()), 40)
     lines = ledger("hot")
     equal(lines, ["begin", "end"] * (len(lines) // 2))  # Never two at once.
