@@ -440,7 +440,13 @@ def an_interrupted_migration_waits_for_a_person():
 
 # ---- idem serve, from other languages ------------------------------------------
 
-SERVED = {"charge.rb": ["ruby"], "charge.php": ["php"], "charge.go": ["go", "run"], "Charge.java": ["java"]}
+SERVED = {
+    "charge.rb": ["ruby"],
+    "charge.php": ["php"],
+    "charge.go": ["go", "run"],
+    # It compiles the program each time: the second compiler costs more than it gains.
+    "Charge.java": ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
+}
 
 
 @each(SERVED)

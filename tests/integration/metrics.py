@@ -129,7 +129,8 @@ def promtool_accepts_them():
 
     bad = run([tool, "check", "metrics"], input=text.replace(b"_total counter", b"_total gauge"))
     assert bad.status != 0, bad
-    shutil.copy(tests, "idem.rules.test.yml")
+    # The first of the stories looks for it; the last, a whole day, takes promtool seconds.
+    write("idem.rules.test.yml", read("prometheus", "idem.rules.test.yml").partition("  # Three jobs of each night")[0])
     write("idem.rules.yml", read("prometheus", "idem.rules.yml").replace("idem_overdue) > 0", "idem_overdue) > 2"))
     assert run([tool, "test", "rules", "idem.rules.test.yml"], timeout=60).status != 0
 

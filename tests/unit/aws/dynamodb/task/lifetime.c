@@ -17,10 +17,14 @@ static uint8_t bytes[30 * IDEM__PART_LEN];
 
 static void set_up(bool claims)
 {
+    static bool filled;
     uint64_t seed = 3;
 
     wire_init(&wire, claims);
-    random_fill(&seed, bytes, sizeof(bytes));
+    if (!filled) { /* They stay the same, and are 11 MB. */
+        random_fill(&seed, bytes, sizeof(bytes));
+        filled = true;
+    }
 }
 
 #define TEST_WIRE(suite, condition)                                            \
