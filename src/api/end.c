@@ -53,63 +53,51 @@ int idem_end(struct idem_attempt *attempt, const struct idem_outcome *outcome,
     return rc;
 }
 
-int idem_complete(struct idem_attempt *attempt,
-                  const struct idem_result *result,
-                  struct idem_error *ret_error)
+static int end_as(struct idem_attempt *attempt, enum idem_status status,
+                  struct idem_slice text, const struct idem_result *result,
+                  struct idem_error *error)
 {
-    struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};
+    struct idem_outcome outcome = {.status = status, .text = text};
 
     if (result != NULL) {
         outcome.result = *result;
     }
-    return idem_end(attempt, &outcome, ret_error);
+    return idem_end(attempt, &outcome, error);
+}
+
+int idem_complete(struct idem_attempt *attempt,
+                  const struct idem_result *result,
+                  struct idem_error *ret_error)
+{
+    return end_as(attempt, IDEM_STATUS_COMPLETED, idem_bytes(NULL, 0), result,
+                  ret_error);
 }
 
 int idem_fail(struct idem_attempt *attempt, struct idem_slice text,
               const struct idem_result *result, struct idem_error *ret_error)
 {
-    struct idem_outcome outcome = {
-        .status = IDEM_STATUS_FAILED,
-        .text = text,
-    };
-
-    if (result != NULL) {
-        outcome.result = *result;
-    }
-    return idem_end(attempt, &outcome, ret_error);
+    return end_as(attempt, IDEM_STATUS_FAILED, text, result, ret_error);
 }
 
 int idem_release(struct idem_attempt *attempt, struct idem_slice text,
                  struct idem_error *ret_error)
 {
-    struct idem_outcome outcome = {
-        .status = IDEM_STATUS_RELEASED,
-        .text = text,
-    };
-
-    return idem_end(attempt, &outcome, ret_error);
+    return end_as(attempt, IDEM_STATUS_RELEASED, text, /* result= */ NULL,
+                  ret_error);
 }
 
 int idem_retry(struct idem_attempt *attempt, struct idem_slice text,
                struct idem_error *ret_error)
 {
-    struct idem_outcome outcome = {
-        .status = IDEM_STATUS_RETRY,
-        .text = text,
-    };
-
-    return idem_end(attempt, &outcome, ret_error);
+    return end_as(attempt, IDEM_STATUS_RETRY, text, /* result= */ NULL,
+                  ret_error);
 }
 
 int idem_unknown(struct idem_attempt *attempt, struct idem_slice text,
                  struct idem_error *ret_error)
 {
-    struct idem_outcome outcome = {
-        .status = IDEM_STATUS_UNKNOWN,
-        .text = text,
-    };
-
-    return idem_end(attempt, &outcome, ret_error);
+    return end_as(attempt, IDEM_STATUS_UNKNOWN, text, /* result= */ NULL,
+                  ret_error);
 }
 
 int idem_renew(struct idem_attempt *attempt, int64_t lease_ms,

@@ -151,15 +151,6 @@ static void add_pair(struct idem__buffer *pairs, struct idem_slice name,
 
 /* ---- The query ---- */
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Decodes in place, as forms are encoded: into no more bytes than there were. */
 static struct idem_slice decode(char *p, size_t len)
 {
@@ -167,10 +158,11 @@ static struct idem_slice decode(char *p, size_t len)
 
     for (from = 0; from < len; from++, to++) {
         p[to] = p[from] == '+' ? ' ' : p[from];
-        if (p[from] == '%' && len - from > 2 && hex_value(p[from + 1]) >= 0 &&
-            hex_value(p[from + 2]) >= 0) {
-            p[to] =
-                (char)(hex_value(p[from + 1]) * 16 + hex_value(p[from + 2]));
+        if (p[from] == '%' && len - from > 2 &&
+            idem__hex_value(p[from + 1]) >= 0 &&
+            idem__hex_value(p[from + 2]) >= 0) {
+            p[to] = (char)(idem__hex_value(p[from + 1]) * 16 +
+                           idem__hex_value(p[from + 2]));
             from += 2;
         }
     }

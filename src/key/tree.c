@@ -64,7 +64,7 @@ static struct idem__tree_node *node_at(struct reader *r, uint32_t number)
 
 /* ---- Strings ---- */
 
-static int hex_value(char c)
+int idem__hex_value(char c)
 {
     if (c >= '0' && c <= '9') {
         return c - '0';
@@ -80,7 +80,7 @@ static int read_unit(struct reader *r, uint32_t *ret_unit)
     int i;
 
     for (i = 0; i < 4; i++) {
-        int value = hex_value(peek(r));
+        int value = idem__hex_value(peek(r));
 
         if (value < 0) {
             return refuse(r, r->at, "\\u needs four hexadecimal digits");

@@ -88,6 +88,9 @@ static inline uint32_t idem__tree_len(const struct idem__tree *tree)
 /* True for nulls alone, in arrays and objects or not. */
 bool idem__tree_is_null(const struct idem__tree *tree, uint32_t number);
 
+/* The value of a hexadecimal digit, in either case; -1: it is not one. */
+int idem__hex_value(char c);
+
 /* The bytes of a value as they are in the text. */
 static inline struct idem_slice idem__tree_raw(
     const struct idem__tree *tree, const struct idem__tree_node *node)
