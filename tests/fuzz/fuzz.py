@@ -8,7 +8,7 @@ Usage: fuzz.py FOLDER                       run every target (TAP)
 FOLDER is where the targets are built, and where their inputs grow from run to run
 and findings stay. Each target first runs every input that is kept, then goes on
 for a second (an hour with IDEM_TEST_LONG=1; IDEM_FUZZ_SECONDS sets either). The
-short run starts from one seed and ends after 150,000 executions, so that what
+short run starts from one seed and ends after 20,000 executions, so that what
 it does changes with the code and not with the day.
 
 Defects are planted too, one for each target that must find it: mutants/TARGET-NAME.patch.
@@ -45,7 +45,7 @@ FOLDER = Path(sys.argv.pop(1)).absolute() if len(sys.argv) > 1 else None
 SECONDS = int(os.environ.get("IDEM_FUZZ_SECONDS") or (3600 if tap.LONG else 1))
 BOUNDS = [f"-max_total_time={SECONDS}"]
 if SECONDS <= 20:
-    BOUNDS += ["-seed=1", "-runs=150000"]
+    BOUNDS += ["-seed=1", "-runs=20000"]
 MUTANT_SECONDS = 60  # It ends where it finds the defect.
 JOBS = min(2, os.cpu_count() or 1)
 TARGETS = sorted([*seeds.SEEDS, "life-sqlite"])

@@ -13,8 +13,10 @@ import subprocess
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-SETUP = "-Dfuzz=true -Dtests=enabled -Doptimization=1 -Db_lundef=false"
-SETUP += " -Db_sanitize=address,undefined"
+# An hour is worth the time of an optimizer, and a second is not. -g1: lines alone.
+OPTIMIZATION = "1" if os.environ.get("IDEM_TEST_LONG") else "0"
+SETUP = "-Dfuzz=true -Dtests=enabled -Db_lundef=false -Db_sanitize=address,undefined"
+SETUP += f" -Doptimization={OPTIMIZATION} -Ddebug=false -Dc_args=-g1"
 
 
 def compiler():
@@ -37,9 +39,11 @@ def must_run(command, **options):
     return done.stdout
 
 
-def _has_unit_tests(folder):
+def _is_set_up(folder):
+    """True if @folder has the unit tests, and is optimized enough."""
     options = json.loads((folder / "meson-info/intro-buildoptions.json").read_text())
-    return any(o["name"] == "tests" and o["value"] == "enabled" for o in options)
+    value = {option["name"]: option["value"] for option in options}
+    return value["tests"] == "enabled" and value["optimization"] >= OPTIMIZATION
 
 
 def build(folder, targets):
@@ -56,7 +60,7 @@ def build(folder, targets):
             if shutil.which("ld.gold"):  # It takes a third of the time.
                 command += ["-Dc_link_args=-fuse-ld=gold"]
             must_run(command, env={**os.environ, "CC": cc})
-        elif not _has_unit_tests(folder):
+        elif not _is_set_up(folder):
             must_run(["meson", "configure", folder, *SETUP.split()])
             must_run(["ninja", "-C", folder, "build.ninja"])
         must_run(["ninja", "-C", folder, "-j", str(os.cpu_count()), *targets()])
