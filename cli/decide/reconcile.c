@@ -288,7 +288,7 @@ static struct cli_option options[] = {
     CLI_VALUE("drop", "ENTRY", CLI_TEXT, &args.drop,
               "delete an entry for good"),
     CLI_VALUE("from", "URL", CLI_TEXT, &args.from,
-              "record what was meant for that store, which has moved"),
+              "record outcomes meant for that store, which moved"),
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_NO_PROGRESS,
     CLI_VALUE("store", "URL", CLI_TEXT, &args.store,
@@ -300,7 +300,7 @@ static const char *const examples[] = {
     "idem reconcile                    # record what waits on this host",
     "idem reconcile --list             # see what waits, was lost, is damaged",
     "idem reconcile --output ENTRY     # what a lost outcome was",
-    "idem reconcile --drop ENTRY       # it was dealt with",
+    "idem reconcile --drop ENTRY       # delete it when dealt with",
     "idem reconcile -n lambda.log      # what a log has that IDEM_STORE has not",
     NULL,
 };

@@ -80,7 +80,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 static struct cli_option options[] = {
     CLI_VALUE("reason", "TEXT", CLI_TEXT, &args.reason,
-              "why it is to be run again; it is recorded",
+              "why the work must run again; kept on record",
               .max = IDEM_TEXT_MAX),
     CLI_OPTION_FENCE(&args.of.fence, &args.of.fence_given),
     CLI_OPTION_WHO(&args.who),

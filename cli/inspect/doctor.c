@@ -470,7 +470,7 @@ static struct cli_option options[] = {
 
 static const char *const examples[] = {
     "idem doctor                       # what is wrong, and what to do about it",
-    "idem store check                  # the store again, read to its end",
+    "idem store check                  # read the whole store",
     "idem doctor --json | jq '.findings[] | select(.grade != \"ok\")'",
     NULL,
 };

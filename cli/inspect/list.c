@@ -294,15 +294,15 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 static struct cli_option options[] = {
     CLI_VALUE("status", "STATUS", CLI_TEXT, &args.statuses,
-              "only these: failed,unknown"),
+              "only these statuses: failed,unknown"),
     CLI_SWITCH("overdue", &args.overdue,
                "only work that should have ended by now"),
     CLI_SWITCH("failed", &args.failed,
                "only what failed, or ended with an exit status other than 0"),
     CLI_VALUE("since", "TIME", CLI_DURATION, &args.since_ms,
-              "only what began or ended that recently: 2h", .min = 1),
+              "only work that began or ended within this time: 2h", .min = 1),
     CLI_VALUE("match", "PATTERN", CLI_TEXT, &args.match,
-              "only keys that look like this: 'order-*'"),
+              "only keys that match: 'order-*'"),
     CLI_OPTION_SCOPES(&args.scope),
     /* Rows are counted in size_t. */
     CLI_VALUE("max", "N", CLI_COUNT, &args.limit,
@@ -312,7 +312,7 @@ static struct cli_option options[] = {
               "continue where a list with --max ended",
               .max = IDEM_PLACE_MAX - 1),
     CLI_VALUE("fields", "FIELDS", CLI_TEXT, &args.fields,
-              "show these, with commas between them: status exit started age "
+              "show these fields, separated by commas: status exit started age "
               "took lease attempts owner scope key created ended expires fence "
               "error",
               .letter = 'f'),

@@ -237,7 +237,7 @@ static struct cli_option options[] = {
     CLI_VALUE("output", "FILE", CLI_TEXT, &args.output,
               "replace FILE in one step (default: stdout)", .letter = 'o'),
     CLI_OPTION_MISSING(&args.missing,
-                       "also when such keys last succeeded: 'backup@*'"),
+                       "also print when such keys last succeeded: 'backup@*'"),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };

@@ -256,7 +256,7 @@ static struct cli_option options[] = {
     CLI_SWITCH("once", &args.once,
                "look once; exit as a monitoring plugin does"),
     CLI_VALUE("every", "TIME", CLI_DURATION, &args.every_ms,
-              "look again and again, until a signal ends it", .min = 100),
+              "look every TIME, until a signal ends it", .min = 100),
     CLI_VALUE("warn", "LIMITS", CLI_TEXT, &args.warn,
               "more than this is a warning: failed=0,failed_outcome=0"),
     CLI_VALUE("critical", "LIMITS", CLI_TEXT, &args.critical,
@@ -278,7 +278,7 @@ static struct cli_option options[] = {
                        "critical if no such key succeeded --within the time: "
                        "'backup@*,report@*'"),
     CLI_VALUE("within", "TIME", CLI_DURATION, &args.within_ms,
-              "26h for what runs once a day", .min = 1000),
+              "such as 26h for daily work", .min = 1000),
     CLI_OPTION_SCOPES(&args.scope),
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_STORE(&args.store),

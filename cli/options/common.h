@@ -41,17 +41,17 @@
 /* Both are about endings that are to be run again. */
 #define CLI_OPTION_MAX_FAILURES(to)                                            \
     CLI_VALUE("max-failures", "N", CLI_COUNT, to,                              \
-              "the N-th that ends in retry is for a person",                   \
+              "the N-th retry makes the record failed",                        \
               .as = IDEM_SETTING_MAX_FAILURES)
 
 #define CLI_OPTION_RETRY_AFTER(to)                                             \
     CLI_VALUE("retry-after", "TIME", CLI_DURATION, to,                         \
-              "after a retry, nobody starts before this",                      \
+              "pause after a retry before the next start",                     \
               .as = IDEM_SETTING_RETRY_AFTER)
 
 #define CLI_OPTION_KILL_AFTER(to)                                              \
     CLI_VALUE("kill-after", "TIME", CLI_DURATION, to,                          \
-              "from SIGTERM to SIGKILL for what must stop (5s)")
+              "time between SIGTERM and SIGKILL (5s)")
 
 #define CLI_OPTION_VERBOSE(to)                                                 \
     CLI_SWITCH("verbose", to, "report more on stderr", .letter = 'v')

@@ -65,7 +65,7 @@ int cli_fingerprint_from(const char *text, struct idem_slice input,
 
 #define CLI_OPTION_KEY_FILE(to)                                                \
     CLI_VALUE("key-file", "FILE", CLI_TEXT, to,                                \
-              "read the key from FILE, without a last newline")
+              "read the key from FILE, drop a final newline")
 
 #define CLI_OPTION_KEY_FROM(to)                                                \
     CLI_VALUE("key-from", "SEL", CLI_TEXT, to, "select the key from the input")

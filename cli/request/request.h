@@ -49,14 +49,14 @@ struct cli_claim {
                   "how long the outcome is replayed (24h)",                    \
                   .as = IDEM_SETTING_RETENTION),                               \
         CLI_VALUE("expect", "TIME", CLI_DURATION, &(c)->expect_ms,             \
-                  "report it as overdue after this time", .min = 1),           \
+                  "report the work as overdue after this time", .min = 1),     \
         CLI_OPTION_POLICY(&(c)->on_expired_lease,                              \
                           "hold (the default: a person must look), rerun"),    \
         CLI_VALUE("max-attempts", "N", CLI_COUNT, &(c)->attempts_max,          \
                   "give up after N starts; 0: never (5)",                      \
                   .as = IDEM_SETTING_MAX_ATTEMPTS),                            \
         CLI_VALUE("fingerprint", "WHAT", CLI_TEXT, &(c)->fingerprint,          \
-                  "what must be the same: auto, none, TEXT, @FILE"),           \
+                  "request fingerprint: auto, none, TEXT, @FILE"),             \
         CLI_VALUE("input", "WHAT", CLI_TEXT, &(c)->input,                      \
                   "the request, kept for people: TEXT, @FILE or -"),           \
         CLI_OPTION_KEY_FROM(&(c)->key_from),                                   \
@@ -65,7 +65,7 @@ struct cli_claim {
                   "how long to wait for another's attempt (0s)",               \
                   .as = IDEM_SETTING_WAIT),                                    \
         CLI_SWITCH("wait-then-run", &(c)->wait_then_run,                       \
-                   "start it if that attempt is given up")
+                   "start the work if that attempt gives up")
 
 /* A request that owns what it points to. */
 struct cli_request {
@@ -104,12 +104,12 @@ struct cli_result_spec {
 
 #define CLI_RESULT_OPTIONS(r)                                                  \
     CLI_VALUE("content-type", "TYPE", CLI_TEXT, &(r)->content_type,            \
-              "what the result is, such as application/json", .max = 255),     \
+              "type of the result, such as application/json", .max = 255),     \
         CLI_VALUE("exit", "N", CLI_COUNT, &(r)->exit,                          \
                   "the exit status that idem run replays", .max = 255,         \
                   .given = &(r)->exit_given),                                  \
         CLI_VALUE("http-status", "N", CLI_COUNT, &(r)->http_status,            \
-                  "the result is an answer of HTTP with this status",          \
+                  "the result is an HTTP response with this status",           \
                   .min = 200, .max = 599, .given = &(r)->http_given)
 
 /* 0, or an exit status after saying which of @spec exclude each other. */

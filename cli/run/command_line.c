@@ -38,7 +38,7 @@ struct cli_option run_option_table[] = {
     CLI_SWITCH("lock", &run_options.lock,
                "hold the key while it runs; record nothing"),
     CLI_VALUE("every", "PERIOD", CLI_TEXT, &run_options.every,
-              "once in each: 15m, 6h, hour, day, week, month"),
+              "once per period: 15m, 6h, hour, day, week, month"),
     CLI_VALUE("zone", "NAME", CLI_TEXT, &run_options.zone,
               "time zone of --every: Europe/Berlin (UTC)"),
     CLI_SWITCH("overlap", &run_options.overlap,

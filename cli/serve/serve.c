@@ -138,13 +138,13 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 static struct cli_option options[] = {
     CLI_SWITCH("stdio", &args.stdio,
-               "for the program that starts this one: stdin and stdout"),
+               "serve the parent program over stdin and stdout"),
     CLI_VALUE("socket", "PATH", CLI_TEXT, &args.socket,
-              "for all that connect to a Unix socket, or systemd's"),
+              "serve clients of a Unix socket, or of systemd's"),
     CLI_VALUE("group", "GROUP", CLI_TEXT, &args.group,
-              "whose members may connect, too (default: this user alone)"),
+              "let members of GROUP connect (default: only this user)"),
     CLI_SWITCH("operator", &args.is_operator,
-               "take decisions of persons as well: resolve, reopen"),
+               "also accept a person's decisions: resolve, reopen"),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };

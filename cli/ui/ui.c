@@ -214,12 +214,12 @@ done:
 
 static struct cli_option options_of_ui[] = {
     CLI_VALUE("listen", "ADDRESS", CLI_TEXT, &args.listen,
-              "where, on this host alone: 127.0.0.1:8400 (any free port)",
+              "address on this host: 127.0.0.1:8400 (any free port)",
               .letter = 'l'),
     CLI_VALUE("token-file", "FILE", CLI_TEXT, &args.token_file,
-              "the token is in FILE (default: a new one, which is printed)"),
+              "read the token from FILE (default: print a new one)"),
     CLI_OPTION_WHO(&args.who),
-    CLI_OPTION_MISSING(&args.missing, "/metrics also says when such keys last "
+    CLI_OPTION_MISSING(&args.missing, "/metrics also shows when such keys last "
                                       "succeeded: 'backup@*'"),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},

@@ -227,7 +227,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 static struct cli_option options[] = {
     CLI_OPTION_SCOPES(&args.scope),
     CLI_VALUE("status", "STATUS", CLI_TEXT, &args.statuses,
-              "only these: failed,unknown"),
+              "only these statuses: failed,unknown"),
     CLI_SWITCH("open", &args.open,
                "move the store: nothing begins in it from now on"),
     CLI_VALUE("to", "URL", CLI_TEXT, &args.to,

@@ -108,7 +108,7 @@ static struct cli_option options[] = {
 
 static const char *const examples[] = {
     "idem purge                        # safe at any time, beside other work",
-    "idem purge --max 100000           # at most so many, from cron",
+    "idem purge --max 100000           # at most 100,000 records, from cron",
     NULL,
 };
 

@@ -286,7 +286,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
 static struct cli_option options[] = {
     CLI_SWITCH("force", &args.force, "create: replace a store that is lost"),
     CLI_VALUE("format", "FORMAT", CLI_CHOICE, &args.format,
-              "template: for which tool", .choices = cli_template_formats),
+              "template: the tool to print it for",
+              .choices = cli_template_formats),
     CLI_OPTION_JSON(&args.json),
     CLI_SWITCH("yes", &args.yes,
                "needed by mark-restored, create --force, set-clock",
@@ -302,7 +303,7 @@ static const char *const examples[] = {
     "idem store create --store postgres://db.example.com/idem",
     "idem store check                  # what is wrong with it, and how to mend it",
     "idem store template >table.yaml   # a table for CloudFormation to create",
-    "idem store mark-restored --yes    # after putting back a copy of the file",
+    "idem store mark-restored --yes    # after restoring a copy of the file",
     "idem store set-clock --yes        # when its time is ahead",
     NULL,
 };

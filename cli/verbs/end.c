@@ -377,7 +377,7 @@ static const char *const complete_examples[] = {
 static const char *const fail_examples[] = {
     "idem fail --token \"$token\" --reason \"card 4711 was refused\"",
     "idem fail --token \"$token\" --result @answer.json --exit 3",
-    "idem list --status failed                  # who looks, finds it here",
+    "idem list --status failed                  # lists it for a person",
     NULL,
 };
 
@@ -396,7 +396,7 @@ static const char *const retry_examples[] = {
 
 static const char *const unknown_examples[] = {
     "idem unknown --token \"$token\" --reason \"no answer from the bank\"",
-    "idem list --status unknown         # who looks, finds it here",
+    "idem list --status unknown         # lists it for a person",
     NULL,
 };
 

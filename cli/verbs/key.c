@@ -210,7 +210,7 @@ static struct cli_option options[] = {
     CLI_OPTION_KEY(&args.claim.key, "the idempotency key, 1 to 255 bytes"),
     CLI_OPTION_KEY_FILE(&args.claim.key_file),
     CLI_SWITCH("key-from-args", &args.claim.from_args,
-               "make the key of the command line"),
+               "make the key from the command line"),
     CLI_OPTION_SCOPE(&args.claim.scope),
     CLI_VALUE("fingerprint", "WHAT", CLI_TEXT, &args.claim.fingerprint,
               "auto (command line and input), none, TEXT or @FILE"),
@@ -228,7 +228,7 @@ static struct cli_option options[] = {
 };
 
 static const char *const examples[] = {
-    "idem key -k order-42              # the id that the store files it under",
+    "idem key -k order-42              # the id under which the store keeps it",
     "idem key -k order-42 -- charge 42 # what idem run would compare",
     "idem key --key-from-args -- charge 42",
     "idem key --input @order.json --key-from .id --fingerprint-from .sum,.currency",

@@ -203,7 +203,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 }
 
 static struct cli_option options[] = {
-    CLI_VALUE("name", "NAME", CLI_TEXT, &args.name, "of the limit",
+    CLI_VALUE("name", "NAME", CLI_TEXT, &args.name, "the name of the limit",
               .letter = 'n', .max = IDEM_LIMIT_NAME_MAX),
     CLI_VALUE("subject", "WHO", CLI_TEXT, &args.subject,
               "the user or tenant to limit", .letter = 'u',
@@ -215,11 +215,12 @@ static struct cli_option options[] = {
               "when the event happened, since 1970, the same for each retry "
               "(default: $IDEM_EVENT_MS, else now)",
               .min = 0, .max = 253402300799999, .given = &args.has_at),
-    CLI_VALUE("max", "N", CLI_COUNT, &args.max, "admit so many in one window",
-              .letter = 'm', .min = 1, .max = IDEM_LIMIT_MAX),
+    CLI_VALUE("max", "N", CLI_COUNT, &args.max,
+              "admit at most N requests in one window", .letter = 'm', .min = 1,
+              .max = IDEM_LIMIT_MAX),
     CLI_VALUE("per", "TIME", CLI_TEXT, &args.per,
               "the window: second, minute, hour, day, week, month, or a time "
-              "as 90s",
+              "such as 90s",
               .letter = 'p'),
     CLI_VALUE("zone", "NAME", CLI_TEXT, &args.zone,
               "time zone of --per: Europe/Berlin (UTC)"),
@@ -227,10 +228,10 @@ static struct cli_option options[] = {
               "how much the request counts (default: 1)", .min = 1,
               .max = IDEM_LIMIT_MAX),
     CLI_VALUE("late", "TIME", CLI_DURATION, &args.late_ms,
-              "how long after its window a request may ask (default: 1d)",
+              "how long after its window a request may come (default: 1d)",
               .min = 1),
     CLI_OPTION_JSON(&args.json),
-    CLI_SWITCH("quiet", &args.quiet, "print nothing; the exit status tells",
+    CLI_SWITCH("quiet", &args.quiet, "print nothing, only set the exit status",
                .letter = 'q'),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
