@@ -33,14 +33,15 @@ enum child_start {
 struct child_end {
     int exit_status; /* If signal is 0. */
     int signal;
-    bool cut_short; /* It was told to end before. */
-    int64_t at_ms;  /* When waitid() told of it, on the clock of io_now_ms(). */
+    bool cut_short; /* We stopped it before it ended. */
+    int64_t at_ms;  /* When waitid() reported it, on the clock of
+                       io_now_ms(). */
 };
 
-/* Starts @plan in a process group (or session) of its own, whose number is *@ret_pid, with
- * every signal as if nobody had touched it; it is killed when we die. Where it
- * answers anything but CHILD_STARTED, nothing of the command has run, no process
- * is left and errno says why. All signals must be blocked. */
+/* Starts @plan in a process group (or session) of its own, whose number is *@ret_pid,
+ * with default signal handling; the kernel kills it when we die. Unless this returns
+ * CHILD_STARTED, nothing of the command has run, no process is left, and errno has the
+ * reason. All signals must be blocked. */
 enum child_start child_start(const struct child_plan *plan, pid_t *ret_pid);
 
 /* ---- What the command is told about its attempt ------------------------- */

@@ -1,4 +1,4 @@
-/* Claims the key, and waits for the attempt of another owner if it is to. */
+/* Claims the key, and with --wait waits for the attempt of another owner. */
 #include "base/crash.h"
 #include "base/pace.h"
 #include "options/command.h"

@@ -78,7 +78,7 @@ struct run_options {
  * for: so the supervisor can tell whether a runner that died had the claim. */
 struct run_nonce {
     uint8_t bytes[16];
-    bool is_due; /* The next one that the library draws is this. */
+    bool is_due; /* The library must draw this nonce next. */
 };
 
 struct supervisor;

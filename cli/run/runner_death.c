@@ -1,5 +1,5 @@
-/* Records, after the death of the runner, what became of its attempt. The supervisor
- * writes under the fence of the attempt, so a successor is never disturbed. */
+/* Records the end of the attempt after the death of the runner. The supervisor writes
+ * under the fence of the attempt, so a successor is never disturbed. */
 #include "base/crash.h"
 #include "base/pace.h"
 #include "process/descriptors.h"

@@ -17,8 +17,8 @@ struct signals {
 /* Blocks them. 0, or -1 with errno. */
 int signals_take(struct signals *signals);
 
-/* Takes those that wait, which were meant for a command that has ended. Returns the
- * last of them that wants us to end; 0: none does. */
+/* Drops pending signals, which were meant for a command that has ended. Returns the
+ * last fatal one; 0: none. */
 int signals_drop(struct signals *signals);
 
 /* From here on a signal has its effect at once again. */
@@ -30,7 +30,7 @@ int signals_next(struct signals *signals);
 /* Waits up to @ms for one. Returns it, or 0. */
 int signals_wait(struct signals *signals, int ms);
 
-/* True for those that end a process which has nothing to say about them. */
+/* True for signals that end a process by default. */
 bool signals_is_fatal(int signo);
 
 /* Stops us as SIGTSTP would, and returns when somebody continues us: at once
@@ -54,15 +54,15 @@ struct terminal {
     struct termios before;
 };
 
-/* Looks, and sets @terminal->given if the command is to have it from its start:
- * the supervisor gives it then. */
+/* Finds the terminal, and sets @terminal->given if the command gets it from its start,
+ * from the supervisor. */
 void terminal_init(struct terminal *terminal);
 void terminal_finish(struct terminal *terminal);
 
 /* Needs SIGTTOU to be blocked. */
 void terminal_take(struct terminal *terminal);
 
-/* Sets it as it was: a command that was killed could not. */
+/* Restores the settings, which a killed command could not. */
 void terminal_mend(const struct terminal *terminal);
 
 /* The command was stopped by @signo. Gives it the terminal if that is what it

@@ -1,5 +1,5 @@
-/* status_report.h: what happened, for programs. An exit status may be the command's or
- * ours; the report says which. */
+/* status_report.h: the report of a run, for programs. An exit status may be the
+ * command's or ours; the report shows which. */
 #ifndef IDEM_CLI_RUN_STATUS_REPORT_H
 #define IDEM_CLI_RUN_STATUS_REPORT_H
 
@@ -8,7 +8,7 @@
 struct status_report {
     struct idem_slice scope;
     struct idem_slice key;
-    const char *verdict; /* NULL: the key was not even asked for. */
+    const char *verdict; /* NULL: the store gave none. */
     const char *status;  /* The status on record now: "completed" ...; NULL. */
     bool executed;       /* The command was run by us. */
     bool recorded;       /* How that ended is on record. */

@@ -64,7 +64,8 @@ static bool give_reason(struct supervision *sup, enum supervisor_why why)
         return false;
     }
     sup->stopping = why;
-    /* A command that had ended by itself was not cut short, whatever is stopped now. */
+    /* A command that ended by itself was not cut short, even if its descendants are
+     * stopped now. */
     sup->end.cut_short = !sup->ended;
     supervision_tell(sup, &news);
     return true;

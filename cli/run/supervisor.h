@@ -6,30 +6,30 @@
  *     pipes of stdout, stderr <------------------------- command
  *                                                          '- descendants
  *
- * The runner asks the store, carries the output and renews the lease. The
- * supervisor is the parent of the command and, as a subreaper, of every orphan
- * below it. It has no thread, no store and no output open, so that little can
- * keep it from its work. Two duties and a rule:
+ * The runner asks the store, carries the output and renews the lease. The supervisor is
+ * the parent of the command and, as a subreaper, of every orphan below it. It has no
+ * thread, no store and no output open, so that little can keep it from its work. Two
+ * duties and a rule:
  *
- * - No work goes on past the lease that it knows of, whatever became of the
- *   runner. Everything gets SIGTERM, then SIGKILL before the end.
- * - When the runner dies, which closes the channel, all of the work is stopped.
- *   Then the supervisor opens the store by itself and says so. That is a write under
- *   the attempt's fence like any other: every host knows of the death at once,
- *   and nobody ever has to guess whether a process is alive.
+ * - No work goes on past the lease that it knows of, whatever became of the runner.
+ *   Everything gets SIGTERM, then SIGKILL before the end.
+ * - When the runner dies, which closes the channel, the supervisor stops all of the
+ *   work. Then it opens the store itself and records the death, with a write under the
+ *   attempt's fence like any other: every host knows of the death at once, and nobody
+ *   has to guess whether a process is alive.
  *
- * - It says that the work is over only where waitid() has proved it: as a
- *   subreaper it has a child as long as one descendant is alive. A process that
- *   cannot be ended (an uninterruptible sleep, another user's) is told as a
- *   survivor. Then nobody records anything, and the lease decides.
+ * - It reports that the work is over only if waitid() has proved it: as a subreaper it
+ *   has a child as long as one descendant is alive. It reports a process that cannot be
+ *   ended (in an uninterruptible sleep, or another user's) as a survivor. Then nobody
+ *   records anything, and the lease decides.
  *
- * If the supervisor dies, the kernel kills its command (PR_SET_PDEATHSIG, which
- * child.c sets before exec), and the runner, a subreaper too, ends what is left. If
- * both are killed, the lease decides.
+ * If the supervisor dies, the kernel kills its command (PR_SET_PDEATHSIG, which child.c
+ * sets before exec), and the runner, a subreaper too, ends what is left. If both are
+ * killed, the lease decides.
  *
- * A runner that had children before, because a shell became it by exec, could not
- * tell them from what a dead supervisor leaves. It puts a guard between: a subreaper
- * whose only child is the supervisor.
+ * A runner that had children before, because a shell became it by exec, could not tell
+ * them from what a dead supervisor leaves. It puts a guard between: a subreaper whose
+ * only child is the supervisor.
  *
  *     runner --> guard --> supervisor --> command
  */
@@ -117,8 +117,8 @@ struct supervisor_news {
 struct supervisor {
     pid_t pid;   /* The supervisor, or its guard; 0: there is none. */
     int channel; /* -1: there is none. */
-    int failed;  /* errno of what it could not be had for. */
-    bool adopts; /* Should it be killed, its orphans become our children. */
+    int failed;  /* errno of the start that failed. */
+    bool adopts; /* If it is killed, its orphans become our children. */
 };
 
 /* Starts one for @run, whose request is complete and whose store is not open
@@ -141,8 +141,7 @@ void supervisor_ask(const struct supervisor *supervisor, const struct run *run);
 int supervisor_hear(const struct supervisor *supervisor, bool wait,
                     struct supervisor_news *ret_news);
 
-/* The record is as it should be: dismisses the supervisor; finish also waits for its
- * end. */
+/* The end is on record: dismisses the supervisor; finish also waits for its end. */
 void supervisor_dismiss(struct supervisor *supervisor);
 void supervisor_finish(struct supervisor *supervisor);
 
@@ -211,7 +210,7 @@ struct supervision {
     bool survived;  /* Some are, and cannot be ended: nothing is proved. */
     bool left;      /* Some had to be stopped after its end. */
     bool orphaned;  /* The runner is dead. */
-    bool dismissed; /* It wants nothing more. */
+    bool dismissed; /* The runner has dismissed us. */
     struct child_end end;
     struct descendants_survivor survivor; /* If survived. */
 

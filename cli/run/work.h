@@ -38,10 +38,10 @@ int pump_init(struct pump *pump, enum frame_stream stream, int to,
 /* @from, which is non-blocking, is the pump's from here on. */
 void pump_connect(struct pump *pump, int from);
 
-/* The descriptor that it waits for; a descriptor of -1 if for nothing more. */
+/* The descriptor that it waits for; -1: nothing more. */
 struct pollfd pump_poll(const struct pump *pump);
 
-/* Does what poll() said can be done. */
+/* Reads or writes as far as poll() allows. */
 void pump_move(struct pump *pump, const struct pollfd *ready);
 
 /* True once the command's end is over and nothing is held. */

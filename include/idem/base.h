@@ -41,10 +41,10 @@ enum idem_code {
 /* The action that a caller can take on an error. */
 enum idem_kind {
     IDEM_KIND_NONE = 0,
-    IDEM_KIND_RETRY,  /* Ask again later; the same op again is always safe. */
+    IDEM_KIND_RETRY,  /* Try again later; repeating the same op is safe. */
     IDEM_KIND_LOST,   /* Stop: this attempt no longer owns the key. */
-    IDEM_KIND_CALLER, /* Mend the request. */
-    IDEM_KIND_STORE,  /* Mend the store. */
+    IDEM_KIND_CALLER, /* Correct the request. */
+    IDEM_KIND_STORE,  /* Repair the store. */
     IDEM_KIND_MEMORY,
 };
 

@@ -1,10 +1,10 @@
 /* idem/consume.h: messages of an SQS queue, held while they are worked on.
  *
- * A queue delivers at least once, and counts how often: a message that was
- * received too often goes to the dead-letter queue. A consumer holds messages for
- * its caller: it receives no more of them than the caller can begin, keeps them
- * invisible to others while they are held, and deletes them, ten at a time, once
- * the caller has said that their outcome is on record.
+ * A queue delivers each message at least once, and counts how often: a message that was
+ * received too often goes to the dead-letter queue. A consumer holds messages for its
+ * caller: it receives only as many as the caller can begin, keeps them invisible to
+ * others while it holds them, and deletes them, ten at a time, once the caller reports
+ * that their outcome is on record.
  *
  * Calling sequence
  * ----------------
@@ -22,17 +22,16 @@
  *     |
  *     idem_consumer_close(consumer)
  *
- * A message that is kept is not received again, so it is not counted out while
- * its duplicate is at work elsewhere; if this process dies, it comes back to the
- * queue when that duplicate's lease is over.
+ * A kept message is not received again, so the count does not rise while its duplicate
+ * is at work elsewhere; if this process dies, the message comes back to the queue when
+ * the lease of that duplicate is over. From a FIFO queue, next() returns a message only
+ * after every earlier one of its group was deleted; if one is left, the consumer gives
+ * back those after it.
  *
- * Of a FIFO queue, next() gives a message only after every earlier one of its
- * group was deleted; when one is left, those after it are given back.
- *
- * A consumer and its messages are used by one thread at a time; a foreign event
- * loop watches idem_consumer_fd() and calls work() then and at
- * idem_consumer_due_ms(). Like a DynamoDB store it reads AWS's variables and files,
- * and may have a short-lived thread while credentials are fetched.
+ * A consumer and its messages are used by one thread at a time; a foreign event loop
+ * watches idem_consumer_fd() and calls work() then and at idem_consumer_due_ms(). Like
+ * a DynamoDB store it reads AWS's variables and files, and may have a short-lived
+ * thread while credentials are fetched.
  */
 #ifndef IDEM_CONSUME_H
 #define IDEM_CONSUME_H
@@ -116,7 +115,7 @@ struct idem_message {
                         0: the queue does not say. For at_ms of <idem/limit.h>. */
 };
 
-/* Finds the queue and reads its attributes.
+/* Finds the queue and reads its attributes. The caller closes *@ret_consumer.
  *
  * IDEM_EINVALID      An option is missing or out of range.
  * IDEM_ENOTFOUND     The queue does not exist.
@@ -133,50 +132,51 @@ int idem_consumer_open(const struct idem_consumer_options *options,
 const struct idem_consumer_queue *idem_consumer_info(
     const struct idem_consumer *consumer);
 
-/* Sends, receives, extends, deletes: whatever can be done without waiting. An
- * error is one that does not pass by itself; nothing is received any more, and
- * what is held may still be deleted. One that passes is only counted, and told by
- * idem_consumer_trouble().
+/* Receives, deletes, and extends visibilities, as far as possible without waiting. An
+ * error is one that does not pass by itself: the consumer then receives nothing more,
+ * and messages that it holds may still be deleted. It only counts an error that may
+ * pass, and idem_consumer_trouble() returns the reason.
  *
  * IDEM_ENOTFOUND, IDEM_EDENIED, IDEM_ECONFIG
  */
 int idem_consumer_work(struct idem_consumer *consumer,
                        struct idem_error *ret_error);
 
-/* The next message to begin, oldest first; NULL: none now. It is the caller's
- * until he calls one of the three that follow. */
+/* The next message to begin, oldest first; NULL: none now. It belongs to the caller
+ * until the caller passes it to one of the next three functions. */
 struct idem_message *idem_consumer_next(struct idem_consumer *consumer);
 
-/* Its outcome is on record: it is deleted, together with others. */
+/* The outcome of @message is on record: deletes it, together with others. */
 void idem_consumer_delete(struct idem_consumer *consumer,
                           struct idem_message *message);
 
-/* It is not done: it comes back to the queue after @ms (negative: when its
- * visibility ends by itself), and is counted when it is received again. */
+/* The work of @message is not done: the message comes back to the queue after @ms
+ * (negative: when its visibility ends), and the next receive counts. */
 void idem_consumer_leave(struct idem_consumer *consumer,
                          struct idem_message *message, int64_t ms);
 
-/* It cannot be begun yet: it stays held, invisible to others for @ms and a
- * little more, and next() gives it again after @ms. It is not counted. */
+/* @message cannot begin yet: the consumer holds it, invisible to others for @ms and a
+ * little more, and next() returns it again after @ms. This does not count as a
+ * receive. */
 void idem_consumer_keep(struct idem_consumer *consumer,
                         struct idem_message *message, int64_t ms);
 
-/* While @paused nothing is received. For times when nothing can be begun: each
+/* While @paused, the consumer receives nothing. Pause it while no work can begin: each
  * receive would count against the messages. */
 void idem_consumer_pause(struct idem_consumer *consumer, bool paused);
 
-/* Nothing is received from now on, and what is not yet begun is given back. */
+/* Stops receiving for good, and gives back the messages that have not begun. */
 void idem_consumer_stop(struct idem_consumer *consumer);
 
-/* Why the last try to receive failed; NULL: it did not. */
+/* Why the last receive failed; NULL: it did not. */
 const char *idem_consumer_trouble(const struct idem_consumer *consumer);
 
-/* Messages held in any way, and requests under way that change them. After
- * idem_consumer_stop(), 0 says that all is done. */
+/* How many messages are held in any way, and how many requests that change them are in
+ * flight. After idem_consumer_stop(), 0 means that the consumer is done. */
 size_t idem_consumer_busy(const struct idem_consumer *consumer);
 
-/* True if nothing is held, the last receive brought nothing, and no message that
- * was let go of here is still to come back. */
+/* True if the consumer holds nothing, the last receive brought nothing, and no message
+ * that was left here is still to come back. */
 bool idem_consumer_is_empty(const struct idem_consumer *consumer);
 
 void idem_consumer_count(const struct idem_consumer *consumer,
@@ -189,11 +189,11 @@ int idem_consumer_fd(const struct idem_consumer *consumer);
  * IDEM_NEVER: they do not. */
 int64_t idem_consumer_due_ms(const struct idem_consumer *consumer);
 
-/* Waits until one of the two, at most @ms. */
+/* Waits for either of these, at most @ms. */
 void idem_consumer_wait(struct idem_consumer *consumer, int64_t ms);
 
-/* Lets go of everything that is held, as it is: messages come back when their
- * visibility ends. Takes no time. NULL is allowed. */
+/* Frees the consumer without waiting, and leaves the messages that it holds as they
+ * are: they come back when their visibility ends. NULL is allowed. */
 void idem_consumer_close(struct idem_consumer *consumer);
 
 #pragma GCC visibility pop

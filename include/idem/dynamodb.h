@@ -20,8 +20,8 @@ extern "C" {
 struct idem_store_kind;
 extern const struct idem_store_kind idem_dynamodb_kind;
 
-/* Opens the store in a table. @place is the part after "dynamodb:" in the URL
- * of idem_open(), whose errors it has:
+/* Opens the store in a table. @place is the part after "dynamodb:" in the URL of
+ * idem_open(), whose errors it has:
  *
  *     //TABLE?region=eu-west-1&endpoint=http://127.0.0.1:8000&...
  *
@@ -37,21 +37,21 @@ extern const struct idem_store_kind idem_dynamodb_kind;
  *                with a layout: names of its attributes that are not the usual
  *                ones, see docs/layouts.md
  *     index      off: the table has no index "open"; a list scans the table
- *     pack       off: large results are not packed with zstd
+ *     pack        off: do not compress large results with zstd
  *     clock      host: the store's time is this machine's clock, which is known
  *                to be right; else it is learned from the service's answers
  *     writer     of a global table: the one region whose processes write; any
  *                other opens it for reading only (IDEM_OPEN_READONLY)
  *     insecure   yes: http:// to another machine than this is wanted
  *
- * A "%" and two hexadecimal digits encode one byte. Credentials come from where
- * every program for AWS looks for them; idem-dynamodb(7) has the list. This is
- * the one store that reads the environment and AWS's files, and that has a
- * thread without being asked: a short-lived one while it fetches credentials.
+ * A "%" and two hexadecimal digits encode one byte. Credentials come from where every
+ * program for AWS looks for them; idem-dynamodb(7) has the list. This is the one store
+ * that reads the environment and AWS's files, and that has a thread without being
+ * asked: a short-lived one while it fetches credentials.
  *
- * Opening asks nothing of the service: a fault of the table, or a lack of
- * credentials, shows at the first operation. It sets libcurl up; where nothing
- * names a region, it waits some seconds at most for what the instance says.
+ * Opening asks nothing of the service: a fault of the table, or a lack of credentials,
+ * shows at the first operation. It sets libcurl up; where nothing names a region, it
+ * waits some seconds at most for what the instance says.
  *
  * IDEM_EINVALID  @place is not of this form.
  * IDEM_ECONFIG   No region, half a pair of keys, an old libcurl, an endpoint
@@ -64,7 +64,7 @@ int idem_dynamodb_open(const char *place,
                        struct idem_store **ret_store,
                        struct idem_error *ret_error);
 
-/* The requests that the store has made since it was opened. */
+/* Counts since the store was opened. */
 struct idem_dynamodb_info {
     size_t size;       /* sizeof, set by IDEM_DYNAMODB_INFO_INIT. */
     const char *table; /* These three until the store is closed. */
@@ -86,10 +86,10 @@ struct idem_dynamodb_info {
             0, 0, 0, 0                                                         \
     }
 
-/* Any thread may call it, whatever others do: it tells of the requests that have ended.
+/* Counts the requests that have ended. Any thread may call it at any time.
  *
- * IDEM_EINVALID  The store is no DynamoDB store, or the size is not set.
- * IDEM_EUNAVAILABLE  The clock does not answer.
+ * IDEM_EINVALID      The store is not a DynamoDB store, or the size is not set.
+ * IDEM_EUNAVAILABLE  The clock cannot be read.
  */
 int idem_dynamodb_inspect(struct idem_store *store,
                           struct idem_dynamodb_info *ret_info,
@@ -97,10 +97,9 @@ int idem_dynamodb_inspect(struct idem_store *store,
 
 /* ---- Purges of a table ---- */
 
-/* Nothing but time says which records are past their retention, so a purge reads the
- * whole table: half a read unit for each 4 KB, and a write unit for each KB that is
- * deleted. Records with a ttl the service deletes by itself, for nothing,
- * within days. */
+/* Only the time shows which records are past their retention, so a purge reads the
+ * whole table, at half a read unit for each 4 KB, and deletes at a write unit for each
+ * KB. The service itself deletes records with a ttl within days, at no cost. */
 
 /* Units in a second where the options say 0: what one partition can write. A table
  * that is billed per request and has not grown yet takes four times as many writes and
@@ -132,8 +131,8 @@ struct idem_dynamodb_purged {
     uint64_t purged; /* Records. */
     uint64_t parts;  /* Parts of large results and inputs without a record. */
     uint64_t looked; /* Items that were read. */
-    uint64_t throttled; /* Requests that the service refused for want of
-                           capacity; they were made again. */
+    uint64_t throttled; /* Requests that the service throttled; they were
+                           repeated. */
     double read_units;  /* As the service counted them. */
     double write_units; /* The same; a refused delete counts as one. */
     bool done;          /* The whole table was read. */
@@ -144,12 +143,12 @@ struct idem_dynamodb_purged {
     }
 
 /* Deletes the records of @store's table that are past their retention, and parts of
- * bodies without a record, as idem_purge() does, with more pages in flight and
- * within a budget of units. Each request that the service throttles halves the pace,
- * once a second at most, for it shares the table with the application; the pace
- * recovers within ten seconds. A page that is throttled for too long is begun again,
- * eight times. Deletes are conditional on what was read: a record that has changed
- * meanwhile is left alone. *@ret_purged is set in any case.
+ * bodies without a record, as idem_purge() does, with more pages in flight and within a
+ * budget of units. When the service throttles a request, the purge halves its pace,
+ * once a second at most, because it shares the table with the application; the pace
+ * recovers within ten seconds. A page that is throttled for too long starts again, up
+ * to eight times. Deletes are conditional: a record that has changed since it was read
+ * stays. *@ret_purged is set in any case.
  *
  * IDEM_EINVALID  Not a DynamoDB store; a size is not set; too many segments.
  * IDEM_EUNAVAILABLE, IDEM_ECONFIG, IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM
@@ -159,8 +158,8 @@ int idem_dynamodb_purge(struct idem_store *store,
                         struct idem_dynamodb_purged *ret_purged,
                         struct idem_error *ret_error);
 
-/* How large a table is, by DescribeTable, which costs no units. The service brings
- * both numbers up to date about every six hours: a new table has none of either. */
+/* The size of a table, by DescribeTable, which costs no units. The service updates both
+ * numbers about every six hours: for a new table both are 0. */
 struct idem_dynamodb_extent {
     size_t size;    /* sizeof, set by IDEM_DYNAMODB_EXTENT_INIT. */
     uint64_t items; /* Records, parts of bodies and counts of limits. */
@@ -178,10 +177,10 @@ struct idem_dynamodb_extent {
 int idem_dynamodb_size(const char *place, struct idem_dynamodb_extent *ret_size,
                        struct idem_error *ret_error);
 
-/* Makes the table that @place names: the key "id", the index "open" (unless
- * index=off), TTL on the attribute "ttl", billed per request; and waits until it can
- * be used. A table that is there already keeps its data and its shape (only its
- * TTL is set where there is none): *@ret_created (may be NULL) is false then.
+/* Creates the table that @place names, with the key "id", the index "open" (unless
+ * index=off) and TTL on the attribute "ttl", billed per request, and waits until it is
+ * active. An existing table keeps its data and its settings, except that it gets TTL if
+ * it has none; *@ret_created is then false. @ret_created may be NULL.
  *
  * The errors of idem_dynamodb_open(), and:
  * IDEM_EDENIED       These credentials may not do that.
@@ -190,16 +189,14 @@ int idem_dynamodb_size(const char *place, struct idem_dynamodb_extent *ret_size,
 int idem_dynamodb_create(const char *place, bool *ret_created,
                          struct idem_error *ret_error);
 
-/* Checks the table that @place names: that it is there, its key, its index, how
- * it is paid, its TTL, its replicas, its back-ups, its protection; this machine's
- * clock; what these credentials may do; and large results and inputs that belong to
- * no record. Tells @each of what it finds.
- *
- * Nothing is written: what asks for a right to write has a condition that cannot
- * hold, or deletes what is not there. It takes about a dozen requests, and then
- * reads the table, in pages that can be stopped between, and are counted in items
- * against the number that the service last told. A quick check does not read it.
- * @options may be NULL.
+/* Checks the table that @place names: that it exists, its key, index, billing mode,
+ * TTL, replicas, backups and deletion protection; the clock of this machine; the
+ * permissions of the credentials; and large results and inputs that belong to no
+ * record. Reports each finding to @each. Writes nothing: a request that tests a write
+ * permission has a condition that cannot hold, or deletes an item that does not exist.
+ * It sends about a dozen requests, and then reads the table page by page; progress
+ * counts items against the number that the service last reported, and may stop it after
+ * any page. A quick check does not read the table. @options may be NULL.
  *
  * The errors of idem_dynamodb_open(), and IDEM_EINVALID for @options as
  * idem_sqlite_check(). All else, also that the service is away, is a finding.
@@ -211,27 +208,27 @@ int idem_dynamodb_check(const char *place,
 
 /* ---- Effect and record in one transaction ---- */
 
-/* An effect that is itself a change of DynamoDB tables can be committed together
- * with its record, by one TransactWriteItems: both are there or neither is, at
- * every moment, whatever dies or is lost when. The tables belong to the account
- * and region of the store.
+/* An effect that is itself a change of DynamoDB tables can be committed together with
+ * its record, by one TransactWriteItems: either both exist or neither does, whatever
+ * process or answer is lost. The tables must belong to the account and region of the
+ * store.
  *
  * The caller's writes are entries of TransactItems, as JSON:
  *
  *     {"Put":{"TableName":"orders","Item":{"id":{"S":"42"}, ...}}}
  *     {"Update":{...}}    {"Delete":{...}}    {"ConditionCheck":{...}}
  *
- * At most IDEM_DYNAMODB_WRITES_MAX of them, of IDEM_DYNAMODB_WRITES_BYTES_MAX
- * together; the service limits them further (100 items of 4 MB in all, none of
- * them twice). They need the permissions of their verbs on their tables, and the
- * record's needs those of PutItem.
+ * At most IDEM_DYNAMODB_WRITES_MAX of them, of IDEM_DYNAMODB_WRITES_BYTES_MAX together;
+ * the service limits them further (100 items of 4 MB in all, none of them twice). They
+ * need the permissions of their verbs on their tables, and the record's needs those of
+ * PutItem.
  *
- * Two forms. Work that is nothing but such writes is one call:
+ * There are two forms. Work that consists of such writes only is one call:
  *
  *     idem_dynamodb_commit(store, &request, &result, writes, n, &attempt, &commit,
  *                          &error)
  *
- * Work that has to be done first is claimed as always, and completed so:
+ * For work that must be done first, claim the key as always, and complete it like this:
  *
  *     idem_begin(store, &request, &attempt, &error)     IDEM_STARTED
  *     ... whatever leads to the writes ...
@@ -259,13 +256,13 @@ struct idem_dynamodb_committed {
     }
 
 /* Completes @attempt with @result (NULL: an empty one), and makes @writes, in one
- * transaction. If a condition among the writes does not hold, nothing is done: 0
- * is answered, @ret_commit says which, and the attempt goes on; complete it with
- * other writes, or end it otherwise.
+ * transaction. If a condition of the writes does not hold, nothing is written: this
+ * returns 0, *@ret_commit names the write, and the attempt goes on; complete it with
+ * other writes, or end it in another way.
  *
- * A transaction whose answer was lost is looked for on record, and is found there
- * by the attempt's own nonce and fence, and by the digest of @writes; so the same
- * call may be made again until it is known what came of it.
+ * If the answer is lost, this reads the record, which shows by the attempt's nonce and
+ * fence and by the digest of @writes whether the transaction was committed. So you may
+ * repeat the same call until you know its outcome.
  *
  * IDEM_ELOST         Another attempt owns the record now; nothing was written.
  * IDEM_EINVALID      No store of DynamoDB; too many writes, or something else
@@ -286,9 +283,9 @@ int idem_dynamodb_complete_with(struct idem_attempt *attempt,
                                 struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* Claims @request's key, makes @writes and records @result (NULL: an empty one),
- * in one transaction: there never is an attempt in progress, nor a lease that
- * could run out. wait_ms must be 0. The caller destroys the attempt.
+/* Claims the key of @request, makes @writes and records @result (NULL: an empty one),
+ * in one transaction: there is never an attempt in progress, nor a lease that could
+ * end. wait_ms must be 0. The caller destroys the attempt.
  *
  *     STARTED   committed: all of it is on record, now
  *     RELEASED  refused: a condition among the writes did not hold; nothing was

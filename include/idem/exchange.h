@@ -60,8 +60,9 @@ void idem_http_answer_of(int code, const struct idem_attempt *attempt,
                          struct idem_slice accept,
                          struct idem_http_answer *ret_answer);
 
-/* The headers of a replay, one a call: those on record, and what each replay has
- * besides. False: that was the last. The content type is idem_form_content_type(). */
+/* Returns one header of a replay on each call: those on record, and those that every
+ * replay has. False: there are no more. The content type is
+ * idem_form_content_type(). */
 struct idem_http_replay {
     const struct idem_form *form;
     struct idem_slice rest; /* form->headers at first. */
@@ -79,7 +80,7 @@ bool idem_http_replay_next(struct idem_http_replay *replay,
 enum idem_http_end {
     IDEM_HTTP_ANSWERED = 1, /* With a response of the service. */
     IDEM_HTTP_NOT_SENT,     /* No byte of it reached the service. */
-    IDEM_HTTP_NO_ANSWER,    /* It was sent; no whole response came. */
+    IDEM_HTTP_NO_ANSWER,    /* It was sent; no complete response came. */
 };
 
 /* The settings of a front end that decide what an ending means. */
@@ -100,9 +101,9 @@ enum idem_http_keep {
 
 #define IDEM_HTTP_TEXT_MAX 48
 
-/* Fills in *@ret_outcome but for the response itself. @status is that of a service that
- * ANSWERED; @rules may be NULL for NOT_SENT. @text receives a sentence for a person, to which the outcome points unless
- * the work completed. */
+/* Fills in *@ret_outcome except for the response itself. @status counts for ANSWERED
+ * only; @rules may be NULL for NOT_SENT. Unless the work completed, @text receives a
+ * sentence for people, to which the outcome points. */
 enum idem_http_keep idem_http_outcome(const struct idem_http_rules *rules,
                                       enum idem_http_end end, int status,
                                       char text[IDEM_HTTP_TEXT_MAX],

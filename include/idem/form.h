@@ -1,9 +1,9 @@
 /* idem/form.h: one outcome, whichever front end replays it.
  *
  * `idem run`, a queue's consumer, a Lambda function, an HTTP gateway and a person
- * record different things: streams and an exit status, JSON, a status with headers,
- * a line of text. A retry may come in through another door than the first try. This
- * header says which form a result has, and how each front end replays it:
+ * record different things: streams and an exit status, JSON, a status with headers, a
+ * line of text. A retry may come through another front end than the first try. These
+ * functions read the form of a result, and return how each front end replays it:
  *
  *     idem_form_read(&record->result, &form)
  *     |
@@ -16,7 +16,7 @@
  * docs/forms.md has the table, with an example of each cell. Nothing here reads or
  * writes anything but its arguments.
  *
- * The form of a result is stated in its content type and its metadata:
+ * The content type and the metadata of a result identify its form:
  *
  *     metadata "HTTP 201\n..."     status and headers; the bytes are the body
  *     metadata "exit 3\n"          the command ended so ("signal 9\n": died of it)
@@ -26,9 +26,9 @@
  *     application/vnd.idem.lambda-error+json   what a Lambda function failed with
  *     any other content type, or none          the bytes are what they are
  *
- * A head of HTTP goes before any content type: that one was a server's, which may
- * say anything. A result that does not keep to the form that it states is
- * damaged; nothing of it is given out.
+ * An HTTP head takes precedence over the content type, which a server then chose
+ * freely. A result that does not have the form that it claims is damaged, and is not
+ * replayed.
  */
 #ifndef IDEM_FORM_H
 #define IDEM_FORM_H
@@ -41,8 +41,7 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-/* Content type of what a command wrote to its standard error, and maybe to its
- * standard output, in frames:
+/* Content type of the output of a command that wrote to its standard error, in frames:
  *
  *     +--------+-------------------------+-----------+
  *     | stream | length                  | bytes     |   repeated
@@ -50,17 +49,17 @@ extern "C" {
  *     | 1 or 2 | byte first; not 0       | them      |
  *     +--------+-------------------------+-----------+
  *
- * 1 is stdout, 2 is stderr, in the order in which the bytes arrived. Where a command
- * wrote to its standard output alone, the result is those bytes, with the content
- * type of bytes that nobody has described. */
+ * 1 is stdout, 2 is stderr, in the order in which the bytes arrived. If a command wrote
+ * only to its standard output, the result is those bytes, with the content type
+ * application/octet-stream. */
 #define IDEM_FORM_FRAMES_TYPE "application/vnd.idem.output"
 #define IDEM_FORM_BYTES_TYPE "application/octet-stream"
 
 /* Content type of {"errorType": "...", "errorMessage": "..."}. */
 #define IDEM_FORM_ERROR_TYPE "application/vnd.idem.lambda-error+json"
 
-/* The exit statuses that `idem run` replays an HTTP status from 400 and a Lambda
- * function's error with. The first is that of `curl --fail`. */
+/* The exit statuses with which `idem run` replays an HTTP status of 400 or above, and
+ * an error of a Lambda function. The first is that of `curl --fail`. */
 #define IDEM_FORM_EXIT_HTTP 22
 #define IDEM_FORM_EXIT_ERROR 1
 
@@ -74,11 +73,11 @@ enum idem_form_kind {
     IDEM_FORM_HTTP,     /* An answer of HTTP. */
     IDEM_FORM_ERROR,    /* An error of a Lambda function. */
     IDEM_FORM_NOT_KEPT, /* It was done; the result is not on record. */
-    IDEM_FORM_DAMAGED,  /* It does not keep to the form that it states. */
+    IDEM_FORM_DAMAGED,  /* It does not have the form that it claims. */
 };
 
-/* A front end that replays. A consumer of a queue replays as the command does that it runs; that
- * an outcome is on record is all that its message needs. */
+/* A front end that replays. A queue consumer replays as the command that it runs; its
+ * message needs only that an outcome is on record. */
 enum idem_front {
     IDEM_FRONT_RUN = 1,     /* `idem run`, `idem consume`. */
     IDEM_FRONT_EVENT,       /* A Lambda function, for an event. */
@@ -103,8 +102,9 @@ enum idem_way {
      * and no content type says otherwise. */
     IDEM_WAY_RESPONSE,
     IDEM_WAY_ERROR, /* A function error: the one on record, or its exit status. */
-    IDEM_WAY_FAILED,   /* Refused as a record is that failed. */
-    IDEM_WAY_NOT_KEPT, /* Refused: it was done, and the result is not there. */
+    IDEM_WAY_FAILED,   /* Refused like a failed record. */
+    IDEM_WAY_NOT_KEPT, /* Refused: the work was done, but its result was not
+                          kept. */
     IDEM_WAY_CORRUPT,  /* Refused: it cannot be trusted. */
 };
 
@@ -127,8 +127,9 @@ enum idem_stream {
     IDEM_STREAM_STDERR = 2,
 };
 
-/* Never fails: what makes no sense is IDEM_FORM_DAMAGED. @result must be whole: where
- * a caller limits bodies_max, it has to fetch the rest first. */
+/* Reads the form of @result; never fails, because an invalid form is IDEM_FORM_DAMAGED.
+ * @result must be complete: a caller that limits bodies_max must fetch the bytes
+ * first. */
 void idem_form_read(const struct idem_result *result,
                     struct idem_form *ret_form);
 
@@ -145,15 +146,14 @@ bool idem_form_next(const struct idem_form *form, struct idem_slice *rest,
 int idem_form_frame(struct idem_slice *frames, enum idem_stream *ret_stream,
                     struct idem_slice *ret_bytes);
 
-/* True if nobody said what the bytes are: those of a command, or without a content
- * type. */
+/* True if no content type describes the bytes: the output of a command, or a result
+ * without a content type. */
 bool idem_form_is_plain(const struct idem_form *form);
 
-/* The content type of the body that a server sends: as recorded; where nobody said
- * it, "text/plain; charset=utf-8" if what is on standard output is UTF-8, else
- * IDEM_FORM_BYTES_TYPE. Empty: the answer on record had none, or its bytes are
- * not recorded. It is a valid value of a header, and may point to a
- * constant. */
+/* The content type of the body that a server sends: the recorded one; if there is none,
+ * "text/plain; charset=utf-8" if the standard output is UTF-8, else
+ * IDEM_FORM_BYTES_TYPE. Empty: the recorded response had none, or its bytes are not
+ * recorded. It is a valid value of a header, and may point to a constant. */
 struct idem_slice idem_form_content_type(const struct idem_form *form);
 
 #pragma GCC visibility pop

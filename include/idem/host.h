@@ -19,10 +19,9 @@ struct idem_clock_reading {
     bool unsynchronised; /* Nothing is known to keep the wall clock right. */
 };
 
-/* The functions that the library needs from its host. Each member may be NULL:
- * the system's own. clock and random answer 0, or anything else for "cannot
- * say" (the call that needed them then answers IDEM_EUNAVAILABLE and does
- * nothing). */
+/* The functions that the library needs from its host. A member that is NULL means the
+ * system's own function. clock and random return 0, or anything else if they fail; the
+ * call that needs them then returns IDEM_EUNAVAILABLE and does nothing. */
 struct idem_host {
     void *ctx; /* Passed to each. */
     int (*clock)(void *ctx, struct idem_clock_reading *ret_reading);
@@ -30,7 +29,7 @@ struct idem_host {
     void (*sleep)(void *ctx, int64_t ms);
 };
 
-/* Where the library's own memory comes from; all three must be set. */
+/* The source of the library's own memory; all three functions must be set. */
 struct idem_heap {
     void *ctx;
     void *(*alloc)(void *ctx, size_t len);
@@ -38,8 +37,8 @@ struct idem_heap {
     void (*free)(void *ctx, void *ptr);
 };
 
-/* Replaces the heap of the process for this library; call it before anything
- * else. NULL: malloc and its kin again. @heap is copied. */
+/* Makes this library take its memory from @heap, which is copied; call it before any
+ * other function. NULL restores malloc(), realloc() and free(). */
 void idem_heap_set(const struct idem_heap *heap);
 
 #pragma GCC visibility pop

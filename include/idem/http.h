@@ -1,10 +1,9 @@
 /* idem/http.h: the Idempotency-Key header, without a server.
  *
- * The parts that a server in front of any HTTP service needs besides a store:
- * what a key looks like, which requests are the same, how an answer becomes a
- * result and a result an answer again, and the answers that are the server's own;
- * <idem/outcome.h> has what a status says about the work. Nothing here reads or writes a socket,
- * knows the time, or keeps anything.
+ * The parts that a server in front of any HTTP service needs besides a store: the
+ * syntax of a key, the fingerprint of a request, the conversion of a response into a
+ * result and back, and the server's own answers; <idem/outcome.h> maps a status to an
+ * outcome. Nothing here uses a socket or a clock, or keeps any state.
  *
  *     idem_http_key()                    the header's value -> a key
  *     idem_http_fingerprint()            the request -> its fingerprint
@@ -39,7 +38,7 @@ extern "C" {
  *
  * Spaces and tabs around it do not count. @buf receives the key.
  *
- * IDEM_EINVALID  It is neither: empty, nothing but spaces, longer than
+ * IDEM_EINVALID  The value is neither: empty, only spaces, longer than
  *                IDEM_KEY_MAX, a list, with parameters, or with other bytes.
  */
 int idem_http_key(struct idem_slice value, char buf[IDEM_KEY_MAX],
@@ -72,13 +71,13 @@ int idem_http_fingerprint(const struct idem_slice *parts, size_t parts_len,
 
 #define IDEM_HTTP_JSON_MAX (1L << 20)
 
-/* The same with what was selected in the place of the body: @json, a JSON value
- * that is compared by its canonical form. */
+/* The same with @json, a JSON value selected from the request, in place of the body; it
+ * counts by its canonical form. */
 int idem_http_fingerprint_selected(
     const struct idem_slice *parts, size_t parts_len, struct idem_slice json,
     struct idem_slice secret, uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN]);
 
-/* idem_http_fingerprint() of a body that comes in pieces. Of JSON they are kept
+/* idem_http_fingerprint() of a body that comes in pieces. The pieces of JSON are kept
  * until the end. */
 struct idem_http_fingerprint;
 
@@ -96,10 +95,10 @@ int idem_http_fingerprint_create(const struct idem_slice *parts,
 void idem_http_fingerprint_add(struct idem_http_fingerprint *print,
                                struct idem_slice piece);
 
-/* Destroys @print, whatever it answers.
+/* Destroys @print, whatever this returns.
  *
  * IDEM_EINVALID  More or fewer bytes were added than were announced.
- * IDEM_ENOMEM    The hash could not be made.
+ * IDEM_ENOMEM
  */
 int idem_http_fingerprint_end(struct idem_http_fingerprint *print,
                               uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN]);
@@ -118,25 +117,24 @@ bool idem_http_header_valid(struct idem_slice name, struct idem_slice value);
  * neither add nor read them. */
 bool idem_http_header_never(struct idem_slice name);
 
-/* True for what a replay gives without being told to: the headers that describe
- * the body, and Location. The content type is kept apart. Every front end goes by
- * this list; all else is kept only where the user names it in @more, a list with
- * commas (may be NULL). */
+/* True for the headers that every front end records and replays: those that describe
+ * the body, and Location; and for those that the user names in @more, a list separated
+ * by commas (may be NULL). The content type is kept separately. */
 bool idem_http_header_kept(struct idem_slice name, const char *more);
 
-/* Checks such a list (may be NULL). A name that is never replayed is refused:
- * otherwise it would be left out silently.
+/* Checks such a list (may be NULL). A header that is never replayed is an error,
+ * because it would be left out silently.
  *
  * IDEM_EINVALID  One of @names is not the name of a header, or is never replayed.
  */
 int idem_http_headers_check(const char *names, struct idem_error *ret_error);
 
-/* True if a client may be sent a body with the Content-Encoding @codings: its
- * Accept-Encoding, @accept, takes each of them (RFC 9110 section 12.5.3). A
- * client without that header (@accept.base is NULL) takes any. */
+/* True if a client accepts a body with the Content-Encoding @codings: its
+ * Accept-Encoding, @accept, allows each of them (RFC 9110 section 12.5.3). A client
+ * without that header (@accept.base is NULL) accepts any. */
 bool idem_http_accepts(struct idem_slice accept, struct idem_slice codings);
 
-/* The head of an answer, being written: result.meta is its first len bytes.
+/* The head of a response, while it is written: result.meta is its first len bytes.
  *
  *     HTTP 201\n
  *     Location: /orders/42\n
@@ -153,13 +151,13 @@ struct idem_http_head {
 int idem_http_head_open(struct idem_http_head *head, char *base, size_t cap,
                         int status);
 
-/* For an answer that a table names complete (<idem/outcome.h>), before any header: its
- * first line says that it is a success, unless its status does.
+/* Marks a response that an outcome table names complete (<idem/outcome.h>) as a
+ * success, unless its status is one. Call it before adding headers.
  *
  * IDEM_EFULL     It does not fit. */
 int idem_http_head_complete(struct idem_http_head *head);
 
-/* Adds a header, or nothing if it is one of those that never are.
+/* Adds a header, unless idem_http_header_never() holds for it.
  *
  * IDEM_EINVALID  It is not valid. Nothing was added.
  * IDEM_EFULL     It does not fit. Nothing was added.
@@ -167,17 +165,17 @@ int idem_http_head_complete(struct idem_http_head *head);
 int idem_http_head_add(struct idem_http_head *head, struct idem_slice name,
                        struct idem_slice value);
 
-/* Reads the status; *@ret_rest is what idem_http_head_next() goes on with. An
- * empty @meta, as a person leaves it who resolves a record, is a 200.
+/* Reads the status; *@ret_rest is for idem_http_head_next(). An empty @meta, which a
+ * person's decision leaves, means 200.
  *
  * IDEM_ECORRUPT  It is not such a head.
  */
 int idem_http_head_read(struct idem_slice meta, int *ret_status,
                         struct idem_slice *ret_rest);
 
-/* The next header, and true; false at the end. Believes nothing: what is not
- * valid is an end with *@ret_code IDEM_ECORRUPT, what must never be given out is
- * skipped. The slices point into the head. */
+/* Returns true and the next header, or false at the end. Trusts nothing: an invalid
+ * header ends the list with *@ret_code IDEM_ECORRUPT, and a header that is never
+ * replayed is skipped. The slices point into the head. */
 bool idem_http_head_next(struct idem_slice *rest, struct idem_slice *ret_name,
                          struct idem_slice *ret_value, int *ret_code);
 
@@ -247,20 +245,19 @@ struct idem_http_problem {
 const struct idem_http_problem *idem_http_problem_of(
     enum idem_http_problem_kind kind);
 
-/* Writes the body of RFC 9457 and returns its length. It has no byte of the
- * request in it. @error is that of the record, and becomes its member "error", as far
- * as it fits and is UTF-8; none if it is empty. */
+/* Writes a body as RFC 9457 defines it, and returns its length. It contains no byte of
+ * the request. @error, the error of the record, becomes the member "error", as far as
+ * it fits and is UTF-8; an empty @error leaves the member out. */
 size_t idem_http_problem_body(enum idem_http_problem_kind kind,
                               struct idem_slice error,
                               char buf[IDEM_HTTP_PROBLEM_MAX]);
 
-/* Retry-After of IN_PROGRESS, in seconds: half of @age_ms, from 1 to 30. Work of
- * a few seconds is asked for again soon, whatever its lease. */
+/* Retry-After of IN_PROGRESS, in seconds: half of @age_ms, from 1 to 30, so that
+ * clients soon retry work of a few seconds, whatever its lease. */
 int idem_http_retry_after(int64_t age_ms);
 
 /* How long the attempt that made @busy (IDEM_BUSY) had been running when the store
- * answered, in milliseconds; 0 where its lease does not end, or is over: another
- * may start then. */
+ * answered, in milliseconds; 0 if its lease does not end, or is over. */
 int64_t idem_http_attempt_age(const struct idem_attempt *busy);
 
 #pragma GCC visibility pop

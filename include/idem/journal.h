@@ -1,8 +1,8 @@
-/* idem/journal.h: outcomes that a store could not be told yet.
+/* idem/journal.h: outcomes that the store has not recorded yet.
  *
- * When work is done and its store is away, or full, the outcome exists nowhere
- * but in a process that is about to end. A journal is a directory on this host
- * that keeps it until the store can be told.
+ * When work is done and its store is unreachable or full, the outcome exists only in a
+ * process that is about to end. A journal is a directory on this host that keeps the
+ * outcome until the store can record it.
  *
  *     idem_journal_open(directory, create, &journal, &error)
  *     |
@@ -17,13 +17,12 @@
  *     |                                              anything is begun
  *     idem_journal_close(journal)
  *
- * For a remote store (idem_store_is_remote()) an outcome is put before the store
- * is told, so that it survives whatever becomes of this process and of the
- * network. For a local store it is enough to put it when the store refused it.
- *
- * A replay is as safe as the first try: it ends the attempt by its nonce and
- * fence. An outcome that was recorded already is recognised; what belongs to
- * somebody else by now is LOST, and set aside for a person to see.
+ * For a remote store (idem_store_is_remote()), put an outcome before you send it to the
+ * store, so that it survives the death of the process and a loss of the network. For a
+ * local store, put it only if the store refuses it. A replay is as safe as the first
+ * try: it ends the attempt by its nonce and fence. The store recognises an outcome that
+ * it has already recorded. If another attempt owns the record by now, the outcome is
+ * LOST, and set aside for a person.
  *
  * The files
  * ---------
@@ -44,8 +43,8 @@
  * a lookup tries them instead of reading the directory. INODE: that of the file, which
  * makes the name its own.
  *
- * A process that works on an entry holds a flock() on it. The content, all
- * numbers with the most significant byte first:
+ * A process that works on an entry holds a flock() on it. The content, all numbers with
+ * the most significant byte first:
  *
  *      0  4  "IDJ1"                     16 16  nonce
  *      4  1  version, 1                 32  8  retry_after
@@ -73,14 +72,14 @@ extern "C" {
 /* A directory; may be used from many threads and processes at once. */
 struct idem_journal;
 
-/* Opens the journal in @directory. With @create it is made if it is not there; the
- * directory above it must be.
+/* Opens the journal in @directory, which must belong to this user. With @create,
+ * creates a missing directory, but not its parent. The caller closes *@ret_journal.
  *
- * IDEM_ENOTFOUND     The directory does not exist, and may not be made.
+ * IDEM_ENOTFOUND     The directory does not exist, and @create is false.
  * IDEM_EDENIED       It belongs to another user, others may write to it, it is
  *                    not a directory (or is a symbolic link), or may not be
  *                    used.
- * IDEM_ECONFIG       The one above it is not there.
+ * IDEM_ECONFIG       The parent directory does not exist.
  * IDEM_EFULL, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
 int idem_journal_open(const char *directory, bool create,
@@ -99,8 +98,8 @@ struct idem_journal_usage {
         sizeof(struct idem_journal_usage), 0, 0, false                         \
     }
 
-/* How much is in the journal, and how much room it has: the files are counted, 100,000
- * in about a twentieth of a second.
+/* Reads how many outcomes are in the journal, and how much room it has. This counts the
+ * files: 100,000 take about a twentieth of a second.
  *
  * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE
  */
@@ -108,21 +107,21 @@ int idem_journal_read_usage(struct idem_journal *journal,
                             struct idem_journal_usage *ret_usage,
                             struct idem_error *ret_error);
 
-/* Its entries stay, and must have been removed or left. NULL is allowed. */
+/* Frees the handle; entries stay in the directory. Remove or leave each held entry
+ * first. NULL is allowed. */
 void idem_journal_close(struct idem_journal *journal);
 
-/* An outcome that was put, held by who put it: nobody else replays it. */
+/* An outcome that was put and is held by this process: no other process replays it. */
 struct idem_journal_entry;
 
-/* Keeps how @attempt, which was STARTED in @store, ended: durable when it answers
- * 0. With any other answer nothing is kept. The same outcome of the same attempt
- * again takes hold of the entry that is there.
- *
- * It takes the same time whatever else is there.
+/* Keeps the outcome of @attempt, which was STARTED in @store; durable when this returns
+ * 0. With any other code nothing is kept. If the journal already has the same outcome
+ * of the same attempt, *@ret_entry is that entry. The call takes the same time however
+ * many entries there are.
  *
  * IDEM_EINVALID      The attempt was not STARTED, the outcome is not one that
  *                    idem_end() would take, or the store has no URL.
- * IDEM_EFULL         The disk has no room but what the journal leaves free, or 1,000
+ * IDEM_EFULL         The disk has no more room than the journal leaves free, or 1,000
  *                    other outcomes of this record wait.
  * IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
@@ -134,38 +133,38 @@ int idem_journal_put(struct idem_journal *journal,
                      struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* The name of its file in the directory of the journal; valid as long as the
- * entry. */
+/* The name of the entry's file in the directory of the journal; valid as long as
+ * @entry. */
 const char *idem_journal_entry_name(const struct idem_journal_entry *entry);
 
-/* The store knows: the entry goes. NULL is allowed. (After a power cut within
- * seconds it may be back; then its replay finds that the store knows.) */
+/* Deletes the entry and frees @entry: the store has recorded the outcome, or answered
+ * LOST. NULL is allowed. (After a power cut within seconds the file may be back; its
+ * replay then finds the outcome on record.) */
 void idem_journal_remove(struct idem_journal_entry *entry);
 
-/* The store could not be told: the entry stays, and may be replayed from now on,
- * by anybody. NULL is allowed. */
+/* Frees @entry and leaves its file: the store has not recorded the outcome. From now on
+ * any process may replay it. NULL is allowed. */
 void idem_journal_leave(struct idem_journal_entry *entry);
 
 /* ---- Replay ------------------------------------------------------------ */
 
 enum idem_journal_state {
-    IDEM_JOURNAL_WAITING = 1, /* For its replay; or, where one was tried, the
-                                 store could not be told. It stays. */
-    IDEM_JOURNAL_IN_USE,      /* Another process is at it. */
+    IDEM_JOURNAL_WAITING = 1, /* For its replay; or the store did not record it.
+                                 It stays. */
+    IDEM_JOURNAL_IN_USE,      /* Another process holds it. */
     IDEM_JOURNAL_NEWER,    /* Written by a newer version of idem. It stays. */
     IDEM_JOURNAL_RECORDED, /* Of a replay: it is on record, now or before,
                                  and the entry is gone. */
-    IDEM_JOURNAL_LOST,     /* Its attempt owns the record no longer. It was
-                                 set aside, for a person to see, or the error
-                                 says why not. */
+    IDEM_JOURNAL_LOST,     /* Its attempt no longer owns the record. It is set
+                              aside for a person, or the error says why not. */
     IDEM_JOURNAL_DAMAGED,  /* Torn or changed, or no entry at all. It is never
                                  replayed; a replay sets it aside, or the error
                                  says why not. */
 };
 
-/* An entry as it was found. The slices are valid during the call only. Where the
- * state is DAMAGED or NEWER, only name and len are sure; scope and key are what
- * seems to be there, or empty. */
+/* An entry as it was found. The slices are valid during the call only. If the state is
+ * DAMAGED or NEWER, only name and len are certain; scope and key are as far as they
+ * could be read, or empty. */
 struct idem_journal_info {
     const char *name; /* Of its file. */
     enum idem_journal_state state;
@@ -180,17 +179,18 @@ struct idem_journal_info {
     struct idem_outcome outcome;
 };
 
-/* Called for each entry; @error says why it is as it is, where there is a reason
- * (else its code is 0). Answer 0 to go on, anything else to stop. */
+/* Called for each entry; @error has the reason for its state, if there is one (else its
+ * code is 0). Return 0 to go on, anything else to stop. */
 typedef int idem_journal_fn(void *ctx, const struct idem_journal_info *info,
                             const struct idem_error *error);
 
 struct idem_journal_filter {
     size_t size;      /* sizeof, set by IDEM_JOURNAL_FILTER_INIT. */
     const char *name; /* Only the entry in this file; directories before the
-                         name are passed over. NULL: all. */
+                         name are ignored. NULL: all. */
     const char *store_url; /* Only those for this store; NULL: all, and in a
-                              replay those for the store that is told. */
+                              replay those for the store that it records them
+                              in. */
     const uint8_t *id;     /* Only those that wait for this record of the store;
                           NULL: all. */
 };
@@ -199,15 +199,13 @@ struct idem_journal_filter {
         sizeof(struct idem_journal_filter), NULL, NULL, NULL                   \
     }
 
-/* Tells @store the outcomes that wait for it: of several for one record first
- * what was completed, then failed, unknown, released, retry. @each may be NULL, and
- * @filter too. With an id in @filter it takes the same time whatever else is
- * there; so does a list.
+/* Records the outcomes that wait for @store. If several wait for one record, those that
+ * completed come first, then failed, unknown, released, retry. @each and @filter may be
+ * NULL. With an id in @filter, this takes the same time however many entries there are;
+ * so does a list. With a store_url in @filter, this records in @store the outcomes for
+ * the store at that URL, which has moved.
  *
- * With a store_url in @filter outcomes for that store are told to @store instead:
- * it has moved.
- *
- * 0: all were looked at, or @each stopped; whatever became of each.
+ * 0: all entries were read, or @each stopped, whatever their states.
  * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
 int idem_journal_replay(struct idem_journal *journal, struct idem_store *store,
@@ -215,20 +213,20 @@ int idem_journal_replay(struct idem_journal *journal, struct idem_store *store,
                         idem_journal_fn *each, void *ctx,
                         struct idem_error *ret_error);
 
-/* Tells @store some of what waits for it, until @each stops it. It begins anywhere, so
- * that outcomes that cannot be told hold up no others, however early @each stops.
- * One process does so at a time; for another there is nothing to do.
+/* Records some of the outcomes that wait for @store, until @each stops it. It starts
+ * anywhere in the journal, so that outcomes that cannot be recorded do not hold up
+ * others, however early @each stops. Only one process does so at a time; for any other
+ * the call does nothing.
  *
- * 0: whatever became of each.
+ * 0: whatever the states of the entries.
  * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
 int idem_journal_catch_up(struct idem_journal *journal,
                           struct idem_store *store, idem_journal_fn *each,
                           void *ctx, struct idem_error *ret_error);
 
-/* Shows what is in the journal, for all stores, and changes nothing. Files that
- * are not entries at all are shown as DAMAGED; a filter for a store or a record
- * leaves them out.
+/* Shows the entries for all stores, and changes nothing. Files that are not entries
+ * appear as DAMAGED; a filter for a store or a record leaves them out.
  *
  * IDEM_EINVALID      Also an id without a store_url.
  * IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
@@ -238,23 +236,23 @@ int idem_journal_list(struct idem_journal *journal,
                       idem_journal_fn *each, void *ctx,
                       struct idem_error *ret_error);
 
-/* Takes up the entry whose file has the content @bytes: from a journal of another
- * host, or from a log (a program that cannot keep files writes it there, in
- * base64). Durable when it answers 0; one that is there already is not an
- * error.
+/* Adds the entry whose file has the content @bytes, from a journal of another host or
+ * from a log (where a program that cannot keep files writes it in base64). Durable when
+ * this returns 0; an entry that is already there is not an error.
  *
  * IDEM_ECORRUPT      It is torn or changed, or no entry.
  * IDEM_ECONFIG       It was written by a newer version.
- * IDEM_EFULL         As of idem_journal_put().
+ * IDEM_EFULL     As from idem_journal_put().
  * IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
 int idem_journal_adopt(struct idem_journal *journal, struct idem_slice bytes,
                        struct idem_error *ret_error);
 
-/* Deletes the entry in the file @name, for good: a person has seen it.
+/* Deletes the entry in the file @name for good; call it after a person has seen the
+ * entry.
  *
  * IDEM_ENOTFOUND     The entry does not exist.
- * IDEM_EUNAVAILABLE  Another process is at it.
+ * IDEM_EUNAVAILABLE  Another process holds it.
  * IDEM_EDENIED
  */
 int idem_journal_drop(struct idem_journal *journal, const char *name,

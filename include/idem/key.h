@@ -1,5 +1,4 @@
-/* idem/key.h: what makes the key of a JSON text: a selector of a part of it, and the
- * ways in which other libraries make theirs. */
+/* idem/key.h: keys from JSON texts: by a selector, or as other libraries make them. */
 #ifndef IDEM_KEY_H
 #define IDEM_KEY_H
 
@@ -13,9 +12,9 @@ extern "C" {
 
 /* ---- Selectors --------------------------------------------------------- */
 
-/* A selector says what of a JSON text is the key, or is to be compared: a small part
- * of jq's language, which docs/selectors.md describes. It is compiled once and run
- * over one text after the other.
+/* A selector selects the part of a JSON text that is the key or is compared, in a small
+ * part of jq's language, which docs/selectors.md describes. Compile it once, and run it
+ * over one text after another.
  *
  *     struct idem_selector *selector;
  *     struct idem_key_text key;
@@ -26,15 +25,15 @@ extern "C" {
  *         idem_key_of(selector, &key, &why);
  *     idem_selector_destroy(selector);
  *
- * A run takes microseconds, and is bounded in steps and memory whatever the text is;
- * it reads nothing but the text. Numbers keep their digits. The memory of a run is
- * used again by the next one. The object is used by one thread at a time. */
+ * A run takes microseconds, and is limited in steps and memory whatever the text; it
+ * reads nothing but the text. Numbers keep their digits. The next run reuses the
+ * memory. Only one thread at a time may use a selector. */
 struct idem_selector;
 
-/* Compiles @text, of at most 4,096 bytes.
+/* Compiles @text, of at most 4,096 bytes. The caller destroys *@ret_selector.
  *
- * IDEM_EINVALID  It is not a selector: the sentence has the place, and what to write
- *                instead where there is something.
+ * IDEM_EINVALID  @text is not a selector: the error names the place and, if
+ *                possible, what to write instead.
  * IDEM_ENOMEM
  */
 int idem_selector_create(const char *text, struct idem_selector **ret_selector,
@@ -43,12 +42,12 @@ int idem_selector_create(const char *text, struct idem_selector **ret_selector,
 /* NULL is allowed. */
 void idem_selector_destroy(struct idem_selector *selector);
 
-/* The text is the event of an HTTP request: in its .headers, Idempotency-Key is read
- * as idem_http_key() does, and named in lower case. */
+/* The text is the event of an HTTP request: Idempotency-Key in its .headers gets a
+ * lower-case name and the value that idem_http_key() reads. */
 #define IDEM_SELECTOR_HTTP 1u
 
-/* Runs the selector over @json; the functions below say what it selects, until the
- * next run.
+/* Runs the selector over @json; the functions below return the selected values, until
+ * the next run.
  *
  * IDEM_EINVALID  @json is not JSON (also: a member's name that comes twice, half a
  *                surrogate pair, more than 200 levels, 16 MiB or 1,048,576 values);
@@ -80,11 +79,11 @@ struct idem_selector_request {
  *      "headers":{"content-type":"application/json"},
  *      "body":{"order":42}}
  *
- * The path is as it was sent. Names and values of the query are decoded ("+" is a
- * space); names of headers are in lower case; a name that comes several times has an
- * array of its values, and Idempotency-Key is the key that idem_http_key() reads. The
- * body is JSON where it is an array or object, whatever its Content-Type; else it is
- * a text. Null takes the place of a value or body that is not UTF-8.
+ * The path is as the client sent it. Names and values of the query are decoded ("+" is
+ * a space); header names are in lower case; a name that comes several times has an
+ * array of its values, and Idempotency-Key is the key that idem_http_key() reads. A
+ * body that is a JSON array or object is JSON, whatever its Content-Type; any other
+ * body is a text. A value or body that is not UTF-8 is null.
  *
  * IDEM_EINVALID  As idem_selector_run(); or the name of an argument or header is not
  *                UTF-8, or Idempotency-Key is not a key or two different ones.
@@ -99,9 +98,9 @@ struct idem_key_text {
     size_t len;
 };
 
-/* The key of what was selected. That of a text is the text, and that of a number or
- * boolean as well: 42 and 42.0 are "42". Several of them are one key where the
- * selector says so, with "," or "[ ]":
+/* The key of the selected value. The key of a text, number or boolean is its text: 42
+ * and 42.0 are "42". If the selector makes one key of several values, with "," or "[
+ * ]":
  *
  *     =["t1","42"]            of .tenant, .id
  *     =#HEAD#SHA-256          of what has more than IDEM_KEY_MAX bytes
@@ -116,11 +115,10 @@ struct idem_key_text {
 int idem_key_of(struct idem_selector *selector, struct idem_key_text *ret_key,
                 struct idem_error *ret_error);
 
-/* The selected values, for a comparison: an array of JSON in canonical form, so that
- * texts with the same meaning are equal. It is valid until the next
- * call.
+/* The selected values, for a comparison: a JSON array in canonical form, so that texts
+ * with the same meaning are equal. Valid until the next call.
  *
- * IDEM_ENOTFOUND  Nothing, null, or nothing but nulls.
+ * IDEM_ENOTFOUND  Nothing, or only null, is selected.
  * IDEM_EINVALID   A number whose exponent has more than 17 digits.
  * IDEM_ENOMEM
  */
@@ -130,9 +128,8 @@ int idem_selector_values(struct idem_selector *selector,
 
 /* ---- Keys of other libraries ------------------------------------------- */
 
-/* Flavour and name: Powertools for AWS Lambda, the MD5 of a canonical text after a
- * prefix. Each language has a canonical text of its own, so that the two do not agree
- * on a key. */
+/* Flavour and name. A key of Powertools for AWS Lambda is a prefix and the MD5 of a
+ * canonical text. Each language has its own canonical text, so their keys differ. */
 #define IDEM_FLAVOUR_MAP(IDEM__X)                                              \
     IDEM__X(PYTHON, "python")                                                  \
     IDEM__X(TYPESCRIPT, "typescript")
@@ -148,13 +145,13 @@ enum idem_flavour {
 const char *idem_flavour_name(enum idem_flavour flavour);
 enum idem_flavour idem_flavour_find(const char *name);
 
-/* idem_flavour_key() takes null, and what has nothing but nulls in it, for which
- * these libraries have one key. */
+/* Accept null and values that contain only nulls, all of which have the same key in
+ * these libraries. */
 #define IDEM_FLAVOUR_NULL 1u
 
-/* The key that the library makes of @json, what its own selector would select.
- * @prefix is the part before the "#": FUNCTION.module.qualname (python), FUNCTION
- * (typescript), or the prefix that it was given.
+/* The key that the library makes of @json, the value that its own selector would
+ * select. @prefix is the part before the "#": FUNCTION.module.qualname (python),
+ * FUNCTION (typescript), or the prefix that it was given.
  *
  * IDEM_EINVALID  @json is not JSON (see idem_selector_run()), or the library has no
  *                key for it, or none that is always the same; there is no prefix;

@@ -45,11 +45,11 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-#define IDEM_LAMBDA_RESPONSE_MAX (6L << 20) /* Bytes that Lambda takes. */
+#define IDEM_LAMBDA_RESPONSE_MAX (6L << 20) /* Bytes that Lambda accepts. */
 
 /* ---- Handlers ---------------------------------------------------------- */
 
-/* The input of a handler. All of it is valid until it returns. */
+/* The input of a handler, valid until the handler returns. */
 struct idem_lambda_call {
     size_t size;
     const char *request_id;       /* Of this delivery, not of the event. */
@@ -62,30 +62,30 @@ struct idem_lambda_call {
     struct idem_slice event; /* JSON text with a NUL after it. Of a batch: its
                                      envelope with one record in it. */
     const struct idem_attempt *attempt; /* fence, attempts, takeover; NULL: this
-                                           event is not protected. */
+                                           event has no key. */
     void *ctx;                          /* Of the options. */
-    int64_t
-        event_ms; /* When the event happened, in ms since 1970, as its source
-                         says in every delivery; 0: it does not. For at_ms of
+    int64_t event_ms; /* The time of the event that its source gives in every
+                         delivery, in ms since 1970; 0: none. For at_ms of
                          <idem/limit.h>. */
 };
 
-/* 0: it is done. Else: it failed, and idem_lambda_error() has said how. */
+/* Returns 0 when the work is done, anything else after idem_lambda_error(). */
 typedef int idem_lambda_fn(struct idem_lambda_call *call);
 
 /* Sets the response: @json is copied. Without one it is "null". Returns 0, or
  * IDEM_ENOMEM. */
 int idem_lambda_answer(struct idem_lambda_call *call, struct idem_slice json);
 
-/* Sets the error: @type is its class, which the policies go by (letters, digits and
- * ._- only, at most 127). Returns IDEM_EINVALID, for the handler to return. */
+/* Sets the error: @type is its name in outcome tables (letters, digits and ._- only, at
+ * most 127). Returns IDEM_EINVALID, for the handler to return. */
 int idem_lambda_error(struct idem_lambda_call *call, const char *type,
                       const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same, for a handler that knows that nothing happened, as when it was refused
- * before it asked for anything: the key is released, and the next delivery runs as if
- * this one had not. After any other error it learns that it takes over. */
+/* The same for a handler that knows that nothing happened, for example because a
+ * service refused its connection: releases the key, and the next delivery runs as if
+ * this one had not. After any other error the next delivery learns that it takes
+ * over. */
 int idem_lambda_release(struct idem_lambda_call *call, const char *type,
                         const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -104,10 +104,10 @@ struct idem_lambda_options {
     const char *directory; /* LAMBDA_TASK_ROOT: where handler is; NULL: here. */
     const char *function;  /* IDEM_SCOPE, else AWS_LAMBDA_FUNCTION_NAME:
                               begins the scope of every key. */
-    const char
-        *source;       /* IDEM_LAMBDA_SOURCE: a name of idem_lambda_source_at();
-                           NULL: found from each event. */
-    const char *key;   /* IDEM_LAMBDA_KEY: a selector of the event, or of
+    const char *source;    /* IDEM_LAMBDA_SOURCE: a name of
+                              idem_lambda_source_at(); NULL: detected from each
+                              event. */
+    const char *key;       /* IDEM_LAMBDA_KEY: a selector of the event, or of
                            each record of a batch; NULL: the source's rule. */
     const char *scope; /* IDEM_LAMBDA_SCOPE: likewise; its result, which names
                            the caller, follows the function in the scope.
@@ -122,38 +122,37 @@ struct idem_lambda_options {
                             (rerun), or is unknown (hold). */
     const char *methods;     /* IDEM_LAMBDA_METHODS: HTTP methods whose requests
                                 have keys, some of "POST,PATCH,PUT,DELETE";
-                                "POST,PATCH". Others are passed on. */
+                                "POST,PATCH". Others run each time. */
     enum idem_on_expired_lease
-        on_expired_lease;  /* IDEM_LAMBDA_ON_EXPIRED_LEASE:
+        on_expired_lease;     /* IDEM_LAMBDA_ON_EXPIRED_LEASE:
                                 rerun, hold. */
-    uint32_t attempts_max; /* IDEM_LAMBDA_MAX_ATTEMPTS: 5. */
-    int64_t retention_ms;  /* IDEM_LAMBDA_RETENTION: 24 hours. */
-    int64_t start_min_ms;  /* IDEM_LAMBDA_START_MIN: with less time than this,
-                                and the half second before the deadline in which
-                                nothing works, nothing is started; 500. */
-    int64_t store_timeout_ms; /* IDEM_STORE_TIMEOUT: how long the store may
-                                 take to answer, and an answer to a caller
-                                 waits for its record, but no longer than half
-                                 of what is left; 2,000. */
+    uint32_t attempts_max;    /* IDEM_LAMBDA_MAX_ATTEMPTS: 5. */
+    int64_t retention_ms;     /* IDEM_LAMBDA_RETENTION: 24 hours. */
+    int64_t start_min_ms;     /* IDEM_LAMBDA_START_MIN: with less time than this
+                                 left until half a second before the deadline,
+                                 no handler starts; 500. */
+    int64_t store_timeout_ms; /* IDEM_STORE_TIMEOUT: how long the store may take
+                                 to answer, and how long a response waits for
+                                 its record, but no longer than half of the time
+                                 left; 2,000. */
     bool credentials; /* IDEM_LAMBDA_CREDENTIALS=pass: a program gets the
                                 function's AWS credentials. */
-    bool metrics;     /* IDEM_METER=emf: what each event counted goes to
-                     the log, for CloudWatch. */
-    const char *replay_headers; /* IDEM_LAMBDA_REPLAY_HEADERS: what a replay has
-                                   of a response's headers besides those of
-                                   idem_http_header_kept(), "X-Order,Link". */
-    bool keyless; /* IDEM_LAMBDA_REQUIRED=no: an HTTP request without a
-                             key is passed on; else ("yes") it is refused. */
-    int64_t
-        wait_ms; /* IDEM_LAMBDA_WAIT: how long an event that is one unit waits
-                        where another delivery is at work, while there would
-                        still be time to start; 0. */
-    bool keep_input; /* IDEM_LAMBDA_KEEP_INPUT=yes: the event is kept with its
-                        record; of HTTP the request alone, without what proves
-                        who sent it. */
-    uint32_t failures_max; /* IDEM_LAMBDA_MAX_FAILURES: an attempt that is to be
-                               run again is a failure; with so many of them the
-                               record is failed, for a person. 0: no limit. */
+    bool metrics;     /* IDEM_METER=emf: write the counts of each event to the
+                         log, for CloudWatch. */
+    const char *replay_headers; /* IDEM_LAMBDA_REPLAY_HEADERS: headers to replay
+                                   besides those of idem_http_header_kept(),
+                                   "X-Order,Link". */
+    bool keyless;    /* IDEM_LAMBDA_REQUIRED=no: an HTTP request without a key
+                        runs each time; else ("yes") it is refused. */
+    int64_t wait_ms; /* IDEM_LAMBDA_WAIT: how long an event that is one unit
+                        waits for another delivery at work, as long as there is
+                        still time to start; 0. */
+    bool keep_input; /* IDEM_LAMBDA_KEEP_INPUT=yes: keep the event with its
+                        record; for HTTP only the request, without anything that
+                        identifies the sender. */
+    uint32_t failures_max;  /* IDEM_LAMBDA_MAX_FAILURES: after this many
+                               attempts that end in retry the record is failed,
+                               for a person. 0: no limit. */
     int64_t retry_after_ms; /* IDEM_LAMBDA_RETRY_AFTER: after a failure the next
                                attempt starts no earlier than this; 0. */
 };
@@ -165,9 +164,9 @@ struct idem_lambda_options {
             500, 2000, false, false, NULL, false, 0, false, 0, 0               \
     }
 
-/* Sets from the environment what is named above. The texts are the environment's.
+/* Sets @options from the variables named above. The texts belong to the environment.
  *
- * IDEM_EINVALID  A variable has no value of its kind; the sentence names it.
+ * IDEM_EINVALID  The value of a variable is not valid; the error names it.
  */
 int idem_lambda_options_env(struct idem_lambda_options *options,
                             struct idem_error *ret_error);
@@ -175,12 +174,12 @@ int idem_lambda_options_env(struct idem_lambda_options *options,
 /* A function that is ready for events; used by one thread. */
 struct idem_lambda;
 
-/* Opens the store, compiles the programs and finds the handler. @options and what
- * it points to must stay.
+/* Opens the store, compiles the selectors and finds the handler. @options must stay
+ * valid, with everything that it points to. The caller closes *@ret_lambda.
  *
  * IDEM_EINVALID  An option is missing or not valid, or a selector does not
  *                compile.
- * IDEM_ECONFIG   The handler is not there or cannot be used.
+ * IDEM_ECONFIG   The handler does not exist or cannot be used.
  * The errors of idem_open().
  */
 int idem_lambda_open(const struct idem_lambda_options *options,
@@ -212,12 +211,12 @@ struct idem_lambda_invocation {
 /* The answer for Lambda; valid until the next call. */
 struct idem_lambda_response {
     bool is_error;          /* json is {"errorType", "errorMessage"}. */
-    const char *error_type; /* Empty if it is no error. */
+    const char *error_type; /* Empty: not an error. */
     struct idem_slice json;
     unsigned ran; /* How many times the handler ran for it. */
 };
 
-/* Handles one event. 0 whatever became of it, or IDEM_EINVALID for an invocation
+/* Handles one event. Returns 0 whatever its outcome, or IDEM_EINVALID for an invocation
  * without a request id. Log lines go to stderr. */
 int idem_lambda_handle(struct idem_lambda *lambda,
                        const struct idem_lambda_invocation *invocation,
@@ -233,8 +232,9 @@ int idem_lambda_handle(struct idem_lambda *lambda,
 int idem_lambda_serve(struct idem_lambda *lambda, const char *api,
                       struct idem_error *ret_error);
 
-/* All of it, for a main(): reads the environment, reports what cannot be set up,
- * serves. @run may be NULL: what _HANDLER names. Returns an exit status. */
+/* The whole runtime, for a main(): reads the environment, reports errors in it, and
+ * serves. @run may be NULL: the program that _HANDLER names. Returns an exit status,
+ * and only when it cannot go on. */
 int idem_lambda_main(idem_lambda_fn *run);
 
 /* ---- The units of an event, for a runtime of another language ----------- */
@@ -242,21 +242,23 @@ int idem_lambda_main(idem_lambda_fn *run);
 /* @json is valid until it returns. */
 typedef void idem_lambda_take_fn(void *ctx, struct idem_slice json);
 
-/* Gives @take the units of the event, each with the key, scope and fingerprint that a
- * runtime would claim, which this does not do; it opens no store and runs no handler.
+/* Passes @take the units of the event, each with the key, scope and fingerprint that a
+ * runtime should claim. This claims nothing, opens no store and runs no handler.
  *
  *     {"source": "sqs", "answer": "failures", "units": [{"scope": "...", "key": "...",
  *      "fingerprint": "...", "event": {...}, "group": 0, "first": 0}]}
  *
- * answer is what Lambda expects: a value, http (there are no units then: it is a request
- * as any other), failures of single records, or none of them. event is that of a batch
- * with one record in it. After a failure the units of the same group wait, and a unit
- * goes by its first one. A unit with an error in the place of the key fails.
+ * answer is what Lambda expects: a value, http (there are no units then: it is a
+ * request as any other), failures of single records, or none of them. event is that of
+ * a batch with one record in it. After a failure, later units of the same group wait; a
+ * unit with "first" shares the key and the outcome of the unit at that index. A unit
+ * with an error in place of the key fails.
  *
- * With @outcomes (base not NULL), a letter for each unit, "d" done, "f" failed, "w" waited
- * for one that failed, it is the answer to the event: {"batchItemFailures": [...]}.
+ * With @outcomes (base not NULL), a letter for each unit, "d" done, "f" failed, "w"
+ * waited for one that failed, it is the answer to the event: {"batchItemFailures":
+ * [...]}.
  *
- * IDEM_EINVALID  The event is of no source that is known, or not valid; or of one that
+ * IDEM_EINVALID  The source of the event is unknown, or the event is not valid; or its that
  *                takes no report; or an option is not valid.
  * IDEM_ENOMEM
  */
@@ -267,21 +269,21 @@ int idem_lambda_units(const struct idem_lambda_options *options,
 
 /* ---- The sources ------------------------------------------------------- */
 
-/* The use of the ready key of a source. */
+/* How stable the key of a source's rule is. */
 enum idem_lambda_strength {
-    IDEM_LAMBDA_REDRIVE_SAFE = 1, /* Chosen by who asks: the same however
-                                        often it is sent. */
-    IDEM_LAMBDA_REDELIVERY_SAFE =
-        2,                        /* The same in every delivery of one message,
-                                        another one when it is sent anew. */
-    IDEM_LAMBDA_PER_DELIVERY = 3, /* The same only while Lambda itself tries
+    IDEM_LAMBDA_REDRIVE_SAFE = 1,    /* The caller chose it: the same however
+                                        often something is sent. */
+    IDEM_LAMBDA_REDELIVERY_SAFE = 2, /* The same in every delivery of one
+                                        message; another one if it is sent
+                                        again. */
+    IDEM_LAMBDA_PER_DELIVERY = 3,    /* The same only while Lambda itself tries
                                         again. */
 };
 
 /* A row of the table of sources. */
 struct idem_lambda_source {
     const char *name; /* "sqs" */
-    const char *key;  /* Where the ready key is: "Records[].messageId". */
+    const char *key;  /* Where the rule finds the key: "Records[].messageId". */
     enum idem_lambda_strength strength;
     const char *busy;    /* The answer while another delivery is at work. */
     const char *failure; /* The answer when the handler failed. */
@@ -292,7 +294,7 @@ struct idem_lambda_source {
 /* Row @index, from 0; NULL after the last one. */
 const struct idem_lambda_source *idem_lambda_source_at(size_t index);
 
-/* "redrive-safe", "redelivery-safe", "per-delivery"; NULL if there is none. */
+/* "redrive-safe", "redelivery-safe", "per-delivery"; NULL for any other number. */
 const char *idem_lambda_strength_name(enum idem_lambda_strength strength);
 
 #pragma GCC visibility pop

@@ -1,10 +1,9 @@
 /* idem/limit.h: rate limits that count a request once.
  *
- * A counter of requests counts a retry as well, and a window that is cut from
- * the clock of the moment gives another answer after midnight. Here the request
- * brings its id and the time of its event. The window is cut from that time, and
- * every caller that asks about the same request in the same window gets the
- * decision that was made the first time.
+ * A plain counter also counts retries, and a window chosen by the present time gives a
+ * retry after midnight another answer. Here the request has an id and the time of its
+ * event. That time chooses the window, and every caller that asks about the same
+ * request in the same window gets the first decision.
  *
  *     struct idem_limit_request limit = IDEM_LIMIT_INIT;
  *     limit.name = idem_str("uploads");
@@ -17,20 +16,20 @@
  *     idem_limit(store, &limit, &limited, &error)
  *     limited.admitted, limited.remaining
  *
- * Concurrent requests, of as many processes as there are, never admit more than
- * the limit in one window, and refuse nothing that there is room for. Every error
- * of kind RETRY is safe to ask again: the request counts once.
+ * However many requests run at the same time, in any number of processes, no more than
+ * the limit are admitted in one window, and none is refused for which there was room.
+ * After an error of kind RETRY it is safe to ask again: the request counts once.
  *
- * A limit is its name, its subject and its window together: with another per_ms or
- * start_ms it is another limit, which counts from nothing. max may be changed at any time, also in
- * mid-window: what was counted stays counted. A smaller one refuses until there is
- * room below it, a larger one admits the difference; what was decided before is
- * answered as it was.
+ * A limit is identified by its name, its subject and its window together: another
+ * per_ms or start_ms makes another limit, which counts from zero. You may change max at
+ * any time: requests counted in the window stay counted, and a repeated request gets
+ * its first decision. A smaller number refuses requests until the count is below it; a
+ * larger one admits the difference.
  *
- * Decisions are remembered until late_ms after the end of the window, and
- * deleted soon after that, by the calls that come later. A request whose window
- * has been over for longer is refused with IDEM_EINVALID, because nobody could
- * say whether it was counted. So is one from the future (IDEM_LIMIT_AHEAD_MS).
+ * The store remembers decisions until late_ms after the end of the window; later calls
+ * delete them at least an hour after that. An unknown request whose window has been
+ * over for longer gets IDEM_EINVALID, because the store no longer knows whether it
+ * counted that request. So does one from the future (IDEM_LIMIT_AHEAD_MS).
  */
 #ifndef IDEM_LIMIT_H
 #define IDEM_LIMIT_H
@@ -48,21 +47,21 @@ extern "C" {
 
 /* Lengths of windows. They follow each other without a gap. One of them begins at
  * start_ms, which is 1970-01-01T00:00:00Z by default, so that a day is a day in UTC,
- * and seven days begin on a Thursday. A caller with a calendar says where the very
- * window of at_ms begins, and its length: 31 days for July, 23 hours for a day in
- * Berlin on which the clocks are set forward. */
+ * and seven days begin on a Thursday. A caller with a calendar sets the start and the
+ * length of the window of at_ms itself: 31 days for July, 23 hours for a day in Berlin
+ * on which clocks are set forward. */
 #define IDEM_LIMIT_SECOND 1000LL /* The shortest. */
 #define IDEM_LIMIT_MINUTE 60000LL
 #define IDEM_LIMIT_HOUR 3600000LL
 #define IDEM_LIMIT_DAY 86400000LL
 #define IDEM_LIMIT_PER_MAX (366 * IDEM_LIMIT_DAY)
 
-/* How far ahead of the store's time an event may say it is. */
+/* How far ahead of the store's time an event may be. */
 #define IDEM_LIMIT_AHEAD_MS (15 * IDEM_LIMIT_MINUTE)
 
-/* Refusals that a window remembers, of requests with a cost of more than 1 for
- * which there was some room, but not enough. After that many such a request is
- * still refused whenever it asks, but may be told another remaining. */
+/* How many refusals a window remembers of requests with a cost of more than 1 for which
+ * there was some room, but not enough. Beyond that, such a request is still refused,
+ * but may get another remaining count. */
 #define IDEM_LIMIT_REFUSALS 100
 
 struct idem_limit_request {
@@ -76,8 +75,9 @@ struct idem_limit_request {
     int64_t start_ms; /* When one begins, not after at_ms; 0: cut in UTC. */
     uint64_t max;     /* In one window. */
     uint64_t cost;    /* Of this request; 1. */
-    int64_t late_ms; /* How long after the end of its window a request may still
-                        be asked about; 24 h. The same for all of a limit. */
+    int64_t late_ms;  /* How long after the end of its window a request may
+                         still come; 24 h. The same for all requests of a
+                         limit. */
 };
 
 #define IDEM_LIMIT_INIT                                                        \
@@ -96,7 +96,7 @@ struct idem_limited {
     int64_t end_ms;     /* ... to before this. */
 };
 
-/* Decides about one request. A decision to admit is durable when it is answered.
+/* Decides about one request. A decision to admit is durable when this returns.
  *
  * IDEM_EINVALID      @limit is not valid, or its window is too far away.
  * IDEM_EUNAVAILABLE  Nothing was counted.
@@ -127,8 +127,8 @@ struct idem_limit_http {
     char retry_after[24]; /* Retry-After: 3600; empty where admitted. */
 };
 
-/* Fills in the fields for an answer that is given at @now_ms, by the clock of
- * whoever answers. A name that is not printable ASCII is percent-encoded. Pure.
+/* Fills in the fields for a response that is sent at @now_ms, by the clock of the
+ * sender. Percent-encodes a name that is not printable ASCII. Pure.
  *
  * IDEM_EINVALID  @limit is not valid.
  */

@@ -10,7 +10,7 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-/* Opens an empty store in this process; idem_close() forgets it. The same as
+/* Opens an empty store in this process, which ends with idem_close(). The same as
  * idem_open("memory:", ...).
  *
  * IDEM_EINVALID  Options out of range.

@@ -1,9 +1,8 @@
-/* idem/metrics.h: what happened, in the forms that monitoring reads.
+/* idem/metrics.h: counters and metrics for monitoring.
  *
- * A meter counts what a process is answered by its stores: verdicts and ends,
+ * A meter counts the answers that a process gets from its stores: verdicts and ends,
  * errors by their code, and how long each call took. With a file it counts for all
- * processes of this host together, however short they live, and for any kind of
- * store:
+ * processes of this host together, however short-lived, and for any kind of store:
  *
  *     idem_meter_open("/var/lib/idem/meter", IDEM_METER_CREATE, &meter, &error)
  *     options.observe = idem_meter_observe;
@@ -15,13 +14,13 @@
  *     idem_close(store)
  *     idem_meter_close(meter)
  *
- * Its numbers, the store's own counters, and what is on record make a struct
- * idem_metrics, which is written as Prometheus text or in CloudWatch's embedded
- * metric format.
+ * Its counts, the store's own counters, and the numbers of records go into a struct
+ * idem_metrics, which these functions write as Prometheus text or in CloudWatch's
+ * embedded metric format.
  *
- * The file is one page, shared by all who map it; each number is added to by one
- * atomic instruction, and flushed by nobody: after a power cut the last ones may
- * be missing. All numbers are 8 bytes in the order of the host:
+ * The file is one page that all processes map. Each addition is one atomic instruction,
+ * and nothing flushes the page: after a power cut the last counts may be missing. All
+ * numbers are 8 bytes in the byte order of the host:
  *
  *        0  8  "IDEMMTR1"
  *       64  .  the counters of struct idem_counters, in its order; 32 places
@@ -54,7 +53,7 @@ enum idem_call {
 #define IDEM_METRICS_BUCKETS 16 /* The last one has no upper bound. */
 #define IDEM_METRICS_JOBS 16
 
-/* Work that somebody expects to succeed again and again. */
+/* Work that is expected to succeed regularly. */
 struct idem_metrics_job {
     const char *key;    /* Of the label: a pattern of keys. */
     int64_t success_ms; /* When it last succeeded; 0: never. */
@@ -63,20 +62,20 @@ struct idem_metrics_job {
 struct idem_metrics {
     size_t size; /* sizeof, set by IDEM_METRICS_INIT. */
     const char
-        *store; /* The URL of the label of all of them, which has its path or
-                          table, and region; NULL: no label. */
+        *store; /* The URL for the label of all metrics, which has its path or
+                   table, and region; NULL: no label. */
 
     bool has_counters;
     struct idem_counters counters;
 
-    bool has_calls; /* The store was asked through a meter. */
+    bool has_calls; /* A meter counted the calls. */
     uint64_t errors[IDEM_METRICS_ERRORS];
     uint64_t buckets[IDEM_CALLS][IDEM_METRICS_BUCKETS]; /* Each call once. */
     uint64_t sum_us[IDEM_CALLS];
 
-    bool unseen;    /* Nobody looked at the store: up and what is on record
-                         are left out. */
-    bool up;        /* It could be read: what is on record is known. */
+    bool unseen;    /* Nobody read the store: leave out up and the numbers of
+                       records. */
+    bool up;        /* The store was read: the numbers of records are known. */
     int64_t now_ms; /* When. */
     uint64_t overdue;
     uint64_t in_progress;    /* Work that runs. */
@@ -87,7 +86,7 @@ struct idem_metrics {
     uint64_t unreadable;
     uint64_t failed_outcomes; /* Completed with a failure of late: see
                                  idem_outcome_failed(). */
-    bool has_log;             /* It is in a file, with a log. */
+    bool has_log;             /* The store is a file with a log. */
     uint64_t log_len;         /* Bytes of that in use. */
     bool log_held;           /* A process is known to keep it from shrinking. */
     int64_t oldest_ms;       /* Age of the oldest attempt in progress. */
@@ -106,7 +105,7 @@ struct idem_metrics {
         .size = sizeof(struct idem_metrics), .counters = IDEM_COUNTERS_INIT    \
     }
 
-/* Any @metrics fit into so many bytes. */
+/* Bytes that are enough for any @metrics. */
 #define IDEM_METRICS_TEXT_MAX 65536
 
 /* Writes @metrics as Prometheus text into @buf of @cap bytes, with a NUL. *@ret_len
@@ -117,10 +116,9 @@ struct idem_metrics {
 int idem_metrics_prometheus(const struct idem_metrics *metrics, char *buf,
                             size_t cap, size_t *ret_len);
 
-/* Writes one line in CloudWatch's embedded metric format, for the
- * namespace @space: what is counted as what was added since @before (NULL: since
- * the beginning), what is on record as it is. Nothing but numbers, @space and the
- * label are in it.
+/* Writes one line in CloudWatch's embedded metric format, for the namespace @space: the
+ * counts since @before (NULL: since the beginning), and the numbers of records as they
+ * are. The line has only numbers, names, @space and the label.
  *
  * IDEM_EINVALID  It does not fit, or a size is not set.
  */
@@ -139,10 +137,11 @@ enum idem_meter_flag {
     IDEM_METER_READONLY = 2,
 };
 
-/* Opens the meter in the file @path; NULL: one of this process alone.
+/* Opens the meter in the file @path; NULL: a meter for this process alone. The caller
+ * closes *@ret_meter.
  *
- * IDEM_ENOTFOUND     The file does not exist, and may not be made.
- * IDEM_EDENIED       It may not be used, or is not a regular file.
+ * IDEM_ENOTFOUND  The file does not exist, and IDEM_METER_CREATE is not set.
+ * IDEM_EDENIED    This user may not use it, or it is not a regular file.
  * IDEM_ECONFIG       It is not a meter, or is one of a newer version.
  * IDEM_EFULL, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
@@ -150,14 +149,14 @@ int idem_meter_open(const char *path, unsigned flags,
                     struct idem_meter **ret_meter,
                     struct idem_error *ret_error);
 
-/* No store may use it any more. NULL is allowed. */
+/* Frees the meter; close the stores that use it first. NULL is allowed. */
 void idem_meter_close(struct idem_meter *meter);
 
 /* Counts an op; for observe of struct idem_open_options. */
 void idem_meter_observe(void *meter, const struct idem_op *op, int64_t took_us);
 
-/* Adds to @metrics what was counted: errors and calls, and the counters where
- * has_counters is not set already by a caller that asked the store itself. */
+/* Adds the errors and calls of the meter to @metrics, and fills in its counters unless
+ * has_counters is already set, by a caller that has read the store's own. */
 void idem_meter_read(const struct idem_meter *meter,
                      struct idem_metrics *metrics);
 

@@ -1,7 +1,7 @@
-/* idem/outcome.h: a table that says what the ending of work means.
+/* idem/outcome.h: a table that maps the endings of work to outcomes.
  *
- * Every front end takes the same table: entries with spaces between them, of which
- * the first that matches wins.
+ * Every front end takes the same table: entries separated by spaces, of which the first
+ * that matches wins.
  *
  *     0,1=complete 42=fail 75=release *=retry           exit statuses
  *     401,408,429,503=release 500-599=retry none=retry  statuses of HTTP
@@ -21,15 +21,15 @@
  *                retry     it may have happened: the next caller takes over
  *                unknown   it may have happened: a person must look
  *
- * A status that no entry matches has the default: exit status 75 is a release; 401, 407,
- * 408, 425, 429 and 503 of HTTP are a release, 502 and 504 unknown; all other statuses
- * complete. An ending without a status is unknown under hold, and a retry under rerun;
- * a table may make it unknown, retry or fail, because only the work itself can report
- * that it was done, or that nothing happened.
+ * A status that no entry matches has the default: exit status 75 is a release; 401,
+ * 407, 408, 425, 429 and 503 of HTTP are a release, 502 and 504 unknown; all other
+ * statuses complete. An ending without a status is unknown under hold, and a retry
+ * under rerun; a table may make it unknown, retry or fail, because only the work itself
+ * can report that it was done, or that nothing happened.
  *
- * An ending that an entry, and not the default, calls complete is a success, whatever its
- * status: the metadata of the result says so ("exit 1 complete", "HTTP 404 complete"),
- * and idem_outcome_succeeded() and idem_outcome_failed() go by it.
+ * An ending that an entry, and not the default, names complete is a success, whatever
+ * its status: the metadata of the result records that ("exit 1 complete", "HTTP 404
+ * complete") for idem_outcome_succeeded() and idem_outcome_failed().
  *
  * A table of a name stands for its entries:
  *
@@ -47,7 +47,7 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-/* At the end of the first line of the metadata: the ending was named complete. */
+/* Ends the first line of the metadata if an entry named the ending complete. */
 #define IDEM_META_COMPLETE " complete"
 
 /* The kind of endings in a table. */
@@ -64,8 +64,8 @@ struct idem_outcome_table {
     uint8_t by_status[600];
 };
 
-/* Reads @text, which must stay where it is for as long as the table is used. NULL:
- * the defaults.
+/* Reads @text, which must stay valid as long as the table is used. NULL: the defaults.
+ * The table needs no freeing.
  *
  * IDEM_EINVALID  It is not a table, an entry in it can never match, or exit status 0
  *                would not complete. The sentence names the entry.
@@ -74,8 +74,8 @@ int idem_outcome_table_read(struct idem_outcome_table *ret_table,
                             enum idem_endings of, const char *text,
                             struct idem_error *ret_error);
 
-/* The outcome of @status; 0: work cannot end with it. *@ret_named, which may be NULL:
- * an entry matched, and not a default. */
+/* The outcome of @status; 0: work cannot end with it. *@ret_named is true if an entry
+ * matched, and not a default; @ret_named may be NULL. */
 enum idem_status idem_outcome_of_status(const struct idem_outcome_table *table,
                                         int status, bool *ret_named);
 

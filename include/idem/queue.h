@@ -27,19 +27,18 @@ struct idem_queue;
 int idem_queue_create(struct idem_store *store, struct idem_queue **ret_queue,
                       struct idem_error *ret_error);
 
-/* Takes back what the store has not begun (nothing is done then), lets what is
- * under way go its way unheard, and destroys the ops and the queue. NULL is
- * allowed. */
+/* Cancels ops that have not started, leaves those in flight to the store, and destroys
+ * the queue and its ops. NULL is allowed. */
 void idem_queue_destroy(struct idem_queue *queue);
 
-/* A descriptor that is readable while idem_queue_reap() has something to do; for
- * poll() and its kin. It belongs to the queue. Negative: IDEM_EUNAVAILABLE, no
- * descriptor could be had. */
+/* A descriptor that is readable while idem_queue_reap() has something to do, for poll()
+ * and similar functions. It belongs to the queue: do not read from it or close it.
+ * IDEM_EUNAVAILABLE if none is left. */
 int idem_queue_fd(struct idem_queue *queue);
 
-/* Hands @op over. On failure it stays the caller's. The same op may be submitted
- * again after it came back with an error of kind RETRY: it keeps its nonce, so
- * that its own earlier success is recognised.
+/* Submits @op, from any thread. On failure the op still belongs to the caller. The same
+ * op may be submitted again after it came back with an error of kind RETRY: it keeps
+ * its nonce, by which the store recognises its earlier success.
  *
  * IDEM_EUNAVAILABLE  queue_max ops are queued: reap some first. Or the clock or the
  *                    random source is away. An end or a renewal is never refused
@@ -51,20 +50,20 @@ int idem_queue_submit(struct idem_queue *queue, struct idem_op *op,
                       struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* One op that was answered, or NULL after @timeout_ms (0: without waiting for
- * others, but see above: the work itself takes its time; -1: no limit) or when
- * nothing is under way. It is the caller's again. An op that the store
- * could not begin within its timeout_ms comes back with IDEM_EUNAVAILABLE. */
+/* Returns one op that was answered, which belongs to the caller again; or NULL after
+ * @timeout_ms (0: do not wait for others, although this call's own work may take time;
+ * -1: no limit) or if nothing is in flight. An op that the store cannot start within
+ * its timeout_ms comes back with IDEM_EUNAVAILABLE. */
 struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms);
 
-/* Hands @n ops over as idem_queue_submit() would one after the other, but they
- * share what they can: what the store finds already answered is read at one
- * moment. For an event loop, at the end of a turn, on the thread that reaps. Reap
- * afterwards, until there is none: what is answered before that does not make the
- * descriptor readable.
+/* Submits @n ops together, so that they share work: the store reads the outcomes that
+ * are already on record at one moment. Call it at the end of an iteration of an event
+ * loop, on the thread that reaps. Afterwards reap until there is no op: answers that
+ * came before that do not make the descriptor readable.
  *
- * Returns how many were refused. They come first in @ops, in any order, and
- * stay the caller's; *@ret_error (NULL is allowed) says why one of them was.
+ * Returns how many ops it refused. It moves them to the front of @ops, in any order;
+ * they still belong to the caller. *@ret_error has the reason for one of them;
+ * @ret_error may be NULL.
  *
  * IDEM_EUNAVAILABLE, IDEM_EINVALID: see idem_queue_submit()
  */
@@ -75,11 +74,11 @@ size_t idem_queue_submit_all(struct idem_queue *queue, struct idem_op **ops,
 /* How many submitted ops were not reaped yet. */
 size_t idem_queue_len(struct idem_queue *queue);
 
-/* Makers of ops: the verb's arguments, copied and checked. An attempt may be
- * destroyed before the op that ends it comes back; what is on record then is in
- * idem_op_record(). wait_ms of a request must be 0 here: an op is answered at
- * once. A caller that waits for another's attempt makes an op with join_fence
- * and submits it again after a pause of its own.
+/* These make ops: they copy and check the arguments of the verb, and contact no store.
+ * The caller destroys *@ret_op. An attempt may be destroyed before the op that ends it
+ * comes back; idem_op_record() then has the record. wait_ms of a request must be 0,
+ * because an op is answered at once: to wait for another's attempt, make an op with
+ * join_fence and submit it again after a pause.
  *
  * IDEM_EINVALID, IDEM_ENOMEM
  */
@@ -97,37 +96,37 @@ int idem_op_get(struct idem_slice scope, struct idem_slice key,
 int idem_op_import(const struct idem_record *record, struct idem_op **ret_op,
                    struct idem_error *ret_error);
 
-/* The caller's own pointer, carried along. */
+/* A pointer for the caller; the library does not use it. */
 void idem_op_set_user(struct idem_op *op, void *user);
 void *idem_op_user(const struct idem_op *op);
 
-/* The identity of the record that it is about: IDEM_ID_LEN bytes in the op; all
- * zero for an op about no single record. */
+/* The identity of the op's record, IDEM_ID_LEN bytes that belong to the op; zeros for
+ * an op that is not about a single record. */
 const uint8_t *idem_op_id(const struct idem_op *op);
 
 /* The answer of a reaped op: 0 or an enum idem_code, with its sentence. */
 int idem_op_code(const struct idem_op *op);
 const struct idem_error *idem_op_error(const struct idem_op *op);
 
-/* The verdict of a begin that answered 0. */
+/* The verdict of a begin whose code is 0. */
 enum idem_verdict idem_op_verdict(const struct idem_op *op);
 
-/* False where an import that answered 0 found a record that stays, or was given
- * one that is past its retention. */
+/* For an import whose code is 0: false if the store kept the record that it had, or if
+ * the imported record is past its retention. */
 bool idem_op_added(const struct idem_op *op);
 
-/* The record after the op; NULL where there is none. Valid until the op is
- * submitted again or destroyed. */
+/* The record after the op; NULL: none. Valid until the op is submitted again or
+ * destroyed, or its attempt is taken. */
 const struct idem_record *idem_op_record(const struct idem_op *op);
 
-/* The attempt of a begin that answered 0; @op may be destroyed before it.
+/* Moves the attempt of a begin whose code is 0 out of @op, which can then only be
+ * destroyed, even before the attempt. The caller destroys *@ret_attempt.
  *
- * IDEM_EINVALID  The op is not such a begin, or was asked before: it can only be
- *                destroyed then.
+ * IDEM_EINVALID  @op is not such a begin, or its attempt was already taken.
  */
 int idem_op_take_attempt(struct idem_op *op, struct idem_attempt **ret_attempt);
 
-/* NULL is allowed. The op must be the caller's. */
+/* Frees @op, which must belong to the caller. NULL is allowed. */
 void idem_op_destroy(struct idem_op *op);
 
 #pragma GCC visibility pop

@@ -28,22 +28,24 @@ enum idem_on_expired_lease {
     IDEM_HOLD = 2,             /* It becomes unknown: a person must look. */
 };
 
-/* The outcome of completed work, as it was given and as it is replayed. */
+/* The outcome of completed work, which a replay returns byte for byte. */
 struct idem_result {
     struct idem_slice bytes;        /* At most IDEM_RESULT_MAX. */
     struct idem_slice content_type; /* At most 255 bytes; may be empty. */
-    struct idem_slice meta;         /* At most IDEM_META_MAX; yours to shape.
-                                       <idem/form.h> has what front ends write. */
+    struct idem_slice meta;         /* At most IDEM_META_MAX, in a format of
+                                       your choice. <idem/form.h> has the one of
+                                       the front ends. */
     bool not_kept; /* A tombstone: done, but the bytes were not kept. */
 };
 
-/* How an attempt that is no longer the newest came to its end. */
+/* How an attempt that is no longer the newest ended. */
 enum idem_past_end {
     IDEM_PAST_RELEASED = 1,
-    IDEM_PAST_TAKEN_OVER = 2, /* Its lease ended, another attempt followed. */
+    IDEM_PAST_TAKEN_OVER = 2, /* Its lease ended, and another attempt
+                                 followed. */
     IDEM_PAST_RESOLVED = 3,   /* A person decided; the owner is that person. */
-    IDEM_PAST_RETRIED = 4,    /* Its owner asked for another run. */
-    IDEM_PAST_REOPENED = 5,   /* A person, the owner here, asked for a run. */
+    IDEM_PAST_RETRIED = 4,    /* Its owner requested another run. */
+    IDEM_PAST_REOPENED = 5,   /* A person, the owner here, requested a run. */
 };
 
 struct idem_past {
@@ -52,7 +54,7 @@ struct idem_past {
     int64_t started_ms;
     int64_t ended_ms;
     enum idem_past_end end;
-    /* RESOLVED and REOPENED: what was on record until then. Else 0 and empty. */
+    /* RESOLVED and REOPENED: the record until then. Else 0 and empty. */
     enum idem_status was;
     struct idem_slice meta; /* The first line of its result's metadata, at most
                                IDEM_PAST_META_MAX bytes of it: "exit 3". */
@@ -72,50 +74,52 @@ struct idem_record {
                                       idem_request. May be empty. */
     uint64_t fence;                /* Grows with every attempt of the key. */
     uint32_t attempts;             /* How many times work started. */
-    uint32_t retried;   /* How many of them do not count towards attempts_max:
-                         idem_retry() ended them, another began after
-                         idem_release(), or a person has decided since. */
-    uint32_t failures;  /* How many ended with idem_retry() in this life, since
-                         a person has decided. */
-    int64_t created_ms; /* First claim. */
-    int64_t started_ms; /* This attempt. */
-    int64_t lease_ms;   /* Length; IDEM_NEVER: it does not end. Where retry is
-                         set, of the pause before the next attempt; 0: none. */
+    uint32_t retried;              /* How many of them do not count towards
+                                      attempts_max: those that ended with
+                                      idem_retry() or idem_release(), and all
+                                      before a person decided. */
+    uint32_t failures;    /* How many ended with idem_retry() in this life,
+                             since a person last decided. */
+    int64_t created_ms;   /* First claim. */
+    int64_t started_ms;   /* This attempt. */
+    int64_t lease_ms;     /* Length; IDEM_NEVER: it does not end. If retry is
+                             set, the pause before the next attempt; 0: none. */
     int64_t lease_end_ms; /* IDEM_NEVER: it does not end. */
-    int64_t expected_ms;  /* Overdue after this; 0: not said. */
+    int64_t expected_ms;  /* Overdue after this; 0: never. */
     int64_t ended_ms;     /* End of work; 0: not ended. */
     int64_t expires_ms;   /* End of retention; IDEM_NEVER: no end. */
-    int64_t retention_ms; /* The longest that was asked for in this life. */
+    int64_t retention_ms; /* The longest that was requested in this life. */
     struct idem_slice fingerprint; /* Empty: not checked. */
-    struct idem_result result; /* In progress: that of the newest attempt that
-                                      ended with idem_retry(). In a list its
-                                      bytes are left out, and so they are after
-                                      a takeover ... */
-    uint64_t result_len;       /* ... and this says how many there are. */
-    struct idem_slice error;   /* Of failed work. */
-    struct idem_slice note;    /* Of unknown, released, resolved, retry. */
+    struct idem_result result;     /* In progress: that of the newest attempt
+                                      that ended with idem_retry(). Its bytes
+                                      are left out in a list and after a
+                                      takeover ... */
+    uint64_t result_len;           /* ... and this is their number. */
+    struct idem_slice error;       /* Of failed work. */
+    struct idem_slice note;        /* Of unknown, released, resolved, retry. */
     bool by_lease; /* Unknown, or failed ("gave up"), because the lease ended
                       before its owner reported an outcome. */
     uint64_t
         in_doubt; /* Fence of an attempt of this life that may have done the
-                          work, has no outcome, and that no person has decided
-                          since; 0: none, or one in the history. */
-    bool retry;   /* In progress, but its attempt is over: the next begin
-                      starts as a takeover, after the pause. */
+                     work without recording an outcome, as long as no person has
+                     decided; 0: none, or one in the history. */
+    bool retry;   /* In progress, but the attempt is over: the next begin starts
+                     as a takeover, after the pause. */
     struct idem_slice input; /* Its bytes are left out where those of the result
-                                are, and after the ending verbs. */
+                                are, and after the functions that end an
+                                attempt. */
     uint64_t input_len;
     struct idem_past history[IDEM_HISTORY_MAX]; /* Newest first. */
     size_t history_len;
-    bool overdue; /* Set by idem_get() and idem_list() alone: in progress, and
+    bool overdue; /* Set only by idem_get() and idem_list(): in progress, and
                      late by the store's own clock. */
 
     /* For stores: who may end this attempt, and proofs of the parts. */
     uint8_t nonce[16];
     uint8_t boot_id[16];
 
-    bool live; /* For callers, as overdue: in progress, and its lease has an end
-                  that is not reached, so its owner may be at work. */
+    bool live; /* For callers, like overdue: in progress, and its lease has an
+                  end and still runs, so its owner may be at work. */
 
     /* For stores again. */
     int64_t lease_end_boot_ms;
@@ -128,7 +132,8 @@ struct idem_record {
  * none. */
 const char *idem_status_name(enum idem_status status);
 
-/* The status as people are shown it: that of @record, or IDEM_STATUS_RETRY. */
+/* The status that the commands show: that of @record, or IDEM_STATUS_RETRY if retry is
+ * set. */
 enum idem_status idem_record_status(const struct idem_record *record);
 
 #pragma GCC visibility pop

@@ -1,6 +1,6 @@
 /* idem/renewer.h: one thread that renews the leases of attempts at work.
  *
- * Nothing renews a lease by itself, but for whom asks for it here:
+ * Nothing renews a lease automatically except this thread:
  *
  *     idem_renewer_create(&renewer, &error)
  *     |
@@ -14,10 +14,11 @@
  *     |
  *     idem_renewer_destroy(renewer)
  *
- * An attempt is renewed when a third of what is left of its lease has passed; where the
- * store is away, sooner and sooner until it answers. One attempt comes after the other,
- * so a store that does not answer keeps the others waiting for its timeout: take a
- * renewer for each store, and leases of more than three timeouts. */
+ * The thread renews an attempt whenever a third of the remaining lease has passed;
+ * while the store does not answer, it tries more often as the lease comes to its end.
+ * It renews one attempt at a time, so while it waits for a store, the other attempts
+ * wait too: use a renewer for each store, and leases longer than three timeouts of the
+ * store. */
 #ifndef IDEM_RENEWER_H
 #define IDEM_RENEWER_H
 
@@ -31,37 +32,37 @@ extern "C" {
 
 struct idem_renewer;
 
-/* Starts the thread. It takes no signals, and does not survive fork().
+/* Starts the thread, which blocks all signals and does not survive fork(). The caller
+ * destroys *@ret_renewer.
  *
- * IDEM_EFULL  There can be no more threads.
+ * IDEM_EFULL   No more threads can be created.
  * IDEM_ENOMEM
  */
 int idem_renewer_create(struct idem_renewer **ret_renewer,
                         struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* Renews @attempt from now on, until it is removed: before it is ended or destroyed,
- * and before its store is closed. One whose lease has no end is left alone. From any
- * thread.
+/* Renews @attempt from now on. Remove it before you end or destroy it, and before you
+ * close its store. A lease without an end needs no renewal. Any thread may call this.
  *
- * IDEM_EINVALID  It is not STARTED.
+ * IDEM_EINVALID  @attempt is not STARTED.
  * IDEM_ENOMEM
  */
 int idem_renewer_add(struct idem_renewer *renewer, struct idem_attempt *attempt,
                      struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* Renews it no longer, and waits for a renewal that is in flight. From any thread.
+/* Stops renewing @attempt, and waits for a renewal in flight. Any thread may call this.
  *
  * 0, or
  * IDEM_ELOST     Another caller owns the key now, or a person has decided.
- * IDEM_EINVALID  It was not added.
+ * IDEM_EINVALID  @attempt was not added.
  */
 int idem_renewer_remove(struct idem_renewer *renewer,
                         const struct idem_attempt *attempt);
 
-/* Ends the thread, after a renewal that is in flight. Attempts that are left in it
- * are renewed no longer. NULL is allowed. */
+/* Ends the thread, after a renewal in flight. Attempts that were not removed are no
+ * longer renewed. NULL is allowed. */
 void idem_renewer_destroy(struct idem_renewer *renewer);
 
 #pragma GCC visibility pop

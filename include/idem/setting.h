@@ -1,8 +1,8 @@
-/* idem/setting.h: the values of settings, as people write them.
+/* idem/setting.h: reads the values of settings.
  *
- * An option of a command, a directive of nginx and a variable of a Lambda function that
- * mean the same take the same values, and a value that is wrong is refused with the same
- * sentence, which begins with the setting's name:
+ * Options of commands, directives of nginx and variables of a Lambda function with the
+ * same meaning take the same values, and refuse a wrong value with the same sentence,
+ * which begins with the name of the setting:
  *
  *     --lease: "1s" is not a time from 2s to 36525d (500ms, 30s, 5m, 2h, 7d)
  */
@@ -28,12 +28,12 @@ enum idem_setting_kind {
 struct idem_setting {
     enum idem_setting_kind kind;
     int64_t min;
-    int64_t max;              /* 0: as much as there may be. */
+    int64_t max;              /* 0: no limit. */
     bool or_never;            /* A time that may be "never", IDEM_NEVER. */
     const char *const *words; /* NULL-terminated. */
 };
 
-/* Those that several front ends have. */
+/* The settings that several front ends share. */
 #define IDEM_SETTING(...) (&(const struct idem_setting){.kind = __VA_ARGS__})
 #define IDEM_SETTING_LEASE                                                     \
     IDEM_SETTING(IDEM_SETTING_TIME, .min = IDEM_LEASE_MIN_MS)
@@ -55,16 +55,16 @@ struct idem_setting {
 #define IDEM_SETTING_MAX_RESULT                                                \
     IDEM_SETTING(IDEM_SETTING_SIZE, .max = IDEM_RESULT_MAX)
 
-/* Reads @text, the value of the setting that people know as @name.
+/* Reads @text, the value of the setting that users know as @name.
  *
- * IDEM_EINVALID  It is not a value of @setting; *@ret_value is as it was.
+ * IDEM_EINVALID  @text is not a value of @setting; *@ret_value is unchanged.
  */
 int idem_setting_read(const struct idem_setting *setting, const char *name,
                       const char *text, int64_t *ret_value,
                       struct idem_error *ret_error);
 
-/* Writes a time to @buf as it is written: "7d", "90s", "never"; from ten of a unit on
- * what is below the unit is left out. */
+/* Writes a time to @buf in the same form: "7d", "90s", "never"; from ten of a unit on,
+ * drops the fraction of that unit. */
 void idem_setting_time(int64_t ms, char buf[32]);
 
 #pragma GCC visibility pop

@@ -1,4 +1,4 @@
-/* statement.h: a statement of SQL that the caller runs, on its own connection, with its
+/* statement.h: an SQL statement that the caller runs, on its own connection, with its
  * own driver and in its own transaction. */
 #ifndef IDEM_STATEMENT_H
 #define IDEM_STATEMENT_H
@@ -27,27 +27,24 @@ struct idem_value {
 
 #define IDEM_STATEMENT_VALUES_MAX 12
 
-/* A statement and its parameters. It is bound and run, never pasted together: the
- * values hold bytes of other people. */
+/* A statement and its parameters. Bind the values, and never insert them into the text:
+ * they hold bytes that other people chose. */
 struct idem_statement {
-    const char *text; /* With a NUL. The n-th of its parameters has the value
-                         values[n - 1]. */
-    int64_t
-        rows; /* So many rows it must change. Any other number: roll back, and
-                         begin anew. */
+    const char *text; /* With a NUL. Its n-th parameter has the value values[n -
+                         1]. */
+    int64_t rows;     /* Rows that it must return or change, else roll back. */
     size_t values_len;
     struct idem_value values[IDEM_STATEMENT_VALUES_MAX];
 };
 
 struct idem_attempt;
 
-/* Tells @attempt that the statement which ends it was committed: it has the outcome as
- * its record, and no lease is left. Those of this process that wait for the outcome look
- * for it at once. To end the attempt again with the same content answers 0. The statement
- * is no longer valid.
- *
- * Without a statement, as for a token whose holder heard elsewhere that its end was
- * committed, only the lease is ended. Nothing is asked or written. */
+/* Call this after the commit of the statement that ends @attempt. It gives the attempt
+ * the outcome as its record, ends its lease, and wakes callers of this process that
+ * wait for the outcome. Ending the attempt again with the same content then returns 0.
+ * The statement is no longer valid. For an attempt without a statement, such as one
+ * made from a token whose end was committed elsewhere, it only ends the lease. It
+ * contacts and changes no store. */
 void idem_attempt_recorded(struct idem_attempt *attempt);
 
 #pragma GCC visibility pop

@@ -12,12 +12,12 @@ bool idem__is_counted_here(const struct idem_record *record,
 int64_t idem__lease_left(const struct idem_record *record,
                          const struct idem_now *now);
 
-/* When something is due, by which stores order their records: the end of the lease of
- * one in progress, else the end of its retention. IDEM_NEVER. */
+/* When a record is due, by which stores order their records: the end of its lease while
+ * it is in progress, else the end of its retention. IDEM_NEVER: never. */
 int64_t idem__deadline(const struct idem_record *record);
 
-/* Sets the end of @record's lease to @lease_ms from @now, and what follows from
- * it. */
+/* Sets the end of @record's lease to @lease_ms from @now, and the expiry that follows
+ * from it. */
 void idem__lease_set(struct idem_record *record, int64_t lease_ms,
                      const struct idem_now *now);
 
@@ -33,26 +33,27 @@ void idem__lease_end(struct idem_record *record, const struct idem_now *now);
  * they allow. */
 bool idem__lease_bound(struct idem_record *record, const struct idem_now *now);
 
-/* The fence of the newest attempt of this life that may have done the work and of
- * which no person has decided since; 0: there is none. */
+/* The fence of the newest attempt of this life that may have done the work and that no
+ * person has decided since; 0: there is none. */
 uint64_t idem__in_doubt(const struct idem_record *record);
 
-/* @ms, but not before anything that @record tells of its newest attempt: hosts do
- * not agree on the time to the millisecond. */
+/* @ms, but not before any time of @record's newest attempt: hosts do not agree on the
+ * time to the millisecond. */
 int64_t idem__not_before(const struct idem_record *record, int64_t ms);
 
 /* Puts the attempt that @record holds at the head of its history. */
 void idem__history_push(struct idem_record *record, struct idem_slice owner,
                         int64_t ended_ms, enum idem_past_end end);
 
-/* Puts a decision of @who there, with what it replaces. Raises @record's fence where it
- * replaces a decision: a late copy of that one finds another fence than it names. */
+/* Puts a decision of @who there, with what it replaces. If it replaces another
+ * decision, raises @record's fence, so that a late copy of that one finds another fence
+ * than it names. */
 void idem__history_decide(struct idem_record *record, struct idem_slice who,
                           const struct idem_now *now, enum idem_past_end end);
 
-/* Makes @record's status that of @outcome, with its result and texts; sets
- * ended and expires. After IDEM_STATUS_RETRY it is one that is to be run again, and
- * its lease is the pause until then. 0 or IDEM_ENOMEM. */
+/* Gives @record the status of @outcome, with its result and texts; sets ended and
+ * expires. After IDEM_STATUS_RETRY the record must run again, and its lease is the
+ * pause until then. 0 or IDEM_ENOMEM. */
 int idem__outcome_set(struct idem_record *record,
                       const struct idem_outcome *outcome,
                       const struct idem_now *now);
@@ -66,10 +67,10 @@ bool idem__is_decided(const struct idem_record *record);
 /* True if a person reopened @record and nobody has started it since. */
 bool idem__is_reopened(const struct idem_record *record);
 
-/* True if after a past attempt with this @end the work may have been done. */
+/* True if the work may have been done in a past attempt with this @end. */
 bool idem__tells_of_work(enum idem_past_end end);
 
-/* True if @found already says what @outcome says; @digest is that of its result. */
+/* True if @outcome is on record in @found already; @digest is that of its result. */
 bool idem__already_said(const struct idem_record *found,
                         const struct idem_outcome *outcome,
                         const uint8_t digest[16]);
@@ -79,9 +80,9 @@ void idem__decide_reopen(const struct idem_record *found,
                          const struct idem_op *op, const struct idem_now *now,
                          struct idem_decision *decision);
 
-/* Changes @found for a store time that is set back to @now: no time of it is
- * later, its lease ends a lease from now at most, and it is kept for a whole
- * retention. No change: all of it is earlier anyway. */
+/* Changes @found for a store time that is set back to @now: none of its times is later,
+ * its lease ends one lease length from now at most, and it is kept for a whole
+ * retention. No change if all its times are earlier anyway. */
 void idem__decide_clock_back(const struct idem_record *found,
                              const struct idem_now *now,
                              struct idem_decision *ret_decision);
@@ -92,12 +93,12 @@ bool idem__is_seen(const struct idem_record *found, const struct idem_op *op,
                    struct idem_decision *decision);
 
 /* True if @found is in progress under a lease that runs: its owner may be at work,
- * however late it is. A lease without an end does not run: it tells nothing, and
- * only a person can. */
+ * however late it is. A lease without an end does not count: it shows nothing about the
+ * owner. */
 bool idem__is_live(const struct idem_record *found, const struct idem_now *now);
 
-/* The refusal for a person who would end an attempt whose lease runs; @mend
- * says what can be done. */
+/* Refuses a person's decision about an attempt whose lease runs; @mend is the
+ * remedy. */
 void idem__refuse_live(struct idem_decision *decision,
                        const struct idem_record *found,
                        const struct idem_now *now, const char *mend);

@@ -145,10 +145,10 @@ static void push_found(struct idem_record *next,
     next->ended_ms = next->history[0].ended_ms; /* The next starts after it. */
 }
 
-/* A takeover is the same operation, so unlike a new life it keeps the fingerprint of the
- * record, or the lack of one. A person who reopens a record allows another request: the
- * first one to arrive sets the fingerprint. The result of the last try stays until this
- * attempt ends. */
+/* A takeover is the same operation, so unlike a new life it keeps the fingerprint of
+ * the record, if there is one. A person who reopens a record allows another request:
+ * the first one to arrive sets the fingerprint. The result of the last try stays until
+ * this attempt ends. */
 static void take_over(const struct idem_record *found, const struct idem_op *op,
                       const struct idem_now *now,
                       struct idem_decision *decision)

@@ -74,7 +74,7 @@ bool idem__already_said(const struct idem_record *found,
 
     if (found->status == IDEM_STATUS_FAILED &&
         uses_up(outcome, found->failures)) {
-        status = IDEM_STATUS_FAILED; /* As this end is on record then. */
+        status = IDEM_STATUS_FAILED; /* This end is on record as that. */
     }
     /* Nobody has reported a status that the lease gave the record: the owner's report is
      * recorded over it, even if it is the same. */
@@ -106,8 +106,8 @@ static bool may_follow(const struct idem_record *found, enum idem_status to)
            (found->by_lease && to != IDEM_STATUS_RELEASED);
 }
 
-/* When the work ended, in the store's time: as long ago as the host of the owner reports,
- * which measures by its boot clock, that nobody sets. */
+/* When the work ended, in the store's time: as long ago as the owner's host reports. It
+ * measures that by its boot clock, which nobody can set. */
 static int64_t ended_at(const struct idem_outcome *outcome,
                         const struct idem_now *now)
 {
@@ -118,8 +118,8 @@ static int64_t ended_at(const struct idem_outcome *outcome,
     if (boot_ms == 0 || boot_ms >= now->boot_ms) {
         return now->store_ms;
     }
-    /* No pause is longer than that, so to one an earlier end makes no difference, and the
-     * subtraction below cannot overflow. */
+    /* No pause is longer than that, so an earlier end makes no difference to a pause,
+     * and the subtraction below cannot overflow. */
     if (boot_ms < now->boot_ms - IDEM_DURATION_MAX_MS) {
         boot_ms = now->boot_ms - IDEM_DURATION_MAX_MS;
     }
@@ -139,7 +139,7 @@ static int record_end(struct idem_record *next,
          * which is for those that died (specification 3). */
         next->retried += next->retried < next->attempts ? 1 : 0;
         next->failures += next->failures < UINT32_MAX ? 1 : 0;
-        /* Where the pause is over already, this is 0 or less, which set_pause() takes for
+        /* If the pause is already over, this is 0 or less, which set_pause() treats as
          * none. */
         end.retry_after_ms -= now->store_ms - ended_ms;
     }

@@ -60,7 +60,7 @@ void idem__decide_import(const struct idem_record *found,
         return;
     }
     decision->next = *record;
-    /* The fences of a key only rise, although the copy brings one of another store. */
+    /* The fences of a key only rise, although the copy has one from another store. */
     if (found != NULL && decision->next.fence <= found->fence) {
         decision->next.fence = found->fence + 1;
     }

@@ -4,18 +4,18 @@
 
 #include <idem/check.h>
 
-/* To whom. */
+/* Where findings go. */
 struct idem__findings {
     idem_finding_fn *each;
     void *ctx;
 };
 
-/* Tells one. @mend may be NULL. The sentence is cut to fit. */
+/* Reports a finding. @mend may be NULL. The sentence is cut to fit. */
 void idem__found(const struct idem__findings *to, enum idem_grade grade,
                  const char *about, const char *mend, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* Tells a bad one, of the kind and with the sentence of @error. */
+/* Reports a bad finding, with the code and the sentence of @error. */
 void idem__found_error(const struct idem__findings *to, const char *about,
                        const char *mend, const struct idem_error *error);
 

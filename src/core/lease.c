@@ -40,7 +40,7 @@ static int64_t left_with(const struct idem_record *record,
     if (idem__is_counted_here(record, now)) {
         left = record->lease_end_boot_ms - now->boot_ms;
     } else {
-        /* This takes the earliest that the store's time can be: nobody may take over too
+        /* Use the earliest time that the store's time can be: nobody may take over too
          * soon. */
         left = idem__time_add(record->lease_end_ms, margin_ms) -
                (now->store_ms - now->store_err_ms);
@@ -64,7 +64,7 @@ int64_t idem__deadline(const struct idem_record *record)
  * host may be that fast while another is that slow. */
 #define CLOCKS_APART_MS ((int64_t)30 * 60 * 1000)
 
-/* The latest end that a lease of @lease_ms can have which was set until now. */
+/* The latest end that a lease of @lease_ms can have if it was set by now. */
 static int64_t latest_end(int64_t lease_ms, const struct idem_now *now)
 {
     return idem__time_add(idem__time_add(now->store_ms + now->store_err_ms,
@@ -103,7 +103,7 @@ bool idem__lease_bound(struct idem_record *record, const struct idem_now *now)
         record->lease_end_ms <= latest_ms) {
         return false;
     }
-    /* No owner counts on more: it counts the length from before it asked. */
+    /* The owner stops earlier anyway: it counts the length from before it asked. */
     record->lease_end_ms = latest_ms;
     set_open_expiry(record, latest_ms);
     return true;
@@ -123,14 +123,14 @@ void idem__lease_extend(struct idem_record *record, int64_t lease_ms,
     (void)idem__lease_bound(&before, now);
     left = left_with(&before, now, /* margin_ms= */ 0);
     idem__lease_set(record, lease_ms, now);
-    /* The end on record may be later: a longer lease was asked for before, or another clock
-     * wrote it. Others go by that end, so it stays. */
+    /* The end on record may be later: an earlier call requested a longer lease, or
+     * another clock wrote it. Others rely on that end, so it stays. */
     stays = record->lease_end_ms < before.lease_end_ms;
     if (stays) {
         record->lease_end_ms = before.lease_end_ms;
         set_open_expiry(record, before.lease_end_ms);
     }
-    /* The same by the boot clock, where this is the boot that counts. */
+    /* The same by the boot clock, if the lease counts by this boot. */
     if (lease_ms < left) {
         record->lease_end_boot_ms = idem__time_add(now->boot_ms, left);
         stays = true;
@@ -158,8 +158,8 @@ bool idem__tells_of_work(enum idem_past_end end)
            end == IDEM_PAST_REOPENED;
 }
 
-/* True if the oldest past attempt, which no longer fits, is the only one that
- * tells that the work may have been done. */
+/* True if the oldest past attempt, which no longer fits, is the only one that shows
+ * that the work may have been done. */
 static bool oldest_is_needed(const struct idem_record *record)
 {
     size_t i;
@@ -364,7 +364,7 @@ void idem__refuse(struct idem_decision *decision, int code, const char *format,
     (void)vsnprintf(decision->text, sizeof(decision->text), format, args);
     va_end(args);
     decision->code = code;
-    /* A rule may have filled in next before it refuses: nothing of that is written. */
+    /* A rule may fill in next before it refuses: none of that is written. */
     decision->change = IDEM_CHANGE_NONE;
 }
 
@@ -387,9 +387,9 @@ bool idem__refuse_fence(struct idem_decision *decision)
 bool idem__decide_expired(const struct idem_record *record,
                           const struct idem_now *now)
 {
-    /* This takes the earliest that the store's time can be: a record that is forgotten too
-     * early lets its work be done twice; one that is kept too long is only replayed for
-     * longer. */
+    /* Use the earliest time that the store's time can be: a record that is forgotten
+     * too early lets its work be done twice; one that is kept too long is only replayed
+     * for longer. */
     return record->expires_ms != IDEM_NEVER &&
            now->store_ms - now->store_err_ms - now->doubt_ms >=
                record->expires_ms;

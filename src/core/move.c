@@ -141,13 +141,13 @@ bool idem__move_closes(struct idem_slice mark)
 {
     size_t len = strlen(names[IDEM_MOVE_HERE]);
 
-    /* A mark that cannot be read closes the store, too: in one that may have been left,
-     * work would be done a second time. */
+    /* A mark that cannot be read closes the store, too: if the store was left, its work
+     * would be done a second time. */
     return mark.len > 0 && (mark.len < len ||
                             memcmp(mark.base, names[IDEM_MOVE_HERE], len) != 0);
 }
 
-/* Each of them would make a difference that the other store never hears of. */
+/* Each of them would make a change that the other store never gets. */
 static bool starts_something(const struct idem_op *op)
 {
     return op->verb == IDEM_OP_BEGIN || op->verb == IDEM_OP_LIMIT ||
@@ -189,7 +189,7 @@ void idem__move_answer(struct idem_op *op, const char *mark,
     (void)snprintf(op->u.move.found, sizeof(op->u.move.found), "%s", mark);
     op->u.move.found_floor = now->fence_floor;
     op->u.move.found_ms = now->store_ms;
-    /* The mark is what was to be set, by this op or by an earlier copy of it; or another
+    /* Either the mark is the one that this op or an earlier copy of it set, or another
      * process was faster. */
     if (op->u.move.set && !idem__slice_equal(idem_str(mark), op->u.move.mark)) {
         (void)idem__op_fail(op, IDEM_ELOST,

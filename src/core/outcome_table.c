@@ -156,8 +156,8 @@ static bool is_name(struct idem_slice match)
     return !is_word(match, "none");
 }
 
-/* An asterisk takes any characters. One in @name is a character that only an asterisk
- * takes: so a pattern is covered by another where it matches it. */
+/* An asterisk matches any characters. In @name it is a character that only an asterisk
+ * matches, so a pattern that matches another pattern covers it. */
 static bool covers(struct idem_slice pattern, struct idem_slice name)
 {
     const char *p = pattern.base;
@@ -480,7 +480,8 @@ int idem_outcome_table_read(struct idem_outcome_table *ret_table,
             table.by_status[i] = (uint8_t)default_of(of, i);
         }
     }
-    /* Else success would never be recorded, and each run would do the work again. */
+    /* Otherwise success would never be recorded, and each run would do the work
+     * again. */
     if (of == IDEM_ENDINGS_EXIT &&
         idem_outcome_of_status(&table, 0, NULL) != IDEM_STATUS_COMPLETED) {
         return idem__error(ret_error, IDEM_EINVALID,

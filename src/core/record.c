@@ -366,8 +366,8 @@ const char *idem__record_fault(const struct idem_record *r)
     if (r->result_len > IDEM_RESULT_MAX || r->input_len > IDEM_RESULT_MAX) {
         return "a body is too long";
     }
-    /* In progress, a result is what the last attempt left that ended with a retry; that one
-     * counts as a failure. */
+    /* In a record in progress, a result comes from the last attempt that ended with a
+     * retry, which counts as a failure. */
     if (open && r->failures == 0 && (r->result_len > 0 || r->result.not_kept)) {
         return "it has a result but no attempt has ended";
     }
@@ -511,8 +511,7 @@ static int read_fields(const uint8_t *p, size_t len, struct idem_record *record,
             return corrupt(error, "a field is cut short");
         }
         n = FIELD_HEAD_LEN + idem__get_u32(p + at + 1);
-        /* The writer says by such a tag that a reader who passes it over would decide
-         * wrongly. */
+        /* Such a tag means that a reader that ignores it would decide wrongly. */
         if (tag >= TAG_MUST_KNOW) {
             return newer(error);
         }
@@ -582,8 +581,9 @@ int idem__record_decode(const uint8_t id[IDEM_ID_LEN], struct idem_slice head,
     if (rc != 0) {
         return rc;
     }
-    /* The sum only proves that the head is as it was written. The ranges protect the rules
-     * from a writer with a defect, and from anybody else who may write to the store. */
+    /* The sum only proves that the head is as it was written. The ranges protect the
+     * rules from a defective writer, and from anybody else who can write to the
+     * store. */
     fault = idem__record_fault(&record);
     if (fault != NULL) {
         return corrupt(ret_error, fault);

@@ -4,11 +4,11 @@
 
 #include <idem.h>
 
-/* No record with a greater fence is taken in from elsewhere: the attempts that
- * follow it, and those of every key after it was purged, need greater ones. */
+/* The greatest fence of an imported record: later attempts of its key, and of every key
+ * after a purge, need greater ones. */
 #define IDEM__FENCE_IMPORT_MAX (((uint64_t)1 << 61) - 1)
 
-/* The fault of the members that every record has; NULL: nothing. */
+/* The fault in the members that every record has; NULL: none. */
 const char *idem__record_fault(const struct idem_record *record);
 
 #endif

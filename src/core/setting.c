@@ -1,4 +1,4 @@
-/* The values of settings, as people write them. */
+/* Reads the values of settings. */
 #include <idem/setting.h>
 
 #include "core/error.h"

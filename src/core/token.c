@@ -111,8 +111,8 @@ int idem__token_read(const char *text, struct idem__token *ret_token,
         return idem__error_plain(ret_error, rc);
     }
     rest = idem_bytes(token->bytes, n);
-    /* The sum detects typing errors and nothing else: whether the token is good for the
-     * attempt is up to the record (is_own() in decide_end.c). */
+    /* The sum detects typing errors and nothing else: the record shows whether the
+     * token is valid for the attempt (is_own() in decide_end.c). */
     if (memcmp(sum, token->bytes + n, SUM_LEN) != 0 ||
         !take_short(&rest, &token->scope) || !take_short(&rest, &token->key) ||
         rest.len != TAIL_LEN || token->key.len == 0) {

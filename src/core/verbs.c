@@ -123,7 +123,7 @@ static void hide_content(struct idem_record *record)
     record->input_len = 0;
 }
 
-/* A waiter whose key has no record is given an empty one, which reads as released. */
+/* A waiter whose key has no record gets an empty one, which reads as released. */
 static void absent(const struct idem_op *op, struct idem_record *ret_record)
 {
     memset(ret_record, 0, sizeof(*ret_record));
@@ -141,8 +141,8 @@ bool idem__verb_given(const struct idem_op *op, const struct idem_record *found,
         absent(op, ret_record);
         return false;
     }
-    /* A get is shown the record as it is now: whether it is overdue or its lease runs.
-     * After a change all others are shown the record as it will be. */
+    /* A get returns the record as it is now: whether it is overdue or its lease runs.
+     * After a change all other verbs return the record as it will be. */
     *ret_record =
         op->verb != IDEM_OP_GET && decision->change == IDEM_CHANGE_NONE
             ? *found

@@ -8,8 +8,8 @@
 /* A zeroed op of @verb with room for @args_len bytes of arguments, or NULL. */
 struct idem_op *idem__op_create(enum idem_verb verb, size_t args_len);
 
-/* Gives a long block of arguments, to which the record of the answer points, to
- * the caller; NULL: nothing points to them. */
+/* Gives the caller a long block of arguments to which the record of the answer points;
+ * NULL: nothing points to it. */
 uint8_t *idem__op_take_args(struct idem_op *op);
 
 /* Copies what *@slice points to into the op's arguments and points it there. */
@@ -62,8 +62,8 @@ static inline void idem__attempt_set_lease_end(struct idem__attempt *a,
     __atomic_store_n(&a->lease_end_boot_ms, boot_ms, __ATOMIC_RELAXED);
 }
 
-/* An attempt at a key, with nothing else in it, or NULL. A begin has one before it is
- * submitted: for want of memory after its claim, nobody would own the key. */
+/* An empty attempt at a key, or NULL. A begin gets one before it is submitted: if
+ * memory ran out after the claim, nobody would own the key. */
 struct idem__attempt *idem__attempt_create(struct idem_slice scope,
                                            struct idem_slice key);
 
@@ -74,10 +74,10 @@ struct idem_attempt *idem__attempt_of_op(struct idem_op *op);
 /* Gives the attempt the record of @op, a verb that changed it; destroys @op. */
 void idem__attempt_update(struct idem_attempt *attempt, struct idem_op *op);
 
-/* After the renewal @op. The lease counts from before it was asked for, and is not
- * counted shorter than it was, unless the record knows better: another holder of
- * the token may have ended it in between. A renewal is on the boot clock of who
- * asks. */
+/* Counts the lease anew after the renewal @op: from before it was requested, and never
+ * shorter than before, unless the record shows that another holder of the token has
+ * ended it in between. A renewal counts by the boot clock of the process that requests
+ * it. */
 void idem__attempt_count_lease(struct idem__attempt *a,
                                const struct idem_op *op);
 

@@ -9,7 +9,8 @@
 #include <pthread.h>
 
 struct idem_queue {
-    struct idem_store *store;       /* Not to be followed once it was closed. */
+    struct idem_store *store;       /* Must not be used once the store is
+                                       closed. */
     struct idem_liveness *liveness; /* Of the store. */
     pthread_mutex_t mutex;    /* Innermost lock: taken while a store holds its
                                  own; never call the store under it. */
@@ -30,8 +31,7 @@ struct idem_queue {
 int idem__queue_init(struct idem_queue *queue, struct idem_store *store);
 void idem__queue_finish(struct idem_queue *queue);
 
-/* Makes @ops some of those that were submitted and not reaped; and @op none any
- * more. */
+/* Adds @ops to those that were submitted and not reaped; and removes @op from them. */
 void idem__queue_enter(struct idem_queue *queue, struct idem_op **ops,
                        size_t n);
 void idem__queue_leave(struct idem_queue *queue, struct idem_op *op);
@@ -40,7 +40,7 @@ void idem__queue_leave(struct idem_queue *queue, struct idem_op *op);
 void idem__queue_push(struct idem_queue *queue, struct idem_op *first,
                       struct idem_op *last);
 
-/* Takes @op back from the store or detaches it; it has left the queue then. */
+/* Takes @op back from the store or detaches it; afterwards @op is not in the queue. */
 enum idem_cancel idem__queue_cancel(struct idem_queue *queue,
                                     struct idem_op *op);
 
@@ -48,7 +48,7 @@ enum idem_cancel idem__queue_cancel(struct idem_queue *queue,
  * reap in @queue any more. */
 void idem__queue_abandon(struct idem_queue *queue, struct idem_op *op);
 
-/* Tells who observes the store of @op, which was answered or given up. */
+/* Calls the observer of the store about @op, which was answered or given up. */
 void idem__queue_observe(const struct idem_store *store,
                          const struct idem_op *op);
 
@@ -63,8 +63,8 @@ int idem__store_check(const struct idem_store *store, struct idem_error *error);
 /* Of an open store; its store holds it. NULL when memory ran out. */
 struct idem_liveness *idem__liveness_create(void);
 
-/* The store is closed: nobody may follow a pointer to it any more. Lets go of it.
- * NULL is allowed. */
+/* Marks the store as closed, so that nobody uses a pointer to it any more, and releases
+ * the mark. NULL is allowed. */
 void idem__liveness_end(struct idem_liveness *liveness);
 
 /* Each queue that is not on the stack of a call holds it, too. */
@@ -84,8 +84,8 @@ int idem__liveness_check(const struct idem_liveness *liveness,
 struct idem_waiters *idem__waiters_create(void);
 void idem__waiters_destroy(struct idem_waiters *waiters);
 
-/* A mark: take it, look at the record, then sleep until idem__store_changed()
- * was called for @id after the mark, or @ms have gone. */
+/* A mark: take it, read the record, then sleep until idem__store_changed() is called
+ * for @id after the mark, or @ms have passed. */
 uint64_t idem__waiters_mark(struct idem_waiters *waiters, const uint8_t *id);
 void idem__waiters_sleep(struct idem_waiters *waiters, const uint8_t *id,
                          uint64_t mark, int64_t ms);

@@ -130,8 +130,8 @@ int idem__store_check(const struct idem_store *store, struct idem_error *error)
 
 /* Whether a store is open: a mark that lives as long as the store and its queues.
  *
- * A program that closes a store before its queues has a mistake, which shall be a
- * sentence and not a fault in memory that was freed. */
+ * A program that closes a store before its queues has a mistake, which must give an
+ * error and not a fault in freed memory. */
 
 struct idem_liveness {
     long pid;       /* That opened the store. */

@@ -1,4 +1,4 @@
-/* Whether a service that no longer answers is asked for something new. Pure.
+/* Decides whether new requests go to a service that no longer answers. Pure.
  *
  * While the service is away, every claim, and its caller, would wait for the whole
  * timeout. After a number of requests in a row, over some seconds, without a sensible
@@ -34,8 +34,8 @@ void idem__breaker_heard(struct idem__breaker *breaker);
 void idem__breaker_unheard(struct idem__breaker *breaker, int64_t now_ms,
                            uint64_t random);
 
-/* True if a new op may ask the service. Where the breaker is open, the one that
- * may is the only one until the next pause is over. */
+/* True if a new op may go to the service. While the breaker is open, only one may
+ * before the next pause is over. */
 bool idem__breaker_admits(struct idem__breaker *breaker, int64_t now_ms,
                           uint64_t random);
 

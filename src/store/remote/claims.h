@@ -1,8 +1,8 @@
-/* The claims that this handle made and has not ended, as they were last written,
- * so that an owner ends its attempt in one request.
+/* The claims that this handle made and has not ended, as they were last written, so
+ * that an owner ends its attempt in one request.
  *
- * Nothing relies on it. A record that is found here is written over only on
- * condition that it is still the same; what is not found is read first. */
+ * Nothing relies on it. A record that is found here is overwritten only on condition
+ * that it is still the same; one that is not found is read first. */
 #ifndef IDEM_STORE_REMOTE_CLAIMS_H
 #define IDEM_STORE_REMOTE_CLAIMS_H
 

@@ -105,9 +105,9 @@ int idem__remote_fd(struct idem_store *base)
 
 /* ---- Leading ---- */
 
-/* With the mutex held, which is let go. An op that became pending since the round looked
- * for one is seen here; for one that becomes pending later the leader is woken, if it could
- * be sent: that spares a busy store a wake-up for each op. */
+/* Called with the mutex held, and releases it. It sees an op that became pending since
+ * the round looked for one; an op that becomes pending later wakes the leader only if
+ * it could be sent, which spares a busy store a wake-up for each op. */
 static void wait_for_work(struct idem__remote *remote, int64_t deadline_ms)
 {
     size_t wanted =
@@ -125,8 +125,8 @@ static void wait_for_work(struct idem__remote *remote, int64_t deadline_ms)
     }
 }
 
-/* With the mutex held, which is let go meanwhile. Leads until @queue (NULL: none)
- * has an answer, or @deadline_ms. At least one round is done. */
+/* Called with the mutex held, and releases it meanwhile. Leads until @queue (NULL:
+ * none) has an answer, or @deadline_ms. At least one round is done. */
 static bool lead(void *ctx, struct idem_queue *queue, int64_t deadline_ms)
 {
     struct idem__remote *remote = ctx;

@@ -305,7 +305,7 @@ static bool admit_pending(struct idem__remote *remote)
     return op != NULL;
 }
 
-/* Goes on with the flight that has been due longest. False: none is. */
+/* Continues the flight that has been due longest. False: none is due. */
 static bool admit_due(struct idem__remote *remote)
 {
     struct idem__flight *flight;

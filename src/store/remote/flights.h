@@ -4,7 +4,8 @@
 
 #include "store/remote/remote.h"
 
-/* For the leader: does all that can be done without waiting. Returns when more is due. */
+/* For the leader: does all work that needs no waiting. Returns the time at which more
+ * is due. */
 int64_t idem__flights_round(struct idem__remote *remote);
 
 /* With the mutex held: true if @op may be queued, as ends and renewals always may. Of the

@@ -51,7 +51,7 @@ enum idem__flight_next {
 typedef int idem__state;
 
 enum {
-    /* For a function that has nothing to say of what is next. */
+    /* No next state: the caller goes on. */
     IDEM__STATE_NONE = 0,
 
     /* The ends of a step: its request is made; or the op waits, and then enters
@@ -67,7 +67,7 @@ enum {
     IDEM__STATE_EXTEND, /* Makes a claim last as long as its owner counts. */
     IDEM__STATE_WRITE,  /* Writes the record, if it is as it was found. */
 
-    /* Where ops on other than one record begin. */
+    /* The first states of ops that are not about one record. */
     IDEM__STATE_LIST,
     IDEM__STATE_PURGE,
     IDEM__STATE_LIMIT,
@@ -131,13 +131,14 @@ struct idem__machine_ops {
     /* Stores what a reader of the record must find, and which comes before it. The state
      * that does so, after which ACT comes again; or WRITE. NULL: nothing does. */
     idem__flight_fn *store;
-    /* The op is answered, after its write or (not @wrote) without one. NULL: DONE. */
+    /* Called when the op is answered, after its write or (not @wrote) without one.
+     * NULL: DONE. */
     idem__state (*settle)(struct idem__flight *flight, bool wrote);
 
-    /* Makes what is to be written of what was found, for another lease. */
+    /* Builds the write from the record found, for another lease. */
     void (*rewrite)(struct idem__flight *flight);
-    /* Makes what was found of what was written. False: only a reading shows all that the
-     * next write depends on. */
+    /* Treats the record written as the record found. False: the next write depends on
+     * something that only a read shows. */
     bool (*found_written)(struct idem__flight *flight);
 
     /* The claim *flight->next_record was written: idem__flight_remember(). */
@@ -166,8 +167,8 @@ struct idem__flight {
     /* The next step. */
     enum idem__flight_next next;
     int64_t pause_ms;
-    bool large; /* Of the request to be sent: it takes its time. */
-    bool heard; /* Of the last one: the service gave an answer that it means. */
+    bool large;     /* Of the request to be sent: it takes its time. */
+    bool heard;     /* Of the last one: the service gave a valid answer. */
     bool timed_out; /* The deadline ended the last one. */
 
     /* Where the op is. */
@@ -181,12 +182,12 @@ struct idem__flight {
 
     /* How much is known of its effect should it fail. Once set for an op, neither is
      * ever unset. */
-    bool ambiguous; /* A write of ours may have been applied: "nothing was done"
-                       is not ours to say. */
+    bool ambiguous; /* A write of ours may have been applied: never report
+                       "nothing was done". */
     bool settled;   /* The op is answered; what is left to do may fail. */
 
-    /* The record found, which the decision and the write's condition rest on; the
-     * service's to keep. */
+    /* The record found, on which the decision and the condition of the write rest; the
+     * service keeps it. */
     bool has_found;
     bool remembered; /* It is what this handle wrote, and not a reading. */
     struct idem_record *found;

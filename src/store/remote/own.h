@@ -23,25 +23,25 @@ void idem__own_claim_note(struct idem_op *op, const struct idem_record *found,
 bool idem__own_import(const struct idem_op *op,
                       const struct idem_record *found);
 
-/* The code to answer where @code stopped an op. Once a write of it may have been
- * applied (@ambiguous), "nothing was done" is not ours to say. */
+/* The code to answer when @code stopped an op. Once a write of it may have been applied
+ * (@ambiguous), the code must not mean that nothing was done. */
 int idem__own_code(int code, bool ambiguous);
 
 /* ---- A write that was not answered, and may be done yet ----
  *
- * It changes a record as it was found, so it can be done for as long as that is there.
- *
- * The service's clock may be set back meanwhile. Then a record whose lease was over when
- * the write was decided is in progress again, and an answer that rests on that would be
- * wrong once the write is done. The op carries it, for its caller may ask once more. */
+ * The write changes the record that was found, so the service can still apply it as
+ * long as that record is there. The service's clock may be set back meanwhile. Then a
+ * record whose lease was over when the write was decided is in progress again, and an
+ * answer that rests on that would be wrong once the write is applied. The op carries
+ * the note, because its caller may submit it once more. */
 
-/* The write changes the record that has @head. Two are not noted: one that adds a record,
- * for it changes none that is found instead, and one that extends a claim of @op, which
- * has it in any case. Returns 0 or IDEM_ENOMEM. */
+/* Notes a write that changes the record with @head. Two kinds of writes need no note:
+ * one that adds a record, because it changes none that is found instead, and one that
+ * extends a claim of @op, which owns the key in any case. Returns 0 or IDEM_ENOMEM. */
 int idem__pending_note(struct idem_op *op, struct idem_slice head);
 
-/* True if a write of @op can still be done, now that @head was read. Where memory runs
- * out it is taken to be possible. */
+/* True if a write of @op can still be applied, now that @head was read; also if memory
+ * runs out. */
 bool idem__pending_holds(const struct idem_op *op, struct idem_slice head);
 
 #endif

@@ -1,5 +1,5 @@
-/* A store that is reached by requests: what is pending, what is under way, what
- * pauses, and who works for all of it.
+/* A store that is reached by requests: ops that are pending, in flight or paused, and
+ * the leader that works for all of them.
  *
  * An op is on its way as a flight. The store knows what a flight asks of the service
  * and what an answer means: it sets flight->next, and this room does it.
@@ -29,50 +29,52 @@ struct idem__flight_turns {
     struct idem__flight_turn *last;
 };
 
-/* The store's functions, which are called by one thread at a time but for wake().
- * None of them blocks but wait(). */
+/* The store's functions. One thread at a time calls them, except wake(). Only wait()
+ * blocks. */
 struct idem__remote_ops {
     const char *service; /* "DynamoDB", for sentences. */
     size_t size;         /* Of the store's own struct. */
     size_t sending_max;  /* Flights whose requests it has at once. */
 
-    /* Sets up a zeroed store whose head is set up but for its base: calls
-     * idem__store_init(). Where it fails, finish() takes what is half built. */
+    /* Sets up a zeroed store whose head is set up except for its base: calls
+     * idem__store_init(). If it fails, finish() frees the half-built store. */
     int (*set_up)(struct idem__remote *remote, const char *place,
                   const struct idem_open_options *options,
                   struct idem_error *ret_error);
-    /* Frees all that is not the head's. */
+    /* Frees everything outside the head. */
     void (*finish)(struct idem__remote *remote);
 
     /* A flight that may be started again and again; NULL: no memory. */
     struct idem__flight *(*create)(struct idem__remote *remote);
-    /* The op has been given back. False: it is not worth keeping. */
+    /* Called when the op has been given back. False: the flight is not worth
+     * keeping. */
     bool (*reset)(struct idem__flight *flight);
     void (*destroy)(struct idem__flight *flight);
 
     /* The time that a decision may use now. 0 or IDEM_EUNAVAILABLE. */
     int (*now)(struct idem__remote *remote, struct idem_now *ret_now);
 
-    /* Hands the request over; it is reaped when it is done, at @deadline_ms of
+    /* Sends the request; reap() returns it when it is done, at @deadline_ms of
      * CLOCK_MONOTONIC at the latest. */
     void (*send)(struct idem__flight *flight, int64_t deadline_ms);
-    /* Ends it at once; it is reaped next. */
+    /* Ends the request at once; reap() returns it next. */
     void (*abort)(struct idem__flight *flight);
-    /* Sends and receives what can be. */
+    /* Sends and receives without waiting. */
     void (*work)(struct idem__remote *remote);
     /* The next whose request is done, with heard and timed_out set; or NULL. */
     struct idem__flight *(*reap)(struct idem__remote *remote);
-    /* Sends what was handed over since, if it can be. NULL: work() is soon enough. */
+    /* Sends the requests of send() since, if possible. NULL: work() is soon enough. */
     void (*push)(struct idem__remote *remote);
-    /* How many new ops wait() is to be ended for; SIZE_MAX: none, for nothing can be sent
-     * before an answer comes. NULL: always one. */
+    /* How many new ops end wait(); SIZE_MAX: none, because nothing can be sent before
+     * an answer comes. NULL: always one. */
     size_t (*wanted)(struct idem__remote *remote);
 
     /* Waits until there is work, wake() was called by any thread, or
      * CLOCK_MONOTONIC has reached @deadline_ms. */
     void (*wait)(struct idem__remote *remote, int64_t deadline_ms);
     void (*wake)(struct idem__remote *remote);
-    /* Readable when there is work; and when there is in any case, or IDEM_NEVER. */
+    /* A descriptor that is readable when there is work; and the time at which there is
+     * work in any case, or IDEM_NEVER. */
     int (*fd)(struct idem__remote *remote);
     int64_t (*due_ms)(struct idem__remote *remote);
 
@@ -123,8 +125,8 @@ int idem__remote_open(const struct idem__remote_ops *ops, const char *place,
                       struct idem_store **ret_store,
                       struct idem_error *ret_error);
 
-/* The functions of struct idem_store_ops. close() lets go of everything; what nobody
- * waits for gets a moment to end. */
+/* The functions of struct idem_store_ops. close() frees everything, after a moment in
+ * which ops that nobody waits for may end. */
 int idem__remote_submit(struct idem_store *base, struct idem_op *op);
 enum idem_cancel idem__remote_cancel(struct idem_store *base,
                                      struct idem_op *op);

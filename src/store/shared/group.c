@@ -145,7 +145,7 @@ static struct idem_op *take_refused(struct idem__group *group, bool late_only)
 
     for (op = group->leader.pending.first; op != NULL; op = next) {
         next = op->next;
-        /* It has time left, for another leader or another try. */
+        /* This op has time left, for another leader or another try. */
         if (late_only && op->deadline_ms > now_ms) {
             continue;
         }
@@ -201,8 +201,8 @@ static size_t count(const struct idem_op *op)
     return n;
 }
 
-/* Called with the mutex held; it is let go while anything takes its time. Returns
- * the ops that were run, or refused. */
+/* Called with the mutex held, and releases it during long steps. Returns the ops that
+ * were run, or refused. */
 static struct idem_op *run_batch(struct idem__group *group)
 {
     int64_t deadline_ms = group->leader.pending.first->deadline_ms;
@@ -225,7 +225,7 @@ static struct idem_op *run_batch(struct idem__group *group)
     if (rc != 0) {
         refuse_all(group, batch, &error);
     } else if (batch != NULL) {
-        /* The batch is durable, and the lock let go, when this returns. */
+        /* The batch is durable, and the lock released, when this returns. */
         group->ops->run(group->store, batch);
     } else {
         group->ops->leave(group->store); /* All were taken back. */

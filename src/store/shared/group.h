@@ -28,9 +28,9 @@ struct idem__gather {
 
 void idem__gather_init(struct idem__gather *gather);
 
-/* The leader: waits until as many ops are pending as it can expect, but only for
- * part of the time that a batch takes. *@pending is how many there are; the
- * @mutex is let go meanwhile. */
+/* For the leader: waits until as many ops are pending as it can expect, but only for
+ * part of the time that a batch takes. *@pending is how many there are; releases @mutex
+ * meanwhile. */
 void idem__gather_wait(struct idem__gather *gather, const size_t *pending,
                        pthread_mutex_t *mutex);
 
@@ -44,11 +44,11 @@ void idem__gather_ran(struct idem__gather *gather, size_t len, size_t pending,
 /* ---- The group ---- */
 
 struct idem__group_ops {
-    /* Takes what a batch needs, waiting until CLOCK_MONOTONIC has reached
-     * @deadline_ms at most. 0; IDEM_EUNAVAILABLE at the deadline, for those
-     * whose deadline it is; or earlier, or another code, for all. *@ends is true
-     * (atomic) while what is queued ends or renews something: that goes before the
-     * claims of other processes. */
+    /* Takes the locks that a batch needs, and waits until CLOCK_MONOTONIC has reached
+     * @deadline_ms at most. Returns 0; IDEM_EUNAVAILABLE at the deadline, for the ops
+     * whose deadline it is; or, for all ops, IDEM_EUNAVAILABLE earlier, or another
+     * code. *@ends is true (atomic) while a queued op ends or renews something: it goes
+     * before the claims of other processes. */
     int (*enter)(struct idem_store *store, int64_t deadline_ms,
                  const bool *ends, struct idem_error *ret_error);
     /* Runs the ops linked by next, sets their answers, leaves. Durable changes
@@ -56,13 +56,13 @@ struct idem__group_ops {
     void (*run)(struct idem_store *store, struct idem_op *batch);
     /* Leaves without having run anything. */
     void (*leave)(struct idem_store *store);
-    /* The store could not be entered: sets the answer of @op if it is to be had
-     * without. False: it is the error of enter(). */
+    /* The store could not be entered: answers @op if that is possible without. False:
+     * @op gets the error of enter(). */
     bool (*refuse)(struct idem_store *store, struct idem_op *op);
-    /* A chore that nobody waits for; NULL: there is never one. A leader takes it,
-     * true if there is one, while other threads wait for an answer, and does it
-     * beside the next leader when its batch is answered. A store without callers
-     * in other threads has to do it in run(). */
+    /* Takes a chore that nobody waits for, true if there is one; NULL: there is never
+     * one. A leader takes it while other threads wait for an answer, and does it beside
+     * the next leader once its batch is answered. A store without callers in other
+     * threads must do it in run(). */
     bool (*take_chore)(struct idem_store *store);
     void (*do_chore)(struct idem_store *store);
 };

@@ -31,8 +31,9 @@ static inline bool idem__op_is_of_owner(const struct idem_op *op)
            op->verb == IDEM_OP_EXPIRE;
 }
 
-/* With the mutex held, under which cancel detaches @op, and before it is answered: the
- * queue of who waits for it. NULL: nobody does, and the queue may be gone. */
+/* The queue in which a caller waits for @op. NULL: nobody does, and the queue may be
+ * gone. Call it before @op is answered, with the mutex held under which cancel detaches
+ * it. */
 static inline struct idem_queue *idem__op_awaited_in(const struct idem_op *op)
 {
     return __atomic_load_n(&op->state, __ATOMIC_ACQUIRE) == IDEM_OP_DETACHED
@@ -43,9 +44,9 @@ static inline struct idem_queue *idem__op_awaited_in(const struct idem_op *op)
 struct idem__leader_ops {
     bool batches; /* False: requests. */
 
-    /* Works for all; led is false when it returns. @queue (NULL: none) is that of
-     * the caller. Called with the mutex held, and returns so; lets it go meanwhile.
-     * True: it ended because CLOCK_MONOTONIC has reached @deadline_ms. */
+    /* Works for all; led is false when it returns. @queue (NULL: none) is that of the
+     * caller. Called and returns with the mutex held; releases it meanwhile. True: it
+     * ended because CLOCK_MONOTONIC has reached @deadline_ms. */
     bool (*lead)(void *ctx, struct idem_queue *queue, int64_t deadline_ms);
 
     /* Of requests. With the mutex held: idem__leader_call() for the queue of each op
@@ -59,14 +60,14 @@ struct idem__leader {
     const struct idem__leader_ops *ops;
     void *ctx;
 
-    pthread_mutex_t mutex; /* Of all that follows. */
+    pthread_mutex_t mutex; /* Guards all members below. */
     struct idem_pending pending;
     size_t
         running_len; /* Of requests: ops that have left pending, unanswered. */
     bool led;
-    bool
-        asleep; /* Of requests: the leader waits, and does not look at pending ops before
-                    it is woken. While it works, it looks before it waits. */
+    bool asleep; /* Of requests: the leader waits, and does not check for
+                    pending ops before it is woken. While it works, it checks
+                    before it waits. */
     bool stopping;
     pthread_cond_t wake; /* Of the thread: something is pending. */
     pthread_t thread;
@@ -96,7 +97,7 @@ void idem__leader_drive(struct idem__leader *leader, struct idem_queue *queue,
 void idem__leader_tell(struct idem__leader *leader, struct idem_queue *queue,
                        bool led);
 
-/* With the mutex held: true while something is not answered, or being answered. */
+/* With the mutex held: true while an op is not answered, or is being answered. */
 bool idem__leader_has_work(const struct idem__leader *leader);
 
 /* With the mutex held, and led false: wakes a caller that can lead; the descriptor

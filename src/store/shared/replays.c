@@ -26,7 +26,7 @@ struct replay {
 
 struct bucket {
     struct replay *first;
-    uint32_t asked[2]; /* Tails of the ids that were last asked for in vain. */
+    uint32_t asked[2]; /* Tails of the last ids that were not in memory. */
 };
 
 struct idem__replays {
@@ -131,7 +131,7 @@ bool idem__replays_asked(struct idem__replays *replays,
     return again;
 }
 
-/* The record as a table has it; it was verified when it was kept. */
+/* Loads the record for the engine; it was verified when it was kept. */
 static int load(void *ctx, const uint8_t *id, bool with_bodies,
                 struct idem_record *ret_record, struct idem_error *ret_error)
 {
@@ -224,7 +224,7 @@ void idem__replays_keep(struct idem__replays *replays, const struct idem_op *op,
         drop(replays, at);
     }
     make_room(replays, len);
-    at = find(replays, op->id); /* What was dropped may have led here. */
+    at = find(replays, op->id); /* A dropped record may have linked here. */
     replay->in_bucket = NULL;
     *at = replay;
     IDEM__LIST_APPEND(replays, replay);

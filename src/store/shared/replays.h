@@ -1,8 +1,9 @@
 /* Completed records in memory, for replays: of one handle of a store.
  *
- * A record in memory is valid for one generation of the store's completed records. It is a
- * number that all processes share, and that counts their changes: a completed record
- * that is reopened, corrected, replaced or deleted, or a store that is moved.
+ * A record in memory is valid for one generation of the store's completed records. The
+ * generation is a number that all processes share and that counts their changes: a
+ * completed record that is reopened, corrected, replaced or deleted, or a store that is
+ * moved.
  *
  *     a change                           a reader
  *     generation becomes odd             takes the generation: before
@@ -10,8 +11,8 @@
  *     generation becomes even            takes it again: after
  *     the change is answered             keeps the record if both are one, and even
  *
- * Changes come one at a time, under the lock of the store. A record in memory is
- * that of the store while the generation is the one that it was kept under:
+ * Changes come one at a time, under the lock of the store. A record in memory is that
+ * of the store while the generation is the one that it was kept under:
  *
  * - Odd before the commit: from then on nothing in memory is replayed, so nobody is
  *   told what others see replaced. Nobody keeps the old record either: to a reader that
@@ -28,8 +29,8 @@
 
 #include "contract/parts.h"
 
-/* For the one that holds the lock of the store: the generation that follows @now before
- * a change, and after it. 0 is none: nothing is known. */
+/* For the holder of the store's lock: the generation that follows @now before a change,
+ * and after it. 0: no generation is known. */
 static inline uint64_t idem__generation_begun(uint64_t now)
 {
     return now + 1 + (now & 1);
@@ -56,14 +57,14 @@ void idem__replays_destroy(struct idem__replays *replays);
 bool idem__replays_has(struct idem__replays *replays,
                        const uint8_t id[IDEM_ID_LEN]);
 
-/* Notes that one is asked for that is not there. True if it was before, and at most one
- * other since whose place it shares: then it is worth keeping. To keep what is asked for
- * once costs more than it gives. */
+/* Notes that a caller asked for a record that is not in memory. True if it was asked
+ * for before, and at most one other with the same place since: then it is worth
+ * keeping. Keeping a record that is asked for once costs more than it saves. */
 bool idem__replays_asked(struct idem__replays *replays,
                          const uint8_t id[IDEM_ID_LEN]);
 
-/* Answers the begin @op if the record is of this generation, which is settled, and
- * answers it @now: its retention and the fingerprint are judged anew. */
+/* Answers the begin @op if the record is of this generation, which is settled, and is
+ * still valid @now: it checks the retention and the fingerprint anew. */
 bool idem__replays_answer(struct idem__replays *replays, struct idem_op *op,
                           uint64_t generation, const struct idem_now *now);
 

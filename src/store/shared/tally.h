@@ -34,7 +34,7 @@ struct idem__tally {
 
 extern const char *const idem__counter_names[IDEM__COUNTERS];
 
-/* Adds what the answer of @op comes to. */
+/* Counts the answer of @op. */
 void idem__tally_op(struct idem__tally *tally, const struct idem_op *op);
 
 /* Answers an IDEM_OP_COUNT. */

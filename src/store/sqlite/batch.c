@@ -411,9 +411,9 @@ static void fill_reserve(struct idem__sqlite_store *store,
     }
 }
 
-/* Whether to look for the files before anything is written. A claim that is refused must
- * not be in a file that is put back later: nobody would work on it. An end may be: said
- * again, it finds itself done. So for ends a look of a moment ago is enough. */
+/* Whether to check the files before anything is written. A refused claim must not be in
+ * a file that is put back later: nobody would work under it. An end may be there: if it
+ * is repeated, it finds itself done. So for ends a check of a moment ago is enough. */
 static bool needs_look(const struct idem__sqlite_store *store,
                        const struct idem_op *batch)
 {

@@ -1,4 +1,4 @@
-/* Is the file as it should be, and where it should be? */
+/* Checks the file and its place. */
 #include "core/error.h"
 #include "core/finding.h"
 #include "store/sqlite/store.h"
@@ -109,7 +109,7 @@ static void check_directory(struct check *check)
     struct stat st;
 
     if (stat(check->directory, &st) != 0) {
-        return; /* Whatever that means, the file itself has told it. */
+        return; /* The check of the file has reported that. */
     }
     if ((st.st_mode & S_IWOTH) != 0 ||
         ((st.st_mode & S_IWGRP) != 0 && check->place.gid == (gid_t)-1)) {
@@ -129,8 +129,8 @@ static void check_directory(struct check *check)
                                               : "its owner and its group");
 }
 
-/* The right that nobody else should have on a file of this mode; NULL: all is
- * well. The shared memory and the lock say nothing, but stop everybody. */
+/* The permission that others should not have on a file of this mode; NULL: all is well.
+ * Shared memory and lock file reveal nothing, but can stop everybody. */
 static const char *flaw_of(mode_t mode, bool shared)
 {
     if ((mode & S_IWOTH) != 0) {
@@ -288,7 +288,7 @@ static void check_reserve(struct check *check)
 
 /* ---- What is in it ---- */
 
-/* Opening says itself what to do, where anything can be done. */
+/* The error of opening contains the remedy, if there is one. */
 static bool open_store(struct check *check)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
@@ -370,7 +370,7 @@ static void check_log(const struct check *check)
     char mend[MEND_MAX];
 
     if (idem_sqlite_log(check->store, &log, NULL) != 0 || log.pid == 0) {
-        return; /* A file that cannot be read is told soon. */
+        return; /* A later check reports a file that cannot be read. */
     }
     (void)snprintf(mend, sizeof(mend),
                    "End the transaction of process %lld: ps -fp %lld",

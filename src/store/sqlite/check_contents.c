@@ -1,17 +1,17 @@
 /* The contents of the file: every record, every entry of an index, every page.
  *
- * Whether they fit shows only in one moment of the whole file. To read all of it in
- * one transaction takes seconds, and beside writers the log could not shrink
- * meanwhile. So the pages are copied in one transaction, which takes as long as
- * reading them, and judged in the copy:
+ * Only a snapshot of the whole file shows whether they fit together. Reading all of it
+ * in one transaction takes seconds, in which the log could not shrink beside writers.
+ * So the pages are copied in one transaction, which takes as long as reading them, and
+ * the check reads the copy:
  *
  *     BEGIN, copy all pages, COMMIT      a third of the progress
  *     decode each record                 a third
  *     PRAGMA integrity_check             a third
  *
- * The copy is a temporary database of SQLite's: only its owner may read it, and it
- * has no name from the moment it is made, so that nothing is left of it after a signal
- * or a crash. */
+ * The copy is a temporary database of SQLite: only its owner may read it, and it has no
+ * name from the moment it is created, so that nothing remains of it after a signal or a
+ * crash. */
 #include "store/sqlite/store.h"
 
 #include "core/error.h"
@@ -64,7 +64,7 @@ uint64_t idem__check_room(const char *directory)
                      fs.f_frsize;
 }
 
-/* @part of @whole of the third number @third is done. False: stop. */
+/* Reports that @part of @whole of the third number @third is done. False: stop. */
 static bool go_on(struct check *check, unsigned third, uint64_t part,
                   uint64_t whole)
 {
@@ -112,7 +112,7 @@ static void find_directory(struct check *check)
     sqlite3_free(name);
 }
 
-/* A quick check is a check without it. */
+/* Reports that there is no copy; a quick check needs none. */
 static void not_copied(const struct check *check, int code, const char *text)
 {
     static const char mend[] =
@@ -163,7 +163,7 @@ static int count_pages(struct check *check)
     return rc;
 }
 
-/* In as many steps as progress is told of, all in the transaction that is open. */
+/* Copies in one step for each call of progress, all in the open transaction. */
 static int copy_pages(struct check *check)
 {
     sqlite3_backup *backup =
@@ -204,7 +204,7 @@ static void copy_failed(const struct check *check, int sqlite_rc)
     not_copied(check, IDEM_EFULL, text);
 }
 
-/* False: there is no whole copy, which was told unless progress stopped it. */
+/* False: the copy is not complete, which was reported unless progress stopped it. */
 static bool make_copy(struct check *check)
 {
     bool has = false;
@@ -327,8 +327,8 @@ static int count_ops(void *ctx)
     return !go_on(check, 2, check->ops, check->rows * OPS_OF_A_ROW);
 }
 
-/* An index that does not fit its table is made anew from it; for the rest only a copy
- * helps. */
+/* An index that does not fit its table can be rebuilt from it; for other damage only a
+ * backup helps. */
 static void tell_damage(const struct check *check, const char *line, int len)
 {
     bool of_index = memmem(line, (size_t)len, " index ", 7) != NULL;

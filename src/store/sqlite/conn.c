@@ -16,8 +16,8 @@ static const char *const texts[IDEM__SQL_COUNT] = {
     [IDEM__SQL_READ] = "BEGIN",
     [IDEM__SQL_COMMIT] = "COMMIT",
     [IDEM__SQL_ROLLBACK] = "ROLLBACK",
-    /* To ask for a length reads no overflow pages, and to copy what is small is
-     * cheaper than to ask again. */
+    /* Reading a length touches no overflow pages, and copying a small body is cheaper
+     * than another query. */
     [IDEM__SQL_LOAD] =
         "SELECT " ROW_COLUMNS ", iif(length(result) <= 16384, result, NULL)"
         ", iif(length(input) <= 16384, input, NULL) "
@@ -48,8 +48,8 @@ static const char *const texts[IDEM__SQL_COUNT] = {
                            "WHERE seq > ?1 ORDER BY seq LIMIT ?2",
     [IDEM__SQL_WALK_DOWN] = "SELECT " ROW_COLUMNS ", id FROM idem_record "
                             "WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2",
-    /* No index has the scope: the rows of a page are gone through. SQLite reads
-     * of those of other scopes nothing but the first columns. */
+    /* No index has the scope, so SQLite goes through the rows of a page. Of rows in
+     * other scopes it reads only the first columns. */
     [IDEM__SQL_SCOPE] = "SELECT " ROW_COLUMNS ", id FROM idem_record "
                         "WHERE seq > ?1 AND seq <= ?2 AND scope = ?3 "
                         "ORDER BY seq",
@@ -64,8 +64,8 @@ static const char *const texts[IDEM__SQL_COUNT] = {
     [IDEM__SQL_WALK_LAST] = "SELECT " ROW_COLUMNS ", id FROM idem_record "
                             "WHERE seq > ?1 AND seq <= ?2 AND status < 2 "
                             "AND deadline <= ?3 ORDER BY seq LIMIT ?4",
-    /* SQLite takes the index only where it is told that status 0, which it does not
-     * have, is not wanted. */
+    /* SQLite uses the index only if the query excludes status 0, which the index does
+     * not have. */
     [IDEM__SQL_WALK_SAME] = "SELECT " ROW_COLUMNS ", id FROM idem_record "
                             "WHERE status = ?1 AND status <> 0 "
                             "AND deadline = ?2 AND seq > ?3 AND seq <= ?5 "
@@ -145,15 +145,14 @@ static const char guest_settings[] = "PRAGMA mmap_size = 0;"
                                      "PRAGMA trusted_schema = OFF;"
                                      "PRAGMA temp_store = MEMORY;";
 
-/* The writer's cache holds what a full batch changes: pages that do not fit go
- * into the log before the commit, and once more with it. It looks at all cells
- * of a page before it changes one: damage is not to spread. */
+/* The writer's cache holds the changes of a full batch: pages that do not fit go into
+ * the log before the commit, and once more with it. It checks all cells of a page
+ * before it changes one, so that damage does not spread. */
 static const char to_write[] = "PRAGMA cell_size_check = ON;"
                                "PRAGMA cache_size = -8192;";
 
-/* A reader spreads nothing, and each record proves itself. Where all pages are read
- * anew, as among 10^7 records, to look at all their cells is a fifth of what a
- * replay takes. */
+/* A reader spreads no damage, and each record has its own checksum. Among 10^7 records,
+ * where every page is read anew, checking all cells would take a fifth of a replay. */
 static const char to_read[] = "PRAGMA query_only = ON;";
 
 enum {
@@ -426,8 +425,8 @@ static int code_of(int sqlite_rc)
     }
 }
 
-/* Where the system refused SQLite a call, its reason says more than the result:
- * a process without descriptors has no damaged store. */
+/* If the system refused a call of SQLite, its reason is more specific than the result:
+ * a process without descriptors does not have a damaged store. */
 static int code_of_system(const struct idem__conn *conn, int sqlite_rc)
 {
     int primary = sqlite_rc & 0xff;

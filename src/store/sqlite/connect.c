@@ -7,8 +7,8 @@
 
 /* ---- One connection ------------------------------------------------------ */
 
-/* The records that an application keeps in its own database change in its own
- * transactions alone: idem's writer would need the store's lock, log and id. */
+/* Only an application's own transactions may change the records in its database: idem's
+ * writer would need the store's lock, log and id. */
 static int ready_to_visit(struct idem__sqlite_store *store,
                           struct idem__conn *conn, struct idem_error *error)
 {

@@ -45,7 +45,7 @@ void idem__counters_note(struct idem__counters *counters,
     }
 }
 
-/* Each save is paid for with a second; so many may be owed. */
+/* Each save costs a second of credit; a process may owe a few. */
 static bool may_save(struct idem__counters *counters)
 {
     int64_t now_ms = idem__mono_ms();

@@ -1,22 +1,22 @@
-/* Is what was opened still what lies in its place?
+/* Checks that the files that are open still lie in their place.
  *
- * A handle that outlives its file (deleted, renamed, unmounted lazily, replaced
- * by a copy while nobody was stopped) would write into a file without a name, or
- * under a name that nobody opens: what it acknowledged would never be read. So
- * this is asked around every commit: before it so that nothing is written in vain,
- * after it so that nothing is acknowledged that will not be found. A log that was
- * replaced shows only afterwards, which saves a look for each batch; and before an end
- * the look after the last commit will do, if it was a moment ago. The descriptor
- * only refers to the file (O_PATH): closing it drops none of SQLite's locks.
+ * A handle that outlives its file (deleted, renamed, unmounted lazily, replaced by a
+ * copy while nobody was stopped) would write into a file without a name, or under a
+ * name that nobody opens: what it acknowledged would never be read. So every commit is
+ * checked twice: before it, so that nothing is written in vain, and after it, so that
+ * nothing is acknowledged that cannot be found again. Only the second check finds a
+ * replaced log, which saves a call for each batch; and before an end the check after
+ * the last commit is enough, if it was a moment ago. The descriptor only refers to the
+ * file (O_PATH): closing it drops none of SQLite's locks.
  *
- * After a commit the directory answers for the names in it, database, log and lock file,
- * in one call: its ctime changes with every name that is made, renamed or deleted there, and
- * no call can set it. Only a file that is mounted over the database changes no name:
- * the look before the next claim finds it, and nobody else opens such a file
- * (filesystem.c). Two changes close to each other may have one time, so a directory
- * answers only once it has been QUIET_S without a change; until then, and where it has
- * changed, each name is looked at. So it is on file systems that are not known: one of
- * them may keep the files of a directory in several places.
+ * After a commit the directory answers for the names in it, database, log and lock
+ * file, in one call: its ctime changes with every name that is made, renamed or deleted
+ * there, and no call can set it. Only a file that is mounted over the database changes
+ * no name: the check before the next claim finds it, and nobody else opens such a file
+ * (filesystem.c). Two changes close to each other may have the same time, so a
+ * directory answers only once it has been QUIET_S without a change; until then, and
+ * after a change, each name is checked. The same holds on unknown file systems, which
+ * may keep the files of a directory in several places.
  */
 #include "base/host.h"
 #include "core/error.h"
@@ -58,8 +58,9 @@ static int stat_directory(const struct idem__sqlite_store *store,
     return stat(name, ret_st);
 }
 
-/* Notes the directory if it is quiet, before the names in it are looked at. One that is
- * not is left alone for a while: a look at it would cost as much as one at a name. */
+/* Notes the directory if it is quiet, before the names in it are checked. If it is not
+ * quiet, it is not read again for a while: that would cost as much as checking a
+ * name. */
 static void note_directory(struct idem__sqlite_store *store)
 {
     struct idem__files *files = &store->files;
@@ -136,8 +137,8 @@ static int fail(const struct idem__sqlite_store *store, const char *what,
     return idem__error(error, IDEM_ECONFIG, "%s: %.120s", what, store->path);
 }
 
-/* A process that was moved under another root, or may not look there any more,
- * cannot tell by the name. */
+/* A process that was moved under another root, or may no longer search the directory,
+ * cannot check by the name. */
 static bool is_blind(const struct idem__files *files, int why)
 {
     struct stat root;
@@ -171,7 +172,7 @@ static int check_log(struct idem__sqlite_store *store, struct idem_error *error)
         error);
 }
 
-/* Nothing lies under the name of the file that is open, or nobody may look there
+/* Reports that the name of the open file leads to nothing, or cannot be searched
  * (errno). */
 static int tell_missing(const struct idem__sqlite_store *store,
                         struct idem_error *error)
@@ -202,7 +203,8 @@ int idem__files_lost_lock(const struct idem__sqlite_store *store,
                 error);
 }
 
-/* Where ours was renamed, another process makes a new lock file, and both are let in. */
+/* If our lock file was renamed, another process creates a new one, and both get the
+ * lock. */
 static int check_lock(struct idem__sqlite_store *store,
                       struct idem_error *error)
 {
@@ -254,9 +256,9 @@ static int check_committed(struct idem__sqlite_store *store,
     return rc != 0 ? rc : check_lock(store, error);
 }
 
-/* That the lock file was deleted shows without a call. Its name is looked at after a loss,
- * so that the next claim is not made, and where the directory was noted, or is about to
- * be, without such a look: at the beginning, and when the store is settled. */
+/* A deleted lock file shows without a call. Its name is checked after a loss, so that
+ * the next claim is not made, and whenever the directory was noted, or is about to be,
+ * without such a check: at the beginning, and when the store settles. */
 static int check_before(struct idem__sqlite_store *store,
                         struct idem_error *error)
 {

@@ -1,5 +1,5 @@
-/* Can a store be in this place: are the locks of the file system to be trusted, and has
- * the file one name? */
+/* Checks whether a store can be in this place: whether the locks of the file system can
+ * be trusted, and whether the file has one name. */
 #include "store/sqlite/filesystem.h"
 
 #include "core/error.h"
@@ -19,11 +19,11 @@
 
 /* The kind of the file system.
  *
- * A kernel that knows nothing of the other hosts grants a lock to each of them,
- * and shared memory does not reach them at all. So a file system that may be
- * mounted elsewhere is refused, by its number or by its name; one that is known
- * for a local disk is taken; and of all others it is tested, each time, whether
- * another process of this host sees a lock of ours.
+ * A kernel that knows nothing of the other hosts grants a lock to each of them, and
+ * shared memory does not reach them at all. So a file system that may be mounted
+ * elsewhere is refused, by its number or by its name; one that is known as a local disk
+ * is accepted; and all others are tested, each time, for whether another process of
+ * this host sees our lock.
  */
 
 /* Numbers of statfs(2), and one number of several names. */
@@ -192,14 +192,13 @@ int idem__filesystem_check(const char *path, bool *ret_test,
     return 0;
 }
 
-/* One file under two names is two stores: is there only one?
+/* One file under two names is two stores, so the file must have one name.
  *
- * Log, index and lock lie beside the name by which the file was opened. A hard
- * link in another directory, or a bind mount of the file alone ("docker run -v
- * FILE:FILE"), has others: two processes then write to one database under two
- * locks, and each knows only its own log. Device numbers do not tell: on
- * overlayfs those of a file and of its directory differ by themselves. The mount
- * that a name leads through does.
+ * Log, index and lock lie beside the name by which the file was opened. A hard link in
+ * another directory, or a bind mount of the file alone ("docker run -v FILE:FILE"), has
+ * others: two processes then write to one database under two locks, and each knows only
+ * its own log. Device numbers do not tell: on overlayfs those of a file and of its
+ * directory differ by themselves. The mount that a name leads through does.
  */
 
 /* Linux 5.8 answers both; what is not answered cannot be judged. */
@@ -263,7 +262,8 @@ struct other {
     char stack[STACK] __attribute__((aligned(16)));
 };
 
-/* For all threads of a process a lock is one: who lets it go, lets it go. */
+/* All threads of a process share a lock: when one releases it, it is released for
+ * all. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static struct flock test_byte(short type)
@@ -276,8 +276,8 @@ static struct flock test_byte(short type)
     };
 }
 
-/* In a process that shares our memory, but not our descriptors, and so has no
- * lock of ours. */
+/* Runs in a process that shares our memory, but not our descriptors, and so has none of
+ * our locks. */
 static int look_for_lock(void *arg)
 {
     struct other *other = arg;

@@ -1,5 +1,5 @@
-/* filesystem.h: can a store be in this place: are the locks of the file system to be
- * trusted, and has the file one name? */
+/* filesystem.h: checks whether a store can be in this place: whether the locks of the
+ * file system can be trusted, and whether the file has one name. */
 #ifndef IDEM_STORE_SQLITE_FILESYSTEM_H
 #define IDEM_STORE_SQLITE_FILESYSTEM_H
 

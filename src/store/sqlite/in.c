@@ -121,8 +121,8 @@ int idem_sqlite_begin_in(struct sqlite3 *db, const struct idem_request *request,
     return 0;
 }
 
-/* The keys of a store are not those of this database: the same key and fence
- * may be somebody else's here. */
+/* A store and this database have separate keys: the same key and fence may belong to
+ * another attempt here. */
 static int check_origin(const struct idem_attempt *attempt,
                         struct idem_error *error)
 {

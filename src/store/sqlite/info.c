@@ -1,4 +1,4 @@
-/* The facts of the file, for those who look after it. */
+/* The facts about the file, for operators. */
 #include "core/error.h"
 #include "core/move.h"
 #include "store/sqlite/store.h"
@@ -79,7 +79,7 @@ static int read_info(struct idem__conn *conn, bool count,
     if (rc == SQLITE_OK && count) {
         rc = count_records(conn, info->records);
     }
-    /* The table is in those files alone that were ever put back. */
+    /* Only files that were restored have the table. */
     if (rc == SQLITE_OK && numbers[5] > 0) {
         rc = read_numbers(conn,
                           "SELECT count(*), max(marked_ms) FROM idem_restore",

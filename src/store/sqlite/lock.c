@@ -184,7 +184,7 @@ int idem__lock_acquire_for(struct idem__lock *lock, int64_t deadline_ms,
         .tv_sec = (time_t)(deadline_ms / 1000),
         .tv_nsec = (long)(deadline_ms % 1000) * 1000000,
     };
-    /* The threads first, then the processes: a process waits in line but once. */
+    /* The threads first, then the processes: a process waits in line only once. */
     int rc = pthread_mutex_clocklock(&lock->mutex, CLOCK_MONOTONIC, &until);
 
     if (rc == 0) {
@@ -193,7 +193,7 @@ int idem__lock_acquire_for(struct idem__lock *lock, int64_t deadline_ms,
             (void)pthread_mutex_unlock(&lock->mutex);
         }
     }
-    /* Nothing was begun, so the answer can be that nothing was done. */
+    /* Nothing has begun, so the answer may be that nothing was done. */
     if (rc == ETIMEDOUT) {
         return idem__error(
             error, IDEM_EUNAVAILABLE,
@@ -216,8 +216,8 @@ int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
 
 bool idem__lock_release(struct idem__lock *lock)
 {
-    /* The lock goes before the mutex. It belongs to the process: a thread that came in
-     * between would find it its own already, and lose it to this unlock. */
+    /* Release the lock before the mutex. The lock belongs to the process: a thread that
+     * came in between would already have it, and lose it to this unlock. */
     bool is_linked = idem__ticket_lock_pass(&lock->tickets);
 
     (void)pthread_mutex_unlock(&lock->mutex);

@@ -9,33 +9,32 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Which store was made here: its random id in the lock file. schema.c has the
- * id in the database.
+/* Which store was created here: its random id in the lock file. schema.c has the id in
+ * the database.
  *
- * A missing or emptied database looks like a first use, and a first use forgets
- * every outcome: all work runs again. So the lock file, which stays where it is
- * when the database is deleted, swapped or not mounted, knows which store was
- * made beside it. The order of making, under the lock:
+ * A missing or emptied database looks like a first use, and a first use forgets every
+ * outcome: all work runs again. So the lock file, which stays where it is when the
+ * database is deleted, swapped or not mounted, knows which store was made beside it.
+ * The order of making, under the lock:
  *
  *     lock file: id, "pending"      flushed
  *     database:  the tables and id  committed
  *     lock file: id, "made"         flushed
  *     the first answer
  *
- * A maker that dies after the first step leaves "pending" beside an empty
- * database: the next one goes on with that id. One that dies after the second
- * leaves "pending" beside its own id: the next one writes "made". Every other
- * difference is a person's to decide.
+ * A maker that dies after the first step leaves "pending" beside an empty database: the
+ * next one goes on with that id. One that dies after the second leaves "pending" beside
+ * its own id: the next one writes "made". A person decides about any other difference.
  *
- * The notes, after the bytes that are locked and the note of how new it is: "pending" at
- * 128, and "made" at 192, so that a write that tears the second leaves the first.
+ * The notes, after the bytes that are locked and the note of how new it is: "pending"
+ * at 128, and "made" at 192, so that a write that tears the second leaves the first.
  *
  *      0  8  "IDEMSTOR"
  *      8  8  1 pending, 2 made; most significant byte first
  *     16 16  the id
  *     32 16  first half of SHA-256 over these
  *
- * "Pending" that is torn is nothing: its maker had made nothing yet.
+ * A torn "pending" counts as nothing: its maker had made nothing yet.
  */
 
 enum {

@@ -15,7 +15,7 @@ static bool is_id(const struct idem__identity *noted,
            memcmp(noted->id, id, IDEM__STORE_ID_LEN) == 0;
 }
 
-/* A store was made here, or so it seems. */
+/* True if a store was created here, as far as the note shows. */
 static bool was_made(const struct idem__identity *noted)
 {
     return noted->made == IDEM__MADE_DONE || noted->made == IDEM__MADE_DAMAGED;
@@ -128,9 +128,9 @@ int idem__making_begin(struct idem__sqlite_store *store,
     return differs(store, &noted, error);
 }
 
-/* Once in the life of a store, so that its file alone says whose it is: what was
- * copied without its log is refused then, and not taken for a first use. Frames
- * that cannot be carried over now are as durable in the log. */
+/* Done once in the life of a store, so that its file alone has the id: a file that is
+ * copied without its log is then refused, and not mistaken for a first use. Frames that
+ * cannot be copied now are as durable in the log. */
 static void carry_over(struct idem__conn *conn)
 {
     (void)sqlite3_wal_checkpoint_v2(conn->db, NULL, SQLITE_CHECKPOINT_PASSIVE,

@@ -1,4 +1,4 @@
-/* Ops that reading alone can answer, without the lock. */
+/* Answers ops that need only a read, without the lock. */
 #include "core/error.h"
 #include "store/sqlite/store.h"
 
@@ -26,7 +26,7 @@ static int peek_clock(struct idem__sqlite_store *store, struct idem__conn *conn,
     return rc;
 }
 
-/* One look at the file, at one moment for all ops and all that they read. */
+/* One snapshot of the file, for all ops and everything that they read. */
 struct view {
     struct idem__sqlite_store *store;
     struct idem__sqlite_table table;
@@ -40,8 +40,8 @@ struct view {
     bool keeps; /* It is older than the view: what is read may be kept. */
 };
 
-/* It is taken before anything is answered from memory, and where a record is to be kept,
- * before the view opens: it has to be older than what is read. */
+/* Take it before anything is answered from memory and, if a record is to be kept,
+ * before the view opens: it must be older than the records read. */
 static uint64_t view_generation(struct view *view)
 {
     const struct idem__sqlite_store *store = view->store;
@@ -71,9 +71,9 @@ static bool needs_transaction(const struct view *view, const struct idem_op *op)
            (op->verb == IDEM_OP_BEGIN && op->u.begin.join_fence != 0);
 }
 
-/* False: no connection, or no transaction. With @wait a connection is waited for, and
- * opened; a waiter waits for one that others use, but not for the lock that opening
- * another takes. */
+/* False: no connection, or no transaction. With @wait, waits for a connection or opens
+ * one; without it, a waiter waits for a connection that others use, but not for the
+ * lock that opening another takes. */
 static bool view_open(struct view *view, struct idem_op *op, bool wait)
 {
     struct idem__sqlite_store *store = view->store;
@@ -130,8 +130,8 @@ static int view_clock(struct view *view)
     return rc;
 }
 
-/* A replay tells of what came later elsewhere as little as a claim would: neither is
- * for a store that was moved. 0 or a code. */
+/* After a move neither a replay nor a claim would know of later changes in the new
+ * store, so both are refused. 0 or a code. */
 static int view_mark(struct view *view, struct idem_error *error)
 {
     struct idem__conn *conn = view->table.conn;
@@ -159,7 +159,7 @@ static int load_with_mark(void *ctx, const uint8_t *id, bool with_bodies,
     return mark_rc != 0 ? mark_rc : rc;
 }
 
-/* Answers @op from memory: without SQLite, by what is true of the record now. */
+/* Answers @op from memory, without SQLite, by the state of the record now. */
 static bool recall(struct view *view, struct idem_op *op)
 {
     struct idem__sqlite_store *store = view->store;
@@ -180,7 +180,7 @@ static bool recall(struct view *view, struct idem_op *op)
                                 &view->now);
 }
 
-/* Keeps what @op was answered, for the next that asks. */
+/* Keeps the answer of @op for the next caller. */
 static void remember(struct view *view, const struct idem_op *op)
 {
     struct idem__sqlite_store *store = view->store;
@@ -240,8 +240,8 @@ static bool look(struct view *view, struct idem_op *op)
     return answered;
 }
 
-/* Where nearly all claims are new, to look first is in vain: then it is only the
- * write transaction that looks. */
+/* If nearly all claims are new, reading first is in vain: then only the write
+ * transaction reads. */
 static bool is_worth_a_peek(struct idem__sqlite_store *store,
                             const struct idem_op *op)
 {

@@ -52,7 +52,7 @@ int idem__path_check(struct idem__place *place, struct idem_error *error);
  */
 int idem__path_absolute(struct idem__place *place, struct idem_error *error);
 
-/* The owner of a file of the store when it is made. */
+/* Owner and mode of a file of the store when it is created. */
 struct idem__share {
     mode_t mode; /* 0600, or 0660 for a group. */
     uid_t uid;   /* (uid_t)-1: whoever makes it. */
@@ -139,13 +139,11 @@ int idem__lock_fd(const struct idem__lock *lock);
 
 /* ---- The reserve of disk: reserve.c ---- */
 
-/* Room on the disk that is kept for ending what was begun.
- *
- * PATH-reserve is a file of blocks that nobody uses. A claim is made only while
- * it is whole. Where an end finds the disk full, it gives a slice of it back to
- * the file system, until the end is written; by then the log has been carried
- * over too, whose blocks are used again. When there is room once more, the next
- * claim fills it up first.
+/* Space on the disk that is kept for ending attempts. PATH-reserve is a file of blocks
+ * that nobody uses. A claim is made only while it is whole. If an end finds the disk
+ * full, it gives slices of the reserve back to the file system until the end is
+ * written; by then the log has been copied into the file too, and its blocks are free
+ * to be reused. When there is space again, the next claim first fills the reserve.
  */
 
 enum {
@@ -157,7 +155,7 @@ enum {
 /* Zeroed, but for fd: -1, before its first use. All under the store's lock. */
 struct idem__reserve {
     int fd;       /* -1: not opened yet. */
-    int64_t len;  /* When it is whole. 0: there can be none here. */
+    int64_t len;  /* Of the whole reserve. 0: there can be none here. */
     bool lacking; /* It was not whole when it was last filled. */
 };
 

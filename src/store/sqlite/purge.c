@@ -1,26 +1,25 @@
-/* Purges: what is past its retention is deleted, in slices that writers do not
- * notice.
+/* Purges delete records past their retention, in slices that writers do not notice.
  *
- * Due records are found in the index on status and deadline alone, a window of
- * it at a time, and looked at in the order of the table, so that a slice reads
- * and changes pages that lie together. Each row is judged by what is in it
- * then: a window may be old, and several purges may share one.
+ * Due records are found in the index on status and deadline alone, a window of it at a
+ * time, and looked at in the order of the table, so that a slice reads and changes
+ * pages that lie together. Each row is checked again then: a window may be old, and
+ * several purges may share one.
  *
  * SQLite reuses a page that has become empty, and merges one that is more than two
- * thirds empty with its neighbours: a page between is left as it is. The file is
- * packed by VACUUM alone.
+ * thirds empty with its neighbours: a page between is left as it is. The file is packed
+ * by VACUUM alone.
  *
- * A purge alone takes what time it needs for a hundred rows. Beside writers (others
- * had the lock since its last slice, or were in its batch) a slice deletes for
- * BESIDE_MS at most, takes some BESIDE_MS of the lock with its commit, and rests
- * REST_TIMES as long afterwards. Where a flush alone takes longer, on a slow disk or
- * one that others use, fewer rows make a commit hardly shorter, and the purge too slow
- * for what the writers record: so it stays at LEAST_ROWS.
+ * A purge alone takes what time it needs for a hundred rows. Beside writers (others had
+ * the lock since its last slice, or were in its batch) a slice deletes for BESIDE_MS at
+ * most, takes some BESIDE_MS of the lock with its commit, and rests REST_TIMES as long
+ * afterwards. Where a flush alone takes longer, on a slow disk or one that others use,
+ * fewer rows make a commit hardly shorter, and the purge too slow for what the writers
+ * record: so it stays at LEAST_ROWS.
  *
- * An open record is due by its lease, and if it is held it never expires: up to
- * which deadline all is held is kept in the file (idem_purge), and not looked
- * at again before LOOK_AGAIN_MS. It may be wrong where a record was imported,
- * or the time set back: then a record is deleted later.
+ * An open record is due by its lease, and if it is held it never expires: up to which
+ * deadline all is held is kept in the file (idem_purge), and not looked at again before
+ * LOOK_AGAIN_MS. It may be wrong where a record was imported, or the time set back:
+ * then a record is deleted later.
  */
 #include "base/crash.h"
 #include "base/heap.h"
@@ -259,7 +258,7 @@ static void note_unheld(struct slice *slice, sqlite3_stmt *stmt,
     }
 }
 
-/* Looks at the row @seq: is it to go? */
+/* Reads the row @seq, and sets whether it must be deleted. */
 static int look_at(struct slice *slice, int64_t seq, bool *ret_over)
 {
     struct idem__sqlite_clock *clock = &slice->store->clock;

@@ -1,17 +1,16 @@
-/* A file that was put back from a copy is marked as such.
+/* Marks a file as restored from a copy.
  *
- * All of it happens under the lock: nobody may claim anything in a store that is
- * marked in part. Other callers wait meanwhile, or are told that it is busy. It
- * is done in transactions of bounded size, so that memory and log stay small. A
- * run that was begun and not finished is finished by another call: a record
- * that was changed is not changed again, and the new fences come last.
+ * All of it happens under the lock: nobody may claim anything in a store that is marked
+ * in part. Other callers wait meanwhile, or are told that it is busy. It is done in
+ * transactions of bounded size, so that memory and log stay small. A run that was begun
+ * and not finished is finished by another call: a record that was changed is not
+ * changed again, and the new fences come last.
  *
- * The fences that were given out since the copy was made are not known, but no
- * fence of a store is above its time in microseconds: a new life has the time in
- * milliseconds or one more than a fence before it, and no commit takes less than
- * a microsecond. So from here on they are counted from there. Where the copy has
- * higher ones, from an import or an earlier mark, one is added for each
- * microsecond since.
+ * The fences that were given out since the copy was made are not known, but no fence of
+ * a store is above its time in microseconds: a new life has the time in milliseconds or
+ * one more than a fence before it, and no commit takes less than a microsecond. So from
+ * here on they are counted from there. Where the copy has higher ones, from an import
+ * or an earlier mark, one is added for each microsecond since.
  */
 #include "base/crash.h"
 #include "base/heap.h"
@@ -131,7 +130,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Above every fence that may have been given out. */
+/* Above every fence that may have been issued. */
 static uint64_t new_floor(const struct restore *r)
 {
     int64_t found_ms = r->pass.store->found_ms;
@@ -151,7 +150,7 @@ static int bind_row(sqlite3_stmt *stmt, const struct idem_sqlite_restored *told)
                              SQLITE_STATIC);
 }
 
-/* The table is in those files alone that were ever put back. */
+/* Only files that were restored have the table. */
 static int add_row(struct restore *r)
 {
     sqlite3_stmt *stmt = NULL;

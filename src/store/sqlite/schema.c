@@ -170,8 +170,8 @@ int idem__schema_add_purge(struct idem__conn *conn)
     return run(conn, purge, SQLITE_OK);
 }
 
-/* Looks before it makes: what is there may be of another version, whose tables
- * are not ours to complete, and a replay must not need to write. */
+/* Looks before it creates tables: existing ones may be of another version, which we
+ * must not complete, and a replay must not need to write. */
 int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error)
 {
     int64_t clocks = 0;
@@ -194,7 +194,7 @@ int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error)
     return check_version(version, error);
 }
 
-/* A file of somebody else's: does idem_sqlite_begin_in() keep records there? */
+/* Finds out whether idem_sqlite_begin_in() keeps records in another program's file. */
 static int check_foreign(struct idem__conn *conn, struct idem_error *error)
 {
     int64_t tables_of_ours = 0;

@@ -1,21 +1,21 @@
 /* Sets the store's time back, where it ran ahead.
  *
- * Store time never goes back by itself, so a clock that was ahead when a host
- * booted, and was said to be right, is followed for good. A person who knows
- * better sets it back to the clock of this host. That gives nothing away:
+ * Store time never goes back by itself, so if a clock that counted as synchronized was
+ * ahead when a host booted, the store follows it for good. A person who knows better
+ * sets it back to the clock of this host. That breaks no promise:
  *
- * - fences: the floor is raised to the time that is left, and each new life has a
- *   fence above the floor.
- * - leases: one of this boot is counted by the boot clock, which nobody sets; the
- *   end of any other is at most a lease from now.
+ * - fences: the floor is raised to the time that is left, and each new life has a fence
+ *   above the floor.
+ * - leases: one of this boot is counted by the boot clock, which nobody sets; the end
+ *   of any other is at most a lease from now.
  * - memory: what ended "later than now" is kept for a whole retention from now.
  *
- * The clock comes first, then the records, in transactions of bounded size. The
- * other way round a record would for a while be kept until a retention from now by
- * a clock that is still ahead, and whoever came then, after a death in between,
- * would find it over. This way it is kept for too long at worst, and no lease of
- * another boot is waited for longer than its length and half an hour. A run
- * that was begun and not finished is finished by another call.
+ * The clock comes first, then the records, in transactions of bounded size. The other
+ * way round a record would for a while be kept until a retention from now by a clock
+ * that is still ahead, and whoever came then, after a death in between, would find it
+ * over. This way it is kept for too long at worst, and no lease of another boot is
+ * waited for longer than its length and half an hour. A run that was begun and not
+ * finished is finished by another call.
  */
 #include "base/heap.h"
 #include "base/host.h"
@@ -60,7 +60,8 @@ static int save_clock(struct idem__pass *pass)
     return rc == SQLITE_OK ? 0 : idem__pass_fail(pass, rc);
 }
 
-/* How new the store is must not be noted as later than the store will say. */
+/* The note of the store's newest time must not be later than the new time of the
+ * store. */
 static int set_time(struct setting *s)
 {
     struct idem__sqlite_store *store = s->pass.store;
@@ -75,7 +76,7 @@ static int set_time(struct setting *s)
     return rc == 0 ? idem__pass_commit(&s->pass, save_clock) : rc;
 }
 
-/* From when to when? */
+/* Reads the time of the store, and the time to set. */
 static int read_times(struct setting *s)
 {
     struct idem__sqlite_store *store = s->pass.store;

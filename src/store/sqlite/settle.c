@@ -1,4 +1,4 @@
-/* Settling: a store whose write failed on the disk becomes one that is known again.
+/* Settling finds out what a store holds after a write to its disk has failed.
  *
  * A failed commit does not tell whether a crash would keep it, and after a failed
  * flush the pages that the kernel still shows may never reach the disk. So a new
@@ -57,7 +57,7 @@ int idem__sqlite_settle(struct idem__sqlite_store *store,
     struct idem__conn *conn;
     int rc;
 
-    idem__sqlite_begin_change(store); /* Of what may be found done. */
+    idem__sqlite_begin_change(store); /* Settling may find a change done. */
     rc = idem__sqlite_reconnect(store, error);
     if (rc != 0) {
         return rc;

@@ -187,8 +187,8 @@ static int anchor(struct idem__sqlite_store *store, struct idem_error *error)
     if (rc != SQLITE_OK) {
         return idem__conn_fail(conn, rc, "read the clock", error);
     }
-    /* This comes before the time is moved: the time that an older copy was saved with gives
-     * it away. */
+    /* This comes before the time is moved: an older copy shows by the time that was
+     * saved in it. */
     rc = check_age(store, error);
     if (rc != 0) {
         return rc;
@@ -356,7 +356,7 @@ static int missing(const char *path, struct idem_error *error)
                        path);
 }
 
-/* Where the store is, or will be, and whom its files belong to. */
+/* Finds the place of the store, and the owner of its files. */
 static int find_place(const char *text, const struct idem_open_options *options,
                       enum taken taken, struct idem__place *ret_place,
                       struct idem__share *ret_share, struct idem_error *error)

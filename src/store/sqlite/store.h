@@ -40,7 +40,7 @@ int idem__identity_write(const struct idem__lock *lock, enum idem__made made,
                          const uint8_t id[IDEM__STORE_ID_LEN],
                          struct idem_error *error);
 
-/* IDEM_ECONFIG, with what a person does about a store that is gone. */
+/* Returns IDEM_ECONFIG, with the remedy for a store that is gone. */
 int idem__identity_gone(const char *path, struct idem_error *error);
 
 /* ---- How new the store has been ------------------------------------------ */
@@ -103,7 +103,7 @@ enum {
     IDEM__READERS_MAX = 16
 };
 
-/* After so many new claims the next ones are taken for new too. */
+/* After this many new claims, the next ones are expected to be new too. */
 enum {
     IDEM__NEW_IN_A_ROW = 64
 };
@@ -248,13 +248,13 @@ int idem__files_lost_lock(const struct idem__sqlite_store *store,
  * others count their changes; from any thread. */
 bool idem__files_is_opened(const struct idem__sqlite_store *store);
 
-/* Do the files still lie in their place, under their names? With @committed the log is
- * meant too, and not a lock file that was deleted: releasing the lock tells of that. IDEM_ECONFIG says
- * what became of them. For the holder of the lock. */
+/* Checks that the files still lie in their place, under their names. @committed
+ * includes the log, but not the deletion of the lock file, which releasing the lock
+ * detects. IDEM_ECONFIG has what happened to them. For the holder of the lock. */
 int idem__files_check(struct idem__sqlite_store *store, bool committed,
                       struct idem_error *error);
 
-/* True if they did a moment ago. */
+/* True if they were there a moment ago. */
 bool idem__files_were_there(const struct idem__sqlite_store *store);
 
 /* ---- connect.c: the pool of readers ---- */
@@ -262,8 +262,8 @@ bool idem__files_were_there(const struct idem__sqlite_store *store);
 void idem__readers_init(struct idem__sqlite_readers *readers);
 void idem__readers_finish(struct idem__sqlite_readers *readers);
 
-/* A connection to read with, or NULL: none could be opened (@error), or, unless
- * @wait, none is to be had without waiting. */
+/* A connection for reading. NULL: none could be opened (@error) or, without @wait, none
+ * is free. */
 struct idem__conn *idem__readers_take(struct idem__sqlite_store *store,
                                       bool wait, struct idem_error *error);
 /* The same for a caller of the library, whose @store may be of another kind. 0 or a
@@ -309,8 +309,8 @@ struct idem__pass {
     struct idem_error *error;
     const char *doing; /* Names it in messages. */
 
-    /* Decides what becomes of @record: first by a look alone, where NULL is a record that
-     * cannot be trusted, then with @writes inside the transaction. 0 or a code. */
+    /* Decides the change of @record: first by reading alone, where NULL is a record
+     * that cannot be trusted, then with @writes inside the transaction. 0 or a code. */
     int (*decide)(struct idem__pass *pass, const struct idem_record *record,
                   bool writes, struct idem_decision *ret_decision);
     void (*progress)(void *ctx, uint64_t rows); /* May be NULL. */
@@ -341,7 +341,7 @@ bool idem__sqlite_reads_only(const struct idem__sqlite_store *store);
 void idem__sqlite_peek(struct idem__sqlite_store *store, struct idem_op **ops,
                        size_t *n);
 
-/* Sets the answer of @op if reading alone can; but does not give it back. */
+/* Sets the answer of @op if a read is enough, without returning the op. */
 bool idem__sqlite_answer_alone(struct idem__sqlite_store *store,
                                struct idem_op *op);
 
@@ -378,8 +378,8 @@ int idem__sqlite_purge_forget(struct idem__conn *conn);
 bool idem__sqlite_limit(struct idem__sqlite_store *store, struct idem_op *op,
                         const struct idem_now *now);
 
-/* Answers @op if reading alone can: a retry, or a refusal that nothing is to be
- * remembered of. */
+/* Answers @op if a read is enough: a retry, or a refusal that need not be
+ * remembered. */
 bool idem__sqlite_limit_peek(struct idem__conn *conn, struct idem_op *op,
                              const struct idem_now *now);
 
@@ -401,16 +401,16 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch);
 
 /* ---- settle.c ---- */
 
-/* Nothing is replayed from memory until the batch has ended, and a broken store has
- * settled. */
+/* Begins a change: nothing is replayed from memory until the batch has ended and a
+ * broken store has settled. */
 void idem__sqlite_begin_change(struct idem__sqlite_store *store);
 
-/* Opens the connection that writes anew, by its path, which may name another file by
- * now. 0 or a code. */
+/* Opens the writing connection again, by its path, which may name another file by now.
+ * Returns 0 or a code. */
 int idem__sqlite_reconnect(struct idem__sqlite_store *store,
                            struct idem_error *error);
 
-/* 0: the store is not broken any more. Else a code. */
+/* Settles the store. Returns 0, and the store is no longer broken, or a code. */
 int idem__sqlite_settle(struct idem__sqlite_store *store,
                         struct idem_error *error);
 
@@ -431,15 +431,15 @@ uint32_t idem__sqlite_log_frames(const struct idem__conn *conn);
  * while a checkpoint wants readers to be out of the log. */
 void idem__sqlite_before_read(const struct idem__sqlite_store *store);
 
-/* Before the store is closed: what was counted is written, and a long log is
- * carried over, because the next process that opens it has to read all of it.
- * Both only if nobody is in the way. */
+/* Before the store is closed: writes the counts, and copies a long log into the file,
+ * because the next process that opens the store would have to read all of it. Does both
+ * only if nobody is in the way. */
 void idem__sqlite_tidy(struct idem__sqlite_store *store);
 
 /* ---- Making a store, and knowing one that was made; see lock_notes.c ---- */
 
-/* May the database of @conn, which is @empty or not, be used as the store in
- * this place? Notes in the lock file that one is being made. The lock is held.
+/* Checks that the database of @conn, which is @empty or not, may be used as the store
+ * in this place. Notes in the lock file that a store is being made. The lock is held.
  *
  * IDEM_ECONFIG    It is not the store that was made here.
  * IDEM_ENOTFOUND  There is none, and the options allow none to be made.
@@ -448,11 +448,11 @@ int idem__making_begin(struct idem__sqlite_store *store,
                        struct idem__conn *conn, bool empty,
                        struct idem_error *error);
 
-/* The tables and the id, where they are missing, and then the note. */
+/* Creates the tables and the id, if they are missing, and then writes the note. */
 int idem__making_end(struct idem__sqlite_store *store, struct idem__conn *conn,
                      bool empty, struct idem_error *error);
 
-/* Whichever store was here before: this one is the store from now on. */
+/* Makes this store the one of this place, whichever was here before. */
 int idem__making_accept(struct idem__sqlite_store *store,
                         struct idem_error *error);
 

@@ -187,7 +187,7 @@ static enum idem__sql write_for(const struct idem_decision *decision)
                                 : IDEM__SQL_UPDATE_HEAD;
 }
 
-/* Moves the claims that are no longer new into the index, after an insert. */
+/* After an insert, puts older claims into the index (IDEM__CLAIMED). */
 static int enter_claims(struct idem__conn *conn)
 {
     int64_t seq = sqlite3_last_insert_rowid(conn->db);

@@ -463,8 +463,8 @@ uint64_t idem__ticket_lock_generation(const struct idem__ticket_lock *lock)
     return __atomic_load_n(generation_of(lock), __ATOMIC_SEQ_CST);
 }
 
-/* A file that lost its words begins at the time, so that no number comes again. Where
- * it has no room, nobody finds a number either. */
+/* A file that lost its words starts from the current time, so that no number comes
+ * twice. If it has no room, readers find no number either. */
 void idem__ticket_lock_change(struct idem__ticket_lock *lock, bool begins)
 {
     uint64_t now;

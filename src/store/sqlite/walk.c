@@ -1,4 +1,4 @@
-/* Walking over the rows: lists, and changes that may concern each record. */
+/* Walks over the rows: for lists, and for changes that may affect every record. */
 #include "base/crash.h"
 #include "store/sqlite/store.h"
 
