@@ -497,9 +497,9 @@ def requests_over_http(b):
             heads = [["Idempotency-Key", f'"{key}"'], *[["Traceparent", trace]] * n]
             equal(ask(c, key, headers=heads)["verdict"], "STARTED")
             equal(b.record(key).get("traceparent"), kept)
-        form = "multipart/form-data; boundary="
+        form = "multipart/form-data{}; boundary={}"
         body = "--{0}\r\nA: 1\r\n\r\none\r\n--{0}--\r\n"
-        kinds = [[["Idempotency-Key", "m"], ["Content-Type", form + edge]] for edge in "ab"]
+        kinds = [[["Idempotency-Key", "m"], ["Content-Type", form.format(*at)]] for at in (("", "a"), (" ", "b"))]
         bodies = [base64.b64encode(body.format(edge).encode()).decode() for edge in "ab"]
         got = ask(c, "m", headers=kinds[0], body=bodies[0])
         equal(problem(ask(c, "m", headers=kinds[1], body=bodies[1])), "in-progress")
