@@ -161,6 +161,11 @@ static void note_step(struct explore *e, uint64_t state)
     e->last_faults = e->faults;
 }
 
+bool explore_asks(const struct explore *e)
+{
+    return e->twice || e->at == e->path_len;
+}
+
 bool explore_met(struct explore *e, uint64_t state)
 {
     struct place *met;

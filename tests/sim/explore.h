@@ -84,6 +84,10 @@ unsigned explore_choose(struct explore *e, unsigned n);
 unsigned explore_fault(struct explore *e, unsigned n);
 bool explore_may_fault(const struct explore *e);
 
+/* False on the way that was gone before, whose states are known: most steps are
+ * there, and to compute a state takes longer than a step. */
+bool explore_asks(const struct explore *e);
+
 /* True if @state needs not be followed any further. */
 bool explore_met(struct explore *e, uint64_t state);
 

@@ -102,10 +102,14 @@ static void add_ready(const struct world *w, struct options *options)
 static void add_flights(const struct world *w, struct options *options)
 {
     uint64_t states[FLIGHTS_MAX];
+    unsigned ready = 0;
     unsigned len = 0;
     unsigned at;
     unsigned i;
 
+    for (i = 0; i < w->flights_len; i++) {
+        ready += flight_ready(w, &w->flights[i]);
+    }
     for (i = 0; i < w->flights_len; i++) {
         const struct flight *f = &w->flights[i];
         struct option *option = &options->at[options->len];
@@ -114,7 +118,7 @@ static void add_flights(const struct world *w, struct options *options)
         if (!flight_ready(w, f)) {
             continue;
         }
-        state = state_of_flight(w, f);
+        state = ready > 1 ? state_of_flight(w, f) : 0;
         for (at = len; at > 0 && states[at - 1] > state; at--, option--) {
             states[at] = states[at - 1];
             *option = *(option - 1);
@@ -200,7 +204,7 @@ static bool run_with_choices(struct world *w)
     unsigned chosen;
 
     while (more && !w->violation.found) {
-        if (explore_met(w->explore, state_of(w))) {
+        if (explore_asks(w->explore) && explore_met(w->explore, state_of(w))) {
             return false;
         }
         gather(w, /* faults= */ true, &options);
