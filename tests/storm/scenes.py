@@ -18,8 +18,8 @@ import procfs
 from patience import PATIENCE
 from tap import LONG, PROGRAM, TIMEOUT, Idem, equal, run, start
 
-KILLS_PER_POINT = 100 if LONG else 20
-RANDOM_KILLS = 2000 if LONG else 200
+KILLS_PER_POINT = 100 if LONG else 10
+RANDOM_KILLS = 2000 if LONG else 100
 VICTIMS = ("program", "runner", "supervisor", "command", "runner and supervisor", "all of them")
 PAUSES = 480 if LONG else 24
 SIDE_BY_SIDE = 4

@@ -53,7 +53,8 @@ def live_through(storm):
     storm.leave_open()
     timed("named points", storm.side_by_side, storm.kill_at_points)
     timed("random moments", storm.side_by_side, storm.kill_at_random)
-    timed("pauses", storm.starved, storm.pause_at_points, 3 * SIDE_BY_SIDE)
+    # All of the short form at once, for as long as they last processors are burnt.
+    timed("pauses", storm.starved, storm.pause_at_points, 6 * SIDE_BY_SIDE)
     timed("settling", storm.settle)
 
 
