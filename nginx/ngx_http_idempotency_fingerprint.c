@@ -198,7 +198,7 @@ ngx_http_idem_add_part(ngx_array_t *parts, const char *name,
 static ngx_int_t
 ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts)
 {
-    u_char                     *p;
+    u_char                     *p, *last;
     ngx_str_t                   path, query, value;
     ngx_uint_t                  i;
     ngx_http_request_t         *r = ctx->request;
@@ -250,10 +250,19 @@ ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts)
 
             /* Each retry has another boundary. */
 
-            if (value.len > form.len && value.data[form.len] == ';'
+            p = value.data + form.len;
+            last = value.data + value.len;
+
+            if (value.len > form.len
                 && ngx_strncasecmp(value.data, form.data, form.len) == 0)
             {
-                value = form;
+                while (p < last && (*p == ' ' || *p == '\t')) {
+                    p++;
+                }
+
+                if (p == last || *p == ';') {
+                    value = form;
+                }
             }
         }
 

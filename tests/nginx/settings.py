@@ -599,6 +599,8 @@ def a_body_counts_by_what_its_type_means():
         (None, "[1]", None, "[1 ]", 201),
         (None, "1", None, "1.0", 422),
         (form + "one", of("one", ""), form + '"two"', of("two", ""), 201),
+        ("multipart/form-data ; boundary=a", of("a", ""),
+         "Multipart/Form-Data ;boundary=b", of("b", ""), 201),
         (form + "one", of("one", more), form + "other", of("other", more), 201),
         (form + "one", of("one", ""), form + "one", of("one", "\xff"), 422),
         (form + "one", of("one", ""), form + "one", of("two", ""), 422),
