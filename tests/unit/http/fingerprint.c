@@ -108,12 +108,14 @@ TEST(http_fingerprint, isOfWhatABodyMeans)
 TEST(http_fingerprint, hasALimitForJson)
 {
     char *body = malloc(IDEM_HTTP_JSON_MAX + 1);
-    struct idem_slice whole = idem_bytes(body, IDEM_HTTP_JSON_MAX);
-    struct idem_slice more = idem_bytes(body, IDEM_HTTP_JSON_MAX + 1);
+    struct idem_slice whole;
+    struct idem_slice more;
 
     assert_non_null(body);
     memset(body, ' ', IDEM_HTTP_JSON_MAX + 1);
     body[0] = '7';
+    whole = idem_bytes(body, IDEM_HTTP_JSON_MAX);
+    more = idem_bytes(body, IDEM_HTTP_JSON_MAX + 1);
     assert_true(
         is_one("application/json", whole, "application/json", idem_str("7")));
     assert_false(
