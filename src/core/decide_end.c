@@ -158,7 +158,6 @@ void idem__decide_end(const struct idem_record *found, const struct idem_op *op,
     const struct idem_outcome *outcome = &op->u.end;
     struct idem_decision *decision = ret_decision;
     int64_t ended_ms = ended_at(outcome, now);
-    uint8_t digest[16];
     int rc;
 
     memset(decision, 0, sizeof(*decision));
@@ -167,14 +166,17 @@ void idem__decide_end(const struct idem_record *found, const struct idem_op *op,
     if (!is_own(found, op, decision)) {
         return;
     }
-    rc = idem__body_digest(outcome->result.bytes, digest);
+    /* The digest of the result is needed in any case. Where nothing is to be changed,
+     * next is not looked at. */
+    decision->next = *found;
+    rc = record_end(&decision->next, outcome, ended_ms, now);
     if (rc != 0) {
         idem__refuse(decision, rc, "%s", idem_error_text(rc));
         return;
     }
     /* A second report of the same outcome is answered like the first. It comes before
      * may_follow(), which finds that the first one has ended the attempt. */
-    if (idem__already_said(found, outcome, digest)) {
+    if (idem__already_said(found, outcome, decision->next.result_digest)) {
         return;
     }
     /* The owner has reported another outcome before: the first one stays. */
@@ -182,12 +184,6 @@ void idem__decide_end(const struct idem_record *found, const struct idem_op *op,
         idem__refuse(decision, IDEM_ELOST,
                      "the attempt has already ended, as %s",
                      idem_status_name(idem_record_status(found)));
-        return;
-    }
-    decision->next = *found;
-    rc = record_end(&decision->next, outcome, ended_ms, now);
-    if (rc != 0) {
-        idem__refuse(decision, rc, "%s", idem_error_text(rc));
         return;
     }
     /* The end of the work, which may be long ago where the journal tells of it. Expiry
