@@ -90,7 +90,7 @@ static void learn_mark(struct idem__pg_batch *batch, const PGresult *result,
 {
     struct idem_slice mark;
 
-    if (idem__pg_bytes(result, 0, column, &mark) && mark.len < IDEM_MARK_MAX) {
+    if (idem__pg_text(result, 0, column, &mark) && mark.len < IDEM_MARK_MAX) {
         if (mark.len > 0) {
             memcpy(batch->conn->mark, mark.base, mark.len);
         }

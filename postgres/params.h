@@ -13,6 +13,7 @@ enum {
     /* Of the types that we use, as the catalogue numbers them. */
     IDEM__PG_BYTEA = 17,
     IDEM__PG_INT8 = 20,
+    IDEM__PG_TEXT = 25,
     IDEM__PG_BYTEAS = 1001,
     IDEM__PG_INT8S = 1016,
     IDEM__PG_TIMESTAMPTZ = 1184,

@@ -29,18 +29,30 @@ enum {
 _Static_assert((int)COLUMNS == (int)IDEM__PG_ROW_TIME,
                "task_request.h says the same");
 
-bool idem__pg_bytes(const PGresult *result, int row, int column,
-                    struct idem_slice *ret_bytes)
+static bool read_bytes(const PGresult *result, int row, int column, Oid type,
+                       struct idem_slice *ret_bytes)
 {
     if (row >= PQntuples(result) || column >= PQnfields(result) ||
-        PQftype(result, column) != IDEM__PG_BYTEA ||
-        PQfformat(result, column) != 1 || PQgetisnull(result, row, column)) {
+        PQftype(result, column) != type || PQfformat(result, column) != 1 ||
+        PQgetisnull(result, row, column)) {
         *ret_bytes = idem_bytes(NULL, 0);
         return false;
     }
     *ret_bytes = idem_bytes(PQgetvalue(result, row, column),
                             (size_t)PQgetlength(result, row, column));
     return true;
+}
+
+bool idem__pg_bytes(const PGresult *result, int row, int column,
+                    struct idem_slice *ret_bytes)
+{
+    return read_bytes(result, row, column, IDEM__PG_BYTEA, ret_bytes);
+}
+
+bool idem__pg_text(const PGresult *result, int row, int column,
+                   struct idem_slice *ret_text)
+{
+    return read_bytes(result, row, column, IDEM__PG_TEXT, ret_text);
 }
 
 static bool read_i64(const PGresult *result, int row, int column, Oid type,

@@ -24,7 +24,7 @@ _Static_assert(RESULT_INLINE == IDEM__PG_RESULT_INLINE &&
                "sql.h says the same");
 _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
                    IDEM__PG_TAG_LEN == 16 && IDEM_HEAD_MAX == 65536 &&
-                   IDEM_RESULT_MAX == 67108864,
+                   IDEM_RESULT_MAX == 67108864 && IDEM_MARK_MAX == 240,
                "the statements say the same");
 
 /* NULL where somebody has made it larger than it can be: nobody gets a gigabyte. */
@@ -82,23 +82,22 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
 #define IS_DURABLE                                                             \
     "current_setting('synchronous_commit') IN ('on', 'remote_apply')"
 
-/* The mark of a store that is moved, which is ASCII; NULL where it cannot be one. */
-#define MARK                                                                   \
-    "CASE WHEN octet_length(s.mark) < 240"                                     \
-    " THEN convert_to(s.mark, 'UTF8'::name) END"
+/* The mark of a store that is moved. It is ASCII: text, of any encoding. One that is too
+ * long is cut, and still too long to be one: nobody gets a gigabyte. */
+#define MARK "left(s.mark, 240)"
 
-/* The fences that are gone, the mark, and errors for what forbids to go on: a newer version of the
- * schema (a division by zero), no row (not a number), and settings of the session that
- * somebody has taken back (out of range). */
-#define CHECKS                                                                 \
-    "s.fence_floor, " MARK ", s.least / (s.least <= 1)::int,"                  \
-    " (CASE WHEN s.one THEN '1' ELSE 'idem_store is empty' END)::int,"         \
-    " CASE WHEN " IS_DURABLE                                                   \
-    " AND current_setting('idem.settings', true) = '1'"                        \
-    " THEN 0::int8 ELSE 9223372036854775807 END + 1::int8"
+/* The fences that are gone, the mark, and errors for what forbids to go on: no row (not a
+ * number), a newer version of the schema (a division by zero), and settings of the session
+ * that somebody has taken back (out of range). The errors are terms of one sum: each column
+ * of an answer costs something at both ends. */
 #define LOCAL_CHECKS                                                           \
-    "s.fence_floor, " MARK ", s.least / (s.least <= 1)::int,"                  \
-    " (CASE WHEN s.one THEN '1' ELSE 'idem_store is empty' END)::int"
+    "s.fence_floor, " MARK ","                                                 \
+    " (CASE WHEN s.one THEN '1' ELSE 'idem_store is empty' END)::int"          \
+    " + s.least / (s.least <= 1)::int"
+#define CHECKS                                                                 \
+    LOCAL_CHECKS " + (CASE WHEN " IS_DURABLE                                   \
+                 " AND current_setting('idem.settings', true) = '1'"           \
+                 " THEN 0::int8 ELSE 9223372036854775807 END + 1::int8)"
 #define STORE_FROM " FROM (SELECT 1) x LEFT JOIN @.idem_store s ON true"
 
 /* The same for a write that comes without SETUP: it finds nothing to write. The look that

@@ -77,7 +77,7 @@ static idem__state mark_read_answered(struct idem__pg_task *task)
     struct idem_slice found;
     char mark[IDEM_MARK_MAX];
 
-    if (!idem__pg_bytes(task->request.result, 0, 0, &found) ||
+    if (!idem__pg_text(task->request.result, 0, 0, &found) ||
         found.len >= sizeof(mark)) {
         return idem__flight_fail_with(
             &task->base, IDEM_ECORRUPT,

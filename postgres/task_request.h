@@ -30,10 +30,12 @@ struct idem__pg_row {
     struct idem_slice input;
 };
 
-/* One field of @result as bytes, or as a number of eight; false: it is something else,
- * or NULL. */
+/* One field of @result as bytes, as text, or as a number of eight; false: it is something
+ * else, or NULL. */
 bool idem__pg_bytes(const PGresult *result, int row, int column,
                     struct idem_slice *ret_bytes);
+bool idem__pg_text(const PGresult *result, int row, int column,
+                   struct idem_slice *ret_text);
 bool idem__pg_number(const PGresult *result, int row, int column,
                      int64_t *ret_number);
 
