@@ -184,13 +184,14 @@ struct idem_table table_of(struct look *table)
 
 /* ---- Storing and purging ---- */
 
-/* As SQLite's clock row: saved with a write. */
-static void written(struct world *w)
+/* As SQLite's clock row: saved with a write, and with each deletion. */
+static void written(struct world *w, bool deleted)
 {
     int64_t sure_ms = truth_sure_ms(w);
 
     w->writes++;
-    if (sure_ms >= w->saved_ms + SAVE_EVERY_MS) {
+    if (sure_ms >= w->saved_ms + SAVE_EVERY_MS ||
+        (deleted && sure_ms > w->saved_ms)) {
         w->saved_ms = sure_ms;
     }
 }
@@ -203,7 +204,7 @@ void table_store(struct world *w, struct key *key, const struct version *next)
     row->rev = ++w->rev;
     key->at ^= 1;
     key->flipped = false;
-    written(w);
+    written(w, false);
     note(w, EV_COMMIT, NULL, key->no, (int64_t)row->rev);
     note(w, EV_STATUS, NULL, (int64_t)row->view.status,
          (int64_t)row->view.fence);
@@ -228,7 +229,7 @@ void table_forget(struct world *w, struct key *key, int64_t truth)
     scene(w, SCENE_PURGED);
     key->rows[key->at].rev = 0;
     key->rows[key->at].view.exists = false;
-    written(w);
+    written(w, true);
 }
 
 void table_purge(struct world *w, struct idem_op *op,

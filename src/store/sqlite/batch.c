@@ -143,15 +143,18 @@ static int run_ops(struct idem__sqlite_store *store, struct idem_op *batch)
      * earlier one, and the fence floor that an earlier purge raised. */
     for (op = batch; op != NULL; op = op->next) {
         uint64_t floor = store->clock.fence_floor;
+        bool op_wrote = run_op(store, op, &now);
 
-        wrote = run_op(store, op, &now) || wrote;
+        wrote = op_wrote || wrote;
         IDEM__CRASH_POINT("sqlite/batch/op-run");
         /* One op that SQLite cannot run ends the transaction of all; run_singly()
          * then keeps its failure from the others. */
         if (store->table.sqlite_rc != SQLITE_OK) {
             return store->table.sqlite_rc;
         }
-        save_clock = save_clock || store->clock.fence_floor != floor;
+        /* The time of no later boot may begin before the end of what is deleted. */
+        save_clock = save_clock || store->clock.fence_floor != floor ||
+                     (op_wrote && op->verb == IDEM_OP_PURGE);
         now.fence_floor = store->clock.fence_floor;
     }
     /* Commit the time of the decisions with them, so that no later writer decides by

@@ -74,6 +74,52 @@ static uint64_t purge(struct shop *shop)
     return purged;
 }
 
+static int count_one(void *ctx, int code, const struct idem_record *record)
+{
+    (void)ctx;
+    (void)code;
+    (void)record;
+    return 0;
+}
+
+static int64_t store_time(struct shop *shop)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_page page = IDEM_PAGE_INIT;
+
+    assert_ok(
+        idem_list_page(shop->store, &filter, count_one, NULL, &page, &why));
+    return page.now_ms;
+}
+
+static void complete_for(struct shop *shop, const char *key,
+                         int64_t retention_ms)
+{
+    struct idem_request request = rerun(key);
+
+    request.lease_ms = 2000;
+    request.retention_ms = retention_ms;
+    assert_ok(complete(begin(shop->store, &request, IDEM_STARTED), ""));
+}
+
+/* The second purge comes so soon after the first, and takes so old a fence, that neither
+ * makes it write the clock. */
+TEST_SHOP(deleted, isNeverBeforeItsEnd)
+{
+    int64_t purged_ms;
+
+    complete_for(shop, "first", 3300);
+    host_pass(&shop->host, 10);
+    complete_for(shop, "second", 2000);
+    host_pass(&shop->host, 2500);
+    assert_int_equal(purge(shop), 1);
+    host_pass(&shop->host, 800);
+    assert_int_equal(purge(shop), 1);
+    purged_ms = store_time(shop);
+    boot(shop, -HOUR_MS, false);
+    assert_true(store_time(shop) >= purged_ms);
+}
+
 /* Three days ahead at a boot, and nothing says that it is right: two days of
  * retention are not over. Nor are they when it is right again. */
 TEST_SHOP(ahead, expiresNothing)
