@@ -250,12 +250,12 @@ ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts)
 
             /* Each retry has another boundary. */
 
-            p = value.data + form.len;
-            last = value.data + value.len;
-
             if (value.len > form.len
                 && ngx_strncasecmp(value.data, form.data, form.len) == 0)
             {
+                p = value.data + form.len;
+                last = value.data + value.len;
+
                 while (p < last && (*p == ' ' || *p == '\t')) {
                     p++;
                 }

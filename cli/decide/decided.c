@@ -245,7 +245,8 @@ int cli_decide_audited(struct idem_store *store,
     if (cli_audit_open(&audit) != 0) {
         ret_error->code = IDEM_ECONFIG;
         (void)snprintf(ret_error->text, sizeof(ret_error->text),
-                       "cannot write the audit log; standard error says why");
+                       "cannot write the audit log, so nothing was decided; "
+                       "the log of this server has the reason");
         return IDEM_ECONFIG;
     }
     rc = cli_decide(store, &audit, before, fence, decision, ret_error);

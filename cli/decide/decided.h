@@ -42,8 +42,8 @@ int cli_decide(struct idem_store *store, const struct cli_audit *audit,
                const struct cli_decision *decision,
                struct idem_error *ret_error);
 
-/* cli_decide() with the audit log opened for it. IDEM_ECONFIG, too: it cannot be, which a
- * sentence on stderr explains. */
+/* cli_decide() with the audit log opened for it. Also IDEM_ECONFIG if the log cannot be
+ * opened; stderr has the reason. */
 int cli_decide_audited(struct idem_store *store,
                        const struct idem_record *before, uint64_t fence,
                        const struct cli_decision *decision,

@@ -168,6 +168,7 @@ void serve_http_answer(struct serve_call *call, int code,
 static int fingerprint(struct serve_params *p)
 {
     const struct idem_slice none = {NULL, 0};
+    const char *form = "multipart/form-data";
     const char *query = memchr(p->target.base, '?', p->target.len);
     struct idem_slice type;
     struct idem_slice parts[] = {
@@ -183,10 +184,9 @@ static int fingerprint(struct serve_params *p)
         parts[6] = idem_str("query");
         parts[7] = idem_bytes(query + 1, p->target.len - parts[5].len - 1);
     }
-    parts[9] = idem__media_type(type);
-    if (!idem__http_is(parts[9], "multipart/form-data")) {
-        parts[9] = type; /* Of a form each retry has another boundary. */
-    }
+    /* Each retry of a form has another boundary. */
+    parts[9] =
+        idem__http_is(idem__media_type(type), form) ? idem_str(form) : type;
     p->request.fingerprint = idem_bytes(p->fingerprint, IDEM_FINGERPRINT_LEN);
     return idem_http_fingerprint(parts, sizeof(parts) / sizeof(parts[0]), type,
                                  p->body, none, p->fingerprint);

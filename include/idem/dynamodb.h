@@ -45,9 +45,9 @@ extern const struct idem_store_kind idem_dynamodb_kind;
  *     insecure   yes: http:// to another machine than this is wanted
  *
  * A "%" and two hexadecimal digits encode one byte. Credentials come from where every
- * program for AWS looks for them; idem-dynamodb(7) has the list. This is the one store
- * that reads the environment and AWS's files, and that has a thread without being
- * asked: a short-lived one while it fetches credentials.
+ * program for AWS looks for them; idem-dynamodb(7) has the list. This store
+ * reads the environment and AWS's files, and it is the one that has a thread without
+ * being asked: a short-lived one while it fetches credentials.
  *
  * Opening asks nothing of the service: a fault of the table, or a lack of credentials,
  * shows at the first operation. It sets libcurl up; where nothing names a region, it

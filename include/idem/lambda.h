@@ -258,8 +258,8 @@ typedef void idem_lambda_take_fn(void *ctx, struct idem_slice json);
  * waited for one that failed, it is the answer to the event: {"batchItemFailures":
  * [...]}.
  *
- * IDEM_EINVALID  The source of the event is unknown, or the event is not valid; or its that
- *                takes no report; or an option is not valid.
+ * IDEM_EINVALID  The source of the event is unknown, or the event is not valid; or it is from a source
+ *                that takes no report; or an option is not valid.
  * IDEM_ENOMEM
  */
 int idem_lambda_units(const struct idem_lambda_options *options,

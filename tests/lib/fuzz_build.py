@@ -14,7 +14,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 # An hour is worth the time of an optimizer, and a second is not. -g1: lines alone.
-OPTIMIZATION = "1" if os.environ.get("IDEM_TEST_LONG") else "0"
+OPTIMIZATION = "1" if os.environ.get("IDEM_TEST_LONG") == "1" else "0"
 SETUP = "-Dfuzz=true -Dtests=enabled -Db_lundef=false -Db_sanitize=address,undefined"
 SETUP += f" -Doptimization={OPTIMIZATION} -Ddebug=false -Dc_args=-g1"
 

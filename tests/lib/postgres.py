@@ -21,6 +21,7 @@ import contextlib
 import ctypes
 import functools
 import glob
+import hashlib
 import os
 import pwd
 import re
@@ -40,6 +41,7 @@ from tap import PROGRAM, for_all, skip, start, watched
 PR_SET_PDEATHSIG = 1
 DATABASE = "idem"
 USER = "owner"
+INITDB = ["-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # What a test does not need: disks, and work in the background.
 FAST = {"fsync": "off", "autovacuum": "off", "shared_buffers": "16MB"}
@@ -118,16 +120,14 @@ class Server:
 
     def make(self):
         """Make its data: by initdb, which takes a second of CPU, once for all tests."""
-        version = self.programs.split("/")[-2]
+        version = subprocess.check_output([self.program("postgres"), "--version"])
         user = somebody().get("user", os.geteuid())
-        kept = os.path.join(SERVERS, f"postgres-{version}-{user}")
+        name = hashlib.sha256(repr((version, user, INITDB)).encode()).hexdigest()[:12]
+        kept = os.path.join(SERVERS, f"postgres-{name}")
         if os.path.isdir(kept):
             subprocess.run(["cp", "-a", kept, self.data], check=True)
             return
-        self.run(
-            *(self.program("initdb"), "-D", self.data, "-U", USER, "-A", "trust"),
-            *("-E", "UTF8", "--locale=C", "--no-sync"),
-        )
+        self.run(self.program("initdb"), "-D", self.data, *INITDB)
         if os.access(SERVERS, os.W_OK):
             with tempfile.TemporaryDirectory(dir=SERVERS) as new:
                 subprocess.run(["cp", "-a", self.data, f"{new}/data"], check=True)
