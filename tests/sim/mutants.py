@@ -8,9 +8,10 @@ kill it:
     Expect: I4 I22
 
 One of the DynamoDB store is called NN-dynamodb-name, and runs in that mode, one of the
-PostgreSQL store NN-postgres-name. One that is killed late says "Seed: N": without --long
-the search starts there. With --long those without a mode are also planted below the
-PostgreSQL store, where what they break is reached through its tasks.
+PostgreSQL store NN-postgres-name, and NN-embedded-name is for seeds of that mode alone.
+One that is killed late says "Seed: N": without --long the search starts there. With
+--long those without a mode are also planted below the PostgreSQL store, where what they
+break is reached through its tasks.
 
 Each is compiled alone, and linked with what the simulator itself is linked of.
 
@@ -202,7 +203,7 @@ def there_are_enough():
 def mode_of(patch):
     """Return what makes sim run the mode that @patch is about."""
     mode = patch.stem.split("-")[1]
-    return ["--mode", mode] if mode in ("dynamodb", "postgres") else []
+    return ["--mode", mode] if mode in ("dynamodb", "embedded", "postgres") else []
 
 
 def seed_of(patch):
