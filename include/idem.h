@@ -309,8 +309,8 @@ struct idem_request {
                               idem_retry() or idem_release() ended do not count.
                               0: no limit. */
     int64_t wait_ms;       /* 0. How long idem_begin() waits for another's
-                              attempt, and whoever takes it over. It answers
-                              with the outcome; with IDEM_RELEASED if the
+                              attempt, and for those that take it over. It
+                              answers with the outcome; with IDEM_RELEASED if the
                               attempt is released; with IDEM_BUSY and
                               lease_left_ms 0 if its lease ends under
                               IDEM_RERUN, or if it ends with idem_retry(). */
@@ -569,8 +569,8 @@ int idem_once(struct idem_store *store, const struct idem_request *request,
 /* A record that was read; the caller destroys it. */
 struct idem_answer;
 
-/* Reads one record, with its result and input; the answer is no older than any change
- * that was acknowledged before the call. The caller destroys *@ret_answer; the record
+/* Reads one record, with its result and input. The answer has every change that was
+ * acknowledged before the call. The caller destroys *@ret_answer; the record
  * of idem_answer_record() is valid until then.
  *
  * IDEM_ENOTFOUND  The record does not exist, or is past its retention.

@@ -248,9 +248,9 @@ typedef void idem_lambda_take_fn(void *ctx, struct idem_slice json);
  *     {"source": "sqs", "answer": "failures", "units": [{"scope": "...", "key": "...",
  *      "fingerprint": "...", "event": {...}, "group": 0, "first": 0}]}
  *
- * answer is what Lambda expects: a value, http (there are no units then: it is a
- * request as any other), failures of single records, or none of them. event is that of
- * a batch with one record in it. After a failure, later units of the same group wait; a
+ * answer is what Lambda expects: a value, http (a request like any other, with no
+ * units), failures of single records, or none of them. event is a batch with one
+ * record in it. After a failure, later units of the same group wait; a
  * unit with "first" shares the key and the outcome of the unit at that index. A unit
  * with an error in place of the key fails.
  *

@@ -38,7 +38,7 @@ struct idem_result {
     bool not_kept; /* A tombstone: done, but the bytes were not kept. */
 };
 
-/* How an attempt that is no longer the newest ended. */
+/* How an attempt ended that a newer one followed. */
 enum idem_past_end {
     IDEM_PAST_RELEASED = 1,
     IDEM_PAST_TAKEN_OVER = 2, /* Its lease ended, and another attempt

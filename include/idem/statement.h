@@ -42,9 +42,9 @@ struct idem_attempt;
 /* Call this after the commit of the statement that ends @attempt. It gives the attempt
  * the outcome as its record, ends its lease, and wakes callers of this process that
  * wait for the outcome. Ending the attempt again with the same content then returns 0.
- * The statement is no longer valid. For an attempt without a statement, such as one
- * made from a token whose end was committed elsewhere, it only ends the lease. It
- * contacts and changes no store. */
+ * After this call the statement is not valid. For an attempt without a statement, such
+ * as one made from a token whose end was committed elsewhere, it only ends the lease.
+ * It contacts and changes no store. */
 void idem_attempt_recorded(struct idem_attempt *attempt);
 
 #pragma GCC visibility pop

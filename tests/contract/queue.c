@@ -9,8 +9,8 @@
 #include <poll.h>
 #include <stdlib.h>
 
-/* What carries them does not know how a table is laid out: fewer will do on those that
- * are not ours. */
+/* The queue does not know the layout of a table, so a layout that is not ours is tried
+ * with fewer. */
 static size_t many(void)
 {
     bool fewer = traits()->layout != NULL && getenv("IDEM_TEST_LONG") == NULL;

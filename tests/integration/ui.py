@@ -1,6 +1,6 @@
-"""idem ui in a real Chromium: find what is overdue, decide, see it gone; it
-is accessible to every user; what it shows in an outage; and that a wrong token, another site and a
-script in a key can do nothing.
+"""idem ui in a real Chromium: a person sees what is overdue, decides about it, and sees
+it gone; the pages are accessible; they say so in an outage; and a wrong token, another
+site and a script in a key can do nothing.
 
 IDEM_SCREENSHOTS names a directory to keep the pictures in.
 """

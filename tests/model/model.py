@@ -105,8 +105,8 @@ def build(where, defines, optimise):
     command = ["spin", *options, "-a", MODEL]
     made = subprocess.run(command, cwd=where, capture_output=True, text=True)
     assert made.returncode == 0, made.stdout + made.stderr
-    # The same states are gone through, in less memory or in less time. Every step of
-    # the model is one of all, so there are no orders to leave out.
+    # Both ways go through the same states, one in less memory, one in less time. Each
+    # step of the model touches what all share, so Spin could leave out no order of steps.
     memory = ["-DCOLLAPSE"] if tap.LONG else ["-DNOCOMP"]
     flags = [optimise, "-w", "-DSAFETY", "-DNOREDUCE", *memory, f"-Donly={ONLY}"]
     subprocess.run([*COMPILER, *flags, "-o", "pan", "pan.c"], cwd=where, check=True)

@@ -187,8 +187,8 @@ def while_the_store_is_away_nothing_is_received():
 
 @test
 def a_failure_stops_its_group():
-    """A message that fails stops those behind it in its group, and no other group,
-    until it is done or in the dead-letter queue; the order is kept."""
+    """A message that fails holds up the later ones of its group alone, until it is
+    done or in the dead-letter queue; the order is kept."""
     p = Place(fifo=True, receives=3)
     bodies = ["a0", "a1", "b0", "b1", "a2", "b2"]
     p.queue.send(bodies, groups=[body[0] for body in bodies])

@@ -10,10 +10,10 @@
  *   of any other is at most a lease from now.
  * - memory: what ended "later than now" is kept for a whole retention from now.
  *
- * The clock comes first, then the records, in transactions of bounded size. The other
- * way round a record would for a while be kept until a retention from now by a clock
- * that is still ahead, and whoever came then, after a death in between, would find it
- * over. This way it is kept for too long at worst, and no lease of another boot is
+ * The clock comes first, then the records, in transactions of bounded size. In the
+ * other order a clock that is still ahead would judge records whose retention already
+ * counts from the true time: if this process died in between, the next caller would find
+ * them expired. This way it is kept for too long at worst, and no lease of another boot is
  * waited for longer than its length and half an hour. A run that was begun and not
  * finished is finished by another call.
  */

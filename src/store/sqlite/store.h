@@ -410,7 +410,7 @@ void idem__sqlite_begin_change(struct idem__sqlite_store *store);
 int idem__sqlite_reconnect(struct idem__sqlite_store *store,
                            struct idem_error *error);
 
-/* Settles the store. Returns 0, and the store is no longer broken, or a code. */
+/* Settles the store: 0, and the store works again; or a code, and it stays broken. */
 int idem__sqlite_settle(struct idem__sqlite_store *store,
                         struct idem_error *error);
 
