@@ -1,12 +1,12 @@
-/* Store time of a local store. Within a boot only the boot clock moves it, so setting
+/* Keeps the time of a local store. Within a boot only the boot clock moves it, so setting
  * the wall clock changes nothing.
  *
- * The store reads the wall clock once in a boot, and it may be wrong then: a clock that
- * is days ahead would expire records of the last days for good. So a time that no
- * synchronised clock confirms is shown and written into records, but expires nothing.
- * Expiry is judged by the last saved time plus the boot time since, which is certain. So
- * a clock that was ahead is corrected within its boot. A clock that was late is not:
- * records of this boot would then seem older than they are. */
+ * The store reads the wall clock once per boot, and that reading may be wrong: a clock
+ * that is days ahead would expire the records of those days for good. So a time that no
+ * synchronised clock has confirmed is shown and written into records, but nothing expires
+ * by it. Expiry goes by the last saved time plus the boot time since, which is certain. A
+ * clock that was ahead is corrected within the same boot. A clock that was slow is not:
+ * the records of this boot would then seem older than they are. */
 
 #include "contract/parts.h"
 
@@ -15,7 +15,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* The first reading in a boot: never earlier than the last saved time. */
+/* Starts the store's time for this boot, never before the last saved time. */
 static void begin_boot(struct idem_anchor *anchor,
                        const struct idem_clock_reading *reading,
                        int64_t last_ms)
@@ -34,8 +34,8 @@ static void begin_boot(struct idem_anchor *anchor,
     memcpy(anchor->boot_id, reading->boot_id, 16);
 }
 
-/* Ends the doubt about the time once a synchronised clock confirms it, or so much time
- * has passed that it is certain. True if it did. */
+/* Ends the doubt about the time once a synchronised clock confirms it, or once this boot
+ * has lasted as long as the time was in doubt. True if it did. */
 static bool believe(struct idem_anchor *anchor,
                     const struct idem_clock_reading *reading)
 {

@@ -118,8 +118,8 @@ static void start_life(const struct idem_record *found, bool released,
     next->scope = op->scope;
     next->key = op->key;
     memcpy(next->id, op->id, sizeof(next->id));
-    /* The fence of an expired record counts, too: its owner may still hold it, and must not
-     * meet it again as that of another attempt. */
+    /* The new fence is above the fence of an expired record, too: the owner of that
+     * record may still hold it, and it must never name another attempt. */
     next->fence = next_fence(found, now);
     next->fingerprint = op->u.begin.fingerprint;
     set_attempt(next, op, now);
@@ -128,8 +128,8 @@ static void start_life(const struct idem_record *found, bool released,
     started(decision, set_input(decision, op->u.begin.input));
 }
 
-/* Adds the attempt of @found to the history, with how it ended. A reopened record has it
- * there already. */
+/* Pushes the attempt of @found onto the history, with the way it ended. The history of a
+ * reopened record has the attempt already. */
 static void push_found(struct idem_record *next,
                        const struct idem_record *found,
                        const struct idem_now *now)
@@ -137,8 +137,8 @@ static void push_found(struct idem_record *next,
     if (idem__is_reopened(found)) {
         return;
     }
-    /* An attempt that asked for another try ended when it did so. Nobody knows when a lost
-     * attempt ended: it counts as ended now. */
+    /* An attempt that asked for another try ended when it did so. When a lost attempt
+     * ended is unknown, so it counts as ended now. */
     idem__history_push(next, found->owner,
                        found->retry ? found->ended_ms : now->store_ms,
                        found->retry ? IDEM_PAST_RETRIED : IDEM_PAST_TAKEN_OVER);
@@ -158,7 +158,8 @@ static void take_over(const struct idem_record *found, const struct idem_op *op,
 
     *next = *found;
     push_found(next, found, now);
-    /* Nobody knows how far that attempt came, and this one must be told so. */
+    /* That attempt may have done the work, in part or in full, and the new owner must be
+     * told. */
     next->in_doubt = found->fence;
     if (idem__is_reopened(found)) {
         next->fingerprint = op->u.begin.fingerprint;
@@ -177,7 +178,8 @@ static void take_over(const struct idem_record *found, const struct idem_op *op,
     started(decision, rc);
 }
 
-/* The lease is over and nobody may start: records that as the end of the attempt. */
+/* The lease is over and no caller may start: records the end of the lease as the end of
+ * the attempt. */
 static void close_record(const struct idem_record *found,
                          enum idem_status status, const struct idem_now *now,
                          struct idem_decision *decision)
@@ -250,9 +252,10 @@ static void lease_is_over(const struct idem_record *found,
 }
 
 /* The lease, or the pause, still runs. A lease longer than any correct clock could have
- * written would block the key for too long: it is shortened. Its owner goes on, because it
- * counts its own lease, and shortening alone lets nobody start. On the boot that wrote the
- * lease, the boot clock gives the right end whatever the wall clock wrote. */
+ * written would block the key for too long: it is shortened. Its owner goes on, because
+ * it counts its own lease, and the shortening alone lets no other caller start. On the
+ * boot that wrote the lease, the boot clock gives the right end whatever the wall clock
+ * wrote. */
 static void stay_away(const struct idem_record *found,
                       const struct idem_now *now,
                       struct idem_decision *decision)
@@ -287,15 +290,16 @@ static enum idem_verdict own_earlier_claim(const struct idem_record *found)
     case IDEM_STATUS_RETRY:
         break;
     }
-    /* The owner of this claim was answered, and has ended it with a retry. Only another
-     * begin, with a nonce of its own, starts the next attempt. */
+    /* The owner of this claim got its answer, and has ended the attempt with a retry.
+     * Only another begin, with its own nonce, starts the next attempt. */
     return found->retry ? IDEM_BUSY : IDEM_STARTED;
 }
 
-/* True if @op made this claim (it has the nonce of @found), has not been answered yet, and
- * another caller has meanwhile ended the claim because its lease was over. That happens
- * between a claim that a slow clock wrote and the write that corrects its lease, or when an
- * answer is lost for longer than the lease. Nobody works under such a claim, or ever did:
+/* True if @op made this claim (it has the nonce of @found), has not been answered yet,
+ * and another caller has meanwhile ended the claim because its lease was over. That
+ * happens between a claim that a slow clock wrote and the write that corrects its lease,
+ * or when an answer is lost for longer than the lease. No caller works under such a
+ * claim, or ever did:
  *
  * - Only the answer to its op has the nonce and fence of an attempt. A caller with the
  *   answer STARTED has taken the attempt, and cannot submit the op again
@@ -306,7 +310,8 @@ static enum idem_verdict own_earlier_claim(const struct idem_record *found)
  * - The only other op with this nonce is that of the supervisor of idem run, which releases
  *   the claim if its runner died before it ordered any work (run/runner_death.c).
  * - by_lease: neither the owner nor a person has reported how the attempt ended. A person
- *   who decides gives the record another nonce, and so does a takeover. */
+ *   who decides gives the record another nonce, and so does a takeover.
+ */
 static bool is_unanswered_claim(const struct idem_record *found,
                                 const struct idem_op *op)
 {
@@ -361,8 +366,9 @@ static bool joined_is_gone(const struct idem_record *found, uint64_t fence)
             return false;
         }
     }
-    /* A history with room to spare goes back to the start of this life, so the attempt was
-     * of an earlier one. A full history may have lost it: the waiter waits on. */
+    /* A history that is not full goes back to the start of this life, so the joined
+     * attempt belongs to an earlier life. A full history may have dropped it: the waiter
+     * keeps waiting. */
     return found->history_len < IDEM_HISTORY_MAX;
 }
 
@@ -378,8 +384,9 @@ void idem__decide_begin(const struct idem_record *found,
      * order: the first one that fits decides. Two callers that race for a key come here one
      * after the other, or find that their write is refused and come here again. */
     memset(decision, 0, sizeof(*decision));
-    /* An earlier copy of this request was applied: its answer was lost. Before expiry and
-     * fingerprint: whatever has become of this record, this request made the claim. */
+    /* An earlier copy of this request was applied, and its answer was lost. This comes
+     * before expiry and fingerprint, because this request made the claim, whatever the
+     * record has become since. */
     if (found != NULL && memcmp(found->nonce, op->nonce, 16) == 0) {
         decision->verdict = own_earlier_claim(found);
         if (decision->verdict == IDEM_BUSY) {
@@ -391,7 +398,7 @@ void idem__decide_begin(const struct idem_record *found,
         }
         return;
     }
-    /* Nothing that still counts is on record: a claim starts, a waiter is sent back. */
+    /* No record counts any more: a claim starts, a waiter returns to its caller. */
     if (found == NULL || released || expired) {
         if (op->u.begin.join_fence != 0) {
             decision->verdict = IDEM_RELEASED;

@@ -1,8 +1,8 @@
-/* Decides the new form of a record once the store's time was set back. */
+/* Decides how a record changes when a person sets the store's time back. */
 #include "base/host.h"
 #include "core/decide.h"
 
-/* A released record lives for a day at least. */
+/* The shortest retention, that of a released record (lease.c). */
 #define KEPT_MIN_MS (24 * 3600 * 1000)
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -10,7 +10,8 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A deadline that is a length of time from a moment in the future. */
+/* Returns @at_ms, which was counted as @length_ms from a moment that is now in the
+ * future: at most @length_ms from now. */
 static int64_t due(int64_t at_ms, int64_t length_ms, int64_t now_ms)
 {
     return at_ms == IDEM_NEVER
@@ -20,7 +21,7 @@ static int64_t due(int64_t at_ms, int64_t length_ms, int64_t now_ms)
 
 static void set_back(struct idem_record *record, int64_t now_ms)
 {
-    /* A length of time, taken before started_ms changes below. */
+    /* Take the length before started_ms changes below. */
     int64_t expect_ms = record->expected_ms - record->started_ms;
 
     if (record->expected_ms != 0) {
@@ -29,10 +30,11 @@ static void set_back(struct idem_record *record, int64_t now_ms)
     record->created_ms = earlier(record->created_ms, now_ms);
     record->started_ms = earlier(record->started_ms, now_ms);
     record->ended_ms = earlier(record->ended_ms, now_ms);
-    /* The end by the boot clock stays: a lease of this boot goes by that one. */
+    /* lease_end_boot_ms stays: the boot clock, which nobody sets, measures a lease of
+     * this boot. */
     record->lease_end_ms = due(record->lease_end_ms, record->lease_ms, now_ms);
-    /* A whole retention from now: it is remembered for no less than it was
-     * promised, whenever it really ended. */
+    /* Keep the record for a whole retention from now: when it really ended is unknown,
+     * and it must not be forgotten sooner than promised. */
     if (record->expires_ms != IDEM_NEVER) {
         int64_t kept_ms =
             record->status == IDEM_STATUS_IN_PROGRESS
@@ -52,7 +54,7 @@ void idem__decide_clock_back(const struct idem_record *found,
                              struct idem_decision *ret_decision)
 {
     memset(ret_decision, 0, sizeof(*ret_decision));
-    /* A record without a time in the future is left alone. So a second run, after a first
+    /* Leave a record without a time in the future alone. So a second run, after a first
      * that died, finds only the rest. */
     if (found->created_ms <= now->store_ms &&
         found->started_ms <= now->store_ms &&

@@ -6,14 +6,14 @@
 #include "core/identity.h"
 #include "core/slice.h"
 
-/* True if the record still belongs to the attempt that asks: its fence and nonce are those
- * of the record. Else refuses with LOST. */
+/* True if the record still belongs to the attempt that @op names by fence and nonce; else
+ * refuses with LOST. */
 static bool is_own(const struct idem_record *found, const struct idem_op *op,
                    struct idem_decision *decision)
 {
     if (found == NULL) {
-        /* A record that was purged leaves no trace, so the owner learns only that the key
-         * has passed from it, and not how. */
+        /* A purged record leaves no trace, so the owner learns that it lost the key, but
+         * not how. */
         idem__refuse(
             decision, IDEM_ELOST,
             "the record is not in this store; its retention may be over");
@@ -30,8 +30,8 @@ static bool is_own(const struct idem_record *found, const struct idem_op *op,
             idem_status_name(idem_record_status(found)));
         return false;
     }
-    /* The fence alone does not show it: a person who decides, and a copy that was put back,
-     * leave the fence and give the record another nonce. */
+    /* The fence alone does not show it: a decision by a person and a restore from a copy
+     * may keep the fence, but give the record another nonce. */
     if (memcmp(found->nonce, op->nonce, 16) != 0) {
         idem__refuse(decision, IDEM_ELOST, "%s: %s",
                      idem__is_decided(found)
@@ -56,8 +56,7 @@ static bool same_result(const struct idem_record *found,
            idem__slice_equal(found->result.meta, result->meta);
 }
 
-/* True if @outcome asks for another try and @failures, which includes it, has reached the
- * number that it allows. */
+/* True if @outcome is a retry and @failures, which counts it, has reached its limit. */
 static bool uses_up(const struct idem_outcome *outcome, uint32_t failures)
 {
     return outcome->status == IDEM_STATUS_RETRY && outcome->failures_max != 0 &&
@@ -65,7 +64,7 @@ static bool uses_up(const struct idem_outcome *outcome, uint32_t failures)
 }
 
 /* True if this outcome is on record already. For a released, unknown or retried attempt
- * the status is enough: no caller is ever given its content. */
+ * the status is enough: no caller is ever given its content as an answer. */
 bool idem__already_said(const struct idem_record *found,
                         const struct idem_outcome *outcome,
                         const uint8_t digest[16])
@@ -74,10 +73,11 @@ bool idem__already_said(const struct idem_record *found,
 
     if (found->status == IDEM_STATUS_FAILED &&
         uses_up(outcome, found->failures)) {
-        status = IDEM_STATUS_FAILED; /* This end is on record as that. */
+        /* A retry that used up its budget is on record as failed. */
+        status = IDEM_STATUS_FAILED;
     }
-    /* Nobody has reported a status that the lease gave the record: the owner's report is
-     * recorded over it, even if it is the same. */
+    /* The end of the lease set this status, and no report did: record the owner's report
+     * over it, even if it is the same. */
     if (idem_record_status(found) != status || found->by_lease) {
         return false;
     }
@@ -106,20 +106,19 @@ static bool may_follow(const struct idem_record *found, enum idem_status to)
            (found->by_lease && to != IDEM_STATUS_RELEASED);
 }
 
-/* When the work ended, in the store's time: as long ago as the owner's host reports. It
- * measures that by its boot clock, which nobody can set. */
+/* The store time at which the work ended. The owner's host reports how long ago that was
+ * by its boot clock, which nobody can set. */
 static int64_t ended_at(const struct idem_outcome *outcome,
                         const struct idem_now *now)
 {
     int64_t boot_ms = outcome->ended_boot_ms;
 
-    /* 0: the owner did not say. The work cannot have ended at a moment that is still to
-     * come. */
+    /* 0: the owner did not report a time. Nor can the work have ended in the future. */
     if (boot_ms == 0 || boot_ms >= now->boot_ms) {
         return now->store_ms;
     }
-    /* No pause is longer than that, so an earlier end makes no difference to a pause,
-     * and the subtraction below cannot overflow. */
+    /* No pause is longer than IDEM_DURATION_MAX_MS, so an earlier end makes no difference
+     * to a pause, and the subtraction below cannot overflow. */
     if (boot_ms < now->boot_ms - IDEM_DURATION_MAX_MS) {
         boot_ms = now->boot_ms - IDEM_DURATION_MAX_MS;
     }
@@ -135,8 +134,8 @@ static int record_end(struct idem_record *next,
     struct idem_outcome end = *outcome;
 
     if (outcome->status == IDEM_STATUS_RETRY) {
-        /* The attempt came to an end of its own, so it does not count towards attempts_max,
-         * which is for those that died (specification 3). */
+        /* The attempt reported its own end, so it does not count towards attempts_max,
+         * which limits attempts that died (specification 3). */
         next->retried += next->retried < next->attempts ? 1 : 0;
         next->failures += next->failures < UINT32_MAX ? 1 : 0;
         /* If the pause is already over, this is 0 or less, which set_pause() treats as
@@ -161,21 +160,21 @@ void idem__decide_end(const struct idem_record *found, const struct idem_op *op,
     int rc;
 
     memset(decision, 0, sizeof(*decision));
-    /* Neither lease nor expiry is looked at: until another attempt starts or a person
-     * decides, the report of the owner is the best knowledge there is. */
+    /* Lease and expiry do not matter here: until another attempt starts or a person
+     * decides, the owner's report is the best knowledge there is. */
     if (!is_own(found, op, decision)) {
         return;
     }
-    /* The digest of the result is needed in any case. Where nothing is to be changed,
-     * next is not looked at. */
+    /* Fill in next first, because idem__already_said() needs the digest of the result.
+     * Callers ignore next if nothing changes. */
     decision->next = *found;
     rc = record_end(&decision->next, outcome, ended_ms, now);
     if (rc != 0) {
         idem__refuse(decision, rc, "%s", idem_error_text(rc));
         return;
     }
-    /* A second report of the same outcome is answered like the first. It comes before
-     * may_follow(), which finds that the first one has ended the attempt. */
+    /* A second report of the same outcome gets the same answer as the first. Check this
+     * before may_follow(), which would find the attempt ended by the first. */
     if (idem__already_said(found, outcome, decision->next.result_digest)) {
         return;
     }
@@ -186,14 +185,15 @@ void idem__decide_end(const struct idem_record *found, const struct idem_op *op,
                      idem_status_name(idem_record_status(found)));
         return;
     }
-    /* The end of the work, which may be long ago where the journal tells of it. Expiry
+    /* The work may have ended long ago, if the report comes from the journal. Expiry
      * counts from this write: a late report is remembered for as long as any other. */
     decision->next.ended_ms = idem__not_before(found, ended_ms);
     decision->set_result = true;
     decision->change = IDEM_CHANGE_REPLACE;
 }
 
-/* True if @found is the attempt that asks and still at work. */
+/* True if @found is the attempt that @op names and has not ended; else refuses with
+ * LOST. */
 static bool is_at_work(const struct idem_record *found,
                        const struct idem_op *op, struct idem_decision *decision)
 {

@@ -1,9 +1,9 @@
 /* Decides the import of a record from another store. */
 #include "core/decide.h"
 
-/* True if the record that is here stays. A released record gives way to a copy with a
- * higher fence: the next claim would overwrite it anyway, and a copy that was imported
- * earlier must not hide the outcome of a claim that was made since. */
+/* True if @found stays as it is. A released record gives way to a copy with a higher
+ * fence: the next claim would overwrite it anyway, and a copy that was imported earlier
+ * must not hide the outcome of a later claim. */
 static bool stays(const struct idem_record *found,
                   const struct idem_record *record, const struct idem_now *now)
 {
@@ -13,7 +13,8 @@ static bool stays(const struct idem_record *found,
     return !is_past && !idem__decide_expired(found, now);
 }
 
-/* True if @record is a later state than the attempt with @fence. */
+/* True if @record accounts for the attempt with @fence: as its own, in its history, or as
+ * in doubt. */
 static bool knows_of(const struct idem_record *record, uint64_t fence)
 {
     size_t i;
@@ -26,8 +27,8 @@ static bool knows_of(const struct idem_record *record, uint64_t fence)
     return record->fence == fence || record->in_doubt >= fence;
 }
 
-/* A released record gives way, but the knowledge that one of its attempts may have done the
- * work does not. */
+/* A released record gives way, but not the knowledge that one of its attempts may have
+ * done the work. */
 static void keep_doubt(struct idem_record *next,
                        const struct idem_record *found)
 {
@@ -54,13 +55,15 @@ void idem__decide_import(const struct idem_record *found,
     const struct idem_record *record = op->u.import.record;
 
     memset(decision, 0, sizeof(*decision));
-    /* An expired copy would count as absent, and what counts here is not overwritten. */
+    /* An expired copy would count as absent, and a record that still counts here is not
+     * overwritten. */
     if (idem__decide_expired(record, now) ||
         (found != NULL && stays(found, record, now))) {
         return;
     }
     decision->next = *record;
-    /* The fences of a key only rise, although the copy has one from another store. */
+    /* The fences of a key only rise, even if the copy has a lower one from another
+     * store. */
     if (found != NULL && decision->next.fence <= found->fence) {
         decision->next.fence = found->fence + 1;
     }

@@ -4,7 +4,7 @@
 #include "base/host.h"
 #include "core/slice.h"
 
-/* True if the same person has reopened the same attempt before: a repeated request. */
+/* True for a repeated request: the same person has reopened this attempt before. */
 static bool reopened_before(const struct idem_record *found,
                             const struct idem_op *op)
 {
@@ -12,8 +12,8 @@ static bool reopened_before(const struct idem_record *found,
            idem__slice_equal(found->history[0].owner, op->u.resolve.who);
 }
 
-/* A record whose own attempt ended in retry may be reopened: it waits for the same request,
- * and reopening allows another one. */
+/* A record that waits for a retry may be reopened, too: until then only the same request
+ * may continue it, and reopening allows another request. */
 static bool may_reopen(const struct idem_record *found,
                        const struct idem_now *now,
                        struct idem_decision *decision)
@@ -53,18 +53,18 @@ static int reopen(const struct idem_record *found, const struct idem_op *op,
     idem__history_decide(next, op->u.resolve.who, now, IDEM_PAST_REOPENED);
     /* The next attempt must be told that the work may have been done before. */
     next->in_doubt = found->fence;
-    /* With another nonce the former owner gets LOST from now on. */
+    /* A new nonce: from now on the former owner gets LOST. */
     memcpy(next->nonce, op->nonce, sizeof(next->nonce));
     rc = idem__outcome_set(next, &again, now);
-    /* It waits for the next caller however long that takes: a person has said that the work
-     * is to be done. */
+    /* The record never expires while it waits for the next caller, because a person wants
+     * the work done. */
     next->expires_ms = IDEM_NEVER;
     next->expected_ms = expected_again(found, now);
-    /* The corrected request may differ: the first that comes sets the fingerprint anew
+    /* The corrected request may differ: the next claim sets the fingerprint anew
      * (take_over() in decide_begin.c). */
     next->fingerprint = idem_bytes(NULL, 0);
-    /* A person has looked at all attempts so far: none counts towards a cap or a budget any
-     * more. */
+    /* A person has reviewed all attempts so far: none of them counts towards attempts_max
+     * or failures_max any more. */
     next->retried = next->attempts;
     next->failures = 0;
     return rc;

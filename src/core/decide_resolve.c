@@ -1,4 +1,4 @@
-/* Decides a resolve: a person says how an attempt ended. */
+/* Decides a resolve: a person states how an attempt ended. */
 #include "core/decide.h"
 
 #include "base/bytes.h"
@@ -16,8 +16,8 @@ void idem__refuse_live(struct idem_decision *decision,
     int64_t left_ms = idem__lease_left(found, now);
     char left[IDEM__SPAN_MAX];
 
-    /* Round up to whole seconds, so that nobody comes back too early; a lease in a record
-     * may be too long to round. */
+    /* Round up to whole seconds, so that the person does not come back too early. A lease
+     * in a record may be too long to round. */
     if (left_ms <= IDEM_DURATION_MAX_MS) {
         left_ms = (left_ms + 999) / 1000 * 1000;
     }
@@ -57,8 +57,8 @@ static bool may_resolve(const struct idem_record *found,
         /* Both wait for a person, however long. */
         return true;
     case IDEM_STATUS_IN_PROGRESS:
-        /* An owner under a lease that runs may be at work, and will report by itself. With
-         * force the person says that it will not. */
+        /* While its lease runs, the owner may be working, and will report by itself. With
+         * force the person vouches that it will not. */
         if (!idem__is_live(found, now) ||
             (op->u.resolve.flags & IDEM_RESOLVE_FORCE) != 0) {
             return true;
@@ -85,7 +85,8 @@ static bool may_resolve(const struct idem_record *found,
     return false;
 }
 
-/* True if the same person has decided the same about this attempt: a repeated request. */
+/* True for a repeated request: the same person has made the same decision about this
+ * attempt. */
 static bool resolved_before(const struct idem_record *found,
                             const struct idem_op *op)
 {
@@ -93,8 +94,8 @@ static bool resolved_before(const struct idem_record *found,
     const struct idem_past *last = &found->history[0];
     uint8_t digest[16];
 
-    /* A correction gives the record a higher fence. A copy of the decision that it replaced
-     * names the old one: it is LOST, and does not undo the correction. */
+    /* A correction raises the fence of the record. A late copy of the decision that it
+     * replaced names the old fence: it gets LOST, and does not undo the correction. */
     return found->history_len > 0 && last->end == IDEM_PAST_RESOLVED &&
            last->fence == op->fence && found->fence == op->fence &&
            idem__slice_equal(last->owner, op->u.resolve.who) &&
@@ -121,7 +122,7 @@ void idem__decide_resolve(const struct idem_record *found,
                      idem_error_text(IDEM_ENOTFOUND));
         return;
     }
-    /* To reopen is to let the work be run again; it has rules of its own. */
+    /* A resolve to retry is a reopen, which has rules of its own. */
     if (outcome->status == IDEM_STATUS_RETRY) {
         idem__decide_reopen(found, op, now, decision);
         return;
@@ -133,11 +134,12 @@ void idem__decide_resolve(const struct idem_record *found,
         return;
     }
     *next = *found;
-    /* The history first: it keeps the outcome that the decision replaces. */
+    /* Push the decision first, while the record still has the outcome that it
+     * replaces. */
     idem__history_decide(next, op->u.resolve.who, now, IDEM_PAST_RESOLVED);
     next->in_doubt = 0; /* The person has settled what was in doubt. */
     next->failures = 0;
-    /* With another nonce the former owner gets LOST from now on. */
+    /* A new nonce: from now on the former owner gets LOST. */
     memcpy(next->nonce, op->nonce, sizeof(next->nonce));
     rc = idem__outcome_set(next, outcome, now);
     if (rc != 0) {

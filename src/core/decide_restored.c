@@ -1,7 +1,7 @@
-/* Decides the new form of a record once the store was put back from a copy. */
+/* Decides how a record changes after its store was restored from a copy. */
 #include "core/decide.h"
 
-/* True if the attempt's owner could still say how it ended. */
+/* True if the owner of the attempt could still report its outcome. */
 static bool may_be_ended(const struct idem_record *found)
 {
     return found->status == IDEM_STATUS_IN_PROGRESS ||
@@ -28,8 +28,8 @@ void idem__decide_restored(const struct idem_record *found,
         return;
     }
     *next = *found;
-    /* In the part of the store that was lost the attempt may have ended, been renewed or
-     * been taken over. One that is marked retry may have been run since. */
+    /* The copy does not show what happened after it was made: the attempt may have ended,
+     * been renewed or been taken over, and a record marked retry may have run again. */
     if (found->status == IDEM_STATUS_IN_PROGRESS) {
         rc = idem__outcome_set(next, &unknown, now);
         if (rc != 0) {
@@ -38,8 +38,8 @@ void idem__decide_restored(const struct idem_record *found,
         }
         decision->set_result = true;
     }
-    /* The lost part of the store may have had later owners, so a report of this owner no
-     * longer counts. */
+    /* The record may have had later owners since, so a report of this owner no longer
+     * counts. */
     memcpy(next->nonce, nonce, sizeof(next->nonce));
     next->by_lease = false;
     decision->change = IDEM_CHANGE_REPLACE;

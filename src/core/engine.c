@@ -1,14 +1,14 @@
-/* One op over a table of records: load, decide, save.
+/* Runs one op on a table of records: load, decide, save.
  *
- * The caller holds the lock of the store, so no other op comes between the three. The
- * simulator and all local stores run this function. */
+ * The caller of idem__table_run() holds the store's lock, so no other op runs between the
+ * three. The simulator and all local stores run this function. */
 
 #include "contract/parts.h"
 #include "core/slice.h"
 
-/* 1: found; 0: no record; negative: op->error has the reason. The table finds the
- * record by its id, the hash of the names, so comparing the names proves that it is the
- * right one. */
+/* Loads the record of @op. 1: found; 0: no record; negative: op->error has the reason.
+ * The table finds a record by its id, a hash of scope and key; comparing those proves
+ * that it is the right record. */
 static int load(const struct idem_table *table, struct idem_op *op,
                 struct idem_record *ret_record)
 {
@@ -24,14 +24,15 @@ static int load(const struct idem_table *table, struct idem_op *op,
                              "the record cannot be trusted: its scope and key "
                              "do not match it");
     }
-    /* The op's own bytes, which are equal, outlast the next call on the table. */
+    /* Point to the op's own bytes, which are equal and outlive the next call on the
+     * table. */
     ret_record->scope = op->scope;
     ret_record->key = op->key;
     return 1;
 }
 
-/* Makes the record that the caller is given. It reads the bodies before anything is
- * written: if they turn out to be damaged, no attempt must have been started for it. */
+/* Builds the record for the answer. Reads its bodies before anything is written: if they
+ * turn out to be damaged, no attempt may have been started for them. */
 static int prepare(const struct idem_table *table, struct idem_op *op,
                    const struct idem_record *found,
                    const struct idem_decision *decision,
@@ -86,12 +87,12 @@ bool idem__table_run(const struct idem_table *table, struct idem_op *op,
     if (!settle(table, op, found, &decision, &given)) {
         return false;
     }
-    /* The answer comes before the write: without memory for it nothing is written. */
+    /* Set the answer before the write: if memory for it runs out, nothing is written. */
     if (idem__verb_answer(op, &decision, &given) != 0) {
         return false;
     }
     changes = decision.change != IDEM_CHANGE_NONE;
-    /* The answer that was prepared is void now; the caller of this function undoes what was
+    /* The prepared answer does not hold; the caller of this function rolls back what was
      * written. */
     if (changes && table->save(table->ctx, &decision, &op->error) != 0) {
         op->has_record = false;
@@ -105,7 +106,7 @@ bool idem__table_run(const struct idem_table *table, struct idem_op *op,
     return changes;
 }
 
-/* True if @op makes a record if there is none. */
+/* True if @op creates a record where there is none. */
 static bool claims(const struct idem_op *op)
 {
     return op->verb == IDEM_OP_BEGIN && op->u.begin.join_fence == 0;
@@ -125,7 +126,8 @@ bool idem__table_peek(const struct idem_table *table, struct idem_op *op,
     }
     op->changed = false;
     rc = load(table, op, &record);
-    /* An error is an answer, too: nobody may claim a key whose record cannot be read. */
+    /* An error is an answer, too: a key whose record cannot be read must not be
+     * claimed. */
     if (rc < 0) {
         return true;
     }
@@ -135,8 +137,9 @@ bool idem__table_peek(const struct idem_table *table, struct idem_op *op,
     }
     found = rc == 0 ? NULL : &record;
     idem__verb_decide(found, op, now, &decision);
-    /* A change needs the lock. So does STARTED without one, which is the claim of an
-     * earlier copy: only a run under the lock may hand out an attempt. */
+    /* A change needs the lock. So does STARTED without a change, which means that an
+     * earlier copy of this op made the claim: only a run under the lock may hand out an
+     * attempt. */
     if (decision.change != IDEM_CHANGE_NONE ||
         (op->verb == IDEM_OP_BEGIN && decision.verdict == IDEM_STARTED)) {
         return false;

@@ -1,4 +1,4 @@
-/* Error codes, their names, texts and kinds: one list, IDEM_ERROR_MAP. */
+/* Names, texts and kinds of the error codes, all from the list IDEM_ERROR_MAP. */
 #include "core/error.h"
 
 #include <errno.h>
@@ -62,7 +62,7 @@ int idem__error_code_of(int why)
     case ELOOP:
     case ENOTDIR:
         return IDEM_EDENIED;
-    /* The rest may pass: it is worth another try. */
+    /* The other reasons may be temporary, so callers may retry. */
     default:
         return IDEM_EUNAVAILABLE;
     }

@@ -1,4 +1,4 @@
-/* Filling in a struct idem_error. */
+/* Functions that fill in a struct idem_error. */
 #ifndef IDEM_CORE_ERROR_H
 #define IDEM_CORE_ERROR_H
 
@@ -14,7 +14,7 @@ int idem__verror(struct idem_error *error, int code, const char *format,
 /* The code for the errno @why of a file that could not be opened, read or written. */
 int idem__error_code_of(int why);
 
-/* The general sentence for @code. */
+/* Sets @error to @code with its standard sentence, and returns @code. */
 int idem__error_plain(struct idem_error *error, int code);
 
 #endif

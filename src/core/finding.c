@@ -1,4 +1,4 @@
-/* Telling the findings of a check, one by one. */
+/* Reports the findings of a check to its caller, one at a time. */
 #include "core/finding.h"
 
 #include "core/error.h"

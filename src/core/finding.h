@@ -1,10 +1,10 @@
-/* Telling the findings of a check, one by one. */
+/* Reports the findings of a check to its caller, one at a time. */
 #ifndef IDEM_CORE_FINDING_H
 #define IDEM_CORE_FINDING_H
 
 #include <idem/check.h>
 
-/* Where findings go. */
+/* The callback that receives the findings. */
 struct idem__findings {
     idem_finding_fn *each;
     void *ctx;
@@ -19,8 +19,8 @@ void idem__found(const struct idem__findings *to, enum idem_grade grade,
 void idem__found_error(const struct idem__findings *to, const char *about,
                        const char *mend, const struct idem_error *error);
 
-/* Copies @given (NULL: the usual ones) to @ret_options. IDEM_EINVALID: they are not
- * valid. */
+/* Copies @given (NULL: the defaults) to @ret_options. IDEM_EINVALID: @given has the wrong
+ * size. */
 int idem__check_options(const struct idem_check_options *given,
                         struct idem_check_options *ret_options,
                         struct idem_error *error);

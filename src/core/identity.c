@@ -1,4 +1,4 @@
-/* The hashes that stand for a key, a request and a body. */
+/* Computes the hashes that identify a key, a request and a body. */
 #include "core/identity.h"
 
 #include "base/bytes.h"
@@ -16,8 +16,8 @@ int idem_id(struct idem_slice scope, struct idem_slice key,
     if (key.len == 0 || key.len > IDEM_KEY_MAX || scope.len > IDEM_SCOPE_MAX) {
         return IDEM_EINVALID;
     }
-    /* The lengths keep apart what would be the same bytes in a row: ("a", "bc") and ("ab",
-     * "c"). */
+    /* Without the lengths, scope and key of ("a", "bc") and of ("ab", "c") would hash the
+     * same bytes. */
     idem__put_u64(scope_len, scope.len);
     idem__put_u64(key_len, key.len);
     return idem__sha256(parts, 5, ret_id);
@@ -43,7 +43,7 @@ int idem__fingerprint_start(struct idem__hash *hash, struct idem_slice secret,
     /* Without a secret, a reader of the store can guess a small request and confirm the
      * guess by its hash. */
     idem__hash_init(hash, secret);
-    /* The count and the lengths give each list of parts a sequence of bytes of its own. */
+    /* With the count and the lengths, no two lists of parts hash the same bytes. */
     idem__hash_add_u64(hash, count);
     for (i = 0; i < parts_len; i++) {
         idem__hash_add_u64(hash, parts[i].len);
@@ -61,7 +61,8 @@ int idem__fingerprint_end(struct idem__hash *hash,
     if (rc != 0) {
         return rc;
     }
-    /* The first byte keeps fingerprints with and without a secret from ever being equal. */
+    /* The first byte differs, so that a fingerprint with a secret never equals one
+     * without. */
     ret_fingerprint[0] = hash->keyed ? FINGERPRINT_KEYED : FINGERPRINT_PLAIN;
     memcpy(ret_fingerprint + 1, digest, sizeof(digest));
     return 0;

@@ -1,4 +1,4 @@
-/* Leases, retention and history: what the decisions share. */
+/* Sets and measures leases, retention and history for all decisions. */
 #include "core/decide.h"
 
 #include "base/host.h"
@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* After a release nothing needs to be remembered but the fence. */
+/* After a release, only the fence has to be remembered. */
 #define RELEASED_RETENTION_MS (24 * 3600 * 1000)
 
 bool idem__is_counted_here(const struct idem_record *record,
@@ -16,13 +16,13 @@ bool idem__is_counted_here(const struct idem_record *record,
 {
     static const uint8_t none[16];
 
-    /* Zeros are no boot: a layout of another library has no place for an id, and its lease
-     * must not pass for one of this boot. */
+    /* An id of zeros names no boot: the layout of another library has no place for an id,
+     * and its lease must not pass for one that this boot set. */
     return memcmp(record->boot_id, now->boot_id, sizeof(none)) == 0 &&
            memcmp(record->boot_id, none, sizeof(none)) != 0;
 }
 
-/* Time left on the lease. Counted by this boot: by the boot clock alone. Otherwise: by
+/* The time left on the lease: by the boot clock alone if this boot set the lease, else by
  * store time, with @margin_ms added to the end. */
 static int64_t left_with(const struct idem_record *record,
                          const struct idem_now *now, int64_t margin_ms)
@@ -30,18 +30,17 @@ static int64_t left_with(const struct idem_record *record,
     int64_t left;
 
     if (record->retry && record->lease_ms == 0) {
-        return 0; /* No pause: whatever a clock says, it is not waited for. */
+        return 0; /* Without a pause no time is left, whatever a clock shows. */
     }
     if (record->lease_end_ms == IDEM_NEVER) {
         return IDEM_NEVER;
     }
-    /* The boot clock is exact for a lease of this boot: nobody sets it, and it counts the
-     * time in which the host sleeps. */
+    /* The boot clock is exact for a lease that this boot set: nobody can set it, and it
+     * counts while the host sleeps. */
     if (idem__is_counted_here(record, now)) {
         left = record->lease_end_boot_ms - now->boot_ms;
     } else {
-        /* Use the earliest time that the store's time can be: nobody may take over too
-         * soon. */
+        /* Use the earliest possible store time, so that no caller takes over too soon. */
         left = idem__time_add(record->lease_end_ms, margin_ms) -
                (now->store_ms - now->store_err_ms);
     }
@@ -64,7 +63,7 @@ int64_t idem__deadline(const struct idem_record *record)
  * host may be that fast while another is that slow. */
 #define CLOCKS_APART_MS ((int64_t)30 * 60 * 1000)
 
-/* The latest end that a lease of @lease_ms can have if it was set by now. */
+/* The latest end of a lease of @lease_ms that was set no later than now. */
 static int64_t latest_end(int64_t lease_ms, const struct idem_now *now)
 {
     return idem__time_add(idem__time_add(now->store_ms + now->store_err_ms,
@@ -72,18 +71,18 @@ static int64_t latest_end(int64_t lease_ms, const struct idem_now *now)
                           lease_ms);
 }
 
-/* @end_ms: of the lease. */
+/* Sets the expiry of a record in progress whose lease ends at @end_ms. */
 static void set_open_expiry(struct idem_record *record, int64_t end_ms)
 {
-    /* Under hold time alone never forgets that the work may have been done: only a person
-     * ends such a record (specification 5). */
+    /* Under hold the record never expires: the work may have been done, and only a person
+     * may end the record (specification 5). */
     record->expires_ms = record->on_expired_lease == IDEM_RERUN
                              ? idem__time_add(end_ms, record->retention_ms)
                              : IDEM_NEVER;
 }
 
-/* The recorded end is the upper bound of store time plus the length. The owner counts the
- * same length from before it asked, so it stops first. */
+/* The end on record is the latest possible store time plus the length. The owner counts
+ * the same length from before its request, so it stops first. */
 void idem__lease_set(struct idem_record *record, int64_t lease_ms,
                      const struct idem_now *now)
 {
@@ -103,14 +102,14 @@ bool idem__lease_bound(struct idem_record *record, const struct idem_now *now)
         record->lease_end_ms <= latest_ms) {
         return false;
     }
-    /* The owner stops earlier anyway: it counts the length from before it asked. */
+    /* The owner stops earlier anyway: it counts the length from before its request. */
     record->lease_end_ms = latest_ms;
     set_open_expiry(record, latest_ms);
     return true;
 }
 
-/* The margin is for callers that would take over. It is not part of the lease, or the lease
- * would grow by it with every renewal. An end that stays keeps its length too, because
+/* The margin is for callers that would take over. As part of the lease it would grow the
+ * lease with every renewal. If the end on record stays, its length stays with it, because
  * idem__lease_bound() compares the two. */
 void idem__lease_extend(struct idem_record *record, int64_t lease_ms,
                         const struct idem_now *now)
@@ -124,13 +123,13 @@ void idem__lease_extend(struct idem_record *record, int64_t lease_ms,
     left = left_with(&before, now, /* margin_ms= */ 0);
     idem__lease_set(record, lease_ms, now);
     /* The end on record may be later: an earlier call requested a longer lease, or
-     * another clock wrote it. Others rely on that end, so it stays. */
+     * another clock wrote it. Other callers rely on that end, so it stays. */
     stays = record->lease_end_ms < before.lease_end_ms;
     if (stays) {
         record->lease_end_ms = before.lease_end_ms;
         set_open_expiry(record, before.lease_end_ms);
     }
-    /* The same by the boot clock, if the lease counts by this boot. */
+    /* Do the same for the end by the boot clock. */
     if (lease_ms < left) {
         record->lease_end_boot_ms = idem__time_add(now->boot_ms, left);
         stays = true;
@@ -173,8 +172,8 @@ static bool oldest_is_needed(const struct idem_record *record)
 }
 
 /* The history is read first, because a program that does not know in_doubt may have
- * written the record. in_doubt remembers an attempt that eight released ones have pushed
- * out of the history. */
+ * written the record. in_doubt remembers an attempt that eight released attempts have
+ * pushed out of the history. */
 uint64_t idem__in_doubt(const struct idem_record *record)
 {
     size_t i;
@@ -249,7 +248,7 @@ void idem__history_decide(struct idem_record *record, struct idem_slice who,
 {
     struct idem_past *past = &record->history[0];
 
-    /* The fence rises before the attempt is pushed, so that the entry bears the new one. */
+    /* The fence rises before the attempt is pushed, so that the entry has the new one. */
     record->fence += idem__is_decided(record);
     idem__history_push(record, who, now->store_ms, end);
     past->was = record->status;
@@ -258,8 +257,8 @@ void idem__history_decide(struct idem_record *record, struct idem_slice who,
                      IDEM_PAST_TEXT_MAX);
 }
 
-/* If the work may have been done, that is remembered for the whole retention, although the
- * last attempt did nothing. */
+/* If an earlier attempt may have done the work, that is remembered for the whole
+ * retention, although the last attempt did nothing. */
 static int64_t released_retention(const struct idem_record *record)
 {
     return idem__in_doubt(record) != 0
@@ -274,8 +273,8 @@ static int64_t expiry_of(const struct idem_record *record, int64_t ended_ms)
         return idem__time_add(ended_ms, record->retention_ms);
     case IDEM_STATUS_RELEASED:
         return idem__time_add(ended_ms, released_retention(record));
-    /* These wait for a person, however long that takes. The expiry of one that is to be run
-     * again follows from its pause (set_pause()). */
+    /* A failed or unknown record waits for a person, however long that takes. For a
+     * record that waits for a retry, set_pause() sets the expiry. */
     case IDEM_STATUS_FAILED:
     case IDEM_STATUS_UNKNOWN:
     case IDEM_STATUS_IN_PROGRESS:
@@ -321,8 +320,8 @@ int idem__outcome_set(struct idem_record *record,
     record->error = failed ? outcome->text : none;
     record->note = failed ? none : outcome->text;
     record->ended_ms = idem__not_before(record, now->store_ms);
-    /* The retention counts from the latest that the store's time can be, so the record is
-     * kept no shorter than was promised. */
+    /* Retention counts from the latest possible store time, so the record is kept at
+     * least as long as promised. */
     record->expires_ms = expiry_of(record, now->store_ms + now->store_err_ms);
     /* The pause comes after expiry_of(), whose expiry it replaces. */
     if (retry) {
@@ -364,7 +363,7 @@ void idem__refuse(struct idem_decision *decision, int code, const char *format,
     (void)vsnprintf(decision->text, sizeof(decision->text), format, args);
     va_end(args);
     decision->code = code;
-    /* A rule may fill in next before it refuses: none of that is written. */
+    /* A rule may have filled in next before it refuses: do not write any of it. */
     decision->change = IDEM_CHANGE_NONE;
 }
 
@@ -387,9 +386,8 @@ bool idem__refuse_fence(struct idem_decision *decision)
 bool idem__decide_expired(const struct idem_record *record,
                           const struct idem_now *now)
 {
-    /* Use the earliest time that the store's time can be: a record that is forgotten
-     * too early lets its work be done twice; one that is kept too long is only replayed
-     * for longer. */
+    /* Use the earliest possible store time: a record that is forgotten too early lets its
+     * work be done twice; a record that is kept too long is only replayed for longer. */
     return record->expires_ms != IDEM_NEVER &&
            now->store_ms - now->store_err_ms - now->doubt_ms >=
                record->expires_ms;
@@ -402,10 +400,10 @@ bool idem__decide_overdue(const struct idem_record *record,
         return false;
     }
     if (record->retry && idem__lease_left(record, now) > 0) {
-        return false; /* Nobody may run it yet. */
+        return false; /* No caller may run it before the pause ends. */
     }
-    /* A lease that is over, while nobody has come to the key since, shows that the owner
-     * has not reported. Marked retry, the attempt has reported. */
+    /* An ended lease shows that the owner has not reported. A record marked retry is
+     * different: its attempt has reported. */
     return (record->expected_ms != 0 && now->store_ms > record->expected_ms) ||
            (!record->retry && idem__lease_left(record, now) == 0);
 }

@@ -1,4 +1,4 @@
-/* The mark of a store that is moved, and what it refuses. */
+/* Reads and writes the mark of a store that is moved, and tells which ops it refuses. */
 #include "core/move.h"
 
 #include "core/error.h"
@@ -85,7 +85,7 @@ static bool read_hex(const char *hex, uint8_t id[ID_LEN])
     return hex[2 * ID_LEN] == ' ';
 }
 
-/* The id, time and place, after the name of the state. */
+/* Reads the id, time and place, which follow the name of the state. */
 static bool read_rest(const char *rest, struct idem_move *move)
 {
     char *end;
@@ -141,13 +141,13 @@ bool idem__move_closes(struct idem_slice mark)
 {
     size_t len = strlen(names[IDEM_MOVE_HERE]);
 
-    /* A mark that cannot be read closes the store, too: if the store was left, its work
-     * would be done a second time. */
+    /* An unreadable mark closes the store, too: if the store had been left, callers would
+     * do its work a second time. */
     return mark.len > 0 && (mark.len < len ||
                             memcmp(mark.base, names[IDEM_MOVE_HERE], len) != 0);
 }
 
-/* Each of them would make a change that the other store never gets. */
+/* True for an op whose change the other store of the move would never get. */
 static bool starts_something(const struct idem_op *op)
 {
     return op->verb == IDEM_OP_BEGIN || op->verb == IDEM_OP_LIMIT ||
@@ -177,7 +177,8 @@ bool idem__move_refuses(const char *mark, const struct idem_op *op, char *text,
                    move.place[0] == '\0' ? "" : " to ", move.place,
                    move.place[0] == '\0' ? "the one that it was moved to"
                                          : "that one");
-    /* Nobody would look for a record in a store that was left. */
+    /* No caller looks for a record in a store that was left, so an import would be
+     * lost. */
     return starts_something(op) || op->verb == IDEM_OP_IMPORT;
 }
 

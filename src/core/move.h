@@ -1,38 +1,41 @@
-/* The mark of a store that is moved: its state as text, and what it refuses. Pure.
+/* Reads and writes the mark of a store that is moved, and tells which ops a store with
+ * this mark refuses. Pure.
  *
  *     ""                              never moved
  *     left HEX MS PLACE               HEX: the move; MS: when it was marked
  *     filling HEX MS
  *     here HEX MS
  *
- * People see it with sqlite3, psql or the console of AWS. */
+ * The mark is text, so that a person can read it with sqlite3, psql or the console of
+ * AWS. */
 #ifndef IDEM_CORE_MOVE_H
 #define IDEM_CORE_MOVE_H
 
 #include "contract/move.h"
 #include "contract/store.h"
 
-/* IDEM_EINVALID: no mark says that. */
+/* Writes @move as a mark. IDEM_EINVALID: its state, id, place or time is not valid. */
 int idem__move_write(const struct idem_move *move,
                      char ret_mark[IDEM_MARK_MAX]);
 
-/* Sets state, id, place and marked_ms. IDEM_ECORRUPT: @mark is not one. */
+/* Parses @mark into state, id, place and marked_ms. IDEM_ECORRUPT: it is not a mark. */
 int idem__move_read(struct idem_slice mark, struct idem_move *ret_move);
 
-/* True if @op is refused under @mark (NULL: none), whose sentence is put in @text. */
+/* True if a store with @mark (NULL: none) refuses @op; the reason is put in @text. */
 bool idem__move_refuses(const char *mark, const struct idem_op *op, char *text,
                         size_t cap);
 
-/* Does it refuse anything? */
+/* True if a store with @mark refuses any ops. */
 bool idem__move_closes(struct idem_slice mark);
 
-/* Answers @op, an IDEM_OP_MOVE, when the store has the mark @mark, and the fences and
- * time of @now. If @op was to set a mark, @mark is that, or another caller's. */
+/* Answers the IDEM_OP_MOVE @op with @mark, which the store has now, and with the fence
+ * floor and the time of @now. If @op was to set another mark than @mark, another process
+ * was faster, and @op fails with IDEM_ELOST. */
 void idem__move_answer(struct idem_op *op, const char *mark,
                        const struct idem_now *now);
 
-/* Runs it for a store that has its @mark in hand. True: @mark was replaced, and floor
- * and time are to be raised. */
+/* Runs the IDEM_OP_MOVE @op on the @mark that the store has loaded. True: @mark was
+ * replaced, and the caller saves it and raises the fence floor and the time. */
 bool idem__move_run(struct idem_op *op, char mark[IDEM_MARK_MAX],
                     const struct idem_now *now);
 

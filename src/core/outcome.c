@@ -1,4 +1,5 @@
-/* Outcomes before they are recorded. */
+/* Checks outcomes before they are recorded, and tells successes from failures
+ * afterwards. */
 #include "core/outcome.h"
 
 #include "core/error.h"
@@ -11,8 +12,8 @@ enum {
     CONTENT_TYPE_MAX = 255
 };
 
-/* True if the table of the front end named this ending "complete": the first line of
- * the metadata ends so, as in "exit 1 complete". */
+/* True if the front end's table of outcomes maps this ending to "complete". The first
+ * line of the metadata then ends with that word, as in "exit 1 complete". */
 static bool is_named(struct idem_slice meta)
 {
     size_t len = sizeof(IDEM_META_COMPLETE) - 1;
@@ -22,7 +23,8 @@ static bool is_named(struct idem_slice meta)
            memcmp(end - len, IDEM_META_COMPLETE, len) == 0;
 }
 
-/* The first line of what `idem run` records beside the output. */
+/* True if the metadata starts with @word, as the first line does that `idem run`
+ * writes. */
 static bool is_line(struct idem_slice meta, const char *word)
 {
     size_t len = strlen(word);
@@ -36,7 +38,8 @@ bool idem_outcome_failed(const struct idem_record *record)
     struct idem_slice rest;
     int http;
 
-    /* This is about completed work with a bad ending; the status failed speaks for itself. */
+    /* Only completed work can have a bad ending here: the status failed is a status of
+     * its own. */
     if (record->status != IDEM_STATUS_COMPLETED || meta.len == 0 ||
         is_named(meta)) {
         return false;

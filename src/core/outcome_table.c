@@ -1,4 +1,4 @@
-/* The table of outcomes: its reader and its lookups. */
+/* Parses the table of outcomes, and looks up which outcome an ending has in it. */
 #include <idem/outcome.h>
 
 #include "core/error.h"
@@ -6,7 +6,7 @@
 #define BLANKS " \t\r\n"
 
 enum {
-    NAMED = 0x80, /* In by_status: an entry of the table has it. */
+    NAMED = 0x80, /* In by_status: an entry of the table names the status. */
     EXIT_LAST = 255,
     HTTP_FIRST = 200,
     HTTP_LAST = 599,
@@ -17,7 +17,7 @@ enum {
 
 static const struct {
     const char *name;
-    bool exits; /* It is about exit statuses, else about HTTP. */
+    bool exits; /* True: exit statuses. False: HTTP. */
     const char *text;
 } presets[] = {
     {"jobs", true, "0=complete 75=release *=retry"},
@@ -25,8 +25,8 @@ static const struct {
      "2xx=complete 401,407,408,425,429,503=release 4xx=complete *=retry"},
 };
 
-/* A place in a table. While it is in the entries of a preset, @after is where the table
- * goes on. */
+/* A position in a table. Inside a preset, @after is the position at which the table
+ * continues. */
 struct walk {
     const char *at;
     const char *after;
@@ -69,8 +69,8 @@ static bool next_word(struct walk *walk, struct idem_slice *ret_word)
     return true;
 }
 
-/* The next match of an entry, "401" of "401,407=release". *@rest begins as all
- * before the "=". */
+/* Takes the next match off *@rest, which starts as all before the "=" of an entry: "401"
+ * of "401,407=release". */
 static bool next_match(struct idem_slice *rest, struct idem_slice *ret_match)
 {
     const char *p = rest->base;
@@ -105,7 +105,7 @@ static bool split(struct idem_slice word, struct idem_slice *ret_matches,
     return true;
 }
 
-/* 0: it is not an outcome. */
+/* The status that @word names; 0: @word is not an outcome. */
 static enum idem_status outcome_of(struct idem_slice word)
 {
     static const struct {
@@ -138,7 +138,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* The characters of idem__lambda_run_error(), and the asterisk. */
+/* True for a name of an error, in the characters that idem__lambda_run_error() allows, or
+ * a pattern of such names with asterisks. */
 static bool is_name(struct idem_slice match)
 {
     const char *p = match.base;
@@ -156,14 +157,15 @@ static bool is_name(struct idem_slice match)
     return !is_word(match, "none");
 }
 
-/* An asterisk matches any characters. In @name it is a character that only an asterisk
- * matches, so a pattern that matches another pattern covers it. */
+/* True if @pattern matches @name, or everything that @name matches if that is a pattern,
+ * too. An asterisk in @pattern matches any characters; one in @name is matched only by an
+ * asterisk. */
 static bool covers(struct idem_slice pattern, struct idem_slice name)
 {
     const char *p = pattern.base;
     const char *n = name.base;
-    size_t star = SIZE_MAX; /* The last asterisk, and ... */
-    size_t from = 0;        /* ... the end of what it takes. */
+    size_t star = SIZE_MAX; /* The last asterisk in @pattern, ... */
+    size_t from = 0;        /* ... and the end of its match. */
     size_t i = 0;
     size_t j = 0;
 
@@ -187,8 +189,8 @@ static bool covers(struct idem_slice pattern, struct idem_slice name)
     return i == pattern.len;
 }
 
-/* The outcome of the first name in the table that covers @name, of those before the one
- * at @stop; 0: there is none. */
+/* The outcome of the first name in the table that covers @name. Only the entries before
+ * @stop count (NULL: all). 0: none covers it. */
 static enum idem_status find_error(const struct idem_outcome_table *table,
                                    struct idem_slice name, const void *stop)
 {
@@ -210,7 +212,7 @@ static enum idem_status find_error(const struct idem_outcome_table *table,
             break;
         }
         while (next_match(&matches, &match)) {
-            /* The caller asks about the entries before this one: none of them covers the
+            /* Only the entries before this one count, and none of them covers the
              * name. */
             if (match.base == stop) {
                 return (enum idem_status)0;
@@ -272,7 +274,7 @@ static int refuse_dead(struct reader *r)
         r, "can never match: earlier entries match everything that it matches");
 }
 
-/* One to three digits; -1: it is something else. */
+/* The value of one to three digits; -1: @p is something else. */
 static int number_of(const char *p, size_t len)
 {
     int n = 0;
@@ -290,7 +292,7 @@ static int number_of(const char *p, size_t len)
     return n;
 }
 
-/* False: @match is neither a status nor several. */
+/* False: @match is not a status or a range of statuses. */
 static bool read_range(const struct reader *r, struct idem_slice match,
                        int *ret_from, int *ret_to)
 {
@@ -314,7 +316,7 @@ static bool read_range(const struct reader *r, struct idem_slice match,
     return *ret_from >= r->first && *ret_to <= r->last && *ret_from <= *ret_to;
 }
 
-/* False: entries before have them all. */
+/* False: earlier entries have taken all of these statuses. */
 static bool take(struct reader *r, int from, int to, enum idem_status status)
 {
     bool taken = false;
@@ -347,7 +349,8 @@ static int read_none(struct reader *r, enum idem_status status)
     return 0;
 }
 
-/* @is_preset: some of what it matches may be taken, and all of it. */
+/* @is_preset: the entry is from a preset, and may match only statuses that earlier
+ * entries have taken. */
 static int read_match(struct reader *r, struct idem_slice match,
                       enum idem_status status, bool is_preset)
 {
@@ -367,7 +370,8 @@ static int read_match(struct reader *r, struct idem_slice match,
     if (lambda && is_name(match)) {
         taken = taken || find_error(r->table, match, match.base) == 0;
     }
-    /* An entry that can never match is a mistake, on which the author of the table relies. */
+    /* An entry that can never match is a mistake: the author of the table relies on
+     * it. */
     return taken || is_preset ? 0 : refuse_dead(r);
 }
 
@@ -422,7 +426,7 @@ static int read_entries(struct reader *r, const char *text)
         } else if (is_full(r)) {
             rc = refuse_dead(r);
         } else {
-            /* A preset names no preset, so one place to come back to is enough. */
+            /* Presets do not nest, so one position to return to is enough. */
             walk.after = walk.at;
             walk.at = preset;
         }
@@ -445,7 +449,7 @@ static enum idem_status default_of(enum idem_endings of, int status)
     case 425:
     case 429:
     case 503:
-        /* With each of these the server says that it has not done the work. */
+        /* A server answers with one of these when it has not done the work. */
         return IDEM_STATUS_RELEASED;
     case 502:
     case 504:

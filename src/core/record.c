@@ -56,7 +56,7 @@ enum tag {
     TAG_META,
     TAG_ERROR,
     TAG_NOTE,
-    TAG_PAST, /* As often as there are past attempts. */
+    TAG_PAST, /* One for each past attempt. */
     TAG_RETRY,
     TAG_IN_DOUBT,
     TAG_TRACEPARENT,
@@ -85,7 +85,7 @@ int idem__record_check_body(struct idem_slice body, uint64_t len,
 static int checksum(const uint8_t id[IDEM_ID_LEN], const uint8_t *head,
                     size_t len, uint8_t ret_sum[CHECKSUM_LEN])
 {
-    /* The id is part of the sum, so a head that lies under another key does not pass. */
+    /* The sum covers the id, so a head that is stored under another key does not pass. */
     struct idem_slice parts[2] = {{id, IDEM_ID_LEN}, {head, len}};
     uint8_t digest[IDEM__SHA256_LEN];
     int rc = idem__sha256(parts, 2, digest);
@@ -101,12 +101,13 @@ static int checksum(const uint8_t id[IDEM_ID_LEN], const uint8_t *head,
 struct writer {
     uint8_t *base;
     size_t cap;
-    size_t len; /* Past cap once something did not fit. */
+    size_t len; /* Greater than cap if a write did not fit. */
 };
 
 static void write_bytes(struct writer *w, const void *bytes, size_t len)
 {
-    /* The length grows even past the room, and the caller compares the two at the end. */
+    /* len grows even if the bytes do not fit; the caller compares it with the room at the
+     * end. */
     if (len > 0 && w->len <= w->cap && len <= w->cap - w->len) {
         memcpy(w->base + w->len, bytes, len);
     }
@@ -147,8 +148,9 @@ static void write_past(struct writer *w, const struct idem_past *past)
     write_bytes(w, past->text.base, past->text.len);
 }
 
-/* The mark names its attempt by fence and lease end: a program that does not know it may
- * have started another attempt or moved the lease, and then it must not apply. */
+/* The mark names its attempt by fence and lease end. A program that does not know the
+ * mark may start another attempt or move the lease, and the mark must not apply to
+ * that. */
 static void write_retry(struct writer *w, const struct idem_record *record)
 {
     uint8_t field[RETRY_LEN] = {0};
@@ -156,7 +158,7 @@ static void write_retry(struct writer *w, const struct idem_record *record)
     if (!record->retry && record->retried == 0 && record->failures == 0) {
         return;
     }
-    /* Without the mark these stay zero, and only the counts mean something. */
+    /* Without the mark both stay zero, and only the counts apply. */
     if (record->retry) {
         idem__put_u64(field, record->fence);
         idem__put_u64(field + 8, (uint64_t)record->lease_end_ms);
@@ -180,7 +182,7 @@ static void write_fields(struct writer *w, const struct idem_record *record)
 {
     size_t i;
 
-    /* The fields go in the order of their tags, on which read_fields() insists. */
+    /* Write the fields in the order of their tags, which read_fields() requires. */
     write_field(w, TAG_OWNER, record->owner);
     write_field(w, TAG_FINGERPRINT, record->fingerprint);
     write_field(w, TAG_CONTENT_TYPE, record->result.content_type);
@@ -215,7 +217,7 @@ static void write_fixed(uint8_t *p, const struct idem_record *record)
     idem__put_u64(p + AT_ENDED, (uint64_t)record->ended_ms);
     idem__put_u64(p + AT_EXPIRES, (uint64_t)record->expires_ms);
     idem__put_u64(p + AT_RETENTION, (uint64_t)record->retention_ms);
-    /* Reserved: a reader of this version takes anything else for a newer one. */
+    /* Reserved: a reader of this version takes any other value for a newer version. */
     idem__put_u64(p + AT_ZERO, 0);
     memcpy(p + AT_NONCE, record->nonce, 16);
     memcpy(p + AT_BOOT_ID, record->boot_id, 16);
@@ -231,8 +233,8 @@ int idem__record_encode(const struct idem_record *record, void *buf, size_t cap,
     struct writer w = {.base = buf, .cap = cap, .len = AT_FIELDS};
     int rc;
 
-    /* A record that its decoder refuses is CORRUPT, and nobody may write over one: the key
-     * would be lost. So find the mistake before it is written. */
+    /* The decoder refuses an invalid record as CORRUPT, and no op writes over a corrupt
+     * record: the key would be lost. So find the mistake before the write. */
     assert(record->status >= IDEM_STATUS_IN_PROGRESS &&
            record->status <= IDEM_STATUS_RELEASED);
     assert(record->on_expired_lease == IDEM_RERUN ||
@@ -252,7 +254,7 @@ int idem__record_encode(const struct idem_record *record, void *buf, size_t cap,
         return IDEM_EINVALID;
     }
     idem__put_u32(w.base + AT_FIELDS_LEN, (uint32_t)(w.len - AT_FIELDS));
-    /* The sum comes last, over all that it protects. */
+    /* The sum comes last, because it covers all bytes before it. */
     rc = checksum(record->id, w.base, w.len, w.base + w.len);
     if (rc == 0) {
         *ret_len = w.len + CHECKSUM_LEN;
@@ -279,7 +281,7 @@ static int64_t get_ms(const uint8_t *p)
 {
     uint64_t v = idem__get_u64(p);
 
-    /* No time is negative: idem__record_fault() refuses it. */
+    /* idem__record_fault() refuses a negative time. */
     return v > INT64_MAX ? -1 : (int64_t)v;
 }
 
@@ -317,7 +319,8 @@ static bool is_past_fault(const struct idem_past *past)
            past->text.len > IDEM_PAST_TEXT_MAX;
 }
 
-/* Lengths and history, which the decoder checks as it goes. */
+/* Checks lengths and history. The decoder has checked the history already, but an
+ * imported record did not come from the decoder. */
 static const char *parts_fault(const struct idem_record *r)
 {
     size_t i;
@@ -343,7 +346,7 @@ static const char *parts_fault(const struct idem_record *r)
     return NULL;
 }
 
-/* The ranges that the rest of the library relies on. */
+/* Checks the ranges that the rest of the library relies on. */
 const char *idem__record_fault(const struct idem_record *r)
 {
     bool open = r->status == IDEM_STATUS_IN_PROGRESS;
@@ -416,7 +419,7 @@ static const char *read_retry(struct idem_slice s, struct idem_record *record)
         return "its retry mark is malformed";
     }
     /* The mark holds for the attempt and the end of the lease that it names. If either
-     * differs, a program that does not know the field has gone on with the record since. */
+     * differs, a program that does not know the field has changed the record since. */
     record->retry = record->status == IDEM_STATUS_IN_PROGRESS &&
                     idem__get_u64(p) == record->fence &&
                     get_ms(p + 8) == record->lease_end_ms;
@@ -435,7 +438,7 @@ static const char *read_in_doubt(struct idem_slice s,
     return NULL;
 }
 
-/* Where a field goes and how long it may be. */
+/* Returns where the field @tag goes, and how long it may be. */
 static struct idem_slice *place_of(struct idem_record *record, unsigned tag,
                                    size_t *ret_max)
 {
@@ -493,7 +496,7 @@ static const char *read_field(unsigned tag, struct idem_slice s,
     return NULL;
 }
 
-/* Fields of unknown tags end the list; they are kept as they are. */
+/* Reads the fields. Those with unknown tags come last, and are kept as they are. */
 static int read_fields(const uint8_t *p, size_t len, struct idem_record *record,
                        struct idem_error *error)
 {
@@ -511,11 +514,11 @@ static int read_fields(const uint8_t *p, size_t len, struct idem_record *record,
             return corrupt(error, "a field is cut short");
         }
         n = FIELD_HEAD_LEN + idem__get_u32(p + at + 1);
-        /* Such a tag means that a reader that ignores it would decide wrongly. */
+        /* A reader that ignored a field with such a tag would decide wrongly. */
         if (tag >= TAG_MUST_KNOW) {
             return newer(error);
         }
-        /* Tags rise, so each field comes once; past attempts alone repeat. */
+        /* Tags rise, so each field comes once; only past attempts repeat. */
         if (tag < last ||
             (tag == last && tag < TAG_KNOWN_END && tag != TAG_PAST)) {
             return corrupt(error, "its fields are out of order");
@@ -526,7 +529,7 @@ static int read_fields(const uint8_t *p, size_t len, struct idem_record *record,
                                           n - FIELD_HEAD_LEN),
                                record);
         } else if (record->unknown_fields.len == 0) {
-            /* The first unknown tag is followed by unknown ones only. write_fields() puts
+            /* Only unknown fields follow the first unknown one. write_fields() writes
              * them back as they are. */
             record->unknown_fields = idem_bytes(p + at, left);
         }
@@ -555,8 +558,8 @@ int idem__record_decode(const uint8_t id[IDEM_ID_LEN], struct idem_slice head,
         return corrupt(ret_error, "it is not a record");
     }
     body_len = head.len - CHECKSUM_LEN;
-    /* The sum comes before everything else that is read: a head that was damaged must not
-     * pass for one of a newer version. */
+    /* Check the sum before anything else: a damaged head must not pass for one of a newer
+     * version. */
     rc = checksum(id, p, body_len, sum);
     if (rc != 0) {
         return idem__error_plain(ret_error, rc);
@@ -564,8 +567,8 @@ int idem__record_decode(const uint8_t id[IDEM_ID_LEN], struct idem_slice head,
     if (memcmp(sum, p + body_len, CHECKSUM_LEN) != 0) {
         return corrupt(ret_error, "its checksum does not match");
     }
-    /* The sum is right, so a newer program has written what this one does not know. It must
-     * not decide without that. */
+    /* The sum is right, so a newer program wrote what this one does not know. This
+     * program must not decide without it. */
     if (p[AT_VERSION] != VERSION ||
         (p[AT_FLAGS] & ~(FLAG_NOT_KEPT | FLAG_BY_LEASE)) != 0 ||
         idem__get_u64(p + AT_ZERO) != 0) {
@@ -582,13 +585,12 @@ int idem__record_decode(const uint8_t id[IDEM_ID_LEN], struct idem_slice head,
         return rc;
     }
     /* The sum only proves that the head is as it was written. The ranges protect the
-     * rules from a defective writer, and from anybody else who can write to the
-     * store. */
+     * rules from a faulty writer, and from anyone else who can write to the store. */
     fault = idem__record_fault(&record);
     if (fault != NULL) {
         return corrupt(ret_error, fault);
     }
-    /* The caller is given nothing before all of it is proved. */
+    /* Set the output only after every check has passed. */
     *ret_record = record;
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Reads the values of settings. */
+/* Parses the values of settings: times, sizes, counts and words. */
 #include <idem/setting.h>
 
 #include "core/error.h"
@@ -29,7 +29,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Digits, at least one, and nothing that does not fit. Moves *@text past them. */
+/* Reads digits, at least one, and refuses a number that does not fit. Moves *@text past
+ * them. */
 static bool take_digits(const char **text, uint64_t *ret_number)
 {
     const char *p = *text;
@@ -162,7 +163,7 @@ static void say_wanted(const struct idem_setting *setting, char wanted[128])
     }
 }
 
-/* No byte of @text reaches a terminal or a log that could do harm there. */
+/* Escapes each byte of @text that could do harm in a terminal or a log. */
 static void show(const char *text, char shown[SHOWN_MAX + 8])
 {
     size_t len = 0;

@@ -1,4 +1,4 @@
-/* Tokens: the credential of an attempt as text. */
+/* Encodes the credential of an attempt as a token, which is text, and decodes it. */
 #include "core/token.h"
 
 #include "base/base64.h"

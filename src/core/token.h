@@ -1,11 +1,11 @@
-/* Tokens: the credential of an attempt as text. */
+/* Encodes the credential of an attempt as a token, which is text, and decodes it. */
 #ifndef IDEM_CORE_TOKEN_H
 #define IDEM_CORE_TOKEN_H
 
 #include <idem.h>
 
 struct idem__token {
-    struct idem_slice scope; /* Into bytes. */
+    struct idem_slice scope; /* Points into bytes. */
     struct idem_slice key;
     uint8_t nonce[16];
     uint64_t fence;

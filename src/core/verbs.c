@@ -1,4 +1,4 @@
-/* Verbs: what every store does before and after a decision. */
+/* Calls the decision of each verb and prepares its answer, for every store. */
 
 #include "contract/parts.h"
 #include "core/decide.h"
@@ -8,7 +8,7 @@
 
 #include <idem/operator.h>
 
-/* @record as a person sees it @now. */
+/* A copy of @record with the members that depend on the time @now. */
 static struct idem_record shown_at(const struct idem_record *record,
                                    const struct idem_now *now)
 {
@@ -62,7 +62,7 @@ void idem__verb_decide(const struct idem_record *found,
         break;
     }
     memset(decision, 0, sizeof(*decision));
-    /* A record past its expiry counts as absent, whether or not a purge has come to it. */
+    /* A record past its expiry counts as absent, even before a purge has deleted it. */
     if (found == NULL || idem__decide_expired(found, now)) {
         decision->code = IDEM_ENOTFOUND;
         (void)strcpy(decision->text, idem_error_text(IDEM_ENOTFOUND));
@@ -78,13 +78,14 @@ static bool leaves_out(const struct idem_op *op,
 {
     uint64_t max = op->u.begin.bodies_max;
 
-    /* A new owner always gets the input: it cannot do the work without. */
+    /* A new owner always gets the input, because it cannot do the work without it. */
     return op->verb == IDEM_OP_BEGIN && decision->verdict != IDEM_STARTED &&
            max > 0 && record->result_len + record->input_len > max;
 }
 
-/* True if the answer carries a result. A commit that finds itself on record is STARTED,
- * too, and is given the result that it recorded. */
+/* True if the answer carries a result. A begin that was ended in the same write
+ * (op->commit) may find its own record: it is STARTED, too, and gets the result that it
+ * recorded. */
 bool idem__verb_gives_result(const struct idem_decision *decision)
 {
     return !decision->set_result &&
@@ -92,8 +93,8 @@ bool idem__verb_gives_result(const struct idem_decision *decision)
             decision->next.status != IDEM_STATUS_IN_PROGRESS);
 }
 
-/* True if the bodies have to be read because the caller is given them: the result of a
- * replay or of a failure, or an input that the next owner inherits. */
+/* True if the answer needs bodies: the result of a replay or of a failure, or an input
+ * that the next owner inherits. */
 static bool needs_bodies(const struct idem_op *op,
                          const struct idem_record *record,
                          const struct idem_decision *decision)
@@ -141,8 +142,8 @@ bool idem__verb_given(const struct idem_op *op, const struct idem_record *found,
         absent(op, ret_record);
         return false;
     }
-    /* A get returns the record as it is now: whether it is overdue or its lease runs.
-     * After a change all other verbs return the record as it will be. */
+    /* A get returns the record as shown_at() makes it: overdue or not, its lease running
+     * or not. After a change all other verbs return the record as it will be. */
     *ret_record =
         op->verb != IDEM_OP_GET && decision->change == IDEM_CHANGE_NONE
             ? *found
@@ -175,7 +176,7 @@ int idem__verb_answer(struct idem_op *op, const struct idem_decision *decision,
     op->verdict = decision->verdict;
     op->takeover = decision->takeover;
     op->lease_left_ms = decision->lease_left_ms;
-    /* An import keeps the record that it adds: op->record is that one. */
+    /* op->record of an import is the record that it adds: keep it. */
     return op->verb != IDEM_OP_IMPORT ? idem__op_set_record(op, record) : 0;
 }
 
@@ -200,7 +201,7 @@ int idem__verb_check_bodies(const struct idem_record *record,
 static bool has_status(const struct idem_filter *filter,
                        const struct idem_record *record)
 {
-    /* A filter for in_progress also finds those that are to be run again. */
+    /* A filter for in_progress also finds the records that wait for a retry. */
     unsigned status = 1u << record->status | 1u << idem_record_status(record);
 
     if (filter->failed_outcomes) {
@@ -217,8 +218,8 @@ static bool passes(const struct idem_filter *filter, int code,
         return false;
     }
     if (code != 0) {
-        /* List a record that cannot be read: a person must see it. A purge lists
-         * expired ones, and never takes it. */
+        /* List a record that cannot be read: a person must see it. A purge lists expired
+         * records, and must never take it. */
         return !filter->expired;
     }
     if (idem__decide_expired(record, now) != filter->expired) {
@@ -261,28 +262,28 @@ bool idem__verb_unwanted(struct idem_op *op)
 {
     int running = IDEM_OP_RUNNING;
 
-    /* A claim that was ended in the same write (commit) holds nobody up. */
+    /* A claim that was ended in the same write (commit) blocks no other caller. */
     if (op->verb != IDEM_OP_BEGIN || op->error.code != 0 ||
         op->verdict != IDEM_STARTED || op->commit != NULL) {
         return false;
     }
-    /* Ask and mark in one step: cancel() must not detach the op in between. */
+    /* Test and mark in one step: cancel() must not detach the op in between. */
     if (__atomic_compare_exchange_n(&op->state, &running, IDEM_OP_ANSWERED,
                                     false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE) ||
         running != IDEM_OP_DETACHED) {
         return false;
     }
-    /* The op turns into the release of its own claim: nothing was run, because nobody was
-     * told of it. */
+    /* Turn the op into the release of its own claim. No work was run, because no caller
+     * was told of the claim. */
     op->fence = op->record->fence;
     op->verb = IDEM_OP_END;
     op->u.end = (struct idem_outcome){
         .status = IDEM_STATUS_RELEASED,
         .text = idem_str("its caller had stopped waiting"),
     };
-    /* It has no queue any more, and stays detached (idem__pending_run()), so its answer
-     * frees it. */
+    /* The op has no queue any more, and stays detached (idem__pending_run()), so
+     * answering it frees it. */
     op->queue = NULL;
     return true;
 }
