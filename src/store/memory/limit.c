@@ -1,5 +1,5 @@
-/* Rate limits in memory: windows in a ring, and one hash table of what is known by
- * an identity, which is the windows and the requests that they counted. */
+/* Keeps rate limits in memory: a ring of windows, and one hash table by id of the windows
+ * and the requests that they counted. */
 #include "store/memory/limit.h"
 
 #include "base/heap.h"
@@ -9,7 +9,7 @@
 struct idem__memory_entry {
     uint8_t id[IDEM_ID_LEN];
     struct idem__memory_entry *next;    /* In its bucket. */
-    struct idem__memory_entry *sibling; /* Of the same window. */
+    struct idem__memory_entry *sibling; /* Next of the same window. */
     int64_t entry;
 };
 
@@ -25,7 +25,7 @@ struct idem__memory_window {
 
 enum {
     FIRST_BUCKETS = 64,
-    LOOKED_AT = 2, /* Windows whose age is looked at when a new one begins. */
+    LOOKED_AT = 2, /* Windows checked for expiry when a new one begins. */
 };
 
 static struct idem__memory_entry **bucket_of(
@@ -73,7 +73,7 @@ static void link_out(struct idem__memory_limits *limits,
     limits->len--;
 }
 
-/* Room for a window and a request more. */
+/* Makes room for one more window and one more request. */
 static int make_room(struct idem__memory_limits *limits)
 {
     struct idem__memory_limits grown = *limits;
@@ -127,7 +127,7 @@ static void free_window(struct idem__memory_limits *limits,
     idem__free(window);
 }
 
-/* Looks at @n windows, and frees those that have expired. */
+/* Checks the next @n windows, and frees those that have expired. */
 static void clean(struct idem__memory_limits *limits,
                   const struct idem_now *now, size_t n)
 {
@@ -164,7 +164,7 @@ static void add_window(struct idem__memory_limits *limits,
 
 /* ---- The verb ---- */
 
-/* Writes what was decided: all of it or, without memory, nothing. */
+/* Writes all of the decision or, if memory runs out, nothing. */
 static int save(struct idem__memory_limits *limits,
                 struct idem__memory_window *window, const struct idem_op *op,
                 const struct idem_limit_decision *decision,

@@ -1,4 +1,4 @@
-/* Rate limits in memory. */
+/* Counts requests against rate limits, in memory. */
 #ifndef IDEM_STORE_MEMORY_LIMIT_H
 #define IDEM_STORE_MEMORY_LIMIT_H
 
@@ -6,8 +6,8 @@
 
 /* Zeroed: empty. */
 struct idem__memory_limits {
-    struct idem__memory_window *windows; /* In a ring; this one is next to be
-                                            looked at for its age. */
+    /* A ring; this window is the next to be checked for expiry. */
+    struct idem__memory_window *windows;
     struct idem__memory_entry **buckets;
     size_t buckets_len; /* A power of two, or 0. */
     size_t len;

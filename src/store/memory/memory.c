@@ -11,8 +11,8 @@
 #include <idem/memory.h>
 #include <idem/queue.h>
 
-/* A record as it would be stored: encoded, so that this store meets the codec
- * like any other. */
+/* A record in its stored form: encoded, so that this store exercises the codec like any
+ * other. */
 struct row {
     struct row *next; /* In its bucket. */
     uint64_t seq;
@@ -93,7 +93,7 @@ static int rehash(struct memory_store *m, size_t len)
     return 0;
 }
 
-/* Room for one more row in both tables. */
+/* Makes room for one more row in both tables. */
 static int make_room(struct memory_store *m)
 {
     if (m->rows_len == m->rows_cap) {
@@ -170,7 +170,7 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
     return rc != 0 ? rc : 1;
 }
 
-/* The bytes of a new version of @old (NULL: there is none) after @decision. */
+/* Builds the row that @decision writes. @old is the current row (NULL: there is none). */
 static int build(struct memory_store *m, const struct row *old,
                  const struct idem_decision *decision, struct row *ret_row)
 {
@@ -258,6 +258,8 @@ static int save(void *ctx, const struct idem_decision *decision,
         }
         return 0;
     }
+    /* The engine may still read the old bytes for its answer, so keep them until the next
+     * save. */
     built.next = old->next;
     idem__free(m->garbage);
     m->garbage = old->bytes;
@@ -272,7 +274,7 @@ static struct idem_table table_of(struct memory_store *m)
 
 /* ---- Lists and purges ---- */
 
-/* How many rows have no greater @seq. */
+/* The number of rows with a seq of at most @seq. */
 static size_t row_after(const struct memory_store *m, uint64_t seq)
 {
     size_t low = 0;
@@ -290,7 +292,7 @@ static size_t row_after(const struct memory_store *m, uint64_t seq)
     return low;
 }
 
-/* The row after the place of the list, in its direction; NULL: there is none. */
+/* The next row of the list, in its direction. NULL: there is none. */
 static const struct row *next_row(const struct memory_store *m,
                                   const struct idem_op *op)
 {
@@ -355,7 +357,7 @@ static void purge(struct memory_store *m, struct idem_op *op,
     m->rows_len = kept;
 }
 
-/* ---- The door ---- */
+/* ---- Operations ---- */
 
 static int read_now(struct memory_store *m, struct idem_now *ret_now,
                     struct idem_error *error)
@@ -429,6 +431,7 @@ static int memory_submit(struct idem_store *base, struct idem_op *op)
     changed = run(m, op);
     idem__tally_op(&m->tally, op);
     (void)pthread_mutex_unlock(&m->mutex);
+    /* Wake waiters before the answer: once the op is answered, its caller may free it. */
     if (changed) {
         idem__store_changed(base, op->id);
     }

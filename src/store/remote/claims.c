@@ -1,9 +1,9 @@
-/* The claims that this handle made and has not ended. Opening the store allocates memory
- * for all of them, and the kernel supplies each page when it is first used.
+/* Implements the cache of claims. Opening the store allocates memory for all of them, and
+ * the kernel supplies each page when it is first used.
  *
- * It is a cache: a claim that is forgotten, or is too large, is read again before it is
- * ended. A claim that is remembered although it was taken over does no harm, because each
- * write is conditional on the record. */
+ * A claim that was forgotten, or is too large, is read again before it is ended. A claim
+ * that is still remembered after a takeover does no harm, because each write is
+ * conditional on the record. */
 #include "store/remote/claims.h"
 
 #include "base/heap.h"
@@ -13,11 +13,12 @@
 enum {
     BUCKETS = 1024,
     CLAIMS_MAX = 4096,
-    CLAIM_BYTES_MAX = 1160 /* Larger ones are read again. */
+    CLAIM_BYTES_MAX = 1160 /* A larger claim is not remembered. */
 };
 
 struct claim {
-    struct claim *next; /* In its bucket, or of the free ones. */
+    /* Next in its bucket, or in the list of free entries. */
+    struct claim *next;
     struct claim *newer;
     struct claim *older;
     size_t len;
@@ -30,8 +31,8 @@ struct idem__claims {
     struct claim *newest;
     struct claim *oldest;
     struct claim *free;
-    size_t
-        used; /* How many of claims[] were ever used; the rest is untouched. */
+    /* Entries of claims[] that were ever used; the others are untouched. */
+    size_t used;
     struct claim claims[CLAIMS_MAX];
 };
 
@@ -80,7 +81,7 @@ static void drop(struct idem__claims *claims, struct claim **at)
     claims->free = claim;
 }
 
-/* Takes a free entry, or else that of the oldest claim, whose end then costs a look. */
+/* Takes a free entry, or else drops the oldest claim, whose end then costs a read. */
 static struct claim *take(struct idem__claims *claims)
 {
     struct claim *claim;
@@ -123,8 +124,8 @@ void idem__claims_put(struct idem__claims *claims,
     size_t len = 0;
     size_t i;
 
-    /* The earlier claim is off the record, even if the new one turns out too large to be
-     * kept. */
+    /* Drop the earlier claim even if the new one is too large to remember: it is not on
+     * record any more. */
     if (*at != NULL) {
         drop(claims, at);
     }
@@ -162,7 +163,8 @@ bool idem__claims_get(struct idem__claims *claims,
     if (claim == NULL) {
         return false;
     }
-    /* A copy, because the entry may go to another claim while this op is on its way. */
+    /* Copy it, because the entry may be reused for another claim while this op is in
+     * flight. */
     memory->len = 0;
     idem__buffer_add(memory, claim->bytes, claim->len);
     return !memory->failed;

@@ -1,6 +1,6 @@
-/* Runs a store: its leader (store/shared/leader.h) sends requests and waits for
- * answers on behalf of all, until its own answer is there. Or a thread does, or a
- * foreign event loop. */
+/* Runs a remote store: its leader (store/shared/leader.h) sends requests and waits for
+ * answers on behalf of all callers, until its own answer is there. A thread of the store
+ * or the host's event loop may lead instead. */
 #include "base/heap.h"
 #include "base/host.h"
 #include "base/process.h"
@@ -18,7 +18,8 @@ enum {
 
 /* ---- The queue ---- */
 
-/* With the mutex held. True if the leader sleeps, and this op is what it waits for. */
+/* With the mutex held, for each new op: true if the leader sleeps, and this op has to
+ * wake it. */
 static bool is_called(struct idem__remote *remote)
 {
     if (remote->leader.asleep && remote->wanted > 1) {
@@ -58,9 +59,9 @@ enum idem_cancel idem__remote_cancel(struct idem_store *base,
     return idem__leader_cancel(&((struct idem__remote *)base)->leader, op);
 }
 
-/* ---- In a foreign event loop ---- */
+/* ---- In the host's event loop ---- */
 
-/* Lets the descriptor become readable when it is time. */
+/* Sets the timer, so that the descriptor becomes readable when work is due. */
 static void set_timer(struct idem__remote *remote, int64_t due_ms)
 {
     int64_t work_ms = remote->ops->due_ms(remote);
@@ -105,9 +106,9 @@ int idem__remote_fd(struct idem_store *base)
 
 /* ---- Leading ---- */
 
-/* Called with the mutex held, and releases it. It sees an op that became pending since
- * the round looked for one; an op that becomes pending later wakes the leader only if
- * it could be sent, which spares a busy store a wake-up for each op. */
+/* Called with the mutex held, and releases it. Does not wait if an op became pending
+ * since the last round. An op that becomes pending later wakes the leader only if it
+ * could be sent, which saves a busy store a wake-up for each op. */
 static void wait_for_work(struct idem__remote *remote, int64_t deadline_ms)
 {
     size_t wanted =
@@ -153,7 +154,7 @@ static bool lead(void *ctx, struct idem_queue *queue, int64_t deadline_ms)
     return late;
 }
 
-/* Of each flight whose op is still waited for. */
+/* Wakes a caller that sleeps until the op of a started flight is answered. */
 static bool call_running(void *ctx, struct idem_queue **first)
 {
     const struct idem__flight *flight = ((struct idem__remote *)ctx)->running;
@@ -238,7 +239,7 @@ void idem__remote_close(struct idem_store *base)
 {
     struct idem__remote *remote = (struct idem__remote *)base;
 
-    /* After fork() the connections are the parent's. */
+    /* In a child of fork(), the connections belong to the parent. */
     if (base->pid != idem__process()) {
         return;
     }

@@ -1,12 +1,12 @@
-/* The work of a store: its leader takes ops off the queue and makes them flights, which
- * send requests, pause, and are answered; remote.h draws it.
+/* Starts the ops of a remote store as flights, which send requests, pause and are
+ * answered; remote.h draws it. Its leader calls these functions.
  *
  * Up to sending_max flights send at once. Free places go alternately to pending ops and
- * to due flights, each in their order. So a hot key, whose flights are throttled and
- * pause most of the time, takes no places from other keys, and a stream of new ops does
- * not starve paused flights, which count as queued (idem__flights_has_room()). Ends and
- * renewals start however much is queued or paused: finished work has to be recorded
- * before its lease ends. */
+ * to flights whose pause is over, each in their order. So a hot key, whose flights are
+ * throttled and pause most of the time, takes no places from other keys, and a stream of
+ * new ops does not starve paused flights, which count as queued
+ * (idem__flights_has_room()). The limits on queued and started ops do not hold for ends
+ * and renewals: finished work has to be recorded before its lease ends. */
 #include "store/remote/flights.h"
 
 #include "base/host.h"
@@ -53,20 +53,20 @@ static void spare_flight(struct idem__remote *remote,
 }
 
 /* Answers @op. A claim whose caller stopped waiting goes back to the queue as a release,
- * or nobody could use the key until its lease ends. */
+ * or the claim would block the key until its lease ends. */
 static void give_back(struct idem__remote *remote, struct idem_op *op)
 {
     bool changed = op->error.code == 0 && op->changed;
 
-    /* The op is counted first, because it is its caller's once it is answered. */
+    /* Count the op first: once it is answered, its caller may free it. */
     (void)pthread_mutex_lock(&remote->leader.mutex);
     idem__tally_op(&remote->tally, op);
     (void)pthread_mutex_unlock(&remote->leader.mutex);
-    /* The change is durable by now, so a waiter that looks finds it. */
+    /* The change is durable by now, so a waiter that reads the record finds it. */
     if (changed) {
         idem__store_changed(&remote->base, op->id);
     }
-    /* This asks and answers in one step: the caller cannot leave in between. */
+    /* Test and mark in one step: the caller cannot leave in between. */
     if (idem__verb_unwanted(op)) {
         (void)pthread_mutex_lock(&remote->leader.mutex);
         idem__pending_append(&remote->leader.pending, op);
@@ -85,8 +85,8 @@ static int64_t end_of(const struct idem__flight *flight)
     int64_t timeout_ms = op->store->options.timeout_ms;
     int64_t early_ms = timeout_ms / 10 < 200 ? timeout_ms / 10 : 200;
 
-    /* Nobody waits for this one, but its claim has to be found and released, or the key is
-     * blocked for a lease. */
+    /* The caller has gone, but the claim has to be found and released, or it blocks the
+     * key for a whole lease. */
     if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) == IDEM_OP_DETACHED) {
         return idem__time_add(op->deadline_ms, timeout_ms);
     }
@@ -94,7 +94,7 @@ static int64_t end_of(const struct idem__flight *flight)
 }
 
 /* A request may take a third of the op's time, so that two more fit if it is lost. A
- * large one may take all. */
+ * large request may take all of it. */
 static int64_t end_of_try(const struct idem__flight *flight)
 {
     int64_t end_ms = end_of(flight);
@@ -162,7 +162,7 @@ static void set_due(struct idem__remote *remote, struct idem__flight *flight,
     remote->due_ms = due_ms < remote->due_ms ? due_ms : remote->due_ms;
 }
 
-/* Does what the flight asks for. */
+/* Sends, pauses or answers, as flight->next says. */
 static void go_on(struct idem__remote *remote, struct idem__flight *flight)
 {
     struct idem_op *op = flight->op;
@@ -209,7 +209,7 @@ static void start(struct idem__remote *remote, struct idem_op *op)
     remote->running = flight;
     remote->leader.running_len++;
     (void)pthread_mutex_unlock(&remote->leader.mutex);
-    /* Without a time nothing can be decided. */
+    /* No decision can be made without a time. */
     if (remote->ops->now(remote, &now) != 0) {
         idem__flight_no_clock(flight);
     } else {
@@ -274,7 +274,8 @@ static void tell_breaker(struct idem__remote *remote, bool heard)
 }
 
 /* With the mutex held: the op that has been pending longest of those that may start, or
- * NULL. Ends and renewals do not wait for claims that pause. */
+ * NULL. While too many flights have started, only ends and renewals may: they do not wait
+ * for claims that pause. */
 static struct idem_op *next_pending(const struct idem__remote *remote)
 {
     struct idem_op *op = remote->leader.pending.first;
@@ -292,7 +293,8 @@ static bool admit_pending(struct idem__remote *remote)
     struct idem_op *op;
 
     (void)pthread_mutex_lock(&remote->leader.mutex);
-    /* From here on the leader looks by itself: nobody has to wake it. */
+    /* The leader is awake and looks for pending ops itself, so no caller has to wake
+     * it. */
     remote->leader.asleep = false;
     op = next_pending(remote);
     if (op != NULL) {
@@ -353,8 +355,8 @@ static void take_answers(struct idem__remote *remote)
         } else {
             idem__flight_answered(flight, &now);
         }
-        /* Only after the answer was read: it may have ended the op, or told what became
-         * of its write. */
+        /* Check the time only after the answer was read: it may have ended the op, or
+         * shown what became of its write. */
         if (flight->next != IDEM__FLIGHT_DONE &&
             idem__mono_ms() >= end_of(flight)) {
             give_up(remote, flight);
@@ -381,13 +383,14 @@ static void check_clock(struct idem__remote *remote)
             set_due(remote, flight, flight->due_ms);
         } else if (flight->next == IDEM__FLIGHT_PAUSE &&
                    now_ms >= end_of(flight)) {
-            /* Its time is over while it pauses: no request is on its way, so nothing new
-             * can be learned. */
+            /* The op's time is over. No request of it is in flight, so nothing new can be
+             * learned. */
             leave_turns(remote, flight);
             give_up(remote, flight);
             go_on(remote, flight);
         } else if (flight->next == IDEM__FLIGHT_PAUSE) {
-            /* Its pause is over: it waits for a free place, until its own end at most. */
+            /* The pause is over: the flight waits for a free place, until its own end at
+             * most. */
             if (flight->turn.flight == NULL) {
                 flight->turn.flight = flight;
                 IDEM__LIST_APPEND(&remote->turns, &flight->turn);
@@ -405,7 +408,8 @@ int64_t idem__flights_round(struct idem__remote *remote)
     take_answers(remote);
     check_clock(remote);
     admit(remote);
-    /* The leader may leave now: the service works while another is woken. */
+    /* The leader may leave after this: send now, so that the service works while the next
+     * leader wakes up. */
     if (remote->ops->push != NULL) {
         remote->ops->push(remote);
     }
@@ -471,7 +475,7 @@ void idem__flights_drop(struct idem__remote *remote)
 
         if (flight->next == IDEM__FLIGHT_SEND) {
             remote->ops->abort(flight);
-            /* The service may apply what it was sent: its answer goes unread. */
+            /* The service may still apply the request, and its answer is not read. */
             if (flight->ops->may_have_written(flight)) {
                 flight->ambiguous = true;
             }
@@ -479,7 +483,8 @@ void idem__flights_drop(struct idem__remote *remote)
         idem__flight_give_up(flight);
         remote->running = flight->link;
         idem__op_answer(flight->op);
-        /* The service gives the aborted request back, which must not outlive its flight. */
+        /* Take the aborted request back from the service: it must not outlive its
+         * flight. */
         while (remote->ops->reap(remote) != NULL) {
         }
         remote->ops->destroy(flight);

@@ -1,5 +1,5 @@
-/* The states of an op on its way to a service, as far as all services have them.
- * machine.h has their table, docs/rooms.md the drawing. */
+/* Implements the states that all services share. machine.h has their table, and
+ * docs/rooms.md draws them. */
 #include "store/remote/machine.h"
 
 #include "base/heap.h"
@@ -104,9 +104,9 @@ idem__state idem__flight_retry(struct idem__flight *flight,
     unsigned most = sent ? TRIES_MAX : AWAY_TRIES_MAX;
 
     if (flight->settled) {
-        return IDEM__STATE_DONE; /* A purge finds what is left. */
+        return IDEM__STATE_DONE; /* A later purge tidies up what is left. */
     }
-    /* The reason to report if the caller's time runs out during the pause. */
+    /* Keep the reason, to report it if the caller's time runs out during the pause. */
     flight->op->error = *error;
     flight->tries++;
     if (said == IDEM__SAID_NEVER || flight->tries >= most ||
@@ -127,7 +127,7 @@ idem__state idem__flight_again(struct idem__flight *flight, idem__state again,
 
 /* ---- Claims of this handle ---- */
 
-/* Stands before the remembered bytes: how many of each. */
+/* Precedes the remembered bytes: how many each part has. */
 struct lengths {
     size_t head;
     size_t scope;
@@ -168,7 +168,8 @@ bool idem__flight_recall(struct idem__flight *flight, const uint8_t **ret_more)
     memcpy(&lengths, p, sizeof(lengths));
     p += sizeof(lengths);
     *flight->found_head = idem_bytes(p, lengths.head);
-    /* Only this very attempt may be ended by what this handle remembers of it. */
+    /* Use it only if it is of this very attempt: the handle may remember another claim of
+     * the key. */
     if (idem__record_decode(op->id, *flight->found_head, record, NULL) != 0 ||
         record->fence != op->fence ||
         memcmp(record->nonce, op->nonce, sizeof(op->nonce)) != 0) {
@@ -245,7 +246,7 @@ static idem__state decide(struct idem__flight *flight)
         return too_many_rounds(flight);
     }
     flight->extending = false;
-    /* The rules of src/core, given what the service knows beyond the record. */
+    /* Apply the rules of src/core to the record and what the service knows beyond it. */
     next = flight->ops->decide(flight, there);
     if (next != IDEM__STATE_NONE) {
         return next;
@@ -303,7 +304,7 @@ static idem__state settle(struct idem__flight *flight, bool wrote)
                                        : IDEM__STATE_DONE;
 }
 
-/* False: no memory for it. */
+/* Sets the op's answer. False: memory ran out. */
 static bool answer(struct idem__flight *flight)
 {
     if (idem__verb_answer(flight->op, &flight->decision, &flight->given) == 0) {
@@ -315,7 +316,7 @@ static bool answer(struct idem__flight *flight)
 
 static idem__state act(struct idem__flight *flight)
 {
-    /* The answer comes before the write: without memory for it nothing is written. */
+    /* Set the answer before the write: if memory for it runs out, nothing is written. */
     if (!answer(flight)) {
         return IDEM__STATE_DONE;
     }
@@ -343,7 +344,7 @@ static idem__state extend(struct idem__flight *flight)
     flight->extending = true;
     flight->ambiguous = true;
     flight->ops->rewrite(flight);
-    /* The end counts from the service's time, as the answers have told it by now, and not
+    /* Count the end from the service's time, which the answers have shown by now, and not
      * from the clock that made the claim too short. */
     idem__lease_extend(next, next->lease_ms, flight->now);
     idem__lease_extend(&flight->given, flight->given.lease_ms, flight->now);
@@ -353,9 +354,9 @@ static idem__state extend(struct idem__flight *flight)
 
 /* ---- After a write ---- */
 
-/* The claim is on record, and its lease is too short. Take what was just written for what
- * is there, without another look. After a takeover it has texts of its predecessor, which
- * stay in the memory that they were read into. */
+/* The claim is on record, but its lease is too short. Treat the record just written as
+ * the record found, which saves a read. After a takeover it has texts of the attempt
+ * before it, which stay in the memory that they were read into. */
 static idem__state extend_written(struct idem__flight *flight)
 {
     flight->ambiguous = true;
@@ -513,7 +514,8 @@ idem__state idem__flight_first(struct idem__flight *flight, bool looks)
     return IDEM__STATE_DONE;
 }
 
-/* A flight is used for one op after the other; of the last only its memory stays. */
+/* A flight runs one op after another, so forget everything about the last op but its
+ * memory. */
 void idem__flight_start(struct idem__flight *flight, const struct idem_now *now)
 {
     flight->now = now;
@@ -557,7 +559,7 @@ static void end(struct idem__flight *flight, const char *text)
 void idem__flight_no_clock(struct idem__flight *flight)
 {
     if (flight->ops->may_have_written(flight)) {
-        flight->ambiguous = true; /* Its answer goes unread. */
+        flight->ambiguous = true; /* The answer to that request is not read. */
     }
     end(flight, "cannot read the clock");
 }
@@ -568,7 +570,7 @@ void idem__flight_give_up(struct idem__flight *flight)
 
     (void)snprintf(text, sizeof(text), "%s did not answer in time",
                    flight->ops->service);
-    /* The reason for the last pause says more than that the time is up. */
+    /* The reason for the last pause says more than a timeout does. */
     end(flight,
         flight->op->error.text[0] != '\0' ? flight->op->error.text : text);
 }

@@ -1,39 +1,39 @@
-/* One op on its way to a service and back: which request comes next, and what its answer
- * means. Pure but for memory: no I/O and no clock, so that the simulator runs it.
- * docs/rooms.md draws it.
+/* Decides for one op which request to the service comes next, and what each answer means.
+ * Pure but for memory: it does no I/O and reads no clock, so that the simulator runs it.
+ * docs/rooms.md draws the states.
  *
  *     state    request         what decides on the next state
  *     -------  --------------  -----------------------------------------------------
  *     start                    DECIDE: a claim, an import, an owner whose claim is
  *                              remembered; LOOK: a claim that waits, is probably refused,
- *                              or brings a large input; anybody else
- *     LOOK     the record      DECIDE: it is there, or none is
- *     DECIDE                   LOOK: what is remembered is good for no answer; LOAD: the
- *                              caller is given a body; ACT
- *     LOAD     its bodies      LOOK: they have changed since; ACT: all is as the record
- *                              says (PostgreSQL decides again first)
- *     ACT                      DONE: nothing is to be written; EXTEND: a claim of ours is
- *                              found, and too short; WRITE, once the service has stored
- *                              what goes before it
+ *                              or brings a large input; any other op
+ *     LOOK     the record      DECIDE: it was read, or there is none
+ *     DECIDE                   LOOK: a remembered claim cannot answer the op; LOAD: the
+ *                              caller gets a body; ACT: otherwise
+ *     LOAD     its bodies      LOOK: they have changed since; ACT: they match the record
+ *                              (PostgreSQL decides again first)
+ *     ACT                      DONE: there is nothing to write; EXTEND: the record is a
+ *                              claim of this op with too short a lease; WRITE, once the
+ *                              service has stored what goes before it
  *     EXTEND                   WRITE: the claim with a longer lease
- *     WRITE    a write, if     DECIDE: refused, and shown the record; LOOK: refused and
- *              it is as found  not shown it, or not answered; EXTEND: applied, and too
- *                              short; settle: applied
+ *     WRITE    a write, if     DECIDE: refused, and the answer shows the record; LOOK:
+ *              the record is   refused without showing it, or not answered; EXTEND:
+ *              as found        applied, with too short a lease; settle: applied
  *     settle                   what the service tidies up; then DONE
  *
- * A write is decided on what was found, or on there being nothing, and is conditional on
- * just that. Refused, it shows what is there now, and that is decided on anew. Whether an
- * unanswered write was applied is found by reading, never guessed: the record then holds
- * our nonce and content, or it does not.
+ * A write is decided on the record that was found, or on its absence, and is conditional
+ * on exactly that. A refused write shows the record that is there now, and the op decides
+ * again. Whether an unanswered write was applied is read, never guessed: the record then
+ * has the nonce and the content of this op, or it does not.
  *
- * Each state that asks may be throttled, or read in vain: then it goes through PAUSE to
- * itself. Each may fail, the time may be up, or the clock not answer: DONE, with an error
- * that says whether a write may have been applied (flight->ambiguous).
+ * Any request may be throttled or get no useful answer: its state then goes through PAUSE
+ * back to itself. Any state may fail, run out of time or get no time from the clock: it
+ * goes to DONE, with an error that tells whether a write may have been applied
+ * (flight->ambiguous).
  *
- * DECIDE, ACT and EXTEND are here (machine.c), as is what follows from an answer to WRITE.
- * All else is the service's: the requests of LOOK, LOAD and WRITE, and states of its own
- * for lists, purges, limits and the mark of a store that is moved.
- */
+ * machine.c has DECIDE, ACT and EXTEND, and what follows from the answer to WRITE. The
+ * service has the rest: the requests of LOOK, LOAD and WRITE, and states of its own for
+ * lists, purges, limits and the mark of a store that is moved. */
 #ifndef IDEM_STORE_REMOTE_MACHINE_H
 #define IDEM_STORE_REMOTE_MACHINE_H
 
@@ -47,25 +47,25 @@ enum idem__flight_next {
     IDEM__FLIGHT_DONE,  /* The op's answer is set. */
 };
 
-/* One of these, or of a service's own from IDEM__STATE_OWN on. */
+/* One of the states below, or one of a service's own from IDEM__STATE_OWN on. */
 typedef int idem__state;
 
 enum {
     /* No next state: the caller goes on. */
     IDEM__STATE_NONE = 0,
 
-    /* The ends of a step: its request is made; or the op waits, and then enters
-     * flight->after_pause; or it is given back. */
+    /* These end a step: its request is ready; or the op pauses, and then enters
+     * flight->after_pause; or the op is answered. */
     IDEM__STATE_SEND = IDEM__FLIGHT_SEND,
     IDEM__STATE_PAUSE = IDEM__FLIGHT_PAUSE,
     IDEM__STATE_DONE = IDEM__FLIGHT_DONE,
 
     IDEM__STATE_LOOK,   /* Reads the record. */
-    IDEM__STATE_DECIDE, /* What is to be answered and written? */
-    IDEM__STATE_LOAD,   /* Reads the bodies that the caller is given. */
-    IDEM__STATE_ACT,    /* Does what was decided. */
-    IDEM__STATE_EXTEND, /* Makes a claim last as long as its owner counts. */
-    IDEM__STATE_WRITE,  /* Writes the record, if it is as it was found. */
+    IDEM__STATE_DECIDE, /* Decides the answer and the write. */
+    IDEM__STATE_LOAD,   /* Reads the bodies for the answer. */
+    IDEM__STATE_ACT,    /* Sets the answer, and goes on to the write. */
+    IDEM__STATE_EXTEND, /* Extends a claim to what its owner counts on. */
+    IDEM__STATE_WRITE,  /* Writes the record, if it is still as found. */
 
     /* The first states of ops that are not about one record. */
     IDEM__STATE_LIST,
@@ -78,13 +78,14 @@ enum {
 
 /* The meaning of an answer, or of the lack of one. */
 enum idem__said {
-    IDEM__SAID_OK = 1,      /* It was done. */
+    IDEM__SAID_OK = 1,      /* The request was done. */
     IDEM__SAID_REFUSED,     /* Its condition did not hold: not applied. */
-    IDEM__SAID_NOT_APPLIED, /* Certainly not; it may be asked again. */
+    IDEM__SAID_NOT_APPLIED, /* Certainly not applied; worth another try. */
     IDEM__SAID_UNKNOWN,     /* It may have been applied, now or later. */
-    IDEM__SAID_NEVER,       /* Not applied, and asking again will not help. */
-    IDEM__SAID_CALLER_WRITE, /* Our condition of a transaction held, and that of a
-                                write of the caller's did not: not applied. */
+    IDEM__SAID_NEVER, /* Not applied; another try would end the same way. */
+    /* Not applied: in a transaction, our condition held and that of a write of the
+     * caller's did not. */
+    IDEM__SAID_CALLER_WRITE,
 };
 
 struct idem__flight;
@@ -96,8 +97,8 @@ struct idem__flight_env {
     uint8_t *scratch; /* IDEM_HEAD_MAX bytes, for one flight at a time. */
 };
 
-/* Sets up a zeroed @env; @remembers: claims, too. Returns 0 or IDEM_ENOMEM; what is half
- * set up can be finished. */
+/* Sets up a zeroed @env, with a cache of claims if @remembers. 0 or IDEM_ENOMEM. A
+ * half-built @env can be finished. */
 int idem__flight_env_init(struct idem__flight_env *env,
                           const struct idem_host *host, bool remembers);
 void idem__flight_env_finish(struct idem__flight_env *env);
@@ -108,110 +109,116 @@ typedef idem__state idem__flight_fn(struct idem__flight *flight);
 /* The functions of a service. */
 struct idem__machine_ops {
     const char *service; /* "DynamoDB", for sentences. */
-    unsigned
-        rounds_max; /* Decisions of one op: each but the first means that another
-                            changed the record between our reading and our write. */
-    unsigned pause_base_ms; /* Of the pauses before asking again. */
+    /* Most decisions of one op. Each but the first means that another writer changed the
+     * record between our read and our write. */
+    unsigned rounds_max;
+    unsigned pause_base_ms; /* Base of the pauses before another try. */
 
-    /* flight->op is another one. Returns its first state: idem__flight_first(). */
+    /* Starts the new flight->op. Returns its first state, from idem__flight_first() or of
+     * the service. */
     idem__flight_fn *start;
-    /* Enters flight->state, which is none of machine.c's: makes its request, and returns
-     * SEND, or does its work. */
+    /* Enters flight->state, one of the service's states: prepares its request and returns
+     * SEND, or does its work and returns the next state. */
     idem__flight_fn *enter;
-    /* The answer to its request is there. For WRITE see idem__flight_written(). */
+    /* Reads the answer to the request of flight->state. For WRITE it calls
+     * idem__flight_written(). */
     idem__flight_fn *answered;
 
-    /* Makes flight->decision on @there (NULL: nothing), which is idem__verb_decide()'s.
-     * NONE, or the next state. */
+    /* Sets flight->decision about the record @there (NULL: none) by idem__verb_decide().
+     * Returns NONE or the next state. */
     idem__state (*decide)(struct idem__flight *flight,
                           const struct idem_record *there);
-    /* The decision stands, and what it writes is in *flight->next_record and
-     * flight->head: makes what goes with it. NONE, or the next state. */
+    /* Called once the decision stands, and *flight->next_record and flight->head have
+     * what it writes: prepares what goes with it. Returns NONE or the next state. */
     idem__flight_fn *prepare;
-    /* Stores what a reader of the record must find, and which comes before it. The state
-     * that does so, after which ACT comes again; or WRITE. NULL: nothing does. */
+    /* Returns the state that stores what a reader of the record has to find, such as its
+     * bodies, before the record itself; ACT comes again after it. WRITE: nothing is left
+     * to store. NULL: always WRITE. */
     idem__flight_fn *store;
-    /* Called when the op is answered, after its write or (not @wrote) without one.
-     * NULL: DONE. */
+    /* Called when the answer is set, after the op's write (@wrote) or without one.
+     * Returns the next state. NULL: DONE. */
     idem__state (*settle)(struct idem__flight *flight, bool wrote);
 
-    /* Builds the write from the record found, for another lease. */
+    /* Builds a write of the record found, to which EXTEND gives another lease. */
     void (*rewrite)(struct idem__flight *flight);
-    /* Treats the record written as the record found. False: the next write depends on
+    /* Makes the record just written the record found. False: the next write depends on
      * something that only a read shows. */
     bool (*found_written)(struct idem__flight *flight);
 
-    /* The claim *flight->next_record was written: idem__flight_remember(). */
+    /* Called after the claim *flight->next_record was written; calls
+     * idem__flight_remember(). */
     void (*remember)(struct idem__flight *flight);
-    /* True if what was found is now the op's own claim: idem__flight_recall(). */
+    /* Calls idem__flight_recall(). True if the op's own claim is now the record found. */
     bool (*recall)(struct idem__flight *flight);
 
-    /* True if the last request may have changed what the op is about. */
+    /* True if the last request may have changed something. */
     bool (*may_have_written)(const struct idem__flight *flight);
 };
 
-/* A place in the line of those that may send again; see base/list.h. */
+/* An entry in the line of flights that may send again; see base/list.h. */
 struct idem__flight_turn {
     struct idem__flight_turn *next;
     struct idem__flight_turn *prev;
-    struct idem__flight *flight; /* NULL: it is not in the line. */
+    struct idem__flight *flight; /* NULL: not in the line. */
 };
 
-/* The service's own struct begins with it. */
+/* An op that has started. The service's own struct begins with this one. */
 struct idem__flight {
     const struct idem__machine_ops *ops;
     const struct idem__flight_env *env;
     struct idem_op *op;
-    const struct idem_now *now; /* One time for all of a step. */
+    const struct idem_now *now; /* The same time for all of a step. */
 
     /* The next step. */
     enum idem__flight_next next;
     int64_t pause_ms;
-    bool large;     /* Of the request to be sent: it takes its time. */
-    bool heard;     /* Of the last one: the service gave a valid answer. */
-    bool timed_out; /* The deadline ended the last one. */
+    bool large;     /* The next request is large, and may take long. */
+    bool heard;     /* The last request got a valid answer. */
+    bool timed_out; /* The last request ended at its deadline. */
 
-    /* Where the op is. */
+    /* The state of the op. */
     idem__state state;
-    idem__state after_pause; /* PAUSE: what is entered then. */
+    idem__state after_pause; /* The state to enter after PAUSE. */
 
-    /* Counts of its tries so far; but for waits each is bounded. */
-    unsigned tries;  /* Requests in vain, in a row. */
+    /* Counts of the op's tries. All but waits are bounded. */
+    unsigned tries;  /* Requests in a row without progress. */
     unsigned waits;  /* Pauses for a reason of idem__flight_again(). */
     unsigned rounds; /* Decisions. */
 
-    /* How much is known of its effect should it fail. Once set for an op, neither is
-     * ever unset. */
+    /* How much is known of the op's effect, should it fail. Neither is unset before the
+     * op ends. */
     bool ambiguous; /* A write of ours may have been applied: never report
                        "nothing was done". */
-    bool settled;   /* The op is answered; what is left to do may fail. */
+    bool settled;   /* The answer is certain; what is left to do may fail. */
 
-    /* The record found, on which the decision and the condition of the write rest; the
+    /* The record found, on which the decision and the condition of the write rest. The
      * service keeps it. */
     bool has_found;
-    bool remembered; /* It is what this handle wrote, and not a reading. */
+    bool remembered; /* It is from the cache of claims, and was not read. */
     struct idem_record *found;
     struct idem_slice *found_head;
     struct idem__buffer found_memory;
-    struct idem__buffer written; /* The head of found, where that is a write of
-                                    ours that was not read back. */
+    /* The memory of *found_head if the record found is a write of ours that was not read
+     * back. */
+    struct idem__buffer written;
 
-    /* The decision, which is to be answered and written. */
+    /* The decision, with its answer and its write. */
     struct idem_decision decision;
     struct idem_record given;
-    struct idem_record
-        *next_record;         /* As it is to be written; the service's. */
+    /* The record to write, which the service keeps. */
+    struct idem_record *next_record;
     struct idem__buffer head; /* The encoded head of next_record. */
-    bool extending;           /* The write is a claim that is made to last. */
+    bool extending;           /* The write only extends a claim. */
 
-    /* flights.c's. */
+    /* For flights.c. */
     struct idem__flight *link;
-    struct idem__flight *link_back; /* Of those that are under way. */
+    /* With link, the list of flights that have started. */
+    struct idem__flight *link_back;
     struct idem__flight_turn turn;
-    int64_t due_ms; /* Paused: the clock is looked at then. */
+    int64_t due_ms; /* Paused: check_clock() looks at the flight then. */
 };
 
-/* ---- Its life: start to give_up of struct idem__remote_ops ---- */
+/* ---- The life of a flight; flights.c calls these ---- */
 
 void idem__flight_start(struct idem__flight *flight,
                         const struct idem_now *now);
@@ -222,17 +229,17 @@ void idem__flight_answered(struct idem__flight *flight,
 void idem__flight_no_clock(struct idem__flight *flight);
 void idem__flight_give_up(struct idem__flight *flight);
 
-/* The op has been given back; most of the memory stays. */
+/* Detaches the op, which has ended. Keeps most of the memory for the next op. */
 void idem__flight_reset(struct idem__flight *flight);
 void idem__flight_free(struct idem__flight *flight);
 
 /* ---- For a service ---- */
 
-/* Where the op begins; @looks: a claim of it reads first. */
+/* The first state of the op. @looks: a claim reads the record first. */
 idem__state idem__flight_first(struct idem__flight *flight, bool looks);
 
-/* Takes in an answer to WRITE. Returns the next state; after REFUSED that is NONE, for
- * the service knows whether it was shown the record. */
+/* Handles the answer to WRITE, and returns the next state. After REFUSED that is NONE,
+ * because only the service knows whether the answer showed the record. */
 idem__state idem__flight_written(struct idem__flight *flight,
                                  enum idem__said said, bool sent,
                                  const struct idem_error *error);
@@ -244,27 +251,27 @@ idem__state idem__flight_fail_with(struct idem__flight *flight, int code,
                                    const char *text);
 idem__state idem__flight_no_memory(struct idem__flight *flight);
 
-/* After an answer that is neither OK nor REFUSED: @again after a pause, or the end.
- * @sent: the service is there. */
+/* Handles an answer that is neither OK nor REFUSED: enters @again after a pause, or ends
+ * the op. @sent: the request was sent, so the service is there. */
 idem__state idem__flight_retry(struct idem__flight *flight,
                                enum idem__said said, bool sent,
                                const struct idem_error *error,
                                idem__state again);
 
-/* @again after a pause, because of @why (another was faster, say), until the time is
- * up. */
+/* Enters @again after a pause, because of @why (another caller was faster, for example),
+ * until the op's time is up. */
 idem__state idem__flight_again(struct idem__flight *flight, idem__state again,
                                const char *why);
 
-/* @again after a pause that is as long as the tries so far say. */
+/* Enters @again after a pause that grows with the tries so far. */
 idem__state idem__flight_pause(struct idem__flight *flight, idem__state again);
 
-/* Remembers what was written, and the @n of @more, three at most. */
+/* Remembers the claim that was written, with the @n slices @more, three at most. */
 void idem__flight_remember(struct idem__flight *flight,
                            const struct idem_slice *more, size_t n);
 
-/* Takes the claim of the op as found, if it is remembered. *@ret_more is what was added
- * to it, in found_memory. */
+/* Makes the op's claim the record found, if it is remembered. *@ret_more points to the
+ * added slices, in found_memory. */
 bool idem__flight_recall(struct idem__flight *flight, const uint8_t **ret_more);
 
 #endif

@@ -1,15 +1,15 @@
-/* An op's own writes, which it has to recognise when their answers were lost. */
+/* Recognises an op's own writes after their answers were lost. */
 #include "store/remote/own.h"
 
 #include "base/hash.h"
 
 #include <string.h>
 
-/* True if the lease in @record counts from an earlier moment than the owner's own
- * count, which begins before it asked. A slow clock wrote it, and others might take
- * over while the owner still works. The owner stops two seconds before the end of its
- * lease, and others start two seconds after it; one of these four may go to clocks that
- * are a little off. */
+/* True if the lease in @record counts from an earlier moment than the owner's own count,
+ * which begins before its request. A slow clock wrote it, and another caller might take
+ * over while the owner still works. The owner stops two seconds before its lease ends,
+ * and others start two seconds after that; of these four seconds one may go to clocks
+ * that are a little off. */
 bool idem__own_claim_is_short(const struct idem_op *op,
                               const struct idem_decision *decision,
                               const struct idem_record *record,
@@ -27,16 +27,17 @@ bool idem__own_claim_is_short(const struct idem_op *op,
            record->lease_end_ms - record->lease_ms + TOLERATED_MS < asked_ms;
 }
 
-/* A fence in @op means that this op itself has decided to claim the key. By that,
- * is_unanswered_claim() in core/decide_begin.c knows a claim whose answer was lost. */
+/* A fence in @op means that this op itself has decided to claim the key. By it,
+ * is_unanswered_claim() in core/decide_begin.c recognises a claim whose answer was
+ * lost. */
 void idem__own_claim_note(struct idem_op *op, const struct idem_record *found,
                           const struct idem_decision *decision)
 {
     const struct idem_record *claim =
         decision->change == IDEM_CHANGE_NONE ? found : &decision->next;
 
-    /* Also 0 when a later round finds that the key is another's: this op then has no claim
-     * to take back or release. */
+    /* Reset it when a later round finds that another caller has the key: this op then has
+     * no claim to take back or release. */
     if (op->verb == IDEM_OP_BEGIN) {
         op->fence = decision->verdict == IDEM_STARTED && op->commit == NULL
                         ? claim->fence
@@ -57,13 +58,13 @@ int idem__own_code(int code, bool ambiguous)
     switch (code) {
     case IDEM_EUNAVAILABLE:
     case IDEM_EUNKNOWN:
-        /* An op that only read changed nothing. */
+        /* An op without a write in doubt changed nothing. */
         return ambiguous ? IDEM_EUNKNOWN : IDEM_EUNAVAILABLE;
     case IDEM_ECONFIG:
     case IDEM_EDENIED:
     case IDEM_EFULL:
     case IDEM_ENOMEM:
-        /* The sentence still says what to mend; the code must not say that nothing was
+        /* The sentence still names the remedy, but the code must not say that nothing was
          * done. */
         return ambiguous ? IDEM_EUNKNOWN : code;
     default:

@@ -1,8 +1,8 @@
-/* A store that is reached by requests: ops that are pending, in flight or paused, and
- * the leader that works for all of them.
+/* Runs a store that is reached by requests: keeps its ops pending, sending or paused,
+ * with one leader that works for all callers.
  *
- * An op is on its way as a flight. The store knows what a flight asks of the service
- * and what an answer means: it sets flight->next, and this room does it.
+ * An op that has started is a flight. The store decides which request a flight sends and
+ * what the answer means: it sets flight->next, and this room sends, pauses or answers.
  *
  *     pending ----> sending <----> paused ----> due
  *       op, queued     |  ^                      |
@@ -34,9 +34,9 @@ struct idem__flight_turns {
 struct idem__remote_ops {
     const char *service; /* "DynamoDB", for sentences. */
     size_t size;         /* Of the store's own struct. */
-    size_t sending_max;  /* Flights whose requests it has at once. */
+    size_t sending_max;  /* Most flights whose requests it has at once. */
 
-    /* Sets up a zeroed store whose head is set up except for its base: calls
+    /* Sets up the store's own struct, which is zero but for the head, and the base by
      * idem__store_init(). If it fails, finish() frees the half-built store. */
     int (*set_up)(struct idem__remote *remote, const char *place,
                   const struct idem_open_options *options,
@@ -44,89 +44,93 @@ struct idem__remote_ops {
     /* Frees everything outside the head. */
     void (*finish)(struct idem__remote *remote);
 
-    /* A flight that may be started again and again; NULL: no memory. */
+    /* Creates a flight, which runs one op after another. NULL: memory ran out. */
     struct idem__flight *(*create)(struct idem__remote *remote);
-    /* Called when the op has been given back. False: the flight is not worth
-     * keeping. */
+    /* Clears a flight whose op has ended. False: the flight is not worth keeping. */
     bool (*reset)(struct idem__flight *flight);
     void (*destroy)(struct idem__flight *flight);
 
     /* The time that a decision may use now. 0 or IDEM_EUNAVAILABLE. */
     int (*now)(struct idem__remote *remote, struct idem_now *ret_now);
 
-    /* Sends the request; reap() returns it when it is done, at @deadline_ms of
-     * CLOCK_MONOTONIC at the latest. */
+    /* Sends the flight's request. reap() returns the flight when the request is done, at
+     * @deadline_ms of CLOCK_MONOTONIC at the latest. */
     void (*send)(struct idem__flight *flight, int64_t deadline_ms);
-    /* Ends the request at once; reap() returns it next. */
+    /* Aborts the flight's request; reap() returns the flight next. */
     void (*abort)(struct idem__flight *flight);
     /* Sends and receives without waiting. */
     void (*work)(struct idem__remote *remote);
-    /* The next whose request is done, with heard and timed_out set; or NULL. */
+    /* The next flight whose request is done, with heard and timed_out set; or NULL. */
     struct idem__flight *(*reap)(struct idem__remote *remote);
-    /* Sends the requests of send() since, if possible. NULL: work() is soon enough. */
+    /* Sends what send() was given since the last call, if possible. NULL: work() is soon
+     * enough. */
     void (*push)(struct idem__remote *remote);
-    /* How many new ops end wait(); SIZE_MAX: none, because nothing can be sent before
-     * an answer comes. NULL: always one. */
+    /* The number of new ops that end wait(). SIZE_MAX: none, because nothing can be sent
+     * before an answer comes. NULL: always one. */
     size_t (*wanted)(struct idem__remote *remote);
 
     /* Waits until there is work, wake() was called by any thread, or
      * CLOCK_MONOTONIC has reached @deadline_ms. */
     void (*wait)(struct idem__remote *remote, int64_t deadline_ms);
     void (*wake)(struct idem__remote *remote);
-    /* A descriptor that is readable when there is work; and the time at which there is
-     * work in any case, or IDEM_NEVER. */
+    /* A descriptor that becomes readable when there is work, and the time at which there
+     * is work in any case (IDEM_NEVER: none). */
     int (*fd)(struct idem__remote *remote);
     int64_t (*due_ms)(struct idem__remote *remote);
 
-    /* True for an op that a handle for reading may run. */
+    /* True if a read-only handle may run @op. */
     bool (*reads)(const struct idem_op *op);
 };
 
-/* The head of the store: its own struct begins with it. */
+/* The part that all remote stores share; a store's own struct begins with it. */
 struct idem__remote {
     struct idem_store base;
     const struct idem__remote_ops *ops;
-    const char *endpoint; /* For sentences; the store's to keep. */
+    const char *endpoint; /* For messages; the store keeps it. */
 
-    struct idem__leader leader;   /* Its mutex is that of the next three. */
-    struct idem__flight *running; /* Linked both ways. */
+    /* Its mutex also guards running, tally and wanted. */
+    struct idem__leader leader;
+    /* All flights that have started, doubly linked. */
+    struct idem__flight *running;
     struct idem__tally tally;
-    size_t wanted; /* New ops for which a leader that sleeps is woken. */
+    size_t wanted; /* How many more new ops wake a leader that sleeps. */
 
-    size_t sending_len;              /* The leader's: in the store's hands. */
-    struct idem__flight_turns turns; /* The leader's: paused, and due. */
-    bool due_next;                /* The leader's: they got the last place. */
-    int64_t due_ms;               /* The leader's: of the first that pauses. */
-    struct idem__flight *spare;   /* The leader's; linked by link. */
-    struct idem__breaker breaker; /* The leader's. */
+    /* Only the leader uses these. */
+    size_t sending_len;
+    struct idem__flight_turns turns; /* Flights whose pause is over. */
+    bool due_next;                   /* A due flight got the last place. */
+    int64_t due_ms;                  /* When the first pause ends. */
+    struct idem__flight *spare;      /* Flights for reuse, linked by link. */
+    struct idem__breaker breaker;
 
-    int watch; /* Of the store's fd and of timer; -1: nobody asked. */
-    int timer; /* When there is something to do in any case. */
+    /* Watches the store's fd and timer; -1: no caller asked for it. */
+    int watch;
+    int timer; /* Expires when there is work in any case. */
 };
 
-/* The error that a host's clock may have before the service's first answer: hosts are
- * expected to synchronize it. */
+/* The error that the clock of a host is assumed to have until the service's first answer:
+ * hosts are expected to synchronise their clocks. */
 enum {
     IDEM__REMOTE_GUESS_ERR_MS = 2000,
 };
 
-/* now() of struct idem__remote_ops: the service's time by @clock, which learned it from
- * the answers. Until the first, the host's wall clock is used, and may be
- * @unheard_err_ms off; 0: it is not used. @clock is NULL where the host's clock is the
- * store's. */
+/* Implements now() of struct idem__remote_ops: the service's time by @clock, which learns
+ * it from the answers. Before the first answer it is the host's wall clock, which may be
+ * @unheard_err_ms off; if that is 0, the time is still unknown. @clock is NULL if the
+ * store's clock is the host's. */
 int idem__remote_now(const struct idem_host *host,
                      const struct idem__learned_clock *clock,
                      int64_t unheard_err_ms, struct idem_now *ret_now);
 
-/* Opens a store of @ops. Under IDEM_OPEN_THREAD a thread, all signals blocked, works for
- * all callers. The errors of set_up(), and IDEM_ENOMEM. */
+/* Opens a store of @ops. With IDEM_OPEN_THREAD a thread works for all callers, with all
+ * signals blocked. Returns the errors of set_up(), or IDEM_ENOMEM. */
 int idem__remote_open(const struct idem__remote_ops *ops, const char *place,
                       const struct idem_open_options *options,
                       struct idem_store **ret_store,
                       struct idem_error *ret_error);
 
-/* The functions of struct idem_store_ops. close() frees everything, after a moment in
- * which ops that nobody waits for may end. */
+/* The functions of struct idem_store_ops. close() first gives the releases that no caller
+ * waits for a second to end, and then frees everything. */
 int idem__remote_submit(struct idem_store *base, struct idem_op *op);
 enum idem_cancel idem__remote_cancel(struct idem_store *base,
                                      struct idem_op *op);

@@ -1,11 +1,11 @@
-/* How long a leader waits for other callers.
+/* Decides how long a leader waits for other callers before it runs a batch.
  *
- * Callers that were answered soon come back with their next op, but not as soon as the
- * next leader is ready: without a pause, two halves of the callers take turns, and each
- * flush carries half of what it could. So the leader waits until as many ops are queued
- * as there were before, but no longer than half the time of a batch, or 0.1 ms. If the
- * wait was in vain, it is tried less and less often. A lone caller expects nobody and
- * never waits.  */
+ * Callers that have just got their answers come back with their next op, but later than
+ * the next leader is ready. Without a wait, the callers split into two halves that take
+ * turns, and each flush carries half as many ops as it could. So the leader waits until
+ * as many ops are queued as last time, but no longer than half the time of a batch, or
+ * 0.1 ms. After a wait in vain it waits less often. A lone caller expects no other, and
+ * never waits. */
 #include "store/shared/group.h"
 
 #include "base/host.h"
@@ -18,7 +18,7 @@ enum {
     WAIT_MAX_NS = 100 * 1000,
     EXPECTED_MAX = 512,
     MISSES_MAX = 64,
-    SMOOTH = 8 /* The time of a batch is the mean of about so many. */
+    SMOOTH = 8 /* batch_ns is the mean of about so many batches. */
 };
 
 void idem__gather_init(struct idem__gather *gather)
@@ -33,7 +33,7 @@ static bool is_skipped(struct idem__gather *gather, size_t pending)
     if (pending >= gather->expected) {
         return true;
     }
-    /* Waits were in vain lately, so some batches run without one. */
+    /* The last waits were in vain, so some batches run without one. */
     if (gather->skip > 0) {
         gather->skip--;
         return true;

@@ -1,9 +1,9 @@
-/* Batches of a leader.
+/* Runs the queued ops of all callers in batches.
  *
- * The leader takes the store's lock, then all ops that are queued by then, and runs
- * them as one batch with one flush. It hands leadership on before it wakes the callers
- * of the batch, so that the next batch runs while they wake up. A lone caller never
- * meets another thread.  */
+ * The leader takes the store's lock, then the ops that are queued by then, as many as fit
+ * into a batch, and runs them with one flush. It hands leadership on before it wakes the
+ * callers of the batch, so that the next batch runs while they wake up. A lone caller
+ * runs its op on its own thread and wakes no other. */
 #include "store/shared/group.h"
 
 #include "base/crash.h"
@@ -23,8 +23,8 @@ enum {
 static void append(struct idem__group *group, struct idem_op *op)
 {
     idem__pending_append(&group->leader.pending, op);
-    /* The lock of the store reads this without the mutex while it waits in a long line, and
-     * then passes it. */
+    /* While it waits in a long line, the store's lock reads this without the mutex, and
+     * then passes the line. */
     if (idem__op_is_of_owner(op)) {
         __atomic_store_n(&group->ends, true, __ATOMIC_RELAXED);
     }
@@ -42,8 +42,8 @@ static void look_for_ends(struct idem__group *group)
     __atomic_store_n(&group->ends, op != NULL, __ATOMIC_RELAXED);
 }
 
-/* With the mutex held: true if @op may be queued. Ends and renewals always may; they
- * count as queued, so that claims make way for them. */
+/* With the mutex held: true if @op may be queued. Ends and renewals always may. They
+ * count towards the length of the queue, so that claims make way for them. */
 static bool has_room(const struct idem__group *group, const struct idem_op *op)
 {
     return idem__op_is_of_owner(op) ||
@@ -133,8 +133,8 @@ static void answer_all(struct idem__group *group, struct idem_op *batch)
     idem__op_answer_all(batch);
 }
 
-/* Takes the ops to refuse off the queue: those whose deadline has come, if that is the
- * reason, or else all. */
+/* Takes the ops to refuse off the queue: with @late_only those whose deadline has come,
+ * else all. */
 static struct idem_op *take_refused(struct idem__group *group, bool late_only)
 {
     int64_t now_ms = idem__mono_ms();
@@ -167,8 +167,8 @@ static void refuse_all(struct idem__group *group, struct idem_op *op,
     }
 }
 
-/* With the mutex held: whether another thread sleeps until its ops are answered. The
- * leader does not sleep. */
+/* With the mutex held: true if another thread sleeps until one of these ops is answered.
+ * The leader does not sleep. */
 static bool has_company(const struct idem_op *op)
 {
     for (; op != NULL; op = op->next) {
@@ -184,8 +184,8 @@ static bool has_company(const struct idem_op *op)
 /* Called with the mutex held. */
 static bool take_chore(struct idem__group *group, const struct idem_op *batch)
 {
-    /* The chore keeps this thread from leading, so another must be there to do that. A
-     * thread of the store's own has none beside it. */
+    /* The chore keeps this thread from leading, so take it only if another thread is
+     * there to lead. The store's own thread is the only one that leads. */
     return group->ops->take_chore != NULL && !group->leader.threaded &&
            (has_company(batch) || has_company(group->leader.pending.first)) &&
            group->ops->take_chore(group->store);
@@ -228,7 +228,7 @@ static struct idem_op *run_batch(struct idem__group *group)
         /* The batch is durable, and the lock released, when this returns. */
         group->ops->run(group->store, batch);
     } else {
-        group->ops->leave(group->store); /* All were taken back. */
+        group->ops->leave(group->store); /* Callers have cancelled all ops. */
     }
     (void)pthread_mutex_lock(&group->leader.mutex);
     return batch;

@@ -48,8 +48,9 @@ bool idem__leader_has_work(const struct idem__leader *leader)
 void idem__leader_tell(struct idem__leader *leader, struct idem_queue *queue,
                        bool led)
 {
-    /* One of three sleeps: the leader of requests at the service, the thread at its
-     * condition, or a caller in its queue, which becomes the leader. */
+    /* Wake the one of three that sleeps: the leader of requests in wait() of the service,
+     * the thread at its condition, or a caller in its queue, which then becomes the
+     * leader. */
     if (led && leader->ops->wake != NULL) {
         leader->ops->wake(leader->ctx);
     } else if (leader->threaded) {
@@ -80,7 +81,7 @@ void idem__leader_call_next(struct idem__leader *leader)
     if (leader->threaded) {
         return;
     }
-    /* A caller whose request is on its way comes first: its answer is nearest. */
+    /* Prefer a caller whose request is in flight: it is the next to get an answer. */
     if (leader->running_len > 0 &&
         leader->ops->call_running(leader->ctx, &first)) {
         return;
@@ -143,11 +144,12 @@ void idem__leader_drive(struct idem__leader *leader, struct idem_queue *queue,
     while (!late && !may_leave(leader, queue)) {
         if (!leader->led &&
             (!leader->ops->batches || idem__leader_has_work(leader))) {
-            /* Nobody leads: work for all callers until this one's answer is there, and no
-             * claim is left that was given back. */
+            /* No thread leads: work for all callers until this one has its answer, and
+             * no unwanted claim is left to release. */
             late = leader->ops->lead(leader->ctx, queue, deadline_ms);
         } else if (idem__mono_ms() < deadline_ms) {
-            /* Another leads: sleep until it answers this queue, or hands over the lead. */
+            /* Another thread leads: sleep until it answers an op of this queue, or hands
+             * the lead over. */
             (void)pthread_mutex_unlock(&leader->mutex);
             idem__queue_sleep(queue, deadline_ms);
             (void)pthread_mutex_lock(&leader->mutex);
@@ -156,7 +158,7 @@ void idem__leader_drive(struct idem__leader *leader, struct idem_queue *queue,
         }
     }
     /* This caller leaves while others may still wait: one of them has to lead, or their
-     * ops would rest until the next caller comes. */
+     * ops would stay queued until the next caller comes. */
     if (!leader->led) {
         idem__leader_call_next(leader);
     }
@@ -170,8 +172,8 @@ static void *lead_always(void *arg)
     struct idem__leader *leader = arg;
 
     (void)pthread_mutex_lock(&leader->mutex);
-    /* Batches that are queued when the store is closed still run. Requests could take long:
-     * idem__remote_close() gives them a second of its own. */
+    /* Ops of batches that are queued when the store is closed still run. Requests could
+     * take long, so the thread leaves them: idem__remote_close() gives them a second. */
     while (!leader->stopping ||
            (leader->ops->batches && idem__leader_has_work(leader))) {
         if (idem__leader_has_work(leader)) {

@@ -1,18 +1,19 @@
-/* One leader for all callers of a store.
+/* Lets one caller work for all callers of a store.
  *
- * A caller that drives and finds no leader becomes it, works for all callers, and
- * hands leadership on; the others sleep until their ops are answered, or until it
- * is their turn to lead. Or a thread leads, and nobody else.
+ * A caller that drives the store and finds no leader becomes the leader: it works for all
+ * callers, and then hands leadership on. The others sleep until their ops are answered,
+ * or until it is their turn to lead. If the store has a thread (IDEM_OPEN_THREAD), only
+ * that thread leads.
  *
- * The work itself is the store's, and of one of two kinds:
+ * The store does the work itself, which is of one of two kinds:
  *
  *                        batches                        requests
  *     led                while ops are pending          always: connections need
- *                                                       care without ops, too
- *     a caller leads     until its op is answered,      until then, or until its
- *                        however late that is, and      deadline
- *                        no claim is to be given back
- *     the thread ends    when nothing is pending        at once
+ *                                                       care even without ops
+ *     a caller leads     until its op is answered, even until its op is answered, or
+ *                        after its deadline, and no     until its deadline
+ *                        claim has to be released
+ *     the thread ends    when no op is pending          at once
  */
 #ifndef IDEM_STORE_SHARED_LEADER_H
 #define IDEM_STORE_SHARED_LEADER_H
@@ -21,19 +22,19 @@
 
 #include <pthread.h>
 
-/* True for an end, a renewal or an expiry: its owner must not be kept waiting, because
- * the lease runs. Such an op is never refused for want of room, and is bounded all the
- * same: the caller has allocated it, a store only links it into a list, and its attempt
- * was started by a begin that found room. */
+/* True for an end, a renewal or an expiry, which must not wait because the owner's lease
+ * runs. Such an op is never refused for lack of room. Their number is bounded all the
+ * same: the caller has allocated the op, the store only links it into a list, and a begin
+ * that found room started its attempt. */
 static inline bool idem__op_is_of_owner(const struct idem_op *op)
 {
     return op->verb == IDEM_OP_END || op->verb == IDEM_OP_RENEW ||
            op->verb == IDEM_OP_EXPIRE;
 }
 
-/* The queue in which a caller waits for @op. NULL: nobody does, and the queue may be
- * gone. Call it before @op is answered, with the mutex held under which cancel detaches
- * it. */
+/* The queue in which a caller waits for @op. NULL: the caller has cancelled @op, and the
+ * queue may be gone. Call it before @op is answered, with the mutex held under which
+ * cancel() detaches ops. */
 static inline struct idem_queue *idem__op_awaited_in(const struct idem_op *op)
 {
     return __atomic_load_n(&op->state, __ATOMIC_ACQUIRE) == IDEM_OP_DETACHED
@@ -44,15 +45,17 @@ static inline struct idem_queue *idem__op_awaited_in(const struct idem_op *op)
 struct idem__leader_ops {
     bool batches; /* False: requests. */
 
-    /* Works for all; led is false when it returns. @queue (NULL: none) is that of the
-     * caller. Called and returns with the mutex held; releases it meanwhile. True: it
-     * ended because CLOCK_MONOTONIC has reached @deadline_ms. */
+    /* Works for all callers; led is false when it returns. @queue is the queue of the
+     * caller that leads (NULL: there is none). Called with the mutex held, which it
+     * releases while it works. True: it ended because CLOCK_MONOTONIC has reached
+     * @deadline_ms. */
     bool (*lead)(void *ctx, struct idem_queue *queue, int64_t deadline_ms);
 
-    /* Of requests. With the mutex held: idem__leader_call() for the queue of each op
-     * that is running and awaited, until it returns true, which is returned. */
+    /* For requests only, with the mutex held: calls idem__leader_call() with the queue of
+     * each running op that a caller waits for, until one call returns true. True if one
+     * did. */
     bool (*call_running)(void *ctx, struct idem_queue **first);
-    /* Of requests. Ends the waiting in lead(). */
+    /* For requests only: ends the wait in lead(). */
     void (*wake)(void *ctx);
 };
 
@@ -62,49 +65,53 @@ struct idem__leader {
 
     pthread_mutex_t mutex; /* Guards all members below. */
     struct idem_pending pending;
-    size_t
-        running_len; /* Of requests: ops that have left pending, unanswered. */
+    /* For requests only: ops taken off pending and not yet answered. */
+    size_t running_len;
     bool led;
-    bool asleep; /* Of requests: the leader waits, and does not check for
-                    pending ops before it is woken. While it works, it checks
-                    before it waits. */
+    /* For requests only: the leader waits, and notices a new pending op only if it is
+     * woken. While it works, it checks for pending ops before it waits. */
+    bool asleep;
     bool stopping;
-    pthread_cond_t wake; /* Of the thread: something is pending. */
+    /* Wakes the thread: an op is pending, or it has to stop. */
+    pthread_cond_t wake;
     pthread_t thread;
-    bool threaded; /* Written before any caller comes, and after the last. */
+    /* Written only before the first caller comes and after the last. */
+    bool threaded;
 };
 
 void idem__leader_init(struct idem__leader *leader,
                        const struct idem__leader_ops *ops, void *ctx);
 
-/* Has a thread, all signals blocked, lead from now on. 0 or IDEM_ENOMEM. */
+/* Starts a thread that leads from now on, with all signals blocked. 0 or IDEM_ENOMEM. */
 int idem__leader_start(struct idem__leader *leader);
 
-/* Ends the thread, if there is one; the caller may lead then. */
+/* Ends the thread, if there is one. Afterwards a caller may lead. */
 void idem__leader_stop(struct idem__leader *leader);
 
-/* Drops what is still pending, after idem__leader_stop(). */
+/* Drops the ops that are still pending, after idem__leader_stop(). */
 void idem__leader_finish(struct idem__leader *leader);
 
-/* cancel and drive of struct idem_store_ops. */
+/* cancel() and drive() of struct idem_store_ops. */
 enum idem_cancel idem__leader_cancel(struct idem__leader *leader,
                                      struct idem_op *op);
 void idem__leader_drive(struct idem__leader *leader, struct idem_queue *queue,
                         int64_t deadline_ms);
 
-/* Without the mutex, after ops of @queue became pending. @led was read with it: a thread
- * leads, and is woken. */
+/* Called without the mutex, after ops of @queue became pending: wakes the thread that
+ * will run them. @led tells whether there was a leader under the mutex: a leader of
+ * requests is woken itself. */
 void idem__leader_tell(struct idem__leader *leader, struct idem_queue *queue,
                        bool led);
 
-/* With the mutex held: true while an op is not answered, or is being answered. */
+/* With the mutex held: true while an op is pending or, of requests, running. */
 bool idem__leader_has_work(const struct idem__leader *leader);
 
-/* With the mutex held, and led false: wakes a caller that can lead; the descriptor
- * of the first op's queue becomes readable if nobody sleeps. */
+/* With the mutex held, and led false: wakes a caller that sleeps, so that it leads. If
+ * none sleeps, the descriptor of the first op's queue becomes readable. */
 void idem__leader_call_next(struct idem__leader *leader);
 
-/* Pokes @queue if a caller sleeps there: true. Else remembers the *@first one. */
+/* Wakes the caller that sleeps in @queue; true if there is one. Sets *@first to the first
+ * queue that it was called with. */
 bool idem__leader_call(struct idem_queue *queue, struct idem_queue **first);
 
 #endif

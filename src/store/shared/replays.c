@@ -1,4 +1,5 @@
-/* Completed records in memory: a table by id, and an order by last use. */
+/* Implements the cache of completed records: a hash table by id, and a list in the order
+ * of last use. */
 #include "store/shared/replays.h"
 
 #include "base/heap.h"
@@ -12,28 +13,29 @@ enum {
     BUCKETS_MIN = 16,
     BUCKETS_MAX = 65536,
     BYTES_OF_BUCKET = 4096, /* A few records of the usual kind. */
-    REPLAY_MAX = 64 * 1024  /* Larger ones are read again. */
+    REPLAY_MAX = 64 * 1024  /* Larger records are read from the store. */
 };
 
 struct replay {
-    struct replay *next; /* Used later. */
+    struct replay *next; /* Used more recently. */
     struct replay *prev;
-    struct replay *in_bucket; /* The next one there. */
+    struct replay *in_bucket; /* Next in its bucket. */
     uint64_t generation;
-    size_t len;                /* Of the block that this is. */
-    struct idem_record record; /* Its slices point after it. */
+    size_t len;                /* Of this allocation. */
+    struct idem_record record; /* Its slices point to bytes after it. */
 };
 
 struct bucket {
     struct replay *first;
-    uint32_t asked[2]; /* Tails of the last ids that were not in memory. */
+    /* Tails of the last ids that were requested and not found. */
+    uint32_t asked[2];
 };
 
 struct idem__replays {
     pthread_mutex_t mutex;
     size_t max;
     size_t len;
-    struct replay *first; /* Was used longest ago. */
+    struct replay *first; /* Least recently used. */
     struct replay *last;
     size_t buckets_len;
     struct bucket buckets[];
@@ -83,7 +85,7 @@ static void drop(struct idem__replays *replays, struct replay **at)
     idem__free(replay);
 }
 
-/* Drops those that were used longest ago, until there is room for @len more bytes. */
+/* Drops the least recently used records until there is room for @len more bytes. */
 static void make_room(struct idem__replays *replays, size_t len)
 {
     while (replays->first != NULL && replays->len + len > replays->max) {
@@ -153,7 +155,7 @@ static bool answer(struct idem__replays *replays, struct replay *replay,
     struct idem_table memory = {.load = load, .ctx = replay};
 
     if (!idem__table_peek(&memory, op, now)) {
-        return false; /* Its retention is over: the key starts anew. */
+        return false; /* Its retention is over, so the claim needs the store. */
     }
     IDEM__LIST_REMOVE(replays, replay);
     IDEM__LIST_APPEND(replays, replay);
@@ -177,7 +179,7 @@ bool idem__replays_answer(struct idem__replays *replays, struct idem_op *op,
     return answered;
 }
 
-/* A result that the caller fetches by itself is not in the answer. */
+/* Not whole: the caller fetches the bodies itself, so the answer has none. */
 static bool is_whole_replay(const struct idem_op *op)
 {
     const struct idem_record *record = op->record;

@@ -1,36 +1,37 @@
-/* Completed records in memory, for replays: of one handle of a store.
+/* Keeps completed records in memory, so that a replay need not read the store. Each
+ * handle of a store has its own.
  *
  * A record in memory is valid for one generation of the store's completed records. The
- * generation is a number that all processes share and that counts their changes: a
- * completed record that is reopened, corrected, replaced or deleted, or a store that is
- * moved.
+ * generation is a number that all processes share. It changes whenever a completed record
+ * is reopened, corrected, replaced or deleted, and when the store is moved.
  *
  *     a change                           a reader
- *     generation becomes odd             takes the generation: before
- *     commit                             reads the record
- *     generation becomes even            takes it again: after
- *     the change is answered             keeps the record if both are one, and even
+ *     makes the generation odd           reads the generation: before
+ *     commits                            reads the record
+ *     makes the generation even          reads the generation again: after
+ *     answers its callers                keeps the record if both are equal, and even
  *
- * Changes come one at a time, under the lock of the store. A record in memory is that
- * of the store while the generation is the one that it was kept under:
+ * The store's lock lets only one change run at a time. A record in memory equals the
+ * record in the store as long as the generation is the one under which it was kept:
  *
- * - Odd before the commit: from then on nothing in memory is replayed, so nobody is
- *   told what others see replaced. Nobody keeps the old record either: to a reader that
- *   has taken the generation earlier it is another one afterwards.
- * - Even after it, and before the answer: from then on the new record may be kept.
- * - Taken before the record is read: a generation that is taken after it may be that of
- *   a change which the reader did not see.
+ * - The generation becomes odd before the commit. From then on no process replays from
+ *   memory, so no caller gets a result that others already see replaced. No process keeps
+ *   the old record either: a reader that took the generation earlier finds another one
+ *   after it has read the record.
+ * - The generation becomes even after the commit and before the answer: from then on a
+ *   reader may keep the new record.
+ * - A reader takes the generation before it reads the record. A generation taken
+ *   afterwards could belong to a change that the reader did not see.
  *
- * A process that dies in between leaves it odd: nothing is replayed from memory until
- * another change ends, or somebody opens the store.
- */
+ * A process that dies during a change leaves the generation odd: no process replays from
+ * memory until another change ends or a process opens the store. */
 #ifndef IDEM_STORE_SHARED_REPLAYS_H
 #define IDEM_STORE_SHARED_REPLAYS_H
 
 #include "contract/parts.h"
 
-/* For the holder of the store's lock: the generation that follows @now before a change,
- * and after it. 0: no generation is known. */
+/* For the holder of the store's lock: the generation before the commit of a change, and
+ * after it, if @now is the current one. 0 means that the generation is unknown. */
 static inline uint64_t idem__generation_begun(uint64_t now)
 {
     return now + 1 + (now & 1);
@@ -49,27 +50,28 @@ static inline bool idem__generation_is_settled(uint64_t now)
 
 struct idem__replays;
 
-/* Room for @max bytes, or NULL: no memory. */
+/* Creates a cache of at most @max bytes. NULL: memory ran out. */
 struct idem__replays *idem__replays_create(size_t max);
 void idem__replays_destroy(struct idem__replays *replays);
 
-/* True if there is a record of @id; it may be of an earlier generation. */
+/* True if the cache has a record of @id, which may be of an earlier generation. */
 bool idem__replays_has(struct idem__replays *replays,
                        const uint8_t id[IDEM_ID_LEN]);
 
-/* Notes that a caller asked for a record that is not in memory. True if it was asked
- * for before, and at most one other with the same place since: then it is worth
- * keeping. Keeping a record that is asked for once costs more than it saves. */
+/* Notes that a caller requested a record that is not in memory. True if the record is
+ * worth keeping: it was requested before, and at most one other record of its bucket
+ * since. To keep a record that is requested only once costs more than it saves. */
 bool idem__replays_asked(struct idem__replays *replays,
                          const uint8_t id[IDEM_ID_LEN]);
 
-/* Answers the begin @op if the record is of this generation, which is settled, and is
- * still valid @now: it checks the retention and the fingerprint anew. */
+/* Answers the begin @op from memory if the record is of @generation, which must be
+ * settled, and is still valid @now. The retention and the fingerprint are checked
+ * anew. */
 bool idem__replays_answer(struct idem__replays *replays, struct idem_op *op,
                           uint64_t generation, const struct idem_now *now);
 
-/* Keeps the record of the begin @op, which was answered with a replay of all of it. Its
- * generation was @before when the store was read, and is @after now. */
+/* Keeps the record of the begin @op if a whole replay answered it. @before is the
+ * generation taken before the store was read, @after the current one. */
 void idem__replays_keep(struct idem__replays *replays, const struct idem_op *op,
                         uint64_t before, uint64_t after);
 

@@ -1,5 +1,5 @@
-/* Counting what was answered. A copy of a request that was applied before
- * changes nothing and counts as nothing. */
+/* Counts the answers to ops. A copy of a request that was applied before changes nothing,
+ * and is not counted. */
 #include "store/shared/tally.h"
 
 #include <idem/operator.h>
@@ -34,7 +34,8 @@ static void tally_status(struct idem__tally *tally, enum idem_status status)
     }
 }
 
-/* A caller that waits was busy at its first look, which is another request. */
+/* True for a caller that waits: it was counted as busy at its first request, before it
+ * began to wait. */
 static bool waits(const struct idem_request *request)
 {
     return request->join_fence != 0 ||

@@ -1,4 +1,4 @@
-/* Counting what was answered: one place for all stores. */
+/* Counts the answers to ops, for all stores. */
 #ifndef IDEM_STORE_SHARED_TALLY_H
 #define IDEM_STORE_SHARED_TALLY_H
 
