@@ -1,10 +1,9 @@
-/* One batch: many ops, one transaction, one flush.
+/* Runs one batch: many ops, one transaction, one flush.
  *
- * A failed commit does not tell whether a crash would keep it. The store is then
- * broken until it has settled (settle.c). Then the batch runs again. Every op
- * recognises what an earlier copy of it did, so the second run answers rightly whether
- * or not the first was applied. A second failure in a row leaves the ops with
- * IDEM_EUNKNOWN.
+ * A failed commit does not show whether a crash would keep it. The store is then broken
+ * until it has settled (settle.c). Then the batch runs again. Every op recognises what an
+ * earlier copy of it did, so the second run answers correctly whether or not the first
+ * was applied. A second failure in a row leaves the ops with IDEM_EUNKNOWN.
  *
  *     transact ---------------------- 0 -----------------------> answered
  *        |
@@ -41,7 +40,7 @@ static void fail_all(struct idem_op *batch, const struct idem_error *error)
     }
 }
 
-/* True of ops that start something new. All others end or continue what was begun,
+/* True for an op that starts something new. All others end or continue what was begun,
  * and may use the reserve of the disk for that. */
 static bool is_new(const struct idem_op *op)
 {
@@ -49,16 +48,16 @@ static bool is_new(const struct idem_op *op)
            op->verb == IDEM_OP_LIMIT;
 }
 
-/* True of ops that end or renew what was begun. */
+/* True for an op that ends or renews what was begun. */
 static bool is_continued(const struct idem_op *op)
 {
     return op->verb == IDEM_OP_END || op->verb == IDEM_OP_RENEW ||
            op->verb == IDEM_OP_EXPIRE;
 }
 
-/* Without its reserve a store might not be able to record an end, and under a second
- * name the file would be two stores. Neither takes anything new. A replay writes
- * nothing, so it is still answered. */
+/* Refuses the new @op, unless a read answers it. Without its reserve a store might not be
+ * able to record an end, and under a second name the file would be two stores. A replay
+ * writes nothing, so it is still answered. */
 static void refuse(const struct idem__sqlite_store *store,
                    const struct idem_table *table, struct idem_op *op,
                    const struct idem_now *now)
@@ -110,7 +109,8 @@ static void roll_back(struct idem__sqlite_store *store)
     (void)idem__conn_run(store->table.conn, IDEM__SQL_ROLLBACK);
     store->table.conn->has_limits = false;
     if (!sqlite3_get_autocommit(store->table.conn->db)) {
-        store->broken = true; /* No memory even for that: settling closes it. */
+        /* The rollback failed for lack of memory: settling closes the connection. */
+        store->broken = true;
     }
     if (store->table.conn->makes_tables) {
         /* The rollback took the new tables away again. Statements that stay
@@ -152,7 +152,8 @@ static int run_ops(struct idem__sqlite_store *store, struct idem_op *batch)
         if (store->table.sqlite_rc != SQLITE_OK) {
             return store->table.sqlite_rc;
         }
-        /* The time of no later boot may begin before the end of what is deleted. */
+        /* Save the time with a purge: no later boot may start at a time at which the
+         * deleted records had not expired. */
         save_clock = save_clock || store->clock.fence_floor != floor ||
                      (op_wrote && op->verb == IDEM_OP_PURGE);
         now.fence_floor = store->clock.fence_floor;
@@ -194,8 +195,8 @@ static void go_back(struct idem_op *batch)
     }
 }
 
-/* The rows that the failed run deleted are gone: the next one does not find them, so they
- * are counted now. */
+/* The failed run was applied, so the next one does not find the rows that it deleted:
+ * count them now. */
 static void count_undone(struct idem_op *batch)
 {
     for (; batch != NULL; batch = batch->next) {
@@ -230,7 +231,8 @@ static void fail_write(const struct idem__sqlite_store *store,
                           &op->error);
 }
 
-/* While the store is broken, what failed may yet be found done. */
+/* While the store is broken, the failed change may yet be found made, so it has not
+ * ended. */
 static void end_change(struct idem__sqlite_store *store)
 {
     if (store->changes && !store->broken) {
@@ -345,7 +347,8 @@ static int transact_on_full(struct idem__sqlite_store *store,
     return rc;
 }
 
-/* SQLite has ended the transaction because @op could not read, and @op says so. */
+/* True if @op could not read, for which SQLite has ended the transaction. @op has the
+ * error. */
 static bool could_not_read(const struct idem__sqlite_store *store,
                            const struct idem_op *op)
 {
@@ -414,9 +417,10 @@ static void fill_reserve(struct idem__sqlite_store *store,
     }
 }
 
-/* Whether to check the files before anything is written. A refused claim must not be in
- * a file that is put back later: nobody would work under it. An end may be there: if it
- * is repeated, it finds itself done. So for ends a check of a moment ago is enough. */
+/* True if the files have to be checked before anything is written. A claim that is
+ * refused after its commit must not be in a file that is put back later, because no
+ * caller would work under it. An end may be in such a file: if it is repeated, it finds
+ * itself done. So for ends a check of a moment ago is enough. */
 static bool needs_look(const struct idem__sqlite_store *store,
                        const struct idem_op *batch)
 {
@@ -510,7 +514,8 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
     struct idem_error error;
     struct idem_op *op;
 
-    /* Another process truncated the lock file: write what it noted about this store. */
+    /* Another process truncated the lock file: write the notes about this store again.
+     * The generation was lost, too: end_change() starts it anew. */
     if (idem__lock_was_emptied(store->lock)) {
         idem__making_renew(store);
         store->changes = true;

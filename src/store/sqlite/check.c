@@ -1,4 +1,4 @@
-/* Checks the file and its place. */
+/* Checks the file of a store and its place. */
 #include "core/error.h"
 #include "core/finding.h"
 #include "store/sqlite/store.h"
@@ -30,7 +30,7 @@ struct check {
 
 /* ---- Where it is ---- */
 
-/* It stays when the database is deleted. */
+/* True if the lock file is there, which stays when the database is deleted. */
 static bool has_lock(const struct check *check)
 {
     char name[NAME_MAX_LEN];
@@ -40,7 +40,7 @@ static bool has_lock(const struct check *check)
     return lstat(name, &st) == 0;
 }
 
-/* False: there is nothing to look at. */
+/* False: the file is missing. */
 static bool check_file(struct check *check)
 {
     char mend[MEND_MAX];
@@ -130,7 +130,8 @@ static void check_directory(struct check *check)
 }
 
 /* The permission that others should not have on a file of this mode; NULL: all is well.
- * Shared memory and lock file reveal nothing, but can stop everybody. */
+ * The shared memory and the lock file have no records in them, but a user who may open
+ * them can stop every process. */
 static const char *flaw_of(mode_t mode, bool shared)
 {
     if ((mode & S_IWOTH) != 0) {
@@ -148,7 +149,7 @@ static const char *flaw_of(mode_t mode, bool shared)
     return NULL;
 }
 
-/* True if nothing is wrong with it, or it is not there. */
+/* True if the mode of the file is right, or the file is missing. */
 static bool check_mode(struct check *check, const char *suffix)
 {
     bool shared = check->place.gid != (gid_t)-1;

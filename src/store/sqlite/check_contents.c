@@ -1,9 +1,9 @@
-/* The contents of the file: every record, every entry of an index, every page.
+/* Checks the contents of the file: every record, every entry of an index, every page.
  *
- * Only a snapshot of the whole file shows whether they fit together. Reading all of it
- * in one transaction takes seconds, in which the log could not shrink beside writers.
- * So the pages are copied in one transaction, which takes as long as reading them, and
- * the check reads the copy:
+ * Only a snapshot of the whole file shows whether they fit together. Reading all of it in
+ * one transaction takes seconds, in which the log could not shrink beside writers. So one
+ * transaction copies the pages, which takes only as long as reading them, and the check
+ * reads the copy:
  *
  *     BEGIN, copy all pages, COMMIT      a third of the progress
  *     decode each record                 a third
@@ -26,8 +26,8 @@ enum {
     STEP_ROWS = 1000,
     STEP_OPS = 100000, /* Of SQLite's virtual machine. */
     OPS_OF_A_ROW = 28, /* Of integrity_check, about: only progress needs it. */
-    DAMAGES_MAX = 10,  /* That integrity_check tells one by one. */
-    COLUMN_SEQ = 0,    /* Those before the id are as in table.h. */
+    DAMAGES_MAX = 10,  /* The most that integrity_check reports. */
+    COLUMN_SEQ = 0,    /* The columns before the id are as in table.c. */
     COLUMN_ID = 8,
     MEND_MAX = 2 * IDEM__PATH_MAX + 64,
 };
@@ -64,7 +64,8 @@ uint64_t idem__check_room(const char *directory)
                      fs.f_frsize;
 }
 
-/* Reports that @part of @whole of the third number @third is done. False: stop. */
+/* Reports the progress: @part of @whole of the third with the number @third. False:
+ * stop. */
 static bool go_on(struct check *check, unsigned third, uint64_t part,
                   uint64_t whole)
 {
@@ -237,7 +238,7 @@ static bool make_copy(struct check *check)
 
 /* ---- The records ---- */
 
-/* The record of a row, with its result and its input. 0, or a code. */
+/* Verifies the record of a row, with its result and its input. 0, or a code. */
 static int judge_row(sqlite3_stmt *stmt)
 {
     const void *id = sqlite3_column_blob(stmt, COLUMN_ID);
@@ -344,8 +345,8 @@ static void tell_damage(const struct check *check, const char *line, int len)
                       of_index ? mend : IDEM__CHECK_PUT_BACK, &error);
 }
 
-/* A row of integrity_check has a line for each damage to a tree, after a title. How
- * many there are. */
+/* Reports the damages in a row of integrity_check, which has a line for each, after a
+ * title. Returns how many there are. */
 static int tell_damages(const struct check *check, const char *text)
 {
     int damages = 0;

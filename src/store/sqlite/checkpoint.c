@@ -1,60 +1,57 @@
-/* When the log is carried into the file.
+/* Decides when the log is copied into the file.
  *
- * SQLite appends each commit to the log (PATH-wal), and a checkpoint copies its
- * pages into the file. The next commit begins the log anew if all of it was copied
- * and no reader is in it. A reader with an open transaction prevents both: the log
- * grows until that transaction ends, and each checkpoint meanwhile costs as much as
- * the log is long, because SQLite sorts its index first. So one that was refused is
+ * SQLite appends each commit to the log (PATH-wal), and a checkpoint copies its pages
+ * into the file. The next commit starts the log from its beginning if all of it was
+ * copied and no reader is in it. A reader with an open transaction prevents both: the log
+ * grows until that transaction ends, and each checkpoint meanwhile costs as much as the
+ * log is long, because SQLite sorts its index first. So a checkpoint that was refused is
  * tried again only after
  *
  *     max(CHECKPOINT_PAGES, log / 8)
  *
- * new pages: per page that costs the same, however long the log is, and a log that
- * may shrink again is an eighth longer at most.
+ * new pages: each page then costs the same, however long the log is, and a log that may
+ * shrink again is an eighth longer at most.
  *
- * A log that is copied and still has readers is begun anew by nobody as long as one
- * of them is always there, and the readers of busy processes overlap. Readers that
- * come after the copy do not use the log, so it is enough to wait for those that
- * are there (SQLITE_CHECKPOINT_RESTART). RESTART_WAIT_MS outlasts readers that wait
- * for a processor, and not one with an open transaction. All writers wait
- * meanwhile: so it is done every RESTART_PAUSE_MS at most, and twice as seldom
- * after each time that met the same reader. A process that lives for less never waits.
+ * No commit restarts a log that is copied as long as a reader is in it, and the readers
+ * of busy processes overlap, so that there is always one. Readers that come after the
+ * copy do not use the log, so it is enough to wait for those that are there
+ * (SQLITE_CHECKPOINT_RESTART). RESTART_WAIT_MS outlasts readers that wait for a
+ * processor, but not a reader with an open transaction. All writers wait meanwhile, so a
+ * store waits every RESTART_PAUSE_MS at most, and half as often after each wait that met
+ * the same reader. A process that lives for less never waits.
  *
  * The pages of a large store lie far apart: to copy and flush them takes tens of
- * milliseconds, and the lock is held. So a long log is first offered (struct
- * idem__group_ops: a chore) to a leader that hands leadership on, which
- * copies it beside the next batches; then what they have written meanwhile is all
- * that is copied under the lock. SQLite allows one copy at a time, and writers beside
- * it.
+ * milliseconds, with the lock held. So a long log is first offered (struct
+ * idem__group_ops: a chore) to a leader that hands leadership on, and copies the log
+ * beside the next batches; only what they have written meanwhile is then copied under the
+ * lock. SQLite allows one copy at a time, and writers beside it.
  *
  *     NONE -> OFFERED -> RUNNING -> DONE -> NONE
- *                 \---------------------------^   nobody came: copied under the lock
+ *                 \---------------------------^   no leader took it: copied under the lock
  *
- * A lone caller has nobody to leave it to. Nor is a log offered in which a reader
- * was in the way.
+ * A lone caller has no other thread to leave the copy to. A log in which a reader was in
+ * the way is not offered either.
  *
- * A copy that does not reach the end of the log is not flushed by SQLite, which goes
- * on from there. If the flush fails that comes in the end, the kernel may have
- * dropped any page that was copied since the last one, and the next flush would
- * succeed: so the log is copied from its beginning again (copy_again()).
+ * SQLite does not flush a copy that stops before the end of the log, and goes on from
+ * there. If the flush at the end fails, the kernel may have dropped any page that was
+ * copied since the last flush, and the next flush would succeed: so the log is copied
+ * from its beginning again (copy_again()).
  *
- * But a reader that begins anew as soon as it has ended is in the log whenever that is
- * looked at: SQLite polls, with pauses, while the reader holds the same mark all the
- * time. So a checkpoint that waits asks readers to keep out, for RESTART_WAIT_MS or
- * until it is over. The time of that is in the lock file at 260, as the low 32
- * bits of CLOCK_MONOTONIC in milliseconds, most significant byte first. A
- * reader looks there before it begins, and waits. A time that is further away
- * is out of date, or of another boot.
+ * A reader that begins anew as soon as it has ended is in the log at every look: SQLite
+ * polls, with pauses, and the reader holds the same mark each time. So a checkpoint that
+ * waits asks readers to keep out, for RESTART_WAIT_MS or until it is over. The end of
+ * that time is in the lock file at 260, as the low 32 bits of CLOCK_MONOTONIC in
+ * milliseconds, most significant byte first. A reader looks there before it begins, and
+ * waits. A time that is further away is out of date, or of another boot.
  *
- * A wait without success that copied more of the log than the one before met other readers,
- * such as those that wait for a processor: it is tried again as soon. Where no more
- * was copied, the same reader is there still.
+ * A wait that failed, but copied more of the log than the wait before, met other readers,
+ * such as readers that wait for a processor: it is tried again after the same pause. If
+ * it copied no more, the same reader is still there.
  *
- * The length at which a checkpoint was refused is noted in the lock file, at 256,
- * most significant byte first, for all processes: each `idem run` would try it once
- * more otherwise. It is a hint. A mark that is longer than the log is of a log
- * before.
- */
+ * The length at which a checkpoint was refused is noted in the lock file at 256, most
+ * significant byte first, for all processes: otherwise each `idem run` would try it once
+ * more. It is a hint. A note that is greater than the log is long is of an earlier
+ * log. */
 #include "base/bytes.h"
 #include "base/crash.h"
 #include "base/host.h"
@@ -66,7 +63,8 @@
 
 enum {
     CHECKPOINT_PAGES = 2000,
-    COPY_PAGES_MAX = 8000, /* A copy that takes longer is not waited for. */
+    /* From this length on, the log is not left to a copy that runs. */
+    COPY_PAGES_MAX = 8000,
     CLOSE_CHECKPOINT_PAGES = 100,
     CLOSE_WAIT_MS = 100,
     RESTART_WAIT_MS = 40,
@@ -109,7 +107,7 @@ static int refused_at(const struct idem__lock *lock, int pages)
     return noted <= (uint32_t)pages ? (int)noted : 0;
 }
 
-/* Whether a checkpoint that is due after @step pages is due now. */
+/* True if a checkpoint that comes every @step pages is due now. */
 static bool is_due(const struct idem__sqlite_store *store, int step)
 {
     int pages = store->table.conn->wal_pages;
@@ -136,8 +134,8 @@ static bool is_to_keep_out(const struct idem__lock *lock)
            until - (uint32_t)idem__mono_ms() - 1 < RESTART_WAIT_MS;
 }
 
-/* Whatever the note says, and however often it is written anew, a reader waits for
- * so many looks at most. */
+/* Waits for a bounded number of looks, whatever the note says and however often it is
+ * written anew. */
 void idem__sqlite_before_read(const struct idem__sqlite_store *store)
 {
     const struct timespec look = {.tv_nsec = KEEP_OUT_LOOK_US * 1000L};
@@ -196,9 +194,9 @@ static void copy_again(const struct idem__conn *conn)
                                    SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
 }
 
-/* A page that cannot be carried over now stays in the log, where it is as
- * durable. SQLITE_BUSY: a reader is in the way, and *@ret_copied of its frames are
- * copied. */
+/* Copies the log into the file. A page that cannot be copied now stays in the log, where
+ * it is as durable. SQLITE_BUSY: a reader is in the way, and *@ret_copied frames of the
+ * log are copied. */
 static int carry(struct idem__sqlite_store *store, int how, int *ret_copied)
 {
     struct idem__conn *conn = store->table.conn;
@@ -218,8 +216,8 @@ static int carry(struct idem__sqlite_store *store, int how, int *ret_copied)
     return rc;
 }
 
-/* Whether the pause before the next wait for readers is over; the first one begins
- * with the first long log. */
+/* True if the pause before the next wait for readers is over. The first pause begins with
+ * the first long log. */
 static bool may_wait(struct idem__sqlite_store *store)
 {
     struct idem__restart *restart = &store->restart;
@@ -255,7 +253,7 @@ static bool move_copy(struct idem__sqlite_store *store, enum idem__copy from,
                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* Whether somebody copies the log beside the writers, or may. */
+/* True if the log is left to a leader that copies it beside the writers, or may do so. */
 static bool is_left_to_others(struct idem__sqlite_store *store)
 {
     int pages = store->table.conn->wal_pages;
@@ -265,6 +263,7 @@ static bool is_left_to_others(struct idem__sqlite_store *store)
         return refused_at(store->lock, pages) == 0 &&
                move_copy(store, IDEM__COPY_NONE, IDEM__COPY_OFFERED);
     case IDEM__COPY_OFFERED:
+        /* No leader has taken it since: take the offer back, and copy under the lock. */
         return !move_copy(store, IDEM__COPY_OFFERED, IDEM__COPY_NONE);
     case IDEM__COPY_RUNNING:
         return pages < COPY_PAGES_MAX;
@@ -280,8 +279,8 @@ bool idem__sqlite_take_copy(struct idem_store *base)
                      IDEM__COPY_RUNNING);
 }
 
-/* SQLite flushes the file only with the last page of the log, and finds most of it
- * flushed then. */
+/* Flushes the file. SQLite flushes it only with the last page of the log, and finds most
+ * of it flushed then. */
 static int flush_file(struct idem__conn *conn)
 {
     sqlite3_file *file = file_of(conn);
@@ -332,6 +331,8 @@ void idem__sqlite_checkpoint(struct idem__sqlite_store *store)
     IDEM__CRASH_POINT("sqlite/checkpoint/before");
     idem__conn_patience(conn, 0);
     rc = carry(store, SQLITE_CHECKPOINT_RESTART, &copied);
+    /* A reader is in the way, and it is time to wait for it: keep new readers out
+     * meanwhile. */
     if (wait && (rc & 0xff) == SQLITE_BUSY) {
         write_note(store->lock, KEEP_OUT_AT,
                    (uint32_t)(idem__mono_ms() + RESTART_WAIT_MS));
@@ -344,7 +345,7 @@ void idem__sqlite_checkpoint(struct idem__sqlite_store *store)
     IDEM__CRASH_POINT("sqlite/checkpoint/after");
 }
 
-/* A log that is emptied from now on keeps its blocks for the next process, unless it has
+/* From now on a log that is emptied keeps its blocks for the next process, unless it has
  * many: log_vfs.c. */
 static void keep_blocks(const struct idem__conn *conn)
 {
@@ -364,7 +365,8 @@ void idem__sqlite_tidy(struct idem__sqlite_store *store)
         return;
     }
     count = idem__counters_left(&store->counters);
-    /* On a full disk the blocks of the log are worth more than the time. */
+    /* On a full disk leave the log as it is: other programs could take the blocks that an
+     * emptied log frees. */
     long_log = !store->reserve.lacking && is_due(store, CLOSE_CHECKPOINT_PAGES);
     if ((!count && !long_log) ||
         idem__lock_acquire(store->lock,

@@ -1,4 +1,5 @@
-/* Store time, anchored in the file, and the fence floor. */
+/* Loads and saves the row of the clock: store time, anchored in the file, the fence floor
+ * and the mark. */
 #include "store/sqlite/conn.h"
 
 #include "base/crash.h"
@@ -32,8 +33,8 @@ static bool is_sound(int64_t number)
     return number >= 0 && number <= INT64_MAX / 2;
 }
 
-/* No checksum covers the row, but its numbers are added to: true if they leave room for
- * that. */
+/* No checksum covers the row, and its numbers are added to others. True if they leave
+ * room for that. */
 static bool row_is_sound(const struct clock_row *row)
 {
     const struct idem_anchor *anchor = &row->anchor;
@@ -44,9 +45,9 @@ static bool row_is_sound(const struct clock_row *row)
            anchor->sure_ms <= anchor->store_ms;
 }
 
-/* True if the time in the row is so old that @now is to be saved: a reboot with a slow
- * wall clock can take the time back by as much. Saving costs one more page in a
- * commit. */
+/* True if the saved time is so old that @now has to be saved. A reboot with a slow wall
+ * clock takes the store's time back to the saved time; but a save costs one more page in
+ * a commit. */
 static bool row_is_due(int64_t last_ms, const struct idem_now *now)
 {
     return idem__clock_sure_ms(now) >= last_ms + SAVE_EVERY_MS;
@@ -64,7 +65,7 @@ enum {
     MARK = JUMP_MS + 2,
 };
 
-/* True if it can be used. */
+/* Reads the row. False: it cannot be used. */
 static bool read_row(sqlite3_stmt *stmt, struct clock_row *ret_row)
 {
     struct idem_anchor *anchor = &ret_row->anchor;
@@ -82,7 +83,8 @@ static bool read_row(sqlite3_stmt *stmt, struct clock_row *ret_row)
     return row_is_sound(ret_row);
 }
 
-/* One that is too long is none that we wrote: what is left of it is not, either. */
+/* Copies the mark, cut to fit. No version of idem writes a longer mark, so what a cut
+ * leaves was not a valid mark before either. */
 static void copy_mark(sqlite3_stmt *stmt, int column, char mark[IDEM_MARK_MAX])
 {
     const char *text = (const char *)sqlite3_column_text(stmt, column);
@@ -90,7 +92,8 @@ static void copy_mark(sqlite3_stmt *stmt, int column, char mark[IDEM_MARK_MAX])
     (void)snprintf(mark, IDEM_MARK_MAX, "%s", text == NULL ? "" : text);
 }
 
-/* A reader may have an older snapshot than this process has seen. */
+/* Takes over the loaded row. A reader may have an older snapshot than this process has
+ * seen, which must not take the time back. */
 static void install(struct idem__sqlite_clock *clock,
                     const struct idem_anchor *anchor, int64_t last_ms,
                     bool writer)
@@ -124,9 +127,10 @@ int idem__clock_load(struct idem__sqlite_clock *clock, struct idem__conn *conn,
     return rc;
 }
 
-/* The number that SQLite changes when it finds, at the start of a read, that somebody
- * has committed since the last one. False: no read is in progress, so it is of an
- * earlier one. A reader has one database, which needs no name. */
+/* Reads SQLite's data version, which changes when a read finds, at its start, that
+ * another connection has committed since the last one. False: no read is in progress, so
+ * the version would be of an earlier one. A reader has only one database, which needs no
+ * name. */
 static bool data_version(struct idem__conn *conn, unsigned *ret_version)
 {
     return sqlite3_txn_state(conn->db, NULL) != SQLITE_TXN_NONE &&
@@ -134,7 +138,8 @@ static bool data_version(struct idem__conn *conn, unsigned *ret_version)
                                 ret_version) == SQLITE_OK;
 }
 
-/* A second statement for each replay would cost a tenth of it. */
+/* Reads the mark again only if the file has changed: a second statement would cost each
+ * replay a tenth of its time. */
 int idem__clock_mark(struct idem__conn *conn)
 {
     unsigned version;

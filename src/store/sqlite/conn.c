@@ -1,4 +1,4 @@
-/* One connection to the file. */
+/* Opens and sets up a connection to the file, and prepares its statements. */
 #include "store/sqlite/conn.h"
 
 #include "base/heap.h"
@@ -127,13 +127,14 @@ static const char *const texts[IDEM__SQL_COUNT] = {
     [IDEM__SQL_LIMIT_DELETE] = "DELETE FROM idem_limit_window WHERE seq = ?1",
 };
 
-/* A commit is durable when it returns (FULL); the log is carried over by us,
- * under the store's lock, and never by a connection that happens to commit or
- * to close. Memory mapping stays off: an I/O error would be a signal. */
+/* A commit is durable when it returns (FULL). Only checkpoint.c, making.c and settle.c
+ * copy the log into the file; a connection does not do so because it commits or
+ * closes. */
 static const char settings[] = "PRAGMA journal_mode = WAL;"
                                "PRAGMA synchronous = FULL;";
 
-/* These concern the connection alone, and need no table to be known. */
+/* These concern the connection alone, so SQLite need not read the file for them. Memory
+ * mapping is off, because an I/O error in a mapping is a signal. */
 static const char session[] = "PRAGMA mmap_size = 0;"
                               "PRAGMA trusted_schema = OFF;"
                               "PRAGMA temp_store = MEMORY;"
@@ -145,8 +146,8 @@ static const char guest_settings[] = "PRAGMA mmap_size = 0;"
                                      "PRAGMA trusted_schema = OFF;"
                                      "PRAGMA temp_store = MEMORY;";
 
-/* The writer's cache holds the changes of a full batch: pages that do not fit go into
- * the log before the commit, and once more with it. It checks all cells of a page
+/* The writer's cache holds the changes of a full batch: pages that do not fit go into the
+ * log before the commit, and once more with it. The writer checks all cells of a page
  * before it changes one, so that damage does not spread. */
 static const char to_write[] = "PRAGMA cell_size_check = ON;"
                                "PRAGMA cache_size = -8192;";
@@ -182,18 +183,19 @@ static int set_up(struct idem__conn *conn)
     for (i = 0; i < 2 && rc == SQLITE_OK; i++) {
         rc = sqlite3_db_config(conn->db, switches[i], 1, (int *)NULL);
     }
-    /* Without this trait SQLite writes more after the frame that commits. */
+    /* Without this trait SQLite pads the log after the frame that commits, and may run
+     * out of space there although the commit is in the log. */
     (void)sqlite3_file_control(conn->db, "main",
                                SQLITE_FCNTL_POWERSAFE_OVERWRITE, &powersafe);
     conn->full_is_clean = powersafe == 1;
-    /* With a hook of ours no commit checkpoints by itself. */
+    /* Our hook replaces SQLite's, so no commit copies the log by itself. */
     (void)sqlite3_wal_hook(conn->db, count_pages, conn);
     return rc;
 }
 
-/* The file's real name. SQLite follows no symbolic link, wherever one is in a
- * name; the file must not be one, but the way to it may have some (/var/run).
- * And it takes some names, such as ":memory:", for something else. */
+/* Finds the real name of the file's directory. SQLite refuses a symbolic link anywhere in
+ * a name; the file must not be one, but the way to it may have some (/var/run). SQLite
+ * also takes some names, such as ":memory:", for something else. */
 static void plain_path(const char *path, char *buf, size_t cap)
 {
     const char *slash = strrchr(path, '/');
@@ -382,7 +384,8 @@ int idem__conn_run(struct idem__conn *conn, enum idem__sql sql)
 
         stmt = idem__conn_stmt(conn, sql);
         if (stmt != NULL && sqlite3_bind_parameter_count(stmt) > 0) {
-            return why; /* When it was bound, there was none. */
+            /* Its parameters were bound while it could not be prepared. */
+            return why;
         }
     }
     rc = idem__conn_step(conn, stmt);

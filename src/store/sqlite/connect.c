@@ -1,5 +1,5 @@
-/* Connections to the store: opened, checked, set up; and a pool of those that only read,
- * so that a replay takes no lock. */
+/* Opens, checks and sets up connections to the store, and keeps a pool of readers, so
+ * that a replay takes no lock. */
 #include "base/crash.h"
 #include "base/host.h"
 #include "core/error.h"
@@ -161,7 +161,7 @@ void idem__readers_drop_idle(struct idem__sqlite_readers *readers)
     (void)pthread_mutex_unlock(&readers->mutex);
 }
 
-/* A connection to read with; takes the lock, and waits for it only with @wait. */
+/* Opens a reader under the lock, for which it waits only with @wait. */
 static int connect_reader(struct idem__sqlite_store *store, bool wait,
                           struct idem__conn **ret_conn,
                           struct idem_error *error)
@@ -182,7 +182,7 @@ static int connect_reader(struct idem__sqlite_store *store, bool wait,
     return rc;
 }
 
-/* Opens one more, for which a place is taken already. */
+/* Opens one more reader, which the caller has counted already. */
 static struct idem__conn *open_reader(struct idem__sqlite_store *store,
                                       bool wait, struct idem_error *error)
 {

@@ -1,4 +1,4 @@
-/* Counters in the file. */
+/* Saves and reads the counters in the file; store.h tells when. */
 #include "store/sqlite/store.h"
 
 #include "base/crash.h"
@@ -45,7 +45,7 @@ void idem__counters_note(struct idem__counters *counters,
     }
 }
 
-/* Each save costs a second of credit; a process may owe a few. */
+/* True if a save is due. Each save costs a second of credit; a process may owe a few. */
 static bool may_save(struct idem__counters *counters)
 {
     int64_t now_ms = idem__mono_ms();
@@ -106,7 +106,7 @@ int idem__counters_save(struct idem__counters *counters,
     rc = save(counters, conn, &tally);
     IDEM__CRASH_POINT("sqlite/counters/saved");
     if (rc != SQLITE_OK) {
-        /* The batch is run again, and must not fail over this. */
+        /* The batch runs again, and must not fail for the counters once more. */
         counters->paid_ms = idem__mono_ms() + 2 * SAVES_AT_ONCE * SAVE_EVERY_MS;
     }
     return rc;

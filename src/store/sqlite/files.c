@@ -1,23 +1,22 @@
-/* Checks that the files that are open still lie in their place.
+/* Checks that the open files are still in their place.
  *
- * A handle that outlives its file (deleted, renamed, unmounted lazily, replaced by a
- * copy while nobody was stopped) would write into a file without a name, or under a
- * name that nobody opens: what it acknowledged would never be read. So every commit is
- * checked twice: before it, so that nothing is written in vain, and after it, so that
- * nothing is acknowledged that cannot be found again. Only the second check finds a
- * replaced log, which saves a call for each batch; and before an end the check after
- * the last commit is enough, if it was a moment ago. The descriptor only refers to the
- * file (O_PATH): closing it drops none of SQLite's locks.
+ * A handle may outlive its file, which is deleted, renamed, unmounted lazily, or replaced
+ * by a copy while processes use it. The handle would then write into a file without a
+ * name, or under a name that no process opens, and what it acknowledged would never be
+ * read. So every commit is checked twice: before it, so that nothing is written in vain,
+ * and after it, so that nothing is acknowledged that cannot be found again. Only the
+ * second check finds a replaced log, which saves a call for each batch; and before an end
+ * the check after the last commit is enough, if it was a moment ago. The descriptor only
+ * refers to the file (O_PATH): closing it drops none of SQLite's locks.
  *
- * After a commit the directory answers for the names in it, database, log and lock
- * file, in one call: its ctime changes with every name that is made, renamed or deleted
- * there, and no call can set it. Only a file that is mounted over the database changes
- * no name: the check before the next claim finds it, and nobody else opens such a file
- * (filesystem.c). Two changes close to each other may have the same time, so a
- * directory answers only once it has been QUIET_S without a change; until then, and
- * after a change, each name is checked. The same holds on unknown file systems, which
- * may keep the files of a directory in several places.
- */
+ * After a commit the directory answers for the names in it, database, log and lock file,
+ * in one call: its ctime changes with every name that is created, renamed or deleted
+ * there, and no call can set it. Only a file that is mounted over the database changes no
+ * name: the check before the next claim finds it, and no other process opens such a file
+ * (filesystem.c). Two changes close to each other may have the same time, so a directory
+ * answers only once it has been QUIET_S without a change; until then, and after a change,
+ * each name is checked. The same holds on unknown file systems, which may keep the files
+ * of a directory in several places. */
 #include "base/host.h"
 #include "core/error.h"
 #include "store/sqlite/store.h"
@@ -38,7 +37,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* The log stays for as long as anybody has the store open. */
+/* The log is there for as long as any process has the store open. */
 static int stat_log(const struct idem__sqlite_store *store, struct stat *ret_st)
 {
     char name[IDEM__PATH_MAX + 8];
@@ -76,7 +75,7 @@ static void note_directory(struct idem__sqlite_store *store)
                       now - files->directory.st_ctim.tv_sec > QUIET_S;
 }
 
-/* True if no name changed in it since all of them were found right. */
+/* True if no name in the directory changed since all of them were found right. */
 static bool is_quiet(const struct idem__sqlite_store *store)
 {
     const struct idem__files *files = &store->files;
@@ -256,9 +255,9 @@ static int check_committed(struct idem__sqlite_store *store,
     return rc != 0 ? rc : check_lock(store, error);
 }
 
-/* A deleted lock file shows without a call. Its name is checked after a loss, so that
- * the next claim is not made, and whenever the directory was noted, or is about to be,
- * without such a check: at the beginning, and when the store settles. */
+/* A deleted lock file shows without a call. The name of the lock file is checked where
+ * the check after a commit does not cover it: before the first batch, after a check that
+ * failed, so that no further claim is made, and before the store settles. */
 static int check_before(struct idem__sqlite_store *store,
                         struct idem_error *error)
 {

@@ -19,14 +19,13 @@
 
 /* The kind of the file system.
  *
- * A kernel that knows nothing of the other hosts grants a lock to each of them, and
- * shared memory does not reach them at all. So a file system that may be mounted
- * elsewhere is refused, by its number or by its name; one that is known as a local disk
- * is accepted; and all others are tested, each time, for whether another process of
- * this host sees our lock.
- */
+ * Each host's kernel grants locks without knowing of the other hosts, and shared memory
+ * does not reach them at all. So a file system that may be mounted elsewhere is refused,
+ * by its number or by its name; one that is known as a local disk is accepted; and any
+ * other is tested each time a store is opened: another process of this host must see our
+ * lock. */
 
-/* Numbers of statfs(2), and one number of several names. */
+/* Known file systems, by their numbers in statfs(2). */
 static const struct {
     unsigned long magic;
     enum idem__trust trust;
@@ -62,9 +61,9 @@ static const struct {
     {0x00c0ffee, IDEM__TRUST_NETWORK}, /* User Mode Linux: its host's */
 };
 
-/* FUSE has one number for all, and some lie over a file system that does not
- * show. A guest shares with its host and with other guests: these are several
- * kernels too. After "fuse." the name is the maker's own. */
+/* All FUSE file systems have one number, and some hide the file system below them, so
+ * these go by their names. A guest shares some with its host and with other guests, which
+ * are several kernels, too. The part of a name after "fuse." is the maker's own. */
 static const char *const network_names[] = {
     "9p",          "beegfs",     "blobfuse",  "blobfuse2",     "ceph",
     "ceph-fuse",   "cifs",       "curlftpfs", "cvmfs2",        "davfs",
@@ -197,11 +196,10 @@ int idem__filesystem_check(const char *path, bool *ret_test,
  * Log, index and lock lie beside the name by which the file was opened. A hard link in
  * another directory, or a bind mount of the file alone ("docker run -v FILE:FILE"), has
  * others: two processes then write to one database under two locks, and each knows only
- * its own log. Device numbers do not tell: on overlayfs those of a file and of its
- * directory differ by themselves. The mount that a name leads through does.
- */
+ * its own log. Device numbers do not show it: on overlayfs a file and its directory have
+ * different ones anyway. The mount that a name leads through shows it. */
 
-/* Linux 5.8 answers both; what is not answered cannot be judged. */
+/* Linux 5.8 reports both. An older kernel does not, and then the check passes. */
 static bool look(const char *path, int flags, struct statx *ret_stx)
 {
     memset(ret_stx, 0, sizeof(*ret_stx));
@@ -258,7 +256,7 @@ enum {
 
 struct other {
     int fd;
-    short found; /* The type of the lock that is in its way. */
+    short found; /* Type of the lock that it found. */
     char stack[STACK] __attribute__((aligned(16)));
 };
 
@@ -289,7 +287,8 @@ static int look_for_lock(void *arg)
     return 0;
 }
 
-/* 0, or an errno. No signal handler of the caller's must run in there. */
+/* 0, or an errno. Blocks signals, because no handler of the caller's may run in the other
+ * process. */
 static int look_as_other(struct other *other)
 {
     sigset_t all;
@@ -316,7 +315,7 @@ static int test(struct other *other, int *ret_clone_rc)
     struct flock range = test_byte(F_WRLCK);
 
     if (fcntl(other->fd, F_SETLK, &range) != 0) {
-        /* Another process tests too, and we see it. */
+        /* Another process runs this test, and we see its lock: locks work. */
         return errno == EAGAIN || errno == EACCES ? 0 : errno;
     }
     *ret_clone_rc = look_as_other(other);

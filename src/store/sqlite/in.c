@@ -1,4 +1,4 @@
-/* The record in the caller's own database and transaction. */
+/* Keeps records in the caller's own database, within the caller's transaction. */
 #include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
@@ -84,7 +84,7 @@ static int run_op(struct visit *visit, struct idem_op *op)
     return op->error.code;
 }
 
-/* Runs @op inside the caller's transaction. On failure it is destroyed. */
+/* Runs @op inside the caller's transaction. On failure, destroys @op. */
 static int call_in(sqlite3 *db, struct idem_op *op, struct idem_error *error)
 {
     struct visit *visit = NULL;

@@ -1,4 +1,5 @@
-/* The facts about the file, for operators. */
+/* Reports facts about the file to operators, and sets the mark of a store that is
+ * moved. */
 #include "core/error.h"
 #include "core/move.h"
 #include "store/sqlite/store.h"
@@ -29,7 +30,7 @@ static const char numbers_sql[] =
     " FROM pragma_page_size, pragma_page_count, pragma_freelist_count,"
     " idem_clock";
 
-/* A row of numbers. SQLITE_OK, or a result code. */
+/* Reads a row of numbers. SQLITE_OK, or a result code. */
 static int read_numbers(struct idem__conn *conn, const char *sql,
                         int64_t *ret_numbers, int len)
 {
@@ -133,7 +134,8 @@ int idem__sqlite_inspect(struct idem_store *store, bool count,
     if (rc != 0) {
         return rc;
     }
-    /* Before others commit more. */
+    /* Read the note first: if it were read after later commits, it could be later than
+     * the time read from the file. */
     seen_ms = s->of_application ? INT64_MIN : idem__seen_ms(s->lock);
     info.of_application = s->of_application;
     rc = read_info(conn, count, &info, ret_error);

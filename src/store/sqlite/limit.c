@@ -3,9 +3,9 @@
 #include "limit/limit.h"
 #include "store/sqlite/store.h"
 
-/* The tables come with the first request that is counted, so that a store that
- * limits nothing has none. A request has its row beside those of its window: a
- * retry reads a page that is warm, and the end of a window is one range. */
+/* The first counted request creates the tables, so that a store that limits nothing has
+ * none. The requests of a window lie side by side: a retry reads a page that is warm, and
+ * the end of a window deletes one range. */
 static const char tables[] = "CREATE TABLE IF NOT EXISTS idem_limit_window ("
                              "  seq INTEGER PRIMARY KEY,"
                              "  id BLOB NOT NULL UNIQUE,"
@@ -28,7 +28,7 @@ static const char tables[] = "CREATE TABLE IF NOT EXISTS idem_limit_window ("
 
 enum {
     REQUEST_LEN = 16, /* Bytes of a request's identity that are stored. */
-    CLEAN_ROWS = 4,   /* Deleted for each request that is counted. */
+    CLEAN_ROWS = 4,   /* Expired rows deleted with each counted request. */
     PURGE_ROWS = 100,
 };
 
@@ -39,7 +39,8 @@ struct place {
     struct idem_limit_state state;
 };
 
-/* Steps @stmt once. SQLITE_ROW, SQLITE_DONE, or what is wrong. */
+/* Steps @stmt once, and resets it unless it is on a row. SQLITE_ROW, SQLITE_DONE, or an
+ * error. */
 static int step(struct idem__conn *conn, enum idem__sql sql, sqlite3_stmt *stmt)
 {
     int rc = idem__conn_step(conn, stmt);
@@ -162,8 +163,8 @@ static int make_tables(struct idem__conn *conn)
 
 /* ---- Deleting ---- */
 
-/* Deletes up to @max rows of windows that have expired. *@ret_deleted: how many
- * there were; fewer than @max: no more are to be found. */
+/* Deletes up to @max rows of expired windows. *@ret_deleted is their number; fewer than
+ * @max: none is left. */
 static int clean(struct idem__conn *conn, const struct idem_now *now,
                  int64_t max, int64_t *ret_deleted)
 {

@@ -24,7 +24,8 @@ struct idem__lock {
     struct idem__lock *next;
     dev_t dev;
     ino_t ino;
-    long pid; /* Which opened it: a fork copies entries, but no locks. */
+    /* The process that opened it: fork() copies the entry, but not the locks. */
+    long pid;
     unsigned users;
     int fd;
     pthread_mutex_t mutex; /* Between the threads of this process. */
@@ -113,7 +114,7 @@ static int add(int fd, struct idem__lock **ret_lock)
     return 0;
 }
 
-/* With the registry's mutex held. Look an existing file up before opening it: to close a
+/* With the registry's mutex held. Look up an existing file before opening it: closing a
  * second descriptor of it would drop the locks that this process has on it (POSIX). */
 static int find_or_open(const char *path, const struct idem__share *share,
                         struct idem__lock **ret_lock, struct idem_error *error)

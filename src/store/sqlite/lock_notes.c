@@ -1,4 +1,4 @@
-/* The notes in the lock file about the store beside it. */
+/* Reads and writes the notes in the lock file about the store beside it. */
 #include "store/sqlite/store.h"
 
 #include "base/bytes.h"
@@ -9,24 +9,25 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Which store was created here: its random id in the lock file. schema.c has the id in
- * the database.
+/* Which store was created here: the lock file has its random id, and so has the database
+ * (schema.c).
  *
  * A missing or emptied database looks like a first use, and a first use forgets every
  * outcome: all work runs again. So the lock file, which stays where it is when the
- * database is deleted, swapped or not mounted, knows which store was made beside it.
- * The order of making, under the lock:
+ * database is deleted, swapped or not mounted, notes which store was made beside it. The
+ * order of making, under the lock:
  *
  *     lock file: id, "pending"      flushed
  *     database:  the tables and id  committed
  *     lock file: id, "made"         flushed
  *     the first answer
  *
- * A maker that dies after the first step leaves "pending" beside an empty database: the
- * next one goes on with that id. One that dies after the second leaves "pending" beside
- * its own id: the next one writes "made". A person decides about any other difference.
+ * A process that dies after the first step leaves "pending" beside an empty database: the
+ * next process goes on with that id. A process that dies after the second step leaves
+ * "pending" beside a database with the same id: the next process writes "made". A person
+ * decides about any other difference.
  *
- * The notes, after the bytes that are locked and the note of how new it is: "pending"
+ * The notes follow the bytes that are locked and the note of the newest time: "pending"
  * at 128, and "made" at 192, so that a write that tears the second leaves the first.
  *
  *      0  8  "IDEMSTOR"
@@ -34,8 +35,7 @@
  *     16 16  the id
  *     32 16  first half of SHA-256 over these
  *
- * A torn "pending" counts as nothing: its maker had made nothing yet.
- */
+ * A torn "pending" counts as no note, because no store was made yet. */
 
 enum {
     PENDING_AT = 128,
@@ -71,7 +71,8 @@ static bool read_sealed(const struct idem__lock *lock, off_t at,
     ssize_t n = pread(idem__lock_fd(lock), ret_note, len, at);
 
     if (n < 0) {
-        memset(ret_note, 0xff, len); /* Not to be taken for an empty one. */
+        /* A note that cannot be read must not pass for an empty one. */
+        memset(ret_note, 0xff, len);
     }
     if (n != (ssize_t)len || memcmp(ret_note, magic, MAGIC_LEN) != 0) {
         return false;
@@ -80,7 +81,7 @@ static bool read_sealed(const struct idem__lock *lock, off_t at,
     return seal(wanted, len) && memcmp(ret_note, wanted, len) == 0;
 }
 
-/* @made if the note of that kind is there; NONE; or DAMAGED. */
+/* Returns @made if that note is there and whole; NONE; or DAMAGED. */
 static enum idem__made read_note(const struct idem__lock *lock,
                                  enum idem__made made,
                                  uint8_t ret_id[IDEM__STORE_ID_LEN])
@@ -147,14 +148,14 @@ int idem__identity_gone(const char *path, struct idem_error *error)
         path);
 }
 
-/* How new the store in this place has been.
+/* The newest time that the store in this place has had.
  *
- * An older copy that is put in its place cannot be recognised by itself: it is
- * consistent. So the newest saved time of the store is also noted in the lock file,
- * which is not part of a copy, after the commit that saved it. A store whose time is
- * less than the note has lost commits that were durable. The opposite proves nothing:
- * the note is written once a second at most, never flushed, and absent if the copy
- * was put into another place.
+ * An older copy in the place of a store cannot be recognised by its contents, which are
+ * consistent. So the newest saved time of the store is also noted in the lock file, which
+ * is not part of a copy, after the commit that saved it. If the store's time is less than
+ * the note, commits that were durable are missing. The opposite proves nothing: the note
+ * is written once a second at most, never flushed, and missing if the copy is in another
+ * place.
  *
  * The note, after the bytes that are locked:
  *

@@ -1,46 +1,45 @@
-/* One write for a commit: a file system for SQLite, before the system's own.
+/* A VFS for SQLite, on top of the system's own, that writes each commit to the log in one
+ * call.
  *
- * SQLite writes each frame of the log in two pieces, its head and its page: eight
- * calls for a commit of four pages. Here the pieces that lie side by side are
- * gathered, and written together:
+ * SQLite writes each frame of the log in two pieces, its head and its page: eight calls
+ * for a commit of four pages. This VFS gathers adjacent pieces, and writes them together:
  *
- *     SQLite on the log                    what is gathered
- *     writes to its end                    grows
- *     writes elsewhere, or more than fits  is written; the new piece begins anew
- *     flushes, reads, sizes, truncates     is written first
- *     takes or lets go of the write lock   is dropped
+ *     SQLite on the log                    the gathered pieces
+ *     writes to its end                    grow
+ *     writes elsewhere, or more than fits  are written; the new piece starts anew
+ *     flushes, reads, sizes, truncates     are written first
+ *     takes or releases the write lock     are dropped
  *
- * With synchronous = FULL each commit flushes the log before its frames are published
- * in SQLite's index. So frames that are only gathered are those of a transaction that
- * nobody has seen; a write of them that fails fails the flush, and with it the
- * commit; and a process that dies loses nothing else. With any other setting
- * nothing is gathered, nor is it between a flush and the end of the transaction: on
- * a disk without the trait SQLITE_IOCAP_POWERSAFE_OVERWRITE SQLite publishes some of
- * what it writes there.
+ * With synchronous = FULL, SQLite flushes the log before it publishes the frames of a
+ * commit in its index. So gathered frames are always of a transaction that no reader has
+ * seen: if they cannot be written, the flush fails and with it the commit, and a process
+ * that dies loses nothing else. Nothing is gathered with any other setting, nor between a
+ * flush and the end of the transaction: on a disk without the trait
+ * SQLITE_IOCAP_POWERSAFE_OVERWRITE SQLite publishes some of what it writes there.
  *
- * Where a connection begins to read, SQLite moves one of four marks to the last frame: it
- * locks the mark, writes it, and lets it go. An older mark serves as well for a
- * transaction that lasts a moment: it only keeps a copy of the log, meanwhile, from the
- * frames after it. So a writer hears that others use the marks (SQLITE_BUSY), and takes
- * one as it is, while one is less than NEAR_FRAMES old: two calls less for a commit.
- * Readers move it each time: in the midst of them the log is to be copied to its end.
+ * When a connection begins to read, SQLite moves one of four marks to the last frame: it
+ * locks the mark, writes it, and unlocks it. For a transaction that lasts a moment an
+ * older mark serves as well: it only keeps a checkpoint, meanwhile, from copying the
+ * frames after it. So while a mark is less than NEAR_FRAMES old, a writer is told that
+ * the marks are in use (SQLITE_BUSY), and takes one as it is, which saves two calls for
+ * each commit. Readers move a mark each time, because the log must be copied to its end
+ * even while there are always readers.
  *
- * Frames that are left when the writer lets its lock go belong to a transaction that was
- * rolled back. They must not be written any more: others write there.
+ * Frames that are left when the writer releases its lock are of a transaction that was
+ * rolled back. They must not be written any more, because other writers use that place.
  *
- * To grow a file costs the file system twice to four times what it costs to write over
- * its blocks. Processes that live for one operation empty the log every few commits, so
- * they would always grow it: a short log that SQLite truncates keeps its blocks, and
- * has its header overwritten instead, without which none of its frames counts. That
- * needs no more order than the truncation: whichever of both survives a power cut,
- * all of the log was copied and flushed before. The frames are not cut off in part:
- * the rest would be an older state.
- */
+ * Growing a file costs the file system two to four times as much as writing over its
+ * blocks. Processes that live for one operation empty the log every few commits, and
+ * would grow it each time. So a short log that SQLite truncates keeps its blocks: only
+ * its header is overwritten, without which none of its frames counts. This needs no more
+ * order than the truncation does: whether or not the new header survives a power cut, all
+ * of the log was copied and flushed before. The frames are never cut off in part, because
+ * the rest would be an older state. */
 #include "store/sqlite/store.h"
 
 enum {
     GATHER_MAX = 64 * 1024, /* 15 pages. */
-    KEPT_MAX = 1 << 20,     /* Of a log that is empty. */
+    KEPT_MAX = 1 << 20,     /* The longest empty log that keeps its blocks. */
     NEAR_FRAMES = 32,
 
     /* https://sqlite.org/walformat.html, 2.3, and fileformat2.html, 4.1. */
@@ -50,7 +49,7 @@ enum {
     MARKS = 4,
     LOG_HEADER = 32,
 
-    /* Of the index: walformat.html, 2.1 and 2.2; in words of 32 bits. */
+    /* Places in the index: walformat.html, 2.1 and 2.2; in words of 32 bits. */
     INDEX_LEN = 32768,
     FRAMES_WORD = 4,
     MARK_WORDS = 26
@@ -62,19 +61,19 @@ struct file {
     sqlite3_io_methods methods;
     sqlite3_file *real;
 
-    /* A database and its log know each other. */
-    struct file *log;      /* NULL: it is not open, or this is one. */
+    /* A database and its log point to each other. */
+    struct file *log;      /* NULL: the log is not open, or this is a log. */
     struct file *database; /* NULL: this is not a log. */
-    bool is_full;          /* Of a database: its commits flush the log, */
-    bool keeps_log;        /* and the blocks of that stay. */
-    bool only_reads;       /* Or it makes none, */
-    bool checkpoints;      /* or it copies the log now. */
+    bool is_full;          /* Of a database: its commits flush the log. */
+    bool keeps_log;        /* Its log keeps its blocks when it is emptied. */
+    bool only_reads;       /* Its connection only reads. */
+    bool checkpoints;      /* Its connection copies the log now. */
 
     /* Of a log: */
     bool is_flushed; /* Since the write lock was taken. */
     uint8_t *bytes;  /* GATHER_MAX; NULL: none were needed yet. */
-    size_t len;      /* Of them, which are not written yet, */
-    int64_t at;      /* and their place in the file. */
+    size_t len;      /* Gathered bytes that are not written yet, ... */
+    int64_t at;      /* ... and their place in the file. */
 };
 
 static sqlite3_vfs *system_vfs;
@@ -86,8 +85,8 @@ static sqlite3_file *real(sqlite3_file *file)
 
 /* ---- What is gathered ---------------------------------------------------- */
 
-/* Whatever comes of it, nothing is gathered then: SQLite takes a transaction back
- * whose write has failed. */
+/* Writes the gathered bytes, and drops them even if that fails: SQLite then rolls the
+ * transaction back. */
 static int write_out(sqlite3_file *file)
 {
     struct file *f = (struct file *)file;
@@ -99,8 +98,8 @@ static int write_out(sqlite3_file *file)
                : f->real->pMethods->xWrite(f->real, f->bytes, (int)len, f->at);
 }
 
-/* Without memory the pieces are written as they come. The heap is SQLite's, like that
- * of its cache. */
+/* True if pieces may be gathered. Without memory they are written as they come. The
+ * memory is SQLite's, like that of its cache. */
 static bool may_gather(struct file *f)
 {
     if (f->database == NULL || !f->database->is_full || f->is_flushed) {
@@ -165,7 +164,7 @@ static int file_write(sqlite3_file *file, const void *buf, int len,
                : real(file)->pMethods->xWrite(real(file), buf, len, at);
 }
 
-/* True if the log may stay as long as it is. */
+/* True if an emptied log may keep its length. */
 static bool is_kept(const struct file *f)
 {
     sqlite3_int64 len = 0;
@@ -221,7 +220,7 @@ static int file_check_lock(sqlite3_file *file, int *ret_held)
     return real(file)->pMethods->xCheckReservedLock(real(file), ret_held);
 }
 
-/* SQLite shows each PRAGMA to the file of the database: its name and its value. */
+/* SQLite passes each PRAGMA to the file of the database first: its name and its value. */
 static int file_control(sqlite3_file *file, int op, void *arg)
 {
     if (op == SQLITE_FCNTL_PERSIST_WAL && *(const int *)arg > 0) {
@@ -262,7 +261,7 @@ static uint32_t word_of(const void volatile *index, size_t at)
                            __ATOMIC_RELAXED);
 }
 
-/* True if a mark is hardly older than the last frame. */
+/* True if a mark is less than NEAR_FRAMES older than the last frame. */
 static bool has_near_mark(sqlite3_file *file)
 {
     void volatile *index = NULL;
@@ -285,8 +284,8 @@ static bool has_near_mark(sqlite3_file *file)
     return false;
 }
 
-/* True where a writer is to read at a mark as it is. SQLite also locks marks when it
- * copies the log or makes the index anew. */
+/* True if a writer is to read at a mark as it is. SQLite also locks marks when it copies
+ * the log or rebuilds the index, which must not be refused. */
 static bool leaves_mark(sqlite3_file *file, int at, int n, int flags)
 {
     const struct file *f = (struct file *)file;
@@ -306,6 +305,8 @@ static int file_shm_lock(sqlite3_file *file, int at, int n, int flags)
         return SQLITE_BUSY;
     }
     if (log != NULL && at == WRITE_LOCK) {
+        /* The lock is taken: a new transaction begins. It is released: gathered frames
+         * that are left were rolled back. */
         log->len = 0;
         log->is_flushed = false;
     }
@@ -326,7 +327,7 @@ static int file_shm_unmap(sqlite3_file *file, int delete_it)
     return real(file)->pMethods->xShmUnmap(real(file), delete_it);
 }
 
-/* Version 3 would add files that are mapped, which ours never are: conn.c. */
+/* Version 3 would add files that are mapped into memory, which conn.c turns off. */
 static const sqlite3_io_methods methods = {
     .iVersion = 2,
     .xClose = file_close,
@@ -362,8 +363,8 @@ static void set_up(struct file *f, const char *name, int flags)
     }
 }
 
-/* True if there are commits in the log: then its header was flushed before them, and
- * with that first flush its directory. */
+/* True if the log has commits: then its header was flushed before them, and its directory
+ * with that first flush. */
 static bool has_commits(const char *name)
 {
     struct stat st;
@@ -381,8 +382,8 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file,
     if ((flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL)) == 0) {
         return system_vfs->xOpen(system_vfs, name, file, flags, ret_flags);
     }
-    /* SQLite flushes the directory of a log that it may have made, after its own first
-     * flush: in each process once more. */
+    /* After its own first flush each process flushes the directory of a log that it may
+     * have created. For a log with commits that was done before. */
     if ((flags & SQLITE_OPEN_WAL) != 0 && has_commits(name)) {
         flags &= ~SQLITE_OPEN_CREATE;
     }
@@ -439,7 +440,7 @@ static int vfs_error(sqlite3_vfs *vfs, int len, char *ret_text)
     return system_vfs->xGetLastError(system_vfs, len, ret_text);
 }
 
-/* Without those that load extensions: that is off in a connection of ours. */
+/* It has no functions that load extensions: our connections do not allow that. */
 static sqlite3_vfs log_vfs = {
     .iVersion = 1,
     .zName = "idem-log",
@@ -463,7 +464,7 @@ const char *idem__log_vfs_begin(void)
         if (system_vfs == NULL) {
             return NULL;
         }
-        /* Once: other threads open logs by it without the mutex. */
+        /* Set these only once: other threads open logs by them without the mutex. */
         log_vfs.szOsFile = (int)sizeof(struct file) + system_vfs->szOsFile;
         log_vfs.mxPathname = system_vfs->mxPathname;
     }

@@ -1,4 +1,4 @@
-/* Making a store, and knowing one that was made; see lock_notes.c. */
+/* Makes a store, and recognises later that it was made here; see lock_notes.c. */
 #include "store/sqlite/store.h"
 
 #include "base/crash.h"
@@ -31,7 +31,7 @@ static int draw(struct idem__sqlite_store *store, struct idem_error *error)
                              "cannot read random bytes");
 }
 
-/* The names of the lock file and of the empty database. */
+/* Flushes the names of the lock file and of the empty database. */
 static int flush_directory(const struct idem__sqlite_store *store,
                            struct idem_error *error)
 {
@@ -41,7 +41,7 @@ static int flush_directory(const struct idem__sqlite_store *store,
 
     idem__path_directory(store->path, path);
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* A directory that may not be read cannot be flushed by us. */
+    /* A directory that we may not read, we cannot flush. */
     rc = fd < 0 || fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
     if (fd >= 0) {
         (void)close(fd);
@@ -52,8 +52,9 @@ static int flush_directory(const struct idem__sqlite_store *store,
                                  strerror(rc));
 }
 
-/* The id of the store that is to be made, "pending" in the lock file. One that
- * was begun keeps its id: its maker may have committed it, and died. */
+/* Chooses the id of the store to be made, and notes it as "pending" in the lock file. A
+ * pending store keeps its id: the process that began it may have committed it and
+ * died. */
 static int choose(struct idem__sqlite_store *store,
                   const struct idem__identity *noted, struct idem_error *error)
 {
@@ -65,7 +66,8 @@ static int choose(struct idem__sqlite_store *store,
     }
     rc = draw(store, error);
     if (rc != 0 || store->is_copy) {
-        return rc; /* That is noted once all of it is marked. */
+        /* restore.c notes the id of a copy once all of it is marked. */
+        return rc;
     }
     rc =
         idem__identity_write(store->lock, IDEM__MADE_PENDING, store->id, error);
@@ -128,9 +130,9 @@ int idem__making_begin(struct idem__sqlite_store *store,
     return differs(store, &noted, error);
 }
 
-/* Done once in the life of a store, so that its file alone has the id: a file that is
- * copied without its log is then refused, and not mistaken for a first use. Frames that
- * cannot be copied now are as durable in the log. */
+/* Copies the log into the file once in the life of a store, so that the file alone has
+ * the id: a file that is copied without its log is then refused, and not mistaken for a
+ * first use. Frames that cannot be copied now are as durable in the log. */
 static void carry_over(struct idem__conn *conn)
 {
     (void)sqlite3_wal_checkpoint_v2(conn->db, NULL, SQLITE_CHECKPOINT_PASSIVE,

@@ -1,4 +1,4 @@
-/* Answers ops that need only a read, without the lock. */
+/* Answers ops for which a read is enough, without the lock. */
 #include "core/error.h"
 #include "store/sqlite/store.h"
 
@@ -9,9 +9,9 @@ bool idem__sqlite_reads_only(const struct idem__sqlite_store *store)
     return (store->base.options.flags & IDEM_OPEN_READONLY) != 0;
 }
 
-/* Store time for a read. The anchor that this process knows may be of an earlier
- * boot: then the file has the newer one, or a writer must make it. Without @conn, for
- * an answer from memory, the file is not asked. */
+/* Store time for a read. The anchor that this process knows may be of an earlier boot:
+ * then the file has the newer one, or a writer must make it. Without @conn, for an answer
+ * from memory, the file is not read. */
 static int peek_clock(struct idem__sqlite_store *store, struct idem__conn *conn,
                       struct idem_now *ret_now, bool *ret_moved)
 {
@@ -32,12 +32,13 @@ struct view {
     struct idem__sqlite_table table;
     bool several;
     bool begun;
-    bool has_time; /* Of the moment: */
+    bool has_time; /* The next two are set. */
     struct idem_now now;
     bool moved;
     bool has_generation;
     uint64_t generation;
-    bool keeps; /* It is older than the view: what is read may be kept. */
+    /* The generation is older than the view: records that it reads may be kept. */
+    bool keeps;
 };
 
 /* Take it before anything is answered from memory and, if a record is to be kept,
@@ -53,8 +54,8 @@ static uint64_t view_generation(struct view *view)
     return view->generation;
 }
 
-/* True if @op is the look of a waiter: nearly always it changes nothing, and a
- * thousand of them must not take turns with those who write. */
+/* True if @op is from a waiter that looks again: nearly always it changes nothing, and a
+ * thousand of them must not stand in line with the writers. */
 static bool is_waiter(const struct idem_op *op)
 {
     return op->verb == IDEM_OP_BEGIN &&
@@ -62,18 +63,19 @@ static bool is_waiter(const struct idem_op *op)
             (op->u.begin.flags & IDEM_WAIT_THEN_RUN) != 0);
 }
 
-/* For several ops, a transaction spares SQLite's lock; for these it holds together
- * what they read. The row of a claim does that by itself, as long as the statement
- * is on it, and a claim without row is the writer's. */
+/* True if the reads of @op need a transaction. For several ops it saves SQLite's locks. A
+ * limit and a waiter read more than one row, from one snapshot. For a claim, the
+ * statement on its row keeps the snapshot, and a claim without a row needs the writer
+ * anyway. */
 static bool needs_transaction(const struct view *view, const struct idem_op *op)
 {
     return view->several || op->verb == IDEM_OP_LIMIT ||
            (op->verb == IDEM_OP_BEGIN && op->u.begin.join_fence != 0);
 }
 
-/* False: no connection, or no transaction. With @wait, waits for a connection or opens
- * one; without it, a waiter waits for a connection that others use, but not for the
- * lock that opening another takes. */
+/* Opens the view. False: no connection, or no transaction. With @wait it waits for a
+ * connection, or opens one. Without it, only a waiter waits, and only for a connection
+ * that others use: it does not wait for the lock that opening another one takes. */
 static bool view_open(struct view *view, struct idem_op *op, bool wait)
 {
     struct idem__sqlite_store *store = view->store;
@@ -143,7 +145,8 @@ static int view_mark(struct view *view, struct idem_error *error)
                : idem__conn_fail(conn, rc, "read the store's mark", error);
 }
 
-/* The record, and the mark of the same moment; bodies come after that. */
+/* Loads the record, and the mark from the same snapshot. A later load of the bodies needs
+ * no mark. */
 static int load_with_mark(void *ctx, const uint8_t *id, bool with_bodies,
                           struct idem_record *ret_record,
                           struct idem_error *ret_error)
@@ -191,8 +194,7 @@ static void remember(struct view *view, const struct idem_op *op)
     }
 }
 
-/* An op that a reader alone can answer is answered at once, on the caller's
- * thread. */
+/* Answers @op on the caller's thread if a read is enough. */
 static bool look(struct view *view, struct idem_op *op)
 {
     struct idem__sqlite_store *store = view->store;
@@ -208,7 +210,7 @@ static bool look(struct view *view, struct idem_op *op)
         return false;
     }
     if (!view_open(view, op, must)) {
-        /* A claim can still be made under the lock, and will say what is wrong. */
+        /* A claim can still be made under the lock, where the error shows again. */
         return must;
     }
     conn = view->table.conn;

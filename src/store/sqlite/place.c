@@ -1,4 +1,4 @@
-/* The place of a store, from its URL: its path, and the options after "?". */
+/* Parses the URL of a store, and checks, creates and shares the files in its place. */
 #include "store/sqlite/place.h"
 
 #include "core/error.h"
@@ -18,8 +18,8 @@
 static int find_group(const char *name, gid_t *ret_gid,
                       struct idem_error *error)
 {
-    char
-        buf[4096]; /* A group may have more members than fit: then by number. */
+    /* Too small for a very large group, which is given by its number. */
+    char buf[4096];
     struct group *found = NULL;
     struct group group;
     char *end;
@@ -95,7 +95,7 @@ static int take_options(const char *text, struct idem__place *place,
     return rc;
 }
 
-/* Of the last part of @path. */
+/* The length of the last part of @path. */
 static size_t name_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -244,7 +244,7 @@ int idem__path_check(struct idem__place *place, struct idem_error *error)
 
 /* ---- Several users of one store ---- */
 
-/* Only then can we give a file to it. */
+/* True if this process may give a file to the group @gid. */
 static bool is_member(gid_t gid)
 {
     gid_t groups[1024];
@@ -301,7 +301,7 @@ int idem__path_share(const char *path, gid_t gid, struct idem__share *ret_share,
     return 0;
 }
 
-/* Gives a file that was just made to whom it belongs. 0, or -1 with errno. */
+/* Gives a file that was just created its owner, group and mode. 0, or -1 with errno. */
 static int hand_over(int fd, const struct idem__share *share)
 {
     bool given = share->uid != (uid_t)-1 || share->gid != (gid_t)-1;
@@ -323,7 +323,8 @@ int idem__path_open(const char *path, const struct idem__share *share)
     }
     if (hand_over(fd, share) != 0) {
         err = errno;
-        (void)close(fd); /* The file stays: somebody may have it open. */
+        /* Another process may have it open already: keep it. */
+        (void)close(fd);
         errno = err;
         return -1;
     }
@@ -351,7 +352,7 @@ int idem__path_create(const char *path, const struct idem__share *share,
     int fd;
 
     if (lstat(path, &st) == 0) {
-        return 0; /* Its locks are SQLite's: it is not opened here. */
+        return 0; /* Do not open it: closing it would drop SQLite's locks. */
     }
     fd = idem__path_open(path, share);
     if (fd >= 0) {
@@ -382,7 +383,7 @@ void idem__path_share_rest(const char *path)
     for (i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
         (void)snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
         if (lstat(name, &st) == 0 && st.st_gid != store.st_gid) {
-            /* Only their owner can; nobody else made them. */
+            /* Only the owner of a file can do that: the process that created it. */
             (void)!lchown(name, (uid_t)-1, store.st_gid);
         }
     }

@@ -1,26 +1,25 @@
-/* Purges delete records past their retention, in slices that writers do not notice.
+/* Deletes records past their retention, in slices that writers do not notice.
  *
- * Due records are found in the index on status and deadline alone, a window of it at a
- * time, and looked at in the order of the table, so that a slice reads and changes
+ * The index on status and deadline alone shows which records are due, a window of it at a
+ * time. A purge visits them in the order of the table, so that a slice reads and changes
  * pages that lie together. Each row is checked again then: a window may be old, and
  * several purges may share one.
  *
- * SQLite reuses a page that has become empty, and merges one that is more than two
- * thirds empty with its neighbours: a page between is left as it is. The file is packed
- * by VACUUM alone.
+ * SQLite reuses a page that has become empty, and merges a page that is more than two
+ * thirds empty with its neighbours; it leaves the pages between as they are. Only VACUUM
+ * packs the file.
  *
- * A purge alone takes what time it needs for a hundred rows. Beside writers (others had
- * the lock since its last slice, or were in its batch) a slice deletes for BESIDE_MS at
- * most, takes some BESIDE_MS of the lock with its commit, and rests REST_TIMES as long
- * afterwards. Where a flush alone takes longer, on a slow disk or one that others use,
- * fewer rows make a commit hardly shorter, and the purge too slow for what the writers
- * record: so it stays at LEAST_ROWS.
+ * A purge that is alone takes the time that it needs for a hundred rows. Beside writers
+ * (others had the lock since its last slice, or were in its batch) a slice deletes for
+ * BESIDE_MS at most, takes some BESIDE_MS of the lock with its commit, and rests
+ * REST_TIMES as long afterwards. Where a flush alone takes longer, on a slow disk or one
+ * that others use, fewer rows make a commit hardly shorter, and the purge too slow for
+ * what the writers record: so it stays at LEAST_ROWS.
  *
- * An open record is due by its lease, and if it is held it never expires: up to which
- * deadline all is held is kept in the file (idem_purge), and not looked at again before
- * LOOK_AGAIN_MS. It may be wrong where a record was imported, or the time set back:
- * then a record is deleted later.
- */
+ * An open record is due by its lease, but a held record never expires. The file has the
+ * deadline up to which all open records are held (idem_purge), and purges do not look at
+ * those again before LOOK_AGAIN_MS. That deadline may be wrong after an import, or after
+ * the time was set back: then a record is deleted later. */
 #include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
@@ -51,10 +50,10 @@ enum {
     STATUSES = sizeof(expiring) / sizeof(expiring[0])
 };
 
-/* The cursor: the place in expiring[], or STATUSES for the windows of limits;
- * deadline; seq. After them the turn of the op's last slice, and one more; and up
- * to which deadline all that it saw open is held, which another purge between its
- * slices knows nothing of. */
+/* The cursor: the place in expiring[], or STATUSES for the windows of limits; deadline;
+ * seq. Then the turn of the op's last slice, plus one. Then the deadline up to which all
+ * open records that the op saw are held, which another purge between its slices does not
+ * know. */
 enum {
     CURSOR_TURN = 3,
     CURSOR_HELD = 4
@@ -67,7 +66,7 @@ struct slice {
     struct idem_op *op;
     const struct idem_now *now;
     int64_t until_ns;
-    size_t rows; /* To look at, at most. */
+    size_t rows; /* The most rows to check. */
     bool wrote;
 };
 
@@ -84,11 +83,11 @@ static bool is_open_walk(const struct slice *slice)
 /* ---- What is held ---- */
 
 struct mark {
-    int64_t held_ms; /* The deadline to look from, among what is open. */
+    int64_t held_ms; /* Open records are checked after this deadline. */
     int64_t looked_ms;
 };
 
-/* Zeroed where there is none, or one that is too old. */
+/* Loads the mark; zero if there is none, or it is too old. */
 static int load_mark(const struct slice *slice, struct mark *ret_mark)
 {
     sqlite3_stmt *stmt = idem__conn_stmt(slice->conn, IDEM__SQL_HELD_LOAD);
@@ -97,7 +96,7 @@ static int load_mark(const struct slice *slice, struct mark *ret_mark)
 
     memset(ret_mark, 0, sizeof(*ret_mark));
     if (stmt == NULL && slice->conn->prepare_rc == SQLITE_ERROR) {
-        return SQLITE_OK; /* No purge came so far in this file. */
+        return SQLITE_OK; /* No purge has made the table yet. */
     }
     rc = idem__conn_step(slice->conn, stmt);
     if (rc == SQLITE_ROW) {
@@ -118,8 +117,8 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* All that is open was looked at up to @to_ms. The time of the first look is kept:
- * one that goes on from another does not make that newer. */
+/* Saves that all open records due by @to_ms were checked. The time of the first check
+ * stays: a purge that goes on from an earlier mark does not make it newer. */
 static int save_mark(struct slice *slice, int64_t to_ms)
 {
     uint64_t *cursor = slice->op->u.purge.cursor;
@@ -206,7 +205,7 @@ static int note_window(struct slice *slice)
     return rc;
 }
 
-/* Fills the window from the place of the op. */
+/* Fills the window from the cursor of the op. */
 static int find_rows(struct slice *slice)
 {
     struct idem__purge *purge = &slice->store->purge;
@@ -245,8 +244,8 @@ static bool has_window(const struct slice *slice)
 
 /* ---- Deleting ---- */
 
-/* An open record that is not held keeps the mark before it. It is noted for the
- * window, which several purges may share. */
+/* An open record that is not held keeps the mark before its deadline. The window notes
+ * that, because several purges may share it. */
 static void note_unheld(struct slice *slice, sqlite3_stmt *stmt,
                         const struct idem_record *record)
 {
@@ -276,6 +275,8 @@ static int look_at(struct slice *slice, int64_t seq, bool *ret_over)
             if (!idem__decide_expired(&record, slice->now)) {
                 note_unheld(slice, stmt, &record);
             } else {
+                /* The deletion forgets the fence of the record: no later claim may get it
+                 * again. */
                 if (record.fence > clock->fence_floor) {
                     clock->fence_floor = record.fence;
                 }
@@ -302,7 +303,7 @@ static int delete_row(struct slice *slice, int64_t seq)
     return rc;
 }
 
-/* Deletes what is over among the rows of the window, as many as a slice has. */
+/* Deletes the expired rows of the window, as many as a slice may. */
 static int delete_rows(struct slice *slice)
 {
     struct idem__purge *purge = &slice->store->purge;
@@ -328,7 +329,7 @@ static int delete_rows(struct slice *slice)
 
 /* ---- The slice ---- */
 
-/* Moves the op on after a window. */
+/* Moves the cursor of the op past the window. */
 static int leave_window(struct slice *slice)
 {
     struct idem__purge *purge = &slice->store->purge;

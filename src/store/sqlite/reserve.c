@@ -1,4 +1,4 @@
-/* Room on the disk that is kept for ending what was begun. */
+/* Keeps a reserve of the disk for ending attempts; place.h explains it. */
 #include "store/sqlite/place.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* Blocks are counted, not bytes: a file may be longer than what it has. */
+/* The bytes that the file holds on the disk. It may be longer than its blocks. */
 static int64_t held(int fd)
 {
     struct stat st;
@@ -30,7 +30,7 @@ static int64_t room(int fd, int64_t *ret_all)
     return (int64_t)(blocks * fs.f_frsize);
 }
 
-/* 0; or -1: it cannot be opened now. */
+/* Opens the file of the reserve. 0; or -1: it cannot be opened now. */
 static int open_file(struct idem__reserve *reserve, const char *path,
                      const struct idem__share *share)
 {
@@ -53,8 +53,8 @@ static int open_file(struct idem__reserve *reserve, const char *path,
     return 0;
 }
 
-/* Takes the blocks that are missing. A call that fails may have taken all that
- * was left: so room is looked for first. */
+/* Allocates the missing blocks. Looks for room first, because a call that fails may have
+ * taken all that was left. */
 static bool take(struct idem__reserve *reserve, int64_t have)
 {
     int64_t all;
@@ -67,7 +67,7 @@ static bool take(struct idem__reserve *reserve, int64_t have)
         return true;
     }
     if (errno != ENOSPC && errno != EDQUOT && errno != EINTR) {
-        reserve->len = 0; /* The file system knows no such thing. */
+        reserve->len = 0; /* The file system cannot do that. */
         return true;
     }
     return false;
@@ -79,8 +79,8 @@ bool idem__reserve_fill(struct idem__reserve *reserve, const char *path,
     int64_t have;
 
     if (open_file(reserve, path, share) != 0) {
-        /* A full disk cannot hold the file either; any other reason is none to
-         * refuse work for. */
+        /* A full disk cannot hold the file either. No other reason is worth refusing
+         * work. */
         reserve->lacking = errno == ENOSPC || errno == EDQUOT;
         return !reserve->lacking;
     }
@@ -101,8 +101,8 @@ bool idem__reserve_give(struct idem__reserve *reserve, const char *path,
     if (have <= 0 || reserve->len <= 0 || fstat(reserve->fd, &st) != 0) {
         return false;
     }
-    /* A file gives back whole blocks: less than one frees nothing, and who asks
-     * until there is room would ask for ever. */
+    /* A file frees whole blocks only: a smaller slice would free nothing, and a caller
+     * that repeats this until there is room would never end. */
     slice = slice > st.st_blksize ? slice : st.st_blksize;
     rest = have > slice ? have - slice : 0;
     rest -= rest % st.st_blksize;

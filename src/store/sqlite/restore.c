@@ -1,17 +1,16 @@
-/* Marks a file as restored from a copy.
+/* Marks a store as restored from a copy.
  *
- * All of it happens under the lock: nobody may claim anything in a store that is marked
- * in part. Other callers wait meanwhile, or are told that it is busy. It is done in
- * transactions of bounded size, so that memory and log stay small. A run that was begun
- * and not finished is finished by another call: a record that was changed is not
- * changed again, and the new fences come last.
+ * All of it happens under the lock: no caller may claim anything in a store that is
+ * marked only in part. Other callers wait meanwhile, or are told that the store is busy.
+ * The work is done in transactions of bounded size, so that memory and log stay small. If
+ * a run dies, another call finishes it: a record that was changed is not changed again,
+ * and the fences are raised last.
  *
- * The fences that were given out since the copy was made are not known, but no fence of
- * a store is above its time in microseconds: a new life has the time in milliseconds or
- * one more than a fence before it, and no commit takes less than a microsecond. So from
- * here on they are counted from there. Where the copy has higher ones, from an import
- * or an earlier mark, one is added for each microsecond since.
- */
+ * The fences issued since the copy was made are unknown, but no fence of a store is above
+ * its time in microseconds: a new life has the time in milliseconds or one more than an
+ * earlier fence, and no commit takes less than a microsecond. So new fences start above
+ * that. If the copy has higher fences, from an import or an earlier mark, they start
+ * above those plus one for each microsecond since. */
 #include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
@@ -24,20 +23,19 @@
 
 #define US_PER_MS 1000
 #define FENCE_MAX                                                              \
-    ((uint64_t)INT64_MAX / 2) /* The values that a clock row may
-                                               hold. */
+    ((uint64_t)INT64_MAX / 2) /* The highest value that a clock row may hold. */
 
 struct restore {
     struct idem__pass pass;
     struct idem_sqlite_restored told;
     struct idem_now now;
     char note[160];
-    uint64_t fence; /* The highest that is on record. */
+    uint64_t fence; /* The highest fence on record. */
 };
 
 /* ---- Is the copy whole? ---- */
 
-/* A log of the lost file beside the copy makes one database of two. */
+/* A log of the lost file beside the copy mixes two databases, so check the file first. */
 static int check_file(const struct idem__pass *pass)
 {
     sqlite3_stmt *stmt = NULL;
@@ -130,7 +128,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Above every fence that may have been issued. */
+/* A floor above every fence that may have been issued. */
 static uint64_t new_floor(const struct restore *r)
 {
     int64_t found_ms = r->pass.store->found_ms;
@@ -257,6 +255,7 @@ static int mark(struct restore *r)
     if (rc != 0) {
         return rc;
     }
+    /* The lock file accepts the store only now that all of it is marked. */
     if (idem__seen_set(store->lock, idem__clock_sure_ms(&r->now)) != 0 ||
         idem__making_accept(store, r->pass.error) != 0) {
         return idem__error(r->pass.error, IDEM_EUNKNOWN,

@@ -1,4 +1,4 @@
-/* The tables of the file. */
+/* Creates and checks the tables of the file. */
 #include "store/sqlite/conn.h"
 
 #include "base/crash.h"
@@ -8,12 +8,12 @@
 #define TABLES_VERSION 1
 #define TABLES_VERSION_TEXT "1"
 
-/* seq is the order of arrival: a completion touches pages that are still warm,
- * and only the index on id is random. deadline is when something is due: the end
- * of the lease in progress, the end of the retention afterwards; the greatest
- * number means never. One index serves lists by status, the search for late
- * work, and purge; the newest claims are not in it yet (IDEM__CLAIMED). The view is
- * for people with a stock sqlite3 shell. */
+/* seq is the order of arrival: a completion then touches pages that are still warm, and
+ * only the index on id is random. deadline is when the record is due (idem__deadline()):
+ * the end of its lease while it is in progress, afterwards the end of its retention; the
+ * greatest number means never. One index serves lists by status, the search for late
+ * work, and purges; the newest claims are not in it yet (IDEM__CLAIMED). The view is for
+ * people with a stock sqlite3 shell. */
 static const char *const tables[] = {
     "CREATE TABLE IF NOT EXISTS idem_record ("
     "  seq INTEGER PRIMARY KEY,"
@@ -60,29 +60,30 @@ static const char *const tables[] = {
     NULL,
 };
 
-/* "idem" in the header of the file; file(1) and others look there. */
+/* "idem", in the header of the file, where file(1) and other programs look. */
 #define APPLICATION_TEXT "1768187245"
 enum {
     APPLICATION = 1768187245
 };
 
-/* Of a file of ours only: what others keep in theirs is not counted. */
+/* Only a store has this table: ops in an application's database are not counted. */
 static const char counters[] = "CREATE TABLE IF NOT EXISTS idem_counter ("
                                "  name TEXT PRIMARY KEY,"
                                "  value INTEGER NOT NULL"
                                ") STRICT, WITHOUT ROWID;";
 
-/* Likewise. The rows that were completed with a failure, so that a watcher need
- * not read all that is completed. One may have been reopened since: whoever reads
- * them looks at the record. */
+/* Only a store has this table. It lists the records that were completed with a failure,
+ * so that a watcher need not read all completed records. A record may have been reopened
+ * since it was listed, so readers of the table check the record, too. */
 static const char failed[] =
     "CREATE TABLE IF NOT EXISTS idem_failed (seq INTEGER PRIMARY KEY) STRICT;"
     "CREATE TRIGGER IF NOT EXISTS idem_failed_deleted"
     "  AFTER DELETE ON idem_record"
     "  BEGIN DELETE FROM idem_failed WHERE seq = OLD.seq; END;";
 
-/* Likewise, made by the first purge: before which deadline all that is open is held
- * and never expires, and when that was found. */
+/* Only a store has this table, which its first purge creates. It has the deadline up to
+ * which all open records are held, and so never expire, and the time at which that was
+ * found. */
 static const char purge[] = "CREATE TABLE IF NOT EXISTS idem_purge ("
                             "  one INTEGER PRIMARY KEY CHECK (one = 1),"
                             "  held_ms INTEGER NOT NULL,"
@@ -111,8 +112,8 @@ static int check_version(int64_t version, struct idem_error *error)
                        (long long)version, TABLES_VERSION);
 }
 
-/* The version is kept twice: in the header, and beside the clock, for tables
- * that live in a file of somebody else's. */
+/* The version is kept twice: in the header, and beside the clock, for tables in an
+ * application's file. */
 static int check_both_versions(struct idem__conn *conn, int64_t version,
                                struct idem_error *error)
 {

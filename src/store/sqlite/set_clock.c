@@ -1,22 +1,21 @@
-/* Sets the store's time back, where it ran ahead.
+/* Sets the store's time back after it ran ahead.
  *
  * Store time never goes back by itself, so if a clock that counted as synchronized was
- * ahead when a host booted, the store follows it for good. A person who knows better
- * sets it back to the clock of this host. That breaks no promise:
+ * ahead when a host booted, the store follows it for good. A person who knows better sets
+ * it back to the clock of this host. That breaks no promise:
  *
- * - fences: the floor is raised to the time that is left, and each new life has a fence
- *   above the floor.
- * - leases: one of this boot is counted by the boot clock, which nobody sets; the end
- *   of any other is at most a lease from now.
- * - memory: what ended "later than now" is kept for a whole retention from now.
+ * - fences: the floor is raised to the time that the store had, and each new life has a
+ *   fence above the floor.
+ * - leases: the boot clock, which nobody can set, counts a lease of this boot; any other
+ *   ends at most a lease length from now.
+ * - memory: a record that ended "later than now" is kept for a whole retention from now.
  *
- * The clock comes first, then the records, in transactions of bounded size. In the
- * other order a clock that is still ahead would judge records whose retention already
- * counts from the true time: if this process died in between, the next caller would find
- * them expired. This way it is kept for too long at worst, and no lease of another boot is
- * waited for longer than its length and half an hour. A run that was begun and not
- * finished is finished by another call.
- */
+ * The clock comes first, then the records, in transactions of bounded size. In the other
+ * order a clock that is still ahead would judge records whose retention already counts
+ * from the true time: if this process died in between, the next caller would find them
+ * expired. This way a record is kept for too long at worst, and a caller waits for a
+ * lease of another boot no longer than its length and half an hour. If a run dies,
+ * another call finishes it. */
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/decide.h"
@@ -60,8 +59,8 @@ static int save_clock(struct idem__pass *pass)
     return rc == SQLITE_OK ? 0 : idem__pass_fail(pass, rc);
 }
 
-/* The note of the store's newest time must not be later than the new time of the
- * store. */
+/* Set the note first: if it were later than the store's new time, the store would pass
+ * for an older copy. */
 static int set_time(struct setting *s)
 {
     struct idem__sqlite_store *store = s->pass.store;
@@ -118,7 +117,8 @@ static int set_locked(struct setting *s)
             goto done;
         }
     }
-    /* Even where the time is right: a call that died may have left records. */
+    /* Pass over the records even if the time is right: a call that died may have left
+     * some. */
     rc = idem__pass_run(&s->pass);
 
 done:

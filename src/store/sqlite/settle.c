@@ -1,11 +1,11 @@
-/* Settling finds out what a store holds after a write to its disk has failed.
+/* Settles a store after a write to its disk has failed: finds out what it holds.
  *
- * A failed commit does not tell whether a crash would keep it, and after a failed
- * flush the pages that the kernel still shows may never reach the disk. So a new
- * connection reads the log as it is, checkpoints all of it into the file, and flushes
- * that: each commit is in the file then, or is not in the log any more. The old
- * connection still trusts what it wrote to the log, which the flush may have lost.
- */
+ * A failed commit does not show whether a crash would keep it, and after a failed flush
+ * the pages that the kernel still shows may never reach the disk. So a new connection
+ * reads the log as it is, copies all of it into the file, and flushes the file: each
+ * commit is then in the file, or not in the log any more. The old connection is closed,
+ * because it still trusts what it wrote to the log, which the failed flush may have
+ * lost. */
 #include "base/host.h"
 #include "store/sqlite/store.h"
 
@@ -57,7 +57,8 @@ int idem__sqlite_settle(struct idem__sqlite_store *store,
     struct idem__conn *conn;
     int rc;
 
-    idem__sqlite_begin_change(store); /* Settling may find a change done. */
+    /* Settling may find that a failed change was made. */
+    idem__sqlite_begin_change(store);
     rc = idem__sqlite_reconnect(store, error);
     if (rc != 0) {
         return rc;

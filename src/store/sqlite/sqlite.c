@@ -1,4 +1,4 @@
-/* The embedded store: opening it, its operations, closing it. */
+/* Opens and closes the SQLite store, and gives its ops to the reader and to the group. */
 #include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
@@ -30,7 +30,7 @@ static void sqlite_peek(struct idem_store *base, struct idem_op **ops,
     idem__sqlite_peek(sqlite_from_base(base), ops, n);
 }
 
-/* ---- The door ---- */
+/* ---- Operations ---- */
 
 static size_t sqlite_submit_all(struct idem_store *base, struct idem_op **ops,
                                 size_t n)
@@ -41,7 +41,8 @@ static size_t sqlite_submit_all(struct idem_store *base, struct idem_op **ops,
     if (!idem__sqlite_reads_only(store)) {
         return idem__group_submit(&store->group, ops, n);
     }
-    /* The reader has answered what reading alone can answer, so the rest would write. */
+    /* The reader has answered each op for which a read is enough, so the others would
+     * write. */
     for (i = 0; i < n; i++) {
         (void)idem__op_fail(ops[i], IDEM_EDENIED,
                             "the store was opened read-only");
@@ -80,8 +81,8 @@ static void leave(struct idem_store *base)
     idem__lock_release(sqlite_from_base(base)->lock);
 }
 
-/* The lock could not be had. Reading alone may still answer @op: a replay needs no lock.
- * Claims look first from now on. */
+/* Called when the lock could not be taken. A read may still answer @op: a replay needs no
+ * lock. From now on claims read first. */
 static bool refuse(struct idem_store *base, struct idem_op *op)
 {
     struct idem__sqlite_store *store = sqlite_from_base(base);
@@ -187,8 +188,8 @@ static int anchor(struct idem__sqlite_store *store, struct idem_error *error)
     if (rc != SQLITE_OK) {
         return idem__conn_fail(conn, rc, "read the clock", error);
     }
-    /* This comes before the time is moved: an older copy shows by the time that was
-     * saved in it. */
+    /* Check this before the time is moved: an older copy shows by the time that was saved
+     * in it. */
     rc = check_age(store, error);
     if (rc != 0) {
         return rc;
@@ -221,8 +222,8 @@ static void set_url(struct idem__sqlite_store *store,
     store->base.url = store->url;
 }
 
-/* The first connection to the database of an application, which has no lock of
- * ours. */
+/* Opens the first connection to the database of an application, which does not use our
+ * lock. */
 static int connect_visitor(struct idem__sqlite_store *store,
                            struct idem_error *error)
 {
@@ -260,8 +261,8 @@ static int connect_writer(struct idem__sqlite_store *store,
     return rc;
 }
 
-/* The first connections, under the lock: one that writes, which makes the file
- * if there is none, and one that reads. */
+/* Opens the first connections, under the lock: one that writes, and makes the file if it
+ * is missing, and one that reads. */
 static int connect_first(struct idem__sqlite_store *store,
                          struct idem_error *error)
 {
@@ -291,7 +292,8 @@ static int connect_first(struct idem__sqlite_store *store,
     set_url(store, reader);
     idem__files_note(store);
     store->opened = store->files.file;
-    /* A change whose process died has been made, or it has not: nobody is in one. */
+    /* A process may have died during a change, and left the generation odd. Under the
+     * lock no change is in progress, and that one was made or not. */
     idem__lock_change(store->lock, /* begins= */ false);
     idem__readers_add(store, reader);
     IDEM__CRASH_POINT("sqlite/open/ready");
@@ -340,7 +342,8 @@ static bool is_no_create(const struct idem_open_options *options,
             (options->flags & (IDEM_OPEN_READONLY | IDEM_OPEN_NO_CREATE)) != 0);
 }
 
-/* The lock file stays when the database is deleted, or its name is wrong. */
+/* Reports that the store is missing. A lock file beside it shows that it was there: the
+ * lock file stays when the database is deleted. */
 static int missing(const char *path, struct idem_error *error)
 {
     char lock[IDEM__PATH_MAX + 8];
@@ -414,7 +417,8 @@ static int open_store(const char *path, const struct idem_open_options *options,
     if (rc != 0) {
         goto done;
     }
-    /* An application's own transactions raise no generation. */
+    /* Keep no records of an application's database in memory: its own transactions do not
+     * raise the generation. */
     if (store->base.options.cache_max > 0 && store->lock != NULL &&
         !store->of_application) {
         store->replays = idem__replays_create(store->base.options.cache_max);
@@ -472,8 +476,8 @@ int idem_sqlite_create(const char *path, bool *ret_created,
     if (!created) {
         idem_close(&store->base);
     }
-    /* Also if it is there already: a copy of another store is found out when it is opened
-     * for writing. */
+    /* Open it for writing even if it is there already: only that detects a copy of
+     * another store. */
     rc = open_store(path, /* options= */ NULL, TAKEN_MADE, &store, ret_error);
     if (rc != 0) {
         return rc;

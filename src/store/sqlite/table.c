@@ -1,4 +1,4 @@
-/* Records in the table: what the engine loads and saves. */
+/* Loads and saves records in the table, for the engine. */
 #include "store/sqlite/conn.h"
 
 #include "base/crash.h"
@@ -27,7 +27,7 @@ static int row_differs(struct idem_error *error)
                        "it");
 }
 
-/* The columns beside the head are for SQL. If somebody changed them by hand, the record
+/* The columns beside the head are for SQL. If a person changed them by hand, the record
  * is refused: IDEM_ECORRUPT if they do not match @record, decoded from the head. */
 static int row_check(const struct idem_record *record, int64_t status,
                      int64_t deadline, struct idem_error *error)
@@ -53,7 +53,7 @@ static struct idem_slice blob(sqlite3_stmt *stmt, enum column column)
     return idem_bytes(base, len_of(stmt, column));
 }
 
-/* All but whether @id is that of scope and key. */
+/* Decodes a row. Does not check that @id is the hash of scope and key. */
 static int decode(sqlite3_stmt *stmt, const uint8_t *id,
                   struct idem_record *ret_record, struct idem_error *error)
 {
@@ -94,8 +94,8 @@ int idem__row_bodies(sqlite3_stmt *stmt, struct idem_record *record,
     return idem__verb_check_bodies(record, error);
 }
 
-/* True if the record of @id was just loaded, and small enough that its bodies
- * came along. */
+/* True if the record of @id was loaded last, and is so small that its bodies came
+ * along. */
 static bool is_at_hand(const struct idem__sqlite_table *table,
                        const uint8_t *id)
 {
@@ -146,7 +146,7 @@ static int bind(sqlite3_stmt *stmt, int at, struct idem_slice s)
                                SQLITE_STATIC);
 }
 
-/* A body that is not there is NULL, so that it takes no room. */
+/* Binds a missing body as NULL, so that it takes no room. */
 static int bind_body(sqlite3_stmt *stmt, int at, struct idem_slice s)
 {
     return s.len > 0 ? bind(stmt, at, s) : SQLITE_OK;

@@ -1,35 +1,36 @@
-/* The order of the processes that want the lock.
+/* A lock between processes that lets them take turns.
  *
- * The lock itself is a classic fcntl record lock on the first byte of the file. It
- * vanishes with its process even if children remain, which a flock does not, and it
- * works between containers, which do not know each other's process numbers. But a
- * process can only poll for it, because waiting with a deadline takes a signal, and it
- * has no order: the process that polls at the right moment gets it, and in a test one
+ * The lock itself is a classic fcntl record lock on the first byte of the file. The
+ * kernel drops it with its process even if children remain, which it does not do for a
+ * flock, and it works between containers, which do not know each other's process numbers.
+ * But a process can only poll for it, because waiting with a deadline takes a signal, and
+ * it has no order: the process that polls at the right moment gets it. In a test one
  * process starved.
  *
  * The order is kept beside the lock, in memory that the processes share: a page of the
  * same file. A process that wants the lock takes a ticket; the holder that releases it
  * names the next ticket and wakes its owner, who then takes the lock. All of this is only
  * advice; the kernel's lock alone decides. A process that is killed or stopped may leave
- * stale words, or a ticket that nobody answers to, and any member of the store's group
- * can write anything there. So a waiter tries the lock from time to time, and takes it if
- * it is free and the process whose turn it is does not come. A process that was passed
- * over, or whose ticket is impossibly old, takes another ticket. Whatever the words are,
- * the next holder that releases the lock corrects them.
+ * stale words, or a ticket that no process answers to, and any member of the store's
+ * group can write anything there. So a waiter tries the lock from time to time, and takes
+ * it if it is free and the process whose turn it is does not come. A process that was
+ * passed over, or whose ticket is impossibly old, takes another ticket. Whatever the
+ * words are, the next holder that releases the lock corrects them.
  *
- * An end must not wait for a crowd. While the line is long, a process that ends or
- * renews something takes no ticket: it adds itself to a count at the head of the line. A
- * holder that releases the lock wakes those at the head instead of the next ticket, whose
- * owner finds the lock by itself a moment later. At most a few go to the head, and none
- * while the line is short, so turns stay even. A count that a killed process left
- * costs each turn that moment, until a holder that came by its ticket lowers it.
+ * An end must not wait for a crowd of claims. While the line is long, a process that ends
+ * or renews an attempt takes no ticket: it adds itself to a count at the head of the
+ * line. A holder that releases the lock then wakes the processes at the head, and not the
+ * owner of the next ticket, who finds the lock by itself a moment later. At most a few
+ * processes go to the head, and none while the line is short, so turns stay even. A count
+ * that a killed process left costs each turn that moment, until a holder that came by its
+ * ticket lowers it.
  *
  *     wants it -- ticket --> in line -- its turn, or nobody came --> holds it
  *                             |   ^                                   ^   |
  *         ends something, and |   '-- passed over: another ticket     |   |
  *         the line is long    '-------------> at the head ------------'   |
  *                                                                         |
- *                   wakes the head, or the next ticket <-- lets it go ----'
+ *                   wakes the head, or the next ticket <-- releases it ---'
  */
 #include "store/sqlite/ticket_lock.h"
 
@@ -48,48 +49,49 @@
 enum {
     LOCK_BYTE = 0,
     FILE_LEN = 4096,
-    WORDS_AT = 512, /* Before them: the lock's byte, and those of lock_notes.c
-                       and checkpoint.c. */
+    /* Before the words: the lock's byte, and the notes of lock_notes.c and
+     * checkpoint.c. */
+    WORDS_AT = 512,
     WAKE_WORDS = 64,
     GENERATION_AT = FILE_LEN - 8 /* A file that is cut short loses it. */
 };
 
 /* How long a waiter sleeps before it tries the lock by itself. The next in line tries
- * soon, because the holder may have been killed. The others try only if those before
- * them do not come either: the farther back, the later. A thousand waiters that tried
- * every 5 ms would take the processors from the one whose turn it is. */
+ * soon, because the holder may have been killed. The others try only if those before them
+ * do not come either: the farther back, the later. A thousand waiters that tried every 5
+ * ms would take the processors from the process whose turn it is. */
 enum {
     NEXT_LOOKS_MS = 1,
     OTHERS_LOOK_MS = 5, /* For each place in line, */
     LAST_LOOKS_MS = 250 /* and at most. */
 };
 
-/* How long a look at the file serves the next turn. A process that works without a pause
- * looks once a turn, when it lets the lock go. */
+/* How long an inspection of the file serves the next turn. A process that works without a
+ * pause inspects it once a turn, when it releases the lock. */
 enum {
     LOOK_SERVES_NS = 1000000
 };
 
-/* More than ever wait: a longer line is a stale or foreign word. */
+/* More waiters than there ever are: a longer line means a stale or foreign word. */
 enum {
     WAITERS_MAX = 4096
 };
 
-/* From which length a line is long, and how many go to its head at the same time. */
+/* The length from which a line is long, and the most processes at its head. */
 enum {
     LONG_LINE = 16,
     AT_HEAD_MAX = 4,
-    AT_HEAD_MOST = 64 /* A larger count is not one that we wrote. */
+    AT_HEAD_MOST = 64 /* No process of idem writes a larger count. */
 };
 
 struct idem__ticket_lock_page {
     uint8_t before[WORDS_AT];
-    uint32_t next;   /* Ticket. */
+    uint32_t next;   /* The next ticket to hand out. */
     uint32_t served; /* The ticket whose turn it is, or was last. */
-    uint32_t
-        wake_words[WAKE_WORDS]; /* Of the tickets: changes to wake the owner. */
-    uint32_t at_head;           /* How many wait there, without a ticket. */
-    uint32_t head_bell;         /* Theirs. */
+    /* Of each ticket, modulo WAKE_WORDS: changes to wake its owner. */
+    uint32_t wake_words[WAKE_WORDS];
+    uint32_t at_head;   /* Processes that wait at the head, without a ticket. */
+    uint32_t head_bell; /* Changes to wake them. */
 };
 
 _Static_assert(sizeof(struct idem__ticket_lock_page) <= GENERATION_AT,
@@ -123,10 +125,10 @@ void idem__ticket_lock_close(struct idem__ticket_lock *lock)
 }
 
 /* Another process may truncate the file while it is mapped; touching the page then is a
- * SIGBUS. So check the length before each visit and extend the file again; the words then
- * begin at 0, which is as good as any stale value. The moment between check and visit
- * remains, of LOOK_SERVES_NS at most, as it does for SQLite's own mappings. False: the
- * disk is full, and no order is kept. */
+ * SIGBUS. So check the length before each use and extend the file again; the words then
+ * begin at 0, which is as good as any stale value. The moment between check and use,
+ * LOOK_SERVES_NS at most, remains a risk, as for SQLite's own mappings. False: the disk
+ * is full, and no order is kept. */
 static bool has_line(struct idem__ticket_lock *lock)
 {
     struct stat st;
@@ -221,7 +223,7 @@ static int64_t look_ms(int32_t ahead)
     return ms < LAST_LOOKS_MS ? ms : LAST_LOOKS_MS;
 }
 
-/* Sleeps until @wake_word changes from @heard. False: the time to look came first. */
+/* Sleeps until @wake_word changes from @heard. False: it is time to try the lock. */
 static bool was_called(const uint32_t *wake_word, uint32_t heard, int32_t ahead,
                        int64_t deadline_ms)
 {
@@ -248,7 +250,7 @@ static int wait_outside(struct idem__ticket_lock *lock, int64_t deadline_ms)
     return rc;
 }
 
-/* Counts one less at the head, if there is one. */
+/* Lowers the count at the head, unless it is 0. */
 static void leave_head(struct idem__ticket_lock_page *page)
 {
     uint32_t n = get(&page->at_head);
@@ -260,7 +262,8 @@ static void leave_head(struct idem__ticket_lock_page *page)
     }
 }
 
-/* Ignores lengths and counts that no line can have. */
+/* True if the line is long and its head has room. Ignores lengths that no line can
+ * have. */
 static bool is_long(const struct idem__ticket_lock_page *page)
 {
     uint32_t len = get(&page->next) - get(&page->served);
@@ -312,7 +315,7 @@ static bool has_end(const bool *ends)
     return ends != NULL && __atomic_load_n(ends, __ATOMIC_RELAXED);
 }
 
-/* The caller has just looked at the file's length. */
+/* The caller has just checked the file's length. */
 static int wait_in_line(struct idem__ticket_lock *lock, int64_t deadline_ms,
                         const bool *ends)
 {
@@ -358,7 +361,7 @@ static int wait_in_line(struct idem__ticket_lock *lock, int64_t deadline_ms,
         if (!has_line(lock)) {
             return wait_outside(lock, deadline_ms);
         }
-        /* Nobody called us and the turn has not moved on meanwhile. */
+        /* No holder woke us, and the turn has not moved on meanwhile. */
         stuck = !called && get(&page->served) == served;
         waited = true;
     }
@@ -376,7 +379,7 @@ static int wait_in_line(struct idem__ticket_lock *lock, int64_t deadline_ms,
 }
 
 /* Takes the lock if nobody waits for it. A caller that does not wait must not leave a
- * ticket that nobody answers to, so it takes one only if its turn is now. */
+ * ticket that no process answers to, so it takes one only if its turn is now. */
 static int take_if_free(struct idem__ticket_lock *lock)
 {
     struct idem__ticket_lock_page *page = lock->page;
@@ -455,7 +458,7 @@ uint64_t idem__ticket_lock_generation(const struct idem__ticket_lock *lock)
 {
     struct stat st;
 
-    /* Beside a deleted file there may be a new one, in which others count. */
+    /* Other processes may count in a new file beside a deleted one. */
     if (fstat(lock->fd, &st) != 0 || st.st_nlink == 0 ||
         st.st_size < FILE_LEN) {
         return 0;
@@ -463,8 +466,8 @@ uint64_t idem__ticket_lock_generation(const struct idem__ticket_lock *lock)
     return __atomic_load_n(generation_of(lock), __ATOMIC_SEQ_CST);
 }
 
-/* A file that lost its words starts from the current time, so that no number comes
- * twice. If it has no room, readers find no number either. */
+/* A file that lost its words starts from the current time, so that no number comes twice.
+ * If the file cannot be extended, readers find no number either. */
 void idem__ticket_lock_change(struct idem__ticket_lock *lock, bool begins)
 {
     uint64_t now;

@@ -1,4 +1,4 @@
-/* The order of the processes that want the lock. */
+/* A lock between processes that lets them take turns. */
 #ifndef IDEM_STORE_SQLITE_TICKET_LOCK_H
 #define IDEM_STORE_SQLITE_TICKET_LOCK_H
 
@@ -7,38 +7,39 @@
 
 struct idem__ticket_lock_page;
 
-/* One process's place in the line; zeroed: none. */
+/* One process's part of the lock; zero: not open. */
 struct idem__ticket_lock {
-    int fd;                              /* Of the lock file; its owner's. */
+    int fd; /* Descriptor of the lock file; lock.c owns it. */
     struct idem__ticket_lock_page *page; /* Mapped from it. */
-    int64_t looked_ns; /* When the file was last looked at, and had its room. */
-    uint32_t ticket;   /* Of the holder, */
-    bool has_ticket;   /* unless it came from the head of the line. */
-    bool emptied; /* The file had lost its room; for the holder to clear. */
-    bool deleted; /* No name leads to the file any more, at the last look. */
+    /* When the file was last inspected, and had its full length. */
+    int64_t looked_ns;
+    uint32_t ticket; /* The ticket of the holder, ... */
+    bool has_ticket; /* ... unless it came from the head of the line. */
+    bool emptied;    /* The file was truncated; the holder clears this. */
+    bool deleted;    /* The file had no name at the last inspection. */
 };
 
-/* Gives the lock file its room, if it has none yet, and maps it. 0, or an
+/* Extends the lock file to its full length, if it is shorter, and maps it. 0, or an
  * errno. */
 int idem__ticket_lock_open(struct idem__ticket_lock *lock, int fd);
 void idem__ticket_lock_close(struct idem__ticket_lock *lock);
 
-/* Takes the lock in turn. 0, ETIMEDOUT when CLOCK_MONOTONIC has reached
- * @deadline_ms, or another errno. With a deadline that has come already it takes
- * the lock only if nobody has it or waits for it. Where the line is long, one for
- * which *@ends is true (atomic; it may become so meanwhile; NULL: it never is) goes
- * to its head. */
+/* Takes the lock in turn. 0, ETIMEDOUT when CLOCK_MONOTONIC has reached @deadline_ms, or
+ * another errno. If the deadline has passed already, takes the lock only if no process
+ * has it or waits for it. If the line is long and *@ends (atomic; NULL: false) is true,
+ * or becomes true while this process waits, it goes to the head of the line. */
 int idem__ticket_lock_take(struct idem__ticket_lock *lock, int64_t deadline_ms,
                            const bool *ends);
 
-/* Lets it go, and calls the next. False: the lock file was deleted. */
+/* Releases the lock, and wakes the next process. False: the lock file was deleted. */
 bool idem__ticket_lock_pass(struct idem__ticket_lock *lock);
 
-/* The generation of the completed records (store/shared/replays.h), from any thread. 0:
- * the file was deleted, truncated, or has none yet. */
+/* The generation of the completed records (store/shared/replays.h), for any thread. 0:
+ * the file was deleted or truncated, or has none yet. */
 uint64_t idem__ticket_lock_generation(const struct idem__ticket_lock *lock);
 
-/* For the holder of the lock: a change of them begins, or has ended. */
+/* For the holder of the lock: notes that a change of completed records begins, or has
+ * ended. */
 void idem__ticket_lock_change(struct idem__ticket_lock *lock, bool begins);
 
 #endif

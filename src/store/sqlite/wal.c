@@ -1,4 +1,4 @@
-/* How long the log is, and which process keeps it from shrinking. */
+/* Reports how long the log is, and which process keeps it from shrinking. */
 #include "core/error.h"
 #include "store/sqlite/store.h"
 
@@ -11,15 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Which process keeps the log from shrinking.
+/* Finds the process that keeps the log from shrinking.
  *
  * Each reader holds a shared record lock on one of five bytes of PATH-shm
- * (https://sqlite.org/walformat.html, 2.2.1: WAL_READ_LOCK(0) to (4) at 123). One
- * that began when all of the log had been copied reads the file alone, and holds the
- * first of them: no page may be copied there then. The kernel lists them in /proc/locks. To ask for them with F_GETLK would
- * take a descriptor of that file, and to close it would drop the locks of every
- * connection of this process.
- */
+ * (https://sqlite.org/walformat.html, 2.2.1: WAL_READ_LOCK(0) to (4) at 123). A reader
+ * that began when all of the log had been copied reads only the file, and holds the first
+ * of these locks: meanwhile no page may be copied into the file. The kernel lists the
+ * locks in /proc/locks. To ask for them with F_GETLK would take a descriptor of PATH-shm,
+ * and closing it would drop the locks of every connection of this process. */
 
 /* The name of a process, cut to what the kernel keeps (proc_pid_comm(5)). */
 enum {
@@ -40,8 +39,8 @@ struct readers {
     size_t len;
 };
 
-/* "3: POSIX  ADVISORY  READ 4711 fe:00:262158 124 124" (proc_locks(5)); one that
- * waits has "->" after the number, and holds nothing. */
+/* Reads a line of proc_locks(5): "3: POSIX  ADVISORY  READ 4711 fe:00:262158 124 124". A
+ * process that only waits for a lock has "->" after the number, and does not match. */
 static bool is_reader(const char *line, ino_t inode, pid_t *ret_pid)
 {
     unsigned long long ino;
@@ -118,8 +117,8 @@ static void read_name(pid_t pid, char ret_name[IDEM__PROCESS_NAME_LEN])
     }
 }
 
-/* Finds a process that reads in the log of the database @path all the time, for a
- * quarter of a second: *@ret_pid and its name. False: there is none, or none of
+/* Finds a process that is in the log of the database @path at each of LOOKS looks, a
+ * fifth of a second in all. Sets *@ret_pid and its name. False: there is none, or none of
  * this PID namespace. */
 static bool find_reader(const char *path, pid_t *ret_pid,
                         char ret_name[IDEM__PROCESS_NAME_LEN])
@@ -156,8 +155,8 @@ enum {
     FRAME_HEAD = 24,     /* Bytes; https://sqlite.org/fileformat2.html, 4.1. */
 };
 
-/* The view of the log that a transaction of now has: with it SQLite reads anew
- * how long the log is. */
+/* Reads the length of the log in a new transaction, with which SQLite looks anew how long
+ * the log is. */
 static int read_len(struct idem__conn *conn, uint64_t *ret_len)
 {
     sqlite3_stmt *stmt = NULL;

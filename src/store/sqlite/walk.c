@@ -1,4 +1,4 @@
-/* Walks over the rows: for lists, and for changes that may affect every record. */
+/* Walks over the rows, for lists and for changes that may affect every record. */
 #include "base/crash.h"
 #include "store/sqlite/store.h"
 
@@ -17,7 +17,7 @@ struct walk {
     int64_t
         deadline_ms; /* Of the last row, in the order of deadline and seq. */
     int64_t seq;
-    int64_t last;   /* Up to this seq all that is open is in the index. */
+    int64_t last;   /* All open rows up to this seq are in the index. */
     uint64_t count; /* Rows of this page. */
     bool down;
     bool done; /* No row comes after it. */
@@ -94,8 +94,9 @@ static int find_last(struct walk *walk)
     return rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
-/* The open rows among those that may not be in the index yet. One that enters it
- * meanwhile is not shown again, since the index is gone through up to walk->last. */
+/* Lists the open rows among those that may not be in the index yet. A row that enters the
+ * index meanwhile is not listed twice, because the walk through the index ends at
+ * walk->last. */
 static int walk_last(struct walk *walk, int64_t to_ms)
 {
     int rc = walk->seq == 0 ? find_last(walk) : SQLITE_OK;
@@ -134,8 +135,8 @@ static int scope_end(const struct walk *walk, int64_t *ret_end, bool *ret_last)
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* The rows of one scope among the next SCOPE_ROWS. A page that shows nothing moves on,
- * too, and no reader keeps the log from being checkpointed for long. */
+/* Lists the rows of one scope among the next SCOPE_ROWS. A page without any of them moves
+ * on, too, and no reader keeps the log from being copied for long. */
 static int walk_scope(struct walk *walk)
 {
     struct idem_slice scope = walk->op->u.list.filter.scope;
@@ -164,9 +165,9 @@ static int walk_scope(struct walk *walk)
     return rc;
 }
 
-/* Records that were completed with a failure. A note outlives a reopen, after which the
- * list meets the record under its status and must not show it twice. An application's
- * database has no notes. */
+/* Lists the records that were completed with a failure. A note outlives a reopen, after
+ * which the list finds the record by its status, and must not show it twice. An
+ * application's database has no notes. */
 static int walk_failed(struct walk *walk)
 {
     sqlite3_stmt *stmt =
@@ -184,7 +185,7 @@ static int walk_failed(struct walk *walk)
 /* ---- Lists ---- */
 
 enum {
-    /* After the statuses in a list: what is completed with a failure. */
+    /* After the statuses: records completed with a failure. */
     FAILED_OUTCOMES = IDEM_STATUS_RELEASED + 1,
     LAST_ROWS, /* Comes before IDEM_STATUS_IN_PROGRESS. */
     ALL_STATUSES = 0x3e
@@ -203,7 +204,7 @@ static unsigned wanted(const struct idem_filter *filter)
         asked = all;
     }
     if ((filter->statuses & 1u << IDEM_STATUS_RETRY) != 0) {
-        asked |= 1u << IDEM_STATUS_IN_PROGRESS; /* So it is stored. */
+        asked |= 1u << IDEM_STATUS_IN_PROGRESS; /* It is stored so. */
     }
     return filter->overdue ? asked & overdue : asked;
 }
@@ -227,8 +228,8 @@ static int next_status(unsigned statuses, int after)
     return 0;
 }
 
-/* A page of those that an index serves: status after status, and of what a purge
- * would delete only what is due. */
+/* Lists a page by the index, one status after another; of what a purge would delete, only
+ * what is due. */
 static int list_indexed(struct walk *walk, unsigned statuses, int *status)
 {
     int64_t to_ms =
@@ -248,9 +249,9 @@ static int list_indexed(struct walk *walk, unsigned statuses, int *status)
     return rc;
 }
 
-/* The cursor is status, deadline, seq, also for outcomes that failed, after its
- * status, and up to which seq the index is gone through for what is open; a list that no
- * index serves has the seq alone, with a 1 before it where it goes down and has begun. */
+/* The cursor is status, deadline, seq (FAILED_OUTCOMES counts as a status), and the seq
+ * up to which open rows are in the index. A list that no index serves has only the seq,
+ * with a 1 as the status if it goes down and has begun. */
 void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
                        const struct idem_now *now)
 {
@@ -307,7 +308,7 @@ static int look_at(struct idem__pass *pass, sqlite3_stmt *stmt)
     return rc;
 }
 
-/* Looks at the next rows, and notes those that must change. *@ret_more: there were any. */
+/* Reads the next rows, and notes those that must change. *@ret_more: there were any. */
 static int look_at_page(struct idem__pass *pass, bool *ret_more)
 {
     struct idem__conn *conn = pass->store->table.conn;
@@ -376,6 +377,8 @@ int idem__pass_commit(struct idem__pass *pass,
     }
     rc = work(pass);
     if (rc == 0) {
+        /* The generation becomes odd before the commit (replays.h). If the commit fails,
+         * it stays odd, because the change may be found made after all. */
         idem__lock_change(pass->store->lock, /* begins= */ true);
         IDEM__CRASH_POINT("sqlite/pass/before-commit");
         rc = idem__conn_run(conn, IDEM__SQL_COMMIT);
