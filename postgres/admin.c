@@ -1,4 +1,4 @@
-/* Blocking calls, each bounded in time; and the tables of a store, which are made by
+/* Blocking calls, each bounded in time, and the creation of a store's tables, which uses
  * them. */
 #include "postgres/admin.h"
 
@@ -30,7 +30,7 @@ bool idem__pg_admin_answers(const PGconn *conn)
 
 /* ---- Waiting ---- */
 
-/* Waits until the socket has something for libpq. False: not in @ms. */
+/* Waits until the socket is ready for libpq. False: it was not within @ms. */
 static bool await_socket(PGconn *conn, bool writes, int64_t ms)
 {
     struct pollfd fd = {
@@ -48,8 +48,8 @@ static bool await_socket(PGconn *conn, bool writes, int64_t ms)
     return rc > 0;
 }
 
-/* Sends what is left of the query, and takes what came. False: the server was silent for
- * @ms; a large answer may take its time. */
+/* Sends the rest of the query, and receives until a result is complete. False: the server
+ * was silent for @ms. A large answer may take longer, as long as more of it comes. */
 static bool exchange(PGconn *conn, int64_t ms)
 {
     int left = PQflush(conn);
@@ -66,8 +66,8 @@ static bool exchange(PGconn *conn, int64_t ms)
     return true;
 }
 
-/* The last result of what was sent, or the first that is an error. NULL: nothing came for
- * @ms, and the connection is of no use. */
+/* Returns the last result, or the first one that is an error. NULL: nothing came for @ms,
+ * and the connection cannot be used any more. */
 static PGresult *await(PGconn *conn, const struct idem__pg_place *place,
                        int64_t ms, struct idem_error *error)
 {
@@ -98,7 +98,7 @@ static PGresult *await(PGconn *conn, const struct idem__pg_place *place,
     }
 }
 
-/* @result if it is a good one; or NULL, with its error. */
+/* Returns @result if it is a success, else NULL and its error. */
 static PGresult *take_good(PGresult *result, const struct idem__pg_place *place,
                            struct idem_error *error)
 {
@@ -111,7 +111,7 @@ static PGresult *take_good(PGresult *result, const struct idem__pg_place *place,
     return NULL;
 }
 
-/* libpq was given a query, or (@sent 0) could not take it. */
+/* Waits for the answer to a query. @sent: whether libpq took the query (1). */
 static PGresult *answer(PGconn *conn, const struct idem__pg_place *place,
                         int sent, int64_t ms, struct idem_error *error)
 {
@@ -140,7 +140,7 @@ int idem__pg_admin_open(const struct idem__pg_place *place, PGconn **ret_conn,
 
     memcpy(names, place->names, place->len * sizeof(names[0]));
     memcpy(values, place->values, place->len * sizeof(values[0]));
-    /* The later of two counts: 0 would be for ever. */
+    /* libpq takes the later one of two: a 0 in the URL would mean to wait for ever. */
     names[place->len] = "connect_timeout";
     values[place->len] = seconds;
     (void)snprintf(seconds, sizeof(seconds), "%lld",
@@ -149,7 +149,8 @@ int idem__pg_admin_open(const struct idem__pg_place *place, PGconn **ret_conn,
     conn = PQconnectdbParams(names, values, /* expand_dbname= */ 0);
     if (conn != NULL && PQstatus(conn) != CONNECTION_OK &&
         strstr(PQerrorMessage(conn), ":  ") != NULL) {
-        /* A server has refused: once more, for the SQLSTATE. See error.c. */
+        /* A server has refused. libpq writes the SQLSTATE into its message only when it is
+         * verbose, so connect once more: see error.c. */
         (void)PQsetErrorVerbosity(conn, PQERRORS_VERBOSE);
         PQreset(conn);
     }
@@ -222,7 +223,7 @@ PGresult *idem__pg_admin_run_params(PGconn *conn,
     return result;
 }
 
-/* ---- Making the tables ---- */
+/* ---- Creating the tables ---- */
 
 _Static_assert(IDEM_POSTGRES_SQL_MAX >= IDEM__PG_SCHEMA_TEXT_MAX,
                "the header has room for the text");
@@ -246,7 +247,7 @@ int idem_postgres_template(const char *place, char *buf, size_t cap,
     return rc;
 }
 
-/* 1 yes, 0 no, or a negative code. */
+/* Asks a question of SQL. Returns 1 for yes, 0 for no, or a negative code. */
 static int ask(PGconn *conn, const struct idem__pg_place *place,
                const char *sql, struct idem_error *error)
 {
@@ -262,7 +263,7 @@ static int ask(PGconn *conn, const struct idem__pg_place *place,
     return rc;
 }
 
-/* 0, or the code of the error. */
+/* Returns 0, or the code of the error. */
 static int run(PGconn *conn, const struct idem__pg_place *place,
                const char *sql, struct idem_error *error)
 {
@@ -273,7 +274,7 @@ static int run(PGconn *conn, const struct idem__pg_place *place,
     return result == NULL ? error->code : 0;
 }
 
-/* A commit without an answer may have been made. */
+/* Commits. The server may have made a commit that it did not answer: IDEM_EUNKNOWN. */
 static int commit(PGconn *conn, const struct idem__pg_place *place,
                   struct idem_error *error)
 {
@@ -288,7 +289,9 @@ static int commit(PGconn *conn, const struct idem__pg_place *place,
                : idem__error(error, why.code, "%s", why.text);
 }
 
-/* In one transaction, one maker at a time. */
+/* Creates the tables in one transaction. The advisory lock lets in one process at a time:
+ * without it, two that create the same table at once would both find none, and one of them
+ * would fail. */
 static int make(PGconn *conn, const struct idem__pg_place *place,
                 bool *ret_created, struct idem_error *error)
 {
@@ -312,7 +315,8 @@ static int make(PGconn *conn, const struct idem__pg_place *place,
         return rc;
     }
     idem__pg_schema_text(place->schema, text);
-    /* Where an administrator has made the schema, we need not be able to. */
+    /* If an administrator has created the schema, leave out CREATE SCHEMA, the first line:
+     * the role may lack the right to create one. */
     from = rc == 1 ? strchr(text, '\n') + 1 : text;
     rc = run(conn, place, from, error);
     rc = rc != 0 ? rc : commit(conn, place, error);

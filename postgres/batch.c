@@ -1,5 +1,5 @@
-/* A batch: chooses the requests that go together, and sends them as the statements of one
- * transaction. sql.h has the order. */
+/* Chooses the requests of a batch, and sends them as the statements of one transaction, in
+ * the order of sql.h. */
 #include "postgres/conn.h"
 
 #include "base/list.h"
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 enum {
-    SINGLES_MAX = 24, /* Of the requests, that are a statement of their own. */
-    BYTES_MAX = 4 << 20, /* Of what is written; one record may be more. */
+    SINGLES_MAX = 24,    /* Requests with a statement of their own. */
+    BYTES_MAX = 4 << 20, /* To be written; a single record may have more. */
     PREPARE_AFTER = 4,   /* Batches: a program may end after one. */
-    NEW_MANY = 64, /* Claims in a row: the next is likely to be new, too. */
+    NEW_MANY = 64, /* New claims in a row: the next is probably new, too. */
 };
 
 /* ---- Which requests ---- */
@@ -21,7 +21,6 @@ const uint8_t *idem__pg_tag_of(const struct idem__pg_write *write)
            IDEM__PG_TAG_LEN;
 }
 
-/* True for a batch of one claim, update or look over a connection of our own. */
 bool idem__pg_speaks_for_itself(const struct idem__pg_batch *batch)
 {
     return batch->conn->place->prepare &&
@@ -34,7 +33,8 @@ bool idem__pg_shows(const struct idem__pg_batch *batch)
     return batch->conn->new_claims < NEW_MANY;
 }
 
-/* True if its statements tell the time, and say themselves what forbids to go on. */
+/* True if the statements of the batch tell the time, and check themselves whether they may
+ * go on. */
 static bool needs_no_setup(const struct idem__pg_batch *batch)
 {
     const struct idem__pg_request *request = batch->sent.first;
@@ -85,7 +85,7 @@ static int compare(const void *a, const void *b)
     return memcmp(left->id, right->id, IDEM_ID_LEN);
 }
 
-/* Moves those that go together from waiting to sent. */
+/* Moves the requests of this batch from waiting to sent. */
 static void choose(struct idem__pg_batch *batch)
 {
     struct idem__pg_conn *conn = batch->conn;
@@ -121,8 +121,8 @@ static void choose(struct idem__pg_batch *batch)
 
 /* ---- Sending ---- */
 
-/* Makes the settings of a connection that is ours alone: once, before its first
- * transaction and in the same flight. */
+/* Sends the settings of a connection that is ours alone, once: before its first
+ * transaction, and on the same trip. */
 static bool send_settings(struct idem__pg_batch *batch)
 {
     struct idem__pg_conn *conn = batch->conn;
@@ -152,7 +152,7 @@ static bool send_setup(struct idem__pg_batch *batch)
            (needs_no_setup(batch) || idem__pg_run(batch, IDEM__PG_SETUP, NULL));
 }
 
-/* For its replicas, see conn.h. */
+/* Has the first batch wait for the replicas: see conn.h. */
 static bool send_barrier(struct idem__pg_batch *batch)
 {
     return batch->conn->settled || !idem__pg_is_about_attempts(batch) ||
@@ -179,7 +179,7 @@ int idem__pg_batch_send(struct idem__pg_conn *conn)
     batch->conn = conn;
     batch->sent_boot_ms = conn->host.clock(conn->host.ctx, &reading) == 0
                               ? reading.boot_ms
-                              : -1; /* No time is learned from its answer. */
+                              : -1; /* Learn no time from its answer. */
     idem__pg_count(&conn->counters.batches, 1);
     if (conn->undo) {
         good = idem__pg_run(batch, IDEM__PG_ROLLBACK, NULL) &&

@@ -1,5 +1,5 @@
-/* The results of a batch, as the answers of its requests; and what they teach of time and
- * fences. */
+/* Turns the results of a batch into the answers of its requests, and learns the server's
+ * time, the fence floor and the mark from them. */
 #include "base/list.h"
 #include "core/error.h"
 #include "postgres/conn.h"
@@ -15,7 +15,7 @@ enum {
 
 _Static_assert(WRITTEN_ID == 0, "idem__pg_row_id() reads the first");
 
-/* The place in by_id of the first request whose id is not below @id. */
+/* Returns the place in by_id of the first request whose id is @id or greater. */
 static size_t find(const struct idem__pg_batch *batch,
                    const uint8_t id[IDEM_ID_LEN])
 {
@@ -34,7 +34,7 @@ static size_t find(const struct idem__pg_batch *batch,
     return low;
 }
 
-/* The request at place @at, if it is about @id; or NULL. */
+/* Returns the request at place @at if it is about @id, else NULL. */
 static struct idem__pg_request *with_id(const struct idem__pg_batch *batch,
                                         size_t at,
                                         const uint8_t id[IDEM_ID_LEN])
@@ -45,10 +45,11 @@ static struct idem__pg_request *with_id(const struct idem__pg_batch *batch,
                : NULL;
 }
 
-/* The server has the clock that counts: this machine's wall clock, which may show 1970,
- * does not refute it. Where its time cannot be taken in, because this machine's clock did
- * not answer, or the machine slept, what was known may be wrong by now: nothing that this
- * batch answers is decided by it. */
+/* Learns the server's time. Its clock is the one that counts, so this machine's wall
+ * clock, which may show 1970, never refutes it. If this machine's clock did not answer, or
+ * the machine slept since it sent the batch, the time cannot be learned, and what we knew
+ * of it may be wrong by now: missed_time keeps all flights of this batch from deciding by
+ * it. */
 static void learn_time(struct idem__pg_batch *batch, const PGresult *result,
                        int column)
 {
@@ -72,7 +73,7 @@ static void learn_time(struct idem__pg_batch *batch, const PGresult *result,
                                     /* wall_ms= */ time.told_ms);
 }
 
-/* The fences that are gone for good. */
+/* Learns up to which number fences are gone. The floor never falls. */
 static void learn_floor(struct idem__pg_batch *batch, const PGresult *result,
                         int column)
 {
@@ -84,7 +85,7 @@ static void learn_floor(struct idem__pg_batch *batch, const PGresult *result,
     }
 }
 
-/* Whether the store was moved. */
+/* Learns whether the store was moved. */
 static void learn_mark(struct idem__pg_batch *batch, const PGresult *result,
                        int column)
 {
@@ -132,7 +133,7 @@ static void learn(struct idem__pg_batch *batch, enum idem__pg_sql sql,
     }
 }
 
-/* The statements that say what forbids to go on. */
+/* True for the statements that fail on purpose where we may not go on. */
 static bool has_checks(enum idem__pg_sql sql)
 {
     return sql == IDEM__PG_SETUP || sql == IDEM__PG_SETUP_LOCAL ||
@@ -152,8 +153,8 @@ bool idem__pg_batch_take(struct idem__pg_batch *batch, PGresult *result)
         return false;
     }
     if (step->kind == IDEM__PG_STEP_SYNC && status == PGRES_FATAL_ERROR) {
-        /* The commit was refused. Versions of libpq differ in what they do next: the
-         * connection is closed, and nothing more of it is waited for. */
+        /* The server refused the commit. Versions of libpq differ in what they do next, so
+         * stop waiting for results: is_last() has the connection closed. */
         step->result = result;
         batch->step = batch->steps_len;
         return true;
@@ -169,7 +170,8 @@ bool idem__pg_batch_take(struct idem__pg_batch *batch, PGresult *result)
     return true;
 }
 
-/* Says for rows of id and tag that their writes were done. */
+/* Marks the writes whose id and tag are in @result as applied. The server returns only
+ * rows that it wrote, and the tag tells two writes of one record apart. */
 static void mark_applied(struct idem__pg_batch *batch, enum idem__pg_ask ask,
                          const PGresult *result)
 {
@@ -204,7 +206,7 @@ static void give_row(struct idem__pg_request *request, const PGresult *result,
     request->row_code = request->row_code == 0 ? 1 : request->row_code;
 }
 
-/* Gives each row to those that asked for its id. */
+/* Gives each row to the requests that asked for its id. */
 static void give_rows(struct idem__pg_batch *batch, enum idem__pg_ask ask,
                       const PGresult *result)
 {
@@ -227,7 +229,8 @@ static void give_rows(struct idem__pg_batch *batch, enum idem__pg_ask ask,
     }
 }
 
-/* The same for a batch of one, whose statement gives a row if it wrote one. */
+/* Marks the only request of a batch as applied if its statement returned a row: it returns
+ * the row that it wrote. */
 static void mark_one(struct idem__pg_batch *batch, const PGresult *result)
 {
     batch->sent.first->applied = PQntuples(result) > 0;
@@ -244,6 +247,7 @@ static void distribute(struct idem__pg_batch *batch)
             continue;
         }
         if (step->request != NULL && step->request->result != NULL) {
+            /* The second statement of a LIMIT_COUNT: its window. */
             step->request->after = step->result;
             continue;
         }
@@ -282,22 +286,24 @@ static bool is_good(const struct idem__pg_step *step)
     ExecStatusType status = PQresultStatus(step->result);
 
     if (step->kind == IDEM__PG_STEP_PREPARE) {
-        /* A failed preparation fails what uses it, unless a pooler's session has that
-         * statement already. */
+        /* If a preparation failed, so does the statement that uses it, unless the session
+         * had a statement of that name already, as a pooler's may. */
         return true;
     }
     if (step->kind == IDEM__PG_STEP_SYNC) {
         return status == PGRES_PIPELINE_SYNC;
     }
     if (step->sql == IDEM__PG_COMMIT) {
+        /* In a failed transaction COMMIT succeeds, too, but answers ROLLBACK. */
         return status == PGRES_COMMAND_OK &&
                strcmp(PQcmdStatus(step->result), "COMMIT") == 0;
     }
     return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
 }
 
-/* The preparation that failed, or NULL: those after it were not tried. One that is there
- * already is a pooler's. */
+/* Returns the preparation that failed, or NULL. The server does not try those after it. A
+ * failure with 42P05 (duplicate name) does not count: a pooler's session has the statement
+ * already. */
 static const struct idem__pg_step *find_unprepared(
     const struct idem__pg_batch *batch)
 {
@@ -314,7 +320,7 @@ static const struct idem__pg_step *find_unprepared(
     return NULL;
 }
 
-/* The first statement that failed, or NULL. */
+/* Returns the first statement that failed, or NULL. */
 static const struct idem__pg_step *find_failed(
     const struct idem__pg_batch *batch)
 {
@@ -335,7 +341,7 @@ static bool failed_by(const struct idem__pg_step *failed, const char *state)
     return found != NULL && strcmp(found, state) == 0;
 }
 
-/* See CHECKS in sql.c. */
+/* Reads why @failed failed. See CHECKS in sql.c for the three errors made on purpose. */
 static enum idem__said read_failure(const struct idem__pg_batch *batch,
                                     const struct idem__pg_step *failed,
                                     struct idem_error *error)
@@ -344,7 +350,7 @@ static enum idem__said read_failure(const struct idem__pg_batch *batch,
 
     if (checks && failed_by(failed, "22012")) {
         (void)idem__error(error, IDEM_ECONFIG,
-                          "the schema \"%s\" in PostgreSQL (%s) is of a newer "
+                          "the schema \"%s\" in PostgreSQL (%s) needs a newer "
                           "version of idem",
                           batch->conn->place->schema,
                           batch->conn->place->endpoint);
@@ -369,7 +375,7 @@ static enum idem__said read_failure(const struct idem__pg_batch *batch,
     return idem__pg_error_read(failed->result, batch->conn->place, error);
 }
 
-/* Has each request of the batch tried again by itself, before those that came later. */
+/* Has each request of the batch tried again alone, before requests that came later. */
 static void divide(struct idem__pg_batch *batch)
 {
     while (batch->sent.last != NULL) {
@@ -383,7 +389,8 @@ static void divide(struct idem__pg_batch *batch)
     }
 }
 
-/* Claims that are refused come in crowds. */
+/* Counts new claims in a row. Refused claims come in crowds, so after one the next batches
+ * read the records that refuse (THERE). */
 static void count_claims(struct idem__pg_batch *batch)
 {
     unsigned *n = &batch->conn->new_claims;
@@ -396,7 +403,7 @@ static void count_claims(struct idem__pg_batch *batch)
     }
 }
 
-/* The requests are answered. */
+/* Answers the requests: their transaction is committed. */
 static void finish(struct idem__pg_batch *batch)
 {
     while (batch->sent.first != NULL) {
@@ -408,7 +415,7 @@ static void finish(struct idem__pg_batch *batch)
     }
 }
 
-/* True for what stands before the statements of the requests. */
+/* True for the statements that come before those of the requests. */
 static bool is_before(enum idem__pg_sql sql)
 {
     return sql == IDEM__PG_SETTINGS || sql == IDEM__PG_BEGIN ||
@@ -421,6 +428,8 @@ static void fail(struct idem__pg_batch *batch,
     struct idem_error error;
     enum idem__said said = read_failure(batch, failed, &error);
 
+    /* One bad request must not fail the others. A failure that is not a request's would
+     * meet each of them again, so all of them get it. */
     if (failed->kind != IDEM__PG_STEP_PREPARE &&
         !(failed->kind == IDEM__PG_STEP_RUN && is_before(failed->sql)) &&
         batch->sent.first != batch->sent.last) {
@@ -432,8 +441,8 @@ static void fail(struct idem__pg_batch *batch,
     }
 }
 
-/* True if the connection is of no use after @failed: it lacks statements or settings, its
- * ROLLBACK failed, or libpq may be out of step with it. */
+/* True if the connection cannot be used after @failed: it lacks statements or settings,
+ * its ROLLBACK failed, or libpq may have lost step with the server. */
 static bool is_last(const struct idem__pg_batch *batch,
                     const struct idem__pg_step *failed)
 {
@@ -447,7 +456,8 @@ void idem__pg_batch_end(struct idem__pg_batch *batch)
     const struct idem__pg_step *unprepared = find_unprepared(batch);
     const struct idem__pg_step *failed = find_failed(batch);
 
-    /* A statement that was not prepared is not there, whatever was the reason. */
+    /* If a preparation failed, report that: the statement that needed it only says that it
+     * does not exist. */
     failed = failed != NULL && unprepared != NULL ? unprepared : failed;
     batch->conn->missed_time = batch->conn->missed_time || batch->missed_time;
     batch->conn->useless =

@@ -1,4 +1,5 @@
-/* Requests that go together: their rows as the parameters of one statement. */
+/* Sends claims, updates and looks: many of them as arrays in the parameters of one
+ * statement, one alone with plain parameters. */
 #include "core/decide.h"
 #include "postgres/conn.h"
 
@@ -63,7 +64,7 @@ static void add_row(struct idem__pg_params *params,
     add_body(params, i++, write->set_input, r->input);
 }
 
-/* The same as parameters that are no arrays, without scope, key and input. */
+/* The same as plain parameters, without scope, key and input. */
 static void add_one(struct idem__pg_params *params,
                     const struct idem__pg_write *write)
 {
@@ -90,8 +91,8 @@ static bool has(const struct idem__pg_batch *batch, enum idem__pg_ask ask)
     return request != NULL;
 }
 
-/* Says by 1 that the result is written, too, by 2 the input, and by 4 that something
- * begins. */
+/* Returns a set of bits: 1 the result is written, too, 2 the input is, 4 something begins
+ * (which a moved store refuses). */
 static int64_t sets_of(const struct idem__pg_write *write)
 {
     return (write->set_result ? 1 : 0) | (write->set_input ? 2 : 0) |
@@ -143,17 +144,19 @@ static bool send_updates(struct idem__pg_batch *batch)
     return idem__pg_run(batch, IDEM__PG_UPDATE, NULL);
 }
 
-/* The fence that is compared with those that were purged. */
+/* Returns the fence to compare with the fence floor. An import brings its old fence, which
+ * may be below that: the greatest number lets it in. */
 static int64_t above_of(const struct idem__pg_write *write)
 {
     return write->old_fence ? INT64_MAX : (int64_t)write->record->fence;
 }
 
-/* The server's time from which on a claim is not written. */
+/* Returns the server's time from which on a claim is not written: the end of its lease.
+ * See CLAIM in sql.c. */
 static int64_t until_of(const struct idem__pg_batch *batch,
                         const struct idem__pg_write *write)
 {
-    const int64_t latest_ms = 253402300799000; /* The year 9999 ends. */
+    const int64_t latest_ms = 253402300799000; /* The end of the year 9999. */
     int64_t end_ms = write->record->lease_end_ms;
 
     return batch->conn->place->host_clock || write->old_fence ||
@@ -162,7 +165,7 @@ static int64_t until_of(const struct idem__pg_batch *batch,
                : end_ms;
 }
 
-/* Shows the records that were there before the claims of @batch. */
+/* Reads the records that refuse claims of @batch. */
 static bool send_there(struct idem__pg_batch *batch)
 {
     struct idem__pg_params *params = &batch->conn->params;

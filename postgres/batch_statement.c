@@ -1,4 +1,4 @@
-/* One statement of a batch on its way to the server, by its name or its text. */
+/* Sends one statement of a batch to the server, by its name or its text. */
 #include "postgres/conn.h"
 
 static struct idem__pg_step *add_step(struct idem__pg_batch *batch, int kind,
@@ -12,7 +12,6 @@ static struct idem__pg_step *add_step(struct idem__pg_batch *batch, int kind,
     return step;
 }
 
-/* Runs @sql with batch->conn->params. */
 bool idem__pg_run(struct idem__pg_batch *batch, enum idem__pg_sql sql,
                   struct idem__pg_request *request)
 {
@@ -48,7 +47,7 @@ bool idem__pg_sync(struct idem__pg_batch *batch)
     return PQpipelineSync(batch->conn->pg) == 1;
 }
 
-/* Those that a connection runs often, if it is ours alone. */
+/* True for the statements that a connection of our own may run often. */
 static bool is_named(enum idem__pg_sql sql)
 {
     return sql != IDEM__PG_RAISE && sql != IDEM__PG_WAIT &&
@@ -59,7 +58,6 @@ static bool is_named(enum idem__pg_sql sql)
            sql != IDEM__PG_ROLLBACK;
 }
 
-/* Names the statements, in the same flight as the batch that uses them first. */
 bool idem__pg_prepare(struct idem__pg_batch *batch)
 {
     int sql;
@@ -88,7 +86,7 @@ bool idem__pg_prepare(struct idem__pg_batch *batch)
     return idem__pg_sync(batch);
 }
 
-/* ---- Requests that are a statement of their own: lists, purges, limits, bodies ---- */
+/* ---- Requests with a statement of their own: lists, purges, limits, bodies ---- */
 
 bool idem__pg_is_single(const struct idem__pg_request *request)
 {
@@ -97,7 +95,7 @@ bool idem__pg_is_single(const struct idem__pg_request *request)
            request->ask != IDEM__PG_ASK_UPDATE;
 }
 
-/* The statement of each, and its parameters in their order; add_param() has the letters. */
+/* The statement of each, and its parameters in order; add_param() explains the letters. */
 static const struct {
     enum idem__pg_sql sql;
     const char *params;
@@ -140,7 +138,7 @@ static void add_param(struct idem__pg_params *params,
     struct idem_slice id = idem_bytes(request->id, IDEM_ID_LEN);
 
     switch (what) {
-    case 'a': /* After which; before every id there is the empty one. */
+    case 'a': /* The id to go on after; the empty one comes before all ids. */
         id.len = request->from_start ? 0 : id.len;
         (void)idem__pg_params_bytes(params, id);
         break;
@@ -179,7 +177,7 @@ static bool send_as(struct idem__pg_batch *batch,
     return idem__pg_run(batch, singles[ask].sql, request);
 }
 
-/* A count that is refused shows its window. */
+/* A count also reads its window, so that a refused one can decide anew at once. */
 static bool send_single(struct idem__pg_batch *batch,
                         struct idem__pg_request *request)
 {
@@ -207,7 +205,7 @@ bool idem__pg_send_singles(struct idem__pg_batch *batch)
     return true;
 }
 
-/* Windows in the order of their ids: see sql.h. */
+/* Sends the limits in the order of the ids of their windows: see sql.h. */
 bool idem__pg_send_limits(struct idem__pg_batch *batch)
 {
     size_t i;

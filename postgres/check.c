@@ -1,4 +1,4 @@
-/* Is the database as a store needs it? */
+/* Checks whether the database is as a store needs it. */
 #include "postgres/admin.h"
 
 #include "core/error.h"
@@ -34,7 +34,7 @@ void idem__pg_tell(struct idem__pg_check *check, enum idem_grade grade,
     check->each(check->ctx, &finding);
 }
 
-/* The first row of @sql; NULL: it was told why not. */
+/* Runs @sql, and returns its result, which has a row. NULL: the reason was reported. */
 static PGresult *row(struct idem__pg_check *check, const char *about,
                      const char *sql)
 {
@@ -45,7 +45,8 @@ static PGresult *row(struct idem__pg_check *check, const char *about,
     if (result == NULL || PQntuples(result) == 0) {
         check->code = result == NULL ? error.code : IDEM_ECONFIG;
         idem__pg_tell(check, IDEM_GRADE_BAD, about, NULL, "%s",
-                      result == NULL ? error.text : "a table of it is empty");
+                      result == NULL ? error.text
+                                     : "a table of the store is empty");
         PQclear(result);
         return NULL;
     }
@@ -77,8 +78,8 @@ static void check_server(struct idem__pg_check *check)
                       check->place->endpoint);
     } else if (version < VERSION_MIN) {
         idem__pg_tell(check, IDEM_GRADE_BAD, "server", NULL,
-                      "PostgreSQL %.40s is older than 13, the oldest that idem "
-                      "is written for",
+                      "PostgreSQL %.40s is too old: idem needs version 13 or "
+                      "later",
                       PQgetvalue(result, 0, 1));
     } else {
         idem__pg_tell(check, IDEM_GRADE_OK, "server", NULL,
@@ -98,8 +99,8 @@ static void check_tls(struct idem__pg_check *check)
     if (PQsslInUse(check->conn) == 1 && mode != NULL &&
         strcmp(mode, "verify-full") == 0) {
         idem__pg_tell(check, IDEM_GRADE_OK, "tls", NULL,
-                      "the connection is encrypted, and the server has proved "
-                      "its name");
+                      "the connection is encrypted, and the server's identity "
+                      "is verified");
         return;
     }
     idem__pg_tell(
@@ -112,7 +113,7 @@ static void check_tls(struct idem__pg_check *check)
               "proof can be read in transit");
 }
 
-/* ---- What "on disk" means there ---- */
+/* ---- Whether a commit is on disk ---- */
 
 static void check_disk(struct idem__pg_check *check)
 {
@@ -139,7 +140,7 @@ static void check_disk(struct idem__pg_check *check)
     } else {
         idem__pg_tell(
             check, IDEM_GRADE_OK, "durability", NULL,
-            "answers are flushed there: fsync and full_page_writes are "
+            "commits are flushed to disk: fsync and full_page_writes are "
             "on, and each transaction sets synchronous_commit (default here: "
             "%.20s)",
             PQgetvalue(result, 0, 2));
@@ -147,13 +148,13 @@ static void check_disk(struct idem__pg_check *check)
     PQclear(result);
 }
 
-/* Replicas that are connected, and how many the server waits for. */
+/* How many replicas are connected, and for how many the server waits. */
 struct replicas {
     long all;
-    long hidden; /* This role sees that they are there, and no more. */
+    long hidden; /* This role sees that they exist, and no more. */
     long synchronous;
     long
-        quorum; /* Any of them: the server waits for some, whichever they are. */
+        quorum; /* The server waits for some of these, for whichever are first. */
 };
 
 static void tell_synchronous(struct idem__pg_check *check,
@@ -169,8 +170,8 @@ static void tell_synchronous(struct idem__pg_check *check,
     } else if (n->synchronous + n->quorum == 0) {
         idem__pg_tell(check, IDEM_GRADE_BAD, "replicas",
                       "bring one back, or correct synchronous_standby_names.",
-                      "synchronous_standby_names is set, and none of these "
-                      "replicas follows: nothing can be recorded");
+                      "synchronous_standby_names is set, but none of these "
+                      "replicas is connected: nothing can be recorded");
     } else {
         idem__pg_tell(check, IDEM_GRADE_OK, "replicas", NULL,
                       "synchronous_standby_names is set: a failover to %s "
@@ -206,9 +207,9 @@ static void check_replicas(struct idem__pg_check *check)
         idem__pg_tell(
             check, IDEM_GRADE_WARN, "replicas",
             "set synchronous_standby_names on the server.",
-            "%ld %s later: a failover to one loses outcomes that were "
-            "answered, and work may be done a second time",
-            n.all, n.all == 1 ? "replica follows" : "replicas follow");
+            "%ld asynchronous replica%s: a failover to one loses outcomes "
+            "that were answered, and work may be done a second time",
+            n.all, n.all == 1 ? "" : "s");
     } else {
         idem__pg_tell(check, IDEM_GRADE_OK, "replicas", NULL,
                       "none is connected");
@@ -267,8 +268,9 @@ static void check_clock(struct idem__pg_check *check)
 
 /* ---- Schema ---- */
 
-/* A fence is the time in ms, or a little more where another one has that. So a floor that
- * is far ahead was written by somebody else, or is of a record that was. */
+/* Reports a fence floor far in the future. A fence is the time in ms, or a little more if
+ * another one has that number. So somebody else wrote such a floor, or a record with such
+ * a fence that was purged. */
 static void check_floor(struct idem__pg_check *check, const PGresult *result)
 {
     const char *floor = PQgetvalue(result, 0, 4);
@@ -286,9 +288,8 @@ static void check_floor(struct idem__pg_check *check, const PGresult *result)
         strtoll(floor, NULL, 10) == INT64_MAX ? IDEM_GRADE_BAD
                                               : IDEM_GRADE_WARN,
         "fences", mend,
-        "fence_floor in idem_store, up to which fences count as purged, is "
-        "%.20s, above all that idem gives; %lld would leave none for a new "
-        "attempt",
+        "fence_floor in idem_store is %.20s, more than a year in the future: "
+        "new attempts get fences above it, and above %lld there are none",
         floor, (long long)INT64_MAX);
 }
 
@@ -310,8 +311,8 @@ static bool check_schema(struct idem__pg_check *check)
     check->code = IDEM_ECONFIG;
     if (!good) {
         idem__pg_tell(check, IDEM_GRADE_BAD, "schema", "update idem.",
-                      "schema \"%s\" is of version %.20s, which this program "
-                      "does not know",
+                      "schema \"%s\" has version %.20s, which is too new for "
+                      "this program",
                       check->place->schema, PQgetvalue(result, 0, 0));
     } else if (!is_yes(result, 3)) {
         idem__pg_tell(check, IDEM_GRADE_BAD, "schema",
@@ -320,7 +321,7 @@ static bool check_schema(struct idem__pg_check *check)
                       "read the whole table");
     } else {
         idem__pg_tell(check, IDEM_GRADE_OK, "schema", NULL,
-                      "schema \"%s\" is of version %.20s", check->place->schema,
+                      "schema \"%s\" has version %.20s", check->place->schema,
                       PQgetvalue(result, 0, 0));
     }
     if (good) {
@@ -338,7 +339,7 @@ static void check_tables(struct idem__pg_check *check)
     }
 }
 
-/* After an answer that did not come there is nothing that can be asked. */
+/* Runs all checks. Once the server fails to answer, the connection cannot ask any more. */
 static void check_all(struct idem__pg_check *check)
 {
     static void (*const parts[])(struct idem__pg_check *) = {

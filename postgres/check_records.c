@@ -17,14 +17,15 @@ enum {
 
 struct walk {
     struct idem__pg_params params;
-    uint8_t id[IDEM_ID_LEN]; /* The last that was read. */
+    uint8_t id[IDEM_ID_LEN]; /* The last id that was read. */
     bool has_id;
     uint64_t records;
     uint64_t bad;
-    char first[200]; /* The first that is: its fault. */
+    char first[200]; /* What is wrong with the first bad one. */
 };
 
-/* Verifies the bodies of @row, which are read for it alone. 1: they cannot be read. */
+/* Loads and verifies the bodies of @row. Returns 0, a negative code if they are damaged,
+ * or 1 with @error if they cannot be read. */
 static int check_bodies(struct idem__pg_check *check, struct walk *walk,
                         struct idem__pg_row *row, struct idem_error *error)
 {
@@ -42,7 +43,7 @@ static int check_bodies(struct idem__pg_check *check, struct walk *walk,
     if (result == NULL) {
         return 1;
     }
-    /* One that has changed since is not looked at again. */
+    /* Skip a record that has changed since: its new writer has just written the bodies. */
     if (idem__pg_bytes(result, 0, 0, &tag) && tag.len == IDEM__PG_TAG_LEN &&
         memcmp(tag.base, row->tag, tag.len) == 0) {
         (void)idem__pg_bytes(result, 0, 1, &row->record.result.bytes);
@@ -53,7 +54,7 @@ static int check_bodies(struct idem__pg_check *check, struct walk *walk,
     return rc;
 }
 
-/* 0, or the code of an error that ends the walk. */
+/* Returns 0, or the code of an error that ends the walk. */
 static int check_row(struct idem__pg_check *check, struct walk *walk,
                      const PGresult *result, int at, struct idem_error *error)
 {
@@ -71,7 +72,7 @@ static int check_row(struct idem__pg_check *check, struct walk *walk,
     return 0;
 }
 
-/* 1 there are more, 0 that was the last page, or a negative code. */
+/* Returns 1 if there are more pages, 0 after the last one, or a negative code. */
 static int check_page(struct idem__pg_check *check, struct walk *walk,
                       struct idem_error *error)
 {
@@ -107,7 +108,8 @@ static bool is_stopped(const struct idem__pg_check *check,
            options->progress(options->ctx, walk->records, 0) != 0;
 }
 
-/* The walk leaves out rows that no key leads to, and no verb touches. */
+/* Reports rows whose id has another length: no key leads to them, no verb touches them,
+ * and the walk leaves them out. */
 static void check_ids(struct idem__pg_check *check)
 {
     struct idem_error error = {0};

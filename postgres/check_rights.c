@@ -1,5 +1,5 @@
-/* Looks at the schema of a store, its tables and the rights of the role, in the catalogs
- * alone: a role without USAGE on a schema may not even name a table of it. */
+/* Checks the schema of a store, its tables and the rights of the role. It reads only the
+ * catalogs: a role without USAGE on a schema may not even name a table in it. */
 #include "postgres/admin.h"
 
 #include <stdarg.h>
@@ -8,10 +8,11 @@
 
 #define ALL_RIGHTS "SELECT,INSERT,UPDATE,DELETE"
 
-/* The row of idem_store is changed, and never added or taken out. */
+/* The rights that a store needs. It changes the row of idem_store, and never adds or
+ * deletes one. */
 static const struct table {
     const char *name;
-    const char *rights; /* All that a store needs. */
+    const char *rights;
 } tables[] = {
     {"idem_record", ALL_RIGHTS},
     {"idem_store", "SELECT,UPDATE"},
@@ -21,20 +22,20 @@ static const struct table {
 
 enum {
     TABLES = sizeof(tables) / sizeof(tables[0]),
-    READ = 2, /* The first of them, by a check. */
+    READ = 2, /* The first two, which the rest of a check reads. */
 };
 
-/* The tables that are missing, the rights that the role lacks, and the tables of which
- * policies hide rows from it. */
+/* The tables that are missing, the rights that the role lacks, and the tables with
+ * policies that hide rows from it. */
 struct rights {
-    char role[140];    /* As SQL has it: with quotes where it needs them. */
+    char role[140];    /* With quotes if SQL needs them. */
     char lacks[480];   /* "SELECT, UPDATE on idem_store; ..." */
-    char grants[1400]; /* The SQL that mends it. */
-    char missing[120]; /* Tables that are not there. */
+    char grants[1400]; /* The SQL that grants them. */
+    char missing[120]; /* Missing tables. */
     char hidden[120];  /* Tables with row security for this role. */
-    char shows[600];   /* The SQL that mends that. */
-    bool has_store;    /* idem_store is one that is. */
-    bool unreadable;   /* The version or the records. */
+    char shows[600];   /* The SQL that disables it. */
+    bool has_store;    /* The table idem_store exists. */
+    bool unreadable;   /* The role cannot read idem_record or idem_store. */
 };
 
 static void add(char *buf, size_t cap, const char *join, const char *format,
@@ -65,7 +66,7 @@ static void add_lack(struct rights *rights, const char *right,
         right, object, rights->role);
 }
 
-/* The result of @sql. NULL: it was told why there is none. */
+/* Returns the result of @sql. NULL: the reason was reported. */
 static PGresult *run(struct idem__pg_check *check, const char *sql)
 {
     struct idem_error error;
@@ -79,7 +80,7 @@ static PGresult *run(struct idem__pg_check *check, const char *sql)
     return result;
 }
 
-/* False: it was told why not. */
+/* False: there is no schema to check, and the reason was reported. */
 static bool look_at_schema(struct idem__pg_check *check, struct rights *rights)
 {
     const char *schema = check->place->schema;
@@ -111,7 +112,7 @@ static bool look_at_schema(struct idem__pg_check *check, struct rights *rights)
     return there;
 }
 
-/* False: it was told why not. */
+/* False: the catalogs could not be read, and the reason was reported. */
 static bool look_at_table(struct idem__pg_check *check, struct rights *rights,
                           const struct table *table)
 {
@@ -159,9 +160,9 @@ static bool look_at_table(struct idem__pg_check *check, struct rights *rights,
     return true;
 }
 
-/* BARRIER, with which the first batch of a connection waits for replicas, calls a function
- * that everybody may call unless somebody has taken that back. Its arguments differ from
- * version to version. False: it was told why not. */
+/* Checks the function that BARRIER calls, by which the first batch of a connection waits
+ * for replicas. Every role may call it unless somebody has revoked that. Its arguments
+ * differ between versions of PostgreSQL. False as above. */
 static bool look_at_function(struct idem__pg_check *check,
                              struct rights *rights)
 {
@@ -187,8 +188,9 @@ static bool look_at_function(struct idem__pg_check *check,
     return true;
 }
 
-/* WAIT, before records are deleted, is a block of that language, which every database has
- * and everybody may use unless somebody has taken that back. False: it was told why not. */
+/* Checks the language plpgsql: WAIT, which a purge runs before it deletes, is a block of
+ * it. Every database has it, and every role may use it, unless somebody has revoked that.
+ * False as above. */
 static bool look_at_language(struct idem__pg_check *check,
                              struct rights *rights)
 {
@@ -232,8 +234,8 @@ static void tell_rights(struct idem__pg_check *check, struct rights *rights)
                   "the role %s lacks %s", rights->role, rights->lacks);
 }
 
-/* A policy may hide the record of a key: its duplicates run nothing, for the index has the
- * key all the same, but they are denied and not told the outcome. */
+/* A policy may hide the record of a key. A duplicate then runs nothing, because the unique
+ * index still has the key; but it is denied, and does not get the outcome. */
 static void tell_hidden(struct idem__pg_check *check, struct rights *rights)
 {
     check->code = IDEM_ECONFIG;

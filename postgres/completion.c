@@ -9,7 +9,8 @@
 #include <idem/postgres.h>
 #include <idem/queue.h>
 
-/* Asks the store what it would write. */
+/* Has the store decide the end of the attempt, and return in @ret_op what it would
+ * write. */
 static int plan(struct idem__attempt *a, const struct idem_outcome *outcome,
                 struct idem_op **ret_op, struct idem_error *error)
 {
@@ -24,7 +25,8 @@ static int plan(struct idem__attempt *a, const struct idem_outcome *outcome,
         return idem__error_plain(error, IDEM_ENOMEM);
     }
     rc = idem__call(a->store, ret_op, error);
-    /* To its store it is a write like any other, which may have been made. */
+    /* The queue takes the op for a write that the store may have made. This one only
+     * reads, so the outcome is certain: nothing was written. */
     return rc == IDEM_EUNKNOWN
                ? idem__error(error, IDEM_EUNAVAILABLE,
                              "PostgreSQL did not answer in time; nothing was "
@@ -48,7 +50,7 @@ static void add_integer(struct idem_statement *statement, int64_t integer)
     };
 }
 
-/* All that it points to is @op's and @text's. */
+/* Makes the statement, which points into @op and @text. */
 static void make_statement(const struct idem_op *op, const char *text,
                            struct idem_statement *statement)
 {
@@ -84,13 +86,14 @@ int idem_postgres_completion(struct idem_attempt *attempt,
 
     if (store == NULL) {
         return idem__error(ret_error, IDEM_EINVALID,
-                           "the attempt was not begun in a PostgreSQL store: "
-                           "end it as its store says");
+                           "the attempt was not begun in a PostgreSQL store; "
+                           "end it with idem_complete()");
     }
     if (result != NULL) {
         outcome.result = *result;
     }
     rc = plan(a, &outcome, &op, ret_error);
+    /* The attempt is lost: end its lease for this process, too. */
     if (rc == IDEM_ELOST) {
         idem__attempt_set_lease_end(a, 0);
     }

@@ -1,4 +1,4 @@
-/* The connection: made, watched, lost. */
+/* Makes a connection, watches it, exchanges batches over it, and loses it. */
 #include "postgres/conn.h"
 
 #include "base/host.h"
@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 enum {
-    LONGEST_MS = 60 * 1000, /* Of one wait. */
-    /* Waiting requests that are sent before those of the last batch are answered: the
-     * server works meanwhile. Fewer had better wait for company, because the time of a
-     * batch is mostly that of its flush and does not depend on them. */
+    LONGEST_MS = 60 * 1000, /* One wait at most. */
+    /* So many waiting requests are sent before those of the last batch are reaped, so that
+     * the server works meanwhile. Fewer wait for company: a batch takes mostly the time of
+     * its flush, which does not depend on their number. */
     MANY = 16,
-    FRESH_MS = 100, /* So long after an answer the server is there. */
+    FRESH_MS = 100, /* After an answer the server counts as alive this long. */
 };
 
 int idem__pg_conn_init(struct idem__pg_conn *conn, struct idem__pg_place *place,
@@ -35,7 +35,9 @@ int idem__pg_conn_init(struct idem__pg_conn *conn, struct idem__pg_place *place,
 
 /* ---- Watching its socket ---- */
 
-/* libpq may close a socket and make another one with the same number. */
+/* Watches the socket for @events. While it connects, libpq may close a socket and open
+ * another one with the same number, so the watch is set anew then even if nothing seems to
+ * have changed. */
 static void watch(struct idem__pg_conn *conn, short events)
 {
     int fd = conn->pg == NULL ? -1 : PQsocket(conn->pg);
@@ -114,6 +116,7 @@ void idem__pg_conn_send(struct idem__pg_conn *conn,
     request->row_code = 0;
     request->result = NULL;
     request->after = NULL;
+    /* A wait for a lock on a table holds up all that is in its transaction. */
     request->alone = request->ask == IDEM__PG_ASK_WAIT ||
                      request->ask == IDEM__PG_ASK_MARK_WAIT;
     memset(&request->error, 0, sizeof(request->error));
@@ -130,6 +133,7 @@ struct idem__pg_request *idem__pg_conn_reap(struct idem__pg_conn *conn)
         IDEM__LIST_REMOVE(&conn->done, request);
         request->state = IDEM__PG_NOWHERE;
     } else {
+        /* All have decided: the next batch may learn the time again. */
         conn->missed_time = false;
     }
     return request;
@@ -137,7 +141,9 @@ struct idem__pg_request *idem__pg_conn_reap(struct idem__pg_conn *conn)
 
 /* ---- Losing it ---- */
 
-/* Those in flight may have been done, or may be done yet. */
+/* Closes the connection. The server may have done the batches in flight, or may still do
+ * them, so their requests are answered UNKNOWN; those that wait go over the next
+ * connection. */
 static void lose(struct idem__pg_conn *conn, const struct idem_error *error)
 {
     unwatch(conn);
@@ -195,6 +201,7 @@ void idem__pg_conn_abort(struct idem__pg_conn *conn,
 
     (void)idem__error(&error, IDEM_EUNAVAILABLE, "the store was closed");
     if (request->state == IDEM__PG_SENT) {
+        /* A statement that was sent cannot be recalled: the connection goes with it. */
         lose(conn, &error);
     } else if (request->state == IDEM__PG_WAITING) {
         idem__pg_conn_fail(conn, /* batch= */ NULL, request,
@@ -204,8 +211,8 @@ void idem__pg_conn_abort(struct idem__pg_conn *conn,
 
 /* ---- Making it ---- */
 
-/* Nothing of ours goes to stderr, whatever the server says. The text of a warning is in
- * the server's language; the function in which it was made is not. */
+/* Takes the server's notices, which libpq would print to stderr. The server writes the
+ * text of a warning in its own language, but names the function that raised it. */
 static void hear(void *arg, const PGresult *result)
 {
     struct idem__pg_conn *conn = arg;
@@ -252,7 +259,7 @@ static void connect_first(struct idem__pg_conn *conn)
     idem__pg_count(&conn->counters.connections, 1);
 }
 
-/* PQconnectPoll() may only be called when there is something for it to do. */
+/* True if the socket is ready: libpq forbids to call PQconnectPoll() before that. */
 static bool is_ready(const struct idem__pg_conn *conn)
 {
     struct pollfd fd = {
@@ -303,11 +310,11 @@ static void make_connection(struct idem__pg_conn *conn)
 
 /* ---- Using it ---- */
 
-/* Takes those results of @batch that have come. False: the connection was lost. */
+/* Takes the results of @batch that have come. False: the connection was lost. */
 static bool take_results(struct idem__pg_conn *conn,
                          struct idem__pg_batch *batch)
 {
-    unsigned nothing = 0; /* One NULL follows each result. */
+    unsigned nothing = 0; /* NULLs in a row; one follows each result. */
 
     while (batch->step < batch->steps_len) {
         PGresult *result;
@@ -333,8 +340,8 @@ static bool take_results(struct idem__pg_conn *conn,
     return true;
 }
 
-/* Takes what has come of those in flight, in their order: a warning that is heard before
- * the end of a batch is about that batch. */
+/* Takes the results of the batches in flight, in their order: so a warning that comes
+ * before the end of a batch is about that batch. */
 static void take_batches(struct idem__pg_conn *conn)
 {
     while (conn->in_flight > 0 && !conn->useless) {
@@ -344,6 +351,8 @@ static void take_batches(struct idem__pg_conn *conn)
             return;
         }
         if (conn->cancelled) {
+            /* Its commit may be on this server alone: see conn.h. Losing the connection
+             * makes it UNKNOWN, and the next connection waits for the replicas. */
             lose_saying(conn);
             return;
         }
@@ -361,7 +370,7 @@ static void take_batches(struct idem__pg_conn *conn)
     }
 }
 
-/* Sends what is left of a batch. False: the connection was lost. */
+/* Sends the rest of a batch. False: the connection was lost. */
 static bool send_on(struct idem__pg_conn *conn)
 {
     int left = PQflush(conn->pg);
@@ -379,7 +388,8 @@ static void exchange(struct idem__pg_conn *conn)
     if (!send_on(conn)) {
         return;
     }
-    /* Results before the connection broke are useless without that of Sync. */
+    /* Results that came before the connection broke say nothing without that of Sync,
+     * which commits. */
     if (PQconsumeInput(conn->pg) != 1) {
         lose_saying(conn);
         return;
@@ -404,7 +414,7 @@ static void time_out(struct idem__pg_conn *conn)
         struct idem__pg_request *next = request->next;
 
         if (now_ms >= request->deadline_ms) {
-            /* A batch without requests is a ROLLBACK, which has no time of its own. */
+            /* A batch without requests is a ROLLBACK, which has no deadline of its own. */
             stuck = stuck || (conn->in_flight > 0 &&
                               idem__pg_batch_at(conn, 0)->sent.first == NULL);
             request->timed_out = true;
@@ -424,7 +434,7 @@ static void time_out(struct idem__pg_conn *conn)
             (conn->state == IDEM__PG_CONNECTING &&
              (conn->waiting.first == NULL || now_ms >= conn->connect_until_ms));
     if (stuck) {
-        /* libpq stays with a host that says nothing: the next one is asked first. */
+        /* libpq does not leave a silent host by itself: try the next one first. */
         idem__pg_place_turn(conn->place);
         lose(conn, &error);
     }
@@ -462,8 +472,8 @@ int64_t idem__pg_conn_due_ms(struct idem__pg_conn *conn)
     return due_ms;
 }
 
-/* A server may have ended an idle connection, which is no reason to fail. One that has
- * just answered is not asked, if there is something to send to it. */
+/* Finds out whether the server has ended the idle connection, so that no request fails for
+ * that. Requests that wait are sent at once if the server has just answered. */
 static void look_at_idle(struct idem__pg_conn *conn)
 {
     if (conn->waiting.first != NULL &&
@@ -483,7 +493,7 @@ static void begin_batch(struct idem__pg_conn *conn)
     conn->params.failed = false;
     switch (idem__pg_batch_send(conn)) {
     case 0:
-        (void)send_on(conn); /* Nothing is there to be read yet. */
+        (void)send_on(conn); /* There is nothing to read yet. */
         return;
     case IDEM_ENOMEM:
         (void)idem__error_plain(&error, IDEM_ENOMEM);
@@ -496,9 +506,9 @@ static void begin_batch(struct idem__pg_conn *conn)
     lose_saying(conn);
 }
 
-/* True if another batch may be sent after those in flight, which the server begins as
- * soon as it is done with them: all that it may need is there, and none of them fails
- * because another one does. */
+/* True if another batch may be sent before those in flight are answered: its statements
+ * are prepared and the replicas settled, so it does not fail because an earlier one
+ * does. */
 static bool may_follow(const struct idem__pg_conn *conn)
 {
     return conn->state == IDEM__PG_BUSY &&
@@ -542,7 +552,7 @@ void idem__pg_conn_work(struct idem__pg_conn *conn)
     } else if (conn->state == IDEM__PG_IDLE) {
         look_at_idle(conn);
     }
-    /* Not before those of its last batch have been reaped, whose results it has. */
+    /* Only once the requests of its last batch are reaped: they point to its results. */
     if (conn->useless && conn->done.first == NULL) {
         lose_saying(conn);
     }

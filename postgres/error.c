@@ -1,4 +1,4 @@
-/* From a SQLSTATE to a code of ours. */
+/* Turns a SQLSTATE, or a message of libpq, into a code and a message of ours. */
 #include "postgres/task_request.h"
 
 #include "base/bytes.h"
@@ -7,21 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The first that a SQLSTATE begins with counts. */
+/* The first row counts with whose state the SQLSTATE begins. */
 static const struct state {
     const char *state;
     enum idem__said said;
     int code;
     const char *mend;
 } states[] = {
-    /* Another transaction was in the way, or an operator: it is undone. */
+    /* Another transaction was in the way, or an operator cancelled ours: it is undone. */
     {"40", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
     {"55P03", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
     {"57014", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
     {"57", IDEM__SAID_UNKNOWN, IDEM_EUNAVAILABLE, ""},
     {"25P03", IDEM__SAID_UNKNOWN, IDEM_EUNAVAILABLE, ""},
     {"08", IDEM__SAID_UNKNOWN, IDEM_EUNAVAILABLE, ""},
-    /* A server that has become a replica: another one takes writes by now. */
+    /* The server has become a replica: by now another one takes writes. */
     {"25006", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE,
      "; name the primary, or all hosts, in the store URL"},
     {"53100", IDEM__SAID_NEVER, IDEM_EFULL, ""},
@@ -35,7 +35,7 @@ static const struct state {
     {"3D000", IDEM__SAID_NEVER, IDEM_ECONFIG, "; create it with createdb"},
     {"3F000", IDEM__SAID_NEVER, IDEM_ECONFIG, "; create it: idem store create"},
     {"42P01", IDEM__SAID_NEVER, IDEM_ECONFIG, "; create it: idem store create"},
-    /* Of all that we write, the name of the schema alone is not ours. */
+    /* A syntax error: only the name of the schema is the user's. */
     {"42601", IDEM__SAID_NEVER, IDEM_ECONFIG,
      "; choose another schema: this name is an SQL keyword"},
     {"26000", IDEM__SAID_NEVER, IDEM_ECONFIG,
@@ -46,7 +46,8 @@ static const struct state {
     {"", IDEM__SAID_NEVER, IDEM_ECONFIG, ""},
 };
 
-/* Bytes of the character at @p that a terminal and a JSON text can take; 0: none. */
+/* Returns the length of the character at @p, or 0 if a terminal or a JSON text cannot show
+ * it. */
 static size_t shown_len(const char *p)
 {
     const uint8_t *bytes = (const uint8_t *)p;
@@ -55,12 +56,13 @@ static size_t shown_len(const char *p)
         return *bytes >= ' ' && *bytes != 0x7f;
     }
     if (bytes[0] == 0xc2 && bytes[1] < 0xa0) {
-        return 0; /* Control characters, too. */
+        return 0; /* A C1 control character. */
     }
     return idem__utf8_len(bytes, strlen(p));
 }
 
-/* A server writes in the encoding of its database, and what others raise in it. */
+/* Replaces in place what cannot be shown. A server writes in the encoding of its database,
+ * and a message may come from a function of an application. */
 static void make_plain(char *text)
 {
     while (*text != '\0') {
@@ -84,7 +86,7 @@ static const struct state *row_of(const char *state)
     return &states[i];
 }
 
-/* One line, without a full stop, and without a password. */
+/* Copies the first line of @text to @buf, without its full stop and without secrets. */
 static void tidy(const char *text, const struct idem__pg_place *place,
                  char buf[300])
 {
@@ -110,7 +112,7 @@ enum idem__said idem__pg_error_read(const PGresult *result,
     char buf[300];
 
     if (state == NULL) {
-        /* Not the server's: libpq lost the connection. */
+        /* Not an error of the server: libpq lost the connection. */
         tidy(PQresultErrorMessage(result), place, buf);
         (void)idem__error(ret_error, IDEM_EUNAVAILABLE, "PostgreSQL (%s): %s",
                           place->endpoint,
@@ -126,9 +128,9 @@ enum idem__said idem__pg_error_read(const PGresult *result,
 
 /* ---- No connection ---- */
 
-/* The last SQLSTATE of @text, NULL if no server said anything. libpq gives none for a
- * connection that was refused, but writes it into its sentence when it is verbose:
- * "FATAL:  28P01: ...", whose words are in the language of the server. */
+/* Finds the last SQLSTATE in @text; NULL: no server answered. libpq returns no SQLSTATE
+ * for a refused connection, but when it is verbose it writes it into its message: "FATAL:
+ * 28P01: ...". The words after it are in the language of the server. */
 static const char *find_state(const char *text)
 {
     const char *found = NULL;
@@ -143,9 +145,9 @@ static const char *find_state(const char *text)
     return found;
 }
 
-/* A pooler gives all that it refuses one SQLSTATE, and what libpq finds has none. The words
- * are English: a pooler knows no other language, and libpq is made to speak it
- * (idem__pg_place_plain()). */
+/* Errors that have only words: a pooler refuses everything with one SQLSTATE, and libpq's
+ * own errors have none. The words are English: a pooler knows no other language, and
+ * idem__pg_place_plain() has libpq use it. */
 static const struct {
     const char *words;
     int code;
@@ -164,7 +166,7 @@ static const struct {
      "; set ssl = on there, or sslmode=disable in the store URL"},
     {"root certificate file", IDEM_ECONFIG,
      "; name one that is there: sslrootcert=FILE in the store URL"},
-    /* A certificate or a key. */
+    /* The file of a certificate or a key. */
     {"file \"", IDEM_ECONFIG, ""},
     /* A value of an option, as in "invalid port number". */
     {"invalid ", IDEM_ECONFIG, "; correct it in the store URL"},
@@ -177,7 +179,7 @@ static bool has_several_hosts(const struct idem__pg_place *place)
     return strchr(place->endpoint, ',') != NULL;
 }
 
-/* Of several hosts the one that has refused: libpq tries none after it. */
+/* Names the host that refused: libpq tries no other one after it. */
 static void refused_by_server(PGconn *conn, const struct idem__pg_place *place,
                               const char *state, const struct state *row,
                               struct idem_error *error)
@@ -195,7 +197,7 @@ static void refused_by_server(PGconn *conn, const struct idem__pg_place *place,
                       buf, state, row->mend);
 }
 
-/* The reason in @text, without the host, which is named already. */
+/* Returns the reason in @text, without the host, which our message names already. */
 static const char *reason_of(const char *text)
 {
     const char *at = strstr(text, " failed: ");
@@ -206,7 +208,7 @@ static const char *reason_of(const char *text)
                : text;
 }
 
-/* @text has a line for each host that was tried. */
+/* Reads @text, which has a line for each host that libpq tried. */
 static int read_sentence(const char *text, const struct idem__pg_place *place,
                          struct idem_error *error)
 {

@@ -1,5 +1,6 @@
-/* LIMIT and LIMIT_GO: a request is counted on condition that its window is as it was
- * found. Each round but the first is another's success. */
+/* LIMIT and LIMIT_GO: count a request on condition that its window is as it was found. The
+ * condition fails when another request was counted meanwhile, so the callers as a whole
+ * make progress even while one of them loses rounds. */
 #include "contract/parts.h"
 #include "core/error.h"
 #include "postgres/task.h"
@@ -9,7 +10,7 @@ enum {
     ROUNDS_MAX = 4096,
 };
 
-/* Of the numbers of a request, as batch_statement.c sends them. */
+/* The places in request->numbers, as batch_statement.c sends them. */
 enum {
     ENTRY,
     FOUND_USED,
@@ -38,7 +39,7 @@ idem__state idem__pg_limit(struct idem__pg_task *task)
     return IDEM__STATE_SEND;
 }
 
-/* Reads the window as it is. False: it cannot be trusted. */
+/* Reads the window and the request in it. False: it cannot be trusted. */
 static bool read_window(const PGresult *result, struct idem_limit_state *state)
 {
     int64_t used;
@@ -107,12 +108,15 @@ idem__state idem__pg_limit_go(struct idem__pg_task *task)
 idem__state idem__pg_limit_go_answered(struct idem__pg_task *task)
 {
     if (task->request.said != IDEM__SAID_OK) {
+        /* An unanswered count may have been applied. Read the window again: if it was, the
+         * window has an entry for this request, which is not counted twice. */
         task->base.ambiguous =
             task->base.ambiguous || task->request.said == IDEM__SAID_UNKNOWN;
         return idem__pg_retry(task, IDEM__STATE_LIMIT);
     }
     task->base.tries = 0;
     if (PQntuples(task->request.result) == 0) {
+        /* The window has changed: decide on it as it is now. */
         return settle(task, task->request.after);
     }
     task->base.op->changed = true;

@@ -143,7 +143,7 @@ bool idem__pg_params_finish(struct idem__pg_params *params,
                 idem__put_u32(memory->base + 12, (uint32_t)params->counts[i]);
             }
         }
-        /* Of no bytes it is a value still, and not NULL. */
+        /* libpq takes a null pointer for NULL, but an empty value is a value. */
         ret_values[i] = memory->base == NULL ? "" : (const char *)memory->base;
         ret_values[i] = params->nulls[i] ? NULL : ret_values[i];
         ret_lengths[i] = (int)memory->len;

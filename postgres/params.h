@@ -1,5 +1,5 @@
-/* The parameters of a statement, in PostgreSQL's binary form. No text of ours or of
- * anybody else's becomes part of a statement. */
+/* The parameters of a statement, in PostgreSQL's binary form. No value ever becomes part
+ * of the text of a statement. */
 #ifndef IDEM_POSTGRES_PARAMS_H
 #define IDEM_POSTGRES_PARAMS_H
 
@@ -10,7 +10,7 @@
 enum {
     IDEM__PG_PARAMS_MAX = 16,
 
-    /* Of the types that we use, as the catalogue numbers them. */
+    /* The OIDs of the types that we use, as in the catalog pg_type. */
     IDEM__PG_BYTEA = 17,
     IDEM__PG_INT8 = 20,
     IDEM__PG_TEXT = 25,
@@ -23,17 +23,17 @@ enum {
 struct idem__pg_params {
     struct idem__buffer memory[IDEM__PG_PARAMS_MAX];
     Oid types[IDEM__PG_PARAMS_MAX];
-    size_t counts[IDEM__PG_PARAMS_MAX]; /* Of an array's elements. */
+    size_t counts[IDEM__PG_PARAMS_MAX]; /* Elements of an array. */
     bool nulls[IDEM__PG_PARAMS_MAX];
     size_t len;
-    bool failed; /* There was no memory for some, since this was cleared. */
+    bool failed; /* Memory ran out since the user last cleared this. */
 };
 
 /* Empties it for another statement. */
 void idem__pg_params_reset(struct idem__pg_params *params);
 void idem__pg_params_free(struct idem__pg_params *params);
 
-/* Adds one parameter; an array has no elements yet. Returns its place. */
+/* Adds one parameter, an array without elements. Returns its place. */
 size_t idem__pg_params_bytes(struct idem__pg_params *params,
                              struct idem_slice bytes);
 size_t idem__pg_params_null(struct idem__pg_params *params, Oid type);
@@ -47,7 +47,7 @@ void idem__pg_params_add_null(struct idem__pg_params *params, size_t place);
 void idem__pg_params_add_number(struct idem__pg_params *params, size_t place,
                                 int64_t number);
 
-/* Completes them for libpq. False: no memory. */
+/* Completes the parameters for libpq. False: memory ran out. */
 bool idem__pg_params_finish(struct idem__pg_params *params,
                             const char *ret_values[IDEM__PG_PARAMS_MAX],
                             int ret_lengths[IDEM__PG_PARAMS_MAX],

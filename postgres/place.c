@@ -36,8 +36,9 @@ const char *idem__pg_place_get(const struct idem__pg_place *place,
     return NULL;
 }
 
-/* libpq marks a password by "*", and by "D" (of debugging, with a few that are none) the
- * keys that do instead of one. The names are those that the versions up to 18 have. */
+/* libpq marks a password with "*". It marks keys that serve instead of a password with "D"
+ * (for debugging), and also a few options that are not secret. The lists have the names of
+ * versions up to 18. */
 bool idem__pg_option_is_secret(const char *name, const char *dispchar)
 {
     static const char *const secrets[] = {"password", "sslpassword",
@@ -126,7 +127,8 @@ void idem__pg_place_finish(struct idem__pg_place *place)
     memset(place, 0, sizeof(*place));
 }
 
-/* 0, for which uselocale() changes nothing, if there is no memory. */
+/* Copies the locale of this thread, with messages in English. Returns 0 if memory ran out:
+ * uselocale(0) changes nothing. */
 static locale_t make_plain(void)
 {
     locale_t own = duplocale(uselocale((locale_t)0));
@@ -146,7 +148,7 @@ locale_t idem__pg_place_plain(const struct idem__pg_place *place)
 
 /* ---- Our own options ---- */
 
-/* A name that needs no quotes, so that it is the same in every tool. */
+/* True for a name that needs no quotes, so that every tool reads it alike. */
 static bool is_schema(struct idem_slice name)
 {
     const char *p = name.base;
@@ -176,7 +178,7 @@ static int read_word(const char *name, struct idem_slice value, const char *yes,
                        (const char *)value.base);
 }
 
-/* 1: it is an option of ours, and was read; 0: it is libpq's. */
+/* Reads an option of ours. Returns 1, 0 if it is libpq's, or a negative code. */
 static int read_own(struct idem_slice name, struct idem_slice value,
                     struct idem__pg_place *place, struct idem_error *error)
 {
@@ -215,7 +217,8 @@ static int read_own(struct idem_slice name, struct idem_slice value,
 
 /* ---- libpq's options ---- */
 
-/* An option that takes part in what a connection is; "ssl" stands for another. */
+/* True for an option that libpq knows. It also takes "ssl=true" in a URL, for
+ * sslmode=require. */
 static bool is_known(struct idem_slice name)
 {
     PQconninfoOption *options = PQconndefaults();
@@ -229,8 +232,9 @@ static bool is_known(struct idem_slice name)
     return known;
 }
 
-/* libpq ends a password at the first "@", and a host at a "/" before that: of a password
- * that has either, the rest would be a host, a port or a database, which are shown. */
+/* libpq ends the password at the first "@", and the host at a "/" before that. If a
+ * password contains either, libpq would take the rest of it for a host, a port or a
+ * database, which messages show. */
 static bool is_ambiguous(const char *text, size_t len)
 {
     const char *at = memchr(text, '@', len);
@@ -244,7 +248,7 @@ static bool is_ambiguous(const char *text, size_t len)
 static int refuse_option(struct idem_slice name, const char *rest,
                          struct idem_error *error)
 {
-    /* Part of a password that has a "?". */
+    /* It may be part of a password that contains "?", so do not repeat it. */
     if (strchr(rest, '@') != NULL) {
         return idem__error(error, IDEM_EINVALID,
                            "store: an option of the URL is unknown; write " FORM
@@ -257,7 +261,7 @@ static int refuse_option(struct idem_slice name, const char *rest,
         name.len > 60 ? 60 : (int)name.len, (const char *)name.base);
 }
 
-/* Takes our options out of those of @text, and leaves libpq's in @uri. */
+/* Reads our options from @text, and writes the rest of it, for libpq, to @uri. */
 static int divide(const char *text, char *uri, struct idem__pg_place *place,
                   struct idem_error *error)
 {
@@ -320,7 +324,8 @@ static int take_options(struct idem__pg_place *place,
     return rc;
 }
 
-/* libpq's own sentence about a URL repeats all of it, with the password. */
+/* Parses @uri. libpq's own message is thrown away: it repeats the URL with the
+ * password. */
 static int parse(const char *uri, struct idem__pg_place *place,
                  struct idem_error *error)
 {
@@ -355,9 +360,9 @@ static const char *option(const PQconninfoOption *options, const char *name)
 
 #define STOP "stop-here"
 
-/* Environment, service file and defaults, as libpq puts them together: it does so
- * before it looks at the value of channel_binding, which ends this attempt without
- * a connection. */
+/* Has libpq combine the URL with environment, service file and defaults. It does so before
+ * it checks the value of channel_binding, and the invalid one here ends the attempt before
+ * it connects. */
 static PGconn *probe(struct idem__pg_place *place)
 {
     const char *names[IDEM__PG_OPTIONS_MAX + 2] = {NULL};
@@ -376,7 +381,7 @@ static PGconn *probe(struct idem__pg_place *place)
     return PQconnectStartParams(names, values, /* expand_dbname= */ 0);
 }
 
-/* A name may begin with "127.", too. */
+/* A host name may begin with "127.", too, so the text has to be an address. */
 static bool is_loopback(const char *host, size_t len)
 {
     char text[INET_ADDRSTRLEN];
@@ -417,7 +422,8 @@ static int set_default(struct idem__pg_place *place, const char *name,
                : idem__pg_place_set(place, name, value, error);
 }
 
-/* Where somebody has said how long, libpq's way. */
+/* Reads connect_timeout. The limit is 5 s where that is missing, is above an hour, or
+ * would mean to wait for ever (0 or less). */
 static int64_t read_connect_ms(const char *seconds)
 {
     enum {
@@ -429,12 +435,12 @@ static int64_t read_connect_ms(const char *seconds)
     return n <= 0 || n > SECONDS_MAX ? CONNECT_MS : (int64_t)n * 1000;
 }
 
-/* HOST:PORT,HOST:PORT/DATABASE; one port may be that of all hosts. */
+/* Writes HOST:PORT,HOST:PORT/DATABASE. All hosts may share one port. */
 static void name_endpoint(struct idem__pg_place *place, const char *hosts,
                           const char *ports, const char *dbname)
 {
     enum {
-        CAP = sizeof(place->endpoint) - 64, /* Of the hosts. */
+        CAP = sizeof(place->endpoint) - 64, /* For the hosts. */
     };
     char *to = place->endpoint;
     size_t len = 0;
@@ -457,7 +463,8 @@ static void name_endpoint(struct idem__pg_place *place, const char *hosts,
     (void)snprintf(to + len, 64, "/%.60s", dbname);
 }
 
-/* The values found now serve every connection, and are on record in the URL. */
+/* Keeps the values found now for every later connection, and for the URL on record: the
+ * environment may change, and another process has another one. */
 static int settle(struct idem__pg_place *place, const PQconninfoOption *found,
                   struct idem_error *error)
 {
@@ -481,7 +488,7 @@ static int settle(struct idem__pg_place *place, const PQconninfoOption *found,
     for (i = 0; rc == 0 && i < sizeof(kept) / sizeof(kept[0]); i++) {
         rc = set_default(place, kept[i], option(found, kept[i]), error);
     }
-    /* Of several hosts the one that takes writes. */
+    /* Of several hosts, connect to the one that takes writes. */
     if (rc == 0 && at != NULL && strchr(at, ',') != NULL &&
         (attrs == NULL || strcmp(attrs, "any") == 0)) {
         rc = set_default(place, "target_session_attrs", "read-write", error);
@@ -494,7 +501,8 @@ static int settle(struct idem__pg_place *place, const PQconninfoOption *found,
                                            option(found, "sslrootcert"), error);
 }
 
-/* A service that is in no file, or more ports than hosts, as libpq says it. */
+/* libpq could not combine the settings: a service is in no file, say, or there are more
+ * ports than hosts. */
 static int not_put_together(PGconn *conn, const struct idem__pg_place *place,
                             struct idem_error *error)
 {

@@ -1,5 +1,5 @@
-/* Which database, where, and how: the part after "postgres:" in a URL, and what libpq
- * reads beside it. */
+/* Which database a store is in and how to connect to it: the part after "postgres:" in a
+ * URL, and the settings that libpq reads elsewhere. */
 #ifndef IDEM_POSTGRES_PLACE_H
 #define IDEM_POSTGRES_PLACE_H
 
@@ -15,23 +15,23 @@ struct idem__pg_place {
     /* For PQconnectStartParams(): NULL at the end; the place's own memory. */
     char *names[IDEM__PG_OPTIONS_MAX + 1];
     char *values[IDEM__PG_OPTIONS_MAX + 1];
-    bool secret[IDEM__PG_OPTIONS_MAX]; /* The value is shown to nobody. */
+    bool secret[IDEM__PG_OPTIONS_MAX]; /* The value is never shown. */
     size_t len;
 
     char schema[IDEM__PG_SCHEMA_MAX + 1];
     bool prepare;    /* Named statements may be used. */
-    bool host_clock; /* The time is that of this machine. */
+    bool host_clock; /* This machine's clock counts, not the server's. */
 
-    locale_t plain; /* That of the process, but for its messages; or 0. */
+    locale_t plain; /* The process's, with messages in English; or 0. */
 
-    bool own_ca;        /* sslrootcert is what this system has. */
+    bool own_ca;        /* sslrootcert is the bundle of this system. */
     int64_t connect_ms; /* At most, for a connection to one of its hosts. */
     bool local;         /* Over a Unix socket, or this machine's loopback. */
-    char endpoint[256]; /* HOST:PORT/DATABASE, for sentences. */
-    char url[IDEM_STORE_URL_MAX + 1]; /* Without a secret. */
+    char endpoint[256]; /* HOST:PORT/DATABASE, for messages. */
+    char url[IDEM_STORE_URL_MAX + 1]; /* Without secrets. */
 };
 
-/* Reads @text into *@ret_place. No sentence of it repeats what may be a password.
+/* Reads @text into *@ret_place. Its error messages never repeat what may be a password.
  *
  * IDEM_EINVALID, IDEM_ECONFIG, IDEM_ENOMEM
  */
@@ -39,12 +39,12 @@ int idem__pg_place_read(const char *text, struct idem__pg_place *ret_place,
                         struct idem_error *ret_error);
 void idem__pg_place_finish(struct idem__pg_place *place);
 
-/* Has libpq write the sentences of a connection in English while this thread makes it,
- * for error.c goes by their words; the host of the library may have set any locale.
- * Returns the locale that uselocale() is given after that. */
+/* Has libpq write its messages in English while this thread connects, because error.c goes
+ * by their words, and the program may have set any locale. Returns the locale to give to
+ * uselocale() after that. */
 locale_t idem__pg_place_plain(const struct idem__pg_place *place);
 
-/* Has the next of several hosts come first. */
+/* Moves the first of several hosts to the end of the list. */
 void idem__pg_place_turn(struct idem__pg_place *place);
 
 /* ---- For the files of this room that make a place ---- */
@@ -53,20 +53,20 @@ void idem__pg_place_turn(struct idem__pg_place *place);
 const char *idem__pg_place_get(const struct idem__pg_place *place,
                                const char *name);
 
-/* True if the value of option @name is a secret. @dispchar is what libpq says of how the
- * option is shown, "" where that is not known. */
+/* True if the value of option @name is a secret. @dispchar is libpq's word on how to show
+ * the option (PQconninfoOption), "" where that is not known. */
 bool idem__pg_option_is_secret(const char *name, const char *dispchar);
 
 /* Sets option @name. 0, IDEM_EINVALID or IDEM_ENOMEM. */
 int idem__pg_place_set(struct idem__pg_place *place, const char *name,
                        const char *value, struct idem_error *error);
 
-/* True if no host of @hosts, a list of libpq's, is another machine. */
+/* True if no host in @hosts, a list as libpq takes it, is another machine. */
 bool idem__pg_hosts_are_local(const char *hosts);
 
-/* Demands that another machine proves who it is, unless somebody has said how it is
- * connected with: place_url.c. @sslmode and @sslrootcert are what libpq reads
- * elsewhere, or NULL. */
+/* Requires another machine to prove its identity, unless the user has set sslmode:
+ * place_url.c. @sslmode and @sslrootcert are the values that libpq reads elsewhere, or
+ * NULL. */
 int idem__pg_place_secure(struct idem__pg_place *place, const char *sslmode,
                           const char *sslrootcert, struct idem_error *error);
 
@@ -74,7 +74,7 @@ int idem__pg_place_secure(struct idem__pg_place *place, const char *sslmode,
 int idem__pg_place_write(struct idem__pg_place *place,
                          struct idem_error *error);
 
-/* Puts stars in the place of each secret of @place in @text. */
+/* Replaces each secret of @place in @text with stars. */
 void idem__pg_place_hide(const struct idem__pg_place *place, char *text);
 
 #endif

@@ -1,5 +1,5 @@
-/* The URL that leads to a place from anywhere, without its secrets; and TLS to another
- * machine. */
+/* Writes the URL by which any process finds a place, without its secrets, and sets up TLS
+ * to another machine. */
 #include "postgres/place.h"
 
 #include "base/host.h"
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Options that say nothing of where a connection leads, or are written elsewhere. */
+/* True for an option that does not decide where a connection leads, is secret, or is
+ * written elsewhere in the URL. */
 static bool is_left_out(const struct idem__pg_place *place, size_t i)
 {
     const char *name = place->names[i];
@@ -19,8 +20,8 @@ static bool is_left_out(const struct idem__pg_place *place, size_t i)
            (place->own_ca && strcmp(name, "sslrootcert") == 0);
 }
 
-/* The option after @last in the order of the names, so that one place has one URL.
- * place->len: there is none. */
+/* Returns the option after @last in the order of the names, so that one place has one URL;
+ * place->len after the last option. */
 static size_t next_option(const struct idem__pg_place *place, const char *last)
 {
     size_t next = place->len;
@@ -42,7 +43,7 @@ static bool is_plain(char c)
            (c >= '0' && c <= '9') || (c != '\0' && strchr("-_.,/~", c) != NULL);
 }
 
-/* Adds @text, escaped, to the *@len bytes of @url; more than fits is counted. */
+/* Adds @text, escaped, to the *@len bytes of @url. *@len also counts what does not fit. */
 static void add_escaped(char *url, size_t *len, const char *text)
 {
     char one[4];
@@ -94,14 +95,14 @@ int idem__pg_place_write(struct idem__pg_place *place, struct idem_error *error)
     if (!place->prepare) {
         add_option(place->url, &len, "prepare", "no");
     }
-    /* A process that opens it by this URL judges leases by the same clock. */
+    /* A process that opens this URL must count leases by the same clock. */
     if (place->host_clock) {
         add_option(place->url, &len, "clock", "host");
     }
     if (len > IDEM_STORE_URL_MAX) {
         return idem__error(error, IDEM_EINVALID,
-                           "store: the URL with all that libpq adds to it has "
-                           "%zu bytes, and %d at most may be on record",
+                           "store: the URL is too long: %zu bytes with the "
+                           "settings that libpq adds, at most %d",
                            len, IDEM_STORE_URL_MAX);
     }
     return 0;
@@ -117,15 +118,15 @@ void idem__pg_place_hide(const struct idem__pg_place *place, char *text)
 
         while (place->secret[i] && secret[0] != '\0' &&
                (at = strstr(text, secret)) != NULL) {
-            /* One that is all stars would be found for ever. */
+            /* A secret that is all stars would be found for ever. */
             memset(at, secret[0] == '*' ? '-' : '*', strlen(secret));
         }
     }
 }
 
-/* ---- TLS: verified, unless somebody has said otherwise ---- */
+/* ---- TLS: verified, unless the user has set sslmode ---- */
 
-/* The file that libpq would use. */
+/* True if the file exists that libpq uses by default. */
 static bool has_root_file(void)
 {
     const char *home = getenv("HOME");
@@ -138,7 +139,8 @@ static bool has_root_file(void)
     return access(path, R_OK) == 0;
 }
 
-/* "prefer" is what libpq takes where nobody has said anything. */
+/* True if the user has set sslmode. libpq's default is "prefer", so that value alone does
+ * not show that it was set. */
 static bool is_said(const char *sslmode)
 {
     const char *env = getenv("PGSSLMODE");
@@ -165,7 +167,7 @@ int idem__pg_place_secure(struct idem__pg_place *place, const char *sslmode,
         sslrootcert != NULL || has_root_file()) {
         return rc;
     }
-    /* libpq 15 does not look where the system has its certificates. */
+    /* libpq 15 does not find the certificates of the system by itself. */
     ca = idem__ca_file(NULL, "");
     place->own_ca = ca != NULL;
     return ca == NULL ? 0 : idem__pg_place_set(place, "sslrootcert", ca, error);

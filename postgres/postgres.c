@@ -6,7 +6,7 @@
 
 #include <idem/postgres.h>
 
-/* ---- Tasks as flights of a remote store: one request of the connection's for each ---- */
+/* ---- Tasks as flights of a remote store, each with one request to the connection ---- */
 
 static struct idem__pg_store *store_of(struct idem__remote *remote)
 {
@@ -61,8 +61,9 @@ static int read_now(struct idem__remote *remote, struct idem_now *ret_now)
     if (conn->missed_time && !host_clock) {
         return IDEM_EUNAVAILABLE;
     }
-    /* A record with a guessed time is mended once an answer has told the time, so after
-     * that a guess does not do. */
+    /* Before the first answer a decision may guess the time: once an answer has told it,
+     * EXTEND lengthens a lease that turns out too short. Later nothing would, so a time
+     * that is not known then is an error. */
     rc = idem__remote_now(&remote->base.options.host,
                           host_clock ? NULL : &conn->clock,
                           conn->answered ? 0 : IDEM__REMOTE_GUESS_ERR_MS,
@@ -200,7 +201,8 @@ static const struct idem__remote_ops flights = {
     .service = "PostgreSQL",
     .size = sizeof(struct idem__pg_store),
     .sending_max =
-        3 * IDEM__PG_REQUESTS_MAX, /* Two batches, and the one after them. */
+        3 *
+        IDEM__PG_REQUESTS_MAX, /* Two batches in flight, and the next one. */
     .set_up = set_up,
     .finish = finish,
     .create = create,

@@ -47,7 +47,7 @@ idem__state idem__pg_look_answered(struct idem__pg_task *task)
 
 /* ---- Deciding ---- */
 
-/* The op's commit gets the head: one block of memory. */
+/* Gives the encoded head to the op's commit, in the same block of memory. */
 static bool give_head(struct idem__pg_task *task)
 {
     struct idem_slice head = idem__buffer_slice(&task->base.head);
@@ -64,16 +64,15 @@ static bool give_head(struct idem__pg_task *task)
     return true;
 }
 
-/* The caller writes the end of its attempt itself, over a record in progress alone: what
- * people were told of one that its lease has ended may not change by an effect that they
- * do not see. */
+/* Answers a caller that writes the end of its attempt itself (completion.c). It may
+ * overwrite only a record in progress: once the record has left that state, people may
+ * have been told so, and an effect that they do not see must not change it. */
 static idem__state answer_for_caller(struct idem__pg_task *task)
 {
     if (task->base.decision.change == IDEM_CHANGE_NONE) {
         return idem__flight_fail_with(
             &task->base, IDEM_ELOST,
-            "the attempt was completed before, with this "
-            "outcome: it is on record");
+            "the attempt was already completed with this outcome");
     }
     if (task->found.record.status != IDEM_STATUS_IN_PROGRESS) {
         return idem__flight_fail_with(
@@ -114,7 +113,8 @@ idem__state idem__pg_task_prepare(struct idem__flight *flight)
 
 /* ---- Bodies ---- */
 
-/* Takes the bodies of found, once they are in it. Returns the next state. */
+/* Verifies the bodies of the record found, and gives them to the decision. Returns the
+ * next state. */
 static idem__state take_bodies(struct idem__pg_task *task)
 {
     struct idem_record bodies = task->found.record;
@@ -146,7 +146,8 @@ idem__state idem__pg_load_answered(struct idem__pg_task *task)
 
     if (!idem__pg_bytes(result, 0, 0, &tag) || tag.len != IDEM__PG_TAG_LEN ||
         memcmp(tag.base, task->found.tag, IDEM__PG_TAG_LEN) != 0) {
-        return IDEM__STATE_LOOK; /* It has changed since. */
+        /* The record has changed since: these bodies are not those of the record found. */
+        return IDEM__STATE_LOOK;
     }
     (void)idem__pg_bytes(result, 0, 1, &task->found.result);
     (void)idem__pg_bytes(result, 0, 2, &task->found.input);
@@ -184,8 +185,8 @@ idem__state idem__pg_write(struct idem__pg_task *task)
     return IDEM__STATE_SEND;
 }
 
-/* True for a claim that came with the time of a slow clock; the answer has told the right
- * one. */
+/* True if the server refused the claim because a slow clock of ours had made its lease end
+ * in the past. The answer has told the time by now. */
 static bool came_too_late(const struct idem__pg_task *task)
 {
     return task->request.ask == IDEM__PG_ASK_CLAIM &&
@@ -193,7 +194,7 @@ static bool came_too_late(const struct idem__pg_task *task)
            task->next.lease_end_ms <= task->base.now->store_ms;
 }
 
-/* Another was faster, or holds the row in a transaction of its own. */
+/* The write was refused: another was faster, or holds the row in its open transaction. */
 static idem__state refused(struct idem__pg_task *task)
 {
     bool claimed = task->request.ask == IDEM__PG_ASK_CLAIM;
@@ -204,8 +205,8 @@ static idem__state refused(struct idem__pg_task *task)
     if (came_too_late(task)) {
         return IDEM__STATE_DECIDE;
     }
-    /* A record that was not shown or is gone by now, or a fence that is not high enough:
-     * a look tells. */
+    /* The record was not shown, or is gone by now, or the fence was not above the floor: a
+     * look finds out. After the first round pause before it: the holder needs time. */
     return task->base.rounds == 1
                ? IDEM__STATE_LOOK
                : idem__flight_again(&task->base, IDEM__STATE_LOOK,

@@ -1,5 +1,5 @@
-/* Reads rows as hostile: each length is checked, the head against its checksum, and the
- * columns beside it against the head. */
+/* Reads rows without trust in the server: checks each length, the head against its
+ * checksum, and the columns beside it against the head. */
 #include "postgres/task_request.h"
 
 #include "base/bytes.h"
@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* As sql.c selects them. */
+/* The columns, as sql.c selects them. */
 enum {
     ID,
     SCOPE,
@@ -78,7 +78,7 @@ bool idem__pg_number(const PGresult *result, int row, int column,
 bool idem__pg_time(const PGresult *result, int row, int column, int64_t *ret_ms)
 {
     const int64_t since_2000 =
-        946684800000; /* Microseconds are sent since then. */
+        946684800000; /* The server sends microseconds since then. */
     int64_t us;
 
     if (!read_i64(result, row, column, IDEM__PG_TIMESTAMPTZ, &us)) {
@@ -176,8 +176,9 @@ static int read_head(const PGresult *result, int row,
     return 0;
 }
 
-/* A body that is there and should not be, or the other way round, is not taken as such:
- * who wants it loads it, and is told. */
+/* Reads a body that came with its row. False: it did not come, although the record or the
+ * length of the column says that there is one. Then a caller that needs it loads it, and
+ * idem__verb_check_bodies() reports what is wrong. */
 static bool read_body(const PGresult *result, int row, int column, int length,
                       uint64_t wanted, struct idem_slice *ret_body)
 {
@@ -232,13 +233,13 @@ int idem__pg_row_keep(struct idem__pg_row *row, struct idem__buffer *memory)
     struct idem_record record;
 
     memory->len = 0;
-    /* All at once: memory that grows later would move what is there. */
+    /* Get all the memory at once: if it grew later, it would move the first slices. */
     if (idem__buffer_room(memory, size) == NULL) {
         return IDEM_ENOMEM;
     }
     row->head = copy(row->head, memory);
     if (idem__record_decode(old->id, row->head, &record, NULL) != 0) {
-        return IDEM_ENOMEM; /* It was decoded before. */
+        return IDEM_ENOMEM; /* Never: it was decoded before. */
     }
     record.scope = copy(old->scope, memory);
     record.key = copy(old->key, memory);

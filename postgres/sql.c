@@ -1,4 +1,4 @@
-/* The statements' texts; "@" is the schema, which needs no quotes. */
+/* The texts of the statements. "@" is the schema, whose name needs no quotes. */
 #include "postgres/sql.h"
 
 #include "base/hash.h"
@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Somebody who may create operators or functions in a schema of the search path has
- * them called, with our rights, where their operands fit better than those of
- * PostgreSQL's own. So each operand here has a type that an operator of PostgreSQL's
- * has; in the other files, too. */
+/* A user that may create operators or functions in a schema of the search path could have
+ * them called with our rights, if their operands match better than those of PostgreSQL's
+ * own. So here, and in the other files, each operand has exactly a type for which
+ * PostgreSQL has an operator. */
 
 #define TEXT_OF(number) #number
 #define NUMBER(number) TEXT_OF(number)
@@ -27,11 +27,12 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
                    IDEM_RESULT_MAX == 67108864 && IDEM_MARK_MAX == 240,
                "the statements say the same");
 
-/* NULL where somebody has made it larger than it can be: nobody gets a gigabyte. */
+/* NULL if the column is larger than idem writes it: a client never receives a gigabyte. */
 #define AT_MOST(bytes, column)                                                 \
     "CASE WHEN octet_length(" column ") <= " bytes " THEN " column " END"
 
-/* Likewise, but not to be taken for one that is not there. */
+/* One byte if the body is larger than idem writes it: NULL would mean that there is
+ * none. */
 #define BODY(column)                                                           \
     "CASE WHEN octet_length(" column ") > 67108864"                            \
     " THEN decode('00', 'hex') ELSE " column " END"
@@ -43,8 +44,8 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
 #define RESULT AT_MOST(NUMBER(RESULT_INLINE), "r.result")
 #define INPUT AT_MOST(NUMBER(INPUT_INLINE), "r.input")
 
-/* As row.c reads them. The time is read after the row: a server's clock that is set back
- * meanwhile ends no lease that was written since. */
+/* The columns that row.c reads. The time comes after the row: if the server's clock is set
+ * back in between, a lease written since then does not seem to be over. */
 #define HEAD_COLUMNS                                                           \
     "r.id, " SCOPE ", " KEY ", r.status, r.deadline, " TAG ", " HEAD ","       \
     " octet_length(r.result)::int8, octet_length(r.input)::int8,"
@@ -52,17 +53,17 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
 #define ROW_WITH_BODIES HEAD_COLUMNS RESULT ", " INPUT ", clock_timestamp()"
 #define BODIES BODY("r.result") ", " BODY("r.input")
 
-/* Rows as arrays, one for each column in the order of the table, of which the first has
- * the ids. To take the elements by their number costs less than to unnest them all: each
- * unnest() fills a store of its own. */
+/* Rows come as arrays, one for each column in the order of the table; the first has the
+ * ids. Taking elements by number costs less than unnest(), each of which fills a tuple
+ * store. */
 #define NEW_ROWS "generate_subscripts($1, 1) i"
 
-/* The settings of each transaction, whatever the server, the database or the role has as a
- * default: an outcome that was answered is on disk, and nobody waits for long. @local is
- * "true" for this transaction alone, and "false" for the session.
+/* The settings of each transaction, whatever defaults the server, the database or the role
+ * has: an outcome that was answered is on disk, and no caller waits long for a lock.
+ * @local is "true" for this transaction alone, "false" for the session.
  *
- * A plan is made once for a connection, which may be while the table is empty, and is kept
- * until somebody analyzes the table: it has to be the one for a table that is full. */
+ * A connection plans a statement once, perhaps while the table is empty, and keeps the
+ * plan until the table is analyzed. So it must be the plan for a full table: by index. */
 #define SETTINGS(local)                                                        \
     "set_config('synchronous_commit',"                                         \
     " CASE current_setting('synchronous_commit') WHEN 'remote_apply'"          \
@@ -82,14 +83,15 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
 #define IS_DURABLE                                                             \
     "current_setting('synchronous_commit') IN ('on', 'remote_apply')"
 
-/* The mark of a store that is moved. It is ASCII: text, of any encoding. One that is too
- * long is cut, and still too long to be one: nobody gets a gigabyte. */
+/* The mark of a store that is moved. It is ASCII, so it is the same text in any encoding.
+ * A mark that is too long is cut to 240 characters, which is still too long for a valid
+ * one: a client never receives a gigabyte. */
 #define MARK "left(s.mark, 240)"
 
-/* The fences that are gone, the mark, and errors for what forbids to go on: no row (not a
- * number), a newer version of the schema (a division by zero), and settings of the session
- * that somebody has taken back (out of range). The errors are terms of one sum: each column
- * of an answer costs something at both ends. */
+/* The fence floor, the mark, and a sum that fails where we may not go on: with an invalid
+ * number if idem_store has no row, a division by zero if the schema is of a newer version,
+ * and an overflow if somebody has reset the settings of the session. The three are terms
+ * of one sum because each column of an answer costs time at both ends. */
 #define LOCAL_CHECKS                                                           \
     "s.fence_floor, " MARK ","                                                 \
     " (CASE WHEN s.one THEN '1' ELSE 'idem_store is empty' END)::int"          \
@@ -100,19 +102,20 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
                  " THEN 0::int8 ELSE 9223372036854775807 END + 1::int8)"
 #define STORE_FROM " FROM (SELECT 1) x LEFT JOIN @.idem_store s ON true"
 
-/* The same for a write that comes without SETUP: it finds nothing to write. The look that
- * follows has CHECKS, and says why. */
+/* The same checks for a write that comes without SETUP, which then finds nothing to write.
+ * The look that follows has CHECKS, and reports why. IS_DURABLE becomes the number 1, the
+ * version that we know, or 0, which is below every version. */
 #define GUARD "s.one AND s.least <= (" IS_DURABLE ")::int"
 
-/* A claim's fence is above those that are gone. A claim may wait for another's record,
- * which is committed and purged meanwhile: so it holds a lock on idem_store (ROW SHARE,
- * by FOR KEY SHARE, of a row that there never is) from before it looks at the fences that
- * are gone to its commit. A purge raises that number, waits until nobody holds the lock,
- * and then deletes: WAIT. PostgreSQL takes a statement's locks on tables before the
- * snapshot that it reads.
+/* A claim's fence must be above the fence floor. A claim may wait for the record of
+ * another, which is committed and purged meanwhile. So a claim holds a lock on idem_store
+ * (ROW SHARE, by FOR KEY SHARE of a row that never exists) from before it reads the floor
+ * until it commits: PostgreSQL takes the locks of a statement on tables before its
+ * snapshot. A purge raises the floor, waits until no claim holds the lock (WAIT), and then
+ * deletes.
  *
- * The fence of a record that is imported is not compared: it comes as the greatest
- * number, which a store takes that is closed to what begins. */
+ * The fence of an imported record is not compared: it comes as the greatest number, and so
+ * is accepted even by a store that is closed to new attempts. */
 #define ABOVE_ALL(fence)                                                       \
     fence " > (SELECT s.fence_floor FROM @.idem_store s WHERE " GUARD          \
           " AND (NOT s.closed OR " fence " = 9223372036854775807))"            \
@@ -127,30 +130,32 @@ static const struct {
     size_t types;
     Oid type[13];
 } statements[IDEM__PG_SQLS] = {
-    /* Of a connection that is ours alone. A transaction is all that is sent up to a Sync
-     * then; a statement has to see what was committed before it, and not before the
-     * transaction: two hosts that claim one key rely on it. */
+    /* For a connection that is ours alone, where a transaction is everything up to a Sync.
+     * It must be READ COMMITTED: when two hosts claim one key, THERE has to see the winner
+     * that CLAIM waited for, which was committed after our transaction began. */
     [IDEM__PG_SETTINGS] = {.name = "idem_settings",
                            .text =
                                "SELECT " SETTINGS("false") SESSION_SETTINGS},
     [IDEM__PG_SETUP] = {.name = "idem_setup",
                         .text = "SELECT clock_timestamp(), " CHECKS STORE_FROM},
-    /* Of one that a pooler gives to others between two transactions. */
+    /* For a connection that a pooler gives to other clients between two transactions. */
     [IDEM__PG_BEGIN] = {.name = "idem_begin",
                         .text = "BEGIN ISOLATION LEVEL READ COMMITTED"},
     [IDEM__PG_SETUP_LOCAL] = {.name = "idem_setup_local",
                               .text = "SELECT clock_timestamp(), " LOCAL_CHECKS
                                       ", " SETTINGS("true") STORE_FROM},
-    /* A transaction that writes nothing waits for no replica. This one does, and so for
-     * all that it can see. It needs no right, takes no lock, and tells nobody but who
-     * decodes the log; a server without synchronous replicas writes nothing. */
+    /* A transaction that writes nothing does not wait for replicas. This one writes to the
+     * log, and so waits for all that it can see. It needs no right and takes no lock, and
+     * only a reader that decodes the log sees it. A server without synchronous replicas
+     * writes nothing. */
     [IDEM__PG_BARRIER] =
         {.name = "idem_barrier",
          .text =
              "SELECT pg_logical_emit_message(true, 'idem'::text, 'barrier'::text)"
              " WHERE current_setting('synchronous_standby_names') <> ''"
              " AND NOT pg_is_in_recovery()"},
-    /* A walk goes on after the id of the last row, which has to be one. */
+    /* A walk goes on after the id of the last row, so a row without a valid id is left
+     * out. */
     [IDEM__PG_LIST_ALL] = {"idem_list_all",
                            "SELECT " ROW " FROM @.idem_record r"
                            " WHERE r.id > $1 AND octet_length(r.id) = 32"
@@ -166,20 +171,22 @@ static const struct {
          5,
          {IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8, IDEM__PG_INT8,
           IDEM__PG_INT8}},
-    /* Gives back the number of this transaction, if it wrote anything. */
+    /* Returns the number of this transaction if it wrote anything. */
     [IDEM__PG_RAISE] = {"idem_raise",
                         "UPDATE @.idem_store SET fence_floor = $1"
                         " WHERE one AND fence_floor < $1"
                         " RETURNING pg_current_xact_id()::text::int8",
                         1,
                         {IDEM__PG_INT8}},
-    /* In a block, because LOCK is refused where no transaction was begun. Readers hold
-     * nothing that is in its way, say pg_dump, and writers of other tables neither. */
+    /* LOCK is allowed only after BEGIN, or in a block. Readers such as pg_dump, and
+     * writers of other tables, hold no lock that conflicts with this one. */
     [IDEM__PG_WAIT] = {.name = "idem_wait",
                        .text = "DO 'BEGIN LOCK TABLE @.idem_store"
                                " IN EXCLUSIVE MODE; END'"},
-    /* Nothing goes whose fence the number of those that are gone does not cover. How many
-     * went, the number of this transaction, if it wrote anything, and that number. */
+    /* Deletes records only if the fence floor covers their greatest fence, $3: after a
+     * failover the raised floor may be lost. A record that has changed has another tag,
+     * and stays. Returns how many it deleted, the number of this transaction if it wrote
+     * anything, and the floor. */
     [IDEM__PG_PURGE] =
         {"idem_purge",
          "WITH held AS MATERIALIZED (SELECT r.id FROM @.idem_record r"
@@ -205,10 +212,10 @@ static const struct {
          " SELECT count(*) FROM gone",
          2,
          {IDEM__PG_INT8, IDEM__PG_INT8}},
-    /* A row that somebody holds is skipped: its op looks again, and the others do not
-     * wait. $1 is the id, $12 the head that was found; $13 says by 1 that the result
-     * is written, too, by 2 the input, and by 4 that something begins. The tag would do, if nobody damaged what is
-     * before it: a damaged record is not written over. */
+    /* Skips a row that another transaction holds, so that the other ops need not wait; its
+     * op looks again. $1 has the ids, $12 the heads found, $13 the bits of sets_of(). It
+     * compares heads and not tags, because a damaged head may keep its tag, and a damaged
+     * record must not be overwritten. */
     [IDEM__PG_UPDATE] =
         {"idem_update",
          "WITH held AS MATERIALIZED (SELECT r.ctid, i FROM " NEW_ROWS
@@ -229,9 +236,10 @@ static const struct {
           IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_BYTEAS,
           IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
           IDEM__PG_INT8S}},
-    /* The same for one row, which is what most batches have: $11 is the head that was
-     * found, $10 says what is written. The row that is held stays where it is; one that
-     * was written meanwhile is not seen there, and its op looks again. */
+    /* The same for one row, which is all that most batches have. $11 is the head found,
+     * $10 the bits. A locked row keeps its place (ctid). A row that another transaction
+     * has rewritten since our snapshot is not seen at its new place, so nothing is
+     * written, and the op looks again. */
     [IDEM__PG_UPDATE_ONE] =
         {"idem_update_one",
          "UPDATE @.idem_record r SET nonce = $2, fence = $3, status = $4,"
@@ -246,7 +254,7 @@ static const struct {
          {IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8,
           IDEM__PG_INT8, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA,
           IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_BYTEA}},
-    /* The same for what most of these are: the result is written, and the input stays. */
+    /* The same for the most common update: it writes the result, and keeps the input. */
     [IDEM__PG_END_ONE] =
         {"idem_end_one",
          "UPDATE @.idem_record r SET nonce = $2, fence = $3, status = $4,"
@@ -258,13 +266,14 @@ static const struct {
          {IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8,
           IDEM__PG_INT8, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA,
           IDEM__PG_BYTEA}},
-    /* ON CONFLICT alone would wait for whoever holds the record that is there, say an
-     * application's open transaction: what can be seen is not tried. $12 is the fence, or
-     * what is held against those that are gone; $13 the end of the lease.
+    /* ON CONFLICT alone would wait for a transaction that holds the existing record, say
+     * an application's. So a claim does not try a key whose record it can see. $12 is the
+     * number to compare with the fence floor (above_of()), $13 the end of the lease.
      *
-     * The first claim of a process has the time of its own clock. One whose lease would be
-     * over by the server's, which judges it, is not written: another would end it before its
-     * owner has mended it. The answer tells the time, and the next claim is right. */
+     * The first claim of a process goes by the clock of its host. A claim whose lease is
+     * over by the server's clock, which counts, is not written: another caller would take
+     * it over before its owner has lengthened it. The answer tells the time, and the next
+     * claim is right. */
     [IDEM__PG_CLAIM] =
         {"idem_claim",
          "INSERT INTO @.idem_record AS r (id, scope, key, nonce, fence, status,"
@@ -296,7 +305,8 @@ static const struct {
           IDEM__PG_INT8, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA,
           IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8,
           IDEM__PG_INT8}},
-    /* A statement of its own, so that it sees a winner that CLAIM waited for. */
+    /* A statement of its own, with a newer snapshot, so that it sees a winner for which
+     * CLAIM waited. */
     [IDEM__PG_THERE] = {"idem_there",
                         "SELECT " ROW_WITH_BODIES " FROM " NEW_ROWS
                         " JOIN @.idem_record r ON r.id = $1[i]"
@@ -313,7 +323,7 @@ static const struct {
                        " WHERE r.id = ANY($1::bytea[])",
                        1,
                        {IDEM__PG_BYTEAS}},
-    /* One row, of NULLs where there is none, and what SETUP says. */
+    /* Returns one row, of NULLs if there is no record, with the columns of SETUP. */
     [IDEM__PG_LOOK_ONE] = {"idem_look_one",
                            "SELECT " ROW_WITH_BODIES ", " CHECKS STORE_FROM
                            " LEFT JOIN @.idem_record r ON r.id = $1",
@@ -324,7 +334,8 @@ static const struct {
                        " FROM @.idem_record r WHERE r.id = $1",
                        1,
                        {IDEM__PG_BYTEA}},
-    /* Counts if the window is as it was found: $4 and $5, or none by -1. */
+    /* Counts a request if the window is as it was found: $4 used, $5 refusals; -1 if there
+     * was none. */
     [IDEM__PG_LIMIT_COUNT] =
         {"idem_limit_count",
          "WITH counted AS (INSERT INTO @.idem_limit_window AS w"
@@ -351,7 +362,7 @@ static const struct {
          " ON q.window_id = w.id AND q.request = $2 WHERE w.id = $1",
          2,
          {IDEM__PG_BYTEA, IDEM__PG_BYTEA}},
-    /* $1 was the mark, $2 is to be. */
+    /* Replaces the mark $1 by $2. */
     [IDEM__PG_MARK] =
         {"idem_mark",
          "UPDATE @.idem_store SET mark = convert_from($2, 'UTF8'::name),"
@@ -359,8 +370,8 @@ static const struct {
          " WHERE one AND mark = convert_from($1, 'UTF8'::name)",
          4,
          {IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8}},
-    /* All that writes records, or counts, holds a lock on their table from before its
-     * snapshot on. */
+    /* Each statement that writes a record or counts a request locks its table before it
+     * takes its snapshot. So once this lock is held, each later one sees the mark. */
     [IDEM__PG_MARK_WAIT] = {.name = "idem_mark_wait",
                             .text = "DO 'BEGIN LOCK TABLE @.idem_record,"
                                     " @.idem_limit_window IN SHARE MODE; END'"},
@@ -371,22 +382,23 @@ static const struct {
     [IDEM__PG_ROLLBACK] = {.name = "idem_rollback", .text = "ROLLBACK"},
 };
 
-/* The operators are those of these very types: no other user's is a better match. */
+/* Each operator is PostgreSQL's own for exactly these types, so that no other user's
+ * operator is a better match. */
 #define IS_EXPIRED                                                             \
     "$4::int8 <= (extract(epoch FROM clock_timestamp())::float8"               \
     " * 1000::float8)::int8"
 
-/* The end of an attempt, whatever renewals came since: they change neither nonce nor
- * fence, and the record that is written needs nothing of what they change. Bytes 73 to
- * 80 of the head are the end of the work (AT_ENDED in core/record.c): 0, unless its owner
- * asked for another run. COMPLETED is 2, IN_PROGRESS is 1.
+/* Ends an attempt. It does not compare the head, so that renewals since the statement was
+ * made do no harm: they change neither nonce nor fence, and nothing that the new head
+ * needs. Bytes 73 to 80 of the head are the end of the work (AT_ENDED in core/record.c):
+ * 0, unless the owner requested another run. COMPLETED is 2, IN_PROGRESS is 1.
  *
- * The retention counts from the making of the statement. Run later, it would leave a
- * record that counts as absent, and the next caller would make the effect once more.
+ * The retention counts from when the statement was made. If it ran after that, it would
+ * leave a record that counts as absent, and the next caller would make the effect again.
  *
- * A driver may show nobody how many rows were changed. So it is a query of one row, and
- * fails where no row was changed: the count keeps the planner from doing the cast at
- * once. */
+ * A driver may hide how many rows an UPDATE changed. So this is a query that returns one
+ * row, and fails if it changed none. The count in the text to be cast keeps the planner
+ * from evaluating the cast beforehand. */
 static const char completion[] =
     "WITH ended AS (UPDATE @.idem_record AS r SET status = 2,"
     " deadline = $4::int8, tag = $5::bytea, head = $6::bytea,"
@@ -421,7 +433,7 @@ static const char tables[] =
     "  result bytea,\n"
     "  input bytea\n"
     ");\n"
-    /* Bodies are random as far as we know, and not to be compressed. */
+    /* Assume that bodies do not compress: the attempt would only cost time. */
     "ALTER TABLE @.idem_record ALTER head SET STORAGE EXTERNAL,\n"
     "  ALTER result SET STORAGE EXTERNAL, ALTER input SET STORAGE EXTERNAL;\n"
     "CREATE INDEX IF NOT EXISTS idem_record_due ON @.idem_record\n"
@@ -444,7 +456,7 @@ static const char tables[] =
     "  entry int8 NOT NULL,\n"
     "  PRIMARY KEY (window_id, request)\n"
     ");\n"
-    /* A program that knows no version from least on leaves the store alone. */
+    /* least is the oldest version that a program must know to use the store. */
     "CREATE TABLE IF NOT EXISTS @.idem_store (\n"
     "  one bool PRIMARY KEY CHECK (one),\n"
     "  version int8 NOT NULL,\n"

@@ -1,28 +1,30 @@
-/* The statements, and the tables that they are about.
+/* The statements, and the tables that they use.
  *
  *     SETTINGS             once for a connection that is ours alone
- *     SETUP                the time, the fences that are gone, what forbids to go on
+ *     SETUP                the time, the fence floor, and whether we may go on
  *     BARRIER              writes something, so that the commit waits for replicas
- *     LIST...              read many
- *     RAISE, WAIT, PURGE   deletes records, when all claims know of it
- *     UPDATE, END          write over records that are as they were found
- *     CLAIM, THERE         adds records; and shows those that were there already. After
- *                          many new ones in a row THERE is left out: a claim that is
- *                          refused is looked for then
- *     LOOK, LOAD           reads records
- *     LIMIT...             counts requests
- *     MARK, ..._WAIT       marks the store as moved, and waits for the claims that may
- *                          not know of it
+ *     LIST..., LOAD        read many records, and the bodies of one
+ *     RAISE, WAIT, PURGE   delete records, once every claim knows the raised fence floor
+ *     MARK, ..._WAIT       mark the store as moved, and wait for the claims that may not
+ *                          know of it
+ *     UPDATE, END          overwrite records that are as they were found
+ *     CLAIM, THERE         add records, and show the ones that were there already. After
+ *                          many new claims in a row THERE is left out, and a refused claim
+ *                          looks for its record
+ *     LOOK                 reads records
+ *     LIMIT...             count requests
  *
- * A transaction is what is sent up to a Sync, which commits it. Over a connection that a
- * pooler shares BEGIN and SETUP_LOCAL come first, and COMMIT last.
+ * A transaction is everything up to a Sync, which commits it. Over a connection that a
+ * pooler shares, BEGIN and SETUP_LOCAL come first, and COMMIT last.
  *
- * Many ops are one statement: its parameters are arrays; those of one op are not
- * (..._ONE). A batch of claims and updates, or of one look, is without SETUP: it tells the
- * time itself, and writes nothing where SETUP would fail. Locks on rows are taken in the
- * order of the list, and in each statement in the order of the ids; updates and purges
- * never wait for one. WAIT is alone in its transaction. So no two transactions of ours wait
- * for each other. */
+ * One statement serves many ops, with arrays as parameters; the ..._ONE serve one op,
+ * without arrays. A batch of claims and updates, or of one look, needs no SETUP: its
+ * statements tell the time themselves, and write nothing where SETUP would fail.
+ *
+ * Two transactions of ours never wait for each other. Each takes its locks on rows in the
+ * order of this list, and in one statement in the order of the ids; updates and purges
+ * skip a row that another holds; and WAIT and MARK_WAIT are each alone in their
+ * transaction. */
 #ifndef IDEM_POSTGRES_SQL_H
 #define IDEM_POSTGRES_SQL_H
 
@@ -72,39 +74,39 @@ enum {
 enum {
     IDEM__PG_VERSION = 1, /* Of the schema that this program makes. */
 
-    /* Bodies of at most so many bytes come with the row. */
+    /* A row comes with its bodies up to these sizes in bytes. */
     IDEM__PG_RESULT_INLINE = 256 * 1024,
     IDEM__PG_INPUT_INLINE = 8 * 1024,
 };
 
-/* The text of @sql in @schema, in @buf. */
+/* Writes the text of @sql in @schema to @buf. */
 enum {
     IDEM__PG_SQL_MAX = 4096
 };
 void idem__pg_sql_text(enum idem__pg_sql sql, const char *schema,
                        char buf[IDEM__PG_SQL_MAX]);
 
-/* The name that @sql is prepared under, of its @text: a pooler may give a client the
- * session of another, whose statements are about another schema, or are those of another
- * version. One of the same name has to be the same. 0 or IDEM_ENOMEM. */
+/* Derives the name under which @sql is prepared from its @text. A pooler may give a client
+ * the session of another one, whose statements name another schema or come from another
+ * version of idem: statements of the same name must be the same. 0 or IDEM_ENOMEM. */
 enum {
     IDEM__PG_NAME_MAX = 48
 };
 int idem__pg_sql_name(enum idem__pg_sql sql, const char *text,
                       char buf[IDEM__PG_NAME_MAX]);
 
-/* The types of its parameters; returns how many. */
+/* Sets *@ret_types to the types of its parameters, and returns how many there are. */
 size_t idem__pg_sql_types(enum idem__pg_sql sql, const Oid **ret_types);
 
-/* The text of the statement by which a caller ends its attempt, in @buf. Its values: id,
- * nonce, fence, deadline, tag, head, result. */
+/* Writes the statement by which a caller ends its attempt to @buf. Its values: id, nonce,
+ * fence, deadline, tag, head, result. */
 enum {
     IDEM__PG_COMPLETION_MAX = 1024
 };
 void idem__pg_completion_text(const char *schema,
                               char buf[IDEM__PG_COMPLETION_MAX]);
 
-/* The statements that make the tables in @schema, in @buf. */
+/* Writes the statements that create the tables in @schema to @buf. */
 enum {
     IDEM__PG_SCHEMA_TEXT_MAX = 8192
 };

@@ -9,14 +9,14 @@
 struct idem__pg_store {
     struct idem__remote remote;
     struct idem__pg_place place;
-    struct idem__pg_conn conn; /* The leader's; but for wake. */
+    struct idem__pg_conn conn; /* The leader's, except wake(). */
     struct idem__pg_env env;
-    int64_t purged_in; /* env's, as the next. */
-    uint64_t known_floor;
-    char completion[IDEM__PG_COMPLETION_MAX]; /* Of statements: sql.h. */
+    int64_t purged_in;                        /* env points to this, */
+    uint64_t known_floor;                     /* and to this. */
+    char completion[IDEM__PG_COMPLETION_MAX]; /* Its text: sql.h. */
 };
 
-/* The store, or NULL if @base is of another kind. */
+/* Returns the store of @base, or NULL if it is of another kind. */
 struct idem__pg_store *idem__pg_store_of(struct idem_store *base);
 
 #endif

@@ -1,4 +1,4 @@
-/* The table of the states of a task, and what it is for the machine of remote stores. */
+/* The states of a task as a table, and its functions for the machine of remote stores. */
 #include "postgres/task.h"
 
 #include "base/heap.h"
@@ -33,8 +33,9 @@ struct idem__pg_request *idem__pg_ask(struct idem__pg_task *task,
 
 /* ---- MARK, MARK_WAIT and MARK_READ: the mark of a store that is moved ----
  *
- * A claim checks the mark in its own statement. One that was sent before the mark was
- * committed does not see it: MARK_WAIT waits for those, as no list would. */
+ * A claim checks the mark in its own statement. A claim that began before the mark was
+ * committed does not see it, and no list would show it: MARK_WAIT waits until all of those
+ * have ended. */
 
 static idem__state mark(struct idem__pg_task *task)
 {
@@ -54,13 +55,16 @@ static idem__state mark(struct idem__pg_task *task)
 
 static idem__state mark_answered(struct idem__pg_task *task)
 {
+    /* The server may have set the mark. Asking again is harmless, because MARK is
+     * conditional on the former mark. */
     if (task->request.said == IDEM__SAID_UNKNOWN) {
         task->base.ambiguous = true;
     }
     if (task->request.said != IDEM__SAID_OK) {
         return idem__pg_retry(task, IDEM__STATE_MARK);
     }
-    task->base.ambiguous = true; /* It may be ours: reading tells. */
+    task->base.ambiguous =
+        true; /* The mark may be ours: MARK_READ finds out. */
     return IDEM__STATE_MARK_WAIT;
 }
 
@@ -99,8 +103,7 @@ static const struct {
     enum idem__pg_ask ask; /* Where enter is NULL. */
     idem__pg_step_fn *enter;
     idem__pg_step_fn *answered;
-    /* answered takes whatever was said; else the state asks again unless that is OK. */
-    bool takes_all;
+    bool takes_all; /* answered also takes an answer that is not OK. */
 } rows[] = {
     [IDEM__STATE_LOOK] = {.ask = IDEM__PG_ASK_LOOK,
                           .answered = idem__pg_look_answered},
@@ -174,12 +177,13 @@ static idem__state start(struct idem__flight *flight)
 
     if (op->commit != NULL &&
         (op->verb != IDEM_OP_END || op->commit->writes_len > 0)) {
-        /* idem_store.commits is not set: no caller gets here. */
+        /* Never: idem_store.commits is not set, so no caller gets here. */
         return idem__flight_fail_with(flight, IDEM_EINVALID,
                                       "a PostgreSQL store writes nothing for "
                                       "its caller");
     }
-    /* That the store is closed may be long over. */
+    /* The mark that we read last may be out of date. So where it closes the store, a claim
+     * looks first, which reads the mark anew. */
     return idem__flight_first(flight,
                               idem__move_closes(idem_str(flight->now->mark)));
 }

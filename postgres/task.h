@@ -1,17 +1,16 @@
-/* One op on its way through the database, for the machine of remote stores
- * (store/remote/machine.h): the requests of its states, and what an answer means. No I/O
- * and no clock.
+/* One op at the database, for the machine of remote stores (store/remote/machine.h): the
+ * requests of its states, and the meaning of an answer. No I/O and no clock.
  *
- *     An end with a commit (completion.c) is answered by DECIDE with what WRITE would
- *     write: its caller writes that.
+ *     An end with a commit (completion.c) is done at DECIDE: it gets the record that WRITE
+ *     would write, and its caller writes that.
  *
- *     LIST           a page of rows
- *     PURGE          a page of rows that are due; PURGE_GO deletes what has expired,
- *                    once all claims know that such fences are gone: PURGE_RAISE says
- *                    so, and PURGE_WAIT waits for those that began before
- *     PURGE_LIMITS   windows that are over
- *     LIMIT          a window and the request in it; LIMIT_GO counts
- *     MARK           the mark of a store that is moved: task.c
+ *     LIST           reads a page of rows
+ *     PURGE          reads a page of rows that are due. PURGE_GO deletes the expired ones,
+ *                    once every claim knows that their fences are gone: PURGE_RAISE raises
+ *                    the fence floor, and PURGE_WAIT waits for claims that began before
+ *     PURGE_LIMITS   deletes windows that are over
+ *     LIMIT          reads a window and the request in it; LIMIT_GO counts the request
+ *     MARK           sets or reads the mark of a store that is moved: task.c
  */
 #ifndef IDEM_POSTGRES_TASK_H
 #define IDEM_POSTGRES_TASK_H
@@ -19,7 +18,7 @@
 #include "limit/limit.h"
 #include "postgres/task_request.h"
 
-/* The states beside those of all services. */
+/* The states that only this service has. */
 enum {
     IDEM__STATE_MARK = IDEM__STATE_MOVE,
 
@@ -33,30 +32,30 @@ enum {
 };
 
 enum {
-    IDEM__PG_PAGE = 100, /* Rows that a purge looks at in one slice. */
+    IDEM__PG_PAGE = 100, /* Rows that a purge reads in one slice. */
 };
 
 /* The parts that the tasks of a store share. */
 struct idem__pg_env {
     struct idem__flight_env base;
     int64_t *purged_in;    /* The number of the last transaction of a purge. */
-    uint64_t *known_floor; /* Claims know that fences up to this are gone. */
+    uint64_t *known_floor; /* Every claim gets a fence above this. */
 };
 
 struct idem__pg_task {
     struct idem__flight base;
     const struct idem__pg_env *env;
-    struct idem__pg_request request; /* To be sent, unless paused or done. */
+    struct idem__pg_request request; /* To be sent, or answered. */
 
     struct idem__pg_row found;  /* base.found. */
     struct idem_record next;    /* base.next_record. */
-    struct idem__buffer loaded; /* found, once its bodies were loaded. */
+    struct idem__buffer loaded; /* The memory of found, with its bodies. */
 
     struct idem__pg_victim *victims; /* IDEM__PG_PAGE; NULL: not needed yet. */
     size_t victims_len;
-    uint64_t fence;        /* The highest of theirs, */
-    uint64_t floor;        /* and the one up to which all count as gone. */
-    int64_t purge_boot_ms; /* When the page was asked for. */
+    uint64_t fence;        /* The highest fence of the victims. */
+    uint64_t floor;        /* The fence floor that PURGE_RAISE sets. */
+    int64_t purge_boot_ms; /* When the page was requested. */
     bool last_page;
     struct idem_limit_decision limit;
     struct idem_limit_state limit_found;
@@ -69,10 +68,10 @@ void idem__pg_task_free(struct idem__pg_task *task);
 
 /* ---- For the files of the task ---- */
 
-/* After a request that was not OK: @again after a pause, or the end. */
+/* After a request that was not OK: returns @again after a pause, or ends the op. */
 idem__state idem__pg_retry(struct idem__pg_task *task, idem__state again);
 
-/* Makes task->request an empty one. */
+/* Empties task->request, and makes it one of kind @ask. */
 struct idem__pg_request *idem__pg_ask(struct idem__pg_task *task,
                                       enum idem__pg_ask ask);
 
@@ -81,11 +80,12 @@ idem__state idem__pg_task_decide(struct idem__flight *flight,
                                  const struct idem_record *there);
 idem__state idem__pg_task_prepare(struct idem__flight *flight);
 
-/* Takes the row of a LOOK or a refused CLAIM as what is there. Returns the next state. */
+/* Takes the row of a LOOK or a refused CLAIM as the record on which to decide. Returns the
+ * next state. */
 idem__state idem__pg_found(struct idem__pg_task *task);
 
-/* States. One that asks prepares task->request and returns SEND; an answer returns the
- * next. */
+/* The states. Entering one prepares task->request and returns SEND; its answer returns the
+ * next state. */
 typedef idem__state idem__pg_step_fn(struct idem__pg_task *task);
 idem__pg_step_fn idem__pg_look_answered;
 idem__pg_step_fn idem__pg_load;

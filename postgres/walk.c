@@ -1,7 +1,8 @@
-/* Lists and purges: pages of rows.
+/* Lists and purges read pages of rows.
  *
- * Completed records are listed in the order of their ids; all else by the index on
- * (status, deadline, id), status after status. */
+ * A list that may show completed records reads all records in the order of their ids. Any
+ * other list, a list of expired records, and a purge read the index on (status, deadline,
+ * id), status after status. */
 #include "postgres/task.h"
 
 #include "base/bytes.h"
@@ -16,9 +17,9 @@ enum {
     ALL = 0x3e /* Statuses. */
 };
 
-/* Of a cursor. */
+/* The places in a cursor. */
 enum {
-    AT_STATUS = 0, /* Of those that are walked over, from 0 on; a list: +1. */
+    AT_STATUS = 0, /* A purge: index in expiring[]. A list: the status. */
     AT_DEADLINE,
     AT_HAS_ID,
     AT_ID,
@@ -28,7 +29,7 @@ enum {
 enum {
     REST_TIMES = 2,
     REST_MAX_MS = 400,
-    LIVELY_MS = 60000, /* So old are the claims that are not on their way. */
+    LIVELY_MS = 60000, /* A claim older than this is not in flight any more. */
 };
 
 static void put_place(uint64_t *cursor, const uint8_t *id, int64_t deadline_ms)
@@ -61,7 +62,7 @@ static void get_place(const uint64_t *cursor, struct idem__pg_request *request)
 
 /* ---- Lists ---- */
 
-/* The statuses that the filter can let through. */
+/* Returns the stored statuses that the filter can let through. */
 static unsigned wanted(const struct idem_filter *filter)
 {
     unsigned asked = filter->statuses & ALL;
@@ -72,7 +73,7 @@ static unsigned wanted(const struct idem_filter *filter)
         asked = ALL;
     }
     if ((filter->statuses & 1u << IDEM_STATUS_RETRY) != 0) {
-        asked |= 1u << IDEM_STATUS_IN_PROGRESS; /* So it is stored. */
+        asked |= 1u << IDEM_STATUS_IN_PROGRESS; /* It is stored as that. */
     }
     return filter->overdue ? asked & 1u << IDEM_STATUS_IN_PROGRESS : asked;
 }
@@ -83,7 +84,7 @@ static bool index_serves(const struct idem_filter *filter)
            (wanted(filter) & 1u << IDEM_STATUS_COMPLETED) == 0;
 }
 
-/* The first of @statuses after @after, or 0. */
+/* Returns the first of @statuses after @after, or 0. */
 static uint64_t next_status(unsigned statuses, uint64_t after)
 {
     uint64_t status;
@@ -151,7 +152,7 @@ static bool show(struct idem__pg_task *task)
         int64_t deadline_ms = 0;
         int code;
 
-        /* One without an id cannot be found by any key either. */
+        /* No key leads to a row without a valid id either. */
         if (!idem__pg_row_id(result, row, id)) {
             continue;
         }
@@ -190,7 +191,7 @@ idem__state idem__pg_list_answered(struct idem__pg_task *task)
 
 /* ---- Purges ---- */
 
-/* The statuses that can expire; after them the windows of limits. */
+/* The statuses that can expire. A purge goes on to the windows of limits after them. */
 static const int64_t expiring[] = {
     IDEM_STATUS_COMPLETED, IDEM_STATUS_RELEASED,
     IDEM_STATUS_IN_PROGRESS, /* Under rerun, a retention after its lease. */
@@ -231,7 +232,7 @@ idem__state idem__pg_purge(struct idem__pg_task *task)
     return IDEM__STATE_SEND;
 }
 
-/* Moves the op on after the page. */
+/* Goes on to the next status after its last page. */
 static idem__state leave_page(struct idem__pg_task *task)
 {
     uint64_t *cursor = task->base.op->u.purge.cursor;
@@ -261,7 +262,7 @@ idem__state idem__pg_purge_answered(struct idem__pg_task *task)
         }
         (void)idem__pg_row_deadline(result, row, &deadline_ms);
         put_place(task->base.op->u.purge.cursor, id, deadline_ms);
-        /* A record that cannot be trusted is left as it is. */
+        /* Leave a record that cannot be trusted: a person may want to see it. */
         if (idem__pg_row_read(result, row, &found, NULL) == 0 &&
             idem__decide_expired(&found.record, task->base.now)) {
             struct idem__pg_victim *victim =
@@ -280,12 +281,14 @@ idem__state idem__pg_purge_answered(struct idem__pg_task *task)
                                                   : IDEM__STATE_PURGE_RAISE;
 }
 
-/* A claim that began before that, and waits for another's record, would take a fence that
- * is gone, should the record be purged meanwhile.
+/* Raises the fence floor before anything is deleted. A claim that began earlier may wait
+ * for the record of another: if a purge deleted that record meanwhile, the claim would be
+ * written with a fence that is not above the deleted one. PURGE_WAIT waits for those
+ * claims.
  *
- * New fences are about as large as the time (decide_begin.c), so that later pages have
- * larger ones. Those of claims from before the last minute count as gone with the first
- * page, and it is done once for all of them. */
+ * A fence is about the time at which it was given (decide_begin.c), so later pages have
+ * greater ones. The first page raises the floor at least to a minute ago, which covers
+ * most pages after it, and spares them both steps. */
 idem__state idem__pg_purge_raise(struct idem__pg_task *task)
 {
     struct idem__pg_request *request = idem__pg_ask(task, IDEM__PG_ASK_RAISE);
@@ -305,7 +308,7 @@ idem__state idem__pg_purge_raise_answered(struct idem__pg_task *task)
 
     if (idem__pg_number(task->request.result, 0, 0, &number) &&
         number - *task->env->purged_in <= 1) {
-        *task->env->purged_in = number; /* Nobody has written since. */
+        *task->env->purged_in = number; /* Ours: no other has written since. */
     }
     return IDEM__STATE_PURGE_WAIT;
 }
@@ -328,8 +331,9 @@ idem__state idem__pg_purge_go(struct idem__pg_task *task)
     return IDEM__STATE_SEND;
 }
 
-/* A slice keeps a processor of the server busy: where another has written since the last
- * one, the purge rests for twice as long as it has worked. */
+/* Returns how long the purge rests. A slice keeps a processor of the server busy, so if
+ * another transaction has written since the last slice, the purge rests for twice as long
+ * as it worked, but not longer than REST_MAX_MS. */
 static int64_t rest_after(struct idem__pg_task *task)
 {
     int64_t took_ms = task->base.now->boot_ms - task->purge_boot_ms + 1;
@@ -337,7 +341,7 @@ static int64_t rest_after(struct idem__pg_task *task)
     int64_t number = 0;
 
     if (!idem__pg_number(task->request.result, 0, 1, &number)) {
-        return 0; /* It has written nothing. */
+        return 0; /* The slice has written nothing. */
     }
     *task->env->purged_in = number;
     if (before == 0 || number - before <= 1) {
@@ -354,7 +358,8 @@ idem__state idem__pg_purge_go_answered(struct idem__pg_task *task)
 
     if (!idem__pg_number(task->request.result, 0, 2, &floor) || floor < 0 ||
         (uint64_t)floor < task->fence) {
-        /* Another server, that lacks what the last one had committed: nothing went. */
+        /* After a failover this server lacks the raised floor, which the last one had
+         * committed. PURGE has deleted nothing: raise the floor anew. */
         *task->env->known_floor = 0;
         return idem__flight_again(&task->base, IDEM__STATE_PURGE_RAISE,
                                   "the raised fence floor is not on record");

@@ -204,7 +204,7 @@ def graded(idem, command, about):
 
 @test
 def the_checks_grade_the_replicas():
-    """store check and doctor: a replica that follows later is a warning, to every role; a
+    """store check and doctor: an asynchronous replica is a warning, to every role; a
     synchronous one is good, one of a quorum is with a condition, and none of those that
     are waited for is bad. A replica itself is no store."""
     with cluster(synchronous=False) as (idem, primary, replica):
@@ -220,7 +220,7 @@ def the_checks_grade_the_replicas():
                     assert len(lines) == 1 and lines[0].startswith(grade), (command, lines)
                     assert text in lines[0], (command, lines)
 
-        said(every, "warn", "1 replica follows later")
+        said(every, "warn", "1 asynchronous replica")
         for names, state, grade, text in (
             ("replica", "sync", "ok", "a failover to a synchronous replica loses no outcome"),
             ("ANY 1 (replica)", "quorum", "ok", "to the one that has received the most"),
