@@ -1,10 +1,9 @@
-/* Receiving an answer: the headers that matter, the body, and whether it is whole
- * and intact.
+/* Receives an answer: the headers that matter, the body, and whether it is whole and
+ * intact.
  *
- * libcurl reads HTTP leniently. Where a mistake could hide a cut, or the start of
- * another answer, an answer is not read any further: a status line that is not
- * HTTP/1's, lengths that are not a number or are two numbers, codings but
- * "chunked", folded lines. */
+ * libcurl reads HTTP leniently. We stop reading an answer if a mistake in it could hide a
+ * cut, or the start of another answer: a status line that is not HTTP/1's, a length that
+ * is not a number, two different lengths, a coding other than "chunked", folded lines. */
 #include "aws/client/client.h"
 
 #include "base/bytes.h"
@@ -15,6 +14,7 @@
 
 #define HEAD_MAX ((size_t)64 << 10)
 #define GROW_MIN ((size_t)4096)
+/* A Content-Length up to this is trusted for memory before any byte of the body came. */
 #define TRUST_MAX ((uint64_t)1 << 20)
 
 void idem__aws_answer_reset(struct idem__aws_slot *slot)
@@ -65,7 +65,7 @@ size_t idem__aws_on_body(char *bytes, size_t size, size_t n, void *ctx)
     size_t len = size * n;
 
     if (!reserve(slot, len)) {
-        return 0; /* Not what was given: ends the transfer. */
+        return 0; /* Another number than libcurl gave us ends the transfer. */
     }
     memcpy(request->answer + request->answer_len, bytes, len);
     request->answer_len += len;
@@ -98,7 +98,7 @@ static void on_date(struct idem__aws_slot *slot, struct idem_slice value)
     }
 }
 
-/* A checksum that cannot be read is one that does not match. */
+/* A checksum that we cannot read counts as one that does not match. */
 static void on_crc32(struct idem__aws_slot *slot, struct idem_slice value)
 {
     uint64_t number = 0;
@@ -115,7 +115,7 @@ static void on_length(struct idem__aws_slot *slot, struct idem_slice value)
 
     if (!idem__digits(value, INT64_MAX, &number) ||
         (arrival->has_length && arrival->length != number)) {
-        arrival->flaw = "the answer's length is not a number";
+        arrival->flaw = "the answer's length is not valid";
         return;
     }
     arrival->has_length = true;
@@ -186,7 +186,7 @@ static void on_status(struct idem__aws_slot *slot, const char *p, size_t len)
 {
     size_t head_len = slot->arrival.head_len;
 
-    /* The header fields of an interim response are not those of the answer. */
+    /* Forget the header fields of an interim response: they are not the answer's. */
     idem__aws_answer_reset(slot);
     slot->arrival.head_len = head_len;
     if (len < 12 || memcmp(p, "HTTP/1.", 7) != 0 || !is_digit(p[7]) ||
@@ -224,14 +224,15 @@ static void on_head_end(struct idem__aws_slot *slot)
     struct idem__aws_arrival *arrival = &slot->arrival;
 
     arrival->head_over = true;
-    /* Two ways of framing at once: another reader may have meant the other one,
-     * and the next answer begins where it says. */
+    /* The answer has two framings, and its sender may have meant the one that libcurl does
+     * not use: then the next answer would begin in the wrong place. */
     if (arrival->has_length && arrival->chunked) {
         (void)curl_easy_setopt(slot->easy, CURLOPT_FORBID_REUSE, 1L);
     }
 }
 
-/* Of a head line by line, with its end; and of a trailer. */
+/* libcurl calls this for each line of a head, for the empty one that ends it, and for each
+ * line of a trailer. */
 size_t idem__aws_on_header(char *line, size_t size, size_t n, void *ctx)
 {
     struct idem__aws_slot *slot = ctx;
@@ -242,7 +243,7 @@ size_t idem__aws_on_header(char *line, size_t size, size_t n, void *ctx)
     if (arrival->head_len > HEAD_MAX) {
         arrival->flaw = "the head of the answer is too long";
     } else if (arrival->head_over && arrival->final) {
-        /* A trailer says nothing that is believed. */
+        /* Ignore a trailer: we believe nothing in it. */
     } else if (arrival->head_len == len || arrival->head_over) {
         on_status(slot, line, len);
     } else if (trimmed(line, line + len).len == 0) {

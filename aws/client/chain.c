@@ -1,4 +1,4 @@
-/* Fetching credentials from where they are, and fetching them anew in time. */
+/* Fetches credentials from the sources, on a thread, and renews them in time. */
 #include "aws/client/credentials.h"
 #include "aws/client/curl.h"
 #include "aws/client/source.h"
@@ -12,13 +12,13 @@
 #include <unistd.h>
 
 enum {
-    AHEAD_MS = 300000, /* Of the end a renewal begins ... */
-    SPREAD_MS = 60000, /* ... and up to this much before that. */
-    /* Credentials that end sooner, or have ended by a clock that is wrong, are
+    AHEAD_MS = 300000, /* A renewal begins this long before the end, */
+    SPREAD_MS = 60000, /* or up to this much earlier. */
+    /* Credentials that end sooner, or have ended by our clock, which may be wrong, are
      * used this long: the service decides. */
     GRACE_MS = 60000,
-    PAUSE_MS = 1000,        /* Between two fetches ... */
-    CALM_PAUSE_MS = 30000,  /* ... after one that failed while we had some, */
+    PAUSE_MS = 1000,        /* Between two fetches. */
+    CALM_PAUSE_MS = 30000,  /* After a failed renewal, while we have some, */
     CALM_SPREAD_MS = 30000, /* and up to this much more. */
 };
 
@@ -28,20 +28,20 @@ struct chain {
     struct idem__aws_env env;
     char region[64];
 
-    struct idem__aws_credentials current; /* serial 0: there were none yet. */
+    struct idem__aws_credentials current; /* serial 0: none yet. */
     bool have;
-    int64_t until_ms; /* Epoch. */
+    int64_t until_ms; /* Since 1970. */
     int64_t renew_ms;
 
-    int64_t ended_ms;        /* The last fetch; CLOCK_MONOTONIC. */
-    int64_t calm_ms;         /* From then on no renewal for so long. */
-    struct idem_error error; /* Of the last fetch; code 0: it went well. */
+    int64_t ended_ms;        /* The end of the last fetch; CLOCK_MONOTONIC. */
+    int64_t calm_ms;         /* No renewal for this long after it. */
+    struct idem_error error; /* Of the last fetch; code 0: it succeeded. */
 
-    /* The fetch under way. All of it is the thread's while it runs. */
+    /* The fetch in progress. Only its thread uses these while it runs. */
     bool running;
     pthread_t thread;
     bool done;         /* Atomic. */
-    const char *asked; /* Likewise: which source. */
+    const char *asked; /* Atomic: the source being asked. */
     struct idem__aws_ask *ask;
     struct idem__aws_credentials fetched;
     struct idem_error fetch_error;
@@ -53,7 +53,7 @@ static struct chain *of(struct idem__aws_provider *provider)
     return (struct chain *)(void *)provider;
 }
 
-/* An even number from 0 to @max - 1. */
+/* Returns a random number from 0 to @max - 1. */
 static int64_t jitter(int64_t max)
 {
     struct idem_host host = {.ctx = NULL};
@@ -66,7 +66,7 @@ static int64_t jitter(int64_t max)
 
 /* ---- The fetch, on its thread ------------------------------------------ */
 
-/* Nobody has any: what was looked at, and what to do. */
+/* No source has credentials: names the sources, and what to do. */
 static int say_none(const struct idem__aws_ask *ask, const char *instance,
                     struct idem_error *error)
 {
@@ -107,7 +107,8 @@ static int ask_all(struct chain *chain, struct idem__aws_credentials *ret,
     if (rc == 1) {
         return say_none(chain->ask, "AWS_EC2_METADATA_DISABLED is set", error);
     }
-    /* Where there is an instance, it has answered before. */
+    /* The metadata service does not answer, and it gave us no credentials before: this is
+     * probably not an instance. */
     if (rc == IDEM_EUNAVAILABLE && i > LAST && !chain->had) {
         return say_none(chain->ask, why.text, error);
     }
@@ -145,7 +146,7 @@ static int start(struct chain *chain, struct idem_error *error)
     return 0;
 }
 
-/* Sets when what was fetched at @now_ms ends and is fetched anew. */
+/* Sets when the credentials fetched at @now_ms end, and when they are renewed. */
 static void set_times(struct chain *chain, int64_t now_ms)
 {
     int64_t expires_ms = chain->current.expires_ms;
@@ -165,7 +166,7 @@ static void set_times(struct chain *chain, int64_t now_ms)
                           : now_ms + left_ms / 2;
 }
 
-/* Takes what a fetch that has ended has brought. */
+/* Takes the credentials or the error of a fetch that has ended. */
 static void take(struct chain *chain, int64_t now_ms)
 {
     uint64_t serial = chain->current.serial;

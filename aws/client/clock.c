@@ -1,10 +1,10 @@
-/* Dates of HTTP: what is learned from them, and how they are read and written. */
+/* Learns the time from the dates of HTTP, and reads and writes them. */
 #include "aws/client/clock.h"
 
 #include <stdio.h>
 #include <time.h>
 
-/* The Date is cut to whole seconds. */
+/* The service cuts its Date to whole seconds: its true time may be a second later. */
 bool idem__aws_clock_learn(struct idem__learned_clock *clock,
                            int64_t sent_boot_ms, int64_t got_boot_ms,
                            int64_t date_ms, int64_t wall_ms)
@@ -22,7 +22,7 @@ bool idem__aws_clock_learn(struct idem__learned_clock *clock,
 
 /* ---- Dates ------------------------------------------------------------- */
 
-/* The place of the three letters at @p in a list of such, or -1. */
+/* Returns the place of the three letters at @p in @names, a list of such, or -1. */
 static int name_at(const char *p, const char *names)
 {
     int i;
@@ -40,7 +40,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* The number that @len digits at @p make, or -1. */
+/* Returns the number in the @len digits at @p, or -1. */
 static int digits_at(const char *p, size_t len)
 {
     int value = 0;
@@ -83,7 +83,7 @@ bool idem__aws_date_parse(struct idem_slice text, int64_t *ret_ms)
     s = tm.tm_sec;
     tm.tm_sec = 0;
     s += timegm(&tm);
-    /* A day that no calendar has comes back as another one. */
+    /* timegm() turns an impossible date, such as 30 Feb, into another day. */
     if (tm.tm_mday != day || tm.tm_wday != weekday) {
         return false;
     }
@@ -93,7 +93,7 @@ bool idem__aws_date_parse(struct idem_slice text, int64_t *ret_ms)
 
 /* ---- Times in JSON and XML ---- */
 
-/* The time zone at @at: "Z", or how far its clocks are ahead. */
+/* Reads the time zone at @at: "Z", or how far its clocks are ahead. */
 static bool read_zone(const char *at, int64_t *ret_ms)
 {
     int hours, minutes, n;
@@ -113,7 +113,8 @@ static bool read_zone(const char *at, int64_t *ret_ms)
     return true;
 }
 
-/* strptime() takes fewer digits, and blanks. */
+/* True if @p begins with a full date and time. strptime() would also accept fewer digits,
+ * and blanks. */
 static bool has_form(const char *p)
 {
     static const char form[] = "dddd-dd-ddTdd:dd:dd";
@@ -161,7 +162,7 @@ bool idem__aws_time_parse(struct idem_slice text, int64_t *ret_ms)
     tm.tm_sec = 0;
     again = tm;
     ms += (int64_t)timegm(&again) * 1000;
-    /* A day that no calendar has comes back as another one. */
+    /* timegm() turns an impossible date, such as 30 Feb, into another day. */
     if (!read_zone(at, &zone_ms) || again.tm_mday != tm.tm_mday) {
         return false;
     }
@@ -171,7 +172,7 @@ bool idem__aws_time_parse(struct idem_slice text, int64_t *ret_ms)
 
 void idem__aws_stamp(int64_t ms, char ret_stamp[IDEM__AWS_STAMP_LEN + 1])
 {
-    int64_t last = 253402300799; /* Of the year 9999. */
+    int64_t last = 253402300799; /* The last second of the year 9999. */
     time_t s = ms < 0 ? 0 : ms / 1000 > last ? last : ms / 1000;
     struct tm tm;
 

@@ -105,7 +105,8 @@ static int keys_of_env(const struct idem__aws_env *env,
     return idem__aws_credentials_set(ret, names, values, error);
 }
 
-/* AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and perhaps AWS_SESSION_TOKEN, read once. */
+/* Provides AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and perhaps AWS_SESSION_TOKEN, which
+ * it reads once. */
 static int open_env(const struct idem__aws_env *env,
                     struct idem__aws_provider **ret_provider,
                     struct idem_error *ret_error)

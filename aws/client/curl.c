@@ -1,4 +1,4 @@
-/* Making libcurl ready, and setting up its handles. */
+/* Initializes libcurl, and sets up its handles. */
 #include "aws/client/curl.h"
 
 #include "base/host.h"
@@ -13,7 +13,7 @@
 
 static struct {
     pthread_once_t once;
-    struct idem_error error; /* code 0: it is ready. */
+    struct idem_error error; /* code 0: initialized. */
 } libcurl = {.once = PTHREAD_ONCE_INIT};
 
 static void make_ready(void)
@@ -26,8 +26,8 @@ static void make_ready(void)
                           version->version);
         return;
     }
-    /* Counted by libcurl, and safe beside other users of it in this process from
-     * 7.84 on; it cannot be undone either. */
+    /* libcurl counts these calls. Since 7.84 another user of it in this process may make
+     * one at the same time. We never undo ours. */
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         (void)idem__error(&libcurl.error, IDEM_ECONFIG,
                           "libcurl %s could not be set up", version->version);
@@ -78,7 +78,7 @@ bool idem__curl_set_up(CURL *easy, const struct idem__curl_setup *setup)
     if (ca_file != NULL) {
         bad |= set(easy, CURLOPT_CAINFO, ca_file);
     }
-    /* From 7.87: a deadline does not wait for a name that is being looked up. */
+    /* Since 7.87: a request that ends does not wait for the lookup of its host name. */
     (void)set(easy, CURLOPT_QUICK_EXIT, 1L);
     return bad == 0;
 }
@@ -101,7 +101,7 @@ void idem__quiet_end(struct idem__quiet *quiet)
     if (!quiet->blocked) {
         return;
     }
-    /* If it was not blocked before, it was not pending before. */
+    /* A SIGPIPE that was not blocked before was not pending before: this one is ours. */
     if (sigismember(&quiet->before, SIGPIPE) == 0) {
         (void)sigemptyset(&pipe);
         (void)sigaddset(&pipe, SIGPIPE);

@@ -1,4 +1,4 @@
-/* Finding a service: region, URL, and whether plain HTTP may be used. */
+/* Finds the endpoint of a service: region, URL, and whether plain HTTP is allowed. */
 #include "aws/client/endpoint.h"
 
 #include "aws/client/source.h"
@@ -11,7 +11,7 @@
 
 /* ---- Settings ---------------------------------------------------------- */
 
-/* The setting of the profile in use: 1, 0 or a code. */
+/* Finds a setting of the profile in use. Returns 1, 0 if there is none, or a code. */
 static int profile_says(const struct idem__aws_endpoint_options *options,
                         const char *name, struct idem_slice *ret_value,
                         struct idem_error *error)
@@ -23,7 +23,7 @@ static int profile_says(const struct idem__aws_endpoint_options *options,
                                                      name, ret_value, error);
 }
 
-/* Whether the variable, or else the profile, says "true". */
+/* Finds out whether the variable, or else the profile, is "true". */
 static int find_switch(const struct idem__aws_endpoint_options *options,
                        const struct idem__aws_env *env, const char *variable,
                        const char *name, bool *ret_on, struct idem_error *error)
@@ -58,7 +58,7 @@ static bool is_region(struct idem_slice text)
            text.len < sizeof(((struct idem__aws_endpoint *)0)->region);
 }
 
-/* The region that was asked for; len 0: nobody says. */
+/* Finds the region that the settings name; len 0: none does. */
 static int find_region(const struct idem__aws_endpoint_options *options,
                        const struct idem__aws_env *env,
                        struct idem_slice *ret_region, struct idem_error *error)
@@ -87,7 +87,7 @@ static int find_region(const struct idem__aws_endpoint_options *options,
     return 0;
 }
 
-/* The suffix of the names of a region's services. */
+/* Returns the suffix of the host names of a region's services. */
 static const char *suffix_of(struct idem_slice region, bool dual_stack)
 {
     static const struct {
@@ -154,7 +154,8 @@ static bool is_host_name(const char *host)
            strspn(host, allowed) == len && strstr(host, "..") == NULL;
 }
 
-/* Only paths that are their own canonical form. */
+/* True for a path that is in canonical form already, so that it is signed as it is
+ * sent. */
 static bool is_plain_path(const char *path)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
@@ -164,14 +165,14 @@ static bool is_plain_path(const char *path)
            strstr(path, "//") == NULL && strstr(path, "/.") == NULL;
 }
 
-/* Takes "host" or "host:port" apart, in lower case. */
+/* Splits "host" or "host:port", and makes the host lower case. */
 static bool split_authority(struct idem_slice authority, unsigned or_else,
                             char host[IDEM__AWS_HOST_MAX], uint64_t *ret_port)
 {
     char *colon;
     size_t i;
 
-    /* Room for ":65535" after it. */
+    /* Leave room for ":65535" after it. */
     if (authority.len + 7 > IDEM__AWS_HOST_MAX) {
         return false;
     }
@@ -241,7 +242,7 @@ bool idem__aws_url_read(struct idem_slice url,
     return true;
 }
 
-/* The URL that options, environment or profile name; len 0: AWS's own. */
+/* Finds the URL that options, environment or profile name; len 0: none, use AWS's own. */
 static int find_url(const struct idem__aws_endpoint_options *options,
                     const struct idem__aws_env *env, struct idem_slice *ret_url,
                     struct idem_error *error)
@@ -270,7 +271,7 @@ static int find_url(const struct idem__aws_endpoint_options *options,
     return rc < 0 ? rc : 0;
 }
 
-/* AWS's own: the URL for @region (len 0: there is none yet). */
+/* Makes AWS's own URL for @region; "" if @custom, or if no region is known yet (len 0). */
 static int make_url(const struct idem__aws_endpoint_options *options,
                     const struct idem__aws_env *env, struct idem_slice region,
                     bool custom, char own[IDEM__AWS_HOST_MAX],
@@ -297,7 +298,7 @@ static int make_url(const struct idem__aws_endpoint_options *options,
     if (custom || region.len == 0) {
         return 0;
     }
-    /* The government's plain endpoints are FIPS ones. */
+    /* In these regions the plain endpoints are FIPS endpoints. */
     if (region.len > 7 && memcmp(region.base, "us-gov-", 7) == 0) {
         fips = fips && dual_stack;
     }
@@ -334,7 +335,7 @@ int idem__aws_endpoint_resolve(const struct idem__aws_endpoint_options *options,
     if (url.len == 0) {
         url = idem_str(own);
     }
-    /* A URL may hold what nobody should read: it is not repeated. */
+    /* Do not repeat the URL: it may contain a secret. */
     if (url.len > 0 && !idem__aws_url_read(url, &endpoint, &loopback)) {
         return idem__error(ret_error, IDEM_ECONFIG,
                            "the endpoint is not a URL of the form "
@@ -391,7 +392,7 @@ int idem__aws_endpoint_find(const struct idem__aws_endpoint_options *options,
     if (rc == 0) {
         rc = idem__aws_endpoint_resolve(&with, env, ret_endpoint, ret_error);
     }
-    /* The last who may know it. */
+    /* No setting names a region: ask the instance, as a last resort. */
     if (rc == IDEM_ECONFIG && region.len == 0 &&
         idem__aws_instance_region(env, place, sizeof(place), NULL) == 0) {
         with.region = idem_str(place);

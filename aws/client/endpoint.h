@@ -1,4 +1,4 @@
-/* Where a service is: its URL, its region, and whether we may talk to it. */
+/* The endpoint of a service: its URL, its region, and whether we may send to it. */
 #ifndef IDEM_AWS_CLIENT_ENDPOINT_H
 #define IDEM_AWS_CLIENT_ENDPOINT_H
 
@@ -15,19 +15,19 @@ struct idem__aws_endpoint {
     char path[IDEM__AWS_PATH_MAX]; /* "/", or the endpoint's own. */
     char url[sizeof("https://") + IDEM__AWS_HOST_MAX + IDEM__AWS_PATH_MAX];
     bool tls;
-    bool local; /* Loopback or link-local: no proxy is asked. */
+    bool local; /* Loopback or link-local: no proxy is used. */
 };
 
 struct idem__aws_endpoint_options {
     const char *service;      /* "dynamodb". */
     const char *service_env;  /* Its word in AWS_ENDPOINT_URL_*: "DYNAMODB". */
-    struct idem_slice region; /* len 0: as the user's settings say. */
-    struct idem_slice url;    /* len 0: likewise, else AWS's own. */
-    bool insecure;            /* http:// to another machine was asked for. */
-    const struct idem__aws_profiles *profiles; /* NULL: there are none. */
+    struct idem_slice region; /* len 0: from the user's settings. */
+    struct idem_slice url;    /* len 0: from them too, else AWS's own. */
+    bool insecure;            /* The user allows http:// to another machine. */
+    const struct idem__aws_profiles *profiles; /* NULL: none. */
 };
 
-/* "DynamoDB", for people. */
+/* Returns the name of the service for people: "DynamoDB". */
 const char *idem__aws_service_title(const struct idem__aws_endpoint *endpoint);
 
 /* Finds the endpoint. In this order:
@@ -45,26 +45,27 @@ const char *idem__aws_service_title(const struct idem__aws_endpoint *endpoint);
  *             dual stack  SERVICE.REGION.api.aws
  *             both        SERVICE-fips.REGION.api.aws
  *
- *             as AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT, or
- *             use_fips_endpoint and use_dualstack_endpoint of the profile say
+ *             chosen by AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT, or
+ *             use_fips_endpoint and use_dualstack_endpoint of the profile. Other
+ *             partitions have other suffixes: suffix_of() in endpoint.c
  *
  * A URL is http:// or https://, a host name or address, perhaps a port and a
  * path; it has no user, query or fragment.
  *
- * IDEM_ECONFIG  No region; or the URL or the region cannot be one; or it is
- *               http:// to another machine, and that was not asked for; or FIPS
- *               or dual stack is wanted, and a URL set.
+ * IDEM_ECONFIG  No region is set; the URL or the region is not valid; the URL is
+ *               http:// to another machine, which the user has not allowed; or both
+ *               a URL and FIPS or dual stack are set.
  */
 int idem__aws_endpoint_resolve(const struct idem__aws_endpoint_options *options,
                                const struct idem__aws_env *env,
                                struct idem__aws_endpoint *ret_endpoint,
                                struct idem_error *ret_error);
 
-/* The same with the shared files of @env, which options->profiles need not name.
- * Where nothing names a region and there should be one, the instance metadata
- * service is asked, which may take some seconds where there is none.
+/* Does the same with the shared files of @env in place of options->profiles. If no
+ * setting names a region and one is needed, asks the instance metadata service, which
+ * may take some seconds where there is none.
  *
- * IDEM_ECONFIG  As above, or what idem__aws_profiles_load() says.
+ * IDEM_ECONFIG  As above, or as idem__aws_profiles_load().
  * IDEM_ENOMEM
  */
 int idem__aws_endpoint_find(const struct idem__aws_endpoint_options *options,
@@ -72,9 +73,9 @@ int idem__aws_endpoint_find(const struct idem__aws_endpoint_options *options,
                             struct idem__aws_endpoint *ret_endpoint,
                             struct idem_error *ret_error);
 
-/* Takes a URL apart: scheme, host, port, path; sets tls, local, host, path and url
- * of @endpoint, and whether it leads to this machine. False: it is none that we
- * use. */
+/* Splits a URL into scheme, host, port and path: sets tls, local, host, path and url of
+ * @endpoint, and whether it leads to this machine. False: it is not of a form that we
+ * accept. */
 bool idem__aws_url_read(struct idem_slice url,
                         struct idem__aws_endpoint *endpoint,
                         bool *ret_loopback);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-/* All that are read, for the copy that a thread reads. */
+/* The variables that the sources of credentials read, on a thread, from a copy. */
 static const char *const variables[] = {
     "AWS_ACCESS_KEY_ID",
     "AWS_CA_BUNDLE",

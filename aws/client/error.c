@@ -1,4 +1,4 @@
-/* Telling the refusals of AWS services apart. */
+/* Classifies the refusals of AWS services. */
 #include "aws/client/error.h"
 
 #include "aws/client/json.h"
@@ -71,7 +71,7 @@ static bool is_name(struct idem_slice text)
     return text.len > 0;
 }
 
-/* "prefix#Name:anything" is Name. Anything else is left out. */
+/* Sets the type to Name of "prefix#Name:anything"; leaves it if that is not a name. */
 static void set_type(struct idem__aws_error *error, struct idem_slice text)
 {
     const char *p = text.base;
@@ -101,7 +101,7 @@ static void set_message(struct idem__aws_error *error, struct idem_slice text)
 
     if (len >= sizeof(error->message)) {
         len = sizeof(error->message) - 1;
-        /* No half character: UTF-8's later bytes are 10xxxxxx. */
+        /* Do not cut a character in half: in UTF-8 its later bytes are 10xxxxxx. */
         while (len > 0 && ((unsigned char)p[len] & 0xc0) == 0x80) {
             len--;
         }
@@ -114,7 +114,7 @@ static void set_message(struct idem__aws_error *error, struct idem_slice text)
     error->message[len] = '\0';
 }
 
-/* The first of two members that is a string; len 0: none. */
+/* Returns the first of two members that is a string; len 0: neither is. */
 static struct idem_slice text_of(struct json_object *body, const char *name,
                                  const char *other_name)
 {
@@ -125,8 +125,8 @@ static struct idem_slice text_of(struct json_object *body, const char *name,
 
 /* ---- Meaning ----------------------------------------------------------- */
 
-/* DynamoDB calls a signature of the wrong time an invalid one, and says so only
- * in words. */
+/* True if the signature was refused for its time. DynamoDB names that as an invalid
+ * signature, and tells the reason only in the message. */
 static bool is_about_time(const struct idem__aws_error *error)
 {
     return (idem__aws_error_is(error, "InvalidSignatureException") ||
@@ -190,7 +190,8 @@ void idem__aws_error_parse(int status, const char *header,
     (void)json_object_put(value);
 }
 
-/* Their first letters are rare in what else an answer holds: base64. */
+/* True if @text contains @word. Most of a long answer is base64, in which the first letter
+ * of @word is rare, so memchr() skips far. */
 static bool contains(struct idem_slice text, const char *word)
 {
     const char *p = text.base;
@@ -214,8 +215,8 @@ static bool contains(struct idem_slice text, const char *word)
 
 bool idem__aws_error_may_be_stale(const char *header, struct idem_slice body)
 {
-    /* The letters that the names and sentences of both have in common, and
-     * those that match any letter. */
+    /* Parts of all names and messages of the two meanings; and the start of an escape,
+     * which could stand for any letter of one. */
     static const char *const words[] = {"xpired",  "Skewed",  "InTheFuture",
                                         "not yet", "Refresh", "\\u"};
     struct idem_slice type = idem_str(header == NULL ? "" : header);

@@ -1,4 +1,4 @@
-/* One request to where credentials come from. */
+/* One request to a source of credentials. */
 #include "aws/client/fetch.h"
 
 #include "aws/client/curl.h"
@@ -15,7 +15,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *ctx)
     size_t len = size * n;
 
     if (len > IDEM__AWS_FETCH_MAX - fetch->answer_len) {
-        return 0; /* Not what was given: ends the transfer. */
+        return 0; /* Another number than libcurl gave us ends the transfer. */
     }
     memcpy(fetch->answer + fetch->answer_len, bytes, len);
     fetch->answer_len += len;
@@ -76,7 +76,7 @@ static bool set_up(struct transfer *transfer)
     return idem__curl_set_up(easy, &setup) && bad == 0;
 }
 
-/* Runs it to its end, or until it is to stop. */
+/* Runs the transfer to its end, or until fetch->stop is readable. */
 static CURLcode run(struct transfer *transfer)
 {
     struct curl_waitfd stop = {.fd = transfer->fetch->stop,

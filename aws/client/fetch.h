@@ -1,4 +1,4 @@
-/* One request to where credentials come from, on a thread that may wait for it. */
+/* One request to a source of credentials, on a thread that may block. */
 #ifndef IDEM_AWS_CLIENT_FETCH_H
 #define IDEM_AWS_CLIENT_FETCH_H
 
@@ -10,12 +10,12 @@ struct idem__aws_fetch {
     const char *method; /* "GET", "PUT", "POST". */
     const char *url;
     char *header;           /* A whole line; NULL: none. */
-    struct idem_slice body; /* Of a POST. */
+    struct idem_slice body; /* For a POST. */
     const char *ca_file;    /* NULL: the system's. */
-    bool local;             /* No proxy is asked. */
+    bool local;             /* Use no proxy. */
     int64_t connect_ms;
     int64_t timeout_ms;
-    int stop; /* A descriptor: the request is given up when it is readable;
+    int stop; /* A descriptor that ends the request when it is readable;
                  -1: none. */
 
     int status;
@@ -23,18 +23,18 @@ struct idem__aws_fetch {
     char answer[IDEM__AWS_FETCH_MAX + 1]; /* With a NUL after it. */
 };
 
-/* Sends it, waits, and sets status and answer. Follows nowhere. All signals of
- * this thread are blocked already.
+/* Sends the request, waits, and sets status and answer. Follows no redirects. The caller
+ * has blocked all signals in this thread.
  *
- * IDEM_EUNAVAILABLE  No whole answer came in time, or it is too long; the
- *                    sentence says only why, not from where.
+ * IDEM_EUNAVAILABLE  No whole answer came in time, or it is too long. The message has
+ *                    the reason, but does not name the other side.
  * IDEM_ECONFIG       libcurl is too old, or cannot read ca_file.
  * IDEM_ENOMEM
  */
 int idem__aws_fetch(struct idem__aws_fetch *fetch,
                     struct idem_error *ret_error);
 
-/* Forgets what was asked and what was answered, for good. */
+/* Overwrites the request and the answer with zeros. */
 void idem__aws_fetch_wipe(struct idem__aws_fetch *fetch);
 
 #endif

@@ -1,4 +1,4 @@
-/* One request's way: signed, sent, answered, and once more where that helps. */
+/* Signs and sends a request, takes its answer, and signs it anew once if that helps. */
 #include "aws/client/client.h"
 
 #include "aws/client/error.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #define SKEW_ANSWER_MAX                                                        \
-    ((size_t)1024) /* A longer refusal says something else. */
+    ((size_t)1024) /* A longer refusal has another reason. */
 
 static void show(struct idem__aws_client *client)
 {
@@ -59,7 +59,7 @@ void idem__aws_refuse_late(struct idem__aws_client *client,
     idem__aws_refuse(client, request, &why);
 }
 
-/* The service's time, or what this machine takes for it. */
+/* Returns the service's time, or this machine's before the first answer. */
 static int64_t service_now(const struct idem__aws_client *client,
                            const struct idem_clock_reading *reading)
 {
@@ -156,8 +156,9 @@ void idem__aws_enqueue(struct idem__aws_client *client,
     }
 }
 
-/* True if the refusal of @request is one that a new signature mends, and it was
- * signed anew and is on its way. Only a refusal: nothing was applied. */
+/* Signs @request anew if its refusal was about the time or the credentials of the
+ * signature. False: nothing was done, and its answer stands. True: it is in flight,
+ * queued or ended. Only after a refusal: nothing was applied then. */
 static bool launch_anew(struct idem__aws_client *client,
                         struct idem__aws_request *request, int64_t date_ms)
 {
@@ -208,7 +209,7 @@ void idem__aws_land(struct idem__aws_client *client,
     int64_t date_ms = slot->arrival.date_ms;
     long connections = 0;
 
-    /* A connection on which an answer may still come is closed by this. */
+    /* If an answer may still come on its connection, this closes that. */
     (void)curl_multi_remove_handle(client->multi, slot->easy);
     (void)curl_easy_getinfo(slot->easy, CURLINFO_NUM_CONNECTS, &connections);
     if (why != NULL) {

@@ -1,4 +1,4 @@
-/* Reading the format of AWS's shared files. */
+/* Reads the format of AWS's shared files. */
 #include "aws/client/settings.h"
 
 #include <strings.h>
@@ -26,7 +26,7 @@ static struct idem_slice trim(const char *from, const char *to)
     return idem_bytes(from, (size_t)(to - from));
 }
 
-/* Without a comment that a blank sets off. */
+/* Trims a value, and cuts a comment that follows a blank. */
 static struct idem_slice trim_value(const char *from, const char *to)
 {
     const char *p;
@@ -60,7 +60,7 @@ void idem__aws_ini_begin(struct idem__aws_ini *ini, struct idem_slice text)
     }
 }
 
-/* The bounds of the next line, without its end. */
+/* Takes the next line, without its line end. */
 static void take_line(struct idem__aws_ini *ini, const char **ret_from,
                       const char **ret_to)
 {
@@ -105,7 +105,7 @@ static int read_section(struct idem__aws_ini *ini, const char *from,
     return 1;
 }
 
-/* "name = value" */
+/* Reads "name = value". */
 static int read_setting(const char *from, const char *to,
                         struct idem__aws_ini_line *line, const char **ret_flaw)
 {
@@ -122,7 +122,7 @@ static int read_setting(const char *from, const char *to,
     return 1;
 }
 
-/* A line that begins with a blank belongs to the setting above. */
+/* Reads a line that begins with a blank, which belongs to the setting above it. */
 static int read_indented(struct idem__aws_ini *ini, const char *from,
                          const char *to, struct idem__aws_ini_line *line,
                          const char **ret_flaw)
@@ -185,7 +185,7 @@ static bool same_name(struct idem_slice name, const char *text)
            strncasecmp(name.base, text, name.len) == 0;
 }
 
-/* A name may be quoted. */
+/* Takes the quotes off a name that has them. */
 static struct idem_slice unquote(struct idem_slice name)
 {
     const char *p = name.base;

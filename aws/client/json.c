@@ -1,5 +1,5 @@
-/* Reading JSON strictly, so that a text that two readers could take for two values is
- * refused; and writing strings. */
+/* Reads JSON strictly, so that it refuses a text that two readers could take for two
+ * values, and writes strings. */
 #include "aws/client/json.h"
 
 #include <idem/http.h>
@@ -163,7 +163,7 @@ static bool is_first(struct idem_slice head, struct idem_slice name)
     return other.base == name.base;
 }
 
-/* @value, and those of the same @name in the fields after it, @rest. */
+/* Appends @value, and the values of the same @name in @rest, the fields after it. */
 static void add_values(struct idem__buffer *out, struct idem_slice name,
                        struct idem_slice value, struct idem_slice rest,
                        bool many)

@@ -1,4 +1,4 @@
-/* The header lines of a request to AWS, signed, as libcurl takes them. */
+/* Makes the signed header lines of a request to AWS, as libcurl takes them. */
 #include "aws/client/client.h"
 
 #include "base/heap.h"
@@ -7,10 +7,10 @@
 
 enum {
     SIGNED_MAX = 5,
-    NAME_MAX_LEN = 128, /* Of a target, of a content type. */
+    NAME_MAX_LEN = 128, /* Of a target or a content type. */
 };
 
-/* The bytes that a header's value may have: nothing in it ends the line. */
+/* True if @text may be the value of a header: no byte of it ends the line. */
 static bool is_value(const char *text, size_t len_max)
 {
     size_t len = strlen(text);
@@ -24,7 +24,7 @@ static bool is_value(const char *text, size_t len_max)
     return len <= len_max;
 }
 
-/* A header that is sent and signed; in the order in which they are signed. */
+/* A header that is sent and signed, in the order in which headers are signed. */
 struct header {
     const char *title;
     struct idem__sigv4_header header;
@@ -120,7 +120,7 @@ static void link_line(struct idem__aws_post *post, size_t at, char *line)
     }
 }
 
-/* Writes "@title: @value" at @at and links it. Returns where the next one goes. */
+/* Writes "@title: @value" at @at and links it. Returns the place of the next line. */
 static char *write_line(struct idem__aws_post *post, size_t i, char *at,
                         const char *title, struct idem_slice value)
 {
@@ -135,12 +135,11 @@ static char *write_line(struct idem__aws_post *post, size_t i, char *at,
     return at + 1;
 }
 
-/* Content-Length and User-Agent are libcurl's. */
+/* Writes all lines. libcurl adds Content-Length and User-Agent. */
 static int write_all(struct idem__aws_post *post, const struct headers *headers,
                      struct idem_slice authorization)
 {
-    /* These libcurl would add by itself; a line without a value leaves them
-     * out. */
+    /* libcurl would add these two by itself, but not after a line without a value. */
     static char no_accept[] = "Accept:";
     static char no_expect[] = "Expect:";
     size_t room = 32 + authorization.len;
@@ -189,7 +188,7 @@ int idem__aws_post_make(struct idem__aws_post *post,
     return write_all(post, &headers, idem_bytes(authorization, len));
 }
 
-/* It held a secret. */
+/* Wipes the lines: they contain the session token. */
 void idem__aws_post_free(struct idem__aws_post *post)
 {
     if (post->base != NULL) {

@@ -1,4 +1,4 @@
-/* The shared files of AWS and the profile that is in use. */
+/* Reads the shared files of AWS, and finds the settings of the profile in use. */
 #include "aws/client/settings.h"
 
 #include "base/heap.h"
@@ -11,7 +11,7 @@
 
 /* ---- Files ------------------------------------------------------------- */
 
-/* To @text of @cap bytes, as much as there is: its length, or -1. */
+/* Reads up to @cap bytes into @text. Returns how many there were, or -1. */
 static ssize_t read_all(int fd, char *text, size_t cap)
 {
     size_t len = 0;
@@ -64,7 +64,7 @@ int idem__aws_file_read(const char *path, size_t max, char **ret_text,
     return 0;
 }
 
-/* Where the file is. "": nobody knows. */
+/* Sets the path of the file: by @variable, or in ~/.aws. "": unknown, or too long. */
 static void find_file(const struct idem__aws_env *env, const char *variable,
                       const char *own, struct idem__aws_file *file)
 {
@@ -84,7 +84,8 @@ static void find_file(const struct idem__aws_env *env, const char *variable,
     }
 }
 
-/* Nothing of the line is shown: it may be a secret. */
+/* Checks every line of the file. The error does not show the line, which may be a
+ * secret. */
 static int check_lines(const struct idem__aws_file *file,
                        struct idem_error *error)
 {
@@ -160,8 +161,8 @@ static struct idem_slice text_of(const struct idem__aws_file *file)
     return idem_bytes(file->text == NULL ? "" : file->text, file->len);
 }
 
-/* In the config file a profile is [profile NAME], the default one [default] as
- * well; in the other one [NAME]. */
+/* In the config file a profile is [profile NAME], and the default one may be [default],
+ * too. In the credentials file it is [NAME]. */
 static bool is_default(const char *profile)
 {
     return strcmp(profile, "default") == 0;

@@ -1,5 +1,5 @@
 /* One request with its answer, and the options and counters of the client that sends
- * it. The life of a request is drawn in aws/client/transport.h. */
+ * it. aws/client/transport.h describes the life of a request. */
 #ifndef IDEM_AWS_CLIENT_REQUEST_H
 #define IDEM_AWS_CLIENT_REQUEST_H
 
@@ -12,13 +12,13 @@ enum idem__aws_outcome {
     IDEM__AWS_ANSWERED,
 };
 
-/* The most that an answer may have where the request does not say: what DynamoDB
- * returns at most, and some. */
+/* The limit of an answer in bytes if the request sets none: a little more than DynamoDB
+ * ever returns. */
 #define IDEM__AWS_ANSWER_MAX ((size_t)17 << 20)
 
-/* One POST. Zero it, set the first part, submit it; it must not move or change
- * until it is reaped. Its answer's memory serves again when it is submitted
- * again, until idem__aws_request_finish(). */
+/* One POST. Zero it, set the first part, submit it; it must not move or change until it
+ * is reaped. If it is submitted again, it reuses the memory of its answer, which
+ * idem__aws_request_finish() frees. */
 struct idem__aws_request {
     /* The caller's. */
     const struct idem__aws_endpoint *endpoint; /* Kept until it is done. */
@@ -27,17 +27,16 @@ struct idem__aws_request {
     struct idem_slice body;   /* Kept, not copied. */
     int64_t deadline_ms;      /* CLOCK_MONOTONIC. */
     size_t answer_max;        /* 0: IDEM__AWS_ANSWER_MAX. */
-    bool once;                /* No second copy; see above. */
+    bool once;                /* Never send a second copy; see transport.h. */
     void *user;
 
     /* The answer. */
     enum idem__aws_outcome outcome;
-    struct idem_error error; /* code 0: ANSWERED. Else one sentence, and
-                                IDEM_EUNAVAILABLE (NOT_SENT), IDEM_EUNKNOWN
-                                (NO_ANSWER; IDEM_ENOMEM: no memory
-                                to take it), or for a request that could not be
-                                made what stood in the way: IDEM_ECONFIG,
-                                IDEM_ENOMEM (both NOT_SENT). */
+    struct idem_error error; /* code 0: ANSWERED. NOT_SENT: IDEM_EUNAVAILABLE;
+                                or IDEM_ECONFIG, IDEM_EINVALID, IDEM_ENOMEM if
+                                the request could not be made.
+                                NO_ANSWER: IDEM_EUNKNOWN, or IDEM_ENOMEM if
+                                there was no memory for the answer. */
     int status;              /* 0: none. */
     uint8_t *answer;         /* The body; without a NUL after it. */
     size_t answer_len;
@@ -45,27 +44,27 @@ struct idem__aws_request {
     char request_id[80];  /* x-amzn-RequestId; "": none. */
     bool has_crc32;       /* x-amz-crc32 was there (and right, if ANSWERED). */
     unsigned sends;       /* Copies handed to a connection. */
-    bool signed_anew;     /* See 2. above. */
-    bool timed_out;       /* It is the deadline that ended it. */
+    bool signed_anew;     /* See 2. in transport.h. */
+    bool timed_out;       /* The deadline ended it. */
 
     /* The client's own. */
     struct idem__aws_request *next;
     struct idem__aws_request *prev;
     struct idem__aws_slot *slot;
     size_t answer_cap;
-    uint64_t serial; /* Of the credentials that it was signed with. */
+    uint64_t serial; /* Of the credentials that signed it. */
     int64_t submitted_ms;
     int state;
 };
 
 struct idem__aws_options {
     struct idem__aws_provider *provider; /* Kept; not closed by the client. */
-    struct idem_host host;  /* clock is used; NULL: the system's. */
+    struct idem_host host;  /* Only clock is used; NULL: the system's. */
     size_t connections_max; /* Requests in flight; others wait their turn.
                                     0: 32. */
     int64_t connect_ms;     /* At most, for a connection with TLS; 0: 3,000. */
-    int64_t idle_ms;        /* A connection idle for longer is not used
-                                    again; 0: 20,000. */
+    int64_t idle_ms;        /* A connection that was idle for longer is not
+                                    used again; 0: 20,000. */
     const char *ca_file;    /* NULL: the system's. AWS_CA_BUNDLE goes here. */
 };
 

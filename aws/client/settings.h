@@ -5,8 +5,7 @@
 
 #include <idem.h>
 
-/* Where variables are read, so that tests and embedding programs can bring
- * their own. */
+/* The source of variables; tests and embedding programs can bring their own. */
 struct idem__aws_env {
     void *ctx;
     const char *(*get)(void *ctx, const char *name); /* NULL: not set. */
@@ -15,14 +14,14 @@ struct idem__aws_env {
 /* The environment of this process. */
 extern const struct idem__aws_env idem__aws_env_process;
 
-/* The value of the first of @names (ends with NULL) that is set and not empty,
+/* Returns the value of the first of @names (ends with NULL) that is set and not empty,
  * else NULL. */
 const char *idem__aws_env_first(const struct idem__aws_env *env,
                                 const char *const *names);
 
-/* The variables that we know of as they are now, for threads of our own: the
- * process may change its environment at any time, and getenv() is not safe
- * beside that. */
+/* A copy of the variables that the sources of credentials read, for the thread on which
+ * they are asked: the process may change its environment at any time, and getenv() is
+ * not safe while it does. */
 struct idem__aws_env_copy;
 
 /* IDEM_ENOMEM. */
@@ -32,10 +31,10 @@ int idem__aws_env_copy(const struct idem__aws_env *env,
 /* Wipes and frees; NULL is allowed. */
 void idem__aws_env_copy_free(struct idem__aws_env_copy *copy);
 
-/* The reader of @copy, for as long as it lives. */
+/* Returns a reader of @copy, valid as long as that is. */
 struct idem__aws_env idem__aws_env_of(const struct idem__aws_env_copy *copy);
 
-/* The value of @name, or NULL if it is not set or empty. */
+/* Returns the value of @name, or NULL if it is not set or is empty. */
 const char *idem__aws_env_value(const struct idem__aws_env *env,
                                 const char *name);
 
@@ -44,33 +43,33 @@ bool idem__aws_env_is_true(const struct idem__aws_env *env, const char *name);
 
 /* ---- Shared files: profile.c ---- */
 
-/* The shared files of AWS, ~/.aws/config and ~/.aws/credentials, and the profile
- * that is in use. */
+/* The shared files of AWS, ~/.aws/config and ~/.aws/credentials, and the profile in
+ * use. */
 
 #define IDEM__AWS_PROFILE_MAX 128
 #define IDEM__AWS_FILE_PATH_MAX 512
 
 struct idem__aws_file {
-    char path[IDEM__AWS_FILE_PATH_MAX]; /* "": the home directory is not
-                                           known. */
-    char *text;                         /* NULL: there is none. */
+    char path[IDEM__AWS_FILE_PATH_MAX]; /* "": unknown, for want of HOME, or
+                                           too long. */
+    char *text;                         /* NULL: no such file. */
     size_t len;
 };
 
-/* Both files as they were when they were read. Zeroed: there are none. */
+/* Both files as they were when they were read. Zeroed: no files. */
 struct idem__aws_profiles {
     char name[IDEM__AWS_PROFILE_MAX + 1]; /* AWS_PROFILE, or "default". */
-    bool named;                           /* By a variable. */
+    bool named;                           /* A variable names the profile. */
     struct idem__aws_file credentials;
     struct idem__aws_file config;
 };
 
 /* Reads both files: AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE, or those in
- * ~/.aws. One that is not there, or that we may not read, says nothing.
+ * ~/.aws. Ignores a file that does not exist or that we may not read.
  *
- * IDEM_ECONFIG  A file has an invalid line, is longer than a megabyte, or is
- *               not a regular file; or AWS_PROFILE is not a valid name, or
- *               names a profile that is in neither file.
+ * IDEM_ECONFIG  A file has an invalid line, is longer than a megabyte, or cannot be
+ *               read for another reason; or AWS_PROFILE is too long, or names a
+ *               profile that is in neither file.
  * IDEM_ENOMEM
  */
 int idem__aws_profiles_load(const struct idem__aws_env *env,
@@ -80,35 +79,35 @@ int idem__aws_profiles_load(const struct idem__aws_env *env,
 /* Wipes and frees. A zeroed one is allowed. */
 void idem__aws_profiles_finish(struct idem__aws_profiles *profiles);
 
-/* The setting @name of @profile, from the credentials file if it has it, else
- * from the config file. The slice points into @profiles.
+/* Finds the setting @name of @profile, in the credentials file or else in the config
+ * file. The slice points into @profiles.
  *
- * Returns 1; 0: there is none; IDEM_ECONFIG: it goes on over several lines.
+ * Returns 1; 0: there is none; IDEM_ECONFIG: it spans several lines.
  */
 int idem__aws_profiles_get(const struct idem__aws_profiles *profiles,
                            const char *profile, const char *name,
                            struct idem_slice *ret_value,
                            struct idem_error *ret_error);
 
-/* Likewise from @file alone, which is one of the two. */
+/* Does the same with only one of the two files, @file. */
 int idem__aws_profiles_get_from(const struct idem__aws_profiles *profiles,
                                 const struct idem__aws_file *file,
                                 const char *profile, const char *name,
                                 struct idem_slice *ret_value,
                                 struct idem_error *ret_error);
 
-/* The endpoint_url of @service ("dynamodb") in the services section that
- * @profile names, else the profile's own. Returns as above. */
+/* Finds the endpoint_url of @service ("dynamodb") in the services section that @profile
+ * names, or else the profile's own. Returns as above. */
 int idem__aws_profiles_url(const struct idem__aws_profiles *profiles,
                            const char *profile, const char *service,
                            struct idem_slice *ret_url,
                            struct idem_error *ret_error);
 
-/* Reads the whole file at @path to new memory, with a NUL after it, which the
- * caller wipes and frees.
+/* Reads the whole file at @path into new memory, with a NUL after it. The caller wipes
+ * and frees that.
  *
- * IDEM_ECONFIG  It cannot be opened or read, or is not a regular file (errno
- *               says why), or is longer than @max (EFBIG).
+ * IDEM_ECONFIG  It cannot be opened or read (errno has the reason; EISDIR for a
+ *               directory), or is longer than @max (EFBIG).
  * IDEM_ENOMEM
  */
 int idem__aws_file_read(const char *path, size_t max, char **ret_text,
@@ -116,7 +115,7 @@ int idem__aws_file_read(const char *path, size_t max, char **ret_text,
 
 /* ---- Their lines: ini.c ---- */
 
-/* Reading the format of AWS's shared files, line by line. Pure, no memory.
+/* Reads the format of AWS's shared files, line by line. Pure, and allocates nothing.
  *
  *     [profile work]                 a section
  *     region = eu-west-1             a setting
@@ -126,7 +125,7 @@ int idem__aws_file_read(const char *path, size_t max, char **ret_text,
  *       more of it                   ... on the next line
  *     # and ; begin a comment, also after a value if a blank precedes them */
 
-/* A larger file is none of these. */
+/* A larger file is refused. */
 #define IDEM__AWS_INI_MAX ((size_t)1 << 20)
 
 enum idem__aws_ini_kind {
@@ -136,7 +135,7 @@ enum idem__aws_ini_kind {
     IDEM__AWS_INI_MORE,        /* value: more of the setting above. */
 };
 
-/* The slices point into the text. Blanks around them are not theirs. */
+/* The slices point into the text, without the blanks around them. */
 struct idem__aws_ini_line {
     enum idem__aws_ini_kind kind;
     struct idem_slice name;
@@ -148,33 +147,32 @@ struct idem__aws_ini {
     size_t at;
     unsigned number; /* Of the line that was read last, from 1. */
     bool in_section;
-    bool open; /* The setting above has no value: what follows is nested. */
+    bool open; /* The setting above has no value: nested ones may follow. */
     bool set;  /* There is a setting above. */
 };
 
 void idem__aws_ini_begin(struct idem__aws_ini *ini, struct idem_slice text);
 
-/* The next line that says something: 1; 0 at the end; or IDEM_ECONFIG, and
- * *@ret_flaw says what is wrong with line ini->number: it has a control
- * character, is not a setting, or is one that belongs to no section. */
+/* Reads the next line that is not empty or a comment. Returns 1; 0 at the end; or
+ * IDEM_ECONFIG with *@ret_flaw, the fault of line ini->number: it has a control character,
+ * is not a setting, or is a setting outside any section. */
 int idem__aws_ini_next(struct idem__aws_ini *ini,
                        struct idem__aws_ini_line *ret_line,
                        const char **ret_flaw);
 
-/* Finds the last value of the setting @name in the sections whose header says
- * @kind and @section: "[profile work]" is "profile" and "work"; "[work]" is ""
- * and "work". With @outer the setting that is nested in it. Names of settings
- * are compared without regard to case, sections with. @text has been read to its
- * end without a flaw.
+/* Finds the last value of the setting @name in the sections with the header @kind and
+ * @section: "[profile work]" is "profile" and "work"; "[work]" is "" and "work". With
+ * @outer, finds the setting that is nested in that one. Case counts for sections, but not
+ * for settings. @text has been read to its end without a fault.
  *
- * Returns 1; 0: there is none, or it is empty; IDEM_ECONFIG: it goes on over
- * several lines, which none that we read does.
+ * Returns 1; 0: there is none, or it is empty; IDEM_ECONFIG: it spans several lines,
+ * which no setting that we read may do.
  */
 int idem__aws_ini_find(struct idem_slice text, const char *kind,
                        struct idem_slice section, const char *outer,
                        const char *name, struct idem_slice *ret_value);
 
-/* Whether there is such a section. */
+/* True if @text has such a section. */
 bool idem__aws_ini_has(struct idem_slice text, const char *kind,
                        struct idem_slice section);
 

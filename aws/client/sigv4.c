@@ -6,7 +6,8 @@
 static const char algorithm[] = "AWS4-HMAC-SHA256";
 static const char ending[] = "aws4_request";
 
-/* Text under construction; @len counts on past @cap, which shows at the end. */
+/* Text under construction. len goes on counting past cap, so that one check at the end
+ * finds out whether all of it fitted. */
 struct text {
     char *base;
     size_t cap;
@@ -57,7 +58,7 @@ static bool holds(const struct idem__sigv4 *signer,
            strcmp(signer->secret, credentials->secret_key) == 0;
 }
 
-/* One link of the chain: @digest becomes HMAC(@digest, @part). */
+/* Makes one link of the chain: @digest becomes HMAC(@digest, @part). */
 static int link(uint8_t digest[IDEM__SHA256_LEN], struct idem_slice part)
 {
     struct idem__hmac_key key;
@@ -131,7 +132,7 @@ static int prepare(struct idem__sigv4 *signer,
 
 /* ---- The text ---------------------------------------------------------- */
 
-/* The digest of the canonical request, which is hashed as it is made. */
+/* Computes the digest of the canonical request, and hashes its parts as it goes. */
 static int hash_canonical(const struct idem__sigv4_request *request,
                           struct idem_slice names,
                           uint8_t ret_digest[IDEM__SHA256_LEN])
@@ -194,7 +195,7 @@ static int make_signature(const struct idem__sigv4 *signer, const char *stamp,
     return rc;
 }
 
-/* The slice of @text from @start to its end, if all of it fitted. */
+/* Returns @text from @start to its end, or an empty slice if not all of it fitted. */
 static struct idem_slice since(const struct text *text, size_t start)
 {
     return text->len > text->cap

@@ -5,9 +5,9 @@
  *     to sign   = algorithm, time, date/region/service, SHA-256 of canonical
  *     signature = HMAC(key, to sign)
  *
- * The signer takes the parts as they will be sent, and signs nothing else. It
- * keeps the key of the last (secret, date, region, service) with both blocks of
- * the HMAC already hashed, and allocates nothing.
+ * The signer signs exactly the parts that it is given, which are sent as they are. It
+ * keeps the key of the last (secret, date, region, service), with both blocks of the
+ * HMAC already hashed, and allocates nothing.
  */
 #ifndef IDEM_AWS_CLIENT_SIGV4_H
 #define IDEM_AWS_CLIENT_SIGV4_H
@@ -18,14 +18,14 @@
 
 struct idem__sigv4_header {
     struct idem_slice name;  /* Lower case. */
-    struct idem_slice value; /* As sent, without spaces around it and without
-                                runs of spaces in it. */
+    struct idem_slice value; /* As sent, without spaces around it or runs of
+                                spaces in it. */
 };
 
 struct idem__sigv4_request {
     struct idem_slice method; /* "POST". */
     struct idem_slice path;   /* In canonical form: "/". */
-    struct idem_slice query;  /* Likewise: encoded and sorted; len 0: none. */
+    struct idem_slice query;  /* Encoded and sorted; len 0: none. */
     const struct idem__sigv4_header *headers; /* Sorted by name, each name once;
                                                  host and x-amz-date (which is
                                                  @stamp) are among them. */
@@ -48,10 +48,10 @@ struct idem__sigv4 {
 #define IDEM__SIGV4_LEN_MAX 1024
 
 /* Writes the value of the Authorization header with a NUL to @buf of @cap bytes,
- * and its length without it to @ret_len.
+ * and its length without the NUL to @ret_len.
  *
  * IDEM_EINVALID  It does not fit, or region or service are too long.
- * IDEM_ENOMEM    libcrypto could not.
+ * IDEM_ENOMEM    libcrypto failed.
  */
 int idem__sigv4_sign(struct idem__sigv4 *signer,
                      const struct idem__aws_credentials *credentials,
@@ -60,7 +60,7 @@ int idem__sigv4_sign(struct idem__sigv4 *signer,
                      const struct idem__sigv4_request *request, char *buf,
                      size_t cap, size_t *ret_len);
 
-/* Forgets the key, for good. */
+/* Overwrites the key with zeros. */
 void idem__sigv4_finish(struct idem__sigv4 *signer);
 
 #endif

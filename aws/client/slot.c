@@ -1,4 +1,4 @@
-/* One handle of libcurl's and the request that it carries. */
+/* One handle of libcurl and the request that it carries. */
 #include "aws/client/client.h"
 
 #include "base/heap.h"
@@ -30,7 +30,7 @@ static int on_close(void *ctx, curl_socket_t fd)
     return close(fd);
 }
 
-/* Called before each copy of the request; client.h says which ones go. */
+/* libcurl calls this before each copy of the request; client.h says which copies go. */
 static int on_send(void *ctx, char *remote, char *local, int remote_port,
                    int local_port)
 {
@@ -42,8 +42,8 @@ static int on_send(void *ctx, char *remote, char *local, int remote_port,
     (void)remote_port;
     (void)local_port;
     if (request->sends > 0) {
-        /* libcurl counts its copies over the life of a handle, and sends no more
-         * of them after the fifth. */
+        /* libcurl counts the second copies of a handle over its whole life, and sends none
+         * after the fifth: reset the handle. */
         slot->worn = true;
         if (request->once || request->sends > 1 ||
             request->deadline_ms <= idem__mono_ms()) {
@@ -51,15 +51,16 @@ static int on_send(void *ctx, char *remote, char *local, int remote_port,
         }
     }
     request->sends++;
-    /* Read when libcurl looks for a connection, so it is the second copy's. */
+    /* This copy has its connection; libcurl reads the option when it looks for one for the
+     * second copy. */
     (void)curl_easy_setopt(slot->easy, CURLOPT_FRESH_CONNECT, 1L);
     return CURL_PREREQFUNC_OK;
 }
 
 /* ---- Life -------------------------------------------------------------- */
 
-/* A connection idle for longer than idle_ms is not used again. libcurl counts whole
- * seconds, and lets one more pass; 0 would be no limit. */
+/* Returns the option by which a connection idle for longer than idle_ms is not used again.
+ * libcurl counts in whole seconds, and lets one more pass; 0 would mean no limit. */
 static long idle_seconds(const struct idem__aws_options *options)
 {
     int64_t idle_ms = options->idle_ms == 0 ? IDLE_MS : options->idle_ms;
@@ -67,7 +68,7 @@ static long idle_seconds(const struct idem__aws_options *options)
     return idle_ms < 2000 ? 1 : (long)(idle_ms / 1000 - 1);
 }
 
-/* Options that stay for the life of the handle. */
+/* Sets the options that stay for the life of the handle. */
 static bool set_up(struct idem__aws_slot *slot)
 {
     CURLcode (*set)(CURL *, CURLoption, ...) = curl_easy_setopt;
@@ -82,7 +83,7 @@ static bool set_up(struct idem__aws_slot *slot)
     int bad = idem__curl_set_up(easy, &setup) ? 0 : 1;
 
     bad |= set(easy, CURLOPT_POST, 1L);
-    /* The request is for the service, and not for a proxy to read. */
+    /* A proxy must tunnel the request, and not read it. */
     bad |= set(easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
     bad |= set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     bad |= set(easy, CURLOPT_MAXAGE_CONN, idle_seconds(options));
@@ -150,7 +151,7 @@ static int set_endpoint(struct idem__aws_slot *slot,
     }
     slot->url[0] = '\0';
     bad |= set(slot->easy, CURLOPT_URL, endpoint->url);
-    /* NULL: as the usual variables say; "": none. */
+    /* NULL: by the usual variables; "": no proxy. */
     bad |= set(slot->easy, CURLOPT_PROXY, endpoint->local ? "" : NULL);
     if (bad != 0) {
         return IDEM_ENOMEM;
@@ -159,8 +160,7 @@ static int set_endpoint(struct idem__aws_slot *slot,
     return 0;
 }
 
-/* A handle that had trouble begins anew; its connections are the client's, and
- * stay. */
+/* Resets a handle that had trouble. Its connections belong to the client, and stay. */
 static int renew(struct idem__aws_slot *slot)
 {
     if (!slot->worn) {
@@ -269,7 +269,7 @@ void idem__aws_slot_classify(struct idem__aws_slot *slot, CURLcode code)
     }
     slot->worn = slot->worn || code != CURLE_OK;
     request->status = (int)status;
-    /* One that is given up has no deadline any more. */
+    /* idem__aws_abort() has cleared the deadline of a request that was given up. */
     request->timed_out =
         code == CURLE_OPERATION_TIMEDOUT && request->deadline_ms != 0;
     request->error.code = 0;

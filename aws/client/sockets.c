@@ -1,4 +1,4 @@
-/* The sockets of a client, kept registered while they are idle. */
+/* The sockets of a client, which stay registered while they are idle. */
 #include "aws/client/client.h"
 
 #include "base/heap.h"
@@ -12,7 +12,7 @@ int idem__sockets_open(struct idem__sockets *sockets, size_t max)
     memset(sockets, 0, sizeof(*sockets));
     sockets->watch = idem__watch_open();
     sockets->wake = idem__event_open();
-    /* Two addresses of a host may be tried at once. */
+    /* libcurl may try two addresses of a host at once. */
     sockets->kept = idem__alloc(2 * max * sizeof(*sockets->kept));
     if (sockets->watch < 0 || sockets->wake < 0 || sockets->kept == NULL ||
         idem__watch_add(sockets->watch, sockets->wake, POLLIN) != 0) {
@@ -64,7 +64,7 @@ void idem__sockets_closing(struct idem__sockets *sockets, int fd)
     if (kept == NULL) {
         return;
     }
-    /* Closing alone is not enough where a child holds a copy. */
+    /* Closing does not end the registration if a child holds a copy of the descriptor. */
     if (kept->registered != 0) {
         (void)idem__watch_remove(sockets->watch, fd);
     }
@@ -92,8 +92,8 @@ int idem__sockets_want(struct idem__sockets *sockets, int fd, short wanted,
                 : idem__watch_change(sockets->watch, fd, wanted);
 }
 
-/* Whatever it says, it says it too early. Once it is shut down nothing can come that
- * is not an error, so that after this it has ended for every reader. */
+/* Ends a connection on which something came that nobody requested. After shutdown() no
+ * new bytes can arrive, so once the old ones are discarded, every reader finds the end. */
 static void end(int fd)
 {
     char bytes[4096];
@@ -103,7 +103,8 @@ static void end(int fd)
     }
 }
 
-/* False: nobody waits for it. It has ended, and is not reported any more. */
+/* False: libcurl does not wait for the socket, so this has ended it, and it is not
+ * reported any more. */
 static bool is_wanted(struct idem__sockets *sockets, int fd)
 {
     struct idem__socket *kept = find(sockets, fd);

@@ -1,4 +1,4 @@
-/* Credentials of a container, from the endpoint that its host has for it. */
+/* Credentials of a container, from the endpoint that its host provides. */
 #include "aws/client/endpoint.h"
 #include "aws/client/source.h"
 #include "base/heap.h"
@@ -13,7 +13,7 @@ enum {
     URL_MAX = 2048,
 };
 
-/* ---- What sources that ask over HTTP have in common -------------------- */
+/* ---- Shared by the sources that use HTTP ------------------------------- */
 
 int idem__aws_try(struct idem__aws_ask *ask, const char *who,
                   struct idem_error *error)
@@ -61,8 +61,8 @@ int idem__aws_read_token(const char *name, const char *path, char *buf,
 
 /* ---- The address ------------------------------------------------------- */
 
-/* The hosts that may be asked without TLS: this machine, and the addresses at
- * which ECS and EKS answer. */
+/* True for a host that may be asked without TLS: this machine, and the addresses at which
+ * ECS and EKS answer. */
 static bool is_trusted(const char *host, bool loopback)
 {
     static const char *const hosts[] = {"169.254.170.2", "169.254.170.23",
@@ -115,7 +115,7 @@ static int check_url(const char *name, const char *url, bool *ret_local,
     return 0;
 }
 
-/* 1: no variable names one. */
+/* Finds the URL of the endpoint. Returns 1 if no variable names one. */
 static int find_url(const struct idem__aws_env *env, char url[URL_MAX],
                     bool *ret_local, struct idem_error *error)
 {
@@ -146,7 +146,7 @@ static int find_url(const struct idem__aws_env *env, char url[URL_MAX],
 
 /* ---- The request ------------------------------------------------------- */
 
-/* The Authorization line; "": none is wanted. */
+/* Makes the Authorization line; "" if no variable has a token. */
 static int make_line(const struct idem__aws_env *env, char *line, size_t cap,
                      struct idem_error *error)
 {
@@ -166,7 +166,7 @@ static int make_line(const struct idem__aws_env *env, char *line, size_t cap,
         return idem__aws_read_token(in_file, path, line + len, cap - len,
                                     error);
     }
-    /* It may have a blank: "Basic abcd". */
+    /* It may contain a blank: "Basic abcd". */
     if (strlen(token) >= cap - len || strpbrk(token, "\r\n") != NULL) {
         return idem__error(error, IDEM_ECONFIG,
                            "%s is too long, or has a line end", direct);

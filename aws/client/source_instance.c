@@ -1,5 +1,5 @@
-/* Credentials and region of an instance, from its metadata service, version 2:
- * first a token is asked for, and every request carries it. */
+/* Credentials and region of an instance, from its metadata service, version 2: the first
+ * request returns a token, which every other one carries. */
 #include "aws/client/endpoint.h"
 #include "aws/client/curl.h"
 #include "aws/client/source.h"
@@ -26,7 +26,7 @@ struct session {
     char token_line[TOKEN_MAX + 32];
 };
 
-/* 1: it is not to be asked. */
+/* Finds the URL of the service. Returns 1 if a variable disables it. */
 static int find_service(const struct idem__aws_env *env,
                         struct session *session, struct idem_error *error)
 {
@@ -61,7 +61,7 @@ static int find_service(const struct idem__aws_env *env,
     return 0;
 }
 
-/* Sends a request for @path with @line: 0 if the answer is a 200. */
+/* Sends a request for @path with @line. Returns 0 if the answer is a 200. */
 static int request(struct session *session, const char *method,
                    const char *path, char *line, struct idem_error *error)
 {
@@ -78,8 +78,8 @@ static int request(struct session *session, const char *method,
     fetch->timeout_ms = TIME_MS;
     rc = idem__aws_try(session->ask, who, error);
     if (rc == 0 && fetch->status != 200) {
-        /* 403: the service is switched off for this instance, or a proxy
-         * answers in its place; as if it were not there. */
+        /* 403 means that the service is disabled for this instance, or that a proxy
+         * answers in its place: treat it like a service that does not answer. */
         rc = idem__error(error,
                          fetch->status < 500 && fetch->status != 403
                              ? IDEM_ECONFIG
@@ -115,7 +115,7 @@ static int begin_session(struct idem__aws_ask *ask, struct session *session,
 
 /* ---- Credentials ------------------------------------------------------- */
 
-/* The first line of the list of roles, as it is in a path. */
+/* Reads the first line of the list of roles, which must be fit for a path. */
 static int read_role(const struct idem__aws_fetch *fetch, char *buf, size_t cap,
                      struct idem_error *error)
 {

@@ -1,4 +1,4 @@
-/* Reading credentials as endpoints and programs say them. */
+/* Reads credentials from the JSON of endpoints and programs. */
 #include "aws/client/clock.h"
 #include "aws/client/json.h"
 #include "aws/client/source.h"
@@ -43,7 +43,7 @@ static int read_object(json_object *object, const char *token, const char *who,
     return 0;
 }
 
-/* json-c does not. */
+/* Wipes a string in place, because json-c does not. */
 static void wipe(struct idem_slice text)
 {
     if (text.len > 0) {

@@ -15,13 +15,13 @@ enum {
     WORDS_MAX = 64,
     COMMAND_MAX = 4096,
     TIME_MS = 30000,
-    LOOK_MS = 10, /* Between looks at whether it has exited. */
+    LOOK_MS = 10, /* Between two checks whether it has exited. */
 };
 
 /* ---- Words ------------------------------------------------------------- */
 
-/* Takes the next word out of *@at, in place. False: there is none, or it has no
- * end. */
+/* Takes the next word out of *@at, in place. False: there is none, or its quotation mark
+ * is not closed. */
 static bool take_word(char **at, char **ret_word)
 {
     char *from = *at;
@@ -76,8 +76,8 @@ static int split(char *command, char *words[WORDS_MAX + 1],
 
 /* ---- The program ------------------------------------------------------- */
 
-/* Starts it in a process group of its own, with @out as its output and no
- * signals blocked. An errno, or 0. */
+/* Starts the program in a process group of its own, with @out as its standard output and
+ * no signals blocked. Returns 0 or an errno. */
 static int start(char *const *words, int out, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
@@ -115,7 +115,7 @@ static int start(char *const *words, int out, pid_t *ret_pid)
     return rc;
 }
 
-/* Waits for @fd (-1: none) for @ms at most. False: we are to stop. */
+/* Waits for @fd (-1: none) for @ms at most. False: ask->stop is readable. */
 static bool wait_for(const struct idem__aws_ask *ask, int fd, int64_t ms)
 {
     struct pollfd fds[] = {{.fd = ask->stop, .events = POLLIN},
@@ -125,7 +125,7 @@ static bool wait_for(const struct idem__aws_ask *ask, int fd, int64_t ms)
     return fds[0].revents == 0;
 }
 
-/* All that it prints. False: not in time, or it is too long. */
+/* Reads all that it prints. False: that did not end in time, or is too long. */
 static bool read_output(struct idem__aws_ask *ask, int fd, int64_t end_ms)
 {
     struct idem__aws_fetch *fetch = &ask->fetch;
@@ -150,8 +150,8 @@ static bool read_output(struct idem__aws_ask *ask, int fd, int64_t end_ms)
     }
 }
 
-/* Its exit status; 256 and above: it did not exit in time, or by itself. A host
- * that takes the statuses of all children leaves us none: 0 then. */
+/* Returns its exit status; 256: it was killed by a signal, or did not exit in time, and
+ * then we kill it. 0 if the program that uses this library has reaped it before us. */
 static int finish(const struct idem__aws_ask *ask, pid_t pid, int64_t end_ms)
 {
     int status = 0;
@@ -187,7 +187,7 @@ static int run(struct idem__aws_ask *ask, char *const *words,
     if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
-    /* The program's end waits as usual. */
+    /* Only our end is non-blocking: the program expects a usual pipe. */
     (void)fcntl(fds[1], F_SETFL, 0);
     rc = start(words, fds[1], &pid);
     (void)close(fds[1]);

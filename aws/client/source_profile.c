@@ -4,9 +4,9 @@
 
 #include <stdio.h>
 
-/* The setting of a profile, as text; "": nothing. */
 #define VALUE_MAX 4096
 
+/* Copies a setting of a profile to @buf; "": there is none. */
 static int setting(const struct idem__aws_profiles *profiles,
                    const char *profile, const char *name, char *buf, size_t cap,
                    struct idem_error *error)
@@ -34,7 +34,8 @@ static const char *const key_names[] = {"aws_access_key_id",
                                         "aws_secret_access_key",
                                         "aws_session_token"};
 
-/* All of them from one file: those of two do not belong together. 1: it has none. */
+/* Takes all keys from one file, since those of two files do not belong together. Returns 1
+ * if it has none. */
 static int find_keys(const struct idem__aws_profiles *profiles,
                      const struct idem__aws_file *file, const char *profile,
                      struct idem__aws_credentials *ret,
@@ -77,7 +78,7 @@ static int static_keys(const struct idem__aws_profiles *profiles,
 
 /* ---- Others ------------------------------------------------------------ */
 
-/* Settings that the AWS CLI carries out for us. */
+/* Refuses a setting that only the AWS CLI can use, and suggests to have it do so. */
 static int refuse(const char *profile, const char *what,
                   struct idem_error *error)
 {
@@ -145,8 +146,9 @@ static int read_settings(const struct idem__aws_profiles *profiles,
     return settings->arn[0] != '\0' ? 0 : 1;
 }
 
-/* 1: the profile has no role. One that another profile's keys, a second factor or
- * anything else asks for is refused: the profile's own keys are not for its work. */
+/* Assumes the role of the profile. Returns 1 if it has none. Refuses a role that needs
+ * another profile's keys, a second factor or the like: the profile's own keys, if it has
+ * any, are not the ones that the user wants for the work. */
 static int take_role(struct idem__aws_ask *ask,
                      const struct idem__aws_profiles *profiles,
                      struct idem__aws_credentials *ret,

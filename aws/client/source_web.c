@@ -1,4 +1,4 @@
-/* A role that STS lends for the token of a web identity. */
+/* Assumes a role at STS for the token of a web identity. */
 #include "aws/client/clock.h"
 #include "aws/client/endpoint.h"
 #include "aws/client/source.h"
@@ -25,7 +25,7 @@ static const char *find(const char *from, const char *end, const char *word)
                : memmem(from, (size_t)(end - from), word, len);
 }
 
-/* The content of the first element @name, which has no attributes. */
+/* Finds the content of the first element @name without attributes. */
 static bool element(struct idem_slice xml, const char *name,
                     struct idem_slice *ret_inside)
 {
@@ -48,7 +48,8 @@ static bool element(struct idem_slice xml, const char *name,
     return true;
 }
 
-/* Likewise, and it is text alone; len 0: it is not there, or more than that. */
+/* Returns the content of that element if it is plain text; len 0: there is no such
+ * element, or it has markup. */
 static struct idem_slice text_in(struct idem_slice xml, const char *name)
 {
     struct idem_slice text = {NULL, 0};
@@ -91,7 +92,7 @@ int idem__aws_read_role(struct idem_slice xml,
     return rc;
 }
 
-/* Printable, and cut. */
+/* Copies @words, cut to @cap, and replaces what is not printable by blanks. */
 static void copy_words(struct idem_slice words, char *buf, size_t cap)
 {
     const char *p = words.base;

@@ -1,5 +1,5 @@
-/* The client: requests that wait their turn, libcurl's multi handle, which keeps
- * the connections, and one descriptor that sees all its sockets. */
+/* The client: its queue of requests, libcurl's multi handle, which keeps the connections,
+ * and one descriptor for all its sockets. */
 #include "aws/client/transport.h"
 
 #include "aws/client/client.h"
@@ -20,8 +20,8 @@
 
 /* ---- libcurl's callbacks ----------------------------------------------- */
 
-/* A socket that cannot be waited for is not an error of libcurl's, which would
- * take all its transfers for lost, and for good: the deadline ends its request. */
+/* libcurl calls this to have us wait for a socket. If we cannot, do not return an error:
+ * libcurl would take all its transfers for lost. The deadline ends that one request. */
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx,
                      void *known)
 {
@@ -165,7 +165,7 @@ void idem__aws_client_close(struct idem__aws_client *client)
 
 /* ---- Working ----------------------------------------------------------- */
 
-/* Starts what has a turn. True if something was sent on its way. */
+/* Starts queued requests while there are free slots. True if it launched any. */
 static bool start_queued(struct idem__aws_client *client)
 {
     bool launched = false;
@@ -184,7 +184,7 @@ static bool start_queued(struct idem__aws_client *client)
         }
         rc = idem__aws_launch(client, request, /* now_ms= */ 0, &error);
         if (rc == 1) {
-            /* All of them wait for the same credentials. */
+            /* The others need the same credentials, so they wait, too. */
             IDEM__LIST_PREPEND(&client->queued, request);
             break;
         }
@@ -199,7 +199,7 @@ static bool start_queued(struct idem__aws_client *client)
     return launched;
 }
 
-/* Ends what waited past its deadline. */
+/* Ends the queued requests whose deadline has passed. */
 static void end_late_queued(struct idem__aws_client *client, int64_t now_ms)
 {
     struct idem__aws_request *request = client->queued.first;
@@ -218,7 +218,7 @@ static void end_late_queued(struct idem__aws_client *client, int64_t now_ms)
     }
 }
 
-/* Ends what was not answered by its deadline. */
+/* Ends the running requests that were not answered by their deadline. */
 static void end_late_running(struct idem__aws_client *client, int64_t now_ms)
 {
     struct idem__aws_request *request = client->running.first;
@@ -253,7 +253,7 @@ static void end_late(struct idem__aws_client *client)
     }
 }
 
-/* Takes what libcurl has finished. */
+/* Takes the requests that libcurl has finished. */
 static void collect(struct idem__aws_client *client)
 {
     CURLMsg *message;
@@ -272,13 +272,13 @@ static void collect(struct idem__aws_client *client)
     }
 }
 
-/* Lets libcurl begin what was handed to it, and look at its own deadlines. */
+/* Lets libcurl begin new transfers, and handle its own timeouts. */
 static void run_timers(struct idem__aws_client *client)
 {
     int running;
     unsigned turns = 0;
 
-    /* One that begins needs a turn or two; more would be for another call. */
+    /* A new transfer needs a turn or two; leave more than eight for another call. */
     while (client->curl_due_ms <= idem__mono_ms() && turns < 8) {
         client->curl_due_ms = IDEM_NEVER;
         (void)curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0,
@@ -287,8 +287,9 @@ static void run_timers(struct idem__aws_client *client)
     }
 }
 
-/* A wake that nobody waited for must not keep the descriptor readable. One that
- * somebody has begun to wait for meanwhile is given back. */
+/* Clears a wake that came while nobody waited, so that it does not keep the descriptor
+ * readable. If a thread has begun to wait meanwhile, the wake may be for that one: set it
+ * again. */
 static void take_wake(struct idem__aws_client *client)
 {
     idem__event_clear(client->sockets.wake);
@@ -319,7 +320,7 @@ static void run_sockets(struct idem__aws_client *client)
     }
 }
 
-/* Says when work() is needed next, so that a wait under way hears it. */
+/* Publishes when work() is needed next, and wakes a thread that would sleep past that. */
 static void say_due(struct idem__aws_client *client, int64_t due_ms)
 {
     __atomic_store_n(&client->due_ms, due_ms, __ATOMIC_SEQ_CST);
@@ -360,16 +361,16 @@ void idem__aws_work(struct idem__aws_client *client)
     }
     run_timers(client);
     do {
-        /* First, so that no request goes to a connection that says something
-         * already; and a request that is sent here is not answered yet: the
-         * caller comes back for it. */
+        /* Read first, so that no request goes to a connection on which something has come
+         * unrequested. A request launched below has no answer yet; the caller comes back
+         * for that. */
         run_sockets(client);
         collect(client);
         end_late(client);
         launched = start_queued(client);
         run_timers(client);
         collect(client);
-        /* The requests that ended made room. */
+        /* Requests that ended have made room for queued ones. */
     } while (launched && client->queued.first != NULL);
     set_due(client);
     if (client->guarded) {
@@ -421,7 +422,7 @@ void idem__aws_abort(struct idem__aws_client *client,
         break;
     case IDEM__AWS_RUNNING:
         idem__quiet_begin(&quiet);
-        request->deadline_ms = 0; /* Not to be signed anew. */
+        request->deadline_ms = 0; /* Then it is not signed anew. */
         idem__aws_land(client, request->slot, CURLE_OPERATION_TIMEDOUT,
                        "the request was cancelled");
         idem__quiet_end(&quiet);
@@ -434,8 +435,9 @@ void idem__aws_abort(struct idem__aws_client *client,
 
 /* ---- Waiting ----------------------------------------------------------- */
 
-/* How long to wait, in ms; says so first, because say_due() looks after it has
- * said what is due: one of the two hears the other. */
+/* Returns how long to wait, in ms. Publishes the end of the wait before it reads what is
+ * due, and say_due() does these in the opposite order, so at least one of the two threads
+ * sees the other's value: no wake-up is lost. */
 static int64_t begin_wait(struct idem__aws_client *client, int64_t until_ms)
 {
     int64_t due_ms;
@@ -455,7 +457,8 @@ void idem__aws_wait(struct idem__aws_client *client, int64_t deadline_ms)
     int64_t left_ms = begin_wait(client, deadline_ms < 0 ? 0 : deadline_ms);
     uint64_t wakes = __atomic_load_n(&client->wakes, __ATOMIC_SEQ_CST);
 
-    /* work() may have taken back the wake that is counted here. */
+    /* The event may be clear although this wake was counted: work() may have cleared it
+     * before we began to wait. */
     if (wakes != client->wakes_seen || left_ms < 0) {
         left_ms = 0;
     }
