@@ -1,4 +1,4 @@
-/* A consumer's requests: which are due, and what their answers change. */
+/* The requests of a consumer: sends those that are due, and takes their answers. */
 #include "aws/consume/consumer.h"
 
 #include "base/host.h"
@@ -8,13 +8,13 @@
 #include <stdio.h>
 
 enum {
-    ANSWER_MS = 10000,    /* For an answer, beyond what a long poll waits. */
-    PAUSE_MS = 500,       /* After a failure, twice as long each time ... */
-    PAUSE_CAP_MS = 20000, /* ... up to this. */
-    RETRY_MS = 500,       /* The same for one message. */
-    KEPT_MAX = 1000,      /* More are not received. */
-    ROOM_MS = 20,         /* So long a receive waits for room for more. */
-    RECEIPT_MS = 600000,  /* A deletion is not tried for longer than this. */
+    ANSWER_MS = 10000,    /* For an answer, after the wait of a long poll. */
+    PAUSE_MS = 500,       /* After a failed receive, doubled each time, */
+    PAUSE_CAP_MS = 20000, /* up to this. */
+    RETRY_MS = 500,       /* Before the next request about a message. */
+    KEPT_MAX = 1000,      /* Receive none while so many are KEPT. */
+    ROOM_MS = 20,         /* How long a receive waits for more room. */
+    RECEIPT_MS = 600000,  /* Try to delete so long after it is visible. */
 };
 
 uint64_t idem__consume_random(struct idem_consumer *consumer)
@@ -57,7 +57,8 @@ static struct idem__consume_call *free_call(struct idem_consumer *consumer)
     return NULL;
 }
 
-/* So that the queue is not called empty before that. SQS counts in seconds. */
+/* Until then the queue does not count as empty. SQS counts in seconds, so allow one
+ * more. */
 void idem__consume_comes_back(struct idem_consumer *consumer, int64_t at_ms)
 {
     enum {
@@ -80,7 +81,7 @@ static void submit(struct idem_consumer *consumer,
     size_t i;
 
     if (call->sqs.body.failed) {
-        return; /* No memory now: it stays due. */
+        return; /* Memory ran out: the request stays due. */
     }
     call->kind = kind;
     call->sent_ms = now_ms;
@@ -91,7 +92,7 @@ static void submit(struct idem_consumer *consumer,
     idem__sqs_submit(&consumer->queue, target, &call->sqs, now_ms + timeout_ms);
 }
 
-/* How many messages may come that could be begun at once. */
+/* Returns how many more messages may come, with those that are being received. */
 static size_t room(const struct idem_consumer *consumer)
 {
     size_t taken = idem__holds_count(&consumer->holds, IDEM__HOLD_WAITING) +
@@ -108,7 +109,8 @@ static size_t room(const struct idem_consumer *consumer)
                : 0;
 }
 
-/* The same id again gives the same messages again, where an answer was lost. */
+/* Makes an id for the next receive. A receive whose answer was lost is repeated with the
+ * same id, which gets the same messages again. */
 static void renew_attempt_id(struct idem_consumer *consumer)
 {
     (void)snprintf(consumer->attempt_id, sizeof(consumer->attempt_id),
@@ -154,8 +156,9 @@ static bool may_receive(const struct idem_consumer *consumer, int64_t now_ms)
            idem__holds_count(&consumer->holds, IDEM__HOLD_KEPT) < KEPT_MAX;
 }
 
-/* Each receive costs the same, however many messages it brings: while others are
- * at work, one for the first free place would bring them one by one. */
+/* True if there is room for enough messages. A receive costs the same however many it
+ * returns: if one were sent for each place that becomes free, messages would come one by
+ * one. */
 static bool is_room_enough(struct idem_consumer *consumer, size_t room,
                            int64_t now_ms)
 {
@@ -252,7 +255,7 @@ static void send_changes(struct idem_consumer *consumer, int64_t now_ms)
     }
 }
 
-/* Receives come last: what is held must find a free call. */
+/* Sends receives last, so that there are free calls for the messages that we hold. */
 void idem__consume_send(struct idem_consumer *consumer, int64_t now_ms)
 {
     send_changes(consumer, now_ms);
@@ -267,7 +270,7 @@ static void take_messages(struct idem_consumer *consumer,
                           const struct idem__sqs_messages *messages,
                           int64_t now_ms)
 {
-    /* A long poll takes its messages at its end, not when it was sent. */
+    /* SQS hides the messages when a long poll ends, not when it was sent. */
     int64_t visible_ms = now_ms + consumer->holds.visibility_ms;
     size_t i;
 
@@ -277,10 +280,12 @@ static void take_messages(struct idem_consumer *consumer,
 
         consumer->counters.received++;
         if (message->damaged) {
+            /* Do not begin it: it comes back, and is then perhaps intact. */
             consumer->counters.damaged++;
             idem__consume_comes_back(consumer, visible_ms);
             continue;
         }
+        /* Without memory for it, it comes back like a message that we let go. */
         if (idem__holds_add(&consumer->holds, message, visible_ms, &again) ==
             0) {
             consumer->counters.again += again;
@@ -291,7 +296,7 @@ static void take_messages(struct idem_consumer *consumer,
     consumer->counters.empty += messages->len == 0;
 }
 
-/* 0, or an error if the bytes are not an answer of SQS. */
+/* Takes the answer of a receive. Returns -1 if it is not an answer of SQS. */
 static int take_receive(struct idem_consumer *consumer,
                         struct idem__consume_call *call, int64_t now_ms)
 {
@@ -324,7 +329,7 @@ static void take_deleted(struct idem_consumer *consumer,
     case IDEM__SQS_GONE:
     case IDEM__SQS_BROKEN:
         if (!same_receipt) {
-            return; /* It was received again meanwhile: with the new one. */
+            return; /* Received again meanwhile: try the new receipt. */
         }
         consumer->counters.undeleted++;
         idem__consume_comes_back(consumer, hold->visible_ms);
@@ -349,6 +354,8 @@ static void take_changed(struct idem_consumer *consumer,
 
     switch (entry) {
     case IDEM__SQS_DONE:
+        /* Count from when we sent the request: SQS may have begun right then. If the
+         * message was received again since, the new receipt has a time of its own. */
         if (same_receipt) {
             hold->visible_ms = call->sent_ms + call->seconds[i] * 1000;
         }
@@ -356,7 +363,7 @@ static void take_changed(struct idem_consumer *consumer,
     case IDEM__SQS_GONE:
     case IDEM__SQS_BROKEN:
         if (same_receipt) {
-            hold->visible_ms = now_ms; /* The sweep sees to it. */
+            hold->visible_ms = now_ms; /* idem__holds_sweep() handles it. */
         }
         break;
     case IDEM__SQS_RETRY:
@@ -390,7 +397,7 @@ static int take_batch(struct idem_consumer *consumer,
     return 0;
 }
 
-/* All of its messages are asked about again. */
+/* Has the request repeated for each of its messages, because it failed as a whole. */
 static void retry_batch(struct idem_consumer *consumer,
                         struct idem__consume_call *call, int64_t now_ms)
 {

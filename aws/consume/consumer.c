@@ -1,4 +1,4 @@
-/* Opening a consumer, and what its caller does with it. */
+/* Opens a consumer, and does what its caller asks of it. */
 #include "aws/consume/consumer.h"
 
 #include "base/heap.h"
@@ -10,7 +10,7 @@
 enum {
     VISIBILITY_MIN_MS = 2000,
     HOLD_MAX = 10000,
-    KEEP_MAX_MS = 15 * 60 * 1000, /* Then it is looked at again. */
+    KEEP_MAX_MS = 15 * 60 * 1000, /* Then next() returns it again. */
     CHECK_MS = 3000,
 };
 
@@ -36,7 +36,8 @@ static int check(const struct idem_consumer_options *options,
     return 0;
 }
 
-/* True only if SQS says so: whoever may not ask, or asks elsewhere, does not know. */
+/* True only if SQS reports that the queue does not exist. We cannot know it without the
+ * permission to ask, or for a queue in another region. */
 static bool is_missing(struct idem_consumer *consumer, const char *arn)
 {
     struct idem__sqs_call call = {.body = {NULL, 0, 0, false}};
@@ -74,7 +75,7 @@ static void fill_info(struct idem_consumer *consumer,
                                 is_missing(consumer, consumer->dead_letter);
 }
 
-/* A queue whose messages are visible at once could not be worked on. */
+/* Raises a visibility timeout that is too short to work in. */
 static void set_visibility(struct idem_consumer *consumer)
 {
     int64_t ms = consumer->info.visibility_ms;
@@ -174,7 +175,8 @@ void idem_consumer_close(struct idem_consumer *consumer)
 
 /* ---- Working ---------------------------------------------------------------- */
 
-/* Messages that came after the stop, or came due. */
+/* Drops messages that have returned to the queue, and after a stop gives back those that
+ * are not begun, also those that came since. */
 static void tidy(struct idem_consumer *consumer, int64_t now_ms)
 {
     size_t lost = idem__holds_sweep(&consumer->holds, now_ms);
@@ -320,8 +322,8 @@ int64_t idem_consumer_due_ms(const struct idem_consumer *consumer)
     int64_t due_ms = idem__holds_due_ms(&consumer->holds, now_ms);
     int64_t client_ms = idem__aws_due_ms(consumer->queue.client);
 
-    /* An answer that work() took last, or a message that was let go of since, may
-     * have made room that no request uses yet. */
+    /* The last answer that work() took, or a message that was let go since then, may have
+     * made room that no request uses yet. */
     if (idem__consume_may_receive(consumer, now_ms)) {
         return now_ms;
     }

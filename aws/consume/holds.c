@@ -1,4 +1,4 @@
-/* Messages that are held: their states, their order, and what is due. */
+/* The messages that a consumer holds: their states, their order, and what is due. */
 #include "aws/consume/holds.h"
 
 #include "base/heap.h"
@@ -6,8 +6,8 @@
 #include "core/slice.h"
 
 enum {
-    GATHER_MS = 100, /* So long a deletion waits for others. */
-    SLACK_MS = 2000, /* Between our turn and that of others. */
+    GATHER_MS = 100, /* How long a deletion waits for others. */
+    SLACK_MS = 2000, /* Extend this long before others may receive it. */
 };
 
 /* ---- The list --------------------------------------------------------------- */
@@ -48,7 +48,7 @@ static char *copy_text(struct idem_slice text)
     return copy;
 }
 
-/* @text at *@to, which moves on. */
+/* Copies @text to *@to, and moves that past the copy. */
 static struct idem_slice put(struct idem_slice text, char **to)
 {
     struct idem_slice copy = {*to, text.len};
@@ -61,7 +61,8 @@ static struct idem_slice put(struct idem_slice text, char **to)
     return copy;
 }
 
-/* A hold and its texts in one piece of memory, but for the receipt. */
+/* Makes a hold, with its texts in the same piece of memory, except the receipt, which may
+ * be replaced. */
 static struct idem__hold *make(const struct idem__sqs_message *message)
 {
     size_t len = message->id.len + message->body.len + message->group.len + 3;
@@ -134,7 +135,7 @@ void idem__holds_remove(struct idem__holds *holds, struct idem__hold *hold)
 
 /* ---- What the caller does --------------------------------------------------- */
 
-/* True if an earlier message of its group is not done. */
+/* True if an earlier message of its group is still held and not being deleted. */
 static bool is_behind(const struct idem__hold *hold)
 {
     const struct idem__hold *other = hold->prev;
@@ -188,7 +189,8 @@ static void show(struct idem__hold *hold, int64_t now_ms, int64_t ms)
     hold->show_ms = ms;
 }
 
-/* Its group would overtake it: those after it wait for it in the queue. */
+/* The rest of its group would overtake it, so gives back those messages, too: in the queue
+ * they wait for it. */
 size_t idem__holds_leave(struct idem__holds *holds, struct idem__hold *hold,
                          int64_t now_ms, int64_t ms)
 {
@@ -211,8 +213,8 @@ size_t idem__holds_leave(struct idem__holds *holds, struct idem__hold *hold,
     return n;
 }
 
-/* A message that is kept is invisible for as long as it should be, and stays
- * so. */
+/* A KEPT message must stay invisible for the rest of its time, so it is given back with
+ * that. */
 size_t idem__holds_give_back(struct idem__holds *holds, int64_t now_ms)
 {
     struct idem__hold *hold;
@@ -263,7 +265,7 @@ size_t idem__holds_sweep(struct idem__holds *holds, int64_t now_ms)
                 idem__holds_remove(holds, hold);
                 break;
             case IDEM__HOLD_DELETING:
-                break; /* A receipt may be good for longer than it hides. */
+                break; /* A receipt may be valid after the message is visible. */
             }
         }
         hold = next;
@@ -289,8 +291,8 @@ size_t idem__holds_to_delete(struct idem__holds *holds, int64_t now_ms,
     return due || n == IDEM__SQS_BATCH ? n : 0;
 }
 
-/* When the visibility of @hold is to be changed, and by *@ret_until_ms until
- * when; IDEM_NEVER: it is not. */
+/* Returns when the visibility of @hold must change, and sets until when it is hidden then.
+ * IDEM_NEVER: it need not change. */
 static int64_t change_at(const struct idem__holds *holds,
                          const struct idem__hold *hold, int64_t now_ms,
                          int64_t *ret_until_ms)

@@ -45,7 +45,7 @@ void idem__sqs_receive(struct idem__buffer *out, const char *url,
         idem__json_pair(out, "ReceiveRequestAttemptId",
                         idem_str(how->attempt_id));
     }
-    /* The old name beside the new one: what came before 2024 knows only it. */
+    /* Services from before 2024 know only the old name, AttributeNames. */
     idem__buffer_str(out, ",\"AttributeNames\":[\"All\"]"
                           ",\"MessageSystemAttributeNames\":[\"All\"]}");
 }
@@ -110,7 +110,8 @@ static struct json_object *parse(struct idem_slice text, int *ret_code)
                           IDEM__SQS_ANSWER_MAX, ret_code);
 }
 
-/* A string of at most @max bytes: 1; none: 0; something else: IDEM_ECORRUPT. */
+/* Reads a string of at most @max bytes. Returns 1; 0 if there is none; or IDEM_ECORRUPT if
+ * it is something else. */
 static int get_text(struct json_object *object, const char *name, size_t max,
                     struct idem_slice *ret_text)
 {
@@ -131,7 +132,7 @@ static int get_text(struct json_object *object, const char *name, size_t max,
     return 1;
 }
 
-/* One that has to be there, and is not empty. */
+/* Reads a string that must exist and not be empty. */
 static int need_text(struct json_object *object, const char *name, size_t max,
                      struct idem_slice *ret_text)
 {
@@ -140,8 +141,8 @@ static int need_text(struct json_object *object, const char *name, size_t max,
     return rc == 1 && ret_text->len > 0 ? 0 : IDEM_ECORRUPT;
 }
 
-/* The number @name of @attributes, in digits and at most @max; where there is none,
- * *@ret_number stays. */
+/* Reads the number @name of @attributes, in digits and at most @max. Leaves *@ret_number
+ * if there is none. */
 static int get_number(struct json_object *attributes, const char *name,
                       int64_t max, int64_t *ret_number)
 {
@@ -292,8 +293,8 @@ void idem__sqs_messages_finish(struct idem__sqs_messages *messages)
 
 /* ---- Batches ---------------------------------------------------------------- */
 
-/* The meaning of the refusal of one entry. The names are those of the service,
- * with or without what older ones wrote before them. */
+/* Returns the meaning of the refusal of one entry. Older services put a prefix before the
+ * names. */
 static enum idem__sqs_entry classify_failure(struct idem_slice code,
                                              bool sender_fault)
 {
@@ -306,12 +307,12 @@ static enum idem__sqs_entry classify_failure(struct idem_slice code,
     if (idem__slice_equal(code, idem_str("ReceiptHandleIsInvalid")) ||
         idem__slice_equal(code, idem_str("MessageNotInflight")) ||
         idem__slice_equal(code, idem_str("InvalidParameterValue"))) {
-        return IDEM__SQS_GONE; /* The last is said of a receipt that ran out. */
+        return IDEM__SQS_GONE; /* The last one names a receipt that ran out. */
     }
     return sender_fault ? IDEM__SQS_BROKEN : IDEM__SQS_RETRY;
 }
 
-/* Sets the entry that @object names to what it says. */
+/* Reads @object into the entry that it names. */
 static int read_entry(struct json_object *object, bool failed, size_t len,
                       enum idem__sqs_entry *entries)
 {
@@ -381,7 +382,8 @@ int idem__sqs_read_batch(struct idem_slice answer, size_t len,
 
 /* ---- The queue -------------------------------------------------------------- */
 
-/* The number of receives is a number or, in old policies, its digits. */
+/* Reads a redrive policy. maxReceiveCount is a number or, in old policies, a string of its
+ * digits: json-c converts both. */
 static int read_redrive(struct idem_slice text,
                         struct idem__sqs_attributes *attributes)
 {
@@ -493,7 +495,7 @@ done:
     return rc;
 }
 
-/* The part of @text up to the next colon, or to its end where it is the last. */
+/* Takes the part of @text up to the next colon, or to its end if it is the last. */
 static bool take_part(const char **text, bool last, char *to, size_t cap)
 {
     size_t len = last ? strlen(*text) : strcspn(*text, ":");

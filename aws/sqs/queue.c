@@ -1,4 +1,4 @@
-/* Finding a queue, and calling it. */
+/* Finds a queue, and calls it. */
 #include "aws/sqs/queue.h"
 
 #include "base/host.h"
@@ -13,7 +13,7 @@ enum {
     PAUSE_CAP_MS = 2000,
 };
 
-/* ---- Where it is ------------------------------------------------------------ */
+/* ---- Its endpoint ----------------------------------------------------------- */
 
 static bool is_url(const char *text)
 {
@@ -21,7 +21,7 @@ static bool is_url(const char *text)
            strncmp(text, "https://", 8) == 0;
 }
 
-/* "https://HOST" of "https://HOST/path". */
+/* Returns "https://HOST" of "https://HOST/path". */
 static struct idem_slice origin_of(const char *url)
 {
     const char *host = strstr(url, "://") + 3;
@@ -90,8 +90,8 @@ static bool is_aws(const struct idem__aws_endpoint *endpoint)
            strstr(endpoint->host, ".api.aws") != NULL;
 }
 
-/* Where nobody set an endpoint, the queue is where its URL leads: an interface
- * endpoint of a VPC, an older name of the service, another maker's service. */
+/* Finds the endpoint. If no setting names one, uses the host of the queue's URL, which may
+ * be an interface endpoint of a VPC, an older name of the service, or an emulator. */
 static int find_endpoint(const struct idem__sqs_place *place,
                          const char *region,
                          struct idem__aws_endpoint *ret_endpoint,
@@ -312,8 +312,8 @@ int idem__sqs_ask(struct idem__sqs_queue *queue, const char *target,
         if (result == IDEM__SQS_OK) {
             return 0;
         }
-        /* No pause that outlasts the caller's time: a function on Lambda would be
-         * killed in it, with the answer that it has. */
+        /* Do not begin a pause that outlasts the caller's time: Lambda would kill a
+         * function during it, and its answer would be lost. */
         if (result != IDEM__SQS_LATER || until_ms >= deadline_ms) {
             return idem__error(ret_error, error.code, "%s", error.text);
         }

@@ -1,16 +1,16 @@
-/* Telling the refusals of SQS apart. */
+/* Classifies the refusals of SQS. */
 #include "aws/sqs/refusal.h"
 
 #include "aws/client/error.h"
 
-/* Names of this service. Those that all services share are in aws/client/error.c. The
- * result follows from the code. */
+/* The names that only this service has. aws/client/error.c has those that all services
+ * share. The result follows from the code. */
 static const struct idem__aws_name names[] = {
     {"QueueDoesNotExist", IDEM_ENOTFOUND, 0},
     {"QueueDeletedRecently", IDEM_ENOTFOUND, 0},
     {"AWS.SimpleQueueService.NonExistentQueue", IDEM_ENOTFOUND, 0},
 
-    {"OverLimit", IDEM_EUNAVAILABLE, 0}, /* 120,000 messages are in flight. */
+    {"OverLimit", IDEM_EUNAVAILABLE, 0}, /* 120,000 messages in flight. */
     {"KmsThrottled", IDEM_EUNAVAILABLE, 0},
 
     {"InvalidSecurity", IDEM_EDENIED, 0},

@@ -1,4 +1,4 @@
-/* The meaning of SQS's refusals. Pure. */
+/* The meaning of the refusals of SQS. Pure. */
 #ifndef IDEM_AWS_SQS_REFUSAL_H
 #define IDEM_AWS_SQS_REFUSAL_H
 
@@ -6,16 +6,16 @@
 
 enum idem__sqs_result {
     IDEM__SQS_OK = 1,
-    IDEM__SQS_LATER, /* Throttled, a 5xx, no answer: ask again, with a pause. */
+    IDEM__SQS_LATER, /* Throttled, a 5xx, no answer: retry after a pause. */
     IDEM__SQS_NO_QUEUE,
-    IDEM__SQS_REFUSED_US, /* Credentials, rights, the key of the queue. */
+    IDEM__SQS_REFUSED_US, /* Credentials, permissions, the queue's KMS key. */
     IDEM__SQS_NO_SENSE,   /* The request itself is wrong, or cannot be sent from
                              here. */
 };
 
-/* The result of @request, which is done, with a sentence in @ret_error where it
- * is not OK: its code is IDEM_EUNAVAILABLE, IDEM_ENOTFOUND, IDEM_EDENIED or
- * IDEM_ECONFIG. */
+/* Returns the result of @request, which is done. If that is not OK, sets *@ret_error: its
+ * code is IDEM_EUNAVAILABLE, IDEM_ENOTFOUND, IDEM_EDENIED, IDEM_ECONFIG or, if there was
+ * no answer, that of the request. */
 enum idem__sqs_result idem__sqs_classify(
     const struct idem__aws_request *request, struct idem_error *ret_error);
 
