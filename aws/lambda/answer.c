@@ -1,4 +1,4 @@
-/* The answers for Lambda. */
+/* Makes the responses for Lambda. */
 #include "aws/lambda/answer.h"
 
 #include <stdio.h>
@@ -151,7 +151,8 @@ void idem__lambda_answer_verdict(struct idem_lambda *lambda,
 
 /* ---- Replays ----------------------------------------------------------- */
 
-/* An error that is the outcome is the same error again. False: it is not one. */
+/* Answers with the error on record, as its handler returned it. False: it is not an
+ * error. */
 static bool answer_kept_error(struct idem_lambda *lambda,
                               struct idem_slice bytes)
 {
@@ -173,7 +174,8 @@ static bool answer_kept_error(struct idem_lambda *lambda,
     return is_error;
 }
 
-/* A command that failed is the error that a handler would be that ends so. */
+/* Answers with the error on record. A command that failed answers like a handler that ends
+ * with the same exit status. */
 static bool answer_error(struct idem_lambda *lambda,
                          const struct idem_form *form)
 {
@@ -190,8 +192,8 @@ static bool answer_error(struct idem_lambda *lambda,
     return true;
 }
 
-/* Bytes of which nobody says that they are something else than a response.
- * Output of a command may be anybody's. */
+/* True if the result is a response of HTTP: JSON with a status, without another content
+ * type. The output of a command only looks like one. */
 static bool is_response(const struct idem_form *form)
 {
     struct json_object *value;
@@ -254,7 +256,7 @@ void idem__lambda_answer_replay(struct idem_lambda *lambda,
     refusal = replay(lambda, &form,
                      rule->shape == IDEM__LAMBDA_HTTP ? IDEM_FRONT_LAMBDA_HTTP
                                                       : IDEM_FRONT_EVENT);
-    /* Another front end keeps more than Lambda takes. */
+    /* Another front end may have kept more than Lambda accepts. */
     if (refusal == NULL && lambda->response.len > IDEM_LAMBDA_RESPONSE_MAX) {
         refusal = &idem__lambda_not_kept;
     }

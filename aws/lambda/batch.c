@@ -1,12 +1,12 @@
-/* An event that is a batch: a chain of its records.
+/* Handles an event that is a batch: its records, one after the other.
  *
  *     claim 1 -> run 1 -> [end 1, claim 2] -> run 2 -> [end 2, claim 3] -> ...
  *
- * A record is claimed when its turn comes: the process may die in any of them, and
- * every claim counts as an attempt, so one that never ran must not be claimed. And
- * it starts when the end of the record before it is settled, so that what finished
- * before such a death does not run again. The end of one and the claim of the next
- * are in flight together: one round trip, or one flush, for each record. */
+ * A record is claimed only when its turn comes: the process may die during any record,
+ * and every claim counts as an attempt, so a record that never ran must not be claimed.
+ * A record starts only when the end of the one before it is settled, so that a death does
+ * not make finished records run again. The end of one record and the claim of the next
+ * are in flight together, which takes one round trip, or one flush, for each record. */
 #include "aws/lambda/batch.h"
 
 #include "aws/lambda/answer.h"
@@ -16,9 +16,9 @@
 
 /* ---- The ends ---------------------------------------------------------- */
 
-/* Nobody waits for the answer to a batch: while there is time the store is told
- * again. A record whose outcome is in the log alone is acknowledged: delivered again,
- * it would run again. */
+/* Sends the ends again while there is time, because no caller waits for the answer to a
+ * batch. A record whose outcome is only in the log is acknowledged all the same: delivered
+ * again, it would run again. */
 static void take_ends(struct batch *b)
 {
     size_t i;
@@ -45,7 +45,8 @@ static void submit_end(struct batch *b, struct item *item,
     item->ended = true;
 }
 
-/* Nothing happened: another delivery may try. */
+/* Releases the claim of @item, which was not begun, so that another delivery can run
+ * it. */
 static void give_back(struct batch *b, struct item *item, const char *why)
 {
     struct idem_outcome outcome = {.status = IDEM_STATUS_RELEASED,
@@ -114,7 +115,7 @@ static void refuse(struct batch *b, struct item *item,
     }
 }
 
-/* The verdict of its claim. */
+/* Handles a verdict by which @item must not run. */
 static void refused(struct batch *b, struct item *item)
 {
     item->state = ITEM_FAILED;
@@ -125,7 +126,7 @@ static void refused(struct batch *b, struct item *item)
     }
 }
 
-/* The first one's outcome is on record, or is about to be. */
+/* Handles a second record of a key: it ends as the first one did, unless it differs. */
 static void follow(struct batch *b, struct item *item)
 {
     const struct idem__lambda_unit *first = &item->first->unit;
@@ -141,7 +142,7 @@ static void follow(struct batch *b, struct item *item)
 
 /* ---- The claim of a record --------------------------------------------- */
 
-/* How long there is still the time to start a record. */
+/* Returns for how long a record may still be started. */
 static int64_t patience_ms(const struct batch *b)
 {
     return idem__lambda_left_ms(b->lambda->now) -
@@ -158,9 +159,9 @@ static int make_claim(const struct batch *b, const struct item *item,
     return rc != 0 ? rc : idem_op_begin(&request, ret_op, error);
 }
 
-/* One try. Ends that were sent to the store before, the end of the last record
- * above all, go along. An op that was not answered in time went with its
- * queue. */
+/* Submits the claim once. It shares a batch or a trip with ends that were sent before,
+ * above all that of the last record. If the claim is not answered in time, destroys the
+ * queue with it, and sets *@op to NULL. */
 static int ask_once(struct batch *b, struct idem_op **op,
                     struct idem_error *error)
 {
@@ -187,8 +188,8 @@ static int ask_once(struct batch *b, struct idem_op **op,
     return IDEM_EUNKNOWN;
 }
 
-/* A store that is away may be back while there is time to start: the same op is
- * submitted again, so that a claim whose answer was lost is recognised. */
+/* Tries again while there is time to start, since the store may return. Submits the same
+ * op, with its nonce, so that the store recognises a claim whose answer was lost. */
 static int ask(struct batch *b, struct idem_op **op, struct idem_error *error)
 {
     int64_t pause_ms = IDEM__LAMBDA_PAUSE_FIRST_MS;
@@ -205,7 +206,7 @@ static int ask(struct batch *b, struct idem_op **op, struct idem_error *error)
     return rc;
 }
 
-/* False: @item is not its own, and the log says why. */
+/* Claims @item. False: there is no verdict, and the log has the reason. */
 static bool claim(struct batch *b, struct item *item)
 {
     struct idem_error error = {0};
@@ -231,15 +232,15 @@ done:
     return rc == 0;
 }
 
-/* True if the newest that ran cannot run again for want of its end: that is on
- * record, or refused for good. */
+/* True if the end of the newest record that ran is on record, or refused for good. Until
+ * then that record could run again if we died. */
 static bool last_is_settled(const struct batch *b)
 {
     return b->last == NULL || !b->last->ended ||
            idem__lambda_ends_settle(b->lambda, b->last->ending, patience_ms(b));
 }
 
-/* ---- What comes of it --------------------------------------------------- */
+/* ---- The verdict -------------------------------------------------------- */
 
 static void judge(struct batch *b, struct item *item)
 {
@@ -275,7 +276,7 @@ static void judge(struct batch *b, struct item *item)
     }
 }
 
-/* One of its group failed: what follows has to wait for it. */
+/* True if an earlier record of its group is not done: @item has to wait for that. */
 static bool has_to_wait(const struct batch *b, const struct item *item)
 {
     const struct item *other;

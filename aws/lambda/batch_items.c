@@ -1,4 +1,4 @@
-/* The records of a batch: reading them, and the report of those that failed. */
+/* Reads the records of a batch, and reports those that failed. */
 #include "aws/lambda/batch.h"
 
 #include "base/heap.h"
@@ -29,7 +29,7 @@ void idem__batch_log(const struct batch *b, const struct item *item,
 
 /* ---- Reading them ------------------------------------------------------- */
 
-/* NULL, or why the whole event cannot be handled. */
+/* Reads a record. Returns NULL, or why the whole event cannot be handled. */
 static const char *read_item(struct batch *b, struct item *item, uint32_t at,
                              struct idem_slice list)
 {
@@ -62,7 +62,7 @@ static const char *read_item(struct batch *b, struct item *item, uint32_t at,
     return NULL;
 }
 
-/* The array @at; @name, where it is one of several. */
+/* Reads the array @at of records, called @name if it is one of several. */
 static const char *read_list(struct batch *b, uint32_t at,
                              struct idem_slice name)
 {
@@ -80,7 +80,7 @@ static const char *read_list(struct batch *b, uint32_t at,
     return why;
 }
 
-/* How many records there are, or more. */
+/* Returns the number of records, or a little more. */
 static size_t count(const struct idem__tree *event, uint32_t at)
 {
     const struct idem__tree_node *all = idem__tree_at(event, at);
@@ -120,7 +120,7 @@ static int compare(const void *a, const void *b)
     return order != 0 ? order : x < y ? -1 : 1;
 }
 
-/* The second record of a key goes by what becomes of the first. */
+/* Finds records of one key: each later one follows the first. */
 static bool find_twins(struct batch *b)
 {
     struct item **sorted = idem__alloc(b->len * sizeof(struct item *));
@@ -179,20 +179,22 @@ void idem__batch_free(struct batch *b)
 
 /* ---- The report --------------------------------------------------------- */
 
-/* In a stream Lambda sends again all that follows the first failure anyway. */
+/* True if @item is named as a failure. In a stream Lambda itself sends again all that
+ * follows the first failure, so the records that wait need not be named. */
 static bool is_reported(const struct batch *b, const struct item *item)
 {
     if (item->state == ITEM_DONE ||
         (item->state == ITEM_WAITS && b->rule->shape >= IDEM__LAMBDA_STREAM)) {
         return false;
     }
-    /* One message that is there twice has one name. */
+    /* A message that is in the batch twice has one name, which is listed once. */
     return item->first == NULL || item->first->state == ITEM_DONE ||
            !idem__slice_equal(idem__buffer_slice(&item->first->name),
                               idem__buffer_slice(&item->name));
 }
 
-/* Of Kafka the partition is called as the list it is in. */
+/* Adds the name of @item. For Kafka, the name of a partition is that of its list of
+ * records: TOPIC-NUMBER. */
 static void add_name(const struct batch *b, const struct item *item,
                      struct idem__buffer *to)
 {

@@ -1,4 +1,4 @@
-/* Telling the store how attempts ended, within a bounded time, and again later. */
+/* Sends the ends of attempts to the store, within a bounded time, and again later. */
 #include "aws/lambda/ends.h"
 
 #include "aws/lambda/lambda.h"
@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <time.h>
 
-/* The ends that are left for later are bounded; the log has what is beyond. */
+/* The limit for ends that are left for later. Beyond it, only the log has them. */
 #define LEFT_BYTES_MAX ((size_t)16 << 20)
 
 enum state {
-    SENT = 1, /* The op is the queue's. */
-    AGAIN,    /* It came back with an error that may pass. */
+    SENT = 1, /* The queue has the op. */
+    AGAIN,    /* It returned with an error that may pass. */
     RECORDED,
     REFUSED, /* For good. */
 };
@@ -23,13 +23,13 @@ enum state {
 struct idem__lambda_ending {
     struct idem__lambda_ending *next;
     struct idem__lambda_ending *prev;
-    struct idem_op *op; /* NULL: it is settled. */
+    struct idem_op *op; /* NULL: settled. */
     enum state state;
     struct idem_error error;
     size_t len; /* Bytes of its outcome. */
     size_t key_len;
     char key[IDEM_KEY_MAX];
-    bool left; /* Nobody waits for it any more. */
+    bool left; /* An earlier delivery has left it; nobody waits for it. */
 };
 
 /* ---- Life -------------------------------------------------------------- */
@@ -54,7 +54,7 @@ void idem__lambda_ends_finish(struct idem_lambda *lambda)
     ends->queue = NULL;
     while ((ending = ends->first) != NULL) {
         if (ending->state == SENT) {
-            ending->op = NULL; /* It went with the queue. */
+            ending->op = NULL; /* The queue has destroyed it. */
         }
         drop(ends, ending);
     }
@@ -62,7 +62,7 @@ void idem__lambda_ends_finish(struct idem_lambda *lambda)
 
 /* ---- Sending ----------------------------------------------------------- */
 
-/* The store has @for_ms for it, and no more than an answer may wait. */
+/* Submits the end. The store gets @for_ms, but not more than an answer may wait. */
 static void submit(struct idem_lambda *lambda,
                    struct idem__lambda_ending *ending, int64_t for_ms)
 {
@@ -128,7 +128,7 @@ struct idem__lambda_ending *idem__lambda_ends_send(
 
 /* ---- Working ----------------------------------------------------------- */
 
-/* Says what became of one that a delivery before this one has left. */
+/* Logs the result of an end that an earlier delivery has left, and drops it. */
 static void tell_late(struct idem_lambda *lambda,
                       struct idem__lambda_ending *ending)
 {
@@ -165,14 +165,16 @@ static void settle(struct idem_lambda *lambda, struct idem_op *op)
     }
 }
 
-/* Another try cannot change it. One that could not even be sent is in the log. */
+/* True if another try cannot change the result. An end that could not be sent (NULL) is in
+ * the log, and will not be tried again. */
 static bool is_settled(const struct idem__lambda_ending *ending)
 {
     return ending == NULL || ending->state == RECORDED ||
            ending->state == REFUSED;
 }
 
-/* Until @ending is settled, or, where it is NULL, all that was sent is answered. */
+/* Takes answers until @ending is settled or, if it is NULL, until all ends that were sent
+ * are answered. */
 static void reap(struct idem_lambda *lambda,
                  const struct idem__lambda_ending *ending, int64_t until_ms)
 {
@@ -215,7 +217,8 @@ void idem__lambda_pause(int64_t ms)
     (void)nanosleep(&time, NULL);
 }
 
-/* A store that is away refuses at once, so each round waits longer. */
+/* Sends ends until they are settled or the time is up. An unreachable store refuses at
+ * once, so each round waits longer. */
 static void work_on(struct idem_lambda *lambda,
                     const struct idem__lambda_ending *ending, int64_t for_ms)
 {
@@ -261,7 +264,7 @@ int64_t idem__lambda_ends_bound_ms(const struct idem_lambda *lambda)
     int64_t left_ms = idem__lambda_left_ms(lambda->now);
     int64_t half_ms = (left_ms - IDEM__LAMBDA_STOP_MS) / 2;
 
-    /* Where the margin is all that is left, half of it: it is there for this. */
+    /* If only the margin is left, use half of it: the margin is meant for this. */
     if (half_ms < IDEM__LAMBDA_STOP_MS / 2) {
         half_ms = left_ms < IDEM__LAMBDA_STOP_MS ? left_ms / 2
                                                  : IDEM__LAMBDA_STOP_MS / 2;
@@ -278,7 +281,7 @@ static void leave(struct idem__lambda_ends *ends,
 {
     bool full = ends->left_bytes + ending->len > LEFT_BYTES_MAX;
 
-    /* The op of one that was sent is the queue's: it stays whatever it takes. */
+    /* An end that was sent stays even beyond the limit, because the queue has its op. */
     if (ending->state == REFUSED || (ending->state == AGAIN && full)) {
         drop(ends, ending);
         return;

@@ -8,11 +8,11 @@
 
 #define OWN_MAX 16
 
-/* Variables that a program does not need, and must not get by accident. */
+/* Variables that a program does not need, and that could do harm in it. */
 static const char *const kept_back[] = {
     "AWS_LAMBDA_RUNTIME_API=",
-    "IDEM_EVENT_MS=", /* That of another event. */
-    "IDEM_METER=emf", /* Commands of the handler would take it for a file. */
+    "IDEM_EVENT_MS=", /* Ours would be that of another event. */
+    "IDEM_METER=emf", /* A command of the handler would take "emf" for a file. */
     NULL,
 };
 static const char *const credentials[] = {
@@ -48,7 +48,7 @@ static void add(struct list *list, const char *format, ...)
     va_end(args);
 }
 
-/* A key or scope with a NUL in it would be cut: it is left out. */
+/* Adds a key or scope. Leaves out one with a NUL in it, which would be cut there. */
 static void add_bytes(struct list *list, const char *name,
                       struct idem_slice bytes)
 {

@@ -1,4 +1,4 @@
-/* JSON in the runtime: events, responses, and the writing of both. */
+/* Reads events and responses, which are JSON, and writes errors. */
 #include "aws/lambda/event.h"
 
 #include "aws/client/clock.h"
@@ -105,8 +105,8 @@ int64_t idem__lambda_time_seconds(struct idem_slice number)
 
 /* ---- Responses ---------------------------------------------------------- */
 
-/* The text that @tree has read is JSON of one meaning; json-c makes objects of
- * it. */
+/* Makes objects of json-c from @text, which idem__tree_read() has accepted: so it is
+ * strict JSON, of which json-c reads nothing differently. */
 static struct json_object *make_value(struct idem_slice text)
 {
     struct json_tokener *tokener =
@@ -118,7 +118,7 @@ static struct json_object *make_value(struct idem_slice text)
     }
     value = json_tokener_parse_ex(tokener, text.base, (int)text.len);
     if (json_tokener_get_error(tokener) == json_tokener_continue) {
-        /* A number has an end only with the NUL after it. */
+        /* json-c sees the end of a number only with the NUL after it. */
         value = json_tokener_parse_ex(tokener, "", 1);
     }
     json_tokener_free(tokener);

@@ -1,5 +1,5 @@
-/* JSON in the runtime. Events are read strictly, and taken apart as trees without being
- * written anew; responses are values of json-c; both are written as text. */
+/* JSON in the runtime. Events are read strictly, as trees whose parts keep their original
+ * text; responses are values of json-c. Both are written as text. */
 #ifndef IDEM_AWS_LAMBDA_EVENT_H
 #define IDEM_AWS_LAMBDA_EVENT_H
 
@@ -8,38 +8,40 @@
 
 #include <json-c/json.h>
 
-/* The most records of a batch; SQS sends 10,000. */
+/* The maximum of records in a batch, which is that of SQS. */
 #define IDEM__LAMBDA_RECORDS_MAX 10000
 
 /* ---- Events ------------------------------------------------------------- */
 
-/* The member @name of the value @at; 0: there is none. */
+/* Returns the member @name of the value @at; 0: none. */
 uint32_t idem__lambda_child(const struct idem__tree *event, uint32_t at,
                             struct idem_slice name);
 
-/* The value at @place, as event_source.h has them, in @unit or else in the event; 0: none. A
- * null counts where there is nothing else; a "?", "#" or "{}" at the end says nothing here. */
+/* Returns the value at @place (see event_source.h) in @unit or else in the event; 0: none.
+ * Of alternatives a null counts only if no other one is there. Ignores "?", "#" and "{}"
+ * at the end. */
 uint32_t idem__lambda_find(const struct idem__tree *event, uint32_t unit,
                            const char *place);
 
-/* The text @at; empty: it is none. 0: nothing. */
+/* Returns the text at @at; empty if that is not a text, or 0. */
 struct idem_slice idem__lambda_text_of(const struct idem__tree *event,
                                        uint32_t at);
 
-/* Times in ms since 1970; 0: it is not one. "2026-01-02T12:45:07Z", with or without a
- * fraction of a second, or "1545082649183"; and seconds, whole or not. */
+/* Return a time in ms since 1970; 0: it is not one. time_of() reads
+ * "2026-01-02T12:45:07Z", with or without a fraction of a second, or "1545082649183";
+ * time_seconds() reads seconds, with or without a fraction. */
 int64_t idem__lambda_time_of(struct idem_slice text);
 int64_t idem__lambda_time_seconds(struct idem_slice number);
 
 /* ---- Responses ---------------------------------------------------------- */
 
-/* The value of @text, for the caller to put; NULL: "null", or no JSON. */
+/* Parses @text; the caller puts the value. NULL: "null", not JSON, or memory ran out. */
 struct json_object *idem__lambda_parse(struct idem_slice text);
 
 /* True if @text is one JSON value and nothing else. */
 bool idem__lambda_is_json(struct idem_slice text);
 
-/* {"errorType": @type, "errorMessage": @text} into the emptied @to. */
+/* Empties @to, and writes {"errorType": @type, "errorMessage": @text} to it. */
 void idem__lambda_error_body(struct idem__buffer *to, const char *type,
                              const char *text);
 

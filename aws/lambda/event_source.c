@@ -1,8 +1,8 @@
 /* The table of sources. */
 #include "aws/lambda/event_source.h"
 
-/* How a source is shown: its key, what that is good for, and what is answered while
- * another delivery is at work, and in a failure. */
+/* How a source is listed: its key, the strength of that, and the answers while another
+ * delivery is in progress and after a failure. */
 #define SHOWN(title, where, good_for, at_work, failed)                         \
     {                                                                          \
         .name = (title), .key = (where), .strength = (good_for),               \
@@ -17,7 +17,7 @@
     SHOWN(title, "the header Idempotency-Key", IDEM_LAMBDA_REDRIVE_SAFE,       \
           "409 and Retry-After", "error")
 
-/* The forms of API Gateway's requests, by their version. */
+/* The formats of API Gateway's requests, by their version. */
 #define HTTP_1                                                                 \
     .shape = IDEM__LAMBDA_HTTP, .parts = {"httpMethod", "path"},               \
     .json = {"queryStringParameters", "multiValueQueryStringParameters"},      \
@@ -27,13 +27,14 @@
     .parts = {"requestContext.http.method", "rawPath", "rawQueryString"},      \
     .body = "body"
 
-/* The deduplication id of a FIFO queue is not a key: where it is made from the content,
- * two messages that are meant to be two have the same. */
+/* The deduplication id of a FIFO queue is not the key: it may be made from the content,
+ * and then two messages that are meant to be two have the same one. */
 #define MESSAGE                                                                \
     .records = "Records", .key = {"messageId"}, .body = "body",                \
     .time = "attributes.SentTimestamp", .item = {"messageId"}
 
-/* Offsets begin anew in a topic that is made anew, so its key has the time, too. */
+/* In a topic that was deleted and created again, offsets begin anew. So the key has the
+ * time of the record, too. */
 #define KAFKA                                                                  \
     .has = {"eventSource=aws:kafka|SelfManagedKafka"}, .records = "records{}", \
     .key = {"eventSourceArn|bootstrapServers", "topic", "partition#",          \
@@ -44,7 +45,8 @@
 #define KAFKA_KEY                                                              \
     "records.*[].topic, .partition, .offset, .timestamp, and the cluster"
 
-/* In the order in which they are tried: the last one takes what is left. */
+/* The rules, in the order in which they are tried. The last one accepts all that is
+ * left. */
 static const struct idem__lambda_rule rules[] = {
     {
         .row = SHOWN_HTTP("alb"),
@@ -115,7 +117,7 @@ static const struct idem__lambda_rule rules[] = {
         .time = "Sns.Timestamp",
     },
     {
-        /* A producer that tries again makes a second record, with an id of its own. */
+        /* A producer that retries makes a second record, with its own id. */
         .row = SHOWN_ITEM("kinesis", "Records[].eventSourceARN, .eventID"),
         .shape = IDEM__LAMBDA_STREAM,
         .has = {"eventSource=aws:kinesis"},
@@ -148,7 +150,8 @@ static const struct idem__lambda_rule rules[] = {
         KAFKA,
     },
     {
-        /* Only who made the mapping knows that it takes such an answer. */
+        /* The event does not show whether its mapping accepts such an answer, so this rule
+         * is used only if IDEM_LAMBDA_SOURCE names it. */
         .row = SHOWN_ITEM("kafka-partial", KAFKA_KEY),
         .shape = IDEM__LAMBDA_PARTITION,
         KAFKA,
@@ -212,8 +215,8 @@ static const struct idem__lambda_rule rules[] = {
         .time = "time",
     },
     {
-        /* Tasks of a state machine that hands on its context object: at least
-         * "Execution" and "State" of it. The name of the execution is its starter's. */
+        /* A task of a state machine that passes its context object, at least "Execution"
+         * and "State" of it. The starter of an execution chooses its name. */
         .row =
             SHOWN_ONE("stepfunctions", "Execution.Id, else .Name; State.Name",
                       IDEM_LAMBDA_REDRIVE_SAFE),
@@ -223,8 +226,8 @@ static const struct idem__lambda_rule rules[] = {
         .body_json = {"Input"},
     },
     {
-        /* A key is in the event; or, for want of one, it is the id of the request,
-         * which Lambda keeps when it tries again by itself. */
+        /* The key is in the event, or else it is the id of the request, which stays the
+         * same when Lambda itself tries again. */
         .row = SHOWN_ONE("direct", "idempotencyKey, else the request id",
                          IDEM_LAMBDA_PER_DELIVERY),
         .shape = IDEM__LAMBDA_EVENT,
@@ -279,7 +282,7 @@ const struct idem__lambda_rule *idem__lambda_rule_of(
     return NULL;
 }
 
-/* ---- Whose event it is -------------------------------------------------- */
+/* ---- The source of an event --------------------------------------------- */
 
 /* True if @text is one of the words in @list, "a|b". */
 static bool is_one_of(struct idem_slice text, const char *list)
@@ -352,15 +355,15 @@ uint32_t idem__lambda_first(const struct idem__lambda_rule *rule,
     }
     end = idem__tree_at(event, at)->end;
     if (idem__tree_at(event, at)->kind == IDEM__TREE_OBJECT) {
-        /* The first of its arrays that has any. */
+        /* Find the first of its arrays that is not empty. */
         for (at++; at < end && idem__tree_at(event, at)->end == at + 1; at++) {
         }
     }
     return at + 1 < end ? at + 1 : 0;
 }
 
-/* All that has no records, of which there are many kinds that we do not know, is
- * direct. */
+/* Any event without "Records" may be direct, since there are many kinds that we do not
+ * know. */
 bool idem__lambda_is_from(const struct idem__lambda_rule *rule,
                           const struct idem__tree *event)
 {

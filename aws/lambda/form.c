@@ -1,5 +1,5 @@
-/* Results on record as what Lambda is told, and responses of HTTP handlers as answers of
- * HTTP. */
+/* Turns results on record into responses for Lambda, and responses of HTTP handlers into
+ * results. */
 #include "aws/lambda/http.h"
 
 #include "aws/lambda/lambda.h"
@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-/* The bytes of standard output, in one piece. Nothing of standard error is for a
- * caller. @joined is for those in several; the caller frees it. */
+/* Returns the bytes of standard output in one piece. A caller never gets those of standard
+ * error. @joined holds the bytes if there were several pieces; the caller frees it. */
 static struct idem_slice output_of(const struct idem_form *form,
                                    struct idem__buffer *joined)
 {
@@ -134,15 +134,15 @@ void idem__lambda_form_answer(struct idem__buffer *to, bool many,
 
 /* ---- Responses of handlers ---------------------------------------------- */
 
-/* An answer that is put together. */
+/* A result under construction. */
 struct record {
     struct idem_http_head head;
-    struct idem_slice type; /* Its content type; of the value that is read. */
-    bool named;             /* Its status is named complete. */
+    struct idem_slice type; /* Its content type; points into the response. */
+    bool named;             /* The table names its status complete. */
     const char *replay_headers;
 };
 
-/* Text, or what Lambda makes text of. */
+/* Reads a text, or a value that Lambda turns into a text. */
 static bool read_text(struct json_object *value, struct idem_slice *ret_text)
 {
     switch (json_object_get_type(value)) {
@@ -163,8 +163,8 @@ static bool read_text(struct json_object *value, struct idem_slice *ret_text)
     return false;
 }
 
-/* False: a head cannot hold it. One that is not valid is left out: no server would
- * send it. */
+/* Adds a header. False: the head cannot hold it. Leaves out a header that is not valid,
+ * which no server would send. */
 static bool add_one(struct record *record, const char *name,
                     struct json_object *value)
 {
@@ -201,7 +201,7 @@ static bool add_all(struct record *record, const char *name,
     return true;
 }
 
-/* Of a header that is in @other too, the values are those there. */
+/* Adds the headers of @map, except those that @other has, too. */
 static bool add_map(struct record *record, struct json_object *map,
                     struct json_object *other)
 {
@@ -253,8 +253,8 @@ static bool read_body(struct idem__buffer *to, struct json_object *response)
     return true;
 }
 
-/* True if it has nothing that an answer cannot hold. The reason phrase of a balancer
- * says nothing that the status does not. */
+/* True if @response has only members that a result can hold. The reason phrase of a load
+ * balancer may be dropped: it adds nothing to the status. */
 static bool is_plain(struct json_object *response)
 {
     static const char names[] = "statusCode,statusDescription,headers,"
@@ -271,7 +271,7 @@ static bool is_plain(struct json_object *response)
     return true;
 }
 
-/* In @to: the head, the content type, the body. */
+/* Writes the head, the content type and the body to @to, one after the other. */
 static bool take_apart(struct idem__buffer *to, struct json_object *response,
                        struct record *record, struct idem_result *result)
 {

@@ -1,4 +1,4 @@
-/* Finding the handler, and running it. */
+/* Finds the handler, and runs it. */
 #include "aws/lambda/lambda.h"
 
 #include "base/heap.h"
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- What handlers call ------------------------------------------------ */
+/* ---- Functions for handlers -------------------------------------------- */
 
 int64_t idem__lambda_left_ms(const struct idem_lambda_invocation *now)
 {
@@ -168,7 +168,7 @@ static const char *or_empty(const char *text)
     return text == NULL ? "" : text;
 }
 
-/* Nothing of the run before is left in it. */
+/* Wipes all that the run before has left. */
 static void clear(struct idem__lambda_run *run)
 {
     struct idem__buffer answer = run->answer;
@@ -221,7 +221,8 @@ static void useless(struct idem__lambda_run *run, const char *type,
                            idem_str(text));
 }
 
-/* Effects stay: none of these means that nothing happened. */
+/* Checks the response. If it cannot be sent, the work was done all the same, so its
+ * outcome must not say that nothing happened. */
 static void check_answer(struct idem__lambda_run *run)
 {
     if (run->no_memory) {

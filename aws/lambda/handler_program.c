@@ -1,4 +1,4 @@
-/* A handler that is a program: the event on stdin, the response on stdout. */
+/* Runs a handler that is a program: the event on stdin, the response on stdout. */
 #include "aws/lambda/lambda.h"
 
 #include "base/process.h"
@@ -12,28 +12,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Lines before a response that are looked through for its beginning. */
+/* The response may begin after so many lines at most. */
 #define NOISE_LINES_MAX 100
 
-/* With it a program says that nothing happened: EX_TEMPFAIL of sysexits.h, which
- * idem run goes by too. */
+/* The exit status by which a program reports that nothing happened: EX_TEMPFAIL of
+ * sysexits.h, as for idem run. */
 #define TRY_LATER 75
 
-/* A program under way. */
+/* A running program. */
 struct program {
     pid_t pid;
-    int in;  /* Where its event goes; negative: all of it has gone. */
-    int out; /* Where its response comes from. */
-    int end; /* Readable once it has ended; negative: the program does not
-                exist. */
-    struct idem_slice rest;
-    bool stopped; /* Before the deadline. */
+    int in;  /* Takes its event; negative: closed. */
+    int out; /* Gives its response. */
+    int end; /* Readable once it has ended; negative: there is no such
+                descriptor. */
+    struct idem_slice rest; /* Of the event. */
+    bool stopped;           /* We stopped it before the deadline. */
     bool too_long;
 };
 
 /* ---- Starting it ------------------------------------------------------- */
 
-/* In the child, whose memory is ours until it is the program. */
+/* Runs in the child of vfork(), which shares our memory until execve(). */
 static void become(const char *path, char **env, int in, int out)
 {
     char *argv[2] = {NULL, NULL};
@@ -67,7 +67,8 @@ static pid_t spawn(const char *path, char **env, int in, int out)
     return pid;
 }
 
-/* A socket for the event: to write to one that nobody reads raises no signal. */
+/* Opens a socket for the event and a pipe for the answer. A write to a socket that nobody
+ * reads can be made without SIGPIPE; one to a pipe cannot. */
 static int open_ways(int event[2], int answer[2])
 {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, event) != 0) {
@@ -132,7 +133,7 @@ static void feed(struct program *program)
         send(program->in, program->rest.base, program->rest.len, MSG_NOSIGNAL);
 
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
-        end_input(program); /* It does not want to read all of it. */
+        end_input(program); /* The program does not read all of it. */
         return;
     }
     if (n > 0) {
@@ -144,7 +145,7 @@ static void feed(struct program *program)
     }
 }
 
-/* False: there will be no more. */
+/* Reads some of the response. False: there will be no more. */
 static bool take(struct program *program, struct idem__lambda_run *run)
 {
     uint8_t *room = idem__buffer_room(&run->answer, 65536);
@@ -156,7 +157,7 @@ static bool take(struct program *program, struct idem__lambda_run *run)
     }
     n = read(program->out, room, 65536);
     if (n > 0 && run->answer.len + (size_t)n > IDEM_LAMBDA_RESPONSE_MAX + 1) {
-        program->too_long = true; /* Read on: it is to come to its end. */
+        program->too_long = true; /* Read on, so that the program can end. */
         return true;
     }
     if (n > 0) {
@@ -165,7 +166,7 @@ static bool take(struct program *program, struct idem__lambda_run *run)
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* How long it may still work, in ms. */
+/* Returns how long the program may still work, in ms. */
 static int left(const struct idem_lambda *lambda)
 {
     int64_t ms = idem__lambda_left_ms(lambda->now) - IDEM__LAMBDA_STOP_MS;
@@ -173,8 +174,9 @@ static int left(const struct idem_lambda *lambda)
     return ms < 0 ? 0 : ms > 900000 ? 900000 : (int)ms;
 }
 
-/* True while there is something to wait for. Its output may stay open after it
- * has ended, in what it started. */
+/* Waits for the program and exchanges bytes with it. True while there is more to wait for.
+ * The end of the program ends this, too: processes that it started may hold its output
+ * open. */
 static bool step(struct idem_lambda *lambda, struct program *program)
 {
     struct pollfd fds[3] = {{program->out, POLLIN, 0},
@@ -207,7 +209,7 @@ static bool has_ended(const struct program *program)
     return info.si_pid != 0;
 }
 
-/* It has closed its output: it is given what is left of the time to end. */
+/* Waits for the end of the program, which has closed its output, until its time is up. */
 static void wait_for(struct idem_lambda *lambda, struct program *program)
 {
     struct pollfd end = {program->end, POLLIN, 0};
@@ -220,7 +222,8 @@ static void wait_for(struct idem_lambda *lambda, struct program *program)
     }
 }
 
-/* Those that left its group come to us, who adopt them. False: none is left. */
+/* Kills our children: processes of the program that left its group, and that we have
+ * adopted (idem__adopt_orphans()). False: there were none. */
 static bool kill_children(void)
 {
     FILE *list = fopen("/proc/thread-self/children", "re");
@@ -239,7 +242,8 @@ static bool kill_children(void)
     return any;
 }
 
-/* Nothing is left running into a freeze. Returns how it ended. */
+/* Kills all that still runs: Lambda freezes the process after the answer, and what
+ * survived would go on with the next event. Returns how the program ended. */
 static int end(struct program *program)
 {
     int status = 0;
@@ -261,8 +265,8 @@ static int end(struct program *program)
 
 /* ---- How it ended ------------------------------------------------------ */
 
-/* Output before the response, such as a line for somebody who looks for a
- * mistake, is left out: the response is the JSON value at the end. */
+/* Cuts output before the response, such as debugging lines: the response is the JSON value
+ * at the end. */
 static void skip_noise(struct idem__lambda_run *run)
 {
     const char *base = (const char *)run->answer.base;
@@ -284,8 +288,8 @@ static void skip_noise(struct idem__lambda_run *run)
     }
 }
 
-/* {"errorType": "Declined", "errorMessage": "..."} on stdout names the class;
- * else it is the exit status. */
+/* Sets the error of a program that failed: {"errorType": "Declined", "errorMessage":
+ * "..."} from its stdout, or else its exit status. */
 static void fail(struct idem__lambda_run *run, int status)
 {
     struct json_object *said =
@@ -316,9 +320,9 @@ static bool wrote_nothing(const struct idem__lambda_run *run)
     return i == run->answer.len && !run->no_memory;
 }
 
-/* A file that only defines a function for another runtime ends so too: nothing was
- * done. A program that did its work and is silent ends no other way, so this says
- * nothing of the effect. */
+/* The program ended with success and wrote nothing. Either it did its work silently, or it
+ * is a file that only defines a function for another runtime, and did nothing. We cannot
+ * tell, so the effect is unknown. */
 static void no_response(struct idem__lambda_run *run)
 {
     idem__lambda_run_error(

@@ -1,14 +1,12 @@
-/* Messages of SQS that came while another delivery of theirs is at work, or that are to
- * be run again after a pause.
+/* Hides messages of SQS that came while another delivery works on them, or that must run
+ * again after a pause.
  *
- * Such a message is an item failure, so the queue hands it out again when its
- * visibility is over, and counts that as a receive: work that takes longer than a few
- * of these would send its own duplicate to the dead-letter queue. So the message is
- * hidden until the attempt in flight can be over.
- *
- * It is hidden until the lease ends, or for half of the time that the work has taken
- * so far, if that is longer: an owner that renews its lease may go on for hours. It is
- * never shown earlier than the queue itself would show it, unless the record says when
+ * Such a message is an item failure. The queue delivers it again after its visibility
+ * timeout, and counts that as a receive: work that takes longer than a few timeouts would
+ * send its own duplicate to the dead-letter queue. So we hide the message until the
+ * attempt in flight can be over: until its lease ends, or for half of the time that the
+ * work has taken so far, if that is longer, because an owner that renews its lease may go
+ * on for hours. We never show it earlier than the queue would, unless the record says when
  * its next attempt may begin. */
 #include "aws/lambda/batch.h"
 
@@ -23,11 +21,11 @@
 
 #include <stdio.h>
 
-/* SQS hides a message for 12 hours in all, since it was received. */
+/* SQS hides a message for at most 12 hours since it was received. */
 #define HIDE_MAX_MS ((int64_t)11 * 3600 * 1000)
-/* Of an owner whose lease never ends. */
+/* For an owner whose lease never ends. */
 #define HIDE_ENDLESS_MS ((int64_t)15 * 60 * 1000)
-/* A message that could not be asked about is asked again after so long. */
+/* Send no requests for so long after a failure that may pass. */
 #define PAUSE_MS 60000
 
 struct idem__lambda_hider {
@@ -36,15 +34,15 @@ struct idem__lambda_hider {
     bool is_open;
     int64_t visibility_ms; /* The queue's own. */
     int64_t not_before_ms; /* Monotonic; after a failure. */
-    bool told;
+    bool told;             /* The log has the reason. */
 };
 
 /* ---- Whether, and how long --------------------------------------------- */
 
 static bool hides(const struct batch *b)
 {
-    /* Lambda hands a function its credentials in one of these. Others, of a person who
-     * tries a handler, are not used on a queue that an event names. */
+    /* Lambda passes credentials to a function in one of these. Do not use other ones, of a
+     * person who tries a handler, on a queue that an event names. */
     static const char *const credentials[] = {
         "AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_FULL_URI", NULL};
 
@@ -101,9 +99,9 @@ void idem__lambda_hide_finish(struct idem_lambda *lambda)
     }
 }
 
-/* The region is part of the name of the host that is asked. An event source mapping has
- * queues of the function's region only: an event that names another one is not from
- * there. */
+/* The region becomes part of the host name to which we send signed requests. An event
+ * source mapping has only queues of the function's own region, so an event that names
+ * another one does not come from a mapping. */
 static bool is_own_region(const char *region)
 {
     static const char *const names[] = {"AWS_REGION", "AWS_DEFAULT_REGION",
@@ -113,7 +111,7 @@ static bool is_own_region(const char *region)
     return own != NULL && strcmp(own, region) == 0;
 }
 
-/* The queue of @arn, which stays open: all events of a function are of one queue. */
+/* Opens the queue of @arn, and keeps it open: a function mostly has one queue. */
 static int open_queue(struct idem__lambda_hider *h, struct idem_slice arn,
                       int64_t deadline_ms, struct idem_error *error)
 {
@@ -193,7 +191,7 @@ static struct idem_slice text_at(const struct batch *b, const struct item *item,
                                 idem__lambda_find(event, item->unit.at, place));
 }
 
-/* Adds @item if it is to be hidden for longer than it is anyway, or in a pause. */
+/* Adds @item if it must be hidden for longer than the queue does, or is in a pause. */
 static void add(const struct batch *b, const struct idem__lambda_hider *h,
                 struct round *round, const struct item *item)
 {
@@ -226,7 +224,8 @@ static int hide_all(const struct batch *b, struct idem__lambda_hider *h,
     return rc == 0 ? send(h, &round, deadline_ms, error) : rc;
 }
 
-/* It goes on as without: the queue shows the messages when it would. */
+/* Logs, once, why messages cannot be hidden. The batch goes on, and the queue shows them
+ * when it would. After a failure that a retry cannot mend, never tries again. */
 static void tell(const struct batch *b, struct idem__lambda_hider *h,
                  const struct idem_error *error)
 {

@@ -1,4 +1,4 @@
-/* Answers over HTTP: ours, and those of handlers as they are put on record and replayed. */
+/* Responses of HTTP: ours, and those of handlers as they are recorded and replayed. */
 #include "aws/lambda/http.h"
 
 #include "aws/lambda/lambda.h"
@@ -71,14 +71,15 @@ bool idem__lambda_keeps_header(struct idem_slice name,
            idem_http_header_kept(name, replay_headers);
 }
 
-/* The record may be of another front end, or of a release that kept more. */
+/* True if any caller may get the header. A record of another front end, or of another
+ * version, may have more headers than we would keep. */
 static bool is_harmless(struct idem_slice name, const char *replay_headers)
 {
     (void)replay_headers;
     return !idem_http_header_never(name);
 }
 
-/* True if something was taken out of @map, which may be NULL. */
+/* Removes headers from @map, which may be NULL. True if it removed any. */
 static bool strip_map(struct json_object *map, keeps_fn *keeps,
                       const char *replay_headers)
 {
@@ -98,7 +99,8 @@ static bool strip_map(struct json_object *map, keeps_fn *keeps,
     return stripped;
 }
 
-/* Both forms of headers, and the list of cookies that version 2 has beside them. */
+/* Removes headers of both forms, and the list of cookies of version 2. True if it removed
+ * any. */
 static bool strip(struct json_object *response, keeps_fn *keeps,
                   const char *replay_headers)
 {
@@ -177,7 +179,7 @@ static bool add(struct json_object *map, bool many, const char *name,
            json_object_object_add(map, name, values) == 0;
 }
 
-/* Where @response has its headers, which become an object if it has none; NULL:
+/* Returns the headers of @response, and adds an object for them if it has none. NULL:
  * memory ran out. */
 static struct json_object *map_of(struct json_object *response, bool *ret_many)
 {
@@ -197,7 +199,8 @@ static struct json_object *map_of(struct json_object *response, bool *ret_many)
     return map;
 }
 
-/* As at a gateway, a replay is kept by no cache unless the response asks. */
+/* Marks a replay. As at the gateway, no cache may keep it unless the response allows
+ * it. */
 static bool mark_replay(struct json_object *response)
 {
     bool many;

@@ -1,4 +1,5 @@
-/* Log lines as JSON, and the counts as a line of the log that CloudWatch makes metrics of. */
+/* Writes log lines as JSON, and the counts as a line from which CloudWatch makes
+ * metrics. */
 #include "aws/lambda/lambda.h"
 
 #include "base/heap.h"
@@ -65,7 +66,7 @@ static void write_line(struct idem_slice line)
             continue;
         }
         if (n <= 0) {
-            return; /* There is nowhere else to say it. */
+            return; /* There is nowhere else to report it. */
         }
         p += n;
         len -= (size_t)n;
@@ -102,7 +103,7 @@ void idem__lambda_log(const struct idem_lambda_invocation *now,
 
 /* ---- Metrics ------------------------------------------------------------ */
 
-#define SPACE "idem" /* That of the alarms in packaging/cloudwatch. */
+#define SPACE "idem" /* As in the alarms of packaging/cloudwatch. */
 
 struct idem__lambda_metrics {
     struct idem_meter *meter;
@@ -145,7 +146,8 @@ void idem__lambda_metrics_observe(const struct idem_lambda *lambda,
     }
 }
 
-/* Each count came with a call. */
+/* True if nothing was counted in between. Each count comes with a call, which is counted
+ * in a bucket. */
 static bool same(const struct idem_metrics *a, const struct idem_metrics *b)
 {
     return memcmp(a->buckets, b->buckets, sizeof(a->buckets)) == 0;

@@ -1,4 +1,4 @@
-/* The options from the environment. */
+/* Reads the options from the environment. */
 #include <idem/lambda.h>
 
 #include "core/error.h"
@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two words, of which the second sets a flag. */
+/* Two words; the second one sets a flag. */
 #define WORDS(off, on)                                                         \
     IDEM_SETTING(IDEM_SETTING_WORD,                                            \
                  .words = (const char *const[]){off, on, NULL})
 
-/* A variable, what it takes, and the one place of the four where that goes. */
+/* A variable, its type, and one of four places for its value. */
 struct variable {
     const char *name;
     const struct idem_setting *as;

@@ -1,4 +1,4 @@
-/* How a run is put on record, and what the log says of it before. */
+/* The outcome of a run, for the record and for the log. */
 #include "aws/lambda/ends.h"
 
 #include "aws/lambda/http.h"
@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <time.h>
 
-/* CloudWatch cuts a line after 256 KiB; a longer result is left out of it. */
+/* CloudWatch cuts a line after 256 KiB, so a longer result is left out of it. base64 makes
+ * this a third longer. */
 #define LOGGED_MAX ((size_t)160 << 10)
 
 /* ---- The outcome ------------------------------------------------------- */
@@ -24,7 +25,8 @@ static void set_error(const struct idem__lambda_run *run,
     out->text = idem_str(run->text);
 }
 
-/* An error is on record where it is the last word. */
+/* Sets the status of a run that failed. The error is its result only if the status is
+ * final. */
 static void judge_status(const struct idem_lambda *lambda,
                          enum idem_status status, struct idem__buffer *scratch,
                          struct idem_outcome *out)
@@ -38,8 +40,8 @@ static void judge_status(const struct idem_lambda *lambda,
     out->text = idem_str(run->text);
 }
 
-/* An ending without a status may come after the effect, and so may an error: only who
- * knows better may say that nothing happened. */
+/* Judges a run that ended without a status, which may have had its effect. So the default
+ * is never that nothing happened. */
 static void judge_none(const struct idem_lambda *lambda,
                        struct idem__buffer *scratch, struct idem_outcome *out)
 {
@@ -66,10 +68,10 @@ static void judge_error(const struct idem_lambda *lambda,
     judge_status(lambda, status, scratch, out);
 }
 
-/* The work was done, and its response cannot be sent. It is not done again. A response
- * that is not JSON needs a person, and does not pass with the retention. In a batch
- * nobody reads it; but it may come from a file that does no work, such as one that
- * prints a line and defines a function. */
+/* Judges a run whose response cannot be sent: the work was done, and must not be done
+ * again. If the response is not JSON, the record fails, which stays until a person looks.
+ * That holds for a batch, too, where nobody reads the response: it may come from a file
+ * that does no work, such as one that prints a line and defines a function. */
 static void judge_useless(const struct idem_lambda *lambda,
                           struct idem__buffer *scratch,
                           struct idem_outcome *out)
@@ -85,7 +87,8 @@ static void judge_useless(const struct idem_lambda *lambda,
     set_error(run, scratch, out);
 }
 
-/* Such a table is another library's too, which replays the JSON that it finds. */
+/* True for a table that another library uses, too, which replays the JSON that it
+ * finds. */
 static bool has_layout(const struct idem_lambda *lambda)
 {
     const char *url = idem_store_url(lambda->store);
@@ -94,8 +97,8 @@ static bool has_layout(const struct idem_lambda *lambda)
            (strstr(url, "?layout=") != NULL || strstr(url, "&layout=") != NULL);
 }
 
-/* A response of HTTP is on record as every server records one, so that each front end
- * can replay it. One that is none, or that no head can hold, stays JSON. */
+/* Sets the result. A response of HTTP is recorded in the form of every server, so that
+ * each front end can replay it. Another one, or one that no head can hold, stays JSON. */
 static void keep_answer(const struct idem_lambda *lambda,
                         enum idem__lambda_shape shape,
                         struct idem__buffer *scratch, struct idem_slice answer,
@@ -117,7 +120,8 @@ static void keep_answer(const struct idem_lambda *lambda,
     result->content_type = idem_str("application/json");
 }
 
-/* As in front of any server. A response to an event has no status: it is the result. */
+/* Judges a response. One of HTTP is judged by its status, as in front of any server; one
+ * to an event has no status, and is the result. */
 static void judge_answer(const struct idem_lambda *lambda,
                          enum idem__lambda_shape shape,
                          struct idem__buffer *scratch, struct idem_outcome *out)
@@ -150,8 +154,8 @@ static void judge_answer(const struct idem_lambda *lambda,
     }
 }
 
-/* However late the store hears of it. 0, where there is no such clock: the moment at
- * which it hears. */
+/* Returns the time at which the work ended, for a store that gets the end later. 0: there
+ * is no such clock, and the store takes the time at which it gets the end. */
 static int64_t boot_ms(void)
 {
     uint8_t id[16];
@@ -200,7 +204,7 @@ bool idem__lambda_outcome(const struct idem_lambda *lambda,
 
 /* ---- The log ----------------------------------------------------------- */
 
-/* The file of a journal, as base64; failed: it could not be made. */
+/* Writes the entry as a file of a journal, in base64. text->failed: it could not. */
 static void encode(const struct idem_journal_info *entry,
                    struct idem__buffer *text)
 {

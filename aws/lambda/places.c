@@ -1,4 +1,4 @@
-/* Reading what a row names: keys, the parts that are compared, times. */
+/* Reads from an event what its rule names: keys, the parts that are compared, times. */
 #include "aws/lambda/event_source.h"
 
 #include "base/base64.h"
@@ -12,8 +12,8 @@
 
 /* ---- Keys --------------------------------------------------------------- */
 
-/* A number or an object is taken as it is, where "#" or "{}" says so; of a list its first
- * text. */
+/* Returns the text at @at; of a list, its first text. With "#" or "{}" in @place, also
+ * the text of a number or an object. */
 static struct idem_slice value_of(const struct idem__tree *event, uint32_t at,
                                   const char *place)
 {
@@ -52,13 +52,13 @@ int idem__lambda_join(const struct idem__tree *event, uint32_t unit,
     return 0;
 }
 
-/* A header, as far as it was found: one value, as often as it is there. */
+/* A search for a header, which may be there several times but must have one value. */
 struct search {
     const char *name;
     struct idem_slice value;
     size_t found;
-    bool is_odd; /* It is not a text. */
-    bool is_two;
+    bool is_odd; /* A value is not a text. */
+    bool is_two; /* Two values differ. */
 };
 
 static void look_at(struct search *search, const struct idem__tree *event,
@@ -108,7 +108,7 @@ static void search_map(struct search *search, const struct idem__tree *event,
     }
 }
 
-/* Of values that are sent twice "headers" has only the last one. */
+/* Searches both maps, because "headers" has only the last one of several values. */
 static struct search search_header(const struct idem__tree *event,
                                    const char *name)
 {
@@ -127,8 +127,8 @@ bool idem__lambda_has_key_header(const struct idem__tree *event)
     return search.found > 0 || search.is_odd;
 }
 
-/* In whatever case, form and map it came: a plain word, or text in quotes as structured
- * headers have it. */
+/* Reads the key from its header, in either map and any case: a plain word, or a text in
+ * quotes as in structured headers. */
 static int read_header(const struct idem__tree *event, struct idem__buffer *key,
                        struct idem_error *error)
 {
@@ -182,10 +182,10 @@ int idem__lambda_key(const struct idem__lambda_rule *rule,
                                  : "idempotencyKey is not a text, or empty");
 }
 
-/* ---- What is compared --------------------------------------------------- */
+/* ---- The parts that are compared ---------------------------------------- */
 
-/* Appends the array of what is at @places, each in an array of its own: [VALUE], or []
- * where there is none. */
+/* Appends an array of the values at @places, each in an array of its own: [VALUE], or []
+ * if there is none. */
 static void add_places(const struct idem__tree *event, uint32_t unit,
                        const char *const *places, struct idem__buffer *to)
 {
@@ -205,7 +205,7 @@ static void add_places(const struct idem__tree *event, uint32_t unit,
     idem__buffer_str(to, "]");
 }
 
-/* JSON without a canonical form is compared by its bytes. */
+/* Adds a part made of JSON: its canonical form or, if it has none, its bytes. */
 static int add_json_part(const struct idem__tree *event, uint32_t unit,
                          const char *const *places,
                          struct idem__lambda_parts *parts)
@@ -232,7 +232,7 @@ static int add_json_part(const struct idem__tree *event, uint32_t unit,
     return rc == 0 && parts->json.failed ? IDEM_ENOMEM : rc;
 }
 
-/* False: it is not base64, and is taken as it is. */
+/* Decodes the body. False: it is not base64, and stays as it is; or memory ran out. */
 static bool decode(struct idem__lambda_parts *parts)
 {
     uint8_t *room = idem__buffer_room(&parts->decoded,
@@ -255,7 +255,8 @@ static bool is_encoded(const struct idem__tree *event)
     return at != 0 && idem__tree_at(event, at)->kind == IDEM__TREE_TRUE;
 }
 
-/* Two content types say as little of the body as none. */
+/* Reads the content type and the body of a request. Two different content types count as
+ * none. */
 static int read_request(const struct idem__tree *event,
                         struct idem__lambda_parts *parts,
                         struct idem_error *error)

@@ -1,4 +1,4 @@
-/* A function that is ready for events, and what becomes of one. */
+/* Opens and closes a function, and handles one event. */
 #include "aws/lambda/lambda.h"
 
 #include "aws/lambda/answer.h"
@@ -12,7 +12,8 @@
 
 /* ---- Life -------------------------------------------------------------- */
 
-/* A request that changes nothing has no key, as at the gateway. */
+/* Checks the methods that need a key. As at the gateway, a request that changes nothing
+ * has none. */
 static int check_methods(const char *list, struct idem_error *error)
 {
     while (list != NULL && *list != '\0') {
@@ -162,9 +163,10 @@ static const struct idem__lambda_rule *rule_of(const struct idem_lambda *lambda)
     return rule == NULL && options->key != NULL ? idem__lambda_direct : rule;
 }
 
-/* NULL, or why the event is not one of @rule. A batch without a record says nothing of
- * where it is from. A source that nobody named may be another one: it is not guessed
- * where that would change what an answer means, or let work run twice. */
+/* Returns NULL, or why the event must not be handled by @rule. A batch without records
+ * does not show its source, so a named source accepts it. If the user names no source, do
+ * not guess one where a wrong guess would change the meaning of the answer, or let work
+ * run twice. */
 static const char *why_not(const struct idem_lambda *lambda,
                            const struct idem__lambda_rule *rule)
 {

@@ -11,7 +11,7 @@
 
 #define BASE_MAX 128
 #define VALUE_MAX 8192
-#define CONNECT_MS 300000 /* libcurl's own. */
+#define CONNECT_MS 300000 /* libcurl's default. */
 
 /* The headers of a delivery. */
 #define HEADER_MAP(X)                                                          \
@@ -86,8 +86,8 @@ bool idem__lambda_api_is_local(const char *address)
 
 /* ---- libcurl's callbacks ----------------------------------------------- */
 
-/* A request that was written to a connection is never sent again: Lambda would
- * take a second "next" for the end of the first delivery. */
+/* Keeps libcurl from sending a request a second time: Lambda would take a second "next"
+ * for the end of the first delivery. */
 static int on_send(void *ctx, char *remote, char *local, int remote_port,
                    int local_port)
 {
@@ -233,7 +233,7 @@ void idem__lambda_api_destroy(struct idem__lambda_api *api)
 
 /* ---- Requests ---------------------------------------------------------- */
 
-/* The status of the answer; 0: there was none. */
+/* Sends the request. Returns the status of the answer; 0: there was none. */
 static long perform(struct idem__lambda_api *api)
 {
     long status = 0;
@@ -296,7 +296,7 @@ int idem__lambda_api_next(struct idem__lambda_api *api,
         return idem__error(ret_error, IDEM_EUNAVAILABLE,
                            "an event came without a request id");
     }
-    /* Handlers may take it for a text. */
+    /* A handler may use the event as a C string. */
     idem__buffer_add(&api->body, "", 1);
     if (api->body.failed) {
         return idem__error_plain(ret_error, IDEM_EUNAVAILABLE);

@@ -1,4 +1,4 @@
-/* The loop: next, handle, answer; and all of the runtime, for a main(). */
+/* The loop of the runtime (next, handle, answer), and the whole runtime for a main(). */
 #include "aws/lambda/answer.h"
 #include "aws/lambda/runtime_api.h"
 #include "core/error.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The delivery cannot be handled; it gets its error. */
+/* Answers a delivery that cannot be handled with an error. */
 static void refuse(struct idem_lambda *lambda,
                    const struct idem_lambda_invocation *now, const char *why,
                    struct idem_lambda_response *response)
@@ -19,8 +19,8 @@ static void refuse(struct idem_lambda *lambda,
     response->json = idem__buffer_slice(&lambda->response);
 }
 
-/* Nobody got the response: Lambda is told that it failed. An outcome on record
- * stays there, so that the next delivery is answered with it. */
+/* Reports an error for a response that Lambda did not take. The outcome stays on record,
+ * so the next delivery gets it. */
 static int not_sent(struct idem_lambda *lambda, struct idem__lambda_api *api,
                     const struct idem_lambda_invocation *now, long status,
                     struct idem_error *ret_error)
@@ -89,7 +89,7 @@ static int serve_one(struct idem_lambda *lambda, struct idem__lambda_api *api,
     return answer(lambda, api, &now, &response, ret_error);
 }
 
-/* Told at the start, and not only by the first request: who deploys sees it. */
+/* Warns at the start and not only at the first request, so that a deployment shows it. */
 static void warn_of_scope(const struct idem_lambda *lambda)
 {
     const char *source = lambda->options->source;
@@ -124,7 +124,8 @@ int idem_lambda_serve(struct idem_lambda *lambda, const char *api,
 
 /* ---- For a main() ------------------------------------------------------- */
 
-/* Lambda shows it in the console and to the deployment. */
+/* Reports an error of the initialization to Lambda, which shows it in the console and to
+ * the deployment. */
 static void report(const char *address, const struct idem_error *error)
 {
     struct idem__lambda_api *api;

@@ -8,7 +8,7 @@
 static const char *const names[] = {"IDEM_LAMBDA_KEY", "IDEM_LAMBDA_SCOPE",
                                     "IDEM_LAMBDA_FINGERPRINT"};
 
-/* The sentence of a failure begins with the name of the selector. */
+/* Puts the name of the variable before the message of a failure. */
 static int refuse(enum idem__lambda_what what, const struct idem_error *why,
                   struct idem_error *error)
 {
@@ -21,7 +21,7 @@ int idem__lambda_selects_init(struct idem_lambda *lambda,
     const struct idem_lambda_options *o = lambda->options;
     const struct {
         const char *text;
-        const char *none; /* A word that is no selector. */
+        const char *none; /* A word that means: no selector. */
     } given[] = {
         [IDEM__LAMBDA_KEY] = {o->key, ""},
         [IDEM__LAMBDA_SCOPE] = {o->scope, "global"},
@@ -73,7 +73,7 @@ int idem__lambda_select(struct idem_lambda *lambda, enum idem__lambda_what what,
     if (why.code == 0 && what == IDEM__LAMBDA_FINGERPRINT) {
         why.code = idem_selector_values(selector, &values, &why);
     } else if (why.code == 0) {
-        /* As the key of an operation: a caller is one value too, and never null. */
+        /* A caller follows the rules of a key: one value or a list, and never null. */
         why.code = idem_key_of(selector, &text, &why);
         values = idem_bytes(text.text, text.len);
     }

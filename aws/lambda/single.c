@@ -1,4 +1,4 @@
-/* An event that is one unit. */
+/* Handles an event that is one unit. */
 #include "aws/lambda/unit.h"
 
 #include "aws/lambda/answer.h"
@@ -8,7 +8,7 @@
 #include "base/host.h"
 #include "core/error.h"
 
-/* No wait is shorter, but for the last one. */
+/* The shortest wait, except for the last one. */
 enum {
     SLICE_MIN_MS = 50,
 };
@@ -49,7 +49,8 @@ void idem__lambda_log_start(const struct idem_lambda *lambda,
 
 /* ---- One unit ---------------------------------------------------------- */
 
-/* False: the outcome is in the log alone. The answer does not wait for long. */
+/* Records the outcome, for which the answer waits a bounded time. False: only the log has
+ * the outcome. */
 static bool record(struct idem_lambda *lambda,
                    const struct idem__lambda_unit *unit,
                    struct idem_attempt *attempt)
@@ -107,8 +108,8 @@ static void refused(struct idem_lambda *lambda,
     idem__lambda_answer_verdict(lambda, unit->rule, attempt);
 }
 
-/* How long it may wait for an attempt in flight: after it there is still time to
- * start the work, which may turn out to be ours. */
+/* Returns how long to wait for an attempt in flight: after that there must still be time
+ * for the work, if it becomes ours. */
 static int64_t wait_bound_ms(const struct idem_lambda *lambda)
 {
     const struct idem_lambda_options *options = lambda->options;
@@ -119,9 +120,9 @@ static int64_t wait_bound_ms(const struct idem_lambda *lambda)
     return left_ms < options->wait_ms ? left_ms : options->wait_ms;
 }
 
-/* Half of the time until the margin, as the store is allowed the other half:
- * one that pauses at the end of a wait does not use up the time for an
- * answer. */
+/* Returns the length of the next wait: at most half of the time until the margin, because
+ * the store gets the other half. Then a store that stalls at the end of a wait does not
+ * use up the time for an answer. */
 static int64_t slice_ms(const struct idem_lambda *lambda, int64_t wait_ms)
 {
     int64_t half_ms =
@@ -132,13 +133,15 @@ static int64_t slice_ms(const struct idem_lambda *lambda, int64_t wait_ms)
     return wait_ms < half_ms ? wait_ms : half_ms;
 }
 
-/* Another is at work still, or has given up, and the work may be begun. */
+/* True if another try may get the claim: the other attempt still works, or was
+ * released. */
 static bool is_worth_asking(const struct idem_attempt *attempt)
 {
     return attempt->verdict == IDEM_RELEASED || attempt->verdict == IDEM_BUSY;
 }
 
-/* Each try is a request of its own, whose lease is counted from then on. */
+/* Claims, and waits for another attempt in slices. Each try is a new request, so that its
+ * lease counts from that moment and never ends too early. */
 static int ask(struct idem_lambda *lambda, const struct idem__lambda_unit *unit,
                struct idem_attempt **ret_attempt, struct idem_error *error)
 {

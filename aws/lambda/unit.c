@@ -1,4 +1,5 @@
-/* Identity and fingerprint of a unit, what is kept of it, and the request for its key. */
+/* The identity and the fingerprint of a unit, the input that is kept of it, and the
+ * request for its key. */
 #include "aws/lambda/unit.h"
 
 #include "aws/lambda/answer.h"
@@ -32,7 +33,7 @@ static bool needs_key(const struct idem_lambda *lambda,
 
 /* ---- The key ----------------------------------------------------------- */
 
-/* Said once: it is the same for every event. */
+/* Warns of a weak key, once, because it is the same for every event. */
 static void warn_of_weakness(struct idem_lambda *lambda,
                              const struct idem__lambda_unit *unit)
 {
@@ -49,7 +50,7 @@ static void warn_of_weakness(struct idem_lambda *lambda,
     }
 }
 
-/* unit->is_open: the unit has no key, and needs none. */
+/* Finds the key. Sets unit->is_open if there is none, and none is needed. */
 static int find_key(struct idem_lambda *lambda, struct idem__lambda_unit *unit,
                     struct idem_error *error)
 {
@@ -79,7 +80,7 @@ static int find_key(struct idem_lambda *lambda, struct idem__lambda_unit *unit,
                             : idem__key_shorten(&unit->key, error);
 }
 
-/* Appends the caller, by the selector of the options. */
+/* Appends the caller, which the selector of the options selects. */
 static int add_caller(struct idem_lambda *lambda,
                       struct idem__lambda_unit *unit, struct idem_error *error)
 {
@@ -99,8 +100,8 @@ static int add_caller(struct idem_lambda *lambda,
     return rc;
 }
 
-/* Two functions never share a record by accident; nor do two clients, who choose
- * their keys themselves: one could be given what is another's. */
+/* Finds the scope, so that two functions never share a record by accident. Nor may two
+ * clients, which choose their own keys: one could get the response of the other. */
 static int find_scope(struct idem_lambda *lambda,
                       struct idem__lambda_unit *unit, struct idem_error *error)
 {
@@ -124,8 +125,8 @@ static int find_scope(struct idem_lambda *lambda,
 
 /* ---- The fingerprint --------------------------------------------------- */
 
-/* The selected values replace the body; of HTTP method, path and query still count, so
- * that no path is answered with the response of another one. */
+/* Makes the fingerprint from selected values in place of the body. For HTTP, method, path
+ * and query still count, so that no path gets the response of another one. */
 static int add_selected(struct idem_lambda *lambda,
                         struct idem__lambda_unit *unit,
                         const struct idem__lambda_parts *parts,
@@ -177,8 +178,6 @@ static int find_fingerprint(struct idem_lambda *lambda,
     idem__buffer_free(&parts.decoded);
     return rc;
 }
-
-/* ---- The time ---------------------------------------------------------- */
 
 /* ---- All of it --------------------------------------------------------- */
 
@@ -236,7 +235,8 @@ void idem__lambda_unit_event(const struct idem_lambda *lambda,
                      event.len - before - all.len);
 }
 
-/* Writes an object, still open, with the members of the object @at that @names lists. */
+/* Writes an object with those members of the object @at that @names lists, and leaves it
+ * open. */
 static void pick(const struct idem__tree *event, uint32_t at, const char *names,
                  struct idem__buffer *to)
 {
@@ -260,7 +260,8 @@ static void pick(const struct idem__tree *event, uint32_t at, const char *names,
     }
 }
 
-/* Likewise, of what is at @place, if there is anything, as the member @name. */
+/* Writes such an object, closed, as the member @name for the value at @place, if there is
+ * one. */
 static void pick_member(const struct idem__tree *event, const char *place,
                         const char *name, const char *names,
                         struct idem__buffer *to)
@@ -274,9 +275,9 @@ static void pick_member(const struct idem__tree *event, const char *place,
     }
 }
 
-/* An event of HTTP brings along what its sender is trusted by: Authorization, cookies,
- * API keys, the claims of a token. They have no place in a store that people read, so
- * of such an event only members that are named here are kept. */
+/* Writes the part of an HTTP event that is kept. The event also has the credentials of its
+ * sender: Authorization, cookies, API keys, the claims of a token. People read the store,
+ * so only the members that are named here are kept. */
 static void keep_request(const struct idem__tree *event,
                          struct idem__buffer *to)
 {
@@ -299,8 +300,8 @@ static void keep_request(const struct idem__tree *event,
     idem__buffer_str(to, "}}");
 }
 
-/* The event as its handler gets it, but of HTTP only the request, without what proves
- * who sent it. */
+/* Writes the input that is kept: the event as its handler gets it, but of an HTTP event
+ * only the request, without credentials. */
 static void keep_input(const struct idem_lambda *lambda,
                        const struct idem__lambda_unit *unit,
                        struct idem__buffer *to)
@@ -321,11 +322,12 @@ static void keep_input(const struct idem_lambda *lambda,
 
 /* ---- The request -------------------------------------------------------- */
 
-/* Lambda has been seen to kill a function 0.7 s after its deadline, and the clocks of
- * two hosts differ. */
+/* We have seen Lambda kill a function 0.7 s after its deadline, and the clocks of two
+ * hosts differ. */
 #define LEASE_MARGIN_MS 2000
 
-/* Never shorter than the function can live. */
+/* Returns the length of the lease: longer than the function can live, so that no other
+ * delivery takes over while it still works. */
 static int64_t lease_of(const struct idem_lambda *lambda)
 {
     int64_t left = idem__lambda_left_ms(lambda->now);

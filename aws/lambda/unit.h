@@ -1,4 +1,4 @@
-/* The unit of one record of idempotency: an event, or one record of a batch. */
+/* A unit is the work of one key: an event, or one record of a batch. */
 #ifndef IDEM_AWS_LAMBDA_UNIT_H
 #define IDEM_AWS_LAMBDA_UNIT_H
 
@@ -9,23 +9,23 @@ struct idem__lambda_refusal;
 
 struct idem__lambda_unit {
     const struct idem__lambda_rule *rule;
-    uint32_t at; /* In the tree of the event; 0: it is all of it. */
+    uint32_t at; /* In the tree of the event; 0: the whole event. */
     struct idem_slice
-        list; /* Of a record: the name of the list it is in, if that has
+        list; /* A record: the name of the list it is in, if that has
                                one. */
     bool
         is_open; /* Not protected: a request that has no key, and needs none. */
     bool has_fingerprint;
-    int64_t event_ms; /* When it happened; 0: not said. */
+    int64_t event_ms; /* When it happened; 0: unknown. */
     struct idem__buffer scope;
     struct idem__buffer key;
     uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
-    const struct idem__lambda_refusal *refusal; /* Why there is none, where that
-                                                   has an answer of its own. */
+    const struct idem__lambda_refusal *refusal; /* Why it cannot be keyed, if
+                                                   that has its own answer. */
 };
 
-/* Sets @unit, whose rule, place and list are set already: its identity and what is
- * compared. IDEM_EINVALID: the event does not say; IDEM_ENOMEM. */
+/* Sets the identity and the fingerprint of @unit, whose rule, at and list are set.
+ * IDEM_EINVALID: the event lacks what they need. IDEM_ENOMEM. */
 int idem__lambda_unit_init(struct idem_lambda *lambda,
                            struct idem__lambda_unit *unit,
                            struct idem_error *ret_error);
@@ -33,14 +33,14 @@ void idem__lambda_unit_finish(struct idem__lambda_unit *unit);
 
 #define IDEM__LAMBDA_OWNER_MAX (IDEM_OWNER_MAX + 1)
 
-/* The request for the key of @unit, valid until the next one is made. @owner is
- * filled in and must stay with it. 0 or IDEM_ENOMEM. */
+/* Makes the request for the key of @unit, valid until the next call. It points to @owner,
+ * which is filled in. 0 or IDEM_ENOMEM. */
 int idem__lambda_unit_request(struct idem_lambda *lambda,
                               const struct idem__lambda_unit *unit,
                               char owner[IDEM__LAMBDA_OWNER_MAX],
                               struct idem_request *ret_request);
 
-/* The text of @unit. */
+/* Returns the text of @unit. */
 static inline struct idem_slice idem__lambda_unit_text(
     const struct idem_lambda *lambda, const struct idem__lambda_unit *unit)
 {
@@ -48,36 +48,36 @@ static inline struct idem_slice idem__lambda_unit_text(
                           idem__tree_at(&lambda->tree, unit->at));
 }
 
-/* Writes the event for the handler of @unit, a record, into the emptied @to: all of what
- * came, but with one record in it. */
+/* Empties @to, and writes the event for the handler of @unit, a record: the whole event,
+ * but with only that record in it. */
 void idem__lambda_unit_event(const struct idem_lambda *lambda,
                              const struct idem__lambda_unit *unit,
                              struct idem__buffer *to);
 
 /* ---- The work on an event ----------------------------------------------- */
 
-/* IDEM_EINVALID: one of @options is missing or not valid. */
+/* Checks @options. IDEM_EINVALID: one is missing or not valid. */
 int idem__lambda_check(const struct idem_lambda_options *options,
                        struct idem_error *ret_error);
 
-/* The rule of the event, whose tree was read. *@ret_why is NULL, or why it is not one of
- * that source. */
+/* Picks the rule for the event, whose tree was read. *@ret_why is NULL, or why the rule
+ * must not be used. */
 const struct idem__lambda_rule *idem__lambda_pick(
     const struct idem_lambda *lambda, const char **ret_why);
 
-/* Handle the event, of the source of @rule: one unit, or a batch of them. The response is
- * in @lambda. */
+/* Handle the event, which is of the source of @rule: one unit, or a batch of them. Set
+ * lambda->response. */
 void idem__lambda_single(struct idem_lambda *lambda,
                          const struct idem__lambda_rule *rule);
 void idem__lambda_batch(struct idem_lambda *lambda,
                         const struct idem__lambda_rule *rule);
 
-/* The handler of @attempt was stopped: its lease ends now, and the policy
- * decides. */
+/* Ends the lease of @attempt now, because its handler was stopped: the policy then decides
+ * what follows. */
 void idem__lambda_stopped(const struct idem_lambda *lambda,
                           struct idem_attempt *attempt);
 
-/* Says that an attempt is not the first one. */
+/* Logs a takeover: @attempt is not the first. */
 void idem__lambda_log_start(const struct idem_lambda *lambda,
                             const struct idem_attempt *attempt);
 

@@ -1,5 +1,5 @@
-/* The units of an event for a runtime of another language: which they are, and what Lambda
- * is told of them. Nothing is claimed here. */
+/* The units of an event for a runtime in another language: lists them, and makes the
+ * report to Lambda. Claims nothing. */
 #include "aws/lambda/batch.h"
 #include "core/error.h"
 #include "core/slice.h"
@@ -57,8 +57,8 @@ static void add_unit(struct idem_lambda *lambda,
     }
 }
 
-/* The number of the first unit in its group: once one of them failed, those after it
- * wait. */
+/* Returns the number of the first unit in the group of @item, which names the group: once
+ * one of its units failed, those after it wait. */
 static size_t group_of(const struct batch *b, const struct item *item)
 {
     const struct item *other = b->items;
@@ -89,7 +89,7 @@ static void add_item(struct batch *b, const struct item *item,
     }
 }
 
-/* ---- What is asked ------------------------------------------------------- */
+/* ---- The questions of the runtime ---------------------------------------- */
 
 static int write_batch(struct batch *b, struct idem__buffer *to,
                        struct idem_error *error)
@@ -119,7 +119,7 @@ static int write_single(struct idem_lambda *lambda,
     int rc;
 
     if (rule->shape == IDEM__LAMBDA_HTTP) {
-        return 0; /* As any request over HTTP. */
+        return 0; /* The runtime treats it like any request over HTTP. */
     }
     rc = idem__lambda_unit_init(lambda, &unit, error);
     if (rc == 0) {
