@@ -1,4 +1,4 @@
-/* The meaning of an answer of DynamoDB, or of the lack of one. */
+/* Classifies an answer of DynamoDB, or the lack of one. */
 #include "aws/dynamodb/task/answer.h"
 
 #include "core/error.h"
@@ -24,8 +24,8 @@ static void say(const struct reading *reading, enum idem__said said, int code,
     if (error->type[0] == '\0') {
         (void)idem__error(
             &answer->error, code,
-            "%.100s is not DynamoDB: HTTP status %d without the name of an "
-            "error; check the endpoint, and https_proxy",
+            "%.100s is not DynamoDB: HTTP status %d without an error name; "
+            "check the endpoint and https_proxy",
             url_of(reading->request), reading->request->status);
         return;
     }
@@ -43,13 +43,13 @@ static const char *text_at(json_object *object, const char *name)
     return text == NULL ? "" : json_object_get_string(text);
 }
 
-/* The obstacle to one write of a transaction. */
+/* Why the service cancelled a transaction, as it reports that for one write. */
 enum reason {
-    REASON_NONE,
+    REASON_NONE, /* Not because of this write. */
     REASON_CONDITION,
-    REASON_BUSY,  /* Another transaction, or too many requests: again later. */
-    REASON_NEVER, /* It cannot be done as it was asked for. */
-    REASON_STRANGE,
+    REASON_BUSY,    /* Another transaction, or a throttle: try again later. */
+    REASON_NEVER,   /* The write is invalid: another try would fail as well. */
+    REASON_STRANGE, /* The answer gives no code. */
 };
 
 static enum reason reason_of(json_object *object)
@@ -70,7 +70,7 @@ static enum reason reason_of(json_object *object)
     return code[0] == '\0' ? REASON_STRANGE : REASON_NEVER;
 }
 
-/* Which of the writes had @reason; the number of them: none. */
+/* The first write with @reason; the number of writes: none has it. */
 static size_t first_with(json_object *reasons, enum reason reason)
 {
     size_t n = json_object_array_length(reasons);
@@ -84,7 +84,7 @@ static size_t first_with(json_object *reasons, enum reason reason)
     return n;
 }
 
-/* The reason of write @i as the answer's error. */
+/* Makes the reason of write @i the error of the answer. */
 static void say_reason(struct idem__answer *answer, enum idem__said said,
                        int code, json_object *reasons, size_t i)
 {
@@ -97,9 +97,9 @@ static void say_reason(struct idem__answer *answer, enum idem__said said,
                       i, text_at(reason, "Code"), text_at(reason, "Message"));
 }
 
-/* None of a transaction was applied. Its first write is the record's: what is
- * wrong with that one counts first. That a condition of the caller's did not hold
- * says something only if the record's did. */
+/* The service cancelled a transaction: it applied none of the writes. The first write is
+ * that of the record, and its condition counts first: a refused write of the caller's
+ * means something only if the record was as it was found. */
 static void read_cancellation(const struct reading *reading,
                               const struct idem__aws_error *error)
 {
@@ -142,7 +142,7 @@ static bool is_transaction(const struct idem__aws_request *request)
 
 /* ---- Single answers ---- */
 
-/* Names that are DynamoDB's own. */
+/* True if the error is one that DynamoDB has and other services do not. */
 static bool own_name(const struct reading *reading,
                      const struct idem__aws_error *error)
 {
@@ -153,7 +153,7 @@ static bool own_name(const struct reading *reading,
         (void)json_object_object_get_ex(answer->body, "Item", &answer->item);
         return true;
     }
-    /* A plain write that met a transaction. */
+    /* A write that met a transaction, or a write to another replica. */
     if (idem__aws_error_is(error, "TransactionConflictException") ||
         idem__aws_error_is(error, "ReplicatedWriteConflictException")) {
         say(reading, IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, error);
@@ -209,7 +209,7 @@ static void read_refusal(const struct reading *reading)
     }
 }
 
-/* The part that every applied write shares. */
+/* True for the answer to most writes that were applied. It needs no parsing. */
 static bool is_empty(struct idem_slice text)
 {
     return text.len == 2 && memcmp(text.base, "{}", 2) == 0;
@@ -226,10 +226,13 @@ void idem__answer_read(const struct idem__aws_request *request,
     memset(answer, 0, sizeof(*answer));
     answer->error = request->error;
     answer->sent = request->outcome != IDEM__AWS_NOT_SENT;
+    /* Some or all of the request was sent: the service may have applied it, or may still
+     * do so. */
     if (request->outcome == IDEM__AWS_NO_ANSWER) {
         answer->said = IDEM__SAID_UNKNOWN;
         return;
     }
+    /* Not a byte of it was sent, so it was certainly not applied. */
     if (request->outcome == IDEM__AWS_NOT_SENT) {
         answer->said = request->error.code == IDEM_EUNAVAILABLE
                            ? IDEM__SAID_NOT_APPLIED
@@ -251,7 +254,7 @@ void idem__answer_read(const struct idem__aws_request *request,
         answer->body = NULL;
     }
     if (request->sends > 1 && answer->said == IDEM__SAID_NOT_APPLIED) {
-        answer->said = IDEM__SAID_UNKNOWN; /* Another copy may have been. */
+        answer->said = IDEM__SAID_UNKNOWN; /* The other copy may have been. */
     }
 }
 

@@ -1,4 +1,4 @@
-/* The meaning of an answer of DynamoDB, or of the lack of one. Pure. */
+/* Classifies an answer of DynamoDB, or the lack of one. Pure. */
 #ifndef IDEM_AWS_DYNAMODB_TASK_ANSWER_H
 #define IDEM_AWS_DYNAMODB_TASK_ANSWER_H
 
@@ -8,21 +8,21 @@
 #include "store/remote/machine.h"
 
 struct idem__answer {
-    enum idem__said said; /* OK: body is the answer. */
-    bool sent;            /* Something came back: the service is there. */
-    json_object *body;    /* OK, REFUSED: what came; else, or if that was an
-                          empty object, NULL. */
-    json_object *item;    /* REFUSED: the item in the way, in body; or NULL. */
-    struct idem_error error; /* All but OK and REFUSED: code and sentence. */
-    size_t
-        caller_write; /* CALLER_WRITE: which write of the caller's, from 1 on. */
+    enum idem__said said;
+    bool sent;         /* A connection took the request, answered or not. */
+    json_object *body; /* Of OK and REFUSED, unless it was {}; else NULL. */
+    /* Of REFUSED: the item in the way, inside body; or NULL. */
+    json_object *item;
+    struct idem_error error; /* Of all but OK and REFUSED. */
+    /* Of CALLER_WRITE: the write that was refused, from 1 on. */
+    size_t caller_write;
 };
 
-/* Reads the answer of a request that is done; messages name @table. */
+/* Reads the answer to a request that is done. Error texts name @table. */
 void idem__answer_read(const struct idem__aws_request *request,
                        const char *table, struct idem__answer *ret_answer);
 
-/* Frees what it holds. */
+/* Frees the body, and with it the item. */
 void idem__answer_finish(struct idem__answer *answer);
 
 #endif

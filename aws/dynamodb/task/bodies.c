@@ -1,5 +1,5 @@
-/* LOAD, GET_PARTS and PUT_PARTS: the bodies of an op on their way through the table,
- * inside its item, or in parts of their own. */
+/* LOAD, GET_PARTS and PUT_PARTS: read and write the bodies of an op, which are inside its
+ * item, or in parts of their own. */
 #include "aws/dynamodb/task/task.h"
 #include "base/base64.h"
 #include "base/bytes.h"
@@ -20,8 +20,8 @@ static struct idem__parts parts_of(const struct idem__task *task,
     };
 }
 
-/* Between the head and its parts another may have written the one and deleted the
- * others; so the head is read once more before it counts as damaged. */
+/* Between our two reads another caller may have replaced the head and deleted its parts.
+ * So read the head once more before it counts as damaged. */
 static idem__state no_body(struct idem__task *task)
 {
     if (!task->looked_again) {
@@ -30,18 +30,19 @@ static idem__state no_body(struct idem__task *task)
     }
     return idem__flight_fail_with(
         &task->base, IDEM_ECORRUPT,
-        "the record cannot be trusted: its result or input is not there, or "
-        "does not match its checksum");
+        "the record cannot be trusted: its result or input is missing, or does "
+        "not match its checksum");
 }
 
-/* A body that is only kept, and that nobody is given, costs nobody his answer. */
+/* If the op reads an input only to write it again, its caller does not get that input, and
+ * missing parts do not fail the op. */
 static idem__state parts_missing(struct idem__task *task)
 {
     return task->keeping != IDEM__STATE_NONE ? idem__lifetime_skip(task)
                                              : no_body(task);
 }
 
-/* Unpacks, and checks against the record. */
+/* Unpacks the body if it is packed, and checks it against the record. */
 static int accept_body(struct idem__transfer *transfer,
                        struct idem_slice stored, uint64_t len,
                        const uint8_t digest[16], struct idem_slice *ret_bytes)
@@ -71,7 +72,8 @@ idem__state idem__get_parts_ask(struct idem__task *task)
     return idem__task_ask(task, IDEM__TARGET("BatchGetItem"));
 }
 
-/* Puts one part in its place. False: it cannot be trusted. */
+/* Copies one part to its place in the body. False: the item is not a part that the op
+ * still needs, or it is damaged. */
 static bool take_part(struct idem__task *task, json_object *item)
 {
     struct idem__transfer *t = task->moving;
@@ -129,7 +131,7 @@ idem__state idem__get_parts_answered(struct idem__task *task,
         return idem__task_busy(task, t->left < before, "read the result",
                                IDEM__STATE_GET_PARTS);
     }
-    /* All that this request asked for have come: now the others. */
+    /* All parts of this request have come. Request the next ones. */
     if (t->left < before &&
         before - t->left ==
             (before < IDEM__PARTS_GET ? before : (uint32_t)IDEM__PARTS_GET)) {
@@ -156,8 +158,8 @@ idem__state idem__bodies_get(struct idem__task *task, struct idem__transfer *t,
     return IDEM__STATE_GET_PARTS;
 }
 
-/* NONE: *@ret_bytes holds the body. Else the next state, which reads it, or ends
- * the op. */
+/* Returns NONE with the body in *@ret_bytes, or the next state, which reads its parts or
+ * ends the op. */
 static idem__state fetch(struct idem__task *task, struct idem__transfer *t,
                          const struct idem__body *body, uint64_t len,
                          const uint8_t digest[16], struct idem_slice *ret_bytes)
@@ -183,8 +185,8 @@ static idem__state fetch(struct idem__task *task, struct idem__transfer *t,
     return IDEM__STATE_NONE;
 }
 
-/* Before anything is written: a body that cannot be trusted must not cost an
- * attempt. Entered again for each body that has come. */
+/* Comes before any write, so that a damaged body costs no attempt. GET_PARTS leads here
+ * again after each body. */
 idem__state idem__load_step(struct idem__task *task)
 {
     struct idem_record *given = &task->base.given;
@@ -206,10 +208,11 @@ idem__state idem__load_step(struct idem__task *task)
 
 /* ---- Writing bodies ---- */
 
-/* Adds to the name of a result's parts what is this op's own. Two of one fence may have
- * the same bytes: a person resolves a record, another has it run again, and the first
- * resolves it as before; then the parts of the first resolution are deleted, at any time.
- * Without random numbers the names are those of the bytes. */
+/* Makes the tag of a result this op's own. Two results of one fence can have the same
+ * bytes: a person resolves a record, another one reopens it, and the first resolves it as
+ * before. The op that reopened it may delete the parts of the first result late, and must
+ * not delete those of the second by the same names. Without random numbers the tag rests
+ * on fence and bytes alone. */
 static void make_own(struct idem__task *task, uint8_t tag[IDEM__TAG_LEN])
 {
     const struct idem_host *host = &task->env->base.host;
@@ -225,9 +228,9 @@ static void make_own(struct idem__task *task, uint8_t tag[IDEM__TAG_LEN])
     }
 }
 
-/* Decides where the bytes of a body go. They stay inside the item while that
- * fits in one write unit: a refused write is billed by the size of the item
- * that is in its way, so that each duplicate would pay for a larger one. */
+/* Decides where the bytes of a body go. They stay inside the item while that fits into one
+ * write unit. The service bills a refused write by the size of the item in its way, so
+ * each duplicate would pay for a larger item. */
 static void place(struct idem__task *task, struct idem__transfer *t,
                   struct idem__body *body, struct idem_slice bytes,
                   const uint8_t tag[IDEM__TAG_LEN], int64_t ttl_ms)
@@ -239,7 +242,7 @@ static void place(struct idem__task *task, struct idem__transfer *t,
     body->place = IDEM__PLACE_INLINE;
     body->stored = bytes;
     if (!idem__layout_of(&task->env->table)->parts) {
-        return; /* There is one item, and it is not packed. */
+        return; /* This layout has one item for all, and cannot pack. */
     }
     if (idem__item_size(&task->item, task->base.head.len) <= IDEM__UNIT) {
         return;
@@ -286,7 +289,8 @@ void idem__bodies_place(struct idem__task *task)
     idem__lifetime_plan(task);
 }
 
-/* Unanswered, they are written again: the same bytes under the same names. */
+/* Called with OK alone. After a lost answer PUT_PARTS writes the same bytes under the same
+ * names again, which does no harm. */
 idem__state idem__put_parts_answered(struct idem__task *task,
                                      struct idem__answer *answer)
 {
@@ -329,7 +333,7 @@ void idem__bodies_forget(struct idem__task *task)
     task->has_turn = false;
 }
 
-/* True if @body's parts have to be written first. */
+/* True if the parts of @body must be written before the head. */
 static bool is_missing(const struct idem__transfer *t,
                        const struct idem__body *body)
 {

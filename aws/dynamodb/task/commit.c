@@ -4,7 +4,7 @@
 #include "core/decide.h"
 #include "core/error.h"
 
-/* {"Put":{...}} and its kin. */
+/* True for {"Put":{...}}, {"Update":{...}} and so on. */
 static bool is_write(json_object *object)
 {
     static const char *const verbs[] = {"Put", "Update", "Delete",
@@ -24,7 +24,7 @@ static bool is_write(json_object *object)
     return false;
 }
 
-/* The first of @list, from 1 on, that is not a write; 0: all are. */
+/* The first element of @list that is not a write, from 1 on; 0: all are writes. */
 static size_t first_bad(json_object *list)
 {
     size_t n = json_object_array_length(list);
@@ -38,8 +38,8 @@ static size_t first_bad(json_object *list)
     return 0;
 }
 
-/* Together they must be a list of that many: one alone could be two, or a part of
- * one. */
+/* The caller's texts, joined by commas, must be a list of as many elements: one text could
+ * hold two entries, or only a part of one. */
 static int check_list(const struct idem_commit *commit, json_object *list,
                       struct idem_error *error)
 {
@@ -47,7 +47,7 @@ static int check_list(const struct idem_commit *commit, json_object *list,
 
     if (list == NULL || json_object_array_length(list) != commit->writes_len) {
         return idem__error(error, IDEM_EINVALID,
-                           "the writes are not JSON, each an entry of "
+                           "each write must be JSON, one entry of "
                            "TransactItems");
     }
     bad = first_bad(list);
@@ -88,6 +88,8 @@ int idem__commit_check(struct idem_commit *commit, struct idem_error *ret_error)
 
 /* ---- Deciding ---- */
 
+/* True if @found was committed by an earlier copy of @op: it has the nonce of the op, and
+ * the digest of these very writes. */
 static bool has_these(const struct idem_op *op, const struct idem__item *found)
 {
     return found != NULL && found->has_writes &&
@@ -96,7 +98,8 @@ static bool has_these(const struct idem_op *op, const struct idem__item *found)
            memcmp(found->record.nonce, op->nonce, sizeof(op->nonce)) == 0;
 }
 
-/* The claim of @decision, ended before it was ever seen in progress. */
+/* Turns the claim of @decision into a record that is completed already, so that nobody
+ * ever sees it in progress. */
 static void complete_claim(const struct idem_op *op, const struct idem_now *now,
                            struct idem_decision *decision)
 {
@@ -120,13 +123,16 @@ void idem__commit_decide(struct idem_op *op, const struct idem__item *found,
 {
     bool begins = op->verb == IDEM_OP_BEGIN;
 
+    /* An earlier copy of the transaction was applied, and its answer was lost. */
     if (decision->change == IDEM_CHANGE_NONE && has_these(op, found)) {
         op->commit->committed = true;
         decision->verdict = begins ? IDEM_STARTED : decision->verdict;
     } else if (decision->change == IDEM_CHANGE_NONE && !begins) {
+        /* The same end is on record, but these writes were not made with it: the caller
+         * must not take it for theirs. */
         idem__refuse(decision, IDEM_EINVALID,
-                     "the attempt was completed before, and not together with "
-                     "these writes");
+                     "the attempt was already completed, without these "
+                     "writes");
     } else if (begins && decision->change != IDEM_CHANGE_NONE &&
                decision->verdict == IDEM_STARTED) {
         complete_claim(op, now, decision);

@@ -1,24 +1,24 @@
-/* GATE and MARK: reads the mark of a table that is moved, and sets it. It is in an item
+/* GATE and MARK: read the mark of a table that is moved, and set it. The mark is an item
  * beside those of records:
  *
- *     id          "idem#move", the key of the table, in whatever layout it is
+ *     id          "idem#move"; the key of the table, by the name that its layout has
  *     idem_mark   S  core/move.h; "open" for none
  *     idem_floor  N  all later fences are above it
- *     lim         N  0: by it lists and purges tell the item from a record
+ *     lim         N  0: by it the filters of idem's own layout leave the item out
  *
- * No write of a record can be conditional on another item, unless each claim is to be a
+ * A write of a record cannot be conditional on another item, unless each claim becomes a
  * transaction at twice the price. So a handle reads the mark before its first claim, and
- * from then on trusts what it read for IDEM__GATE_MS, counted by the boot clock from
- * before the request. A claim is answered STARTED while that lasts; else the mark is read
- * once more, after the claim was written:
+ * trusts the reading for IDEM__GATE_MS, counted by the boot clock from before the request.
+ * While that lasts, it answers a claim STARTED at once. After that, it first reads the mark
+ * again, once the claim is written:
  *
  *     handle   read (none) ............ claim written, STARTED
  *              |<-------------- IDEM__GATE_MS ------------->|
  *     mover                   mark written
  *                             |<-------------- IDEM__GATE_MS ------------->| list
  *
- * The mover waits for as long before it lists the table: each claim that anybody was
- * told of is in it, however long its process was stopped. */
+ * The mover waits for as long before it lists the table. So the list has every claim that
+ * was answered STARTED, however long the process of its owner was stopped. */
 #include "aws/dynamodb/task/task.h"
 
 #include "aws/dynamodb/layout/layout.h"
@@ -29,10 +29,11 @@
 #include <stdlib.h>
 
 enum {
-    /* The service accepts no signature that is older: a mark of that age was written by
-     * then, whenever its request was made. */
+    /* DynamoDB refuses a signature that is older than 15 minutes, so the write of a mark
+     * arrives by then. The other five are for retries, for the error of the clocks, and for
+     * the handles to read the mark. */
     SIGNED_MS = 20 * 60 * 1000,
-    /* Clocks of two hosts do not run alike. */
+    /* The clocks of two hosts do not run at the same rate. */
     MARGIN_MS = 1000,
     ROUNDS_MAX = 4,
 };
@@ -59,7 +60,8 @@ bool idem__gate_is_due(const struct idem__task *task)
                   (op->verb == IDEM_OP_RESOLVE &&
                    op->u.resolve.outcome.status == IDEM_STATUS_RETRY);
 
-    /* That it is closed may be over by now. */
+    /* A handle that last found the table closed reads the mark for each op: it may be open
+     * by now. */
     return op->verb == IDEM_OP_MOVE ||
            (task->env->gate != NULL && starts &&
             (is_old(task->env->gate, task->base.now) ||
@@ -104,7 +106,7 @@ idem__state idem__gate_ask(struct idem__task *task)
     return idem__task_ask(task, IDEM__TARGET("GetItem"));
 }
 
-/* False: the answer is none that this table gives. */
+/* False: the answer is malformed. */
 static bool read_item(struct idem__gate *gate, json_object *body)
 {
     struct idem_move move = {0};
@@ -112,7 +114,7 @@ static bool read_item(struct idem__gate *gate, json_object *body)
     struct idem_slice floor;
     json_object *item = NULL;
 
-    /* Without the attribute it is a record of another library. */
+    /* An item without the attribute is a record of another library, and not the mark. */
     if (json_object_object_get_ex(body, "Item", &item)
             ? idem__json_attribute(item, "idem_mark", "S", &mark) < 0
             : !idem__look_found_nothing(body)) {
@@ -132,6 +134,8 @@ static bool read_item(struct idem__gate *gate, json_object *body)
     return true;
 }
 
+/* How long the mover must wait until no handle trusts an earlier reading. 0: an earlier op
+ * set the mark, so long ago that every handle has read it. */
 static int64_t settles_ms(const struct idem__task *task)
 {
     struct idem_move move = {0};
@@ -143,7 +147,8 @@ static int64_t settles_ms(const struct idem__task *task)
                : IDEM__GATE_MS + MARGIN_MS;
 }
 
-/* The op IDEM_OP_MOVE: the mark is as it was to be, or may be set. */
+/* IDEM_OP_MOVE, once the mark was read: sets it if it is the one that the caller expects,
+ * and else answers the op with it. */
 static idem__state move_step(struct idem__task *task)
 {
     const struct idem__gate *gate = task->env->gate;
@@ -178,12 +183,15 @@ idem__state idem__gate_answered(struct idem__task *task,
         return move_step(task);
     }
     if (idem__move_refuses(gate->mark, task->base.op, text, sizeof(text))) {
-        /* A claim that was written is one that nobody was told of. */
+        /* If the claim is on record already, no work runs under it: it was not answered
+         * STARTED, and is not now. */
         return idem__flight_fail_with(&task->base, IDEM_ECONFIG, text);
     }
     if (!task->claimed) {
         return idem__task_first(task);
     }
+    /* The table was open when the claim was on record, so a mover that marks it from now on
+     * lists the claim. */
     task->base.settled = true;
     return IDEM__STATE_SETTLE;
 }
@@ -212,6 +220,7 @@ idem__state idem__mark_ask(struct idem__task *task)
                           : gate->floor);
     idem__buffer_str(out, ",\"idem_mark\":");
     put_mark(out, op->u.move.mark);
+    /* Of two movers that have seen the same mark, one is refused. */
     idem__buffer_str(out, "},\"ConditionExpression\":\"");
     idem__buffer_str(out, op->u.move.was.len == 0
                               ? "attribute_not_exists(idem_mark) OR "
@@ -223,7 +232,8 @@ idem__state idem__mark_ask(struct idem__task *task)
     return idem__task_ask(task, IDEM__TARGET("PutItem"));
 }
 
-/* Whether it was done, also where the answer was lost, is found by reading. */
+/* GATE then reads which mark is set: ours, also if the answer to it was lost, or that of
+ * another mover. */
 idem__state idem__mark_answered(struct idem__task *task,
                                 struct idem__answer *answer)
 {

@@ -1,26 +1,27 @@
-/* How long the parts of bodies stay: as long as a head names them, and a day.
+/* How long the parts of a body stay: a day longer than the head that names them.
  *
- *     claim            input parts get a ttl two days after the head's, none if the
- *                      head has none
- *     head lives on    (renewal, takeover, failed, unknown) parts that would go
- *                      within a day of it are written anew, BEFORE the head
- *     head gets an end (completed, released) parts without a ttl are written anew
+ *     claim            the parts of its input get a ttl two days after that of the
+ *                      head, or none if the head has none
+ *     head lives on    (renewal, takeover, failed, unknown) parts that would go less
+ *                      than a day after it are written again, BEFORE the head
+ *     head gets an end (completed, released) parts without a ttl are written again
  *                      with one, AFTER the head
- *     head names       (a new life, a takeover, a resolution) those that it named
+ *     head names       (a new life, a takeover, a resolution) the parts that it named
  *     others           before are deleted, AFTER the head
  *
- * So a head never names parts that go before it, whenever its writer dies; what a
- * death leaves is parts that no head names, which a purge finds (purge.c).
+ * So DynamoDB never deletes parts before the head that names them, whenever its writer
+ * dies. A death can only leave parts that no head names, and a purge finds those
+ * (purge.c).
  *
- * "Anew" is a read and a write of the bytes: UpdateItem would cost as many write
- * units, and the policies of those who run operations do not have it. */
+ * To write a part again takes a read and a write of its bytes. UpdateItem would cost as
+ * many write units, and programs that run operations have no permission for it. */
 #include "aws/dynamodb/task/task.h"
 #include "base/host.h"
 
 int64_t idem__input_ttl_ms(const struct idem_record *record)
 {
-    /* A day more than is needed: work that is renewed for less than that does not
-     * have to write its input again. */
+    /* This is a day more than the parts need, so that work that renews its lease for less
+     * than a day need not write its input again. */
     return idem__time_add(idem__item_ttl_ms(record), 2 * IDEM__TTL_PART_MS);
 }
 
@@ -39,7 +40,7 @@ static bool same_parts(const struct idem__body *a, const struct idem__body *b)
            memcmp(a->tag, b->tag, IDEM__TAG_LEN) == 0;
 }
 
-/* Notes the parts that only the head names which is to be replaced. */
+/* Notes the parts that no head names once the old head is replaced. */
 static void plan_removal(const struct idem__task *task,
                          const struct idem__body *old,
                          const struct idem__body *next,
@@ -64,11 +65,13 @@ static void plan_input(struct idem__task *task)
         return;
     }
     if (same_parts(input, &task->kept) && task->kept.ttl_ms >= least_ms) {
+        /* This op has written them again already, in an earlier round. */
         input->ttl_ms = task->kept.ttl_ms;
     } else if (input->ttl_ms < least_ms) {
         input->ttl_ms = idem__input_ttl_ms(&task->item.record);
         task->keep = IDEM__KEEP_LONGER;
     } else if (input->ttl_ms == IDEM_NEVER && head_ms != IDEM_NEVER) {
+        /* DynamoDB will delete the head, and would leave the parts for ever. */
         input->ttl_ms = idem__input_ttl_ms(&task->item.record);
         task->keep = IDEM__KEEP_NO_LONGER;
     }
@@ -82,7 +85,7 @@ void idem__lifetime_plan(struct idem__task *task)
     plan_input(task);
 }
 
-/* ---- Writing an input anew ---- */
+/* ---- Writing an input again ---- */
 
 idem__state idem__copy_step(struct idem__task *task)
 {
@@ -93,8 +96,8 @@ idem__state idem__copy_step(struct idem__task *task)
     return idem__bodies_put(task, input, &body, task->keeping);
 }
 
-/* Reads the input's parts, unless the caller is given them, and writes them with
- * the ttl that task->item says; then @then is entered. */
+/* Writes the parts of the input with the ttl that task->item has, and then enters @then.
+ * Reads them first, unless LOAD has read them for the caller. */
 static idem__state copy_input(struct idem__task *task, idem__state then)
 {
     struct idem__transfer *input = &task->input;
@@ -121,7 +124,7 @@ idem__state idem__lifetime_extend(struct idem__task *task)
                                            : IDEM__STATE_NONE;
 }
 
-/* The head goes on saying what it said, so that the next write tries again. */
+/* The head keeps the ttl that is on record, so that the next write of it tries again. */
 idem__state idem__lifetime_skip(struct idem__task *task)
 {
     task->item.input.ttl_ms = task->found.input.ttl_ms;
@@ -180,7 +183,7 @@ idem__state idem__bodies_remove(struct idem__task *task, const uint8_t *id,
 
 /* ---- After the head ---- */
 
-/* One thing after the other; entered again until nothing is left. */
+/* Deletes one body, or writes the input again. Entered until nothing is left to do. */
 idem__state idem__settle_step(struct idem__task *task)
 {
     struct idem__body *old = task->old_result.place == IDEM__PLACE_APART

@@ -1,4 +1,4 @@
-/* Which parts of a body an answer is about. */
+/* Which parts of a body an answer is about, and how results are packed. */
 #include "aws/dynamodb/task/task.h"
 
 #include <zstd.h>
@@ -33,6 +33,8 @@ static bool name_of(json_object *write, struct idem_slice *ret_name)
            idem__json_attribute(item, "id", "S", ret_name) == 1;
 }
 
+/* Marks the next @carried parts as done, except those in @unprocessed. Returns how many
+ * that were. */
 static uint32_t mark(const struct idem__parts *parts, bool *done,
                      unsigned carried, json_object *unprocessed)
 {
@@ -89,12 +91,12 @@ idem__state idem__parts_answered(struct idem__task *task,
 enum {
     LEVEL = 3,
     GAIN_DIVISOR = 8,
-    KEEP_BYTES = 64 * 1024 /* Larger ones are given back. */
+    KEEP_BYTES = 64 * 1024 /* A context that served more bytes is freed. */
 };
 
-/* One of each is kept from one result to the next. To make them anew would take
- * longer than to pack: they are so large that the system is asked for the memory
- * each time. A caller that finds none here makes one. */
+/* The process keeps one context of each kind for the next result. They are so large that
+ * malloc() gets each from the kernel, which takes longer than to pack. A caller that finds
+ * none here creates one. */
 static ZSTD_CCtx *spare_packer;
 static ZSTD_DCtx *spare_unpacker;
 
@@ -107,7 +109,7 @@ static ZSTD_CCtx *take_packer(void)
     return packer != NULL ? packer : ZSTD_createCCtx();
 }
 
-/* @len is what it was used for. */
+/* The context has grown with the @len bytes that it packed. */
 static void give_packer(ZSTD_CCtx *packer, size_t len)
 {
     if (len <= KEEP_BYTES) {

@@ -1,11 +1,10 @@
-/* Purges: deletes records past their retention, and parts of bodies that no head
- * names.
+/* Purges: delete records past their retention, and parts of bodies that no head names.
  *
- * One op is one page of the table: it is scanned, without the bytes of bodies; the
- * heads of the old parts in it are read, strongly; then it is deleted. A part is an
- * orphan if it is older than any attempt to write one can be, and no head that was
- * read after it names it. A writer of it meanwhile (an outcome from a journal,
- * say) gives it another "made", on which the deletion is conditional.
+ * One op takes one page of the table: it scans the page, without the bytes of bodies; reads
+ * the heads of the old parts in it, strongly; and deletes. A part is an orphan if it is
+ * older than any op that may still write a head for it, and no head that was read after it
+ * names it. A writer that writes the part again meanwhile (to record an outcome from a
+ * journal, say) gives it another "made", and a deletion is conditional on "made".
  *
  *     PURGE -> PURGE_SCAN -> PURGE_HEADS -> PURGE_RECORDS -> PURGE_COUNT --+-> DONE
  *                                             |    ^              |        |
@@ -15,7 +14,7 @@
  *                its input DELETE_PARTS, then      |         v    |
  *                          PURGE_NEXT -------------+      PURGE_ORPHAN
  *
- * One that only looks goes to PURGE_COUNT at once, and from there to its end.
+ * A purge that only looks goes to PURGE_COUNT at once, and then ends.
  */
 #include "aws/dynamodb/task/walk.h"
 #include "core/error.h"
@@ -31,7 +30,8 @@ static bool only_looks(const struct idem__task *task)
 
 /* ---- The bill ---- */
 
-/* Units of a ConsumedCapacity, halved: a batch has one for each table. */
+/* A ConsumedCapacity in half units, the least that a read takes. A batch has a list of
+ * them, one for each table. */
 static uint64_t half_units(json_object *consumed)
 {
     json_object *units = NULL;
@@ -61,7 +61,7 @@ static bool writes(const struct idem__aws_request *request)
            strcmp(request->target, IDEM__TARGET("BatchWriteItem")) == 0;
 }
 
-/* A batch that was not done to its end. */
+/* True if the service did not do all of a batch. */
 static bool has_undone(json_object *body)
 {
     json_object *undone = NULL;
@@ -80,8 +80,8 @@ void idem__purge_bill(struct idem__task *task,
     if (answer->said == IDEM__SAID_NOT_APPLIED && answer->sent) {
         from[IDEM__PURGE_THROTTLED]++;
     } else if (answer->said == IDEM__SAID_REFUSED) {
-        from[IDEM__PURGE_WRITE] +=
-            2; /* The service bills it, and says nothing. */
+        /* The service bills a refused write, but its answer does not say so. */
+        from[IDEM__PURGE_WRITE] += 2;
     } else if (answer->said == IDEM__SAID_OK && answer->body != NULL) {
         (void)json_object_object_get_ex(answer->body, "ConsumedCapacity",
                                         &consumed);
@@ -100,7 +100,7 @@ static idem__state page_done(struct idem__task *task)
     return IDEM__STATE_DONE;
 }
 
-/* One that was written again meanwhile, or is gone, is left alone. */
+/* REFUSED: the part was written again meanwhile, or is gone. The purge leaves it alone. */
 idem__state idem__purge_orphan_answered(struct idem__task *task,
                                         struct idem__answer *answer)
 {
@@ -124,7 +124,7 @@ idem__state idem__purge_orphan_ask(struct idem__task *task)
     return idem__task_ask(task, IDEM__TARGET("DeleteItem"));
 }
 
-/* The next one. */
+/* Goes to the next orphan of the page. */
 idem__state idem__purge_orphans_step(struct idem__task *task)
 {
     struct idem__walk *walk = task->walk;
@@ -176,7 +176,8 @@ idem__state idem__purge_input_step(struct idem__task *task)
                                IDEM__STATE_PURGE_NEXT);
 }
 
-/* One that changed meanwhile, or is gone, is left alone. */
+/* REFUSED: the record changed meanwhile, or is gone. The purge leaves it alone. If it is
+ * gone because the answer to an earlier copy was lost, its parts are orphans now. */
 idem__state idem__purge_record_answered(struct idem__task *task,
                                         struct idem__answer *answer)
 {
@@ -193,8 +194,8 @@ idem__state idem__purge_record_answered(struct idem__task *task,
                                IDEM__STATE_PURGE_INPUT);
 }
 
-/* First the head: a reader that finds one must find its bodies. Parts that are left
- * when this is interrupted are orphans. */
+/* Deletes the head before its parts, because a reader that finds a head must find its
+ * bodies. If the purge dies in between, the parts are orphans. */
 idem__state idem__purge_record_ask(struct idem__task *task)
 {
     struct idem__walk *walk = task->walk;
@@ -207,14 +208,14 @@ idem__state idem__purge_record_ask(struct idem__task *task)
     return idem__task_ask(task, IDEM__TARGET("DeleteItem"));
 }
 
-/* The next one. */
+/* Goes to the next record of the page. */
 idem__state idem__purge_records_step(struct idem__task *task)
 {
     return task->walk->at == task->walk->victims_len ? IDEM__STATE_PURGE_COUNT
                                                      : IDEM__STATE_PURGE_RECORD;
 }
 
-/* After all of the page is known. */
+/* Called once the page and the heads of its parts have been read. */
 static idem__state delete_or_count(const struct idem__task *task)
 {
     return only_looks(task) ? IDEM__STATE_PURGE_COUNT
@@ -236,7 +237,7 @@ static void mark_named(struct idem__walk *walk, const struct idem__item *item,
         if (memcmp(orphan->id, item->record.id, IDEM_ID_LEN) != 0) {
             continue;
         }
-        /* The record that a damaged head names is not known. */
+        /* Nobody knows which parts a damaged head names: keep all of its record. */
         orphan->named = orphan->named || !readable ||
                         (body->place == IDEM__PLACE_APART &&
                          memcmp(body->tag, orphan->tag, IDEM__TAG_LEN) == 0);
@@ -286,7 +287,8 @@ static void want_head(struct idem__walk *walk, const uint8_t id[IDEM_ID_LEN])
     memcpy(walk->ids[walk->ids_len++], id, IDEM_ID_LEN);
 }
 
-/* True if @object is a part; one that is old enough may be an orphan. */
+/* True if @object is a part. If it is old enough to be an orphan, this notes it, and the
+ * head that may name it. */
 static bool take_part(struct idem__walk *walk, json_object *object,
                       const struct idem_now *now)
 {
@@ -313,6 +315,8 @@ static bool take_part(struct idem__walk *walk, json_object *object,
 
 /* ---- A page ---- */
 
+/* A purge deletes no record sooner than DynamoDB may: with the record its fence is
+ * forgotten (IDEM__TTL_GUARD_MS). */
 static bool may_go(const struct idem_record *record, const struct idem_now *now)
 {
     struct idem_record later = *record;
@@ -352,7 +356,8 @@ static bool take_item(struct idem__task *task, json_object *object)
     return rc != IDEM_ENOMEM;
 }
 
-/* The next page begins after @object: no more may be deleted in this one. */
+/* Ends the page at @object, because the op may delete no more records. The next page begins
+ * after it. */
 static void cut_page(struct idem__task *task, json_object *object)
 {
     uint64_t *cursor = task->base.op->u.purge.cursor;

@@ -25,8 +25,8 @@ int idem__task_read(struct idem__task *task, json_object *object,
                              &task->found, ret_error);
 }
 
-/* A release that deletes, whose answer was lost: there is nothing, which is what
- * was asked for. */
+/* True if the op is a release in a layout that deletes released items, and an earlier copy
+ * of it was not answered. Then a missing item is what the caller wanted. */
 static bool deleted_before(const struct idem__task *task)
 {
     return task->base.ambiguous && task->base.op->verb == IDEM_OP_END &&
@@ -85,15 +85,16 @@ idem__state idem__look_ask(struct idem__task *task)
 
 enum {
     OWNER_MS =
-        200, /* In which a claim is mended: see waits_for_owner(). Less */
-    OWNER_PART = 8, /* where it is more than this part of the op's time. */
+        200, /* Time for an owner to extend its claim: waits_for_owner(). */
+    OWNER_PART = 8, /* At most this part of the time for the op: an eighth. */
 };
 
-/* The first claim of a process has the time of its own clock; where that is slow, the
- * answer tells, and the next request mends the lease. In between the claim looks like one
- * whose owner died long ago. So the write that would end it waits: made on condition of what
- * was found, it is refused once the owner has mended that, and nobody is called for
- * nothing. An owner that is slower still takes its claim back (core/decide_begin.c). */
+/* A process dates its first claim by its own clock. If that clock is slow, the answer tells
+ * it the time, and its next request extends the lease. Until then the claim looks as if its
+ * owner had died long ago. So this op waits once before the write that would end the claim.
+ * That write is conditional on the record that was found, so it is refused if the owner has
+ * extended the lease meanwhile, and nobody calls a person for nothing. An owner that needs
+ * longer takes its claim back (core/decide_begin.c). */
 static bool waits_for_owner(const struct idem__task *task)
 {
     const struct idem_decision *decision = &task->base.decision;
@@ -112,8 +113,8 @@ static idem__state wait_for_owner(struct idem__task *task)
     return IDEM__STATE_PAUSE;
 }
 
-/* A write of the caller's was refused, and so nothing was done: an attempt goes on, a key
- * is free. */
+/* The service refused a write of the caller's, and so applied none of the transaction: the
+ * attempt goes on, or the key stays free. */
 static idem__state refuse_caller_write(struct idem__task *task)
 {
     struct idem_decision *decision = &task->base.decision;
@@ -149,7 +150,8 @@ idem__state idem__task_decide(struct idem__flight *flight,
         return wait_for_owner(task);
     }
     task->transacts = idem__commit_transacts(op, decision);
-    /* The reading since then shows that no earlier copy was applied. */
+    /* A write of the caller's was refused in doubt. The record has been read since, and it
+     * shows that no earlier copy of the transaction was applied. */
     return task->caller_write != 0 && task->transacts
                ? refuse_caller_write(task)
                : IDEM__STATE_NONE;
@@ -161,7 +163,7 @@ idem__state idem__task_prepare(struct idem__flight *flight)
     struct idem__item *item = &task->item;
     struct idem_error error;
 
-    /* Bodies that were read belong to what was found before. */
+    /* Bodies that were read in an earlier round belong to the record of that round. */
     task->result.loading = false;
     task->input.loading = false;
     if (flight->decision.change == IDEM_CHANGE_NONE) {
@@ -187,6 +189,8 @@ idem__state idem__task_settle(struct idem__flight *flight, bool wrote)
     if (wrote && task->transacts) {
         flight->op->commit->committed = true;
     }
+    /* The claim is on record, but the last reading of the mark is too old to answer
+     * STARTED: the table may have been moved since, and listed without this claim. */
     if (idem__gate_doubts(task)) {
         task->claimed = true;
         flight->ambiguous = true;
@@ -198,9 +202,8 @@ idem__state idem__task_settle(struct idem__flight *flight, bool wrote)
 
 /* ---- WRITE ---- */
 
-/* The transport may have sent the request a second time over another connection, and
- * this is the answer to the second copy: then the first, which was applied, may be
- * why it was refused. */
+/* The transport may have sent the request twice, over two connections. Then this refusal
+ * may answer the second copy, and the reason for it may be that the first was applied. */
 static void doubt_copies(struct idem__task *task)
 {
     if (task->request.sends > 1) {
@@ -218,7 +221,8 @@ static idem__state caller_write_refused(struct idem__task *task,
     (void)snprintf(commit->text, sizeof(commit->text), "%s",
                    answer->error.text);
     doubt_copies(task);
-    /* An earlier copy may be why: a reading tells. */
+    /* An earlier copy of the transaction may have been applied, and may itself be what made
+     * the condition fail. Read the record to find out. */
     return task->base.ambiguous ? IDEM__STATE_LOOK : refuse_caller_write(task);
 }
 

@@ -1,4 +1,5 @@
-/* The table of the states of a task, and what it is for the machine of remote stores. */
+/* The table of a task's states, and the functions by which the machine of remote stores
+ * runs it. */
 #include "aws/dynamodb/task/task.h"
 
 #include "core/error.h"
@@ -10,9 +11,10 @@ enum {
 
 static const struct row {
     idem__step_fn *enter;
-    idem__answered_fn *answered; /* NULL: it asks nothing. */
-    bool
-        takes_all; /* Whatever was said; else it asks again unless that is OK. */
+    idem__answered_fn *answered; /* NULL: the state sends nothing. */
+    /* answered() gets every answer. Otherwise it gets OK alone, and after any other answer
+     * the state asks again. */
+    bool takes_all;
 } rows[IDEM__STATES] = {
     [IDEM__STATE_LOOK] = {.enter = idem__look_ask,
                           .answered = idem__look_answered},
@@ -125,7 +127,6 @@ static idem__state answered(struct idem__flight *flight)
     next = answer.said == IDEM__SAID_OK || rows[flight->state].takes_all
                ? rows[flight->state].answered(task, &answer)
                : idem__task_retry(task, &answer, flight->state);
-    /* It is large, and no longer needed. */
     idem__answer_finish(&answer);
     return next;
 }
@@ -146,9 +147,11 @@ idem__state idem__task_busy(struct idem__task *task, bool progress,
     struct idem__flight *flight = &task->base;
     struct idem_error error;
 
-    /* The service answered, which set tries to 0; only progress is a reason for
-     * that. */
+    /* answered() set tries to 0, because the service answered. A batch of which nothing
+     * was done is still one more try without progress. */
     flight->tries = progress ? 0 : task->tries_before;
+    /* The op is answered, and idem__flight_retry() would leave the rest of the batch to a
+     * purge. Go on while the service takes some of it each time. */
     if (flight->settled && progress) {
         return idem__flight_pause(flight, again);
     }
@@ -164,13 +167,14 @@ idem__state idem__task_first(struct idem__task *task)
 {
     const struct idem_op *op = task->base.op;
 
-    /* An input in parts would have to be written before the claim can be refused. */
+    /* The parts of a large input are written before the claim. Look first, so that a
+     * duplicate does not pay for them. */
     return idem__flight_first(&task->base,
                               op->verb == IDEM_OP_BEGIN &&
                                   op->u.begin.input.len > IDEM__UNIT);
 }
 
-/* The op is another one: of the last, only memory stays. */
+/* A task serves one op after the other, and keeps only its memory from the last one. */
 static void forget_op(struct idem__task *task)
 {
     idem__bodies_forget(task);
@@ -205,7 +209,7 @@ static idem__state start(struct idem__flight *flight)
 
 /* ---- Claims of this handle ---- */
 
-/* With an item go its bodies, as far as they are inline. */
+/* The next write of the item replaces all of it, so remember the inline bodies, too. */
 static void remember(struct idem__flight *flight)
 {
     const struct idem__item *item = &task_of(flight)->item;
@@ -245,8 +249,8 @@ static void rewrite(struct idem__flight *flight)
     task_of(flight)->item = task_of(flight)->found;
 }
 
-/* Another library's item is written on condition of attributes that only a reading
- * shows. */
+/* False for another library's item: its next write is conditional on attributes that only
+ * a reading shows. */
 static bool found_written(struct idem__flight *flight)
 {
     struct idem__task *task = task_of(flight);
@@ -264,7 +268,8 @@ static idem__state store_bodies(struct idem__flight *flight)
     return first != IDEM__STATE_NONE ? first : IDEM__STATE_WRITE;
 }
 
-/* True for what changes the record of the op, or the count of its request. */
+/* Only these states change what the caller asks about: the record, the count of a limit,
+ * the mark. A write of parts alone changes nothing, because no head names them yet. */
 static bool may_have_written(const struct idem__flight *flight)
 {
     const struct idem__task *task = (const struct idem__task *)flight;

@@ -6,16 +6,17 @@
  *     -------  -----------------------------------------------------------------------
  *     LOOK     GetItem
  *     LOAD     GET_PARTS: BatchGetItem
- *     ACT      PUT_PARTS: BatchWriteItem; COPY, KEPT: an input is read and written anew
+ *     ACT      PUT_PARTS: BatchWriteItem; COPY, KEPT: write an input again, with a later
+ *              ttl
  *     WRITE    PutItem, DeleteItem, TransactWriteItems
- *     SETTLE   DELETE_PARTS: BatchWriteItem; COPY: until nothing is left that the former
- *              head named and the new one does not
+ *     SETTLE   DELETE_PARTS: BatchWriteItem, for each body that only the former head
+ *              named; COPY: write an input again, with a ttl
  *
- * Once in half a minute a claim goes through GATE, before its first state, or after
- * WRITE: gate.c.
+ * GATE reads the mark of a table that is moved. An op that starts something goes through
+ * it before its first state, if the last reading is older than half a minute or closed
+ * the table; a claim that took too long goes through it after WRITE as well: gate.c.
  *
- * Lists, purges and rate limits have ways of their own, drawn where they are: walk.c,
- * purge.c and limit_task.c.
+ * walk.c, purge.c and limit_task.c draw the states of lists, purges and rate limits.
  */
 #ifndef IDEM_AWS_DYNAMODB_TASK_TASK_H
 #define IDEM_AWS_DYNAMODB_TASK_TASK_H
@@ -27,7 +28,7 @@
 #include "base/bytes.h"
 #include "store/remote/machine.h"
 
-/* The states beside those of all services. */
+/* The states of DynamoDB alone. */
 enum {
     /* A table that is moved: gate.c. */
     IDEM__STATE_GATE = IDEM__STATE_MOVE, /* Reads its mark. */
@@ -36,12 +37,12 @@ enum {
     IDEM__STATE_SETTLE, /* The op is answered: deletes what is not needed. */
 
     /* Bodies: bodies.c and lifetime.c. The state that enters one of the first three
-     * names the one after it. */
+     * names the one that follows it. */
     IDEM__STATE_GET_PARTS,
     IDEM__STATE_PUT_PARTS,
     IDEM__STATE_DELETE_PARTS,
-    IDEM__STATE_COPY, /* Writes an input's parts anew, with another ttl ... */
-    IDEM__STATE_KEPT, /* ... which is done, before the head is written. */
+    IDEM__STATE_COPY, /* Writes the parts of an input again, with another ttl. */
+    IDEM__STATE_KEPT, /* COPY is done, and the head is not written yet. */
 
     /* A page of a list: walk.c. */
     IDEM__STATE_LIST_SCAN,
@@ -63,57 +64,59 @@ enum {
     IDEM__STATE_LIMIT_WINDOW,
     IDEM__STATE_LIMIT_ENTRY,
     IDEM__STATE_LIMIT_WRITE,
-    IDEM__STATE_LIMIT_MOVE, /* The op is answered. */
+    IDEM__STATE_LIMIT_MOVE, /* From here on the op is answered. */
     IDEM__STATE_LIMIT_TRIM,
 
     IDEM__STATES,
 };
 
-/* Parts of bodies that no head names, as purges found them. */
+/* The parts of bodies that purges found, and that no head names. */
 struct idem__orphans {
     uint64_t found;
-    uint64_t deleted;                /* Atomic: idem_dynamodb_inspect(). */
-    char first[IDEM__PART_NAME_MAX]; /* Of those that were found. */
+    /* Atomic: idem_dynamodb_inspect() reads it at any time. */
+    uint64_t deleted;
+    char first[IDEM__PART_NAME_MAX]; /* The first one that was found. */
 };
 
 enum {
+    /* How long a handle trusts its reading of the mark; a mover waits for as long. */
     IDEM__GATE_MS = 30 * 1000
 };
 
 /* The mark as a handle last read it. Zeroed: not read yet. */
 struct idem__gate {
     char mark[IDEM_MARK_MAX];
-    uint64_t floor;
-    int64_t until_boot_ms;
+    uint64_t floor;        /* New fences are above it. */
+    int64_t until_boot_ms; /* The reading is trusted until then. */
 };
 
 /* The parts that the tasks of a store share. */
 struct idem__task_env {
-    struct idem__flight_env base; /* random is used for names, too. */
+    struct idem__flight_env base; /* Its random also makes names of parts. */
     struct idem__table_conf table;
-    struct idem__orphans *orphans; /* NULL: they are not counted. */
+    struct idem__orphans *orphans; /* NULL: do not count them. */
     struct idem__gate *gate;       /* NULL: the table is never moved. */
 };
 
 /* The bytes of one body on their way in or out. */
 struct idem__transfer {
-    char kind;    /* 'r' or 'i'. */
-    bool loading; /* They were asked for. */
-    bool written; /* All of them are in the table, under body.tag. */
+    char kind;    /* 'r' for a result, 'i' for an input. */
+    bool loading; /* This op has asked for the parts. */
+    bool written; /* All parts are in the table, under body.tag. */
     struct idem__body body;
     struct idem__buffer stored; /* As stored: packed, or not. */
-    size_t stored_len;          /* Reading: known with the last part. */
+    size_t stored_len;          /* When reading; the last part tells it. */
     struct idem__buffer bytes;  /* Unpacked; empty if it was not packed. */
-    uint32_t left;
+    uint32_t left;              /* Parts that have not moved yet. */
     bool done[IDEM__PARTS_MAX];
-    idem__state then; /* Once all parts have moved. */
+    idem__state then; /* Entered once all parts have moved. */
 };
 
-/* The need that sets the ttl of an input's parts; see lifetime.c. */
+/* Whether the parts of an input must be written again with another ttl: lifetime.c. */
 enum idem__keep {
     IDEM__KEEP_AS_IT_IS = 0,
-    IDEM__KEEP_LONGER,    /* Before the head is written. */
-    IDEM__KEEP_NO_LONGER, /* After it was. */
+    IDEM__KEEP_LONGER,    /* With a later one, before the head is written. */
+    IDEM__KEEP_NO_LONGER, /* With one at all, after the head is written. */
 };
 
 /* A body that is being deleted. */
@@ -123,54 +126,58 @@ struct idem__removal {
     struct idem__body body;
     bool done[IDEM__PARTS_MAX];
     uint32_t left;
-    idem__state then; /* Once all parts are gone. */
+    idem__state then; /* Entered once all parts are gone. */
 };
 
 struct idem__task {
     struct idem__flight base;
     const struct idem__task_env *env;
-    struct idem__aws_request request; /* target, body and answer_max are set. */
+    struct idem__aws_request request; /* idem__task_ask() sets target, body. */
 
-    unsigned
-        tries_before;  /* base.tries before the answer that is being read. */
-    bool looked_again; /* For parts that were not there. */
-    bool waited;       /* For the owner of a claim whose lease is over. */
-    int64_t gate_asked_ms; /* GATE: when, by the boot clock ... */
-    bool claimed;          /* ... and after the claim was written. */
+    /* base.tries before the answer that is being read. */
+    unsigned tries_before;
+    /* The head was read again for parts that were missing. */
+    bool looked_again;
+    bool waited; /* The op has waited once for the owner of a lapsed claim. */
+    int64_t gate_asked_ms; /* When GATE was sent, by the boot clock. */
+    bool claimed;          /* The claim was written before GATE. */
 
-    struct idem__item found; /* base.found. */
-    struct idem__item item;  /* base.next_record. */
-    bool transacts;          /* It goes together with the caller's writes ... */
-    size_t caller_write; /* ... of which this one was refused, from 1 on; 0. */
+    struct idem__item found; /* base.found is its record. */
+    struct idem__item item;  /* base.next_record is its record. */
+    bool transacts; /* The item goes together with the caller's writes. */
+    /* The one of them that was refused, from 1 on; 0: none. */
+    size_t caller_write;
 
     /* The bodies of found that the caller is given, and those of item. */
     struct idem__transfer result;
     struct idem__transfer input;
-    struct idem__transfer *moving; /* Of these: GET_PARTS and PUT_PARTS. */
-    bool has_turn;                 /* The next is set: */
-    uint8_t
-        turn[8]; /* what tells the parts of this result from those of others. */
+    /* The one that GET_PARTS or PUT_PARTS moves. */
+    struct idem__transfer *moving;
+    bool has_turn; /* turn is set. */
+    /* Makes the tag of this result unlike that of any other. */
+    uint8_t turn[8];
 
     /* How long bodies live: lifetime.c. */
     enum idem__keep keep;
-    idem__state keeping;    /* The input is being written anew: what is entered
-                                 then. NONE: it is not. */
-    struct idem__body kept; /* The input, as it was written anew. */
-    struct idem__body old_result; /* Named by nobody once the head is ... */
-    struct idem__body old_input;  /* ... written. */
-    struct idem__removal removal; /* DELETE_PARTS. */
+    /* Entered once the input is written again; NONE: it is not being written again. */
+    idem__state keeping;
+    struct idem__body kept;       /* The input as it was written again. */
+    struct idem__body old_result; /* No head names it once item is written. */
+    struct idem__body old_input;  /* The same. */
+    struct idem__removal removal; /* What DELETE_PARTS deletes. */
 
-    /* Memory, which outlives an op. */
-    struct idem__buffer out;       /* The request's. */
-    struct idem__walk *walk;       /* Of walk.c; NULL until it is needed. */
-    struct idem__limiter *limiter; /* Of limit_task.c; likewise. */
+    /* Memory that outlives an op. */
+    struct idem__buffer out; /* The body of the request. */
+    struct idem__walk *walk; /* Of walk.c; NULL until it is needed. */
+    /* Of limit_task.c; NULL until it is needed. */
+    struct idem__limiter *limiter;
     struct idem__scratch scratch;
 };
 
-/* Sets up a zeroed @task; it may be started again and again. */
+/* Sets up a zeroed @task, which then serves one op after the other. */
 void idem__task_init(struct idem__task *task, const struct idem__task_env *env);
 
-/* The op has been given back; most of the memory stays. */
+/* Forgets the op, which has been given back; most of the memory stays. */
 void idem__task_reset(struct idem__task *task);
 void idem__task_free(struct idem__task *task);
 
@@ -180,8 +187,8 @@ void idem__task_free(struct idem__task *task);
  * does its work, and returns the next state. */
 typedef idem__state idem__step_fn(struct idem__task *task);
 
-/* Takes in the answer to its request; nothing may point into @answer afterwards. Returns
- * the next state. */
+/* Reads the answer to the state's request, and returns the next state. The caller frees
+ * @answer, so nothing may point into it afterwards. */
 typedef idem__state idem__answered_fn(struct idem__task *task,
                                       struct idem__answer *answer);
 
@@ -211,7 +218,7 @@ idem__step_fn idem__list_scan_ask;
 idem__answered_fn idem__list_scan_answered;
 idem__step_fn idem__list_query_ask;
 idem__answered_fn idem__list_query_answered;
-idem__step_fn idem__walk_heads_ask; /* Of a purge, too. */
+idem__step_fn idem__walk_heads_ask; /* Purges use it, too. */
 idem__answered_fn idem__list_heads_answered;
 
 idem__step_fn idem__purge_step;
@@ -242,21 +249,20 @@ idem__answered_fn idem__limit_trim_answered;
 
 /* ---- Lists, purges and limits: walk.c, purge.c and limit_task.c ---- */
 
-/* Of purge.from. */
+/* The indexes of purge.from. */
 enum {
-    IDEM__PURGE_LOOKS = 0, /* If it is set, nothing is deleted, and orphans are
-                              counted. */
-    IDEM__PURGE_SEGMENT,   /* Of SEGMENTS, from 0 on; 0 of 0: the table. */
+    IDEM__PURGE_LOOKS = 0, /* Not 0: count orphans, and delete nothing. */
+    IDEM__PURGE_SEGMENT,   /* Which of SEGMENTS, from 0 on; 0 of 0: all. */
     IDEM__PURGE_SEGMENTS,
     IDEM__PURGE_LIMIT, /* Items of a page; 0: IDEM__HEADS_GET, the most. */
-    /* The op adds to these: what its requests cost, in half units ... */
-    IDEM__PURGE_READ,
-    IDEM__PURGE_WRITE,
-    IDEM__PURGE_THROTTLED, /* ... how many were refused for want of capacity ... */
-    IDEM__PURGE_LOOKED,    /* ... and the items of its pages. */
+    /* The op adds to these. */
+    IDEM__PURGE_READ,      /* Capacity that its requests took, in half units. */
+    IDEM__PURGE_WRITE,     /* The same. */
+    IDEM__PURGE_THROTTLED, /* Requests that the service throttled. */
+    IDEM__PURGE_LOOKED,    /* Items of its pages. */
 };
 
-/* The answer to a request of a purge: adds what it cost to the op's. */
+/* Adds the capacity that the request took, as @answer reports it, to the op's. */
 void idem__purge_bill(struct idem__task *task,
                       const struct idem__answer *answer);
 void idem__walk_free(struct idem__walk *walk);
@@ -264,34 +270,35 @@ void idem__limiter_free(struct idem__limiter *limiter);
 
 /* ---- A table that is moved: gate.c ---- */
 
-/* True if the op of @task starts something, and the gate has to be read first. */
+/* True if the op of @task starts something, and must read the gate first. */
 bool idem__gate_is_due(const struct idem__task *task);
 
-/* True if the claim of @task, which is in the table, may not be answered before the gate
- * was read. */
+/* True if the claim of @task is in the table, and must not be answered before the gate
+ * has been read again. */
 bool idem__gate_doubts(const struct idem__task *task);
 
-/* @now, with what the gate says. */
+/* base.now, with the mark and the floor of fences that the gate has. */
 struct idem_now idem__gate_now(const struct idem__task *task);
 
-/* True if @name is the key of its item. */
+/* True if @name is the key of the item that has the mark. */
 bool idem__gate_is(struct idem_slice name);
 
 /* ---- Bodies: bodies.c ---- */
 
-/* Decides where the bodies of task->item, which is to be written, go. */
+/* Decides where the bodies of task->item go before it is written. */
 void idem__bodies_place(struct idem__task *task);
 
-/* The state that writes the parts beside task->item, and after which comes ACT
- * again; NONE: there are none, or they are there. */
+/* Returns the state that writes parts which task->item names, and which leads to ACT
+ * again; NONE: no parts are left to write. */
 idem__state idem__bodies_store(struct idem__task *task);
 
-/* A head that names the parts that this op wrote may have been written: another may have
- * replaced it by now, and delete them. They are written once more, under other names. */
+/* Call this after a write that may have been applied. If it was, its head names the parts
+ * that this op wrote, and another caller that replaces that head deletes them. So the op
+ * writes its parts again before its next head, those of a result under another name. */
 void idem__bodies_forget(struct idem__task *task);
 
-/* Reads, or writes, the parts of @body; @then is what is entered after that.
- * Returns the next state. */
+/* Reads, or writes, the parts of @body, and then enters @then. Returns the next
+ * state. */
 idem__state idem__bodies_get(struct idem__task *task, struct idem__transfer *t,
                              const struct idem__body *body, idem__state then);
 idem__state idem__bodies_put(struct idem__task *task, struct idem__transfer *t,
@@ -299,22 +306,23 @@ idem__state idem__bodies_put(struct idem__task *task, struct idem__transfer *t,
 
 /* ---- Lifetime of bodies: lifetime.c ---- */
 
-/* The ttl of parts that a head with @record names. */
+/* The ttl of the parts that the head of @record names. */
 int64_t idem__input_ttl_ms(const struct idem_record *record);
 int64_t idem__result_ttl_ms(const struct idem_record *record);
 
 /* Decides what becomes of the bodies of task->found once task->item is written. */
 void idem__lifetime_plan(struct idem__task *task);
 
-/* The state that lets the input live as long as task->item, and after which comes
- * ACT again; NONE: it does. */
+/* Returns the state that makes the input outlive task->item, and which leads to ACT
+ * again; NONE: it outlives it already. */
 idem__state idem__lifetime_extend(struct idem__task *task);
 
-/* The parts that were to be written anew are not there. Returns the next state. */
+/* Goes on without writing an input again, because its parts are missing. Returns the
+ * next state. */
 idem__state idem__lifetime_skip(struct idem__task *task);
 
-/* Deletes the parts of a @body that no head names; @then is what is entered after
- * that. Returns the next state. */
+/* Deletes the parts of a @body that no head names, and then enters @then. Returns the
+ * next state. */
 idem__state idem__bodies_remove(struct idem__task *task, const uint8_t *id,
                                 char kind, const struct idem__body *body,
                                 idem__state then);
@@ -328,14 +336,14 @@ idem__state idem__task_settle(struct idem__flight *flight, bool wrote);
 
 /* ---- For all of these ---- */
 
-/* Where the op begins, once the gate is known to be open: task.c. */
+/* The first state of the op, once the gate is known to be open: task.c. */
 idem__state idem__task_first(struct idem__task *task);
 
-/* True if @body is GetItem's answer for an item that does not exist, {} (NULL) and what
- * it cost: record.c. */
+/* True if @body is the answer of GetItem for an item that does not exist: {} (NULL), or
+ * the capacity alone: record.c. */
 bool idem__look_found_nothing(json_object *body);
 
-/* The value under @member for this table, or NULL: record.c. */
+/* The value for this table in the object under @member, or NULL: record.c. */
 json_object *idem__task_under_table(const struct idem__task *task,
                                     json_object *body, const char *member);
 
@@ -343,12 +351,15 @@ json_object *idem__task_under_table(const struct idem__task *task,
 int idem__task_read(struct idem__task *task, json_object *object,
                     const uint8_t *id, struct idem_error *ret_error);
 
-/* Takes @object (NULL: none) as what is there. Returns the next state. */
+/* Takes @object as the item that is in the table (NULL: there is none). Returns the next
+ * state. */
 idem__state idem__task_found(struct idem__task *task, json_object *object);
 
-/* task->out, emptied, for the body of the next request; and the request that it is,
- * of @target: SEND, or DONE where memory ran out. task.c. */
+/* Returns task->out, emptied, for the body of the next request: task.c. */
 struct idem__buffer *idem__task_out(struct idem__task *task);
+
+/* Makes task->out the request of @target. Returns SEND, or DONE if memory ran out:
+ * task.c. */
 idem__state idem__task_ask(struct idem__task *task, const char *target);
 
 /* For an answer that is neither OK nor REFUSED: enters @again after a pause, or
@@ -357,40 +368,42 @@ idem__state idem__task_retry(struct idem__task *task,
                              const struct idem__answer *answer,
                              idem__state again);
 
-/* Likewise, for a batch that was not done to its end. */
+/* The same for a batch of which the service did only a part, or (not @progress)
+ * nothing. @what it could not do is named in the error. */
 idem__state idem__task_busy(struct idem__task *task, bool progress,
                             const char *what, idem__state again);
 
 /* ---- A caller's own writes, in one transaction with a record: commit.c ---- */
 
-/* Checks that @commit's writes are entries of TransactItems, as many as it says,
- * and forgets an earlier answer. The service judges what is in them.
+/* Checks that the writes of @commit are entries of TransactItems, as many as it says,
+ * and clears its answer. Only the service validates the contents of an entry.
  *
  * IDEM_EINVALID, IDEM_ENOMEM
  */
 int idem__commit_check(struct idem_commit *commit,
                        struct idem_error *ret_error);
 
-/* Makes @decision on @found (NULL: nothing there) that of @op with its writes: a
- * claim becomes one that is completed already; what is on record already is known
- * as committed if these writes were. May set decision->code. */
+/* Turns the decision on @found (NULL: no item) into that of @op with its writes: a claim
+ * becomes a completed record at once, and a record that was committed with these very
+ * writes counts as committed by @op. May set decision->code. */
 void idem__commit_decide(struct idem_op *op, const struct idem__item *found,
                          const struct idem_now *now,
                          struct idem_decision *decision);
 
-/* True if @decision's change is written in one transaction with the writes. */
+/* True if the change of @decision goes into one transaction with the writes. */
 bool idem__commit_transacts(const struct idem_op *op,
                             const struct idem_decision *decision);
 
 /* ---- Which parts of a body an answer is about: parts.c ---- */
 
-/* The number of the part that is named @name; false: it is none of @parts. */
+/* Sets *@ret_i to the number of the part with the name @name. False: @parts has no such
+ * part. */
 bool idem__parts_number(const struct idem__parts *parts, struct idem_slice name,
                         uint32_t *ret_i);
 
-/* Takes in an answer to PUT_PARTS or DELETE_PARTS about the next @carried of @parts: marks
- * in @done, which is parts->done, those that did not come back as unprocessed. NONE:
- * nothing is left of them; or the next state. */
+/* Reads the answer to a PUT_PARTS or DELETE_PARTS that carried the next @carried parts:
+ * marks in @done, which is parts->done, those that the answer does not list as
+ * unprocessed. NONE: all parts are done; or the next state. */
 idem__state idem__parts_answered(struct idem__task *task,
                                  const struct idem__parts *parts, bool *done,
                                  uint32_t *left, unsigned carried,
@@ -398,13 +411,13 @@ idem__state idem__parts_answered(struct idem__task *task,
 
 /* ---- Packing large results with zstd (RFC 8878): parts.c ---- */
 
-/* Packs @bytes into @out (emptied first). False: it gains less than an eighth,
- * or there is no memory; @out is empty then. */
+/* Packs @bytes into @out, which is emptied first. False: that saves less than an eighth,
+ * or memory ran out; @out is empty then. */
 bool idem__pack(struct idem_slice bytes, struct idem__buffer *out);
 
-/* Unpacks to exactly @len bytes, appended to @out.
+/* Unpacks @packed to exactly @len bytes, and appends them to @out.
  *
- * IDEM_ECORRUPT  It is not a frame of that length.
+ * IDEM_ECORRUPT  @packed does not unpack to @len bytes.
  * IDEM_ENOMEM
  */
 int idem__unpack(struct idem_slice packed, size_t len,

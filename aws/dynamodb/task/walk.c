@@ -1,7 +1,7 @@
-/* Lists: ops that walk over many items, a page at a time.
+/* Lists, a page at a time.
  *
- * A list of what is open asks the index and then reads the heads, strongly; any
- * other list scans the table.
+ * A list of open records queries the index, and then reads their heads, strongly. Any other
+ * list scans the table.
  *
  *     LIST -+-> LIST_SCAN -------------------------------> DONE
  *           +-> LIST_QUERY -+-> LIST_HEADS --------------> DONE
@@ -63,7 +63,7 @@ uint64_t idem__walk_number(json_object *item, const char *name)
                : 0;
 }
 
-/* Puts the item called @name into @cursor. */
+/* Makes the next page begin after the item @name. False: a cursor cannot hold the name. */
 static bool set_name(uint64_t *cursor, struct idem_slice name)
 {
     const size_t cap = (IDEM_CURSOR_LEN - IDEM__CURSOR_NAME) * sizeof(*cursor);
@@ -77,7 +77,7 @@ static bool set_name(uint64_t *cursor, struct idem_slice name)
     return true;
 }
 
-/* A place that came as text can be anything. */
+/* The caller may have read the cursor from a text, which can hold anything. */
 static bool is_cursor(const uint64_t *cursor)
 {
     return cursor[IDEM__CURSOR_SHARD] < SHARDS &&
@@ -85,8 +85,8 @@ static bool is_cursor(const uint64_t *cursor)
                (IDEM_CURSOR_LEN - IDEM__CURSOR_NAME) * sizeof(*cursor);
 }
 
-/* Remembers the LastEvaluatedKey of @body. 1: there is more; 0: that was all; or
- * a code. */
+/* Sets @cursor to the LastEvaluatedKey of @body. 1: there is another page; 0: this was the
+ * last one; or a code. */
 static int set_cursor(const struct idem__task *task, uint64_t *cursor,
                       json_object *body)
 {
@@ -111,7 +111,7 @@ static idem__state strange(struct idem__task *task)
 {
     return idem__flight_fail_with(
         &task->base, IDEM_ECORRUPT,
-        "DynamoDB: malformed answer, or not a table of idem");
+        "DynamoDB: malformed answer, or not a table of idem's");
 }
 
 idem__state idem__walk_page(struct idem__task *task,
@@ -137,6 +137,7 @@ static bool show_item(struct idem__task *task, json_object *item)
     struct idem_slice name;
     int rc;
 
+    /* A scan of another library's table has no filter, so the mark is among its items. */
     if (idem__json_attribute(item, key, "S", &name) == 1 &&
         idem__gate_is(name)) {
         return true;
@@ -150,7 +151,7 @@ static bool show_item(struct idem__task *task, json_object *item)
                                task->base.now);
 }
 
-/* Where the list stops within the page, it goes on after that item. */
+/* If the caller stops the list within the page, the next list begins after that item. */
 static void show_items(struct idem__task *task, json_object *list)
 {
     const char *key = idem__layout_key(&task->env->table);
@@ -207,7 +208,8 @@ static void next_shard(struct idem__task *task)
         cursor[IDEM__CURSOR_SHARD] == SHARDS || task->base.op->u.list.stopped;
 }
 
-/* The head of @id among @list, which is in no order; NULL: it is gone. */
+/* The head of @id in @list, which the service returns in any order; NULL: the record is
+ * gone. */
 static json_object *head_of(json_object *list, const uint8_t id[IDEM_ID_LEN])
 {
     size_t n = list == NULL ? 0 : json_object_array_length(list);
@@ -227,7 +229,8 @@ static json_object *head_of(json_object *list, const uint8_t id[IDEM_ID_LEN])
     return NULL;
 }
 
-/* In the order of the index, so that the list can go on where it stops. */
+/* Shows the heads in the order of the index, so that the next list can begin where this
+ * one stops. */
 static void show_heads(struct idem__task *task, json_object *list,
                        uint64_t shard)
 {
@@ -251,7 +254,8 @@ static void show_heads(struct idem__task *task, json_object *list,
     }
 }
 
-/* An item of the index may be gone from the table, and the other way round. */
+/* The service updates the index after the table: it may still name a record that is gone or
+ * has ended, and a new one may be missing from it. */
 idem__state idem__list_heads_answered(struct idem__task *task,
                                       struct idem__answer *answer)
 {
@@ -327,8 +331,7 @@ idem__state idem__list_query_ask(struct idem__task *task)
     return idem__task_ask(task, IDEM__TARGET("Query"));
 }
 
-/* Completed and released records are not in the index, but for those that
- * failed. */
+/* The index has no released records, and of the completed ones only failed outcomes. */
 static bool index_serves(const struct idem__task *task)
 {
     const struct idem_filter *filter = &task->base.op->u.list.filter;
@@ -345,7 +348,7 @@ idem__state idem__list_step(struct idem__task *task)
 {
     if (!is_cursor(task->base.op->u.list.cursor)) {
         return idem__flight_fail_with(&task->base, IDEM_EINVALID,
-                                      "place: not one of a list of this table");
+                                      "place: not from a list of this table");
     }
     if (!idem__walk_prepare(task)) {
         return IDEM__STATE_DONE;
