@@ -6,7 +6,7 @@
 
 #include <idem/dynamodb.h>
 
-/* ---- Tasks as flights of a remote store: one request of the client's for each ---- */
+/* ---- A task is a flight of a remote store, and has one request of the client ---- */
 
 enum {
     FIRST_ANSWER = 4096,
@@ -37,7 +37,7 @@ static struct idem__flight *create(struct idem__remote *remote)
     if (task == NULL) {
         return NULL;
     }
-    /* Most answers fit: no memory is asked for while one comes in. */
+    /* Most answers fit, so that none has to allocate while it comes in. */
     task->request.answer = idem__alloc(FIRST_ANSWER);
     if (task->request.answer == NULL) {
         idem__free(task);
@@ -67,7 +67,8 @@ static void destroy(struct idem__flight *flight)
 static int read_now(struct idem__remote *remote, struct idem_now *ret_now)
 {
     enum {
-        /* The service accepts no signature that is further off. */
+        /* All that an answer without a time proves of this host's clock: the service
+         * refuses a signature that is further off. */
         SIGNED_ERR_MS = 15 * 60 * 1000,
     };
     struct idem__dynamodb_store *store = store_of(remote);
@@ -107,6 +108,8 @@ static struct idem__flight *reap(struct idem__remote *remote)
     }
     flight = request->user;
     store->answered = store->answered || request->outcome == IDEM__AWS_ANSWERED;
+    /* A proxy may answer 5xx for a service that is down: such an answer does not keep the
+     * breaker closed. */
     flight->heard =
         request->outcome == IDEM__AWS_ANSWERED && request->status < 500;
     flight->timed_out = request->timed_out;
@@ -183,7 +186,8 @@ static int open_client(struct idem__dynamodb_store *store,
     return idem__aws_client_open(&options, &store->client, error);
 }
 
-/* Of a global table whose replicas lag, one region may write. */
+/* In a global table with eventual consistency a condition holds within one region only, so
+ * the store URL can name the one region that writes. */
 static int check_writer(const struct idem__dynamodb_store *store,
                         struct idem_error *error)
 {
@@ -203,7 +207,8 @@ static int check_writer(const struct idem__dynamodb_store *store,
 static int prepare_tasks(struct idem__dynamodb_store *store,
                          struct idem_error *error)
 {
-    /* Where others write, what was written says nothing of what is there. */
+    /* Another library writes without our conditions, so what this handle wrote last need not
+     * be there any more: read the item before each end. */
     bool remembers = idem__layout_of(&store->place.table)->ours;
 
     store->env.table = store->place.table;
@@ -237,7 +242,7 @@ static int set_up(struct idem__remote *remote, const char *place,
         return rc;
     }
     base->lease_min_ms = IDEM_DYNAMODB_LEASE_MIN_MS;
-    /* One item holds all of it, and the result twice. */
+    /* In another library's layout one item holds all of a record, and the result twice. */
     if (!idem__layout_of(&store->place.table)->parts &&
         base->options.result_max > LAYOUT_RESULT_MAX) {
         base->options.result_max = LAYOUT_RESULT_MAX;
@@ -298,8 +303,8 @@ int idem_dynamodb_inspect(struct idem_store *base,
     if (base->ops != &dynamodb_ops || ret_info->size != sizeof(*ret_info)) {
         return idem__error(
             ret_error, IDEM_EINVALID,
-            "inspect: it is not a DynamoDB store, or the size of "
-            "the info is not set");
+            "inspect: not a DynamoDB store, or the size of the info is not "
+            "set");
     }
     if (host->clock(host->ctx, &reading) != 0) {
         return idem__error(ret_error, IDEM_EUNAVAILABLE,
@@ -323,7 +328,7 @@ int idem_dynamodb_inspect(struct idem_store *base,
     return 0;
 }
 
-/* ---- Its kind, by which idem_open() finds it ---- */
+/* ---- The kind, by which idem_open() finds the store ---- */
 
 const struct idem_store_kind idem_dynamodb_kind = {
     .abi = IDEM_STORE_ABI,

@@ -27,8 +27,8 @@ static int read_table(struct idem_slice text, struct idem__place_conf *conf,
     if (i != text.len || text.len < TABLE_MIN ||
         text.len >= sizeof(conf->table.name)) {
         return idem__error(error, IDEM_EINVALID,
-                           "\"%.*s\" cannot be the name of a table: 3 to 255 "
-                           "of a-z A-Z 0-9 _ - .",
+                           "invalid table name \"%.*s\": use 3 to 255 of "
+                           "a-z A-Z 0-9 _ - .",
                            text.len > 60 ? 60 : (int)text.len, p);
     }
     memcpy(conf->table.name, p, text.len);
@@ -47,7 +47,8 @@ static int hex_value(char c)
                                    : (int)(at - digits) - 6;
 }
 
-/* Copies a value, with "%XX" as one byte. False: too long, or not one. */
+/* Copies a value, with "%XX" as one byte. False: it is empty, too long, has a NUL, or a "%"
+ * without two digits. */
 static bool unescape(struct idem_slice text, char *to, size_t cap)
 {
     const char *p = text.base;
@@ -76,7 +77,7 @@ static bool unescape(struct idem_slice text, char *to, size_t cap)
     return n > 0;
 }
 
-/* One of two words. */
+/* Reads one of two words. */
 static int read_word(const char *name, const char *value, const char *word,
                      const char *other, bool *ret_is_word,
                      struct idem_error *error)
@@ -111,8 +112,8 @@ static int read_layout(const char *value, struct idem__place_conf *conf,
     }
     idem__layout_list(names, sizeof(names));
     return idem__error(error, IDEM_EINVALID,
-                       "unknown layout \"%.60s\" in the store URL; it is one "
-                       "of %s",
+                       "unknown layout \"%.60s\" in the store URL; the layouts "
+                       "are %s",
                        value, names);
 }
 
@@ -122,14 +123,15 @@ static int read_partition(const char *value, struct idem__place_conf *conf,
     if (strlen(value) > IDEM__PARTITION_MAX ||
         !idem__utf8_is(idem_str(value))) {
         return idem__error(error, IDEM_EINVALID,
-                           "store: static-pk-value may have at most %d bytes",
+                           "store: static-pk-value must be UTF-8 of at most "
+                           "%d bytes",
                            IDEM__PARTITION_MAX);
     }
     (void)strcpy(conf->table.partition, value);
     return 0;
 }
 
-/* The attribute that the setting @name names, or IDEM__ATTRS. */
+/* The attribute that the option @name names, or IDEM__ATTRS. */
 static enum idem__attr attr_of(const char *name)
 {
     int attr = 0;
@@ -241,7 +243,7 @@ int idem__place_read(const char *text, struct idem__place_conf *ret_conf,
     return rc != 0 ? rc : idem__layout_settle(&ret_conf->table, ret_error);
 }
 
-/* Characters that would end a value, or begin an escape, are escaped. */
+/* Escapes the characters that would end a value, or begin an escape. */
 static void append_value(char *to, const char *value)
 {
     to += strlen(to);
@@ -255,7 +257,7 @@ static void append_value(char *to, const char *value)
     *to = '\0';
 }
 
-/* The names that are not the usual ones. */
+/* Appends the names of attributes that are not the usual ones. */
 static void append_names(char *url, const struct idem__table_conf *table)
 {
     int i;
@@ -298,14 +300,14 @@ int idem__place_write(const struct idem__place_conf *conf,
     if (!endpoint->tls && !endpoint->local) {
         (void)strcat(url, "&insecure=yes");
     }
-    /* A process that opens it by this URL judges leases by the same clock. */
+    /* Processes that share a table must count leases by the same clock. */
     if (conf->host_clock) {
         (void)strcat(url, "&clock=host");
     }
     if (strlen(url) > IDEM_STORE_URL_MAX) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "store: the URL with its region and endpoint has "
-                           "%zu bytes, and %d at most may be on record",
+                           "%zu bytes; at most %d can be recorded",
                            strlen(url), IDEM_STORE_URL_MAX);
     }
     (void)strcpy(buf, url);

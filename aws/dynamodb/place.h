@@ -1,4 +1,4 @@
-/* Which table, where, and how: the part after "dynamodb:" in a URL. */
+/* The part after "dynamodb:" in a URL: the table, where it is, and how to use it. */
 #ifndef IDEM_AWS_DYNAMODB_PLACE_H
 #define IDEM_AWS_DYNAMODB_PLACE_H
 
@@ -9,21 +9,22 @@ enum {
     IDEM__PLACE_VALUE_MAX = 1023,
 };
 
+/* "": the URL does not have the option. */
 struct idem__place_conf {
     struct idem__table_conf table;
-    char region[64];                          /* "": not said. */
-    char writer[64];                          /* Likewise. */
-    char endpoint[IDEM__PLACE_VALUE_MAX + 1]; /* Likewise. */
+    char region[64];
+    char writer[64];
+    char endpoint[IDEM__PLACE_VALUE_MAX + 1];
     bool host_clock;
     bool insecure;
 };
 
-/* 0, or IDEM_EINVALID with a sentence. */
+/* Returns 0 or IDEM_EINVALID. */
 int idem__place_read(const char *text, struct idem__place_conf *ret_conf,
                      struct idem_error *ret_error);
 
-/* The URL that leads to the table of @conf from anywhere: with the region and the
- * endpoint that were found, and without what only says how to use it.
+/* Writes a URL that opens the table of @conf in any process: with the region and the
+ * endpoint that were found. Of the other options it keeps layout, clock and insecure.
  * IDEM_EINVALID: it is too long. */
 int idem__place_write(const struct idem__place_conf *conf,
                       const struct idem__aws_endpoint *endpoint,

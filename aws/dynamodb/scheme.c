@@ -1,7 +1,7 @@
-/* libidem-dynamodb.so: empty but for its name, by which idem_open() finds the kind of a
- * URL. It is linked with libidem-aws, which has the kind. */
+/* libidem-dynamodb.so has no code. idem_open() finds it by the scheme of a URL, and with it
+ * libidem-aws, which it is linked with and which has the kind. */
 #include <idem/dynamodb.h>
 
-/* Keeps the link from being dropped as unused. */
+/* Without this reference a linker may drop libidem-aws as unused. */
 extern const struct idem_store_kind *const idem_dynamodb_scheme;
 const struct idem_store_kind *const idem_dynamodb_scheme = &idem_dynamodb_kind;

@@ -1,4 +1,4 @@
-/* The inside of a DynamoDB store. */
+/* The handle of a DynamoDB store. */
 #ifndef IDEM_AWS_DYNAMODB_STORE_H
 #define IDEM_AWS_DYNAMODB_STORE_H
 
@@ -13,11 +13,14 @@ struct idem__dynamodb_store {
     char url[IDEM_STORE_URL_MAX + 1];
     struct idem__aws_endpoint endpoint;
     struct idem__aws_provider *provider;
-    struct idem__aws_client *client; /* The leader's; but for wake. */
+
+    /* Only the leader uses these; but any thread may wake the client, and read what it
+     * shows of its counters and clock, and orphans.deleted. */
+    struct idem__aws_client *client;
     struct idem__task_env env;
-    struct idem__orphans orphans; /* The leader's. */
-    struct idem__gate gate;       /* Likewise. */
-    bool answered;                /* By the service, at all. */
+    struct idem__orphans orphans;
+    struct idem__gate gate;
+    bool answered; /* The service has answered at least once. */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* A record and its caller's own writes, in one transaction of the store. */
+/* Commits a record and a caller's own writes in one transaction of the store. */
 #include "api/call.h"
 #include "base/crash.h"
 #include "base/hash.h"
@@ -20,21 +20,22 @@ static int check_writes(const struct idem_store *store,
 
     if (store == NULL || !store->commits) {
         return idem__error(error, IDEM_EINVALID,
-                           "the record is not in a store of DynamoDB, and so "
-                           "cannot be written in one transaction with items");
+                           "a transaction with writes needs a record in a "
+                           "DynamoDB store");
     }
     if (commit->size != sizeof(*commit)) {
         return idem__error(error, IDEM_EINVALID,
-                           "the size of the commit is not set");
+                           "commit: begin with IDEM_DYNAMODB_COMMITTED_INIT");
     }
     if (writes_len < 1 || writes_len > IDEM_DYNAMODB_WRITES_MAX) {
-        return idem__error(error, IDEM_EINVALID, "there must be 1 to %d writes",
-                           (int)IDEM_DYNAMODB_WRITES_MAX);
+        return idem__error(error, IDEM_EINVALID,
+                           "%zu writes: a transaction takes 1 to %d",
+                           writes_len, (int)IDEM_DYNAMODB_WRITES_MAX);
     }
     for (i = 0; i < writes_len; i++) {
         if (writes[i].len > IDEM_DYNAMODB_WRITES_BYTES_MAX - total) {
             return idem__error(error, IDEM_EINVALID,
-                               "the writes are longer than %d bytes",
+                               "the writes together exceed %d bytes",
                                (int)IDEM_DYNAMODB_WRITES_BYTES_MAX);
         }
         total += writes[i].len;
@@ -53,7 +54,7 @@ static struct idem_slice keep(uint8_t **at, struct idem_slice bytes)
     return kept;
 }
 
-/* All of them with commas between them. */
+/* Copies all writes, with commas between them. */
 static struct idem_slice keep_writes(uint8_t **at,
                                      const struct idem_slice *writes,
                                      size_t writes_len)
@@ -83,7 +84,7 @@ static size_t total_len(const struct idem_slice *writes, size_t writes_len,
     return total;
 }
 
-/* Gives @op a copy of it all. On failure it is destroyed. */
+/* Gives @op a copy of the writes and the result. Destroys @op if that fails. */
 static int add_commit(struct idem_op *op, const struct idem_result *result,
                       const struct idem_slice *writes, size_t writes_len,
                       struct idem_error *error)
@@ -153,6 +154,7 @@ int idem_dynamodb_complete_with(struct idem_attempt *attempt,
     }
     IDEM__CRASH_POINT("api/commit/asks");
     rc = idem__call(a->store, &op, ret_error);
+    /* The attempt is over, or another one owns the key: the caller has no lease left. */
     if (rc == IDEM_ELOST || (rc == 0 && op->commit->committed)) {
         idem__attempt_set_lease_end(a, 0);
     }
@@ -164,7 +166,8 @@ int idem_dynamodb_complete_with(struct idem_attempt *attempt,
     if (op->commit->committed) {
         idem__attempt_update(attempt, op);
     } else {
-        idem_op_destroy(op); /* The attempt is as it was. */
+        /* A condition of the writes did not hold: the attempt goes on as it was. */
+        idem_op_destroy(op);
     }
     return 0;
 }

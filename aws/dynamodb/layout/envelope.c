@@ -1,4 +1,4 @@
-/* An answer of HTTP as the object that a function on Lambda responds with. */
+/* An HTTP response as the object that a function on Lambda returns. */
 #include "aws/dynamodb/layout/foreign.h"
 
 #include <idem/http.h>
@@ -37,7 +37,7 @@ bool idem__envelope_write(struct idem__buffer *out,
 
 /* ---- Reading ---- */
 
-/* Adds a header, or takes it for the content type. False: the head cannot hold it. */
+/* Adds a header to the head, or sets the content type. False: the head cannot hold it. */
 static bool take_header(struct idem_http_head *head, const char *name,
                         json_object *value, struct idem_slice *type)
 {
@@ -54,7 +54,7 @@ static bool take_header(struct idem_http_head *head, const char *name,
     return idem_http_head_add(head, idem_str(name), text) == 0;
 }
 
-/* "headers", and "multiValueHeaders", whose values are lists. */
+/* Adds those of "headers", and of "multiValueHeaders", whose values are lists. */
 static bool take_headers(struct idem_http_head *head, json_object *object,
                          struct idem_slice *type)
 {
@@ -89,7 +89,8 @@ static bool take_headers(struct idem_http_head *head, json_object *object,
     return true;
 }
 
-/* The body, in @memory. False: it is not a text, or not base64 that says so. */
+/* Copies the body to @memory. False: it is not a string, or is marked as base64 and is not
+ * base64. */
 static bool take_body(json_object *object, struct idem__buffer *memory,
                       struct idem_slice *ret_body)
 {

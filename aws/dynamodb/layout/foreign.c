@@ -1,4 +1,4 @@
-/* A record as an item of a table that another library has. */
+/* Writes a record as an item of another library's table. */
 #include "aws/dynamodb/layout/foreign.h"
 
 #include "core/error.h"
@@ -135,15 +135,15 @@ static int check(const struct idem__table_conf *table, const struct idem_op *op,
 static int fits(const struct idem__item *item, size_t head_len,
                 struct idem_error *ret_error)
 {
-    /* A result may be there twice: as ours, and as theirs. */
+    /* The item may hold the result twice: in the library's attribute and in ours. */
     size_t total = idem__item_size(item, head_len) + item->result.stored.len;
 
     if (total <= IDEM__FOREIGN_MAX) {
         return 0;
     }
     return idem__error(ret_error, IDEM_EINVALID,
-                       "the record would have %zu bytes, and one item of this "
-                       "layout holds %d",
+                       "the record takes %zu bytes; an item of this layout "
+                       "holds at most %d",
                        total, IDEM__FOREIGN_MAX);
 }
 
@@ -173,7 +173,7 @@ static void put_key(struct idem__buffer *out,
     idem__buffer_str(out, "}");
 }
 
-/* The head of an item that was read is the condition itself. */
+/* The head of an item that was read is the text of the condition. */
 static void put_condition(struct idem__buffer *out,
                           const struct idem__table_conf *table,
                           const struct idem_slice *old)
@@ -188,18 +188,20 @@ static void put_condition(struct idem__buffer *out,
     idem__buffer_str(out, "\"}");
 }
 
-/* ---- What a write over an item depends on ----
+/* ---- The condition of a write over an item ----
  *
- * A write over another library's item depends on all that was seen of it: ours and theirs.
+ * The library may have written the item since we read it, and so may another process of
+ * ours. So a write is conditional on the attributes by which both decide: status, times,
+ * kind.control and our head.
  *
- *     "#a = :a AND attribute_not_exists(#b) ...", and the meaning of the names
+ *     "#a = :a AND attribute_not_exists(#b) ...", with the names and values of the letters
  */
 
 enum {
     PARTS_MAX = 16,
 };
 
-/* The names of all that a write depends on. */
+/* Lists the attributes on which a write is conditional. */
 static size_t parts_of(const struct idem__table_conf *table,
                        const char *names[PARTS_MAX])
 {
@@ -221,7 +223,7 @@ static size_t parts_of(const struct idem__table_conf *table,
     return n;
 }
 
-/* The value of @name now (NULL: not there), and the letter of part @i. */
+/* Gets the value of @name (NULL: it is missing), and the letter of part @i. */
 static json_object *part_at(json_object *object, const char *name, size_t i,
                             char ret_letter[2])
 {
@@ -296,8 +298,8 @@ static void add_bytes(struct idem__buffer *out, const char *name,
     }
 }
 
-/* Frames of a command are for idem alone: @words gets what it wrote to its standard
- * output. False: the result has none. */
+/* The library cannot read the frames of a command's output. Appends to @words only what the
+ * command wrote to its standard output. False: the result has no frames. */
 static bool unframe(const struct idem__item *item, struct idem__buffer *words)
 {
     struct idem_result result = item->record.result;

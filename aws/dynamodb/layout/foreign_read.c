@@ -1,5 +1,5 @@
-/* The record of an item of another library's: ours beside it, where that still goes
- * with the rest, or else the one that the library's attributes make. */
+/* Reads the record of another library's item: our own, if the library's attributes still
+ * match it, or else one made up from these attributes. */
 #include "aws/dynamodb/layout/foreign.h"
 #include "aws/dynamodb/layout/json.h"
 #include "core/error.h"
@@ -25,13 +25,13 @@ static int read_identity(json_object *object,
     }
     if (rc != 0 || (id != NULL && memcmp(id, record->id, IDEM_ID_LEN) != 0)) {
         return idem__foreign_corrupt(error,
-                                     "its key is not one that was requested, "
-                                     "or has more than 255 bytes");
+                                     "its key is not the requested one, or "
+                                     "exceeds 255 bytes");
     }
     return 0;
 }
 
-/* Bytes of ours: 1; 0: there are none. */
+/* Reads an attribute of ours. Returns 1, 0 if it is missing, or IDEM_ECORRUPT. */
 static int read_bytes(json_object *object, const char *name,
                       struct idem__buffer *memory, struct idem_slice *ret)
 {
@@ -54,7 +54,8 @@ static void set_body(struct idem__body *body, struct idem_slice bytes)
     }
 }
 
-/* 1: the library's attribute is what we would write for @item; 0; IDEM_ENOMEM. */
+/* Returns 1 if the library's attribute is the one that we would write for @item, 0 if not,
+ * or IDEM_ENOMEM. */
 static int same_data(json_object *object, const struct idem__table_conf *table,
                      const struct idem__item *item,
                      struct idem__scratch *scratch)
@@ -85,8 +86,9 @@ static int same_data(json_object *object, const struct idem__table_conf *table,
     return own == NULL && rc == IDEM_ENOMEM ? rc : same;
 }
 
-/* The bytes of our record's result: ours, or just theirs. 1: they go with what the
- * library has; 0: they do not; or a code. */
+/* Reads the result of our record from our attribute, or if that is missing from the
+ * library's. Returns 1 if both match the record, 0 if the library has replaced its own, or
+ * a code. */
 static int read_own_result(json_object *object,
                            const struct idem__table_conf *table,
                            struct idem__item *item, struct idem__buffer *memory,
@@ -114,7 +116,8 @@ static int read_own_result(json_object *object,
     return shared ? 1 : same_data(object, table, item, scratch);
 }
 
-/* Our record, if it is there and still goes with the rest. 1; 0; or a code. */
+/* Reads our record. Returns 1, 0 if it is missing or the library has written the item
+ * since, or a code. */
 static int read_own(json_object *object, const struct idem__table_conf *table,
                     struct idem__buffer *memory, struct idem__scratch *scratch,
                     struct idem__item *item, struct idem_error *error)
@@ -148,10 +151,10 @@ static int read_own(json_object *object, const struct idem__table_conf *table,
     if (rc == 0 || rc == IDEM_ENOMEM) {
         return rc == 0 ? 0 : idem__error_plain(error, rc);
     }
-    return idem__foreign_corrupt(error, "its head and its bodies do not agree");
+    return idem__foreign_corrupt(error, "its bodies do not match its head");
 }
 
-/* The library's result, as JSON. */
+/* Reads the library's result as JSON, or if it is an HTTP response as that. */
 static int read_result(json_object *object,
                        const struct idem__table_conf *table,
                        struct idem__buffer *memory, struct idem__item *item,
@@ -200,7 +203,7 @@ static int read_result(json_object *object,
     return idem__body_digest(bytes, record->result_digest);
 }
 
-/* The input of the work as the library has it: a text as it is, else JSON. */
+/* Reads the library's input of the work: a string as it is, any other value as JSON. */
 static int read_input(json_object *object, const char *name,
                       struct idem__buffer *memory, struct idem__item *item,
                       struct idem_error *error)
@@ -225,7 +228,7 @@ static int read_input(json_object *object, const char *name,
     return idem__body_digest(bytes, item->record.input_digest);
 }
 
-/* The record that the library's attributes make. */
+/* Makes up a record from the library's attributes. */
 static int make_up(json_object *object, const struct idem__table_conf *table,
                    struct idem__buffer *memory, struct idem__item *item,
                    struct idem_error *error)
@@ -259,7 +262,7 @@ static int make_up(json_object *object, const struct idem__table_conf *table,
     if (rc != 0) {
         return rc;
     }
-    /* Nobody has this nonce, and it is the same at each reading. */
+    /* No owner has this nonce, and each reading of the same item makes it again. */
     rc = idem__body_digest(item->head, digest);
     memcpy(record->nonce, digest, sizeof(record->nonce));
     return rc == 0 ? 0 : idem__error_plain(error, rc);
@@ -281,7 +284,7 @@ int idem__foreign_read(const struct idem__table_conf *table,
         return idem__foreign_corrupt(ret_error, "it is not an item");
     }
     memory->len = 0;
-    /* Slices point into it: it must not move. */
+    /* Slices point into @memory, so it must not move: make room for all of them first. */
     if (idem__json_text(object, &len) == NULL ||
         idem__buffer_room(memory, 5 * len + 4096) == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);

@@ -1,4 +1,4 @@
-/* A record as an item of the table, and back. */
+/* Writes a record as an item of the table, and reads it back. */
 #include "aws/dynamodb/layout/item.h"
 
 #include "base/host.h"
@@ -63,7 +63,7 @@ void idem__part_name(const uint8_t id[IDEM_ID_LEN], char kind,
                    tag_text, (unsigned)i);
 }
 
-/* "ID#K#TAG#I", where nothing is asked of I but that it is there. */
+/* Reads "ID#K#TAG#I". I can be any text, but not empty. */
 bool idem__part_name_read(struct idem_slice name, uint8_t ret_id[IDEM_ID_LEN],
                           char *ret_kind, uint8_t ret_tag[IDEM__TAG_LEN])
 {
@@ -88,7 +88,7 @@ bool idem__part_name_read(struct idem_slice name, uint8_t ret_id[IDEM_ID_LEN],
 
 /* ---- Writing ---- */
 
-/* While somebody works on it, a person has to look, or a failure is to be told. */
+/* True while an attempt is at work, a person must decide, or a failure must be found. */
 static bool is_open(const struct idem_record *record)
 {
     return record->status == IDEM_STATUS_IN_PROGRESS ||
@@ -114,7 +114,8 @@ static size_t body_size(const char *name, const struct idem__body *body)
     return 0;
 }
 
-/* A number takes a byte for each two digits, and one or two more. */
+/* DynamoDB counts a number as a byte for every two digits, and one or two more. A time in ms
+ * has 13 digits. */
 #define NUMBER_SIZE 9
 
 size_t idem__item_size(const struct idem__item *item, size_t head_len)
@@ -241,7 +242,7 @@ static int corrupt(struct idem_error *error, const char *what)
                        what);
 }
 
-/* Scope or key: text, or bytes where they are not valid text. */
+/* Reads scope or key: a string, or binary if they are not UTF-8. */
 static int read_clear(json_object *object, const char *name,
                       struct idem__buffer *memory, struct idem_slice *ret)
 {
@@ -276,7 +277,7 @@ static int read_id(json_object *object, const uint8_t *id,
     return 0;
 }
 
-/* The names that people see must be those of the identity. */
+/* The id is the hash of scope and key, so the names that people see must match it. */
 static int read_names(json_object *object, const uint8_t *id,
                       struct idem__buffer *memory, struct idem_record *record)
 {
@@ -296,7 +297,7 @@ static int read_names(json_object *object, const uint8_t *id,
     return 0;
 }
 
-/* "TAG:N" or "TAG:N:z". */
+/* Reads "TAG:N" or "TAG:N:z". */
 static int read_apart(struct idem_slice text, struct idem__body *body)
 {
     const char *p = text.base;
@@ -321,7 +322,7 @@ static int read_apart(struct idem_slice text, struct idem__body *body)
     return 0;
 }
 
-/* One of its three forms, or none without bytes. */
+/* A body has exactly one of three forms; an empty one has none. */
 static int read_body(json_object *object, const char *name, uint64_t len,
                      struct idem__buffer *memory, struct idem__body *body)
 {
@@ -356,8 +357,8 @@ static int read_body(json_object *object, const char *name, uint64_t len,
     return forms == (len > 0) ? 0 : IDEM_ECORRUPT;
 }
 
-/* How long the parts of the input stay. Bytes that cannot be read count as "not
- * long", so that they are given a time anew. */
+/* Reads how long the parts of the input stay. A damaged attribute counts as a time that is
+ * over: the next write then gives the parts a new one. */
 static void read_input_ttl(json_object *object, struct idem__body *input)
 {
     struct idem_slice text;
@@ -370,7 +371,7 @@ static void read_input_ttl(json_object *object, struct idem__body *input)
     input->ttl_ms = rc == 0 ? IDEM_NEVER : (int64_t)seconds * 1000;
 }
 
-/* The other writes of the transaction that completed it. */
+/* Reads the digest of the other writes in the transaction that completed the record. */
 static int read_writes(json_object *object, struct idem__buffer *memory,
                        struct idem__item *item)
 {
@@ -390,7 +391,7 @@ static int read_writes(json_object *object, struct idem__buffer *memory,
     return 0;
 }
 
-/* No more than all its texts together. */
+/* The slices of an item need no more than all its strings together. */
 static size_t memory_needed(json_object *object)
 {
     size_t total = 0;
@@ -435,8 +436,8 @@ int idem__item_read(json_object *object, const uint8_t *id,
     if (rc != 0) {
         return rc == IDEM_ENOMEM
                    ? idem__error_plain(ret_error, rc)
-                   : corrupt(ret_error, "its scope and key are not those of "
-                                        "its id");
+                   : corrupt(ret_error,
+                             "its scope and key do not match its id");
     }
     if (idem__json_attribute(object, "rec", "B", &text) != 1 ||
         idem__json_bytes(text, memory, &head) != 0) {
@@ -454,7 +455,7 @@ int idem__item_read(json_object *object, const uint8_t *id,
         read_body(object, "input", ret_item->record.input_len, memory,
                   &ret_item->input) != 0 ||
         read_writes(object, memory, ret_item) != 0) {
-        return corrupt(ret_error, "its head and its bodies do not agree");
+        return corrupt(ret_error, "its bodies do not match its head");
     }
     read_input_ttl(object, &ret_item->input);
     return 0;

@@ -1,10 +1,10 @@
-/* Writing and reading the JSON of DynamoDB: attribute values. */
+/* Writes and reads the JSON of DynamoDB: attribute values. */
 #include "aws/dynamodb/layout/json.h"
 
 #include "base/base64.h"
 
 enum {
-    DEPTH_MAX = 80, /* Items are 32 deep, twice that in JSON. */
+    DEPTH_MAX = 80, /* An item can be 32 deep, which is twice that in JSON. */
 };
 
 /* ---- Writing ---- */

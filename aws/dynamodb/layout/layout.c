@@ -1,4 +1,4 @@
-/* The layout of the items in a table, whichever it has; and our own, see item.h. */
+/* Our own layout (item.h), and the functions that go by the layout of a table. */
 #include "aws/dynamodb/layout/layout.h"
 
 #include "core/error.h"
@@ -76,7 +76,8 @@ static const struct idem__layout_kind own = {
     .gives_up = nothing,
     .scan_filter = ",\"FilterExpression\":\"attribute_not_exists(body) AND "
                    "attribute_not_exists(lim)\"",
-    /* All that item.h has but "body"; several are reserved words. */
+    /* Every attribute that a purge reads, which excludes "body". Several of the names are
+     * reserved words. */
     .sweep_filter =
         ",\"FilterExpression\":\"attribute_not_exists(lim)\","
         "\"ProjectionExpression\":\"id,rec,made,writes,#k,#s,#r,#rz,"
@@ -87,7 +88,7 @@ static const struct idem__layout_kind own = {
         "\"#ii\":\"input_in\",\"#it\":\"input_ttl\"}",
 };
 
-/* ---- Of any table ---- */
+/* ---- For any table ---- */
 
 void idem__scratch_free(struct idem__scratch *scratch)
 {

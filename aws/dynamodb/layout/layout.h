@@ -1,24 +1,25 @@
-/* The layout of the items in a table: how a record is an item of it, and back. Pure.
+/* The layout of the items in a table: writes a record as an item, and reads it back. Pure.
  *
- * There is our own, see item.h, and those of other libraries' tables: layout=NAME in
- * the store's URL. An item of these is one that the library understands: its
- * attributes, words and units. Beside them the whole record is kept in an
- * attribute that the library does not know and leaves alone:
+ * A table has our own layout (item.h), or with layout=NAME in the store's URL that of
+ * another library. The library understands such an item: it has the library's attributes,
+ * words and units. Beside them are attributes that the library does not know and leaves
+ * alone, which hold our whole record:
  *
  *     idem         B  the head of the record, as idem__record_encode() writes it
- *     idem_result  B  its bytes, where the library's own attribute does not hold
- *     idem_input   B  just these; likewise
+ *     idem_result  B  the bytes of the result, unless the library's attribute holds
+ *                     exactly these
+ *     idem_input   B  the bytes of the input
  *
- * A write of the library's own replaces the item, and with it our record, or changes
- * its attributes under our record. So the record counts only where the library's
- * attributes are still those that go with it; else the item's own attributes
- * hold, and the record is made up of them.
+ * A write by the library replaces the item, and with it our record, or changes its own
+ * attributes and leaves our record there. So our record counts only while the library's
+ * attributes match it. If they do not, the record is made up from them.
  *
- * Every write of ours is conditional on all that was seen: ours and theirs. The
- * head of an item that was read is, here, that condition, as JSON.
+ * Every write of ours is conditional on the attributes by which both sides decide, as we
+ * read them: the library's status and times, and our head. The head of an item that was read
+ * (struct idem__item) is this condition, as JSON.
  *
- * The names of the library's attributes are those of the table's conf, which
- * idem__layout_settle() has filled in.
+ * The table's conf has the names of the library's attributes, once idem__layout_settle()
+ * has filled them in.
  */
 #ifndef IDEM_AWS_DYNAMODB_LAYOUT_LAYOUT_H
 #define IDEM_AWS_DYNAMODB_LAYOUT_LAYOUT_H
@@ -32,11 +33,11 @@ struct idem__layout_kind;
 enum idem__attr {
     IDEM__ATTR_KEY = 0, /* The key of the table. */
     IDEM__ATTR_STATUS,
-    IDEM__ATTR_EXPIRY, /* DynamoDB deletes by it. */
+    IDEM__ATTR_EXPIRY, /* When DynamoDB may delete the item. */
     IDEM__ATTR_LOCK,   /* When work in progress may be taken over. */
     IDEM__ATTR_DATA,   /* The result. */
-    IDEM__ATTR_SORT,   /* With it the sort key of the table is the key of a
-                          record, and ATTR_KEY has the same text in each. */
+    IDEM__ATTR_SORT,   /* If set, the sort key of the table has the key of a
+                          record, and ATTR_KEY the same text for all. */
     IDEM__ATTRS,
 };
 
@@ -45,19 +46,20 @@ enum {
     IDEM__PARTITION_MAX = 255, /* Bytes of the text in ATTR_KEY. */
 };
 
-/* A store's knowledge of its table. */
+/* The settings of a store for its table. */
 struct idem__table_conf {
     char name[256];
     const struct idem__layout_kind *layout; /* NULL: idem's own. */
-    /* Names; "": there is none, or before idem__layout_settle() the usual one.
-     * Those of a table of idem's own are fixed, and not here. */
+    /* Names of attributes. "": the layout has none, or idem__layout_settle() has not put
+     * the usual name here yet. Our own layout has fixed names, which are not here. */
     char attrs[IDEM__ATTRS][IDEM__ATTR_MAX + 1];
-    char partition[IDEM__PARTITION_MAX + 1]; /* With ATTR_SORT. */
-    bool index; /* Open records are in the index "open". */
-    bool pack;  /* Large results are packed. */
+    char partition[IDEM__PARTITION_MAX +
+                   1]; /* The text in ATTR_KEY, with ATTR_SORT. */
+    bool index;        /* Open records are in the index "open". */
+    bool pack;         /* Large results are packed. */
 };
 
-/* Memory that readings share. */
+/* Memory that a task keeps from one reading of an item to the next. */
 struct idem__scratch {
     struct idem__tree tree;
     struct idem__buffer text;
@@ -65,24 +67,22 @@ struct idem__scratch {
 };
 void idem__scratch_free(struct idem__scratch *scratch);
 
-/* How a layout keeps a record as an item. */
+/* The functions of a layout. */
 struct idem__layout_ops {
-    /* IDEM_EINVALID: the table cannot hold this record's scope or key. NULL: it holds
-     * any. */
+    /* See idem__layout_check(). NULL: the layout holds any record, and takes any op. */
     int (*check)(const struct idem__table_conf *table, const struct idem_op *op,
                  struct idem_error *ret_error);
 
-    /* IDEM_EINVALID: the encoded record is too large for one item of this layout. NULL:
-     * whatever does not fit goes to other items. */
+    /* See idem__layout_fits(). NULL: a body that does not fit goes into other items. */
     int (*fits)(const struct idem__item *item, size_t head_len,
                 struct idem_error *ret_error);
 
-    /* The text in the key of the item for the record (@id, @key); it may be in
-     * @buf. */
+    /* Returns the text in the key of the item for the record (@id, @key); the text may be
+     * in @buf. */
     struct idem_slice (*name)(const uint8_t *id, struct idem_slice key,
                               char buf[IDEM__ITEM_ID_LEN + 1]);
 
-    /* Appends the key of the item @name, an object that is left open. */
+    /* Appends the key of the item @name, as an object that is left open. */
     void (*put_key)(struct idem__buffer *out,
                     const struct idem__table_conf *table,
                     struct idem_slice name);
@@ -92,8 +92,8 @@ struct idem__layout_ops {
                      const struct idem__table_conf *table,
                      const struct idem__item *item, struct idem_slice head);
 
-    /* Appends the condition that the item is the one whose head is @old; NULL: that
-     * there is none. */
+    /* Appends the condition that the item still has the head @old; NULL: that it does
+     * not exist. */
     void (*put_condition)(struct idem__buffer *out,
                           const struct idem__table_conf *table,
                           const struct idem_slice *old);
@@ -105,21 +105,21 @@ struct idem__layout_ops {
                 struct idem_error *ret_error);
 };
 
-/* The particulars of a layout. */
+/* A layout. */
 struct idem__layout_kind {
     const char *name; /* In the store's URL; ours has none. */
     const struct idem__layout_ops *ops;
 
-    /* Nobody else writes such items: what was written is what is there, and its head
-     * is all that the next write is conditional on. */
+    /* Only idem writes such items: the last write shows what is in the table, and the next
+     * write is conditional on the head alone. */
     bool ours;
-    /* There are items beside those of records: parts of bodies, and limits. */
+    /* The table also has items for parts of bodies, and for limits. */
     bool parts;
     /* Open records may be in the index "open". */
     bool index;
     /* Its users find open work by an index on ATTR_STATUS. */
     bool status_index;
-    /* A record that was released is an item that is not there. */
+    /* A release deletes the item. */
     bool drops;
     /* Sentences on the promises of idem that it does not keep; the last is NULL. */
     const char *const *gives_up;
@@ -127,21 +127,21 @@ struct idem__layout_kind {
     /* ---- Attributes; lists of them end with NULL, or are NULL ---- */
 
     const char *attrs[IDEM__ATTRS]; /* Their usual names; NULL: it has none. */
-    bool fixed_names;               /* Nobody chooses them. */
+    bool fixed_names;               /* The user cannot choose them. */
     bool sorts;                     /* ATTR_SORT may be set. */
-    const char *input;              /* The input of the work. */
-    const char *const *control;     /* A write depends on these, too. */
-    const char *const *fixed;       /* Others, whose names nobody chooses. */
+    const char *input;              /* Has the input of the work. */
+    const char *const *control;     /* A write is conditional on these, too. */
+    const char *const *fixed;       /* Others that the user cannot rename. */
 
-    /* ---- A page of records, and one of a purge: how all but these are left out,
-     * and of these the bytes of bodies. NULL: not at all ---- */
+    /* ---- Filters of a page: scan_filter leaves all but records out, sweep_filter, for a
+     * purge, limits and the bytes of bodies. NULL: there is none ---- */
 
     const char *scan_filter;
     const char *sweep_filter;
 };
 
-/* IDEM_EINVALID: others write such items, too, and keep neither the number of failures
- * nor a pause. */
+/* IDEM_EINVALID: other programs write such items, too, and would keep neither the number
+ * of failures nor a pause. */
 int idem__layout_check_budgets(const struct idem__table_conf *table,
                                struct idem_error *ret_error);
 
@@ -149,71 +149,75 @@ int idem__layout_check_budgets(const struct idem__table_conf *table,
 const struct idem__layout_kind *idem__layout_of(
     const struct idem__table_conf *table);
 
-/* NULL: there is none of this name. */
+/* NULL: no layout has this name. */
 const struct idem__layout_kind *idem__layout_find(const char *name);
 
-/* The names of all layouts but our own, in one sentence's words. */
+/* Writes the names of all layouts but our own, as "a, b and c". */
 void idem__layout_list(char *buf, size_t cap);
 
 /* The setting of the store's URL that names @attr: "key-attr". */
 const char *idem__layout_setting(enum idem__attr attr);
 
-/* Takes @name as the name of @attr. IDEM_EINVALID: it cannot be one. */
+/* Sets the name of @attr. IDEM_EINVALID: @name is not valid, or an attribute of ours has
+ * it. */
 int idem__layout_name_attr(struct idem__table_conf *table, enum idem__attr attr,
                            const char *name, struct idem_error *ret_error);
 
-/* Fills in the names that were not set. IDEM_EINVALID: one was set that the layout
- * does not have, or two attributes have one name, or a sort key has no partition. */
+/* Fills in the usual names where none were set. IDEM_EINVALID: the layout does not have an
+ * attribute that was named, two attributes have the same name, or only one of sort key and
+ * partition was set. */
 int idem__layout_settle(struct idem__table_conf *table,
                         struct idem_error *ret_error);
 
-/* The key of the item that has the mark of a move; no record's. */
+/* The key of the item that has the mark of a move (task/gate.c). No record has it. */
 #define IDEM__MOVE_NAME "idem#move"
 
-/* Attributes: the one that has a record's key, and that which DynamoDB deletes by. */
+/* The names of the attribute with the key of a record, and of the one by which DynamoDB
+ * deletes. */
 const char *idem__layout_key(const struct idem__table_conf *table);
 const char *idem__layout_ttl(const struct idem__table_conf *table);
 
-/* IDEM_EINVALID: the table cannot hold this record's scope or key. */
+/* IDEM_EINVALID: a table of this layout cannot hold the scope or the key of @op, or what
+ * it counts or commits. */
 int idem__layout_check(const struct idem__table_conf *table,
                        const struct idem_op *op, struct idem_error *ret_error);
 
-/* IDEM_EINVALID: the encoded record is too large for one item of this layout. */
+/* IDEM_EINVALID: the record with its bodies is too large for one item of this layout. */
 int idem__layout_fits(const struct idem__table_conf *table,
                       const struct idem__item *item, size_t head_len,
                       struct idem_error *ret_error);
 
-/* Appends the key of the item @name, an object that is left open:
+/* Appends the key of the item @name, as an object that is left open:
  * {"id":{"S":"..."}. */
 void idem__layout_put_key(struct idem__buffer *out,
                           const struct idem__table_conf *table,
                           struct idem_slice name);
 
-/* Appends the key of the item for the record (@id, @key), a whole object. */
+/* Appends the key of the item for the record (@id, @key), as a whole object. */
 void idem__layout_put_record_key(struct idem__buffer *out,
                                  const struct idem__table_conf *table,
                                  const uint8_t id[IDEM_ID_LEN],
                                  struct idem_slice key);
 
-/* Appends the condition of a write: the item is the one whose head is @old; NULL:
- * there is none. */
+/* Appends the condition of a write: the item still has the head @old; NULL: it does not
+ * exist. */
 void idem__layout_put_condition(struct idem__buffer *out,
                                 const struct idem__table_conf *table,
                                 const struct idem_slice *old);
 
-/* The rest of a PutItem, whose table is in @out; @old is the head of the item
- * that was read, NULL: there was none. */
+/* Appends the rest of a PutItem, after the name of the table; of a DeleteItem, if the layout
+ * deletes the record. @old is the head of the item that was read; NULL: there was none. */
 void idem__layout_put(struct idem__buffer *out,
                       const struct idem__table_conf *table,
                       const struct idem__item *item, struct idem_slice head,
                       const struct idem_slice *old);
 
-/* True: @record was released, and its item is deleted. */
+/* True if @record was released, and the layout deletes its item. */
 bool idem__layout_deletes(const struct idem__table_conf *table,
                           const struct idem_record *record);
 
-/* Reads an item that must be of @id (NULL: of the one that it names); see
- * idem__item_read(). @ret_item->head is what a write over it depends on. */
+/* Reads the item of @id (NULL: of any record); see idem__item_read(). A write over it is
+ * conditional on @ret_item->head. */
 int idem__layout_read(const struct idem__table_conf *table, json_object *object,
                       const uint8_t *id, struct idem__buffer *memory,
                       struct idem__scratch *scratch,

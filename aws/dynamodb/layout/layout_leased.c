@@ -1,5 +1,5 @@
-/* Items with a status, a time to be deleted and the end of a lease: those of
- * Powertools for AWS Lambda, and of two tables that articles on idempotency lay out.
+/* Items with a status, a time of deletion and the end of a lease: those of Powertools for
+ * AWS Lambda, and those of the tables in two articles on idempotency.
  *
  *                 powertools-*            idempotency-store  http-idempotency
  *     key         id                      idempotencyKey     idempotencyKey
@@ -13,56 +13,57 @@
  *                 TypeScript: the value   the value          S with JSON
  *     input                               eventData
  *
- * Powertools takes over what is past expiration, and what is INPROGRESS and past
- * in_progress_expiration; without that attribute it never does. So what must not be
- * run again by anybody, failed, unknown and held work, is INPROGRESS without it, and
- * never expires; what was released, or is to be run again, can be taken over at once
- * (by Powertools without being told that it is a takeover).
+ * Powertools takes an item over once it is past expiration, or is INPROGRESS and past
+ * in_progress_expiration; an INPROGRESS item without that attribute it never takes over. So
+ * work that nobody may run again (failed, unknown, held) is INPROGRESS without it, and never
+ * expires. Work that was released, or must run again, can be taken over at once; Powertools
+ * does not learn that this is a takeover.
  *
- * The table of the HTTP article is the same but for two things: a lockExpiry that is
- * not there counts as over, so that never is the year 9999; and what failed is
- * FAILED, whose answer is replayed and which is not run again either.
+ * The table of the HTTP article differs in two ways. Its function takes a missing lockExpiry
+ * for one that is over, so "never" is the year 9999. And failed work is FAILED: its function
+ * replays the answer, and does not run the work again.
  *
- * The consumer of the article on events claims only what is not there: an item that
- * is past its time waits until DynamoDB deletes it. So what was released is deleted.
- * Its lease is over before its function is: the article sets it to nine tenths of the
- * time that is left, and a function has at most 15 minutes.
+ * The consumer of the article on events claims only a key without an item: past its
+ * expiryTimestamp an item still waits until DynamoDB deletes it. So a release deletes
+ * the item. A lease there ends before the function does: the article gives it nine tenths of
+ * the time that the function has left, which is at most 15 minutes.
  */
 #include "aws/dynamodb/layout/foreign.h"
 #include "base/host.h"
 #include "core/error.h"
 
-/* The year 9999: never. */
+/* The end of the year 9999, which stands for never. */
 #define NEVER_S ((int64_t)253402300799)
 #define NEVER_MS (NEVER_S * 1000)
 
-/* A taker of theirs goes by the clock of its host. */
+/* The library takes over by the clock of its host, which may be fast. */
 #define CLOCKS_MS 2000
 
-/* Nine tenths of 15 minutes are over 90 s early; two roundings. */
+/* Nine tenths of 15 minutes end 90 s early; two times are rounded to seconds. */
 #define LATE_MS ((int64_t)92 * 1000)
 
-/* How long an attempt of Powertools is thought to be at most, and one on Lambda. */
+/* The longest lease that we expect of Powertools, and of a function on Lambda. */
 #define FOREIGN_LEASE_MS ((int64_t)60 * 1000)
 #define LAMBDA_LEASE_MS ((int64_t)15 * 60 * 1000)
 
 struct idem__leased_words {
-    const char *owner; /* Of an attempt of theirs. */
+    const char *owner; /* Of the library's attempts. */
     const char *in_progress;
     const char *completed;
-    const char *failed; /* NULL: in progress, for ever. */
+    const char *failed; /* NULL: failed work stays in progress, for ever. */
     int64_t lock_unit_ms;
-    int64_t never_lock; /* Its lock, if it is never taken over; its lock; -1:
-                           none. */
-    int64_t late_ms;  /* So long may an attempt of theirs outlive its lease. */
-    int64_t lease_ms; /* Of theirs, at most. */
+    /* The lock of an item that the library must not take over; -1: it has none. */
+    int64_t never_lock;
+    int64_t late_ms;  /* How long the library may work after its lease. */
+    int64_t lease_ms; /* The longest lease that the library takes. */
     bool bare;        /* An item without a status is a lock. */
 };
 
+/* The library's attributes. "Lock" is the end of the lease. */
 struct times {
     const char *status;
     int64_t expires_s;
-    int64_t lock; /* -1: none. */
+    int64_t lock; /* -1: the item has none. */
 };
 
 static int64_t to_s(int64_t ms)
@@ -71,7 +72,7 @@ static int64_t to_s(int64_t ms)
                                                     : (ms + 999) / 1000;
 }
 
-/* Of work in progress, and what was released: when it may be taken over. */
+/* When the library may take over work in progress, or a released record. */
 static int64_t lock_of(const struct idem__leased_words *w,
                        const struct idem_record *record)
 {
@@ -131,7 +132,7 @@ static void write(struct idem__buffer *out,
     }
 }
 
-/* A number that is not there is -1; one that is none is -2. */
+/* -1: the attribute is missing; -2: it is not a number. */
 static int64_t number(json_object *object, const char *name)
 {
     int64_t value;
@@ -154,7 +155,8 @@ static bool agrees(const struct idem__table_conf *table, json_object *object,
 
 /* ---- Reading ---- */
 
-/* A fence is above those that a claim of ours had before: it is a time to come. */
+/* The library has no fences. Ours are times of claims, so the end of a lease, or of a
+ * retention, is above those that our own claims of the key had before. */
 static void set_fence(struct idem_record *record, int64_t time_ms,
                       int64_t lock_ms)
 {
@@ -187,9 +189,8 @@ static int read_times(const struct idem__table_conf *table, json_object *object,
     return 0;
 }
 
-/* The lease of an item in progress. Where one attribute tells when it ends and
- * when it is deleted, what is past it is not forgotten, but to be taken
- * over. */
+/* Sets the lease of an item in progress. In a layout where the same attribute ends the lease
+ * and the retention, an item that is past it has not expired: it may be taken over. */
 static void set_lease(const struct idem__table_conf *table,
                       const struct times *times, bool bare,
                       struct idem_record *record)
@@ -228,7 +229,7 @@ static int read(const struct idem__table_conf *table, json_object *object,
     }
     record->owner = idem_str(w->owner);
     record->on_expired_lease = IDEM_RERUN;
-    /* The length of a lease that is told by its end alone is not known. */
+    /* The item has the end of the lease, and not its length. */
     record->lease_ms = IDEM_NEVER;
     record->lease_end_ms = IDEM_NEVER;
     record->expires_ms = times.expires_s < 0 || times.expires_s == NEVER_S
@@ -263,8 +264,8 @@ static int read(const struct idem__table_conf *table, json_object *object,
 
 /* ---- The answer of the HTTP article ---- */
 
-/* It gives an answer of what is done without looking whether there is one, and one
- * that it cannot read ends its function. */
+/* The function of the article replays an ended item without a look whether it has an answer,
+ * and dies of one that it cannot parse. So every ended item has an answer. */
 static bool tells_http(const struct idem__item *item, struct idem__buffer *text)
 {
     const struct idem_record *record = &item->record;
@@ -323,7 +324,8 @@ static const char *const store_gives_up[] = {
     "in progress waits for idem, or until DynamoDB deletes it",
     "the consumer ends any item that is IN_PROGRESS: a consumer that was "
     "paused past its lease overwrites an attempt of idem",
-    "a release deletes the item, with its attempts and its doubt",
+    "a release deletes the item, with the count of its attempts and the mark "
+    "that the work may have been done",
     "payloads are compared between attempts of idem only",
     NULL,
 };
@@ -332,8 +334,8 @@ static const char *const http_gives_up[] = {
     NO_SCOPES,
     "the function ends its attempts without a condition: an attempt that "
     "outlives its lockExpiry overwrites an attempt of idem, or its result",
-    "the function takes over what is past its lockExpiry, with hold on neither "
-    "side: work of its own may run twice",
+    "the function takes over its own work once that is past its lockExpiry, "
+    "and knows no hold: such work may run twice",
     "payloads are compared between attempts of idem only",
     NULL,
 };

@@ -1,16 +1,15 @@
-/* The items of the table that the article on lock tokens lays out.
+/* The items of the table in the article on lock tokens.
  *
  *     lockToken           S  the key
- *     status              S  inProgress or error; completed work has none
- *     lockedBy            S  whoever says this may end it
- *     created, expectedCompletion, actualCompletion   S  as Date writes itself
- *     result              S  JSON; of work that failed, the error
- *     ttl                 N  seconds, for DynamoDB to delete by
+ *     status              S  inProgress or error; missing for completed work
+ *     lockedBy            S  the owner; only a program that gives it may end the work
+ *     created, expectedCompletion, actualCompletion   S  as JavaScript writes a Date
+ *     result              S  JSON; of failed work the error
+ *     ttl                 N  when DynamoDB may delete the item, in seconds
  *
- * Its users take nothing over, and have no lease: work that died is in progress
- * until a person decides. They know what was released only as an item that is
- * not there. So what is to be run again stays locked for them until idem has
- * run it.
+ * Programs of the article take nothing over, and have no lease: work that died is in
+ * progress until a person decides. To them a released record is a missing item, so a release
+ * deletes the item; and work that must run again stays locked until idem has run it.
  */
 #include "aws/dynamodb/layout/foreign.h"
 #include "base/host.h"
@@ -23,17 +22,18 @@ enum {
     TEXT_MAX = IDEM_OWNER_MAX + 32,
 };
 
-/* Of the year 9999; a Date has no more digits. */
+/* The end of the year 9999: later ones need more digits. */
 #define LAST_MS ((int64_t)253402300799999)
 
+/* The attributes of the article. "", NULL or -1: the item does not have it. */
 struct words {
-    const char *status; /* NULL: none. */
+    const char *status;
     char locked_by[TEXT_MAX];
     char created[32];
-    char expected[32]; /* "": none. */
-    char actual[32];   /* Likewise. */
+    char expected[32];
+    char actual[32];
     char error[IDEM_TEXT_MAX + 64];
-    int64_t ttl_s; /* -1: none. */
+    int64_t ttl_s;
 };
 
 static void date(int64_t ms, char to[32])
@@ -47,7 +47,8 @@ static void date(int64_t ms, char to[32])
     (void)snprintf(to, 32, "%s.%03dZ", text, (int)(ms % 1000));
 }
 
-/* A program that compares lockedBy must not end another attempt. */
+/* The fence makes lockedBy unlike that of any other attempt: a program that compares it
+ * cannot end this one by mistake. */
 static void name_owner(const struct idem_record *record, char to[TEXT_MAX])
 {
     (void)snprintf(to, TEXT_MAX, "%.*s%s#%llu", (int)record->owner.len,
@@ -159,8 +160,9 @@ static bool agrees(const struct idem__table_conf *table, json_object *object,
 
 /* ---- Reading ---- */
 
-/* "2024-04-27T14:02:40.123Z", or without its fraction, or with "+00:00" as Python
- * writes it; 0: it is not there. */
+/* Reads "2024-04-27T14:02:40.123Z", also without the fraction, or with "+00:00" as Python
+ * writes it. Does not check what follows the fraction. *@ret_ms is 0 if the attribute is
+ * missing. */
 static int read_date(json_object *object, const char *name, int64_t *ret_ms,
                      struct idem_error *error)
 {
@@ -292,7 +294,8 @@ static const char *const gives_up[] = {
     "than 120 KiB becomes a tombstone",
     "it has no lease: work that died there is in progress until a person "
     "decides, and is never taken over",
-    "a release deletes the item, with its attempts and its doubt",
+    "a release deletes the item, with the count of its attempts and the mark "
+    "that the work may have been done",
     "payloads are compared between attempts of idem only",
     "a program that ends a lock without comparing lockedBy overwrites a "
     "person's decision",

@@ -1,5 +1,4 @@
-/* The names in a store's URL: of layouts, and of the attributes of an item where its
- * users choose them. */
+/* The names of layouts in a store's URL, and those of attributes that users can choose. */
 #include "aws/dynamodb/layout/foreign.h"
 #include "core/error.h"
 
@@ -41,7 +40,7 @@ void idem__layout_list(char *buf, size_t cap)
     }
 }
 
-/* As in the settings of Powertools: key_attr, and so on. */
+/* The words of Powertools' own settings, such as key_attr. */
 static const char *const settings[IDEM__ATTRS] = {
     [IDEM__ATTR_KEY] = "key-attr",
     [IDEM__ATTR_STATUS] = "status-attr",
@@ -56,7 +55,7 @@ const char *idem__layout_setting(enum idem__attr attr)
     return settings[attr];
 }
 
-/* The one that was chosen, or else the usual one. */
+/* The name that was chosen, or else the usual one. */
 static const char *name_of(const struct idem__table_conf *table,
                            enum idem__attr attr)
 {
@@ -102,14 +101,14 @@ int idem__layout_name_attr(struct idem__table_conf *table, enum idem__attr attr,
     }
     if (name[len] != '\0' || len == 0 || len > IDEM__ATTR_MAX) {
         return idem__error(ret_error, IDEM_EINVALID,
-                           "store: %s=\"%.80s\" cannot be the name of an "
-                           "attribute: 1 to %d of a-z A-Z 0-9 _ - . : #",
+                           "store: %s=\"%.80s\" is not a valid attribute name: "
+                           "use 1 to %d of a-z A-Z 0-9 _ - . : #",
                            settings[attr], name, IDEM__ATTR_MAX);
     }
     if (is_ours(name)) {
         return idem__error(ret_error, IDEM_EINVALID,
-                           "store: %s=%s: idem writes an attribute of its own "
-                           "by this name",
+                           "store: %s=%s: idem has an attribute of its own "
+                           "with this name",
                            settings[attr], name);
     }
     (void)strcpy(table->attrs[attr], name);
@@ -135,7 +134,7 @@ static bool is_among(const char *const *names, const char *name)
     return false;
 }
 
-/* A name that the layout has beside those that can be chosen. */
+/* True if an attribute that cannot be renamed has this name. */
 static bool is_taken(const struct idem__layout_kind *kind, const char *name)
 {
     return is_among(kind->control, name) || is_among(kind->fixed, name) ||
@@ -157,8 +156,8 @@ static int check_names(const struct idem__table_conf *table,
         }
         if (twice) {
             return idem__error(error, IDEM_EINVALID,
-                               "store: two attributes of layout %s have the "
-                               "name %s: name each in the store URL",
+                               "store: layout %s has two attributes named %s: "
+                               "give each its own name in the store URL",
                                idem__layout_of(table)->name, name);
         }
     }

@@ -1,4 +1,4 @@
-/* The requests that are made of DynamoDB, as JSON. */
+/* Requests to DynamoDB as JSON. */
 #include "aws/dynamodb/layout/request_json.h"
 
 #include "aws/dynamodb/layout/layout.h"
@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* Of requests of purges: what did it cost? */
+/* Makes the service report which capacity the request took. */
 #define BILLED ",\"ReturnConsumedCapacity\":\"TOTAL\""
 
 static void add_table(struct idem__buffer *out,
@@ -39,7 +39,7 @@ void idem__request_put(struct idem__buffer *out,
     add_return_old(out);
 }
 
-/* The identity of a request: its own digest. */
+/* Names the request by its own digest, so that the service applies two copies of it once. */
 static void add_client_token(struct idem__buffer *out)
 {
     uint8_t digest[IDEM__SHA256_LEN];
@@ -96,7 +96,7 @@ void idem__request_delete(struct idem__buffer *out,
 
 /* ---- Parts of bodies ---- */
 
-/* The next part from *@i on that is not done; false: none. */
+/* Moves *@i to the next part that is not done; false: there is none. */
 static bool next_part(const struct idem__parts *parts, uint32_t *i)
 {
     while (*i < parts->body->parts && parts->done[*i]) {
@@ -242,7 +242,7 @@ static void add_after(struct idem__buffer *out,
     idem__buffer_str(out, "}");
 }
 
-/* The records that are one partition of the table. */
+/* Reads only the partition that has the records. */
 static void add_partition(struct idem__buffer *out,
                           const struct idem__table_conf *table)
 {

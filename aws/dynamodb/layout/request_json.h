@@ -1,4 +1,4 @@
-/* The requests that are made of DynamoDB, as JSON. Pure. */
+/* Requests to DynamoDB as JSON. Pure. */
 #ifndef IDEM_AWS_DYNAMODB_LAYOUT_REQUEST_JSON_H
 #define IDEM_AWS_DYNAMODB_LAYOUT_REQUEST_JSON_H
 
@@ -6,33 +6,33 @@
 
 #define IDEM__TARGET(name) "DynamoDB_20120810." name
 
-/* Parts of one body, of which those marked in @done are left out. */
+/* The parts of one body that are not marked in @done. */
 struct idem__parts {
     const uint8_t *id;
     char kind; /* 'r' or 'i'. */
     const struct idem__body *body;
-    struct idem_slice stored; /* All its bytes; writing only. */
+    struct idem_slice stored; /* All bytes of the body; only to write it. */
     const bool *done;         /* body->parts of them. */
-    int64_t made_ms;          /* When it is written. */
+    int64_t made_ms;          /* The time of writing. */
 };
 
 enum {
-    /* Parts in one request. */
+    /* The most that one request carries. */
     IDEM__PARTS_PUT = 8,
     IDEM__PARTS_GET = 16,
     IDEM__PARTS_DELETE = 25,
     IDEM__HEADS_GET = 100,
 };
 
-/* Writes @item over the one whose head is @old, or where there is none (NULL);
- * asks for the item that is in the way. */
+/* Writes @item over the one whose head is @old (NULL: only if there is none). A refusal
+ * shows the item that is in the way. */
 void idem__request_put(struct idem__buffer *out,
                        const struct idem__table_conf *table,
                        const struct idem__item *item, struct idem_slice head,
                        const struct idem_slice *old);
 
-/* The same write, and the @writes of a caller, all or nothing. A request that
- * is sent twice in the same words within ten minutes is done once. */
+/* The same write together with the @writes of a caller, all or nothing. The service does
+ * the same request only once in ten minutes: the digest of its text is its token. */
 void idem__request_transact(struct idem__buffer *out,
                             const struct idem__table_conf *table,
                             const struct idem__item *item,
@@ -40,13 +40,12 @@ void idem__request_transact(struct idem__buffer *out,
                             const struct idem_slice *old,
                             struct idem_slice writes);
 
-/* Reads one item, strongly. @key is its key in the clear, which another layout
- * wants. */
+/* Reads one item, strongly. Another library's layout needs its @key in clear. */
 void idem__request_get(struct idem__buffer *out,
                        const struct idem__table_conf *table,
                        const uint8_t id[IDEM_ID_LEN], struct idem_slice key);
 
-/* Writes, or reads, the next parts; at most IDEM__PARTS_PUT or _GET of them. */
+/* Writes, or reads, the next parts: at most IDEM__PARTS_PUT or IDEM__PARTS_GET. */
 void idem__request_parts_put(struct idem__buffer *out,
                              const struct idem__table_conf *table,
                              const struct idem__parts *parts);
@@ -59,29 +58,30 @@ void idem__request_heads_get(struct idem__buffer *out,
                              const struct idem__table_conf *table,
                              const uint8_t (*ids)[IDEM_ID_LEN], size_t ids_len);
 
-/* A page of the table after the item @after (empty: from the start), without the
- * parts of bodies and what is counted for limits. Returns its target: Scan, or
- * Query where the records are one partition of the table. */
+/* Reads a page of the table after the item @after (empty: from the start), without parts of
+ * bodies and items of limits. Returns the target: Scan, or Query if the records are one
+ * partition of the table. */
 const char *idem__request_scan(struct idem__buffer *out,
                                const struct idem__table_conf *table,
                                struct idem_slice after, uint64_t limit);
 
-/* A page that is read to delete from it, which is conditional on what was read: so
- * it is not read strongly, at half the price. */
+/* A page of a purge. Each deletion is conditional on what was read, so the page is not read
+ * strongly, which costs half. */
 struct idem__sweep {
     struct idem_slice after; /* As above. */
     uint64_t limit;
-    uint64_t segment; /* Of so many, from 0 on; 0 of 0: the whole table. */
+    /* Which of @segments, from 0 on; 0 of 0: the whole table. */
+    uint64_t segment;
     uint64_t segments;
 };
 
-/* Such a page with the parts of bodies, but without their bytes. Returns its target.
- * It, and the requests that delete, ask what they cost. */
+/* Reads such a page with the parts of bodies, but without their bytes. Returns the target.
+ * This request and those that delete ask the service which capacity they took. */
 const char *idem__request_sweep(struct idem__buffer *out,
                                 const struct idem__table_conf *table,
                                 const struct idem__sweep *sweep);
 
-/* A page of shard @shard of the index, after (@after, @since). */
+/* Reads a page of the shard @shard of the index after the item (@after, @since). */
 void idem__request_query(struct idem__buffer *out,
                          const struct idem__table_conf *table, unsigned shard,
                          struct idem_slice after, uint64_t since,
@@ -93,7 +93,7 @@ void idem__request_delete(struct idem__buffer *out,
                           const uint8_t id[IDEM_ID_LEN], struct idem_slice key,
                           struct idem_slice old);
 
-/* Deletes the part @name if it was written at @made_ms, and not again since. */
+/* Deletes the part @name if nobody has written it again since @made_ms. */
 void idem__request_part_delete(struct idem__buffer *out,
                                const struct idem__table_conf *table,
                                struct idem_slice name, uint64_t made_ms);

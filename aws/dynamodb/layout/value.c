@@ -1,11 +1,11 @@
-/* Results as values of DynamoDB, and back. */
+/* Writes results as attribute values, and reads them back. */
 #include "aws/dynamodb/layout/json.h"
 
 enum {
-    LEVELS_MAX = 30,      /* DynamoDB has 32. */
-    DIGITS_MAX = 38,      /* Of a number ... */
-    EXPONENT_MAX = 120,   /* ... and about how small it may be. */
-    NUMBER_LEN_MAX = 200, /* Of its text. */
+    LEVELS_MAX = 30,      /* DynamoDB allows 32. */
+    DIGITS_MAX = 38,      /* The digits of a number that DynamoDB keeps. */
+    EXPONENT_MAX = 120,   /* The least number is about 10^-EXPONENT_MAX. */
+    NUMBER_LEN_MAX = 200, /* The length of its text. */
 };
 
 /* ---- Numbers ---- */
@@ -65,8 +65,8 @@ static bool read_decimal(struct idem_slice text, struct decimal *ret)
     return true;
 }
 
-/* Up to 2^53 - 1, as JavaScript has no larger number: its SDK makes a BigInt
- * of it or fails, and no BigInt can be written as JSON. */
+/* Up to 2^53 - 1, the largest integer that a JavaScript number holds exactly: the SDK turns
+ * a larger one into a BigInt or fails, and JSON.stringify() refuses a BigInt. */
 static bool number_fits(struct idem_slice text)
 {
     static const char most[] = "9007199254740991";
@@ -110,7 +110,7 @@ static bool fits(const struct idem__tree *tree)
         while (depth > 0 && ends[depth - 1] <= i) {
             depth--;
         }
-        /* A member's name must not be empty, and is a text to json-c. */
+        /* DynamoDB has no empty names, and json-c ends a name at a NUL. */
         if (node->named &&
             (node->name_len == 0 ||
              memchr(idem__tree_name(tree, node).base, '\0', node->name_len))) {
@@ -197,7 +197,7 @@ static void write_string(struct idem__buffer *out, struct idem_slice text)
     idem__buffer_str(out, "}");
 }
 
-/* Text that a person could read, and that would not grow sixfold in JSON. */
+/* True for text that a person can read. Control characters would grow sixfold in JSON. */
 static bool is_text(struct idem_slice bytes)
 {
     const uint8_t *p = bytes.base;
@@ -211,7 +211,7 @@ static bool is_text(struct idem_slice bytes)
     return idem__utf8_is(bytes);
 }
 
-/* Bytes that are not JSON, as a string of JSON's. */
+/* Writes bytes that are not JSON as a JSON string. */
 static void write_text(struct idem__buffer *out, struct idem_slice bytes,
                        bool native, struct idem__buffer *scratch)
 {
@@ -289,7 +289,7 @@ static bool read_map(json_object *map, struct idem__buffer *out)
     return true;
 }
 
-/* A set: an array of the numbers or strings in it. */
+/* A set becomes an array of its numbers or strings. */
 static bool read_set(json_object *set, bool numbers, struct idem__buffer *out)
 {
     size_t n = json_object_array_length(set);

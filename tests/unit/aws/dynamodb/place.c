@@ -103,7 +103,7 @@ TEST(place, refusesWhatIsTooLongForARecord)
     memset(endpoint.url, '&', sizeof(endpoint.url) - 1);
     memset(conf.table.name, 'a', sizeof(conf.table.name) - 1);
     assert_code(IDEM_EINVALID, idem__place_write(&conf, &endpoint, url, &why));
-    assert_why("at most may be on record");
+    assert_why("can be recorded");
 }
 
 /* What is not of the form is refused, and the sentence says what. */
@@ -116,11 +116,11 @@ TEST(place, isRefused)
         {"", "dynamodb://TABLE"},
         {"orders", "dynamodb://TABLE"},
         {"/orders", "dynamodb://TABLE"},
-        {"//", "name of a table"},
-        {"//ab", "name of a table"},
-        {"//or ders", "name of a table"},
-        {"//orders/x", "name of a table"},
-        {"//a:b", "name of a table"},
+        {"//", "table name"},
+        {"//ab", "table name"},
+        {"//or ders", "table name"},
+        {"//orders/x", "table name"},
+        {"//a:b", "table name"},
         {"//orders?region", "NAME=VALUE"},
         {"//orders?region=", "NAME=VALUE"},
         {"//orders?=x", "NAME=VALUE"},
@@ -151,13 +151,13 @@ TEST(place, isRefused)
         {"//orders?layout=idempotency-store&data-attr=eventData",
          "two attributes"},
         {"//orders?layout=lock-token&key-attr=idem", "of its own"},
-        {"//orders?layout=lock-token&key-attr=a%20b", "name of an attribute"},
-        {"//orders?layout=lock-token&key-attr=%22", "name of an attribute"},
+        {"//orders?layout=lock-token&key-attr=a%20b", "valid attribute name"},
+        {"//orders?layout=lock-token&key-attr=%22", "valid attribute name"},
         {"//orders?layout=lock-token&key-attr=a23456789a123456789b123456789"
          "c123456789d123456789e123456789f1234567",
-         "name of an attribute"},
+         "valid attribute name"},
         {"//orders?layout=powertools-python&sort-key-attr=s&static-pk-value=%ff",
-         "may have at most"},
+         "must be UTF-8"},
         {"//orders?insecure=1", "insecure"},
         {"//orders?writer="
          "a-region-with-a-name-that-is-longer-than-any-region-will-ever-be",
