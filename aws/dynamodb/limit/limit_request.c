@@ -1,4 +1,4 @@
-/* The requests about rate limits, as JSON. */
+/* Requests about rate limits as JSON. */
 #include "aws/dynamodb/limit/limit_request.h"
 
 #include "base/base64.h"
@@ -7,8 +7,9 @@
 #include <stdio.h>
 
 enum {
-    NAME_BYTES = 16, /* Of a request's identity, in an entry's name. */
-    NAME_LEN = 23,   /* 'r' and these in base64. */
+    NAME_BYTES =
+        16,        /* Bytes of a request's identity in the name of its entry. */
+    NAME_LEN = 23, /* 'r' and these in base64. */
 };
 
 /* ---- Writing ---- */
@@ -72,7 +73,7 @@ static void add_ttl(struct idem__buffer *out, const struct idem_op *op,
     idem__json_n(out, (uint64_t)(ms + 999) / 1000);
 }
 
-/* The end of a condition, and its value. */
+/* Ends a condition: no entries were moved since gen was read. add_moves() has its value. */
 static void add_moves_condition(struct idem__buffer *out, uint64_t moves)
 {
     idem__buffer_str(out,
@@ -88,7 +89,7 @@ static void add_moves(struct idem__buffer *out, const char *name,
     }
 }
 
-/* Names, and the first of the values. */
+/* Appends the names of an update, and the first of its values. */
 static void add_entry_names(struct idem__buffer *out, const struct idem_op *op)
 {
     char name[NAME_LEN + 1];
@@ -173,7 +174,7 @@ void idem__limit_request_entry(struct idem__buffer *out,
 
 /* ---- Reading ---- */
 
-/* A number of at most 18 digits. 1, 0 for none, or IDEM_ECORRUPT. */
+/* Reads a number of at most 18 digits. Returns 1, 0 if it is missing, or IDEM_ECORRUPT. */
 static int read_number(json_object *item, const char *name, int64_t *ret)
 {
     struct idem_slice text;
@@ -194,14 +195,14 @@ static int read_number(json_object *item, const char *name, int64_t *ret)
     return 1;
 }
 
-/* True for an entry, of whatever request. */
+/* True if the attribute @name is an entry. */
 static bool is_entry(json_object *window, const char *name, int64_t *ret_entry)
 {
     return name[0] == 'r' && strlen(name) == NAME_LEN &&
            read_number(window, name, ret_entry) == 1;
 }
 
-/* Likewise, and none is 0. 0 or IDEM_ECORRUPT. */
+/* Reads a number that is not negative; a missing one is 0. Returns 0 or IDEM_ECORRUPT. */
 static int read_count(json_object *item, const char *name, uint64_t *ret)
 {
     int64_t n = 0;
@@ -270,7 +271,8 @@ struct moved {
     int64_t entry;
 };
 
-/* The entries to be moved, as many as fit; the same ones each time. */
+/* Lists the entries to move, as many as one batch takes. Both requests must name the same
+ * ones, so they come in the order of @window. */
 static size_t read_moved(json_object *window,
                          struct moved ret_moved[IDEM__LIMIT_MOVED])
 {

@@ -1,17 +1,17 @@
-/* A rate limit on its way through the table; see limit_request.h for what lies there.
+/* The states of an op about a rate limit. limit_request.h describes the items.
  *
- *     LIMIT         begins with the update where all entries are in one item, which
- *                   is most often all; else by reading
- *     LIMIT_WINDOW  the count, and the request's entry unless it was moved
- *     LIMIT_ENTRY   entries were moved: is the request's among them?
- *     LIMIT_WRITE   counts the request, or remembers its refusal; refused, it shows
- *                   the window
- *     LIMIT_MOVE    the op is answered; entries are written as items of their own ...
- *     LIMIT_TRIM    ... and taken out of the window's
+ *     LIMIT         goes to LIMIT_WRITE if all entries are in one item and the window has
+ *                   not passed: most ops need no more than that; else to LIMIT_WINDOW
+ *     LIMIT_WINDOW  reads the count, and the request's entry unless it was moved
+ *     LIMIT_ENTRY   entries were moved: reads the request's own item
+ *     LIMIT_WRITE   counts the request, or remembers its refusal; if the service refuses
+ *                   the write, it shows the window
+ *     LIMIT_MOVE    the op is answered; writes entries as items of their own
+ *     LIMIT_TRIM    takes these entries out of the window's item
  *
- * The writes may be sent again without a look: each is conditional on there being no
- * entry of the request, and is shown the one that is there. That is how an unanswered
- * write is read back, and how a retry hears what the first try was told. */
+ * A write can be sent again without a look: it is conditional on the request having no
+ * entry, and a refusal shows the entry that is there. So an op reads back a write that was
+ * not answered, and a retry gets the answer of the first try. */
 #include "aws/dynamodb/limit/limit_request.h"
 #include "aws/dynamodb/task/task.h"
 #include "base/heap.h"
@@ -24,9 +24,10 @@ enum {
 struct idem__limiter {
     struct idem_limit_decision decision;
     struct idem__limit_window found;
-    uint64_t looked_at; /* found.moves when the request's own item was read, and
-                            was not there; 0: it was not read. */
-    json_object *window; /* With the entries that are moved. */
+    /* found.moves when the request's own item was read, and was missing; 0: it was
+     * not read. */
+    uint64_t looked_at;
+    json_object *window; /* The item whose entries are being moved. */
 };
 
 static void forget(struct idem__limiter *limiter)
@@ -57,7 +58,7 @@ static idem__state answer_op(struct idem__task *task, bool changed)
     return IDEM__STATE_DONE;
 }
 
-/* Decides on what was found. */
+/* Decides on the window or entry that was found. */
 static idem__state decide(struct idem__task *task,
                           const struct idem_limit_state *found)
 {
@@ -86,6 +87,7 @@ static idem__state found_window(struct idem__task *task, json_object *item)
     if (idem__limit_read_window(item, task->base.op, found) != 0) {
         return corrupt(task);
     }
+    /* The request's entry may be among those that were moved since we last looked. */
     if (!found->state.has_entry && found->moves != limiter->looked_at) {
         return IDEM__STATE_LIMIT_ENTRY;
     }
@@ -115,7 +117,8 @@ idem__state idem__limit_entry_ask(struct idem__task *task)
     return idem__task_ask(task, IDEM__TARGET("GetItem"));
 }
 
-/* The count was read before, and only grows: what it refuses stays refused. */
+/* Decides with the count that was read before the entry. It only grows, so a refusal stays
+ * right; and to admit, the write compares the count as it is then. */
 idem__state idem__limit_entry_answered(struct idem__task *task,
                                        struct idem__answer *answer)
 {
@@ -148,7 +151,7 @@ idem__state idem__limit_write_ask(struct idem__task *task)
     return idem__task_ask(task, IDEM__TARGET("UpdateItem"));
 }
 
-/* Entries are moved where there are many; the op is answered whatever comes of it. */
+/* Starts to move entries. The op is answered already, however this ends. */
 static idem__state move_entries(struct idem__task *task, json_object *window)
 {
     struct idem__limiter *limiter = task->limiter;
@@ -159,9 +162,8 @@ static idem__state move_entries(struct idem__task *task, json_object *window)
     return IDEM__STATE_LIMIT_MOVE;
 }
 
-/* The write was applied, and the count is what the service says it is. Each of the
- * entries is the last of the window in one answer, so that one of many callers moves
- * them. */
+/* The write was applied: the entry in the answer has what remains. Each write adds one
+ * entry, so of many callers only one sees a given number of entries, and moves them. */
 static idem__state written(struct idem__task *task, json_object *window)
 {
     struct idem__limiter *limiter = task->limiter;
@@ -197,7 +199,7 @@ idem__state idem__limit_write_answered(struct idem__task *task,
         if (next != IDEM__STATE_NONE) {
             return next;
         }
-        /* It can be asked for again. */
+        /* The request may have been counted. Its retry finds out. */
         task->base.ambiguous = true;
         return idem__flight_fail_with(&task->base, IDEM_EUNKNOWN,
                                       "DynamoDB: malformed answer");
@@ -220,7 +222,8 @@ idem__state idem__limit_move_ask(struct idem__task *task)
     return idem__task_ask(task, IDEM__TARGET("BatchWriteItem"));
 }
 
-/* None is taken out before all are written. */
+/* Unless all items are written, no entry may be taken out: a retry of its request would be
+ * counted again. */
 idem__state idem__limit_move_answered(struct idem__task *task,
                                       struct idem__answer *answer)
 {
@@ -239,7 +242,7 @@ idem__state idem__limit_trim_ask(struct idem__task *task)
     return idem__task_ask(task, IDEM__TARGET("UpdateItem"));
 }
 
-/* Goes on with what others added meanwhile, or left there. */
+/* Goes on if other callers have added enough entries meanwhile, or have left some. */
 idem__state idem__limit_trim_answered(struct idem__task *task,
                                       struct idem__answer *answer)
 {
@@ -270,8 +273,8 @@ idem__state idem__limit_step(struct idem__task *task)
     forget(task->limiter);
     limited = &task->limiter->decision.limited;
     idem__limit_window(limit, &limited->start_ms, &limited->end_ms);
-    limited->admitted =
-        true; /* If the write finds that it is within the limit. */
+    /* The first write admits the request, on condition that it is within the limit. */
+    limited->admitted = true;
     return limit->max > IDEM__LIMIT_ALONE ||
                    idem__limit_in_time(limit, task->base.now, NULL) != 0
                ? IDEM__STATE_LIMIT_WINDOW

@@ -1,4 +1,4 @@
-/* Requests about the table itself, one at a time, blocking. */
+/* Blocking requests about the table itself. */
 #include "aws/dynamodb/table/table.h"
 
 #include "aws/dynamodb/layout/layout.h"
@@ -10,8 +10,8 @@
 enum {
     TRIES_MAX = 5,
     PAUSE_MS = 200,
-    /* A table that is made, or written, may take its time; who only looks wants
-     * to know that the service is away. */
+    /* To create a table may take the service a while. A caller that only reads wants to
+     * learn soon that the service is unreachable. */
     TRY_MS = 10000,
     AGAIN_MS = 60000,
     LOOK_MS = 3000,
@@ -110,14 +110,14 @@ void idem__admin_call(struct idem__admin *admin, const char *target, bool safe,
     }
 }
 
-/* ---- Making the table: key, index, TTL, billed per request ---- */
+/* ---- Creating the table: key, index, TTL, billed per request ---- */
 
 enum {
     ACTIVE_MS = 120 * 1000,
     POLL_MS = 500,
 };
 
-/* 1: made; 0: it is there already; or a code. */
+/* Returns 1 if the table was created, 0 if it exists already, or a code. */
 static int create(struct idem__admin *admin, struct idem_error *error)
 {
     struct idem__schema schema;
@@ -140,8 +140,8 @@ static int create(struct idem__admin *admin, struct idem_error *error)
     return rc;
 }
 
-/* Describes: the text of @member in @object of the answer, or NULL. The caller
- * finishes *@ret_answer. */
+/* Returns the text of @member in @object of the answer to a request that describes, or NULL.
+ * The caller finishes *@ret_answer. */
 static const char *describe(struct idem__admin *admin, const char *target,
                             const char *object, const char *member,
                             struct idem__answer *ret_answer)
@@ -243,7 +243,7 @@ done:
     return rc;
 }
 
-/* ---- How large the table is, as the service says it ---- */
+/* ---- The size of the table, as the service reports it ---- */
 
 uint64_t idem__admin_number(json_object *object, const char *name)
 {

@@ -1,4 +1,4 @@
-/* Is the table as it should be, and may we use it? */
+/* Checks a table for its use as a store, and the permissions to use it. */
 #include "core/error.h"
 #include "aws/dynamodb/table/table.h"
 #include "aws/dynamodb/layout/layout.h"
@@ -17,7 +17,7 @@ struct check {
 
 /* ---- Asking ---- */
 
-/* The service's own name for what it refused; "": none. */
+/* Copies the service's name for the error of the last request; "": it has none. */
 static void name_of_refusal(const struct check *check, char name[96])
 {
     const struct idem__aws_request *request = &check->admin.request;
@@ -31,7 +31,7 @@ static void name_of_refusal(const struct check *check, char name[96])
     (void)strcpy(name, error.type);
 }
 
-/* Sends {"TableName":"...",REST}. */
+/* Sends {"TableName":"..." and @rest}. */
 static void ask(struct check *check, const char *target, const char *rest,
                 struct idem__answer *ret_answer)
 {
@@ -45,8 +45,8 @@ static void ask(struct check *check, const char *target, const char *rest,
 
 enum described {
     DESCRIBED,
-    NOT_TOLD, /* There is a table, perhaps; we may not look at it. */
-    NO_USE,   /* Asking on leads nowhere. */
+    NOT_TOLD, /* We have no permission to describe it; other checks go on. */
+    NO_USE,   /* No other check could succeed. */
 };
 
 static bool is_denied_only(const char *name)
@@ -100,7 +100,7 @@ static enum described describe_table(struct check *check)
     if (answer.said == IDEM__SAID_OK &&
         json_object_object_get_ex(answer.body, "Table", &table)) {
         idem__table_check_table(&check->table, table);
-        /* It is counted every six hours or so. */
+        /* The service counts the items about every six hours. */
         check->items = idem__admin_number(table, "ItemCount");
         told = DESCRIBED;
     } else {
@@ -114,7 +114,7 @@ static enum described describe_table(struct check *check)
     return told;
 }
 
-/* ---- What is described apart ---- */
+/* ---- Descriptions of their own: TTL and backups ---- */
 
 static void describe(struct check *check, const char *target,
                      const char *action, const char *about, const char *object,
@@ -155,26 +155,26 @@ static void describe_rest(struct check *check)
              "ContinuousBackupsDescription", idem__table_check_backups);
 }
 
-/* ---- Rights ---- */
+/* ---- Permissions ---- */
 
-/* No item of ours has this id. The condition cannot hold even where there is an
- * item with it. */
+/* No item of ours has this id. Even if another one has it, the condition cannot hold. */
 #define NO_KEY "{\"id\":{\"S\":\"idem-store-check\"}}"
 #define NEVER                                                                  \
     ",\"ConditionExpression\":"                                                \
     "\"attribute_exists(id) AND attribute_not_exists(id)\""
 
-/* @what is alone in a request, or around the name of the table. */
+/* A permission, and the request that tests it: @rest follows the name of the table, or @keys
+ * are a batch for the table, or it is a page of records (@lists). */
 struct right {
     const char *target;
-    const char *rest; /* After the name of the table, or ... */
-    const char *keys; /* ... in a batch, for it. */
+    const char *rest;
+    const char *keys;
     const char *serves;
     bool needs_index;
-    bool everybody; /* Programs that run and replay need it, not only
-                       operators. */
-    bool lists;     /* It reads a page of records. */
-    bool deletes;   /* Everybody needs it where what was released is deleted. */
+    /* Not only operators need it, but programs that run and replay. */
+    bool everybody;
+    bool lists;
+    bool deletes; /* Everybody needs it if the layout deletes released items. */
 };
 
 static const struct right rights[] = {
@@ -243,8 +243,8 @@ static void tell_right(struct check *check, const struct right *right,
                        "template.",
                        action, right->needs_index ? "'s index" : "");
         idem__found(&check->to, missing, "right", mend,
-                    "these credentials may not do dynamodb:%s, %s%s", action,
-                    serves, everybody ? "" : ", which is for operators");
+                    "these credentials lack dynamodb:%s, %s%s", action, serves,
+                    everybody ? "" : ", which is for operators");
     } else {
         idem__found(&check->to, missing, "right", /* mend= */ NULL,
                     "dynamodb:%s, %s: %.200s", action, serves,
@@ -252,7 +252,7 @@ static void tell_right(struct check *check, const struct right *right,
     }
 }
 
-/* The rest of a request, with the key as the layout of the table has it. */
+/* Writes a request with @rest, in which the key becomes that of the table's layout. */
 static void write_rest(struct check *check, const char *rest)
 {
     const struct idem__table_conf *table = &check->table.place->table;
@@ -271,7 +271,7 @@ static void write_rest(struct check *check, const char *rest)
     idem__buffer_str(out, "}");
 }
 
-/* Rights that another layout does not need. */
+/* False for a permission that the layout of the table does not need. */
 static bool is_needed(const struct check *check, const struct right *right)
 {
     const struct idem__table_conf *table = &check->table.place->table;
@@ -281,7 +281,7 @@ static bool is_needed(const struct check *check, const struct right *right)
                : right->keys == NULL || idem__layout_of(table)->parts;
 }
 
-/* The request that needs @right, in the admin's buffer; its target. */
+/* Writes the request that tests @right, and returns its target. */
 static const char *write_right(struct check *check, const struct right *right)
 {
     if (right->lists) {
@@ -297,7 +297,7 @@ static const char *write_right(struct check *check, const struct right *right)
     return right->target;
 }
 
-/* False: asking on leads nowhere. */
+/* False: the table does not exist, so no other check could succeed. */
 static bool check_right(struct check *check, const struct right *right)
 {
     const char *target = write_right(check, right);
@@ -329,9 +329,9 @@ static void check_rights(struct check *check)
     }
 }
 
-/* ---- All of it ---- */
+/* ---- The check ---- */
 
-/* Each answer has told the time; none was kept waiting for long. */
+/* Every answer so far has reported the service's time. */
 static void check_clock(struct check *check)
 {
     struct idem_dynamodb_info info = IDEM_DYNAMODB_INFO_INIT;

@@ -1,6 +1,5 @@
-/* Are there parts of bodies in the table that belong to no record?
- *
- * The table is read in pages, and the check can be stopped after each. */
+/* Checks whether the table has parts of bodies that belong to no record. Reads it in pages,
+ * and the caller can stop the check after each. */
 #include "aws/dynamodb/table/table.h"
 #include "aws/dynamodb/task/walk.h"
 #include "core/error.h"
@@ -15,14 +14,14 @@ struct walk {
     const struct idem_check_options *options;
     struct idem_op *op;
     uint64_t pages;
-    uint64_t items; /* In the table, about. */
+    uint64_t items; /* About how many are in the table. */
     bool stopped;
 };
 
 /* ---- The pages ---- */
 
-/* Looks at one page, as a purge does. *@op is NULL after this if it was not
- * answered, for it is the queue's then. */
+/* Reads one page, as a purge does. If it is not answered, the queue keeps the op, and *@op
+ * is NULL. */
 static int look(const struct idem_store *store, struct idem_queue *queue,
                 struct idem_op **op, struct idem_error *error)
 {
@@ -117,7 +116,7 @@ static void walk_table(struct walk *walk)
     tell_all(walk);
 
 done:
-    /* IDEM_EDENIED: the check of the right to scan has reported it. */
+    /* IDEM_EDENIED: the check of the permission to scan has reported that already. */
     if (rc != 0 && rc != IDEM_EDENIED) {
         idem__found(&walk->table->to, IDEM_GRADE_WARN, "bodies",
                     /* mend= */ NULL, "not checked: %.200s", error.text);

@@ -1,8 +1,7 @@
-/* Purges of a whole table: segments side by side, within a budget of units.
+/* Purges a whole table: segments at the same time, within a budget of units.
  *
- * One op of each segment is in flight at a time, and is one page. A page that could
- * not be finished is begun again from where it began: what is deleted by then is not
- * found a second time, and nothing is left out. */
+ * Each segment has one op in flight, which is one page. A page that failed starts again
+ * where it began: it does not find what it has deleted already, and leaves nothing out. */
 #include "aws/dynamodb/store.h"
 #include "aws/dynamodb/table/table.h"
 #include "aws/dynamodb/task/walk.h"
@@ -18,13 +17,13 @@ enum {
     SEGMENTS = 8,
     SEGMENTS_MAX = 64,
     TRIES_MAX = 8,
-    REST_MS = 100, /* At most, so that progress is shown meanwhile. */
+    REST_MS = 100, /* The longest wait, so that progress is shown meanwhile. */
 };
 
 struct segment {
     struct idem_op *op;
     uint64_t page[IDEM_CURSOR_LEN]; /* Where its page began. */
-    unsigned tries;                 /* Of that page, in vain. */
+    unsigned tries;                 /* Of that page, without a deletion. */
     bool busy;
     bool done;
 };
@@ -43,9 +42,9 @@ struct purge {
     bool stopped;
 };
 
-/* ---- What may begin ---- */
+/* ---- Beginning pages ---- */
 
-/* Records that one more page may delete; 0: none now. */
+/* How many records one more page may delete. */
 static uint64_t allowed(const struct purge *p)
 {
     uint64_t max = p->options->max;
@@ -64,14 +63,14 @@ static bool is_over(const struct purge *p)
     return p->stopped || p->error->code != 0;
 }
 
-/* In how many ms the next page may begin. */
+/* The ms after which the next page may begin. */
 static int64_t wait_ms(struct purge *p)
 {
     return idem__budget_wait_ms(&p->budget, idem__mono_ms());
 }
 
-/* A page of a small budget is small, so that it does not take many seconds' units at
- * once: a record takes about a unit. */
+/* Items of the next page. With a small budget a page is small, so that it does not take the
+ * units of many seconds at once: a record takes about one. */
 static uint64_t page_limit(const struct purge *p, uint64_t records)
 {
     uint64_t most = p->options->units_per_second;
@@ -100,7 +99,7 @@ static void begin(struct purge *p, struct segment *s, uint64_t records)
     }
 }
 
-/* Begins what may begin; in how many ms there may be more. */
+/* Begins a page in each segment that may. Returns the ms after which more may begin. */
 static int64_t begin_all(struct purge *p)
 {
     size_t i;
@@ -122,7 +121,7 @@ static int64_t begin_all(struct purge *p)
     return IDEM_NEVER;
 }
 
-/* ---- What has come of it ---- */
+/* ---- Taking answers ---- */
 
 static void count(struct purge *p, const struct segment *s)
 {
@@ -157,10 +156,12 @@ static void take_answer(struct purge *p, struct segment *s)
     } else {
         s->tries = op->u.purge.purged > 0 ? 0 : s->tries + 1;
         memcpy(op->u.purge.cursor, s->page, sizeof(s->page));
+        /* A service that has not answered yet, not even with a throttle, is unreachable: to
+         * try the page again would only delay the error. */
         if (idem_error_kind(op->error.code) != IDEM_KIND_RETRY ||
             (p->told->looked == 0 && p->told->throttled == 0) ||
             s->tries == TRIES_MAX) {
-            *p->error = op->error; /* One that never answered is away. */
+            *p->error = op->error;
         }
     }
     if (p->options->progress != NULL && !p->stopped) {
@@ -190,7 +191,7 @@ static bool work(struct purge *p)
     return true;
 }
 
-/* ---- All of it ---- */
+/* ---- The purge ---- */
 
 static int make_segments(struct purge *p, uint64_t n)
 {
@@ -198,7 +199,7 @@ static int make_segments(struct purge *p, uint64_t n)
         (const struct idem__dynamodb_store *)p->store;
     uint64_t i;
 
-    /* The records that are one partition of a table are not cut in segments. */
+    /* Only a Scan has segments. Records that are one partition are read by a Query. */
     if (store->env.table.attrs[IDEM__ATTR_SORT][0] != '\0') {
         n = 1;
     }
@@ -300,12 +301,13 @@ int idem_dynamodb_purge(struct idem_store *store,
     return error.code;
 }
 
-/* ---- How fast capacity units may be used ---- */
+/* ---- The budget ---- */
 
 enum {
     SECOND_MS = 1000,
-    RECOVERY = 10, /* Seconds from no pace at all to the full one. */
-    LEAST = 1,     /* Unit in a second: work goes on in any case. */
+    RECOVERY =
+        10,    /* Seconds in which the pace recovers from 0 to the full one. */
+    LEAST = 1, /* Units in a second: the purge never stands still. */
     WAIT_MAX_MS = 60 * 1000,
 };
 
@@ -332,9 +334,10 @@ void idem__budget_throttled(struct idem__budget *budget, int64_t now_ms)
     double measured = budget->used * SECOND_MS / (ms < 1 ? 1 : ms);
 
     if (ms < SECOND_MS && budget->pace < budget->full) {
-        return; /* It has been halved within this second. */
+        return; /* The pace was halved less than a second ago. */
     }
-    /* A budget that is never reached says nothing of what the table bears. */
+    /* A purge that is slower than its budget was throttled at the pace it had, and not at
+     * that of the budget: halve the former. */
     if (measured > 0 && measured < budget->pace) {
         budget->pace = measured;
     }

@@ -7,7 +7,7 @@ static struct idem__schema_part part(const char *name, const char *role,
     return (struct idem__schema_part){name, role, type};
 }
 
-/* Open records, by when their life began; see item.h. */
+/* The index of open records, by the time at which their life began; see item.h. */
 static struct idem__schema_index open_index(void)
 {
     return (struct idem__schema_index){
@@ -17,7 +17,7 @@ static struct idem__schema_index open_index(void)
     };
 }
 
-/* For the table's own users: what is in progress, or failed. */
+/* The index by which programs of the article find work that is in progress, or failed. */
 static struct idem__schema_index status_index(
     const struct idem__table_conf *table)
 {
@@ -91,7 +91,7 @@ void idem__schema_put_index(struct idem__buffer *out,
     idem__buffer_str(out, "\"}}");
 }
 
-/* True: @name is an attribute of the table's own key. */
+/* True if @name is an attribute of the key of the table. */
 static bool is_of_key(const struct idem__schema *schema, const char *name)
 {
     return strcmp(name, schema->key[0].name) == 0 ||

@@ -15,7 +15,7 @@ enum {
 
 /* ---- Reading ---- */
 
-/* Its text; "": it has none. */
+/* The text of the member @name; "": it is missing. */
 static const char *text_of(json_object *object, const char *name)
 {
     json_object *text = idem__json_member(object, name, json_type_string);
@@ -49,7 +49,7 @@ static json_object *find(json_object *list, const char *name, const char *value)
     return NULL;
 }
 
-/* ---- Telling ---- */
+/* ---- Findings ---- */
 
 void idem__table_check_init(struct idem__table_check *check,
                             const struct idem__findings *to,
@@ -86,7 +86,7 @@ static void good(const struct idem__table_check *check, const char *about,
     idem__found(&check->to, IDEM_GRADE_OK, about, /* mend= */ NULL, "%s", text);
 }
 
-/* "aws dynamodb VERB --table-name ... REST". */
+/* Writes the command "aws dynamodb VERB --table-name ... REST". */
 static const char *aws_line(const struct idem__table_check *check,
                             const char *verb, const char *rest,
                             char buf[MEND_MAX])
@@ -123,7 +123,7 @@ static void check_status(const struct idem__table_check *check,
     }
 }
 
-/* @holder, the table or an index of it, has the key @parts and no more. */
+/* True if @holder, the table or one of its indexes, has exactly the key @parts. */
 static bool has_key(json_object *holder, json_object *table,
                     const struct idem__schema_part *parts, size_t parts_len)
 {
@@ -171,7 +171,7 @@ static void check_key(const struct idem__table_check *check, json_object *table)
                 schema.key_len == 2 ? " with the sort key " : " alone", second);
 }
 
-/* The command that makes the index. */
+/* Writes the command that creates the index. */
 static const char *index_line(const struct idem__table_check *check,
                               const struct idem__schema_index *index,
                               char buf[MEND_MAX])
@@ -276,7 +276,7 @@ static void check_billing(const struct idem__table_check *check,
 
 /* ---- Replicas ---- */
 
-/* The regions of @replicas but our own: "eu-west-1, us-east-1", and the first. */
+/* Lists the regions of @replicas but our own, as "eu-west-1, us-east-1", and the first. */
 static void list_regions(const struct idem__table_check *check,
                          json_object *replicas, char names[512],
                          const char **ret_first)
@@ -341,7 +341,7 @@ static void check_replicas(const struct idem__table_check *check,
 
     list_regions(check, idem__json_member(table, "Replicas", json_type_array),
                  regions, &first);
-    /* The old kind does not name its replicas here. */
+    /* A global table of 2017 does not list its replicas here. */
     if (first == NULL && says(table, "GlobalTableVersion", "2017.11.29")) {
         check_lagging(check, "other regions", NULL);
     } else if (first == NULL) {
@@ -372,8 +372,7 @@ static void check_protection(const struct idem__table_check *check,
         "run again");
 }
 
-/* The promises of idem that a table in another library's layout does not
- * keep. */
+/* Reports the promises of idem that the layout of another library does not keep. */
 static void check_layout(const struct idem__table_check *check)
 {
     const struct idem__table_conf *conf = &check->place->table;
@@ -387,7 +386,7 @@ static void check_layout(const struct idem__table_check *check)
     }
 }
 
-/* The index of lock tokens is for the table's own users. */
+/* The index of the layout lock-token serves programs of the article, and not idem. */
 static void check_status_index(const struct idem__table_check *check,
                                json_object *table)
 {
@@ -431,7 +430,7 @@ void idem__table_check_table(const struct idem__table_check *check,
     check_protection(check, table);
 }
 
-/* ---- What is described apart ---- */
+/* ---- TTL and backups ---- */
 
 void idem__table_check_ttl(const struct idem__table_check *check,
                            json_object *ttl)
