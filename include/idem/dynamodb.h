@@ -25,38 +25,38 @@ extern const struct idem_store_kind idem_dynamodb_kind;
  *
  *     //TABLE?region=eu-west-1&endpoint=http://127.0.0.1:8000&...
  *
- *     region     else AWS_REGION, AWS_DEFAULT_REGION, the profile's, or that of
- *                this instance
- *     endpoint   else AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, the
- *                profile's, or the service's own for the region
- *     layout     powertools-python, -typescript, lock-token, idempotency-store or
- *                http-idempotency: the table is one of that library's, or of that
- *                article's; no scopes, results up to 120 KiB
+ *     region     by default AWS_REGION, AWS_DEFAULT_REGION, the region of the
+ *                profile, or that of this instance
+ *     endpoint   by default AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, the
+ *                endpoint of the profile, or DynamoDB's own in the region
+ *     layout     powertools-python, powertools-typescript, lock-token,
+ *                idempotency-store or http-idempotency: the table has the layout
+ *                of that library or article; no scopes, results up to 120 KiB
  *     key-attr, status-attr, expiry-attr, in-progress-expiry-attr, data-attr,
  *     sort-key-attr, static-pk-value
  *                with a layout: names of its attributes that are not the usual
  *                ones, see docs/layouts.md
  *     index      off: the table has no index "open"; a list scans the table
- *     pack        off: do not compress large results with zstd
- *     clock      host: the store's time is this machine's clock, which is known
- *                to be right; else it is learned from the service's answers
- *     writer     of a global table: the one region whose processes write; any
- *                other opens it for reading only (IDEM_OPEN_READONLY)
- *     insecure   yes: http:// to another machine than this is wanted
+ *     pack       off: do not compress large results with zstd
+ *     clock      host: the store's time is this machine's clock, which you know
+ *                to be right; by default the service's answers tell the time
+ *     writer     of a global table: the one region whose processes write; a
+ *                process in another opens it with IDEM_OPEN_READONLY
+ *     insecure   yes: allow http:// to another machine
  *
- * A "%" and two hexadecimal digits encode one byte. Credentials come from where every
- * program for AWS looks for them; idem-dynamodb(7) has the list. This store
- * reads the environment and AWS's files, and it is the one that has a thread without
- * being asked: a short-lived one while it fetches credentials.
+ * A "%" and two hexadecimal digits encode one byte. Credentials come from the usual
+ * places of AWS programs; idem-dynamodb(7) has the list. This store reads the
+ * environment and the configuration files of AWS. It is the only store that starts a
+ * thread on its own: a short-lived one to fetch credentials.
  *
- * Opening asks nothing of the service: a fault of the table, or a lack of credentials,
- * shows at the first operation. It sets libcurl up; where nothing names a region, it
- * waits some seconds at most for what the instance says.
+ * Opening sends no request to DynamoDB: an error of the table, or missing credentials,
+ * show at the first operation. It initializes libcurl. If nothing names a region, it
+ * asks the instance for its region, and waits a few seconds at most.
  *
  * IDEM_EINVALID  @place is not of this form.
- * IDEM_ECONFIG   No region, half a pair of keys, an old libcurl, an endpoint
- *                that may not be used, a file of AWS's that cannot be read, or
- *                another region is the one that writes.
+ * IDEM_ECONFIG   No region; only one of the two access keys; libcurl is too old;
+ *                the endpoint is not allowed; a configuration file of AWS cannot
+ *                be read; or writer names another region.
  * IDEM_ENOMEM
  */
 int idem_dynamodb_open(const char *place,
@@ -67,18 +67,18 @@ int idem_dynamodb_open(const char *place,
 /* Counts since the store was opened. */
 struct idem_dynamodb_info {
     size_t size;       /* sizeof, set by IDEM_DYNAMODB_INFO_INIT. */
-    const char *table; /* These three until the store is closed. */
+    const char *table; /* These three are valid until the store is closed. */
     const char *region;
     const char *endpoint; /* Its URL. */
-    uint64_t requests;    /* Answered or given up. */
+    uint64_t requests;    /* Requests that were answered or given up. */
     uint64_t sends;       /* Copies of them that were sent. */
     uint64_t connections;
-    bool clock_known;      /* The service's time was learned ... */
-    int64_t clock_ms;      /* ... and is this ... */
-    int64_t clock_err_ms;  /* ... plus or minus this ... */
-    int64_t clock_off_ms;  /* ... and this machine's clock is ahead by this. */
-    uint64_t parts_purged; /* By idem_purge(): parts of large results and inputs
-                              that belonged to no record. */
+    bool clock_known;      /* The next three are set. */
+    int64_t clock_ms;      /* The service's time. */
+    int64_t clock_err_ms;  /* Its error, at most. */
+    int64_t clock_off_ms;  /* How far this machine's clock is ahead of it. */
+    uint64_t parts_purged; /* Parts of large results and inputs without a record
+                              that purges have deleted. */
 };
 #define IDEM_DYNAMODB_INFO_INIT                                                \
     {                                                                          \
@@ -101,9 +101,8 @@ int idem_dynamodb_inspect(struct idem_store *store,
  * whole table, at half a read unit for each 4 KB, and deletes at a write unit for each
  * KB. The service itself deletes records with a ttl within days, at no cost. */
 
-/* Units in a second where the options say 0: what one partition can write. A table
- * that is billed per request and has not grown yet takes four times as many writes and
- * twelve times as many reads. */
+/* The default of units_per_second: as many as one partition can write. A new table that
+ * is billed per request takes four times as many writes and twelve times as many reads. */
 #define IDEM_DYNAMODB_PURGE_UNITS 1000
 
 struct idem_dynamodb_purged;
@@ -111,14 +110,15 @@ struct idem_dynamodb_purged;
 struct idem_dynamodb_purge_options {
     size_t size;  /* sizeof, set by IDEM_DYNAMODB_PURGE_OPTIONS_INIT. */
     uint64_t max; /* Records to delete at most; 0: all. */
-    uint64_t units_per_second; /* Read and written together, at most, but for
-                                    one page of each segment; 0:
-                                    IDEM_DYNAMODB_PURGE_UNITS. */
-    unsigned segments; /* Of the table that are read side by side, 64 at most;
-                          0: 8. */
+    /* The most units to read and write in a second, but for one page of each segment;
+     * 0: IDEM_DYNAMODB_PURGE_UNITS. */
+    uint64_t units_per_second;
+    /* Segments of the table to read at the same time, at most 64; 0: 8. */
+    unsigned segments;
+    /* Called after each page, unless it is NULL. Stops the purge if it does not
+     * return 0. */
     int (*progress)(void *ctx, const struct idem_dynamodb_purged *purged);
-    void *ctx; /* For progress, which may be NULL: it is called after each page;
-                  not 0: stop. */
+    void *ctx;
 };
 #define IDEM_DYNAMODB_PURGE_OPTIONS_INIT                                       \
     {                                                                          \
@@ -128,12 +128,13 @@ struct idem_dynamodb_purge_options {
 /* The result of a purge. */
 struct idem_dynamodb_purged {
     size_t size;     /* sizeof, set by IDEM_DYNAMODB_PURGED_INIT. */
-    uint64_t purged; /* Records. */
-    uint64_t parts;  /* Parts of large results and inputs without a record. */
-    uint64_t looked; /* Items that were read. */
+    uint64_t purged; /* Records that were deleted. */
+    /* Deleted parts of large results and inputs without a record. */
+    uint64_t parts;
+    uint64_t looked;    /* Items that were read. */
     uint64_t throttled; /* Requests that the service throttled; they were
                            repeated. */
-    double read_units;  /* As the service counted them. */
+    double read_units;  /* As the service reported them. */
     double write_units; /* The same; a refused delete counts as one. */
     bool done;          /* The whole table was read. */
 };
@@ -148,7 +149,7 @@ struct idem_dynamodb_purged {
  * once a second at most, because it shares the table with the application; the pace
  * recovers within ten seconds. A page that is throttled for too long starts again, up
  * to eight times. Deletes are conditional: a record that has changed since it was read
- * stays. *@ret_purged is set in any case.
+ * stays. A purge that fails midway sets *@ret_purged to what it has done.
  *
  * IDEM_EINVALID  Not a DynamoDB store; a size is not set; too many segments.
  * IDEM_EUNAVAILABLE, IDEM_ECONFIG, IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM
@@ -172,7 +173,7 @@ struct idem_dynamodb_extent {
 
 /* The errors of idem_dynamodb_open(), and:
  * IDEM_EDENIED       These credentials may not describe the table.
- * IDEM_EUNAVAILABLE  The service is away.
+ * IDEM_EUNAVAILABLE  The service cannot be reached.
  */
 int idem_dynamodb_size(const char *place, struct idem_dynamodb_extent *ret_size,
                        struct idem_error *ret_error);
@@ -183,8 +184,8 @@ int idem_dynamodb_size(const char *place, struct idem_dynamodb_extent *ret_size,
  * it has none; *@ret_created is then false. @ret_created may be NULL.
  *
  * The errors of idem_dynamodb_open(), and:
- * IDEM_EDENIED       These credentials may not do that.
- * IDEM_EUNAVAILABLE  The service is away, or takes longer than two minutes.
+ * IDEM_EDENIED       These credentials do not allow it.
+ * IDEM_EUNAVAILABLE  The service cannot be reached, or takes longer than two minutes.
  */
 int idem_dynamodb_create(const char *place, bool *ret_created,
                          struct idem_error *ret_error);
@@ -192,14 +193,15 @@ int idem_dynamodb_create(const char *place, bool *ret_created,
 /* Checks the table that @place names: that it exists, its key, index, billing mode,
  * TTL, replicas, backups and deletion protection; the clock of this machine; the
  * permissions of the credentials; and large results and inputs that belong to no
- * record. Reports each finding to @each. Writes nothing: a request that tests a write
+ * record. Reports each finding to @each. Changes no record: a request that tests a write
  * permission has a condition that cannot hold, or deletes an item that does not exist.
- * It sends about a dozen requests, and then reads the table page by page; progress
- * counts items against the number that the service last reported, and may stop it after
- * any page. A quick check does not read the table. @options may be NULL.
+ * It sends about a dozen requests, and then reads the table page by page. progress gets
+ * the number of items read so far, and the number that the service last reported; it can
+ * stop the check after any page. A quick check does not read the table. @options may be
+ * NULL.
  *
  * The errors of idem_dynamodb_open(), and IDEM_EINVALID for @options as
- * idem_sqlite_check(). All else, also that the service is away, is a finding.
+ * idem_sqlite_check(). Everything else is a finding, also an unreachable service.
  */
 int idem_dynamodb_check(const char *place,
                         const struct idem_check_options *options,
@@ -209,21 +211,21 @@ int idem_dynamodb_check(const char *place,
 /* ---- Effect and record in one transaction ---- */
 
 /* An effect that is itself a change of DynamoDB tables can be committed together with
- * its record, by one TransactWriteItems: either both exist or neither does, whatever
- * process or answer is lost. The tables must belong to the account and region of the
- * store.
+ * its record, by one TransactWriteItems: either both are made or neither is, even if the
+ * process dies or an answer is lost. The tables must belong to the account and region of
+ * the store.
  *
  * The caller's writes are entries of TransactItems, as JSON:
  *
  *     {"Put":{"TableName":"orders","Item":{"id":{"S":"42"}, ...}}}
  *     {"Update":{...}}    {"Delete":{...}}    {"ConditionCheck":{...}}
  *
- * At most IDEM_DYNAMODB_WRITES_MAX of them, of IDEM_DYNAMODB_WRITES_BYTES_MAX together;
- * the service limits them further (100 items of 4 MB in all, none of them twice). They
- * need the permissions of their verbs on their tables, and the record's needs those of
+ * There can be IDEM_DYNAMODB_WRITES_MAX of them, and IDEM_DYNAMODB_WRITES_BYTES_MAX
+ * together; the service limits them further (100 items of 4 MB in all, none of them
+ * twice). Each needs the permission of its verb on its table, and the record needs
  * PutItem.
  *
- * There are two forms. Work that consists of such writes only is one call:
+ * There are two forms. If the work is only such writes, it is one call:
  *
  *     idem_dynamodb_commit(store, &request, &result, writes, n, &attempt, &commit,
  *                          &error)
@@ -239,16 +241,16 @@ enum {
     IDEM_DYNAMODB_WRITES_BYTES_MAX = 4 * 1024 * 1024
 };
 
-/* The result of the writes, when the call answers 0. */
+/* The result of the writes, if the call returns 0. */
 struct idem_dynamodb_committed {
     size_t size; /* sizeof, set by IDEM_DYNAMODB_COMMITTED_INIT. */
-    bool
-        committed; /* They and the completed record are there, all of them. Else
-                       none of them was written by this call. */
-    size_t refused; /* Why: the condition of this one of them did not hold, from
-                       1 on. 0: it is not the writes; the attempt's verdict says
-                       why. */
-    char text[252]; /* The service's reason for the one that was refused. */
+    /* True: all writes were made, together with the completed record. False: this call
+     * made none of them. */
+    bool committed;
+    /* If not committed: the write whose condition did not hold, from 1 on. 0: the writes
+     * are not the reason; the verdict of the attempt is. */
+    size_t refused;
+    char text[252]; /* The service's reason to refuse that write. */
 };
 #define IDEM_DYNAMODB_COMMITTED_INIT                                           \
     {                                                                          \
@@ -265,14 +267,14 @@ struct idem_dynamodb_committed {
  * repeat the same call until you know its outcome.
  *
  * IDEM_ELOST         Another attempt owns the record now; nothing was written.
- * IDEM_EINVALID      No store of DynamoDB; too many writes, or something else
- *                    than entries of TransactItems; the attempt was completed
- *                    before, and not with these writes.
- * IDEM_ECONFIG       The service cannot do one of the writes: the sentence says
- *                    which and why. Nothing was written.
- * IDEM_EUNKNOWN      It may have been done: ask again, with the same writes.
- * IDEM_EUNAVAILABLE  Nothing was done: busy, or in conflict with others for too
- *                    long.
+ * IDEM_EINVALID      Not a DynamoDB store; no or too many writes; a write is not an
+ *                    entry of TransactItems; or the attempt was completed before,
+ *                    without these writes.
+ * IDEM_ECONFIG       The service cannot make one of the writes: the text says which
+ *                    and why. Nothing was written.
+ * IDEM_EUNKNOWN      The writes may have been made: call again with the same ones.
+ * IDEM_EUNAVAILABLE  Nothing was done: the service was too busy, or other writes
+ *                    conflicted with these for too long.
  * IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM
  */
 int idem_dynamodb_complete_with(struct idem_attempt *attempt,
@@ -284,18 +286,17 @@ int idem_dynamodb_complete_with(struct idem_attempt *attempt,
     __attribute__((warn_unused_result));
 
 /* Claims the key of @request, makes @writes and records @result (NULL: an empty one),
- * in one transaction: there is never an attempt in progress, nor a lease that could
- * end. wait_ms must be 0. The caller destroys the attempt.
+ * in one transaction: no attempt is ever in progress, and no lease can end. wait_ms must
+ * be 0. The caller destroys the attempt.
  *
- *     STARTED   committed: all of it is on record, now
- *     RELEASED  refused: a condition among the writes did not hold; nothing was
- *               done, and the key is free
+ *     STARTED   the writes were made, and the result is on record
+ *     RELEASED  a condition of the writes did not hold: nothing was written, and
+ *               the key is free
  *     REPLAY, BUSY, MISMATCH, FAILED, UNKNOWN
- *               as of idem_begin(); nothing was written
+ *               as for idem_begin(); nothing was written
  *
- * The errors of idem_begin() and idem_dynamodb_complete_with(). After
- * IDEM_EUNKNOWN ask again: the record is there together with the writes, or none
- * of them is.
+ * The errors of idem_begin() and idem_dynamodb_complete_with(). After IDEM_EUNKNOWN call
+ * again: either the record and all writes were made, or none of them.
  */
 int idem_dynamodb_commit(struct idem_store *store,
                          const struct idem_request *request,
