@@ -160,8 +160,8 @@ struct idem_open_options {
     struct idem_host host;
     idem_observe_fn *observe; /* NULL: none. */
     void *observe_ctx;
-    size_t cache_max; /* Bytes of completed records that a SQLite store keeps in
-                         memory for replays; 16 MiB. 0: none. */
+    size_t cache_max; /* Bytes of completed records in memory, for replays; of a
+                         remote store if its URL has "cache=". 16 MiB. 0: none. */
 };
 
 #define IDEM_OPEN_OPTIONS_INIT                                                 \

@@ -4,6 +4,7 @@
 #include "base/heap.h"
 #include "core/error.h"
 #include "core/slice.h"
+#include "store/remote/remote.h"
 
 #include <arpa/inet.h>
 #include <libpq-fe.h>
@@ -212,6 +213,15 @@ static int read_own(struct idem_slice name, struct idem_slice value,
                        error);
         return rc == 0 ? 1 : rc;
     }
+    if (idem__slice_equal(name, idem_str("cache"))) {
+        char text[96]; /* A refusal shows less of it. */
+
+        (void)snprintf(text, sizeof(text), "%.*s", (int)value.len,
+                       (const char *)value.base);
+        rc = idem_setting_read(IDEM__REMOTE_CACHE, "store: cache", text,
+                               &place->cache_ms, error);
+        return rc == 0 ? 1 : rc;
+    }
     return 0;
 }
 
@@ -257,7 +267,7 @@ static int refuse_option(struct idem_slice name, const char *rest,
     return idem__error(
         error, IDEM_EINVALID,
         "unknown option \"%.*s\" in the store URL; a PostgreSQL store "
-        "takes schema, prepare and clock, and the parameters of libpq",
+        "takes schema, prepare, clock and cache, and the parameters of libpq",
         name.len > 60 ? 60 : (int)name.len, (const char *)name.base);
 }
 

@@ -22,6 +22,8 @@ struct idem__pg_place {
     bool prepare;    /* Named statements may be used. */
     bool host_clock; /* This machine's clock counts, not the server's. */
 
+    int64_t cache_ms; /* How old a record in memory may be; 0: there is none. */
+
     locale_t plain; /* The process's, with messages in English; or 0. */
 
     bool own_ca;        /* sslrootcert is the bundle of this system. */

@@ -183,6 +183,7 @@ static int set_up(struct idem__remote *remote, const char *place,
     remote->endpoint = store->place.endpoint;
     base->url = store->place.url;
     base->lease_min_ms = IDEM_POSTGRES_LEASE_MIN_MS;
+    remote->cache_ms = store->place.cache_ms;
     store->env.purged_in = &store->purged_in;
     store->env.known_floor = &store->known_floor;
     if (idem__flight_env_init(&store->env.base, &base->options.host,

@@ -257,6 +257,7 @@ static int set_up(struct idem__remote *remote, const char *place,
         return rc;
     }
     base->url = store->url;
+    remote->cache_ms = store->place.cache_ms;
     base->commits = true;
     return prepare_tasks(store, error);
 }

@@ -3,6 +3,7 @@
 
 #include "aws/dynamodb/layout/layout.h"
 #include "core/error.h"
+#include "store/remote/remote.h"
 
 #include <stdio.h>
 
@@ -176,6 +177,10 @@ static int read_setting(const char *name, const char *value,
         (void)strcpy(conf->endpoint, value);
         return 0;
     }
+    if (strcmp(name, "cache") == 0) {
+        return idem_setting_read(IDEM__REMOTE_CACHE, "store: cache", value,
+                                 &conf->cache_ms, error);
+    }
     if (strcmp(name, "layout") == 0) {
         return read_layout(value, conf, error);
     }
@@ -188,8 +193,8 @@ static int read_setting(const char *name, const char *value,
     return idem__error(
         error, IDEM_EINVALID,
         "unknown option \"%.60s\" in the store URL; a DynamoDB store takes region, "
-        "endpoint, layout, index, pack, clock, writer and insecure, and with a "
-        "layout the names of its attributes: see idem-dynamodb(7)",
+        "endpoint, layout, index, pack, clock, writer, insecure and cache, and "
+        "with a layout the names of its attributes: see idem-dynamodb(7)",
         name);
 }
 

@@ -17,6 +17,7 @@ struct idem__place_conf {
     char endpoint[IDEM__PLACE_VALUE_MAX + 1];
     bool host_clock;
     bool insecure;
+    int64_t cache_ms; /* Of completed records in memory; 0: none. */
 };
 
 /* Returns 0 or IDEM_EINVALID. */

@@ -119,7 +119,7 @@ static void answer(struct world *w, struct flight *f)
             f->client->replays = idem__replays_create(REPLAYS_MAX);
         }
         idem__replays_keep(f->client->replays, f->copy, f->generation,
-                           w->generation);
+                           w->generation, IDEM_NEVER);
     }
     flight_answer(w, f);
 }

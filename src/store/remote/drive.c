@@ -7,6 +7,7 @@
 #include "base/wait.h"
 #include "core/error.h"
 #include "store/remote/flights.h"
+#include "store/shared/replays.h"
 
 #include <idem/queue.h>
 #include <unistd.h>
@@ -201,8 +202,22 @@ static void finish(struct idem__remote *remote)
         (void)close(remote->timer);
     }
     idem__leader_finish(&remote->leader);
+    idem__replays_destroy(remote->replays);
     idem__store_finish(&remote->base);
     idem__free(remote);
+}
+
+/* For cache_ms, as far as cache_max allows. */
+static int make_replays(struct idem__remote *remote, struct idem_error *error)
+{
+    size_t max = remote->base.options.cache_max;
+
+    if (remote->cache_ms == 0 || max == 0) {
+        return 0;
+    }
+    remote->generation = 2; /* Settled; see store/shared/replays.h. */
+    remote->replays = idem__replays_create(max);
+    return remote->replays != NULL ? 0 : idem__error_plain(error, IDEM_ENOMEM);
 }
 
 int idem__remote_open(const struct idem__remote_ops *ops, const char *place,
@@ -222,6 +237,7 @@ int idem__remote_open(const struct idem__remote_ops *ops, const char *place,
     remote->timer = -1;
     idem__leader_init(&remote->leader, &leader_ops, remote);
     rc = ops->set_up(remote, place, options, ret_error);
+    rc = rc != 0 ? rc : make_replays(remote, ret_error);
     remote->base.remote = true;
     remote->base.margin_ms = OWNER_MARGIN_MS;
     if (rc == 0 && threaded && idem__leader_start(&remote->leader) != 0) {

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "contract/parts.h"
 #include "core/error.h"
+#include "store/shared/replays.h"
 
 enum {
     STARTED_MAX = 4096, /* Paused ones included; some KB each. */
@@ -162,6 +163,36 @@ static void set_due(struct idem__remote *remote, struct idem__flight *flight,
     remote->due_ms = due_ms < remote->due_ms ? due_ms : remote->due_ms;
 }
 
+static bool is_of_operator(const struct idem_op *op)
+{
+    return op->verb == IDEM_OP_RESOLVE || op->verb == IDEM_OP_IMPORT ||
+           op->verb == IDEM_OP_PURGE || op->verb == IDEM_OP_MOVE;
+}
+
+/* Keeps the record of a replay; its time counts from before the request. Any other answer
+ * about a key drops the record of that key. The write of an operator's op drops all
+ * records, and those that other flights have read but not kept yet: the service may have
+ * read them before the write. */
+static void note_answer(struct idem__remote *remote,
+                        const struct idem__flight *flight)
+{
+    const struct idem_op *op = flight->op;
+
+    if (flight->replays == NULL) {
+        return;
+    }
+    if (op->verb == IDEM_OP_BEGIN && op->error.code == 0 &&
+        op->verdict == IDEM_REPLAY) {
+        idem__replays_keep(remote->replays, op, flight->generation,
+                           remote->generation,
+                           idem__time_add(op->asked_boot_ms, remote->cache_ms));
+    } else if (is_of_operator(op)) {
+        remote->generation += 2;
+    } else {
+        idem__replays_forget(remote->replays, op->id);
+    }
+}
+
 /* Sends, pauses or answers, as flight->next says. */
 static void go_on(struct idem__remote *remote, struct idem__flight *flight)
 {
@@ -182,6 +213,7 @@ static void go_on(struct idem__remote *remote, struct idem__flight *flight)
     case IDEM__FLIGHT_DONE:
         /* The op goes last: once it is answered, its caller may free it. */
         remove_running(remote, flight);
+        note_answer(remote, flight);
         spare_flight(remote, flight);
         give_back(remote, op);
         return;
@@ -200,6 +232,8 @@ static void start(struct idem__remote *remote, struct idem_op *op)
         return;
     }
     flight->op = op;
+    flight->replays = remote->replays;
+    flight->generation = remote->generation;
     (void)pthread_mutex_lock(&remote->leader.mutex);
     flight->link = remote->running;
     flight->link_back = NULL;

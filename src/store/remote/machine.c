@@ -8,6 +8,7 @@
 #include "core/decide.h"
 #include "core/error.h"
 #include "store/remote/own.h"
+#include "store/shared/replays.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -471,12 +472,54 @@ static void enter(struct idem__flight *flight, idem__state state)
     flight->next = (enum idem__flight_next)state;
 }
 
+/* ---- Replays from memory ----
+ *
+ * Only if the URL of the store has "cache=". Another process may have reopened the record
+ * since it was read, or moved the store: such a store sees that late, and gives up nothing
+ * else. So memory answers only with the replay of a completed record, and not if more is
+ * known:
+ *
+ * - A waiter has seen an attempt, which may be later than the record. A look (UINT64_MAX)
+ *   has seen none.
+ * - An earlier copy of this op may have claimed the key, or may still claim it.
+ * - A commit compares the writes on record, which are not in memory. */
+static bool may_recall(const struct idem__flight *flight)
+{
+    const struct idem_op *op = flight->op;
+    uint64_t joined = op->u.begin.join_fence;
+
+    return flight->replays != NULL && (joined == 0 || joined == UINT64_MAX) &&
+           op->fence == 0 && !op->pending && op->commit == NULL;
+}
+
+static bool recall(struct idem__flight *flight)
+{
+    struct idem_op *op = flight->op;
+
+    if (!may_recall(flight)) {
+        return false;
+    }
+    if (idem__replays_answer(flight->replays, op, flight->generation,
+                             flight->now) &&
+        op->error.code == 0 && op->verdict == IDEM_REPLAY) {
+        flight->replays = NULL; /* Else the record is kept anew. */
+        return true;
+    }
+    /* Such as a mismatch: ask the service, as if there were no memory. */
+    memset(&op->error, 0, sizeof(op->error));
+    op->has_record = false;
+    return false;
+}
+
 idem__state idem__flight_first(struct idem__flight *flight, bool looks)
 {
     const struct idem_op *op = flight->op;
 
     switch (op->verb) {
     case IDEM_OP_BEGIN:
+        if (recall(flight)) {
+            return IDEM__STATE_DONE;
+        }
         /* Most keys are new: a claim writes first, on condition that there is no record,
          * and a refusal shows the record. A waiter and a likely replay expect a record,
          * and would pay for the refused write: they read first. */

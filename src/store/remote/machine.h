@@ -4,9 +4,10 @@
  *
  *     state    request         what decides on the next state
  *     -------  --------------  -----------------------------------------------------
- *     start                    DECIDE: a claim, an import, an owner whose claim is
- *                              remembered; LOOK: a claim that waits, is probably refused,
- *                              or brings a large input; any other op
+ *     start                    DONE: a completed record in memory is replayed; DECIDE: a
+ *                              claim, an import, an owner whose claim is remembered; LOOK:
+ *                              a claim that waits, is probably refused, or brings a large
+ *                              input; any other op
  *     LOOK     the record      DECIDE: it was read, or there is none
  *     DECIDE                   LOOK: a remembered claim cannot answer the op; LOAD: the
  *                              caller gets a body; ACT: otherwise
@@ -89,6 +90,7 @@ enum idem__said {
 };
 
 struct idem__flight;
+struct idem__replays;
 
 /* The parts that the flights of a store share. */
 struct idem__flight_env {
@@ -216,6 +218,9 @@ struct idem__flight {
     struct idem__flight *link_back;
     struct idem__flight_turn turn;
     int64_t due_ms; /* Paused: check_clock() looks at the flight then. */
+    /* Of the store; NULL: it has none, or recall() answered the op. */
+    struct idem__replays *replays;
+    uint64_t generation; /* That of the store when the op started. */
 };
 
 /* ---- The life of a flight; flights.c calls these ---- */

@@ -21,6 +21,7 @@
 #include "store/shared/tally.h"
 
 #include <idem/queue.h>
+#include <idem/setting.h>
 
 struct idem__remote;
 
@@ -36,8 +37,9 @@ struct idem__remote_ops {
     size_t size;         /* Of the store's own struct. */
     size_t sending_max;  /* Most flights whose requests it has at once. */
 
-    /* Sets up the store's own struct, which is zero but for the head, and the base by
-     * idem__store_init(). If it fails, finish() frees the half-built store. */
+    /* Sets up the store's own struct, which is zero but for the head, the base by
+     * idem__store_init(), and cache_ms. If it fails, finish() frees the half-built
+     * store. */
     int (*set_up)(struct idem__remote *remote, const char *place,
                   const struct idem_open_options *options,
                   struct idem_error *ret_error);
@@ -103,6 +105,10 @@ struct idem__remote {
     struct idem__flight *spare;      /* Flights for reuse, linked by link. */
     struct idem__breaker breaker;
 
+    struct idem__replays *replays; /* NULL: the store keeps no records. */
+    uint64_t generation;           /* Of the records in replays. */
+    int64_t cache_ms; /* How old these may be; set_up() sets it. 0: none. */
+
     /* Watches the store's fd and timer; -1: no caller asked for it. */
     int watch;
     int timer; /* Expires when there is work in any case. */
@@ -113,6 +119,10 @@ struct idem__remote {
 enum {
     IDEM__REMOTE_GUESS_ERR_MS = 2000,
 };
+
+/* The value of "cache=" in the URL of any remote store. */
+#define IDEM__REMOTE_CACHE                                                     \
+    IDEM_SETTING(IDEM_SETTING_TIME, .min = 1, .max = 3600 * 1000)
 
 /* Implements now() of struct idem__remote_ops: the service's time by @clock, which learns
  * it from the answers. Before the first answer it is the host's wall clock, which may be

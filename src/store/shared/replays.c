@@ -21,6 +21,7 @@ struct replay {
     struct replay *prev;
     struct replay *in_bucket; /* Next in its bucket. */
     uint64_t generation;
+    int64_t until_boot_ms;
     size_t len;                /* Of this allocation. */
     struct idem_record record; /* Its slices point to bytes after it. */
 };
@@ -170,7 +171,8 @@ bool idem__replays_answer(struct idem__replays *replays, struct idem_op *op,
 
     (void)pthread_mutex_lock(&replays->mutex);
     at = find(replays, op->id);
-    if (*at != NULL && (*at)->generation != generation) {
+    if (*at != NULL && ((*at)->generation != generation ||
+                        now->boot_ms >= (*at)->until_boot_ms)) {
         drop(replays, at);
     } else if (*at != NULL) {
         answered = answer(replays, *at, op, now);
@@ -203,7 +205,7 @@ static struct replay *copy_of(const struct idem_record *record, size_t len)
 }
 
 void idem__replays_keep(struct idem__replays *replays, const struct idem_op *op,
-                        uint64_t before, uint64_t after)
+                        uint64_t before, uint64_t after, int64_t until_boot_ms)
 {
     struct replay *replay;
     struct replay **at;
@@ -220,6 +222,7 @@ void idem__replays_keep(struct idem__replays *replays, const struct idem_op *op,
         return;
     }
     replay->generation = before;
+    replay->until_boot_ms = until_boot_ms;
     (void)pthread_mutex_lock(&replays->mutex);
     at = find(replays, op->id);
     if (*at != NULL) {
@@ -231,5 +234,18 @@ void idem__replays_keep(struct idem__replays *replays, const struct idem_op *op,
     *at = replay;
     IDEM__LIST_APPEND(replays, replay);
     replays->len += len;
+    (void)pthread_mutex_unlock(&replays->mutex);
+}
+
+void idem__replays_forget(struct idem__replays *replays,
+                          const uint8_t id[IDEM_ID_LEN])
+{
+    struct replay **at;
+
+    (void)pthread_mutex_lock(&replays->mutex);
+    at = find(replays, id);
+    if (*at != NULL) {
+        drop(replays, at);
+    }
     (void)pthread_mutex_unlock(&replays->mutex);
 }

@@ -65,14 +65,17 @@ bool idem__replays_asked(struct idem__replays *replays,
                          const uint8_t id[IDEM_ID_LEN]);
 
 /* Answers the begin @op from memory if the record is of @generation, which must be
- * settled, and is still valid @now. The retention and the fingerprint are checked
- * anew. */
+ * settled, and is still valid @now: the time for which it was kept, the retention and
+ * the fingerprint are checked anew. */
 bool idem__replays_answer(struct idem__replays *replays, struct idem_op *op,
                           uint64_t generation, const struct idem_now *now);
 
-/* Keeps the record of the begin @op if a whole replay answered it. @before is the
- * generation taken before the store was read, @after the current one. */
+/* Keeps the record of the begin @op until @until_boot_ms if a whole replay answered it.
+ * @before is the generation taken before the store was read, @after the current one. */
 void idem__replays_keep(struct idem__replays *replays, const struct idem_op *op,
-                        uint64_t before, uint64_t after);
+                        uint64_t before, uint64_t after, int64_t until_boot_ms);
+
+void idem__replays_forget(struct idem__replays *replays,
+                          const uint8_t id[IDEM_ID_LEN]);
 
 #endif

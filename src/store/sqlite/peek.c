@@ -190,7 +190,7 @@ static void remember(struct view *view, const struct idem_op *op)
 
     if (view->keeps && op->error.code == 0 && op->verdict == IDEM_REPLAY) {
         idem__replays_keep(store->replays, op, view->generation,
-                           idem__lock_generation(store->lock));
+                           idem__lock_generation(store->lock), IDEM_NEVER);
     }
 }
 

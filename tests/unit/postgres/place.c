@@ -61,13 +61,15 @@ TEST(place, isRead)
 
     clear_environment();
     place = read_place("//u%40x:s%2Fcret@127.0.0.1:5433/d%20b"
-                       "?schema=of_mine&prepare=no&connect_timeout=3");
+                       "?schema=of_mine&prepare=no&cache=1h&connect_timeout=3");
     assert_string_equal(idem__pg_place_get(&place, "user"), "u@x");
     assert_string_equal(idem__pg_place_get(&place, "password"), "s/cret");
     assert_string_equal(idem__pg_place_get(&place, "port"), "5433");
     assert_string_equal(idem__pg_place_get(&place, "connect_timeout"), "3");
     assert_string_equal(place.schema, "of_mine");
     assert_false(place.prepare);
+    assert_int_equal(place.cache_ms, 3600000);
+    assert_null(strstr(place.url, "cache"));
     assert_true(place.local);
     assert_null(strstr(place.url, "cret"));
     assert_non_null(strstr(place.url, "schema=of_mine"));
@@ -77,6 +79,7 @@ TEST(place, isRead)
     assert_string_equal(place.schema, "idem");
     assert_true(place.prepare);
     assert_false(place.host_clock);
+    assert_int_equal(place.cache_ms, 0);
     assert_string_equal(idem__pg_place_get(&place, "dbname"), "me");
     idem__pg_place_finish(&place);
 }
@@ -187,6 +190,9 @@ TEST(place, isRefusedWithoutTheSecret)
     expect_refusal("//h/db?schema=a;drop", "schema");
     expect_refusal("//h/db?prepare=maybe", "prepare");
     expect_refusal("//h/db?clock=wall", "clock");
+    expect_refusal("//h/db?cache=0s", "cache: \"0s\" is not a time from 1ms");
+    expect_refusal("//h/db?cache=61m", "1h");
+    expect_refusal("//h/db?cache=", "30s");
     expect_refusal("//u:secret@h/db?colour=red", "colour");
     expect_refusal("//u:secret@h/db?password", "NAME=VALUE");
 }

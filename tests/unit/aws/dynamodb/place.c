@@ -15,9 +15,11 @@ TEST(place, isRead)
     assert_string_equal(conf.endpoint, "");
     assert_true(conf.table.index && conf.table.pack);
     assert_true(!conf.host_clock && !conf.insecure);
+    assert_int_equal(conf.cache_ms, 0);
 
     assert_ok(idem__place_read("//a-b_c.D9?region=eu-west-1&index=off&pack=off"
                                "&clock=host&insecure=yes&writer=eu-west-2"
+                               "&cache=30s"
                                "&endpoint=http://127.0.0.1:8000/x",
                                &conf, &why));
     assert_string_equal(conf.table.name, "a-b_c.D9");
@@ -26,6 +28,7 @@ TEST(place, isRead)
     assert_string_equal(conf.endpoint, "http://127.0.0.1:8000/x");
     assert_true(!conf.table.index && !conf.table.pack);
     assert_true(conf.host_clock && conf.insecure);
+    assert_int_equal(conf.cache_ms, 30000);
 
     assert_ok(idem__place_read("//orders?index=on&clock=service&insecure=no"
                                "&endpoint=http%3A%2f%2Fh%26",
@@ -87,7 +90,7 @@ TEST(place, saysWhoseClockCounts)
     struct idem__place_conf conf;
     char url[IDEM_STORE_URL_MAX + 1];
 
-    assert_ok(idem__place_read("//orders?clock=host", &conf, &why));
+    assert_ok(idem__place_read("//orders?clock=host&cache=5m", &conf, &why));
     assert_ok(idem__place_write(&conf, &endpoint, url, &why));
     assert_string_equal(url, "dynamodb://orders?region=&endpoint=&clock=host");
 }
@@ -134,6 +137,9 @@ TEST(place, isRefused)
         {"//orders?index=maybe", "index"},
         {"//orders?pack=yes", "pack"},
         {"//orders?clock=mine", "clock"},
+        {"//orders?cache=0s", "cache: \"0s\" is not a time from 1ms to 1h"},
+        {"//orders?cache=61m", "1h"},
+        {"//orders?cache=30", "30s"},
         {"//orders?layout=powertools", "powertools-python"},
         {"//orders?key-attr=pk", "add layout=NAME"},
         {"//orders?static-pk-value=x", "go together"},
