@@ -56,7 +56,7 @@ def app(b, framework, *args):
         command = [NODE, os.path.join(HERE, "http_app.js")]
         found = has(NODE, "-e", f"require('{framework}')", modules=env["NODE_PATH"])
     if not found:
-        skip(f"{framework} is not installed: tools/deps test")
+        skip(f"{framework} is not installed: tools/test installs it")
     process = start([*command, framework, *args], env, cwd=b.path)
     b.processes.append(process)
     yield Front(int(process.stdout.readline()), b.effects), process

@@ -20,7 +20,7 @@ def _path():
 def look(page):
     """(what is wrong, how many rules held) on @page as it is now."""
     if not os.path.exists(_path()):
-        skip("axe-core is not installed: tools/deps test")
+        skip("axe-core is not installed: tools/deps servers")
     source = read(_path())
     found = page.eval(source + f""";
         axe.run(document, {{runOnly: {TAGS}, resultTypes: ['violations', 'incomplete']}}).then(r => ({{

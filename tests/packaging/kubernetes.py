@@ -94,7 +94,7 @@ def check(manifest):
 
 def manifests():
     if not os.path.isdir(MODELS):
-        skip("kubernetes-models is not installed: tools/deps test")
+        skip("kubernetes-models is not installed: tools/deps servers")
     found = {}
     for path in sorted(glob.glob(f"{MANIFESTS}/*.yaml")):
         with open(path, encoding="utf-8") as f:
