@@ -9,9 +9,10 @@ kill it:
 
 One of the DynamoDB store is called NN-dynamodb-name, and runs in that mode, one of the
 PostgreSQL store NN-postgres-name, and NN-embedded-name is for seeds of that mode alone.
-One that is killed late says "Seed: N": without --long the search starts there. With
---long those without a mode are also planted below the PostgreSQL store, where what they
-break is reached through its tasks.
+One that only a late seed kills says "Seed: N": without --long the search starts there,
+and goes through the others if that seed kills it no more. With --long those without a
+mode are also planted below the PostgreSQL store, where what they break is reached
+through its tasks.
 
 Each is compiled alone, and linked with what the simulator itself is linked of.
 

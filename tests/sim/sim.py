@@ -37,9 +37,9 @@ USED = {
     "libidem-postgres": [f"postgres_{name}" for name in ("record", "task", "walk")],
 }
 # In 100,000 every mutant dies that is looked for without a mode. Of the services' mutants all
-# do in a third of these but those that name a seed, in schedules that tools/test --long has.
+# do in a quarter of these but those that name a seed, in schedules that tools/test --long has.
 EMBEDDED = 10**7 if tap.LONG else 10**4 if tap.SANITIZED else 100_000
-USUAL = 25_000 if MODE == ["dynamodb"] else 50_000
+USUAL = 25_000
 SERVICE = 10**6 if tap.LONG else 2000 if tap.SANITIZED else USUAL
 # What happens to the requests of each service: their lines.
 FATES = {"dynamodb": "net", "postgres": "pg"}
