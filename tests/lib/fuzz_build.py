@@ -13,10 +13,12 @@ import subprocess
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-# An hour is worth the time of an optimizer, and a second is not. -g1: lines alone.
-OPTIMIZATION = "1" if os.environ.get("IDEM_TEST_LONG") == "1" else "0"
+# An hour is worth the time of an optimizer and the lines of a stack, and a second is not:
+# a finding is kept, and met again in a build that has them.
+LONG = os.environ.get("IDEM_TEST_LONG") == "1"
+OPTIMIZATION = "1" if LONG else "0"
 SETUP = "-Dfuzz=true -Dtests=enabled -Db_lundef=false -Db_sanitize=address,undefined"
-SETUP += f" -Doptimization={OPTIMIZATION} -Ddebug=false -Dc_args=-g1"
+SETUP += f" -Doptimization={OPTIMIZATION} -Ddebug=false -Dc_args=-g{OPTIMIZATION}"
 
 
 def compiler():
