@@ -29,7 +29,7 @@ EXACT = "early=1 late=1"
 # Owners, pauses, and milliseconds between them.
 STORMS = {
     "pauses": (OWNERS, PAUSES, 60),
-    "starvation": (OWNERS // 2, PAUSES // 4, 240),
+    "starvation": (OWNERS // 2, PAUSES // 8, 240),
     "careless": (OWNERS, CONTROLS, 60),
     "hasty": (OWNERS, CONTROLS // 3, 60),
 }
