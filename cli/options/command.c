@@ -43,7 +43,7 @@ static int option_text(const struct cli_option *option, char buf[64])
                     option->arg != NULL ? option->arg : "");
 }
 
-/* Where the help of every option of @command begins. */
+/* The column in which the help of every option of @command begins. */
 static int help_column(const struct cli_command *command)
 {
     const struct cli_option *o;

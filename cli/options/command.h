@@ -20,8 +20,9 @@ enum cli_kind {
     CLI_CHOICE,   /* int: index into @choices */
 };
 
-/* One option of a command. Giving it twice, an empty or bad value, or one out
- * of range is a usage error (64) that names the option and its range. */
+/* One option of a command. A command line that gives it twice, or with an empty or
+ * invalid value, or one out of range, is a usage error (64) that names the option and
+ * its range. */
 struct cli_option {
     const char *name; /* Without the dashes. */
     char letter;      /* 0: none. */
@@ -30,9 +31,10 @@ struct cli_option {
     const char *arg;   /* "KEY"; NULL for a flag. */
     const char *help;  /* One line. */
     const char *group; /* Heads what follows in --help; NULL: nothing new. */
-    const struct idem_setting *as; /* What it takes in every front end; NULL: */
-    int64_t min;                   /* for durations, counts and sizes, */
-    int64_t max;                   /* of which 0 is as much as there may be. */
+    const struct idem_setting *as; /* The values that every front end takes;
+                                      NULL: the members below decide. */
+    int64_t min;                   /* Of durations, counts and sizes. */
+    int64_t max;                   /* Also of texts, in bytes; 0: no limit. */
     bool or_never;                 /* A duration may be "never". */
     const char *const *choices;    /* NULL-terminated. */
     bool *given; /* May be NULL: set to true when it was given. */
@@ -61,13 +63,13 @@ struct cli_command {
     const char *usage;   /* "idem run [OPTION...] -k KEY -- CMD [ARG...]" */
     const char *const *examples; /* NULL-terminated lines for --help. */
     struct cli_option *options;  /* Ends with a name of NULL. */
-    /* @argc and @argv: what follows the options ("--" removed). */
+    /* @argc and @argv hold the arguments after the options, without "--". */
     int (*run)(const struct cli_command *command, int argc, char **argv);
     bool takes_command; /* A command line follows "--". */
     bool takes_event;   /* And @FILE or - may precede it. */
     bool takes_key;     /* An operand names a record. */
-    const char *hint;   /* How an attempt is named, for an argument or a -k that
-                         is not taken; NULL: nothing to say. */
+    const char *hint;   /* How the command names an attempt, for the error about
+                         an unexpected argument or -k; NULL: none. */
     const char *const *operands; /* NULL-terminated words that may follow the
                                     options; NULL: anything. */
 };

@@ -26,7 +26,7 @@
               "only if the record still has this fence", .min = 1,             \
               .given = (is_given))
 
-/* Messages that idem run and idem consume share. */
+/* Options that run, consume and other commands share. */
 #define CLI_OPTION_MAX_TIME(to)                                                \
     CLI_VALUE("max-time", "TIME", CLI_DURATION, to,                            \
               "stop the command after this long", .min = 1)
@@ -38,7 +38,7 @@
     CLI_VALUE("on-expired-lease", "POLICY", CLI_CHOICE, to, (text),            \
               .as = IDEM_SETTING_POLICY)
 
-/* Both are about endings that are to be run again. */
+/* These two apply to attempts that end with a retry. */
 #define CLI_OPTION_MAX_FAILURES(to)                                            \
     CLI_VALUE("max-failures", "N", CLI_COUNT, to,                              \
               "the N-th retry makes the record failed",                        \

@@ -178,8 +178,8 @@ static int set_flag(struct parser *p, const struct cli_option *option)
     return meet(p, option);
 }
 
-/* @value is what is joined to the option, or NULL: the next argument. A "--" is
- * never taken for a value that somebody forgot. */
+/* @value is the text joined to the option; NULL: the next argument is the value. "--" is
+ * never the value: it follows an option whose value the user forgot. */
 static int set_valued(struct parser *p, const struct cli_option *option,
                       const char *value)
 {
@@ -285,7 +285,7 @@ static bool is_event(const char *arg)
     return arg[0] == '@' || strcmp(arg, "-") == 0;
 }
 
-/* The command line has a "--" that is yet to come. */
+/* True if a "--" is yet to come. */
 static bool has_command(const struct parser *p)
 {
     int i;

@@ -6,9 +6,8 @@ struct cli_command;
 
 /* Parses the options of @command. @argv[0] is the command's name; on success
  * its operands are @argv[*@ret_first] to the end, moved after the options ("--"
- * removed). Where a command line is taken, it must follow "--". 0, or CLI_USAGE
- * after saying why on stderr; -h/--help prints the page to stdout and exits
- * 0. */
+ * removed). A command that takes a command line requires "--" before it. Returns 0, or
+ * CLI_USAGE after an error message; -h/--help prints the page to stdout and exits 0. */
 int cli_parse(const struct cli_command *command, int argc, char **argv,
               int *ret_first);
 

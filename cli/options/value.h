@@ -9,8 +9,8 @@
 int cli_set_value(const struct cli_command *command,
                   const struct cli_option *option, const char *text);
 
-/* Reads "failed,unknown" to the bits of idem_filter; NULL: all, which are 0. 0, or
- * CLI_USAGE after saying why. */
+/* Reads "failed,unknown" to the bits of idem_filter; a @text of NULL means all statuses, for
+ * which the bits are 0. 0, or CLI_USAGE after an error message. */
 int cli_statuses(const struct cli_command *command, const char *text,
                  unsigned *ret_statuses);
 

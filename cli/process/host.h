@@ -1,5 +1,5 @@
-/* host.h: what the program asks of its host: the time, a timer, random bytes, and the
- * folder of this user. */
+/* host.h: the services of the host: the time, a timer, random bytes, and the folder of
+ * this user. */
 #ifndef IDEM_CLI_PROCESS_HOST_H
 #define IDEM_CLI_PROCESS_HOST_H
 

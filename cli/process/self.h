@@ -28,7 +28,8 @@ void self_end_with(pid_t parent, int signo);
  * results and tokens. */
 void cli_cores_off(void);
 
-/* Between fork and exec: gives the command the limit that we were started with. */
+/* To be called between fork and exec: gives the command the limit that this process was
+ * started with. */
 void cli_cores_back(void);
 
 /* Ignores SIGXFSZ, so that a write past RLIMIT_FSIZE fails with EFBIG, like one to a
@@ -60,9 +61,9 @@ bool cli_stop_within(int fd, int64_t ms);
 
 /* ---- Programs that are started ------------------------------------------- */
 
-/* The environment of this process with the @len variables @own, "NAME=value", in place
- * of those of these names. The caller frees the list, and nothing in it. NULL: out of
- * memory. */
+/* The environment of this process with the @len variables @own, "NAME=value", which
+ * replace those of the same names. The caller frees the list, and nothing in it. NULL:
+ * out of memory. */
 char **cli_environment_with(char *const *own, size_t len);
 
 struct cli_program {

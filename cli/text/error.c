@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One write for the whole line, so that lines of several processes that share
- * stderr do not run into each other. */
+/* Writes the whole line at once, so that the lines of processes that share stderr do
+ * not run into each other. */
 void cli_vsay(const char *format, va_list args)
 {
     char *sentence = NULL;
@@ -66,8 +66,7 @@ int cli_exit_of(int code)
     return CLI_INTERNAL;
 }
 
-/* The remedy for a kind of error wherever it comes from, unless the error says
- * so itself. */
+/* Returns the remedy for this kind of error; "" if its text already names one. */
 static const char *help_for(const struct idem_error *error)
 {
     if (error->code == IDEM_ECORRUPT && strstr(error->text, "idem ") == NULL) {
@@ -131,8 +130,8 @@ static size_t min3(size_t a, size_t b, size_t c)
     return least < c ? least : c;
 }
 
-/* How many letters must be put in, taken out, changed or swapped with their
- * neighbour to make @b of @a. @table[i][j] is that for the first i letters of
+/* Returns how many letters must be inserted, deleted, changed or swapped with their
+ * neighbour to turn @a into @b. @table[i][j] is that number for the first i letters of
  * @a and the first j of @b. */
 static size_t edit_distance(const char *a, size_t a_len, const char *b,
                             size_t b_len)
@@ -171,7 +170,7 @@ void cli_nearest_offer(struct cli_nearest *nearest, const char *candidate)
     }
     distance = edit_distance(nearest->word, word_len, candidate, len);
     if (word_len > 1 && strncmp(nearest->word, candidate, word_len) == 0) {
-        distance = 1; /* The beginning of it was typed. */
+        distance = 1; /* The user typed the beginning of it. */
     }
     if (distance > (len > 4 ? 2 : 1) ||
         (nearest->best != NULL && distance >= nearest->distance)) {

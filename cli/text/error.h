@@ -9,30 +9,30 @@
 /* "idem: " + the sentence + newline on stderr. */
 void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same for those that have a list. */
+/* The same for a caller that has a va_list. */
 void cli_vsay(const char *format, va_list args)
     __attribute__((format(printf, 1, 0)));
 
 /* The exit status of an error: one switch for all commands. */
 int cli_exit_of(int code);
 
-/* Says the sentence of @error and returns its exit status. */
+/* Prints the text of @error and returns its exit status. */
 int cli_fail_with(const struct idem_error *error);
 
-/* The same; of a store that is away it adds @undone, for example "nothing was
- * run". */
+/* The same; if the store is unavailable, the message also has @undone, for example
+ * "nothing was run". */
 int cli_fail_before(const char *undone, const struct idem_error *error);
 
-/* ---- That everything reached standard output ---- */
+/* ---- The end of standard output ---- */
 
-/* Flushes stdout. @status; where that says that all is well and not everything
- * could be written, CLI_OUTPUT_FAILED after saying so. main() ends every
- * command with it. */
+/* Flushes stdout and returns @status. If not everything could be written, prints an
+ * error, and returns CLI_OUTPUT_FAILED in place of a @status of success. main() ends
+ * every command with it. */
 int cli_finish_output(int status);
 
-/* ---- What somebody who mistyped may have meant ---- */
+/* ---- Suggestions for a mistyped word ---- */
 
-/* Zeroed but for @word; offer it words, then look at @best. */
+/* Zeroed but for @word. The caller offers candidates, and then reads @best. */
 struct cli_nearest {
     const char *word;
     const char *best; /* NULL: none is near. */

@@ -54,7 +54,8 @@ static void put_escape(struct idem__buffer *text, uint8_t c)
     idem__buffer_str(text, unit);
 }
 
-/* A byte that is not UTF-8, as cli_escape() shows it: readers of JSON refuse the line. */
+/* Writes a byte that is not UTF-8 as cli_escape() does: readers of JSON would refuse the
+ * line with the byte itself. */
 static void put_bad_byte(struct idem__buffer *text, uint8_t c)
 {
     char shown[8];
@@ -63,7 +64,7 @@ static void put_bad_byte(struct idem__buffer *text, uint8_t c)
     idem__buffer_str(text, shown);
 }
 
-/* False: some bytes were not UTF-8. */
+/* Returns false if some bytes were not UTF-8. */
 static bool put_string(struct cli_json *json, struct idem_slice s)
 {
     const uint8_t *p = s.base;

@@ -1,9 +1,9 @@
 /* json.h: answers in JSON, one object on one line.
  *
- * Names are those of the library. Times and durations are numbers, in ms; null
- * is one that never ends; what does not apply is left out. Bytes are a string
- * where they are valid UTF-8. Where they are not, the member is null, and
- * NAME_hex beside it holds two hex digits for each byte.
+ * Names are those of the library. Times and durations are numbers in ms, and null is
+ * "never". A member that does not apply is left out. Bytes are a string if they are
+ * valid UTF-8. If they are not, the member is null, and NAME_hex beside it holds two hex
+ * digits for each byte.
  */
 #ifndef IDEM_CLI_TEXT_JSON_H
 #define IDEM_CLI_TEXT_JSON_H
@@ -34,8 +34,8 @@ void cli_json_finish(struct cli_json *json);
 /* Begins it anew, in the memory that it has. */
 void cli_json_reset(struct cli_json *json);
 
-/* A message may hold a file name that is not UTF-8, or be cut inside a character: such
- * bytes are shown as \xNN. */
+/* A message may hold a file name that is not UTF-8, or be cut inside a character: the
+ * line shows such bytes as \xNN. */
 void cli_json_text(struct cli_json *json, const char *name, const char *text);
 
 void cli_json_bool(struct cli_json *json, const char *name, bool value);
@@ -66,9 +66,9 @@ void cli_json_close(struct cli_json *json);
 /* Opens an array as the member @name; empty unless something is appended. */
 void cli_json_array(struct cli_json *json, const char *name);
 
-/* Append a value to the array @name, which is opened first unless it is open: an object,
- * open until cli_json_close(); a number; a text, or null; a pair of texts. The next
- * member closes the array. */
+/* These append a value to the array @name, and open the array first unless it is open:
+ * an object, which stays open until cli_json_close(); a number; a text, or null for
+ * NULL; a pair of texts. The next member closes the array. */
 void cli_json_append(struct cli_json *json, const char *name);
 void cli_json_append_count(struct cli_json *json, const char *name,
                            uint64_t value);
@@ -77,10 +77,10 @@ void cli_json_append_text(struct cli_json *json, const char *name,
 void cli_json_append_pair(struct cli_json *json, const char *name,
                           struct idem_slice first, struct idem_slice second);
 
-/* The line with its newline, to be freed; NULL: no memory. */
+/* Returns the line with its newline, which the caller frees; NULL: no memory. */
 char *cli_json_line(const struct cli_json *json);
 
-/* The object, for a caller that reads it; NULL: no memory. */
+/* Returns the object for a caller that reads it, and that puts it; NULL: no memory. */
 struct json_object *cli_json_parse(const struct cli_json *json);
 
 /* Writes the line to @f. 0 or an exit status, after an error message. */
@@ -96,11 +96,10 @@ int cli_json_print(struct cli_json *json);
  *
  *     {"time":"2026-11-21T08:24:00.123Z","level":"critical","event":"overdue",...}
  *
- * The other members have the names of json.h. No result, input, error text, note
- * or token is ever among them, but for a record that is reopened in the audit log.
- * With IDEM_LOG_KEYS=hashed scope and key are left
- * out: id, which is a hash of both, is shown for them, and `idem list --json`
- * shows it beside the key. */
+ * The other members have the names of json.h. No line holds a result, input, error text,
+ * note or token, except that the audit log keeps the record that a decision replaces.
+ * With IDEM_LOG_KEYS=hashed scope and key are left out. The line then names the record
+ * by id, a hash of both, which `idem list --json` shows beside the key. */
 
 /* Reads IDEM_LOG_KEYS. 0, or CLI_USAGE after an error message. */
 int cli_log_init(void);
@@ -111,7 +110,8 @@ bool cli_log_shows_keys(void);
 /* Begins a line; the caller adds to it, and finishes it. */
 void cli_log_begin(struct cli_json *line, const char *level, const char *event);
 
-/* Adds which record it is about, and what a person needs to look for it. */
+/* The first adds scope, key and id of @record. The second adds those, and what a person
+ * needs to find the attempt: status, owner, counters and times. */
 void cli_log_identity(struct cli_json *line, const struct idem_record *record);
 void cli_log_record(struct cli_json *line, const struct idem_record *record);
 

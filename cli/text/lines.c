@@ -7,7 +7,7 @@ enum {
     FIRST_ROOM = 65536
 };
 
-/* Room for one more byte and the NUL. */
+/* Makes room for one more byte and the NUL. */
 static bool make_room(struct cli_lines *lines)
 {
     size_t room = lines->room == 0 ? FIRST_ROOM : lines->room * 2;
@@ -25,7 +25,7 @@ static bool make_room(struct cli_lines *lines)
     return true;
 }
 
-/* Reads to the end of a line that has more than it may have. */
+/* Reads to the end of a line that is too long. */
 static enum cli_lines_got skip_rest(struct cli_lines *lines)
 {
     int c;

@@ -1,4 +1,4 @@
-/* lines.h: a file read by the line, however long somebody made one. */
+/* lines.h: reads a file line by line, in bounded memory however long a line is. */
 #ifndef IDEM_CLI_TEXT_LINES_H
 #define IDEM_CLI_TEXT_LINES_H
 
@@ -9,7 +9,7 @@ enum cli_lines_got {
     CLI_LINES_END,
     CLI_LINES_ONE,      /* line and len are set; no newline, a NUL at the
                            end. */
-    CLI_LINES_TOO_LONG, /* It was read past. */
+    CLI_LINES_TOO_LONG, /* The whole line was skipped. */
     CLI_LINES_FAILED,   /* errno says why. */
 };
 

@@ -23,7 +23,7 @@ bool cli_stderr_is_tty(void)
     return isatty(STDERR_FILENO) == 1;
 }
 
-/* The terminal is asked, not $COLUMNS: that is a shell's and may be stale. */
+/* Asks the terminal: $COLUMNS is a variable of the shell, and may be stale. */
 static int width_of(int fd)
 {
     struct winsize size;
@@ -37,7 +37,7 @@ int cli_width(void)
     return width_of(STDOUT_FILENO);
 }
 
-/* Set to something: NO_COLOR= means nothing (no-color.org). */
+/* An empty NO_COLOR counts as not set (no-color.org). */
 static bool is_set(const char *name)
 {
     const char *value = secure_getenv(name);
@@ -74,8 +74,8 @@ bool cli_may_paint(void)
 
 enum {
     EVERY_MS = 100,
-    FROM_MS = 250,    /* Work that is over sooner shows nothing ... */
-    FROM_DONE = 1000, /* ... or has done less. */
+    FROM_MS = 250,    /* Progress is shown after this time ... */
+    FROM_DONE = 1000, /* ... or once this much is done. */
     WIDTH_MIN = 20,
     BAR_MAX = 40,
     BAR_MIN = 8
@@ -95,14 +95,15 @@ static struct {
 static void rate_text(uint64_t done, int64_t ms, char buf[32])
 {
     if (ms < EVERY_MS) {
-        buf[0] = '\0'; /* A guess. */
+        buf[0] = '\0'; /* So early a rate is a guess. */
         return;
     }
     (void)snprintf(buf, 32, "  %llu/s",
                    (unsigned long long)((double)done * 1000 / (double)ms));
 }
 
-/* The rest at the rate so far, or, without a known end, the time taken. */
+/* The time that is left at the rate so far, or, if the end is not known, the time
+ * taken. */
 static void time_text(uint64_t done, uint64_t all, int64_t ms, char buf[40])
 {
     double left_ms = (double)ms;
@@ -182,7 +183,7 @@ int cli_progress_line(const char *doing, uint64_t done, uint64_t all,
 
 /* ---- The terminal ---- */
 
-/* Asked for each row: the system is asked once. */
+/* Callers report each row, so this asks the system only once. */
 static bool may_show(void)
 {
     static int is_tty = -1;
@@ -200,7 +201,8 @@ static int width(void)
     return columns < WIDTH_MIN ? WIDTH_MIN : columns;
 }
 
-/* Over the line that is there: blanks hide what was longer, on any terminal. */
+/* Draws over the line that is there. Blanks hide the rest of a longer one: they work on
+ * any terminal, which an escape sequence does not. */
 static void draw(const char *doing, uint64_t done, uint64_t all, int64_t now_ms)
 {
     char line[CLI_PROGRESS_MAX];

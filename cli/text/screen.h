@@ -8,7 +8,7 @@
 /* True if stdout is a terminal. */
 bool cli_stdout_is_tty(void);
 
-/* Columns of it; 80 if it is not a terminal, or does not tell. */
+/* The columns of stdout; 80 if it is not a terminal, or does not report them. */
 int cli_width(void);
 
 /* True if stderr is a terminal. */
@@ -19,27 +19,27 @@ bool cli_stderr_is_tty(void);
  * whether stdout is a terminal that knows colours. */
 bool cli_may_paint(void);
 
-/* How far long work has come: one line on the terminal of stderr.
+/* The progress of long work: one line on the terminal of stderr.
  *
  *     copying [=========>          ]  45% 13050/29000  3210/s  4s left
  *     exported 13050  3210/s  4s
  *
- * It is there on a terminal only, and not with --quiet. It is drawn over itself, at
- * most ten times a second, no wider than the terminal, and takes itself away: at the
- * end, and before anything else is said. Work that is over soon never shows it. */
+ * The line is shown on a terminal only, and not with --quiet. It is redrawn at most ten
+ * times a second, and is never wider than the terminal. It is removed at the end, and
+ * before any message. Work that ends soon never shows it. */
 
-/* --quiet was given to a command whose long work shows itself. */
+/* True: --quiet was given to a command that shows its progress. */
 extern bool cli_progress_off;
 
-/* @done of @all are done; 0: how many there are is not known. May be called for
- * each row: it reads a clock, and allocates nothing. @doing, a word or two that
- * stay, begins another line of work when it changes. */
+/* Shows that @done of @all are done; an @all of 0 is unknown. May be called for each
+ * row: it reads a clock, and allocates nothing. @doing, a word or two in static memory,
+ * begins another piece of work when it changes. */
 void cli_progress(const char *doing, uint64_t done, uint64_t all);
 
-/* The line is gone from the terminal, and the work that it was about is over. */
+/* Removes the line from the terminal, because the work is over. */
 void cli_progress_end(void);
 
-/* The line is gone, and comes back with the next call of cli_progress(). */
+/* Removes the line until the next call of cli_progress(). */
 void cli_progress_hide(void);
 
 /* ---- The line itself, for its test ------------------------------------- */

@@ -3,9 +3,9 @@
 
 #include <time.h>
 
-/* How many bytes follow the first one of a character in UTF-8, and the bounds
- * of the first of those: they keep out what is overlong, surrogate or too large
- * (Unicode, table 3-7). -1 if @c cannot be first. */
+/* Returns how many bytes follow @c, the first one of a character in UTF-8; -1 if @c
+ * cannot be first. The bounds are those of the second byte. They exclude overlong forms,
+ * surrogates, and numbers above U+10FFFF (Unicode, table 3-7). */
 static int utf8_follow(unsigned char c, unsigned char *ret_min,
                        unsigned char *ret_max)
 {
@@ -377,7 +377,7 @@ void cli_span_words(int64_t ms, char buf[CLI_WORDS_MAX])
         i++;
     }
     at = put_unit(buf, CLI_WORDS_MAX, s / units[i].s, units[i].name);
-    /* Seconds beside minutes would only be read past. */
+    /* Seconds beside minutes would tell a reader nothing. */
     if (s / units[i].s < 10 && i + 2 < len &&
         s % units[i].s >= units[i + 1].s) {
         buf[at++] = ' ';
@@ -386,7 +386,8 @@ void cli_span_words(int64_t ms, char buf[CLI_WORDS_MAX])
     }
 }
 
-/* Most texts are ASCII alone: how much of this one is, by eight bytes. */
+/* Returns the length of a prefix of @s that is ASCII, in steps of eight bytes. Most texts
+ * are ASCII only, and need no other check but of their last bytes. */
 static size_t ascii_len(struct idem_slice s)
 {
     const unsigned char *bytes = s.base;

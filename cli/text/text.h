@@ -5,12 +5,12 @@
 #include <idem.h>
 #include <stdio.h>
 
-/* Prints bytes to @f: UTF-8 as it is; the backslash, what cannot be seen (control
- * characters, directions, spaces of no width) and what is not UTF-8 as \xHH for
- * each byte. */
+/* Prints bytes to @f: UTF-8 as it is; the backslash, invisible characters (control
+ * characters, direction marks, zero-width spaces) and bytes that are not UTF-8 as \xHH
+ * for each byte. */
 void cli_print_escaped(FILE *f, struct idem_slice s);
 
-/* The same into @buf, always with a NUL; what does not fit ends in "...".
+/* The same into @buf, always with a NUL; a text that does not fit ends in "...".
  * Returns @buf. */
 const char *cli_escape(struct idem_slice s, char *buf, size_t size);
 
@@ -25,7 +25,8 @@ size_t cli_escape_one(const unsigned char *p, size_t left,
 /* True if every character is UTF-8 that can be seen. */
 bool cli_is_seen(struct idem_slice s);
 
-/* Characters of @text, which is UTF-8: as many columns, but for wide ones. */
+/* The number of characters of @text, which is UTF-8. It is as many columns wide, unless
+ * some characters are wide. */
 size_t cli_columns(const char *text);
 
 /* The prefix of a key that is shown escaped, which marks it where it is typed
@@ -39,7 +40,7 @@ bool cli_key_is_escaped(struct idem_slice key);
 void cli_print_key(FILE *f, struct idem_slice key);
 
 /* The bytes of an escaped text in @buf, up to @size of them. False if a backslash
- * is not followed by x and two hex digits, or they are too many. */
+ * is not followed by x and two hex digits, or if there are more bytes. */
 bool cli_unescape(const char *text, char *buf, size_t size, size_t *ret_len);
 
 /* Two hex digits for each byte, and a NUL. @buf has room for 2 * s.len + 1. */
@@ -50,7 +51,7 @@ void cli_hex(struct idem_slice s, char *buf);
 bool cli_unhex(struct idem_slice text, uint8_t *buf, size_t max,
                size_t *ret_len);
 
-/* Whether JSON may hold the bytes as they are. */
+/* True if JSON may hold the bytes as they are. */
 bool cli_is_utf8(struct idem_slice s);
 
 /* "2026-11-21T08:24:00.123Z" in @buf; "never" for IDEM_NEVER, "-" for 0. */
