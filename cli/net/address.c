@@ -85,7 +85,7 @@ const char *net_take_path(const char *text, char path[NET_PATH_MAX + 1])
         return "the path of a unix socket has at most 107 bytes";
     }
     for (i = 0; i < len; i++) {
-        /* nginx would take these for its own. */
+        /* nginx would read these as its own syntax. */
         if (!isgraph((unsigned char)text[i]) ||
             strchr(":;{}\"'\\$#", text[i]) != NULL) {
             return "its path contains a character that nginx cannot take";

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    BACKLOG = 511,   /* As nginx has it. */
+    BACKLOG = 511,   /* The default of nginx. */
     HANDED_OVER = 3, /* The first descriptor of sd_listen_fds(3). */
 };
 
@@ -95,7 +95,7 @@ int net_find(const char *option, const struct net_address *address,
     return status;
 }
 
-/* True where there is a unix socket that nobody listens at any more. */
+/* True if the path is a unix socket on which no process listens any more. */
 static bool is_left_over(const struct net_socket *old)
 {
     struct stat st;
@@ -148,7 +148,7 @@ static int bind_tcp(struct net_socket *socket)
                          sizeof(yes));
     }
     rc = bind(socket->fd, &socket->at.any, socket->at_len);
-    if (rc == 0) { /* The port it got. */
+    if (rc == 0) { /* The kernel chose the port if it was 0. */
         (void)getsockname(socket->fd, &socket->at.any, &socket->at_len);
         write_text(socket);
     }

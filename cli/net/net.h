@@ -26,9 +26,9 @@ struct net_address {
 const char *net_address_parse(const char *text,
                               struct net_address *ret_address);
 
-/* Its parts, at the beginning of @text, which goes on at *@ret_rest: "HOST", "[IPV6]" or
- * "*"; a port of one to five digits, at least @min; the path of a unix socket, up to the
- * end of @text. They return as above. */
+/* These parse one part of an address at the beginning of @text, and point *@ret_rest
+ * after it: "HOST", "[IPV6]" or "*"; a port of one to five digits, at least @min; the
+ * path of a unix socket, up to the end of @text. They return as above. */
 const char *net_take_host(const char *text, char host[NET_NAME_MAX + 1],
                           bool *ret_brackets, const char **ret_rest);
 const char *net_take_port(const char *text, int min, char port[6],
@@ -58,11 +58,11 @@ struct net_socket {
 int net_find(const char *option, const struct net_address *address,
              struct net_socket *ret_socket);
 
-/* Listens there. A unix socket that nobody listens at any more is replaced. 0 or an exit
- * status, after saying why. */
+/* Listens there, and replaces a unix socket on which no process listens any more. 0 or an
+ * exit status, after saying why. */
 int net_listen(const char *option, struct net_socket *socket);
 
-/* Closes it here; other processes that have it go on to listen. */
+/* Closes it here; other processes that hold it go on listening. */
 void net_close(struct net_socket *socket);
 
 /* Closes it and removes the file of a unix socket. */

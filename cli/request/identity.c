@@ -1,4 +1,4 @@
-/* Which operation it is: keys, scopes and fingerprints of a command line. */
+/* The identity of an operation: keys, scopes and fingerprints of a command line. */
 #include "request/identity.h"
 
 #include "options/command.h"
@@ -109,8 +109,8 @@ int cli_read_key(const struct cli_command *command, const char *text,
     return 0;
 }
 
-/* A key as it was shown. Commands that begin work do not take it: a key must mean
- * the same to all versions. */
+/* Reads a key in the escaped form in which idem shows it. Commands that begin work do not
+ * accept that form: a key must mean the same to all versions. */
 static int read_escaped(const struct cli_command *command, const char *text,
                         struct cli_key_text *ret_key)
 {
@@ -158,9 +158,9 @@ int cli_scope(const char *given, struct idem_slice *ret_scope)
     return 0;
 }
 
-/* Every argument with its NUL, one after the other. No argument can hold a NUL,
- * so that two command lines never give the same bytes; and however many
- * arguments there are, they are one part of a fingerprint. */
+/* Joins the arguments, each with its NUL. No argument can hold a NUL, so two command
+ * lines never give the same bytes; and however many arguments there are, they are one
+ * part of a fingerprint. */
 static int join_args(int argc, char **argv, char **ret_bytes, size_t *ret_len)
 {
     size_t len = 0;
@@ -187,7 +187,7 @@ static int join_args(int argc, char **argv, char **ret_bytes, size_t *ret_len)
     return 0;
 }
 
-/* 0, or the exit status for @code, after saying so. */
+/* Returns 0, or the exit status of @code after an error message. */
 static int check_fingerprint(int code)
 {
     if (code == 0) {
@@ -205,15 +205,15 @@ static int make_fingerprint(const struct idem_slice *parts, size_t parts_len,
                                               ret_fingerprint));
 }
 
-/* The parts of a fingerprint. The first one says what the others are, so that
+/* The parts of a fingerprint. The first one names the kind of the others, so that
  * two requests of different kinds never have the same list of parts:
  *
  *     "text"      the text, or the bytes of the file
  *     "argv"      the arguments, each with a NUL after it
  *     "argv+dir"  the same; then the working directory
  *
- * An input follows as a body of HTTP does, see idem_http_fingerprint(); what a
- * selector selects of it stands alone. */
+ * An input is added as the body of an HTTP request is, see idem_http_fingerprint(). The
+ * values that --fingerprint-from selects are a fingerprint without other parts. */
 static int fingerprint_text(const char *spec,
                             uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
 {

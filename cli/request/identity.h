@@ -14,8 +14,8 @@ struct cli_key_text {
 };
 
 /* The key of an attempt: exactly one of @text (--key) and @file (--key-file)
- * must be given. From a file one newline at the end is taken off; all other
- * bytes are the key as they are. 0 or an exit status, after an error message. */
+ * must be given. One newline at the end of a file is dropped; all other bytes are
+ * the key as they are. 0 or an exit status, after an error message. */
 int cli_read_key(const struct cli_command *command, const char *text,
                  const char *file, struct cli_key_text *ret_key);
 
@@ -35,24 +35,24 @@ int cli_scope(const char *given, struct idem_slice *ret_scope);
 /* --input; bytes.base is NULL where there is none. */
 struct cli_input {
     struct idem_slice bytes;
-    bool is_json; /* Something is selected from it: it is compared as JSON. */
+    bool is_json; /* The key is selected from it: it is compared as JSON. */
 };
 
-/* --fingerprint: "auto" (or NULL) means the command line, with the working directory
- * if that counts, and with @input if there is one; "none" for no fingerprint; "@FILE" for the
- * bytes of a file; anything else for itself. *@ret_has is false where there is
- * nothing to make one from. 0 or an exit status, after an error message. */
+/* --fingerprint: "auto" (or NULL) means the command line, with the working directory if
+ * @in_directory, and with @input if there is one; "none" means no fingerprint; "@FILE"
+ * means the bytes of a file; any other text means itself. *@ret_has is false if there is
+ * nothing to compute one from. 0 or an exit status, after an error message. */
 int cli_fingerprint(const char *spec, int argc, char **argv, bool in_directory,
                     const struct cli_input *input,
                     uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN],
                     bool *ret_has);
 
-/* --fingerprint-from: what the selector selects of @input. 0 or an exit
- * status, after an error message. */
+/* --fingerprint-from: the fingerprint of the values that @text selects from @input. 0 or
+ * an exit status, after an error message. */
 int cli_fingerprint_from(const char *text, struct idem_slice input,
                          uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN]);
 
-/* ---- Options that name them -------------------------------------------- */
+/* ---- Options for keys, scopes and fingerprints ------------------------- */
 
 #define CLI_OPTION_SCOPE(to)                                                   \
     CLI_VALUE("scope", "SCOPE", CLI_ANY_TEXT, to,                              \
@@ -74,8 +74,7 @@ int cli_fingerprint_from(const char *text, struct idem_slice input,
     CLI_VALUE("fingerprint-from", "SEL", CLI_TEXT, to,                         \
               "compare only what this selects")
 
-/* Key and fingerprint from a JSON text, with the selectors of
- * --key-from and --fingerprint-from. */
+/* ---- Selectors of --key-from and --fingerprint-from --------------------- */
 
 struct idem_selector;
 
@@ -84,7 +83,7 @@ struct idem_selector;
 int cli_extract_open(const char *option, const char *text,
                      struct idem_selector **ret_selector);
 
-/* The key that the selector of --key-from makes of @input. 0 or an exit status,
+/* The key that the selector of --key-from selects from @input. 0 or an exit status,
  * after an error message. */
 int cli_extract_key(const char *text, struct idem_slice input,
                     struct cli_key_text *ret_key);

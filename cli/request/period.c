@@ -26,7 +26,7 @@
 
 /* ---- The zone ------------------------------------------------------------ */
 
-/* Every file of zones begins so (RFC 9636). */
+/* Every file of a time zone begins with these bytes (RFC 9636). */
 static bool is_zone_file(const char *path)
 {
     char magic[4] = "";
@@ -126,7 +126,8 @@ static int64_t floor_to(int64_t naive_s, int64_t step_s)
     return naive_s - (rest < 0 ? rest + step_s : rest);
 }
 
-/* The last begin of a window at or before @naive_s, and the first after it. */
+/* The first returns the last moment at or before @naive_s at which a window begins, the
+ * second the first such moment after @naive_s. */
 static int64_t begin_before(const struct cli_period *period, int64_t naive_s)
 {
     int64_t day_s = floor_to(naive_s, DAY_S);
@@ -163,9 +164,10 @@ static int64_t begin_after(const struct cli_period *period, int64_t naive_s)
     return begin_s + DAY_S;
 }
 
-/* A clock that is set back shows a begin twice, and one that is set forward may leave
- * it out. A part of a day begins each time; all else the first time. What is left out
- * begins as if the clock had not been set yet: where midnight is, with the change. */
+/* A clock that is set back may show the beginning of a window twice, and one that is set
+ * forward may skip it. A part of a day begins both times, a longer window only the first
+ * time. A window whose beginning is skipped begins as if the clock had not been set yet:
+ * if midnight is skipped, it begins with the change. */
 static size_t moments_of(const struct cli_period *period, int64_t naive_s,
                          int64_t ret_moments[2])
 {
@@ -180,8 +182,9 @@ static size_t moments_of(const struct cli_period *period, int64_t naive_s,
     return first && second && period->unit == CLI_PERIOD_PART ? 2 : 1;
 }
 
-/* Looks at each begin that the clock shows around that moment, and so at those to
- * which it is set back, which is by an hour as a rule. */
+/* Looks at each beginning of a window that the clock shows up to SET_BACK_S before and
+ * after @at_s, so that it sees those that a clock shows again: clocks are set back by an
+ * hour as a rule. */
 static void find_window(const struct cli_period *period, int64_t at_s,
                         int64_t *ret_start_s, int64_t *ret_end_s)
 {

@@ -24,7 +24,8 @@ static void host_name(char buf[128])
     buf[127] = '\0';
 }
 
-/* The text, cut to the size that a record holds. False if nothing was. */
+/* Copies @given, else $IDEM_OWNER, cut to the size that a record holds. False if neither
+ * is set. */
 static bool said(const char *given, char buf[IDEM_OWNER_MAX + 1])
 {
     const char *text = given != NULL ? given : secure_getenv("IDEM_OWNER");
@@ -82,7 +83,7 @@ static int read_bytes(struct cli_result *r, const char *option,
         return status;
     }
     if (len > RESULT_MAX) {
-        cli_say("--%s: too long to be kept; only that it was done is recorded",
+        cli_say("--%s: too long to be kept; the outcome is recorded without it",
                 option);
         r->result.not_kept = true;
         return 0;
@@ -143,8 +144,8 @@ void cli_result_finish(struct cli_result *result)
 
 /* ---- The request ---- */
 
-/* A finite lease beyond the retention is a slip: units mixed up, or the two
- * exchanged. */
+/* A finite lease longer than the retention is a mistake: the user mixed up units, or
+ * exchanged the two options. */
 static int check_times(const struct cli_command *command,
                        const struct cli_claim *claim)
 {
@@ -166,7 +167,7 @@ static int check_times(const struct cli_command *command,
                      lease, retention, lease);
 }
 
-/* How many ways to the key were named. */
+/* How many options that name a key were given. */
 static int count_keys(const struct cli_claim *claim)
 {
     return (claim->key != NULL) + (claim->key_file != NULL) +
@@ -233,15 +234,15 @@ static int fill_input(struct cli_request *r, const struct cli_claim *claim)
     return status;
 }
 
-/* The name of a file in place of its bytes. */
+/* True if the user gave the name of a file where its bytes were meant. */
 static bool is_name_of_file(const char *input)
 {
     return input[0] != '@' && strcmp(input, "-") != 0 &&
            access(input, F_OK) == 0;
 }
 
-/* Without --key-from the key is known, and a mistake about it found, before
- * standard input is read. */
+/* Without --key-from it reads the key first, so that it reports a mistake in the key
+ * before it reads standard input. */
 static int fill_key_and_input(struct cli_request *r,
                               const struct cli_command *command,
                               const struct cli_claim *claim, int argc,
@@ -252,8 +253,8 @@ static int fill_key_and_input(struct cli_request *r,
     if ((claim->key_from != NULL || claim->fingerprint_from != NULL) &&
         is_name_of_file(claim->input)) {
         return cli_usage(command,
-                         "--input %s is the text itself; for what the file "
-                         "holds: --input @%s",
+                         "--input %s is the text itself; for the contents of "
+                         "the file: --input @%s",
                          claim->input, claim->input);
     }
     if (claim->key_from == NULL) {

@@ -92,7 +92,7 @@ void cli_owner(const char *given, long pid, char buf[IDEM_OWNER_MAX + 1]);
 /* The person who decides: "USER@HOST", or what --owner or $IDEM_OWNER says. */
 void cli_who(const char *given, char buf[IDEM_OWNER_MAX + 1]);
 
-/* ---- Results that are said on the command line ---- */
+/* ---- Results given on the command line ---- */
 
 struct cli_result_spec {
     const char *content_type;
@@ -131,8 +131,9 @@ int cli_result_init(struct cli_result *ret_result, const char *option,
                     const char *text, const struct cli_result_spec *spec);
 void cli_result_finish(struct cli_result *result);
 
-/* Where @spec does not say what @result is, it is what @before, the result on record,
- * was: an answer of HTTP, with status 200, or of a command, with exit status 0. */
+/* If @spec does not name the form of @result, it takes the form of @before, the result
+ * on record: an HTTP response, with status 200, or the output of a command, with exit
+ * status 0. */
 void cli_result_adopt(struct cli_result *result,
                       const struct cli_result_spec *spec,
                       const struct idem_result *before);
