@@ -11,7 +11,7 @@
 
 int cli_outcome_exit(const struct idem_record *record)
 {
-    /* In progress it is that of the last try. */
+    /* A record in progress has the exit status of the attempt that was retried. */
     return record->status == IDEM_STATUS_COMPLETED ||
                    record->status == IDEM_STATUS_FAILED ||
                    (record->status == IDEM_STATUS_IN_PROGRESS &&
@@ -38,8 +38,8 @@ bool cli_outcome_failed(const struct idem_record *record)
 
 /* ---- What is printed ---------------------------------------------------- */
 
-/* A word of a column: on a terminal spaces stay, in a pipe they would be taken
- * for the end of it. */
+/* Prints a word of a column. On a terminal its spaces stay; in a pipe a reader would take
+ * a space for the end of the column. */
 static void print_word(FILE *f, struct idem_slice s, bool is_tty)
 {
     const char *bytes = s.base;
@@ -272,8 +272,8 @@ int cli_fields_parse(const struct cli_command *command, const char *option,
     return 0;
 }
 
-/* A member, or a variant of it: key_hex where the key is not UTF-8, http_status
- * where the exit status is a server's. */
+/* True if @member is that of @field or a variant of it: key_hex if the key is not UTF-8,
+ * http_status if the result is an HTTP response. */
 static bool is_of(const char *member, const struct cli_field *field)
 {
     size_t len = strlen(field->member);

@@ -7,7 +7,7 @@
 #include <idem/operator.h>
 #include <stdlib.h>
 
-/* Moves what @slice points to into @to. */
+/* Copies the bytes of @slice to @to, and makes it point there. Returns the end of them. */
 static char *keep(char *to, struct idem_slice *slice)
 {
     if (slice->len > 0) {
@@ -17,7 +17,8 @@ static char *keep(char *to, struct idem_slice *slice)
     return to + slice->len;
 }
 
-/* The texts share one block, which the scope begins. */
+/* Copies the texts to one block. The scope is at its beginning, by which
+ * cli_open_finish() frees it. */
 static bool keep_texts(struct idem_record *copy)
 {
     struct idem_slice *slices[] = {&copy->scope, &copy->key, &copy->owner,
@@ -39,7 +40,8 @@ static bool keep_texts(struct idem_record *copy)
     return true;
 }
 
-/* @r, which could be read if @code is 0; its texts are still those of @r. */
+/* Describes @r, which was read if @code is 0. The slices still point to the texts of
+ * @r. */
 static struct cli_open describe(int code, const struct idem_record *r)
 {
     struct cli_open open = {.unreadable = code != 0,
@@ -121,7 +123,7 @@ static void sort(struct cli_snapshot_class *class,
     class->is_cut = class->len == keep->max;
 }
 
-/* Room for twice as many as are kept: to sort is rare. */
+/* Makes room for up to twice as many as are kept, so that it seldom has to sort. */
 static bool make_room(struct cli_snapshot_class *class,
                       const struct cli_snapshot_keep *keep)
 {

@@ -1,7 +1,7 @@
-/* open_records.h: what is open in a store, read once.
+/* open_records.h: the open records of a store, read once.
  *
- * A snapshot counts all that is open, and keeps a bounded part of it: of each class the
- * first ones in an order. So it takes the same memory however much is open.
+ * A snapshot counts all open records, and keeps a bounded part of them: of each class the
+ * first ones in an order. So it takes the same memory however many are open.
  */
 #ifndef IDEM_CLI_RECORD_OPEN_RECORDS_H
 #define IDEM_CLI_RECORD_OPEN_RECORDS_H
@@ -15,7 +15,7 @@ struct cli_open {
     bool unreadable;           /* Only id, scope and key are set. */
     int exit_status;           /* On record; -1: none. */
     int http_status;           /* On record; -1: none. */
-    bool told;                 /* By idem watch, when it looked last. */
+    bool told;                 /* idem watch reported it at its last check. */
 };
 
 void cli_open_finish(struct cli_open *open);
@@ -40,7 +40,7 @@ struct cli_snapshot_class {
     struct cli_open *open; /* In order. */
     size_t len;
     size_t room;
-    bool is_cut; /* The first @max are in order, and later ones not wanted. */
+    bool is_cut; /* The first @max are in order, and later ones are left out. */
     uint64_t found; /* Of this class, also those that were not kept. */
 };
 
@@ -50,8 +50,8 @@ struct cli_snapshot {
 
     int64_t now_ms;          /* By the store's clock. */
     uint64_t in_progress;    /* Work that runs. */
-    uint64_t retry;          /* Its attempt is over: it is to be run again. */
-    uint64_t retry_attempts; /* Of the one of these that was tried most. */
+    uint64_t retry;          /* Work that is to be run again. */
+    uint64_t retry_attempts; /* The most attempts that one of these has had. */
     uint64_t overdue;        /* Of both. */
     uint64_t failed_len;
     uint64_t unknown;
@@ -59,25 +59,25 @@ struct cli_snapshot {
     uint64_t failed_outcomes; /* By cli_snapshot_outcomes(). */
     int64_t oldest_ms; /* Start of the attempt in progress that has gone on for
                           longest; 0: there is none. */
-    int64_t oldest_retry_ms; /* End of the last attempt of what has waited for
-                                longest to be run again; 0: none has. */
+    int64_t oldest_retry_ms; /* End of the last attempt of the work that has
+                                waited longest to be run again; 0: none. */
 };
 
-/* How far back operators are told of outcomes that failed: over a night, and until
- * the next morning. */
+/* How far back outcomes that failed are reported to operators: long enough for those of
+ * a night to be seen in the morning. */
 #define CLI_OUTCOMES_SINCE_MS (INT64_C(24) * 3600 * 1000)
 
-/* Reads what is open in @scope (NULL: in every scope) and not in the scope of
- * alerts (CLI_ALERT_SCOPE), and keeps what @keep (NULL: nothing) says. A store with
- * an index reads nothing else. The caller calls cli_snapshot_finish(). An enum
+/* Reads the open records in @scope (NULL: in every scope) but not those in the scope of
+ * alerts (CLI_ALERT_SCOPE), and keeps those that @keep (NULL: none) selects. A store with
+ * an index reads no other records. The caller calls cli_snapshot_finish(). An enum
  * idem_code. */
 int cli_snapshot_take(struct idem_store *store, const struct idem_slice *scope,
                       const struct cli_snapshot_keep *keep,
                       struct cli_snapshot *ret_snapshot,
                       struct idem_error *ret_error);
 
-/* The same, with what was completed with a failure within the last @within_ms, by
- * this host's clock (see idem_outcome_failed()). */
+/* The same, with the records that were completed with a failure (see
+ * idem_outcome_failed()) within the last @within_ms by this host's clock. */
 int cli_snapshot_outcomes(struct idem_store *store,
                           const struct idem_slice *scope, int64_t within_ms,
                           const struct cli_snapshot_keep *keep,

@@ -103,7 +103,8 @@ bool cli_names_next(struct cli_names *names, struct cli_name *ret_name)
 
 #define ELSEWHERE_MAX 2000 /* Records. */
 
-/* Nobody named a store, and the one of a cron job may be another. */
+/* Names the default store if the user named none: that of a cron job, for example, may be
+ * another. */
 static void say_usual_store(void)
 {
     const char *given = secure_getenv("IDEM_STORE");
@@ -118,8 +119,8 @@ static void say_usual_store(void)
     }
 }
 
-/* A lease that was ended for a dead owner is written as over so far back that every
- * host finds it over, which may be before the attempt began (idem__lease_end()). A
+/* When the lease of a dead owner is ended, its end is written so far back that every host
+ * finds the lease over, which may be before the attempt began (idem__lease_end()). A
  * lease that still runs is shown as it is: its owner's clock may be far ahead. */
 int64_t cli_lease_end_ms(const struct idem_record *record)
 {
@@ -130,7 +131,7 @@ int64_t cli_lease_end_ms(const struct idem_record *record)
                : record->started_ms;
 }
 
-/* A look for the same key in other scopes, which no index has. */
+/* A search for the same key in other scopes, for which no store has an index. */
 struct elsewhere {
     struct idem_slice key;
     bool found;
@@ -151,7 +152,8 @@ static int see_elsewhere(void *ctx, int code, const struct idem_record *r)
     return elsewhere->found;
 }
 
-/* Not for long: the newest of a file, and some of a table. */
+/* Looks only at ELSEWHERE_MAX records, so that it takes a short time: at the newest of a
+ * file, and at any of a table. */
 static bool is_elsewhere(struct idem_store *store, struct idem_slice key)
 {
     struct elsewhere elsewhere = {.key = key};
@@ -217,8 +219,8 @@ void cli_live_text(const struct idem_record *record, int64_t now_ms,
                    left, owner);
 }
 
-/* Red for what failed, magenta for what else may need a person: both can be read on
- * black and on white, where yellow and cyan cannot. */
+/* Red means failed; magenta means that a person may have to look. Both can be read on
+ * black and on white, which yellow and cyan cannot. */
 static const char *cli_status_paint(const struct idem_record *record,
                                     bool overdue)
 {
@@ -270,7 +272,7 @@ bool cli_is_output(const struct idem_form *form)
 int cli_replay_status(const struct idem_record *record,
                       const struct idem_form *form)
 {
-    /* A failure must not look like a success because nobody said a status. */
+    /* A failure without an exit status must not look like a success. */
     if (record->status == IDEM_STATUS_FAILED && !form->has_exit &&
         form->exit_status == 0) {
         return CLI_FAILED;

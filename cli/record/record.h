@@ -17,11 +17,11 @@ int cli_get(struct idem_store *store, const char *store_url,
             struct idem_slice scope, struct idem_slice key,
             struct idem_answer **ret_answer);
 
-/* True if it is as a person decided, who may still be corrected: nobody has started
- * since. */
+/* True if the record is as a person decided it. The decision may still be corrected,
+ * because no attempt has started since. */
 bool cli_is_decided(const struct idem_record *record);
 
-/* To be run again because a person said so, by any request: idem reopen. */
+/* True if a person has reopened the record (idem reopen): any request may run it again. */
 bool cli_is_reopened(const struct idem_record *record);
 
 /* "renewed 3s ago, 57s left, owner ann@host" of a record that was live
@@ -33,7 +33,7 @@ void cli_live_text(const struct idem_record *record, int64_t now_ms,
 /* The status in @width columns; in colour where cli_may_paint(). */
 void cli_print_status(FILE *f, const struct idem_record *record, int width);
 
-/* "released", "taken_over" or "resolved". */
+/* "released", "taken_over", "resolved", "retried" or "reopened". */
 const char *cli_past_end_name(enum idem_past_end end);
 
 /* True if @form is what a command wrote to its streams. */
@@ -47,25 +47,25 @@ int cli_replay_status(const struct idem_record *record,
 void cli_outcome_text(const struct idem_record *record, char buf[64]);
 
 /* Writes a result as it was given: frames go to stdout and stderr, all else to
- * stdout. 0, or CLI_CORRUPT after an error message; cli_finish_output() sees what
- * could not be written. */
+ * stdout. 0, or CLI_CORRUPT after an error message; cli_finish_output() reports a write
+ * that failed. */
 int cli_write_result(const struct idem_record *record);
 
 /* The exit status for @meta ("exit 3\n" or "signal 9\n"), as a shell would give
- * it; -1 if it says none. */
+ * it; -1 if it has none. */
 int cli_meta_status(struct idem_slice meta);
 
 /* The scope of the records that say which alerts were raised. */
 #define CLI_ALERT_SCOPE "idem.watch"
 
-/* When the lease of an attempt in progress ends or ended. One that was ended before its
- * time is on record as over since before its start, for other clocks to see it so. */
+/* When the lease of an attempt in progress ends or ended. A lease that was ended early
+ * may be on record as over before the attempt began; this returns its beginning then. */
 int64_t cli_lease_end_ms(const struct idem_record *record);
 
-/* True of such a record, which is about no work. */
+/* True if @record is in CLI_ALERT_SCOPE, and so is not about work. */
 bool cli_is_alert(const struct idem_record *record);
 
-/* ---- What of a record can be shown and chosen: --fields ---- */
+/* ---- The fields of a record that can be chosen: --fields ---- */
 
 struct cli_field {
     const char *name;    /* As it is typed: "started". */
@@ -91,7 +91,7 @@ int cli_fields_parse(const struct cli_command *command, const char *option,
 /* Every field, for messages and completion: "status, exit, ...". */
 void cli_fields_print_names(FILE *f, const char *between);
 
-/* The member names of @fields, taken out of a record in JSON: all others go. */
+/* Removes every member from the record in @json that does not belong to @fields. */
 void cli_fields_keep(const struct cli_fields *fields, struct cli_json *json);
 
 /* The exit status, or the HTTP status, on record; -1: there is none. */
@@ -109,7 +109,7 @@ bool cli_outcome_failed(const struct idem_record *record);
 void cli_json_record(struct cli_json *json, const struct idem_record *record,
                      bool with_bytes);
 
-/* What is on record: that is, without "overdue", which depends on who asks, and when. */
+/* Only what is on record: not "overdue", which depends on who asks, and when. */
 void cli_json_stored(struct cli_json *json, const struct idem_record *record);
 
 /* How often things happened. */
@@ -117,9 +117,9 @@ void cli_json_counters(struct cli_json *json, const struct idem_counters *c);
 
 /* The records of a list, noted in a file without a name.
  *
- * A list shows no results, and nothing may be asked of the store meanwhile: so
- * what is to be done with each record comes after it. A store may have many: they
- * are not kept in memory. */
+ * A list has no results, and its callback must not call the store. So a command notes the
+ * records first, and works on each of them after the list. They are in a file because a
+ * store may have too many for memory. */
 
 struct cli_names {
     FILE *f;
@@ -127,9 +127,9 @@ struct cli_names {
 };
 
 struct cli_name {
-    struct idem_slice scope; /* The slices until the next is read. */
+    struct idem_slice scope; /* The slices are valid until the next call. */
     struct idem_slice key;
-    struct idem_slice owner; /* From here on when it was listed. */
+    struct idem_slice owner; /* This and the rest are as they were listed. */
     uint64_t bytes;          /* Of its result and input. */
     uint64_t fence;
     enum idem_status status;

@@ -4,7 +4,7 @@
 #include <idem/form.h>
 #include <stdlib.h>
 
-/* Left out where there is nothing to say. */
+/* Leaves the member out if @s is empty. */
 static void some_bytes(struct cli_json *json, const char *name,
                        struct idem_slice s)
 {

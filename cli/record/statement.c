@@ -24,8 +24,9 @@ static void add_bytes(struct cli_json *json, struct idem_slice bytes)
     free(text);
 }
 
-/* Texts, which a driver passes on as they are: the statement says what type each has,
- * and many languages read a number of JSON less exactly than an integer of 64 bits. */
+/* Adds each value as a text, which a driver passes on as it is. The statement declares
+ * the type of each, and many languages read a number in JSON with less than 64 bits of
+ * precision. */
 static void add_value(struct cli_json *json, const struct idem_value *value)
 {
     char number[24];

@@ -11,7 +11,7 @@
 
 /* ---- The commands that decide about a record ---- */
 
-/* Characters that no shell looks at twice. */
+/* Characters that mean nothing special to a shell. */
 static bool is_plain(unsigned char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -87,7 +87,7 @@ void cli_print_url(FILE *f, const char *url)
     cli_print_quoted(f, idem_str(idem_url_hide(url, shown, sizeof(shown))));
 }
 
-/* The scope is said where it is not the one that would be taken anyhow. */
+/* Leaves out the scope only if it is empty and $IDEM_SCOPE does not set another. */
 static void print_scope(FILE *f, struct idem_slice scope)
 {
     const char *usual = secure_getenv("IDEM_SCOPE");
@@ -117,7 +117,7 @@ static void print_key(FILE *f, struct idem_slice key)
     }
     (void)fputs(key.len > 0 && bytes[0] == '-' ? " -- " : " ", f);
     if (has_mark(key)) {
-        (void)fputs(CLI_ESCAPED, f); /* Or it would be taken for one. */
+        (void)fputs(CLI_ESCAPED, f); /* Else its beginning would be the mark. */
     }
     cli_print_quoted(f, key);
 }
@@ -221,7 +221,7 @@ static void print_start(FILE *f, const struct idem_record *record)
     (void)fprintf(f, " at %s", started);
 }
 
-/* Of work that failed idem show says how another request may mend it. */
+/* If the work failed, idem show says how another request may run it again. */
 static void print_mismatch(FILE *f, const struct idem_attempt *attempt,
                            const char *store_url)
 {

@@ -5,8 +5,8 @@
 #include <idem.h>
 #include <stdio.h>
 
-/* Says on stderr why the work is not started: for MISMATCH, FAILED, UNKNOWN,
- * BUSY and RELEASED, with the command that mends it. Returns the exit status.
+/* Reports on stderr why the work is not started: for MISMATCH, FAILED, UNKNOWN,
+ * BUSY and RELEASED, with the commands that help. Returns the exit status.
  * @store_url: --store, if it was given. */
 int cli_refuse(const struct idem_attempt *attempt, const char *store_url);
 
@@ -23,15 +23,14 @@ void cli_print_url(FILE *f, const char *url);
 void cli_print_remedy(FILE *f, const char *command, const char *options,
                       const struct idem_record *record, const char *store_url);
 
-/* True if the owner is an nginx, whose callers wait for an answer of HTTP. */
+/* True if the owner is an nginx, whose callers wait for an HTTP response. */
 bool cli_is_http(const struct idem_record *record);
 
-/* The ways to resolve @record, each on an indented line of its own, each after
- * its newline. */
+/* Prints the commands that resolve @record, each as a newline and an indented line. */
 void cli_print_resolve(FILE *f, const struct idem_record *record,
                        const char *store_url);
 
-/* The same for the command that lets it be run again. */
+/* The same for the command that reopens it. */
 void cli_print_reopen(FILE *f, const struct idem_record *record,
                       const char *store_url);
 

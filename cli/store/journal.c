@@ -16,12 +16,13 @@
 #include <time.h>
 
 #define IN_USE_MS                                                              \
-    1000 /* A process that tells a store is done by then, or
-                          stuck. */
+    1000 /* A process that records an entry has ended by then, or
+                          is stuck. */
 #define IN_USE_PAUSE_MS 20
 
-/* The entries of others that one command takes over: enough that a short outage
- * is made good by the next one, and never so much that a long one is felt. */
+/* How long one command records the outcomes that others left: until it has done both
+ * CATCH_UP_ENTRIES and CATCH_UP_MS, and never longer than CATCH_UP_LONGEST_MS. So the
+ * next command makes good a short outage, and its user does not feel a long one. */
 #define CATCH_UP_ENTRIES 16
 #define CATCH_UP_MS 100
 #define CATCH_UP_LONGEST_MS 1000
@@ -50,8 +51,7 @@ static int fail(struct idem_error *error, int code, const char *format, ...)
     return code;
 }
 
-/* The directory that somebody chose, or NULL: it is beside the default
- * store. */
+/* The directory that the user chose, or NULL: the journal is beside the default store. */
 static const char *chosen(void)
 {
     const char *given = secure_getenv("IDEM_JOURNAL_DIR");
@@ -59,7 +59,7 @@ static const char *chosen(void)
     return given != NULL && *given != '\0' ? given : NULL;
 }
 
-/* NULL: errno says why. The caller frees it. */
+/* Returns the path, which the caller frees; NULL with errno. */
 static char *directory_path(void)
 {
     const char *choice = chosen();
@@ -90,17 +90,17 @@ int cli_journal_open(bool make, struct idem_journal **ret_journal,
     return idem_journal_open(directory, make, ret_journal, ret_error);
 }
 
-/* ---- What waits -------------------------------------------------------- */
+/* ---- Outcomes that wait ------------------------------------------------ */
 
-/* One look around, and what it found. */
+/* One pass over the journal, and what it found. */
 struct look {
     bool remarks;
     int64_t began_ms;
     unsigned told;
     unsigned waiting;
     unsigned in_use;
-    enum idem_status status; /* Of one that waits. */
-    struct idem_error error; /* Why it does. */
+    enum idem_status status; /* Of one outcome that waits. */
+    struct idem_error error; /* Why it waits. */
 };
 
 static void say_lost(const struct idem_journal_info *info,
@@ -173,9 +173,10 @@ static int look_at(void *ctx, const struct idem_journal_info *info,
     return 0;
 }
 
-/* 0, or a code; *@ret_journal is NULL where there is none. One of another user,
- * whose environment we have, or that others may write to, is as good as none:
- * that is said, because an outcome could not be kept there. */
+/* Returns 0 or a code; *@ret_journal is NULL if no journal exists. A journal counts as
+ * none if it belongs to another user, whose environment this process inherited, or if
+ * others may write to it. With @say a message reports that, because no outcome could be
+ * kept there. */
 static int open_existing(const struct idem_store *store, bool say,
                          struct idem_journal **ret_journal,
                          struct idem_error *error)
@@ -214,7 +215,7 @@ static void replay_one_record(struct idem_journal *journal,
         look->waiting = 0;
         if (idem_journal_replay(journal, store, &filter, look_at, look,
                                 &error) != 0) {
-            look->waiting = 1; /* For all we know. */
+            look->waiting = 1; /* The journal could not be read to its end. */
             look->error = error;
         }
     } while (look->in_use > 0 && look->waiting == 0 &&
@@ -260,8 +261,8 @@ int cli_journal_refuse(const struct idem_error *error)
     return cli_exit_of(error->code);
 }
 
-/* A store that stopped answering is not kept waiting for, and neither is whoever
- * called us. */
+/* Stops when the store no longer answers, and before the caller of this command would
+ * notice the delay. */
 static int look_while_it_lasts(void *ctx, const struct idem_journal_info *info,
                                const struct idem_error *error)
 {
@@ -292,7 +293,7 @@ void cli_journal_catch_up(struct idem_store *store, bool remarks)
     }
 }
 
-/* The first that waits will do. */
+/* Stops at the first outcome that waits. */
 static int find_waiting(void *ctx, const struct idem_journal_info *info,
                         const struct idem_error *error)
 {
@@ -343,8 +344,8 @@ void cli_journal_note(struct idem_store *store)
     }
 }
 
-/* A directory that was changed a moment ago may be changed again under the same time,
- * and one whose time is ahead of our clock too. */
+/* A directory that was changed a moment ago may change again without a change of its
+ * timestamp. So may one whose timestamp is ahead of this host's clock. */
 static bool is_settled(const struct stat *directory)
 {
     return directory->st_ctim.tv_sec + EMPTY_SETTLED_S < time(NULL);
@@ -355,6 +356,8 @@ bool cli_journal_is_empty(struct cli_journal_view *view)
     struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
     char *directory = directory_path();
     struct stat now;
+    /* It reads the timestamp before the entries: if an entry arrives in between, the
+     * next call sees another timestamp, and reads the entries again. */
     bool settled =
         directory != NULL && lstat(directory, &now) == 0 && is_settled(&now);
 
@@ -442,6 +445,7 @@ void cli_net_init(struct cli_net *net, enum cli_journal_rule rule,
     }
 }
 
+/* A LOST attempt has no outcome to keep. A journal that has failed is not tried again. */
 void cli_net_answered(struct cli_net *net, int code)
 {
     if (code != 0 && code != IDEM_ELOST && net->entry == NULL &&

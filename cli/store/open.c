@@ -13,7 +13,8 @@
 
 /* ---- The index of a list ---- */
 
-/* An index has what is open, and what failed, in an order of its own. */
+/* The index holds the open records, and those completed with a failure, in an order of
+ * its own. */
 bool cli_index_serves(const struct idem_filter *filter)
 {
     return filter->overdue || filter->failed_outcomes ||
@@ -55,8 +56,8 @@ void cli_metered(struct idem_open_options *options)
 
 #define REMOTE_MS 2000
 #define LOCAL_MS                                                               \
-    10000 /* Away means that others hold its lock: they let it go. */
-#define LONGEST_MS 3600000 /* That a store may be given for anything. */
+    10000 /* Only other processes delay it, and they release its lock. */
+#define LONGEST_MS 3600000 /* The longest timeout that a store takes. */
 #define MEBIBYTE_MS 1000   /* The time that a slow line takes for one. */
 
 int cli_patience_choose(const struct cli_command *command,
@@ -99,11 +100,11 @@ void cli_patience_set(struct idem_store *store, int64_t ms)
 
 bool cli_store_must_exist;
 
-/* A person who looks, or decides, is told soon that the store is away. Where work
- * depends on the answer it is waited for. */
+/* A person who reads or decides learns soon that the store is unavailable. A command on
+ * whose answer work depends waits longer. */
 #define PERSON_TIMEOUT_MS 3200
 
-/* The URL of the default store; its directory is made if @make. */
+/* The URL of the default store. Creates its directory if @make. */
 static int default_url(bool make, char **ret_url)
 {
     char *path = cli_state_path("idem.db");

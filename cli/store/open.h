@@ -8,21 +8,21 @@
 #include <idem/metrics.h>
 #include <idem/operator.h>
 
-/* A store that is missing is not made, whatever its URL says. */
+/* True: a missing store is not created, whatever its URL says. */
 extern bool cli_store_must_exist;
 
 /* Opens the store of --store, else $IDEM_STORE, else the default path
  * ($XDG_STATE_HOME/idem/idem.db, ~/.local/state/idem/idem.db, root:
- * /var/lib/idem/idem.db), whose directory it makes (0700). @flags as in
- * idem_open_options. Returns 0 or an exit status, after an error message. */
+ * /var/lib/idem/idem.db), whose directory it creates (0700) unless @flags forbid it.
+ * @flags as in idem_open_options. Returns 0 or an exit status, after an error message. */
 int cli_open_store(const char *store_url, unsigned flags,
                    struct idem_store **ret_store);
 
-/* Of @flags, for verbs of operators that write: they wait for a store far away for
- * three seconds, as those do that only read. */
+/* One of @flags, for commands of operators that write: they wait about three seconds for
+ * a remote store, as commands that only read do. */
 #define CLI_OPEN_FOR_PERSON (1U << 30)
 
-/* Of @flags, for a process that answers many callers: it keeps replays in memory. */
+/* One of @flags, for a process that answers many callers: it keeps replays in memory. */
 #define CLI_OPEN_TO_SERVE (1U << 29)
 
 /* The same for a caller that has its own @host (may be NULL). */
@@ -30,29 +30,28 @@ int cli_open_store_as(const char *store_url, unsigned flags,
                       const struct idem_host *host,
                       struct idem_store **ret_store);
 
-/* The same for a caller that waits up to *@wait_ms for another's attempt: it waits as
- * long where others keep the store busy, in place of the usual time, if that is
- * shorter. *@wait_ms is what is left of it then; 0 stays 0. */
+/* The same for a caller that waits up to *@wait_ms for another's attempt. If others keep
+ * a SQLite store busy, it waits as long for the store too, unless the usual time is
+ * longer. Sets *@wait_ms to the time that is left, at least 1; 0 stays 0. */
 int cli_open_store_to_wait(const char *store_url, unsigned flags,
                            const struct idem_host *host, int64_t *wait_ms,
                            struct idem_store **ret_store);
 
-/* Says what @error, of a store that could not be used, is about. The exit status; of a
- * store that is missing CLI_CONFIG. */
+/* Reports @error of a store that could not be used. Returns its exit status, and
+ * CLI_CONFIG for a store that is missing. */
 int cli_store_failed(const struct idem_error *error);
 
 /* Reads the time of @store, and whether it has any record. An enum idem_code. */
 int cli_store_look(struct idem_store *store, int64_t *ret_now_ms, bool *ret_any,
                    struct idem_error *ret_error);
 
-/* Whether @store, which is to be written in bulk, is there: asked for as long as a
- * person waits, where each record may then take its time. 0 or an exit status,
+/* Asks whether a remote @store answers, before it is written in bulk. It waits only as
+ * long as a person would; each record may later take its time. 0 or an exit status,
  * after an error message. */
 int cli_store_ask(struct idem_store *store);
 
-/* The URL that cli_open_store() opens; the caller frees it. The directory of
- * the default store is made only if @make. 0 or an exit status, after an
- * error message. */
+/* The URL that cli_open_store() opens; the caller frees it. Creates the directory of the
+ * default store only if @make. 0 or an exit status, after an error message. */
 int cli_store_url(const char *store_url, bool make, char **ret_url);
 
 #define CLI_OPTION_STORE(to)                                                   \
@@ -63,8 +62,8 @@ int cli_store_url(const char *store_url, bool make, char **ret_url);
 
 struct cli_command;
 
-/* How long an end is told to a store that does not answer, before the journal has
- * to do. */
+/* How long a command waits for a store to record an end, before it relies on the
+ * journal. */
 struct cli_patience {
     int64_t chosen_ms; /* $IDEM_STORE_TIMEOUT; 0: by the kind of the store. */
 };
@@ -73,8 +72,8 @@ struct cli_patience {
 int cli_patience_choose(const struct cli_command *command,
                         struct cli_patience *ret_patience);
 
-/* The time for an end with @bytes of result: what has to travel may take longer
- * than what is only awaited. */
+/* The time for an end with @bytes of result, which grows with the result that has to be
+ * sent. */
 int64_t cli_patience_ms(const struct cli_patience *patience,
                         const struct idem_store *store, size_t bytes);
 
@@ -83,16 +82,18 @@ void cli_patience_set(struct idem_store *store, int64_t ms);
 
 /* ---- Which lists an index of the store serves ---- */
 
-/* An index finds the records of @filter, in an order of its own, where a store has one. */
+/* True if the index, in a store that has one, finds the records of @filter. It has an
+ * order of its own. */
 bool cli_index_serves(const struct idem_filter *filter);
 
 /* ---- The meter of this host ---- */
 
-/* The meter of $IDEM_METER; NULL where none is asked for, or it cannot be used,
- * which is reported once and does not stop the work. The process keeps it. */
+/* The meter of $IDEM_METER; NULL if the variable is not set, or if the meter cannot be
+ * used, which is reported once and does not stop the work. It stays open until the
+ * process ends. */
 struct idem_meter *cli_meter(void);
 
-/* Has a store that is about to be opened observed by it. */
+/* Makes the meter observe the store that is about to be opened with @options. */
 void cli_metered(struct idem_open_options *options);
 
 #endif
