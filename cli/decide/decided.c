@@ -33,7 +33,8 @@ static int look_up(const struct cli_decided_key *of, struct idem_slice scope,
         return status;
     }
     if (!of->dry_run) {
-        /* Somebody may know how it ended, and recorded later it would be refused. */
+        /* The journal may know how the work ended. After the decision the store would
+         * refuse to record that. */
         (void)cli_journal_settle(*ret_store, scope, key, /* remarks= */ true,
                                  &error);
     }
@@ -115,7 +116,7 @@ static int open_default(int *ret_fd)
     return status;
 }
 
-/* NULL, or empty: the default one. */
+/* NULL or empty: the log is the default one. */
 static const char *named_path(void)
 {
     return secure_getenv("IDEM_AUDIT_LOG");
@@ -290,7 +291,7 @@ int cli_decide_refused(const struct idem_error *error)
     return error->code == IDEM_EINVALID ? CLI_NOT_RECORDED : status;
 }
 
-/* What a status that a person gave says of the work, and what follows from it. */
+/* What each status that a person gives means for the work, and what follows from it. */
 static const struct {
     const char *text;
     const char *next;

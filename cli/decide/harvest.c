@@ -1,4 +1,4 @@
-/* The outcomes that wait: those of a journal, of files of other hosts, and of logs. */
+/* Outcomes that wait in a journal, in files of other hosts, and in logs. */
 #include "base/base64.h"
 #include "decide/reconcile.h"
 #include "options/read.h"
@@ -187,7 +187,7 @@ static int take_text(struct cli_harvest *harvest, struct idem_slice text)
     return status;
 }
 
-/* All outcomes of a line. @room is as long as the line. */
+/* Takes all outcomes of a line. @room is as long as the line. */
 static int take_line(struct cli_harvest *harvest, const char *line, size_t len,
                      char *room)
 {
@@ -265,7 +265,7 @@ static int take_file(struct cli_harvest *harvest, FILE *f, const char *path)
     size_t n;
 
     if (fseek(f, 0, SEEK_SET) != 0) {
-        return take_lines(harvest, f, path); /* A pipe: read once. */
+        return take_lines(harvest, f, path); /* A pipe can be read only once. */
     }
     n = fread(magic, 1, sizeof(magic), f);
     if (n == sizeof(magic) && memcmp(magic, ENTRY_MAGIC, n) == 0) {

@@ -23,7 +23,7 @@ static struct {
     const char *from;
     bool json;
     const char *store;
-    bool named; /* Journals or logs. */
+    bool named; /* The user named journals or logs. */
 } args;
 
 /* ---- --list, --output, --drop ------------------------------------------ */
@@ -152,8 +152,8 @@ static int act_here(void)
         cli_journal_open(/* make= */ false, &journal, &directory, &error);
     free(directory);
     if (error.code == IDEM_ENOTFOUND) {
-        /* A journal that was never needed is empty; what was named should be
-         * there. */
+        /* A journal that was never needed is empty; but an entry that the user named
+         * should be there. */
         if (args.output == NULL && args.drop == NULL) {
             return 0;
         }
@@ -168,7 +168,7 @@ static int act_here(void)
     return status;
 }
 
-/* ---- Journals and logs that are named ---- */
+/* ---- Journals and logs that the user names ---- */
 
 static int remove_one(const char *path, const struct stat *st, int kind,
                       struct FTW *at)
@@ -192,7 +192,7 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The entries of @paths, but for the directories, are gathered in @journal. */
+/* Gathers the entries of the files in @argv in @journal, and skips directories. */
 static int gather(struct idem_journal *journal, int argc, char **argv)
 {
     struct cli_harvest harvest = {.journal = journal};
@@ -210,14 +210,14 @@ static int gather(struct idem_journal *journal, int argc, char **argv)
         }
     }
     if (harvest.damaged > 0) {
-        cli_say("%llu outcome%s cannot be trusted: cut, or changed",
+        cli_say("%llu outcome%s cannot be trusted: truncated or changed",
                 (unsigned long long)harvest.damaged,
                 harvest.damaged == 1 ? "" : "s");
     }
     return status == 0 && harvest.damaged > 0 ? CLI_CORRUPT : status;
 }
 
-/* Acts on the journal at @path, in which the entries of @argv are gathered first. */
+/* Gathers the entries of @argv in the journal at @path, and acts on it. */
 static int act_on(const char *path, int argc, char **argv)
 {
     struct idem_error error = {0};
@@ -236,8 +236,8 @@ static int act_on(const char *path, int argc, char **argv)
     return status;
 }
 
-/* Directories are journals, where what was recorded is removed. Files are only
- * read: what is in them goes through a journal that is gone afterwards. */
+/* A directory is a journal, from which the entries that were recorded are removed. A file
+ * is only read: its entries go through a temporary journal. */
 static int act_on_named(int argc, char **argv)
 {
     const char *where = secure_getenv("TMPDIR");

@@ -7,15 +7,15 @@
 /* ---- Outcomes from the files of other hosts, and from logs -------------- */
 
 struct cli_harvest {
-    struct idem_journal *journal; /* Where they go. */
+    struct idem_journal *journal; /* Where the outcomes go. */
     uint64_t found;
-    uint64_t damaged; /* That began like one, and cannot be trusted. */
+    uint64_t damaged; /* They began like an outcome, but cannot be trusted. */
 };
 
-/* Takes up what is in the file @path ("-": stdin): the one outcome, if it is a file
- * of a journal; else all that it has in base64, whatever surrounds it, as in
- * the lines that `idem lambda` logs and in their exports, JSON in JSON too. 0
- * or an exit status, after an error message. */
+/* Puts the outcomes of the file @path ("-": stdin) into the journal. A file of a journal
+ * has one; any other file may have several in base64, whatever surrounds them, as in the
+ * lines that `idem lambda` logs and in their exports, also as JSON in JSON. 0 or an exit
+ * status, after an error message. */
 int cli_harvest_file(struct cli_harvest *harvest, const char *path);
 
 /* ---- One line for each outcome that waits in a journal ------------------ */
@@ -35,21 +35,22 @@ int cli_waiting_print(const struct cli_waiting_style *style,
                       enum idem_journal_state state,
                       const struct idem_error *error);
 
-/* ---- What waits in a journal is told to its stores ---------------------- */
+/* ---- Telling stores what waits in a journal ----------------------------- */
 
-/* An entry has a checksum, and nobody signs it: the store that it names is opened
- * only where the journal is the one in which the commands of this user on this host
- * keep theirs. Of any other, and of a log, only the store that was named is told. */
+/* An entry has a checksum, but nobody signs it. So idem opens the store that an entry
+ * names only if the journal is the one in which the commands of this user on this host
+ * keep their outcomes. It tells the entries of any other journal, and of a log, only to
+ * the store that the user named. */
 struct cli_reconcile_how {
     struct cli_waiting_style style;
     bool each_its_own; /* Each outcome goes to the store that it names. */
-    const char *store; /* Else: that was named; NULL: none was. */
+    const char *store; /* Else: the store that the user named; NULL: none. */
     const char *from;  /* The store that the entries were meant for; NULL: for
-                          that one. */
+                          @store. */
 };
 
-/* Tells stores what waits in @journal and shows what became of each outcome; in a
- * dry run, what would. Outcomes for other stores are shown too. An exit status: the
+/* Tells stores what waits in @journal and shows what became of each outcome, or in a dry
+ * run what would become of it. Shows outcomes for other stores too. An exit status: the
  * worst of all. */
 int cli_reconcile_journal(struct idem_journal *journal,
                           const struct cli_reconcile_how *how);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 enum {
-    AWAY_MAX = 3
+    AWAY_MAX = 3 /* A store is given up after so many failures in a row. */
 };
 
 /* URLs of stores, as entries have them. */
@@ -22,16 +22,16 @@ struct urls {
     bool failed; /* Out of memory. */
 };
 
-/* One go through the journal. */
+/* One pass over the journal. */
 struct round {
     const struct cli_reconcile_how *how;
-    struct idem_store *store; /* That is told. */
-    struct urls wanted;       /* Where each outcome is told to its own store. */
-    struct urls told;         /* Entries for these were told. */
+    struct idem_store *store; /* The one that is being told. */
+    struct urls wanted;       /* The stores of all entries, if each_its_own. */
+    struct urls told;         /* Entries for these have been told. */
     int printed;              /* Exit status of the output. */
-    int status;               /* The states of the entries, the worst so far. */
-    uint64_t len;             /* Of those that were shown. */
-    uint64_t waiting;         /* How many there were to be told. */
+    int status;               /* The worst of the entries so far. */
+    uint64_t len;             /* How many entries have been shown. */
+    uint64_t waiting;         /* How many there were to tell. */
     unsigned away;            /* How often in a row the store did not answer. */
 };
 
@@ -74,7 +74,8 @@ static void free_urls(struct urls *urls)
     free(urls->urls);
 }
 
-/* A person must know what was lost; what waits can wait. */
+/* A lost outcome is the worst, because a person must know of it. An entry in use is the
+ * least, because another process is recording it. */
 static int rank(int status)
 {
     switch (status) {
@@ -138,7 +139,7 @@ static bool is_due(const struct idem_journal_info *info)
     return info->state == IDEM_JOURNAL_WAITING && cli_waiting_known(info);
 }
 
-/* A store that does not answer again and again is not asked for the rest. */
+/* Stops once the store has not answered for AWAY_MAX entries in a row. */
 static int told_one(void *ctx, const struct idem_journal_info *info,
                     const struct idem_error *error)
 {
@@ -148,14 +149,14 @@ static int told_one(void *ctx, const struct idem_journal_info *info,
 
     if (info->state == IDEM_JOURNAL_IN_USE ||
         info->state == IDEM_JOURNAL_NEWER) {
-        return 0; /* show_rest() has it. */
+        return 0; /* show_rest() shows it. */
     }
     worsen(round, status_of(info, error));
     round->away = away ? round->away + 1 : 0;
     return show(round, info, info->state, error) || round->away >= AWAY_MAX;
 }
 
-/* The store's answer, as foreseen: LOST, or that it is recorded. */
+/* Predicts the store's answer: LOST, or that it has recorded the outcome. */
 static int dry_run_end(struct idem_store *store,
                        const struct idem_journal_info *info,
                        struct idem_error *error)
@@ -190,7 +191,7 @@ static int dry_run_one(void *ctx, const struct idem_journal_info *info,
     enum idem_journal_state state = info->state;
 
     if (!is_due(info)) {
-        return 0; /* Nothing would be told. */
+        return 0; /* A store would not be told of it. */
     }
     switch (dry_run_end(round->store, info, &why)) {
     case IDEM_OK:
@@ -199,7 +200,7 @@ static int dry_run_one(void *ctx, const struct idem_journal_info *info,
     case IDEM_ELOST:
         state = IDEM_JOURNAL_LOST;
         break;
-    default: /* It was not foreseen. */
+    default: /* The answer cannot be predicted. */
         worsen(round, cli_exit_of(why.code));
         break;
     }
@@ -241,9 +242,9 @@ static void close_store(struct round *round)
 
 /* ---- Which stores ------------------------------------------------------ */
 
-/* Entries have the URL that their store had when they were written. It may differ
- * from the one that it has now, as when a directory became a link; then it is
- * still the same store where a person names it by the old one. */
+/* An entry has the URL that its store had when the entry was written. The store may have
+ * another URL now, for example because a directory became a link. If the user names the
+ * store by the old URL, entries with either URL are meant for it. */
 static void choose(struct round *round)
 {
     const char *own = idem_store_url(round->store);
@@ -279,7 +280,7 @@ static bool reconcile_named(struct idem_journal *journal, struct round *round)
     return true;
 }
 
-/* A store that fails does not keep the others waiting. */
+/* Goes on with the other stores when one fails. */
 static void reconcile_each(struct idem_journal *journal, struct round *round)
 {
     size_t i;
@@ -312,7 +313,7 @@ static int count_one(void *ctx, const struct idem_journal_info *info,
     return round->wanted.failed;
 }
 
-/* ---- What was told to no store ----------------------------------------- */
+/* ---- Entries that were told to no store -------------------------------- */
 
 /* "idem: for URL: name it with --store", as it can be typed. */
 static void say_unnamed(struct idem_slice store_url)
@@ -349,7 +350,7 @@ static int show_unnamed(struct round *round,
     return stop;
 }
 
-/* Not the entries that were set aside: they were shown before. */
+/* Shows the entries that have not been shown. Those that were set aside have been. */
 static int show_rest(void *ctx, const struct idem_journal_info *info,
                      const struct idem_error *error)
 {
@@ -363,7 +364,7 @@ static int show_rest(void *ctx, const struct idem_journal_info *info,
         if (!round->how->each_its_own) {
             return show_unnamed(round, info);
         }
-        worsen(round, CLI_UNAVAILABLE); /* Its store said why. */
+        worsen(round, CLI_UNAVAILABLE); /* open_store() said why. */
         return show(round, info, info->state, error);
     }
     if (info->state == IDEM_JOURNAL_LOST ||

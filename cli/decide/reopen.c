@@ -18,7 +18,7 @@ static struct {
     bool json;
 } args = {.of.checks_fence = true};
 
-/* Foresees the answer of the store. */
+/* Predicts the answer of the store. */
 static int check_record(const struct idem_record *r)
 {
     if (r->live) {

@@ -28,7 +28,7 @@ static struct {
     bool json;
 } args;
 
-/* The subject of the decision: the records that are alike, and not one key. */
+/* True if the decision is about all records that are alike, not about one key. */
 static bool is_selection(void)
 {
     return args.overdue || args.statuses != NULL;
@@ -78,7 +78,7 @@ static int check_args(const struct cli_command *command)
     return cli_result_check(command, &args.spec);
 }
 
-/* Foresees the answer of the store. */
+/* Predicts the answer of the store. */
 static int check_record(const struct idem_record *r)
 {
     if (r->status == IDEM_STATUS_FAILED || r->status == IDEM_STATUS_UNKNOWN ||

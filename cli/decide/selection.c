@@ -9,15 +9,15 @@
 
 #include <idem/operator.h>
 
-/* One walk over all open records notes in a file those that are to be decided, for
- * they may be many; exactly those are decided then. */
+/* One pass over all open records notes those to decide in a file, because they may be
+ * many. Then exactly those are decided. */
 struct choosing {
     const struct cli_selection *selection;
     const struct cli_decision *decision;
     struct cli_names *names; /* NULL: what would be decided is printed. */
     int64_t now_ms;          /* By the store's clock. */
     uint64_t chosen;
-    uint64_t left_out; /* Late, but the owner may be at it. */
+    uint64_t left_out; /* Overdue, but the owner's lease still runs. */
 };
 
 static bool is_selected(const struct choosing *choosing,
@@ -30,7 +30,7 @@ static bool is_selected(const struct choosing *choosing,
                : (selection->statuses & 1u << r->status) != 0;
 }
 
-/* Work that is late and whose owner may be at it is decided one by one. */
+/* Overdue work whose owner may still be at it is left to decisions about one key. */
 static void say_left_out(const struct choosing *choosing)
 {
     unsigned long long n = choosing->left_out;
@@ -66,11 +66,11 @@ static bool decide_one(struct idem_store *store, const struct cli_audit *audit,
     struct idem_error error = {0};
     struct idem_answer *found = NULL;
 
-    /* Somebody may know how it ended, after all. */
+    /* The journal may know how the work ended. */
     (void)cli_journal_settle(store, r->scope, r->key, /* remarks= */ true,
                              &error);
     memset(&error, 0, sizeof(error));
-    /* The audit log keeps all of the record. */
+    /* The list has no results, and the audit log keeps the whole record. */
     error.code = idem_get(store, r->scope, r->key, &found, &error);
     if (error.code == 0) {
         error.code = cli_decide(store, audit, idem_answer_record(found),
@@ -110,7 +110,7 @@ static int decide_all(struct idem_store *store, const struct cli_audit *audit,
     return status;
 }
 
-/* ---- What it is about ---- */
+/* ---- The records to decide ---- */
 
 static int choose_one(void *ctx, int code, const struct idem_record *r)
 {
@@ -178,7 +178,7 @@ static int choose_and_decide(struct idem_store *store,
         return status;
     }
     if (count != 0 && count != choosing->chosen) {
-        cli_say("it is about %llu records now, not %llu: look again",
+        cli_say("%llu records match now, not %llu: list them again",
                 (unsigned long long)choosing->chosen,
                 (unsigned long long)count);
         status = CLI_NOT_RECORDED;

@@ -32,7 +32,7 @@ static void print_json(const struct idem_attempt *attempt, const char *token,
     if (attempt->verdict == IDEM_BUSY) {
         cli_json_ms(json, "lease_left_ms", attempt->lease_left_ms);
     }
-    /* Another request's result is nobody else's business. */
+    /* This caller must not see the result of another request. */
     cli_json_record(json, attempt->record,
                     /* with_bytes= */ attempt->verdict == IDEM_REPLAY);
 }
@@ -64,8 +64,8 @@ static int hand_over(const struct idem_attempt *attempt)
     return cli_finish_output(status);
 }
 
-/* Nobody can end an attempt whose token reached no one: it is given up, so that
- * the next caller need not wait for the end of its lease. */
+/* Nobody can end an attempt whose token could not be written. So it is released, and the
+ * next caller need not wait for the end of its lease. */
 static int started(struct idem_attempt *attempt)
 {
     struct idem_error error = {0};
@@ -156,14 +156,14 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc > 0) {
         return cli_unexpected(command, argv[0]);
     }
-    args.claim.by_caller = true; /* We are gone when the work begins. */
+    args.claim.by_caller = true; /* This process ends before the work begins. */
     status = cli_request_init(&request, command, &args.claim, argc, argv);
     if (status != 0) {
         return status;
     }
 
-    /* The reader of the token may be gone: that must not end us before the
-     * claim is given up. */
+    /* The reader of the token may be gone. SIGPIPE must not end this process before it
+     * has released the claim. */
     (void)signal(SIGPIPE, SIG_IGN);
     status = begin(&request.request);
 

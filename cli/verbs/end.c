@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-/* One command runs in a process, and each has some of these as its options. */
+/* The process runs one of these commands, and each has some of these options. */
 static struct {
     const char *token;
     bool self;
@@ -86,7 +86,7 @@ static int read_token(const struct cli_command *command,
     return 0;
 }
 
-/* Tell a caller that lost the key how to see who has it. */
+/* Tells a caller that lost the key how to see who has it. */
 static int say_lost(const struct held *held, const struct idem_error *error)
 {
     char *command = NULL;
@@ -103,8 +103,8 @@ static int say_lost(const struct held *held, const struct idem_error *error)
     return cli_exit_of(error->code);
 }
 
-/* The record as it is now, without its bytes: they are the caller's own. A renewal
- * is answered without the record: of a token only the lease is known. */
+/* Prints the record as it is now, without its result, which the caller has. A renewal is
+ * answered without the record: this process knows only the token and the lease. */
 static int print_json(const struct idem_attempt *attempt)
 {
     struct cli_json json;

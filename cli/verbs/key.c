@@ -32,7 +32,8 @@ static struct {
 
 #define EVENT_MAX ((size_t)16 * 1024 * 1024)
 
-/* A function's own name is before the "#" in TypeScript, and nothing else. */
+/* In TypeScript, only the name of the function precedes the "#"; Lambda sets the
+ * variable. */
 static const char *find_prefix(enum idem_flavour which)
 {
     return args.prefix == NULL && which == IDEM_FLAVOUR_TYPESCRIPT

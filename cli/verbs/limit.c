@@ -29,7 +29,7 @@ static struct {
     const char *store;
 } args = {.cost = 1, .late_ms = IDEM_LIMIT_DAY};
 
-/* The window of a calendar: the one that the event is in. */
+/* Sets the calendar window that the event is in. */
 static int read_period(const struct cli_command *command,
                        struct idem_limit_request *limit)
 {
@@ -45,8 +45,10 @@ static int read_period(const struct cli_command *command,
     return status;
 }
 
-/* Any time, from 1970 on, or a window of a calendar. Each word without --zone is a time
- * in UTC, but for those of which no length fits, or begins in 1970. */
+/* Reads --per: a length of time, whose windows are counted from 1970, or a window of a
+ * calendar. Without --zone, the words up to "day" are lengths, in UTC. "week" and
+ * "month" always follow the calendar: weeks counted from 1970 would begin on Thursdays,
+ * and months differ in length. */
 static int read_per(const struct cli_command *command,
                     struct idem_limit_request *limit)
 {
@@ -97,7 +99,8 @@ static int check(const struct cli_command *command, int argc)
     return 0;
 }
 
-/* As idem lambda tells a handler: a retry of the same event says the same. */
+/* Reads the time that idem lambda gives a handler, which is the same for a retry of the
+ * same event. */
 static int read_event_time(const struct cli_command *command)
 {
     const char *text = secure_getenv("IDEM_EVENT_MS");
@@ -122,7 +125,7 @@ static void print_text(const struct idem_limited *limited)
     char of[32] = "";
     char end[32];
 
-    /* An answer of a larger max is not one of this. */
+    /* A repeated answer may have been given for a larger max. */
     if (limited->remaining < args.max) {
         (void)snprintf(of, sizeof(of), " of %llu",
                        (unsigned long long)args.max);
