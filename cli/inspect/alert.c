@@ -1,4 +1,4 @@
-/* Alerts: findings that an operator is told of, with a severity, and once. */
+/* Alerts: findings that are reported to an operator once, each with a severity. */
 #include "inspect/watch.h"
 
 #include "options/command.h"
@@ -20,7 +20,7 @@ const char *const cli_levels[] = {"ok", "warning", "critical", "unknown"};
 const char *const cli_raised_names[] = {"now", "before", "busy", "failed"};
 
 enum {
-    LEASE_MARGIN_MS = 30000 /* Beyond the longest that a hook may take. */
+    LEASE_MARGIN_MS = 30000 /* Added to the longest time of a hook. */
 };
 
 /* ---- Limits ---- */
@@ -190,8 +190,8 @@ static void print_wrong(FILE *f, const struct cli_open *open,
     }
 }
 
-/* The command that shows more; with the key in the form that holds on one line, and
- * through an echo. */
+/* Prints the command that shows more. It has the key in the escaped form, which stays on
+ * one line and survives an echo. */
 static void print_show(FILE *f, const struct idem_record *record,
                        const char *store_url)
 {
@@ -261,7 +261,7 @@ void cli_alert_name(const struct idem_record *record, enum cli_alert_kind kind,
                    (unsigned long long)record->fence, cli_alert_kinds[kind]);
 }
 
-/* The hook has failed or is done: so is the attempt. */
+/* Ends the attempt as the hook ended: completed, or released for the next check. */
 static enum cli_raised finish(struct idem_attempt *attempt, int exit_status)
 {
     struct idem_error error = {0};

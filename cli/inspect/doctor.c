@@ -1,5 +1,4 @@
-/* idem doctor: checks everything that idem depends on, and tells how to mend
- * it. */
+/* idem doctor: checks everything that idem depends on, and says how to mend it. */
 #include "options/command.h"
 #include "options/commands.h"
 #include "options/common.h"
@@ -68,7 +67,7 @@ static void check_version(struct cli_check *check)
     }
 }
 
-/* The daemon that keeps the clock right tells the kernel so. */
+/* Asks the kernel, which the daemon that keeps the clock right informs. */
 static void check_clock(struct cli_check *check)
 {
     struct timex state = {.modes = 0};
@@ -91,7 +90,7 @@ static void check_clock(struct cli_check *check)
 
 /* ---- The environment ---- */
 
-/* All that a command reads, or that `idem run` and `idem watch` set. */
+/* The variables that a command reads, or that `idem run` and `idem watch` set. */
 static const char *const variables[] = {
     "IDEM_STORE",    "IDEM_SCOPE",         "IDEM_OWNER",
     "IDEM_TOKEN",    "IDEM_JOURNAL_DIR",   "IDEM_AUDIT_LOG",
@@ -204,7 +203,7 @@ static int count_entry(void *ctx, const struct idem_journal_info *info,
     return 0;
 }
 
-/* A full journal keeps nothing more: told while there is room. */
+/* A full journal keeps no more outcomes, so this warns while there is room. */
 static void judge_room(struct cli_check *check, struct idem_journal *journal)
 {
     struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
@@ -266,7 +265,8 @@ static void check_journal(struct cli_check *check)
     free(directory);
 }
 
-/* @path, or if it is not there the directory in which it would be made. */
+/* True if this user may write @path or, if it does not exist, its directory, or if that
+ * does not exist either. */
 static bool may_write(const char *path)
 {
     struct stat st;
@@ -393,7 +393,7 @@ static void check_snapshot(struct cli_check *check,
     }
 }
 
-/* SQLite's store time follows this host's clock unless that was set. */
+/* The time of a SQLite store follows this host's clock unless somebody set the clock. */
 static void check_time(struct cli_check *check,
                        const struct cli_snapshot *snapshot)
 {

@@ -1,4 +1,4 @@
-/* Run the user's hook with the alert as JSON on its standard input. */
+/* Runs the user's hook with the alert as JSON on its standard input. */
 #include "inspect/watch.h"
 #include "process/descriptors.h"
 #include "process/host.h"
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 enum {
-    TOO_LONG = 124,
-    NOT_STARTED = 127,
+    TOO_LONG = 124,    /* As timeout(1) has it. */
+    NOT_STARTED = 127, /* As a shell has it. */
     LOOK_MS = 10
 };
 
@@ -76,6 +76,7 @@ static int await(pid_t pid, int64_t timeout_ms)
     while ((got = waitpid(pid, &how, WNOHANG)) == 0 ||
            (got < 0 && errno == EINTR)) {
         if (!late && cli_mono_ms() >= until_ms) {
+            /* The whole group: the shell may be waiting for a child of its own. */
             late = true;
             (void)kill(-pid, SIGKILL);
         }

@@ -29,14 +29,15 @@ static bool is_recent(const struct idem_record *r)
     return args.since_ms == 0 || last_ms >= cli_now_ms() - args.since_ms;
 }
 
-/* The records by which idem watch tells of an alert once are for those who name
- * them. */
+/* The records by which idem watch raises an alert only once are shown only to a user who
+ * names their scope. */
 static bool is_shown(const struct idem_record *r)
 {
     return args.scope != NULL || !cli_is_alert(r);
 }
 
-/* With --overdue, the union: as idem resolve takes it. */
+/* With --overdue, records that either option selects are shown, as idem resolve selects
+ * them. */
 static bool has_status(const struct idem_record *r)
 {
     unsigned bits = 1u << r->status | 1u << idem_record_status(r);
@@ -45,7 +46,8 @@ static bool has_status(const struct idem_record *r)
            (args.overdue && r->overdue);
 }
 
-/* One that cannot be read is shown in any case: it may be any. */
+/* A record that cannot be read is shown whatever the options about its contents are: it
+ * may be one that the user wants. */
 static bool is_wanted(int code, const struct idem_record *r)
 {
     return (args.match == NULL || cli_matches(r, args.match)) && is_shown(r) &&
@@ -68,7 +70,7 @@ static int list_one(void *ctx, int code, const struct idem_record *r)
     }
     listing_begin_output(listing);
     listing->status = listing_print(stdout, listing, code, r);
-    /* Nobody reads on: going on would be of no use either. */
+    /* Once stdout fails, nobody reads the rest. */
     return listing->status != 0 || ferror(stdout) ||
            cli_list_is_full(&listing->order, ++listing->shown);
 }
@@ -87,7 +89,7 @@ enum {
     LOOK_FOR_MORE = 2000
 };
 
-/* Looks whether more comes after the last row, but not for long. */
+/* Looks whether more comes after the last row, but only at LOOK_FOR_MORE records. */
 static int look_for_more(struct idem_store *store,
                          const struct idem_filter *filter,
                          struct listing *listing, const struct idem_page *page,
@@ -124,14 +126,15 @@ static int walk(struct idem_store *store, const struct idem_filter *filter,
                : error->code;
 }
 
-/* The rows that were kept. */
+/* Prints the rows that were kept. */
 static void print_part(struct listing *listing)
 {
     listing_begin_output(listing);
     cli_rows_print(&listing->order.rows, stdout);
 }
 
-/* Walks again for each part of a list that is sorted and shows all. */
+/* Walks again for each part of a list that is sorted and shows all, so that it holds only
+ * one part in memory. */
 static int walk_parts(struct idem_store *store,
                       const struct idem_filter *filter, struct listing *listing,
                       struct idem_page *page, struct idem_error *error)
@@ -145,13 +148,13 @@ static int walk_parts(struct idem_store *store,
             break;
         }
         *page = first;
-        listing->corrupt = 0; /* They are all met again. */
+        listing->corrupt = 0; /* The next walk meets them all again. */
     }
     return error->code;
 }
 
-/* How to see the next page: the last line on a terminal, else on standard error, apart
- * from the records. */
+/* Prints how to see the next page: as the last line on a terminal, else on standard
+ * error, apart from the records. */
 static void print_next(const struct listing *listing, bool certain,
                        const char *place)
 {
@@ -175,7 +178,7 @@ static void say_more(const struct listing *listing,
     }
 }
 
-/* People expect the newest first where they see no order. */
+/* People expect the newest first, so this says that the store has no order. */
 static void say_unordered(const struct listing *listing,
                           const struct idem_store *store)
 {
@@ -209,7 +212,7 @@ static int conclude(struct listing *listing, struct idem_store *store,
     return listing->status;
 }
 
-/* Shows the rows that were found before the store went away. */
+/* Shows the rows that were found before the store failed. */
 static int give_up(const struct cli_command *command, struct listing *listing,
                    const struct idem_error *error)
 {

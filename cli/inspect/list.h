@@ -1,6 +1,6 @@
 /* list.h: the parts of idem list.
  *
- *     list.c          options, which records, the walk, and what comes after them
+ *     list.c          options, which records, the walk, and the lines after the records
  *     list_rows.c     columns and rows
  *     list_order.c    in which order, and where it goes on
  */
@@ -47,8 +47,8 @@ bool cli_rows_wants(struct cli_rows *rows, int64_t number, uint64_t tie);
 int cli_rows_add(struct cli_rows *rows, char *line, int64_t number,
                  uint64_t tie);
 
-/* Sorts them, drops what is above the limit, and prints them; they stay in @rows until
- * those are emptied or finished. */
+/* Sorts the rows, drops those above the limit, and prints the others, which stay in @rows
+ * until it is emptied or finished. */
 void cli_rows_print(struct cli_rows *rows, FILE *f);
 
 /* Takes out all rows, to begin anew. */
@@ -57,16 +57,16 @@ void cli_rows_finish(struct cli_rows *rows);
 
 /* In which order idem list shows records, and where it goes on.
  *
- * A file keeps records in the order in which they came, and is read from the newest
- * on: a list goes on at the store's place ("p..."). An index finds
- * --status without completed, --overdue and --failed, in another order: all of these
+ * A SQLite file keeps records in the order in which they came, and is read from the
+ * newest on: a list goes on at the store's place ("p..."). An index serves --status
+ * without completed, --overdue and --failed, but in another order. So all of these
  * records are read and sorted by when their keys were first claimed, and the list goes
- * on after that time and id ("s..."). Without --max it does so by itself, part by part,
- * so that no more than a part is held. PostgreSQL has no order of what it is asked for
- * without an index, and is read whole likewise. A DynamoDB table has none either, and to
- * read it costs money: a page of it is sorted by itself. */
+ * on after that time and id ("s..."). Without --max it goes on by itself, part by part,
+ * so that it holds only one part in memory. PostgreSQL returns records in no order where
+ * no index serves, and is read as a whole in the same way. A DynamoDB table has no order
+ * either, but reading it costs money, so only the page that was read is sorted. */
 
-/* Of a place of any kind, with its zero byte. */
+/* The longest place of any kind, with its zero byte. */
 #define CLI_LIST_PLACE_MAX IDEM_PLACE_MAX
 
 struct cli_list_order {
@@ -78,37 +78,37 @@ struct cli_list_order {
     bool stops;     /* The walk ends with the limit; else all is read. */
     bool pages;     /* Sorted, and goes on after the last row. */
     bool unordered; /* Records come in no order. */
-    bool goes_on;   /* After a row: the next two say which. */
+    bool goes_on;   /* It begins after a row, which the next two name. */
     int64_t after_created_ms;
     uint64_t after_id;
     struct cli_rows rows;
 };
 
-/* Decides for a list of @store with @filter. A place of the store goes to @place. 0 or a
- * usage error. */
+/* Chooses the order of a list of @store with @filter. Copies @after to @place if it is a
+ * place of the store. 0 or a usage error. */
 int cli_list_order(const struct cli_command *command,
                    struct cli_list_order *order,
                    const struct idem_filter *filter, struct idem_store *store,
                    char place[IDEM_PLACE_MAX]);
 
-/* "--after: ...": the place is none of this list. */
+/* Reports that the place of --after does not belong to this list. */
 int cli_list_bad_place(const struct cli_command *command);
 
 /* True if the walk may end, as @shown records are enough. */
 bool cli_list_is_full(const struct cli_list_order *order, uint64_t shown);
 
-/* False: the record is not on this page, and needs no row. @ret_row is what its line
- * is added with. */
+/* False: the record is not on this page, and needs no row. @ret_row has the numbers to
+ * add its line with. */
 bool cli_list_wants(struct cli_list_order *order, int code,
                     const struct idem_record *record, struct cli_row *ret_row);
 
-/* After the rows were printed: where the page after them begins; false: these were
- * all. */
+/* To be called after the rows were printed: where the page after them begins. False:
+ * these were all. */
 bool cli_list_next(const struct cli_list_order *order,
                    char place[CLI_LIST_PLACE_MAX]);
 
-/* After the rows were printed: where all are to be shown and there are more, makes
- * @order that of the next part. False: these were all, or as many as were asked for. */
+/* To be called after the rows were printed: if the list has no limit and there are more,
+ * changes @order to that of the next part. False: these were all, or there is a limit. */
 bool cli_list_next_part(struct cli_list_order *order);
 
 /* ---- List ---- */
@@ -130,12 +130,12 @@ struct list_args {
 struct listing {
     const struct list_args *args; /* As the command line says. */
     struct cli_fields fields;
-    bool is_tty; /* For eyes: headings, ages, local time. */
+    bool is_tty; /* For a person: headings, ages, local time. */
     bool tabs;   /* --fields in a pipe: nothing is padded. */
     struct cli_list_order order;
     const char *looking; /* The text of the progress. */
     uint64_t shown;      /* As they came, not sorted. */
-    bool more;           /* Than --max shows; for certain. */
+    bool more;           /* There are certainly more than --max shows. */
     bool maybe_more;
     int status; /* Of the whole command, so far. */
     uint64_t corrupt;
@@ -148,8 +148,8 @@ struct listing {
 int listing_choose_fields(const struct cli_command *command,
                           struct listing *listing);
 
-/* With the first row: a store that cannot be read has no heading, and while it is
- * looked through the terminal shows how far it is. */
+/* Prints the headings, but only when the first row comes: a store that cannot be read has
+ * none, and until then the terminal shows the progress. */
 void listing_begin_output(struct listing *listing);
 
 int listing_print(FILE *f, const struct listing *listing, int code,

@@ -113,7 +113,7 @@ void cli_rows_finish(struct cli_rows *rows)
 /* Rows of one part of a list that shows all: some megabytes. */
 enum {
     PART = 4096,
-    PART_OF_WHOLE = 65536 /* All is read again for each. */
+    PART_OF_WHOLE = 65536 /* Each part reads the whole store again. */
 };
 
 int cli_list_bad_place(const struct cli_command *command)
@@ -171,7 +171,8 @@ bool cli_list_is_full(const struct cli_list_order *order, uint64_t shown)
     return order->stops && shown >= order->limit;
 }
 
-/* The same in any walk, and in any process. */
+/* A part of the id: the same in any walk and process, so that a page can go on after
+ * it. */
 static uint64_t tie_of(const struct idem_record *r)
 {
     uint64_t tie = 0;
@@ -201,7 +202,7 @@ bool cli_list_wants(struct cli_list_order *order, int code,
            cli_rows_wants(&order->rows, ret_row->number, ret_row->tie);
 }
 
-/* The last row, if more came after it than the limit lets through. */
+/* The last row, if the limit has cut others off after it. */
 static const struct cli_row *last_of_more(const struct cli_list_order *order)
 {
     const struct cli_rows *rows = &order->rows;

@@ -163,9 +163,8 @@ static void add_journal(struct idem_metrics *m)
     }
 }
 
-/* The counters of a store in a file are for all who ever used it. One that many
- * machines share keeps no counters: there the meter of this host has its
- * own. */
+/* A store in a file keeps counters for all processes that ever used it. A store that many
+ * machines share keeps none; the meter then has those of this host. */
 int cli_metrics(struct idem_store *store, const struct cli_snapshot *snapshot,
                 struct cli_jobs *jobs, struct idem_metrics *ret_metrics,
                 struct idem_error *ret_error)
@@ -181,7 +180,7 @@ int cli_metrics(struct idem_store *store, const struct cli_snapshot *snapshot,
         if (!idem_store_is_remote(store)) {
             rc = idem_count(store, &ret_metrics->counters, ret_error);
             ret_metrics->has_counters = rc == 0;
-            rc = rc == IDEM_ENOTFOUND ? 0 : rc; /* It keeps none. */
+            rc = rc == IDEM_ENOTFOUND ? 0 : rc; /* The store keeps none. */
         }
     }
     if (snapshot != NULL && rc == 0) {
@@ -208,8 +207,8 @@ static int cannot_write(const char *path)
     return CLI_OUTPUT_FAILED;
 }
 
-/* A reader of the file gets all of the old one or all of the new one. It is for
- * others to read, too. */
+/* Replaces the file in one step, so that a reader gets all of the old one or all of the
+ * new one. Other users may read it. */
 static int replace(const char *path, const char *text, size_t len)
 {
     char *temp = NULL;
@@ -245,7 +244,7 @@ int cli_metrics_write(const struct idem_metrics *metrics, bool is_emf,
     int rc;
 
     if (is_emf) {
-        /* CloudWatch adds up what it is told: sums since ever are not for it. */
+        /* CloudWatch adds up the values that it gets, so it must not get totals. */
         shown.has_counters = false;
         shown.has_calls = false;
         rc = idem_metrics_emf(&shown, /* before= */ NULL, "idem", text,

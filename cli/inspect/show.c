@@ -110,7 +110,7 @@ static void print_attempt(const struct idem_record *r)
     }
     line_time("created", r->created_ms);
     line_time("started", r->started_ms);
-    /* The lease of what is to be run again is the pause before that. */
+    /* If the work is to be run again, its lease is the pause before that. */
     if (r->retry && r->lease_ms > 0) {
         line_duration("pause", r->lease_ms);
         line_time("not before", r->lease_end_ms);
@@ -125,7 +125,7 @@ static void print_attempt(const struct idem_record *r)
     line_time("expected by", r->expected_ms);
 }
 
-/* Each line of @head, "Name: value", on a line. */
+/* Prints each header of @head, "Name: value", on a line. */
 static void print_headers(struct idem_slice head)
 {
     const char *text = head.base;
@@ -183,7 +183,7 @@ static void print_outcome(const struct idem_record *r)
     }
 }
 
-/* The end of a line: the outcome that a person's decision replaced. */
+/* Ends a line with the outcome that a person's decision replaced. */
 static void print_replaced(const struct idem_past *past)
 {
     if (past->was != 0) {
@@ -227,9 +227,9 @@ static void print_late(const struct idem_record *r)
     (void)snprintf(options, sizeof(options),
                    " --fence %llu --force --release --reason TEXT",
                    (unsigned long long)r->fence);
-    (void)fputs("\nIt is late, and its owner may be at work: look there first. "
-                "When you know that the\nowner is gone and nothing happened "
-                "(one at work would go on beside the next):\n  ",
+    (void)fputs("\nIt is overdue, and its owner may be at work: look there "
+                "first. When you know that the\nowner is gone and nothing "
+                "happened (an owner at work would go on beside the next):\n  ",
                 stdout);
     cli_print_remedy(stdout, "resolve", options, r, args.store);
     (void)putchar('\n');

@@ -30,10 +30,10 @@ static struct {
 
 static struct cli_jobs jobs;
 
-/* The source of the counts: the store, or for want of that the commands of this
+/* The source of the counters: the store, or if it keeps none, the commands of this
  * host. */
 struct counted {
-    const struct idem_counters *counters; /* NULL: nobody. */
+    const struct idem_counters *counters; /* NULL: nobody has counted. */
     const char *meter;                    /* Its path; NULL: the store. */
     bool of_table;
 };
@@ -152,7 +152,7 @@ static int print_stats(struct idem_store *store, struct idem_metrics *metrics,
     return print(&counted, snapshot);
 }
 
-/* @store and @snapshot are NULL where the store is away. */
+/* @store and @snapshot are NULL if the store is unavailable. */
 static int print_all(struct idem_store *store,
                      const struct cli_snapshot *snapshot)
 {
@@ -188,7 +188,8 @@ static int stats(struct idem_store *store)
     return status;
 }
 
-/* A collector of metrics is told that the store is away, too. */
+/* A collector of metrics must learn that the store is unavailable, so it gets metrics
+ * even then. */
 static int away(int status)
 {
     if (args.format != 0) {

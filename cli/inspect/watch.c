@@ -1,4 +1,4 @@
-/* idem watch: tells an operator of work that needs one. */
+/* idem watch: reports work that needs an operator. */
 #include "inspect/watch.h"
 
 #include "options/command.h"
@@ -16,7 +16,7 @@ static struct watch_args args = {
     .alerts = 1000,
 };
 
-/* ---- The sum ---- */
+/* ---- The summary ---- */
 
 static void print_limit(int64_t limit)
 {
@@ -90,7 +90,7 @@ static void print_look_line(struct watcher *watch, enum cli_level level)
 
 static enum cli_level cannot_look(struct watcher *watch)
 {
-    /* That the work succeeded cannot be said. */
+    /* The jobs of --missing may not have succeeded. */
     enum cli_level level =
         watch->jobs.len > 0 ? CLI_LEVEL_CRITICAL : CLI_LEVEL_UNKNOWN;
     struct cli_json line;
@@ -107,7 +107,7 @@ static enum cli_level cannot_look(struct watcher *watch)
     return level;
 }
 
-/* No limit asks for them: they are not read. */
+/* False: no limit is about completed work that failed, so it need not be read. */
 static bool wants_outcomes(const struct watcher *watch)
 {
     return watch->limits.warn[CLI_ALERT_OUTCOME] != IDEM_NEVER ||

@@ -1,8 +1,8 @@
 /* watch.h: the parts of idem watch.
  *
- *     watch.c            options, a look, again and again, and its sum
- *     watch_records.c    alerts about records, and what of them is news
- *     watch_store.c      alerts about none: too many in progress, no success in time, the
+ *     watch.c            options, a look and its summary, again and again
+ *     watch_records.c    alerts about records, and which of them are new
+ *     watch_store.c      other alerts: too many in progress, no success in time, the
  *                        store's time and log, the journal of this host
  */
 #ifndef IDEM_CLI_INSPECT_WATCH_H
@@ -17,7 +17,7 @@
 #include <idem/journal.h>
 #include <idem/sqlite.h>
 
-/* ---- What an operator is told of, how bad it is, and that once ---- */
+/* ---- Kinds of alerts, their severity, and raising them once ---- */
 
 enum cli_alert_kind {
     CLI_ALERT_OVERDUE,     /* Work that should have ended by now. */
@@ -49,9 +49,8 @@ struct cli_limits {
     int64_t critical[CLI_ALERT_KINDS];
 };
 
-/* Its severity unless the options say otherwise: critical from the first that
- * is overdue, unknown or unreadable, a warning from the first that failed or
- * ended with a failure. */
+/* Sets the default limits: critical from the first record that is overdue, unknown or
+ * unreadable, a warning from the first that failed or was completed with a failure. */
 void cli_limits_init(struct cli_limits *limits);
 
 /* Reads "failed=3,in_progress=100" into @limits; a number, or "never". 0, or a
@@ -70,13 +69,13 @@ enum cli_level cli_alert_level(const struct cli_limits *limits,
 enum cli_level cli_alert_worst(const struct cli_limits *limits,
                                const struct cli_snapshot *snapshot);
 
-/* Finds the fault of one record; false: nothing. */
+/* Finds the fault of one record; false: it has none. */
 bool cli_alert_of(const struct cli_open *open, enum cli_alert_kind *ret_kind);
 
 enum cli_raised {
     CLI_RAISED_NOW,    /* The hook has run. */
     CLI_RAISED_BEFORE, /* It was raised already. */
-    CLI_RAISED_BUSY,   /* Another process is at it. */
+    CLI_RAISED_BUSY,   /* Another process is raising it. */
     CLI_RAISED_FAILED, /* The hook failed, or could not be run: try again. */
 };
 
@@ -85,22 +84,21 @@ extern const char *const cli_raised_names[]; /* "now" ... */
 struct cli_raise {
     struct idem_store *store;
     const char *command;
-    const char *text;   /* Its subject, for people; may be NULL. */
+    const char *text;   /* A sentence for people; may be NULL. */
     int64_t timeout_ms; /* Of the command. */
     int64_t again_ms;   /* When an alert that persists is raised again. */
 };
 
-/* Runs the hook for the alert @name once, whoever else raises it too: @name is a
- * key, and @line is what the hook is told. Says what went wrong. */
+/* Runs the hook for the alert @name once, even if other processes raise it too: @name is
+ * the key of a claim. The hook reads @line. Reports what went wrong. */
 enum cli_raised cli_alert_raise(const struct cli_raise *raise, const char *name,
                                 const struct cli_json *line);
 
-/* Describes the fault of a record in a sentence for people, and gives the
- * command that shows more. Where keys are not logged the id is shown for the
- * key. @store_url:
- * --store, or NULL if it was not given; @elsewhere: it is read in another
- * shell, such as by a person who gets a mail, and so names the store of
- * IDEM_STORE too. The caller frees it; NULL: no memory. */
+/* Describes the fault of a record in a sentence for people, and gives the command that
+ * shows more. Where keys must not be logged, it shows the id in place of the key, and no
+ * command. @store_url: --store, or NULL if it was not given. @elsewhere: the text will be
+ * read in another shell, for example in a mail, and so names the store of IDEM_STORE too.
+ * The caller frees it; NULL: no memory. */
 char *cli_alert_text(const struct cli_open *open, enum cli_alert_kind kind,
                      const char *store_url, bool elsewhere);
 
@@ -109,13 +107,13 @@ char *cli_alert_text(const struct cli_open *open, enum cli_alert_kind kind,
 void cli_alert_name(const struct idem_record *record, enum cli_alert_kind kind,
                     char buf[CLI_ALERT_NAME_MAX]);
 
-/* ---- Somebody else's command, which is told something in JSON ----------- */
+/* ---- The user's hook ---------------------------------------------------- */
 
-/* Runs @command by sh -c, with the line @json on its stdin, the sentence @text (may
- * be NULL) as its "$1", and our stderr as its stdout, in a
- * process group of its own. One that is not done after @timeout_ms is
- * killed with its group. Its exit status; 128 + N if signal N ended it; 124 if it
- * took too long; 127 if it could not be started. */
+/* Runs @command by sh -c, with the line @json on its stdin, the sentence @text (may be
+ * NULL) as its "$1", and this process's stderr as its stdout, in a process group of its
+ * own. Kills the group if the command takes longer than @timeout_ms. Returns its exit
+ * status; 128 + N if signal N ended it; 124 if it took too long; 127 if it could not be
+ * started. */
 int cli_hook(const char *command, const struct cli_json *json, const char *text,
              int64_t timeout_ms);
 
@@ -144,13 +142,13 @@ struct watcher {
     struct idem_store *store; /* NULL: it could not be opened yet. */
     struct cli_snapshot snapshot;
     struct cli_jobs jobs;  /* Of --missing. */
-    struct cli_open *last; /* Named at the look before it, by id. */
+    struct cli_open *last; /* The records named at the last look, by id. */
     size_t last_len;
-    bool more[CLI_ALERT_KINDS]; /* More was up then than is named. */
-    bool many;                  /* in_progress was over its limit then. */
-    bool warned;                /* That a retention is shorter than --within. */
-    bool jumped;                /* The store's time had jumped then. */
-    enum cli_level room;        /* In the journal then. */
+    bool more[CLI_ALERT_KINDS];      /* There were more then than were named. */
+    bool many;                       /* in_progress was over its limit then. */
+    bool warned;                     /* Of a retention shorter than --within. */
+    bool jumped;                     /* The store's time had jumped then. */
+    enum cli_level room;             /* How bad the journal's room was then. */
     struct idem_journal_usage usage; /* Of the journal now. */
     int64_t jump_ms;
     int64_t doubt_ms;
@@ -161,7 +159,7 @@ struct watcher {
 
 /* ---- watch_records.c ---- */
 
-/* Raises it where there is a hook, and prints it where it is news: for programs, or
+/* Raises an alert if there is a hook, and prints it if it is new: @line for programs, or
  * @text for a person who looks once. */
 void watcher_tell(struct watcher *watch, const char *name, const char *text,
                   struct cli_json *line, bool is_new);
@@ -173,8 +171,9 @@ int watcher_class_of(void *ctx, struct cli_open *open);
 /* The alerts of one kind. */
 void watcher_tell_kind(struct watcher *watch, enum cli_alert_kind kind);
 
-/* Takes what was named over, to know at the next look what is new and what is
- * over. 0 or an exit status, after an error message. */
+/* Reports alerts that are over, and remembers those that were named, so that the next
+ * look knows which are new and which are over. 0 or an exit status, after an error
+ * message. */
 int watcher_remember(struct watcher *watch);
 void watcher_forget(struct watcher *watch);
 
@@ -182,7 +181,7 @@ void watcher_forget(struct watcher *watch);
 
 void watcher_tell_many(struct watcher *watch);
 
-/* Of the keys that --missing names, those without a success --within the time. */
+/* How many patterns of --missing have no success within the time of --within. */
 size_t watcher_missing(const struct watcher *watch);
 void watcher_tell_missing(struct watcher *watch);
 
@@ -194,7 +193,7 @@ void watcher_tell_clock(struct watcher *watch, bool jumped);
 bool watcher_is_log_held(struct watcher *watch);
 void watcher_tell_log(struct watcher *watch);
 
-/* A journal that is full keeps nothing more. */
+/* A full journal keeps no more outcomes. */
 enum cli_level watcher_journal_level(struct watcher *watch);
 void watcher_tell_journal(struct watcher *watch, enum cli_level level);
 

@@ -1,4 +1,4 @@
-/* Alerts about records: which are named, and what of them is news. */
+/* Alerts about records: which are named, and which of those are new. */
 #include "inspect/watch.h"
 #include "record/open_records.h"
 #include "text/error.h"
@@ -28,8 +28,8 @@ static bool is_in(const struct cli_open *list, size_t len,
            was == kind;
 }
 
-/* An alert that was named stays named while it is up, or nobody could be told that
- * it is over; then those come that have waited for longest. */
+/* An alert that was named comes first, so that it stays named while it lasts: one that is
+ * no longer named is reported as cleared. Then come those that have waited for longest. */
 int watcher_compare(const void *a, const void *b)
 {
     const struct cli_open *x = a;
@@ -112,7 +112,8 @@ static void tell_record(struct watcher *watch, const struct cli_open *open)
     free(text);
 }
 
-/* More of a kind than is named: raised once an hour for as long as it lasts. */
+/* Tells that there are more of a kind than were named; the hook hears of it once an hour
+ * for as long as it lasts. */
 static void tell_more(struct watcher *watch, enum cli_alert_kind kind)
 {
     static const char *const commands[CLI_ALERT_KINDS] = {
@@ -157,7 +158,7 @@ void watcher_tell_kind(struct watcher *watch, enum cli_alert_kind kind)
     tell_more(watch, kind);
 }
 
-/* Tells of alerts that were named at the last look and are not among @now. */
+/* Reports as cleared the alerts that were named at the last look and are not in @now. */
 static void tell_cleared(struct watcher *watch, const struct cli_open *now,
                          size_t len)
 {

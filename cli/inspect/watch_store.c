@@ -1,4 +1,4 @@
-/* Alerts about no record. */
+/* Alerts about the store or this host, not about a single record. */
 #include "inspect/watch.h"
 #include "process/host.h"
 #include "record/verdict.h"
@@ -97,7 +97,8 @@ static void tell_job(struct watcher *watch, struct cli_job *job)
     free(text);
 }
 
-/* A success that is forgotten sooner looks as if it had never been. */
+/* If the store forgets a success before --within has passed, the job looks as if it had
+ * never succeeded. */
 static void warn_of_retention(const struct watcher *watch,
                               const struct cli_job *job)
 {
@@ -107,7 +108,7 @@ static void warn_of_retention(const struct watcher *watch,
     idem_setting_time(watch->args->within_ms, within);
     idem_setting_time(job->kept_ms, kept);
     cli_say("--within %s is longer than %s keeps its records (%s): raise its "
-            "--retention, or a success is forgotten before",
+            "--retention, or a success is forgotten too early",
             within, job->pattern, kept);
 }
 
@@ -142,7 +143,6 @@ bool watcher_has_jumped(struct watcher *watch)
     return watch->jump_ms > JUMP_MAX_MS;
 }
 
-/* About no record. */
 void watcher_tell_clock(struct watcher *watch, bool jumped)
 {
     char name[CLI_ALERT_NAME_MAX];
@@ -170,7 +170,6 @@ bool watcher_is_log_held(struct watcher *watch)
     return watch->log.pid != 0;
 }
 
-/* About no record. */
 void watcher_tell_log(struct watcher *watch)
 {
     int64_t pid = watch->log.pid;
@@ -204,7 +203,8 @@ enum cli_level watcher_journal_level(struct watcher *watch)
     return watch->usage.room > 0 ? CLI_LEVEL_WARNING : CLI_LEVEL_CRITICAL;
 }
 
-/* About no record, and told above all while the store is away. */
+/* The journal fills above all while the store is unavailable, so this is reported even
+ * then. */
 void watcher_tell_journal(struct watcher *watch, enum cli_level level)
 {
     const struct idem_journal_usage *usage = &watch->usage;

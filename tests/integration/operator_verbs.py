@@ -77,7 +77,7 @@ def lists_and_records_say_what_a_person_asks():
     assert "its owner may be at work" in lines and " --force --release --reason TEXT slow\n" in lines, lines
     names = [line.split("  ")[0] for line in lines.partition("\n\n")[0].splitlines()]
     equal((names[:2], names[-1]), (["key", "status"], "id"))
-    assert "It is late" not in store("show", "live").stdout.decode()
+    assert "It is overdue" not in store("show", "live").stdout.decode()
 
 
 @test
