@@ -13,7 +13,7 @@
 
 enum {
     BATCH_LEN = 256,
-    BATCH_LEN_REMOTE = 64, /* So that the last one is not kept waiting. */
+    BATCH_LEN_REMOTE = 64, /* Few, so that the last is answered in time. */
     BATCH_BYTES = 4 << 20, /* Bodies of a batch, unless one record has more. */
     TRIES_MAX = 5,
 };
@@ -184,7 +184,8 @@ static int check_empty(struct cli_arrival *a)
     return 0;
 }
 
-/* Checks again after the mark is set: from then on nothing begins. */
+/* Another process may begin work between the check and the mark, but none after the mark.
+ * So the store is checked again once it is marked. */
 static int begin(struct cli_arrival *a, const uint8_t id[16])
 {
     const struct idem_move before = a->mark;

@@ -1,4 +1,4 @@
-/* idem store check: is the store as it should be? */
+/* idem store check: checks a store; idem doctor adds checks of its own. */
 #include "upkeep/store.h"
 
 #include "contract/kind.h"
@@ -30,7 +30,7 @@ static void print_finding(const struct idem_finding *finding)
         cli_print_escaped(stdout, idem_str(finding->mend));
     }
     (void)putchar('\n');
-    (void)fflush(stdout); /* The next may take a while. */
+    (void)fflush(stdout); /* The next finding may take a while. */
 }
 
 static void add_finding(struct cli_json *to, const struct idem_finding *finding)
@@ -116,7 +116,9 @@ static int check_store(struct cli_check *check, const char *url)
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
-/* A signal stops the check at its next look, so that it can say what it has found. */
+/* A signal stops the check at its next report of progress, so that it can print what it
+ * has found. The signal stays blocked then: unblocked it would end the process before
+ * that. */
 static int check_url(struct cli_check *check, const char *url)
 {
     sigset_t mask;

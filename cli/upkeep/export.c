@@ -26,9 +26,9 @@ static struct {
     const char *store;
 } args = {.wait_ms = 60 * 1000};
 
-/* ---- Where it goes ---- */
+/* ---- The target ---- */
 
-/* A file is written beside itself and takes its name at the end. */
+/* A file is written beside its path, and gets its name at the end. */
 struct target {
     const char *path; /* NULL: standard output. */
     char *temp;
@@ -74,7 +74,7 @@ static int target_open(struct target *target, const char *path)
         cli_say("out of memory");
         return CLI_INTERNAL;
     }
-    fd = mkostemp(target->temp, O_CLOEXEC); /* With mode 0600. */
+    fd = mkostemp(target->temp, O_CLOEXEC); /* Its mode is 0600. */
     target->f = fd < 0 ? NULL : fdopen(fd, "w");
     if (target->f == NULL) {
         status = cannot_write(path);
@@ -90,7 +90,7 @@ static bool flush(FILE *f)
     return fflush(f) == 0 && !ferror(f) && fsync(fileno(f)) == 0;
 }
 
-/* Keeps the file unless @status says that it is not whole. */
+/* Keeps the file unless @status says that it is incomplete. */
 static int target_close(struct target *target, int status)
 {
     bool keep = status == 0 || status == CLI_CORRUPT;
@@ -137,7 +137,7 @@ static int export_to(const char *path, struct cli_exporting *e)
     return status;
 }
 
-/* Messages show it: it has to be a URL, without a password. */
+/* Messages show the place, so it has to be a URL, and its password is hidden. */
 static int check_place(const struct cli_command *command, const char *to,
                        char *buf, size_t cap, const char **ret_place)
 {
@@ -217,7 +217,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return status;
     }
     if (path == NULL && isatty(STDOUT_FILENO)) {
-        cli_progress_off = true; /* The records themselves come by. */
+        cli_progress_off = true; /* The records themselves show the progress. */
     }
     status = export_store(url, path, &e);
     free(url);

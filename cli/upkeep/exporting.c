@@ -1,4 +1,4 @@
-/* Exports the records of a store, which may be left for another one. */
+/* Exports the records of a store, and in a move leaves that store for another one. */
 #include "contract/store.h"
 #include "process/host.h"
 #include "text/error.h"
@@ -33,7 +33,7 @@ static int draw(uint8_t bytes[16])
     return CLI_INTERNAL;
 }
 
-/* The mark that is to be, of what is there. */
+/* Makes the mark of the move from the mark that the store has. */
 static int make_mark(const struct idem_move *was, const char *place,
                      struct idem_move *ret_move)
 {
@@ -57,7 +57,7 @@ static int make_mark(const struct idem_move *was, const char *place,
     return 0;
 }
 
-/* Waits until nobody begins anything there who may not have read the mark. */
+/* Waits until no process that may not have read the mark can begin work there. */
 static void settle(const struct idem_move *move)
 {
     int64_t ms = move->settles_ms;
@@ -80,7 +80,7 @@ static int read_mark(struct idem_store *store, struct idem_move *ret_move)
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
-/* Marks @store as moved to @place. It may be marked so already: then it is the same
+/* Marks @store as moved to @place. If it is marked so already, this goes on with the same
  * move. */
 static int leave(struct idem_store *store, const char *place,
                  struct idem_move *ret_move)
@@ -99,10 +99,10 @@ static int leave(struct idem_store *store, const char *place,
     return error.code == 0 ? read_mark(store, ret_move) : cli_fail_with(&error);
 }
 
-/* ---- What has an owner ---- */
+/* ---- Work that has an owner ---- */
 
-/* Waits before the next look at what is in progress: longer each time, and until
- * @until_ms at most. False: that is over. */
+/* Waits before the next look at the work in progress: longer each time, but not beyond
+ * @until_ms. False: that time has come. */
 static bool wait_for_open(int64_t until_ms, unsigned nth, uint64_t open)
 {
     int64_t left_ms = until_ms - cli_mono_ms();
@@ -117,8 +117,8 @@ static bool wait_for_open(int64_t until_ms, unsigned nth, uint64_t open)
     return true;
 }
 
-/* Gives @found a new nonce, so that a token that is good here is good for nothing there,
- * and makes it unknown if it is in progress: nobody there will hear how it ends.
+/* Gives @found a new nonce, so that a token of this store is not valid in the new one,
+ * and makes it unknown if it is in progress: the new store will not learn how it ends.
  * *@ret_record points into @found, and is valid until the next call. */
 static int cut(struct idem_store *store, const struct idem_record *found,
                struct idem_record *ret_record)
@@ -164,7 +164,8 @@ static int write_record(struct cli_exporting *e,
     return status == 0 && ferror(e->out) ? CLI_OUTPUT_FAILED : status;
 }
 
-/* Gone, or of another status than was asked for: it has changed meanwhile. */
+/* Leaves out a record that has changed since it was listed, and no longer has a status
+ * that was asked for. */
 static int export_one(void *ctx, int code, const struct idem_record *record)
 {
     struct cli_exporting *e = ctx;
@@ -197,7 +198,8 @@ static bool is_open(const struct idem_record *record)
     return record->status == IDEM_STATUS_IN_PROGRESS && !record->retry;
 }
 
-/* Without its owner, who knows of no other store. */
+/* Exports the record so that its owner, who does not know of the new store, can no longer
+ * end it. */
 static int export_cut(struct cli_exporting *e, const struct idem_record *found)
 {
     struct idem_record record;
@@ -206,7 +208,8 @@ static int export_cut(struct cli_exporting *e, const struct idem_record *found)
     return status != 0 ? status : write_record(e, &record);
 }
 
-/* Work in progress is noted for another look. */
+/* Exports a record that has ended, and notes work in progress for another look. Of an
+ * attempt that only its lease ended, the owner may still be at work: it is cut off too. */
 static int move_ended(void *ctx, int code, const struct idem_record *record)
 {
     struct cli_exporting *e = ctx;
@@ -229,7 +232,7 @@ static int move_last(void *ctx, int code, const struct idem_record *record)
     return export_cut(e, record);
 }
 
-/* Reads @e's open names, of which those stay that are in progress yet. */
+/* Reads the records that @e has noted. @each notes again those still in progress. */
 static int pass(struct cli_exporting *e, const char *doing, cli_read_fn *each)
 {
     struct cli_names names = e->open;
@@ -242,7 +245,8 @@ static int pass(struct cli_exporting *e, const char *doing, cli_read_fn *each)
     return status;
 }
 
-/* The store, but for what is in progress; then that, as it ends, or unknown. */
+/* Exports all records but those in progress; then those as they end; and those that do
+ * not end in time as unknown. */
 static int move_all(struct cli_exporting *e)
 {
     int64_t until_ms = cli_mono_ms() + e->wait_ms;
@@ -283,15 +287,15 @@ static int list_names(struct cli_exporting *e)
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
-/* Of a move it is sent at once: the other store is closed by it, to which callers may
- * turn from now on. */
+/* In a move the header is sent at once: it closes the new store, to which callers may
+ * turn from now on, until all records have arrived. */
 static int export_header(struct cli_exporting *e)
 {
     int status =
         cli_transfer_header(e->out, e->url, e->moves ? &e->move : NULL);
 
     if (status == 0 && e->moves) {
-        (void)fflush(e->out); /* An error stays, and is found by the caller. */
+        (void)fflush(e->out); /* The caller checks ferror(). */
         settle(&e->move);
     }
     return status;

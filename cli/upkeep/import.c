@@ -21,7 +21,7 @@
 enum {
     BATCH_LEN = 256,        /* Records that share a flush to the disk. */
     BATCH_BYTES = 16 << 20, /* Or so many bytes of lines. */
-    SAID_MAX = 20,          /* Bad lines that are told about one by one. */
+    SAID_MAX = 20,          /* Bad lines that are reported one by one. */
     NUMBERED_MAX = 1000     /* Bad lines whose numbers are in JSON. */
 };
 
@@ -42,7 +42,7 @@ struct importing {
     uint64_t refused;
     uint64_t refused_lines[NUMBERED_MAX];
     struct cli_transfer transfer;
-    bool moves; /* It is a whole store, that is moved here. */
+    bool moves; /* The export is a whole store that is moved here. */
     struct cli_arrival arrival;
 };
 
@@ -71,8 +71,8 @@ static int keep(struct importing *i, const struct idem_record *record)
     return i->moves ? cli_arrive_kept(&i->arrival, record) : 0;
 }
 
-/* The store's answer to one line. A record that it cannot take is that line's
- * affair; a store that is away is everybody's. */
+/* Takes the store's answer to one line. If the store cannot take the record, only that
+ * line is refused; if the store fails, the import ends. */
 static int conclude(struct importing *i, uint64_t line,
                     const struct idem_error *error, bool added,
                     const struct idem_record *record)
@@ -93,7 +93,7 @@ static int conclude(struct importing *i, uint64_t line,
 
 /* ---- Adding ---- */
 
-/* Waits for what is queued, all of it, whatever comes of it. */
+/* Waits for all queued ops, also after an error. */
 static int settle(struct importing *i)
 {
     struct idem_op *op;
@@ -170,7 +170,7 @@ static int import_end(struct importing *i, const struct cli_lines *lines)
     const struct cli_transfer *t = &i->transfer;
 
     if (!i->moves || i->arrival.has_end) {
-        refuse(i, lines->number, "no such line belongs here");
+        refuse(i, lines->number, "unexpected end of a move");
         return 0;
     }
     i->arrival.has_end = true;
@@ -240,7 +240,7 @@ static int import_line(struct importing *i, const struct cli_lines *lines)
     return status;
 }
 
-/* By the bytes of a file, whose length is known; by the lines of a pipe. */
+/* Counts the bytes of a file, whose length is known, and the lines of a pipe. */
 static void show_progress(const struct importing *i, uint64_t line)
 {
     if (i->len > 0) {
@@ -278,7 +278,7 @@ static int import_lines(struct importing *i, struct cli_lines *lines)
                                    : status;
 }
 
-/* ---- Telling ---- */
+/* ---- Reporting ---- */
 
 static int print_json(const struct importing *i, int done)
 {

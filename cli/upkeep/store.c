@@ -1,4 +1,4 @@
-/* idem store: what the store is, and its care. */
+/* idem store: shows, creates, checks and repairs the store. */
 #include "upkeep/store.h"
 
 #include "dynamodb/table.h"

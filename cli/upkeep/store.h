@@ -9,9 +9,9 @@
 #include <idem/check.h>
 #include <stdbool.h>
 
-/* Idem store create: making what a store needs before it can be used. */
+/* ---- idem store create and template ---- */
 
-/* Makes the store @store_url (NULL: the default) names. Returns an exit status. */
+/* Creates the store that @store_url (NULL: the default) names. Returns an exit status. */
 int cli_create(const char *store_url, bool json);
 
 /* The statements or template that make the store of @store_url (NULL: $IDEM_STORE), for
@@ -22,14 +22,14 @@ int cli_schema(const char *store_url, char **ret_text);
 
 #define CLI_SQLITE_SCHEME "sqlite:"
 
-/* cli_store_url() for what only the file of an sqlite: store has. */
+/* cli_store_url() for an action that only the file of a sqlite: store supports. */
 int cli_sqlite_url(const char *store_url, bool make, char **ret_url);
 
 /* Marks the file of --store (may be NULL) as put back from a copy; with @may_lose makes
  * a new store in the place of a lost one. Returns an exit status. */
 int cli_mark_restored(const char *store_url, bool may_lose, bool json);
 
-/* ---- Checking the store, and whatever else ---- */
+/* ---- Checking the store, and more ---- */
 
 /* A check: the caller sets the first members, and zeroes the rest. The first bad finding
  * decides its exit status. */

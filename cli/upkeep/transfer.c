@@ -84,16 +84,16 @@ static enum cli_transfer_kind bad(struct cli_transfer *t, const char *format,
     return CLI_TRANSFER_BAD;
 }
 
-/* One object that nothing follows; NULL after an error message. */
+/* Parses a line that is one object and nothing else. NULL: @t says why. */
 static struct json_object *parse(struct idem_slice line, struct cli_transfer *t)
 {
     struct json_tokener *tokener;
     struct json_object *object;
     enum json_tokener_error error;
 
-    /* For the reader it would be the end, whatever follows it. */
+    /* json-c would take a NUL for the end, and ignore the rest of the line. */
     if (line.len > 0 && memchr(line.base, '\0', line.len) != NULL) {
-        (void)bad(t, "not JSON: there is a NUL in it");
+        (void)bad(t, "not JSON: it contains a NUL byte");
         return NULL;
     }
     tokener = json_tokener_new();
@@ -236,7 +236,7 @@ static enum cli_transfer_kind read_body(struct json_object *object,
     return CLI_TRANSFER_RECORD;
 }
 
-/* Somebody who changes "status" in a line must not believe that it worked. */
+/* A person who changes "status" in a line must learn that this has no effect. */
 static enum cli_transfer_kind compare(struct json_object *object,
                                       struct cli_transfer *t)
 {

@@ -24,12 +24,12 @@
 
 #define CLI_TRANSFER_VERSION 1
 
-/* The longest line that we write: two bodies of 64 MiB in base64, and a record of which
- * every byte is escaped. */
+/* The longest line that an export has: two bodies of 64 MiB in base64, and a record of
+ * which every byte is escaped. */
 #define CLI_TRANSFER_LINE_MAX ((size_t)192 << 20)
 
-/* Write to @f the header (@move may be NULL), the line of @record, and the last line after
- * @count records. 0, or an exit status after an error message; the caller checks
+/* Write to @f the header (@move may be NULL), the line of @record, and the last line
+ * after @count records. 0, or an exit status after an error message; the caller checks
  * ferror(). */
 int cli_transfer_header(FILE *f, const char *store_url,
                         const struct idem_move *move);
@@ -94,8 +94,8 @@ int cli_exporting(struct cli_exporting *e);
 
 /* ---- Records that were noted by name, read in batches ---- */
 
-/* Called for each record that still exists. With @code IDEM_ECORRUPT it cannot be trusted,
- * and only @record's scope and key are set. 0, or an exit status. */
+/* Called for each record that still exists. With @code IDEM_ECORRUPT it cannot be
+ * trusted, and only @record's scope and key are set. 0, or an exit status. */
 typedef int cli_read_fn(void *ctx, int code, const struct idem_record *record);
 
 /* Reads all of @names, and shows progress as @doing. 0, or an exit status after an error
@@ -103,8 +103,8 @@ typedef int cli_read_fn(void *ctx, int code, const struct idem_record *record);
 int cli_read_named(struct idem_store *store, struct cli_names *names,
                    const char *doing, cli_read_fn *each, void *ctx);
 
-/* The store that idem import fills in a move: nothing begins in it before all records have
- * arrived. */
+/* The store that idem import fills in a move: nothing begins in it before all records
+ * have arrived. */
 
 struct cli_arrival {
     struct idem_store *store;
@@ -118,14 +118,14 @@ struct cli_arrival {
     uint64_t others;      /* Records here that belong to other attempts. */
 };
 
-/* Marks @store as being filled by the move @id, unless it is already. 0, or an exit status
- * after an error message, for example because the store is in use. */
+/* Marks @store as being filled by the move @id, unless it is already. 0, or an exit
+ * status after an error message, for example because the store is in use. */
 int cli_arrive(struct cli_arrival *arrival, struct idem_store *store,
                const uint8_t id[16]);
 
-/* Looks why @record was not added: the store has the same one; another state of the same
- * attempt, which is reported and stays; or another attempt, which is counted. 0, or an
- * exit status. */
+/* Finds out why @record was not added: the store has the same one; another state of the
+ * same attempt, which is reported and stays; or another attempt, which is counted. 0, or
+ * an exit status. */
 int cli_arrive_kept(struct cli_arrival *arrival,
                     const struct idem_record *record);
 
