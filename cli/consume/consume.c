@@ -137,7 +137,8 @@ static int check_lease(int64_t min_ms)
     return CLI_USAGE;
 }
 
-/* A store that cannot be opened is told before a message is received. */
+/* Opens the store once, so that a store that cannot be opened is reported before a
+ * message is received. */
 static int check_store(void)
 {
     struct idem_store *store;
@@ -176,7 +177,8 @@ static int open_consumer(struct consume *consume)
 
 /* ---- Settings of the queue that do not fit this use of it ---- */
 
-/* While the lease runs its owner is at work, or dead: nobody else can begin. */
+/* While the lease of a message runs, nobody else can begin it, even if its owner is
+ * dead. */
 static void check_visibility(const struct idem_consumer_queue *queue)
 {
     char visibility[32], lease[32];

@@ -1,10 +1,10 @@
 /* consume.h: what the parts of `idem consume` share.
  *
  *     consume.c     options; the steps in their order
- *     loop.c        receives, begins, and ends, until it is told to stop
- *     worker.c      one message: an `idem run` of its own
+ *     loop.c        receives, begins and ends messages, until it is told to stop
+ *     worker.c      starts an `idem run` for one message
  *     message.c     the key of a message, and what becomes of it
- *     report.c      what a worker reports, and lines for people and programs
+ *     report.c      reads a worker's report, and writes lines for people and programs
  *
  * A message is worked on by a process that is `idem run` itself: its supervisor, its
  * lease, its journal and its rules are those of that command. If this process
@@ -63,21 +63,21 @@ extern const char *const consume_captures[]; /* "none", "both", NULL. */
 
 /* ---- report.c, message.c ---- */
 
-/* The report of `idem run` on a message; zeroed: it said nothing. */
+/* The report of `idem run` on a message. */
 struct consume_status_report {
-    bool told;
+    bool told; /* False: there is none. */
     int idem_status;
     bool executed;
     bool recorded;
-    const char *verdict; /* "": none; both are the line's. */
+    const char *verdict; /* "": none. Both point into the line. */
     const char *status;
     bool journaled;        /* Outcomes that were not recorded wait in the
                               journal. */
     int64_t lease_left_ms; /* -1: not said; IDEM_NEVER: it does not end. */
 };
 
-/* The line of JSON in the file @fd; NULL: it holds less than a whole line. The
- * caller puts it back. */
+/* The line of JSON in the file @fd, which the caller puts; NULL: the file holds less than
+ * a whole line. */
 struct json_object *consume_status_report_line(int fd);
 
 /* @line may be NULL. */
@@ -86,9 +86,9 @@ void consume_status_report_read(struct json_object *line,
 
 enum consume_fate {
     CONSUME_DONE = 1, /* On record as completed: it may be deleted. */
-    CONSUME_LEAVE,    /* Its failure is: the redrive policy decides. */
-    CONSUME_KEEP,     /* Its duplicate is at work: again after the lease. */
-    CONSUME_AWAY,     /* The store is, and not the message: all wait. */
+    CONSUME_LEAVE,    /* It failed: the queue's redrive policy decides. */
+    CONSUME_KEEP,     /* Another attempt may be at work: begin it later. */
+    CONSUME_AWAY,     /* The store is unavailable: all messages wait. */
     CONSUME_STOP,     /* Nothing can be done for any message. */
 };
 
@@ -122,8 +122,8 @@ int consume_identify(const struct consume *consume,
 /* ---- worker.c ---- */
 
 struct consume_worker {
-    struct idem_message *message; /* NULL: it is free. */
-    int status_fd;                /* Where the report is told. */
+    struct idem_message *message; /* NULL: the worker is free. */
+    int status_fd;                /* The file that gets its report. */
     char key[IDEM_KEY_MAX + 1];
     pid_t pid; /* Of the `idem run` for the message. */
 };
@@ -145,16 +145,16 @@ struct consume {
     struct idem_selector *key; /* NULL: the id of a message is its key. */
     struct idem_selector *fingerprint; /* NULL: as the options say. */
     struct consume_worker workers[CONSUME_WORKERS_MAX];
-    size_t running; /* With a message. */
+    size_t running; /* Workers with a message. */
     int signal_fd;
     sigset_t before;
-    unsigned told; /* How often we were told to stop. */
+    unsigned told; /* How many signals to stop have come. */
     bool stopping;
     bool paused;
     uint64_t begun;
     int status; /* For the end: the first that is not 0. */
     int64_t shown_ms;
-    int64_t trouble_ms; /* Not told again before then. */
+    int64_t trouble_ms; /* Trouble is not reported again before then. */
     struct consume_counts counts;
 };
 
@@ -165,18 +165,19 @@ int consume_worker_start(struct consume *consume, struct consume_worker *worker,
 
 /* ---- loop.c ---- */
 
-/* Until it is told to stop, or has done what it was asked for. The status. */
+/* Works until it is told to stop, or has done what it was asked for. Returns the exit
+ * status. */
 int consume_loop(struct consume *consume);
 
 /* ---- report.c ---- */
 
-/* Counts and tells what became of @message. @key NULL: there is none, and @why
- * says why; @line: what `idem run` said, or NULL. */
+/* Counts and reports what became of @message. @key is NULL if it has none, and @why says
+ * why; @line is the report of `idem run`, or NULL. */
 void consume_report(struct consume *consume, const struct idem_message *message,
                     const char *key, const struct consume_verdict *verdict,
                     const char *why, struct json_object *line);
 
-/* On a terminal, not too often. */
+/* Shows a line of progress on a terminal, but not too often. */
 void consume_progress(struct consume *consume);
 
 /* Takes that line off the terminal. */

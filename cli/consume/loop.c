@@ -1,4 +1,4 @@
-/* Receives, begins and ends, until it is told to stop. */
+/* Receives, begins and ends messages, until it is told to stop. */
 #include "consume/consume.h"
 #include "process/host.h"
 #include "process/self.h"
@@ -14,7 +14,7 @@ enum {
     LONGEST_MS = 60000,
     FLUSH_MS = 10000, /* For the last deletions. */
     AGAIN_MS = 1000,
-    TROUBLE_MS = 60000, /* Between two lines about it. */
+    TROUBLE_MS = 60000, /* Between two messages about the queue. */
 };
 
 static void stop(struct consume *consume)
@@ -25,8 +25,9 @@ static void stop(struct consume *consume)
 
 /* ---- Ends ---- */
 
-/* While the store is away each receive would count against a message that nobody
- * can begin. Those that are held find out when it is back. */
+/* While the store is unavailable, each receive would count against a message that nobody
+ * can begin, so receiving pauses. The messages that are held are begun again from time to
+ * time, and so find out when the store is back. */
 static void note_store(struct consume *consume, enum consume_fate fate)
 {
     bool away = fate == CONSUME_AWAY;
@@ -80,7 +81,7 @@ static void apply(struct consume *consume, struct idem_message *message,
     }
 }
 
-/* @line: what the worker said of its message, or NULL. */
+/* @line: the worker's report on its message, or NULL. */
 static void take_end(struct consume *consume, struct consume_worker *worker,
                      struct json_object *line)
 {
@@ -101,6 +102,8 @@ static void take_end(struct consume *consume, struct consume_worker *worker,
     (void)json_object_put(line);
 }
 
+/* One SIGCHLD may announce several ends, so this looks at every worker. Only after its
+ * end has a worker written its whole report. */
 static void take_ends(struct consume *consume)
 {
     size_t i;
@@ -183,8 +186,9 @@ static void begin_what_can(struct consume *consume)
 
 /* ---- The loop ---- */
 
-/* The first time the work goes on to its end; after that it is told to stop too,
- * and `idem run` says what becomes of it. */
+/* After the first signal no message is begun, and the work in progress goes on to its
+ * end. Each later signal is passed on to that work, and its `idem run` decides what
+ * becomes of it. */
 static void told_to_stop(struct consume *consume, int signo)
 {
     size_t i;
@@ -263,7 +267,8 @@ static void wait_for_news(struct consume *consume)
     }
 }
 
-/* The rest after a stop: work under way, then the last requests. */
+/* After a stop it waits for the work in progress, and then for the last requests to the
+ * queue. */
 static bool is_over(struct consume *consume, int64_t *flush_until_ms)
 {
     if (!consume->stopping || consume->running > 0) {
@@ -282,6 +287,7 @@ static int take_over_signals(struct consume *consume)
     sigset_t set;
     size_t i;
 
+    /* An inherited SIG_IGN would reap the workers before waitpid() could find them. */
     (void)signal(SIGCHLD, SIG_DFL);
     (void)sigemptyset(&set);
     for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
@@ -293,7 +299,8 @@ static int take_over_signals(struct consume *consume)
                : sigprocmask(SIG_BLOCK, &set, &consume->before);
 }
 
-/* The sender of the stop is not told of the messages that failed by then. */
+/* After a signal the exit status does not report messages that have failed: a stop that
+ * was asked for is not a failure. */
 static int end_status(const struct consume *consume)
 {
     bool is_about_messages = consume->status == CLI_FAILED ||

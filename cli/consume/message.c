@@ -8,7 +8,7 @@
 
 /* ---- Its identity ---- */
 
-/* Says which selector failed. */
+/* Adds to @error which selector failed. */
 static int refuse(const char *option, const char *text,
                   struct idem_error *error)
 {
@@ -21,7 +21,7 @@ static int refuse(const char *option, const char *text,
     return error->code;
 }
 
-/* The id of a message is a name that the queue gave it. */
+/* Makes the id that the queue gave the message its key. */
 static int take_id(struct idem_slice id, char key[IDEM_KEY_MAX + 1],
                    struct idem_error *error)
 {
@@ -59,7 +59,7 @@ static int make_key(const struct consume *consume,
     return 0;
 }
 
-/* So that another message with the same key is not taken for a duplicate. */
+/* By its fingerprint, another message with the same key is not taken for a duplicate. */
 static int make_fingerprint(const struct consume *consume,
                             const struct idem_message *message,
                             char fingerprint[CONSUME_FINGERPRINT_MAX],
@@ -113,14 +113,14 @@ int consume_identify(const struct consume *consume,
 
 #define AWAY_MS 1000
 #define AWAY_CAP_MS 30000
-#define DEATHS_MAX 10 /* Then the queue may give it to somebody else. */
+#define DEATHS_MAX 10 /* Then the queue may give it to another consumer. */
 
 static bool is(const char *text, const char *word)
 {
     return strcmp(text, word) == 0;
 }
 
-/* Twice as long each time. */
+/* The pause doubles each time. */
 static int64_t pause_ms(uint64_t given)
 {
     int64_t ms = AWAY_MS;
@@ -139,8 +139,8 @@ static struct consume_verdict verdict_of(enum consume_fate fate,
     return verdict;
 }
 
-/* The process that ran it died: the lease of its attempt, if it began one, says
- * when it is somebody else's turn. */
+/* The `idem run` of the message died. If it had begun an attempt, the lease of that
+ * decides when another may begin. */
 static struct consume_verdict classify_death(uint64_t given)
 {
     return verdict_of(given < DEATHS_MAX ? CONSUME_KEEP : CONSUME_LEAVE, "died",
@@ -182,12 +182,12 @@ struct consume_verdict consume_classify(
         return classify_death(given);
     }
     if (report->executed && !report->recorded) {
-        /* If the store is away, the next run for this key tells it first what
-         * the journal has. Else the key was lost to somebody. */
+        /* If the journal has the outcome, the next run for this key records it first.
+         * If not, another attempt has taken the key. */
         return verdict_of(report->journaled ? CONSUME_AWAY : CONSUME_KEEP,
                           "not recorded", pause_ms(given));
     }
-    /* Damaged output does not make it doubtful that the work was done. */
+    /* Even if the output is damaged, the work was done. */
     if (report->executed || is(report->verdict, "REPLAY") ||
         is(report->verdict, "FAILED") || is(report->verdict, "UNKNOWN")) {
         return classify_record(report);

@@ -12,16 +12,16 @@
 /* ---- The status line of idem run ---- */
 
 enum {
-    STORY_MAX = 65536,
+    REPORT_MAX = 65536,
 };
 
 struct json_object *consume_status_report_line(int fd)
 {
-    char *text = calloc(1, STORY_MAX + 1);
+    char *text = calloc(1, REPORT_MAX + 1);
     struct json_object *line = NULL;
-    ssize_t len = text == NULL ? -1 : pread(fd, text, STORY_MAX, 0);
+    ssize_t len = text == NULL ? -1 : pread(fd, text, REPORT_MAX, 0);
 
-    /* Without its newline it was cut. */
+    /* A line without its newline was cut. */
     if (len > 0 && text[len - 1] == '\n') {
         line = json_tokener_parse(text);
     }
@@ -149,7 +149,7 @@ static void print_line(const struct idem_message *message,
     (void)fflush(stdout); /* The reader waits for each line. */
 }
 
-/* " of 3": that the queue allows. */
+/* " of 3": how many receives the queue allows. */
 static void max_text(const struct consume *consume, char text[32])
 {
     uint64_t max = idem_consumer_info(consume->consumer)->max_receives;
@@ -210,7 +210,7 @@ void consume_progress(struct consume *consume)
                   (unsigned long long)c->done, (unsigned long long)c->replayed,
                   (unsigned long long)c->failed, (unsigned long long)c->unknown,
                   consume->running,
-                  consume->paused ? "; the store is away" : "");
+                  consume->paused ? "; store unavailable" : "");
 }
 
 void consume_progress_end(const struct consume *consume)

@@ -1,4 +1,4 @@
-/* One message: an `idem run` of its own. */
+/* Starts an `idem run` for one message. */
 #include "consume/consume.h"
 #include "process/descriptors.h"
 #include "process/self.h"
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum {
-    STATUS_FD = 3, /* In the worker. */
+    STATUS_FD = 3, /* The descriptor in the worker. */
     ARGS_MAX = 48,
     OWN_LEN = 4,
 };
@@ -21,7 +21,7 @@ enum {
 struct args {
     const char *list[ARGS_MAX];
     size_t len;
-    char texts[8][40]; /* Of those that are numbers. */
+    char texts[8][40]; /* The values that are numbers. */
     size_t texts_len;
 };
 
@@ -50,9 +50,10 @@ static void add_count(struct args *args, const char *option, uint64_t count)
     add(args, option, text);
 }
 
-/* A status other than 0 says nothing of the effect: the next receive takes over, or a
- * person looks. A message that the queue gives up after this receive is to be
- * found as failed, and not as one that may be tried again. */
+/* Returns the outcome of an exit status other than 0. Such a status does not say whether
+ * the work had an effect, so the next receive runs it again, or a person looks. If the
+ * queue gives the message up after this receive, the record must say that it failed, and
+ * not that it may be tried again. */
 static const char *failure(const struct consume *consume,
                            const struct idem_message *message)
 {
@@ -65,7 +66,8 @@ static const char *failure(const struct consume *consume,
     return o->on_expired_lease == IDEM_HOLD ? "unknown" : "retry";
 }
 
-/* True for a status of which `idem run` would say that the message was done. */
+/* True if @status means a failure that the user's table does not name: `idem run` by
+ * itself would record it as done. */
 static bool is_open(const struct consume_options *o, int status)
 {
     bool named;
@@ -75,8 +77,8 @@ static bool is_open(const struct consume_options *o, int status)
            !named && status != 0;
 }
 
-/* The table for a worker: what the user said, and the rest of the failures. @ret_text
- * is to be freed. 0 or -1. */
+/* Makes the table for a worker: the user's table, and the failures that it does not name.
+ * The caller frees *@ret_text. 0 or -1. */
 static int make_outcome(const struct consume *consume,
                         const struct idem_message *message, char **ret_text)
 {
@@ -108,7 +110,7 @@ static int make_outcome(const struct consume *consume,
     return fclose(f) == 0 ? 0 : -1;
 }
 
-/* At its last receive, or under hold, a message is not to be run again. */
+/* False at the last receive of a message, or under hold: it must not be run again. */
 static bool may_retry(const char *outcome)
 {
     struct idem_outcome_table outcomes;
@@ -189,7 +191,8 @@ static int set(char **to, const char *name, struct idem_slice value)
                : 0;
 }
 
-/* How the message is called. 0 or -1; free the texts in any case. */
+/* Makes the variables that describe the message. 0 or -1; the caller frees the texts in
+ * any case. */
 static int name_message(char *own[OWN_LEN], const struct idem_message *message)
 {
     char receives[24];
@@ -243,7 +246,8 @@ static int start(const struct consume *consume, const struct args *args,
     return rc;
 }
 
-/* Above the worker's own: a dup2() to itself would leave it closed on exec. */
+/* Opens the file at a descriptor above STATUS_FD: a dup2() of a descriptor to itself
+ * would leave it close-on-exec. */
 static int open_status(void)
 {
     int low = memory_file_open("status");
